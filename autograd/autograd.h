@@ -1,29 +1,30 @@
-// All of autograd that a user calls, in reading order. Each header opens with what it is for.
+// Umbrella header of the library heed::autograd: includes every public header. The first comment of
+// each header states its purpose.
 #pragma once
 
-// clang-format off: the order is the reader's
+// clang-format off: the include order must stay as it is written
 #include "autograd/base/dtype.h"              // element types
-#include "autograd/base/error.h"              // errors and their texts
-#include "autograd/base/parallel.h"           // threads
+#include "autograd/base/error.h"              // exception types
+#include "autograd/base/parallel.h"           // number of threads, parallel_for
 #include "autograd/base/shape.h"              // shapes, strides, broadcasting
-#include "autograd/check/check_vjp.h"         // gradient checks of code that is not heed's
+#include "autograd/check/check_vjp.h"         // gradient checks for functions outside heed
 #include "autograd/check/gradcheck.h"         // gradient checks
 #include "autograd/engine/engine.h"           // grad, backward, jvp, hvp, jacobian
-#include "autograd/graph/check_registry.h"    // the list of checks and what they are run on
-#include "autograd/graph/first_non_finite.h"  // where a NaN comes from
-#include "autograd/graph/gradient_trace.h"    // why a tensor gets no gradient
-#include "autograd/graph/graph.h"             // record(): how an op of your own is made
-#include "autograd/graph/inplace.h"           // writing into tensors
-#include "autograd/graph/observer.h"          // observers of every op, and names for its place
-#include "autograd/ops/elementwise.h"         // elementwise(): loops of an op of your own
-#include "autograd/ops/mask.h"                // masks and biases of attention
-#include "autograd/ops/ops.h"                 // every op
+#include "autograd/graph/check_registry.h"    // registry of gradient checks and their samples
+#include "autograd/graph/first_non_finite.h"  // finds the op that produced the first NaN or inf
+#include "autograd/graph/gradient_trace.h"    // explains why a tensor gets no gradient
+#include "autograd/graph/graph.h"             // record(), for defining new ops
+#include "autograd/graph/inplace.h"           // in-place writes
+#include "autograd/graph/observer.h"          // observers that are called after each op
+#include "autograd/ops/elementwise.h"         // elementwise(), for defining elementwise ops
+#include "autograd/ops/mask.h"                // masks and score biases for attention
+#include "autograd/ops/ops.h"                 // all ops
 #include "autograd/tensor/create.h"           // tensors from constants, data and random numbers
-#include "autograd/tensor/random.h"           // PyTorch's random stream
-#include "autograd/tensor/tensor.h"           // the tensor
+#include "autograd/tensor/random.h"           // random numbers, equal to PyTorch's
+#include "autograd/tensor/tensor.h"           // the class Tensor
 // clang-format on
 
-/// heed: reverse-mode autodiff, multi-head attention, and the program built on them.
+/// Reverse-mode autodiff, multi-head attention, and the program that uses them.
 namespace heed {}
 /// The library heed::autograd: tensors, ops, derivatives and gradient checks.
 namespace heed::autograd {}

@@ -1,6 +1,6 @@
-// The gradient of attention by hand, beside the engine's.
+// Computes the gradient of attention by hand and compares it with the engine's.
 //
-//   S = Q K^T / sqrt(d),  A = softmax(S) by rows,  O = A V;  dO = dL/dO is given. Then
+//   S = Q K^T / sqrt(d),  A = softmax(S) for each row,  O = A V.  Given dO = dL/dO:
 //   dV = A^T dO,  dA = dO V^T,  dS = A * (dA - rowsum(A * dA)),  dQ = dS K / sqrt(d),
 //   dK = dS^T Q / sqrt(d).
 #include <cmath>
@@ -21,7 +21,7 @@ int main() {
   const Tensor d_out = draw();
   const KeepMask causal = KeepMask::causal(tokens, tokens);
 
-  // The engine's: every intermediate is a tensor, so its gradient can be asked for.
+  // By the engine. Every intermediate result is a tensor, so grad() can compute its gradient too.
   const AttentionResult r = attention_with_weights(q, k, v, {.keep = causal});
   const auto engine = grad(sum(r.output * d_out), {q, k, v, r.pattern, r.scores});
 
@@ -44,7 +44,7 @@ int main() {
   }
   std::printf("\nrow sums of dL/dS: at most %.1e\n", max(abs(sum(ds, {-1}))).item());
   std::printf(
-      "Notice: dL/dS is 0 where the mask hides a key, because A is 0 there, while dL/dA is\n"
-      "not: what a weight would be worth has nothing to do with whether it may exist.\n");
+      "Notice: dL/dS is 0 where the mask hides a key, because A is 0 there. dL/dA is not 0\n"
+      "there: it is the gain per unit of weight, and the mask does not change that.\n");
   return ok ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-// Additive attention (Bahdanau et al. 2015) from public ops, under the masks of the dot-product
-// one: a small network compares query and key, where Vaswani et al. (2017) take their product.
+// Additive attention (Bahdanau et al. 2015) built from public ops, with the masks of dot-product
+// attention. A small network compares query and key, where Vaswani et al. (2017) use a dot product.
 //
 //   scores_ij = v . tanh(W_q q_i + W_k k_j),  weights = softmax(masked scores),  output = weights k
 #include <cstdio>
@@ -19,13 +19,14 @@ struct Result {
   Tensor weights;  // [..., Tq, Tk]
 };
 
-// queries [..., Tq, d], memory [..., Tk, d] (keys and values in one), W_q and W_k [h, d], v [h].
+// Computes additive attention. Shapes: queries [..., Tq, d], memory [..., Tk, d] (both keys and
+// values), w_q and w_k [h, d], v [h].
 Result additive(const Tensor& queries, const Tensor& memory, const Tensor& w_q, const Tensor& w_k,
                 const Tensor& v, const KeepMask& keep) {
   const Tensor q = unsqueeze(linear(queries, w_q), -2);  // [..., Tq, 1, h]
   const Tensor k = unsqueeze(linear(memory, w_k), -3);   // [..., 1, Tk, h]
   const Tensor scores = masked_fill(matmul(tanh(q + k), v), logical_not(keep.tensor()), -kInf);
-  const Tensor weights = softmax(scores, -1);  // a row of -inf alone becomes 0
+  const Tensor weights = softmax(scores, -1);  // a row with only -inf becomes 0
   return {matmul(weights, memory), weights};
 }
 
@@ -56,7 +57,7 @@ int main() {
   const CheckReport report = gradcheck(f, std::vector{queries, memory, w_q, w_k, v}, {.order = 2});
   std::cout << report << "\n\n";
 
-  // NaN in the padding; then the same, cleared before use: what no query may read becomes 0.
+  // Put NaN into the padding. Then set every key that no query may read to 0 before use.
   const Tensor unread = mT(logical_not(any(keep.tensor(), {-2}, true)));  // [batch, 1, tk, 1]
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Tensor dirty = masked_fill(memory.detach(), unread, nan);
@@ -71,7 +72,7 @@ int main() {
   const auto clean = output_and_gradients(memory), late = output_and_gradients(dirty),
              early = output_and_gradients(cleared);
   const char* names[] = {"output", "dL/dq", "dL/dW_q", "dL/dW_k", "dL/dv"};
-  std::printf("NaN in padded keys    masked scores alone    cleared before use\n");
+  std::printf("NaN in padded keys    only scores masked     cleared before use\n");
   bool unchanged = true, spoilt = true;
   for (std::size_t i = 0; i < clean.size(); ++i) {
     const bool finite = all(isfinite(late[i])).item() != 0;
@@ -81,7 +82,8 @@ int main() {
                 same ? "unchanged" : "CHANGED");
   }
   std::printf(
-      "\nNotice: a mask on the scores is not enough. 0 * NaN is NaN, in weights times memory and\n"
-      "in every product of the backward pass; attention() clears unread keys and values itself.\n");
+      "\nNotice: masking the scores is not enough, because 0 * NaN is NaN: in weights * memory "
+      "and\n"
+      "in every product of the backward pass. attention() clears unread keys and values itself.\n");
   return same_zeros && report.ok() && unchanged && spoilt ? 0 : 1;
 }

@@ -1,6 +1,6 @@
-// Checks a backward pass that heed knows nothing of: softmax and cross-entropy on plain floats, as
-// a C program has them. It has a bug which no test with equal cotangents can see; check_vjp names
-// the entry.
+// Checks a backward pass that does not use heed: softmax with cross-entropy on float arrays, as in
+// a C program. One version has a bug that no test with equal cotangents can detect.
+// check_vjp names the wrong entry.
 #include <cmath>
 #include <iostream>
 #include <vector>
@@ -12,7 +12,8 @@ namespace {
 constexpr int kRows = 4, kClasses = 5;
 constexpr int kTargets[kRows] = {2, 0, 4, 1};
 
-// losses [rows] = -log softmax(logits [rows, classes])[target]; probabilities like logits.
+// Computes losses [rows] = -log softmax(logits)[target] for each row of logits [rows, classes].
+// Also returns the probabilities [rows, classes].
 void cross_entropy_forward(float* losses, float* probabilities, const float* logits,
                            const int* targets, int rows, int classes) {
   for (int r = 0; r < rows; r++) {
@@ -26,7 +27,7 @@ void cross_entropy_forward(float* losses, float* probabilities, const float* log
   }
 }
 
-// dlogits [rows, classes], given dlosses [rows].
+// Computes dlogits [rows, classes] from dlosses [rows].
 void cross_entropy_backward(float* dlogits, const float* dlosses, const float* probabilities,
                             const int* targets, int rows, int classes) {
   for (int r = 0; r < rows; r++)
@@ -35,7 +36,8 @@ void cross_entropy_backward(float* dlogits, const float* dlosses, const float* p
           (probabilities[r * classes + c] - float(c == targets[r])) * dlosses[r];
 }
 
-// With a bug: after the target's column it reads the next row's dloss.
+// A wrong version of the backward pass.
+// After the target's column it uses the dloss of the next row.
 void cross_entropy_backward_wrong(float* dlogits, const float* dlosses, const float* probabilities,
                                   const int* targets, int rows, int classes) {
   for (int r = 0; r < rows; r++) {
@@ -48,7 +50,7 @@ void cross_entropy_backward_wrong(float* dlogits, const float* dlosses, const fl
   }
 }
 
-// The glue: vectors in, vectors out.
+// ---- adapters from vectors to the C functions
 using Vectors = std::vector<std::vector<float>>;
 struct Forward {
   std::vector<float> losses = std::vector<float>(kRows),
@@ -78,20 +80,20 @@ int main() {
   for (int i = 0; i < kRows * kClasses; ++i) logits[0].push_back(float(7 * i % 11 - 5) / 4);
 
   const CheckReport right = check_vjp(forward, backward_by(cross_entropy_backward), logits);
-  std::cout << "as it should be: " << right << "\n\n";
+  std::cout << "backward: " << right << "\n\n";
   const CheckReport wrong = check_vjp(forward, backward_by(cross_entropy_backward_wrong), logits);
-  std::cout << "with the bug:    " << wrong << "\n\n";
+  std::cout << "backward with the bug: " << wrong << "\n\n";
   const auto row = wrong.worst().at / kClasses, column = wrong.worst().at % kClasses;
-  std::cout << "That is logit " << column << " of row " << row << ", whose target is "
+  std::cout << "The wrong entry is logit " << column << " of row " << row << ", whose target is "
             << kTargets[row] << ".\n";
 
-  // What a loss that is the mean of the rows would have shown.
+  // A test whose loss is the mean over the rows has equal cotangents, and does not find the bug.
   const auto equal = [](auto backward) {
     return backward_by(backward)(Vectors{std::vector<float>(kRows * kClasses, 0.5F)},
                                  Vectors{std::vector<float>(kRows, 1.0F / kRows)});
   };
   const bool same = equal(cross_entropy_backward) == equal(cross_entropy_backward_wrong);
-  std::cout << "With equal cotangents both give " << (same ? "the same" : "other")
+  std::cout << "With equal cotangents, both return " << (same ? "the same" : "different")
             << " gradients.\n";
   return right.ok() && !wrong.ok() && column > kTargets[row] && same ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// An op of your own, and the proof that its gradient is right: nothing in heed has to change.
+// Defines an op outside of heed and checks its gradient. Nothing in heed has to change.
 #include <cmath>
 #include <iostream>
 
@@ -13,14 +13,15 @@ namespace {
 
 Tensor softsign(const Tensor& x);
 
-// What gradcheck differentiates. Away from 0, where |x| has a kink.
+// Inputs for the gradient check. apart() avoids 0, because |x| has a kink there.
 Samples softsign_samples(SampleGen& g) {
   return {{"matrix", [](Args t) { return softsign(t[0]); }, {g.apart({3, 4})}},
           {"size 0", [](Args t) { return softsign(t[0]); }, {g.normal({0, 2})}}};
 }
 const Op kSoftsign({.name = "softsign", .saves = Saves::kInputs, .samples = softsign_samples});
 
-// x / (1 + |x|); its derivative 1 / (1 + |x|)^2, in public ops, can be differentiated again.
+// Returns x / (1 + |x|). Its derivative 1 / (1 + |x|)^2 is made of public ops, so it can be
+// differentiated again.
 Tensor softsign(const Tensor& x) {
   const auto f = [](auto v) { return v / (decltype(v)(1) + (v < decltype(v)(0) ? -v : v)); };
   return record(kSoftsign, {x}, elementwise(kSoftsign, x, f),
@@ -36,7 +37,7 @@ int main() {
       gradcheck([](Args t) { return softsign(t[0]); }, std::vector{x}, {.order = 2});
   std::cout << "softsign: " << right << "\n";
 
-  // The same with a sign forgotten in the formula: the checker names the entry and both values.
+  // This derivative has a wrong sign. The checker names the entry and both values.
   const auto wrong = [](Args t) {
     return record(kSoftsign, {t[0]}, softsign(t[0].detach()),
                   [](const Vjp& v) -> Grads { return {v.grad / pow(1.0 - abs(v.input(0)), 2)}; });

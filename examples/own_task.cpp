@@ -1,7 +1,8 @@
-// A task of your own, trained with heed's loop: nothing in heed has to change.
+// Defines a task and trains a model on it with heed's training loop. No file of heed has to change.
 //
-// Five random digits, a bar, the same digits sorted: 31415|11345. Four of the ten targets are
-// random digits, at ln 10 nats each; the rest is certain. So the best possible loss is known.
+// A sequence is five random digits, a bar and the same digits sorted: 31415|11345. Four of the ten
+// targets are random digits, which cost ln 10 nats each at best.
+// The rest can be predicted exactly. So the optimal loss is known.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -29,7 +30,8 @@ class Sorting : public Task {
               .optimal = (kDigits - 1) * std::log(10.0) / (2 * kDigits)}) {}
 
  private:
-  // Targets are the inputs moved by one; the sorted digits are what counts for the accuracy.
+  // Draws one sequence. Targets are the inputs shifted by one.
+  // The accuracy counts the sorted digits.
   Sequence draw(Generator& g) const override {
     std::vector<std::int64_t> digits(kDigits);
     g.randint(digits, 0, 10);
@@ -50,13 +52,14 @@ class Sorting : public Task {
 }  // namespace
 
 int main() {
-  // The default is two layers of two heads, as in heed train; nn/train/config.h lists everything.
+  // The default model has two layers of two heads, as in heed train.
+  // All options are in nn/train/config.h.
   RunConfig config;
   config.model.context = 2 * kDigits, config.model.mlp = true;
   config.batch = 64, config.steps = 500, config.schedule = Decay::kCosine;
   Trainer trainer(config, std::make_unique<Sorting>());
 
-  std::printf("step    loss   best possible   sorted right\n");
+  std::printf("step    loss    optimal loss   sorted right\n");
   Evaluation e;
   while (trainer.steps_done < config.steps) {
     trainer.step();
@@ -74,7 +77,7 @@ int main() {
              return std::printf("%s", spelling.label(token.id).c_str()) > 0;
            });
   std::printf(
-      "\n\nNotice: the loss stops at the best possible one, though not at 0: what is left is the\n"
-      "digits that nobody can know. A loss below it would mean that the model sees its targets.\n");
+      "\n\nNotice: the loss reaches the optimal loss, which is not 0, because the random digits\n"
+      "cannot be predicted. A lower loss would mean that the model has access to its targets.\n");
   return e.loss - *e.optimal <= 0.02 && !leaks(e) && *e.accuracy >= 0.99 ? 0 : 1;
 }

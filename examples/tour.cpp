@@ -1,5 +1,5 @@
-// The library in 30 lines: a model of two matrices, its gradients, and the proof that they are
-// right.
+// The library in 30 lines: a model of two matrices, its gradients,
+// and a check that the gradients are right.
 #include <iostream>
 
 #include "autograd/autograd.h"
@@ -7,7 +7,7 @@
 using namespace heed::autograd;
 
 int main() {
-  manual_seed(1);  // PyTorch's stream, bit for bit
+  manual_seed(1);  // the random numbers are those of PyTorch
   const Tensor x = randn({6, 4}, float64), targets = randint(0, 3, {6});
   const Tensor w1 = randn({4, 8}, float64).requires_grad_();
   const Tensor w2 = randn({8, 3}, float64).requires_grad_();
@@ -16,16 +16,16 @@ int main() {
     return cross_entropy(matmul(gelu(matmul(x, w[0])), w[1]), targets);
   };
   const Tensor loss = compute_loss(std::vector{w1, w2});
-  backward(loss);  // adds into w1.grad(), w2.grad()
+  backward(loss);  // adds the gradients to w1.grad() and w2.grad()
   std::cout << "loss " << loss.item() << ", dL/dw2 " << w2.grad() << "\n";
 
-  // Gradients are values: this one is differentiable again.
+  // With create_graph, a gradient can be differentiated again.
   const Tensor again = compute_loss(std::vector{w1, w2});
   const Tensor g = grad(again, w1, {.create_graph = true});
   const Tensor penalty_grad = grad(sum(g * g), w1);
   std::cout << "d|dL/dw1|^2/dw1 has shape " << penalty_grad.shape() << "\n";
 
-  // Differences and dual numbers, orders 1 and 2: names the worst entry, or agrees.
+  // Checks first and second derivatives with finite differences and dual numbers.
   const CheckReport report = gradcheck(compute_loss, std::vector{w1, w2}, {.order = 2});
   std::cout << report << "\n";
   return report.ok() ? 0 : 1;

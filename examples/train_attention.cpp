@@ -1,7 +1,8 @@
-// Trains nn::MultiHeadAttention, nothing around it, and looks inside before and after.
+// Trains a single nn::MultiHeadAttention layer and draws its attention weights before and after.
 //
-// Each token holds eight numbers, its own place, and the place of the token it wants; it has to put
-// out what that one holds. So the weights that attention should learn are known: `wanted`.
+// Each token has eight numbers, its own position and the position of a target token. The output
+// must be the numbers of the target token.
+// So the weights that attention should learn are known: `wanted`.
 #include <cstdio>
 
 #include "nn/nn.h"
@@ -22,7 +23,7 @@ struct Examples {
   }
 };
 
-// The weights of all heads [B, H, T, T], read off a forward pass.
+// Returns the attention weights of all heads [B, H, T, T], recorded during a forward pass.
 static Tensor attention_weights(const MultiHeadAttention& layer, const Examples& e) {
   Probe probe;
   probe.record("hook_pattern");
@@ -45,10 +46,10 @@ int main() {
   }
   const Tensor after = attention_weights(layer, shown);
   const double found = sum(after * unsqueeze(shown.wanted, 1)).item() / double(kTokens * kHeads);
-  std::printf("of each token's attention, %.3f is on the one it wants\n", found);
+  std::printf("mean attention weight on the target token: %.3f\n", found);
 
   heed::plot::HeatmapGrid grid{.title = "Attention before training (above) and after it (below)"};
-  grid.panel_columns = kHeads, grid.row_axis = "token that looks", grid.col_axis = "looked at";
+  grid.panel_columns = kHeads, grid.row_axis = "query", grid.col_axis = "key";
   for (const Tensor& a : {before, after})
     for (const std::int64_t h : {0, 1})
       grid.panels.push_back({"head " + std::to_string(h), kTokens, kTokens,

@@ -1,6 +1,6 @@
-// What `heed train` does, as a program of ten lines: a run on disk with its saves, evaluations,
-// checkpoints and early ends. Run it again after a kill, with RunFolder::resume(), and it continues
-// bit for bit.
+// Does the same as `heed train` in ten lines: trains a model in a run directory, with saves,
+// evaluations and checkpoints.
+// If the program is killed, RunFolder::resume() continues the run with bit-identical results.
 #include <cstdio>
 
 #include "nn/run/training_run.h"
@@ -14,6 +14,6 @@ int main() {
   const auto folder = RunFolder::make_next(config.task);  // runs/induction-1, locked
   TrainingRun run(trainer, RunFolder(folder->folder()));
   const TrainingResult result = run.run();
-  std::printf("%s: loss %.4f, best possible %.4f, %zu checkpoints\n", run.folder().text().c_str(),
+  std::printf("%s: loss %.4f, optimal loss %.4f, %zu checkpoints\n", run.folder().text().c_str(),
               result.all->loss, *result.all->optimal, run.folder().checkpoints().size());
 }

@@ -1,5 +1,5 @@
-// The library heed::lab, which the program heed is made of: tasks, training, runs on disk and
-// studies of attention. Includes all of heed::nn.
+// Umbrella header of the library heed::lab: tasks, training, runs on disk and studies of attention.
+// The program heed uses this library. The header also includes all of heed::nn.
 #pragma once
 
 #include "nn/nn.h"

@@ -1,5 +1,5 @@
-// The library heed::nn: layers, optimizers, schedules and safetensors; includes all of
-// heed::autograd. Tasks, training and studies are heed::lab's (nn/lab.h).
+// Umbrella header of the library heed::nn: layers, optimizers, schedules and safetensors. It also
+// includes all of heed::autograd. Tasks, training and studies are in heed::lab (nn/lab.h).
 #pragma once
 
 #include "autograd/autograd.h"

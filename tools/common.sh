@@ -1,20 +1,20 @@
-# For the scripts beside it, which source it: where tools/setup --user puts packages, the Clang of
-# CI, and progress.
+# Functions and paths for the other scripts, which source this file: the packages of tools/setup
+# --user, the Clang of CI, and progress.
 deps=$PWD/build/deps/usr
 
-# usage: append NAME DIR; puts DIR at the end of a list like PATH
+# usage: append NAME DIR; appends DIR to a list of directories such as PATH
 append() { export "$1=${!1:+${!1}:}$2"; }
 if [[ -d $deps ]]; then
   append PATH "$deps/bin"
   append CMAKE_PREFIX_PATH "$deps"
-  append LD_LIBRARY_PATH "$(echo "${deps%/usr}"/lib/*-linux-gnu*)"  # for the deps' own cmake
+  append LD_LIBRARY_PATH "$(echo "${deps%/usr}"/lib/*-linux-gnu*)"  # CMake of build/deps needs these libraries
   for deps_lib in "$deps"/lib/*-linux-gnu*; do
     append LD_LIBRARY_PATH "$deps_lib"
     append PKG_CONFIG_PATH "$deps_lib/pkgconfig:$deps/share/pkgconfig"
   done
 fi
 
-# The Clang of tools/setup --check, if it is there.
+# Prints the name of the Clang that tools/setup --check installs, if there is one.
 checking_clang() {
   local name
   for name in clang++-16 clang++; do
@@ -26,17 +26,18 @@ checking_clang() {
 }
 
 # usage: COMMAND | progress NAME [REGEX]
-# Prints to stderr: of the lines that match REGEX (how far COMMAND is) one every 3 s, any other line
-# at once, and a line of its own after 4 s of silence. Default REGEX: ninja's [n/N].
+# Prints the output of COMMAND to stderr. Lines that match REGEX are progress: at most one is printed every
+# 3 s. Other lines are printed at once. After 4 s without output it prints a line itself. The default REGEX
+# matches ninja's [n/N].
 progress() {
   local name=$1 status=${2-'^\[[0-9]+/[0-9]+\]'} rest="" line last="" shown=-3 code told=1
   SECONDS=0
   while true; do
     code=0
     IFS= read -r -t 4 line || code=$?
-    if (( code > 128 )); then  # nothing, or half a line, within 4 s
+    if (( code > 128 )); then  # no line, or an incomplete one, within 4 s
       rest+=$line
-      echo "$name: at work for $SECONDS s${last:+; last: $last}" >&2
+      echo "$name: running for $SECONDS s${last:+; last: $last}" >&2
       shown=$SECONDS
       continue
     fi

@@ -1,4 +1,4 @@
-// Run-time element types and the one place where they become C++ types.
+// Run-time element types (dtypes), and the functions that map a dtype to a C++ type.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,31 @@
 
 namespace heed::autograd {
 
-/// float32, float64: may require grad. int64: indices. bool8: masks, one byte each.
-/// dual64: a float64 with a tangent; exists inside jvp and nowhere else.
-/// tracked64: dual64 with what the gradient checks measure; exists inside check/ and nowhere else.
-enum class DType : std::uint8_t { float32, float64, int64, bool8, dual64, tracked64 };
+/// Type of a tensor's elements, chosen at run time.
+enum class DType : std::uint8_t {
+  float32,   ///< 32-bit IEEE float; a tensor of this dtype can require grad
+  float64,   ///< 64-bit IEEE float; a tensor of this dtype can require grad
+  int64,     ///< signed 64-bit integer, for indices
+  bool8,     ///< truth value in one byte, for masks
+  dual64,    ///< a float64 and its tangent; used only inside jvp()
+  tracked64  ///< dual64 with an error estimate; used only inside autograd/check/
+};
 using enum DType;
 
+/// Returns the name of a dtype, for example "float32".
 std::string_view dtype_name(DType dtype);
-/// Bytes of one element.
+/// Returns the size of one element in bytes.
 std::int64_t element_size(DType dtype);
-/// True for dual64 and tracked64, whose elements carry a tangent.
+/// Returns true for dual64 and tracked64, whose elements include a tangent.
 constexpr bool is_dual(DType d) { return d == dual64 || d == tracked64; }
-/// True for float32, float64, dual64 and tracked64.
+/// Returns true for float32, float64, dual64 and tracked64.
 constexpr bool is_floating(DType d) { return d == float32 || d == float64 || is_dual(d); }
+/// Appends dtype_name(dtype) to `out`.
 void append_text(std::string& out, DType dtype);
+/// Prints dtype_name(dtype).
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
+/// Maps a C++ element type to its DType. DTypeOf<T>::value exists only for element types.
 template <class T>
 struct DTypeOf;
 template <>
@@ -41,16 +50,18 @@ template <>
 struct DTypeOf<Dual> : std::integral_constant<DType, dual64> {};
 template <>
 struct DTypeOf<Tracked> : std::integral_constant<DType, tracked64> {};
+/// The DType whose elements have the C++ type T.
 template <class T>
 inline constexpr DType kDTypeOf = DTypeOf<T>::value;
-/// Types that elements can have: float, double, std::int64_t, bool, Dual and Tracked.
+/// C++ types of tensor elements: float, double, std::int64_t, bool, Dual and Tracked.
 template <class T>
 concept Element = requires {
   DTypeOf<T>::value;
 };
 
-/// `value` as a T, fractions of an int64 cut off. ValueError naming op and value where int64 cannot
-/// hold it: the plain cast is undefined there.
+/// Converts `value` to the element type T. A conversion to int64 truncates toward 0.
+/// Throws ValueError, with `op` and the value in its text, if the value is outside the range of
+/// int64, because a plain cast would be undefined behavior.
 template <class T>
 T checked_cast(std::string_view op, double value) {
   if constexpr (kDTypeOf<T> == int64)
@@ -59,8 +70,8 @@ T checked_cast(std::string_view op, double value) {
   return T(value);
 }
 
-/// Calls f.template operator()<T>() with T = float, double, Dual or Tracked; DTypeError for the
-/// rest.
+/// Calls the template `f` with the C++ type of a floating dtype (float, double, Dual or Tracked)
+/// and returns its result. Throws DTypeError for any other dtype; `op` starts the error's text.
 template <class F>
 decltype(auto) dispatch_floating(DType dtype, std::string_view op, F&& f) {
   switch (dtype) {
@@ -77,7 +88,7 @@ decltype(auto) dispatch_floating(DType dtype, std::string_view op, F&& f) {
   }
 }
 
-/// Calls f as dispatch_floating does, and for int64.
+/// Like dispatch_floating(), but also accepts int64. Throws DTypeError for bool8.
 template <class F>
 decltype(auto) dispatch_numeric(DType dtype, std::string_view op, F&& f) {
   if (dtype == int64) return f.template operator()<std::int64_t>();
@@ -85,7 +96,7 @@ decltype(auto) dispatch_numeric(DType dtype, std::string_view op, F&& f) {
   return dispatch_floating(dtype, op, f);
 }
 
-/// Calls f as dispatch_floating does, for every dtype.
+/// Like dispatch_floating(), but accepts every dtype.
 template <class F>
 decltype(auto) dispatch_any(DType dtype, F&& f) {
   if (dtype == bool8) return f.template operator()<bool>();

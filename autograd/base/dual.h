@@ -1,5 +1,5 @@
-// Dual numbers: a value and one directional derivative. Kernels are templates on the scalar, so the
-// same forward code runs on Dual and gives derivatives without a step size (Clifford 1873).
+// Dual numbers for forward-mode derivatives (Clifford 1873). Kernels are templates on the scalar
+// type, so the same forward code runs on Dual and computes exact derivatives without a step size.
 #pragma once
 
 #include <cmath>
@@ -9,14 +9,21 @@
 
 namespace heed::autograd {
 
+/// A number and its derivative in one direction. Arithmetic follows the rules of differentiation.
+/// Comparisons compare the values only.
 struct Dual {
-  double value = 0;
-  double tangent = 0;
+  double value = 0;    ///< the number
+  double tangent = 0;  ///< its directional derivative
 
+  ///@{
+  /// Creates a dual number. The tangent is 0 by default, which is a constant.
   constexpr Dual() = default;
-  constexpr Dual(double v) : value(v) {}  // NOLINT: a constant is a dual with tangent 0
+  constexpr Dual(double v) : value(v) {}  // NOLINT: the conversion from double is implicit
   constexpr Dual(double v, double t) : value(v), tangent(t) {}
+  ///@}
 
+  ///@{
+  /// Computes the value and the tangent by the rules of differentiation.
   constexpr Dual operator-() const { return {-value, -tangent}; }
   constexpr Dual& operator+=(Dual o) {
     value += o.value;
@@ -38,15 +45,23 @@ struct Dual {
   friend constexpr Dual operator-(Dual a, Dual b) { return a -= b; }
   friend constexpr Dual operator*(Dual a, Dual b) { return a *= b; }
   friend constexpr Dual operator/(Dual a, Dual b) { return a /= b; }
-  // Comparisons use the values only.
+  ///@}
+
+  ///@{
+  /// Compares the values and ignores the tangents.
   friend constexpr bool operator==(Dual a, Dual b) { return a.value == b.value; }
   friend constexpr auto operator<=>(Dual a, Dual b) { return a.value <=> b.value; }
+  ///@}
 };
 
-/// f(x) with derivative df: the chain rule. A zero tangent stays zero where df is infinite.
+/// Applies the chain rule: returns the value `f` with the tangent df * x.tangent. A tangent of 0
+/// stays 0 even if `df` is infinite.
 inline Dual chain(Dual x, double f, double df) {
   return {f, x.tangent == 0 ? 0.0 : df * x.tangent};
 }
+
+///@{
+/// Returns the function's value and tangent. The derivative of abs at 0 is 0.
 inline Dual exp(Dual x) {
   const double e = std::exp(x.value);
   return chain(x, e, e);
@@ -72,16 +87,23 @@ inline Dual pow(Dual x, Dual y) {
   const Dual exponent = chain(y, 0, y.tangent == 0 ? 0.0 : p * std::log(x.value));
   return {p, base.tangent + exponent.tangent};
 }
+///@}
+/// Returns true if the value and the tangent are both finite.
 inline bool isfinite(Dual x) { return std::isfinite(x.value) && std::isfinite(x.tangent); }
 
-/// The real part, of any scalar: what branches and comparisons use.
+///@{
+/// Returns the number without its tangent. Kernels use it for branches and comparisons.
 template <class T>
 constexpr T real(T x) {
   return x;
 }
 constexpr double real(Dual x) { return x.value; }
+///@}
 
 }  // namespace heed::autograd
 
+// Doxygen skips this, because it reports an error for specializations of a class of namespace std.
+/// @cond
 template <>
 struct std::numeric_limits<heed::autograd::Dual> : std::numeric_limits<double> {};
+/// @endcond

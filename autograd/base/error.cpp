@@ -5,7 +5,7 @@
 
 namespace heed {
 void append_text(std::string& out, char c) { out += c; }
-// As a stream prints it by default.
+// Formats the number in the same way as operator<< of a stream with default settings.
 void append_text(std::string& out, double value) {
   std::array<char, 32> buffer;
   char* const end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,

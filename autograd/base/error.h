@@ -1,4 +1,5 @@
-// Errors of heed: one hierarchy, one check(). The text is built only when a check fails.
+// Exception types of heed, and check(), which throws them. An error's text is built only if the
+// check fails.
 #pragma once
 
 #include <concepts>
@@ -10,56 +11,63 @@
 
 namespace heed::autograd {
 
-/// Base of everything heed throws. The text names the op, what was given and what is needed.
+/// Base class of all exceptions that heed throws. The text states the op, the accepted input and
+/// the given input.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-/// Shapes, ranks or axes that do not fit.
+/// Thrown if shapes, ranks or axes are invalid or do not match.
 struct ShapeError : Error {
   using Error::Error;
 };
-/// A dtype the op does not take, or two that differ.
+/// Thrown if an op does not accept a dtype, or if two dtypes differ.
 struct DTypeError : Error {
   using Error::Error;
 };
-/// A value out of range, or a call in the wrong state.
+/// Thrown if a value is out of range, or if a function is called in the wrong state.
 struct ValueError : Error {
   using Error::Error;
 };
-/// A non-finite number where a finite one is needed.
+/// Thrown if a number is NaN or infinite but must be finite.
 struct NumericError : Error {
   using Error::Error;
 };
-/// A file that cannot be read or written, or whose contents are not what they claim.
+/// Thrown if a file cannot be read or written, or if its contents are invalid.
 struct IoError : Error {
   using Error::Error;
 };
 
 }  // namespace heed::autograd
 
-// For heed's own files, which are all inside this namespace: `using namespace heed::autograd` does
-// not bring these names.
+// The helpers below are in namespace heed, so that `using namespace heed::autograd` does not import
+// their names. All of heed's source files are inside namespace heed.
 namespace heed {
 
-/// Appends a value to an error's text; a double with six digits. Other types have a function of
-/// this name in their own namespace, as DType and Shape do.
+///@{
+/// Appends a value to an error's text. A double gets six significant digits. Other types, such as
+/// DType and Shape, have an append_text() in their own namespace.
 void append_text(std::string& out, char c);
 void append_text(std::string& out, double value);
 template <std::integral T>
 void append_text(std::string& out, T value) {
   out += std::to_string(value);
 }
+///@}
 
-/// One part of an error's text: refers to what it was made of; text appears only when a check
-/// fails.
+/// One argument of an error's text. It stores a reference, and append_to() converts it to text, so
+/// that a check that succeeds does not format anything.
 class Part {
  public:
+  ///@{
+  /// Refers to a text or to a value that has an append_text(). The argument must outlive the Part.
   Part(std::string_view text) : text_(text) {}
   template <class T>
   requires(!std::is_convertible_v<const T&, std::string_view>) Part(const T& value)
       : value_(&value), append_([](std::string& out, const void* part) {
           append_text(out, *static_cast<const T*>(part));
         }) {}
+  ///@}
+  /// Appends the text or the formatted value to `out`.
   void append_to(std::string& out) const;
 
  private:
@@ -68,16 +76,16 @@ class Part {
   void (*append_)(std::string& out, const void* value) = nullptr;  // null for a text
 };
 
-/// "<op>: <parts...>".
+/// Returns the text "OP: PARTS", where PARTS are all parts without separators.
 std::string error_text(std::string_view op, std::initializer_list<Part> parts);
 
-/// Throws E with the text "<op>: <parts...>".
+/// Throws an E with the text error_text(op, {parts...}).
 template <class E = autograd::ShapeError, class... Parts>
 [[noreturn]] void fail(std::string_view op, const Parts&... parts) {
   throw E(error_text(op, {Part(parts)...}));
 }
 
-/// Throws E with the text "<op>: <parts...>" unless `ok`.
+/// Throws an E with the text error_text(op, {parts...}) if `ok` is false.
 template <class E = autograd::ShapeError, class... Parts>
 void check(bool ok, std::string_view op, const Parts&... parts) {
   if (!ok) [[unlikely]]

@@ -26,7 +26,8 @@ std::string reason(int error) { return std::generic_category().message(error); }
   fail<IoError>("file", "cannot read ", path, ": ", why);
 }
 
-// A new file beside `path`; stale ones of a killed process may be in the way.
+// Creates a temporary file in the directory of `path` and returns its descriptor, or -1. Tries up
+// to 101 names, because killed processes may have left files with the same name.
 int create_beside(const std::string& path, std::string& temporary) {
   static std::atomic<unsigned> counter{0};
   for (int attempt = 0;; ++attempt) {
@@ -36,7 +37,7 @@ int create_beside(const std::string& path, std::string& temporary) {
   }
 }
 
-// 0, or the errno of the first step that failed.
+// Writes all bytes. Returns 0, or the errno of the failure.
 int write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());
@@ -49,7 +50,7 @@ int write_all(int file, std::span<const std::byte> bytes) {
   return 0;
 }
 
-// Closes the file. 0, or the errno of the first step that failed.
+// Writes the parts, calls fsync and closes the file. Returns 0, or the errno of the first failure.
 int write_and_close(int file, std::span<const std::span<const std::byte>> parts) {
   int error = 0;
   for (const auto& part : parts)
@@ -59,30 +60,31 @@ int write_and_close(int file, std::span<const std::span<const std::byte>> parts)
   return error;
 }
 
-// The file that path leads to and a new one beside it, open.
-struct Begun {
+// A write in progress: the resolved path of the target, and the path and descriptor of the
+// temporary file that will replace it.
+struct PendingWrite {
   std::string target, temporary;
   int file;
 };
 
-Begun begin_file(const std::string& path) {
-  Begun begun{path, {}, -1};
+PendingWrite begin_write(const std::string& path) {
+  PendingWrite pending{path, {}, -1};
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
     if (!std::filesystem::is_regular_file(path, ignored))
       cannot_write(path, std::filesystem::is_directory(path, ignored) ? "it is a directory"
                                                                       : "it is not a regular file");
     const auto resolved = std::filesystem::canonical(path, ignored);
-    if (!resolved.empty()) begun.target = resolved.string();
+    if (!resolved.empty()) pending.target = resolved.string();
   }
-  begun.file = create_beside(begun.target, begun.temporary);
-  if (begun.file < 0) cannot_write(path, reason(errno));
-  return begun;
+  pending.file = create_beside(pending.target, pending.temporary);
+  if (pending.file < 0) cannot_write(path, reason(errno));
+  return pending;
 }
 
-// The descriptor and the size of a regular file.
+// Opens a regular file for reading. Returns its descriptor and its size in bytes.
 std::pair<int, std::uint64_t> open_regular(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO must not wait for a writer. It does nothing to regular files.
+  // O_NONBLOCK: opening a FIFO must not wait for a writer. The flag has no effect on regular files.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) cannot_read(path, reason(errno));
   struct stat status {};
@@ -104,21 +106,22 @@ std::pair<int, std::uint64_t> open_regular(const std::string& path) {
 }  // namespace
 
 void check_writable(const std::string& path) {
-  const Begun begun = begin_file(path);
-  ::close(begun.file);
-  ::unlink(begun.temporary.c_str());
+  const PendingWrite pending = begin_write(path);
+  ::close(pending.file);
+  ::unlink(pending.temporary.c_str());
 }
 
 void sync_directory(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int error = file < 0 && errno != EACCES ? errno : 0;  // may be written but not listed
+  // EACCES is not an error: a directory can be writable without being readable.
+  int error = file < 0 && errno != EACCES ? errno : 0;
   if (file >= 0 && ::fsync(file) != 0 && errno != EINVAL) error = errno;
   if (file >= 0) ::close(file);
   if (error != 0) cannot_write(path, reason(error) + " (when syncing the directory)");
 }
 
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
-  const auto [target, temporary, file] = begin_file(path);
+  const auto [target, temporary, file] = begin_write(path);
   int error = write_and_close(file, parts);
   if (error == 0 && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error != 0) {
@@ -141,7 +144,8 @@ std::string read_file(const std::string& path, std::uint64_t limit) {
     if (bytes > limit) problem = "it has more than " + std::to_string(limit) + " bytes";
   };
   check_limit(size);
-  for (ssize_t n = 1; n != 0 && problem.empty();) {  // to the end: files of /proc have size 0
+  // Reads until the end of the file, because fstat reports size 0 for files in /proc.
+  for (ssize_t n = 1; n != 0 && problem.empty();) {
     n = ::read(file, chunk.data(), chunk.size());
     if (n > 0) text.append(chunk, 0, std::size_t(n));
     if (n < 0 && errno != EINTR) problem = reason(errno);
@@ -165,7 +169,7 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
       out = out.subspan(std::size_t(n));
       offset += std::uint64_t(n);
     } else if (n == 0) {
-      cannot_read(path_, "it ended early; another program changed it");
+      cannot_read(path_, "it is shorter than when it was opened; another program changed it");
     } else if (errno != EINTR) {
       cannot_read(path_, reason(errno));
     }

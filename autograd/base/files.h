@@ -1,5 +1,5 @@
-// Whole files: read with every error named, written so that a kill at any moment leaves the old
-// file or the new one, never half of it.
+// Reads and writes whole files. Errors state the path and the reason. A write replaces the file
+// atomically: after a crash, the path has either the old contents or the new contents.
 #pragma once
 
 #include <cstddef>
@@ -11,37 +11,45 @@
 
 namespace heed::autograd {
 
-/// Replaces the file at `path` with these bytes, or makes it: a temporary file beside it, fsync,
-/// rename, fsync of the directory. A symbolic link keeps pointing where it does. IoError with path
-/// and reason, no temporary file left and the old file intact, when any step before the rename
-/// fails or `path` is something else than a regular file.
-/// `parts` are written one after the other: large arrays need no copy of their own.
+///@{
+/// Creates the file at `path`, or replaces its contents. Writes the parts one after the other into
+/// a temporary file in the same directory, calls fsync, renames the file, and calls fsync on the
+/// directory. If `path` is a symbolic link, its target is replaced and the link stays.
+/// Throws IoError if a step fails, or if `path` exists and is not a regular file. If a step before
+/// the rename fails, the old file is intact and the temporary file is removed.
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
 void write_file(const std::string& path, std::string_view text);
+///@}
 
-/// Makes the renames in a directory durable (fsync). Some file systems cannot; that is no error.
-/// IoError.
+/// Calls fsync on a directory, so that earlier renames in it survive a power failure. Does nothing
+/// if the file system does not support it. Throws IoError on any other failure.
 void sync_directory(const std::string& path);
 
-/// Errors as write_file() would have now; leaves everything as it is. For a result that takes long.
+/// Throws the IoError that write_file() would throw now for this path. Changes nothing. Use it
+/// before a long computation whose result is written at its end.
 void check_writable(const std::string& path);
 
-/// The contents of a regular file; IoError with path and reason, also for more than `limit` bytes
-/// and for a directory, pipe or device, on none of which it waits.
+/// Returns the contents of a regular file. Throws IoError if the file cannot be read, if it has
+/// more than `limit` bytes, or if `path` is a directory, a pipe or a device. Never waits for a
+/// pipe.
 std::string read_file(const std::string& path,
                       std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 
-/// A regular file open for reading. The constructor and read() throw IoError with path and reason.
+/// A regular file that is open for reading.
 class InputFile {
  public:
+  /// Opens the file. Throws IoError if it cannot be opened or is not a regular file.
   explicit InputFile(const std::string& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
+  /// Returns the path that was given to the constructor.
   const std::string& path() const { return path_; }
+  /// Returns the size in bytes at the time of opening.
   std::uint64_t size() const { return size_; }
-  /// Bytes offset .. offset + out.size(); IoError if the file ends before.
+  /// Reads out.size() bytes, the first one at byte `offset` of the file. Throws IoError if reading
+  /// fails or if the file ends earlier.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:

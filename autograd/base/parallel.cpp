@@ -29,11 +29,13 @@ void relax() {
 #endif
 }
 
-// One job at a time: a number of chunks, of which each thread owns a run, the same part of every
-// job, so that rows of a matrix stay in one core's cache from op to op. Who is done with its own
-// takes from the others. The caller waits only for chunks that a worker has claimed, never for a
-// worker to wake up. Workers spin briefly for the next job (kernels follow one another within
-// microseconds), then sleep.
+// A thread pool that runs one job at a time. A job is a number of chunks.
+//
+// Each thread owns a contiguous range of the chunks. The range covers the same fraction of every
+// job, so that rows of a matrix stay in the cache of one core from op to op. A thread that has
+// finished its range takes chunks of other threads. The calling thread waits only for chunks that
+// a worker has claimed; it never waits for a worker to wake up. Idle workers spin briefly, because
+// the next kernel often starts within microseconds, and then sleep.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) : slots_(std::size_t(threads)), reported_(std::size_t(threads)) {
@@ -43,7 +45,7 @@ class ThreadPool {
     } catch (const std::system_error& e) {
       const int started = size();
       stop();
-      fail<ValueError>("set_num_threads", "the system starts only ", started, " of ", threads,
+      fail<ValueError>("set_num_threads", "the system can start only ", started, " of ", threads,
                        " threads (", e.what(), ")");
     }
   }
@@ -52,16 +54,17 @@ class ThreadPool {
 
   int size() const { return int(workers_.size()) + 1; }
 
-  /// False if the pool is busy.
+  // Runs all chunks of a job and returns true. Returns false, without running anything, if the pool
+  // is busy or has no workers.
   bool try_run(std::int64_t chunks, detail::ChunkFn call, void* f) {
     if (workers_.empty() || busy_.exchange(true, std::memory_order_acquire)) return false;
     const auto threads = std::int64_t(slots_.size());
-    for (std::int64_t t = threads; t-- > 0;) {  // the workers first
+    for (std::int64_t t = threads; t-- > 0;) {  // the slots of workers first, the caller's last
       Slot& slot = slots_[std::size_t(t)];
       slot.end = chunks * (t + 1) / threads;
       slot.call = call;
       slot.f = f;
-      slot.left.store(slot.end - chunks * t / threads);  // publishes the job
+      slot.left.store(slot.end - chunks * t / threads);  // makes the job visible to the workers
     }
     if (sleepers_.load() > 0) {
       std::lock_guard lock(mutex_);
@@ -70,7 +73,7 @@ class ThreadPool {
     ended_ += chunks;
     reported_[0].chunks.store(reported_[0].chunks.load(std::memory_order_relaxed) + run_from(0),
                               std::memory_order_relaxed);
-    // Chunks end within microseconds of each other, unless another process has the core.
+    // Spins before it yields, because chunks usually end within microseconds of each other.
     for (int i = 0; all_reported() < ended_; ++i) i < 4000 ? relax() : std::this_thread::yield();
     const std::exception_ptr error = std::exchange(error_, nullptr);
     busy_.store(false, std::memory_order_release);
@@ -79,16 +82,19 @@ class ThreadPool {
   }
 
  private:
-  // A cache line travels between cores in a tenth of a microsecond or in half of one, and a job
-  // may last no longer: what one thread writes shares no line with what another does.
-  struct alignas(128) Slot {            // written by the caller, claimed by all
-    std::atomic<std::int64_t> left{0};  // chunks [end - left, end) wait for their owner
+  // Data of different threads are on different cache lines. Moving a line between cores takes 0.1
+  // to 0.5 microseconds, and a whole job may take no longer than that.
+
+  // The chunks that one thread owns. The caller writes it; any thread may claim a chunk.
+  struct alignas(128) Slot {
+    std::atomic<std::int64_t> left{0};  // chunks [end - left, end) are not claimed yet
     std::int64_t end = 0;
     detail::ChunkFn call = nullptr;
     void* f = nullptr;
   };
-  struct alignas(128) Reported {          // written by one thread
-    std::atomic<std::int64_t> chunks{0};  // that it has run since it began
+  // Progress of one thread. Only that thread writes it.
+  struct alignas(128) Reported {
+    std::atomic<std::int64_t> chunks{0};  // number of chunks finished, over all jobs
   };
 
   std::int64_t all_reported() const {
@@ -106,9 +112,10 @@ class ThreadPool {
     for (std::thread& t : workers_) t.join();
   }
 
-  // Claims and runs a chunk of a slot. Its other fields are read after the claim: until that chunk
-  // is reported the job cannot end, so they are the job's own, even if the count was read in an
-  // earlier one.
+  // Claims one chunk of a slot and runs it. Returns false if the slot has no unclaimed chunk. The
+  // other fields of the slot are read after the claim. They belong to the current job even if
+  // `left` was read during an earlier job, because a job cannot end before its claimed chunks are
+  // reported.
   bool run_one(Slot& slot) {
     std::int64_t left = slot.left.load(std::memory_order_relaxed);
     do {
@@ -124,7 +131,7 @@ class ThreadPool {
     return true;
   }
 
-  // Runs all chunks that can be claimed, its own first. Returns their number.
+  // Runs all chunks that can be claimed, first those of slot `own`. Returns the number of chunks.
   std::int64_t run_from(std::size_t own) {
     std::int64_t ran = 0;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -135,7 +142,7 @@ class ThreadPool {
   }
 
   void work(std::size_t own) {
-    const auto& mine = slots_[own].left;  // idle workers look at no other's cache line
+    const auto& mine = slots_[own].left;  // an idle worker reads no cache line of another thread
     std::int64_t ran = 0;
     for (;;) {
       for (int i = 0; i < 20000; ++i) {
@@ -154,16 +161,16 @@ class ThreadPool {
     }
   }
 
-  std::vector<Slot> slots_;         // 0 is the caller's
-  std::vector<Reported> reported_;  // the same
+  std::vector<Slot> slots_;         // one per thread; slot 0 belongs to the caller
+  std::vector<Reported> reported_;  // one per thread, in the same order
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<bool> stop_{false};  // read by idle workers all the time
+  std::atomic<bool> stop_{false};  // polled by idle workers
   std::atomic<int> sleepers_{0};
   alignas(128) std::atomic<bool> busy_{false};
-  std::int64_t ended_ = 0;    // chunks of all jobs, the running one included
-  std::exception_ptr error_;  // the job's first; written under mutex_, read after its last chunk
+  std::int64_t ended_ = 0;    // number of chunks of all jobs so far, including the current job
+  std::exception_ptr error_;  // first error of the job; mutex_ guards it until the last chunk ends
 };
 
 std::unique_ptr<ThreadPool>& pool() {
@@ -175,7 +182,7 @@ std::unique_ptr<ThreadPool>& pool() {
 
 int available_cores() {
   int cores = int(std::thread::hardware_concurrency());
-#if defined(__linux__)  // there it may count all of the machine's
+#if defined(__linux__)  // hardware_concurrency() may ignore the affinity of the process
   cpu_set_t given;
   CPU_ZERO(&given);
   if (::sched_getaffinity(0, sizeof given, &given) == 0) cores = CPU_COUNT(&given);

@@ -20,19 +20,19 @@ constexpr std::size_t kAlign = 64;
 #ifdef NDEBUG
 constexpr bool kPoisoned = false;
 #else
-constexpr bool kPoisoned = true;  // fresh and freed blocks are all ones: NaN in every float
+constexpr bool kPoisoned = true;  // new and freed blocks are filled with 0xFF, a NaN in any float
 #endif
 #ifdef HEED_POOL_OFF
 constexpr bool kPooled = false;
 #else
 constexpr bool kPooled = true;
 #endif
-// Classes: multiples of 64 up to 1 KiB, then four steps per power of two, up to 2^40 bytes. Each
-// holds 64 bytes more: a tensor of 2^n bytes and its header (tensor/storage.h) do not spill into
-// the next.
+// Size classes: multiples of 64 bytes up to 1 KiB, then four classes per power of two, up to 2^40
+// bytes. Each class has 64 extra bytes, so that a tensor of 2^n bytes and its header of 64 bytes
+// (tensor/storage.h) fit into the class of 2^n.
 constexpr int kSmall = 17;
 constexpr int kClasses = kSmall + 4 * 30;
-constexpr std::size_t kMaxCached = std::size_t{1} << 30;  // bytes a thread keeps for reuse
+constexpr std::size_t kMaxCached = std::size_t{1} << 30;  // most bytes that a thread keeps
 
 struct SizeClass {
   int index;
@@ -44,7 +44,7 @@ inline SizeClass size_class(std::size_t bytes) {
     const std::size_t i = bytes == 0 ? 0 : (bytes - 1) / kAlign;
     return {int(i), (i + 1) * kAlign};
   }
-  const std::size_t body = bytes - kAlign;            // over 2^10
+  const std::size_t body = bytes - kAlign;            // above 2^10
   const int log = int(std::bit_width(body - 1)) - 1;  // 2^log < body <= 2^(log+1), log >= 10
   const std::size_t step = std::size_t{1} << (log - 2);
   const std::size_t quarter = (body - 1 - (std::size_t{1} << log)) / step;  // 0..3
@@ -59,7 +59,8 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-// Trivial state that outlives the thread's destructors: tensors in statics are freed after them.
+// Free lists and counters of a thread. The type is trivial, so that the state outlives the
+// destructors of the thread: tensors in static variables are freed after those have run.
 struct ThreadState {
   std::array<FreeBlock*, kClasses> free;
   std::size_t cached;
@@ -68,6 +69,7 @@ struct ThreadState {
 };
 thread_local ThreadState t_state;
 
+// Frees all cached blocks when the thread ends.
 struct Closer {
   ~Closer() {
     for (FreeBlock*& head : t_state.free)
@@ -80,13 +82,15 @@ struct Closer {
   }
 };
 
-// Before the thread caches its first block: its end gives all back, also if it only ever frees.
+// Registers the Closer of this thread. It is called before the thread caches its first block, so
+// that a thread that only frees blocks returns them, too.
 void open() {
   thread_local Closer closer;
   (void)closer;
   t_state.opened = true;
 }
 
+// Adds `bytes`, which may be negative, to the live bytes and updates the peak.
 void count(std::int64_t bytes) {
   const std::int64_t live = g_live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   std::int64_t peak = g_peak.load(std::memory_order_relaxed);
@@ -96,7 +100,7 @@ void count(std::int64_t bytes) {
 
 void* system_allocate(std::size_t bytes) {
   ++t_state.system_allocations;
-  // Not the throwing form: AddressSanitizer ends the process there instead of throwing.
+  // Uses nothrow, because AddressSanitizer aborts the process in the throwing form.
   void* memory = ::operator new (bytes, std::align_val_t{kAlign}, std::nothrow);
   if (!memory) throw std::bad_alloc();
   return memory;
@@ -120,7 +124,7 @@ void* pool_allocate(std::size_t bytes) {
     memory = system_allocate(size.bytes);
   }
   if constexpr (kPoisoned) std::memset(memory, 0xFF, size.bytes);
-  // Small blocks are nodes and handles: counting them would cost more than making them.
+  // Small blocks (graph nodes, handles) are not counted: counting would cost more than allocating.
   if (size.index >= kSmall) count(std::int64_t(size.bytes));
   return memory;
 }

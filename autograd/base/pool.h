@@ -1,6 +1,6 @@
-// Memory of the engine: size classes with free lists per thread, so that a training step that
-// repeats its shapes calls malloc next to never. Off under AddressSanitizer, which then sees it
-// all.
+// Memory pool for tensors, graph nodes and kernels. Each thread has one free list per size class,
+// so a training step that repeats its shapes almost never calls the system's allocator. Under
+// AddressSanitizer the pool is off, so that the sanitizer sees every allocation.
 #pragma once
 
 #include <atomic>
@@ -10,36 +10,48 @@
 
 namespace heed::autograd {
 
-/// `bytes` of memory aligned to 64; std::bad_alloc when there is none.
+/// Allocates `bytes` bytes, aligned to 64. Throws std::bad_alloc if no memory is available.
 void* pool_allocate(std::size_t bytes);
-/// Gives back what pool_allocate(bytes) returned; any thread may.
+/// Frees memory that pool_allocate(bytes) returned, with the same `bytes`. Any thread may free it.
 void pool_free(void* memory, std::size_t bytes) noexcept;
 
+/// Counters of the memory pool.
 struct PoolStats {
-  std::uint64_t system_allocations;  ///< calls to the system's allocator so far, this thread
-  std::uint64_t live_bytes;          ///< bytes handed out and not returned, all threads
+  std::uint64_t system_allocations;  ///< calls to the system's allocator by this thread
+  std::uint64_t live_bytes;          ///< bytes allocated and not freed, by all threads
   std::uint64_t peak_bytes;          ///< largest live_bytes since the start or reset_peak_bytes()
 };
+/// Returns the counters. The byte counts include blocks above 1088 bytes only, unless the pool is
+/// off: to count smaller blocks would take longer than to allocate them.
 PoolStats pool_stats();
-/// peak_bytes becomes live_bytes.
+/// Sets peak_bytes to the current live_bytes.
 void reset_peak_bytes();
 
-/// std allocator on the pool, for small vectors that live as long as an op.
+/// Standard allocator that uses the pool, for small vectors with the lifetime of an op.
 template <class T>
 struct PoolAllocator {
-  using value_type = T;
+  using value_type = T;  ///< required by the standard library
+  ///@{
+  /// Creates an allocator. It has no state.
   PoolAllocator() = default;
   template <class U>
   PoolAllocator(const PoolAllocator<U>&) {}
+  ///@}
+  /// Allocates memory for n values.
   T* allocate(std::size_t n) { return static_cast<T*>(pool_allocate(n * sizeof(T))); }
+  /// Frees memory that allocate(n) returned.
   void deallocate(T* p, std::size_t n) noexcept { pool_free(p, n * sizeof(T)); }
+  /// Returns true, because all allocators are interchangeable.
   friend bool operator==(const PoolAllocator&, const PoolAllocator&) { return true; }
 };
 
-/// Counted pointer to a T that has `std::atomic<std::uint32_t> refs` and `static void destroy(T*)`.
+/// Reference-counted pointer. T must have a member `std::atomic<std::uint32_t> refs` and a function
+/// `static void destroy(T*)`, which is called when the last pointer is destroyed.
 template <class T>
 class Ref {
  public:
+  ///@{
+  /// Creates a null pointer, or a pointer to *p. Copies increment the count; moves do not.
   Ref() = default;
   Ref(std::nullptr_t) {}
   explicit Ref(T* p) : p_(p) {
@@ -47,20 +59,27 @@ class Ref {
   }
   Ref(const Ref& o) : Ref(o.p_) {}
   Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  ///@}
+  /// Releases the current object and takes over the pointer of `o`.
   Ref& operator=(Ref o) noexcept {
     std::swap(p_, o.p_);
     return *this;
   }
   ~Ref() {
-    // A sole owner needs no atomic read-modify-write to know that it is the last.
+    // If the count is 1, this is the last pointer and no atomic decrement is needed.
     if (p_ && (p_->refs.load(std::memory_order_acquire) == 1 ||
                p_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1))
       T::destroy(p_);
   }
+  ///@{
+  /// Gives access to the object. The operators * and -> require a pointer that is not null.
   T* get() const { return p_; }
   T* operator->() const { return p_; }
   T& operator*() const { return *p_; }
+  ///@}
+  /// Returns true unless the pointer is null.
   explicit operator bool() const { return p_ != nullptr; }
+  /// Returns true if both point to the same object.
   friend bool operator==(const Ref& a, const Ref& b) { return a.p_ == b.p_; }
 
  private:

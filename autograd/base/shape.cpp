@@ -20,7 +20,7 @@ Dims Dims::filled(int rank, std::int64_t value) {
   return d;
 }
 
-std::size_t Dims::place_from_back(int i) const {
+std::size_t Dims::position_from_back(int i) const {
   return std::size_t(normalized_axis("shape", *this, i));
 }
 
@@ -43,7 +43,7 @@ Dims Dims::with(int i, std::int64_t value) const {
 
 Dims Dims::without(int i) const {
   Dims d = *this;
-  std::copy(begin() + place(i) + 1, end(), d.dims_.begin() + place(i));
+  std::copy(begin() + position(i) + 1, end(), d.dims_.begin() + position(i));
   --d.rank_;
   return d;
 }
@@ -186,8 +186,9 @@ std::optional<Layout> reshaped(const Layout& x, const Shape& shape) {
     out.offset = x.offset;
     return out;
   }
-  // Walk both shapes from the front in groups of equal size; a group is a view if its old axes
-  // lie one inside the other without a gap.
+  // Splits both shapes, from the front, into groups of axes with equal numbers of elements. A group
+  // can be a view if its old axes are contiguous among themselves: each stride is the stride of the
+  // next axis times its size.
   Layout out{shape, shape, x.offset};
   int i = 0, j = 0;
   const int old_rank = x.shape.rank(), new_rank = shape.rank();
@@ -202,7 +203,7 @@ std::optional<Layout> reshaped(const Layout& x, const Shape& shape) {
       else
         m *= shape[j_end++];
     }
-    // Axes of size 1 carry no step: leave them out of the test.
+    // The stride of an axis of size 1 has no effect, so such axes are skipped.
     std::int64_t inner = 1, run = 1;
     bool first = true;
     for (int a = i_end - 1; a >= i; --a) {

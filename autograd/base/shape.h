@@ -1,4 +1,8 @@
-// Shapes, strides and the rules on them: broadcasting, axes, views. No data, no tensors.
+// Shapes, strides and layouts, and the rules for broadcasting, axes and views. Nothing in this
+// header accesses a tensor or its data.
+//
+// Functions with a parameter `op` throw ShapeError with a text that starts with that name and
+// states the shapes, axes or sizes that are invalid.
 #pragma once
 
 #include <array>
@@ -16,40 +20,56 @@
 
 namespace heed::autograd {
 
+/// The largest number of axes of a tensor.
 inline constexpr int kMaxRank = 8;
 
-/// Up to eight integers, stored inline: a shape, strides, or a list of axes. Made from {2, 3}, from
-/// one integer, or from a vector of integers.
+/// A list of at most eight integers, stored inline. It is used for shapes, strides and axes. It
+/// converts from a braced list such as {2, 3}, from one integer and from a vector of integers.
 class Dims {
  public:
+  ///@{
+  /// Creates an empty list, or a list of these integers. Throws ShapeError for more than eight.
   constexpr Dims() = default;
   Dims(std::initializer_list<std::int64_t> dims) : Dims(std::span(dims.begin(), dims.size())) {}
   template <std::integral T>
   Dims(T size) : Dims({std::int64_t(size)}) {}
-  Dims(bool) = delete;  // sum(x, true) has lost its axes
   Dims(const std::vector<std::int64_t>& dims) : Dims(std::span(dims)) {}
   Dims(const std::vector<int>& dims);
   explicit Dims(std::span<const std::int64_t> dims);
-  /// `rank` entries, all `value`.
+  ///@}
+  Dims(bool) = delete;  // sum(x, true) would sum axis 1 instead of keeping axes
+  /// Returns a list of `rank` entries, all equal to `value`.
   static Dims filled(int rank, std::int64_t value);
 
+  /// Returns the number of entries.
   int rank() const { return rank_; }
-  /// Entry i, from the back for i < 0; ShapeError when out of range. Hot loops use data().
-  std::int64_t operator[](int i) const { return dims_[place(i)]; }
-  std::int64_t& operator[](int i) { return dims_[place(i)]; }
+  ///@{
+  /// Returns entry i. A negative i counts from the back: -1 is the last entry. Throws ShapeError if
+  /// i is out of range. Hot loops use data(), which is not checked.
+  std::int64_t operator[](int i) const { return dims_[position(i)]; }
+  std::int64_t& operator[](int i) { return dims_[position(i)]; }
+  ///@}
+  ///@{
+  /// Returns a pointer to the first entry, or for end() behind the last entry.
   const std::int64_t* data() const { return dims_.data(); }
   const std::int64_t* begin() const { return dims_.data(); }
   const std::int64_t* end() const { return dims_.data() + rank_; }
+  ///@}
+  /// Returns the last entry. Throws ShapeError if the list is empty.
   std::int64_t back() const { return (*this)[-1]; }
-  /// Product of the entries; 1 at rank 0.
+  /// Returns the product of the entries, which is 1 for an empty list.
   std::int64_t numel() const;
+  /// Appends an entry. Throws ShapeError if there are eight already.
   void push_back(std::int64_t value);
-  /// Copies: with another entry i, without entry i, with `more` behind the last entry.
+  /// Returns a copy in which entry i is `value`.
   Dims with(int i, std::int64_t value) const;
+  /// Returns a copy without entry i.
   Dims without(int i) const;
+  /// Returns the entries of this list, followed by those of `more`.
   Dims joined(const Dims& more) const;
-  /// Entries [from, to).
+  /// Returns the entries with indices from <= i < to.
   Dims sub(int from, int to) const;
+  /// Returns true if both have the same entries.
   friend bool operator==(const Dims& a, const Dims& b) {
     if (a.rank_ != b.rank_) return false;
     for (std::size_t i = 0; i < std::size_t(a.rank_); ++i)
@@ -58,55 +78,65 @@ class Dims {
   }
 
  private:
-  std::size_t place(int i) const {
-    return unsigned(i) < unsigned(rank_) ? std::size_t(i) : place_from_back(i);
+  std::size_t position(int i) const {
+    return unsigned(i) < unsigned(rank_) ? std::size_t(i) : position_from_back(i);
   }
-  std::size_t place_from_back(int i) const;
+  std::size_t position_from_back(int i) const;
 
   std::array<std::int64_t, kMaxRank> dims_{};
   int rank_ = 0;
 };
-using Shape = Dims;
-using Strides = Dims;
-/// Appends the text of `dims`, as [2, 3].
+using Shape = Dims;    ///< sizes of the axes of a tensor
+using Strides = Dims;  ///< distance, in elements, between neighbors along each axis
+/// Appends the text of `dims`, for example [2, 3].
 void append_text(std::string& out, const Dims& dims);
-/// Returns the text of `dims`, as "[2, 3]".
+/// Returns the text of `dims`, for example "[2, 3]".
 std::string to_text(const Dims& dims);
+/// Prints to_text(dims).
 std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
-/// The index of the element at row-major place `flat` of a shape without 0.
+/// Converts a row-major flat index into one index per axis, as NumPy's unravel_index does. No size
+/// may be 0.
 Dims unravel(std::int64_t flat, const Shape& shape);
 
-/// How a tensor's elements lie in its storage, counted in elements. Strides may be 0 or negative.
+/// Position of a tensor's elements in its storage. All numbers count elements, not bytes.
 struct Layout {
-  Shape shape;
-  Strides strides;
-  std::int64_t offset = 0;
+  Shape shape;              ///< size of each axis, at least 0
+  Strides strides;          ///< one per axis; a stride may be 0 or negative
+  std::int64_t offset = 0;  ///< position of the element with index [0, ..., 0]
 
+  /// Returns the row-major layout of a shape, with offset 0.
   static Layout contiguous(const Shape& shape);
+  /// Returns true if the elements are adjacent and in row-major order. The offset may be any.
   bool is_contiguous() const;
-  /// Returns the first axis along which elements repeat (stride 0, size above 1), or -1. A layout
-  /// of no elements repeats none.
+  /// Returns the first axis that has stride 0 and a size above 1, so that several indices refer to
+  /// one element. Returns -1 if no axis has, or if the layout has no elements.
   int repeated_axis() const;
-  /// Returns where the element at `index` lies, counted from the first.
+  /// Returns the distance from the element with index [0, ..., 0] to the element at `index`.
   std::int64_t offset_of(const Dims& index) const;
 };
 
-/// Normalizes an axis in [-rank, rank); ShapeError naming op, axis and shape otherwise.
+/// Converts an axis in [-rank, rank) to the range [0, rank). Throws ShapeError for any other axis.
 int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis);
-/// Normalizes the place of a new axis in [-rank - 1, rank]; ShapeError otherwise.
+/// Converts the position of a new axis in [-rank - 1, rank] to the range [0, rank]. Throws
+/// ShapeError for any other position.
 int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t axis);
-/// The shape both broadcast to (NumPy's rule); ShapeError naming both.
+/// Returns the shape to which both shapes broadcast by NumPy's rules. Throws ShapeError if they do
+/// not broadcast.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 
-/// Views. All throw ShapeError naming `op`; none copies.
+/// Returns a view in which axis i is axis axes[i] of x. Throws ShapeError unless `axes` contains
+/// each axis once.
 Layout permuted(std::string_view op, const Layout& x, const Dims& axes);
-/// Broadcasts to `shape`: new and size-1 axes get stride 0.
+/// Returns a view of x that is broadcast to `shape`. New axes, and axes of size 1 that grow, get
+/// stride 0. Throws ShapeError if x does not broadcast to `shape`.
 Layout expanded(std::string_view op, const Layout& x, const Shape& shape);
-/// Elements start, start+step, ... below `end` of one axis (start, end already clamped, step >= 1).
+/// Returns a view of the elements start, start + step, ... below `end` along one axis. Both bounds
+/// must be within the axis, and step must be at least 1.
 Layout sliced(const Layout& x, int axis, std::int64_t start, std::int64_t end, std::int64_t step);
-/// Returns a view of the elements, in row-major order, under a new shape; nothing if strides forbid
-/// it.
+/// Returns a view of x with a new shape, whose elements have the same row-major order. Returns
+/// nullopt if the strides do not allow it without a copy. Both shapes must have the same number of
+/// elements.
 std::optional<Layout> reshaped(const Layout& x, const Shape& shape);
 
 }  // namespace heed::autograd

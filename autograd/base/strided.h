@@ -1,5 +1,4 @@
-// One loop over N strided operands of one shape: merges axes that lie one inside the other, then
-// hands out inner runs. A contiguous operand is a run of stride 1, a broadcast scalar of stride 0.
+// Loops over strided operands of the same shape. Kernels with any strides are written with them.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +10,17 @@
 
 namespace heed::autograd {
 
+/// Loop over N operands of one shape, each with its own strides.
+///
+/// The constructor merges neighboring axes wherever all operands allow it. The loop then consists
+/// of outer() inner runs. A run has inner() elements, and each operand has one stride in it: 1 if
+/// the operand is contiguous, 0 if it is a broadcast scalar.
 template <int N>
 class StridedLoop {
  public:
-  using Offsets = std::array<std::int64_t, N>;
+  using Offsets = std::array<std::int64_t, N>;  ///< one offset or stride per operand, in elements
 
+  /// Prepares the loop. Each strides[k] has the rank of `shape`.
   StridedLoop(const Shape& shape, const std::array<const Strides*, N>& strides) {
     for (int i = 0; i < shape.rank(); ++i) {
       if (shape[i] == 1) continue;
@@ -30,16 +35,20 @@ class StridedLoop {
       }
       for (std::size_t k = 0; k < N; ++k) strides_[k][rank_ - 1] = (*strides[k])[i];
     }
-    if (rank_ == 0) sizes_[rank_++] = 1;  // one element; strides are 0
+    if (rank_ == 0) sizes_[rank_++] = 1;  // a single element: one run of length 1, strides 0
     for (int i = 0; i + 1 < rank_; ++i) outer_ *= sizes_[i];
     for (std::size_t k = 0; k < N; ++k) inner_strides_[k] = strides_[k][rank_ - 1];
   }
 
-  /// Number of inner runs, and the length of each.
+  /// Returns the number of inner runs.
   std::int64_t outer() const { return outer_; }
+  /// Returns the number of elements of an inner run.
   std::int64_t inner() const { return sizes_[rank_ - 1]; }
 
-  /// f(offsets, n, inner strides) for the runs [begin, end), in row-major order.
+  ///@{
+  /// Calls f(offsets, n, strides) for the inner runs [begin, end), or for all runs, in row-major
+  /// order. offsets[k] is the position of the run's first element in operand k; strides[k] is the
+  /// distance between its elements; n is inner().
   template <class F>
   void run(F&& f, std::int64_t begin, std::int64_t end) const {
     if (begin >= end) return;
@@ -69,6 +78,7 @@ class StridedLoop {
     else
       run(f, 0, outer_);
   }
+  ///@}
 
  private:
   int rank_ = 0;
@@ -78,10 +88,11 @@ class StridedLoop {
   Offsets inner_strides_{};
 };
 
-inline constexpr std::int64_t kGrain = 1 << 12;  // elements of one parallel chunk
+inline constexpr std::int64_t kGrain = 1 << 12;  ///< cost of one parallel chunk, in additions
 
-/// body(offsets, n, strides) for every inner run of the loop, in parallel. `cost` is the work of
-/// one element, in additions.
+///@{
+/// Calls body(offsets, n, strides) for all inner runs of the loop, in parallel. A loop of one run
+/// is split into pieces. `cost` is the work per element, in additions (default 1).
 template <int N, class F>
 void for_each_run(const StridedLoop<N>& loop, std::int64_t cost, F&& body) {
   const std::int64_t grain = kGrain / std::max<std::int64_t>(1, cost);
@@ -102,9 +113,12 @@ template <int N, class F>
 void for_each_run(const StridedLoop<N>& loop, F&& body) {
   for_each_run(loop, 1, body);
 }
+///@}
 
-/// body(y, y_stride, x, x_stride, n) for every line of n elements along one axis of y and x, which
-/// have one shape; in parallel. `cost` is the work of one element, in additions.
+/// Calls body(y, y_stride, x, x_stride, n) in parallel for each line of elements along `axis`. The
+/// arrays y and x have the same shape, and n is its size along the axis. The pointers refer to the
+/// first element of the line; strides are in elements. `cost` is the work per element, in
+/// additions.
 template <class T, class F>
 void for_each_line(T* y, const Layout& y_at, const T* x, const Layout& x_at, int axis,
                    std::int64_t cost, F&& body) {

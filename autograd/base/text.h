@@ -1,4 +1,4 @@
-// Reads numbers from text, splits text and joins words.
+// Functions that parse numbers, split text and join words.
 #pragma once
 
 #include <charconv>
@@ -9,7 +9,8 @@
 
 namespace heed {
 
-/// All of `text` as a number, in decimal unless an integer's `base` says otherwise, or nothing.
+/// Parses `text` as a number of type T. An integer may have a `base` (default 10). Returns nullopt
+/// unless the whole text is a number that T can represent.
 template <class T, class... Base>
 std::optional<T> parse_number(std::string_view text, Base... base) {
   T value{};
@@ -19,11 +20,11 @@ std::optional<T> parse_number(std::string_view text, Base... base) {
   return value;
 }
 
-/// "a, b and c"; `last` stands between the last two.
+/// Joins words with commas, and the last two with `last`: "a, b and c".
 std::string join(const std::vector<std::string>& words, std::string_view last = " and ");
 
-/// Returns the parts of `text` between occurrences of `separator`: n separators give n + 1 parts,
-/// which may be empty. An empty text has one empty part.
+/// Splits `text` at each `separator`. A text with n separators has n + 1 parts, which may be empty.
+/// An empty text has one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
 
 }  // namespace heed

@@ -5,6 +5,7 @@
 namespace heed::autograd {
 namespace {
 
+// Adds units * value with a pseudo-random sign to the tangent, if x has a seed.
 void add_noise(Tracked& x, double units) {
   const double value = x.number.value;
   if (x.seed == 0 || !std::isfinite(value)) return;
@@ -13,12 +14,14 @@ void add_noise(Tracked& x, double units) {
   x.number.tangent += hash >> 63 ? units * value : -units * value;
 }
 
-// What `terms` becomes under a function of derivative df. 0 stays 0 where df is infinite.
+// Returns the terms of f(x), where df is the derivative of f at x. Terms of 0 stay 0 even if df is
+// infinite.
 double chained_terms(const Tracked& x, double df) {
   return x.terms == 0 ? 0.0 : std::abs(df) * x.terms;
 }
 
-// f(x). `units`: the error of float32 kernels of f, in 2^-24 of its value; an ulp is up to two.
+// Returns f(x). `units` is the relative error of the float32 kernels of f, in units of 2^-24. One
+// ulp is at most two such units.
 Tracked apply(const Tracked& x, Dual (*f)(Dual), double units) {
   const Dual slope = f({x.number.value, 1});
   Tracked y = x;
@@ -78,7 +81,8 @@ Tracked erf(const Tracked& x) { return apply(x, erf, 4); }
 Tracked abs(const Tracked& x) { return apply(x, abs, 0); }
 Tracked pow(const Tracked& x, const Tracked& y) {
   const Dual a = x.number.value, b = y.number.value;
-  // Either slope alone: that of the exponent is not finite for a base below 0.
+  // The two derivatives are computed separately, because the derivative with respect to the
+  // exponent is not finite if the base is negative.
   const double by_x = x.terms == 0 && x.number.tangent == 0 ? 0 : pow({a.value, 1}, b).tangent;
   const double by_y = y.terms == 0 ? 0 : pow(a, {b.value, 1}).tangent;
   const double p = std::pow(a.value, b.value);

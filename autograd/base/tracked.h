@@ -1,6 +1,6 @@
-// The scalar of the gradient checks (check/): a dual number that also carries how exact its tangent
-// can be. Only check/ creates values of it. It is declared here because kernels and ops are
-// instantiated on every scalar that dispatch_floating knows (dtype.h).
+// The scalar type of the gradient checks (autograd/check/): a dual number with an estimate of the
+// error of its tangent. Only check/ creates such values. The type is declared here because kernels
+// and ops are instantiated for every scalar that dispatch_floating() accepts (dtype.h).
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,36 @@
 
 namespace heed::autograd {
 
-/// A dual number, the size of the terms of its tangent and, where `seed` is not 0, rounding noise.
-/// Operators are not inline: kernels on Tracked are compiled once more, but never need to be fast.
+/// A dual number that also measures how accurate its tangent can be.
+///
+/// It sums the absolute values of the terms of the tangent and, if `seed` is not 0, simulates
+/// rounding errors. The operators are not inline, because they need not be fast and every kernel is
+/// compiled for this type, too.
 struct Tracked {
-  Dual number;
-  /// A derivative is a sum over the paths from input to output of products of local derivatives.
-  /// This is the sum of their absolute values. Rounding changes a derivative by some multiple of
-  /// epsilon * terms, also where the terms cancel.
+  Dual number;  ///< value and tangent
+  /// A derivative is a sum over all paths from input to output, and each path contributes a product
+  /// of local derivatives. `terms` is the sum of the absolute values of these products. Rounding
+  /// changes a derivative by a multiple of epsilon * terms, even if the products cancel.
   double terms = 0;
-  /// If not 0, every operation on this number whose value is not exactly a float adds value * (+1
-  /// or -1) to the tangent. The sign is a hash of the value and the seed. A tangent of 0 at the
-  /// inputs then becomes, times 2^-24, what rounding each operation to float32 does to a result, to
-  /// first order. A function adds as many units as float32 kernels may be wrong by. Results take
-  /// over the seed of their operands.
+  /// If `seed` is not 0, the tangent accumulates rounding noise. Each operation whose value is not
+  /// exactly a float32 adds value * (+1 or -1) to the tangent; the sign is a hash of the value and
+  /// the seed. If the tangents of the inputs are 0, then the tangent of a result times 2^-24 is, to
+  /// first order, the effect of rounding every operation to float32. Functions such as exp() add as
+  /// many units as the float32 kernels may be wrong. Results inherit the seed of their operands.
   std::uint64_t seed = 0;
 
+  ///@{
+  /// Creates a number without noise. The tangent is 0 by default, which is a constant.
   Tracked() = default;
-  Tracked(double v) : number(v) {}  // NOLINT: a constant has no terms and no noise
+  Tracked(double v) : number(v) {}  // NOLINT: the conversion from double is implicit
   Tracked(double v, double t) : number(v, t), terms(t < 0 ? -t : t) {}
-  /// A number with tangent 0 from which on operations add noise.
+  ///@}
+  /// Returns a number with tangent 0 and a seed, so that operations on it add noise.
   static Tracked with_noise(double v, std::uint64_t seed);
 
+  ///@{
+  /// Computes value, tangent and terms, and adds the rounding noise of one operation. A negation is
+  /// exact and adds none.
   Tracked operator-() const;
   Tracked& operator+=(const Tracked& o);
   Tracked& operator-=(const Tracked& o) { return *this += -o; }
@@ -40,15 +49,23 @@ struct Tracked {
   friend Tracked operator-(Tracked a, const Tracked& b) { return a -= b; }
   friend Tracked operator*(Tracked a, const Tracked& b) { return a *= b; }
   friend Tracked operator/(Tracked a, const Tracked& b) { return a /= b; }
+  ///@}
+  ///@{
+  /// Compares the values and ignores the tangents.
   friend bool operator==(const Tracked& a, const Tracked& b) { return a.number == b.number; }
   friend auto operator<=>(const Tracked& a, const Tracked& b) { return a.number <=> b.number; }
+  ///@}
 
-  /// Adds the rounding error of one operation, or of a function that is wrong by `units` of 2^-24.
+  /// Adds the rounding noise of one float32 operation, or of a function whose relative error is
+  /// `units` times 2^-24. Adds nothing if the value is exactly a float32. Returns *this.
   Tracked& round(double units = 1);
-  /// Adds the rounding of an operand to bfloat16, half a unit in its 8th digit: 2^16 of 2^-24.
+  /// Adds the noise of rounding an operand to bfloat16: 2^16 units of 2^-24, which is half a unit
+  /// in the last of its 8 binary digits. Returns *this.
   Tracked& round_operand();
 };
 
+///@{
+/// Returns the function of x, with tangent, terms and the noise of a float32 kernel.
 Tracked exp(const Tracked& x);
 Tracked log(const Tracked& x);
 Tracked sqrt(const Tracked& x);
@@ -56,10 +73,16 @@ Tracked tanh(const Tracked& x);
 Tracked erf(const Tracked& x);
 Tracked abs(const Tracked& x);
 Tracked pow(const Tracked& x, const Tracked& y);
+///@}
+/// Returns true if the value and the tangent are both finite.
 inline bool isfinite(const Tracked& x) { return isfinite(x.number); }
+/// Returns the value without its tangent. Kernels use it for branches and comparisons.
 inline double real(const Tracked& x) { return x.number.value; }
 
 }  // namespace heed::autograd
 
+// Doxygen skips this, because it reports an error for specializations of a class of namespace std.
+/// @cond
 template <>
 struct std::numeric_limits<heed::autograd::Tracked> : std::numeric_limits<double> {};
+/// @endcond

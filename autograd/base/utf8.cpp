@@ -1,4 +1,5 @@
-// One table-free decoder; the smallest code point of each length rejects overlong forms.
+// A decoder without tables. An overlong form is rejected because its code point is smaller than the
+// smallest code point of that length.
 #include "autograd/base/utf8.h"
 
 #include <array>

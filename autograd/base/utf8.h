@@ -1,4 +1,4 @@
-// UTF-8, strictly (RFC 3629): no overlong forms, no surrogates, nothing above U+10FFFF.
+// Strict UTF-8 (RFC 3629): overlong forms, surrogates and code points above U+10FFFF are invalid.
 #pragma once
 
 #include <optional>
@@ -7,18 +7,21 @@
 
 namespace heed::autograd {
 
-/// The code point that starts at byte `at`, which moves behind it. Empty, and `at` stays, if the
-/// bytes there are not UTF-8. Needs at < text.size().
+/// Returns the code point that starts at byte `at`, and sets `at` to the byte after it. If the
+/// bytes are not valid UTF-8, returns nullopt and leaves `at` unchanged. Requires at < text.size().
 std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at);
 
+/// Returns true if the whole text is valid UTF-8.
 bool is_utf8(std::string_view text);
 
+/// Returns the UTF-8 bytes of a code point.
 std::string to_utf8(char32_t c);
 
-/// For a label or an error: the character itself, or \n, \t, \r, U+0007 where it does not print.
+/// Returns a text for labels and errors: the character itself, or an escape such as \\n, \\t, \\r
+/// or U+0007 for a control character.
 std::string printable(char32_t c);
 
-/// "U+00E9".
+/// Returns the name of a code point, for example "U+00E9".
 std::string code_point_name(char32_t c);
 
 }  // namespace heed::autograd

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kFewestEntries = 16;
 
-// The elements of all arrays, one array after the other.
+// Returns the elements of all arrays, concatenated.
 template <class T>
 Values flatten_arrays(const Arrays<T>& arrays) {
   Values flat;
@@ -20,7 +20,7 @@ Values flatten_arrays(const Arrays<T>& arrays) {
   return flat;
 }
 
-// The other way, into arrays as long as those of `like`.
+// Inverse of flatten_arrays(): splits `flat` into arrays of the lengths of `like`.
 template <class T>
 Arrays<T> split_values(Arrays<T> like, const Values& flat) {
   auto next = flat.begin();
@@ -29,6 +29,7 @@ Arrays<T> split_values(Arrays<T> like, const Values& flat) {
   return like;
 }
 
+// Adapts two functions on arrays to the checker. y is the result of forward at x.
 template <class T>
 CheckedFunction checked_arrays(const ForwardFunction<T>& forward,
                                const BackwardFunction<T>& backward, const Arrays<T>& x,
@@ -40,8 +41,9 @@ CheckedFunction checked_arrays(const ForwardFunction<T>& forward,
   for (const std::vector<T>& array : x) c.inputs.emplace_back(array.size());
   c.forward = [=, outputs = c.output.numel()](const Values& at) {
     Values values = flatten_arrays(forward(split_values(x, at)));
-    check<ValueError>(std::ssize(values) == outputs, "check_vjp", "forward gives ", values.size(),
-                      " values near x and ", outputs, " at x; it must give as many everywhere");
+    check<ValueError>(std::ssize(values) == outputs, "check_vjp", "forward returns ", values.size(),
+                      " values near x and ", outputs,
+                      " at x; it must always return the same number");
     return values;
   };
   c.backward = [=](const Values& at, const Values& v) {
@@ -50,7 +52,8 @@ CheckedFunction checked_arrays(const ForwardFunction<T>& forward,
   return c;
 }
 
-// The entry of input i whose value is the largest part of its tolerance; null if it has none.
+// Returns the compared entry of input i with the largest ratio of value to tolerance. Returns null
+// if no entry of the input was compared.
 const Comparison* find_clearest(const std::vector<Comparison>& comparisons, std::size_t i) {
   const Comparison* clearest = nullptr;
   for (const Comparison& e : comparisons) {
@@ -62,7 +65,7 @@ const Comparison* find_clearest(const std::vector<Comparison>& comparisons, std:
   return clearest;
 }
 
-// Puts gradients through the comparisons of one input again, made wrong by `name`.
+// Repeats the comparisons of one input with wrong gradients. `name` is the name of the mutation.
 void replay(const Checker& checker, const std::vector<Values>& wrong, std::size_t input,
             std::string_view name, CheckReport& report) {
   bool differs = false, passes = true;
@@ -76,12 +79,14 @@ void replay(const Checker& checker, const std::vector<Values>& wrong, std::size_
   report.equivalent += !differs;
   report.killed += differs && !passes;
   if (differs && passes)
-    report.refuse(Verdict::kVacuous, "input " + std::to_string(input) + ": its gradient with " +
+    report.refuse(Verdict::kVacuous, "input " + std::to_string(input) + ": a wrong gradient (" +
                                          std::string(name) +
-                                         " passes, too: forward's rounding hides it at this x");
+                                         ") passes too, because the rounding error of forward "
+                                         "hides the difference at this x");
 }
 
-// `begin`: of the input in the gradients.
+// Compares all mutations of the gradient of one input, which is at [begin, begin + n) in the
+// gradients. The verdict becomes kVacuous if one passes.
 void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin, std::int64_t n,
                     CheckReport& report) {
   const std::vector<Comparison>& comparisons = checker.comparisons();
@@ -91,7 +96,8 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
         return e.input == input && (e.resolved || e.terms == 0);
       }))
     report.refuse(Verdict::kVacuous, "input " + std::to_string(input) +
-                                         ": forward's rounding hides its gradient at this x");
+                                         ": the rounding error of forward hides its gradient "
+                                         "at this x");
   for (const Mutation& m : mutations()) {
     if (!m.of_values) continue;
     std::vector<Values> wrong = checker.gradients();
@@ -107,7 +113,8 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
   replay(checker, wrong, input, "one entry dropped", report);
 }
 
-// Why x cannot be checked, or backward's answer is not one gradient for each input; empty if not.
+// Returns an error text if x is not finite or if g, the result of backward, is not one gradient of
+// the right length for each input. Otherwise returns an empty string.
 template <class T>
 std::string find_malformed(const Arrays<T>& x, const Arrays<T>& g) {
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -115,11 +122,11 @@ std::string find_malformed(const Arrays<T>& x, const Arrays<T>& g) {
       if (!std::isfinite(x[i][j]))
         return "not finite: input " + std::to_string(i) + " at [" + std::to_string(j) + "]";
   if (g.size() != x.size())
-    return "backward gives " + std::to_string(g.size()) + " gradients for " +
+    return "backward returns " + std::to_string(g.size()) + " gradients for " +
            std::to_string(x.size()) + " inputs";
   for (std::size_t i = 0; i < g.size(); ++i)
     if (g[i].size() != x[i].size())
-      return "backward gives " + std::to_string(g[i].size()) + " values for input " +
+      return "backward returns " + std::to_string(g[i].size()) + " values for input " +
              std::to_string(i) + ", which has " + std::to_string(x[i].size());
   return {};
 }
@@ -138,7 +145,7 @@ CheckReport check_vjp(const std::type_identity_t<ForwardFunction<T>>& forward,
   if (flatten_arrays(x).empty())
     report.refuse(Verdict::kVacuous, "nothing to check: x has no entries");
   else if (flatten_arrays(y).empty())
-    report.refuse(Verdict::kVacuous, "nothing to check: forward gives no values");
+    report.refuse(Verdict::kVacuous, "nothing to check: forward returns no values");
   else if (const std::string text = find_malformed(x, backward(x, y)); !text.empty())
     report.refuse(Verdict::kWrong, text);
   if (!report.ok()) return report;

@@ -9,16 +9,23 @@ namespace heed::autograd {
 namespace {
 
 constexpr int kCotangents = 2, kMostMoves = 4;
-constexpr std::int64_t kMostEntries = 2000;  // that are compared to find what a direction saw
-constexpr std::size_t kMostOutputs = 4096;   // that are searched for the one that is wrong
-constexpr double kRoundings = 0x1p10;        // in a sum of terms: each side adds in its own order
-constexpr double kSharp = 0x1p-16;           // a tolerance, of the terms, that needs no wider step
+// Largest number of entries that are compared to find the wrong entry behind a wrong direction.
+constexpr std::int64_t kMostEntries = 2000;
+// Largest number of outputs that are searched for the wrong one.
+constexpr std::size_t kMostOutputs = 4096;
+// Roundings allowed in a sum of terms,
+// because backward and oracle add the terms in different order.
+constexpr double kRoundings = 0x1p10;
+// A tolerance of at most this fraction of the terms needs no second comparison with a wider step.
+constexpr double kSharp = 0x1p-16;
 
+// Returns the unit roundoff of the function's type.
 double roundoff(const CheckedFunction& f) { return f.single ? 0x1p-24 : 0x1p-53; }
-// measure_noise reads points 2^-26 apart, of which float has only a few.
+// Returns the factor by which the line is stretched for measure_noise(). That function reads points
+// 2^-26 apart, and float cannot represent enough numbers that close together.
 double noise_spread(const CheckedFunction& f) { return f.single ? 0x1p9 : 1; }
 
-// The power of two next above |x|.
+// Returns the next power of two above |x|.
 double power_of_two_above(double x) {
   int exponent;
   std::frexp(x, &exponent);
@@ -31,6 +38,7 @@ double dot(const Values& a, const Values& b) {
   return total;
 }
 
+// Returns the sum of |a_i b_i|.
 double absolute_dot(const Values& a, const Values& b) {
   double total = 0;
   for (std::size_t i = 0; i < a.size(); ++i) total += std::abs(a[i] * b[i]);
@@ -40,9 +48,10 @@ double absolute_dot(const Values& a, const Values& b) {
 bool is_not_finite(double x) { return !std::isfinite(x); }
 bool is_not_zero(double x) { return x != 0; }
 
-// Of any step that difference() tries in float the error may seem small by luck: it is at least
-// twice how far the derivative is from those of other steps. In double the first step is mostly
-// exact enough.
+// Returns difference() with a more careful error estimate if the function computes in float. There,
+// the estimated error of a single step can be small by accident. So the error is raised to twice
+// the distance to the results of two other step sizes.
+// In double the first step is usually exact enough.
 Difference careful_difference(const Line& line, const Values& v, const Values& noise, bool single) {
   Difference d = difference(line, v, noise, 1);
   if (single)
@@ -51,7 +60,8 @@ Difference careful_difference(const Line& line, const Values& v, const Values& n
   return d;
 }
 
-// An entry that fails before a direction that does, then the larger error.
+// Orders comparisons: a failed entry is worse than a failed direction, which is worse than a passed
+// comparison. Within a group, the larger error is worse.
 bool is_worse(const Comparison& a, const Comparison& b) {
   const auto rank = [](const Comparison& e) {
     return e.passes() ? 0 : e.at == CheckedEntry::kDirection ? 1 : 2;
@@ -60,7 +70,7 @@ bool is_worse(const Comparison& a, const Comparison& b) {
   return !(a.error() <= b.error()) && !std::isnan(b.error());
 }
 
-// Says the same as `other` with a smaller tolerance.
+// Returns whether e agrees with `other` and has a smaller tolerance.
 bool narrows(const Comparison& e, const Comparison& other) {
   if (!std::isfinite(other.tolerance)) return std::isfinite(e.tolerance);
   return !e.on_kink && e.tolerance < other.tolerance && other.passes(e.expected);
@@ -115,7 +125,7 @@ void Checker::run() {
       if (report_.ok() && kinks_.empty()) check_by(oracle);
     if (kinks_.empty() || !report_.ok()) return;
     if (moves == kMostMoves)
-      return fail(kinks_[0].entry.name() + ": a kink stays, though it was moved " +
+      return fail(kinks_[0].entry.name() + ": still on a kink after it was moved " +
                   std::to_string(kMostMoves) + " times");
     for (const Direction& along : kinks_) move(along);
   }
@@ -152,7 +162,7 @@ Values Checker::shifted(const Direction& along, double t) const {
   return moved;
 }
 
-// Remembers the values: several differences are taken of one line.
+// Returns f on a line through x. The values are cached, because several differences use one line.
 Line Checker::line_along(const Direction& along) const {
   const auto seen = std::make_shared<std::map<double, Values>>();
   return [this, &along, seen](double t) {
@@ -169,8 +179,9 @@ const ExactDerivative& Checker::exact(const Direction& along) {
   return place->second;
 }
 
-// How far rounding inside backward moves its answer along a direction. A backward that is mostly
-// noise gets no tolerance for it: its noise is bounded by a part of the largest change of <v, f>.
+// Returns the error of backward along a direction that is caused by rounding inside backward. It is
+// limited to a fraction of the largest change of <v, f>,
+// so that a backward whose result is mostly noise does not pass.
 double Checker::noise_along(std::size_t c, const Direction& along) {
   Values& noise = gradient_noise_[c];
   if (noise.empty()) {
@@ -188,22 +199,23 @@ double Checker::noise_along(std::size_t c, const Direction& along) {
   return total;
 }
 
-// Checks what needs no oracle, draws the cotangents and runs backward. False: it failed.
+// Draws the cotangents, runs backward and makes the checks that need no oracle.
+// Returns false if one of them failed.
 bool Checker::prepare() {
   for (const Oracle oracle : kAllOracles) by(oracle) = {};
   comparisons_.clear(), kinks_.clear(), exact_.clear(), directions_.clear();
   cotangents_.clear(), gradients_.clear(), gradient_noise_.clear();
-  by(Oracle::kDual).worst.expected = std::nan("");  // until all is finite
+  by(Oracle::kDual).worst.expected = std::nan("");  // replaced below if all values are finite
   const Values y = f_.forward(f_.x);
   const auto bad = std::find_if(y.begin(), y.end(), is_not_finite);
   if (bad != y.end()) fail("not finite: output at " + to_text(unravel(bad - y.begin(), f_.output)));
-  if (y != f_.forward(f_.x)) fail("a second run of forward gives other bits");
+  if (y != f_.forward(f_.x)) fail("a second run of forward returns different bits");
   for (int c = 0; c < kCotangents; ++c)
     if (report_.ok()) run_backward(y);
   if (!report_.ok()) return false;
   const Values zeros(y.size(), 0.0);
   if (const auto at = find_in_inputs(f_.backward(f_.x, zeros), is_not_zero); !at.empty())
-    fail("zero cotangents give a gradient other than zero: " + at);
+    fail("the gradient of zero cotangents is not zero: " + at);
   by(Oracle::kDual).worst.expected = 0;
   const Direction all = random_direction(0, f_.x.size());
   if (effort_.entries[int(Oracle::kDifferences)] > 0)
@@ -218,12 +230,12 @@ bool Checker::prepare() {
 
 void Checker::run_backward(const Values& y) {
   Values v = random_cotangent(y.size(), random_);
-  if (!cotangents_.empty())  // the first one's signs turned
+  if (!cotangents_.empty())  // the second cotangent has the opposite signs of the first
     for (std::size_t o = 0; o < y.size(); ++o) v[o] = std::copysign(v[o], -cotangents_[0][o]);
   const Values g = f_.backward(f_.x, v);
   if (const auto at = find_in_inputs(g, is_not_finite); !at.empty())
     fail("not finite: the gradient of " + at);
-  if (g != f_.backward(f_.x, v)) fail("a second run of backward gives other bits");
+  if (g != f_.backward(f_.x, v)) fail("a second run of backward returns different bits");
   cotangents_.push_back(v);
   gradients_.push_back(g);
 }
@@ -240,14 +252,15 @@ void Checker::check_by(Oracle oracle) {
   judge(oracle, first);
 }
 
-// How many entries of an input of n are compared one by one, if `count` of all are.
+// Returns the number of entries to compare one by one of an input with n entries, if `count`
+// entries of all inputs are compared.
 std::int64_t Checker::sample_size(std::int64_t n, std::int64_t count) const {
   const double share = double(count) / double(f_.x.size());
   return std::min(n, std::max(effort_.fewest, std::int64_t(share * double(n))));
 }
 
-// An even sample of each input, jittered so that it does not see one column only. False: one fails
-// or is on a kink.
+// Compares an evenly spaced sample of each input. The positions are jittered, because otherwise all
+// of them could be in one column. Returns false if an entry fails or is on a kink.
 bool Checker::compare_entries(Oracle oracle, std::int64_t count) {
   const auto is_sharp = [](const Comparison& e) { return e.tolerance <= kSharp * e.terms; };
   const auto is_resolved = [](const Comparison& e) { return e.resolved; };
@@ -261,9 +274,10 @@ bool Checker::compare_entries(Oracle oracle, std::int64_t count) {
       const std::size_t k = starts_[i] + std::size_t(std::min(n - 1, std::int64_t(place)));
       const double own = own_scale(k);
       std::vector<Comparison> found = compare(oracle, {entry_at(k), {{k, own}}});
-      // An entry far smaller than the others: over its own size f may hardly change. A wider step
-      // may only narrow down what the own one finds, lest it has jumped over a singularity. What
-      // neither knows is moved if the wide one sees a kink.
+      // If an entry is far smaller than the rest of its input, f may hardly change over a step of
+      // the entry's own size. Then a wider step is tried too. Its result is used only if it agrees
+      // with that of the own step, because a wide step may jump over a singularity. If the own
+      // step is not precise enough and the wide step finds a kink, the kink counts.
       if (oracle == Oracle::kDifferences && own < typical_[i] &&
           !std::all_of(found.begin(), found.end(), is_sharp)) {
         const auto wider = compare(oracle, {entry_at(k), {{k, typical_[i]}}});
@@ -278,13 +292,14 @@ bool Checker::compare_entries(Oracle oracle, std::int64_t count) {
   return right;
 }
 
+// Compares a random direction of one input. Returns false if it fails or is on a kink.
 bool Checker::compare_direction(Oracle oracle, const Direction& along) {
   const std::vector<Comparison> found = compare(oracle, along);
   by(oracle).direction = found[0];
   const bool on_kink =
       std::any_of(found.begin(), found.end(), [](const Comparison& e) { return e.on_kink; });
   if (!on_kink && keep(found)) return true;
-  // One of the entries that were left out is wrong, or on a kink.
+  // An entry outside the sample is wrong or on a kink. Compare more entries to find it.
   return compare_entries(oracle, kMostEntries) && on_kink;
 }
 
@@ -323,7 +338,8 @@ std::vector<Comparison> Checker::compare(Oracle oracle, const Direction& along) 
   return found;
 }
 
-// False: one of them fails or is on a kink.
+// Stores comparisons of one direction, or the direction if it is on a kink.
+// Returns false if one of them fails or is on a kink.
 bool Checker::keep(const std::vector<Comparison>& found) {
   const auto kinked =
       std::find_if(found.begin(), found.end(), [](const Comparison& e) { return e.on_kink; });
@@ -332,7 +348,8 @@ bool Checker::keep(const std::vector<Comparison>& found) {
   return std::all_of(found.begin(), found.end(), [](const Comparison& e) { return e.passes(); });
 }
 
-// Finds the worst of the oracle's comparisons, which begin at `first`.
+// Reports the worst comparison of an oracle, and the failure if there is one. The comparisons of
+// the oracle start at index `first`.
 void Checker::judge(Oracle oracle, std::size_t first) {
   const Comparison* worst = nullptr;
   std::size_t failed = 0;
@@ -348,11 +365,12 @@ void Checker::judge(Oracle oracle, std::size_t first) {
          std::to_string(comparisons_.size() - first) + " comparisons fail");
 }
 
-// Names the entry and both its values: of the one output whose derivative differs most, or, if each
-// output alone is right (backward is not linear), with the random cotangent.
+// Returns a text with the entry and both its values. The values are those of the output whose
+// derivative differs most. If each output alone is right, because backward is not linear, the
+// values are those for the random cotangent.
 std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   if (!std::isfinite(worst.tolerance))
-    return worst.name() + ": forward is not finite at places near x, where differences need it";
+    return worst.name() + ": forward is not finite at points near x that differences evaluate";
   double given = worst.given, expected = worst.expected, largest = worst.tolerance;
   std::string of_output;
   const Line line = line_along(worst.along);
@@ -374,14 +392,15 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   }
   std::ostringstream text;
   text.precision(10);
-  text << worst.name() << ": backward gives " << given << ", " << oracle_name(oracle) << " "
+  text << worst.name() << ": backward returns " << given << ", " << oracle_name(oracle) << " give "
        << expected << of_output;
   text.precision(3);
   text << " (" << worst.digits() << " digits agree)";
   return text.str();
 }
 
-// Away from a kink, by 3 to 6 hundredths; at random, so that two equal entries part.
+// Moves an entry off a kink by 3 to 6 % of its scale.
+// The distance is random, so that two equal entries become different.
 void Checker::move(const Direction& along) {
   const auto& [k, by] = along.moves[0];
   MovedEntry moved{along.entry, f_.x[k], 0};

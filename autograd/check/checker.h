@@ -1,5 +1,5 @@
-// The core of gradcheck and check_vjp: a backward pass on plain values against measured
-// differences and, for heed's own ops, an exact oracle. The callers supply the functions.
+// The core of gradcheck and check_vjp. It compares a backward pass on plain values with measured
+// differences and, for heed's own ops, with an exact oracle. The callers supply the functions.
 #pragma once
 
 #include <functional>
@@ -15,79 +15,90 @@
 
 namespace heed::autograd {
 
-/// The elements of all inputs, of all their gradients or of all outputs, one after the other in
-/// row-major order.
+/// The elements of all inputs, of all gradients or of all outputs, concatenated.
+/// Each array is in row-major order.
 using Values = std::vector<double>;
 
-/// Of each output: the derivative along a direction, and the sum of the absolute values of its
-/// terms.
+/// Derivative of each output along one direction, from an exact oracle.
 struct ExactDerivative {
-  Values derivative, terms;
+  Values derivative;  ///< one element for each output
+  Values terms;       ///< for each output, the sum of the absolute values of the derivative's terms
 };
 
-/// What is checked: a function of several inputs, at x.
+/// A function of several inputs, the point x at which it is checked, and its backward pass.
 struct CheckedFunction {
-  std::vector<Shape> inputs;
-  Shape output;
-  Values x;
+  std::vector<Shape> inputs;  ///< shape of each input
+  Shape output;               ///< shape of the output
+  Values x;                   ///< the elements of all inputs
+  /// Returns the output at x.
   std::function<Values(const Values& x)> forward;
-  /// J(x)^T v
+  /// Returns J(x)^T v, where v is a cotangent of the output.
   std::function<Values(const Values& x, const Values& v)> backward;
-  /// An oracle without a step size, if there is one.
+  /// Returns J(x) tangent, computed without a step size.
+  /// An empty function if the exact oracle is not used.
   std::function<ExactDerivative(const Values& x, const Values& tangent)> exact = {};
-  bool single = false;  ///< it computes in float; every x is a float
+  bool single = false;  ///< the function computes in float, and every element of x is a float
 };
 
-/// How much a check does.
+/// Number of entries that a check compares, and the precision that it requires.
 struct CheckEffort {
-  std::int64_t entries[2] = {};  ///< to compare one by one, by oracle; 0: the oracle is not used
-  std::int64_t fewest = 1;       ///< entries of each input, if it has as many
-  /// The largest tolerance, of its terms, of an entry that counts as checked.
+  /// Entries to compare one by one, indexed by oracle. 0: the oracle is not used.
+  std::int64_t entries[2] = {};
+  /// Smallest number of entries to compare of each input that has as many.
+  std::int64_t fewest = 1;
+  /// An entry counts as checked if its tolerance is at most this fraction of its terms.
   double resolved = 0x1p-16;
 };
 
-/// Entries of x that move together: x[k] + t * by.
+/// Entries of x that move together: entry k moves to x[k] + t * by.
 struct Direction {
-  CheckedEntry entry;  ///< its place, or that of the input
-  std::vector<std::pair<std::size_t, double>> moves;
-  /// What derivatives along it are divided by: an entry's own move, so that its derivative is left.
+  CheckedEntry entry;  ///< the single entry that moves, or the input of a random direction
+  std::vector<std::pair<std::size_t, double>> moves;  ///< pairs of (k, by)
+  /// Returns the divisor of derivatives along this direction. If a single entry moves, it is that
+  /// entry's move, so that the quotient is its partial derivative. Otherwise it is 1.
   double unit() const { return entry.at == CheckedEntry::kDirection ? 1 : moves[0].second; }
+  /// Returns the product of a gradient with this direction, divided by unit().
   double dot(const Values& gradient) const;
+  /// Returns x moved by t along this direction.
   Values from(Values x, double t) const;
 };
 
-/// One comparison, and what it takes to repeat it with another gradient.
+/// One comparison, with all data that are needed to repeat it for another gradient.
 struct Comparison : CheckedEntry {
-  std::size_t cotangent = 0;
-  double rounding = 0;  ///< how far two right gradients can be apart
-  Direction along;
-  bool on_kink = false;   ///< the slopes from the left and from the right differ
-  bool resolved = false;  ///< the oracle can tell the entry from rounding
+  std::size_t cotangent = 0;  ///< index of the cotangent
+  double rounding = 0;        ///< largest distance of two right gradients, because of rounding
+  Direction along;            ///< the direction in which the gradient is compared
+  bool on_kink = false;       ///< the left slope and the right slope differ
+  bool resolved = false;      ///< the oracle can distinguish the entry from rounding errors
+  /// Returns whether `value` in place of the given gradient is within the tolerance.
   bool passes(double value) const;
+  /// Returns whether the given gradient is within the tolerance.
   bool passes() const { return passes(given); }
 };
 
-/// Signs at random, sizes in [0.5, 1.5) that float holds exactly: each output counts.
+/// Returns n elements with random signs and sizes in [0.5, 1.5), so that each output has an effect.
+/// A float represents each element exactly.
 Values random_cotangent(std::size_t n, Generator& random);
 
-/// Checks one function at one order and writes its findings into a report.
+/// Checks one function at one order and writes the findings into a report.
 class Checker {
  public:
   Checker(CheckedFunction f, const CheckEffort& effort, std::uint64_t seed, int order,
           CheckReport& report);
-  /// Compares entries and directions. Where slopes differ, x is moved and all is compared again.
+  /// Compares entries and directions. If an entry is on a kink, moves it and compares all again.
   void run();
-  /// The values at which f was checked: the given ones, or beside their kinks.
+  /// Returns the point at which f was checked: the given x, or x moved off its kinks.
   const Values& x() const { return f_.x; }
   const std::vector<Comparison>& comparisons() const { return comparisons_; }
-  /// Of each cotangent.
+  /// Returns the result of backward for each cotangent.
   const std::vector<Values>& gradients() const { return gradients_; }
 
  private:
   void fail(const std::string& message) { report_.refuse(Verdict::kWrong, message); }
   OracleReport& by(Oracle oracle) { return report_.oracles[order_ - 1][int(oracle)]; }
   CheckedEntry entry_at(std::size_t k) const;
-  /// The first value for which `bad` holds, as "input 0 at [3]"; empty if there is none.
+  /// Returns the name of the first element for which `bad` is true, such as "input 0 at [3]".
+  /// Returns an empty string if there is none.
   std::string find_in_inputs(const Values& values, bool (*bad)(double)) const;
   double own_scale(std::size_t k) const;
   Direction random_direction(std::size_t begin, std::size_t end);
@@ -102,7 +113,7 @@ class Checker {
   std::int64_t sample_size(std::int64_t n, std::int64_t count) const;
   bool compare_entries(Oracle oracle, std::int64_t count);
   bool compare_direction(Oracle oracle, const Direction& along);
-  /// One comparison for each cotangent.
+  /// Returns one comparison for each cotangent.
   std::vector<Comparison> compare(Oracle oracle, const Direction& along);
   bool keep(const std::vector<Comparison>& found);
   void judge(Oracle oracle, std::size_t first);
@@ -114,12 +125,12 @@ class Checker {
   const int order_;
   Generator random_;
   CheckReport& report_;
-  std::vector<std::size_t> starts_;  // of each input in x, and the end
-  Values typical_;                   // of each input, the scale of its entries
-  Values noise_;                     // of each output
+  std::vector<std::size_t> starts_;  // index in x at which each input starts, then the size of x
+  Values typical_;                   // typical size of the entries, for each input
+  Values noise_;                     // rounding noise of forward, for each output
   std::vector<Values> cotangents_, gradients_;
-  std::map<std::size_t, Values> gradient_noise_;  // by cotangent
-  std::vector<Direction> directions_;             // one of each input
+  std::map<std::size_t, Values> gradient_noise_;  // key: index of the cotangent
+  std::vector<Direction> directions_;             // a random direction for each input
   std::vector<Comparison> comparisons_;
   std::vector<Direction> kinks_;
   std::map<std::tuple<std::int64_t, std::size_t, double>, ExactDerivative> exact_;

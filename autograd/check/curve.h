@@ -1,4 +1,5 @@
-// The error of central differences against their step: why a step has to be chosen.
+// The error of central differences as a function of their step.
+// It shows why a step must be chosen with care.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,22 @@
 
 namespace heed::autograd {
 
-/// What differences at one step are off by, relative to the terms of the derivative (gradcheck.h);
-/// NaN where f is not finite.
+/// Error of differences at one step, divided by the terms of the derivative (CheckedEntry::terms).
+/// The error is NaN where f is not finite.
 struct StepError {
-  double step;        ///< every input moves by at most this part of itself
-  double two_points;  ///< (f(x + h u) - f(x - h u)) / 2h: falls with h^2, rises as 1/h
-  double six_points;  ///< those at h/2, h and 2h, extrapolated (Richardson), as gradcheck does: h^6
+  double step;  ///< h: each input x moves by at most h * |x|
+  /// Error of (f(x + h u) - f(x - h u)) / 2h.
+  /// The truncation error falls as h^2 and the rounding error rises as 1/h.
+  double two_points;
+  /// Error of the two-point differences at h/2, h and 2h, extrapolated (Richardson). gradcheck
+  /// uses them. Their truncation error falls as h^6.
+  double six_points;
 };
 
-/// The derivative of <v, f> at float64 inputs x along u, v and u / x random, by the engine and by
-/// differences: at steps 2^-1, 2^-2, ... 2^-34, ten decades. An f that does not depend on its
-/// inputs has errors of 0.
+/// Returns the errors at the steps 2^-1, 2^-2, ... 2^-34 (ten decades). Each error is the distance
+/// between differences and the engine for the derivative of <v, f> along u. v is random and u is
+/// x times random numbers in [-1, 1). The inputs must be float64.
+/// If f does not depend on its inputs, all errors are 0.
 std::vector<StepError> step_errors(const DifferentiableFunction& f, Args inputs,
                                    std::uint64_t seed = 1);
 

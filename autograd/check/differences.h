@@ -1,4 +1,5 @@
-// Central differences of any code, and how far they can be trusted. Knows no tensor.
+// Central differences of any function on vectors of double, with a bound of their error.
+// This file does not use tensors.
 #pragma once
 
 #include <functional>
@@ -7,28 +8,32 @@
 
 namespace heed::autograd {
 
-/// The outputs of a function on a line: at x + t u, for some x and u. As many for every t.
+/// A function on a line: returns the outputs at x + t u, for some x and u.
+/// The number of outputs is the same for every t.
 using Line = std::function<std::vector<double>(double t)>;
 
-/// The derivative of <v, f> along a line, and what is known about its error.
+/// The derivative of <v, f> along a line, with an estimate of its error.
 struct Difference {
   double value = 0;
-  /// Bound of |value - derivative|: how far two steps are apart, and the noise of f at that step.
+  /// Bound of |value - derivative|:
+  /// the distance between the results of two steps, plus the noise of f at that step.
   double error = 0;
-  double terms = 0;   ///< sum over the outputs of |v_o * (its derivative)|
-  double step = 0;    ///< of t; the stencil is +-step/2, +-step, +-2 step
-  bool kink = false;  ///< the slopes from the left and from the right disagree at every step
-  double jump = 0;    ///< sum over the outputs of |v_o * (right slope - left slope)|, over step/2
-  double jump_noise = 0;  ///< a jump up to this may be the noise of f
+  double terms = 0;       ///< sum over the outputs o of |v_o * (derivative of f_o)|
+  double step = 0;        ///< step of t. f is evaluated at +-step/2, +-step and +-2 step
+  bool kink = false;      ///< the left slope and the right slope differ at every step
+  double jump = 0;        ///< sum over the outputs of |v_o * (right slope - left slope)|, at step/2
+  double jump_noise = 0;  ///< a jump up to this size may be caused by the noise of f
 };
 
-/// The rounding noise of each output at t = 0: high-order differences of values so close together
-/// that f is a straight line between them (Hamming, Introduction to Applied Numerical Analysis, 6).
-/// At least `epsilon` of the value. `scale`: the t over which f changes much.
+/// Returns the rounding noise of each output at t = 0, and at least `epsilon` times the output's
+/// absolute value. The noise is read from high-order differences of points so close together that
+/// f is a straight line between them (Hamming, Introduction to Applied Numerical Analysis, ch. 6).
+/// `scale` is a distance of t over which f changes significantly.
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon);
 
-/// Four-point differences at two steps, extrapolated (Richardson): O(step^6). The step is the one
-/// of several, all powers of two times `scale`, whose error is smallest.
+/// Returns four-point differences at two steps, extrapolated (Richardson), with an error of
+/// O(step^6). Several steps are tried, all powers of two times `scale`, and the one with the
+/// smallest error is used. `noise` is the result of measure_noise().
 Difference difference(const Line& f, std::span<const double> v, std::span<const double> noise,
                       double scale);
 

@@ -16,10 +16,11 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-constexpr double kFloat32Unit = 0x1p-24;  // the largest rounding error of float32, relative
+constexpr double kFloat32Unit = 0x1p-24;  // largest relative rounding error of float32
 constexpr int kRoundingSeeds = 16;
 constexpr double kSpreadsAllowed = 4;
 
+// Forces a SIMD target during its lifetime.
 class OnSimdTarget {
  public:
   explicit OnSimdTarget(const std::string& name) { kernels::force_simd_target(name); }
@@ -30,7 +31,7 @@ class OnSimdTarget {
   std::string before_ = kernels::simd_target();
 };
 
-// x of float64 in tracked numbers: every operation on them adds its rounding.
+// Returns x (float64) as tracked numbers. Every operation on them adds its rounding error.
 Tensor with_noise(const Tensor& x, std::uint64_t seed) {
   std::vector<Tracked> noisy;
   for (const double value : x.to_vector<double>())
@@ -38,17 +39,18 @@ Tensor with_noise(const Tensor& x, std::uint64_t seed) {
   return from_data(noisy, x.shape());
 }
 
-// What f is asked for: its inputs, a cotangent of its value and one of each gradient; float64.
-struct Float32Question {
+// A function with the inputs and cotangents (float64) for which its results are compared.
+struct Float32Case {
   const DifferentiableFunction& f;
   Tensors inputs;
-  Tensor cotangent;
-  Tensors second;
+  Tensor cotangent;  // of the value
+  Tensors second;    // of each gradient, at order 2
   int order;
 
-  // The value and the gradients by fused backwards; at order 2 the gradients by definitions, and
-  // the gradients of these in the inputs and the cotangent. `as` converts what f gets.
-  Tensors answer(const std::function<Tensor(const Tensor&)>& as) const {
+  // Returns the value and its gradients, computed by fused backwards. At order 2, the gradients
+  // computed from the definitions of the ops follow, and then the gradients of those with respect
+  // to the inputs and the cotangent. `as` converts the tensors that f receives.
+  Tensors results(const std::function<Tensor(const Tensor&)>& as) const {
     const GradMode recording(true);
     Tensors leaves;
     for (const Tensor& x : inputs) leaves.push_back(as(x).requires_grad_());
@@ -62,7 +64,7 @@ struct Float32Question {
     if (order == 1) return out;
     const Tensors first =
         grad(y, leaves, {.grad_output = v, .create_graph = true, .allow_unused = true});
-    Tensor total = sum(v) * 0.0;  // has a graph even where no gradient has
+    Tensor total = sum(v) * 0.0;  // has a graph even if no gradient has one
     for (std::size_t i = 0; i < first.size(); ++i) {
       out.push_back(first[i].detach());
       total = total + sum(first[i] * as(second[i]));
@@ -75,10 +77,10 @@ struct Float32Question {
 
 Tensor rounded_to_float32(const Tensor& x) { return to(to(x.detach(), float32), float64); }
 
-Float32Question ask_float32(const DifferentiableFunction& f, Args inputs, int order) {
+Float32Case make_float32_case(const DifferentiableFunction& f, Args inputs, int order) {
   const NoGrad guard;
   Generator random(1);
-  Float32Question q{f, {}, {}, {}, order};
+  Float32Case q{f, {}, {}, {}, order};
   for (const Tensor& x : inputs) {
     q.inputs.push_back(rounded_to_float32(x));
     q.second.push_back(rounded_to_float32(randn(x.shape(), float64, random)));
@@ -87,8 +89,8 @@ Float32Question ask_float32(const DifferentiableFunction& f, Args inputs, int or
   return q;
 }
 
-// What a place of `answer` is.
-std::string float32_place(std::size_t place, std::size_t inputs) {
+// Returns the name of an element of Float32Case::results(), such as "gradient of input 0".
+std::string result_name(std::size_t place, std::size_t inputs) {
   if (place == 0) return "value";
   --place;
   const std::string at = " of input " + std::to_string(place % std::max<std::size_t>(1, inputs));
@@ -98,16 +100,17 @@ std::string float32_place(std::size_t place, std::size_t inputs) {
   return "gradient of gradients" + at;
 }
 
+// Returns the distance from |x| to the next float, and at least the smallest normal float.
 double float32_ulp(double x) {
   const float f = std::abs(float(x));
   return std::max(double(std::nextafter(f, HUGE_VALF)) - double(f),
                   double(std::numeric_limits<float>::min()));
 }
 
-// Every entry of an answer, one tensor after the other.
-std::vector<Tracked> entries_of(const Tensors& answer) {
+// Returns the entries of all tensors, concatenated.
+std::vector<Tracked> entries_of(const Tensors& results) {
   std::vector<Tracked> all;
-  for (const Tensor& t : answer)
+  for (const Tensor& t : results)
     for (const Tracked& entry : tracked_values(t)) all.push_back(entry);
   return all;
 }
@@ -125,7 +128,7 @@ void compare_float32(Float32Report& report, const Tensors& got, const Float32Bou
       report.ok = false;
       std::ostringstream text;
       text.precision(9);
-      text << float32_place(i, inputs) << " at " << unravel(std::int64_t(k), got[i].shape())
+      text << result_name(i, inputs) << " at " << unravel(std::int64_t(k), got[i].shape())
            << ": float32 " << values[k] << ", float64 " << exact << ", off by " << error
            << " times the bound";
       report.message = text.str();
@@ -158,16 +161,16 @@ Float32Bounds float32_bounds(const std::function<std::vector<Tracked>(std::uint6
 
 std::vector<Float32Report> check_float32(const DifferentiableFunction& f, Args inputs,
                                          const std::vector<std::string>& targets, int order) {
-  const Float32Question q = ask_float32(f, inputs, order);
+  const Float32Case q = make_float32_case(f, inputs, order);
   const Float32Bounds expected = float32_bounds([&](std::uint64_t seed) {
-    return entries_of(q.answer([seed](const Tensor& x) { return with_noise(x, seed); }));
+    return entries_of(q.results([seed](const Tensor& x) { return with_noise(x, seed); }));
   });
   std::vector<Float32Report> reports;
   for (const std::string& target : targets) {
     const OnSimdTarget here(target);
     reports.push_back({target});
     compare_float32(reports.back(),
-                    q.answer([](const Tensor& x) { return to(x, float32).detach(); }), expected,
+                    q.results([](const Tensor& x) { return to(x, float32).detach(); }), expected,
                     inputs.size());
   }
   return reports;

@@ -1,7 +1,7 @@
-// Checks in float32, the type that trains: what kernels compute on a SIMD target against the
-// references in float64, for the same inputs. The bound is measured, not chosen per op: the
-// rounding of every operation to 24 bits, carried to the result by the noise of tracked numbers
-// (base/tracked.h).
+// Checks in float32, the dtype in which models are trained. The results of the kernels on a SIMD
+// target are compared with the float64 reference kernels for the same inputs. The bound is
+// measured and not chosen for each op: tracked numbers (base/tracked.h) carry the rounding error of
+// every operation to 24 bits through to the result.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,33 @@
 
 namespace heed::autograd {
 
-/// The entries of a result in float64, and how far float32 may be from each.
+/// The entries of a result in float64, and the largest error that float32 may have in each.
 struct Float32Bounds {
-  std::vector<double> exact;
-  /// 4 * 2^-24 * (root mean square, over several seeds, of the roundings in the entry's tangent) +
-  /// 1 ulp of float32.
+  std::vector<double> exact;  ///< value of each entry, computed in float64
+  /// Bound of each entry: 4 * 2^-24 * r + 1 ulp of float32. r is the root mean square, over several
+  /// seeds, of the roundings that arrive in the entry's tangent.
   std::vector<double> bound;
 };
-/// Runs f several times: it must compute the entries from Tracked::with_noise(input, seed).
+/// Computes the bounds of the entries that f returns. f is called with several seeds and must
+/// compute the entries from inputs made by Tracked::with_noise(input, seed).
 Float32Bounds float32_bounds(const std::function<std::vector<Tracked>(std::uint64_t seed)>& f);
 
-/// A function on one target: every entry of its value and of its gradients for a random cotangent;
-/// at order 2 also of these by definitions, and of their gradients.
+/// Result of check_float32() on one SIMD target.
 struct Float32Report {
-  std::string target;        ///< as kernels::simd_targets() has it
-  bool ok = true;            ///< every |float32 - float64| <= bound
+  std::string target;        ///< a name of kernels::simd_targets()
+  bool ok = true;            ///< true if every |float32 - float64| <= bound
   double worst = 0;          ///< the largest |float32 - float64| / bound
-  std::int64_t entries = 0;  ///< that were compared
-  std::string message = {};  ///< the first entry that fails, with both its values
+  std::int64_t entries = 0;  ///< number of compared entries
+  std::string message = {};  ///< the first entry that fails, with both values
 };
-/// One report for each of `targets`. The inputs, float64, are rounded to float32 first; f must take
-/// either. Forces targets: not while another thread computes. ValueError for a target that is not
-/// here.
+/// Compares f in float32 on each of `targets` with f in float64, and returns one report for each.
+///
+/// Compared are all entries of the value and of the gradients for a random cotangent. If `order`
+/// is 2, the gradients computed from the definitions of fused ops are compared too, and the
+/// gradients of those. The inputs are float64 and are rounded to float32 first; f must accept both
+/// dtypes. The function forces SIMD targets, so no other thread may compute at the same time.
+/// Throws ValueError if a target is not available on this machine, and if f has another number of
+/// entries in float32 than in float64.
 std::vector<Float32Report> check_float32(const DifferentiableFunction& f, Args inputs,
                                          const std::vector<std::string>& targets, int order = 2);
 

@@ -1,5 +1,5 @@
-// For a test with GoogleTest: EXPECT_TRUE(RightGradient(check_vjp(forward, backward, x))).
-// Opt-in: no other header of heed includes it, nor GoogleTest.
+// GoogleTest assertion: EXPECT_TRUE(RightGradient(check_vjp(forward, backward, x))).
+// No other header of heed includes this file, so heed does not need GoogleTest.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,8 @@
 
 namespace heed::autograd {
 
-/// Success if the verdict is kRight; the report is its text either way.
+/// Returns success if the verdict is kRight, otherwise failure.
+/// The message is the report in both cases.
 inline testing::AssertionResult RightGradient(const CheckReport& report) {
   return (report.ok() ? testing::AssertionSuccess() : testing::AssertionFailure()) << report;
 }

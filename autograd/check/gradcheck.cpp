@@ -13,8 +13,8 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// h(x..., c) = sum over i of <w_i, (J(x)^T c)_i>, w random and fixed: its gradient holds every
-// second derivative of f, and differentiating it runs the double backward.
+// Returns h(x..., c) = sum over i of <w_i, (J(x)^T c)_i>, where w is random and fixed. The gradient
+// of h contains every second derivative of f, and computing it runs the double backward.
 DifferentiableFunction gradient_function(const DifferentiableFunction& f, std::size_t n,
                                          std::uint64_t seed) {
   return [f, n, seed](Args all) -> Tensor {
@@ -36,7 +36,8 @@ DifferentiableFunction gradient_function(const DifferentiableFunction& f, std::s
   };
 }
 
-// Checks f at one order. Returns the point that was checked: the inputs, or beside their kinks.
+// Checks f at one order.
+// Returns the point at which f was checked: the inputs, or the inputs moved off their kinks.
 Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
                     const GradcheckOptions& options, CheckReport& report) {
   CheckEffort effort;
@@ -49,22 +50,22 @@ Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
   std::int64_t checked = 0;
   for (const Oracle oracle : kAllOracles) checked += report.by(order, oracle).checked;
   if (checked == 0 && report.entries[order - 1] > 0)
-    report.refuse(Verdict::kVacuous, "no entry could be told from rounding noise");
+    report.refuse(Verdict::kVacuous, "no entry can be distinguished from rounding errors");
   if (!report.ok()) report.message = "order " + std::to_string(order) + ": " + report.message;
   return to_tensors({inputs.begin(), inputs.end()}, checker.x());
 }
 
-// Fills a report, whose order is the one at work.
+// Checks all orders and fills `report`. Its `order` is always the order that is being checked.
 void check_orders(const DifferentiableFunction& f, Args inputs, const GradcheckOptions& options,
                   CheckReport& report) {
   check<ValueError>(options.order == 1 || options.order == 2, "gradcheck",
                     "order must be 1 or 2, got ", options.order);
   check<ValueError>((options.use_dual && options.dual_entries > 0) ||
                         (options.use_differences && options.difference_entries > 0),
-                    "gradcheck", "needs an oracle, and entries for it");
+                    "gradcheck", "the options check nothing; use an oracle with at least 1 entry");
   for (const Tensor& x : inputs)
     check<DTypeError>(x.dtype() == float64, "gradcheck", "needs float64 inputs, got ", x.dtype(),
-                      "; in float32 no step size tells a wrong gradient from rounding");
+                      "; in float32 no step size separates a wrong gradient from rounding errors");
   Tensors point = check_order(f, inputs, 1, options, report);
   if (!report.ok() || options.order == 1) return;
   report.order = 2;
@@ -75,7 +76,7 @@ void check_orders(const DifferentiableFunction& f, Args inputs, const GradcheckO
   check_order(gradient_function(f, n, options.seed + 2), point, 2, options, report);
 }
 
-// An Error thrown by `work` is a wrong report.
+// Runs `work`. If it throws an Error, the verdict of the report becomes kWrong.
 void run_or_fail(CheckReport& report, const std::function<void()>& work) {
   try {
     work();

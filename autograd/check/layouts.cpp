@@ -1,5 +1,5 @@
-// Moving a leaf would give a fresh row-major tensor, so a layout is made inside f: the leaves are
-// what is differentiated, their images in the layout what f sees.
+// Makes the layouts inside f. A moved leaf would be a new row-major tensor. Therefore the leaves
+// stay row-major and are differentiated, and f receives views of them in the requested layout.
 #include "autograd/check/layouts.h"
 
 #include <algorithm>
@@ -14,13 +14,13 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// f on image(0, leaves), image(1, leaves), ...
-SampleInLayout seen_through(const Sample& s, Tensors leaves,
-                            const std::function<Tensor(std::size_t, Args)>& image) {
+// Returns the sample with the function f(image(0, leaves), image(1, leaves), ...) of the leaves.
+SampleInLayout through_images(const Sample& s, Tensors leaves,
+                              const std::function<Tensor(std::size_t, Args)>& image) {
   const auto f = [f = s.f, image, n = s.inputs.size()](Args t) {
-    Tensors seen;
-    for (std::size_t i = 0; i < n; ++i) seen.push_back(image(i, t));
-    return f(seen);
+    Tensors images;
+    for (std::size_t i = 0; i < n; ++i) images.push_back(image(i, t));
+    return f(images);
   };
   return {Sample{s.name, f, std::move(leaves), s.no_repeats}};
 }
@@ -42,14 +42,14 @@ SampleInLayout transposed_layout(const Sample& s) {
     return {{}, SkipReason::kNothingToTranspose};
   Tensors leaves;
   for (const Tensor& x : s.inputs) leaves.push_back(contiguous(with_axes_reversed(x)));
-  return seen_through(s, leaves, [](std::size_t i, Args t) { return with_axes_reversed(t[i]); });
+  return through_images(s, leaves, [](std::size_t i, Args t) { return with_axes_reversed(t[i]); });
 }
 
-// Interleaved with NaN along each axis, then sliced out again.
+// Interleaves the inputs with NaN along each axis, then slices the inputs out again.
 SampleInLayout sliced_layout(const Sample& s) {
   if (!any_input(s, [](const Tensor& x) { return x.numel() > 0 && x.rank() >= 1; }))
     return {{}, SkipReason::kNothingToSlice};
-  return seen_through(s, s.inputs, [](std::size_t i, Args t) {
+  return through_images(s, s.inputs, [](std::size_t i, Args t) {
     Tensor x = t[i];
     for (int a = 0; a < x.rank(); ++a) {
       const Tensor gap = full_like(x.detach(), std::nan(""));
@@ -71,11 +71,12 @@ SampleInLayout expanded_layout(const Sample& s) {
     leaves.push_back(can_expand(x) ? contiguous(slice(x, -1, 0, 1)) : x);
     shapes.push_back(x.shape());
   }
-  return seen_through(s, leaves,
-                      [shapes](std::size_t i, Args t) { return expand(t[i], shapes[i]); });
+  return through_images(s, leaves,
+                        [shapes](std::size_t i, Args t) { return expand(t[i], shapes[i]); });
 }
 
-// Every input of the last input's shape is that same tensor, leaf 0.
+// Replaces every input that has the shape of the last input by the last input,
+// which becomes leaf 0.
 SampleInLayout aliased_layout(const Sample& s) {
   const auto same = [&](const Tensor& x) { return x.shape() == s.inputs.back().shape(); };
   if (std::count_if(s.inputs.begin(), s.inputs.end(), same) < 2)
@@ -86,15 +87,15 @@ SampleInLayout aliased_layout(const Sample& s) {
     source.push_back(same(x) ? 0 : leaves.size());
     if (!same(x)) leaves.push_back(x);
   }
-  return seen_through(s, leaves, [source](std::size_t i, Args t) { return t[source[i]]; });
+  return through_images(s, leaves, [source](std::size_t i, Args t) { return t[source[i]]; });
 }
 
 struct Row {
   std::string_view name;
-  bool repeats;
+  bool repeats;  // one element of memory is several entries
   SampleInLayout (*make)(const Sample&);
 };
-// In the order of CheckLayout.
+// Rows in the order of CheckLayout.
 constexpr Row kTable[] = {{"contiguous", false, contiguous_layout},
                           {"transposed", false, transposed_layout},
                           {"sliced", false, sliced_layout},

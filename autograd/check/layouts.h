@@ -1,4 +1,4 @@
-// The memory layouts that samples are checked in.
+// Memory layouts in which samples are checked.
 #pragma once
 
 #include <optional>
@@ -9,22 +9,30 @@
 
 namespace heed::autograd {
 
-/// How a sample's inputs lie in memory.
-enum class CheckLayout { kContiguous, kTransposed, kSliced, kExpanded, kAliased };
+/// Memory layout of a sample's inputs.
+enum class CheckLayout {
+  kContiguous,  ///< as the sample defines them
+  kTransposed,  ///< the axes are reversed in memory
+  kSliced,      ///< every second element along each axis; the elements between are NaN
+  kExpanded,    ///< stride 0 along the last axis
+  kAliased,     ///< inputs of one shape are the same tensor
+};
+/// All layouts, in the order of the enum.
 inline constexpr CheckLayout kAllLayouts[] = {CheckLayout::kContiguous, CheckLayout::kTransposed,
                                               CheckLayout::kSliced, CheckLayout::kExpanded,
                                               CheckLayout::kAliased};
-/// As "stride 0".
+/// Returns a name such as "transposed" or "stride 0".
 std::string_view layout_name(CheckLayout layout);
 
-/// A sample in one layout, or why there is none.
+/// A sample in one layout, or the reason why the layout does not apply.
 struct SampleInLayout {
-  std::optional<Sample> sample;
-  SkipReason why_not = {};  ///< empty if there is a sample
+  std::optional<Sample> sample;  ///< the sample, with the function changed to make the layout
+  SkipReason why_not = {};       ///< empty if there is a sample
 };
-/// The sample with its inputs laid out so, where that has a meaning (a rank-0 input cannot be
-/// transposed, one input cannot be aliased) and the sample allows it (Sample::no_repeats: elements
-/// that are one element of memory, expanded or aliased). kSliced surrounds the inputs with NaN.
+/// Returns the sample with its inputs in `layout`. There is none if the layout does not apply (a
+/// rank-0 input cannot be transposed, a single input cannot be aliased). There is none either if
+/// the sample forbids it: Sample::no_repeats excludes kExpanded and kAliased, which give one
+/// element of memory to several entries.
 SampleInLayout with_layout(const Sample& sample, CheckLayout layout);
 
 }  // namespace heed::autograd

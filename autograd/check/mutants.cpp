@@ -15,27 +15,29 @@ namespace {
 
 double largest(const Tensor& x) { return x.numel() == 0 ? 0 : max(abs(x)).item(); }
 
-// What another order of summation changes: the mean of a softmax's gradient is 0 but for rounding.
+// Largest relative change that another order of summation can cause. Example: the mean of a
+// softmax's gradient is 0 up to rounding,
+// so that the mutation "mean term dropped" changes only rounding.
 constexpr double kRounding = 0x1p-43;
 
-// One mutant at work: what it did so far.
+// Applies one mutation to the gradients of one input of one op, and measures the change.
 class Mutant {
  public:
-  Mutant(std::string_view op, std::size_t input, const Mutation& kind)
-      : op_(op), input_(input), mutation_(kind) {}
+  Mutant(std::string_view op, std::size_t input, const Mutation& mutation)
+      : op_(op), input_(input), mutation_(mutation) {}
 
   Tensor operator()(const Op& op, std::size_t input, const Tensor& g, const Shape& shape) {
     if (!mutation_.apply || op.name() != op_ || input != input_) return g;
     if (mutation_.spoils == Spoils::kFloat32Gradients && g.dtype() != float32) return g;
     Tensor wrong = mutation_.apply(g, shape);
     const NoGrad guard;
-    compare(sum_to(g, shape), sum_to(wrong, shape));  // as the input gets them
+    compare(sum_to(g, shape), sum_to(wrong, shape));  // in the shape of the input
     if (mutation_.order == 2 && g.requires_grad()) largest_difference_ = largest_gradient_;
     return wrong;
   }
 
-  // The sample with its gradient in one input taken where all inputs are 7/8 of what they are: what
-  // a vjp computes from values that were saved too early.
+  // Returns the sample with a wrong gradient of one input: the gradient at 7/8 of all inputs. This
+  // is the error of a vjp whose values were saved too early.
   Sample with_stale_value(const Sample& s) {
     Sample stale = s;
     stale.f = [f = s.f, i = input_](Args t) {
@@ -70,16 +72,16 @@ class Mutant {
   std::string_view op_;
   std::size_t input_;
   const Mutation& mutation_;
-  double largest_difference_ = 0, largest_gradient_ = 0;  // of all mutated gradients
+  double largest_difference_ = 0, largest_gradient_ = 0;  // over all mutated gradients
 };
 
-// Whether the oracle, alone, kills a mutant at one of the samples.
-bool kills(Oracle oracle, const Samples& samples, const Mutation& kind) {
-  const GradcheckOptions options{.order = kind.order,
+// Returns whether the oracle alone rejects the mutant at one of the samples.
+bool kills(Oracle oracle, const Samples& samples, const Mutation& mutation) {
+  const GradcheckOptions options{.order = mutation.order,
                                  .use_differences = oracle == Oracle::kDifferences,
                                  .use_dual = oracle == Oracle::kDual};
   for (const Sample& sample : samples) {
-    const SampleInLayout laid_out = with_layout(sample, kind.layout);
+    const SampleInLayout laid_out = with_layout(sample, mutation.layout);
     if (laid_out.sample && !gradcheck(laid_out.sample->f, laid_out.sample->inputs, options).ok())
       return true;
   }
@@ -92,18 +94,19 @@ bool float32_kills(const Samples& samples) {
   });
 }
 
-// The name of the oracle that lets the mutant live; empty if all kill it that can see it.
-std::string_view survived(const Samples& samples, const Mutation& kind, Mutant& mutant) {
+// Returns the name of an oracle that accepts the mutant.
+// Returns an empty string if each oracle that can detect it rejects it.
+std::string_view survived(const Samples& samples, const Mutation& mutation, Mutant& mutant) {
   const MutateGradients guard([&](const Op& op, std::size_t input, const Tensor& g,
                                   const Shape& shape) { return mutant(op, input, g, shape); });
-  if (kind.spoils == Spoils::kFloat32Gradients)
+  if (mutation.spoils == Spoils::kFloat32Gradients)
     return float32_kills(samples) ? "" : "float32 against float64";
   for (const Oracle oracle : kAllOracles)
-    if (!kills(oracle, samples, kind)) return oracle_name(oracle);
+    if (!kills(oracle, samples, mutation)) return oracle_name(oracle);
   return "";
 }
 
-// The inputs of an op that get a gradient.
+// Returns the indices of the op's inputs that receive a gradient.
 std::set<std::size_t> differentiable_inputs(const Check& check, const Samples& samples) {
   std::set<std::size_t> inputs;
   const MutateGradients guard([&](const Op& op, std::size_t input, const Tensor& g, const Shape&) {
@@ -116,14 +119,14 @@ std::set<std::size_t> differentiable_inputs(const Check& check, const Samples& s
 }
 
 MutantResult run_mutant(const Check& check, const Samples& samples, std::size_t input,
-                        const Mutation& kind) {
-  Mutant mutant(check.name(), input, kind);
+                        const Mutation& mutation) {
+  Mutant mutant(check.name(), input, mutation);
   Samples stale;
-  if (kind.spoils == Spoils::kSavedInputs)
+  if (mutation.spoils == Spoils::kSavedInputs)
     for (const Sample& s : samples)
       if (input < s.inputs.size()) stale.push_back(mutant.with_stale_value(s));
-  MutantResult result{check.name(), input, kind.name, MutantFate::kKilled, {}};
-  result.survived = survived(stale.empty() ? samples : stale, kind, mutant);
+  MutantResult result{check.name(), input, mutation.name, MutantFate::kKilled, {}};
+  result.survived = survived(stale.empty() ? samples : stale, mutation, mutant);
   result.compared = mutant.compared;
   result.largest_change = mutant.largest_change();
   if (result.survived.empty()) return result;
@@ -152,9 +155,9 @@ std::vector<MutantResult> run_mutants(const Check& check) {
   std::set<std::size_t> of_samples;
   for (const Sample& s : samples)
     for (std::size_t i = 0; i < s.inputs.size(); ++i) of_samples.insert(i);
-  for (const Mutation& kind : mutations())
-    for (const std::size_t input : kind.spoils == Spoils::kSavedInputs ? of_samples : of_op)
-      results.push_back(run_mutant(check, samples, input, kind));
+  for (const Mutation& mutation : mutations())
+    for (const std::size_t input : mutation.spoils == Spoils::kSavedInputs ? of_samples : of_op)
+      results.push_back(run_mutant(check, samples, input, mutation));
   return results;
 }
 

@@ -1,4 +1,5 @@
-// Mutants: wrong twins of every op's derivative, each of which a gradient check has to kill.
+// Mutants: versions of each op with a wrong derivative.
+// A gradient check must reject ("kill") each of them.
 #pragma once
 
 #include <functional>
@@ -9,39 +10,43 @@
 
 namespace heed::autograd {
 
-/// While it lives, what ops' vjps return on this thread goes through f(op, input, gradient, shape
-/// of the input), before it is summed over broadcast axes.
+/// Replaces gradients during the lifetime of the object, on the current thread. Each gradient that
+/// the vjp of an op returns is replaced by f(op, input, gradient, shape of the input),
+/// before it is summed over broadcast axes.
 class MutateGradients : public OpObserver {
  public:
-  using Mutation = std::function<Tensor(const Op&, std::size_t, const Tensor&, const Shape&)>;
-  explicit MutateGradients(Mutation f) : f_(std::move(f)) {}
+  using Function = std::function<Tensor(const Op&, std::size_t, const Tensor&, const Shape&)>;
+  explicit MutateGradients(Function f) : f_(std::move(f)) {}
 
  private:
   void saw_gradients(Node& node, const Vjp& v, Grads& grads) override;
-  Mutation f_;
+  Function f_;
 };
 
+/// Outcome of a mutant.
 enum class MutantFate {
-  kKilled,      ///< by each oracle that can see it, alone
-  kEquivalent,  ///< it changes no gradient of any sample: there is nothing to see
-  kSurvived,
+  kKilled,      ///< each oracle alone, of those that can detect it, rejects it
+  kEquivalent,  ///< it changes no gradient of any sample, so no check can detect it
+  kSurvived,    ///< an oracle that can detect it accepts it: a defect of the checker
 };
 
-/// One input's gradient of one op made wrong in one way.
+/// Result for one mutant: the gradient of one input of one op, made wrong by one mutation.
 struct MutantResult {
-  std::string_view op;
-  std::size_t input;      ///< of the op; for a stale saved value, of its samples
-  std::string_view kind;  ///< as "doubled"
+  std::string_view op;  ///< name of the op
+  /// Index of the op's input. For the mutation "stale saved value": index of the sample's input.
+  std::size_t input;
+  std::string_view mutation;  ///< name of the mutation, such as "doubled"
   MutantFate fate;
-  std::string_view survived;  ///< the oracle that let it live
-  std::int64_t compared = 0;  ///< gradients that were mutated
-  /// Of any entry, relative to the largest entry; 2^-43 or less, rounding, of an equivalent one.
+  std::string_view survived;  ///< the oracle that accepts it; empty if none does
+  std::int64_t compared = 0;  ///< number of gradients that were mutated
+  /// Largest change of any entry, divided by the largest entry. A mutant is equivalent if this is
+  /// at most 2^-43, which is rounding.
   double largest_change = 0;
 };
 
-/// Every mutant of an op: each input, each kind. A kind is sought where it shows: at order 1, or 2
-/// for one whose value is right, in the layout for one that is wrong in that layout only, in
-/// float32 for one that is wrong there only. A layer's check has none.
+/// Runs every mutant of an op: each mutation of each input. Each mutation is checked where it has
+/// an effect: at its order, in its memory layout, and in float32 if it affects float32 only. The
+/// check of a layer has no mutants.
 std::vector<MutantResult> run_mutants(const Check& check);
 
 }  // namespace heed::autograd

@@ -5,7 +5,7 @@
 namespace heed::autograd {
 namespace {
 
-// g with the entries at which `mask` is false set to 0.
+// Returns g, set to 0 where `mask` is false.
 Tensor kept(const Tensor& g, const Tensor& mask) { return masked_fill(g, logical_not(mask), 0); }
 
 Tensor without_first(const Tensor& g, const Shape&) {
@@ -14,7 +14,7 @@ Tensor without_first(const Tensor& g, const Shape&) {
   return kept(g, keep);
 }
 
-// One step along an axis, round the end.
+// Returns g shifted by one step along an axis; the first slice becomes the last.
 Tensor rolled(const Tensor& g, int axis) {
   if (g.rank() == 0 || g.size(axis) < 2) return g;
   return cat({slice(g, axis, 1, g.size(axis)), slice(g, axis, 0, 1)}, axis);
@@ -38,7 +38,8 @@ Tensor zeros_filled(const Tensor& g, const Shape&) {
   return g.numel() == 0 ? g : where(eq(g, 0.0), mean(abs(g)), g);
 }
 
-// Of the gradients that are to be summed over a broadcast axis, only those at one place of it.
+// Keeps one element along each broadcast axis and sets the rest to 0, where all elements should be
+// summed. The kept element is the last or the first one.
 Tensor unsummed(const Tensor& g, const Shape& input, bool last) {
   Tensor result = g;
   const int lead = g.rank() - input.rank();
@@ -73,13 +74,13 @@ constexpr Mutation kMutations[] = {
     {"missing un-broadcast", [](const Tensor& g, const Shape& x) { return unsummed(g, x, false); }},
     {"assigned, not accumulated",
      [](const Tensor& g, const Shape& x) { return unsummed(g, x, true); }},
-    // The value is g.
+    // The value of the result equals g; only its gradient is wrong.
     {"wrong at order 2 only",
      [](const Tensor& g, const Shape&) { return g + 0.5 * (g - g.detach()); }, false, 2},
     {"wrong if transposed only", doubled, false, 1, CheckLayout::kTransposed},
     {"wrong in float32 only", [](const Tensor& g, const Shape&) { return g * (1 + 0x1p-10); },
      false, 1, CheckLayout::kContiguous, Spoils::kFloat32Gradients},
-    // Of one of the sample's inputs.
+    // `input` is an input of the sample, not of the op.
     {"stale saved value", nullptr, false, 1, CheckLayout::kContiguous, Spoils::kSavedInputs}};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Ways to make a right gradient wrong. A check that lets one of them pass proves nothing.
+// Mutations: ways to make a right gradient wrong. A check that accepts one of them proves nothing.
 #pragma once
 
 #include <span>
@@ -8,18 +8,26 @@
 
 namespace heed::autograd {
 
-/// What a mutation makes wrong. Both oracles of gradcheck can see it, but for float32.
-enum class Spoils { kGradients, kFloat32Gradients, kSavedInputs };
-
-struct Mutation {
-  std::string_view name;
-  /// The wrong gradient; null for kSavedInputs. `input`: the shape of what g is the gradient of.
-  Tensor (*apply)(const Tensor& g, const Shape& input);
-  bool of_values = false;  ///< it needs no op: check_vjp applies it to gradients that are given
-  int order = 1;           ///< 2: the gradient's value is right, its own gradient is not
-  CheckLayout layout = CheckLayout::kContiguous;  ///< in which it shows
-  Spoils spoils = Spoils::kGradients;
+/// The values that a mutation changes. Both oracles of gradcheck can detect the change, except that
+/// of kFloat32Gradients, which needs check_float32().
+enum class Spoils {
+  kGradients,         ///< the gradients that a vjp returns
+  kFloat32Gradients,  ///< the gradients that a vjp returns in float32; those in float64 stay right
+  kSavedInputs,       ///< the input values that the op saved for its backward pass
 };
+
+/// One way to make a gradient wrong.
+struct Mutation {
+  std::string_view name;  ///< for reports, such as "doubled"
+  /// Returns the wrong gradient for the right gradient g.
+  /// `input` is the shape of the op's input. Null for kSavedInputs.
+  Tensor (*apply)(const Tensor& g, const Shape& input);
+  bool of_values = false;  ///< works without an op, so check_vjp can apply it to given gradients
+  int order = 1;  ///< order at which it is wrong; 2: the gradient is right, its gradient is not
+  CheckLayout layout = CheckLayout::kContiguous;  ///< memory layout in which it is checked
+  Spoils spoils = Spoils::kGradients;             ///< the values that it changes
+};
+/// Returns all mutations.
 std::span<const Mutation> mutations();
 
 }  // namespace heed::autograd

@@ -62,14 +62,19 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
       if (const double d = found.worst.digits(); !(d >= digits)) digits = d;
     }
     if (checked == 0) continue;
-    if (r.ok()) text << std::floor(digits * 10) / 10 << " digits ";
-    text << "by " << oracle_name(oracle) << " in " << checked << " of " << entries << " entries; ";
+    if (r.ok())
+      text << std::floor(digits * 10) / 10 << " digits agree with " << oracle_name(oracle)
+           << " in ";
+    text << checked << " of " << entries << " entries";
+    if (!r.ok()) text << " compared with " << oracle_name(oracle);
+    text << "; ";
   }
   if (r.mutants > 0)
-    text << r.killed << " of " << r.mutants << " wrong versions told apart, " << r.equivalent
-         << " are not different; ";
+    text << r.killed << " of " << r.mutants << " wrong versions of the gradient rejected, "
+         << r.equivalent << " equivalent; ";
   if (!r.moved.empty())
-    text << r.moved.size() << " moved off a kink, the first " << r.moved[0].text() << "; ";
+    text << "entries moved off a kink: " << r.moved.size() << ", the first: " << r.moved[0].text()
+         << "; ";
   return out << text.str() << "order " << r.order << ", seed " << r.seed;
 }
 

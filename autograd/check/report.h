@@ -1,4 +1,4 @@
-// The result of a gradient check, of gradcheck and of check_vjp.
+// The result of a gradient check. gradcheck and check_vjp both return it.
 #pragma once
 
 #include <cstdint>
@@ -9,77 +9,97 @@
 
 namespace heed::autograd {
 
-/// What a gradient is compared with: central differences, or dual numbers run through the forward,
-/// which only heed's own ops have.
-enum class Oracle { kDifferences, kDual };
+/// Source of the derivatives that a gradient is compared with.
+enum class Oracle {
+  kDifferences,  ///< central differences of the forward pass
+  kDual,         ///< dual numbers in the forward pass; only gradcheck has them
+};
+/// All oracles, in the order of the enum.
 inline constexpr Oracle kAllOracles[] = {Oracle::kDifferences, Oracle::kDual};
-/// As "dual numbers".
+/// Returns "differences" or "dual numbers".
 std::string_view oracle_name(Oracle oracle);
 
+/// Outcome of a check.
 enum class Verdict {
-  kRight,
-  kWrong,
-  kVacuous,  ///< a gradient that is plainly another would have passed: nothing is proven
+  kRight,    ///< every comparison passed
+  kWrong,    ///< a comparison failed; CheckReport::message names the entry
+  kVacuous,  ///< a clearly wrong gradient would have passed too, so nothing is proven
 };
 
-/// An entry of a gradient, or its product with a random direction, by the backward pass and by an
-/// oracle.
+/// One compared number: an entry of a gradient,
+/// or the product of a gradient with a random direction.
 struct CheckedEntry {
+  /// Value of `at` for a random direction.
   static constexpr std::int64_t kDirection = -1;
-  std::size_t input = 0;
-  std::int64_t at = kDirection;          ///< row-major place in that input, or kDirection
-  std::vector<std::int64_t> index = {};  ///< the same as an index; empty for a direction
-  double given = 0;                      ///< by the backward pass
-  double expected = 0;                   ///< by the oracle
-  /// Sum of the absolute values of the terms that the entry adds, over the outputs, and over all
-  /// paths through the function if dual numbers count them: what rounding is measured by.
+  std::size_t input = 0;                 ///< index of the input, from 0
+  std::int64_t at = kDirection;          ///< row-major position in that input, or kDirection
+  std::vector<std::int64_t> index = {};  ///< the same position as an index; empty for a direction
+  double given = 0;                      ///< value from the backward pass
+  double expected = 0;                   ///< value from the oracle
+  /// Sum of the absolute values of the terms that add up to the entry, over all outputs. With dual
+  /// numbers it is also over all paths through the function. Rounding errors are proportional to
+  /// it, so digits are counted relative to it.
   double terms = 0;
-  double tolerance = 0;   ///< of |given - expected|, from the oracle's own noise at this entry
-  double step = 0;        ///< of differences
-  double error() const;   ///< |given - expected| / terms; 0 where equal, NaN where not finite
-  double digits() const;  ///< -log10(error()), from 0 to 16; NaN for what is not finite
-  /// "input 0 at [3]"
+  /// Largest |given - expected| that passes, from the measured noise of the oracle at this entry.
+  double tolerance = 0;
+  double step = 0;  ///< step of the differences, in units of the input; 0 for dual numbers
+  /// Returns |given - expected| / terms: 0 if both are equal, NaN if one is not finite.
+  double error() const;
+  /// Returns the number of decimal digits that agree: -log10(error()), clamped to 0 to 16.
+  /// Returns NaN if a value is not finite.
+  double digits() const;
+  /// Returns a text such as "input 0 at [3]".
   std::string name() const;
 };
 
-/// What one oracle found at one order.
+/// Findings of one oracle at one order.
 struct OracleReport {
-  std::int64_t checked = 0;  ///< entries that the oracle could tell from rounding, one by one
-  CheckedEntry worst;        ///< of these the one of the fewest digits, or one that fails
-  CheckedEntry direction;    ///< a random direction through an input of more entries
+  std::int64_t checked = 0;  ///< entries compared one by one that are above the rounding noise
+  CheckedEntry worst;        ///< an entry that fails, or else the one with the fewest digits
+  CheckedEntry direction;    ///< a random direction of an input that was sampled, if there is one
 };
 
-/// An entry of x that was on a kink, where there is no derivative, and where it was checked.
+/// An entry of x that was moved before the check, because it was on a kink and has no derivative.
 struct MovedEntry {
-  CheckedEntry entry;
-  double from = 0, to = 0;
-  /// "input 0 at [2] from 0 to 0.0625"
+  CheckedEntry entry;  ///< which entry
+  double from = 0;     ///< its value in x
+  double to = 0;       ///< its value in the check
+  /// Returns a text such as "input 0 at [2] from 0 to 0.0625".
   std::string text() const;
 };
 
+/// Result of gradcheck or check_vjp.
 struct CheckReport {
-  Verdict verdict = Verdict::kRight;
-  std::string message;  ///< why it is not right: entry and both values, or what else is wrong
-  int order = 1;        ///< the highest that was checked: 1 or 2
-  OracleReport oracles[2][2];            ///< [order - 1][oracle]
-  std::int64_t entries[2] = {};          ///< of all inputs, by order
-  std::int64_t mutants = 0, killed = 0;  ///< wrong versions of the given gradients (check_vjp)
-  std::int64_t equivalent = 0;           ///< mutants that do not differ, e.g. a zero negated
-  std::vector<MovedEntry> moved;         ///< entries that were on a kink
-  std::uint64_t seed = 0;
+  Verdict verdict = Verdict::kRight;  ///< outcome
+  /// Reason for a verdict other than kRight, such as the wrong entry with both values.
+  /// Empty if the verdict is kRight.
+  std::string message;
+  int order = 1;                 ///< highest order that was checked: 1 or 2
+  OracleReport oracles[2][2];    ///< findings, indexed by [order - 1][oracle]
+  std::int64_t entries[2] = {};  ///< number of entries of all inputs, indexed by order - 1
+  /// Number of wrong versions of the given gradients that were compared (check_vjp only).
+  std::int64_t mutants = 0;
+  std::int64_t killed = 0;        ///< mutants that were rejected
+  std::int64_t equivalent = 0;    ///< mutants equal to the right gradient, such as a negated zero
+  std::vector<MovedEntry> moved;  ///< entries that were moved off a kink
+  std::uint64_t seed = 0;         ///< seed of the random cotangents and directions
 
+  /// Returns true if the verdict is kRight.
   bool ok() const { return verdict == Verdict::kRight; }
-  /// Sets another verdict and why, unless there is one already.
+  /// Sets verdict and message if the verdict is still kRight. Otherwise does nothing.
   void refuse(Verdict why_not, const std::string& why);
+  /// Returns the findings of one oracle at order o.
   const OracleReport& by(int o, Oracle oracle) const { return oracles[o - 1][int(oracle)]; }
-  /// The worst entry by differences at order 1, and how many they checked: all of check_vjp.
+  /// Returns the worst entry by differences at order 1. check_vjp has no other findings.
   const CheckedEntry& worst() const { return by(1, Oracle::kDifferences).worst; }
+  /// Returns the number of entries that differences checked at order 1.
   std::int64_t checked() const { return by(1, Oracle::kDifferences).checked; }
-  /// The digits of worst(); 0 if differences could tell no entry from rounding.
+  /// Returns the digits of worst(), or 0 if checked() is 0.
   double digits() const { return checked() > 0 ? worst().digits() : 0; }
-  double error(int o) const;  ///< largest error() of this order by either oracle; NaN is largest
+  /// Returns the largest error() at order o of both oracles. NaN counts as the largest.
+  double error(int o) const;
 };
-/// Verdict and reason, or the digits that agree by each oracle, in one line.
+/// Writes one line: the verdict, then the reason or the number of digits that agree by each oracle.
 std::ostream& operator<<(std::ostream& out, const CheckReport& report);
 
 }  // namespace heed::autograd

@@ -8,6 +8,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
+// Splits x into tensors of the shapes of `inputs`.
 template <class T>
 Tensors split(const Tensors& inputs, const std::vector<T>& x) {
   Tensors out;
@@ -19,6 +20,7 @@ Tensors split(const Tensors& inputs, const std::vector<T>& x) {
   return out;
 }
 
+// Returns the derivative of f at x along `tangent`, computed on dual numbers.
 ExactDerivative derivative_by_dual(const DifferentiableFunction& f, const Tensors& inputs,
                                    const Values& x, const Values& tangent) {
   std::vector<Tracked> both;
@@ -51,7 +53,7 @@ Tensors engine_gradients(const DifferentiableFunction& f, Args xs, const Tensor&
 
 std::vector<Tracked> tracked_values(const Tensor& y) {
   if (y.dtype() == tracked64) return y.to_vector<Tracked>();
-  const Values values = y.to_vector<double>();  // it does not depend on tracked inputs
+  const Values values = y.to_vector<double>();  // y does not depend on tracked inputs
   return {values.begin(), values.end()};
 }
 

@@ -1,5 +1,5 @@
-// Functions of tensors as the checker sees them: values, gradients by the engine, and derivatives
-// by dual numbers, with the size of their terms.
+// Adapts a function of tensors to the checker: its values, its gradients from the engine, and its
+// exact derivatives from dual numbers with the sizes of their terms.
 #pragma once
 
 #include <vector>
@@ -10,19 +10,22 @@
 
 namespace heed::autograd {
 
-/// f(xs), unrecorded.
+/// Returns f(xs) without recording a graph.
 Tensor call_unrecorded(const DifferentiableFunction& f, Args xs);
-/// J^T v by the engine, for every input.
+/// Returns J^T v for every input, computed by the engine.
+/// An input that f does not depend on gets zeros.
 std::vector<Tensor> engine_gradients(const DifferentiableFunction& f, Args xs, const Tensor& v);
-/// The elements of a tracked64 or float64 tensor.
+/// Returns the elements of a tracked64 or float64 tensor in row-major order.
 std::vector<Tracked> tracked_values(const Tensor& y);
 
-/// The tensors' elements, one tensor after the other; of float64.
+/// Returns the elements of all tensors (float64), concatenated.
 Values flatten(Args tensors);
-/// Tensors of these elements: the inputs themselves, in their own memory layout, if none differs.
+/// Returns tensors with the elements x and the shapes of `inputs`. If no element differs, returns
+/// `inputs`, which keep their memory layout.
 std::vector<Tensor> to_tensors(const std::vector<Tensor>& inputs, const Values& x);
 
-/// f at float64 inputs, with dual numbers as its exact oracle if `use_dual`.
+/// Adapts f at float64 inputs to the checker. If `use_dual` is true, dual numbers are the exact
+/// oracle; otherwise there is none.
 CheckedFunction checked_function(const DifferentiableFunction& f, Args inputs, bool use_dual);
 
 }  // namespace heed::autograd

@@ -1,5 +1,6 @@
-// The walk: find every node that y depends on, put them in falling order of time, hand each its
-// complete gradient once, and add what its vjp returns to the nodes of its inputs. No recursion.
+// The engine. A walk finds every node that y depends on and visits them from the latest to the
+// oldest. It passes each node its complete gradient once, and adds the gradients that the node's
+// vjp returns to those of its inputs. Nothing recurses.
 #include "autograd/engine/engine.h"
 
 #include <algorithm>
@@ -21,16 +22,17 @@ namespace {
 
 void check_alive(const Node& node) {
   if (node.released())
-    fail<ValueError>("backward", "the graph behind ", node.op()->name(), " ", node.shape(),
-                     " was freed by an earlier backward; pass retain_graph = true to that one");
+    fail<ValueError>(
+        "backward", "the graph behind ", node.op()->name(), " ", node.shape(),
+        " was freed by an earlier backward pass; pass retain_graph = true to that call");
 }
 
 template <class T>
 using PoolVector = std::vector<T, PoolAllocator<T>>;
 
-// The nodes of one walk. Where each of them stands in its list is the walk's own knowledge, not the
-// node's: threads walk graphs that share leaves, and a hook or a fused op's definition walks inside
-// a walk.
+// The nodes of one walk. The position of a node in the list is stored here and not in the node,
+// because several walks may visit the same node: threads walk graphs that share leaves, and a hook
+// or the definition of a fused op starts a walk inside a walk.
 class Walk {
  public:
   struct Visit {
@@ -39,7 +41,8 @@ class Walk {
     Tensor grad = {};
   };
 
-  // Everything `root` depends on, no older than `oldest`, latest first.
+  // Finds all nodes that `root` depends on and that are not older than `oldest`. Sorts them, latest
+  // first.
   void discover(const Ref<Node>& root, std::uint64_t oldest) {
     visits_.reserve(16);
     make_table(64);
@@ -56,14 +59,15 @@ class Walk {
     make_table(table_.size());
   }
 
-  // Null if the walk does not reach the node.
+  // Returns null if the walk does not reach the node.
   Visit* find(const Node* node) {
     if (!node) return nullptr;
     const int place = entry(node);
     return place < 0 ? nullptr : &visits_[std::size_t(place)];
   }
 
-  // Keeps only nodes that lead to one of `wrt` (oldest first: an op is needed if an input is).
+  // Marks as needed only the nodes that depend on a tensor of `wrt`. Goes from the oldest to the
+  // latest, because an op is needed if one of its inputs is.
   void keep_paths_to(std::span<const Tensor> wrt) {
     for (Visit& v : visits_) v.needed = false;
     for (const Tensor& x : wrt)
@@ -76,8 +80,8 @@ class Walk {
   PoolVector<Visit>& visits() { return visits_; }
 
  private:
-  // A hash table with open addressing: the entry that holds the node's place, or the free one, -1,
-  // where it belongs. Never full, so the search ends.
+  // Looks up a node in the hash table (open addressing). Returns the entry with the position of the
+  // node in visits_, or the free entry (-1) for it. The table is never full, so the search ends.
   int& entry(const Node* node) {
     const std::size_t mask = table_.size() - 1;
     const std::uint64_t hash = (reinterpret_cast<std::uintptr_t>(node) >> 6) * 0x9E3779B97F4A7C15u;
@@ -85,7 +89,7 @@ class Walk {
       if (table_[i] < 0 || visits_[std::size_t(table_[i])].node.get() == node) return table_[i];
   }
 
-  // `size` entries, a power of two.
+  // Rebuilds the table with `size` entries, a power of two.
   void make_table(std::size_t size) {
     table_.assign(size, -1);
     for (std::size_t i = 0; i < visits_.size(); ++i) entry(visits_[i].node.get()) = int(i);
@@ -103,20 +107,22 @@ class Walk {
   PoolVector<int> table_;
 };
 
-// A gradient as .grad keeps it: row-major in memory of its own, so that a write into it changes no
-// other gradient. The copy is differentiable where gradients are.
+// Returns g as .grad stores it: row-major, in memory that no other tensor shares, so that a write
+// into it changes no other gradient. Copies if necessary. The copy is differentiable if recording
+// is enabled.
 Tensor owned(const Tensor& g) {
   if (g.is_contiguous() && TensorAccess::is_sole_owner(g)) return g;
   return grad_enabled() ? g * 1.0 : detached_copy(g);
 }
 
-// True if a write into x changes nothing else: one handle, one tensor on its storage, no stride 0.
+// Returns true if a write into x changes no other value: x has one handle, is the only tensor on
+// its storage and has no stride 0.
 bool is_private(const Tensor& x) {
   return x.layout().repeated_axis() < 0 && TensorAccess::is_sole_owner(x);
 }
 
-// Accumulates in place if a buffer is unshared and no observer is active. The order of a sum of two
-// does not change its bits.
+// Returns sum + g. Accumulates in place if a buffer is unshared and no observer is active. Either
+// buffer may be used, because a + b and b + a have the same bits.
 Tensor add_up(const Tensor& sum, const Tensor& g, bool observed) {
   if (!sum.defined()) return g;
   if (!observed && !grad_enabled() && sum.dtype() == g.dtype() && !is_dual(g.dtype())) {
@@ -126,18 +132,19 @@ Tensor add_up(const Tensor& sum, const Tensor& g, bool observed) {
   return sum + g;
 }
 
-// A gradient as the op's vjp returned it, brought to the input's shape.
+// Checks the dtype of a gradient that a vjp returned for input i, and sums it to the shape of the
+// input.
 Tensor fit(const Op& op, std::size_t i, Tensor g, const Node& input) {
   const bool lifted = is_dual(g.dtype()) || is_dual(input.dtype());  // inside jvp
-  check<DTypeError>(g.dtype() == input.dtype() || lifted, op, "its vjp gave input ", i,
-                    " a gradient of ", g.dtype(), ", needs ", input.dtype());
+  check<DTypeError>(g.dtype() == input.dtype() || lifted, op, "its vjp returned a gradient of ",
+                    g.dtype(), " for input ", i, ", needs ", input.dtype());
   if (g.shape() == input.shape()) return g;
-  check(op.broadcasts(), op, "its vjp gave input ", i, " a gradient of shape ", g.shape(),
+  check(op.broadcasts(), op, "its vjp returned a gradient of shape ", g.shape(), " for input ", i,
         ", needs ", input.shape());
   return sum_to(g, input.shape());
 }
 
-// The gradients of a fused op through its definition: an engine walk over public ops.
+// Returns the gradients of a fused op by a walk over its definition, which consists of public ops.
 Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
   const int n = int(node.inputs().size());
   std::vector<Tensor> inputs, wrt;
@@ -145,7 +152,7 @@ Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
   for (int i = 0; i < n; ++i) {
     Tensor x = v.input(i);
     if (v.needs(i)) {
-      // A fresh end for the walk: connected to the graph that is being made, or to nothing.
+      // The walk ends at this new tensor. It is connected to the input if a graph is created.
       x = create_graph ? expand(x, x.shape()) : x.detach().requires_grad_();
       wrt.push_back(x);
     }
@@ -166,13 +173,13 @@ Grads run_vjp(Node& node, const Vjp& v, bool create_graph) {
   return node.vjp(v);
 }
 
-// Runs the nodes in order. `keep(visit)` sees each complete gradient.
+// Runs the vjps of the nodes in order. Calls keep(node, gradient) with each complete gradient.
 template <class Keep>
 void run(Walk& walk, const GradOptions& options, Keep keep) {
   const GradMode mode(options.create_graph);
   const bool retain = options.retain_graph || options.create_graph;
   auto& visits = walk.visits();
-  PoolVector<Walk::Visit*> targets;  // of a node's inputs; null: their gradients are not wanted
+  PoolVector<Walk::Visit*> targets;  // per input of the node; null if its gradient is not needed
   PoolVector<std::uint8_t> wanted;
   for (std::size_t i = 0; i < visits.size(); ++i) {
     if (!visits[i].needed || !visits[i].grad.defined()) continue;
@@ -191,7 +198,7 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
     }
     keep(*node, g);
     if (!node->op()) continue;
-    check_alive(*node);  // a hook's own backward may have freed it
+    check_alive(*node);  // a backward pass inside a hook may have freed it
     const auto inputs = node->inputs();
     targets.clear(), wanted.clear();
     for (const Node::Input& input : inputs) {
@@ -203,9 +210,9 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
     const Vjp vjp(*node, g, wanted);
     const ObservedVjp observed(*node, vjp);
     Grads grads = run_vjp(*node, vjp, options.create_graph);
-    observed.gave(grads);
-    check(grads.size() == inputs.size(), *node->op(), "its vjp gave ", grads.size(),
-          " gradients for ", inputs.size(), " inputs; {} stands for none");
+    observed.report(grads);
+    check(grads.size() == inputs.size(), *node->op(), "its vjp returned ", grads.size(),
+          " gradients for ", inputs.size(), " inputs; it must return one per input, {} for none");
     for (std::size_t k = 0; k < grads.size(); ++k) {
       Walk::Visit* v = targets[k];
       if (!v || !grads[k].defined()) continue;
@@ -216,19 +223,20 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
 }
 
 Tensor first_gradient(std::string_view op, const Tensor& y, const GradOptions& options) {
-  check<ValueError>(y.requires_grad(), op, "the ", y.shape(),
-                    " tensor has no graph: no input of it ",
-                    "requires grad, or it was computed under NoGrad");
+  check<ValueError>(
+      y.requires_grad(), op, "the tensor of shape ", y.shape(),
+      " has no graph: none of its inputs requires grad, or it was computed under NoGrad");
   if (!options.grad_output.defined()) {
     check(y.numel() == 1, op, "a tensor of shape ", y.shape(),
-          " needs .grad_output of that shape; only one element differentiates by itself");
+          " needs .grad_output of that shape; only a tensor of one element may omit it");
     return ones_like(y);
   }
-  check(options.grad_output.shape() == y.shape(), op, "grad_output ", options.grad_output.shape(),
-        " does not fit the tensor, ", y.shape());
+  check(options.grad_output.shape() == y.shape(), op, "grad_output has shape ",
+        options.grad_output.shape(), ", the tensor has shape ", y.shape());
   check<DTypeError>(options.grad_output.dtype() == y.dtype() || is_dual(y.dtype()) ||
                         is_dual(options.grad_output.dtype()),
-                    op, "grad_output is ", options.grad_output.dtype(), ", the tensor ", y.dtype());
+                    op, "grad_output is ", options.grad_output.dtype(), ", the tensor is ",
+                    y.dtype());
   return options.grad_output;
 }
 
@@ -254,7 +262,8 @@ std::vector<Tensor> grad(const Tensor& y, std::span<const Tensor> wrt, const Gra
   for (std::size_t i = 0; i < wrt.size(); ++i) {
     if (result[i].defined()) continue;
     check<ValueError>(options.allow_unused, "grad", "the result does not depend on tensor ", i,
-                      " of wrt, ", wrt[i].shape(), "; allow_unused = true gives 0 for it");
+                      " of wrt, ", wrt[i].shape(),
+                      "; allow_unused = true returns gradient 0 for it");
     result[i] = zeros_like(wrt[i]);
   }
   return result;
@@ -276,7 +285,7 @@ void backward(const Tensor& loss, const GradOptions& options) {
   walk.find(TensorAccess::node(loss).get())->grad = start;
   run(walk, options, [](Node& node, const Tensor& g) {
     if (node.op() && !(node.has_extras() && node.extras().retain)) return;
-    static std::mutex mutex;  // threads add into the .grad of weights that they share
+    static std::mutex mutex;  // threads add to the .grad of weights that they share
     const std::lock_guard lock(mutex);
     Tensor& sum = node.extras().grad;
     sum = sum.defined() ? sum + g : owned(g);
@@ -291,8 +300,8 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
     check<DTypeError>(inputs[i].dtype() == float64 && tangents[i].dtype() == float64, "jvp",
                       "needs float64 inputs and tangents, got ", inputs[i].dtype(), " and ",
                       tangents[i].dtype());
-    check(inputs[i].shape() == tangents[i].shape(), "jvp", "input ", i, " is ", inputs[i].shape(),
-          ", its tangent ", tangents[i].shape());
+    check(inputs[i].shape() == tangents[i].shape(), "jvp", "input ", i, " has shape ",
+          inputs[i].shape(), ", its tangent has shape ", tangents[i].shape());
     const auto x = inputs[i].to_vector<double>(), t = tangents[i].to_vector<double>();
     std::vector<Dual> both;
     for (std::size_t k = 0; k < x.size(); ++k) both.emplace_back(x[k], t[k]);
@@ -337,7 +346,7 @@ std::vector<Tensor> hvp(const DifferentiableFunction& f, Args inputs, Args v) {
   const GradMode recording(true);
   const std::vector<Tensor> leaves = as_leaves(inputs);
   const auto first = grad(f(leaves), leaves, {.create_graph = true, .allow_unused = true});
-  Tensor along;  // <gradient, v>, of the gradients that are not constant
+  Tensor along;  // sum of <gradient, v> over the gradients that are not constant
   for (std::size_t i = 0; i < first.size(); ++i) {
     if (!first[i].requires_grad()) continue;
     const Tensor term = sum(first[i] * v[i]);
@@ -353,7 +362,8 @@ Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const
   return hvp(of_one(f), Args(&x, 1), Args(&v, 1))[0];
 }
 
-// J^T u is linear in u, and its gradient by u, weighted with the direction, is J times it.
+// J^T u is linear in u, so its gradient by u, weighted with the direction, is J times the
+// direction.
 Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& direction) {
   const Tensor u = zeros(y.shape(), y.dtype()).requires_grad_();
   const Tensor g = grad(y, x, {.grad_output = u, .create_graph = true});
@@ -365,7 +375,8 @@ std::vector<Tensor> jacobian(const DifferentiableFunction& f, Args inputs) {
   const std::vector<Tensor> leaves = as_leaves(inputs);
   const Tensor y = f(leaves);
   const bool constant = !y.requires_grad();
-  std::vector<std::vector<Tensor>> rows(inputs.size());  // of each input, one per output element
+  // rows[k]: gradients with respect to input k, one per element of y.
+  std::vector<std::vector<Tensor>> rows(inputs.size());
   for (std::int64_t i = 0; i < y.numel() && !constant; ++i) {
     std::vector<double> unit(std::size_t(y.numel()), 0.0);
     unit[std::size_t(i)] = 1;

@@ -19,8 +19,8 @@ std::string_view SkipReason::text() const {
       "",
       "no input with elements has rank 2 or more to transpose",
       "no input with elements has an axis to slice",
-      "no input has a last axis of 2 or more to give stride 0",
-      "no other input has the last one's shape, to be the same tensor",
+      "no input has a last axis of size 2 or more to give stride 0",
+      "no other input has the shape of the last one, so none can be the same tensor",
       "equal elements are a kink",
       "equal operands are a kink"};
   return kTexts[kind_];

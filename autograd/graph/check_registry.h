@@ -1,5 +1,6 @@
-// Samples of each op and layer for gradient checks, in one list. Tests and
-// `heed gradcheck` enumerate registered_checks(); nothing is checked by being remembered.
+// The registry of gradient checks: every op, composite and layer with the samples that it is
+// checked on. Tests and `heed gradcheck` enumerate registered_checks(), so no check can be
+// forgotten.
 #pragma once
 
 #include <functional>
@@ -13,73 +14,90 @@
 
 namespace heed::autograd {
 
+/// Input tensors of a function.
 using Args = std::span<const Tensor>;
-/// A function of float64 tensors to one tensor, to be differentiated in all of them.
+/// Function from tensors to one tensor, to be differentiated with respect to all its inputs. The
+/// inputs of samples and gradient checks are float64.
 using DifferentiableFunction = std::function<Tensor(Args)>;
 
-/// Reason for not checking a sample in a layout. There are no other reasons.
+/// Reason why a sample is not checked in a layout. Its kinds are the only valid reasons.
 class SkipReason {
  public:
+  /// The reasons.
   enum Kind {
-    kNone,  ///< it is checked
-    kNothingToTranspose,
-    kNothingToSlice,
-    kNothingToExpand,
-    kNothingToAlias,
-    kEqualElements,  ///< of one input, which stride 0 makes
-    kEqualOperands,  ///< which stride 0 and one tensor given twice make
+    kNone,                ///< not skipped: the sample is checked
+    kNothingToTranspose,  ///< no input with elements has rank 2 or more
+    kNothingToSlice,      ///< no input with elements has an axis
+    kNothingToExpand,     ///< no input has a last axis of size 2 or more, to be given stride 0
+    kNothingToAlias,      ///< no other input has the shape of the last one, so none can be the same
+    kEqualElements,       ///< stride 0 makes elements of one input equal, which is a kink of the op
+    kEqualOperands,       ///< stride 0 or aliasing makes operands equal, which is a kink of the op
   };
+  /// Makes a reason of this kind.
   constexpr SkipReason(Kind kind = kNone) : kind_(kind) {}  // NOLINT: a kind is a reason
+  /// Returns true for kNone.
   constexpr bool empty() const { return kind_ == kNone; }
   /// Returns a text such as "equal elements are a kink"; "" for kNone.
   std::string_view text() const;
+  /// Returns text(), for reports.
   operator std::string() const { return std::string(text()); }  // NOLINT: for reports
+  /// Returns true if both kinds are equal.
   friend constexpr bool operator==(SkipReason, SkipReason) = default;
 
  private:
   Kind kind_;
 };
+/// Prints reason.text().
 std::ostream& operator<<(std::ostream& out, SkipReason reason);
 
-/// One call of an op: a function and the inputs to check it at, away from kinks.
+/// One call of an op: a function and the inputs at which it is checked. The inputs are not at
+/// kinks.
 struct Sample {
-  std::string name;
-  DifferentiableFunction f;
-  std::vector<Tensor> inputs;  ///< float64
-  /// Why the layouts that repeat elements (stride 0, aliased inputs) are not checked, if not.
+  std::string name;            ///< short description, unique in its list, for reports
+  DifferentiableFunction f;    ///< calls the op, with constants such as masks captured
+  std::vector<Tensor> inputs;  ///< inputs of f, float64
+  /// Reason to skip the layouts that repeat elements (stride 0, aliased inputs); kNone: checked.
   SkipReason no_repeats = {};
 };
+/// The samples of one check.
 using Samples = std::vector<Sample>;
 
-/// Sizes that samples are drawn in besides their own (tests/support/sizes.h).
+/// Sizes at which samples are drawn in addition to their own (tests/support/sizes.h).
 enum class SampleSize {
-  kZero,    ///< an axis of 0
-  kOne,     ///< an axis of 1
+  kZero,    ///< an axis of size 0
+  kOne,     ///< an axis of size 1
   kScalar,  ///< rank 0
   kLarge,   ///< an axis longer than any block or vector of a kernel
 };
+/// Every SampleSize.
 inline constexpr SampleSize kAllSizes[] = {SampleSize::kZero, SampleSize::kOne, SampleSize::kScalar,
                                            SampleSize::kLarge};
-/// A size that an op does not take, and why not.
+/// A size that an op does not accept, with the reason.
 struct NoSize {
-  SampleSize size;
-  std::string_view why;  ///< as "a maximum of nothing"
+  SampleSize size;       ///< the size
+  std::string_view why;  ///< for example "a maximum of nothing"
 };
-/// The NoSize of an op along an axis.
+/// Returns the NoSize of an op that works along an axis: it does not accept rank 0.
 std::vector<NoSize> needs_axis();
-/// Returns a shape in place of each that a sample function requests. Empty: no change.
+/// Maps each shape that a sample function requests to the shape that it gets. Empty: no change.
 using Resize = std::function<Shape(const Shape&)>;
 
-/// Reproducible float64 inputs for samples.
+/// Source of reproducible inputs for samples. Each shape that is requested passes through Resize.
 class SampleGen {
  public:
+  /// Starts the random stream at `seed`.
   explicit SampleGen(std::uint64_t seed, Resize resize = {})
       : generator_(seed), resize_(std::move(resize)) {}
+  /// Returns float64 values of the standard normal distribution.
   Tensor normal(const Shape& shape);
+  /// Returns float64 values, uniform in [low, high).
   Tensor uniform(const Shape& shape, double low, double high);
-  /// Distinct values in random order, at least 0.1 apart and 0.05 from 0: for ops with kinks.
+  /// Returns distinct float64 values in random order, at least 0.1 apart and at least 0.05 from 0,
+  /// for ops with kinks.
   Tensor apart(const Shape& shape);
+  /// Returns int64 values, uniform in [low, high).
   Tensor integers(std::int64_t low, std::int64_t high, const Shape& shape);
+  /// Returns bool8 values, each true with probability p_true.
   Tensor mask(const Shape& shape, double p_true = 0.6);
 
  private:
@@ -88,29 +106,35 @@ class SampleGen {
   Resize resize_;
 };
 
-/// A function that makes samples. Not default-constructible: an Op or Check cannot leave it out.
+/// Function that makes samples. It has no default constructor, so an Op or a Check cannot omit it.
 class SampleFn {
  public:
   SampleFn() = delete;
+  /// Wraps a function or lambda Samples(SampleGen&).
   template <class F>
   requires std::is_invocable_r_v<Samples, F, SampleGen&> SampleFn(F f)
       : f_(f) {}  // NOLINT: a lambda or function is a SampleFn
+  /// Returns the samples. Each call returns the same ones, apart from `resize`.
   Samples operator()(const Resize& resize = {}) const;
 
  private:
   std::function<Samples(SampleGen&)> f_;
 };
 
-/// An entry of the list while it lives: an op by its Op, a layer or composite by a Check of its
-/// own.
+/// An entry of the registry during its lifetime. An op is registered by its Op, a layer or
+/// composite by a Check at namespace scope.
 class Check {
  public:
+  /// Adds this check to the registry. `name` must outlive it.
   Check(std::string_view name, SampleFn samples, std::vector<NoSize> no_sizes = {});
   ~Check();
-  Check(const Check&) = delete;  // the list knows it by its address
+  Check(const Check&) = delete;  // the registry stores its address
   Check& operator=(const Check&) = delete;
+  /// Returns the name of the op or composite; layers are named "nn.X".
   std::string_view name() const { return name_; }
+  /// Returns the samples, with each shape mapped by `resize`.
   Samples samples(const Resize& resize = {}) const { return samples_(resize); }
+  /// Returns the sizes that the op does not accept.
   const std::vector<NoSize>& no_sizes() const { return no_sizes_; }
 
  private:
@@ -119,7 +143,7 @@ class Check {
   std::vector<NoSize> no_sizes_;
 };
 
-/// All checks, sorted by name.
+/// Returns all checks, sorted by name.
 std::vector<const Check*> registered_checks();
 
 }  // namespace heed::autograd

@@ -11,7 +11,8 @@
 namespace heed::autograd {
 namespace {
 
-// Row-major; empty unless float32 or float64. By no op, which would be watched.
+// Returns the elements in row-major order; empty unless float32 or float64. Calls no op, because an
+// op would be observed.
 std::vector<double> numbers(const Tensor& x) {
   if (x.dtype() == float64) return x.to_vector<double>();
   if (x.dtype() != float32) return {};
@@ -19,7 +20,8 @@ std::vector<double> numbers(const Tensor& x) {
   return {values.begin(), values.end()};
 }
 
-// Contents of a tensor: the row-major places of its first NaN and infinity, its finite range.
+// The places of the first NaN and the first infinity of a tensor, in row-major order, and the range
+// of its finite values.
 struct Contents {
   std::optional<std::int64_t> nan, infinity;
   double least = HUGE_VAL, largest = -HUGE_VAL;
@@ -37,7 +39,7 @@ struct Contents {
   }
 };
 
-// The element of x that an index of a shape it broadcasts to reads.
+// Returns the element of x that corresponds to index `at` of `shape`, if x broadcasts to `shape`.
 std::optional<double> value_at(const Tensor& x, const Dims& at, const Shape& shape) {
   const int lead = shape.rank() - x.rank();
   if (lead < 0) return {};
@@ -52,7 +54,7 @@ std::optional<double> value_at(const Tensor& x, const Dims& at, const Shape& sha
   return values[std::size_t(flat)];
 }
 
-// A NaN has no sign that means anything.
+// Removes the sign of a NaN, which has no meaning.
 double unsigned_nan(double x) { return std::isnan(x) ? std::nan("") : x; }
 
 template <class... Parts>
@@ -72,10 +74,11 @@ std::string FirstNonFinite::text() const {
   if (!found()) return passed_on_;
   if (nan_.empty()) return infinity_;
   if (!nan_from_infinity_ || infinity_.empty()) return nan_;
-  return infinity_ + "; from it came " + nan_;
+  return infinity_ + "; which led to " + nan_;
 }
 
-// "blocks.0.attn: ", "blocks.0.attn: backward of softmax: "
+// Returns the beginning of a text, such as "blocks.0.attn: " or "blocks.0.attn: backward of
+// softmax: ".
 std::string FirstNonFinite::place() const {
   if (!vjps_.empty()) return vjps_.back();
   const std::string path = NameScope::path();
@@ -101,8 +104,8 @@ std::string FirstNonFinite::described(const Operand& operand, const Dims& at,
   return text;
 }
 
-void FirstNonFinite::judge(const std::string& what, const Tensor& result,
-                           const std::vector<Operand>& operands) {
+void FirstNonFinite::check_result(const std::string& what, const Tensor& result,
+                                  const std::vector<Operand>& operands) {
   if (!nan_.empty()) return;
   const Contents made(result);
   if (!made.nan && (!made.infinity || !infinity_.empty())) return;
@@ -112,7 +115,7 @@ void FirstNonFinite::judge(const std::string& what, const Tensor& result,
     had_nan = had_nan || contents.nan;
     had_infinity = had_infinity || contents.infinity;
   }
-  const auto tell = [&](std::int64_t flat) {
+  const auto describe = [&](std::int64_t flat) {
     const Dims at = unravel(flat, result.shape());
     std::string text = text_of(place(), what, " ", result.shape(), " ", result.dtype(), " is ",
                                unsigned_nan(numbers(result)[std::size_t(flat)]), " at ", at);
@@ -121,12 +124,12 @@ void FirstNonFinite::judge(const std::string& what, const Tensor& result,
     return text;
   };
   if (made.nan && !had_nan) {
-    nan_ = tell(*made.nan);
+    nan_ = describe(*made.nan);
     nan_from_infinity_ = had_infinity;
   } else if (made.infinity && infinity_.empty() && !had_infinity && !had_nan) {
-    infinity_ = tell(*made.infinity);
+    infinity_ = describe(*made.infinity);
   } else if (passed_on_.empty()) {
-    passed_on_ = tell(made.nan.value_or(made.infinity.value_or(0)));
+    passed_on_ = describe(made.nan.value_or(made.infinity.value_or(0)));
   }
 }
 
@@ -138,10 +141,11 @@ void FirstNonFinite::saw(const Op& op, const Inputs& inputs, const Tensor& outpu
   std::vector<Operand> operands;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].defined()) continue;
-    if (output.shares_storage(inputs[i])) return;  // a view, maybe of memory yet to be written
+    if (output.shares_storage(inputs[i]))
+      return;  // a view, possibly of memory that is not written yet
     operands.push_back({"input " + std::to_string(i), &inputs[i]});
   }
-  judge(std::string(op.name()), output, operands);
+  check_result(std::string(op.name()), output, operands);
 }
 
 void FirstNonFinite::before_vjp(Node& node, const Tensor&) {
@@ -153,14 +157,15 @@ void FirstNonFinite::before_vjp(Node& node, const Tensor&) {
                   std::string(node.op()->name()) + ": ");
 }
 
-// Judges what kernels wrote without an op: a fused op's backward.
+// Checks the results of backward kernels, which run without an op.
 void FirstNonFinite::saw_gradients(Node& node, const Vjp& v, Grads& grads) {
   std::vector<Operand> operands{{"the gradient of the result", &v.grad}};
   for (std::size_t i = 0; i < node.inputs().size(); ++i)
     if (node.inputs()[i].value.defined())
       operands.push_back({"input " + std::to_string(i), &node.inputs()[i].value});
   for (std::size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].defined()) judge("gradient of input " + std::to_string(i), grads[i], operands);
+    if (grads[i].defined())
+      check_result("gradient of input " + std::to_string(i), grads[i], operands);
 }
 
 void FirstNonFinite::after_vjp() { vjps_.pop_back(); }

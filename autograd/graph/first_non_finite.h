@@ -1,4 +1,4 @@
-// Finds the op that a NaN or an infinity comes from.
+// FirstNonFinite finds the op that a NaN or an infinity comes from.
 #pragma once
 
 #include <string>
@@ -9,47 +9,53 @@
 
 namespace heed::autograd {
 
-/// Finds, while it lives, the op of this thread that turned finite numbers into others, forward or
-/// backward:
+/// Finds the first op on this thread, forward or backward, that turns finite numbers into NaN or
+/// infinity. It observes ops during its lifetime:
 ///
 ///   FirstNonFinite finder;
 ///   const Tensor loss = sum(log(x) * w);
 ///   backward(loss);
 ///   if (finder.found()) std::cerr << finder.text() << "\n";
 ///
-/// An op is at fault whose result has a NaN while no input has one, or an infinity while all inputs
-/// are finite; not so one that was given the value it fills in (masked_fill's -inf, which softmax
-/// turns into 0). Of several the first NaN counts, and with it the first infinity if a NaN came
-/// from one; without any NaN the first infinity. Costs a pass over every operand.
+/// An op is at fault if its result has a NaN although no input has one, or an infinity although all
+/// inputs are finite. An op that writes a value it was given (OpSpec::fills, as in masked_fill with
+/// -inf) is never at fault. The first NaN is reported, together with the first infinity if the NaN
+/// came from one. If there is no NaN, the first infinity is reported. The cost is one pass over
+/// every operand.
 class FirstNonFinite final : public OpObserver {
  public:
-  /// `names`: of tensors, for the text: {"up.weight", up.weight}.
+  /// `names` are names of tensors for text(), such as {"up.weight", up.weight}.
   explicit FirstNonFinite(std::vector<std::pair<std::string, Tensor>> names = {});
 
+  /// Returns true if an op at fault was found.
   bool found() const { return !nan_.empty() || !infinity_.empty(); }
-  /// Module (NameScope), op, index, value, and each operand with its shape and its value there or
-  /// its range: "blocks.0.mlp: log [3] float64 is nan at [1]: input 0 [3] float64 is -2 there".
-  /// If no op is at fault, the first whose result is not finite, as its inputs were; "" if none.
+  /// Returns a text with the module (NameScope), the op, the index and the value, and for each
+  /// operand its shape, its value at that index and its range: "blocks.0.mlp: log [3] float64 is
+  /// nan at [1]: input 0 [3] float64 is -2 there, -2 to 3". If no op is at fault, the text is about
+  /// the first op that received and returned numbers that are not finite; it is "" if there is
+  /// none.
   std::string text() const;
 
   void saw(const Op& op, const Inputs& inputs, const Tensor& output) override;
   void before_vjp(Node& node, const Tensor& g) override;
   void saw_gradients(Node& node, const Vjp& v, Grads& grads) override;
-  void after_vjp() override;
+  void after_vjp() override;  ///< Ends what before_vjp() began.
 
  private:
   struct Operand {
     std::string name;
     const Tensor* value;
   };
-  void judge(const std::string& what, const Tensor& result, const std::vector<Operand>& operands);
+  void check_result(const std::string& what, const Tensor& result,
+                    const std::vector<Operand>& operands);
   std::string described(const Operand& operand, const Dims& at, const Shape& result) const;
   std::string place() const;
 
   std::vector<std::pair<std::string, Tensor>> names_;
-  std::vector<std::pair<std::uint64_t, std::string>> paths_;  // of nodes, by rising sequence
-  std::vector<std::string> vjps_;                             // those that run, outermost first
-  std::string nan_, infinity_, passed_on_;
+  std::vector<std::pair<std::uint64_t, std::string>> paths_;  // module of each node, by sequence
+  std::vector<std::string> vjps_;                             // vjps that run now, outermost first
+  std::string nan_, infinity_;  // texts about the first NaN and the first infinity
+  std::string passed_on_;       // text about the first op that only passed such a number on
   bool nan_from_infinity_ = false;
 };
 

@@ -19,8 +19,8 @@ void GradientTrace::saw(const Op& op, const Inputs& inputs, const Tensor& output
 }
 
 std::string GradientTrace::why_none(const Tensor& x) const {
-  std::unordered_set<const Storage*> reached{
-      TensorAccess::storage(x).get()};  // what x's gradient comes through
+  // Storages of x and of all tracked tensors that were computed from it so far.
+  std::unordered_set<const Storage*> reached{TensorAccess::storage(x).get()};
   std::string last;
   for (const Call& call : calls_) {
     bool through = false;
@@ -39,7 +39,7 @@ std::string GradientTrace::why_none(const Tensor& x) const {
     last = call.place + std::string(call.op);
   }
   if (last.empty()) return "no op reads it";
-  return "its way ends at " + last + ", whose result leads to the loss by no differentiable op";
+  return "the path ends at " + last + ": no differentiable op leads from its result to the loss";
 }
 
 }  // namespace heed::autograd

@@ -1,4 +1,4 @@
-// Explains why a tensor gets no gradient.
+// GradientTrace explains why a tensor gets no gradient.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace heed::autograd {
 
-/// While it lives, follows what the ops of this thread read, and keeps all of it alive:
+/// Records the inputs and the output of every op on this thread during its lifetime, and keeps
+/// these tensors alive:
 ///
 ///   GradientTrace trace;
 ///   const Tensor loss = model(x);
@@ -17,16 +18,16 @@ namespace heed::autograd {
 ///   if (!w.grad().defined()) std::cerr << trace.why_none(w) << "\n";
 class GradientTrace final : public OpObserver {
  public:
-  /// Returns where the path from x to a loss ends: "blocks.1.attn: the gradient ends at matmul,
-  /// whose input 1 [8, 8] is detached", or that recording was off, or that nothing reads x, or the
-  /// last op that does.
+  /// Returns where the path from x to the loss ends. The text names one of these causes: an input
+  /// of an op is detached ("blocks.1.attn: the gradient ends at matmul, whose input 1 [8, 8] is
+  /// detached"), an op ran under NoGrad, no op reads x, or the last op that depends on x.
   std::string why_none(const Tensor& x) const;
 
   void saw(const Op& op, const Inputs& inputs, const Tensor& output) override;
 
  private:
   struct Read {
-    Tensor value;  // without history
+    Tensor value;  // detached
     bool tracked;
   };
   struct Call {

@@ -12,7 +12,7 @@ namespace {
 
 thread_local bool t_grad_enabled = true;
 
-// Sequence numbers order a graph by time, across threads.
+// Returns a number that orders nodes by time of creation, across threads.
 std::uint64_t next_sequence() {
   static std::atomic<std::uint64_t> counter{0};
   return counter.fetch_add(1, std::memory_order_relaxed);
@@ -34,7 +34,8 @@ void check_version(const Op& op, std::string_view what, int i, const Tensor& t,
 
 }  // namespace
 
-// Here, where every op tests it: known to need no initialization, it is one load.
+// t_observer is defined in this file, because must_record() tests it for every op. The compiler
+// sees that it needs no dynamic initialization, so the test is one load.
 thread_local OpObserver* detail::t_observer = nullptr;
 
 bool grad_enabled() { return t_grad_enabled; }
@@ -48,23 +49,25 @@ const Tensor& Captured::get() const {
 
 const Tensor& Vjp::input(int i) const {
   check<ValueError>(i >= 0 && std::uint32_t(i) < node_.n_inputs_, *node_.op_,
-                    "its vjp reads input ", i, " of ", node_.n_inputs_);
+                    "its vjp reads input ", i, "; the op has ", node_.n_inputs_, " inputs");
   const Node::Input& input = node_.inputs_[i];
   if (input.value.defined())
     check_version(*node_.op_, "input", i, input.value, input.version);
   else
     check<ValueError>(node_.op_->saves() == Saves::kInputs || node_.op_->saves() == Saves::kBoth,
-                      *node_.op_, "its vjp reads input ", i, ", which it did not save");
+                      *node_.op_, "its vjp reads input ", i,
+                      ", which the op does not save; set OpSpec::saves");
   return input.value;
 }
 
 Tensor Vjp::output() const {
   const Tensor& y = node_.output_;
-  check<ValueError>(y.defined(), *node_.op_, "its vjp reads the output, which it did not save");
+  check<ValueError>(y.defined(), *node_.op_,
+                    "its vjp reads the output, which the op does not save; set OpSpec::saves");
   check_version(*node_.op_, "output", -1, y, node_.output_version_);
   if (!grad_enabled()) return y;
-  Tensor attached =
-      TensorAccess::view(y, y.layout());  // a graph is being made: give the output its history back
+  // The vjp itself is recorded, so the output needs its node again.
+  Tensor attached = TensorAccess::view(y, y.layout());
   TensorAccess::set_node(attached, Ref<Node>(&node_));
   return attached;
 }
@@ -82,7 +85,8 @@ Node::~Node() {
 }
 
 void Node::destroy(Node* node) {
-  // A node's death can drop the last reference to the next one, a million times in a row: queue.
+  // Destroying a node can drop the last reference to the next one, a million times in a row. A
+  // queue avoids the recursion.
   thread_local Node* pending = nullptr;
   thread_local bool draining = false;
   node->next_dead_ = pending;
@@ -119,12 +123,12 @@ bool must_record(const Op& op, const Inputs& inputs, const Tensor& output) {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].defined() && TensorAccess::node(inputs[i])) return true;
   if (detail::t_observer) [[unlikely]]
-    detail::tell_observer(op, inputs, output);
+    detail::notify_observer(op, inputs, output);
   return false;
 }
 
 void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input* memory) {
-  const Ref<Node> owner(node);  // frees the node if anything below throws
+  const Ref<Node> owner(node);  // frees the node if a statement below throws
   const Saves saves = node->op_->saves();
   const bool keep = saves == Saves::kInputs || saves == Saves::kBoth;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -144,7 +148,7 @@ void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input*
   }
   TensorAccess::set_node(output, owner);
   if (detail::t_observer) [[unlikely]]
-    detail::tell_observer(*node->op_, inputs, output);
+    detail::notify_observer(*node->op_, inputs, output);
 }
 
 }  // namespace heed::autograd

@@ -1,9 +1,11 @@
-// The graph: nodes that remember how a tensor was computed, and record(), the only way out of an
-// op. What walks the graph is engine.h.
+// The graph: nodes that record how a tensor was computed, and record(), by which every op returns.
+// The engine (engine.h) walks the graph.
 //
-// An op is one function. It checks shapes, runs a kernel, and ends in
+// To make an op, write one function that checks shapes, runs a kernel and ends in
 //   return record(kOp, {inputs}, output, [captures](const Vjp& v) -> Grads { ... });
-// where the vjp calls public ops only: gradients of gradients then hold by construction.
+// The vjp (vector-Jacobian product) turns the gradient of the output into gradients of the inputs.
+// It calls only public ops, so gradients of gradients are correct by construction.
+// examples/own_op.cpp is a complete example.
 #pragma once
 
 #include <functional>
@@ -19,52 +21,67 @@
 
 namespace heed::autograd {
 
-/// One gradient per input, in order; undefined = none. Made from a list in braces, or from a
-/// std::vector<Tensor>.
+/// Gradients that a vjp returns: one per input, in order. An undefined tensor stands for no
+/// gradient.
 struct Grads : std::vector<Tensor, PoolAllocator<Tensor>> {
   using vector::vector;
+  /// Takes the gradients from a std::vector<Tensor>.
   Grads(std::vector<Tensor> list)  // NOLINT: a vjp may return the vector itself
       : vector(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end())) {}
 };
 
-/// Tensors that an op's vjp reads, and that its node keeps alive for it.
-enum class Saves : std::uint8_t { kNothing, kInputs, kOutput, kBoth };
-
-struct OpSpec {
-  std::string_view name;
-  Saves saves = Saves::kBoth;
-  /// The vjp may return gradients of the output's shape: the engine sums them to the input's.
-  bool broadcasts = false;
-  /// Puts a value it is given into its output (masked_fill's -inf): an infinity there is meant.
-  bool fills = false;
-  SampleFn samples;  ///< required: an op without samples does not compile
-  std::vector<NoSize> no_sizes = {};
+/// Which tensors the vjp of an op reads. The node keeps them alive until the backward pass.
+enum class Saves : std::uint8_t {
+  kNothing,  ///< the vjp reads neither inputs nor output
+  kInputs,   ///< Vjp::input() is available
+  kOutput,   ///< Vjp::output() is available
+  kBoth,     ///< both are available
 };
 
-/// A differentiable op's descriptor: a namespace-scope constant beside its function. It must
-/// outlive what it recorded; its samples leave the list of checks with it.
+/// Properties of an op.
+struct OpSpec {
+  std::string_view name;       ///< name in errors, in reports and in the registry of checks
+  Saves saves = Saves::kBoth;  ///< which tensors the vjp reads
+  /// True: the vjp may return a gradient that has the output's shape. The engine then sums it over
+  /// the broadcast axes to the input's shape.
+  bool broadcasts = false;
+  /// True: the op writes a value that it is given into its output, as masked_fill with -inf does.
+  /// FirstNonFinite does not report such an infinity.
+  bool fills = false;
+  /// Samples for the gradient check. Required: an op without samples does not compile.
+  SampleFn samples;
+  std::vector<NoSize> no_sizes = {};  ///< sizes at which the op is not checked
+};
+
+/// Descriptor of a differentiable op: a constant at namespace scope beside the op's function. It
+/// must outlive all nodes that it recorded. Its lifetime is also that of its entry in the registry
+/// of checks.
 class Op {
  public:
+  /// Adds the op to the registry of checks.
   Op(OpSpec spec)  // NOLINT: reads as const Op kExp({...})
       : spec_(std::move(spec)), check_(spec_.name, spec_.samples, spec_.no_sizes) {}
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
+  /// Returns OpSpec::name.
   std::string_view name() const { return spec_.name; }
+  /// Returns OpSpec::name, so that an Op can be passed to check() and fail().
   operator std::string_view() const { return spec_.name; }  // NOLINT: for check(cond, kOp, ...)
-  Saves saves() const { return spec_.saves; }
-  bool broadcasts() const { return spec_.broadcasts; }
-  bool fills() const { return spec_.fills; }
+  Saves saves() const { return spec_.saves; }               ///< Returns OpSpec::saves.
+  bool broadcasts() const { return spec_.broadcasts; }      ///< Returns OpSpec::broadcasts.
+  bool fills() const { return spec_.fills; }                ///< Returns OpSpec::fills.
 
  private:
   OpSpec spec_;
   Check check_;
 };
 
-/// True if ops on this thread record.
+/// Returns true if ops on this thread are recorded.
 bool grad_enabled();
-/// Sets grad_enabled() for a scope, per thread, exception-safe.
+/// Sets grad_enabled() on this thread until the end of the scope.
 class GradMode {
  public:
+  /// Sets the mode until this object is destroyed.
   explicit GradMode(bool enabled);
   ~GradMode();
   GradMode(const GradMode&) = delete;
@@ -72,19 +89,22 @@ class GradMode {
  private:
   bool before_;
 };
-/// No op in this scope records.
+/// Disables recording on this thread until the end of the scope.
 struct NoGrad : GradMode {
   NoGrad() : GradMode(false) {}
 };
 
-/// Non-owning list of an op's inputs: {x, w}, or a span. Undefined tensors are allowed.
+/// Non-owning list of the inputs of an op. Undefined tensors are allowed.
 class Inputs {
  public:
+  /// Refers to tensors in braces, as in record(kOp, {x, w}, ...). Valid during that call.
   Inputs(std::initializer_list<std::reference_wrapper<const Tensor>> list) : size_(list.size()) {
-    refs_ = list.begin();  // the list outlives the call to record() that it is written in
+    refs_ = list.begin();
   }
-  Inputs(Args list) : tensors_(list.data()), size_(list.size()) {}  // NOLINT
-  std::size_t size() const { return size_; }
+  /// Refers to a span of tensors.
+  Inputs(Args list) : tensors_(list.data()), size_(list.size()) {}  // NOLINT: reads as a list
+  std::size_t size() const { return size_; }  ///< Returns the number of inputs.
+  /// Returns input i.
   const Tensor& operator[](std::size_t i) const { return refs_ ? refs_[i].get() : tensors_[i]; }
 
  private:
@@ -93,11 +113,13 @@ class Inputs {
   std::size_t size_ = 0;
 };
 
-/// A tensor that a vjp captures besides its inputs (a mask, an index), with the version it had:
-/// changed in place since, it is an error and not a wrong gradient.
+/// Tensor that a vjp captures in addition to its inputs, such as a mask or an index. It stores the
+/// version of the tensor, so that a later in-place write is an error instead of a wrong gradient.
 class Captured {
  public:
+  /// Captures x for a vjp of `op`.
   Captured(const Op& op, const Tensor& x) : op_(&op), tensor_(x), version_(x.version()) {}
+  /// Returns the tensor. Throws ValueError if it was changed in place after it was captured.
   const Tensor& get() const;
 
  private:
@@ -108,18 +130,21 @@ class Captured {
 
 class Node;
 
-/// Argument of a vjp.
+/// Argument of a vjp: the gradient of the output, and access to the tensors that the node saved.
 class Vjp {
  public:
-  /// `wanted`: 1 for each input of the node whose gradient the backward pass needs, else 0.
+  /// For the engine. `wanted` has 1 for each input whose gradient the backward pass needs, else 0.
   Vjp(Node& node, const Tensor& g, std::span<const std::uint8_t> wanted)
       : grad(g), node_(node), wanted_(wanted) {}
-  const Tensor& grad;  ///< dL/d(output), of the output's shape
-  /// Input i as it was; throws if the op does not save inputs, or if it was changed in place.
+  const Tensor& grad;  ///< gradient of the loss by the output, of the output's shape
+  /// Returns input i. Throws ValueError if the op does not save its inputs (OpSpec::saves) or if
+  /// the input was changed in place.
   const Tensor& input(int i) const;
-  /// The op's result; throws if the op does not save it, or if it was changed in place.
+  /// Returns the output. Throws ValueError if the op does not save it or if it was changed in
+  /// place.
   Tensor output() const;
-  /// True if the backward pass needs input i's gradient. A vjp may leave out the others.
+  /// Returns true if the backward pass needs the gradient of input i. A vjp may return an undefined
+  /// tensor for an input whose gradient is not needed.
   bool needs(int i) const { return wanted_[std::size_t(i)] != 0; }
 
  private:
@@ -127,45 +152,54 @@ class Vjp {
   std::span<const std::uint8_t> wanted_;
 };
 
-/// Record of how one tensor was computed, or (op() == nullptr) of a leaf that requires grad.
+/// Record of how one tensor was computed. A leaf that requires grad has a node without an op.
 class Node {
  public:
+  /// Edge to one input of the op.
   struct Input {
-    Tensor value;    ///< kept if the op saves inputs
-    Ref<Node> node;  ///< null: no gradient flows there
-    std::uint32_t version = 0;
+    Tensor value;               ///< the input, if the op saves its inputs
+    Ref<Node> node;             ///< node of the input; null if it needs no gradient
+    std::uint32_t version = 0;  ///< version of the input when it was saved
   };
-  /// State only some nodes have: .grad, hooks.
+  /// State that only few nodes have.
   struct Extras {
-    Tensor grad;
-    bool retain = false;
-    std::uint64_t next_hook = 0;
+    Tensor grad;                  ///< Tensor::grad()
+    bool retain = false;          ///< true after Tensor::retain_grad()
+    std::uint64_t next_hook = 0;  ///< id of the next hook
+    /// Hooks with their ids, in order of registration.
     std::vector<std::pair<std::uint64_t, std::function<Tensor(const Tensor&)>>> hooks;
   };
 
-  std::atomic<std::uint32_t> refs{0};
+  std::atomic<std::uint32_t> refs{0};  ///< number of references, for Ref
 
+  /// Creates the node of `tensor`. `allocated` is the size in bytes of its block of the pool.
   Node(const Op* op, const Tensor& tensor, std::size_t allocated);
   virtual ~Node();
-  /// Drops nodes one after the other, never recursively.
+  /// Destroys the node, and all nodes whose last reference this drops. Does not recurse.
   static void destroy(Node* node);
+  /// Creates the node of a leaf that requires grad.
   static Ref<Node> make_leaf(const Tensor& x);
 
-  const Op* op() const { return op_; }
-  std::uint64_t sequence() const { return sequence_; }
-  const Shape& shape() const { return shape_; }
-  DType dtype() const { return dtype_; }
-  std::span<Input> inputs() { return {inputs_, n_inputs_}; }
+  const Op* op() const { return op_; }                  ///< Returns the op; null for a leaf.
+  std::uint64_t sequence() const { return sequence_; }  ///< Returns a number that rises with time.
+  const Shape& shape() const { return shape_; }         ///< Returns the shape of the tensor.
+  DType dtype() const { return dtype_; }                ///< Returns the dtype of the tensor.
+  std::span<Input> inputs() { return {inputs_, n_inputs_}; }  ///< Returns the edges to the inputs.
+  /// Returns true if extras() was called before.
   bool has_extras() const { return extras_.load(std::memory_order_acquire) != nullptr; }
+  /// Returns the extras, which it creates if they do not exist.
   Extras& extras();
 
-  /// One vector-Jacobian product, made of public ops or, for a fused op, of its backward kernel.
+  /// Computes the vector-Jacobian product from public ops or, for a fused op, by its backward
+  /// kernel.
   virtual Grads vjp(const Vjp& v) = 0;
-  /// Computes a fused op from public ops. Of other ops the result is undefined.
+  /// Computes a fused op from public ops. Returns an undefined tensor for other ops.
   virtual Tensor definition(Args) { return {}; }
+  /// Returns true for a fused op.
   virtual bool is_fused() const { return false; }
-  /// Drops saved values and edges; a later backward through this node is an error.
+  /// Drops saved values and edges. A later backward pass through this node is an error.
   void release();
+  /// Returns true after release().
   bool released() const { return released_; }
 
  private:
@@ -179,26 +213,30 @@ class Node {
   std::uint32_t n_inputs_ = 0;
   std::uint32_t output_version_ = 0;
   Input* inputs_ = nullptr;
-  Tensor output_;                         // without history: no cycle
-  std::atomic<Extras*> extras_{nullptr};  // threads look at the weights they share
+  Tensor output_;  // detached, because a reference to this node would be a cycle
+  std::atomic<Extras*> extras_{nullptr};  // atomic, because threads share the nodes of weights
   std::size_t allocated_;
   Node* next_dead_ = nullptr;
 };
 
 class OpObserver;  // observer.h
 namespace detail {
-extern thread_local OpObserver* t_observer;  // null: there is none
-void tell_observer(const Op& op, const Inputs& inputs, const Tensor& output);
+extern thread_local OpObserver* t_observer;  // null: no observer
+void notify_observer(const Op& op, const Inputs& inputs, const Tensor& output);
 }  // namespace detail
 
-/// True if the output of an op on these inputs has to be recorded; else it is done.
+/// Returns true if record() has to create a node: recording is enabled and an input needs a
+/// gradient. If it returns false, it has notified the observer.
 bool must_record(const Op& op, const Inputs& inputs, const Tensor& output);
-/// Fills a fresh node from the op's inputs and hangs it on the output.
+/// Fills a new node from the inputs of the op, sets it as the node of `output`, and notifies the
+/// observer. `memory` is where the list of inputs is created.
 void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input* memory);
 
+/// Node of an op with a vjp.
 template <class F>
 class VjpNode final : public Node {
  public:
+  /// Creates the node; `f` is the vjp.
   VjpNode(const Op& op, const Tensor& y, std::size_t allocated, F&& f)
       : Node(&op, y, allocated), f_(std::move(f)) {}
   Grads vjp(const Vjp& v) override { return f_(v); }
@@ -207,14 +245,16 @@ class VjpNode final : public Node {
   F f_;
 };
 
+/// Node of a fused op.
 template <class Definition, class Backward>
 class FusedNode final : public Node {
  public:
+  /// Creates the node from the definition and the backward function of the op.
   FusedNode(const Op& op, const Tensor& y, std::size_t allocated, Definition&& d, Backward&& b)
       : Node(&op, y, allocated), definition_(std::move(d)), backward_(std::move(b)) {}
   Grads vjp(const Vjp& v) override { return backward_(v); }
   Tensor definition(Args inputs) override { return definition_(inputs); }
-  bool is_fused() const override { return true; }
+  bool is_fused() const override { return true; }  ///< Returns true.
 
  private:
   Definition definition_;
@@ -224,7 +264,7 @@ class FusedNode final : public Node {
 namespace detail {
 template <class N, class... Parts>
 Tensor record_as(const Op& op, const Inputs& inputs, Tensor output, Parts&&... parts) {
-  // The node and its input list share one block of the pool.
+  // The node and its list of inputs are in one block of the pool.
   static_assert(sizeof(N) % alignof(Node::Input) == 0);
   const std::size_t bytes = sizeof(N) + inputs.size() * sizeof(Node::Input);
   auto* memory = static_cast<std::byte*>(pool_allocate(bytes));
@@ -234,17 +274,18 @@ Tensor record_as(const Op& op, const Inputs& inputs, Tensor output, Parts&&... p
 }
 }  // namespace detail
 
-/// Ends an op: returns `output`, with a node when an input needs a gradient and recording is on.
-/// `vjp(const Vjp&) -> Grads` calls public ops only.
+/// Ends an op: returns `output`. If an input needs a gradient and recording is enabled, `output`
+/// gets a node with the given vjp. `vjp` is a function Grads(const Vjp&) that calls only public
+/// ops.
 template <class F>
 Tensor record(const Op& op, const Inputs& inputs, Tensor output, F vjp) {
   if (!must_record(op, inputs, output)) return output;
   return detail::record_as<VjpNode<F>>(op, inputs, std::move(output), std::move(vjp));
 }
 
-/// Ends a fused op. `definition(Args) -> Tensor` computes the same from public ops; a backward that
-/// must itself be differentiable runs the engine over it. Any other runs `backward(const Vjp&) ->
-/// Grads`, made of kernels.
+/// Ends a fused op, like record() above. `definition` is a function Tensor(Args) that computes the
+/// same value from public ops; a backward pass that must itself be differentiable runs the engine
+/// over it. Any other backward pass runs `backward`, a function Grads(const Vjp&) made of kernels.
 template <class Definition, class Backward>
 Tensor record(const Op& op, const Inputs& inputs, Tensor output, Definition definition,
               Backward backward) {

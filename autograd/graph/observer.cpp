@@ -7,7 +7,7 @@ namespace {
 
 thread_local const NameScope* t_scope = nullptr;
 
-// Suspends the observer while it runs, because it may call ops.
+// Suspends the observer during its own calls, because they may run ops.
 class Unobserved {
  public:
   Unobserved() : observer_(std::exchange(detail::t_observer, nullptr)) {}
@@ -21,7 +21,7 @@ class Unobserved {
 }  // namespace
 
 namespace detail {
-void tell_observer(const Op& op, const Inputs& inputs, const Tensor& output) {
+void notify_observer(const Op& op, const Inputs& inputs, const Tensor& output) {
   OpObserver* observer = t_observer;
   const Unobserved guard;
   const NoGrad no_grad;
@@ -54,7 +54,7 @@ ObservedVjp::~ObservedVjp() {
   if (observer_) observer_->after_vjp();
 }
 
-void ObservedVjp::gave(Grads& grads) const {
+void ObservedVjp::report(Grads& grads) const {
   if (!observer_) return;
   const Unobserved guard;
   observer_->saw_gradients(node_, vjp_, grads);

@@ -1,4 +1,4 @@
-// Prints tensors in torch's layout: the rules are those of torch/_tensor_str.py, at its defaults.
+// Prints tensors as PyTorch does, by the rules of torch/_tensor_str.py with its default options.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -12,18 +12,19 @@
 namespace heed::autograd {
 namespace {
 
-constexpr std::int64_t kThreshold = 1000;  // elements; above, only the edges are shown
+// A tensor of more than kThreshold elements is printed with kEdgeItems at each end of its axes.
+constexpr std::int64_t kThreshold = 1000;
 constexpr std::int64_t kEdgeItems = 3;
-constexpr std::int64_t kLineWidth = 80;
-constexpr int kPrecision = 4;
+constexpr std::int64_t kLineWidth = 80;  // characters
+constexpr int kPrecision = 4;            // digits after the point
 
-// The elements that are shown, as text, in row-major order.
+// Texts of the printed elements in row-major order, and the width of a column.
 struct Cells {
   std::vector<std::string> text;
   std::int64_t width = 1;
 };
 
-// Not printf: it would follow the locale.
+// Returns the text of v. printf is not used, because its result depends on the locale.
 std::string to_text(double v, std::chars_format format, int precision) {
   if (std::isnan(v)) return "nan";
   std::array<char, 400> buffer;  // DBL_MAX has 309 digits
@@ -48,7 +49,7 @@ Cells format_integers(const std::vector<std::int64_t>& values, bool is_bool) {
 }
 
 Cells format_floats(const std::vector<double>& values) {
-  // The nonzero finite values decide on the form of all, and on the width.
+  // The format of all values and the width depend only on the nonzero finite values.
   bool whole = true;
   double smallest = std::numeric_limits<double>::infinity(), largest = 0;
   const auto counts = [](double v) { return std::isfinite(v) && v != 0; };
@@ -74,7 +75,8 @@ Cells format_floats(const std::vector<double>& values) {
   return cells;
 }
 
-// value+tangent and an e, as torch prints complex numbers.
+// Formats dual numbers as value+tangent followed by "e", as PyTorch formats complex numbers with
+// "j".
 Cells format_duals(const std::vector<Dual>& values) {
   std::vector<double> reals, tangents;
   for (const Dual& v : values) {
@@ -91,9 +93,10 @@ Cells format_duals(const std::vector<Dual>& values) {
   return cells;
 }
 
+// Returns true if only the edges of an axis of this size are printed.
 bool is_cut(std::int64_t size, bool summarize) { return summarize && size > 2 * kEdgeItems; }
 
-// Offsets of the shown elements from the first, in row-major order.
+// Returns the offsets of the printed elements from the first element, in row-major order.
 std::vector<std::int64_t> shown_offsets(const Layout& layout, bool summarize) {
   std::vector<std::int64_t> offsets{0};
   for (int axis = 0; axis < layout.shape.rank(); ++axis) {
@@ -137,7 +140,7 @@ Cells format_cells(const Tensor& x, bool summarize) {
   }
 }
 
-// Nested brackets around cells, which it takes one after the other.
+// Writes the cells one after the other, in nested brackets.
 class Writer {
  public:
   Writer(const Shape& shape, bool summarize, const Cells& cells)
@@ -191,11 +194,11 @@ class Writer {
   std::size_t next_ = 0;
 };
 
-// The text behind the values: size (0, 3), a dtype that is not the default, where gradients come
-// from.
+// Returns the texts after the values: the size of an empty tensor, as "size=(0, 3)", a dtype that
+// is not the default, and the op or requires_grad.
 std::vector<std::string> suffixes(const Tensor& x) {
   std::vector<std::string> found;
-  const bool is_empty = x.numel() == 0;  // no element shows the dtype
+  const bool is_empty = x.numel() == 0;  // the dtype cannot be read from an element
   if (is_empty && x.rank() != 1) {
     std::string size = "size=(";
     for (int i = 0; i < x.rank(); ++i) size += (i ? ", " : "") + std::to_string(x.shape()[i]);
@@ -223,7 +226,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& x) {
     const Cells cells = format_cells(x, summarize);
     text += Writer(x.shape(), summarize, cells).write(0, std::int64_t(prefix.size()));
   }
-  // torch counts the first suffix's line as two longer than it is.
+  // PyTorch counts the line of the first suffix as two characters longer than it is.
   std::size_t line = text.size() - (text.rfind('\n') + 1) + 2;
   for (const std::string& suffix : suffixes(x)) {
     if (line + suffix.size() + 2 > std::size_t(kLineWidth)) {

@@ -1,5 +1,5 @@
-// The parts of Tensor that need the complete type Node: gradients, hooks, and the lifetime of Impl,
-// which holds one.
+// Members of Tensor that need the complete type Node: gradients, hooks, and the constructor and
+// destructor of Impl, which has a node.
 #include <algorithm>
 
 #include "autograd/graph/graph.h"

@@ -1,6 +1,10 @@
-// Which version of a kernel runs: simd:: for the scalars that have one, unless "scalar" is forced;
-// reference:: for the others.
-// Kernels with one version only are called by its name.
+// Chooses between the two versions of a kernel. The functions below call the version in namespace
+// simd if it exists for the scalar type, and otherwise the version in namespace reference. If the
+// SIMD target "scalar" is forced (simd/simd.h), the reference always runs.
+//
+// Kernels that have only one version are called by their full name and are not listed here. Arrays
+// are adjacent in memory unless a stride is given. Different arrays must not overlap unless a
+// comment states that they may be the same.
 #pragma once
 
 #include <type_traits>
@@ -18,7 +22,7 @@
 
 namespace heed::autograd::kernels {
 
-/// float32 and float64 products are SIMD.
+/// Computes the matrix product g (reference/gemm.h). The SIMD version exists for float and double.
 template <class T>
 void gemm(const Gemm<T>& g) {
   if constexpr (std::is_floating_point_v<T>)
@@ -26,11 +30,11 @@ void gemm(const Gemm<T>& g) {
   reference::gemm(g);
 }
 
-/// Rows of float32 are SIMD.
+/// True if the functions below have a SIMD version for T. They have one only for float.
 template <class T>
 inline constexpr bool kSimdRows = std::is_same_v<T, float>;
 
-/// sum += x, n adjacent values.
+/// Computes sum[i] += x[i] for n values.
 template <class T>
 void add_into(T* sum, const T* x, std::int64_t n) {
   if constexpr (kSimdRows<T>)
@@ -38,7 +42,8 @@ void add_into(T* sum, const T* x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sum[i] += x[i];
 }
 
-/// y = softmax(x), n values; y may be x. Strided rows run on the reference.
+/// Computes y = softmax(x) of a row of n values. y and x may be the same array if their strides are
+/// equal. The SIMD version requires both strides to be 1.
 template <class T>
 void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
   if constexpr (kSimdRows<T>)
@@ -46,8 +51,9 @@ void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
   reference::softmax_row(y, y_stride, x, x_stride, n);
 }
 
-/// Rows of layer_norm (centered) or rms_norm, adjacent; moments is [rows, 2], mean and rstd of
-/// each.
+/// Computes the statistics of each row of x [rows, n] for layer_norm (`centered`) or rms_norm.
+/// Row r of moments [rows, 2] receives mean and rstd = 1 / sqrt(variance + eps). For rms_norm the
+/// mean is 0 and rstd = 1 / sqrt(mean(x^2) + eps).
 template <class T>
 void norm_moments(Accumulator<T>* moments, const T* x, std::int64_t rows, std::int64_t n,
                   double eps, bool centered) {
@@ -60,7 +66,9 @@ void norm_moments(Accumulator<T>* moments, const T* x, std::int64_t rows, std::i
   }
 }
 
-/// y [rows, n] = (x - mean) rstd weight + bias; weight and bias [n] may each be null. y may be x.
+/// Computes y = (x - mean) * rstd * weight + bias for each row of x and y [rows, n], where
+/// `moments` is the result of norm_moments(). weight and bias have n values. A null weight means 1
+/// and a null bias means 0. y may be the same array as x.
 template <class T>
 void normalize(T* y, const T* x, const Accumulator<T>* moments, const T* weight, const T* bias,
                std::int64_t rows, std::int64_t n) {
@@ -71,7 +79,9 @@ void normalize(T* y, const T* x, const Accumulator<T>* moments, const T* weight,
                          weight, bias, n);
 }
 
-/// As simd::normalize_backward (rows.h): to.x is written, to.weight and to.bias are added to.
+/// Computes the gradients of normalize() from g [rows, n], the gradient of y. The gradient of x is
+/// written to to.x [rows, n]. The gradients of weight and bias are added to to.weight [n] and
+/// to.bias [n]. A null to.x is skipped. If to.weight is null, to.bias is skipped, too.
 template <class T>
 void normalize_backward(const NormGrads<T>& to, const T* g, const T* x,
                         const Accumulator<T>* moments, const T* weight, std::int64_t rows,
@@ -85,7 +95,9 @@ void normalize_backward(const NormGrads<T>& to, const T* g, const T* x,
   }
 }
 
-/// The loss of a row of n logits, and its log-sum-exp for the backward.
+/// Returns the cross-entropy loss of a row of n logits x, where `target` is the index of the
+/// correct class and `smoothing` is the label smoothing in [0, 1]. Writes the log-sum-exp of the
+/// row to `lse` for the backward.
 template <class T>
 Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std::int64_t target,
                              double smoothing) {
@@ -94,7 +106,8 @@ Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std:
   return reference::cross_entropy(lse, x, n, target, smoothing);
 }
 
-/// dx [n] = scale times the gradient of that loss; dx may be x.
+/// Writes `scale` times the gradient of that loss with respect to x to dx [n]. dx may be the same
+/// array as x.
 template <class T>
 void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t target,
                             double smoothing, LogSumExp<T> lse, Accumulator<T> scale) {
@@ -103,7 +116,8 @@ void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t targ
   reference::cross_entropy_backward(dx, x, n, target, smoothing, lse, scale);
 }
 
-/// out [columns] += the sums of x's columns.
+/// Adds the sum over the rows of x [rows, columns] to out [columns]. Consecutive rows are
+/// row_stride elements apart.
 template <class T>
 void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_t row_stride,
                  std::int64_t columns) {
@@ -112,7 +126,7 @@ void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_
   reference::add_columns(out, x, rows, row_stride, columns);
 }
 
-/// Returns the sum of squares of n values, in float64.
+/// Returns the sum of the squares of n values, accumulated in float64.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t n) {
   if constexpr (kSimdRows<T>)
@@ -120,12 +134,14 @@ double sum_of_squares(const T* x, std::int64_t n) {
   return reference::sum_of_squares(x, n);
 }
 
-/// out[k] = mask.keep(first + k) as 0 or 1, for a mask of p > 0.
+/// Computes out[k] = mask.keep(first + k), as 0 or 1, for all elements of `out`. The dropout
+/// probability of the mask must be greater than 0.
 inline void keep(const DropoutMask& mask, std::uint64_t first, std::span<std::uint8_t> out) {
   simd_runs() ? simd::keep(mask, first, out) : mask.keep(first, out);
 }
 
-/// An update of n parameters p and their moments m and v by gradients g, as reference/adamw.h.
+/// Updates n parameters p and their moments m and v in place from the gradients g. The formula is
+/// in reference/adamw.h.
 template <class T>
 void adamw(T* p, const T* g, T* m, T* v, std::int64_t n, const AdamWStep& step) {
   if constexpr (kSimdRows<T>)

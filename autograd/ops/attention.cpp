@@ -1,5 +1,6 @@
-// Scaled dot-product attention, fused: memory O(T). Its definition, which takes what the kernel
-// does not: autograd/ops/attention_with_weights.cpp.
+// Scaled dot-product attention by a fused kernel with O(T) memory. Its definition is in
+// autograd/ops/attention_with_weights.cpp; it also runs for arguments that the kernel does not
+// support.
 #include "autograd/kernels/simd/attention.h"
 
 #include <algorithm>
@@ -16,10 +17,11 @@
 namespace heed::autograd {
 namespace {
 
-// attention under these options, of q, k, v and, if there is a fourth input, a bias.
-auto with(const AttentionOptions& options, const AttentionHooks& hooks = {}) {
+// Returns a function that calls attention with these options. Its inputs are q, k, v and, if there
+// is a fourth one, the bias.
+auto attention_with(const AttentionOptions& options, const AttentionHooks& hooks = {}) {
   return [options, hooks](Args t) {
-    Generator fixed(7);  // of its own in every call: f must be a function
+    Generator fixed(7);  // a new one in every call, so that equal inputs give equal results
     AttentionOptions o = options;
     o.generator = &fixed;
     if (hooks.replaces()) o.hooks = &hooks;
@@ -27,74 +29,80 @@ auto with(const AttentionOptions& options, const AttentionHooks& hooks = {}) {
     return attention(t[0], t[1], t[2], o);
   };
 }
-// q, k, v of d = 3 and d_value = 2, of these leading axes
+// Returns q, k, v with d = 3, d_value = 2 and the leading axes `lead`.
 std::vector<Tensor> qkv(SampleGen& g, const Shape& lead, std::int64_t tq, std::int64_t tk) {
   const auto draw = [&](std::int64_t rows, std::int64_t columns) {
     return g.normal(lead.joined({rows, columns}));
   };
   return {draw(tq, 3), draw(tk, 3), draw(tk, 2)};
 }
-std::vector<Tensor> and_bias(SampleGen& g, std::vector<Tensor> inputs, const Shape& shape) {
+// Appends a bias of the given shape to the inputs.
+std::vector<Tensor> with_bias(SampleGen& g, std::vector<Tensor> inputs, const Shape& shape) {
   inputs.push_back(g.normal(shape));
   return inputs;
 }
 
 Samples attention_samples(SampleGen& g) {
-  // Row 1 may read nothing, and no row may read key 1.
+  // Row 1 may read no key, and no row may read key 1.
   const KeepMask keep(from_data(
       std::vector<bool>{true, false, true, false, false, false, true, false, false}, {3, 3}));
   const KeepMask nothing(full({3, 3}, 0, bool8));
   const Shape heads = {2, 2};
   Samples samples = {
-      {"plain", with({}), qkv(g, heads, 2, 3)},
-      {"causal", with({.causal = true}), qkv(g, heads, 4, 4)},
-      {"causal, rows without a key", with({.scale = 0.3, .causal = true}), qkv(g, heads, 4, 2)},
-      {"negative scale", with({.scale = -0.7}), qkv(g, heads, 2, 2)},
-      {"soft cap", with({.scale = 2, .soft_cap = 1.5}), qkv(g, heads, 2, 3)},
+      {"plain", attention_with({}), qkv(g, heads, 2, 3)},
+      {"causal", attention_with({.causal = true}), qkv(g, heads, 4, 4)},
+      {"causal, rows without a key", attention_with({.scale = 0.3, .causal = true}),
+       qkv(g, heads, 4, 2)},
+      {"negative scale", attention_with({.scale = -0.7}), qkv(g, heads, 2, 2)},
+      {"soft cap", attention_with({.scale = 2, .soft_cap = 1.5}), qkv(g, heads, 2, 3)},
       {"soft cap, causal, a row masked, bias",
-       with({.soft_cap = 0.8, .causal = true, .keep = keep}),
-       and_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
-      {"a row masked, a key unread", with({.keep = keep}), qkv(g, heads, 3, 3)},
-      {"everything masked", with({.keep = nothing}), qkv(g, heads, 3, 3)},
-      {"everything masked, uniform", with({.keep = nothing, .fully_masked = FullyMasked::kUniform}),
+       attention_with({.soft_cap = 0.8, .causal = true, .keep = keep}),
+       with_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
+      {"a row masked, a key unread", attention_with({.keep = keep}), qkv(g, heads, 3, 3)},
+      {"everything masked", attention_with({.keep = nothing}), qkv(g, heads, 3, 3)},
+      {"everything masked, uniform",
+       attention_with({.keep = nothing, .fully_masked = FullyMasked::kUniform}),
        qkv(g, heads, 3, 3)},
       {"a row masked, uniform, dropout",
-       with({.keep = keep, .fully_masked = FullyMasked::kUniform, .dropout = 0.3}),
-       and_bias(g, qkv(g, {2}, 3, 3), {3})},
-      {"causal at the top left", with({.causal = true, .alignment = CausalAlignment::kTopLeft}),
+       attention_with({.keep = keep, .fully_masked = FullyMasked::kUniform, .dropout = 0.3}),
+       with_bias(g, qkv(g, {2}, 3, 3), {3})},
+      {"causal at the top left",
+       attention_with({.causal = true, .alignment = CausalAlignment::kTopLeft}),
        qkv(g, heads, 3, 4)},
-      {"padding", with({.keep = KeepMask::padding(std::vector<std::int64_t>{3, 1}, 3)}),
+      {"padding", attention_with({.keep = KeepMask::padding(std::vector<std::int64_t>{3, 1}, 3)}),
        qkv(g, heads, 2, 3)},
-      {"dropout", with({.dropout = 0.4}), qkv(g, heads, 3, 3)},
-      {"bias", with({}), and_bias(g, qkv(g, heads, 3, 2), {2, 2, 3, 2})},
-      {"bias per head", with({.causal = true}), and_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
-      {"bias per key", with({}), and_bias(g, qkv(g, heads, 2, 3), {3})},
+      {"dropout", attention_with({.dropout = 0.4}), qkv(g, heads, 3, 3)},
+      {"bias", attention_with({}), with_bias(g, qkv(g, heads, 3, 2), {2, 2, 3, 2})},
+      {"bias per head", attention_with({.causal = true}),
+       with_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
+      {"bias per key", attention_with({}), with_bias(g, qkv(g, heads, 2, 3), {3})},
       {"causal, keep, bias, dropout, a row masked",
-       with({.causal = true, .keep = keep, .dropout = 0.3}),
-       and_bias(g, qkv(g, heads, 3, 3), {2, 1, 3, 3})},
-      {"window", with({.window = 2}), qkv(g, heads, 4, 5)},
+       attention_with({.causal = true, .keep = keep, .dropout = 0.3}),
+       with_bias(g, qkv(g, heads, 3, 3), {2, 1, 3, 3})},
+      {"window", attention_with({.window = 2}), qkv(g, heads, 4, 5)},
       {"window, causal at the top left, bias",
-       with({.causal = true, .window = 2, .alignment = CausalAlignment::kTopLeft}),
-       and_bias(g, qkv(g, heads, 4, 3), {4, 1})},
-      {"rank 3", with({.keep = keep}), and_bias(g, qkv(g, {2}, 3, 3), {2, 3, 1})},
-      {"rank 2", with({.dropout = 0.3}), qkv(g, {}, 2, 3)}};
+       attention_with({.causal = true, .window = 2, .alignment = CausalAlignment::kTopLeft}),
+       with_bias(g, qkv(g, heads, 4, 3), {4, 1})},
+      {"rank 3", attention_with({.keep = keep}), with_bias(g, qkv(g, {2}, 3, 3), {2, 3, 1})},
+      {"rank 2", attention_with({.dropout = 0.3}), qkv(g, {}, 2, 3)}};
   samples.push_back({"q, k and v of one shape",
-                     with({.causal = true, .dropout = 0.3}),
+                     attention_with({.causal = true, .dropout = 0.3}),
                      {g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3})}});
-  // One key head for two of queries.
+  // One head of keys serves two heads of queries.
   std::vector<Tensor> shared = qkv(g, {1, 2}, 2, 3);
   shared[1] = g.normal({1, 1, 3, 3});
-  samples.push_back({"a shared key head", with({}), shared});
-  samples.push_back({"five axes", with({.keep = keep, .dropout = 0.3}),
-                     and_bias(g, qkv(g, {2, 1, 2}, 3, 3), {2, 1, 1, 3, 3})});
-  // With replacements attention() is the composite.
-  const auto bent = [](const Tensor& x) { return tanh(x); };
+  samples.push_back({"a shared key head", attention_with({}), shared});
+  samples.push_back({"five axes", attention_with({.keep = keep, .dropout = 0.3}),
+                     with_bias(g, qkv(g, {2, 1, 2}, 3, 3), {2, 1, 1, 3, 3})});
+  // With replacing hooks, attention() computes the composite.
+  const auto through_tanh = [](const Tensor& x) { return tanh(x); };
   const auto squared = [](const Tensor& x) { return x * x; };
-  samples.push_back({"scores replaced", with({}, {.on_scores = bent}), qkv(g, {1, 2}, 2, 3)});
   samples.push_back(
-      {"raw scores and dropped weights replaced",
-       with({.causal = true, .dropout = 0.3}, {.on_raw_scores = bent, .on_dropped = squared}),
-       qkv(g, {1, 2}, 3, 3)});
+      {"scores replaced", attention_with({}, {.on_scores = through_tanh}), qkv(g, {1, 2}, 2, 3)});
+  samples.push_back({"raw scores and dropped weights replaced",
+                     attention_with({.causal = true, .dropout = 0.3},
+                                    {.on_raw_scores = through_tanh, .on_dropped = squared}),
+                     qkv(g, {1, 2}, 3, 3)});
   return samples;
 }
 const Op kAttention({.name = "attention",
@@ -104,7 +112,7 @@ const Op kAttention({.name = "attention",
 
 Shape leading_axes(const Tensor& x) { return x.shape().sub(0, x.rank() - 2); }
 
-// The leading axes of all three, broadcast.
+// Returns the shape to which the leading axes of all three broadcast.
 Shape leading_axes(const Tensor& q, const Tensor& k, const Tensor& v) {
   return broadcast(kAttention, broadcast(kAttention, leading_axes(q), leading_axes(k)),
                    leading_axes(v));
@@ -114,7 +122,8 @@ bool broadcasts_to(const Tensor& x, const Shape& shape) {
          (x.rank() <= shape.rank() && broadcast(kAttention, x.shape(), shape) == shape);
 }
 
-// The kernel takes float32 and float64; the composite takes the rest, and says what is wrong.
+// Returns true if the kernel supports these arguments. The composite receives the rest, and reports
+// invalid arguments.
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const auto fits = [&](const Tensor& x) {
     return x.rank() >= 2 && x.numel() > 0 && x.dtype() == q.dtype();
@@ -124,13 +133,14 @@ bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   if (q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) return false;
   if (!(o.dropout >= 0 && o.dropout <= 1) || o.window < 0) return false;
   const Shape lead = leading_axes(q, k, v);
-  if (leading_axes(q, k, k) != lead) return false;  // an axis that v alone has, weights have not
+  if (leading_axes(q, k, k) != lead)
+    return false;  // v has leading axes that the weights do not have
   const Shape scores = lead.joined({q.size(-2), k.size(-2)});
   return broadcasts_to(o.keep.tensor(), scores) && broadcasts_to(o.bias.tensor(), scores) &&
          (!o.bias.defined() || o.bias.tensor().dtype() == q.dtype());
 }
 
-// The last axis adjacent, as the kernel reads it.
+// Returns x, or a copy in which the elements of the last axis are adjacent, as the kernel requires.
 Tensor with_unit_rows(const Tensor& x) {
   return x.strides()[-1] == 1 || x.size(-1) == 1 ? x : detached_copy(x);
 }
@@ -140,7 +150,8 @@ kernels::HeadStrides head_strides(const Tensor& x) {
   at.row = x.strides()[-2];
   return at;
 }
-// Of a tensor that broadcasts to `lead` leading axes and [Tq, Tk].
+// Returns the strides of a mask or bias x that broadcasts to `lead` leading axes and [Tq, Tk]; 0
+// for axes that are repeated.
 kernels::ScoreStrides score_strides(const Tensor& x, int lead) {
   const auto axis = [&](int i) {
     const int own = x.rank() - lead - 2 + i;
@@ -151,32 +162,36 @@ kernels::ScoreStrides score_strides(const Tensor& x, int lead) {
   at.row = axis(lead), at.column = axis(lead + 1);
   return at;
 }
-// Stored [..., T, H, d], seen as [..., H, T, d]: what the projections and their gradients want.
+// Returns an uninitialized tensor [..., H, T, d] that is stored as [..., T, H, d], because the
+// projections and their gradients read it in that order.
 Tensor empty_heads(Shape shape, DType dtype) {
   if (shape.rank() < 3) return empty(shape, dtype);
   std::swap(shape[-3], shape[-2]);
   return transpose(empty(shape, dtype), -3, -2);
 }
 
-// One call: q, k, v [..., T, d] of the same leading axes, and what its backward has to know.
+// State of one call that the backward pass needs.
 struct Call {
   AttentionOptions options;
   AttentionHooks hooks;
   std::optional<Captured> keep;
   std::uint64_t key;
   double scale;
-  Tensor lse;  // [..., Tq]
+  Tensor lse;  // [..., Tq]: log-sum-exp of each row of scores
 };
 
+// Tensors of one call in the form that the kernel reads. q, k, v [..., T, d] have the same leading
+// axes.
 struct Heads {
   Tensor q, k, v, bias;
   Heads(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, const Tensor& b)
       : q(with_unit_rows(q_in)), k(with_unit_rows(k_in)), v(with_unit_rows(v_in)), bias(b) {}
   int lead() const { return q.rank() - 2; }
-  // [leading axes, Tq, columns]
+  // Returns the shape [leading axes, Tq, columns].
   Shape rows(std::int64_t columns) const { return q.shape().with(-1, columns); }
 };
 
+// Returns the arguments of the kernel.
 template <class T>
 kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Call& call) {
   kernels::Attention<T> a;
@@ -199,7 +214,8 @@ kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Call& c
   return a;
 }
 
-// Makes x [..., Tq, Tk] and returns its memory, for the kernel to fill, if there is an observer.
+// If there is an observer, allocates x [..., Tq, Tk] and returns its memory, which the kernel
+// fills. Otherwise returns null.
 template <class T>
 T* allocate_for(const AttentionHooks::Observer& observer, Tensor& x, const Heads& h) {
   if (!observer) return nullptr;
@@ -210,7 +226,7 @@ void notify(const AttentionHooks::Observer& observer, const Tensor& x) {
   if (observer) observer(x);
 }
 
-// Also writes call.lse.
+// Runs the kernel and the observers of values. Also writes call.lse.
 Tensor forward(const Heads& h, Call& call) {
   const Tensor out = empty_heads(h.rows(h.v.size(-1)), h.q.dtype());
   call.lse = empty(h.q.shape().without(-1), h.q.dtype());
@@ -259,26 +275,28 @@ Grads backward(const Vjp& v, const Call& call) {
   });
   notify(hooks.scores_grad, dscores), notify(hooks.pattern_grad, dpattern);
   notify(hooks.dropped_grad, ddropped);
-  // A bias and a mask alone stand between them, and masked places have gradient 0 on either side.
+  // scores and raw_scores differ only by a bias and a mask, and both have gradient 0 where masked,
+  // so their gradients are equal.
   notify(hooks.raw_scores_grad, dscores);
   return {dq, dk, dv, dbias};
 }
 
-// q, k, v [..., T, d] of the same leading axes.
+// Runs fused attention and records it. q, k, v [..., T, d] have the same leading axes.
 Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
   const auto call = std::allocate_shared<Call>(PoolAllocator<Call>());
   call->options = options;
-  call->options.generator = nullptr;  // drawn from, and never again
+  call->options.generator = nullptr;  // the key was drawn; later calls use the key
   if (options.hooks) call->hooks = *options.hooks;
   call->options.hooks = nullptr;
   if (options.keep.defined()) call->keep.emplace(kAttention, options.keep.tensor());
   call->key = attention_dropout_key(options);
   call->scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
   const Tensor bias = options.bias.tensor();
-  call->options.bias = {};  // the graph keeps it
+  call->options.bias = {};  // the node stores it as an input
   const Tensor out = forward(Heads(q, k, v, bias), *call);
-  if (options.fully_masked == FullyMasked::kError) refuse_rows_of_nothing(eq(call->lse, -kInf));
-  // Values are passed on once; gradients by whichever backward runs.
+  if (options.fully_masked == FullyMasked::kError) throw_if_fully_masked(eq(call->lse, -kInf));
+  // Observers of values are called only here. Observers of gradients are called by the backward
+  // pass.
   call->hooks.raw_scores = call->hooks.scores = call->hooks.pattern = call->hooks.dropped = {};
   return record(
       kAttention, {q, k, v, bias}, out,
@@ -300,9 +318,9 @@ std::string_view attention_composite_reason(const Tensor& q, const Tensor& k, co
   if (!kernels::simd_runs()) return "no SIMD kernels";
   if (options.hooks && options.hooks->replaces()) return "scores or weights replaced";
   if (options.soft_cap != 0) return "soft cap";
-  if (options.fully_masked == FullyMasked::kUniform) return "uniform rows where all is masked";
+  if (options.fully_masked == FullyMasked::kUniform) return "uniform weights in fully masked rows";
   if (wide(q) || wide(v)) return "heads wider than 256";
-  return fits_kernel(q, k, v, options) ? "" : "shapes and dtypes that the kernel does not take";
+  return fits_kernel(q, k, v, options) ? "" : "shapes or dtypes that the kernel does not support";
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -1,5 +1,5 @@
-// Attention composed of public ops, every part of it differentiable: the definition of the fused
-// op, and what takes its place where the kernel cannot run.
+// Attention composed of public ops, with every intermediate value differentiable. It is the
+// definition of the fused op, and it replaces the kernel where that cannot run.
 #include "autograd/ops/attention_with_weights.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ const Check kAttentionWithWeights(
     },
     needs_axis());
 
-// Returns x, or the replacement; calls the observers with it now and with its complete gradient.
+// Returns x or its replacement. Calls `value` with it now, and `gradient` with its complete
+// gradient during the backward pass.
 Tensor hooked(Tensor x, const AttentionHooks::Replace& replace,
               const AttentionHooks::Observer& value, const AttentionHooks::Observer& gradient) {
   if (replace) x = replace(x);
@@ -34,8 +35,9 @@ Tensor hooked(Tensor x, const AttentionHooks::Replace& replace,
   return x;
 }
 
-// Rows of scores [..., Tq, Tk] whose largest is -inf, [..., Tq, 1].
-Tensor rows_of_nothing(const Tensor& scores) {
+// Returns bool8 [..., Tq, 1]: true for each row of scores [..., Tq, Tk] whose largest score is
+// -inf.
+Tensor fully_masked_rows(const Tensor& scores) {
   if (scores.size(-1) == 0) return full(scores.shape().with(-1, 1), 1, bool8);
   return eq(max(scores.detach(), {-1}, true), -kInf);
 }
@@ -47,12 +49,12 @@ Tensor soft_capped(const Tensor& scores, double cap) {
 
 }  // namespace
 
-void refuse_rows_of_nothing(const Tensor& reads_nothing) {
-  const std::vector<bool> rows = reads_nothing.to_vector<bool>();
+void throw_if_fully_masked(const Tensor& fully_masked) {
+  const std::vector<bool> rows = fully_masked.to_vector<bool>();
   const std::int64_t flat = std::find(rows.begin(), rows.end(), true) - rows.begin();
   if (flat == std::ssize(rows)) return;
-  fail<ValueError>("attention", "query ", unravel(flat, reads_nothing.shape()),
-                   " of [..., Tq] = ", reads_nothing.shape(),
+  fail<ValueError>("attention", "query ", unravel(flat, fully_masked.shape()),
+                   " of [..., Tq] = ", fully_masked.shape(),
                    " may read no key; unmask one for it, or choose FullyMasked::kZero or kUniform");
 }
 
@@ -79,8 +81,9 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
   if (options.causal) mask = mask & KeepMask::causal(tq, tk, options.alignment);
   if (options.window > 0)
     mask = mask & KeepMask::sliding_window(tq, tk, options.window, options.alignment);
-  const Tensor keep = mask.tensor();  // [..., Tq, Tk], or undefined: all may be read
-  // 0 * NaN is NaN: keys and values that no query reads are cleared, not multiplied away.
+  const Tensor keep = mask.tensor();  // [..., Tq, Tk]; undefined if every key may be read
+  // Sets keys or values that no query may read to 0. A weight of 0 is not enough, because 0 * NaN
+  // is NaN.
   const auto cleared = [](const Tensor& x, const Tensor& unread) {  // [..., 1, Tk]
     if (!unread.defined() || !any(unread).item<bool>()) return x;
     const Tensor gone = mT(unread);  // [..., Tk, 1]
@@ -97,12 +100,12 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
   r.scores = hooked(mask.apply(bias.defined() ? capped + bias : capped), hooks.on_scores,
                     hooks.scores, hooks.scores_grad);
   Tensor logits = r.scores;
-  if (options.fully_masked != FullyMasked::kZero) {  // which is softmax's own rule
-    const Tensor nothing = rows_of_nothing(r.scores);
-    if (options.fully_masked == FullyMasked::kError) refuse_rows_of_nothing(squeeze(nothing, -1));
-    logits = masked_fill(r.scores, nothing, 0);
-    if (unread.defined())  // a uniform row reads the value of every key
-      unread = logical_and(unread, logical_not(any(nothing, {-2}, true)));
+  if (options.fully_masked != FullyMasked::kZero) {  // softmax already implements kZero
+    const Tensor masked = fully_masked_rows(r.scores);
+    if (options.fully_masked == FullyMasked::kError) throw_if_fully_masked(squeeze(masked, -1));
+    logits = masked_fill(r.scores, masked, 0);
+    if (unread.defined())  // a row with uniform weights reads every value
+      unread = logical_and(unread, logical_not(any(masked, {-2}, true)));
   }
   const Tensor v = cleared(v_in, unread);
   r.pattern = hooked(softmax(logits, -1), hooks.on_pattern, hooks.pattern, hooks.pattern_grad);

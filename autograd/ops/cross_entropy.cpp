@@ -1,4 +1,4 @@
-// cross_entropy: the mean negative log-likelihood of target classes, straight from logits.
+// cross_entropy: the mean negative log-likelihood of target classes, computed directly from logits.
 #include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
@@ -13,7 +13,7 @@ using kernels::Accumulator;
 using kernels::LogSumExp;
 
 Samples cross_entropy_samples(SampleGen& g) {
-  const auto with = [](const Tensor& targets, const CrossEntropyOptions& options) {
+  const auto loss_with = [](const Tensor& targets, const CrossEntropyOptions& options) {
     return [targets, options](Args t) { return cross_entropy(t[0], targets, options); };
   };
   const Tensor some_ignored = tensor({2, -100, 0, 4}, int64);
@@ -21,28 +21,28 @@ Samples cross_entropy_samples(SampleGen& g) {
   const auto mask = from_data(std::vector<bool>{false, true, true, false, false, true}, {2, 3});
   const Tensor unmasked = tensor({0, 1}, int64);
   return {
-      {"mean", with(g.integers(0, 5, {3}), {}), {g.normal({3, 5})}},
+      {"mean", loss_with(g.integers(0, 5, {3}), {}), {g.normal({3, 5})}},
       {"sum, rank 3",
-       with(g.integers(0, 4, {2, 3}), {.reduction = Reduction::kSum}),
+       loss_with(g.integers(0, 4, {2, 3}), {.reduction = Reduction::kSum}),
        {g.normal({2, 3, 4})}},
       {"none",
-       with(g.integers(0, 4, {2, 2}), {.reduction = Reduction::kNone}),
+       loss_with(g.integers(0, 4, {2, 2}), {.reduction = Reduction::kNone}),
        {g.normal({2, 2, 4})}},
-      {"one row of rank 1", with(tensor(1, int64), {}), {g.normal({3})}},
-      {"smoothing", with(g.integers(0, 5, {3}), {.label_smoothing = 0.2}), {g.normal({3, 5})}},
-      {"smoothing 1", with(g.integers(0, 5, {2}), {.label_smoothing = 1}), {g.normal({2, 5})}},
-      {"ignored rows", with(some_ignored, {}), {g.normal({4, 5})}},
+      {"one row of rank 1", loss_with(tensor(1, int64), {}), {g.normal({3})}},
+      {"smoothing", loss_with(g.integers(0, 5, {3}), {.label_smoothing = 0.2}), {g.normal({3, 5})}},
+      {"smoothing 1", loss_with(g.integers(0, 5, {2}), {.label_smoothing = 1}), {g.normal({2, 5})}},
+      {"ignored rows", loss_with(some_ignored, {}), {g.normal({4, 5})}},
       {"ignored rows, smoothing, none",
-       with(some_ignored, {.label_smoothing = 0.1, .reduction = Reduction::kNone}),
+       loss_with(some_ignored, {.label_smoothing = 0.1, .reduction = Reduction::kNone}),
        {g.normal({4, 5})}},
-      {"every row ignored", with(all_ignored, {}), {g.normal({2, 3})}},
+      {"every row ignored", loss_with(all_ignored, {}), {g.normal({2, 3})}},
       {"-inf beside the target",
        [mask, unmasked](Args t) { return cross_entropy(masked_fill(t[0], mask, -kInf), unmasked); },
        {g.normal({2, 3})}},
-      {"one class", with(tensor({0, 0}, int64), {}), {g.normal({2, 1})}},
-      {"no rows, mean", with(zeros({0}, int64), {}), {g.normal({0, 3})}},
+      {"one class", loss_with(tensor({0, 0}, int64), {}), {g.normal({2, 1})}},
+      {"no rows, mean", loss_with(zeros({0}, int64), {}), {g.normal({0, 3})}},
       {"no rows, none",
-       with(zeros({2, 0}, int64), {.reduction = Reduction::kNone}),
+       loss_with(zeros({2, 0}, int64), {.reduction = Reduction::kNone}),
        {g.normal({2, 0, 3})}}};
 }
 const Op kCrossEntropy({.name = "cross_entropy",
@@ -50,8 +50,9 @@ const Op kCrossEntropy({.name = "cross_entropy",
                         .samples = cross_entropy_samples,
                         .no_sizes = needs_axis()});
 
+// Returns how many rows make a parallel chunk.
 std::int64_t row_grain(std::int64_t classes) {
-  constexpr std::int64_t kExpCost = 2;  // an exponential, in additions, when vectorized
+  constexpr std::int64_t kExpCost = 2;  // cost of a vectorized exponential, in additions
   return std::max<std::int64_t>(1, kGrain / (classes * kExpCost));
 }
 
@@ -67,7 +68,8 @@ void check_arguments(const Tensor& logits, const Tensor& targets, const CrossEnt
                     "needs label_smoothing in [0, 1], got ", o.label_smoothing);
 }
 
-// The number of (contiguous) targets that are not ignored; ValueError for one that is not a class.
+// Returns the number of (contiguous) targets that are not ignored. Throws ValueError for a target
+// that is neither ignored nor a class.
 std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int64_t ignored) {
   const std::int64_t* t = targets.data<std::int64_t>();
   std::int64_t counted = 0;
@@ -76,18 +78,19 @@ std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int
     ++counted;
     if (t[r] >= 0 && t[r] < classes) continue;
     fail<ValueError>(kCrossEntropy, "target ", t[r], " at ", unravel(r, targets.shape()),
-                     " is no class: C = ", classes, ", so classes are 0 to ", classes - 1,
+                     " is out of range: C = ", classes, ", so classes are 0 to ", classes - 1,
                      " (ignore_index is ", ignored, ")");
   }
   return counted;
 }
 
-// The weight of each row's loss in a mean: 1 / number of targets that count.
+// Returns the weight of the loss of each row in the mean: 1 / number of targets that are not
+// ignored.
 double mean_weight(std::int64_t counted) { return counted > 0 ? 1.0 / double(counted) : 0; }
 
 struct Forward {
   Tensor loss;
-  Tensor lse;  // [rows, 2]: log-sum-exp in two parts, in the type that sums are taken in
+  Tensor lse;  // [rows, 2]: log-sum-exp in two parts (kernels::LogSumExp), in the accumulator type
 };
 
 Forward forward(const Tensor& x, const Tensor& targets, std::int64_t counted,
@@ -124,7 +127,8 @@ Forward forward(const Tensor& x, const Tensor& targets, std::int64_t counted,
   return result;
 }
 
-// dlogits = upstream gradient * (softmax - target distribution); 0 in ignored rows
+// Returns the gradient of the logits: upstream gradient * (softmax - target distribution); 0 in
+// ignored rows.
 Grads backward(const Vjp& v, const Tensor& row_lse, std::int64_t counted,
                const CrossEntropyOptions& o) {
   const Tensor g = contiguous(v.grad), x = contiguous(v.input(0)), targets = contiguous(v.input(1));
@@ -153,8 +157,9 @@ Grads backward(const Vjp& v, const Tensor& row_lse, std::int64_t counted,
   return {dx, Tensor()};
 }
 
-// cross_entropy from public ops. Ignored rows are selected away before use, so that a NaN in one
-// reaches neither the loss nor a gradient; terms of weight 0 are left out, as 0 * inf is NaN.
+// Computes cross_entropy from public ops. Ignored rows are replaced by 0 before use, so that a NaN
+// in one changes neither the loss nor a gradient. Terms of weight 0 are omitted, because 0 * inf is
+// NaN.
 Tensor definition(const Tensor& logits, const Tensor& targets, std::int64_t counted,
                   const CrossEntropyOptions& o) {
   const Tensor ignored = eq(targets, double(o.ignore_index));
@@ -181,7 +186,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
   const Tensor classes = contiguous(targets);
   const std::int64_t counted = count_targets(classes, logits.size(-1), options.ignore_index);
   const Forward result = forward(detail::row_major(logits), classes, counted, options);
-  // The targets are an input of the node, which so notices when they are changed in place.
+  // The targets are an input of the node, so that an in-place change of them is detected.
   return record(
       kCrossEntropy, {logits, targets}, result.loss,
       [counted, options](Args t) { return definition(t[0], t[1], counted, options); },

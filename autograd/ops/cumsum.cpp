@@ -1,4 +1,4 @@
-// Running sums.
+// cumsum: running sums along one axis.
 #include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/reference/reduce.h"
@@ -33,7 +33,7 @@ Tensor cumsum(const Tensor& x, std::int64_t axis) {
         });
   });
   return record(kCumsum, {x}, y, [a](const Vjp& v) -> Grads {
-    return {flip(cumsum(flip(v.grad, a), a), a)};  // each input reaches every later sum
+    return {flip(cumsum(flip(v.grad, a), a), a)};  // each element adds to all later sums
   });
 }
 

@@ -1,4 +1,5 @@
-// dropout: zeroes elements at random, by a mask that is a function of (key, element) alone.
+// dropout: sets random elements to 0. The mask is a function of the key and the index of the
+// element.
 #include <array>
 
 #include "autograd/base/strided.h"
@@ -11,25 +12,28 @@ namespace heed::autograd {
 namespace {
 
 Samples dropout_samples(SampleGen& g) {
-  // A generator of its own in every call: f must be a function.
-  const auto with = [](double p) {
+  const auto dropout_with = [](double p) {
     return [p](Args t) {
-      Generator fixed(7);
+      Generator fixed(7);  // a new one in every call, so that equal inputs give equal results
       return dropout(t[0], p, fixed);
     };
   };
-  const auto squared = [with](Args t) { return with(0.4)(std::array{t[0] * t[0]}); };
-  return {
-      {"p = 0.3", with(0.3), {g.normal({3, 5})}}, {"of a square", squared, {g.normal({2, 3, 4})}},
-      {"rank 0", with(0.5), {g.normal({})}},      {"p = 0", with(0), {g.normal({2, 3})}},
-      {"p = 1", with(1), {g.normal({2, 3})}},     {"size 0", with(0.5), {g.normal({2, 0})}}};
+  const auto squared = [dropout_with](Args t) {
+    return dropout_with(0.4)(std::array{t[0] * t[0]});
+  };
+  return {{"p = 0.3", dropout_with(0.3), {g.normal({3, 5})}},
+          {"of a square", squared, {g.normal({2, 3, 4})}},
+          {"rank 0", dropout_with(0.5), {g.normal({})}},
+          {"p = 0", dropout_with(0), {g.normal({2, 3})}},
+          {"p = 1", dropout_with(1), {g.normal({2, 3})}},
+          {"size 0", dropout_with(0.5), {g.normal({2, 0})}}};
 }
 const Op kDropout({.name = "dropout", .saves = Saves::kNothing, .samples = dropout_samples});
 
-constexpr std::int64_t kPhiloxCost = 8;  // of one element's random word, in additions
+constexpr std::int64_t kPhiloxCost = 8;  // cost of the random word of one element, in additions
 
-// y[i] = keep(first + i) ? x[i * stride] * scale : 0 for n adjacent elements of the output.
-// It selects: a dropped NaN is gone.
+// Sets y[i] = keep(first + i) ? x[i * stride] * scale : 0 for n adjacent elements of the output. It
+// selects instead of multiplying, so a dropped NaN becomes 0.
 template <class T>
 void drop_run(T* y, const T* x, std::int64_t stride, std::int64_t n, std::int64_t first,
               const kernels::DropoutMask& mask, T scale) {
@@ -43,7 +47,8 @@ void drop_run(T* y, const T* x, std::int64_t stride, std::int64_t n, std::int64_
   }
 }
 
-// Dropout with the mask of one key: linear in x, and so its own vjp.
+// Applies dropout with the mask of one key. It is linear in x with a diagonal matrix, so it is its
+// own vjp.
 Tensor drop(const Tensor& x, double p, std::uint64_t key) {
   Tensor y = empty_like(x);
   const kernels::DropoutMask mask(key, p);
@@ -74,7 +79,7 @@ Tensor dropout(const Tensor& x, double p, std::uint64_t key) {
 
 Tensor dropout(const Tensor& x, double p, Generator& g) {
   check_arguments(x, p);
-  if (p == 0) return x;  // draws nothing; every other p draws one key, whatever the shape
+  if (p == 0) return x;  // draws nothing; any other p draws one key for any shape
   return drop(x, p, g.next_u64());
 }
 

@@ -1,5 +1,6 @@
-// Einstein summation: an equation is parsed into labels, then the operands contract left to right,
-// each pair by one matmul. Composite: its gradient is that of the ops it is made of.
+// Einstein summation. The equation is parsed into labels; then the operands are contracted from
+// left to right, each pair by one matmul. It is a composite, so its gradient comes from the ops
+// that it calls.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -31,7 +32,7 @@ const Check kEinsum("einsum", [](SampleGen& g) -> Samples {
           {"size 0", equation("ij,jk->ik"), {g.normal({2, 0}), g.normal({0, 3})}}};
 });
 
-// One label where it stands in the equation.
+// One label and its place in the equation.
 struct Label {
   std::string_view name;
   std::size_t at;
@@ -53,21 +54,24 @@ bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0;
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_name(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; }
 
-// "einsum: <parts>", the equation on a line of its own, and a caret under place `at` of it.
+// Throws E with the text "einsum: <parts>", then a line with the equation, then a caret under its
+// place `at`.
 template <class E, class... Parts>
 [[noreturn]] void fail_at(std::string_view text, std::size_t at, const Parts&... parts) {
   std::string line(text);
   std::replace_if(line.begin(), line.end(), is_space, ' ');
-  // The caret counts characters, not UTF-8 bytes.
+  // The column of the caret counts characters, not UTF-8 bytes.
   const auto column = std::count_if(line.begin(), line.begin() + std::ptrdiff_t(at),
                                     [](char c) { return !is_continuation(c); });
   fail<E>("einsum", parts..., "\n  ", line, "\n  ", std::string(std::size_t(column), ' '), "^");
 }
 
-// Fails because the character at `at` is not part of a label, with a hint at what may be meant.
+// Throws ValueError because the character at `at` is not part of a label. The text has a hint if a
+// likely intention is known.
 [[noreturn]] void fail_on_character(std::string_view text, std::size_t at, bool names) {
   const std::string_view rest = text.substr(at);
-  if (rest.starts_with("...")) fail_at<ValueError>(text, at, "no ellipsis here: label every axis");
+  if (rest.starts_with("..."))
+    fail_at<ValueError>(text, at, "'...' is not supported: label every axis");
   std::size_t length = 1;
   while (length < rest.size() && is_continuation(rest[length])) ++length;
   const std::string_view hint = names            ? ""
@@ -79,7 +83,7 @@ template <class E, class... Parts>
       names ? "names of letters, digits and '_' that begin with a letter" : "letters", hint);
 }
 
-// text[begin, end) as labels: words, or single letters with spaces ignored.
+// Parses text[begin, end) into labels: words if `names`, else single letters; spaces are ignored.
 Term parse_term(std::string_view text, std::size_t begin, std::size_t end, bool names) {
   Term term;
   for (std::size_t i = begin; i < end;) {
@@ -96,7 +100,7 @@ Term parse_term(std::string_view text, std::size_t begin, std::size_t end, bool 
   return term;
 }
 
-// True if a term can only be names: it has two words or an underscore.
+// Returns true if the labels of a term must be names, because it has two words or an underscore.
 bool needs_names(std::string_view term) {
   int words = 0;
   for (std::size_t i = 0; i < term.size(); ++i)
@@ -104,7 +108,7 @@ bool needs_names(std::string_view term) {
   return words >= 2 || term.find('_') != term.npos;
 }
 
-// NumPy's implicit output: labels that appear once, in alphabetical order.
+// Returns NumPy's implicit output: the labels that appear once, in alphabetical order.
 Term implicit_output(const Equation& e) {
   Term all, once;
   for (const Term& term : e.terms) all.insert(all.end(), term.begin(), term.end());
@@ -138,14 +142,15 @@ Equation parse(std::string_view text) {
     const auto& [name, at] = e.output[i];
     const bool known = std::any_of(e.terms.begin(), e.terms.end(),
                                    [&, n = name](const Term& t) { return has(t, n); });
-    if (!known) fail_at<ValueError>(text, at, "output label '", name, "' is in no operand");
+    if (!known)
+      fail_at<ValueError>(text, at, "output label '", name, "' does not appear in any operand");
     if (has(Term(e.output.begin(), e.output.begin() + std::ptrdiff_t(i)), name))
       fail_at<ValueError>(text, at, "output label '", name, "' appears twice");
   }
   return e;
 }
 
-// Ranks fit their terms and each label has one size.
+// Checks that the rank of each operand fits its term, and that each label has one size.
 void check_sizes(const Equation& e, Args operands) {
   struct Seen {
     std::string_view name;
@@ -176,7 +181,7 @@ void check_sizes(const Equation& e, Args operands) {
   }
 }
 
-// A tensor and the label of each axis, all different.
+// A tensor and the labels of its axes, which are all different.
 struct Labeled {
   Tensor x;
   Term labels;
@@ -187,7 +192,7 @@ struct Labeled {
   }
 };
 
-// Takes the diagonal of every repeated label.
+// Replaces the axes of each repeated label by their diagonal.
 Labeled with_diagonals(Tensor x, Term labels) {
   for (std::size_t i = 0; i < labels.size();) {
     const auto later = std::ranges::find(labels.begin() + std::ptrdiff_t(i) + 1, labels.end(),
@@ -205,7 +210,7 @@ Labeled with_diagonals(Tensor x, Term labels) {
   return {x, labels};
 }
 
-// Sums the labels that no later step reads.
+// Sums over the labels for which `kept` returns false.
 template <class Kept>
 Labeled sum_unless(const Labeled& a, Kept kept) {
   Dims axes;
@@ -219,7 +224,7 @@ Labeled sum_unless(const Labeled& a, Kept kept) {
   return out;
 }
 
-// a's axes in the order of `order`.
+// Returns the tensor of `a` with its axes in the order of these labels.
 Tensor permuted_to(const Labeled& a, const Term& order) {
   Dims axes;
   bool same = true;
@@ -243,7 +248,8 @@ Shape label_sizes(const Labeled& a, const Term& labels) {
   return shape;
 }
 
-// The product of two operands, summed over the labels that both have and no later step reads.
+// Returns the product of two operands, summed over the labels that both have and for which `kept`
+// returns false.
 template <class Kept>
 Labeled contract(const Labeled& a, const Labeled& b, std::string_view text, Kept kept) {
   Term batch, contracted, a_free, b_free;
@@ -266,7 +272,7 @@ Labeled contract(const Labeled& a, const Labeled& b, std::string_view text, Kept
                 batch_sizes.joined(Dims::filled(a_sizes.rank(), 1)).joined(b_sizes));
     return {left * right, labels};
   }
-  // Batch axes stay apart: merging them could copy, and matmul takes any strides.
+  // Batch axes are not merged, because that could need a copy, and matmul accepts any strides.
   const Shape lead = batch_sizes.rank() + 2 <= kMaxRank ? batch_sizes : Shape{batch_sizes.numel()};
   const std::int64_t m = a_sizes.numel(), k = label_sizes(a, contracted).numel(),
                      n = b_sizes.numel();
@@ -285,7 +291,7 @@ Tensor einsum(std::string_view text, std::span<const Tensor> operands) {
                     e.terms.size(), e.terms.size() == 1 ? " term" : " terms", ", got ",
                     operands.size(), operands.size() == 1 ? " operand\n  " : " operands\n  ", text);
   check_sizes(e, operands);
-  // True for a label that the output or a term after number k reads.
+  // Returns a function that is true for labels that the output or a term after term k has.
   const auto read_after = [&e](std::size_t k) {
     return [&e, k](const Label& l) {
       return has(e.output, l.name) ||

@@ -10,12 +10,12 @@
 namespace heed::autograd::detail {
 namespace {
 
-// The elements of one strided run, brought together a piece at a time.
+// The elements of one strided run, copied into adjacent memory one piece at a time.
 class Pieces {
  public:
   static constexpr std::int64_t kSize = 256;
 
-  // Address of n <= kSize adjacent elements: those from `begin` on.
+  // Returns the address of n <= kSize adjacent elements, which are those from `begin` on.
   const std::byte* at(std::int64_t begin, std::int64_t n) {
     const std::byte* from = from_ + begin * stride_ * size_;
     if (stride_ == 1) return from;
@@ -31,7 +31,7 @@ class Pieces {
   alignas(Tracked) std::array<std::byte, kSize * sizeof(Tracked)> buffer_;
 };
 
-// Runs `loop` over N operands.
+// Runs `loop` over all of `out`, with operands in[K]....
 template <std::size_t... K>
 void run_over(const Tensor& out, const Tensor* const* in, Loop loop, const void* f,
               std::index_sequence<K...>) {
@@ -79,7 +79,8 @@ void run(const Tensor& out, std::initializer_list<const Tensor*> in, Loop loop, 
 
 Tensor run_new(std::string_view op, std::initializer_list<const Tensor*> in, const Loops& loops,
                const void* f) {
-  const Tensor &a = **in.begin(), &b = **(in.end() - 1);  // the same, if there is one
+  // If there is only one operand, a and b are the same tensor.
+  const Tensor &a = **in.begin(), &b = **(in.end() - 1);
   const DType dtype = a.dtype();
   if (b.dtype() != dtype) {
     Tensor x = a, y = b;

@@ -1,6 +1,6 @@
-// elementwise(): what elementwise ops are made of. An op gives a function of scalars; per dtype it
-// becomes one loop over adjacent values, and operands that lie otherwise are brought into that form
-// piece by piece.
+// elementwise(): the building block of elementwise ops. An op passes a function of scalars. For
+// each dtype it is compiled into one loop over adjacent values. Operands with other strides are
+// copied piece by piece into a buffer of adjacent values.
 #pragma once
 
 #include <array>
@@ -14,30 +14,37 @@
 
 namespace heed::autograd {
 
-/// The element types T of the operands that a function takes. Result is void if it returns the T
-/// that it was given.
+/// List of the element types T that a function accepts. All operands of a call have the same T.
+/// Result is the element type of the result; void stands for T.
 template <class Result, class... T>
 struct Domain {};
+/// Floating dtypes; the result has the dtype of the operands.
 using FloatingDomain = Domain<void, float, double, Dual, Tracked>;
+/// Floating dtypes and int64; the result has the dtype of the operands.
 using NumericDomain = Domain<void, float, double, Dual, Tracked, std::int64_t>;
-/// Every dtype, with a result of bool8.
+/// All dtypes; the result is bool8.
 using ComparisonDomain = Domain<bool, float, double, Dual, Tracked, std::int64_t, bool>;
 
-/// The same function over n adjacent float32 values, for elementwise() to run where SIMD does.
+///@{
+/// SIMD kernel for n adjacent float32 values. elementwise() runs it instead of the scalar function
+/// if SIMD kernels are enabled.
 using SimdMap = void (*)(float* y, const float* x, std::int64_t n);
 using SimdZip = void (*)(float* y, const float* a, const float* b, std::int64_t n);
+///@}
 
 namespace detail {
 
-/// y[i] = f(in[0][i], in[1][i], ...) for n adjacent elements of each; `f` is the function object.
+/// Sets y[i] = f(in[0][i], in[1][i], ...) for n adjacent elements. `f` points to the function
+/// object.
 using Loop = void (*)(const void* f, void* y, const void* const* in, std::int64_t n);
-/// An op's loop for each dtype, in the order of DType; null where the op does not take it.
+/// The loops of an op, one per dtype in the order of DType; null for a dtype that it does not
+/// accept.
 struct Loops {
   std::array<Loop, 6> of{};
-  bool to_bool = false;  ///< the result is bool8, not of the operands' dtype
+  bool to_bool = false;  ///< true: the result is bool8; false: it has the dtype of the operands
 };
 
-/// The loop over y of R and operands of A....
+/// A Loop for a result of type R and operands of types A....
 template <class F, class R, class... A>
 void run_loop(const void* f, void* y, const void* const* in, std::int64_t n) {
   const F g = *static_cast<const F*>(f);
@@ -51,7 +58,7 @@ void run_loop(const void* f, void* y, const void* const* in, std::int64_t n) {
   (std::index_sequence_for<A...>());
 }
 
-/// The loops of f over kOperands operands of each T of a domain.
+/// Returns the loops of F with kOperands operands for each T of a domain.
 template <class F, int kOperands, class Result, class... T>
 constexpr Loops make_loops(Domain<Result, T...>) {
   Loops loops{.to_bool = std::is_same_v<Result, bool>};
@@ -68,20 +75,20 @@ constexpr Loops make_loops(Domain<Result, T...>) {
 template <class F, int kOperands, class D>
 inline constexpr Loops kLoops = make_loops<F, kOperands>(D{});
 
-/// Loops of float32 alone, whose f is a SimdMap or SimdZip.
+/// Loops for float32 only. Their `f` points to a SimdMap or a SimdZip.
 extern const Loops kSimdMap, kSimdZip;
 
-/// loop over all of `out` (contiguous), in parallel, its operands broadcast to out's shape.
+/// Fills `out` (contiguous) by the loop, in parallel. Operands broadcast to the shape of `out`.
 void run(const Tensor& out, std::initializer_list<const Tensor*> in, Loop loop, const void* f);
-/// Returns a new tensor of the broadcast shape of one or two operands, filled by the loop for their
-/// dtype.
+/// Returns a new tensor with the broadcast shape of one or two operands, filled by the loop for
+/// their dtype.
 Tensor run_new(std::string_view op, std::initializer_list<const Tensor*> in, const Loops& loops,
                const void* f);
 
 }  // namespace detail
 
-/// Returns a new tensor f(x) of x's shape; f is called with scalars of each type of the domain D.
-/// DTypeError naming `op` for another dtype.
+/// Returns a new tensor f(x) with x's shape. f is compiled for scalars of each type of the domain
+/// D. Throws DTypeError for another dtype; the text begins with `op`.
 template <class D = FloatingDomain, class F>
 Tensor elementwise(std::string_view op, const Tensor& x, const F& f, SimdMap simd = nullptr) {
   if (simd && x.dtype() == float32 && kernels::simd_runs())
@@ -89,8 +96,8 @@ Tensor elementwise(std::string_view op, const Tensor& x, const F& f, SimdMap sim
   return detail::run_new(op, {&x}, detail::kLoops<F, 1, D>, &f);
 }
 
-/// Returns a new tensor f(a, b) of the broadcast shape; ShapeError or DTypeError naming `op` and
-/// both operands.
+/// Returns a new tensor f(a, b) with the broadcast shape. Throws ShapeError if the shapes do not
+/// broadcast, and DTypeError if the dtypes differ or are not in the domain D.
 template <class D = FloatingDomain, class F>
 Tensor elementwise(std::string_view op, const Tensor& a, const Tensor& b, const F& f,
                    SimdZip simd = nullptr) {
@@ -99,8 +106,8 @@ Tensor elementwise(std::string_view op, const Tensor& a, const Tensor& b, const 
   return detail::run_new(op, {&a, &b}, detail::kLoops<F, 2, D>, &f);
 }
 
-/// Fills out (contiguous, of R) with f(in...), elementwise: operands of A... broadcast to its
-/// shape.
+/// Fills `out` with f(in...), elementwise. `out` is contiguous and has elements of type R. The
+/// operands have elements of types A... and broadcast to the shape of `out`.
 template <class R, class... A, class F, class... Tensors>
 void elementwise_into(const Tensor& out, const F& f, const Tensors&... in) {
   detail::run(out, {&in...}, detail::run_loop<F, R, A...>, &f);

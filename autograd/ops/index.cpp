@@ -1,6 +1,7 @@
-// Reading and adding at places given by int64 indices. gather and scatter_add are each other's
-// derivative, as are index_select and index_add. Every index is checked before anything is written,
-// and repeats are added in the order of the index, so results are the same at any thread count.
+// Reads and additions at places given by int64 indices. gather and scatter_add are each other's
+// derivative, and so are index_select and index_add. Every index is checked before the first write.
+// Repeated places are added in the order of the index, so results do not depend on the thread
+// count.
 #include <algorithm>
 #include <optional>
 
@@ -90,7 +91,7 @@ const Check kEmbedding(
     },
     needs_axis());
 
-// The place of the first value, in row-major order, outside [0, n).
+// Returns the place of the first value, in row-major order, that is outside [0, n).
 std::optional<Dims> first_outside(const Tensor& index, std::int64_t n) {
   const std::int64_t* in = index.data<std::int64_t>();
   std::int64_t at_element = 0, found = -1;
@@ -114,12 +115,12 @@ void check_index(std::string_view op, const Tensor& index, const Shape& shape, i
                      " is out of range for axis ", axis, " of ", shape);
 }
 
-// gather's rule: the index has x's rank and, on every other axis, at most x's size.
+// Checks the rule of gather: the index has x's rank and, on every other axis, at most x's size.
 void check_places(std::string_view op, const Tensor& x, int axis, const Tensor& index) {
   bool fits = index.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index.shape()[i] <= x.shape()[i];
-  check(fits, op, "the index needs ", x.rank(), " axes, none but axis ", axis,
-        " larger than x's, got x ", x.shape(), " and index ", index.shape());
+  check(fits, op, "the index needs ", x.rank(), " axes, and only axis ", axis,
+        " may be larger than that of x; got x ", x.shape(), " and index ", index.shape());
   check_index(op, index, x.shape(), axis);
 }
 
@@ -133,7 +134,7 @@ void add_wrapping(T& sum, T x) {
   sum = detail::wrapping(std::plus<>())(sum, x);
 }
 
-// sum += x, n values.
+// Adds n values x to sum.
 template <class T>
 void add_run(T* sum, std::int64_t sum_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
   if constexpr (!std::is_same_v<T, std::int64_t>)
@@ -141,7 +142,7 @@ void add_run(T* sum, std::int64_t sum_stride, const T* x, std::int64_t x_stride,
   for (std::int64_t i = 0; i < n; ++i) add_wrapping(sum[i * sum_stride], x[i * x_stride]);
 }
 
-// The slices of x at an index that is known to fit.
+// Returns the slices of x along axis a at an index that was checked before.
 Tensor slices_at(const Tensor& x, int a, const Tensor& index) {
   const std::int64_t n = index.numel(), stride = index.strides()[0];
   Tensor y = empty(x.shape().with(a, n), x.dtype());
@@ -171,7 +172,7 @@ Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
   check_places(kGather, x, a, index);
   Tensor y = empty(index.shape(), x.dtype());
   const std::int64_t step = x.strides()[a];
-  const Strides base = x.strides().with(a, 0);  // along the axis the index moves, not the loop
+  const Strides base = x.strides().with(a, 0);  // stride 0, because the index selects along axis a
   const std::int64_t* places = index.data<std::int64_t>();
   dispatch_any(x.dtype(), [&]<class T> {
     T* out = y.mutable_data<T>();
@@ -240,7 +241,8 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
   dispatch_numeric(dtype, kIndexAdd, [&]<class T> {
     T* out = y.mutable_data<T>();
     const T* in = src.data<T>();
-    // Threads share out columns, never indices: each sum is taken in the order of the index.
+    // Threads divide the columns and never the indices, so each sum is taken in the order of the
+    // index.
     const std::int64_t columns =
         std::max<std::int64_t>(64, kGrain / std::max<std::int64_t>(1, work));
     parallel_for(one_slice.inner(), columns, [&](std::int64_t b, std::int64_t e) {

@@ -1,4 +1,4 @@
-// cat and stack join tensors along an axis; split and chunk cut one into views.
+// cat and stack join tensors along an axis; split and chunk divide a tensor into views.
 #include <algorithm>
 
 #include "autograd/graph/graph.h"
@@ -36,7 +36,7 @@ const Check kSplit(
     "split",
     [](SampleGen& g) -> Samples {
       const auto f = [](Args t) {
-        const std::vector<Tensor> parts = split(t[0], 2, 1);  // of 2, 2 and 1 columns
+        const std::vector<Tensor> parts = split(t[0], 2, 1);  // with 2, 2 and 1 columns
         return parts[0] * parts[parts.size() / 2] + parts.back();
       };
       return {{"uneven", f, {g.normal({3, 5})}}};
@@ -53,14 +53,14 @@ const Check kChunk(
     },
     needs_axis());
 
-// One of xs whose dtype is that of all, dual64 or tracked64 if any is.
+// Returns a tensor with the common dtype of xs: a dual one if there is one, else the first.
 Tensor with_common_dtype(Args xs) {
   Tensor first = xs[0];
   for (Tensor x : xs) detail::unify(kCat, first, x);
   return first;
 }
 
-// The shape of all of xs joined; ShapeError unless they agree on every other axis.
+// Returns the shape of the joined tensors. Throws ShapeError unless all other axes are equal.
 Shape joined_shape(Args xs, int axis) {
   Shape shape = xs[0].shape();
   for (std::size_t k = 1; k < xs.size(); ++k) {
@@ -68,8 +68,8 @@ Shape joined_shape(Args xs, int axis) {
     const bool same_rank = other.rank() == shape.rank();
     const std::int64_t size = same_rank ? other[axis] : 0;
     if (same_rank) other[axis] = shape[axis];
-    check(other == shape, kCat, "tensors must agree on every axis but ", axis, ", got ",
-          xs[0].shape(), " and ", xs[k].shape(), " (tensor ", k, ")");
+    check(other == shape, kCat, "tensors must have equal sizes on every axis except ", axis,
+          ", got ", xs[0].shape(), " and ", xs[k].shape(), " (tensor ", k, ")");
     shape[axis] += size;
   }
   return shape;
@@ -125,14 +125,14 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis)
   std::vector<Tensor> parts;
   for (std::int64_t start = 0; start < n; start += size)
     parts.push_back(slice(x, a, start, std::min(n, start + size)));
-  if (parts.empty()) parts.push_back(x);  // an axis of size 0: one empty part
+  if (parts.empty()) parts.push_back(x);  // an axis of size 0 gives one empty view
   return parts;
 }
 
 std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis) {
   check<ValueError>(n >= 1, "chunk", "needs at least one chunk, got ", n);
   const std::int64_t length = x.shape()[normalized_axis("chunk", x.shape(), axis)];
-  if (length == 0) return std::vector<Tensor>(std::size_t(n), x);  // as torch: n empty chunks
+  if (length == 0) return std::vector<Tensor>(std::size_t(n), x);  // n empty chunks, as in PyTorch
   return split(x, (length + n - 1) / n, axis);
 }
 

@@ -25,7 +25,7 @@ KeepMask KeepMask::causal(std::int64_t tq, std::int64_t tk, CausalAlignment alig
 KeepMask KeepMask::sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window,
                                   CausalAlignment alignment) {
   check<ValueError>(window > 0, "KeepMask::sliding_window", "needs window > 0, got ", window);
-  const std::int64_t most = std::min(window - 1, tq + tk);  // no sum overflows
+  const std::int64_t most = std::min(window - 1, tq + tk);  // limited, so that no sum overflows
   const std::int64_t first = first_query(tq, tk, alignment);
   return KeepMask(logical_and(tril_mask(tq, tk, first + most),
                               logical_not(tril_mask(tq, tk, first - most - 1))));
@@ -65,19 +65,22 @@ KeepMask operator|(const KeepMask& a, const KeepMask& b) {
   return KeepMask(logical_or(a.keep_, b.keep_));
 }
 KeepMask operator!(const KeepMask& a) {
-  check<ValueError>(a.defined(), "KeepMask", "the opposite of keeping everything keeps nothing");
+  check<ValueError>(
+      a.defined(), "KeepMask",
+      "cannot invert an undefined mask: it keeps every key, so its inverse would keep none");
   return KeepMask(logical_not(a.keep_));
 }
 
 namespace {
 
-// Has a 1, and nothing but 0 and 1.
+// Returns true if x has only elements 0 and 1, and at least one 1.
 bool is_zero_one_mask(const Tensor& x) {
   if (x.numel() == 0) return false;
   const Tensor one = eq(x, 1.0);
   return any(one).item<bool>() && all(logical_or(one, eq(x, 0.0))).item<bool>();
 }
 
+// Returns the slope of a head, counted from 0 (ScoreBias::alibi).
 double alibi_slope(std::int64_t head, std::int64_t heads) {
   std::int64_t power = 1;
   while (2 * power <= heads) power *= 2;
@@ -89,7 +92,7 @@ double alibi_slope(std::int64_t head, std::int64_t heads) {
 
 ScoreBias::ScoreBias(const Tensor& bias) : bias_(bias) {
   check<DTypeError>(is_floating(bias.dtype()), "ScoreBias", "needs float32 or float64, got ",
-                    bias.dtype(), "; true or false per key is a KeepMask");
+                    bias.dtype(), "; for true or false per key use KeepMask");
   check<ValueError>(bias.requires_grad() || is_dual(bias.dtype()) || !is_zero_one_mask(bias),
                     "ScoreBias",
                     "holds only 0 and 1: added to scores, such a mask masks nothing. "
@@ -119,7 +122,7 @@ ScoreBias ScoreBias::with_sink_column(const Tensor& logits, std::int64_t tk) con
   const Tensor first = logits.defined() ? reshape(logits, {-1, 1, 1}) : zero(rest);
   const Shape keys =
       broadcast("attention", broadcast("attention", rest.shape(), {tk}), first.shape());
-  ScoreBias both;  // checked, as in operator+
+  ScoreBias both;  // without the check of the constructor; see operator+
   both.bias_ = cat({expand(first, keys.with(-1, 1)), expand(rest, keys)}, -1);
   return both;
 }
@@ -127,7 +130,8 @@ ScoreBias ScoreBias::with_sink_column(const Tensor& logits, std::int64_t tk) con
 ScoreBias operator+(const ScoreBias& a, const ScoreBias& b) {
   if (!a.defined()) return b;
   if (!b.defined()) return a;
-  ScoreBias both;  // each was checked; a sum that happens to be 0 and 1 is no mask
+  // The operands were checked. The sum is not checked, because a sum of 0 and 1 is a valid bias.
+  ScoreBias both;
   both.bias_ = a.bias_ + b.bias_;
   return both;
 }

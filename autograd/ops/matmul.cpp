@@ -1,4 +1,4 @@
-// matmul: 1-D, 2-D and batched operands, batch axes broadcast; any strides, no copies.
+// matmul of 1-D, 2-D and batched operands of any strides, without copies; batch axes broadcast.
 // linear: x W^T + b in one kernel.
 #include <algorithm>
 #include <array>
@@ -37,7 +37,8 @@ const Op kMatmul({.name = "matmul",
                   .samples = matmul_samples,
                   .no_sizes = needs_axis()});
 
-// a [..., m, k] x b [..., k, n], batch axes already known to broadcast to `batch`.
+// Returns the product of a [..., m, k] and b [..., k, n]. The caller has checked that the batch
+// axes broadcast to `batch`.
 Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
   const int rank = batch.rank();
   const Layout la = a.layout(), lb = b.layout();
@@ -54,7 +55,7 @@ Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
     g.a_row = la.strides[-2], g.a_col = la.strides[-1];
     g.b_row = lb.strides[-2], g.b_col = lb.strides[-1];
     g.c_row = shape[rank + 1], g.c_col = 1;
-    // The last two batch axes go to the kernel, any others are looped over here.
+    // The kernel handles the last two batch axes. This function loops over the others.
     const int outer = std::max(0, rank - 2);
     for (int i = outer; i < rank; ++i) {
       const int slot = i - outer + (rank - outer == 1 ? 1 : 0);
@@ -90,7 +91,7 @@ const Op kLinear({.name = "linear",
 
 thread_local Precision t_matmul_precision = Precision::kFloat32;
 
-// C [m, n] = A B (+ bias) for row-major or transposed operands.
+// Computes C [m, n] = A B (+ bias) for row-major or transposed operands.
 template <class T>
 void multiply_rows(Precision precision, T* c, const T* a, std::int64_t a_row, std::int64_t a_col,
                    const T* b, std::int64_t b_row, std::int64_t b_col, std::int64_t m,
@@ -106,10 +107,11 @@ void multiply_rows(Precision precision, T* c, const T* a, std::int64_t a_row, st
   kernels::gemm(g);
 }
 
-// All but the last axis: from the shape, as in or out may be 0.
+// Returns the product of all axes except the last. It is computed from the shape, because in or out
+// may be 0.
 std::int64_t row_count(const Shape& shape) { return shape.without(-1).numel(); }
 
-// x [rows, in], w [out, in] -> [rows, out]
+// Computes x [rows, in], w [out, in] -> [rows, out], as a tensor of the given shape.
 Tensor linear_forward(Precision precision, const Tensor& x, const Tensor& w, const Tensor& bias,
                       const Shape& shape) {
   Tensor y = empty(shape, x.dtype());
@@ -150,7 +152,7 @@ Tensor linear_by_definition(Args t) {
   return t[2].defined() ? y + t[2] : y;
 }
 
-// x and, in its tangent, what rounding it to bfloat16 may do (base/tracked.h).
+// Returns x with the possible effect of rounding it to bfloat16 in its tangent (base/tracked.h).
 Tensor with_operand_roundings(const Tensor& x, std::uint64_t seed) {
   std::vector<Tracked> roundings;
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
@@ -162,7 +164,8 @@ Tensor with_operand_roundings(const Tensor& x, std::uint64_t seed) {
   return x + from_data(roundings, x.shape());
 }
 
-// The bound of check_float32 for a bfloat16 linear: all six operands of its three products rounded.
+// Computes linear with the roundings of bfloat16, for the error bound of check_float32: all six
+// operands of its three products are rounded.
 Tensor linear_with_roundings(Args t, std::uint64_t seed) {
   const auto rounded = [seed](const Tensor& x) { return with_operand_roundings(x, seed); };
   const Tensor y = matmul(rounded(t[0]), mT(rounded(t[1])));
@@ -183,7 +186,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   const std::int64_t inner = b.size(b.rank() == 1 ? 0 : -2);
   check(a.size(-1) == inner, kMatmul, "needs [..., m, k] x [..., k, n], got ", a.shape(), " x ",
         b.shape());
-  // A vector is a row on the left and a column on the right; the added axis goes again.
+  // A vector is a row on the left and a column on the right. The axis that is added here is removed
+  // from the result.
   if (a.rank() == 1) return squeeze(matmul(unsqueeze(a, 0), b), b.rank() == 1 ? 0 : -2);
   if (b.rank() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), -1);
   const Shape batch =

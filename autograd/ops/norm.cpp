@@ -1,9 +1,10 @@
-// layer_norm and rms_norm over the last axis. One is the other with the mean set to 0, so they
-// share their loops over rows.
+// layer_norm and rms_norm over the last axis. rms_norm is layer_norm without the subtraction of the
+// mean and without a bias, so they share their loops over rows.
 #include <algorithm>
 #include <array>
 
 #include "autograd/base/parallel.h"
+#include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
 #include "autograd/ops/operands.h"
@@ -16,7 +17,8 @@ namespace {
 
 using kernels::Accumulator;
 
-// Rows that spread widely: differences are poor where the variance is close to 0.
+// Returns widely spread values, because finite differences are inaccurate where the variance is
+// close to 0.
 Tensor wide(SampleGen& g, const Shape& shape) { return g.uniform(shape, -8, 8); }
 
 Samples layer_norm_samples(SampleGen& g) {
@@ -63,11 +65,11 @@ const Op kRmsNorm({.name = "rms_norm",
                    .samples = rms_norm_samples,
                    .no_sizes = needs_axis()});
 
-// True for layer_norm, which subtracts the mean.
+// Returns true for layer_norm, which subtracts the mean.
 bool is_centered(const Op& op) { return &op == &kLayerNorm; }
 
-// [..., D] as rows of D adjacent values; `grain` rows make a parallel chunk. At least 16, so that
-// a chunk's partial sums stay small beside its rows.
+// A tensor [..., D] as rows of D adjacent values. `grain` rows make a parallel chunk. There are at
+// least 16, so that the partial sums of a chunk are small compared with its rows.
 struct Rows {
   std::int64_t count, size, grain;
 
@@ -96,7 +98,7 @@ const T* data_or_null(const Tensor& x) {
 
 struct Normalized {
   Tensor y;
-  Tensor moments;  // [rows, 2]: mean and rstd, in the type that sums are taken in
+  Tensor moments;  // [rows, 2]: mean and 1 / standard deviation, in the accumulator type
 };
 
 Normalized forward(const Op& op, Tensor x, Tensor weight, Tensor bias, double eps) {
@@ -121,8 +123,9 @@ Normalized forward(const Op& op, Tensor x, Tensor weight, Tensor bias, double ep
   return result;
 }
 
-// out[c] = the sum of column c of `rows` rows, `width` apart, in the order of reference::sum: every
-// fourth row into one of four sums.
+// Sets out[c] to the sum of column c over `rows` rows at distance `width`. The order of additions
+// is that of reference::sum: every fourth row is added to one of four sums, and the rows of an
+// incomplete group of four to the first.
 template <class T>
 void sum_columns_in_order(T* out, const T* x, std::int64_t rows, std::int64_t width,
                           std::int64_t columns) {
@@ -141,7 +144,7 @@ void sum_columns_in_order(T* out, const T* x, std::int64_t rows, std::int64_t wi
   }
 }
 
-// Gradients of x, weight and, of layer_norm, bias.
+// Returns the gradients of x, weight and (for layer_norm) bias.
 Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
   const Tensor g = contiguous(v.grad), x = contiguous(v.input(0));
   const Tensor weight = detail::row_major(v.input(1));
@@ -156,7 +159,7 @@ Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
     const Acc* pm = moments.data<Acc>();
     if (needs_x) grads[0] = empty_like(x);
     T* dx = needs_x ? grads[0].template mutable_data<T>() : nullptr;
-    // [dweight, dbias] per chunk
+    // [dweight, dbias] of each chunk
     const std::int64_t width = needs_weight || needs_bias ? 2 * size : 0;
     std::vector<T, PoolAllocator<T>> sums(
         std::size_t(std::max<std::int64_t>(1, rows.chunks()) * width));
@@ -167,7 +170,7 @@ Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
       kernels::normalize_backward(to, pg + begin * size, px + begin * size, pm + 2 * begin, w,
                                   end - begin, size, is_centered(op));
     });
-    // Chunks are added in their order: the same bits at any thread count.
+    // Chunks are added in order, so the bits do not depend on the thread count.
     const auto gradient = [&](std::int64_t first) {
       Tensor d = empty({size}, x.dtype());
       sum_columns_in_order(d.template mutable_data<T>(), sums.data() + first, rows.chunks(), width,
@@ -180,7 +183,7 @@ Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
   return grads;
 }
 
-// u * weight + bias, of those that are defined
+// Returns u * weight + bias; undefined operands are omitted.
 Tensor scaled(Tensor u, const Tensor& weight, const Tensor& bias) {
   if (weight.defined()) u = u * weight;
   return bias.defined() ? u + bias : u;

@@ -36,8 +36,8 @@ std::uint64_t noise_seed(const Tensor& x) {
 
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like) {
   if (x.dtype() == like.dtype()) return x;
-  check<DTypeError>(x.dtype() == float64, op, "dual numbers mix with float64 only, got ",
-                    x.dtype());
+  check<DTypeError>(x.dtype() == float64, op,
+                    "dual numbers can be combined only with float64, got ", x.dtype());
   Tensor y = empty(x.shape(), like.dtype());
   if (like.dtype() == dual64)
     elementwise_into<Dual, double>(
@@ -51,7 +51,7 @@ Tensor lift(std::string_view op, const Tensor& x, const Tensor& like) {
 Tensor scalar_like(std::string_view op, const Tensor& x, double value) {
   const DType dtype = is_dual(x.dtype()) ? float64 : x.dtype();
   check<DTypeError>(dtype != int64 || (value == std::trunc(value) && std::abs(value) < 0x1p63), op,
-                    value, " is no int64; convert the tensor with to(x, dtype)");
+                    value, " is not an int64; convert the tensor with to(x, dtype)");
   return full({}, value, dtype);
 }
 

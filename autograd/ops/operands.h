@@ -1,4 +1,4 @@
-// The prologue of ops: one dtype for all operands before a kernel runs. For autograd's own files.
+// Conversion of the operands of an op to one dtype, before a kernel runs. Internal to autograd.
 #pragma once
 
 #include <array>
@@ -11,26 +11,33 @@
 
 namespace heed::autograd::detail {
 
-/// Makes the dtypes of an op's operands equal and returns it: lifts float64 where another operand
-/// is dual64 or tracked64; DTypeError naming both for any other mix. Undefined tensors are left
-/// alone, but the first.
+///@{
+/// Makes the dtypes of all operands equal and returns this dtype. If an operand is dual64 or
+/// tracked64, float64 operands are converted to that dtype. Throws DTypeError, with both dtypes in
+/// the text, for any other mix. Undefined operands are skipped; the first operand must be defined.
 DType unify(std::string_view op, std::span<Tensor* const> operands);
 template <class... Tensors>
 DType unify(std::string_view op, Tensors&... operands) {
   return unify(op, std::span<Tensor* const>(std::array{&operands...}));
 }
+///@}
 
-/// float64 as `like`'s dual64 or tracked64 with tangent 0, contiguous; a tensor of that dtype as it
-/// is. With noise if `like` has it: constants are rounded, too.
+/// Converts a float64 tensor to the dtype of `like`, dual64 or tracked64, with tangent 0. The
+/// result is contiguous. Returns x itself if it has that dtype. If `like` carries rounding noise,
+/// the result does too, because constants are also rounded. Throws DTypeError for any other dtype
+/// of x.
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like);
 
-/// The seed of the noise in a tracked64 tensor (base/tracked.h); 0 for none and for other dtypes.
+/// Returns the seed of the rounding noise in a tracked64 tensor (base/tracked.h), or 0 if it has no
+/// noise or another dtype.
 std::uint64_t noise_seed(const Tensor& x);
 
-/// A `double` operand as a tensor of x's dtype; DTypeError for a fraction beside int64.
+/// Converts a `double` operand to a tensor of rank 0 and x's dtype (float64 for dual numbers).
+/// Throws DTypeError if x is int64 and the value is not an int64.
 Tensor scalar_like(std::string_view op, const Tensor& x, double value);
 
-/// f, but of uint64 for int64: what overflows wraps, as in PyTorch.
+/// Returns f, except that int64 operands are computed as uint64, so that an overflow wraps around
+/// as in PyTorch.
 template <class F>
 auto wrapping(F f) {
   return [f]<class T>(T a, T b) -> T {

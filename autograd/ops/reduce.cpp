@@ -1,4 +1,4 @@
-// Reductions over any set of axes: sum mean var max min any all argmax logsumexp, and sum_to.
+// Reductions over sets of axes: sum, mean, var, max, min, any, all, argmax, logsumexp and sum_to.
 #include <cmath>
 
 #include "autograd/base/strided.h"
@@ -14,7 +14,8 @@ namespace {
 using kernels::Accumulator;
 using kernels::kColumnBlock;
 
-// f(x, axes, keepdim) in the cases that every reduction has to get right.
+// Returns samples of a reduction f(x, axes, keepdim): all axes, one axis, several axes, an axis of
+// size 1, and rank 0.
 template <class F>
 SampleFn reduction_samples(F f, Tensor (SampleGen::*draw)(const Shape&),
                            SkipReason no_repeats = {}) {
@@ -60,7 +61,7 @@ const Check kSumTo("sum_to", [](SampleGen& g) -> Samples {
           {"rank 0", [](Args t) { return sum_to(t[0], {}); }, {g.normal({})}}};
 });
 
-// A tensor's axes, split into those kept and those reduced.
+// The axes of a tensor, divided into kept and reduced ones. with_ones is the shape for keepdim.
 struct Split {
   Shape kept, reduced, with_ones;
   Strides kept_strides, reduced_strides;
@@ -81,7 +82,8 @@ struct Split {
   }
 };
 
-// out (contiguous over split.kept): f(address of the first reduced element) for every kept one.
+// Calls f(o, address of the first element to reduce) for each output element o, in parallel.
+// Outputs are numbered in row-major order of split.kept.
 template <class T, class G>
 void for_each_kept(const Split& split, const Tensor& x, std::int64_t work, G f) {
   const Strides dense = Layout::contiguous(split.kept).strides;
@@ -102,8 +104,8 @@ void for_each_kept(const Split& split, const Tensor& x, std::int64_t work, G f) 
   });
 }
 
-// The sum of many rows that are few enough columns wide: threads share out the rows, as ops on them
-// do, in parts whose sums are then added in order.
+// Sums many rows of at most kWide columns. The threads divide the rows into parts of at least kPart
+// rows, as ops on these rows do. The sums of the parts are then added in order.
 constexpr std::int64_t kPart = 32, kWide = 4096;
 template <class T, class Sum>
 void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t columns, Sum* out) {
@@ -125,8 +127,8 @@ void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t colu
   for (std::int64_t c = 0; c < columns; ++c) out[c] = Sum(sums[std::size_t(c)]);
 }
 
-// Sums rows of memory into adjacent outputs: for kept innermost axes of stride 1, where summing one
-// output at a time would stride through memory.
+// Sums rows of memory into adjacent outputs. It is for a kept innermost axis of stride 1, where
+// sums of one output at a time would read memory in large steps.
 template <class T, class Sum>
 void sum_columns(const Split& split, const Tensor& x, Sum* out) {
   const std::int64_t columns = split.kept.back();
@@ -154,7 +156,7 @@ void sum_columns(const Split& split, const Tensor& x, Sum* out) {
                });
 }
 
-// Sums elements of T as Sum: T itself, or int64 counts of bool.
+// Sums elements of type T into results of type Sum: T itself, or int64 for counts of bool.
 template <class T, class Sum>
 void sum_into(const Split& split, const Tensor& x, Sum* out) {
   const int last = split.kept.rank() - 1;
@@ -171,12 +173,12 @@ void sum_into(const Split& split, const Tensor& x, Sum* out) {
   });
 }
 
-// The reduced result as the caller wants it: with the reduced axes as 1, or without.
+// Returns the result with the reduced axes as size 1 if keepdim, else without them.
 Tensor shaped(const Tensor& y, const Split& split, bool keepdim) {
   return keepdim ? detail::TensorAccess::view(y, Layout::contiguous(split.with_ones)) : y;
 }
 
-// How many elements of a bool8 tensor are true along the axes, int64.
+// Returns the number of true elements of a bool8 tensor along the axes, int64.
 Tensor count_true(std::string_view op, const Tensor& x, const Dims& axes, bool keepdim) {
   check<DTypeError>(x.dtype() == bool8, op, "needs bool8, got ", x.dtype());
   const Split split(op, x, axes);
@@ -185,7 +187,7 @@ Tensor count_true(std::string_view op, const Tensor& x, const Dims& axes, bool k
   return shaped(y, split, keepdim);
 }
 
-// The largest element of each row; NaN wins.
+// Returns the largest of the reduced elements; NaN if one of them is NaN.
 Tensor largest(const Split& split, const Tensor& x) {
   Tensor y = empty(split.kept, x.dtype());
   const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
@@ -233,8 +235,8 @@ Tensor var(const Tensor& x, const Dims& axes, const VarOptions& options) {
 
 Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {
   const Split split(kMax, x, axes);
-  check(split.reduced.numel() > 0, kMax, "has no largest element of none: shape ", x.shape(),
-        ", axes ", axes);
+  check(split.reduced.numel() > 0, kMax, "has no elements to reduce: shape ", x.shape(), ", axes ",
+        axes);
   const Tensor y = largest(split, x);
   return record(kMax, {x}, shaped(y, split, keepdim),
                 [ones = split.with_ones](const Vjp& v) -> Grads {
@@ -249,8 +251,8 @@ Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {
 Tensor min(const Tensor& x, const Dims& axes, bool keepdim) {
   const Split split("min", x, axes);
   check<DTypeError>(is_floating(x.dtype()), "min", "needs float32 or float64, got ", x.dtype());
-  check(split.reduced.numel() > 0, "min", "has no smallest element of none: shape ", x.shape(),
-        ", axes ", axes);
+  check(split.reduced.numel() > 0, "min", "has no elements to reduce: shape ", x.shape(), ", axes ",
+        axes);
   return -max(-x, axes, keepdim);
 }
 
@@ -264,7 +266,7 @@ Tensor all(const Tensor& x, const Dims& axes, bool keepdim) {
 
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim) {
   const Split split("argmax", x, {normalized_axis("argmax", x.shape(), axis)});
-  check(split.reduced.numel() > 0, "argmax", "has no largest element of none: shape ", x.shape(),
+  check(split.reduced.numel() > 0, "argmax", "has no elements to reduce: shape ", x.shape(),
         ", axis ", axis);
   Tensor y = empty(split.kept, int64);
   std::int64_t* out = y.mutable_data<std::int64_t>();
@@ -288,12 +290,12 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
     T* out = y.mutable_data<T>();
     for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
       using std::exp, std::log;
-      double top = -kInf;  // a plain shift: its own derivative cancels
+      double top = -kInf;  // without a tangent, because the derivative of the shift cancels
       inner.run([&](const auto& at, std::int64_t n, const auto& s) {
         for (std::int64_t i = 0; i < n; ++i)
           top = std::max(top, double(real(from[at[0] + i * s[0]])));
       });
-      if (std::isinf(top)) top = 0;  // exp(-inf - 0) = 0, exp(inf - 0) = inf: no NaN
+      if (std::isinf(top)) top = 0;  // avoids NaN: exp(-inf - 0) = 0 and exp(inf - 0) = inf
       Accumulator<T> total{};
       inner.run([&](const auto& at, std::int64_t n, const auto& s) {
         for (std::int64_t i = 0; i < n; ++i)
@@ -304,7 +306,8 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
   });
   return record(kLogsumexp, {x}, shaped(y, split, keepdim),
                 [ones = split.with_ones](const Vjp& v) -> Grads {
-                  // softmax = exp(x - y); a row of -inf has y = -inf and must give 0, not NaN
+                  // The gradient is softmax = exp(x - y). Elements that are all -inf have y = -inf,
+                  // and their gradient must be 0 instead of NaN.
                   const Tensor lse = reshape(v.output(), ones);
                   const Tensor safe = masked_fill(lse, eq(lse, -kInf), 0);
                   return {reshape(v.grad, ones) * exp(v.input(0) - safe)};

@@ -1,4 +1,5 @@
-// Rotary position embedding: one rotation per pair of channels and position, and its inverse.
+// Rotary position embedding: rotates each pair of channels by an angle that depends on the
+// position.
 #include <cmath>
 #include <map>
 
@@ -23,18 +24,21 @@ Samples rope_samples(SampleGen& g) {
 const Op kRope(
     {.name = "rope", .saves = Saves::kNothing, .samples = rope_samples, .no_sizes = needs_axis()});
 
-constexpr std::int64_t kMaxOffset = 1 << 24;  // up to here a position is exact in float32, too
+constexpr std::int64_t kMaxOffset = 1 << 24;  // positions up to here are exact also in float32
 
-// cos and sin of position * base^(-2i/d), [rows, d/2], of the positions from `first` on.
+// Table of cos and sin of position * base^(-2i/d), [rows, d/2], for positions `first` to first +
+// rows - 1.
 struct Angles {
   std::int64_t first = 0, rows = 0;
   std::vector<double, PoolAllocator<double>> cosine, sine;
 };
-constexpr std::int64_t kKept =
-    1 << 14;  // positions behind the first wanted, which may never return
+// A table is discarded if it has more positions than this before the first one that is requested,
+// because those may not be needed again.
+constexpr std::int64_t kKept = 1 << 14;
 
-// Those of at least `rows` positions from `first` on, kept per thread: every layer of every step
-// wants the same ones, and a cached model those that follow. No others are computed.
+// Returns a table that has at least the positions first to first + rows - 1. Tables are cached per
+// thread, because every layer and step uses the same positions, and generation with a KV cache uses
+// the positions that follow. Only requested positions are computed.
 const Angles& angles(std::int64_t first, std::int64_t rows, std::int64_t d, double base) {
   thread_local std::map<std::pair<std::int64_t, double>, Angles> cache;
   Angles& table = cache[{d, base}];
@@ -53,7 +57,8 @@ const Angles& angles(std::int64_t first, std::int64_t rows, std::int64_t d, doub
   return table;
 }
 
-// Turns pairs (i, i + d/2) of x [..., T, d] by their angles, or back (direction -1).
+// Rotates the pairs (i, i + d/2) of x [..., T, d] by their angles (direction 1) or back (direction
+// -1).
 Tensor rotate(const Tensor& x, const RopeOptions& o, int direction) {
   const std::int64_t t = x.size(-2), d = x.size(-1), half = d / 2;
   const Angles& table = angles(o.offset, t, d, o.base);

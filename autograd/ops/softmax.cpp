@@ -35,9 +35,9 @@ const Op kLogSoftmax({.name = "log_softmax",
                       .samples = [](SampleGen& g) { return softmax_calls(log_softmax, g); },
                       .no_sizes = needs_axis()});
 
-constexpr std::int64_t kExpCost = 2;  // an exponential, in additions, when vectorized
+constexpr std::int64_t kExpCost = 2;  // cost of a vectorized exponential, in additions
 
-// A new tensor, filled by row(y, y_stride, x, x_stride, n) for every row along `axis`.
+// Returns a new tensor, filled by row(y, y_stride, x, x_stride, n) for every row along `axis`.
 template <class Row>
 Tensor for_each_row(const Op& op, const Tensor& x, int axis, Row row) {
   Tensor y = empty_like(x);

@@ -1,4 +1,4 @@
-// Shape ops. Each is a new Layout on the same storage, where strides allow; its vjp undoes it.
+// Views: each is a new Layout on the same storage, if the strides permit it. The vjp reverses it.
 #include <algorithm>
 
 #include "autograd/graph/graph.h"
@@ -9,16 +9,16 @@
 namespace heed::autograd {
 namespace {
 
-// The place that slice() read: x [..] goes there, into zeros of `shape`. Its vjp is the slice
-// again.
+// The elements that slice() read: along one axis of a tensor of this shape, from `start` in steps.
 struct Place {
   Shape shape;
   int axis;
   std::int64_t start, step;
 };
+// Writes x to this place in a tensor of zeros. It is the vjp of slice(), and slice() is its vjp.
 Tensor unslice(const Tensor& x, const Place& place);
 
-// A call of a size that the sample's own function does not take.
+// A sample of a shape that the function of the other samples does not accept.
 struct OtherSize {
   const char* name;
   Shape shape;
@@ -28,7 +28,7 @@ template <class F>
 SampleFn view_samples(F f, const std::vector<OtherSize>& others = {}) {
   return [f, others](SampleGen& g) -> Samples {
     const auto one = [f](Args t) { return f(t[0]); };
-    // A view alone is linear; the square makes its second derivative worth checking.
+    // A view is linear. The square gives it a second derivative that is not 0.
     const auto squared = [f](Args t) { return f(t[0] * t[0]); };
     Samples samples = {{"of a leaf", one, {g.normal({2, 3, 4})}},
                        {"of a product", squared, {g.normal({2, 3, 4})}}};
@@ -115,7 +115,7 @@ const Check kFlatten("flatten", view_samples([](const Tensor& x) { return flatte
 const Check kSelect("select", view_samples([](const Tensor& x) { return select(x, 1, -2); }),
                     needs_axis());
 
-// The view, recorded: every shape op ends here.
+// Creates and records a view. Every op of this file ends here or calls one that does.
 template <class F>
 Tensor record_view(const Op& op, const Tensor& x, const Layout& layout, F vjp) {
   return record(op, {x}, detail::TensorAccess::view(x, layout), std::move(vjp));
@@ -132,7 +132,7 @@ Tensor unslice(const Tensor& x, const Place& place) {
   });
 }
 
-// Fills in the one size given as -1.
+// Returns the shape with the size given as -1 computed from the others.
 Shape resolved(const Tensor& x, const Shape& shape) {
   Shape out = shape;
   int unknown = -1;
@@ -188,8 +188,9 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   for (int i = std::max(0, lead); i < shape.rank(); ++i)
     if (to[i] == -1) to[i] = x.shape()[i - lead];
   for (const std::int64_t d : to) check(d >= 0, kExpand, "sizes must be >= 0, got ", shape);
-  return record_view(kExpand, x, expanded(kExpand, x.layout(), to),
-                     [](const Vjp& v) -> Grads { return {v.grad}; });  // the engine sums
+  return record_view(kExpand, x, expanded(kExpand, x.layout(), to), [](const Vjp& v) -> Grads {
+    return {v.grad};
+  });  // the engine sums over the broadcast axes
 }
 
 Tensor squeeze(const Tensor& x, std::int64_t axis) {
@@ -255,7 +256,8 @@ Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
   layout.shape.push_back(length);
   layout.strides.push_back(stride);
   return record_view(kDiagonal, x, layout, [=](const Vjp& v) -> Grads {
-    // g [..., d] -> [..., n, m] with g on the diagonal, then the axes back to their places.
+    // Makes [..., n, m] from g [..., min(n, m)], with g on the diagonal, then moves the two axes
+    // back to their places.
     Tensor g = v.grad;
     if (n > length) g = unslice(g, {g.shape().with(-1, n), g.rank() - 1, 0, 1});
     const Tensor on = gt(eye(n, m), 0.0);

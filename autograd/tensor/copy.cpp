@@ -11,7 +11,7 @@ namespace heed::autograd {
 namespace detail {
 namespace {
 
-// n elements of Size bytes, strides in elements.
+// Copies n elements of Size bytes each. Strides are in elements.
 template <std::size_t Size>
 void copy_sized(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
                 std::int64_t n) {
@@ -51,7 +51,8 @@ void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std:
 void copy_into(const Tensor& y, const Tensor& x) {
   const Elements to(y), from(x);
   const std::int64_t size = from.size;
-  if (x.numel() <= 64 && x.is_contiguous() && y.is_contiguous()) {  // not worth a loop's setup
+  // A short copy takes less time than the setup of a StridedLoop.
+  if (x.numel() <= 64 && x.is_contiguous() && y.is_contiguous()) {
     std::memcpy(to.at(0), from.at(0), std::size_t(x.numel() * size));
     return;
   }

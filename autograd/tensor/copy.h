@@ -1,4 +1,4 @@
-// Copies of a tensor and of its elements. What is in detail is for autograd's own files.
+// Functions that copy tensors and elements. Namespace detail is for autograd's own files.
 #pragma once
 
 #include <cstddef>
@@ -8,26 +8,31 @@
 
 namespace heed::autograd {
 
-/// Returns x's values in fresh row-major storage, without history.
+/// Returns a row-major copy of x with its shape and dtype. The copy is not part of any graph.
+/// Throws ValueError if x is undefined.
 Tensor detached_copy(const Tensor& x);
 
 namespace detail {
 
-/// Returns x's values in row-major order, to be read: x itself if they lie so, or if x is
-/// undefined, else a copy without history.
+/// Returns a tensor with the values of x in row-major order, for reading only. It is x itself if x
+/// is contiguous or undefined, and otherwise detached_copy(x).
 Tensor row_major(const Tensor& x);
 
-/// y = x, two tensors of one shape and dtype that share no elements. Raises no version.
+/// Copies the values of x to y. Both must have the same shape and dtype and must not share
+/// elements. Does not change the version of y's storage.
 void copy_into(const Tensor& y, const Tensor& x);
 
-/// A tensor's elements as bytes, whatever its dtype.
+/// Access to the elements of a tensor of any dtype as bytes.
 struct Elements {
-  std::int64_t size;  ///< of one
-  std::byte* first;
+  std::int64_t size;  ///< size of one element in bytes
+  std::byte* first;   ///< the element with index [0, ..., 0]
+  /// Refers to the elements of x, which must be defined and outlive this object.
   explicit Elements(const Tensor& x);
+  /// Returns the address of the element at offset i from the first, counted in elements.
   std::byte* at(std::int64_t i) const { return first + i * size; }
 };
-/// Copies n elements of `size` bytes from x to y; strides in elements.
+/// Copies n elements of `size` bytes each from x to y. Strides are in elements. `size` must be the
+/// size of a dtype. The arrays must not overlap.
 void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
                    std::int64_t n, std::int64_t size);
 

@@ -23,15 +23,15 @@ std::span<T> elements(const Tensor& x) {
   return {x.mutable_data<T>(), std::size_t(x.numel())};
 }
 
-// A tensor of float32 or float64 that draw() fills.
+// Returns a float32 or float64 tensor whose elements are filled by draw(span).
 template <class F>
-Tensor drawn(const Shape& shape, DType dtype, F draw) {
+Tensor random_tensor(const Shape& shape, DType dtype, F draw) {
   Tensor x = empty(shape, dtype);
   dtype == float32 ? draw(elements<float>(x)) : draw(elements<double>(x));
   return x;
 }
 
-// Element i of the (row-major) result is value(i), a double.
+// Returns a tensor whose element i, in row-major order, is value(i). value() returns a double.
 template <class F>
 Tensor generate(std::string_view op, const Shape& shape, DType dtype, F value) {
   Tensor x = empty(shape, dtype);
@@ -43,7 +43,7 @@ Tensor generate(std::string_view op, const Shape& shape, DType dtype, F value) {
   return x;
 }
 
-Tensor of_doubles(std::span<const double> values, const Shape& shape, DType dtype) {
+Tensor from_doubles(std::span<const double> values, const Shape& shape, DType dtype) {
   return generate("tensor", shape, dtype, [&](std::int64_t i) { return values[std::size_t(i)]; });
 }
 
@@ -72,7 +72,7 @@ Tensor full(const Shape& shape, double value, DType dtype) {
 Tensor zeros(const Shape& shape, DType dtype) {
   Tensor x = empty(shape, dtype);
   Storage& storage = *detail::TensorAccess::storage(x);
-  std::memset(storage.data(), 0, storage.bytes);  // 0 of every dtype
+  std::memset(storage.data(), 0, storage.bytes);  // all bytes 0 is the value 0 of every dtype
   return x;
 }
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
@@ -94,7 +94,9 @@ Tensor arange(std::int64_t end) { return arange(0, double(end)); }
 Tensor linspace(double start, double end, std::int64_t steps, DType dtype) {
   check<ValueError>(steps >= 0, "linspace", "needs steps >= 0, got ", steps);
   const double step = steps > 1 ? (end - start) / double(steps - 1) : 0;
-  return generate("linspace", {steps}, dtype, [=](std::int64_t i) {  // from both ends: both exact
+  // The two halves are computed from different ends, so that the first and the last value are
+  // exact.
+  return generate("linspace", {steps}, dtype, [=](std::int64_t i) {
     return i < steps / 2 || steps == 1 ? start + double(i) * step
                                        : end - double(steps - 1 - i) * step;
   });
@@ -126,7 +128,8 @@ Tensor from_data(const std::vector<bool>& values, const Shape& shape) {
 
 Tensor tensor(double value, DType dtype) { return full({}, value, dtype); }
 Tensor tensor(std::initializer_list<double> values, DType dtype) {
-  return of_doubles(std::span(values.begin(), values.size()), {std::int64_t(values.size())}, dtype);
+  return from_doubles(std::span(values.begin(), values.size()), {std::int64_t(values.size())},
+                      dtype);
 }
 Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType dtype) {
   std::vector<double> values;
@@ -135,14 +138,14 @@ Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType d
     check(row.size() == columns, "tensor", "rows differ in length: ", columns, " and ", row.size());
     values.insert(values.end(), row.begin(), row.end());
   }
-  return of_doubles(values, {std::int64_t(rows.size()), std::int64_t(columns)}, dtype);
+  return from_doubles(values, {std::int64_t(rows.size()), std::int64_t(columns)}, dtype);
 }
 
 Tensor rand(const Shape& shape, DType dtype, Generator& g) {
-  return drawn(shape, dtype, [&g](auto out) { g.uniform(out, 0, 1); });
+  return random_tensor(shape, dtype, [&g](auto out) { g.uniform(out, 0, 1); });
 }
 Tensor randn(const Shape& shape, DType dtype, Generator& g) {
-  return drawn(shape, dtype, [&g](auto out) { g.normal(out, 0, 1); });
+  return random_tensor(shape, dtype, [&g](auto out) { g.normal(out, 0, 1); });
 }
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generator& g) {
   Tensor x = empty(shape, int64);

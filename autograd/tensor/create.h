@@ -1,4 +1,9 @@
-// Creation of tensors: constants, ranges, data, random numbers.
+// Functions that create tensors from constants, ranges, data and random numbers.
+//
+// Every result is row-major, is not part of a graph and does not require grad. Shapes have up to
+// eight axes; sizes may be 0. All functions throw ShapeError if a size is negative, or if the
+// tensor would have more than 2^40 elements. Functions that convert a double to int64 truncate it
+// toward 0, and throw ValueError if it is outside the range of int64.
 #pragma once
 
 #include <initializer_list>
@@ -11,29 +16,44 @@
 
 namespace heed::autograd {
 
+/// Positive infinity.
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// Uninitialized, row-major. ShapeError on a negative size.
+/// Returns a tensor with uninitialized values.
 Tensor empty(const Shape& shape, DType dtype = float32);
+/// Returns a tensor with uninitialized values and the shape and dtype of x.
 Tensor empty_like(const Tensor& x);
+/// Returns a tensor in which every element is `value`.
 Tensor full(const Shape& shape, double value, DType dtype = float32);
+/// Returns a tensor filled with 0.
 Tensor zeros(const Shape& shape, DType dtype = float32);
+/// Returns a tensor filled with 1.
 Tensor ones(const Shape& shape, DType dtype = float32);
+/// Returns a tensor filled with 0, with the shape and dtype of x.
 Tensor zeros_like(const Tensor& x);
+/// Returns a tensor filled with 1, with the shape and dtype of x.
 Tensor ones_like(const Tensor& x);
+/// Returns a tensor filled with `value`, with the shape and dtype of x.
 Tensor full_like(const Tensor& x, double value);
-/// start, start + step, ... below end (above, for a negative step). Default dtype int64.
+/// Returns the one-dimensional tensor start, start + step, ... up to but not including `end`. The
+/// dtype is int64 by default. Throws ValueError if `step` is 0, if an argument is not finite, or if
+/// there would be 2^40 elements or more.
 Tensor arange(double start, double end, double step = 1, DType dtype = int64);
+/// Returns the int64 tensor 0, 1, ..., end - 1.
 Tensor arange(std::int64_t end);
-/// `steps` numbers from start to end, both included (torch.linspace: symmetric rounding).
+/// Returns `steps` equally spaced numbers from `start` to `end`, both included. Rounds as
+/// torch.linspace does: the first half is computed from `start`, the second half from `end`. Throws
+/// ValueError if `steps` is negative.
 Tensor linspace(double start, double end, std::int64_t steps, DType dtype = float32);
-/// Ones on the diagonal of [n, m] (m = n by default).
+/// Returns an n x m matrix with ones on the diagonal and zeros elsewhere. A negative m means m = n.
 Tensor eye(std::int64_t n, std::int64_t m = -1, DType dtype = float32);
 
-/// From values in row-major order; ShapeError unless values.size() fits the shape.
+///@{
+/// Returns a tensor of this shape with copies of the values, which are in row-major order. The
+/// dtype is that of T; integers of other widths than 64 bits become int64. Throws ShapeError unless
+/// the number of values equals the number of elements of the shape.
 template <Element T>
 Tensor from_data(std::span<const T> values, const Shape& shape);
-/// Integers of any width become int64.
 template <class T>
 Tensor from_data(const std::vector<T>& values, const Shape& shape) {
   if constexpr (Element<T>) {
@@ -45,22 +65,30 @@ Tensor from_data(const std::vector<T>& values, const Shape& shape) {
   }
 }
 Tensor from_data(const std::vector<bool>& values, const Shape& shape);
-/// Literals: tensor({{1, 2}, {3, 4}}), float32 unless said otherwise.
+///@}
+///@{
+/// Returns a tensor of rank 0, 1 or 2 with the listed values, for example
+/// tensor({{1, 2}, {3, 4}}). Throws ShapeError if the rows have different lengths.
 Tensor tensor(double value, DType dtype = float32);
 Tensor tensor(std::initializer_list<double> values, DType dtype = float32);
 Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType dtype = float32);
+///@}
 
-// Random numbers: PyTorch's CPU stream, bit for bit, from `g` (default: the thread's generator).
-/// Uniform in [0, 1).
+// The functions below draw from the generator `g`, by default that of the calling thread. Their
+// numbers equal those of PyTorch on the CPU bit for bit; random.h states the details and the
+// errors.
+
+/// Returns uniform random numbers in [0, 1). The dtype must be float32 or float64.
 Tensor rand(const Shape& shape, DType dtype = float32, Generator& g = default_generator());
-/// Standard normal.
+/// Returns standard normal random numbers. The dtype must be float32 or float64.
 Tensor randn(const Shape& shape, DType dtype = float32, Generator& g = default_generator());
-/// Uniform integers in [low, high), int64.
+/// Returns uniform random int64 numbers in [low, high). Throws ValueError unless low < high.
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                Generator& g = default_generator());
-/// A random permutation of 0..n-1, int64.
+/// Returns a random permutation of 0, ..., n - 1 as an int64 tensor of shape [n].
 Tensor randperm(std::int64_t n, Generator& g = default_generator());
-/// bool8, true with probability p.
+/// Returns a bool8 tensor whose elements are true with probability p. Throws ValueError unless
+/// 0 <= p <= 1.
 Tensor bernoulli(double p, const Shape& shape, Generator& g = default_generator());
 
 }  // namespace heed::autograd

@@ -1,6 +1,7 @@
-// PyTorch's CPU random numbers. The order of draws and the place of every fma is part of the
-// stream: each std::fma below is one that PyTorch's compiled AVX2 code has, and no other product
-// may be fused (the build passes -ffp-contract=off).
+// Implementation of PyTorch's CPU random numbers. To get the same bits, the order of the draws and
+// the position of each fused multiply-add (fma) must be those of PyTorch. Each std::fma below
+// exists in PyTorch's compiled AVX2 code. No other product may be fused, so the build passes
+// -ffp-contract=off.
 #include "autograd/tensor/random.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@
 namespace heed::autograd {
 namespace {
 
-constexpr std::size_t kBlock = 16;  // PyTorch pairs slot j with slot j + 8 of blocks of 16
+constexpr std::size_t kBlock = 16;  // PyTorch pairs element j with element j + 8 of a block of 16
 constexpr double kTwoPi = 2 * std::numbers::pi;
 
 template <class T>
@@ -29,7 +30,7 @@ struct SinCos {
   T sin, cos;
 };
 
-// Cephes' logf for x in (0, 1].
+// Computes log(x) for x in (0, 1], with the polynomial of logf in the library Cephes.
 float log_unit(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
   float e = float(int(bits >> 23) - 127) + 1.0f;
@@ -55,11 +56,11 @@ float log_unit(float x) {
 
 double log_unit(double x) { return std::log(x); }
 
-// Cephes' sincosf for x in [0, 2 pi).
+// Computes sin(x) and cos(x) for x in [0, 2 pi), with the polynomials of sincosf in Cephes.
 SinCos<float> sin_cos(float x) {
   const int j = (int(x * 1.27323954473516f) + 1) & ~1;  // octant, rounded up to even
   const float y = float(j);
-  x = std::fma(y, -0.78515625f, x);  // x - j pi/4, pi/4 in three parts
+  x = std::fma(y, -0.78515625f, x);  // x - j pi/4, where pi/4 is the sum of three constants
   x = std::fma(y, -2.4187564849853515625e-4f, x);
   x = std::fma(y, -3.77489497744594108e-8f, x);
   const float z = x * x;
@@ -78,7 +79,7 @@ SinCos<float> sin_cos(float x) {
 
 SinCos<double> sin_cos(double x) { return {std::sin(x), std::cos(x)}; }
 
-// 16 uniform numbers to 16 normal ones, in place.
+// Transforms 16 uniform numbers into 16 normal numbers, in place.
 template <class T>
 void normal_block(T* d, T mean, T std_dev) {
   for (std::size_t j = 0; j < kBlock / 2; ++j) {
@@ -91,7 +92,8 @@ void normal_block(T* d, T mean, T std_dev) {
   }
 }
 
-// The number that is the whole of `token` and at most `limit`, else nothing.
+// Parses all of `token` as a number. Returns nullopt if it is not a number or if it is above
+// `limit`.
 std::optional<std::uint64_t> parse(const std::string& token, int base, std::uint64_t limit) {
   const auto value = parse_number<std::uint64_t>(token, base);
   return value && *value <= limit ? value : std::nullopt;
@@ -135,7 +137,8 @@ void Generator::uniform(std::span<double> out, double lo, double hi) { fill_unif
 
 double Generator::next_normal() {
   if (cached_normal_) return *std::exchange(cached_normal_, std::nullopt);
-  const double u1 = uniform_double();  // the angle here, the radius in normal_block: PyTorch's way
+  // Here u1 determines the angle, but in normal_block() it determines the radius. PyTorch does so.
+  const double u1 = uniform_double();
   const double u2 = uniform_double();
   const double radius = std::sqrt(-2.0 * std::log(1.0 - u2));
   const double angle = kTwoPi * u1;
@@ -157,7 +160,9 @@ void Generator::fill_normal(std::span<T> out, double mean, double std_dev) {
   const auto transform = [&](std::size_t first) { normal_block(&out[first], T(mean), T(std_dev)); };
   for (T& value : out) value = unit<T>();
   for (std::size_t first = 0; first + kBlock <= n; first += kBlock) transform(first);
-  if (n % kBlock != 0) {  // the last 16 slots are drawn again, some of them finished already
+  // If n is not a multiple of 16, PyTorch draws the last 16 elements again, even those that are
+  // done.
+  if (n % kBlock != 0) {
     for (T& value : out.last(kBlock)) value = unit<T>();
     transform(n - kBlock);
   }
@@ -172,7 +177,7 @@ void Generator::normal(std::span<double> out, double mean, double std_dev) {
 
 void Generator::randint(std::span<std::int64_t> out, std::int64_t lo, std::int64_t hi) {
   check<ValueError>(lo < hi, "randint", "needs lo < hi, got lo = ", lo, ", hi = ", hi);
-  const std::uint64_t low = std::uint64_t(lo);  // unsigned: hi - lo may exceed int64
+  const std::uint64_t low = std::uint64_t(lo);  // unsigned, because hi - lo may overflow int64
   const std::uint64_t range = std::uint64_t(hi) - low;
   const bool one_word = range < (std::uint64_t{1} << 32);
   for (std::int64_t& value : out) {
@@ -202,7 +207,8 @@ std::int64_t Generator::draw_index(std::span<const T> p) {
   }
   check<ValueError>(std::any_of(p.begin(), p.end(), [](T value) { return value > 0; }),
                     "multinomial", "needs at least one p > 0, got ", p.size(), " values, none > 0");
-  // Exponential race: with q[k] ~ Exp(1), k wins p/q with probability p[k] / sum(p).
+  // If all q[k] have the distribution Exp(1), then p[k] / q[k] is the largest quotient with
+  // probability p[k] / sum(p).
   std::size_t best = p.size();
   T best_score = 0;
   for (std::size_t k = 0; k < p.size(); ++k) {
@@ -236,8 +242,9 @@ void Generator::set_state(const std::string& text) {
   const std::size_t n = tokens.size();
   bool ok = n == heed::split(Generator().state(), ' ').size() && tokens[0] == "mt19937" &&
             tokens[n - 2] == "normal";
-  // operator>> of std::mt19937 takes any number, also a position outside its table, so the numbers
-  // are checked here: the words, then (in libstdc++) the position.
+  // operator>> of std::mt19937 accepts any number, even a position outside its table. The numbers
+  // are therefore checked here: first the words, and then the position, which libstdc++ writes
+  // last.
   constexpr std::size_t kWords = std::mt19937::state_size;
   std::string words;
   for (std::size_t i = 1; ok && i + 2 < n; ++i) {

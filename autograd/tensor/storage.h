@@ -1,4 +1,4 @@
-// The bytes behind tensors, and the version that tells when they changed.
+// Memory of tensors, with a reference count and a version that counts in-place writes.
 #pragma once
 
 #include <atomic>
@@ -9,19 +9,24 @@
 
 namespace heed::autograd {
 
-/// One block from the pool: this header, then the bytes, aligned to 64.
+/// Header of a block of memory from the pool. The data follow the header and are aligned to 64
+/// bytes. Several tensors can share one Storage.
 struct Storage {
-  std::atomic<std::uint32_t> refs{0};
-  std::uint32_t version = 0;  ///< raised by each in-place write
-  std::size_t bytes = 0;
+  std::atomic<std::uint32_t> refs{0};  ///< reference count, for Ref
+  std::uint32_t version = 0;           ///< number of in-place writes so far
+  std::size_t bytes = 0;               ///< size of the data, without the header
 
+  /// Returns the first byte of the data.
   std::byte* data() { return reinterpret_cast<std::byte*>(this) + kHeader; }
 
+  /// Allocates a Storage with `bytes` uninitialized bytes. Throws std::bad_alloc if there is no
+  /// memory.
   static Ref<Storage> make(std::size_t bytes) {
     auto* s = new (pool_allocate(kHeader + bytes)) Storage;
     s->bytes = bytes;
     return Ref<Storage>(s);
   }
+  /// Frees the block. Ref calls it.
   static void destroy(Storage* s) {
     const std::size_t total = kHeader + s->bytes;
     s->~Storage();

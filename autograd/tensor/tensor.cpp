@@ -33,7 +33,7 @@ void Tensor::require_one(std::string_view op) const {
 }
 
 void Tensor::require_dtype(std::string_view op, DType wanted) const {
-  check<DTypeError>(dtype() == wanted, op, "asked for ", wanted, " of a ", dtype(), " tensor");
+  check<DTypeError>(dtype() == wanted, op, "requested ", wanted, " from a ", dtype(), " tensor");
 }
 
 std::byte* Tensor::raw() const {

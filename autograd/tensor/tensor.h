@@ -1,9 +1,12 @@
-// The tensor: a handle on a strided view of storage. Ops are free functions (ops.h); the methods
-// here only inspect, or mark the tensor for differentiation.
+// The class Tensor: a handle to a strided view of memory. Ops are free functions (ops.h). The
+// methods here inspect a tensor or mark it for differentiation.
 //
-// Methods that change what a tensor refers to (requires_grad_, zero_grad, mutable_data) are const,
-// because a Tensor is a handle, as a pointer is. There are no operators < and [] by design: lt()
-// and slice() or select() in ops.h name what they return.
+// Methods that change the tensor, such as requires_grad_() and zero_grad(), are const because a
+// Tensor is a handle, like a pointer. Instead of operators < and [], use lt(), slice() or
+// select() in ops.h.
+//
+// If the tensor is undefined, all methods throw ValueError except defined(), requires_grad(),
+// is_same() and shares_storage().
 #pragma once
 
 #include <cstdint>
@@ -21,19 +24,23 @@
 namespace heed::autograd {
 
 class Generator;
-class Node;  // graph.h: what a tensor was computed from
+class Node;  // a node of the graph: the op and the inputs of a tensor (graph.h)
 namespace detail {
-struct TensorAccess;  // tensor_access.h: for autograd's own files
+struct TensorAccess;  // access for autograd's own files (tensor_access.h)
 }
 
-/// Removes a gradient hook: see Tensor::register_hook.
+/// Handle of a gradient hook that Tensor::register_hook() added. The hook stays if the handle is
+/// destroyed.
 class HookHandle {
  public:
+  ///@{
+  /// Creates another handle of the same hook.
   HookHandle(const HookHandle&);
   HookHandle(HookHandle&&) noexcept;
+  ///@}
   HookHandle& operator=(const HookHandle&) = delete;
   ~HookHandle();
-  /// The hook no longer runs. Calling it again does nothing.
+  /// Removes the hook, so that it is not called any more. A second call does nothing.
   void remove();
 
  private:
@@ -43,83 +50,112 @@ class HookHandle {
   std::uint64_t id_;
 };
 
-/// Copies share storage, identity, gradient and hooks. A default-constructed Tensor is undefined:
-/// it stands for "none" (no bias, no gradient). Not thread-safe; separate tensors are.
+/// A tensor of up to eight axes and one dtype.
+///
+/// Copies of a Tensor refer to the same tensor: they share data, gradient and hooks. A
+/// default-constructed Tensor is undefined. It means "none", for example no bias or no gradient.
+/// One tensor must not be used by several threads at the same time; different tensors may be.
 class Tensor {
  public:
+  ///@{
+  /// Creates an undefined tensor, or another handle of the same tensor.
   Tensor();
   Tensor(const Tensor&);
   Tensor(Tensor&&) noexcept;
+  ///@}
+  ///@{
+  /// Makes this handle refer to another tensor. Does not copy data; see copy_() for that.
   Tensor& operator=(const Tensor&);
   Tensor& operator=(Tensor&&) noexcept;
+  ///@}
   ~Tensor();
 
+  ///@{
+  /// Returns false if the tensor is undefined (default-constructed).
   bool defined() const { return bool(impl_); }
   explicit operator bool() const { return defined(); }
+  ///@}
+  /// Returns the size of each axis.
   const Shape& shape() const { return layout().shape; }
+  /// Returns the stride of each axis, in elements.
   const Strides& strides() const { return layout().strides; }
+  /// Returns shape, strides and offset.
   const Layout& layout() const { return get().layout; }
+  /// Returns the type of the elements.
   DType dtype() const { return get().dtype; }
+  /// Returns the number of axes.
   int rank() const { return shape().rank(); }
-  /// Size of one axis, which may be negative; ShapeError when out of range.
+  /// Returns the size of one axis. A negative axis counts from the back. Throws ShapeError if the
+  /// axis is out of range.
   std::int64_t size(std::int64_t axis) const;
+  /// Returns the number of elements.
   std::int64_t numel() const { return shape().numel(); }
+  /// Returns true if the elements are adjacent and in row-major order.
   bool is_contiguous() const { return layout().is_contiguous(); }
-  /// True for the very same handle target (not for equal values).
+  /// Returns true if both handles refer to the same tensor. Values are not compared.
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+  /// Returns true if both tensors are defined and are views of the same storage.
   bool shares_storage(const Tensor& other) const;
-  /// Counts in-place writes to the storage.
+  /// Returns the number of in-place writes to the storage so far.
   std::uint32_t version() const;
 
-  /// First element, of type T; DTypeError unless T is the dtype. Follow strides(), or ask for
-  /// contiguous(x).
+  /// Returns a pointer to the element with index [0, ..., 0]. The other elements are at the offsets
+  /// that strides() determines; use contiguous(x) to get adjacent elements. Throws DTypeError if T
+  /// is not the C++ type of the dtype.
   template <class T>
   const T* data() const {
     require_dtype("data", kDTypeOf<T>);
     return reinterpret_cast<const T*>(raw());
   }
-  /// For kernels that fill a fresh output. On anything a graph has seen use fill_ / copy_.
+  /// Returns a pointer for writing, otherwise like data(). Use it only to fill a new tensor that no
+  /// op has used yet; use fill_() or copy_() for other tensors, because they update version().
   template <class T>
   T* mutable_data() const {
     require_dtype("data", kDTypeOf<T>);
     return reinterpret_cast<T*>(raw());
   }
-  /// Returns the only element as double, which rounds an int64 beyond 2^53; ShapeError unless
-  /// numel() == 1.
+  /// Returns the only element as a double. An int64 beyond 2^53 is rounded. Throws ShapeError
+  /// unless numel() == 1.
   double item() const;
-  /// Returns the only element as it is stored; ShapeError unless numel() == 1, DTypeError unless T
-  /// is the dtype.
+  /// Returns the only element without conversion. Throws ShapeError unless numel() == 1, and
+  /// DTypeError if T is not the C++ type of the dtype.
   template <class T>
   T item() const {
     require_one("item");
     require_dtype("item", kDTypeOf<T>);
     return *reinterpret_cast<const T*>(raw());
   }
-  /// Returns one element as double, which rounds an int64 beyond 2^53. Negative indices count from
-  /// the back; ShapeError when out of range.
+  /// Returns one element as a double. An int64 beyond 2^53 is rounded. `index` has one entry per
+  /// axis; negative entries count from the back. Throws ShapeError if the number of entries is
+  /// wrong or if an entry is out of range.
   double at(std::initializer_list<std::int64_t> index) const;
-  /// All elements in row-major order; DTypeError unless T is the dtype.
+  /// Returns a copy of all elements in row-major order. Throws DTypeError if T is not the C++ type
+  /// of the dtype.
   template <class T>
   std::vector<T> to_vector() const;
 
-  /// Marks a leaf whose gradient is wanted, and returns it. float32 and float64 only; ValueError on
-  /// the result of an op (its gradient: retain_grad, or grad(y, {x})).
+  /// Marks a leaf so that gradients with respect to it are computed, and returns the tensor. Throws
+  /// DTypeError unless the dtype is float32 or float64. Throws ValueError for the result of an op;
+  /// for its gradient use retain_grad() or grad(y, {x}).
   Tensor requires_grad_() const;
-  /// True if gradients flow here: a marked leaf, or computed from one.
+  /// Returns true if the tensor is a leaf marked by requires_grad_(), or if it was computed from
+  /// one.
   bool requires_grad() const;
-  /// True unless computed by a recorded op.
+  /// Returns true unless the tensor is the result of an op that was recorded in the graph.
   bool is_leaf() const;
-  /// Returns the sum that backward() has made, of leaves and after retain_grad(). Undefined before.
-  /// ValueError on the result of an op that was not asked to keep it.
+  /// Returns the gradient that backward() has accumulated, or an undefined tensor if there is none.
+  /// Throws ValueError for the result of an op unless retain_grad() was called.
   Tensor grad() const;
-  /// Makes grad() undefined.
+  /// Removes the accumulated gradient, so that grad() returns an undefined tensor.
   void zero_grad() const;
-  /// backward() will keep this op result's gradient too. Call before backward; returns the tensor.
+  /// Makes backward() keep the gradient of this tensor even if it is the result of an op. Call it
+  /// before backward(). Returns the tensor. Throws ValueError unless requires_grad().
   Tensor retain_grad() const;
-  /// f(gradient) runs when this tensor's gradient is complete; a defined result replaces it.
-  /// Hooks run in order of registration. ValueError unless requires_grad().
+  /// Adds a hook: f(gradient) is called when the gradient of this tensor is complete. If f returns
+  /// a defined tensor, it replaces the gradient. Hooks run in the order of registration. Throws
+  /// ValueError unless requires_grad().
   HookHandle register_hook(std::function<Tensor(const Tensor&)> f) const;
-  /// Returns a tensor on the same storage, without history.
+  /// Returns a tensor that shares the storage but is not part of the graph.
   Tensor detach() const;
 
  private:
@@ -148,7 +184,8 @@ class Tensor {
   Ref<Impl> impl_;
 };
 
-/// Prints in torch's layout: nested brackets, four decimals, "..." above 1000 elements.
+/// Prints a tensor as PyTorch does: nested brackets, four decimals, and "..." in place of the inner
+/// elements if there are more than 1000.
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
 }  // namespace heed::autograd

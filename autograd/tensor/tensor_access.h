@@ -1,5 +1,5 @@
-// The parts of a Tensor that only autograd's own files use: its node in the graph, its storage and
-// views of it. No other header includes this file, and no umbrella header does.
+// Access to the private members of Tensor for autograd's own files: its storage, its views and its
+// node in the graph. No other header includes this file.
 #pragma once
 
 #include <utility>
@@ -8,20 +8,25 @@
 
 namespace heed::autograd::detail {
 
+/// Friend of Tensor that gives access to its private members.
 struct TensorAccess {
-  /// Returns a tensor of this layout over `storage`.
+  /// Returns a tensor with this layout, whose data are in `storage`.
   static Tensor make(DType dtype, const Layout& layout, Ref<Storage> storage) {
     return {dtype, layout, std::move(storage)};
   }
-  /// Returns x's storage and dtype under another layout, without history.
+  /// Returns a tensor with the storage and dtype of x and another layout. It is not part of a
+  /// graph.
   static Tensor view(const Tensor& x, const Layout& layout) {
     return {x.dtype(), layout, x.impl_->storage};
   }
+  /// Returns the storage of x, which must be defined.
   static const Ref<Storage>& storage(const Tensor& x) { return x.impl_->storage; }
-  /// Returns how x was computed; null if no gradient flows to it. ValueError if x is undefined.
+  /// Returns the node of x in the graph, or null if x does not require grad. Throws ValueError if x
+  /// is undefined.
   static const Ref<Node>& node(const Tensor& x) { return x.node(); }
+  /// Sets the node of x in the graph.
   static void set_node(const Tensor& x, Ref<Node> node);
-  /// True if this handle is the only one and no other tensor shares its storage.
+  /// Returns true if this is the only handle of the tensor and no other tensor shares its storage.
   static bool is_sole_owner(const Tensor& x) {
     return x.impl_->refs == 1 && x.impl_->storage->refs == 1;
   }

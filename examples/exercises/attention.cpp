@@ -1,4 +1,5 @@
-// The five blanks: put an expression in place of each. autograd/ops/ops.h has every op.
+// The five steps to fill in: replace each call of blank() by a return statement.
+// All ops are in autograd/ops/ops.h.
 #include "examples/exercises/attention.h"
 
 using namespace heed::autograd;

@@ -1,5 +1,5 @@
-// Exercise: attention with its five steps left blank. Fill them in attention.cpp; the program
-// exercise_attention says what is still wrong. Notebook 1 has the names.
+// Exercise: an attention layer with five blank steps. Fill them in, in attention.cpp. The program
+// exercise_attention prints what is still wrong. The names are those of notebook 1.
 #pragma once
 
 #include <string>
@@ -10,26 +10,28 @@ namespace heed::exercises {
 
 using autograd::Tensor;
 
-/// q, k [batch, heads, posn, d_head] -> [batch, heads, posn_Q, posn_K]: how much each query wants
-/// each key. `d_model` is at hand, too.
+/// Returns the scaled scores of each query for each key, [batch, heads, posn_Q, posn_K]. q and k
+/// are [batch, heads, posn, d_head].
 Tensor attention_scores(const Tensor& q, const Tensor& k, std::int64_t d_model);
-/// scores [batch, heads, posn_Q, posn_K] -> the same, with every key hidden that is later than its
-/// query.
+/// Returns the scores with every key masked that is later than its query. Input and result are
+/// [batch, heads, posn_Q, posn_K].
 Tensor apply_causal_mask(const Tensor& scores);
-/// masked scores [batch, heads, posn_Q, posn_K] -> weights that add up to 1 for each query.
+/// Returns the attention weights, which add up to 1 for each query. Input (the masked scores) and
+/// result are [batch, heads, posn_Q, posn_K].
 Tensor attention_pattern(const Tensor& masked);
-/// pattern [batch, heads, posn_Q, posn_K], v [batch, heads, posn_K, d_head]
-/// -> [batch, heads, posn_Q, d_head]: each query's mean of the values.
+/// Returns the weighted mean of the values for each query, [batch, heads, posn_Q, d_head]. pattern
+/// is [batch, heads, posn_Q, posn_K] and v is [batch, heads, posn_K, d_head].
 Tensor weigh_values(const Tensor& pattern, const Tensor& v);
-/// z [batch, heads, posn, d_head] -> [batch, posn, heads * d_head]: a position's heads side by
-/// side.
+/// Returns z, [batch, heads, posn, d_head], with the heads of each position concatenated:
+/// [batch, posn, heads * d_head].
 Tensor join_heads(const Tensor& z);
 
-/// What a blank does: ValueError "NAME is blank: ..."
+/// Throws ValueError with the text "NAME is blank: ...".
 [[noreturn]] void blank(const std::string& name);
 
-/// The whole layer, around the five steps: x [batch, posn, d_model] -> the same. Weights per head:
-/// W_Q, W_K, W_V [heads, d_model, d_head], W_O [heads, d_head, d_model], b_Q, ..., b_O.
+/// Runs the whole layer, which calls the five steps. x and the result are [batch, posn, d_model].
+/// The weights are stored per head: W_Q, W_K, W_V [heads, d_model, d_head], W_O [heads, d_head,
+/// d_model], b_Q, b_K, b_V [heads, d_head] and b_O [d_model].
 Tensor hidden_attention(const nn::AttentionWeights& self, const Tensor& x);
 
 }  // namespace heed::exercises

@@ -12,25 +12,25 @@ namespace {
 
 constexpr std::int64_t kBatch = 2, kTokens = 5, kHeads = 2, kModel = 6, kHead = 3;
 
-// A point to compare at.
-struct Probe {
+// A point at which layers are compared: weights, input and cotangent of the output.
+struct TestPoint {
   nn::AttentionWeights weights;
   Tensor x, cotangent;
 };
 constexpr const char* kNames[] = {"x", "W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O"};
-std::vector<Tensor> leaves_of(const Probe& p) {
+std::vector<Tensor> leaves_of(const TestPoint& p) {
   const nn::AttentionWeights& w = p.weights;
   return {p.x, w.W_Q, w.W_K, w.W_V, w.W_O, w.b_Q, w.b_K, w.b_V, w.b_O};
 }
 
-// Random weights: with equal ones every head is the same. Biases of q and k move all scores down by
-// about 3 depth^2.
-Probe make_probe(double depth) {
+// Makes a point with random weights, because with equal weights all heads would be equal. The
+// biases of q and k lower all scores by about 3 depth^2.
+TestPoint make_point(double depth) {
   Generator g(7);
   const auto normal = [&](const Shape& shape) {
     return randn(shape, float64, g).detach().requires_grad_();
   };
-  Probe p;
+  TestPoint p;
   p.x = normal({kBatch, kTokens, kModel});
   for (Tensor* W : {&p.weights.W_Q, &p.weights.W_K, &p.weights.W_V})
     *W = normal({kHeads, kModel, kHead});
@@ -43,33 +43,34 @@ Probe make_probe(double depth) {
   return p;
 }
 
-// What a layer does at a probe.
+// Value and gradients of a layer at a point.
 struct Behavior {
   Tensor value;
-  std::vector<Tensor> gradients;  // by kNames
+  std::vector<Tensor> gradients;  // in the order of kNames
 };
-Behavior observe(const AttentionFunction& f, const Probe& p) {
+Behavior observe(const AttentionFunction& f, const TestPoint& p) {
   const Tensor y = f(p.weights, p.x);
   expect_shape(y, p.x.shape());
   const std::vector<Tensor> leaves = leaves_of(p);
-  Behavior seen{y.detach(), {}};
+  Behavior result{y.detach(), {}};
   if (y.requires_grad())
-    seen.gradients = grad(y, leaves, {.grad_output = p.cotangent, .allow_unused = true});
+    result.gradients = grad(y, leaves, {.grad_output = p.cotangent, .allow_unused = true});
   else
-    for (const Tensor& leaf : leaves) seen.gradients.push_back(zeros_like(leaf));
-  return seen;
+    for (const Tensor& leaf : leaves) result.gradients.push_back(zeros_like(leaf));
+  return result;
 }
 
 double largest_of(const Tensor& x) { return max(abs(x)).item(); }
-// Equal up to rounding of numbers as large as `scale`.
+// Returns whether a and b are equal up to the rounding of numbers of size `scale`.
 bool agree(const Tensor& a, const Tensor& b, double scale) {
   return largest_of(a - b) <= 1e-9 * scale;
 }
 bool same_values(const Behavior& mine, const Behavior& other) {
   return agree(mine.value, other.value, largest_of(other.value));
 }
-// The first gradient of `mine` that is another, as an index into kNames; none if all agree. Of the
-// largest of them all: that of b_K is 0 and all rounding.
+// Returns the index in kNames of the first gradient of `mine` that differs from `other`, or nothing
+// if all agree. The tolerance is relative to the largest gradient of all,
+// because the gradient of b_K is 0 up to rounding.
 std::optional<std::size_t> find_wrong_gradient(const Behavior& mine, const Behavior& other) {
   double largest = 0;
   for (const Tensor& g : other.gradients) largest = std::max(largest, largest_of(g));
@@ -80,7 +81,7 @@ std::optional<std::size_t> find_wrong_gradient(const Behavior& mine, const Behav
 
 using Mistakes = std::vector<Mistake>;
 
-// Attention that makes these mistakes, at most one at each step.
+// Attention with these mistakes, at most one in each step.
 Tensor attend(const Mistakes& mistakes, const nn::AttentionWeights& w, const Tensor& x) {
   const auto makes = [&](Mistake m) {
     return std::find(mistakes.begin(), mistakes.end(), m) != mistakes.end();
@@ -112,7 +113,7 @@ Tensor attend(const Mistakes& mistakes, const nn::AttentionWeights& w, const Ten
   return matmul(joined, reshape(w.W_O, {kHeads * kHead, kModel})) + w.b_O;
 }
 
-// Every combination, those of fewer mistakes first: none at all is the first.
+// Returns every combination of mistakes, sorted by the number of mistakes. The first is empty.
 std::vector<Mistakes> combinations() {
   using enum Mistake;
   const std::vector<Mistakes> steps = {
@@ -134,12 +135,15 @@ std::vector<Mistakes> combinations() {
   return all;
 }
 
+// Returns the finding for a list of mistakes. `more` is appended to the message.
 AttentionFinding explain(const Mistakes& mistakes, const std::string& more = "") {
   std::string text;
   for (const Mistake m : mistakes) text += std::string(text.empty() ? "" : "; ") + describe(m);
-  return {mistakes, mistakes.empty() ? "right: values and gradients" : "mistake: " + text + more};
+  return {mistakes,
+          mistakes.empty() ? "right: values and gradients agree" : "mistake: " + text + more};
 }
 
+// Returns a text with the first output that differs and its right value.
 std::string first_difference(const Behavior& mine, const Behavior& right) {
   const auto a = mine.value.to_vector<double>(), b = right.value.to_vector<double>();
   std::size_t at = 0;
@@ -159,15 +163,15 @@ const char* describe(Mistake mistake) {
     case Mistake::kScaledByModel:
       return "scores are divided by sqrt(d_model), not sqrt(d_head)";
     case Mistake::kMaskHidesItself:
-      return "mask off by one: a position does not see itself";
+      return "mask off by one: a query cannot attend to its own position";
     case Mistake::kMaskShowsNext:
-      return "mask off by one: a position sees the one after it";
+      return "mask off by one: a query can attend to the next position";
     case Mistake::kMaskTransposed:
-      return "mask transposed: a position sees itself and what is later";
+      return "mask transposed: a query can attend to its own and later positions only";
     case Mistake::kMaskInverted:
-      return "mask inverted: a position sees just what should be hidden";
+      return "mask inverted: a query can attend to later positions only";
     case Mistake::kNoMask:
-      return "no mask: a position sees all others";
+      return "no mask: a query can attend to all positions";
     case Mistake::kFiniteMask:
       return "masked scores are a number such as -1e9, not -inf";
     case Mistake::kSoftmaxOverQueries:
@@ -175,26 +179,26 @@ const char* describe(Mistake mistake) {
     case Mistake::kSoftmaxOverHeads:
       return "softmax over the wrong axis: over heads, not keys";
     case Mistake::kNoPermute:
-      return "heads are joined without a permute of heads and positions";
+      return "heads are concatenated without a permute of heads and positions";
     case Mistake::kHeadsSwapped:
-      return "heads are swapped where they are joined";
+      return "heads are concatenated in the wrong order";
     case Mistake::kNoGradient:
       return "a gradient is wrong";
     case Mistake::kUnknown:
-      return "none that is known here";
+      return "unknown";
   }
   return "";
 }
 
 AttentionFinding check_attention(const AttentionFunction& f) try {
-  const Probe probes[] = {make_probe(0), make_probe(1e6)};
-  const Behavior mine[] = {observe(f, probes[0]), observe(f, probes[1])};
+  const TestPoint points[] = {make_point(0), make_point(1e6)};
+  const Behavior mine[] = {observe(f, points[0]), observe(f, points[1])};
   std::optional<AttentionFinding> values_alone;
   for (const Mistakes& mistakes : combinations()) {
     const auto wrong = [&](const nn::AttentionWeights& w, const Tensor& x) {
       return attend(mistakes, w, x);
     };
-    const Behavior other[] = {observe(wrong, probes[0]), observe(wrong, probes[1])};
+    const Behavior other[] = {observe(wrong, points[0]), observe(wrong, points[1])};
     if (!same_values(mine[0], other[0]) || !same_values(mine[1], other[1])) continue;
     auto at = find_wrong_gradient(mine[0], other[0]);
     if (!at) at = find_wrong_gradient(mine[1], other[1]);
@@ -203,13 +207,13 @@ AttentionFinding check_attention(const AttentionFunction& f) try {
     Mistakes with_gradient = mistakes;
     with_gradient.push_back(Mistake::kNoGradient);
     values_alone = explain(with_gradient, std::string(", that of ") + kNames[*at] +
-                                              "; is something detached on the way to it?");
+                                              "; check whether a tensor on its path is detached");
   }
   if (values_alone) return *values_alone;
   const auto right = [](const nn::AttentionWeights& w, const Tensor& x) {
     return attend({}, w, x);
   };
-  return explain({Mistake::kUnknown}, first_difference(mine[0], observe(right, probes[0])));
+  return explain({Mistake::kUnknown}, first_difference(mine[0], observe(right, points[0])));
 } catch (const Error& e) {
   return {{Mistake::kUnknown}, e.what()};
 }

@@ -1,4 +1,4 @@
-// Tells which mistake an attention layer makes, from its values and gradients alone.
+// Finds the mistakes of an attention layer from its values and gradients.
 #pragma once
 
 #include <functional>
@@ -9,37 +9,42 @@
 
 namespace heed::exercises {
 
+/// Mistakes that check_attention() recognizes.
 enum class Mistake {
-  kNoScale,          ///< scores are not divided by sqrt(d_head)
-  kScaledByModel,    ///< ... but by sqrt(d_model)
-  kMaskHidesItself,  ///< off by one: a position does not see itself
-  kMaskShowsNext,    ///< off by one: a position sees the one after it
-  kMaskTransposed,   ///< a position sees itself and what is later
-  kMaskInverted,     ///< a position sees exactly what should be hidden
-  kNoMask,
-  kFiniteMask,  ///< -1e9 or the like, not -inf
-  kSoftmaxOverQueries,
-  kSoftmaxOverHeads,
-  kNoPermute,  ///< [heads, posn] reshaped to [posn, heads * d_head] without a permute
-  kHeadsSwapped,
-  kNoGradient,  ///< values as they should be, a gradient not
-  kUnknown,
+  kNoScale,             ///< scores are not divided by sqrt(d_head)
+  kScaledByModel,       ///< scores are divided by sqrt(d_model), not by sqrt(d_head)
+  kMaskHidesItself,     ///< off by one: a query cannot attend to its own position
+  kMaskShowsNext,       ///< off by one: a query can attend to the next position
+  kMaskTransposed,      ///< a query can attend to its own and later positions only
+  kMaskInverted,        ///< a query can attend to later positions only
+  kNoMask,              ///< no key is masked
+  kFiniteMask,          ///< masked scores are a number such as -1e9, not -inf
+  kSoftmaxOverQueries,  ///< softmax over the axis of queries
+  kSoftmaxOverHeads,    ///< softmax over the axis of heads
+  kNoPermute,           ///< [heads, posn] is reshaped to [posn, heads * d_head] without a permute
+  kHeadsSwapped,        ///< the heads are concatenated in reverse order
+  kNoGradient,          ///< the values are right, but a gradient is wrong
+  kUnknown,             ///< any other mistake
 };
+/// Returns a description such as "scores are not divided by sqrt(d_head)".
 const char* describe(Mistake mistake);
 
-/// x [batch, posn, d_model] and weights of the form kPerHead -> [batch, posn, d_model].
+/// Returns the output [batch, posn, d_model] for the input x [batch, posn, d_model].
+/// The weights have the form kPerHead.
 using AttentionFunction =
     std::function<autograd::Tensor(const nn::AttentionWeights&, const autograd::Tensor& x)>;
 
+/// Result of check_attention().
 struct AttentionFinding {
-  std::vector<Mistake> mistakes;  ///< empty: right
-  std::string message;
+  std::vector<Mistake> mistakes;  ///< empty if the layer is right
+  std::string message;            ///< description of the mistakes
   bool right() const { return mistakes.empty(); }
 };
 
-/// Runs f, a causal self-attention, and its gradients at two points in float64: one with ordinary
-/// scores, one with scores of -3e12, where -1e9 is large. Then every combination of the mistakes
-/// above, until one gives the same. An Error that f throws is the message, and kUnknown.
+/// Finds the mistakes of f, which should be causal self-attention. Runs f and its gradients at two
+/// points in float64: one with ordinary scores, and one with scores of -3e12, which are far below
+/// -1e9. Then runs every combination of the mistakes above until one gives the same results. If f
+/// throws an Error, the mistake is kUnknown and the message is the text of the error.
 AttentionFinding check_attention(const AttentionFunction& f);
 
 }  // namespace heed::exercises

@@ -1,4 +1,4 @@
-// Runs the exercise: the layer around the five steps of attention.cpp, and what is wrong with it.
+// Runs the exercise: checks the layer with the five steps of attention.cpp and prints its mistakes.
 #include <iostream>
 
 #include "examples/exercises/attention.h"

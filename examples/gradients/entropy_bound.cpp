@@ -1,8 +1,9 @@
-// How sharp can attention be? By the size of its scores alone. Take the scores of a row over n
-// keys, less their mean, of norm rho. Then its entropy is at least
+// Lab: the size of the scores limits how sharp attention can be. Take the scores of a query for n
+// keys, subtract their mean, and let rho be the norm of the result.
+// Then the entropy of the attention weights is at least
 //   ln(1 + (n - 1) b) + rho sqrt(n (n - 1)) b / (1 + (n - 1) b),   b = exp(-rho sqrt(n / (n - 1))),
-// with equality where one score stands above n - 1 equal ones (Zhai et al. 2023, arXiv 2303.06296,
-// in closed form). It falls exponentially with rho: who keeps the scores small keeps the entropy.
+// (the closed form of Zhai et al. 2023, arXiv 2303.06296). Both are equal if one score is above n -
+// 1 equal scores. The bound falls exponentially with rho, so small scores keep the entropy high.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -15,6 +16,7 @@ using namespace heed::nn;
 
 namespace {
 
+// Returns the lower bound of the entropy.
 double bound(double n, double rho) {
   const double b = std::exp(-rho * std::sqrt(n / (n - 1)));
   return std::log1p((n - 1) * b) + rho * std::sqrt(n * (n - 1)) * b / (1 + (n - 1) * b);
@@ -27,7 +29,7 @@ struct Row {
 Row measure(const std::vector<double>& scores) {
   const auto n = double(scores.size());
   const double highest = *std::max_element(scores.begin(), scores.end());
-  double average = 0, squares = 0, z = 0, mean_score = 0;  // of score - highest
+  double average = 0, squares = 0, z = 0, mean_score = 0;  // mean_score: expected score - highest
   for (const double s : scores) average += s / n, z += std::exp(s - highest);
   for (const double s : scores) {
     squares += (s - average) * (s - average);
@@ -36,7 +38,7 @@ Row measure(const std::vector<double>& scores) {
   return {std::log(z) - mean_score, bound(n, std::sqrt(squares))};
 }
 
-// The largest |entropy - bound| where they are equal.
+// Returns the largest |entropy - bound| for scores where both should be equal.
 double gap_at_equality() {
   double gap = 0;
   for (const int n : {2, 8, 32, 128})
@@ -49,7 +51,7 @@ double gap_at_equality() {
   return gap;
 }
 
-// The least entropy - bound of 20,000 rows of every size of score.
+// Returns the smallest entropy - bound of 20,000 random rows with scores of many sizes.
 double margin_of_random_rows() {
   constexpr std::int64_t kRows = 20000;
   manual_seed(1);
@@ -62,24 +64,25 @@ double margin_of_random_rows() {
   return margin;
 }
 
-struct Moment {
+struct Measurement {
   Row layers[2] = {};        // means over sequences, heads and queries
-  double margin = HUGE_VAL;  // least of all rows
+  double margin = HUGE_VAL;  // smallest entropy - bound of all rows
 };
 
-Moment look(const Transformer& model, const Batch& batch) {
+// Measures entropy and bound of both layers at the current weights.
+Measurement measure_model(const Transformer& model, const Batch& batch) {
   const NoGrad guard;
   Probe probe;
   for (const std::int64_t layer : {0, 1}) probe.record(attention_site(layer, "hook_attn_scores"));
   model(batch.inputs, {.probe = &probe});
-  Moment m;
+  Measurement m;
   for (const std::int64_t layer : {0, 1}) {
     const Tensor scores = probe.value(attention_site(layer, "hook_attn_scores"));  // [B, H, T, T]
     const std::int64_t length = scores.size(-1), rows = scores.numel() / length;
     const std::vector<double> all = to(scores, float64).to_vector<double>();
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t query = i % length;
-      if (query == 0) continue;  // sees itself alone
+      if (query == 0) continue;  // it can attend to itself only
       const auto begin = all.begin() + i * length;
       const Row row = measure({begin, begin + query + 1});
       const double share = 1 / double(rows / length * (length - 1));
@@ -104,7 +107,7 @@ int main() {
   double margin = HUGE_VAL;
   for (std::int64_t step = 0; step <= 200; step += 20) {
     train_to(run, step);
-    const Moment m = look(run.model, batch);
+    const Measurement m = measure_model(run.model, batch);
     margin = std::min(margin, m.margin);
     const double y[] = {m.layers[0].entropy, m.layers[0].bound, m.layers[1].entropy,
                         m.layers[1].bound};
@@ -114,18 +117,20 @@ int main() {
                 y[2], y[3]);
   }
   std::printf("\n");
-  Verdict verdict;
-  verdict.expect("the bound for 32 keys, rho = 8", bound(32, 8), 0.0828035, 0.0828045);
-  verdict.expect_at_most("equality: one score above equal ones", gap_at_equality(), 1e-13);
-  verdict.expect("20,000 random rows: least entropy - bound", margin_of_random_rows(), -1e-13);
-  verdict.expect("every row while training: least entropy - bound", margin, -1e-12);
-  verdict.expect_at_most("layer 1: bound after training / before",
-                         curves[3].y.back() / curves[3].y.front(), 0.5);
+  Predictions predictions;
+  predictions.expect("the bound for 32 keys, rho = 8", bound(32, 8), 0.0828035, 0.0828045);
+  predictions.expect_at_most("equality for one score above equal scores", gap_at_equality(), 1e-13);
+  predictions.expect("20,000 random rows: smallest entropy - bound", margin_of_random_rows(),
+                     -1e-13);
+  predictions.expect("all rows during training: smallest entropy - bound", margin, -1e-12);
+  predictions.expect_at_most("layer 1: bound after training / before",
+                             curves[3].y.back() / curves[3].y.front(), 0.5);
   std::printf(
-      "\nNotice: the bound is what the scores allow, the entropy what the head made of it. Both\n"
-      "fall as it learns; where the bound nears 0 a softmax may saturate and its gradient die.\n");
-  return verdict.finish(
-      heed::plot::draw_chart({.title = "Entropy of attention and its bound while training",
+      "\nNotice: the entropy cannot be below the bound, which depends on the scores' norm only.\n"
+      "Both fall during training. If the bound is near 0, a softmax can saturate and its gradient\n"
+      "can vanish.\n");
+  return predictions.finish(
+      heed::plot::draw_chart({.title = "Entropy of attention and its lower bound during training",
                               .x_name = "training step",
                               .y_name = "nats, mean over rows",
                               .series = curves}),

@@ -1,4 +1,5 @@
-// What the labs share: predictions beside what was measured, and a power law read off measurements.
+// Helpers shared by the labs: comparison of predictions with measurements,
+// and the slope of a power law.
 #pragma once
 
 #include <cmath>
@@ -11,29 +12,31 @@
 
 #include "tools/plot/plot.h"
 
-/// What a lab claims. Each prediction is one number and where it has to lie.
-class Verdict {
+/// Compares the predictions of a lab with measurements.
+/// Each prediction is an interval for one number.
+class Predictions {
  public:
   static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-  /// Prints prediction and measurement; the lab fails unless low <= measured <= high.
+  /// Prints prediction and measurement. The lab fails unless low <= measured <= high.
   void expect(const std::string& what, double measured, double low, double high = kNoLimit) {
-    const bool holds = measured >= low && measured <= high;  // not where it is NaN
+    const bool holds = measured >= low && measured <= high;  // false if NaN
     holds_ = holds_ && holds;
     std::printf("%s: predicted %s, measured %.4g: %s\n", what.c_str(), range(low, high).c_str(),
                 measured, holds ? "holds" : "FAILS");
   }
+  /// Prints prediction and measurement. The lab fails unless measured <= high.
   void expect_at_most(const std::string& what, double measured, double high) {
     expect(what, measured, -kNoLimit, high);
   }
 
-  /// Writes the picture. What main() returns: 0, or 1 where a prediction fails, or 4 if the file
-  /// cannot be written.
+  /// Writes the picture and returns the exit code: 0, 1 if a prediction failed,
+  /// or 4 if the file cannot be written.
   int finish(const heed::plot::Image& picture, const std::string& file,
              const std::string& alt_text) const try {
     heed::plot::write_png(file, picture, alt_text);
     std::printf("\n%s\npicture: %s\n",
-                holds_ ? "the predictions hold" : "A PREDICTION FAILS: see FAILS above",
+                holds_ ? "all predictions hold" : "A PREDICTION FAILS: see FAILS above",
                 file.c_str());
     return holds_ ? 0 : 1;
   } catch (const std::exception& e) {
@@ -56,7 +59,7 @@ class Verdict {
   bool holds_ = true;
 };
 
-/// Slope of log y over log x, by least squares.
+/// Returns the slope of log y over log x, by least squares.
 inline double log_log_slope(const std::vector<double>& x, const std::vector<double>& y) {
   double mx = 0, my = 0, xx = 0, xy = 0;
   const auto n = double(x.size());

@@ -1,11 +1,11 @@
-// Is attention an explanation? In `induction` it is known where the answer stands: behind the
-// earlier copy of the token that is read. Four ways to say where the model looked, each right when
-// its largest entry is there:
-//   raw attention          the last layer's weights, mean over heads
+// Lab: is attention an explanation? In `induction` the position of the answer is known: it follows
+// the earlier copy of the token that is read. Four methods assign a relevance to each token. A
+// method is right if its largest relevance is at the answer:
+//   raw attention          weights of the last layer, mean over heads
 //   rollout                product over layers of (A + 1) / 2 (Abnar & Zuidema 2020)
 //   attention x gradient   R <- R + A' R, A' = mean over heads of (A * dy/dA)+ (Chefer et al. 2021)
-//   occlusion              swap one input token: how far log p(answer) falls
-// The last is causal: it runs the model. What it finds is more than where the answer was read.
+//   occlusion              decrease of log p(answer) if one input token is replaced
+// Occlusion is causal, because it runs the model. It finds more than the position of the answer.
 #include <cmath>
 #include <cstdio>
 
@@ -23,7 +23,7 @@ constexpr std::int64_t kQuery = 30, kTokens = kQuery + 1, kSequences = 64;
 struct Questions {
   Tensor inputs;  // [B, kTokens]
   Tensor answer;  // [B], the next token
-  Tensor copied;  // [B], where it stands
+  Tensor copied;  // [B], its position in the input
 };
 
 Questions draw_questions() {
@@ -34,13 +34,14 @@ Questions draw_questions() {
   return {inputs, answer, copied};
 }
 
+// Returns the slice of x at position kQuery.
 Tensor at_query(const Tensor& x) { return select(x, 1, kQuery); }
-// x[b][index[b]] of x [B, n] -> [B]
+// Returns x[b][index[b]] for each b, [B]. x is [B, n].
 Tensor pick(const Tensor& x, const Tensor& index) {
   return squeeze(gather(x, 1, unsqueeze(index, 1)), 1);
 }
 
-// Of each token, [B, T].
+// Relevance of each token by each method, [B, T].
 struct Relevance {
   Tensor raw, rollout, attention_x_gradient, occlusion;
 };
@@ -49,7 +50,7 @@ void explain_by_attention(const Transformer& model, const Questions& q, Relevanc
   Probe probe;
   for (const std::int64_t layer : {0, 1}) probe.record(attention_site(layer, "hook_pattern"));
   const Tensor answers = sum(pick(at_query(model(q.inputs, {.probe = &probe})), q.answer));
-  grad(answers, model.tok.weight);  // walks back past both layers
+  grad(answers, model.tok.weight);  // a backward pass through both layers
   const Tensor identity = eye(kTokens);
   Tensor rolled = identity, relevance = identity, weights;
   for (const std::int64_t layer : {0, 1}) {
@@ -69,12 +70,12 @@ void explain_by_occlusion(const Transformer& model, const Questions& q, Relevanc
     return pick(log_softmax(at_query(model(inputs)), -1), q.answer);
   };
   const Tensor whole = log_p(q.inputs);
-  std::vector<Tensor> drops{zeros({kSequences})};  // the ^ in front is not swapped
+  std::vector<Tensor> drops{zeros({kSequences})};  // the first token (BOS, ^) is not replaced
   for (std::int64_t j = 1; j < kTokens; ++j) {
     std::vector<std::int64_t> ids = q.inputs.to_vector<std::int64_t>();
     for (std::int64_t b = 0; b < kSequences; ++b) {
       std::int64_t& id = ids[std::size_t(b * kTokens + j)];
-      id = (id + 1) % 32;  // another of the 32 tokens
+      id = (id + 1) % 32;  // a different one of the 32 tokens
     }
     drops.push_back(whole - log_p(from_data(ids, q.inputs.shape())));
   }
@@ -94,7 +95,7 @@ int main() {
   std::printf("share of %ld questions where the largest entry is on the copied token\n\n",
               long(kSequences));
   std::printf("step   raw    rollout   attention x gradient   occlusion\n");
-  double gradient_lead = 0, raw_lead = 0;  // largest ones, over raw attention and over rollout
+  double gradient_lead = 0, raw_lead = 0;  // largest leads: gradient over raw, raw over rollout
   for (std::int64_t step = 20; step <= 240; step += 20) {
     train_to(run, step);
     explain_by_attention(run.model, q, r);
@@ -115,20 +116,22 @@ int main() {
     return mean(pick(x, place)).item();
   };
   std::printf("\n");
-  Verdict verdict;
-  verdict.expect("largest lead of attention x gradient over raw attention", gradient_lead, 0.3);
-  verdict.expect("largest lead of raw attention over rollout", raw_lead, 0.2);
-  verdict.expect("trained: raw attention", curves[0].y.back(), 0.95);
-  verdict.expect("trained: nats lost without the copied token", mean_at(r.occlusion, q.copied), 1);
-  verdict.expect("trained: nats lost without the token before it", mean_at(r.occlusion, matched),
-                 1);
-  verdict.expect_at_most("trained: raw attention to that one", mean_at(r.raw, matched), 0.05);
+  Predictions predictions;
+  predictions.expect("largest lead of attention x gradient over raw attention", gradient_lead, 0.3);
+  predictions.expect("largest lead of raw attention over rollout", raw_lead, 0.2);
+  predictions.expect("trained: raw attention", curves[0].y.back(), 0.95);
+  predictions.expect("trained: nats lost without the copied token", mean_at(r.occlusion, q.copied),
+                     1);
+  predictions.expect("trained: nats lost without the token before it",
+                     mean_at(r.occlusion, matched), 1);
+  predictions.expect_at_most("trained: raw attention to the token before it",
+                             mean_at(r.raw, matched), 0.05);
   std::printf(
-      "\nNotice: attention shows where the answer was read, not all that it depends on: without\n"
-      "the token before it the model does not know where to read. What attention may be called is\n"
-      "argued by Jain & Wallace 2019 and Wiegreffe & Pinter 2019.\n");
-  return verdict.finish(
-      heed::plot::draw_chart({.title = "Who points at the token that induction copies?",
+      "\nNotice: attention shows where the answer was read, but not everything that the answer\n"
+      "depends on: without the token before it, the model cannot find the position to read. For\n"
+      "the debate see Jain & Wallace 2019 and Wiegreffe & Pinter 2019.\n");
+  return predictions.finish(
+      heed::plot::draw_chart({.title = "Methods that point at the token that induction copies",
                               .x_name = "training step",
                               .y_name = "share of questions",
                               .series = curves}),

@@ -1,12 +1,13 @@
-// Which head matters? Put a gate on each head's output, 1 as it is and 0 to cut it, and compare
+// Lab: which head matters? Multiply the output of each head by a gate.
+// The gate 1 changes nothing and the gate 0 cuts the head. Then compare
 //   the gradient          dL/dgate at 1, and I_h = E |dL/dgate| over sequences (Michel et al. 2019)
 //   the ablation          L(gate = 0) - L(gate = 1)
-//   integrated gradients  -(integral of dL/dgate from 0 to 1), which is the ablation exactly.
-// While the loss begins to fall the gradient has the sign of the ablation, and its size. It loses
-// the sign first: in the steepest fall (repeat loss 2.2) less of layer 0's heads would do no harm,
-// and none of them much. When training is over the loss is flat where the gate is 1: the gradient
-// calls a head unimportant that nothing works without, by a factor of 900 (seed 1; where two heads
-// share the work, as in seed 2, of 60).
+//   integrated gradients  -(integral of dL/dgate from 0 to 1), which equals the ablation.
+// When the loss starts to fall, the gradient has the sign and the size of the ablation. The sign is
+// lost first: at the steepest fall (repeat loss 2.2), a slightly smaller gate of a layer 0 head
+// does no harm, but a gate of 0 does much. After training, the loss is flat near gate 1. Then the
+// gradient underestimates the most important head by a factor of 900 (seed 1). The factor is 60 if
+// two heads share the work, as in seed 2.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -27,7 +28,8 @@ struct Point {
   Tensor gate_gradients;  // [sequences, layers * heads]
 };
 
-// One gate per sequence and head, all 1 but that of head `cut`.
+// Runs the model with one gate for each sequence and head.
+// All gates are 1, except that of head `cut`.
 Point run_gated(const Transformer& model, const Batch& batch, std::int64_t cut, double gate) {
   const Tensor heads = arange(kLayers * kHeads);
   const Tensor gates = where(eq(heads, double(cut)), full({1}, gate), ones({1}));
@@ -44,7 +46,7 @@ Point run_gated(const Transformer& model, const Batch& batch, std::int64_t cut, 
 
 struct Head {
   double gradient, importance, ablation, integrated;
-  std::vector<double> path;  // the loss at gates 0 .. 1
+  std::vector<double> path;  // loss at the gates 0, 1/32, ... 1
 };
 
 Head measure(const Transformer& model, const Batch& batch, std::int64_t head) {
@@ -53,7 +55,8 @@ Head measure(const Transformer& model, const Batch& batch, std::int64_t head) {
     const Point p = run_gated(model, batch, head, double(i) / kIntervals);
     const Tensor g = select(p.gate_gradients, 1, head);
     h.path.push_back(p.loss);
-    h.gradient = mean(g).item(), h.importance = mean(abs(g)).item();  // the last is at 1
+    h.gradient = mean(g).item(),
+    h.importance = mean(abs(g)).item();  // the final values are those at gate 1
     const double weight = i == 0 || i == kIntervals ? 1 : i % 2 == 1 ? 4 : 2;
     h.integrated -= weight / (3.0 * kIntervals) * h.gradient;
   }
@@ -73,6 +76,7 @@ std::vector<Head> measure_all(const Transformer& model, const Batch& batch, std:
   return heads;
 }
 
+// Returns the index of the head with the largest value of a member.
 std::size_t top(const std::vector<Head>& heads, double Head::*by) {
   const auto largest = std::max_element(
       heads.begin(), heads.end(), [&](const Head& a, const Head& b) { return a.*by < b.*by; });
@@ -82,14 +86,15 @@ std::size_t top(const std::vector<Head>& heads, double Head::*by) {
 heed::plot::Image draw(const std::vector<Head>& heads) {
   std::vector<double> gates;
   for (int i = 0; i <= kIntervals; ++i) gates.push_back(double(i) / kIntervals);
-  heed::plot::LineChart chart{.title = "The loss as one head is faded out, training done",
-                              .x_name = "gate on the head's output: 0 is cut, 1 as it is",
-                              .y_name = "repeat loss (nats)"};
+  heed::plot::LineChart chart{
+      .title = "Loss over the gate of one head, after training",
+      .x_name = "gate on the head's output: 0 cuts the head, 1 changes nothing",
+      .y_name = "repeat loss (nats)"};
   for (std::size_t h = 0; h < heads.size(); ++h)
     chart.series.push_back({"L" + std::to_string(h / kHeads) + "H" + std::to_string(h % kHeads),
                             gates, heads[h].path});
   const Head& head = heads[top(heads, &Head::ablation)];
-  chart.series.push_back({"the tangent of the top head",
+  chart.series.push_back({"tangent of the top head at 1",
                           {0, 1},
                           {head.path.back() - head.gradient, head.path.back()}});
   return draw_chart(chart);
@@ -106,26 +111,26 @@ int main() {
   train_to(run, run.config().steps);
   const auto end = measure_all(run.model, batch, run.steps_done);
 
-  Verdict verdict;
+  Predictions predictions;
   double error = 0;
   for (const auto* heads : {&early, &end})
     for (const Head& h : *heads) error = std::max(error, std::abs(h.integrated - h.ablation));
-  verdict.expect_at_most("largest |integrated gradient - ablation|, nats", error, 0.01);
+  predictions.expect_at_most("largest |integrated gradient - ablation|, nats", error, 0.01);
   int signs = 0;
   double understated = 0;
   for (const Head& h : early) {
     signs += h.gradient * h.ablation < 0;
     understated = std::max(understated, h.ablation / h.importance);
   }
-  verdict.expect("early: heads whose gradient has the sign of the ablation", signs, 4, 4);
-  verdict.expect_at_most("early: largest ablation / I_h", understated, 5);
+  predictions.expect("early: heads whose gradient has the sign of the ablation", signs, 4, 4);
+  predictions.expect_at_most("early: largest ablation / I_h", understated, 5);
   const Head& worst = end[top(end, &Head::ablation)];
-  verdict.expect("end: ablation / I_h of the top head", worst.ablation / worst.importance, 100);
+  predictions.expect("end: ablation / I_h of the top head", worst.ablation / worst.importance, 100);
   std::printf(
-      "\nNotice: a gradient is a slope at one place. Integrate it, or cut the head, before you\n"
-      "call a head useless.\n");
-  return verdict.finish(
+      "\nNotice: a gradient is a slope at one point. Integrate it, or cut the head, before you\n"
+      "conclude that a head is not needed.\n");
+  return predictions.finish(
       draw(end), "gradient_head_importance.png",
-      "Repeat loss over the gate of each head: flat near 1, steep near 0; the tangent at 1 "
-      "foretells almost no loss.");
+      "Repeat loss over the gate of each head: flat near 1, steep near 0. The tangent at 1 "
+      "predicts almost no increase of the loss.");
 }

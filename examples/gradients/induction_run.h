@@ -1,9 +1,9 @@
-// The run that labs look into: heed's default, two layers of two heads without an MLP, learning
-// `induction`, a random block of tokens that comes back.
+// The model that several labs train: heed's default, two layers of two heads without an MLP. Its
+// task is `induction`: a random block of tokens that repeats.
 //
-// Position t reads token y[t - 1] and predicts y[t]. With a block of P tokens, what is there to
-// copy from t = P + 1 on stands at position t - P + 1, right behind the earlier copy of the token
-// read; these are the repeat tokens.
+// Position t reads token y[t - 1] and predicts y[t]. If the block has P tokens, the repeat tokens
+// are those from t = P + 1 on. The answer there can be copied from position t - P + 1, directly
+// after the earlier copy of the token that is read.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 #include "autograd/engine/engine.h"
 #include "nn/train/trainer.h"
 
-/// heed train's own recipe; only the projections are stored apart, for each to have its gradient.
-/// `periods`: lengths of a block.
+/// Returns a trainer with the options of `heed train`. Only the form differs: the projections are
+/// stored separately, so that each has its own gradient. `periods` is the range of block lengths.
 inline heed::nn::Trainer induction_run(std::int64_t seed, const std::string& periods = "3..24") {
   heed::nn::RunConfig config;
   config.task_parameters = {{"periods", periods}};
@@ -21,16 +21,18 @@ inline heed::nn::Trainer induction_run(std::int64_t seed, const std::string& per
   return heed::nn::Trainer(config);
 }
 
+/// Trains until `step` steps are done.
 inline void train_to(heed::nn::Trainer& run, std::int64_t step) {
   while (run.steps_done < step) run.step();
 }
 
-/// Sequences whose block is 16 to 24 tokens long: of 48 tokens, each occurs at most three times.
+/// Returns sequences of 48 tokens with blocks of 16 to 24 tokens,
+/// so that each token occurs at most three times.
 inline heed::nn::Batch long_blocks(std::int64_t sequences) {
   return heed::nn::make_task("induction", {}, {{"periods", "16..24"}})->evaluation(0, sequences);
 }
 
-/// Mean loss over each sequence's repeat tokens: logits [B, T, classes] -> [B].
+/// Returns the mean loss over the repeat tokens of each sequence, [B]. logits is [B, T, classes].
 inline heed::nn::Tensor repeat_losses(const heed::nn::Tensor& logits,
                                       const heed::nn::Batch& batch) {
   using namespace heed::autograd;
@@ -39,12 +41,13 @@ inline heed::nn::Tensor repeat_losses(const heed::nn::Tensor& logits,
   return sum(nats * counted, {1}) / sum(counted, {1});
 }
 
-/// Their mean for a model as it is.
+/// Returns the mean loss of a model over the repeat tokens of all sequences.
 inline double repeat_loss(const heed::nn::Transformer& model, const heed::nn::Batch& batch) {
   const heed::autograd::NoGrad guard;
   return mean(repeat_losses(model(batch.inputs), batch)).item();
 }
 
+/// Returns the name of a probe site in the attention of a layer.
 inline std::string attention_site(std::int64_t layer, const std::string& name) {
   return "blocks." + std::to_string(layer) + ".attn." + name;
 }

@@ -1,14 +1,17 @@
-// Where the LayerNorm stands decides how much gradient the last layer gets before the first step
-// (Xiong et al. 2020, arXiv 2002.04745), and so whether training needs a warm-up.
+// Lab: the placement of LayerNorm decides how large the gradient of the last layer is before the
+// first step (Xiong et al. 2020, arXiv 2002.04745), and so whether training needs a warm-up.
 //
 //   post-LN  h = LN(x + attend(x)),  x <- LN(h + mlp(h))    Vaswani et al. 2017
-//   pre-LN   h = x + attend(LN(x)),  x <- h + mlp(LN(h))    GPT-2; one LN more at the end
+//   pre-LN   h = x + attend(LN(x)),  x <- h + mlp(LN(h))    GPT-2; with one more LN at the end
 //
-// The theorem's setting: one head with queries and keys of 0, which averages all tokens; an MLP
-// d -> d -> d with ReLU; matrices N(0, 1/d). Post-LN: every sum h + mlp(h) has size 3d/2, h's d and
-// the half of it that ReLU lets through, and the last layer's gradient does not know the depth L.
-// Pre-LN: the stream grows, (1 + l/2) d <= |x|^2 <= (1 + 3l/2) d behind layer l, and the LN at the
-// end divides by its size: the gradient falls like 1/sqrt(L). All of it at initialization only.
+// The model is that of the theorem: one head with queries and keys of 0, which averages all tokens,
+// and an MLP d -> d -> d with ReLU. The matrices are N(0, 1/d).
+//
+// Post-LN: every sum h + mlp(h) has squared norm 3d/2. That is d from h and d/2 from the MLP,
+// because ReLU passes half. The gradient of the last layer does not depend on the depth L. Pre-LN:
+// the stream grows, with (1 + l/2) d <= |x|^2 <= (1 + 3l/2) d after layer l. The LN at the end
+// divides by its size, so the gradient falls like 1/sqrt(L).
+// All of this holds at initialization only.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -34,7 +37,7 @@ struct Layer {
 
 Tensor ln(const Tensor& x) { return layer_norm(x, Shape{kWidth}); }
 
-// The sum that the layer ends with; post-LN, the next layer reads its LN.
+// Returns the last sum of a layer. With post-LN, the next layer reads LN of this sum.
 Tensor residual_sum(const Tensor& x, const Layer& w, Norm norm) {
   const auto attend = [&](const Tensor& u) {
     const Tensor none = zeros_like(u);  // queries and keys
@@ -50,7 +53,7 @@ struct Measured {
   std::vector<double> size = std::vector<double>(kDeepest);  // E |residual_sum|^2 / d by layer
 };
 
-// Means over seeds. The first L of the layers are the model of depth L.
+// Returns means over seeds. The first L layers are the model of depth L.
 Measured measure(Norm norm) {
   Measured m{.depth = {4, 8, 16, 32}, .gradient = std::vector<double>(4)};
   for (std::int64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -63,12 +66,13 @@ Measured measure(Norm norm) {
       m.size[std::size_t(l - 1)] += mean(end * end).item() / kSeeds;
       const auto at = std::find(m.depth.begin(), m.depth.end(), double(l));
       if (at != m.depth.end()) {
-        const Tensor loss = cross_entropy(matmul(ln(end), head), targets);  // of both: LN, head
+        const Tensor loss =
+            cross_entropy(matmul(ln(end), head), targets);  // both models end with LN and head
         const Tensor g = grad(loss, layer.down);
         m.gradient[std::size_t(at - m.depth.begin())] += std::sqrt(sum(g * g).item()) / kSeeds;
       }
       x = (norm == Norm::kPre ? end : ln(end))
-              .detach();  // for the next layer; its gradient ends here
+              .detach();  // input of the next layer, without gradient
     }
   }
   return m;
@@ -93,7 +97,7 @@ int main() {
   for (const double x : flat) average += x / double(flat.size());
   for (const double x : flat) spread = std::max(spread, std::abs(x / average - 1));
   for (const double depth : pre.depth) law.push_back(average / std::sqrt(depth));
-  double low = HUGE_VAL, high = 0;  // the stream against its bounds
+  double low = HUGE_VAL, high = 0;  // |x|^2 of the stream, divided by its lower and upper bound
   for (std::size_t l = 1; l <= pre.size.size(); ++l) {
     low = std::min(low, pre.size[l - 1] / (1 + 0.5 * double(l)));
     high = std::max(high, pre.size[l - 1] / (1 + 1.5 * double(l)));
@@ -101,20 +105,21 @@ int main() {
   const auto [least, most] = std::minmax_element(post.size.begin(), post.size.end());
 
   std::printf("\n");
-  Verdict verdict;
-  verdict.expect_at_most("pre-LN: largest deviation of gradient * sqrt(L) from its mean", spread,
-                         0.15);
-  verdict.expect("post-LN: gradient at L = 32 / at L = 4", post.gradient.back() / post.gradient[0],
-                 0.8, 1.4);
-  verdict.expect("pre-LN: least |x|^2 / ((1 + l/2) d) over layers", low, 1);
-  verdict.expect_at_most("pre-LN: largest |x|^2 / ((1 + 3l/2) d) over layers", high, 1);
-  verdict.expect("post-LN: least |sum|^2 / d over layers, 1.5 in theory", *least, 1.35, 1.65);
-  verdict.expect("post-LN: largest", *most, 1.35, 1.65);
+  Predictions predictions;
+  predictions.expect_at_most("pre-LN: largest deviation of gradient * sqrt(L) from its mean",
+                             spread, 0.15);
+  predictions.expect("post-LN: gradient at L = 32 / at L = 4",
+                     post.gradient.back() / post.gradient[0], 0.8, 1.4);
+  predictions.expect("pre-LN: smallest |x|^2 / ((1 + l/2) d) over layers", low, 1);
+  predictions.expect_at_most("pre-LN: largest |x|^2 / ((1 + 3l/2) d) over layers", high, 1);
+  predictions.expect("post-LN: smallest |sum|^2 / d over layers, 1.5 in theory", *least, 1.35,
+                     1.65);
+  predictions.expect("post-LN: largest |sum|^2 / d over layers", *most, 1.35, 1.65);
   std::printf(
-      "\nNotice: depth makes the pre-LN gradient small where the stream is large; post-LN keeps\n"
-      "both. `heed train shakespeare --norm post` is what it comes to over a whole training.\n");
+      "\nNotice: with pre-LN, depth makes the stream large and the gradient small. With post-LN,\n"
+      "both stay constant. `heed train shakespeare --norm post` shows a whole training.\n");
 
-  return verdict.finish(
+  return predictions.finish(
       heed::plot::draw_chart({.title = "Gradient of the last layer before the first step",
                               .x_name = "depth L",
                               .y_name = "norm of dL/dW of its second matrix",

@@ -1,14 +1,14 @@
-// The gradient through a phase change. For a while the model learns nothing of the repeated block;
-// then, within a few dozen steps, everything: layer 0 has learned to look one token back and layer
-// 1 to look at what followed the same token last time, and neither is of use without the other.
+// Lab: the gradient during a phase change. At first the model does not learn to copy the repeated
+// block (the plateau). Then, within a few dozen steps, it learns it completely: layer 0 attends to
+// the previous token, and layer 1 attends to the token that followed the same token last time.
+// Neither layer is useful without the other.
 //
-// On the plateau the queries and keys of layer 1 get a small part of the gradient that its values
-// get. As the first layer gets somewhere, the signal to them grows, long before the loss shows it,
-// has its peak in the steepest fall, and decays.
+// On the plateau, the gradient of layer 1's queries and keys is much smaller than that of its
+// values. It grows when layer 0 begins to learn, long before the loss falls. It is largest at the
+// steepest fall of the loss, and then decays.
 //
-// The plateau takes blocks of 12 tokens and more. heed's default has blocks of 3 to 24: repeats
-// that are two or three tokens back are found by and by, and there is less of a phase change to
-// see.
+// There is a plateau only with blocks of at least 12 tokens. heed's default has blocks of 3 to 24
+// tokens. Repeats two or three tokens back are learned gradually, so the phase change is weaker.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,14 +23,15 @@ namespace {
 
 constexpr std::int64_t kSteps = 300, kEvery = 20, kSequences = 32;
 
-struct Moment {
+struct Measurement {
   std::int64_t step;
   double repeat_loss;
-  double norm[2][3];  // of dL/dW_Q, dL/dW_K, dL/dW_V, by layer
+  double norm[2][3];  // norms of dL/dW_Q, dL/dW_K and dL/dW_V, by layer
 };
 
-Moment look(const Trainer& run, const Batch& batch) {
-  Moment m{.step = run.steps_done, .repeat_loss = repeat_loss(run.model, batch), .norm = {}};
+// Measures the repeat loss and the gradient norms at the current step.
+Measurement measure(const Trainer& run, const Batch& batch) {
+  Measurement m{.step = run.steps_done, .repeat_loss = repeat_loss(run.model, batch), .norm = {}};
   std::vector<Tensor> weights;
   for (const Block& block : run.model.blocks) {
     const AttentionWeights& w = block.attn.weights;
@@ -42,39 +43,40 @@ Moment look(const Trainer& run, const Batch& batch) {
   return m;
 }
 
-std::vector<Moment> train(std::int64_t seed, const std::string& periods) {
+// Trains a model and returns a measurement every 20 steps.
+std::vector<Measurement> train(std::int64_t seed, const std::string& periods) {
   Trainer run = induction_run(seed, periods);
-  const Batch batch = run.task->evaluation(0, kSequences);  // one for all moments
-  std::vector<Moment> moments;
+  const Batch batch = run.task->evaluation(0, kSequences);  // the same batch for all measurements
+  std::vector<Measurement> measurements;
   for (std::int64_t step = kEvery; step <= kSteps; step += kEvery) {
     train_to(run, step);
-    moments.push_back(look(run, batch));
+    measurements.push_back(measure(run, batch));
   }
-  return moments;
+  return measurements;
 }
 
 struct Change {
-  double ratio;       // largest / least |dL/dW_Q| of layer 1 from step 40 on
-  double peak_delay;  // steps from the steepest fall of the repeat loss to the largest
+  double ratio;       // largest / smallest |dL/dW_Q| of layer 1 from step 40 on
+  double peak_delay;  // steps from the steepest fall of the repeat loss to the largest |dL/dW_Q|
 };
 
-Change phase_change(const std::vector<Moment>& moments) {
+Change phase_change(const std::vector<Measurement>& measurements) {
   double least = HUGE_VAL, most = 0, fall = 0, peak_step = 0, fall_step = 0;
-  for (std::size_t i = 1; i < moments.size(); ++i) {
-    const double q = moments[i].norm[1][0], step = double(moments[i].step);
+  for (std::size_t i = 1; i < measurements.size(); ++i) {
+    const double q = measurements[i].norm[1][0], step = double(measurements[i].step);
     least = std::min(least, q);
     if (q > most) most = q, peak_step = step;
-    const double fell = moments[i - 1].repeat_loss - moments[i].repeat_loss;
+    const double fell = measurements[i - 1].repeat_loss - measurements[i].repeat_loss;
     if (fell > fall) fall = fell, fall_step = step - double(kEvery) / 2;
   }
   return {most / least, peak_step - fall_step};
 }
 
-heed::plot::Image draw(const std::vector<Moment>& moments) {
+heed::plot::Image draw(const std::vector<Measurement>& measurements) {
   std::vector<heed::plot::Series> curves{{"repeat loss (nats)", {}, {}}, {"W_Q, layer 1", {}, {}},
                                          {"W_K, layer 1", {}, {}},       {"W_V, layer 1", {}, {}},
                                          {"W_Q, layer 0", {}, {}},       {"W_V, layer 0", {}, {}}};
-  for (const Moment& m : moments) {
+  for (const Measurement& m : measurements) {
     const double y[] = {m.repeat_loss, m.norm[1][0], m.norm[1][1],
                         m.norm[1][2],  m.norm[0][0], m.norm[0][2]};
     for (std::size_t i = 0; i < curves.size(); ++i) {
@@ -93,35 +95,35 @@ heed::plot::Image draw(const std::vector<Moment>& moments) {
 }  // namespace
 
 int main() {
-  std::vector<std::vector<Moment>> runs;
+  std::vector<std::vector<Measurement>> runs;
   for (std::int64_t seed = 1; seed <= 3; ++seed) runs.push_back(train(seed, "12..24"));
   const Change short_blocks = phase_change(train(1, "3..24"));
 
   std::printf("seed 1: norms of dL/dW, by layer\n\n");
   std::printf("step   repeat loss   L0 Q      L0 K      L0 V      L1 Q      L1 K      L1 V\n");
-  for (const Moment& m : runs[0]) {
+  for (const Measurement& m : runs[0]) {
     std::printf("%4ld     %7.4f   ", long(m.step), m.repeat_loss);
     for (const auto& layer : m.norm)
       for (const double norm : layer) std::printf("  %.2e", norm);
     std::printf("\n");
   }
   std::printf("\n");
-  Verdict verdict;
+  Predictions predictions;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Change change = phase_change(runs[i]);
     const std::string seed = "seed " + std::to_string(i + 1) + ": ";
-    verdict.expect(seed + "largest / least |dL/dW_Q| of layer 1, steps 40 to 300", change.ratio,
-                   50);
-    verdict.expect(seed + "steps from the steepest fall to the largest", change.peak_delay, -40,
-                   40);
+    predictions.expect(seed + "largest / smallest |dL/dW_Q| of layer 1, steps 40 to 300",
+                       change.ratio, 50);
+    predictions.expect(seed + "steps from the steepest fall to the largest |dL/dW_Q|",
+                       change.peak_delay, -40, 40);
   }
-  verdict.expect("blocks of 3 to 24: largest / least", short_blocks.ratio, 3, 30);
-  verdict.expect("blocks of 3 to 24: steps to the largest", short_blocks.peak_delay, -40, 40);
+  predictions.expect("blocks of 3 to 24: largest / smallest |dL/dW_Q|", short_blocks.ratio, 3, 30);
+  predictions.expect("blocks of 3 to 24: steps to the largest |dL/dW_Q|", short_blocks.peak_delay,
+                     -40, 40);
   std::printf(
-      "\nNotice: the gradient of W_Q and W_K in layer 1 grows while the loss seems to stand "
-      "still;\n"
-      "who watches the loss alone sees nothing coming.\n");
-  return verdict.finish(
+      "\nNotice: the gradient of W_Q and W_K in layer 1 grows while the loss is still constant.\n"
+      "The loss alone does not show that the phase change is near.\n");
+  return predictions.finish(
       draw(runs[0]), "gradient_phase_change.png",
       "Repeat loss and gradient norms over training steps: the gradient of layer 1's queries and "
       "keys grows on the plateau, peaks as the loss falls, and decays.");

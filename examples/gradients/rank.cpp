@@ -1,10 +1,11 @@
-// Rank collapse: attention alone makes tokens alike, cubically fast, and starves its own queries
-// and keys of gradient on the way (Dong et al. 2021; Noci et al. 2022).
+// Lab: rank collapse. Attention without skip connections makes tokens equal, cubically fast. The
+// gradients of its queries and keys vanish with it (Dong et al. 2021; Noci et al. 2022).
 //
-// Tokens m + r x_i, all alike but for r. In scores (m + r x_i) W (m + r x_j) what depends on j
-// alone is common to all queries; only r^2 x_i W x_j tells them apart, and values differ by r:
-// outputs differ by r^3. dL/dS carries one r of the values and sums to 0 over keys, so contracting
-// it with the keys gives a second: dL/dW_Q and dL/dW_K go as r^2. dL/dW_V does not care.
+// The tokens are m + r x_i, with a small r. In the scores (m + r x_i) W (m + r x_j), the terms that
+// depend only on j are the same for all queries. Only r^2 x_i W x_j differs between queries. The
+// values differ by r, so the outputs differ by r^3. dL/dS has one factor r from the values. Its sum
+// over keys is 0, so multiplying it by the keys gives another factor r. Therefore dL/dW_Q and
+// dL/dW_K fall as r^2. dL/dW_V does not depend on r.
 #include <cstdio>
 
 #include "autograd/engine/engine.h"
@@ -19,7 +20,8 @@ namespace {
 constexpr std::int64_t kTokens = 32, kWidth = 64;
 
 double norm(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
-// How much tokens [n, d] differ, relative to their size.
+// Returns the norm of the tokens' deviation from their mean,
+// relative to the norm of the tokens x [n, d].
 double residual(const Tensor& x) { return norm(x - mean(x, {0}, true)) / norm(x); }
 
 struct Weights {
@@ -34,7 +36,7 @@ Tensor layer(const Tensor& x, const Weights& w) {
   return attention(matmul(x, w.q), matmul(x, w.k), matmul(x, w.v));
 }
 
-// What is left of the tokens' differences after each of six layers, without and with skips.
+// Prints the relative differences of the tokens after each of six layers, without and with skips.
 void print_six_layers() {
   std::printf("six layers from N(0, 1) tokens, relative differences:\n");
   for (const bool skip : {false, true}) {
@@ -80,17 +82,18 @@ int main() {
   }
   const double predicted[] = {3, 2, 2, 0};
   std::printf("\n");
-  Verdict verdict;
+  Predictions predictions;
   for (std::size_t i = 0; i < 4; ++i)
-    verdict.expect("slope of " + curves[i].name, log_log_slope(r_values, curves[i].y),
-                   predicted[i] - 0.02, predicted[i] + 0.02);
+    predictions.expect("slope of " + curves[i].name, log_log_slope(r_values, curves[i].y),
+                       predicted[i] - 0.02, predicted[i] + 0.02);
   std::printf("\n");
   print_six_layers();
   std::printf(
-      "\nNotice: the exponent 3 per layer is 3^L over L layers, so float64 is exhausted after\n"
-      "a few; the residual stream is what keeps tokens apart, and queries and keys learning.\n");
+      "\nNotice: the exponent 3 per layer is 3^L for L layers, so after a few layers the tokens\n"
+      "are equal even in float64. With skip connections, tokens stay different, and queries and\n"
+      "keys keep their gradients.\n");
 
-  return verdict.finish(
+  return predictions.finish(
       heed::plot::draw_chart({.title = "Rank collapse in one layer of attention",
                               .x_name = "log10 of the tokens' relative differences",
                               .y_name = "norm",
@@ -98,5 +101,5 @@ int main() {
                               .log_y = true}),
       "gradient_rank.png",
       "Over the tokens' differences r: the output's differences fall as r^3, gradients of W_Q and "
-      "W_K as r^2, the gradient of W_V stays.");
+      "W_K as r^2, and the gradient of W_V is constant.");
 }

@@ -1,9 +1,12 @@
-// Why attention divides by sqrt(d_k): without it the softmax saturates, and its gradient dies.
+// Lab: why attention divides by sqrt(d_k).
+// Without the division, the softmax saturates and its gradient vanishes.
 //
 // The Jacobian of softmax at weights a is J = diag(a) - a a^T, and dL/dS = J dL/dA. For queries and
-// keys of N(0, 1) entries the scores have deviation sqrt(d_k); then only the two largest of n
-// count, and E[tr J] -> c_n / sqrt(d_k), c_n = n (n - 1) * integral of phi(x)^2 Phi(x)^(n-2), the
-// density at 0 of the gap between the two largest of n normals. Divided by sqrt(d_k) it stays put.
+// keys with N(0, 1) entries, the scores have standard deviation sqrt(d_k). Then only the two
+// largest of n scores matter, and E[tr J] -> c_n / sqrt(d_k), where
+//   c_n = n (n - 1) * integral of phi(x)^2 Phi(x)^(n-2)
+// is the density at 0 of the gap between the two largest of n normal variables. If the scores are
+// divided by sqrt(d_k), tr J does not depend on d_k.
 #include <algorithm>
 #include <cstdio>
 #include <numbers>
@@ -16,8 +19,10 @@ using namespace heed::autograd;
 
 namespace {
 
-constexpr std::int64_t kKeys = 64, kSets = 16, kQueries = 250;  // sets of keys, queries of each
+constexpr std::int64_t kKeys = 64, kSets = 16,
+                       kQueries = 250;  // kSets sets of keys, with kQueries queries each
 
+// Returns c_n.
 double gap_density(std::int64_t n) {
   double sum = 0;
   const double h = 1e-3;
@@ -31,8 +36,8 @@ double gap_density(std::int64_t n) {
 }
 
 struct Row {
-  double trace, median, dead;    // of tr J: mean, median, share of queries below 1e-3
-  double squared_J, squared_dS;  // mean ||J||_F^2, and ||dL/dS||^2 where dL/dA is N(0, 1)
+  double trace, median, dead;    // mean and median of tr J, fraction of queries with tr J < 1e-3
+  double squared_J, squared_dS;  // mean ||J||_F^2, and mean ||dL/dS||^2 for dL/dA from N(0, 1)
 };
 
 Row measure(const Tensor& scores) {  // [sets, queries, keys]
@@ -82,21 +87,21 @@ int main() {
     kept.y.push_back(divided.trace), law.y.push_back(c / root);
   }
   const double slope = log_log_slope(d_values, traces);
-  double constant = 0;  // geometric mean of tr J sqrt(d_k)
+  double constant = 0;  // geometric mean of tr J * sqrt(d_k)
   for (std::size_t i = 0; i < d_values.size(); ++i)
     constant += std::log(traces[i] * std::sqrt(d_values[i])) / double(d_values.size());
   constant = std::exp(constant);
   const auto [low, high] = std::minmax_element(kept.y.begin(), kept.y.end());
   std::printf("\n");
-  Verdict verdict;
-  verdict.expect("slope of log tr J over log d_k, from 64 on", slope, -0.55, -0.45);
-  verdict.expect("tr J sqrt(d_k) / c", constant / c, 0.9, 1.1);
-  verdict.expect_at_most("scaled: largest difference between two d_k", *high - *low, 0.01);
+  Predictions predictions;
+  predictions.expect("slope of log tr J over log d_k, from 64 on", slope, -0.55, -0.45);
+  predictions.expect("tr J sqrt(d_k) / c", constant / c, 0.9, 1.1);
+  predictions.expect_at_most("scaled: largest difference between two d_k", *high - *low, 0.01);
   std::printf(
-      "\nNotice: the mean falls like 1/sqrt(d_k) because of rare near-ties; the median query\n"
-      "is dead long before. Dividing by sqrt(d_k) keeps both alive at any width.\n");
+      "\nNotice: the mean falls only like 1/sqrt(d_k), because of rare near-ties. The gradient of\n"
+      "the median query vanishes much earlier. With the division, neither depends on d_k.\n");
 
-  return verdict.finish(
+  return predictions.finish(
       heed::plot::draw_chart({.title = "How much gradient the softmax lets through",
                               .x_name = "log2 d_k",
                               .y_name = "trace of the softmax's Jacobian",

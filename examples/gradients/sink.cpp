@@ -1,7 +1,7 @@
-// An attention sink in miniature. A softmax has to look somewhere: a head with nothing to find
-// looks at the first token (Xiao et al. 2023, arXiv 2309.17453). In `induction` it is known when
-// there is something to find: from the moment the block comes back. Up to then layer 1 rests on
-// the ^ in front of every sequence; then it lets go.
+// Lab: an attention sink in a small model. The weights of a softmax add up to 1, so a head that has
+// nothing to attend to attends to the first token (Xiao et al. 2023, arXiv 2309.17453). In
+// `induction`, a token can be copied only after the block starts to repeat. Before that, layer 1
+// attends to the ^ (BOS) at the start of every sequence. After that, it does not.
 #include <cstdio>
 
 #include "examples/gradients/experiment.h"
@@ -12,7 +12,9 @@ using namespace heed::nn;
 
 namespace {
 
-constexpr std::int64_t kHeads = 2, kBefore = 15, kAfter = 23;  // tokens every block has around it
+constexpr std::int64_t kHeads = 2;
+// Every sequence has at least this many positions before and after the start of the repeat.
+constexpr std::int64_t kBefore = 15, kAfter = 23;
 
 }  // namespace
 
@@ -25,10 +27,12 @@ int main() {
   probe.record(attention_site(1, "hook_pattern"));
   run.model(batch.inputs, {.probe = &probe});
   const Tensor on_first =
-      select(probe.value(attention_site(1, "hook_pattern")), 3, 0);   // [B, H, T]
-  const Tensor period = 47.0 - sum(to(batch.counted, float64), {1});  // repeats: P + 1 to 47. [B]
+      select(probe.value(attention_site(1, "hook_pattern")), 3, 0);  // [B, H, T]
+  // The block lengths P [B]. The repeat tokens are those from P + 1 to 47.
+  const Tensor period = 47.0 - sum(to(batch.counted, float64), {1});
 
-  // By time since the block came back: at 1 the model reads the first token that it has seen.
+  // `since` is the time since the block started to repeat.
+  // At 1, the model reads the first token that occurred before.
   std::vector<heed::plot::Series> curves{{"L1H0", {}, {}}, {"L1H1", {}, {}}};
   double nothing = 0, something = 0;  // means of both heads
   std::printf("weight of layer 1 on the first token\n\nsince   L1H0     L1H1\n");
@@ -45,19 +49,20 @@ int main() {
     std::printf("%4ld    %.4f   %.4f\n", long(since), weight.at({0}), weight.at({1}));
   }
   std::printf("\n");
-  Verdict verdict;
-  verdict.expect("mean weight on ^ with nothing to copy", nothing, 0.5);
-  verdict.expect_at_most("mean weight on ^ with something to copy", something, 0.02);
+  Predictions predictions;
+  predictions.expect("mean weight on ^ with nothing to copy", nothing, 0.5);
+  predictions.expect_at_most("mean weight on ^ with something to copy", something, 0.02);
   std::printf(
-      "\nNotice: this weight is not about the ^, it is about there being nothing else. Take it\n"
-      "away and it goes elsewhere; a --sink gives it a place of its own.\n");
-  return verdict.finish(
+      "\nNotice: the weight is on ^ only because there is nothing to copy. Without ^ it moves to\n"
+      "another token. The option --sink adds an extra softmax term for it.\n");
+  return predictions.finish(
       heed::plot::draw_chart(
-          {.title = "Layer 1 rests on the first token until there is something to copy",
-           .x_name = "tokens since the block came back",
+          {.title = "Layer 1 attends to the first token until there is something to copy",
+           .x_name = "tokens since the block started to repeat",
            .y_name = "attention weight on ^",
            .series = curves}),
       "gradient_sink.png",
-      "Weight of layer 1 on the first token by time since the block came back: high before, near 0 "
+      "Weight of layer 1 on the first token over time since the block started to repeat: high "
+      "before, near 0 "
       "after.");
 }

@@ -1,4 +1,5 @@
-// Notebook 0: causal self-attention in NumPy, then many heads from one fused projection in torch.
+// Notebook 0: causal self-attention in NumPy, then several heads
+// from one fused projection in PyTorch.
 #include <cmath>
 
 #include "examples/notebooks/notebook.h"
@@ -24,7 +25,8 @@ Attended scaled_dot_product(const Tensor& q, const Tensor& k, const Tensor& v, c
   return {scaled, weights, matmul(weights, v)};
 }
 
-// In [68], with every step of In [36] to In [55]. `permute_back` is what it forgets.
+// The class of In [68], which has every step of In [36] to In [55].
+// The notebook forgets `permute_back`.
 struct MultiHeadAttention {
   Tensor qkv_weight, qkv_bias, out_weight, out_bias;
   std::int64_t heads;
@@ -48,7 +50,7 @@ struct MultiHeadAttention {
   }
 };
 
-// output[0, 0, :8], output[0, 5, :8], its sum, sum of squares, least and largest.
+// Returns y[0, 0, :8] and y[0, 5, :8], followed by sum, sum of squares, minimum and maximum of y.
 Tensor summary(const Tensor& y) {
   const auto row = [&](std::int64_t t) { return slice(select(select(y, 0, 0), 0, t), 0, 0, 8); };
   return cat({row(0), row(5), stack({sum(y), sum(y * y), min(y), max(y)}, 0)}, 0);
@@ -83,7 +85,7 @@ Drawn drawn_by_notebook() {
 }
 
 void one_head() {
-  cell("In [28]", "drawn without a seed: these are the notebook's");
+  cell("In [28]", "drawn without a seed; these are the values printed by the notebook");
   const auto [q, k, v] = drawn_by_notebook();
   show("q", q);
   show("k", k);
@@ -101,10 +103,10 @@ void one_head() {
   show("argmax_row3", argmax(select(w, 0, 3), 0));
 
   show("In [31]", "out", output);
-  require("row 1 is the notebook's",
+  require("row 1 equals that of the notebook",
           allclose(select(output, 0, 1),
                    tensor({-0.19591809, -0.73105386, -1.47065405, -1.83483723}, float64), 0, 4e-8));
-  require("attention(), fused, says the same",
+  require("the fused attention() returns the same",
           allclose(attention(q, k, v, {.scale = 1, .causal = true}), output, 0, 1e-14));
 
   cell("derived.scaled", "with the 1/sqrt(d_k) of the formula above the code");
@@ -112,23 +114,24 @@ void one_head() {
   show("w", scaled.weights);
   show("out", scaled.values);
   const double right = fitted_scale(scaled.weights, products), wrong = fitted_scale(w, products);
-  fault(
-      "no 1/sqrt(d_k), which the formula above the code has", std::abs(right - 0.5) <= 1e-9,
-      std::abs(wrong - 0.5) <= 1e-9,
-      text("The weights' logarithms tell the scale: ", wrong, " where d_k = 4 asks for ", right,
-           ".\nRow 1 would be ", scaled.weights.at({1, 0}), ", ", scaled.weights.at({1, 1}), "."));
-  const std::string reason = refusal([] { ScoreBias(tril(ones({6, 6}, float64))); });
+  fault("the factor 1/sqrt(d_k) of the formula above the code is missing",
+        std::abs(right - 0.5) <= 1e-9, std::abs(wrong - 0.5) <= 1e-9,
+        text("The scale follows from the logarithms of the weights: ", wrong,
+             ", but d_k = 4 requires ", right, ".\nRow 1 would be ", scaled.weights.at({1, 0}),
+             ", ", scaled.weights.at({1, 1}), "."));
+  const std::string reason = error_text([] { ScoreBias(tril(ones({6, 6}, float64))); });
   fault("the text sets the mask to 0 for the future and 1 for the past",
-        refusal([&] { ScoreBias{mask}; }).empty(), reason.empty(), reason);
+        error_text([&] { ScoreBias{mask}; }).empty(), reason.empty(), reason);
   const Tensor large = 1000.0 * products;
   const Tensor by_exp = exp(large) / sum(exp(large), {1}, true);
   fault("In [15]: a softmax that does not subtract the row's maximum",
         all(isfinite(softmax(large, -1))).item() != 0, all(isfinite(by_exp)).item() != 0,
-        "Scores a thousand times as large: exp overflows, inf / inf is NaN.");
+        "With scores a thousand times as large, exp overflows, and inf / inf is NaN.");
 }
 
 void many_heads() {
-  cell("In [36]", "to In [55], unseeded there, from manual_seed(0) here: the sizes are all");
+  cell("In [36]",
+       "to In [55]: without a seed in the notebook, manual_seed(0) here; only sizes are compared");
   manual_seed(0);
   const Tensor x = randn({1, 6, 512});
   const nn::Linear qkv_layer({.in = 512, .out = 3 * 512}), linear_layer({.in = 512, .out = 512});
@@ -170,13 +173,15 @@ void many_heads() {
   }
   show("In [46]", "mask[0][1]", select(select(mask, 0, 0), 0, 1));
 
-  cell("derived.mha512", "two rows of the output in part, its sum, sum of squares, least, largest");
+  cell("derived.mha512",
+       "parts of two rows of the output, then its sum, sum of squares, minimum and maximum");
   show("correct_transposed_first", summary(s.output));
   show("as_in_seed_reshape_bug", summary(mha.forward(x, mask, false).output));
 }
 
 void two_small_heads() {
-  cell("derived.mha4", "the same layer, small: 2 heads of 2, 3 positions, numbers made by rules");
+  cell("derived.mha4",
+       "the same layer, small: 2 heads of 2, 3 positions, weights computed by a rule");
   const MultiHeadAttention small{counted({12, 4}, 7, 3, 11, 1 / 8.0),
                                  counted({12}, 3, 0, 5, 1 / 8.0), counted({4, 4}, 5, 2, 7, 1 / 4.0),
                                  counted({4}, 1, 0, 3, 1 / 8.0), 2};
@@ -197,12 +202,12 @@ void two_small_heads() {
   module.weights.in_proj_bias = small.qkv_bias;
   module.weights.out_proj_weight = small.out_weight;
   module.weights.out_proj_bias = small.out_bias;
-  require("nn::MultiHeadAttention, whose form kPackedHeads this is, says the same",
+  require("nn::MultiHeadAttention with the form kPackedHeads returns the same",
           allclose(module(input), permuted(input), 0, 1e-14));
   const nn::Reach right = nn::reach(permuted, input), wrong = nn::reach(as_printed, input);
   fault("In [54]: heads joined without the permute back", right.ok(), wrong.ok(),
-        text("Which input (column) reaches which output (row), with the permute:\n", right.text(),
-             "as in the notebook, where every shape is right, too, and ! is the future:\n",
+        text("Which input (column) affects which output (row), with the permute:\n", right.text(),
+             "and in the notebook, where every shape is right too (! marks the future):\n",
              wrong.text()));
 }
 
@@ -214,10 +219,10 @@ int main() {
     many_heads();
     two_small_heads();
     std::cout << R"(
-Notice: no size and no weight is wrong where the permute is missing, and a loss would
-only look too good. What tells is the derivative of an output by a later input: exactly
-0.0, or a leak. The scale left out shows in no size either: row 1 moves from 0.45, 0.55
-to 0.39, 0.61, and more with larger d_k.
+Notice: without the permute, all sizes and weights are right, and the loss would only be
+too low. The derivative of an output with respect to a later input shows the mistake: it
+must be exactly 0.0. The missing scale does not change a size either: row 1 changes from
+0.45, 0.55 to 0.39, 0.61, and more with a larger d_k.
 )";
   });
 }

@@ -1,5 +1,5 @@
-// Notebook 1: attention with weights per head, W_Q [heads, d_model, d_head], in einsums whose
-// labels are names.
+// Notebook 1: attention with weights per head, W_Q [heads, d_model, d_head], written
+// with einsums whose labels are words.
 #include <cmath>
 
 #include "examples/notebooks/notebook.h"
@@ -11,7 +11,7 @@ namespace nn = heed::nn;
 
 namespace {
 
-// In [1]. -inf where the mask is true: above the diagonal.
+// The function of In [1]. Sets the scores above the diagonal to `masked_value`.
 Tensor hidden_apply_causal_mask(const Tensor& attn_scores, double masked_value = -kInf) {
   const Tensor mask = gt(triu(ones({attn_scores.size(-2), attn_scores.size(-1)}), 1), 0.0);
   return masked_fill(attn_scores, mask, masked_value);
@@ -20,8 +20,8 @@ Tensor hidden_apply_causal_mask(const Tensor& attn_scores, double masked_value =
 struct Steps {
   Tensor q, attn_pattern, z, attn_out;
 };
-// In [1], class HiddenAttention. Its weights have the names of heed's form kPerHead:
-// W_Q, W_K, W_V [heads, d_model, d_head], W_O [heads, d_head, d_model], b_Q, ..., b_O.
+// The class HiddenAttention of In [1]. Its weights have the names of heed's form kPerHead: W_Q, W_K
+// and W_V [heads, d_model, d_head], W_O [heads, d_head, d_model], b_Q, b_K, b_V and b_O.
 Steps hidden_attention(const nn::AttentionWeights& self, const Tensor& x) {
   const std::int64_t batch = x.size(0), tokens = x.size(1), heads = self.W_Q.size(0),
                      d_head = self.W_Q.size(2);
@@ -62,7 +62,8 @@ nn::AttentionWeights make(std::int64_t heads, std::int64_t d_model, std::int64_t
 Tensor all_ones(const Shape& shape) { return ones(shape, float64); }
 Tensor normal(const Shape& shape) { return randn(shape, float64); }
 
-// Two wrong layers: the heads of W_O in reverse order, and head 0's keys for every head.
+// Two wrong layers: one has the heads of W_O in reverse order,
+// the other uses the keys of head 0 for every head.
 nn::AttentionWeights swapped_heads(nn::AttentionWeights w) {
   w.W_O = flip(w.W_O, 0);
   return w;
@@ -76,8 +77,9 @@ void masked_scores() {
   cell("In [4]");
   const Tensor test1 = tensor({{1, 2, 3}, {4, 5, 6}, {7, 8, 9}});
   show("masked", hidden_apply_causal_mask(test1));
-  // The exercise is left open, so allclose has nothing to compare: an error there, and here.
-  const std::string error = refusal([&] { allclose(Tensor(), test1); });
+  // The notebook leaves the exercise open, so allclose receives nothing to compare.
+  // It is an error in the notebook and here.
+  const std::string error = error_text([&] { allclose(Tensor(), test1); });
   show_as("text", full({}, !error.empty()), error);
 
   const auto first_row_sees_itself_alone = [](const Tensor& masked) {
@@ -86,16 +88,18 @@ void masked_scores() {
   const Tensor upper = masked_fill(test1, tril_mask(3, 3, -1), -kInf);
   fault("the text: \"only the upper triangular values of the matrix are left\"",
         first_row_sees_itself_alone(hidden_apply_causal_mask(test1)),
-        first_row_sees_itself_alone(upper), "The code keeps the lower ones, and must.");
+        first_row_sees_itself_alone(upper),
+        "The code keeps the lower triangular values, which is right.");
 
   const Tensor scores = test1.detach().requires_grad_() * 1.0;
-  const std::string reason = refusal([&] { fill_(slice(scores, 1, 1, 3), -kInf); });
-  fault("masked_fill_: in place on a tensor of the graph",
-        refusal([&] { hidden_apply_causal_mask(scores); }).empty(), reason.empty(), reason);
+  const std::string reason = error_text([&] { fill_(slice(scores, 1, 1, 3), -kInf); });
+  fault("masked_fill_ changes a tensor of the graph in place",
+        error_text([&] { hidden_apply_causal_mask(scores); }).empty(), reason.empty(), reason);
 }
 
 void heads() {
-  cell("derived.rand", "never run there: HiddenAttention(2, 30, 10), all ones, rand of seed 0");
+  cell("derived.rand",
+       "not run in the notebook: HiddenAttention(2, 30, 10), all ones, rand with seed 0");
   manual_seed(0);
   const Tensor test = to(rand({12, 20, 30}), float64);
   const nn::AttentionWeights ground_truth = make(2, 30, 10, all_ones);
@@ -108,20 +112,20 @@ void heads() {
                                      .causal = true,
                                      .dtype = float64});
   user_model.weights = ground_truth;
-  require("passed all tests! (the user's model is nn::MultiHeadAttention)",
+  require("passed all tests! (the user model is nn::MultiHeadAttention)",
           allclose(truth_output, user_model(test)));
   require(
       "every output is the same along d_model",
       allclose(truth_output, expand(slice(truth_output, 2, 0, 1), truth_output.shape()), 1e-12));
 
-  cell("derived.formula", "the same on an input made by a rule");
+  cell("derived.formula", "the same for an input computed by a rule");
   std::vector<double> rule;
   for (int b = 0; b < 12; ++b)
     for (int t = 0; t < 20; ++t)
       for (int m = 0; m < 30; ++m) rule.push_back(((7 * b + 5 * t + 3 * m) % 11 - 5) / 64.0);
   const Tensor by_rule = hidden_attention(ground_truth, from_data(rule, {12, 20, 30})).attn_out;
   show_size("attn_out[:,:,0]", select(by_rule, 2, 0));
-  cell("derived.small", "and small");
+  cell("derived.small", "the same, small");
   const Tensor x =
       tensor({{.25, .5, -.125}, {-.5, .75, .125}, {.375, -.25, .5}, {-.125, -.375, .25}}, float64);
   const auto small = hidden_attention(make(2, 3, 2, all_ones), unsqueeze(x, 0));
@@ -130,19 +134,19 @@ void heads() {
   show("z", small.z);
   show("attn_out", small.attn_out);
 
-  // How many of two wrong layers does the notebook's test notice?
+  // Count how many of the two wrong layers the test of the notebook detects.
   const auto passes = [&](const nn::AttentionWeights& truth, const nn::AttentionWeights& user) {
     return allclose(hidden_attention(truth, test).attn_out, hidden_attention(user, test).attn_out);
   };
-  const auto notices = [&](const nn::AttentionWeights& truth) {
+  const auto detected = [&](const nn::AttentionWeights& truth) {
     return !passes(truth, swapped_heads(truth)) + !passes(truth, one_key_for_all(truth));
   };
   const nn::AttentionWeights random = make(2, 30, 10, normal);
-  fault("the test's weights are all ones", notices(random) == 2, notices(ground_truth) > 0,
-        "With ones, swapped heads and a key shared by all heads both pass all tests;\n"
-        "with random weights neither does.");
+  fault("the test's weights are all ones", detected(random) == 2, detected(ground_truth) > 0,
+        "With weights of 1, swapped heads and a key shared by all heads both pass all tests.\n"
+        "With random weights, both fail.");
   user_model.weights = random;
-  require("with random weights, too, the user's model passes",
+  require("with random weights, the user model passes too",
           allclose(hidden_attention(random, test).attn_out, user_model(test), 0, 1e-11));
 }
 
@@ -153,9 +157,9 @@ int main() {
     masked_scores();
     heads();
     std::cout << R"(
-Notice: with equal weights every head is the same head and every channel one number, so
-a test on them passes for any wiring. Test with random weights. And names in an einsum
-say which axis is which; the shape asserts after each line could not.
+Notice: with equal weights, all heads are equal and all channels have the same number, so
+a test passes for any connection of axes. Test with random weights. And labels in an einsum
+identify the axes; the shape assertions after each line cannot.
 )";
   });
 }

@@ -1,5 +1,6 @@
-// Notebook 2: self-attention of a sentence, bare and then with U_q, U_k, U_v; all of it from
-// manual_seed(123). Drawn in float32 as there, computed in float64.
+// Notebook 2: self-attention of a sentence, first without and then with the projections U_q, U_k
+// and U_v, all with manual_seed(123). As in the notebook, random numbers are float32.
+// Results are computed in float64.
 #include <cmath>
 
 #include "examples/notebooks/notebook.h"
@@ -35,26 +36,28 @@ void with_projections(const nn::Embedding& embed, const Tensor& sentence) {
   cell("In [27]");
   const Tensor context_vector_2 = matmul(attention_weights_2, values);
   show("context_vector_2", context_vector_2);
-  require("attention(), fused, says the same",
+  require("the fused attention() returns the same",
           allclose(select(attention(queries, keys, values), 0, 1), context_vector_2, 1e-12));
 
-  // What the notebook does not print: how much gradient each softmax lets through, and to whom.
-  // The trace of its Jacobian is 1 - sum of squares: 7/8 if all weights are equal, 0 if one is 1.
-  const auto lets_through = [&](const Tensor& a) { return mean(1.0 - sum(a * a, {-1})).item(); };
+  // Not in the notebook: the size of the gradient that passes through each softmax. It is measured
+  // by the trace of the Jacobian, 1 - sum of squares.
+  // The trace is 7/8 if all weights are equal, and 0 if one weight is 1.
+  const auto mean_trace = [&](const Tensor& a) { return mean(1.0 - sum(a * a, {-1})).item(); };
   const auto weights_of = [&](const Tensor& U_q, const Tensor& U_k) {
     return softmax(matmul(project(U_q), mT(project(U_k))) / std::sqrt(double(d)), -1);
   };
   const auto like_linear = [&] { return (rand({d, d}, float64) * 2 - 1) / std::sqrt(double(d)); };
-  const double usual = lets_through(weights_of(like_linear(), like_linear())),
-               here = lets_through(weights_of(U_query, U_key));
-  fault("U = rand(d, d), in 0 to 1: the softmax saturates", usual >= 0.5, here >= 0.5,
-        text("Scores reach ", max(abs(omega)).item(), ". The Jacobian's trace is ", here,
-             " on average; with entries in\n-1/sqrt(d) to 1/sqrt(d), as nn.Linear has them, ",
-             usual, " of 0.875 at most."));
+  const double usual = mean_trace(weights_of(like_linear(), like_linear())),
+               here = mean_trace(weights_of(U_query, U_key));
+  fault(
+      "U = rand(d, d), in 0 to 1: the softmax saturates", usual >= 0.5, here >= 0.5,
+      text("The largest score is ", max(abs(omega)).item(), ". The mean trace of the Jacobian is ",
+           here, ". With entries from\n-1/sqrt(d) to 1/sqrt(d), as in nn.Linear, it is ", usual,
+           ". The maximum is 0.875."));
   const auto learn = [&](const Tensor& x) { grad(sum(attention(x, x, x)), {embed.weight}); };
-  const std::string reason = refusal([&] { learn(embed(sentence).detach()); });
-  fault(".detach() after the embedding: it cannot learn",
-        refusal([&] { learn(embed(sentence)); }).empty(), reason.empty(), reason);
+  const std::string reason = error_text([&] { learn(embed(sentence).detach()); });
+  fault(".detach() after the embedding, so the embedding cannot learn",
+        error_text([&] { learn(embed(sentence)); }).empty(), reason.empty(), reason);
 }
 
 void cells() {
@@ -68,7 +71,7 @@ void cells() {
   const Tensor embedded_sentence = to(embed(sentence).detach(), float64);
   show("embedded_sentence[0]", select(embedded_sentence, 0, 0));
 
-  cell("In [22]", "the same as In [5], there in two loops");
+  cell("In [22]", "the same as In [5], which uses two loops");
   Tensor omega = empty({8, 8}, float64);
   for (std::int64_t i = 0; i < 8; ++i)
     for (std::int64_t j = 0; j < 8; ++j)
@@ -85,7 +88,7 @@ void cells() {
   cell("In [11]");
   const Tensor context_vectors = matmul(attention_weights, embedded_sentence);
   show_size("context_vectors", context_vectors);
-  cell("derived.selfattn", "the notebook prints their sizes only; the test knows their values");
+  cell("derived.selfattn", "the notebook prints only sizes; the test compares the values");
   show_size("X", embedded_sentence);
   show_size("omega", omega_mat);
   show_size("attention_weights", attention_weights);
@@ -94,10 +97,10 @@ void cells() {
   with_projections(embed, sentence);
 
   std::cout << R"(
-Notice: word 1 gives 0.86 to one word and 0.14 to another before anything was learned:
-entries that are all positive add up to large scores, and a softmax of large scores passes
-little gradient back. The same seed twice also makes U_query from the words of the stream
-that made the embedding.
+Notice: before training, word 1 already has a weight of 0.86 for one word and 0.14 for another.
+The entries are all positive, so the scores are large, and the gradient of a softmax of large
+scores is small. Because the seed is used twice, U_query and the embedding are also made from
+the same random numbers.
 )";
 }
 

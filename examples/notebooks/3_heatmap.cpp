@@ -1,4 +1,5 @@
-// Notebook 3: self-attention of three words, its heat map, and a multi-head layer that never ran.
+// Notebook 3: self-attention of three words, its heat map,
+// and a multi-head layer that raises an error in the notebook.
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -23,7 +24,8 @@ Attended compute_self_attention(const Tensor& queries, const Tensor& keys, const
   return {matmul(attention_weights, values), attention_weights};
 }
 
-// plt.imshow(weights, cmap='viridis') with a color bar, and a description in words.
+// Does the same as plt.imshow(weights, cmap='viridis') with a color bar.
+// Adds a description in words.
 void display_attention_weights(const Tensor& weights, const std::string& file,
                                const std::string& alt_text) {
   plot::HeatmapGrid grid;
@@ -34,7 +36,7 @@ void display_attention_weights(const Tensor& weights, const std::string& file,
   plot::write_png(file, plot::draw_heatmap(grid), alt_text);
 }
 
-// Relative luminance of an sRGB color, 0 (black) to 1 (white).
+// Returns the relative luminance of an sRGB color, from 0 (black) to 1 (white).
 double luminance(plot::Rgb c) {
   const auto linear = [](double v) {
     return v <= 0.04045 * 255 ? v / 255 / 12.92 : std::pow((v / 255 + 0.055) / 1.055, 2.4);
@@ -44,7 +46,7 @@ double luminance(plot::Rgb c) {
 
 struct MultiHeadAttentionLayer {
   static constexpr std::int64_t embedding_size = 4, heads = 2, head_dim = 2;
-  // Drawn in the notebook's order, in float32 as torch does; used in float64.
+  // Initialized in the order of the notebook, in float32 as in PyTorch. Used in float64.
   nn::Linear values_layer{{.in = embedding_size, .out = embedding_size, .bias = false}};
   nn::Linear keys_layer{{.in = embedding_size, .out = embedding_size, .bias = false}};
   nn::Linear queries_layer{{.in = embedding_size, .out = embedding_size, .bias = false}};
@@ -53,7 +55,7 @@ struct MultiHeadAttentionLayer {
   struct Result {
     Tensor output, energy, weights;
   };
-  // `permutes` and `second` are the notebook's: see the faults.
+  // With `permutes` = true and another `second`, the layer has the mistakes of the notebook.
   Result forward(const Tensor& x, double scale, bool permutes = false,
                  const char* second = "nhql,nlhd->nqhd") const {
     const std::int64_t batch = x.size(0), length = x.size(1);
@@ -79,7 +81,7 @@ void self_attention(const Tensor& sample_input) {
   show("output", output);
   std::cout << "Attention Weights:\n";
   show("weights", weights);
-  require("attention(), fused, says the same",
+  require("the fused attention() returns the same",
           allclose(attention(sample_input, sample_input, sample_input), output, 0, 1e-14));
 
   cell("section 2", "Visualizing Attention Weights");
@@ -88,17 +90,17 @@ void self_attention(const Tensor& sample_input) {
     return plot::format_number(matrix.at({i, j}));
   };
   const std::string alt_text =
-      text("Attention weights of three words, 3 x 3, bright is strong. Each word attends most to ",
+      text("Attention weights of three words, 3 x 3; bright is strong. Each word attends most to ",
            "itself: ", at(0, 0), ", ", at(1, 1), ", ", at(2, 2),
            ". Words 0 and 1 attend least to each other: ", at(0, 1), ".");
   display_attention_weights(weights, file, alt_text);
   std::cout << "picture: " << file << "\n  " << alt_text << "\n";
   std::ifstream in(file, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  require("the file carries its description (the notebook promises one, and has none)",
+  require("the file contains a description, which the notebook announces but does not have",
           bytes.find("iTXtDescription") != bytes.npos && bytes.find(alt_text) != bytes.npos);
 
-  // Of every two weights that differ, has the stronger one the lighter color?
+  // Check for each pair of different weights whether the larger weight has the lighter color.
   const double largest = max(weights).item();
   const auto light = [&](double weight) { return luminance(plot::viridis(weight / largest)); };
   const auto values = weights.to_vector<double>();
@@ -114,7 +116,8 @@ void self_attention(const Tensor& sample_input) {
 }
 
 void multi_head(const Tensor& sample_input) {
-  cell("section 3, output", "Multi-Head Attention, unseeded there: the size is all");
+  cell("section 3, output",
+       "Multi-Head Attention; without a seed in the notebook, so only the size is compared");
   manual_seed(0);
   const MultiHeadAttentionLayer layer;
   const Tensor x = unsqueeze(sample_input, 0);
@@ -123,36 +126,36 @@ void multi_head(const Tensor& sample_input) {
   const auto literal = layer.forward(x, by_embedding, true);
   std::cout << "Output from Multi-Head Attention:\n";
   show("output", right.output);
-  cell("derived.mha", "from manual_seed(0): right, with the wrong scale, and as printed");
+  cell("derived.mha", "from manual_seed(0): right, with the wrong scale, and as in the notebook");
   show("correct_positions_sqrt_head_dim", right.output);
   show("positions_sqrt_embedding_size", scaled.output);
   show("literal_code_heads_attend_heads", literal.output);
 
   const auto run_with = [&](const char* second) { layer.forward(x, by_head, false, second); };
-  const std::string reason = refusal([&] { run_with("nhq1,nlhd->nqhd"); });
-  fault("`nhq1`, with a digit for the letter l",
-        refusal([&] { run_with("nhql,nlhd->nqhd"); }).empty(), reason.empty(), reason);
+  const std::string reason = error_text([&] { run_with("nhq1,nlhd->nqhd"); });
+  fault("`nhq1`, with the digit 1 instead of the letter l",
+        error_text([&] { run_with("nhql,nlhd->nqhd"); }).empty(), reason.empty(), reason);
   require("the error points at it",
           reason.find("\n  nhq1,nlhd->nqhd\n     ^") != std::string::npos);
 
-  // With the letter in place it runs, and is still wrong.
+  // With the right letter the layer runs, but its result is still wrong.
   const auto follows_the_words = [&](bool permutes) {
     const Tensor back = layer.forward(flip(x, 1), by_embedding, permutes).output;
     return allclose(flip(back, 1), layer.forward(x, by_embedding, permutes).output);
   };
-  fault("the permutes before an einsum that reads \"nqhd\"", follows_the_words(false),
+  fault("the permutes before an einsum that expects \"nqhd\"", follows_the_words(false),
         follows_the_words(true),
-        text("The energy is ", literal.energy.shape(), ", head against head, not ",
-             right.energy.shape(), ". Words in reverse order\n",
-             "should give the outputs in reverse order, and do not."));
+        text("The energy has shape ", literal.energy.shape(), " (heads by heads), not ",
+             right.energy.shape(), ". Words in reverse\n",
+             "order should give the outputs in reverse order, but they do not."));
   const auto scale_in = [](const auto& r) {
     return fitted_scale(select(select(r.weights, 0, 0), 0, 0),
                         select(select(r.energy, 0, 0), 0, 0));
   };
   fault("divides by sqrt(embedding_size), not sqrt(head_dim)",
         std::abs(scale_in(right) - by_head) <= 1e-9, std::abs(scale_in(scaled) - by_head) <= 1e-9,
-        text("The weights' logarithms tell the scale: ", scale_in(scaled),
-             " where heads of 2 ask for ", scale_in(right), "."));
+        text("The scale follows from the logarithms of the weights: ", scale_in(scaled),
+             ", but a head_dim of 2 requires ", scale_in(right), "."));
 }
 
 }  // namespace
@@ -163,9 +166,9 @@ int main() {
     self_attention(sample_input);
     multi_head(sample_input);
     std::cout << R"(
-Notice: of the layer's faults one is an error, the others run and have the right
-size. Each breaks a law that needs no reference: outputs follow their words, and the
-ratio of two weights is exp(scale * difference of scores).
+Notice: only one fault of the layer is an error. With the rest, the layer runs and the sizes
+are right. Each fault breaks a law that can be tested without reference numbers: outputs are
+permuted like their words, and the ratio of two weights is exp(scale * difference of scores).
 )";
   });
 }

@@ -1,4 +1,5 @@
-// Notebook 4: dot-product attention from two keys up, why it is scaled, and masks of -1e9.
+// Notebook 4: dot-product attention, starting with two keys;
+// the reason for the scale; masks of -1e9.
 #include <cmath>
 
 #include "examples/notebooks/notebook.h"
@@ -11,7 +12,7 @@ namespace {
 struct Attended {
   Tensor scores, output, p_attn;
 };
-// The notebook's three functions in one: In [19] has scale 1, In [25] and In [59] 1/sqrt(d_k).
+// The three functions of the notebook: In [19] with scale 1, In [25] and In [59] with 1/sqrt(d_k).
 Attended dotproduct_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                               double scale, const Tensor& mask = {}) {
   Tensor scores = matmul(query, mT(key)) * scale;
@@ -32,7 +33,7 @@ void two_keys() {
   show("In [6]", "k2", k2);
   show("In [7]", "v2", v2);
 
-  cell("In [8]", "how well they fit, then as probabilities");
+  cell("In [8]", "scores of the two keys, then as probabilities");
   const Tensor C1 = matmul(q1, k1), C2 = matmul(q1, k2), C = stack({C1, C2}, 0);
   show("C1", C1);
   show("In [9]", "C2", C2);
@@ -60,14 +61,14 @@ void two_keys() {
 }
 
 void eight_dimensions() {
-  cell("In [24]", "d = 8: the scores grow, the second key is all but gone");
+  cell("In [24]", "d = 8: the scores grow, and the weight of the second key is almost 0");
   const Tensor Q = ones64({1, 8}), K = stack({2 * ones64({8}), ones64({8})}, 0),
                V = stack({3 * ones64({8}), 4 * ones64({8})}, 0);
   const Attended plain = dotproduct_attention(Q, K, V, 1);
   show("scores", plain.scores);
   show("output", plain.output);
   show("p_attn", plain.p_attn);
-  require("0.9997, 0.0003 in torch 0.4.1's print",
+  require("0.9997, 0.0003 as printed by PyTorch 0.4.1",
           allclose(plain.p_attn, tensor({{0.9997, 0.0003}}, float64), 0, 5e-5));
   show("text after In [24]", "C", select(plain.scores, 0, 0));
 
@@ -77,10 +78,10 @@ void eight_dimensions() {
   show("scores", scaled.scores);
   show("output", scaled.output);
   show("p_attn", scaled.p_attn);
-  require("attention(), fused, says the same",
+  require("the fused attention() returns the same",
           allclose(attention(Q, K, V), scaled.output, 0, 1e-14));
 
-  cell("derived.mask", "0 hides a key; in the second no key is left");
+  cell("derived.mask", "0 masks a key; the second mask leaves no key");
   const Tensor one_left = tensor({{1, 0}}, float64), none_left = tensor({{0, 0}}, float64);
   const Tensor values = V.detach().requires_grad_();
   const Attended a = dotproduct_attention(Q, K, V, scale, one_left),
@@ -94,15 +95,15 @@ void eight_dimensions() {
   const auto reads_nothing = [&](const Tensor& output) {
     return max(abs(grad(sum(output), {values})[0])).item() == 0;
   };
-  fault("-1e9 for a hidden key, in a row that has no other", reads_nothing(ours.output),
+  fault("-1e9 for masked keys, in a row where all keys are masked", reads_nothing(ours.output),
         reads_nothing(b.output),
-        text("Weights of -1e9: ", b.p_attn.at({0, 0}), ", ", b.p_attn.at({0, 1}),
-             ". It is finite, so all keys are alike, and the hidden values\nare averaged and "
-             "get gradients. Of -inf: ",
+        text("Weights with -1e9: ", b.p_attn.at({0, 0}), ", ", b.p_attn.at({0, 1}),
+             ". All scores are equal and finite, so the masked values\nare averaged and "
+             "receive gradients. Weights with -inf: ",
              ours.pattern.at({0, 0}), ", ", ours.pattern.at({0, 1}),
-             ". The formula would divide 0 by 0; heed\nsays that the softmax of nothing is 0, "
-             "with gradient 0."));
-  require("who wants the other gets it by name: FullyMasked::kUniform",
+             ". The formula would\ndivide 0 by 0. In heed, the softmax of a fully masked row is "
+             "0, with gradient 0."));
+  require("the option FullyMasked::kUniform returns the result of -1e9",
           allclose(attention(Q, K, V, {.keep = keep, .fully_masked = FullyMasked::kUniform}),
                    b.output, 0, 0));
 }
@@ -118,7 +119,7 @@ void batches() {
   require("all ones, each weight 1/8",
           allclose(o.output, ones64({3, 3, 8, 4}), 0, 1e-14) &&
               allclose(o.p_attn, full({3, 3, 8, 8}, 0.125, float64), 0, 1e-15));
-  cell("derived.broadcast", "ones cannot tell one batch from another; these can");
+  cell("derived.broadcast", "with ones all batches are equal; these inputs differ");
   show_size("o", attention(counted({3, 8, 4}, 7, 2, 13, 1 / 8.0),
                            counted({3, 3, 8, 4}, 5, 1, 17, 1 / 8.0),
                            counted({3, 3, 8, 4}, 11, 4, 19, 1 / 8.0)));
@@ -132,9 +133,9 @@ int main() {
     eight_dimensions();
     batches();
     std::cout << R"(
-Notice: scores 4, 2 give 0.88, 0.12 and scores 16, 8 give 0.9997, 0.0003, though the
-vectors only became longer: sqrt(d_k) undoes that. And -1e9 is not -inf: where every key
-is hidden it hides none of them.
+Notice: scores 4, 2 give weights 0.88, 0.12, and scores 16, 8 give 0.9997, 0.0003. Only the
+vectors became longer, and dividing by sqrt(d_k) corrects for that. And -1e9 is not -inf: if
+every key is masked with -1e9, no key is masked.
 )";
   });
 }

@@ -1,4 +1,4 @@
-// How the five programs print and test what they found, and two helpers that they share.
+// Helpers shared by the five notebook programs: printing of results, and tests of them.
 #pragma once
 
 #include <cmath>
@@ -13,20 +13,22 @@ namespace heed::notebook {
 
 using autograd::Tensor;
 
-/// Sees everything that a program shows. There is none unless something links one in, as the tests
-/// do to compare with the notebooks' own numbers.
-struct Watcher {
-  virtual ~Watcher() = default;
+/// Receives everything that a program shows. By default, a program has no observer.
+/// The tests link one in, to compare the results with the numbers of the original notebooks.
+struct Observer {
+  virtual ~Observer() = default;
+  /// Called for each result. `text` is the printed text.
   virtual void shown(const std::string& cell, const std::string& name, const Tensor& x,
                      const std::string& text) = 0;
-  /// The exit code, given what it would be without a watcher.
+  /// Called at the end of the program. Returns its exit code.
+  /// `code` is the exit code without an observer.
   virtual int finish(int notebook, int code) = 0;
 };
-inline Watcher* watcher = nullptr;
+inline Observer* observer = nullptr;
 inline std::string current_cell;
 inline int failures = 0;
 
-/// The parts, one after the other.
+/// Returns the printed parts, concatenated.
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
@@ -34,53 +36,55 @@ std::string text(const Parts&... parts) {
   return out.str();
 }
 
-/// Heads what follows: "In [30]".
+/// Prints the heading of a notebook cell, such as "In [30]".
 inline void cell(const std::string& label, const std::string& remark = "") {
   current_cell = label;
   std::cout << "\n" << label << (remark.empty() ? "" : "  ") << remark << "\n";
 }
 
+/// Prints `text` and passes x to the observer.
 inline void show_as(const std::string& name, const Tensor& x, const std::string& text) {
   std::cout << text << "\n";
-  if (watcher) watcher->shown(current_cell, name, x.detach(), text);
+  if (observer) observer->shown(current_cell, name, x.detach(), text);
 }
-/// Prints x as torch does, a dtype of float64 left out.
+/// Prints x as PyTorch does, but without the dtype float64.
 inline void show(const std::string& name, const Tensor& x) {
   show_as(name, x, text(is_floating(x.dtype()) ? to(x.detach(), autograd::float32) : x));
 }
-/// A cell that shows one thing.
+/// Prints the heading of a cell and x.
 inline void show(const std::string& label, const std::string& name, const Tensor& x) {
   cell(label);
   show(name, x);
 }
-/// Prints its size alone: "qkv.size(): torch.Size([1, 6, 1536])".
+/// Prints only the size, such as "qkv.size(): torch.Size([1, 6, 1536])".
 inline void show_size(const std::string& name, const Tensor& x) {
   show_as(name, x, text(name, ".size(): torch.Size(", x.shape(), ")"));
 }
-/// Prints an answer to yes or no as Python does.
+/// Prints True or False.
 inline void show_truth(const std::string& name, bool truth) {
   show_as(name, autograd::full({}, truth), truth ? "True" : "False");
 }
 
-/// What must hold, in words.
+/// Prints a statement and whether it holds. If it does not, the exit code is 1.
 inline void require(const std::string& what, bool holds) {
   failures += !holds;
   std::cout << (holds ? "holds: " : "FAILED: ") << what << "\n";
 }
 
-/// A mistake in the notebook: a check that passes on the right code and fails on the notebook's.
+/// Reports a mistake of the notebook. It is caught if a check passes for the right code and fails
+/// for the code of the notebook. `seen` is printed as the explanation.
 inline void fault(const std::string& name, bool right_passes, bool wrong_passes,
                   const std::string& seen) {
   const bool caught = right_passes && !wrong_passes;
   failures += !caught;
   std::cout << (caught ? "\nfault caught: " : "\nFAULT NOT CAUGHT: ") << name << "\n"
             << seen << "\n";
-  if (!right_passes) std::cout << "(the check fails on the right code, too)\n";
+  if (!right_passes) std::cout << "(the check also fails for the right code)\n";
 }
 
-/// What the Error that f throws says; empty if it throws none.
+/// Returns the text of the Error that f throws, or an empty string if f throws none.
 template <class F>
-std::string refusal(F f) {
+std::string error_text(F f) {
   try {
     f();
   } catch (const autograd::Error& e) {
@@ -89,17 +93,19 @@ std::string refusal(F f) {
   return {};
 }
 
-/// What main() returns: 0, or 1 if something failed, or 4 if a file cannot be written.
+/// Runs a notebook and returns the exit code: 0, 1 if something failed, or 4 if an exception was
+/// thrown, for example because a file cannot be written.
 inline int run(int notebook, void (*cells)()) try {
   cells();
   const int code = failures > 0;
-  return watcher ? watcher->finish(notebook, code) : code;
+  return observer ? observer->finish(notebook, code) : code;
 } catch (const std::exception& e) {
   std::cerr << e.what() << "\n";
   return 4;
 }
 
-/// Element i, in row-major order, is ((step i + first) mod modulus - modulus / 2) * unit.
+/// Returns a tensor whose element i, in row-major order, is
+/// ((step i + first) mod modulus - modulus / 2) * unit.
 inline Tensor counted(const autograd::Shape& shape, std::int64_t step, std::int64_t first,
                       std::int64_t modulus, double unit) {
   std::vector<double> values;
@@ -108,8 +114,8 @@ inline Tensor counted(const autograd::Shape& shape, std::int64_t step, std::int6
   return autograd::from_data(values, shape);
 }
 
-/// c, given the matrices softmax(c * products) and products: a ratio of two weights, of the last
-/// row, is exp(c * difference).
+/// Returns c for the matrices weights = softmax(c * products) and products. The ratio of two
+/// weights in a row is exp(c * difference of the products). The function uses the last row.
 inline double fitted_scale(const Tensor& weights, const Tensor& products) {
   const std::int64_t row = weights.size(0) - 1;
   return std::log(weights.at({row, 0}) / weights.at({row, 1})) /

@@ -9,8 +9,8 @@ namespace {
 
 using Table = std::array<std::uint32_t, 256>;
 
-// kTables[k][b]: what the byte b does to the checksum, k bytes before the end. Eight bytes at a
-// time, "slicing by 8" (Kounavis & Berry 2005).
+// kTables[k][b] is the change of the checksum by the byte b if k more bytes follow. With these
+// tables, add() processes eight bytes at a time ("slicing by 8", Kounavis & Berry 2005).
 constexpr std::array<Table, 8> kTables = [] {
   std::array<Table, 8> tables{};
   for (std::uint32_t b = 0; b < 256; ++b) {
@@ -33,7 +33,8 @@ void Crc32c::add(std::span<const std::byte> bytes) {
   std::size_t i = 0;
   for (; i + 8 <= bytes.size(); i += 8) {
     std::uint64_t eight = 0;
-    std::memcpy(&eight, &bytes[i], 8);  // little endian, as safetensors_format.h asserts
+    std::memcpy(&eight, &bytes[i],
+                8);  // safetensors_format.h asserts that the machine is little endian
     eight ^= x;
     x = 0;
     for (std::size_t k = 0; k < 8; ++k) x ^= kTables[7 - k][(eight >> (8 * k)) & 255];

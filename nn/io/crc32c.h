@@ -7,12 +7,14 @@
 
 namespace heed::nn {
 
-/// CRC-32C (Castagnoli's polynomial, reflected; RFC 3720 section 12.1, test vectors in B.4) of
-/// bytes that come in parts. Any damage within 32 neighboring bits changes it for certain, other
-/// damage but for one chance in 2^32.
+/// CRC-32C checksum of a sequence of bytes, computed incrementally (Castagnoli's polynomial,
+/// reflected; RFC 3720 section 12.1, test vectors in B.4). Damage within 32 neighboring bits always
+/// changes the checksum. Other damage changes it with probability 1 - 2^-32.
 class Crc32c {
  public:
+  /// Appends bytes to the sequence.
   void add(std::span<const std::byte> bytes);
+  /// Returns the checksum of all bytes so far.
   std::uint32_t value() const { return ~state_; }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using Fields = std::vector<std::string>;
 
-// A number, or nan for an empty field.
+// Returns the number in a field, NaN for an empty field, and nullopt for any other text.
 std::optional<double> csv_number(std::string_view field) {
   const std::size_t first = field.find_first_not_of(" \t");
   if (first == field.npos) return std::numeric_limits<double>::quiet_NaN();
@@ -24,16 +24,17 @@ std::optional<double> csv_number(std::string_view field) {
 
 bool is_name(const std::string& field) { return !csv_number(field); }
 
-// Line after line of one file.
+// Reads the lines of a CSV file one after the other.
 class CsvLines {
  public:
   CsvLines(const std::string& path, std::string_view text) : path_(path), rest_(text) {
-    constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that spreadsheets put before UTF-8
-    if (rest_.starts_with(kMark)) rest_.remove_prefix(kMark.size());
+    constexpr std::string_view kByteOrderMark =
+        "\xEF\xBB\xBF";  // spreadsheets write it before UTF-8
+    if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
   }
 
   bool done() const { return rest_.empty(); }
-  std::int64_t number() const { return line_; }  // of the line read last, from 1
+  std::int64_t number() const { return line_; }  // number of the last line read, from 1
   Fields next() {
     ++line_;
     Fields fields;
@@ -62,7 +63,7 @@ class CsvLines {
       rest_.remove_prefix(text.size());
       return text;
     }
-    for (;;) {  // a quote within is doubled
+    for (;;) {  // inside a quoted field, a quote is written twice
       const std::size_t quote = rest_.find('"');
       if (quote == rest_.npos) refuse("a quote has no end");
       text += rest_.substr(0, quote);
@@ -77,30 +78,32 @@ class CsvLines {
   std::int64_t line_ = 0;
 };
 
-// Whether the first line names the columns: a field behind the first is no number.
+// Returns true if the first line contains column names: a field after its first one is not a
+// number.
 bool names_columns(const Fields& fields) {
-  const auto behind = fields.begin() + std::ptrdiff_t(fields.size() > 1 ? 1 : 0);
-  return std::any_of(behind, fields.end(), is_name);
+  const auto second = fields.begin() + std::ptrdiff_t(fields.size() > 1 ? 1 : 0);
+  return std::any_of(second, fields.end(), is_name);
 }
 
-// Whether first fields name the rows. Without a line of names above them either all are names or
-// none is: one among numbers is a number ill written.
+// Returns true if the first fields of the lines are row names. Without column names, either all or
+// none of them must be names, because a single name among numbers is probably a misspelled number.
 bool names_rows(CsvLines lines) {
   if (lines.done()) return false;
   Fields fields = lines.next();
-  const bool headed = names_columns(fields);
-  if (headed && lines.done()) return false;
-  if (headed) fields = lines.next();
+  const bool has_header = names_columns(fields);
+  if (has_header && lines.done()) return false;
+  if (has_header) fields = lines.next();
   const bool named = is_name(fields[0]);
   bool any_named = named;
   while (!lines.done()) {
     fields = lines.next();
     if (fields[0].empty()) continue;
     any_named |= is_name(fields[0]);
-    if (!headed && is_name(fields[0]) != named)
-      lines.refuse("its first field, ", safetensors::quoted(fields[0]), ", is ",
-                   named ? "a number, that of line 1 is none" : "no number, that of line 1 is one",
-                   "; name all rows or none, or name the columns in a line above");
+    if (!has_header && is_name(fields[0]) != named)
+      lines.refuse(
+          "its first field, ", safetensors::quoted(fields[0]), ", is ",
+          named ? "a number, but that of line 1 is not" : "not a number, but that of line 1 is",
+          "; use names in all rows or in none, or begin with a line of column names");
   }
   return any_named;
 }
@@ -108,10 +111,10 @@ bool names_rows(CsvLines lines) {
 void add_row(CsvMatrix& m, const CsvLines& lines, const Fields& fields, std::size_t first) {
   const auto cols = std::int64_t(fields.size() - first);
   if (m.rows > 0 && cols != m.cols)
-    lines.refuse("it has ", cols, " numbers, the lines before it ", m.cols);
+    lines.refuse("it has ", cols, " numbers, but the lines before it have ", m.cols);
   for (std::size_t i = first; i < fields.size(); ++i) {
     const auto value = csv_number(fields[i]);
-    if (!value) lines.refuse(safetensors::quoted(fields[i]), " is no number");
+    if (!value) lines.refuse(safetensors::quoted(fields[i]), " is not a number");
     m.values.push_back(*value);
   }
   m.cols = cols;
@@ -121,7 +124,7 @@ void add_row(CsvMatrix& m, const CsvLines& lines, const Fields& fields, std::siz
 }  // namespace
 
 CsvMatrix load_csv(const std::string& path) {
-  constexpr std::uint64_t kLargest = 32'000'000;  // bytes
+  constexpr std::uint64_t kLargest = 32'000'000;  // largest size in bytes
   return parse_csv(autograd::read_file(path, kLargest), path);
 }
 
@@ -132,7 +135,7 @@ CsvMatrix parse_csv(std::string_view text, const std::string& path) {
   while (!lines.done()) {
     Fields fields = lines.next();
     const bool empty = fields.size() == 1 && fields[0].empty();
-    if (empty && lines.done()) break;  // an empty last line
+    if (empty && lines.done()) break;  // ignores an empty last line
     if (fields.size() == first) lines.refuse("it has no numbers");
     if (lines.number() == 1 && names_columns(fields)) {
       m.col_names.assign(fields.begin() + std::ptrdiff_t(first), fields.end());
@@ -142,9 +145,10 @@ CsvMatrix parse_csv(std::string_view text, const std::string& path) {
     if (first == 1) m.row_names.push_back(fields[0]);
     add_row(m, lines, fields, first);
   }
-  if (m.rows == 0) lines.refuse("there are no numbers");
+  if (m.rows == 0) lines.refuse("the file has no numbers");
   if (!m.col_names.empty() && std::int64_t(m.col_names.size()) != m.cols)
-    lines.refuse("the first line names ", m.col_names.size(), " columns, there are ", m.cols);
+    lines.refuse("the first line names ", m.col_names.size(), " columns, but the rows have ",
+                 m.cols);
   return m;
 }
 

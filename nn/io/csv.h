@@ -1,4 +1,4 @@
-// Matrices as CSV (RFC 4180): numbers between commas, a line a row, with or without names.
+// Reads matrices from CSV files (RFC 4180), with or without names of rows and columns.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,24 @@
 
 namespace heed::nn {
 
+/// Matrix read from a CSV file.
 struct CsvMatrix {
-  std::int64_t rows = 0, cols = 0;
-  std::vector<double> values;                     ///< [rows, cols]
-  std::vector<std::string> row_names, col_names;  ///< one each, or none
+  std::int64_t rows = 0;               ///< number of rows
+  std::int64_t cols = 0;               ///< number of columns
+  std::vector<double> values;          ///< shape [rows, cols], row-major
+  std::vector<std::string> row_names;  ///< one per row; empty if the file has no row names
+  std::vector<std::string> col_names;  ///< one per column; empty if the file has no column names
 };
 
-/// Reads a table of numbers; nan, inf and -inf are some, an empty field is nan. A first line in
-/// which anything behind its first field is no number names the columns; a first field that is no
-/// number, of any later line, says that first fields name the rows. Names may be quoted. IoError
-/// with path, line and reason: a field that is no number (without names of columns also a first one
-/// where that of line 1 is a number, or the other way round), lines of different lengths, no
-/// numbers at all, a quote without end, more than 32 MB.
+/// Reads a matrix of numbers. "nan", "inf" and "-inf" are numbers, and an empty field is NaN. Names
+/// may be quoted. The first line has the column names if any field after its first one is not a
+/// number. The first fields of all other lines are row names if any of them is not a number.
+///
+/// Throws IoError with path, line and reason for a field that is not a number, for lines of
+/// different lengths, for a file without numbers, for a quote without an end, and for more than 32
+/// MB. Without column names, it also throws if only some of the first fields are numbers.
 CsvMatrix load_csv(const std::string& path);
-/// The same of a file's contents, of any size; `path` is what errors name.
+/// Parses the contents of a CSV file of any size, like load_csv(). `path` is used in errors only.
 CsvMatrix parse_csv(std::string_view text, const std::string& path);
 
 }  // namespace heed::nn

@@ -1,4 +1,4 @@
-// Names of an enum's values.
+// Conversion between the values of an enum and their names.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,14 @@
 
 namespace heed::nn {
 
-/// The values of an enum and their names in settings, config.toml and errors. A specialization
-/// stands beside the enum:
-///   static constexpr std::pair<E, const char*> kTable[] = {...};
+/// Table of the values of an enum and their names in settings, config.toml and errors. Each enum
+/// has a specialization next to its definition, with one member:
+///
+///     static constexpr std::pair<E, const char*> kTable[] = {...};
 template <class E>
 struct EnumNames;
 
+/// Returns the names of all values, in the order of the table.
 template <class E>
 std::vector<std::string> enum_names() {
   std::vector<std::string> names;
@@ -24,6 +26,7 @@ std::vector<std::string> enum_names() {
   return names;
 }
 
+/// Returns the value of this name, or nullopt if there is none.
 template <class E>
 std::optional<E> enum_value(std::string_view name) {
   for (const auto& [value, known] : EnumNames<E>::kTable)
@@ -31,6 +34,7 @@ std::optional<E> enum_value(std::string_view name) {
   return {};
 }
 
+/// Returns the name of a value, or "" if the table does not contain it.
 template <class E>
 std::string enum_name(E value) {
   for (const auto& [known, name] : EnumNames<E>::kTable)
@@ -39,7 +43,7 @@ std::string enum_name(E value) {
 }
 
 template <>
-struct EnumNames<DType> {  // those that a model can have
+struct EnumNames<DType> {  // only the dtypes that a model can have
   static constexpr std::pair<DType, const char*> kTable[] = {{float32, "float32"},
                                                              {float64, "float64"}};
 };

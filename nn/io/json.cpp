@@ -1,8 +1,9 @@
-// The one file that includes nlohmann/json.hpp, whose templates take seconds to compile.
+// JSON values, parsed and written with nlohmann/json.hpp. Only this file includes it, because its
+// templates take seconds to compile.
 //
-// ordered_json writes. It does not read: it compares each key of an object with all before it (a
-// header of 100,000 tensors takes 27 s, here 0.2 s), keeps the last of equal keys, and has no
-// limits.
+// ordered_json is used for writing only. It is not used for parsing, because it compares each key
+// of an object with all earlier keys (a header of 100,000 tensors takes 27 s, here 0.2 s), keeps
+// the last of equal keys, and has no limits.
 #include "nn/io/json.h"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ ordered_json converted(const Json& value) {
       return list;
     } else if constexpr (std::same_as<T, Json::Object>) {
       ordered_json::object_t object;
-      for (const auto& [key, item] : x)  // as a vector, which compares no keys
+      for (const auto& [key, item] : x)  // Container is a vector, which does not compare keys
         object.Container::emplace_back(key, converted(item));
       return object;
     } else {
@@ -32,7 +33,7 @@ ordered_json converted(const Json& value) {
   });
 }
 
-// Builds a value from the parser's events.
+// Builds a Json value from the events of the parser.
 class Builder : public nlohmann::json_sax<ordered_json> {
  public:
   explicit Builder(const Json::Limits& limits) : limits_(limits) {}
@@ -51,7 +52,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   bool end_array() override { return close(); }
   bool key(std::string& value) override {
     if (!levels_.back().keys.insert(value).second)
-      throw JsonError("names " + Json(value.substr(0, 80)).dump(true) + " twice");
+      throw JsonError("contains the key " + Json(value.substr(0, 80)).dump(true) + " twice");
     levels_.back().key = value;
     return true;
   }
@@ -60,13 +61,13 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     constexpr int kOutOfRange = 406;
     throw JsonError(error.id == kOutOfRange
                         ? "has a number out of range"
-                        : "is not JSON in UTF-8 (byte " + std::to_string(byte) + " of it)");
+                        : "is not JSON in UTF-8 (error at byte " + std::to_string(byte) + ")");
   }
 
  private:
   struct Level {
     Json value;
-    std::string key;  // of the entry that is to come
+    std::string key;  // key of the next entry
     std::set<std::string> keys;
   };
 
@@ -81,7 +82,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     return true;
   }
   bool open(Json value) {
-    if (std::ssize(levels_) == limits_.depth) throw JsonError("is nested too deep");
+    if (std::ssize(levels_) == limits_.depth) throw JsonError("is nested too deeply");
     levels_.push_back({std::move(value), {}, {}});
     return true;
   }
@@ -97,8 +98,9 @@ class Builder : public nlohmann::json_sax<ordered_json> {
 
 }  // namespace
 
-// The copy is complete before the variant gets it. In libstdc++ 12 a variant whose copy constructor
-// throws destroys what it does not hold, if its types have moves that never throw.
+// The copy is made outside the variant and then moved into it. In libstdc++ 12, if the copy
+// constructor of a variant throws and its types have noexcept moves, the variant destroys a value
+// that was never constructed.
 Json::Json(const Json& other) {
   other.visit([this](const auto& x) {
     auto copy = x;
@@ -137,8 +139,8 @@ std::string Json::dump(bool ascii) const {
 }
 
 Json Json::parse(std::string_view text, const Limits& limits) {
-  if (text.find('\0') != text.npos)  // where the parser would stop, and call it the end
-    throw JsonError("holds a zero byte");
+  if (text.find('\0') != text.npos)  // the parser would take it for the end of the text
+    throw JsonError("contains a zero byte");
   Builder builder(limits);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return builder.result;

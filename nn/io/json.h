@@ -1,4 +1,4 @@
-// JSON values, for the headers of safetensors files and for what the program prints.
+// JSON values: for headers of safetensors files and for the output of the program.
 #pragma once
 
 #include <concepts>
@@ -16,20 +16,28 @@
 
 namespace heed::nn {
 
-/// What is wrong with a text, fit to follow a noun: "names "x" twice".
+/// Error in a JSON text or in the type of a value. The text is a predicate without a subject, such
+/// as `is nested too deep`, so that the caller can put a subject before it.
 struct JsonError : autograd::ValueError {
   using ValueError::ValueError;
 };
 
-/// null, a bool, an integer, a number, a text, an array, or an object that keeps its order.
+/// JSON value: null, a bool, an integer, a double, a string, an array or an object. An object keeps
+/// the order of its entries.
 class Json {
  public:
-  using Array = std::vector<Json>;
+  using Array = std::vector<Json>;  ///< JSON array
+  /// JSON object, in the order of its entries.
   using Object = std::vector<std::pair<std::string, Json>>;
+  /// Limits of parse().
   struct Limits {
-    int depth, length;  ///< levels of nesting; values of one array
+    int depth;   ///< largest number of nested arrays and objects
+    int length;  ///< largest number of values in one array
   };
 
+  ///@{
+  /// Makes a value from the C++ value. An integer is stored as std::uint64_t, or as std::int64_t if
+  /// it is negative. An empty optional becomes null.
   Json(std::nullptr_t = nullptr) {}
   Json(bool value) : value_(value) {}
   template <std::integral T>
@@ -46,60 +54,77 @@ class Json {
   Json(const std::vector<T>& values) : value_(Array(values.begin(), values.end())) {}
   template <class T>
   Json(const std::map<std::string, T>& values) : value_(Object(values.begin(), values.end())) {}
-  /// null if there is no value.
   template <class T>
   Json(const std::optional<T>& value) : Json(value ? Json(*value) : Json()) {}
+  ///@}
 
-  // In json.cpp, which says why a copy is not the variant's own.
+  ///@{
+  /// Copies or moves a value. They are defined in json.cpp, because the copy of the variant has a
+  /// bug in libstdc++ 12.
   Json(const Json&);
   Json(Json&&) noexcept;
   Json& operator=(const Json&);
   Json& operator=(Json&&) noexcept;
+  ///@}
   ~Json();
 
+  /// Returns an empty array.
   static Json array() { return Array(); }
+  /// Returns an object with these entries.
   static Json object(std::initializer_list<Object::value_type> entries = {});
+  /// Compares type and value.
   bool operator==(const Json&) const = default;
 
+  /// Appends a value to an array. Throws JsonError if this is not an array.
   void push_back(Json value) { get<Array>().push_back(std::move(value)); }
-  /// Adds an entry to an object that has none of this key.
+  /// Appends an entry to an object. The object must not contain the key yet. Throws JsonError if
+  /// this is not an object.
   void append(std::string key, Json value);
-  /// The entry of this key, added as null if there is none. Compares with every key.
+  /// Returns the value of this key. If the object does not contain the key, appends it with the
+  /// value null. Takes time proportional to the number of entries. Throws JsonError if this is not
+  /// an object.
   Json& operator[](std::string_view key);
-  /// Adds the entries of another object, which replace those of the same key.
+  /// Adds the entries of another object, which replace entries with the same key. Throws JsonError
+  /// unless both are objects.
   void update(const Json& other);
 
-  /// The value if it is a bool, std::uint64_t (any integer >= 0), std::int64_t (one < 0), double,
-  /// std::string, Array or Object; else null.
+  /// Returns a pointer to the value if its type is T, and nullptr otherwise. T is bool,
+  /// std::uint64_t (integers >= 0), std::int64_t (negative integers), double, std::string, Array or
+  /// Object.
   template <class T>
   const T* as() const {
     return std::get_if<T>(&value_);
   }
-  // JsonError if the value is of another type.
+  ///@{
+  /// Returns the value of an array, object, string or double. Throws JsonError if this has another
+  /// type.
   const Array& items() const { return get<Array>(); }
   const Object& entries() const { return get<Object>(); }
   const std::string& text() const { return get<std::string>(); }
   double number() const { return get<double>(); }
-  /// The entry of an object, or null, also of anything else.
+  ///@}
+  /// Returns the value of this key. Returns nullptr if the object does not contain it, or if this
+  /// is not an object.
   const Json* find(std::string_view key) const;
-  /// Calls f with the value.
+  /// Calls f(value) with the C++ value and returns its result.
   template <class F>
   auto visit(F f) const {
     return std::visit(f, value_);
   }
 
-  /// On one line; doubles with as many digits as they need, null where they are not finite, U+FFFD
-  /// for what is not UTF-8. `ascii`: other characters as \uXXXX.
+  /// Returns the JSON text on one line. Doubles have the shortest text that reads back to the same
+  /// value; non-finite doubles become null. Invalid UTF-8 becomes U+FFFD. If `ascii` is true, other
+  /// characters than ASCII are written as `\uXXXX`.
   std::string dump(bool ascii = false) const;
-  /// JsonError with the byte for what is not JSON in UTF-8, for a zero byte, a key that an object
-  /// has twice, a number out of range, and what goes beyond the limits.
+  /// Parses a JSON text. Throws JsonError if it is not JSON in UTF-8 (the text has the byte), if it
+  /// contains a zero byte, a duplicate key or a number out of range, or if it exceeds the limits.
   static Json parse(std::string_view text, const Limits& limits = {64, INT32_MAX});
 
  private:
   template <class T>
   const T& get() const {
     if (const T* value = as<T>()) return *value;
-    throw JsonError("is not of the type that is needed there");
+    throw JsonError("has another type than required");
   }
   template <class T>
   T& get() {

@@ -1,4 +1,4 @@
-// A tensor and its name: a parameter of a model, an entry of a file.
+// NamedTensor: a parameter of a model or an entry of a file.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace heed::nn {
 
+/// Tensor with its name.
 struct NamedTensor {
-  std::string name;  ///< as in PyTorch's state_dict: "blocks.0.ln1.weight"
-  Tensor tensor;
+  std::string name;  ///< name as in PyTorch's state_dict, such as "blocks.0.ln1.weight"
+  Tensor tensor;     ///< handle of the tensor
 };
 
 }  // namespace heed::nn

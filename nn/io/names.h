@@ -1,4 +1,4 @@
-// The names of autograd that nn's declarations are written in.
+// Using-declarations: names of heed::autograd that are used without their namespace in heed::nn.
 #pragma once
 
 #include "autograd/ops/ops.h"

@@ -1,5 +1,4 @@
-// Names that exist, and the nearest to one that does not: "no task 'indution'; did you mean
-// 'induction'?".
+// Finds the name nearest to an unknown name, for errors such as "did you mean 'induction'?".
 #pragma once
 
 #include <string>
@@ -8,14 +7,16 @@
 
 namespace heed::nn {
 
-/// Fewest insertions, deletions and substitutions that turn a into b (Levenshtein 1966).
+/// Returns the smallest number of insertions, deletions and substitutions of bytes that change a
+/// into b (Levenshtein 1966).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate that `name` begins, else the one at the smallest edit distance; the first of
-/// equals. "" if there are no candidates.
+/// Returns the first candidate that begins with `name`. If there is none, returns the first
+/// candidate with the smallest edit distance to `name`. Returns "" if `candidates` is empty.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-/// "" if `name` is one of `names`, else "'x' is not one of a, b or c; did you mean 'b'?".
+/// Returns "" if `names` contains `name`. Otherwise returns an error text such as "'x' is not one
+/// of a, b or c; did you mean 'b'?".
 std::string name_problem(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace heed::nn

@@ -1,7 +1,9 @@
-// The format: the bytes 93 "NUMPY", major and minor version, the header's length (2 bytes in 1.0, 4
-// later, little endian), the header, the elements. The header is a Python literal,
-// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, padded with blanks to a newline, so
-// that the elements begin at a multiple of 64 bytes.
+// Reads and writes npy files.
+//
+// The format is: the byte 0x93 and "NUMPY", major and minor version, the length of the header (2
+// bytes in version 1.0, 4 in later ones, little endian), the header, and the elements. The header
+// is a Python literal such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. It is
+// padded with blanks and a newline, so that the elements begin at a multiple of 64 bytes.
 #include "nn/io/npy.h"
 
 #include <algorithm>
@@ -22,7 +24,7 @@ using namespace autograd;
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "what heed writes is little endian");
+static_assert(std::endian::native == std::endian::little, "npy files of heed are little endian");
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
@@ -31,13 +33,14 @@ template <class... Parts>
   fail<IoError>("load_npy", "cannot read ", path, ": ", parts...);
 }
 
-// How the elements of a file lie in it, and what they become.
+// Element type of an npy file.
 struct NpyType {
-  std::string_view descr;
-  std::uint64_t bytes;
+  std::string_view descr;  // name in the header
+  std::uint64_t bytes;     // bytes per element
   Tensor (*read)(const InputFile& file, std::uint64_t begin, const Shape&);
 };
 
+// Reads elements of type File from the offset `begin` and converts them to type Memory.
 template <class File, class Memory>
 Tensor read_elements(const InputFile& file, std::uint64_t begin, const Shape& shape) {
   Tensor x = empty(shape, kDTypeOf<Memory>);
@@ -66,12 +69,13 @@ constexpr NpyType kNpyTypes[] = {
     {"<u4", 4, read_elements<std::uint32_t, std::int64_t>},
 };
 
-// With JSON's quotes, brackets and constants the header is JSON, but for the comma that Python
-// takes at the end of a list. JSON's own constants become no JSON.
+// Converts a header, which is a Python literal, to JSON: replaces quotes, brackets and constants,
+// and removes the comma at the end of a list. The JSON constants true, false and
+// null, which are not Python, become invalid.
 std::string as_json(std::string_view python) {
   constexpr std::string_view kPython = "'()TFtfn", kJson = "\"[]tf???";
   std::string json;
-  char quote = 0;  // of the text around, or 0
+  char quote = 0;  // quote of the current string, or 0 outside of strings
   for (const char c : python) {
     if (quote == 0 && (c == ')' || c == ']' || c == '}')) {
       json.erase(json.find_last_not_of(' ') + 1);
@@ -87,13 +91,13 @@ std::string as_json(std::string_view python) {
   return json;
 }
 
-// The header's text, and where the elements begin.
+// Returns the text of the header and the offset of the elements.
 std::pair<std::string, std::uint64_t> read_npy_header(const InputFile& file) {
   constexpr std::uint64_t kShortest = 10, kLongest = 1'000'000;
   std::string start(std::size_t(std::min<std::uint64_t>(file.size(), 12)), '\0');
   file.read(0, std::as_writable_bytes(std::span(start)));
   if (start.size() < kShortest || !start.starts_with(kNpyMagic))
-    refuse_npy(file.path(), "it does not begin as an npy file does");
+    refuse_npy(file.path(), "it does not begin like an npy file");
   const int major = start[6];
   if (major < 1 || major > 3)
     refuse_npy(file.path(), "it has version ", major, " of the format; heed reads 1 to 3");
@@ -101,8 +105,8 @@ std::pair<std::string, std::uint64_t> read_npy_header(const InputFile& file) {
   std::uint32_t length = 0;
   std::memcpy(&length, &start[8], begin - 8);
   if (length > file.size() - begin || length > kLongest)
-    refuse_npy(file.path(), "it says a header of ", length, " bytes, ", file.size() - begin,
-               " follow: cut off, or no npy file");
+    refuse_npy(file.path(), "its header has ", length, " bytes, but only ", file.size() - begin,
+               " follow; the file is cut off, or it is not an npy file");
   std::string header(length, '\0');
   file.read(begin, std::as_writable_bytes(std::span(header)));
   return {std::move(header), begin + length};
@@ -115,7 +119,7 @@ Json parse_npy_header(const std::string& text) {
   } catch (const JsonError&) {
   }
   const Json *descr = header.find("descr"), *fortran = header.find("fortran_order");
-  // A shape is a tuple: a list in the header is one of a structured type.
+  // A shape must be a tuple. Lists occur only in the descr of a structured type.
   const bool is_list = descr && !descr->as<Json::Array>() && text.find('[') != text.npos;
   if (!descr || !header.find("shape") || !fortran || !fortran->as<bool>() ||
       header.entries().size() > 3 || is_list)
@@ -123,7 +127,7 @@ Json parse_npy_header(const std::string& text) {
   return header;
 }
 
-// The array, once the header fits the file.
+// Reads the array after checking the header against the size of the file.
 Tensor read_npy(const InputFile& file) {
   const auto [text, begin] = read_npy_header(file);
   const Json header = parse_npy_header(text), &descr = *header.find("descr");
@@ -135,25 +139,27 @@ Tensor read_npy(const InputFile& file) {
   const Shape shape = safetensors::shape_of(*header.find("shape"));
   const std::uint64_t need = std::uint64_t(shape.numel()) * type->bytes, left = file.size() - begin;
   if (need != left)
-    refuse_npy(file.path(), "its shape ", shape, " needs ", need, " bytes of ", type->descr, ", ",
-               left, " follow the header: cut off, or damaged");
+    refuse_npy(file.path(), "its shape ", shape, " needs ", need, " bytes of ", type->descr,
+               ", but ", left, " follow the header; the file is cut off or damaged");
   if (*header.find("fortran_order") == false) return type->read(file, begin, shape);
-  std::vector<std::int64_t> turned(shape.begin(), shape.end());  // in C order
-  std::reverse(turned.begin(), turned.end());
-  std::vector<int> axes(turned.size());
+  // In Fortran order, the elements are those of the transposed array in C order.
+  std::vector<std::int64_t> transposed(shape.begin(), shape.end());
+  std::reverse(transposed.begin(), transposed.end());
+  std::vector<int> axes(transposed.size());
   std::iota(axes.rbegin(), axes.rend(), 0);
-  return contiguous(permute(type->read(file, begin, turned), axes));
+  return contiguous(permute(type->read(file, begin, transposed), axes));
 }
 
 }  // namespace
 
 void save_npy(const std::string& path, const Tensor& x) {
-  check<DTypeError>(!is_dual(x.dtype()), "save_npy", x.dtype(), " exists inside jvp only");
+  check<DTypeError>(!is_dual(x.dtype()), "save_npy", "cannot write ", x.dtype(),
+                    ", which exists only inside jvp");
   const std::string_view descr = x.dtype() == float32   ? "<f4"
                                  : x.dtype() == float64 ? "<f8"
                                  : x.dtype() == int64   ? "<i8"
                                                         : "|b1";
-  std::string sizes;  // a Python tuple: (), (3,), (3, 4)
+  std::string sizes;  // shape as a Python tuple: (), (3,), (3, 4)
   for (int i = 0; i < x.rank(); ++i)
     sizes += (i == 0 ? "" : ", ") + std::to_string(x.size(i)) + (x.rank() == 1 ? "," : "");
   std::string text =
@@ -177,9 +183,9 @@ Tensor load_npy(const std::string& path) {
   try {
     return read_npy(InputFile(path));
   } catch (const JsonError& e) {
-    refuse_npy(path, "its header ", e.what(), "; damaged, or no npy file");
+    refuse_npy(path, "its header ", e.what(), "; the file is damaged, or it is not an npy file");
   } catch (const std::bad_alloc&) {
-    refuse_npy(path, "it needs more memory than there is");
+    refuse_npy(path, "there is not enough memory for it");
   }
 }
 

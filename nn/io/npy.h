@@ -1,5 +1,6 @@
-// One array in a file: the npy format of NumPy, version 1.0 and later (numpy.lib.format). A file
-// from anywhere is read as it says or refused with a reason.
+// Reads and writes npy files: one array in the format of NumPy, version 1.0 and later
+// (numpy.lib.format). Files may come from untrusted sources: an invalid file is rejected with a
+// reason.
 #pragma once
 
 #include <string>
@@ -8,13 +9,15 @@
 
 namespace heed::nn {
 
-/// Writes format 1.0, C order, little endian: '<f4', '<f8', '<i8' or '|b1', replacing the file at
-/// once (write_file). DTypeError for dual64; IoError with path and reason.
+/// Writes x in format 1.0, in C order and little endian, with the type '<f4', '<f8', '<i8' or
+/// '|b1'. An existing file is replaced atomically (write_file()). Throws DTypeError for dual64, and
+/// IoError with path and reason.
 void save_npy(const std::string& path, const Tensor& x);
 
-/// Reads an array of either order: f4, f8 and b1 as they are, integers of any size but u8 as int64.
-/// IoError with path, what is wrong and what to do for anything else; the header is checked against
-/// the file's size before memory is taken for the array.
+/// Reads an array in C or Fortran order. The types f4, f8 and b1 become float32, float64 and bool8,
+/// and all integer types except u8 become int64. Throws IoError for any other file, with path,
+/// problem and what to do. The header is compared with the size of the file before memory is
+/// allocated.
 Tensor load_npy(const std::string& path);
 
 }  // namespace heed::nn

@@ -1,5 +1,6 @@
-// Tensors in files: the safetensors format (github.com/huggingface/safetensors), which PyTorch,
-// NumPy and JAX read too. A file from anywhere is either read as it says or refused with a reason.
+// Reads and writes tensors in safetensors files (github.com/huggingface/safetensors). PyTorch,
+// NumPy and JAX can read them, too. Files may come from untrusted sources: an invalid file is
+// rejected with a reason.
 #pragma once
 
 #include <map>
@@ -11,41 +12,44 @@
 
 namespace heed::nn {
 
-/// What a file holds.
+/// Contents of a safetensors file.
 struct SafeTensors {
-  std::string path;
-  std::vector<NamedTensor> tensors;  ///< in the order of their data
-  std::map<std::string, std::string> metadata = {};
-  std::string checksum = {};  ///< the file's CRC-32C, which is right; "" if it has none
+  std::string path;                                  ///< path of the file, for errors
+  std::vector<NamedTensor> tensors;                  ///< all tensors, in the order of their data
+  std::map<std::string, std::string> metadata = {};  ///< metadata except the checksum
+  std::string checksum = {};  ///< verified CRC-32C of the file; "" if the file has no checksum
 
-  /// Undefined if there is none of this name.
+  /// Returns the tensor of this name, or an undefined tensor if there is none.
   Tensor find(std::string_view name) const;
 };
 
-/// Writes float32, float64, int64 and bool8 tensors, of any strides, bit for bit, replacing the
-/// file at once (write_file). The data lie by falling element size, else in the order given. A
-/// checksum of the whole file goes into its metadata (heed_checksum), which readers of the format
-/// take for one more text.
-/// ValueError for a name twice, "__metadata__" as a name, or text that is not UTF-8; DTypeError for
-/// dual64; IoError with path and reason.
+/// Writes float32, float64, int64 and bool8 tensors with any strides, bit for bit. An existing file
+/// is replaced atomically (write_file()). The data is sorted by decreasing element size, and
+/// otherwise in the given order. The metadata contains a checksum of the whole file
+/// (heed_checksum). Other readers of the format ignore it. Throws ValueError for a duplicate name,
+/// the name "__metadata__", an undefined tensor, and text that is not UTF-8. Throws DTypeError for
+/// dual64, and IoError with path and reason.
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 
-/// Reads F32, F64, I64 and BOOL as they are, F16 and BF16 as float32 (exact). IoError with path,
-/// what is wrong and what to do for anything else: the header is checked against the file's size
-/// before memory is taken, and a checksum, if the file has one, against all of its bytes: then any
-/// bit that is not as it was written is found.
+/// Reads all tensors of a file. F32, F64, I64 and BOOL keep their type; F16 and BF16 are converted
+/// to float32, which is exact. Throws IoError for an invalid file, with path, problem and what to
+/// do. The header is compared with the size of the file before memory is allocated. If the file has
+/// a checksum, it is verified over all bytes, so that any flipped bit is found.
 SafeTensors load_safetensors(const std::string& path);
-/// Its metadata alone: reads no tensors, so that a checksum is not compared. IoError likewise.
+/// Reads only the metadata of a file. The tensors are not read, so the checksum is not verified.
+/// Throws IoError like load_safetensors().
 std::map<std::string, std::string> load_metadata(const std::string& path);
 
-/// "crc32c " and eight digits, of the tensors' names and elements, in this order: equal weights
-/// have the same one, whatever file they lie in and whatever else that file holds.
+/// Returns "crc32c " followed by eight hexadecimal digits: the checksum of names and elements of
+/// the tensors, in the given order. It depends neither on the file of the weights nor on other
+/// contents of that file.
 std::string hash_of_tensors(const std::vector<NamedTensor>& tensors);
 
-/// Copies the file's tensors into these, by name: parameters(model), or an optimizer's state().
-/// IoError listing every tensor that is missing, unexpected (with the nearest name) or of another
-/// shape or dtype; then nothing was written.
+/// Copies the tensors of the file into the tensors with the same names, such as parameters(model)
+/// or the state() of an optimizer. Throws IoError if a tensor is missing, unexpected, or has
+/// another shape or dtype. The text lists up to five tensors per problem and their number, with the
+/// nearest names. Nothing is copied then.
 void load_parameters(const std::vector<NamedTensor>& into, const SafeTensors& file);
 
 }  // namespace heed::nn

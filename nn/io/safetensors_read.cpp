@@ -1,5 +1,5 @@
-// load_safetensors: a header of checked size, entries that tile the data, and every byte under the
-// checksum if there is one.
+// Reads safetensors files. The reader checks the size of the header, that the tensors cover the
+// data without holes and overlaps, and the checksum if there is one.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -19,8 +19,11 @@ using namespace safetensors;
 
 namespace {
 
-constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
+constexpr std::uint64_t kMaxHeader =
+    100'000'000;  // limit of the reference implementation, in bytes
 
+// Tensor in the header of a file. `begin` and `end` are offsets in bytes from the start of the
+// data.
 struct Entry {
   std::string name;
   const Format* format;
@@ -33,12 +36,14 @@ template <class... Parts>
   fail<IoError>("load_safetensors", "cannot read ", path, ": ", parts...);
 }
 
-// As the format needs it: anything deeper or longer could fill the memory.
+// Parses the header. The limits are those of the format, because deeper or longer JSON could fill
+// the memory.
 Json parse_header(const std::string& path, const std::string& text) {
   try {
     return Json::parse(text, {.depth = 3, .length = kMaxRank});
   } catch (const JsonError& e) {
-    refuse(path, "its header ", e.what(), "; damaged, or no safetensors file of rank 0 to ",
+    refuse(path, "its header ", e.what(),
+           "; the file is damaged, or it is not a safetensors file with tensors of rank 0 to ",
            kMaxRank);
   }
 }
@@ -47,7 +52,8 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
   const Json *dtype = info.find("dtype"), *sizes = info.find("shape"),
              *offsets = info.find("data_offsets");
   if (!dtype || !sizes || !offsets)
-    refuse(path, "tensor ", quoted(name), " lacks dtype, shape or data_offsets; damaged");
+    refuse(path, "tensor ", quoted(name),
+           " lacks dtype, shape or data_offsets; the file is damaged");
   const auto format = std::find_if(std::begin(kFormats), std::end(kFormats),
                                    [&](const Format& f) { return *dtype == Json(f.name); });
   if (format == std::end(kFormats))
@@ -59,7 +65,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
              *last = is_pair ? (*pair)[1].as<std::uint64_t>() : nullptr;
   if (!first || !last)
     refuse(path, "tensor ", quoted(name), " has data_offsets ", shown(*offsets),
-           ", needs [begin, end]; damaged");
+           ", needs [begin, end]; the file is damaged");
   Shape shape;
   try {
     shape = shape_of(*sizes);
@@ -70,30 +76,34 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
   const std::uint64_t need = std::uint64_t(shape.numel()) * format->bytes;
   if (end < begin || end - begin != need)
     refuse(path, "tensor ", quoted(name), ", ", format->name, " ", shape, ", needs ", need,
-           " bytes, its data_offsets are ", shown(*offsets), "; damaged");
+           " bytes, but its data_offsets are ", shown(*offsets), "; the file is damaged");
   return {name, format, shape, begin, end};
 }
 
-// The entries must tile [0, size): no overlap, no hole, nothing after.
+// Throws IoError unless the entries cover the bytes [0, size) of the data exactly, without
+// overlaps, holes and additional bytes.
 void check_tiling(const std::string& path, const std::vector<Entry>& entries, std::uint64_t size) {
   std::uint64_t at = 0;
   for (const Entry& e : entries) {
     if (e.end > size)
       refuse(path, "tensor ", quoted(e.name), " ends at byte ", e.end, " of the data, which has ",
-             size, ": the file was cut off; copy it again");
+             size, " bytes; the file was cut off: copy it again");
     if (e.begin != at)
       refuse(path, "tensor ", quoted(e.name), " starts at byte ", e.begin, " of the data, needs ",
-             at, (e.begin < at ? ": tensors overlap" : ": there is a hole before it"), "; damaged");
+             at, (e.begin < at ? " (tensors overlap)" : " (there is a hole before it)"),
+             "; the file is damaged");
     at = e.end;
   }
   if (at != size)
-    refuse(path, size - at, " bytes follow the last tensor; damaged, or not written by a program");
+    refuse(path, size - at,
+           " bytes follow the last tensor; the file is damaged, or other bytes were appended");
 }
 
+// Converts an IEEE half-precision number to float32, exactly.
 float from_half(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000u) << 16, exponent = (half >> 10) & 31u;
   const std::uint32_t fraction = half & 0x3ffu;
-  if (exponent == 0) {  // subnormal: fraction * 2^-24, exact in float
+  if (exponent == 0) {  // subnormal: fraction * 2^-24, which float represents exactly
     const float value = float(fraction) * 0x1p-24f;
     return sign ? -value : value;
   }
@@ -101,6 +111,7 @@ float from_half(std::uint16_t half) {
   return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
 }
 
+// Converts a bfloat16 number to float32, exactly.
 float from_bfloat(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t(half) << 16); }
 
 Tensor read_halves(const Entry& e, std::span<const std::byte> bytes) {
@@ -114,7 +125,7 @@ Tensor read_halves(const Entry& e, std::span<const std::byte> bytes) {
   return x;
 }
 
-// The elements as they are in memory.
+// Returns the memory of the elements of x.
 std::span<std::byte> writable_bytes(const Tensor& x) {
   return dispatch_any(x.dtype(), [&]<class T> {
     return std::as_writable_bytes(std::span(x.mutable_data<T>(), std::size_t(x.numel())));
@@ -138,31 +149,31 @@ Tensor read_tensor(const InputFile& file, std::uint64_t data, const Entry& e, Cr
     for (std::size_t i = 0; e.format->dtype == bool8 && i < bytes.size(); ++i)
       if (std::to_integer<int>(bytes[i]) > 1)
         refuse(file.path(), "tensor ", quoted(e.name), " is BOOL but element ", i, " is the byte ",
-               std::to_integer<int>(bytes[i]), ", not 0 or 1; damaged");
+               std::to_integer<int>(bytes[i]), ", not 0 or 1; the file is damaged");
     return x;
   } catch (const std::bad_alloc&) {
     refuse(file.path(), "tensor ", quoted(e.name), ", ", e.format->name, " ", e.shape, ", needs ",
-           e.end - e.begin, " bytes of memory, more than there is");
+           e.end - e.begin, " bytes of memory, more than available");
   }
 }
 
-// The header's text, its size known to fit the file.
+// Returns the text of the header. Throws IoError unless its size fits the size of the file.
 std::string read_header(const InputFile& file) {
   const std::string& path = file.path();
   if (file.size() < 8)
     refuse(path, "it has ", file.size(),
-           " bytes, a safetensors file has at least 8: cut off? copy it again");
+           " bytes, but a safetensors file has at least 8; if the file was cut off, copy it again");
   std::uint64_t length = 0;
   file.read(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > file.size() - 8)
-    refuse(path, "its first 8 bytes say a header of ", length, " bytes, ", file.size() - 8,
-           " follow: no safetensors file, or cut off");
+    refuse(path, "its first 8 bytes give a header of ", length, " bytes, but only ",
+           file.size() - 8, " follow; it is not a safetensors file, or it was cut off");
   if (length > kMaxHeader)
-    refuse(path, "its header has ", length, " bytes, the limit is ", kMaxHeader);
+    refuse(path, "its header has ", length, " bytes; the limit is ", kMaxHeader);
   std::string text(std::size_t(length), '\0');
   file.read(8, std::as_writable_bytes(std::span(text)));
   if (text.empty() || text[0] != '{')
-    refuse(path, "its header is not a JSON object: no safetensors file");
+    refuse(path, "its header is not a JSON object; it is not a safetensors file");
   return text;
 }
 
@@ -176,8 +187,9 @@ void read_metadata(const std::string& path, const Json& info,
   }
 }
 
-// Takes the checksum out of the metadata; "" if there is none. A key without such a value, or a
-// value without the key, is what damage leaves of one.
+// Removes the checksum from the metadata and returns its digits, or "" if there is none. Throws
+// IoError if only the key or only the value is that of a checksum, because then one of them is
+// damaged.
 std::string take_checksum(const std::string& path, const std::string& header,
                           std::map<std::string, std::string>& metadata) {
   std::string text;
@@ -188,7 +200,7 @@ std::string take_checksum(const std::string& path, const std::string& header,
     if (key != kChecksumKey || at == std::string::npos || text.size() != kNoChecksum.size() ||
         header.compare(at, text.size(), text) != 0)
       refuse(path, "its metadata ", quoted(key), " is ", quoted(value), ", needs ", kChecksumKey,
-             " crc32c: and 8 digits; damaged");
+             " crc32c: and 8 digits; the file is damaged");
   }
   metadata.erase(kChecksumKey);
   return text;
@@ -224,9 +236,9 @@ SafeTensors load_safetensors(const std::string& path) {
   for (const Entry& e : entries)
     result.tensors.push_back({e.name, read_tensor(file, data, e, sum)});
   if (!result.checksum.empty() && checksum_text(sum) != result.checksum)
-    refuse(path, "its checksum is ", result.checksum, ", its bytes give ", checksum_text(sum),
-           ": it was damaged, or changed by another program (which should leave ", kChecksumKey,
-           " out); take a copy of it");
+    refuse(path, "its checksum is ", result.checksum, ", but its bytes give ", checksum_text(sum),
+           "; the file is damaged, or another program changed it (which must remove ", kChecksumKey,
+           "): use an intact copy");
   return result;
 }
 

@@ -1,3 +1,4 @@
+// Writes safetensors files, and computes the hash of tensors.
 #include <algorithm>
 #include <map>
 #include <span>
@@ -19,19 +20,20 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   const auto need = [](bool ok, const auto&... what) {
     check<ValueError>(ok, "save_safetensors", what...);
   };
-  std::map<std::string, Json> header;  // by name, as the reference implementation writes it
+  std::map<std::string, Json> header;  // sorted by name, like the reference implementation
   for (const auto& [key, value] : metadata)
     need(is_utf8(key) && is_utf8(value), "metadata ", quoted(key), " is not UTF-8");
   std::map<std::string, std::string> entries = metadata;
   entries[kChecksumKey] = std::string(kChecksumPrefix) + std::string(kNoChecksum);
   header["__metadata__"] = entries;
-  // By falling element size every tensor is aligned; the header is padded to 8 bytes below.
+  // Sorted by decreasing element size, all tensors are aligned, because the header is padded to a
+  // multiple of 8 bytes.
   std::vector<NamedTensor> sorted = tensors;
   for (const auto& [name, x] : sorted) {
     need(is_utf8(name), "the name ", quoted(name), " is not UTF-8");
     need(x.defined(), "tensor ", quoted(name), " is undefined");
     check<DTypeError>(!is_dual(x.dtype()), "save_safetensors", quoted(name), " is ", x.dtype(),
-                      ", which exists inside jvp only");
+                      ", which exists only inside jvp");
   }
   std::stable_sort(sorted.begin(), sorted.end(), [](const NamedTensor& a, const NamedTensor& b) {
     return element_size(a.tensor.dtype()) > element_size(b.tensor.dtype());
@@ -41,7 +43,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
     need(name != "__metadata__", "\"__metadata__\" cannot be a tensor's name");
     need(!header.contains(name), "two tensors are named ", quoted(name));
     const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const auto& f) {
-      return f.dtype == x.dtype();  // F32 precedes F16 and BF16
+      return f.dtype == x.dtype();  // finds F32 first, not F16 or BF16
     });
     const std::uint64_t begin = end;
     end += std::uint64_t(x.numel() * element_size(x.dtype()));

@@ -10,6 +10,8 @@ namespace heed::nn {
 
 namespace {
 
+// Returns "" if `text` is a number in the range, and an error text otherwise. If `whole` is true,
+// the number must be whole.
 std::string number_problem(const std::string& where, const std::string& text, const Range& range,
                            bool whole) {
   const auto integer = parse_number<std::int64_t>(text);
@@ -23,7 +25,8 @@ std::string number_problem(const std::string& where, const std::string& text, co
   return problem;
 }
 
-// "3..24"; nothing unless the first is at most the last.
+// Parses a span such as "3..24". Returns nullopt for any other text, and if the first number is
+// above the last.
 std::optional<Span> parse_span(const std::string& text) {
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) return std::nullopt;
@@ -33,6 +36,7 @@ std::optional<Span> parse_span(const std::string& text) {
   return Span{*first, *last};
 }
 
+// Returns "" if `text` is a span in the range, and an error text otherwise.
 std::string span_problem(const std::string& where, const std::string& text, const Range& range) {
   const auto span = parse_span(text);
   if (span && range.holds(double(span->first)) && range.holds(double(span->last))) return "";
@@ -41,7 +45,7 @@ std::string span_problem(const std::string& where, const std::string& text, cons
          ", the smaller first, such as 3..24, got '" + text + "'";
 }
 
-// Returns the words between the commas of a list, or the one word of any other kind.
+// Splits the text of a list at its commas. For any other kind, returns the whole text as one word.
 std::vector<std::string> words(const std::string& text, Setting::Kind kind) {
   return kind == Setting::Kind::kList ? split(text, ',') : std::vector{text};
 }
@@ -111,7 +115,7 @@ std::string Setting::problem(const std::string& where, const std::string& text) 
   switch (kind) {
     case Kind::kSwitch:
       return text == "true" || text == "false" ? ""
-                                               : where + " is true or false, got '" + text + "'";
+                                               : where + " needs true or false, got '" + text + "'";
     case Kind::kInteger:
     case Kind::kReal:
       return number_problem(where, text, range, kind == Kind::kInteger);
@@ -141,8 +145,8 @@ void Setting::set(const std::string& where, const std::string& text) const {
 
 std::string Setting::unmet_need(const std::string& where) const {
   if (!need.is_met || need.is_met()) return "";
-  return where + " needs " + need.what +
-         ", without which it has no effect; add that, or leave out `" + key + "`";
+  return where + " needs " + need.what + ", and has no effect without it; add it, or leave out `" +
+         key + "`";
 }
 
 std::string Setting::description() const {

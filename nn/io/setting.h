@@ -1,5 +1,6 @@
-// Settings: variables that a configuration file or a command line sets by name. Each says once what
-// its name, unit, range, choices and help are; reading, errors, files and help come from that.
+// Settings: variables that a configuration file or a command line can set by name. Each setting has
+// its name, unit, range, choices and help in one place. Parsing, errors, files and help texts use
+// them.
 #pragma once
 
 #include <cmath>
@@ -17,59 +18,79 @@
 
 namespace heed::nn {
 
-/// The numbers from low to high; without low itself where `above`, without high where `below`.
+/// Range of numbers.
 struct Range {
-  double low = -HUGE_VAL, high = HUGE_VAL;
-  bool above = false, below = false;
+  double low = -HUGE_VAL;  ///< lower bound
+  double high = HUGE_VAL;  ///< upper bound
+  bool above = false;      ///< true: the range excludes `low`
+  bool below = false;      ///< true: the range excludes `high`
 
+  /// Returns true if the range contains x.
   bool holds(double x) const {
     return x >= low && x <= high && !(above && x == low) && !(below && x == high);
   }
-  /// "1 to 256", "above 0 to 10", "0 to below 1", "at least 0"; "" if every number is in it.
+  /// Returns the range as text, such as "1 to 256", "above 0 to 10", "0 to below 1" or "at least
+  /// 0". Returns "" if the range has no bounds.
   std::string text() const;
 };
 
-/// The whole numbers first to last, both included; written first..last.
+/// Whole numbers from `first` to `last`, written as "first..last".
 struct Span {
-  std::int64_t first = 0, last = 0;
+  std::int64_t first = 0;  ///< smallest number
+  std::int64_t last = 0;   ///< largest number
+  /// Compares both ends.
   bool operator==(const Span&) const = default;
 };
 
+/// Variable that a configuration file or a command line can set.
 struct Setting {
-  enum class Kind { kSwitch, kInteger, kReal, kSpan, kText, kChoice, kNameOrReal, kList };
+  /// Type of the value.
+  enum class Kind {
+    kSwitch,      ///< true or false
+    kInteger,     ///< a whole number
+    kReal,        ///< a number
+    kSpan,        ///< two whole numbers, written as "first..last"
+    kText,        ///< any text
+    kChoice,      ///< one of several names
+    kNameOrReal,  ///< one of several names, or a number
+    kList         ///< several words
+  };
 
-  std::string key;  ///< "d-model"
-  Kind kind;
-  std::string help;
-  std::string unit;                ///< what a value is called in help: N, FILE
-  Range range;                     ///< of a number
-  std::vector<std::string> names;  ///< that it takes, or entries of a list (empty: any)
-  std::string shown;               ///< the default in help; a switch that has one can be negated
-  std::string group;               ///< heading in help
-  bool may_be_empty = false;       ///< of a text
+  std::string key;                 ///< name, such as "d-model"
+  Kind kind;                       ///< type of the value
+  std::string help;                ///< meaning, for help texts
+  std::string unit;                ///< placeholder for a value in help texts, such as N or FILE
+  Range range;                     ///< accepted numbers
+  std::vector<std::string> names;  ///< accepted names; for a list, empty means any word
+  std::string shown;          ///< default in help texts; a switch with a default can be negated
+  std::string group;          ///< heading in help texts
+  bool may_be_empty = false;  ///< true: the setting accepts an empty text
 
-  /// What a value needs beside it to have an effect: "--optimizer sgd". No function: nothing.
+  /// Condition under which the setting has an effect.
   struct Need {
-    std::string what;
-    std::function<bool()> is_met;
-  } need = {};
+    std::string what;              ///< condition as text, such as "--optimizer sgd"
+    std::function<bool()> is_met;  ///< returns true if the condition holds; empty: no condition
+  } need = {};                     ///< condition under which the setting has an effect
 
-  std::function<std::string()> get;                     ///< as a file has it, without quotes
-  std::function<void(const std::string&)> set_checked;  ///< a list grows by one
+  /// Returns the value as text, as in a file but without quotes.
+  std::function<std::string()> get;
+  /// Sets the variable to a valid text. A list gets one more entry.
+  std::function<void(const std::string&)> set_checked;
 
-  // A variable that outlives the setting; the value it has now is the default.
+  ///@{
+  /// Makes a setting for a variable, which must outlive it. The current value is the default.
+  /// Numbers have a range, texts a unit; `names` are the accepted words. For a Span, both ends must
+  /// be in `range`. A list accepts any words if `names` is empty.
   Setting(std::string key, bool& value, std::string help);
   Setting(std::string key, std::int64_t& value, Range range, std::string help);
   Setting(std::string key, double& value, Range range, std::string help);
-  /// `range` is of both ends.
   Setting(std::string key, Span& value, Range range, std::string help);
   Setting(std::string key, std::string& value, std::string unit, std::string help);
-  /// One of these names.
   Setting(std::string key, std::string& value, std::vector<std::string> names, std::string help);
-  /// Any number of words: of these names if there are any.
   Setting(std::string key, std::vector<std::string>& value, std::vector<std::string> names,
           std::string help);
-  /// An enum with EnumNames.
+  ///@}
+  /// Makes a setting for an enum that has EnumNames. Its value is one of the names.
   template <class E>
   requires std::is_enum_v<E> Setting(std::string key_, E& value, std::string help_)
       : Setting(std::move(key_), Kind::kChoice, std::move(help_)) {
@@ -80,7 +101,7 @@ struct Setting {
     shown = get();
   }
 
-  /// One of an enum's names, or a number.
+  /// Makes a setting whose value is one of the names of an enum, or a number in `range_`.
   template <class E>
   Setting(std::string key_, std::variant<E, double>& value, Range range_, std::string help_)
       : Setting(std::move(key_), Kind::kNameOrReal, std::move(help_)) {
@@ -99,7 +120,7 @@ struct Setting {
     };
     shown = get();
   }
-  /// A value with EnumNames, or `unset`: the name of having none.
+  /// Makes a setting for an optional enum. The name `unset` stands for an empty optional.
   template <class E>
   Setting(std::string key_, std::optional<E>& value, const std::string& unset, std::string help_)
       : Setting(std::move(key_), Kind::kChoice, std::move(help_)) {
@@ -111,30 +132,34 @@ struct Setting {
     shown = get();
   }
 
-  /// Help shows this default: what leaving it out means.
+  /// Sets the text for the default in help texts, and returns the setting.
   Setting shows(std::string text) && {
     shown = std::move(text);
     return std::move(*this);
   }
 
-  /// "" if `text` can be the value, else a sentence about `where`: "--steps needs a whole number, 1
-  /// to 9, got '0'".
+  /// Returns "" if `text` is a valid value. Otherwise returns an error text that begins with
+  /// `where`, such as "--steps needs a whole number, 1 to 9, got '0'".
   std::string problem(const std::string& where, const std::string& text) const;
-  /// Sets the variable; a list takes the words between commas. ValueError with the problem.
+  /// Sets the variable. For a list, appends the words between the commas. Throws ValueError with
+  /// the text of problem() if `text` is not a valid value.
   void set(const std::string& where, const std::string& text) const;
-  /// "" if what it needs is there, else the sentence for a user who gave it at `where`.
+  /// Returns "" if the condition `need` holds. Otherwise returns an error text that begins with
+  /// `where`.
   std::string unmet_need(const std::string& where) const;
-  /// For help: what it is, its range or names, its default.
+  /// Returns the help text: meaning, range or names, and default.
   std::string description() const;
 
  private:
-  static std::string real_text(double value);  ///< the shortest that reads back to it
+  // Returns the shortest text that reads back to the same value.
+  static std::string real_text(double value);
   Setting(std::string key_, Kind kind_, std::string help_)
       : key(std::move(key_)), kind(kind_), help(std::move(help_)) {}
 };
 
-/// The setting of this key, or null.
+/// Returns the setting with this key, or nullptr if there is none.
 const Setting* find_setting(const std::vector<Setting>& settings, std::string_view key);
+/// Returns the keys of all settings.
 std::vector<std::string> keys(const std::vector<Setting>& settings);
 
 }  // namespace heed::nn

@@ -1,4 +1,4 @@
-// The one file that includes toml++.
+// Reads TOML with toml++. Only this file includes it.
 #include "nn/io/toml.h"
 
 #define TOML_EXCEPTIONS 1
@@ -20,7 +20,8 @@ using autograd::ValueError;
 
 namespace {
 
-// A number as a reader of settings takes it; a real that is whole keeps its point.
+// Returns a number as the text of a setting. A whole floating-point number keeps its decimal point,
+// so that it is not taken for an integer.
 std::string number_text(const toml::node& node) {
   if (const auto* whole = node.as_integer()) return std::to_string(whole->get());
   const std::string text = fmt::format("{}", node.as_floating_point()->get());
@@ -42,12 +43,13 @@ void add_value(TomlItem& item, const toml::node& node) {
   }
 }
 
+// Key of a table and its value.
 struct TomlEntry {
   std::string key;
   const toml::node* node;
 };
 
-// In the order of the file; a table has them by name.
+// Returns the entries of a table in the order of the file. The table itself is sorted by name.
 std::vector<TomlEntry> toml_entries(const toml::table& table) {
   std::vector<TomlEntry> list;
   for (const auto& [key, node] : table) list.push_back({std::string(key.str()), &node});
@@ -58,6 +60,7 @@ std::vector<TomlEntry> toml_entries(const toml::table& table) {
   return list;
 }
 
+// Appends the items of a table and of its inner tables.
 void add_items(std::vector<TomlItem>& items, const toml::table& table, const std::string& section,
                const std::string& file) {
   for (const auto& [key, entry] : toml_entries(table)) {
@@ -80,6 +83,8 @@ void add_items(std::vector<TomlItem>& items, const toml::table& table, const std
   }
 }
 
+// Returns nullptr if the setting accepts values of this type, and otherwise the rest of an error
+// text that begins with the key.
 const char* type_problem(const Setting& setting, TomlItem::Type type) {
   using Kind = Setting::Kind;
   const bool number = setting.kind == Kind::kInteger || setting.kind == Kind::kReal;
@@ -87,7 +92,7 @@ const char* type_problem(const Setting& setting, TomlItem::Type type) {
     return type == TomlItem::Type::kBool ? " needs a number, or a name in quotes" : nullptr;
   if (number && type != TomlItem::Type::kNumber) return " needs a number, without quotes";
   if (setting.kind == Kind::kSwitch && type != TomlItem::Type::kBool)
-    return " is true or false, without quotes";
+    return " needs true or false, without quotes";
   if (!number && setting.kind != Kind::kSwitch && type != TomlItem::Type::kText)
     return " needs a text in quotes";
   return nullptr;
@@ -110,7 +115,7 @@ std::string read_toml_text(const std::string& file) {
   constexpr std::uint64_t kMost = 1'000'000;
   const autograd::InputFile input(file);
   check<autograd::IoError>(input.size() <= kMost, file, "has ", input.size(),
-                           " bytes; a file of settings has at most ", kMost);
+                           " bytes; a configuration file has at most ", kMost);
   std::string text(std::size_t(input.size()), '\0');
   input.read(0, std::as_writable_bytes(std::span(text)));
   return text;
@@ -139,7 +144,7 @@ std::string toml_line(const Setting& setting) {
   const bool text = setting.kind == Kind::kText || setting.kind == Kind::kChoice ||
                     setting.kind == Kind::kSpan || setting.kind == Kind::kNameOrReal;
   if (!text || number) return setting.key + " = " + value + "\n";
-  std::string quoted = Json(value).dump();  // a text of TOML but for U+007F
+  std::string quoted = Json(value).dump();  // valid in TOML except for U+007F
   for (std::size_t at; (at = quoted.find('\x7f')) != quoted.npos;) quoted.replace(at, 1, "\\u007F");
   return setting.key + " = " + quoted + "\n";
 }

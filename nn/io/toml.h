@@ -1,4 +1,4 @@
-// TOML as config.toml and other configuration files have it: sections of `key = value`.
+// Reads and writes TOML configuration files such as config.toml: sections with lines `key = value`.
 #pragma once
 
 #include <string>
@@ -8,29 +8,37 @@
 
 namespace heed::nn {
 
+/// Line of a TOML file: a key with its values, or the start of a section.
 struct TomlItem {
-  enum class Type { kBool, kNumber, kText };
+  /// Type of a value.
+  enum class Type {
+    kBool,    ///< true or false
+    kNumber,  ///< an integer or a real number
+    kText     ///< a string in quotes
+  };
 
-  std::string section;              ///< "train"; "" above the first section
-  std::string key;                  ///< "" for the mark that a section begins
-  std::string where;                ///< "runs/urn-1/config.toml:3"
-  std::vector<Type> types;          ///< of each value
-  std::vector<std::string> values;  ///< several if listed
+  std::string section;              ///< such as "train"; "" before the first section
+  std::string key;                  ///< "" if the item is the start of a section
+  std::string where;                ///< file and line, such as "runs/urn-1/config.toml:3"
+  std::vector<Type> types;          ///< type of each value
+  std::vector<std::string> values;  ///< one value, or all values of a list
 };
 
-/// What `text`, the contents of `file`, says, in its order. ValueError with file and line for what
-/// is not TOML, and for values other than true, false, numbers, texts and lists of them.
+/// Parses the contents `text` of a file and returns its items in their order. `file` is used in
+/// errors only. Throws ValueError with file and line if the text is not TOML, and for values other
+/// than true, false, numbers, strings and lists of these.
 std::vector<TomlItem> read_toml(const std::string& text, const std::string& file);
 
-/// The text of a file of settings. IoError unless it is a regular file of at most 1 MB, which can
-/// be read.
+/// Returns the contents of a configuration file. Throws IoError unless it is a readable regular
+/// file of at most 1 MB.
 std::string read_toml_text(const std::string& file);
 
-/// The setting that `item` names. ValueError with file, line, key and the nearest key if there is
-/// none, or one of its values is of a type that the setting does not take, or there are too many.
+/// Returns the setting for an item. Throws ValueError with file, line and key in three cases: if no
+/// setting has this key (the text names the nearest key), if a value has the wrong type, and if
+/// there are too many values.
 const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& settings);
 
-/// `key = value` in TOML.
+/// Returns the line `key = value` for a setting, in TOML.
 std::string toml_line(const Setting& setting);
 
 }  // namespace heed::nn

@@ -1,3 +1,4 @@
+// MultiHeadAttention: its forward pass, sites of a probe, attention sink and checks of its inputs.
 #include "nn/layers/attention.h"
 
 #include <algorithm>
@@ -11,22 +12,26 @@ using namespace autograd;
 
 namespace {
 
-// Each of Hkv heads of x [B, Hkv, T, d] stands for H / Hkv heads -> [B, H, T, d].
+// Repeats each head of x [B, Hkv, T, d] H / Hkv times. Returns shape [B, H, T, d], where H = heads.
 Tensor repeat_heads(const Tensor& x, std::int64_t heads) {
-  const std::int64_t own = x.size(1), group = heads / own;
+  const std::int64_t kv_heads = x.size(1), group = heads / kv_heads;
   if (group == 1) return x;
-  const Shape repeated{x.size(0), own, group, x.size(2), x.size(3)};
+  const Shape repeated{x.size(0), kv_heads, group, x.size(2), x.size(3)};
   return reshape(expand(unsqueeze(x, 2), repeated), {x.size(0), heads, x.size(2), x.size(3)});
 }
 
-// Puts a key, or a value, of zeros in front: the sink's column, whose score is its bias.
+// Inserts a row of zeros before the keys or values x [B, H, Tk, d]. It is the key (or value) of the
+// attention sink. Its score q k is 0, so that the score of the sink equals its bias.
 Tensor with_zeros_in_front(const Tensor& x, DType dtype) {
   const Shape one{x.size(0), x.size(1), 1, x.size(3)};
   return cat({expand(zeros({1, 1, 1, 1}, dtype), one), x}, 2);
 }
 
-// Removes the sink's column from what hooks receive, and keeps it in what they replace.
+// Returns x [..., 1 + Tk] without its first column, which belongs to the attention sink.
 Tensor without_sink(const Tensor& x) { return slice(x, -1, 1, x.size(-1)); }
+
+// Returns hooks for an attention with a sink. The given hooks receive tensors without the column of
+// the sink. A replacement keeps that column unchanged.
 AttentionHooks without_sink(AttentionHooks hooks) {
   for (AttentionHooks::Observer* observer : hooks.all())
     if (*observer) *observer = [f = *observer](const Tensor& x) { f(contiguous(without_sink(x))); };
@@ -39,8 +44,8 @@ AttentionHooks without_sink(AttentionHooks hooks) {
   return hooks;
 }
 
-// Returns the hooks of a probe. To record scores and weights, the kernel that trains writes them
-// out; to replace them, the composite runs.
+// Returns the hooks for ctx.probe. To record scores and weights, the kernel that is used for
+// training writes them to memory. To replace them, the composite of public ops is used.
 AttentionHooks probe_hooks(const ForwardContext& ctx) {
   AttentionHooks h;
   const auto site = [&](const char* name, AttentionHooks::Replace& replace,
@@ -71,7 +76,7 @@ double MultiHeadAttention::scale() const {
     case ScaleRule::kInvSqrtModel:
       return 1 / std::sqrt(double(options.d_model));
     case ScaleRule::kNone:
-    case ScaleRule::kLearned:  // q is multiplied instead
+    case ScaleRule::kLearned:  // forward() multiplies q by the learned scale
       break;
   }
   return 1;
@@ -95,16 +100,17 @@ void MultiHeadAttention::check_inputs(const Tensor& query, const Tensor& key, co
         " differ: each key needs one value");
   const bool self = query.is_same(key) && key.is_same(value);
   check<ValueError>(!ctx.cache || (options.causal && self && !ctx.training), kName,
-                    "a KV cache serves causal self-attention outside training, not ",
+                    "a KV cache needs causal self-attention outside training, got ",
                     ctx.training     ? "training"
                     : options.causal ? "cross attention"
-                                     : "attention to later tokens");
+                                     : "attention without a causal mask");
   check<ValueError>(!ctx.cache || options.alignment == CausalAlignment::kBottomRight, kName,
-                    "a KV cache needs causality aligned at the bottom right");
+                    "a KV cache needs the alignment kBottomRight, got kTopLeft");
 }
 
 AttentionOptions MultiHeadAttention::attention_options(const ForwardContext& ctx) const {
-  // attention() applies causality, window and keep-mask: autograd/ops/attention_with_weights.cpp.
+  // The op attention() applies the causal mask, the window and the keep-mask
+  // (autograd/ops/attention_with_weights.cpp).
   const Options& o = options;
   AttentionOptions how{.scale = scale(),
                        .soft_cap = o.soft_cap,
@@ -118,19 +124,22 @@ AttentionOptions MultiHeadAttention::attention_options(const ForwardContext& ctx
   return how;
 }
 
-// q [B, H, Tq, d], k and v [B, H, Tk, d] -> [B, H, Tq, d_value]
+// Computes attention, with the sink if the options have one. Takes q [B, H, Tq, d_head],
+// k [B, H, Tk, d_head] and v [B, H, Tk, d_value]. Returns shape [B, H, Tq, d_value].
 Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor& v,
                                   AttentionOptions how) const {
   if (options.sink == Sink::kNone) return attention(q, k, v, how);
   const std::int64_t tq = q.size(2), tk = k.size(2);
-  // Aligned at the bottom right, causality lets every query that sees a key see the one in front.
+  // The sink is an additional first key. With the alignment kBottomRight, the causal mask shifts by
+  // one key, so that a query that may read any key may also read the sink. With kTopLeft the mask
+  // would not shift, so the mask of the Tk keys is made here.
   if (how.causal && how.alignment == CausalAlignment::kTopLeft) {
     how.keep = how.keep & KeepMask::causal(tq, tk, how.alignment);
     how.causal = false;
   }
   if (how.window > 0 && how.window < std::max(tq, tk))
     how.keep = how.keep & KeepMask::sliding_window(tq, tk, how.window, how.alignment);
-  how.window = 0;  // it would hide the key in front
+  how.window = 0;  // a window in the kernel would hide the sink
   how.keep = how.keep.with_sink_column(tk);
   how.bias = how.bias.with_sink_column(sink_logit, tk);
   const AttentionHooks hooks = how.hooks ? without_sink(*how.hooks) : AttentionHooks();
@@ -150,7 +159,8 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   if (q_norm) q = (*q_norm)(q), k = (*k_norm)(k);
   if (head_scale.defined()) q = q * reshape(head_scale, {options.heads, 1, 1});
   if (options.rope) {
-    // Queries stand where the causal mask has them: at the bottom right beside the last keys.
+    // The queries have the positions that the causal mask assumes. With the alignment kBottomRight,
+    // these are the positions of the last keys.
     const std::int64_t cached = ctx.cache ? ctx.cache->position() : 0;
     const std::int64_t ahead =
         options.causal ? first_query(q.size(2), k.size(2), options.alignment) : 0;
@@ -165,8 +175,9 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   AttentionOptions how = attention_options(ctx);
   const AttentionHooks hooks = ctx.probe ? probe_hooks(ctx) : AttentionHooks();
   if (ctx.probe) how.hooks = &hooks;
-  const Tensor seen = attend(q, k, v, how);
-  const Tensor z = ctx.at("hook_z", heads_first(seen));  // [B, T, H, d]
+  const Tensor out = attend(q, k, v, how);
+  const Tensor z =
+      ctx.at("hook_z", heads_first(out));  // heads_first is its own inverse: [B, T, H, d]
   ctx.end();
   return merge_heads(z);
 }

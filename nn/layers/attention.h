@@ -1,6 +1,9 @@
-// Multi-head attention (Vaswani et al. 2017), self and cross, in the stored forms of the field.
-//   project -> [B, H, T, d] -> softmax(q k^T scale + bias, masked) v -> merge_heads
-// Only project() and merge_heads() know the form (nn/layers/attention_forms.cpp).
+// MultiHeadAttention: self-attention and cross attention (Vaswani et al. 2017).
+//
+//   project -> q, k, v [B, H, T, d] -> softmax(scale * q k^T + bias, masked) v -> merge_heads
+//
+// The projection weights can be stored in four forms (AttentionForm). Only project() and
+// merge_heads() depend on the form (nn/layers/attention_forms.cpp).
 #pragma once
 
 #include <optional>
@@ -11,12 +14,19 @@
 
 namespace heed::nn {
 
-/// How the projections are stored. H heads of queries, Hkv of keys and values, D = d_model.
+/// Form in which a layer stores its projection weights. H is the number of query heads, Hkv the
+/// number of heads of keys and values, and D is d_model.
 enum class AttentionForm {
-  kPackedQKV,    ///< in_proj_weight [H d_head + Hkv d_head + Hkv d_value, D]: PyTorch, GPT-2
-  kSeparate,     ///< q_proj_weight [H d_head, D], k_proj_weight, v_proj_weight: PyTorch's, too
-  kPackedHeads,  ///< in_proj_weight [H, 2 d_head + d_value, D]: q, k, v of head after head
-  kPerHead,      ///< W_Q [H, D, d_head], W_K, W_V, W_O [H, d_value, D]: TransformerLens
+  /// in_proj_weight [H d_head + Hkv d_head + Hkv d_value, D], as in PyTorch and GPT-2.
+  kPackedQKV,
+  /// q_proj_weight [H d_head, D], k_proj_weight [Hkv d_head, D] and v_proj_weight [Hkv d_value, D],
+  /// as in PyTorch with `kdim` or `vdim`.
+  kSeparate,
+  /// in_proj_weight [H, 2 d_head + d_value, D]. Each head has its rows of q, then of k, then of v.
+  kPackedHeads,
+  /// W_Q [H, D, d_head], W_K [Hkv, D, d_head], W_V [Hkv, D, d_value] and W_O [H, d_value, D], as in
+  /// TransformerLens.
+  kPerHead,
 };
 template <>
 struct EnumNames<AttentionForm> {
@@ -26,13 +36,13 @@ struct EnumNames<AttentionForm> {
       {AttentionForm::kPackedHeads, "packed_heads"},
       {AttentionForm::kPerHead, "per_head"}};
 };
-/// Factor of q k^T.
+/// Rule for the factor by which q k^T is multiplied.
 enum class ScaleRule {
-  kInvSqrtHead,   ///< 1/sqrt(d_head): scores of N(0, 1) entries have variance 1
-  kNone,          ///< 1
+  kInvSqrtHead,   ///< 1/sqrt(d_head): if the entries of q and k are N(0, 1), scores have variance 1
+  kNone,          ///< factor 1: scores are not scaled
   kInvHead,       ///< 1/d_head (muP: Yang et al. 2022)
   kInvSqrtModel,  ///< 1/sqrt(d_model)
-  kLearned,       ///< a parameter per head, which starts at 1/sqrt(d_head)
+  kLearned,       ///< one parameter per head, initially 1/sqrt(d_head)
 };
 template <>
 struct EnumNames<ScaleRule> {
@@ -43,12 +53,12 @@ struct EnumNames<ScaleRule> {
       {ScaleRule::kInvSqrtModel, "1/sqrt-d-model"},
       {ScaleRule::kLearned, "learned"}};
 };
-/// Attention sink: an extra softmax term with value 0, so that a head can attend to nothing. Rows
-/// of the pattern, which leaves it out, sum to less than 1.
+/// Attention sink: an extra softmax term with value 0, so that a head can attend to nothing. The
+/// attention pattern does not contain this term, so its rows sum to less than 1.
 enum class Sink {
-  kNone,
-  kZero,     ///< with the score 0: exp(s_i) / (1 + sum exp(s_j)), "softmax-one" (Miller 2023)
-  kLearned,  ///< with a parameter per head, which starts at 0 (gpt-oss)
+  kNone,  ///< no sink
+  kZero,  ///< score 0: the weights are exp(s_i) / (1 + sum exp(s_j)), "softmax-one" (Miller 2023)
+  kLearned,  ///< one parameter per head is the score, initially 0 (gpt-oss)
 };
 template <>
 struct EnumNames<Sink> {
@@ -56,15 +66,34 @@ struct EnumNames<Sink> {
       {Sink::kNone, "none"}, {Sink::kZero, "zero"}, {Sink::kLearned, "learned"}};
 };
 
-/// The parameters of one layer, under the names of its form; all others are undefined.
+/// Projection weights of one layer. The tensors of its form are defined, all others are undefined.
+/// AttentionForm gives the shapes of the weights and the meaning of H, Hkv and D.
 struct AttentionWeights {
-  Tensor in_proj_weight, in_proj_bias;  ///< packed; the bias flat, in the weight's order
-  /// Separate; the biases only where one is missing, else PyTorch's in_proj_bias holds all three.
+  ///@{
+  /// Weight and bias of the two packed forms. The bias has rank 1 and the order of the weight's
+  /// rows. The form kSeparate also uses in_proj_bias if all of q, k and v have a bias, as in
+  /// PyTorch.
+  Tensor in_proj_weight, in_proj_bias;
+  ///@}
+  ///@{
+  /// Weights and biases of the form kSeparate. The three biases are used only if one or two of them
+  /// exist.
   Tensor q_proj_weight, k_proj_weight, v_proj_weight, q_proj_bias, k_proj_bias, v_proj_bias;
-  Tensor out_proj_weight, out_proj_bias;  ///< [D, H d_value], [D]; all forms but per head
-  Tensor W_Q, W_K, W_V, W_O;              ///< per head
-  Tensor b_Q, b_K, b_V, b_O;              ///< [H, d_head], [Hkv, d_head], [Hkv, d_value], [D]
+  ///@}
+  ///@{
+  /// Weight [D, H d_value] and bias [D] of the output projection, in all forms except kPerHead.
+  Tensor out_proj_weight, out_proj_bias;
+  ///@}
+  ///@{
+  /// Weights of the form kPerHead.
+  Tensor W_Q, W_K, W_V, W_O;
+  ///@}
+  ///@{
+  /// Biases of the form kPerHead: [H, d_head], [Hkv, d_head], [Hkv, d_value] and [D].
+  Tensor b_Q, b_K, b_V, b_O;
+  ///@}
 
+  /// Calls f(name, tensor) for every tensor, also for undefined ones.
   template <class F>
   void visit(F&& f) {
     f("in_proj_weight", in_proj_weight), f("in_proj_bias", in_proj_bias);
@@ -77,61 +106,90 @@ struct AttentionWeights {
   }
 };
 
+/// Multi-head attention with grouped heads of keys and values (torch.nn.MultiheadAttention). Its
+/// sites for a Probe are hook_q, hook_k, hook_v, hook_attn_scores_raw, hook_attn_scores,
+/// hook_pattern, hook_pattern_dropped and hook_z.
 struct MultiHeadAttention : Module {
+  /// Options of a MultiHeadAttention.
   struct Options {
-    std::int64_t d_model, heads;
-    std::int64_t d_head = 0;    ///< of queries and keys; 0: d_model / heads, which must divide
-    std::int64_t d_value = 0;   ///< 0: d_head
-    std::int64_t kv_heads = 0;  ///< 0: heads; divides heads: head h reads k, v h / (heads/kv_heads)
-    AttentionForm form = AttentionForm::kPackedQKV;
-    bool bias = true;  ///< of all projections, except those that have their own value:
-    std::optional<bool> q_bias = {}, k_bias = {}, v_bias = {};  ///< all or none where packed
-    std::optional<bool> out_bias = {};
+    std::int64_t d_model;      ///< size of the last axis of inputs and result
+    std::int64_t heads;        ///< H, number of query heads
+    std::int64_t d_head = 0;   ///< size of a head's queries and keys; 0: d_model / heads
+    std::int64_t d_value = 0;  ///< size of a head's values; 0: d_head
+    /// Hkv, number of heads of keys and values, a divisor of `heads`. Query head h uses the keys
+    /// and values of head h / (heads / kv_heads). 0: heads.
+    std::int64_t kv_heads = 0;
+    AttentionForm form = AttentionForm::kPackedQKV;  ///< form of the stored projection weights
+    bool bias = true;  ///< biases of all projections whose own option below is unset
+    ///@{
+    /// Bias of the projection to queries, keys or values. The packed forms need the same value for
+    /// all three. Unset: `bias`.
+    std::optional<bool> q_bias = {}, k_bias = {}, v_bias = {};
+    ///@}
+    std::optional<bool> out_bias = {};  ///< bias of the output projection; unset: `bias`
+    /// Factor by which q k^T is multiplied: a rule, or a finite number.
     std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;
-    /// RMSNorm of q and k over d_head, before RoPE, with gains that all heads share (Henry et al.
-    /// 2020; Qwen 3).
+    /// Normalizes q and k over d_head with an RMSNorm, before RoPE. All heads share the gains
+    /// (Henry et al. 2020; Qwen 3).
     bool qk_norm = false;
-    double soft_cap = 0;  ///< c > 0: scores S become c tanh(S / c), before masks (Gemma 2)
-    Sink sink = Sink::kNone;
-    std::int64_t window = 0;  ///< keys less than this far from the query, itself included; 0: all
-    bool causal = false;
+    /// If c = soft_cap > 0, replaces the scores S by c tanh(S / c) before bias and masks (Gemma 2).
+    double soft_cap = 0;
+    Sink sink = Sink::kNone;  ///< extra softmax term with value 0
+    /// Window size in tokens: a query reads only keys whose distance from it is below `window`. The
+    /// key at its own position has distance 0. If `window` is 0, the distance is not limited.
+    std::int64_t window = 0;
+    bool causal = false;  ///< true: no query reads a later key
+    /// Place of the queries among the keys, if there are fewer or more queries than keys.
     CausalAlignment alignment = CausalAlignment::kBottomRight;
+    /// Policy for a fully masked row (all scores -inf).
     autograd::FullyMasked fully_masked = autograd::FullyMasked::kZero;
-    bool rope = false;   ///< rotate q and k by their positions, queries where causality has them
-    double dropout = 0;  ///< on the weights
-    DType dtype = float32;
+    /// Rotates q and k by their positions (RoPE, Su et al. 2021). If `causal`, the positions of the
+    /// queries follow `alignment`.
+    bool rope = false;
+    double dropout = 0;     ///< probability in [0, 1) with which a weight of the pattern is dropped
+    DType dtype = float32;  ///< dtype of parameters and inputs, float32 or float64
 
-    /// Returns these options with every 0 and unset bias filled in. ValueError (DTypeError) that
-    /// names the options, in backquotes, which are out of range or contradict each other.
+    /// Returns these options with all zeros and unset biases replaced by their defaults. Throws
+    /// ValueError, or DTypeError for the dtype, if options are out of range or contradict each
+    /// other. The text names the options in backquotes.
     Options checked() const;
-  } options;  ///< as checked() returns them
-  AttentionWeights weights;
-  std::optional<RMSNorm> q_norm, k_norm;
-  Tensor head_scale, sink_logit;  ///< [heads], where learned
+  } options;                      ///< options as returned by checked()
+  AttentionWeights weights;       ///< projection weights and biases
+  std::optional<RMSNorm> q_norm;  ///< normalizes q; only with qk_norm
+  std::optional<RMSNorm> k_norm;  ///< normalizes k; only with qk_norm
+  Tensor head_scale;              ///< shape [heads]; only with ScaleRule::kLearned
+  Tensor sink_logit;              ///< score of the sink, shape [heads]; only with Sink::kLearned
 
-  /// Weights as torch.nn.MultiheadAttention draws them, whatever the form. Throws as
-  /// Options::checked() does.
+  /// Draws the weights like torch.nn.MultiheadAttention, in any form. Throws the errors of
+  /// Options::checked().
   explicit MultiHeadAttention(const Options& o, Generator& g = default_generator());
-  /// query [B, Tq, d_model] attends to key [B, Tk, d_model] and gets value [B, Tk, d_model]
-  /// -> [B, Tq, d_model]. With ctx.cache, which takes causal self-attention outside training, Tk
-  /// counts the cached tokens, too: in the probe's shapes, ctx.keep and ctx.bias.
+  /// Returns the output of attention, shape [B, Tq, d_model]. The shapes are query
+  /// [B, Tq, d_model], key [B, Tk, d_model] and value [B, Tk, d_model].
+  /// With ctx.cache, Tk includes the cached tokens in the shapes of the probe's sites, of ctx.keep
+  /// and of ctx.bias. A cache needs causal self-attention, aligned at the bottom right, and
+  /// ctx.training = false.
+  /// Throws ShapeError if shapes do not match, DTypeError if a dtype differs from that of the
+  /// weights, and ValueError if ctx.cache cannot be used or ctx.probe has an unreached site.
   Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value,
                  const ForwardContext& ctx = {}) const;
-  /// Cross attention: keys and values are both of `memory`.
+  /// Returns forward(query, memory, memory, ctx): cross attention to `memory`.
   Tensor forward(const Tensor& query, const Tensor& memory, const ForwardContext& ctx = {}) const {
     return forward(query, memory, memory, ctx);
   }
-  /// Self-attention.
+  /// Returns forward(x, x, x, ctx): self-attention.
   Tensor operator()(const Tensor& x, const ForwardContext& ctx = {}) const {
     return forward(x, x, x, ctx);
   }
+  /// Returns forward(query, key, value, ctx).
   Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                     const ForwardContext& ctx = {}) const {
     return forward(query, key, value, ctx);
   }
-  /// Why forward() computes the composite, which keeps all [B, H, Tq, Tk]: "soft cap"; empty where
-  /// attention is fused.
+  /// Returns the reason why forward() uses the composite of public ops, such as "soft cap". The
+  /// composite keeps all [B, H, Tq, Tk] scores and weights in memory. Returns an empty text if
+  /// forward() uses the fused kernel.
   std::string_view composite_reason() const;
+  /// Calls f(name, x) for all parameters and for the norms of q and k.
   template <class F>
   void visit(F&& f) {
     weights.visit(f);
@@ -143,7 +201,7 @@ struct MultiHeadAttention : Module {
 
  private:
   struct QKV {
-    Tensor q, k, v;  // [B, T, H, d]; k and v of the kv_heads
+    Tensor q, k, v;  // q [B, Tq, H, d_head], k [B, Tk, Hkv, d_head], v [B, Tk, Hkv, d_value]
   };
   void check_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
                     const ForwardContext& ctx) const;
@@ -155,10 +213,11 @@ struct MultiHeadAttention : Module {
   Tensor merge_heads(const Tensor& z) const;  // [B, T, H, d_value] -> [B, T, d_model]
 };
 
-/// Returns the weights of a layer with these options in another form, for options with form = `to`,
-/// in memory of their own. Reshapes, permutes and concatenates only: nothing is lost. ShapeError
-/// unless the weights are those of the options. ValueError where `to` cannot hold it: packed_heads
-/// with kv_heads != heads, either packed form with some of the q, k, v biases.
+/// Converts the weights of a layer with these options to the form `to`. The result has its own
+/// memory and fits a layer with the same options and form = `to`. The conversion only reshapes,
+/// permutes and concatenates, so it is exact. Throws ShapeError unless the weights match the
+/// options. Throws ValueError if `to` cannot store them: kPackedHeads needs kv_heads == heads, and
+/// both packed forms need biases for all of q, k and v or for none.
 AttentionWeights convert(const AttentionWeights& weights,
                          const MultiHeadAttention::Options& options, AttentionForm to);
 

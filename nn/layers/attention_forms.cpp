@@ -1,5 +1,6 @@
-// The four stored forms of attention's projections: each is read as the same seven matrices and
-// vectors, and written from them.
+// The four forms in which attention stores its projection weights: reading, writing, conversion and
+// checks of options. Every form is read into the same matrices and biases (Projections), and
+// written from them.
 #include <array>
 #include <cmath>
 #include <sstream>
@@ -16,49 +17,52 @@ namespace {
 using Options = MultiHeadAttention::Options;
 using enum AttentionForm;
 
-using Triple = std::array<Tensor, 3>;  // of q, of k and of v
+using Triple = std::array<Tensor, 3>;  // tensors of q, k and v
 
-// Contents of every form, as matrices for linear(); biases may be undefined.
+// Projection weights independent of the form, as matrices for linear(). Biases may be undefined.
 struct Projections {
   Triple weight = {};              // [H d_head, D], [Hkv d_head, D], [Hkv d_value, D]
-  Triple bias = {};                // their rows
+  Triple bias = {};                // [H d_head], [Hkv d_head], [Hkv d_value]
   Tensor out = {}, out_bias = {};  // [D, H d_value], [D]
 };
 
-// Rows of q, k and v.
+// Returns the number of rows of the weights of q, k and v.
 std::array<std::int64_t, 3> rows(const Options& o) {
   return {o.heads * o.d_head, o.kv_heads * o.d_head, o.kv_heads * o.d_value};
 }
 
-// q, k and v of what holds their rows one after the other.
+// Splits a tensor with the rows of q, then of k, then of v.
 Triple unpack_rows(const Tensor& packed, const Options& o) {
   const auto [q, k, v] = rows(o);
   return {slice(packed, 0, 0, q), slice(packed, 0, q, q + k), slice(packed, 0, q + k, q + k + v)};
 }
 
-// q, k and v of packed heads [H, 2 d_head + d_value, ...].
+// Splits a weight [H, 2 d_head + d_value, D] or a bias [H, 2 d_head + d_value] of the form
+// kPackedHeads into those of q, k and v.
 Triple unpack_heads(const Tensor& packed, const Options& o) {
-  const auto part = [&](std::int64_t begin, std::int64_t end) {
+  const auto rows_of_heads = [&](std::int64_t begin, std::int64_t end) {
     const Tensor x = slice(packed, 1, begin, end);
     const std::int64_t n = o.heads * (end - begin);
     return packed.rank() == 3 ? reshape(x, {n, o.d_model}) : reshape(x, {n});
   };
   const std::int64_t d = o.d_head;
-  return {part(0, d), part(d, 2 * d), part(2 * d, 2 * d + o.d_value)};
+  return {rows_of_heads(0, d), rows_of_heads(d, 2 * d), rows_of_heads(2 * d, 2 * d + o.d_value)};
 }
 
-// [H, D, d] <-> [H d, D]
+// Reshapes per-head weights [H, D, d] to [H d, D].
 Tensor head_rows(const Tensor& w) { return reshape(mT(w), {w.size(0) * w.size(2), w.size(1)}); }
+// Reshapes weights [H d, D] to per-head weights [H, D, d].
 Tensor per_head(const Tensor& rows, std::int64_t heads) {
   return mT(reshape(rows, {heads, rows.size(0) / heads, rows.size(1)}));
 }
-// Likewise for biases, which may be undefined.
+// Reshapes per-head biases [H, d] to [H d]. Returns an undefined bias unchanged.
 Tensor flat(const Tensor& bias) { return bias.defined() ? reshape(bias, {-1}) : bias; }
+// Reshapes biases [H d] to per-head biases [H, d]. Returns an undefined bias unchanged.
 Tensor per_head_bias(const Tensor& bias, std::int64_t heads) {
   return bias.defined() ? reshape(bias, {heads, -1}) : bias;
 }
 
-// Returns the weights that a forward pass multiplies its inputs by; differentiable.
+// Returns the projections of q, k and v. Gradients flow through them to the stored weights.
 Projections read_in(const AttentionWeights& w, const Options& o) {
   Projections p;
   const bool packed_bias = w.in_proj_bias.defined();
@@ -84,16 +88,17 @@ Projections read_in(const AttentionWeights& w, const Options& o) {
   return p;
 }
 
-// Likewise the weights that merge the heads.
+// Adds the output projection to p. Gradients flow through it to the stored weight.
 void read_out(Projections& p, const AttentionWeights& w, const Options& o) {
   const bool heads = o.form == kPerHead;
   p.out = heads ? mT(reshape(w.W_O, {o.heads * o.d_value, o.d_model})) : w.out_proj_weight;
   p.out_bias = heads ? w.b_O : w.out_proj_bias;
 }
 
-// The inverse of both, for options of the form to write.
+// Returns the weights in the form o.form: the inverse of read_in() and read_out(). The tensors are
+// leaves with their own memory, because they are parameters.
 AttentionWeights write(const Projections& p, const Options& o) {
-  const NoGrad guard;  // parameters: leaves, each with memory of its own
+  const NoGrad guard;
   AttentionWeights w;
   const auto& [q, k, v] = p.weight;
   const auto& [q_bias, k_bias, v_bias] = p.bias;
@@ -136,7 +141,8 @@ AttentionWeights write(const Projections& p, const Options& o) {
   return w;
 }
 
-// Throws ShapeError for the first of the weights that a layer of these options has otherwise.
+// Throws ShapeError if the weights do not match a layer with these options. The text names the
+// first difference.
 void check_fits(AttentionWeights got, const Options& o) {
   const auto shapes_of = [](AttentionWeights& weights) {
     std::vector<std::pair<std::string, std::string>> shapes;
@@ -147,7 +153,7 @@ void check_fits(AttentionWeights got, const Options& o) {
     });
     return shapes;
   };
-  Generator scratch;  // only the shapes are compared
+  Generator scratch;  // its draws do not matter, because only shapes are compared
   AttentionWeights wanted = MultiHeadAttention(o, scratch).weights;
   const auto has = shapes_of(got), needs = shapes_of(wanted);
   for (std::size_t i = 0; i < has.size(); ++i)
@@ -181,7 +187,7 @@ MultiHeadAttention::Options MultiHeadAttention::Options::checked() const {
   check<ValueError>((o.form != kPackedQKV && o.form != kPackedHeads) ||
                         (o.q_bias == o.k_bias && o.k_bias == o.v_bias),
                     kName, "`form` ", enum_name(o.form),
-                    " has biases of q, k and v all or none, got `q_bias` ", has(o.q_bias),
+                    " needs biases for all of q, k and v or for none, got `q_bias` ", has(o.q_bias),
                     ", `k_bias` ", has(o.k_bias), ", `v_bias` ", has(o.v_bias),
                     "; choose the form separate or per_head");
   check<DTypeError>(o.dtype == float32 || o.dtype == float64, kName,
@@ -203,7 +209,8 @@ MultiHeadAttention::Options MultiHeadAttention::Options::checked() const {
 
 MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options(o.checked()) {
   const auto [q, k, v] = rows(options);
-  // PyTorch's order: out_proj as a Linear, its bias drawn and set to 0, then q, k, v.
+  // The draws have PyTorch's order: out_proj as a Linear, whose bias is drawn and then set to 0,
+  // and then q, k and v.
   Linear out({.in = options.heads * options.d_value,
               .out = o.d_model,
               .bias = *options.out_bias,
@@ -240,15 +247,16 @@ MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options
 
 MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query, const Tensor& key,
                                                     const Tensor& value) const {
-  // Packed, too, in three products: a slice of their common result would cost its gradient twice
-  // over, in zeros around it and in sums.
+  // The packed forms also use three products instead of one. If one product were sliced into three
+  // parts, the backward pass would have to pad three gradients with zeros and to sum them.
   const Projections p = read_in(weights, options);
-  const auto part = [&](const Tensor& x, std::size_t i, std::int64_t heads) {
+  const auto heads_of = [&](const Tensor& x, std::size_t i, std::int64_t heads) {
     const Tensor y = linear(x, p.weight[i], p.bias[i]);
     return reshape(y, {y.size(0), y.size(1), heads, y.size(2) / heads});
   };
   const Options& o = options;
-  return {part(query, 0, o.heads), part(key, 1, o.kv_heads), part(value, 2, o.kv_heads)};
+  return {heads_of(query, 0, o.heads), heads_of(key, 1, o.kv_heads),
+          heads_of(value, 2, o.kv_heads)};
 }
 
 Tensor MultiHeadAttention::merge_heads(const Tensor& z) const {

@@ -1,4 +1,5 @@
-// Layers in the list of gradient checks: every parameter and the input, at order 1 and 2.
+// Registers every layer for the gradient checks. The checks cover the input and every parameter, at
+// orders 1 and 2.
 #include "autograd/graph/check_registry.h"
 #include "nn/layers/transformer.h"
 
@@ -8,7 +9,7 @@ using namespace autograd;
 
 namespace {
 
-// The dtype of constants that meet x.
+// Returns the dtype of constants that are used in the same op as x.
 DType dtype_beside(const Tensor& x) { return x.dtype() == float32 ? float32 : float64; }
 
 template <class Options>
@@ -19,9 +20,9 @@ void set_dtype(Options& o, DType dtype) {
     o.dtype = dtype;
 }
 
-// Samples of a module: f(module, x), differentiated in x and in all parameters, whose values are
-// inputs of the check. The module is built anew around them for each call. `more`: an input beside
-// them, f's third argument.
+// Returns a sample that checks f(module, x). It is differentiated with respect to x and all
+// parameters, which are inputs of the check. Each call makes a new module from these inputs. If
+// `more` is defined, it is another input of the check and the third argument of f.
 template <class M, class F>
 Sample module_sample(const std::string& name, const typename M::Options& options, const Tensor& x,
                      F f, const Tensor& more = {}) {
@@ -125,7 +126,7 @@ const Check kAttentionLayer(
         o = attention_options(form);
         o.causal = false;
         o.d_head = 3, o.d_value = 2;
-        const std::int64_t lengths[] = {2, 0};  // the second sequence is all padding
+        const std::int64_t lengths[] = {2, 0};  // all tokens of the second sequence are padding
         const KeepMask padding = KeepMask::padding(lengths, 4);
         samples.push_back(module_sample<MultiHeadAttention>(
             name + ", cross, padding", o, g.normal({2, 3, 4}),
@@ -245,7 +246,7 @@ const Check kTransformer(
       }
       return samples;
     },
-    {{SampleSize::kLarge, "a model of 3 tokens; its layers are checked at it"}});
+    {{SampleSize::kLarge, "a model of 3 tokens; its layers are checked at this size"}});
 
 }  // namespace
 }  // namespace heed::nn

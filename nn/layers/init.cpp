@@ -1,5 +1,5 @@
-// The formulas follow torch.nn.init operation by operation: the last bit of a bound decides the
-// last bits of what is drawn (autograd/tensor/README.md).
+// Initializers. Their formulas have the same floating-point operations as those of torch.nn.init,
+// because the last bit of a bound affects the last bits of the draws (autograd/tensor/README.md).
 #include "nn/layers/init.h"
 
 #include <cmath>
@@ -12,7 +12,8 @@ using namespace autograd;
 
 namespace {
 
-// Draws into fresh row-major memory, so that strides of p do not change the values it gets.
+// Calls draw() on new row-major memory and copies the values to p. Thus the values do not depend on
+// the strides of p.
 template <class Draw>
 void fill(const Tensor& p, Draw draw) {
   const NoGrad guard;
@@ -74,12 +75,13 @@ void orthogonal(const Tensor& p, Generator& g) {
   const std::size_t count = tall ? columns : rows, length = tall ? rows : columns;
   fill(p, [&](auto out) {
     g.normal(out, 0, 1);
-    // Modified Gram-Schmidt, in double: the vectors that R's diagonal makes positive.
+    // Modified Gram-Schmidt in double precision. It returns the Q for which the diagonal of R is
+    // positive.
     std::vector<std::vector<double>> basis(count, std::vector<double>(length));
     for (std::size_t i = 0; i < count; ++i) {
       std::vector<double>& v = basis[i];
-      const auto place = [&](std::size_t j) { return tall ? j * columns + i : i * columns + j; };
-      for (std::size_t j = 0; j < length; ++j) v[j] = double(out[place(j)]);
+      const auto index = [&](std::size_t j) { return tall ? j * columns + i : i * columns + j; };
+      for (std::size_t j = 0; j < length; ++j) v[j] = double(out[index(j)]);
       for (std::size_t b = 0; b < i; ++b) {
         const double along = std::inner_product(v.begin(), v.end(), basis[b].begin(), 0.0);
         for (std::size_t j = 0; j < length; ++j) v[j] -= along * basis[b][j];
@@ -87,7 +89,7 @@ void orthogonal(const Tensor& p, Generator& g) {
       const double norm = std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
       for (std::size_t j = 0; j < length; ++j) {
         v[j] /= norm;
-        out[place(j)] = typename decltype(out)::value_type(v[j]);
+        out[index(j)] = typename decltype(out)::value_type(v[j]);
       }
     }
   });

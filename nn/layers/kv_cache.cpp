@@ -18,8 +18,8 @@ KVCache::KVCache(const Options& o) : options_(o) {
 }
 
 void KVCache::drop(std::int64_t n) {
-  check<ValueError>(n >= 0 && n <= length_, "KVCache", "holds ", length_,
-                    " tokens and cannot drop ", n);
+  check<ValueError>(n >= 0 && n <= length_, "KVCache", "can drop 0 to ", length_, " tokens, got ",
+                    n);
   first_ += n, length_ -= n, dropped_ += n;
   if (first_ <= options_.spare) return;
   for (const KV& kv : layers_)
@@ -31,7 +31,8 @@ void KVCache::drop(std::int64_t n) {
 KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v) {
   const Options& o = options_;
   check<ValueError>(!grad_enabled(), "KVCache",
-                    "is for generation: what it holds has no history; run the pass under NoGrad");
+                    "needs NoGrad: cached keys and values have no gradient history; run the "
+                    "forward pass under NoGrad");
   check<ValueError>(layer >= 0 && layer < o.layers, "KVCache", "has layers 0 to ", o.layers - 1,
                     ", got layer ", layer);
   const std::int64_t n = k.rank() == 4 ? k.size(2) : 0;
@@ -40,13 +41,13 @@ KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v
         "KVCache", "needs k [", o.batch, ", ", o.heads, ", n, ", o.d_head, "] and v [", o.batch,
         ", ", o.heads, ", n, ", o.d_value, "], got ", k.shape(), " and ", v.shape());
   for (const Tensor* x : {&k, &v})
-    check<DTypeError>(x->dtype() == o.dtype, "KVCache", "holds ", o.dtype, ", got ", x->dtype());
+    check<DTypeError>(x->dtype() == o.dtype, "KVCache", "needs ", o.dtype, ", got ", x->dtype());
   const std::int64_t end = length_ + n;
-  check<ValueError>(end <= o.capacity, "KVCache", "holds ", length_, " of ", o.capacity,
-                    " tokens and has no room for ", n, " more; clear() starts anew");
-  const auto extended = [&](const Tensor& held, const Tensor& fresh) {
-    copy_(slice(held, 2, first_ + length_, first_ + end), fresh);
-    return slice(held, 2, first_, first_ + end);
+  check<ValueError>(end <= o.capacity, "KVCache", "has capacity ", o.capacity, ", got ", length_,
+                    " cached and ", n, " new tokens; call clear() to start again");
+  const auto extended = [&](const Tensor& memory, const Tensor& added) {
+    copy_(slice(memory, 2, first_ + length_, first_ + end), added);
+    return slice(memory, 2, first_, first_ + end);
   };
   const KV& kv = layers_[std::size_t(layer)];
   KV all{extended(kv.k, k), extended(kv.v, v)};

@@ -1,7 +1,8 @@
-// Keys and values of the tokens a model has seen, so that generation computes each only once.
+// KVCache: keeps the keys and values of earlier tokens, so that generation computes them only once.
+//
 //   KVCache cache = model.cache();
 //   const NoGrad guard;
-//   model.forward(prompt, {.cache = &cache});  // [1, n]: the prompt in one pass
+//   model.forward(prompt, {.cache = &cache});  // [1, n]: the prompt in one forward pass
 //   model.forward(next, {.cache = &cache});    // [1, 1]: then token by token
 #pragma once
 
@@ -12,48 +13,65 @@
 
 namespace heed::nn {
 
-/// The memory of a causal model: per layer k and v [B, H, T, d], T <= capacity, all allocated at
-/// once. A forward pass with a cache (ForwardContext::cache) takes only the new tokens. Its oldest
-/// tokens can be dropped; the others keep their positions. Moves, does not copy: copies would write
-/// into one memory.
+/// Keys and values of up to `capacity` tokens, per layer k and v of shape [B, H, T, d]. The
+/// constructor allocates all memory. A forward pass with a cache (ForwardContext::cache) gets only
+/// the new tokens as input. The oldest tokens can be dropped; the remaining tokens keep their
+/// positions. A cache can be moved but not copied, because a copy would share its memory.
 class KVCache {
  public:
+  /// Sizes of a KVCache.
   struct Options {
-    std::int64_t layers = 1, batch = 1, heads = 1, capacity, d_head;  ///< heads of k and v
-    std::int64_t d_value = 0;                                         ///< 0: d_head
-    /// Memory for this many more tokens: held tokens then move only once in spare + 1 drops.
+    std::int64_t layers = 1;   ///< number of attention layers
+    std::int64_t batch = 1;    ///< B, number of sequences
+    std::int64_t heads = 1;    ///< H, number of heads of keys and values
+    std::int64_t capacity;     ///< largest number of tokens per sequence
+    std::int64_t d_head;       ///< size of a key
+    std::int64_t d_value = 0;  ///< size of a value; 0: d_head
+    /// Number of tokens for which additional memory is allocated. Without it, each drop() moves the
+    /// remaining tokens within the memory. With it, only one of spare + 1 drops of one token does.
     std::int64_t spare = 0;
-    autograd::DType dtype = autograd::float32;
+    autograd::DType dtype = autograd::float32;  ///< dtype of keys and values
   };
+  /// Keys and values of one layer.
   struct KV {
-    autograd::Tensor k, v;  // [B, H, T, d_head], [B, H, T, d_value]
+    autograd::Tensor k;  ///< shape [B, H, T, d_head]
+    autograd::Tensor v;  ///< shape [B, H, T, d_value]
   };
 
-  /// ShapeError for a negative size.
+  /// Allocates an empty cache. Throws ShapeError for a negative size.
   explicit KVCache(const Options& o);
+  ///@{
+  /// Moves the memory and the tokens in it.
   KVCache(KVCache&&) = default;
   KVCache& operator=(KVCache&&) = default;
+  ///@}
 
+  /// Returns the options, where d_value is filled in.
   const Options& options() const { return options_; }
-  /// Tokens that every layer holds.
+  /// Returns the number of tokens in the cache, which is the same for every layer and sequence.
   std::int64_t length() const { return length_; }
-  /// Position of the next token: the number of tokens held and dropped.
+  /// Returns the position of the next token: the number of tokens appended so far, including the
+  /// dropped ones.
   std::int64_t position() const { return dropped_ + length_; }
-  /// Forgets all tokens and keeps the memory.
+  /// Removes all tokens and starts again at position 0. The memory stays allocated.
   void clear() { length_ = first_ = dropped_ = 0; }
-  /// Forgets the n oldest tokens, 0 <= n <= length(). ValueError.
+  /// Removes the n oldest tokens. Throws ValueError unless 0 <= n <= length().
   void drop(std::int64_t n);
 
-  /// k and v [B, H, n, ...] of the next n tokens, for layer 0, 1, ... in turn; length() grows by n
-  /// with the last layer's, so a pass that throws before leaves the cache as it was. Returns views
-  /// of all tokens so far, the new ones included, good until the next append, drop or clear.
-  /// ValueError outside NoGrad or beyond capacity, ShapeError, DTypeError.
+  /// Appends the keys and values of the next n tokens to one layer. k has shape [B, H, n, d_head]
+  /// and v [B, H, n, d_value]. The layers must be appended in the order 0, 1, ... The length grows
+  /// when the last layer is appended, so that a forward pass that throws earlier leaves the cache
+  /// unchanged. Returns views of all tokens of this layer, including the new ones. The views are
+  /// valid until the next call of append(), drop() or clear().
+  /// Throws ValueError unless gradients are disabled (NoGrad), the layer exists and the tokens fit
+  /// into the capacity. Throws ShapeError or DTypeError if k or v does not match the options.
   KV append(std::int64_t layer, const autograd::Tensor& k, const autograd::Tensor& v);
 
  private:
   Options options_;
-  std::vector<KV>
-      layers_;  // each [B, H, capacity + spare, ...]; held are [first_, first_ + length_)
+  // Per layer, tensors of shape [B, H, capacity + spare, ...]. The tokens are in the range
+  // [first_, first_ + length_) of axis 2.
+  std::vector<KV> layers_;
   std::int64_t length_ = 0, first_ = 0, dropped_ = 0;
 };
 

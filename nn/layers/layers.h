@@ -1,5 +1,10 @@
-// The layers under attention: Linear, Embedding, norms, MLP. Parameters start as
-// PyTorch's do, drawn from the given generator in PyTorch's order.
+// Basic layers: Linear, Embedding, LayerNorm, RMSNorm, Norm and MLP.
+//
+// Rules for all layers of this file: the parameters have the dtype of the options, float32 or
+// float64, and the input of a call must have the same dtype. The constructors draw the parameters
+// from `g` like PyTorch, in the same order. They throw ValueError unless all sizes are above 0, and
+// DTypeError for another dtype. A call throws ShapeError or DTypeError if its input does not fit.
+// Results are differentiable.
 #pragma once
 
 #include <optional>
@@ -10,18 +15,23 @@
 
 namespace heed::nn {
 
-/// y = x W^T + b, [..., in] -> [..., out].
+/// Linear layer (torch.nn.Linear).
 struct Linear : Module {
+  /// Options of a Linear.
   struct Options {
-    std::int64_t in, out;
-    bool bias = true;
-    DType dtype = float32;
-  } options;
-  Tensor weight;  ///< [out, in]
-  Tensor bias;    ///< [out], or undefined
+    std::int64_t in;        ///< size of the last axis of the input
+    std::int64_t out;       ///< size of the last axis of the result
+    bool bias = true;       ///< false: the layer has no bias
+    DType dtype = float32;  ///< dtype of the parameters
+  } options;                ///< options given to the constructor
+  Tensor weight;            ///< shape [out, in]
+  Tensor bias;              ///< shape [out]; undefined if the layer has no bias
 
+  /// Draws weight and bias with init::linear().
   explicit Linear(const Options& o, Generator& g = default_generator());
+  /// Returns x W^T + b of shape [..., out] for x of shape [..., in].
   Tensor operator()(const Tensor& x) const { return linear(x, weight, bias); }
+  /// Calls f(name, parameter) for `weight` and `bias`.
   template <class F>
   void visit(F&& f) {
     f("weight", weight);
@@ -29,38 +39,49 @@ struct Linear : Module {
   }
 };
 
-/// Rows of a table, int64 ids [...] -> [..., dim].
+/// Table of vectors, which are selected by integer ids (torch.nn.Embedding).
 struct Embedding : Module {
+  /// Options of an Embedding.
   struct Options {
-    std::int64_t count, dim;
-    DType dtype = float32;
-  } options;
-  Tensor weight;  ///< [count, dim]
+    std::int64_t count;     ///< number of rows; ids are in [0, count)
+    std::int64_t dim;       ///< size of a row
+    DType dtype = float32;  ///< dtype of the parameter
+  } options;                ///< options given to the constructor
+  Tensor weight;            ///< shape [count, dim]
 
+  /// Draws the table from N(0, 1).
   explicit Embedding(const Options& o, Generator& g = default_generator());
+  /// Returns the rows of the table at `ids`: shape [..., dim] for int64 ids of shape [...].
   Tensor operator()(const Tensor& ids) const { return embedding(weight, ids); }
+  /// Calls f(name, parameter) for `weight`.
   template <class F>
   void visit(F&& f) {
     f("weight", weight);
   }
 };
 
-/// Normalizes over the last axes to mean 0 and variance 1, then scales and shifts.
+/// Layer normalization (Ba et al. 2016; torch.nn.LayerNorm). Normalizes over the last axes to mean
+/// 0 and variance 1, then multiplies by the weight and adds the bias.
 struct LayerNorm : Module {
+  /// Options of a LayerNorm.
   struct Options {
-    Shape normalized_shape;  ///< of these axes; a number for the last axis alone
-    double eps = 1e-5;
-    bool elementwise_affine = true;  ///< false: neither weight nor bias
-    bool bias = true;
-    DType dtype = float32;
-  } options;
-  Tensor weight;  ///< of normalized_shape, starts at 1, or undefined
-  Tensor bias;    ///< likewise, starts at 0
+    Shape normalized_shape;          ///< sizes of the normalized axes; a number for the last axis
+    double eps = 1e-5;               ///< added to the variance
+    bool elementwise_affine = true;  ///< false: the layer has neither weight nor bias
+    bool bias = true;                ///< false: the layer has no bias
+    DType dtype = float32;           ///< dtype of the parameters
+  } options;                         ///< options given to the constructor
+  Tensor weight;                     ///< shape [normalized_shape...], initially 1; may be undefined
+  Tensor bias;                       ///< shape [normalized_shape...], initially 0; may be undefined
 
+  /// Makes the parameters; nothing is drawn from the generator.
   explicit LayerNorm(const Options& o, Generator& g = default_generator());
+  /// Returns the normalized x, which has the shape of x. The last sizes of x must be those of
+  /// normalized_shape.
   Tensor operator()(const Tensor& x) const {
     return layer_norm(x, options.normalized_shape, weight, bias, options.eps);
   }
+  /// Calls f(name, parameter) for `weight` and `bias`.
   template <class F>
   void visit(F&& f) {
     f("weight", weight);
@@ -68,17 +89,22 @@ struct LayerNorm : Module {
   }
 };
 
-/// Divides the last axis by its root mean square, then scales.
+/// Root-mean-square normalization (Zhang & Sennrich 2019). Divides the last axis by its root mean
+/// square, then multiplies by the weight.
 struct RMSNorm : Module {
+  /// Options of an RMSNorm.
   struct Options {
-    std::int64_t dim;
-    double eps = 1e-5;
-    DType dtype = float32;
-  } options;
-  Tensor weight;  ///< [dim], starts at 1
+    std::int64_t dim;       ///< size of the last axis
+    double eps = 1e-5;      ///< added to the mean square
+    DType dtype = float32;  ///< dtype of the parameter
+  } options;                ///< options given to the constructor
+  Tensor weight;            ///< shape [dim], initially 1
 
+  /// Makes the parameter; nothing is drawn from the generator.
   explicit RMSNorm(const Options& o, Generator& g = default_generator());
+  /// Returns the normalized x, shape [..., dim], for x of shape [..., dim].
   Tensor operator()(const Tensor& x) const { return rms_norm(x, weight, options.eps); }
+  /// Calls f(name, parameter) for `weight`.
   template <class F>
   void visit(F&& f) {
     f("weight", weight);
@@ -86,40 +112,48 @@ struct RMSNorm : Module {
 };
 
 /// Kind of a Norm.
-enum class NormKind { kLayerNorm, kRMSNorm };
+enum class NormKind {
+  kLayerNorm,  ///< LayerNorm
+  kRMSNorm     ///< RMSNorm
+};
 template <>
 struct EnumNames<NormKind> {
   static constexpr std::pair<NormKind, const char*> kTable[] = {{NormKind::kLayerNorm, "layernorm"},
                                                                 {NormKind::kRMSNorm, "rmsnorm"}};
 };
 
-/// One of the two over the last axis, under their parameters' names.
+/// LayerNorm or RMSNorm over the last axis, selected by an option. The parameters have the names
+/// that they have in the selected layer.
 struct Norm : Module {
+  /// Options of a Norm.
   struct Options {
-    std::int64_t dim;
-    NormKind kind = NormKind::kLayerNorm;
-    bool bias = true;  ///< of a LayerNorm; RMSNorm has none
-    DType dtype = float32;
-  } options;
-  std::variant<LayerNorm, RMSNorm> norm;
+    std::int64_t dim;                      ///< size of the last axis
+    NormKind kind = NormKind::kLayerNorm;  ///< the selected layer
+    bool bias = true;                      ///< bias of a LayerNorm; an RMSNorm never has one
+    DType dtype = float32;                 ///< dtype of the parameters
+  } options;                               ///< options given to the constructor
+  std::variant<LayerNorm, RMSNorm> norm;   ///< the selected layer
 
+  /// Makes the parameters; nothing is drawn from the generator.
   explicit Norm(const Options& o, Generator& g = default_generator());
+  /// Returns the normalized x, shape [..., dim], for x of shape [..., dim].
   Tensor operator()(const Tensor& x) const {
     return std::visit([&](const auto& n) { return n(x); }, norm);
   }
+  /// Calls f(name, parameter) for the parameters of `norm`.
   template <class F>
   void visit(F&& f) {
     std::visit([&](auto& n) { n.visit(f); }, norm);
   }
 };
 
-/// Function between an MLP's matrices.
+/// Activation function of an MLP.
 enum class Activation {
-  kGelu,      ///< exact (Hendrycks & Gimpel 2016)
-  kGeluTanh,  ///< GPT-2's approximation of it
-  kRelu,
-  kSilu,
-  kSwiglu,  ///< silu(gate(x)) * up(x): a third matrix (Shazeer 2020)
+  kGelu,      ///< exact GELU (Hendrycks & Gimpel 2016)
+  kGeluTanh,  ///< the tanh approximation of GELU, as in GPT-2
+  kRelu,      ///< max(x, 0)
+  kSilu,      ///< x * sigmoid(x)
+  kSwiglu,    ///< silu(gate(x)) * up(x), with a third matrix `gate` (Shazeer 2020)
 };
 template <>
 struct EnumNames<Activation> {
@@ -131,20 +165,26 @@ struct EnumNames<Activation> {
       {Activation::kSwiglu, "swiglu"}};
 };
 
-/// down(activation(up(x))), [..., dim] -> [..., dim] through [..., hidden].
+/// MLP of two linear layers, or of three with Activation::kSwiglu.
 struct MLP : Module {
+  /// Options of an MLP.
   struct Options {
-    std::int64_t dim;
-    std::int64_t hidden = 0;  ///< 0: 4 * dim
-    Activation activation = Activation::kGelu;
-    bool bias = true;
-    DType dtype = float32;
-  } options;
-  Linear up, down;
-  std::optional<Linear> gate;  ///< of kSwiglu
+    std::int64_t dim;                           ///< size of the last axis of input and result
+    std::int64_t hidden = 0;                    ///< width between the layers; 0: 4 * dim
+    Activation activation = Activation::kGelu;  ///< applied between the layers
+    bool bias = true;                           ///< biases in all linear layers
+    DType dtype = float32;                      ///< dtype of the parameters
+  } options;                                    ///< options given to the constructor
+  Linear up;                   ///< layer of shape [hidden, dim], before the activation
+  Linear down;                 ///< layer of shape [dim, hidden], after the activation
+  std::optional<Linear> gate;  ///< layer of shape [hidden, dim]; only with kSwiglu
 
+  /// Draws up, down and then gate.
   explicit MLP(const Options& o, Generator& g = default_generator());
+  /// Returns down(activation(up(x))), shape [..., dim], for x of shape [..., dim]. With kSwiglu,
+  /// returns down(silu(gate(x)) * up(x)).
   Tensor operator()(const Tensor& x) const;
+  /// Calls f(name, child) for each of the two or three matrices.
   template <class F>
   void visit(F&& f) {
     f("up", up);

@@ -1,9 +1,12 @@
-// Modules are plain move-only structs. Each names its parameters and children once, in visit(f);
-// counting, optimizers, checkpoints, cloning and printing are all visitors.
+// Module, the base of all layers and models, and functions that visit a module's parameters.
 //
-//   struct Mine : Module {
+// A module is a plain struct that can be moved but not copied. It lists its parameters and its
+// child modules once, in a member function visit(f). Counting, optimizers, checkpoints, clone() and
+// printing all use visit(). A module looks like this:
+//
+//   struct MyLayer : Module {
 //     struct Options { ... } options;
-//     explicit Mine(const Options&, Generator& g = default_generator());
+//     explicit MyLayer(const Options&, Generator& g = default_generator());
 //     Tensor weight;
 //     Linear out;
 //     template <class F> void visit(F&& f) { f("weight", weight); f("out", out); }
@@ -23,15 +26,20 @@
 
 namespace heed::nn {
 
-/// Base of every module: moves, does not copy. clone(m) copies.
+/// Base of all modules. A module can be moved but not copied. clone(module) makes a copy.
 struct Module {
   Module() = default;
+  ///@{
+  /// Moves the parameters; no tensor is copied.
   Module(Module&&) = default;
   Module& operator=(Module&&) = default;
+  ///@}
 };
 
-/// f(full name, Tensor&) for each parameter, depth first in visit()'s order. Undefined ones (no
-/// bias) are left out.
+/// Calls f(name, tensor) for each parameter of `module` and of its children, depth first and in the
+/// order of visit(). The name is a std::string such as "blocks.0.ln1.weight" with `prefix` in
+/// front, and the tensor is a `Tensor&`, which f may replace. Undefined tensors (such as the bias
+/// of a layer without one) are skipped.
 template <class M, class F>
 void for_each_parameter(M& module, F&& f, const std::string& prefix = {}) {
   module.visit([&](std::string_view name, auto& member) {
@@ -44,17 +52,19 @@ void for_each_parameter(M& module, F&& f, const std::string& prefix = {}) {
   });
 }
 
-/// All parameters, as handles on the module's own.
+/// Returns all parameters with their full names, in the order of visit(). The tensors are handles:
+/// they share memory and gradients with those of the module.
 template <class M>
 std::vector<NamedTensor> parameters(const M& module) {
   std::vector<NamedTensor> list;
-  // visit() hands out references to replace tensors by; here they are only read.
+  // visit() passes mutable references. This function only reads them, so the const_cast is safe.
   for_each_parameter(const_cast<M&>(module), [&](const std::string& name, Tensor& p) {
     list.push_back({name, p});
   });
   return list;
 }
 
+/// Returns the number of scalars in all parameters of `module`.
 template <class M>
 std::int64_t count_parameters(const M& module) {
   std::int64_t n = 0;
@@ -62,23 +72,25 @@ std::int64_t count_parameters(const M& module) {
   return n;
 }
 
-/// Returns whether the name is that of a bias: "...bias", or TransformerLens' "...b_Q".
+/// Returns true if the name is that of a bias: its last component ends in "bias", or begins with
+/// "b_" as in TransformerLens ("blocks.0.attn.b_Q").
 inline bool is_bias(std::string_view name) {
   const std::string_view last = name.substr(name.rfind('.') + 1);
   return last.ends_with("bias") || last.starts_with("b_");
 }
 
-/// f.operator()<T>() with T = float or double, the types of parameters' elements.
+/// Calls `f.operator()<T>()` and returns its result. T is float if the parameter is float32, and
+/// double otherwise.
 template <class F>
 decltype(auto) dispatch_parameter(const Tensor& parameter, F&& f) {
   if (parameter.dtype() == float32) return f.template operator()<float>();
   return f.template operator()<double>();
 }
 
-/// An independent module with the same options and values.
+/// Returns a new module with the same options and with copies of all parameters.
 template <class M>
 M clone(const M& module) {
-  Generator scratch;  // the draws are overwritten: leave the thread's stream alone
+  Generator scratch;  // its draws are overwritten, so the thread's generator must not be used
   M copy(module.options, scratch);
   const auto from = parameters(module), to = parameters(copy);
   const autograd::NoGrad guard;

@@ -15,10 +15,11 @@ using namespace autograd;
 namespace {
 constexpr std::string_view kGrad = "_grad";
 
-// Sites whose values are [B, T, H, d].
-constexpr std::array<std::string_view, 4> kOfHeads = {"hook_q", "hook_k", "hook_v", "hook_z"};
+// Sites whose values have the shape [B, T, H, d].
+constexpr std::array<std::string_view, 4> kHeadSites = {"hook_q", "hook_k", "hook_v", "hook_z"};
 
-// "L1H0 to L1H3": the heads of a site of block 1.
+// Returns the names of the heads at a site, such as "L1H0 to L1H3" in block 1. Outside a block, the
+// names are "H0 to H3".
 std::string site_heads(const std::string& site, std::int64_t heads) {
   const auto layer = layer_of_site(site);
   const std::string first = layer ? head_name({*layer, 0}) : "H0";
@@ -26,15 +27,16 @@ std::string site_heads(const std::string& site, std::int64_t heads) {
   return first + " to " + first.substr(0, first.size() - 1) + std::to_string(heads - 1);
 }
 
-// x [B, T, H, d], each head times its gate. What is not finite is selected away where the gate is
-// 0; all else is multiplied there, too, so that the gate's derivative is right.
+// Returns x [B, T, H, d] with each head multiplied by its gate. If a gate is 0, the non-finite
+// elements of its head are first set to 0. The other elements are still multiplied by 0, so that
+// the derivative with respect to the gate is correct.
 Tensor gated_heads(const std::string& site, const Tensor& x, const Tensor& gates) {
   const std::int64_t heads = x.size(2);
-  check(gates.size(0) == heads, "probe", "'", site, "' is of ", site_heads(site, heads),
-        " and needs a gate for each, [", heads, "], got ", gates.shape());
-  const Tensor of_heads = reshape(gates, {heads, 1});
-  const Tensor cut = logical_and(eq(of_heads.detach(), 0.0), logical_not(isfinite(x.detach())));
-  return masked_fill(x, cut, 0) * of_heads;
+  check(gates.size(0) == heads, "probe", "'", site, "' needs one gate per head, [", heads, "] for ",
+        site_heads(site, heads), ", got ", gates.shape());
+  const Tensor factors = reshape(gates, {heads, 1});
+  const Tensor cut = logical_and(eq(factors.detach(), 0.0), logical_not(isfinite(x.detach())));
+  return masked_fill(x, cut, 0) * factors;
 }
 }  // namespace
 
@@ -59,8 +61,9 @@ Probe& Probe::replace(const std::string& site, Replace f) {
 
 Probe& Probe::scale_heads(const std::string& site, const Tensor& gates) {
   const std::string_view hook = std::string_view(site).substr(site.rfind('.') + 1);
-  check<ValueError>(std::find(kOfHeads.begin(), kOfHeads.end(), hook) != kOfHeads.end(), "probe",
-                    "scale_heads needs a hook_q, hook_k, hook_v or hook_z, got '", site, "'");
+  check<ValueError>(std::find(kHeadSites.begin(), kHeadSites.end(), hook) != kHeadSites.end(),
+                    "probe", "scale_heads needs a hook_q, hook_k, hook_v or hook_z, got '", site,
+                    "'");
   check(gates.rank() == 1, "probe", "scale_heads needs gates [heads], got ", gates.shape());
   return replace(site, [site, gates](const Tensor& x) { return gated_heads(site, x, gates); });
 }
@@ -114,7 +117,7 @@ Probe::Observer Probe::value_observer(const std::string& site) {
     const auto live = entries.lock();
     if (!live) return;
     (*live)[site].value = x;
-    (*live)[site].gradient = Tensor();  // of an earlier pass
+    (*live)[site].gradient = Tensor();  // removes the gradient of an earlier backward pass
   };
 }
 
@@ -136,8 +139,8 @@ Tensor Probe::at(const std::string& site, const Tensor& x) {
   if (!entry.recorded) return y;
   value_observer(site)(y.detach());
   if (y.requires_grad())
-    y.register_hook([take = gradient_observer(site)](const Tensor& g) {
-      take(g.detach());
+    y.register_hook([observe = gradient_observer(site)](const Tensor& g) {
+      observe(g.detach());
       return Tensor();
     });
   return y;

@@ -1,12 +1,17 @@
-// The one way to look inside a forward pass: record, or replace, the value at a named site of the
-// very pass that trains. Names and shapes are TransformerLens':
-//   blocks.1.attn.hook_q | hook_k | hook_v | hook_z      [B, T, H, d_head]
-//   blocks.1.attn.hook_attn_scores | hook_pattern        [B, H, Tq, Tk], scores after the mask
-//   hook_embed, blocks.1.hook_resid_pre | hook_attn_out | hook_resid_mid | hook_mlp_out |
-//   hook_resid_post                                      [B, T, d_model]
-// Two sites have no name there: attn.hook_attn_scores_raw, before soft cap, bias and mask, and
-// attn.hook_pattern_dropped, after dropout. A site's gradient is that of its name + "_grad":
-// blocks.1.attn.hook_pattern_grad.
+// Probe: records or replaces values at named places of a forward pass, which are called sites.
+//
+// A probe works on the same forward pass that is used for training. Recording does not change any
+// result. The names and shapes of the sites are those of TransformerLens:
+//
+//   blocks.1.attn.hook_q, hook_k, hook_v, hook_z             [B, T, H, d_head]
+//   blocks.1.attn.hook_attn_scores (after the mask)          [B, H, Tq, Tk]
+//   blocks.1.attn.hook_pattern                               [B, H, Tq, Tk]
+//   hook_embed, blocks.1.hook_resid_pre, hook_attn_out,
+//   hook_resid_mid, hook_mlp_out, hook_resid_post            [B, T, d_model]
+//
+// Two sites have no counterpart in TransformerLens: attn.hook_attn_scores_raw has the scores before
+// soft cap, bias and mask, and attn.hook_pattern_dropped has the pattern after dropout. The
+// gradient of a site has the name of the site followed by "_grad": blocks.1.attn.hook_pattern_grad.
 #pragma once
 
 #include <functional>
@@ -21,43 +26,59 @@ namespace heed::nn {
 
 using autograd::Tensor;
 
+/// Records or replaces values at named sites of a forward pass. Pass a pointer to it as
+/// ForwardContext::probe. The file comment lists the sites.
 class Probe {
  public:
+  /// Function that receives the value at a site and returns its replacement, of the same shape.
   using Replace = std::function<Tensor(const Tensor&)>;
 
+  /// Makes a probe that records and replaces nothing.
   Probe();
-  /// Records the value at `site` in the next forward pass, and its gradient in the next backward. A
-  /// forward pass that ends without reaching it throws ValueError, with the nearest site it
-  /// reached.
+  /// Records the value at `site` in each following forward pass, and its gradient in the backward
+  /// pass. Returns this probe. Throws ValueError if `site` is the name of a gradient. A forward
+  /// pass that ends without reaching the site throws ValueError, which names the nearest reached
+  /// site.
   Probe& record(const std::string& site);
-  /// Runs f on the value at `site`; what it returns (same shape) takes its place. As for record().
+  /// Replaces the value at `site` by f(value) in each following forward pass. Errors are those of
+  /// record(). The forward pass throws ShapeError if f returns another shape.
   Probe& replace(const std::string& site, Replace f);
-  /// Multiplies head h at `site`, a hook_q, hook_k, hook_v or hook_z, by gates[h], for all heads at
-  /// once: a replacement of the site. A gate of 0 cuts its head, NaN and infinities included. Gates
-  /// may require grad: dL/dgates is how much the heads matter (Michel et al. 2019). ValueError for
-  /// another site; ShapeError unless gates are [H], in the forward pass with the heads' names.
+  /// Multiplies head h at `site` by gates[h], for all heads. This is a replacement of the site,
+  /// which must be a hook_q, hook_k, hook_v or hook_z. A gate of 0 cuts its head: the result is 0
+  /// even where the head has a NaN or an infinity. If the gates require grad, dL/dgates measures
+  /// the importance of the heads (Michel et al. 2019). Throws ValueError for another site and
+  /// ShapeError unless the rank of `gates` is 1. The forward pass throws ShapeError, which names
+  /// the heads, unless there is one gate per head.
   Probe& scale_heads(const std::string& site, const Tensor& gates);
 
-  /// The value at a recorded site, detached, or with the site's name + "_grad" dL/d(value).
-  /// ValueError if no forward pass reached a site of this name (with the nearest one that was), it
-  /// was not recorded, or no backward pass reached it.
+  /// Returns the detached value at a recorded site. If `name` is the name of a site followed by
+  /// "_grad", returns dL/d(value) instead.
+  /// Throws ValueError if no forward pass reached the site (the text names the nearest reached
+  /// site), if the site was not recorded, or if a gradient is wanted and no backward pass reached
+  /// the site.
   Tensor value(const std::string& name) const;
-  /// Names of all sites that forward passes have reached.
+  /// Returns the names of all sites that forward passes have reached, sorted.
   std::vector<std::string> sites() const;
-  /// For modules, at the end of a forward pass: throws for a site asked for and not reached.
+  /// Throws ValueError if a recorded or replaced site was not reached. Modules call it at the end
+  /// of a forward pass.
   void check_reached() const;
 
-  /// For modules: the site itself. Returns x, or what replaces it.
+  /// Passes x through a site. Returns x, or its replacement. Modules call it at each site.
   Tensor at(const std::string& site, const Tensor& x);
 
-  // For modules whose kernel computes a site's value inside, and can write it out. Both count as
-  // reaching the site.
+  // The following functions are for modules whose kernel computes the value of a site internally
+  // and can write it to memory. Each of them counts as reaching the site.
+
+  /// Function that receives the value or the gradient at a site.
   using Observer = std::function<void(const Tensor&)>;
-  /// Returns whether the value is to be replaced, which a kernel cannot do inside.
+  /// Returns true if the value at `site` must be replaced. A kernel cannot do that internally.
   bool replaces(const std::string& site);
-  /// Return the observers of a site's value and gradient; empty if the site is not recorded.
+  ///@{
+  /// Returns a function that stores the value (or the gradient) at `site`. The function is empty if
+  /// the site is not recorded.
   Observer value_observer(const std::string& site);
   Observer gradient_observer(const std::string& site);
+  ///@}
 
  private:
   struct Entry {
@@ -69,7 +90,7 @@ class Probe {
   Entry& reach(const std::string& site);
   [[noreturn]] void fail_unreached(const std::string& site) const;
   const Entry& recorded_entry(const std::string& site) const;
-  std::shared_ptr<std::map<std::string, Entry>> entries_;  // gradient hooks share it
+  std::shared_ptr<std::map<std::string, Entry>> entries_;  // also used by hooks on gradients
 };
 
 }  // namespace heed::nn

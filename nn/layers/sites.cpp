@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kBlocks = "blocks.";
 
-// Returns nothing for a text of another form.
+// Parses a name such as "L1H0". Returns nullopt for any other text.
 std::optional<HeadIndex> read_head(std::string_view text) {
   const std::size_t h = text.find('H');
   if (!text.starts_with('L') || h == std::string_view::npos) return {};
@@ -45,7 +45,7 @@ std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& tex
   for (std::string word; std::getline(words, word, ',');) {
     const std::optional<HeadIndex> head = read_head(word);
     heed::check<autograd::ValueError>(head.has_value(), what, "'", word,
-                                      "' names no head; write them as L0H0,L0H1");
+                                      "' is not a head; write heads as L0H0,L0H1");
     check_head(what, *head, layers, heads);
     heed::check<autograd::ValueError>(std::find(found.begin(), found.end(), *head) == found.end(),
                                       what, "names ", word, " twice");

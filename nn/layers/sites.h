@@ -1,5 +1,5 @@
-// Names of the places inside a model: heads ("L1H0") and the sites of a probe
-// ("blocks.1.attn.hook_z"). They are written and read here and nowhere else.
+// Names of places inside a model: heads such as "L1H0", and sites of a probe such as
+// "blocks.1.attn.hook_z". Only this file writes and parses such names.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +10,37 @@
 
 namespace heed::nn {
 
-/// Layer and head, both from 0.
+/// Index of an attention head.
 struct HeadIndex {
-  std::int64_t layer, head;
+  std::int64_t layer;  ///< index of the block, from 0
+  std::int64_t head;   ///< index of the head within its layer, from 0
+  /// Compares layer and head.
   bool operator==(const HeadIndex&) const = default;
 };
-/// Returns "L1H0".
+/// Returns the name of a head, such as "L1H0".
 std::string head_name(const HeadIndex& head);
-/// Returns "L1H2-3" for 2 heads from `first` on, "L1H2" for one.
+/// Returns the name of `count` consecutive heads that begin at `first`, such as "L1H2-3" for two
+/// heads. The name of one head is "L1H2".
 std::string head_range(const HeadIndex& first, std::int64_t count);
-/// Throws ValueError, which begins with `what`, unless the model has this head.
+/// Throws ValueError unless the model with this number of layers, and of heads per layer, has this
+/// head. The text of the error begins with `what`.
 void check_head(std::string_view what, const HeadIndex& head, std::int64_t layers,
                 std::int64_t heads);
-/// Reads "L1H0,L0H1". Throws ValueError, which begins with `what`, for another text, a head that
-/// the model does not have, and a head named twice.
+/// Parses a comma-separated list of heads, such as "L1H0,L0H1". Throws ValueError for any other
+/// text, for a head that the model does not have, and for a head that is listed twice. The text of
+/// the error begins with `what`.
 std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& text,
                                    std::int64_t layers, std::int64_t heads);
-/// Returns the heads of a model by layer, then head.
+/// Returns all heads of a model, sorted by layer and then by head.
 std::vector<HeadIndex> all_heads(std::int64_t layers, std::int64_t heads);
 
-/// Returns the name of block `layer` in its model, "blocks.1".
+/// Returns the name of block `layer`, such as "blocks.1".
 std::string block_name(std::int64_t layer);
-/// Returns "blocks.1.attn.hook_z" of layer 1 and "attn.hook_z".
+/// Returns the full name of a site of a block: "blocks.1.attn.hook_z" for layer 1 and
+/// "attn.hook_z".
 std::string block_site(std::int64_t layer, std::string_view site);
-/// Returns the layer of "blocks.1.attn.hook_z"; nothing for a name outside the blocks.
+/// Returns the layer of a site or parameter name: 1 for "blocks.1.attn.hook_z". Returns nullopt for
+/// a name that is not inside a block.
 std::optional<std::int64_t> layer_of_site(std::string_view name);
 
 }  // namespace heed::nn

@@ -10,23 +10,28 @@ using namespace autograd;
 
 namespace {
 
+// Returns x with dropout of probability p, or x itself outside training.
 Tensor dropped(const Tensor& x, double p, const ForwardContext& ctx) {
   if (!ctx.training || p == 0) return x;
   return dropout(x, p, ctx.generator ? *ctx.generator : default_generator());
 }
 
-// How many tokens are in front of n new ones.
+// Returns the number of cached tokens before n new ones. Throws ValueError if the cache of ctx does
+// not fit the model or has no space for n more tokens.
 std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n,
                            const ForwardContext& ctx) {
   if (!ctx.cache) return 0;
   const std::int64_t cached = ctx.cache->length(), layers = ctx.cache->options().layers;
-  check<ValueError>(layers == o.layers, "Transformer", "has ", o.layers, " layers, its KV cache ",
-                    layers, "; make the cache with model.cache(batch)");
-  check<ValueError>(cached + n <= o.context, "Transformer", "context ", o.context, " has ", cached,
-                    " cached tokens and no room for ", n, " more; clear() starts the cache anew");
+  check<ValueError>(layers == o.layers, "Transformer", "has ", o.layers,
+                    " layers, but its KV cache has ", layers,
+                    "; create the cache with model.cache(batch)");
+  check<ValueError>(cached + n <= o.context, "Transformer", "has context ", o.context, ", got ",
+                    cached, " cached and ", n,
+                    " new tokens; call clear() on the KV cache to start again");
   check<ValueError>(ctx.cache->position() == cached || are_relative(o.positions), "Transformer",
-                    "its positions are a table, and its KV cache has dropped tokens; clear() and "
-                    "run what is left anew, or use positions rope, alibi or none");
+                    "the KV cache has dropped tokens, but the positions of this model are a table; "
+                    "call clear() and run the remaining tokens again, or use positions rope, alibi "
+                    "or none");
   return cached;
 }
 
@@ -52,11 +57,11 @@ bool are_relative(Positions positions) {
 
 Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype) {
   const Tensor table = empty({count, dim}, float64);
-  double* at = table.mutable_data<double>();
+  double* out = table.mutable_data<double>();
   for (std::int64_t p = 0; p < count; ++p)
     for (std::int64_t c = 0; c < dim; ++c) {
       const double angle = double(p) / std::pow(10000, double(c / 2 * 2) / double(dim));
-      *at++ = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
+      *out++ = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
     }
   return to(table, dtype);
 }
@@ -78,11 +83,11 @@ TransformerOptions TransformerOptions::checked() const {
   o.attention = o.attention.checked();
   check<ValueError>(
       std::round(o.mlp_ratio * double(o.attention.d_model)) >= 1 && o.mlp_ratio <= 1 << 10,
-      "Transformer", "needs `mlp_ratio` times `d_model` from 1 to 1024 `d_model`, got ",
+      "Transformer", "needs `mlp_ratio` times `d_model` from 1 to 1024 times `d_model`, got ",
       o.mlp_ratio, " times ", o.attention.d_model);
   check<ValueError>(!o.tied || o.classes == o.vocab, "Transformer",
-                    "a `tied` head has one column per input token: ", o.vocab, " tokens, ",
-                    o.classes, " classes");
+                    "a `tied` head needs one class per input token, got ", o.classes,
+                    " classes and ", o.vocab, " tokens");
   return o;
 }
 
@@ -195,15 +200,15 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const ForwardContex
   Tensor x = embedded;  // [B, T, d_model]
   if (pos) x = x + slice(pos->weight, 0, first, first + n);
   if (sinusoid.defined()) x = x + slice(sinusoid, 0, first, first + n);
-  ForwardContext whole = ctx;
+  ForwardContext inner = ctx;
   if (options.positions == Positions::kAlibi)
-    whole.bias =
+    inner.bias =
         ctx.bias + ScoreBias::alibi(options.attention.heads, n, first + n, options.attention.dtype);
   x = dropped(x, options.attention.dropout, ctx);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const std::string name = block_name(std::int64_t(i));
     const NameScope scope(name);
-    x = blocks[i](x, whole.block(std::int64_t(i)));
+    x = blocks[i](x, inner.block(std::int64_t(i)));
   }
   ctx.end();
   if (ctx.last_only) x = slice(x, 1, n - 1, n);

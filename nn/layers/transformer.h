@@ -1,4 +1,5 @@
-// The causal model: embeddings, blocks of attention and MLP, a head over the vocabulary.
+// Transformer: a causal language model of embeddings, blocks of attention and MLP, and an output
+// layer over the vocabulary.
 #pragma once
 
 #include <optional>
@@ -8,22 +9,25 @@
 
 namespace heed::nn {
 
-/// Place of a block's norms: before each sublayer (GPT-2), after the residual sum (Vaswani et al.
-/// 2017), or nowhere.
-enum class NormPlacement { kPre, kPost, kNone };
+/// Placement of the norms of a block.
+enum class NormPlacement {
+  kPre,   ///< before each sublayer (GPT-2)
+  kPost,  ///< after each residual sum (Vaswani et al. 2017)
+  kNone   ///< no norms
+};
 template <>
 struct EnumNames<NormPlacement> {
   static constexpr std::pair<NormPlacement, const char*> kTable[] = {
       {NormPlacement::kPre, "pre"}, {NormPlacement::kPost, "post"}, {NormPlacement::kNone, "none"}};
 };
 
-/// How a model knows where a token stands.
+/// Encoding of positions.
 enum class Positions {
-  kLearned,     ///< a table added to the embeddings (GPT-2)
-  kSinusoidal,  ///< sines and cosines added to the embeddings (Vaswani et al. 2017)
-  kRope,        ///< q and k rotated (Su et al. 2021)
-  kAlibi,       ///< scores fall with the distance (Press et al. 2022)
-  kNone,        ///< only by causality
+  kLearned,     ///< a learned table is added to the embeddings (GPT-2)
+  kSinusoidal,  ///< sines and cosines are added to the embeddings (Vaswani et al. 2017)
+  kRope,        ///< q and k are rotated (Su et al. 2021)
+  kAlibi,       ///< a bias lowers scores in proportion to the distance (Press et al. 2022)
+  kNone,        ///< no encoding; only the causal mask depends on positions
 };
 template <>
 struct EnumNames<Positions> {
@@ -35,17 +39,19 @@ struct EnumNames<Positions> {
       {Positions::kNone, "none"}};
 };
 
-/// Returns whether positions are relative (rope, alibi, none), so that the oldest tokens of a cache
-/// can be dropped. A table has no row for positions beyond its end.
+/// Returns true if positions are relative (kRope, kAlibi and kNone). Then the oldest tokens of a KV
+/// cache can be dropped. The other encodings use a table, which has no row for a position beyond
+/// the context length.
 bool are_relative(Positions positions);
 
-/// Row p, columns 2i and 2i + 1: sin and cos of p / 10000^(2i / dim) -> [count, dim], float32 or
-/// float64 (Vaswani et al. 2017, section 3.5).
+/// Returns a table of shape [count, dim] and dtype float32 or float64 (Vaswani et al. 2017, section
+/// 3.5). In row p, columns 2i and 2i + 1 contain sin and cos of p / 10000^(2i / dim).
 Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype = float32);
 
-/// Factor of each sublayer's output before it is added to the stream.
+/// Rule for the factor by which the output of each sublayer is multiplied before it is added to the
+/// residual stream.
 enum class ResidualRule {
-  kInvSqrtDepth,  ///< 1/sqrt(2 layers): the stream's variance does not grow with depth
+  kInvSqrtDepth,  ///< 1/sqrt(2 layers), so that the variance of the stream does not grow with depth
 };
 template <>
 struct EnumNames<ResidualRule> {
@@ -53,49 +59,60 @@ struct EnumNames<ResidualRule> {
       {ResidualRule::kInvSqrtDepth, "1/sqrt-2-layers"}};
 };
 
-/// Options of a Transformer; a Block reads those that concern it.
+/// Options of a Transformer and of its blocks.
 struct TransformerOptions {
-  std::int64_t vocab = 0;    ///< input tokens; has to be given
-  std::int64_t classes = 0;  ///< output columns; 0: vocab
-  std::int64_t layers = 2;
-  std::int64_t context = 64;  ///< longest T; learned positions have this many rows
-  /// Attention of every block. d_model and dtype are the whole model's; bias is that of all linears
-  /// except the head; dropout is also applied to the embeddings and to what each sublayer adds. A
-  /// Transformer sets `causal` to true and `rope` by `positions`.
+  std::int64_t vocab = 0;     ///< number of input tokens; must be set
+  std::int64_t classes = 0;   ///< number of output columns; 0: vocab
+  std::int64_t layers = 2;    ///< number of blocks
+  std::int64_t context = 64;  ///< context length: the largest T, and the rows of learned positions
+  /// Options of the attention in every block. Some of them apply to the whole model: d_model and
+  /// dtype to all layers, and bias to the MLPs as well. dropout is also applied to the embeddings
+  /// and to the output of each sublayer. checked() sets `causal` to true, and `rope` according to
+  /// `positions`.
   MultiHeadAttention::Options attention = {.d_model = 64, .heads = 4};
-  bool mlp = true;
-  double mlp_ratio = 4;  ///< width of the MLP / d_model
-  Activation activation = Activation::kGelu;
-  bool norm_bias = true;
-  bool tied = false;  ///< the head is tok.weight and owns no parameter
-  Positions positions = Positions::kLearned;
-  NormPlacement norm = NormPlacement::kPre;
-  NormKind norm_kind = NormKind::kLayerNorm;
-  std::variant<ResidualRule, double> residual_scale = 1.0;  ///< of each sublayer's output
-  Precision matmul = Precision::kFloat32;  ///< of all linears (ops.h), where dtype is float32
+  bool mlp = true;                            ///< false: the blocks have no MLP
+  double mlp_ratio = 4;                       ///< width of the MLP divided by d_model
+  Activation activation = Activation::kGelu;  ///< activation function of the MLPs
+  bool norm_bias = true;                      ///< biases of LayerNorms
+  bool tied = false;                          ///< true: tok.weight is the output layer's weight
+  Positions positions = Positions::kLearned;  ///< encoding of positions
+  NormPlacement norm = NormPlacement::kPre;   ///< placement of the norms
+  NormKind norm_kind = NormKind::kLayerNorm;  ///< kind of all norms
+  /// Factor by which the output of each sublayer is multiplied: a rule or a number.
+  std::variant<ResidualRule, double> residual_scale = 1.0;
+  /// Precision of the products in linear layers if dtype is float32 (see Precision in ops.h).
+  Precision matmul = Precision::kFloat32;
 
-  /// Returns these options with everything filled in that was left open, attention's too. Throws
-  /// as MultiHeadAttention::Options::checked() does. Allocates nothing.
+  /// Returns these options with all defaults filled in, also those of `attention`. Throws
+  /// ValueError, or DTypeError for the dtype, if options are out of range or contradict each other.
+  /// The text names the options in backquotes. Allocates no tensors.
   TransformerOptions checked() const;
 };
 
-/// Attention and, unless attention-only, an MLP, each added to the stream [B, T, d_model].
+/// Block of a Transformer: attention and an optional MLP. The output of each is added to the
+/// residual stream.
 struct Block : Module {
-  using Options = TransformerOptions;
-  NormPlacement norm;
-  double residual_scale;  ///< what each sublayer adds, times this
-  std::optional<Norm> ln1, ln2;
-  MultiHeadAttention attn;
-  std::optional<MLP> mlp;
+  using Options = TransformerOptions;  ///< options of the whole model
+  NormPlacement norm;                  ///< placement of the norms
+  double residual_scale;    ///< factor by which the output of each sublayer is multiplied
+  std::optional<Norm> ln1;  ///< norm of attention; none with NormPlacement::kNone
+  std::optional<Norm> ln2;  ///< norm of the MLP, if there is one
+  MultiHeadAttention attn;  ///< first sublayer
+  std::optional<MLP> mlp;   ///< second sublayer; none if Options::mlp is false
 
+  /// Draws attention and then the MLP from g. Throws ValueError or DTypeError for invalid options.
   explicit Block(const Options& o, Generator& g = default_generator());
-  /// [B, T, d_model] -> the same. Sites besides attn's: hook_resid_pre, hook_resid_mid between the
-  /// sublayers, if there is an MLP, and hook_resid_post; hook_attn_out and hook_mlp_out are what is
-  /// added to the stream, scaled and after dropout. So resid_mid = resid_pre + attn_out, but with
-  /// norms after the sum: there resid_mid and resid_post are the norms' outputs.
+  /// Returns the residual stream after the block, shape [B, T, d_model], for x of the same shape.
+  ///
+  /// A block has the following sites besides those of attn. hook_attn_out and hook_mlp_out are the
+  /// terms that are added to the stream, after dropout and residual_scale. hook_resid_pre is the
+  /// stream before the block, hook_resid_mid between the sublayers (only with an MLP), and
+  /// hook_resid_post after the block. Thus resid_mid = resid_pre + attn_out. The exception is
+  /// NormPlacement::kPost, where resid_mid and resid_post are the outputs of the norms.
   Tensor operator()(const Tensor& x, const ForwardContext& ctx = {}) const;
-  /// Names are those of peers' GPTs: ln1, ln2, qkv, proj, up, down, gate; per head
-  /// TransformerLens'.
+  /// Calls f(name, x) for all parameters and child modules. The names are those of the GPTs in
+  /// tools/peers: ln1, ln2, qkv, proj, up, down and gate. In the form kPerHead, the names of the
+  /// attention weights are those of TransformerLens, such as "attn.W_Q".
   template <class F>
   void visit(F&& f) {
     if (ln1) f("ln1", *ln1);
@@ -108,31 +125,45 @@ struct Block : Module {
   static std::string parameter_name(std::string_view attention);
 };
 
+/// Causal language model, such as a GPT. Its sites for a Probe are hook_embed and those of the
+/// blocks.
 struct Transformer : Module {
-  using Options = TransformerOptions;
-  Options options;  ///< as checked() returns them
-  Embedding tok;
-  std::optional<Embedding> pos;
-  Tensor sinusoid;  ///< [context, d_model], no parameter; undefined unless kSinusoidal
-  std::vector<Block> blocks;
-  std::optional<Norm> ln;
-  std::optional<Linear> head;  ///< no bias
+  using Options = TransformerOptions;  ///< options of the model
+  Options options;                     ///< options as returned by checked()
+  Embedding tok;                       ///< token embeddings [vocab, d_model]
+  std::optional<Embedding> pos;        ///< learned positions [context, d_model]; only with kLearned
+  Tensor sinusoid;  ///< positions [context, d_model], not a parameter; only with kSinusoidal
+  std::vector<Block> blocks;   ///< blocks, one per layer
+  std::optional<Norm> ln;      ///< norm before the output layer; only with NormPlacement::kPre
+  std::optional<Linear> head;  ///< output layer without bias; none if it is tied
 
-  /// Throws as Options::checked() does.
+  /// Draws all parameters from g. Throws the errors of Options::checked().
   explicit Transformer(const Options& o, Generator& g = default_generator());
-  /// int64 ids [B, T], T <= context -> logits [B, T, classes]. ctx.keep masks padding; the causal
-  /// mask is always there. With ctx.cache ids are the n tokens after the cached ones, with which
-  /// they count against the context -> logits [B, n, classes], those of the full pass. Where the
-  /// cache has dropped tokens (ValueError unless positions are relative), those of a full pass that
-  /// hides from each token what had been dropped before it.
+  /// Returns the logits, shape [B, T, classes], for int64 ids of shape [B, T] with T <= context.
+  /// With ctx.last_only, the shape is [B, 1, classes]. The causal mask is always applied; ctx.keep
+  /// can mask padding as well.
+  ///
+  /// With ctx.cache, `ids` are the n tokens after the cached ones. Cached and new tokens together
+  /// must fit into the context. The result has shape [B, n, classes] and equals the last n rows of
+  /// a forward pass over all tokens. If the cache has dropped tokens, it equals a forward pass with
+  /// a mask that hides from each token the tokens dropped before it. Dropping requires relative
+  /// positions (are_relative()).
+  ///
+  /// Throws ShapeError if `ids` has another rank or more than `context` tokens. Throws ValueError
+  /// if the cache does not fit the model, is full, or has dropped tokens while positions are not
+  /// relative, and if ctx.probe has an unreached site.
   Tensor forward(const Tensor& ids, const ForwardContext& ctx = {}) const;
+  /// Returns forward(ids, ctx).
   Tensor operator()(const Tensor& ids, const ForwardContext& ctx = {}) const {
     return forward(ids, ctx);
   }
-  /// Runs the model from embeddings [B, T, d_model] on: for gradients with respect to inputs.
+  /// Returns the logits for token embeddings of shape [B, T, d_model], which replace those of
+  /// `tok`. Useful for gradients with respect to the inputs. Otherwise the same as forward().
   Tensor forward_embedded(const Tensor& embedded, const ForwardContext& ctx = {}) const;
-  /// An empty cache for `context` tokens of each of `batch` sequences; spare as KVCache's.
+  /// Returns an empty cache for `batch` sequences of up to `context` tokens. `spare` is that of
+  /// KVCache::Options. Throws ShapeError for a negative size.
   KVCache cache(std::int64_t batch = 1, std::int64_t spare = 0) const;
+  /// Calls f(name, child) for all child modules, in the order tok, pos, blocks, ln, head.
   template <class F>
   void visit(F&& f) {
     f("tok", tok);
@@ -143,8 +174,9 @@ struct Transformer : Module {
   }
 };
 
-/// Returns the model with its attention stored in another form. The parameters are new tensors,
-/// which optimizers of the old ones do not update.
+/// Returns the model with its attention weights stored in the form `to`. The converted weights are
+/// new tensors: an optimizer of the old ones does not update them. Throws ValueError if `to` cannot
+/// store the weights.
 Transformer convert(Transformer model, AttentionForm to);
 
 }  // namespace heed::nn

@@ -1,5 +1,5 @@
-// Finds a NaN or an infinity in a tensor. autograd/graph/first_non_finite.h finds the op that made
-// it.
+// Finds the first NaN or infinity in a tensor. autograd/graph/first_non_finite.h finds the op that
+// produced it.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace heed::nn {
 
-/// "nan at [3, 5]" for the first element, row-major, that is not finite; "" if all are. DTypeError
-/// unless x is float32 or float64.
+/// Returns value and index of the first element in row-major order that is not finite, such as
+/// "nan at [3, 5]". Returns "" if all elements are finite. Throws DTypeError unless x is float32 or
+/// float64.
 std::string first_non_finite(const autograd::Tensor& x);
 
 }  // namespace heed::nn

@@ -17,7 +17,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 13;  // elements a thread takes at once
+constexpr std::int64_t kGrain = 1 << 13;  // elements per chunk
 
 }  // namespace
 
@@ -99,7 +99,7 @@ double Optimizer::step(const StepOptions& options) {
   }
   for_each_chunk([&](const Slot& slot, Chunk& c) {
     update(slot, c.begin, c.end, lr, scale);
-    c.squares = squares_in(slot.parameter.tensor, c);  // while it is in the cache
+    c.squares = squares_in(slot.parameter.tensor, c);  // the data is still in the CPU cache
   });
   size_ = norm_of_chunks();
   for (Slot& slot : slots_) slot.grad = {};
@@ -107,9 +107,9 @@ double Optimizer::step(const StepOptions& options) {
   return norm;
 }
 
-// Returns whether no update can come near the largest float: a step multiplies by less than 1e3 and
-// divides by more than 1e-15. Otherwise step() keeps a copy of what it changes and checks the
-// result.
+// Returns true if the update cannot reach the largest float. This holds if parameters and gradients
+// have norms below 1e15, and if the step multiplies by less than 1e3 and divides by more than
+// 1e-15. Otherwise step() copies parameters and state before the update and checks the result.
 bool Optimizer::stays_finite(double lr) const {
   constexpr double kLarge = 1e15;
   double decay = 1;
@@ -123,7 +123,7 @@ std::vector<NamedTensor> Optimizer::all_state() const {
   return all;
 }
 
-// Takes an update back that left something not finite, and throws.
+// If the update made a tensor non-finite, restores parameters and state and throws NumericError.
 void Optimizer::check_update(const std::vector<Tensor>& before, double lr) const {
   const std::vector<NamedTensor> all = all_state();
   const NamedTensor* bad = nullptr;
@@ -155,7 +155,8 @@ double Optimizer::size_of_parameters() {
   return norm_of_chunks();
 }
 
-// The global norm of the gradients; forgets them and throws if it is not finite.
+// Returns the norm of all gradients as one vector. If it is not finite, releases the gradients and
+// throws NumericError.
 double Optimizer::measure() {
   for_each_chunk([](const Slot& slot, Chunk& c) { c.squares = squares_in(slot.grad, c); });
   const double norm = norm_of_chunks();
@@ -165,7 +166,7 @@ double Optimizer::measure() {
     const auto& [name, p] = slot.parameter;
     const std::string what = p.grad().defined() ? first_non_finite(p.grad()) : "";
     check<NumericError>(what.empty(), name_, "the gradient of ", name, " ", p.shape(), " is ", what,
-                        "; lower the learning rate, or look for the op that made it");
+                        "; lower the learning rate, or find the op that produced it");
   }
   fail<NumericError>(name_, "the norm of the gradients is ", norm,
                      ": finite, but too large for float64");

@@ -1,5 +1,6 @@
-// Optimizers and gradient clipping, with PyTorch's formulas and its names for their state. One
-// step:
+// Optimizers (AdamW and SGD) and gradient clipping. Formulas and names of the state are those of
+// PyTorch. A training step looks like this:
+//
 //   optimizer.zero_grad(); backward(loss);
 //   optimizer.step({.lr = schedule.lr_at(step), .clip_norm = 1.0});
 #pragma once
@@ -14,77 +15,91 @@
 
 namespace heed::nn {
 
+/// Parameters with the same weight decay.
 struct ParameterGroup {
-  std::vector<NamedTensor> parameters;
-  double weight_decay = 0;
+  std::vector<NamedTensor> parameters;  ///< float32 or float64 leaves in row-major order
+  double weight_decay = 0;              ///< finite, >= 0
 };
 
-/// nanoGPT's rule: weight decay on tensors of rank 2 and more, none on norms and biases (per-head
-/// ones, b_Q [H, d], have rank 2). PyTorch's
-/// default, everything decays, is AdamW({{parameters(model), weight_decay}}).
+/// Returns two groups after the rule of nanoGPT: matrices with this weight decay, and all other
+/// parameters with none. Matrices are tensors of rank 2 or more except biases (is_bias()), because
+/// the per-head biases b_Q [H, d] have rank 2 as well. For PyTorch's default, where all parameters
+/// decay, write AdamW({{parameters(model), weight_decay}}).
 std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>& parameters,
                                          double weight_decay);
 
-/// One update's learning rate and limits of the gradients.
+/// Options of one optimizer step.
 struct StepOptions {
-  double lr;  ///< finite, >= 0
-  /// > 0: largest norm of all gradients as one vector. They count times min(1, clip_norm / (norm +
-  /// 1e-6)), as with PyTorch's clip_grad_norm_, and stay unchanged in .grad.
+  double lr;  ///< learning rate, finite, >= 0
+  /// Largest norm of all gradients as one vector, > 0. The update uses the gradients times
+  /// min(1, clip_norm / (norm + 1e-6)), as clip_grad_norm_ of PyTorch. The gradients in .grad do
+  /// not change.
   double clip_norm = std::numeric_limits<double>::infinity();
-  /// > 0: first, every element is brought into [-clip_value, clip_value], as by clip_grad_value_.
+  /// Largest absolute value of an element of a gradient, > 0. Larger elements are clamped before
+  /// clip_norm is applied, as by clip_grad_value_ of PyTorch.
   double clip_value = std::numeric_limits<double>::infinity();
 };
 
-/// Base of the optimizers: parameters in groups, and their state. Results have the same bits at any
-/// thread count.
+/// Base class of the optimizers. It has the parameters and their state. Results have the same bits
+/// with any number of threads. An optimizer can be moved but not copied.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
+  ///@{
+  /// Moves the handles of the parameters and the state.
   Optimizer(Optimizer&&) = default;
   Optimizer& operator=(Optimizer&&) = default;
+  ///@}
 
-  /// One update from the parameters' gradients, in place. A parameter without a gradient is left
-  /// alone, state and decay included, as in PyTorch. Returns the norm of all gradients as one
-  /// vector before clip_norm, accumulated in float64. Throws NumericError, and changes nothing, if
-  /// a gradient is not finite or the update would make a parameter so; the text names the parameter
-  /// and the place. Throws ValueError for options out of range.
+  /// Updates all parameters in place from their gradients. A parameter without a gradient keeps its
+  /// value and its state, as in PyTorch. Returns the norm of all gradients as one vector before any
+  /// clipping, accumulated in float64.
+  /// Throws NumericError if a gradient is not finite, or if the update would make a parameter or
+  /// state non-finite. The text names the tensor and the index. Throws ValueError for options out
+  /// of range. If it throws, parameters and state do not change.
   double step(const StepOptions& options);
-  /// The norm of the gradients that the last step() took, after clipping.
+  /// Returns the norm of the gradients of the last step() after clipping.
   double clipped_norm() const { return clipped_norm_; }
-  /// Forgets the gradients of all parameters.
+  /// Removes the gradients of all parameters.
   void zero_grad() const;
-  /// Names of the parameters that had no gradient in the last step().
+  /// Returns the names of the parameters that had no gradient in the last step().
   const std::vector<std::string>& skipped() const { return skipped_; }
-  /// The state as handles, "<parameter>.step" (int64, updates so far) and the buffers below: save
-  /// them, or load into them, for an exact resume.
+  /// Returns handles of the state, for an exact resume: save them, or load saved values into them.
+  /// The names are "<parameter>.step" (int64, number of updates) and "<parameter>.<buffer>". Each
+  /// optimizer lists its buffers.
   std::vector<NamedTensor> state() const;
 
  protected:
+  /// Parameter with its state.
   struct Slot {
-    NamedTensor parameter;
-    double weight_decay;
-    Tensor step;                  // int64, rank 0
-    std::vector<Tensor> buffers;  // of the parameter's shape and dtype, 0 at first
-    Tensor grad = {};             // row-major; only during step()
+    NamedTensor parameter;        ///< parameter and its name
+    double weight_decay;          ///< weight decay of its group
+    Tensor step;                  ///< number of updates, int64 of rank 0
+    std::vector<Tensor> buffers;  ///< tensors of the shape and dtype of the parameter, initially 0
+    Tensor grad = {};             ///< gradient in row-major order; defined only during step()
   };
 
-  /// ValueError for a parameter that is listed twice or not row-major, or a weight decay below 0;
-  /// DTypeError unless float32 or float64.
-  /// `divisor`: the least that update() divides by.
+  /// Makes the state of all parameters. `name` appears in errors, and each parameter gets one
+  /// buffer per buffer name. `divisor` is a lower bound of what update() divides by; step() uses it
+  /// to decide if an update can overflow. Throws ValueError if a parameter is listed twice or is
+  /// not row-major, or if a weight decay is below 0 or not finite. Throws DTypeError unless all
+  /// parameters are float32 or float64.
   Optimizer(std::string_view name, const std::vector<ParameterGroup>& groups,
             std::vector<std::string_view> buffer_names, double divisor = 1);
-  /// Updates elements [begin, end) of one parameter and its buffers, from gradients times
-  /// grad_scale. Must not throw.
+  /// Updates elements [begin, end) of one parameter and of its buffers. The gradient to use is
+  /// slot.grad times grad_scale. Must not throw. It is called from several threads, for disjoint
+  /// ranges.
   virtual void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
                       double grad_scale) const = 0;
 
  private:
+  // Range of elements of one parameter, which is the unit of parallel work.
   struct Chunk {
     std::size_t slot;
     std::int64_t begin, end;
-    double squares = 0;  // of this step's gradient, then of the updated parameter
+    double squares = 0;  // sum of squares of the gradient, later of the updated parameter
   };
-  // f(slot, chunk) in parallel, for those that have a gradient.
+  // Calls f(slot, chunk) in parallel for all chunks of parameters that have a gradient.
   template <class F>
   void for_each_chunk(F f);
   static double squares_in(const Tensor& x, const Chunk& chunk);
@@ -100,17 +115,21 @@ class Optimizer {
   std::vector<Chunk> chunks_;
   std::vector<std::string> skipped_;
   double clipped_norm_ = 0, divisor_;
-  // The norm of the parameters that are updated; infinite: not known.
+  // Norm of all updated parameters as one vector. Infinite if it is not known.
   double size_ = std::numeric_limits<double>::infinity();
 };
 
+/// Options of SGD.
 struct SGDOptions {
   double momentum = 0;  ///< in [0, 1)
 };
 /// Stochastic gradient descent: g += weight_decay * p; b = momentum * b + g; p -= lr * b.
-/// State: momentum_buffer (b), if momentum > 0.
+/// The only buffer is momentum_buffer (b), which exists if momentum > 0.
 class SGD final : public Optimizer {
  public:
+  /// Makes an optimizer of these parameters. Throws ValueError unless 0 <= momentum < 1, for
+  /// parameters that are listed twice or not row-major, and for a weight decay below 0. Throws
+  /// DTypeError unless all parameters are float32 or float64.
   explicit SGD(const std::vector<ParameterGroup>& groups, const SGDOptions& options = {});
 
  private:
@@ -119,16 +138,23 @@ class SGD final : public Optimizer {
   SGDOptions options_;
 };
 
+/// Options of AdamW.
 struct AdamWOptions {
-  double beta1 = 0.9, beta2 = 0.999;  ///< in [0, 1)
-  double eps = 1e-8;                  ///< >= 0
+  double beta1 = 0.9;    ///< decay of the mean of gradients, in [0, 1)
+  double beta2 = 0.999;  ///< decay of the mean of squared gradients, in [0, 1)
+  double eps = 1e-8;     ///< added to the denominator, >= 0
 };
 /// Adam with decoupled weight decay (Loshchilov & Hutter 2019). At update t = 1, 2, ...:
-///   p *= 1 - lr * weight_decay;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
-///   p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
-/// State: exp_avg (m), exp_avg_sq (v).
+///
+///     p *= 1 - lr * weight_decay;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+///     p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+///
+/// The buffers are exp_avg (m) and exp_avg_sq (v).
 class AdamW final : public Optimizer {
  public:
+  /// Makes an optimizer of these parameters. Throws ValueError unless 0 <= beta1 < 1,
+  /// 0 <= beta2 < 1 and eps >= 0, for parameters that are listed twice or not row-major, and for a
+  /// weight decay below 0. Throws DTypeError unless all parameters are float32 or float64.
   explicit AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options = {});
 
  private:

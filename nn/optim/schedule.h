@@ -1,5 +1,4 @@
-// Learning-rate schedules: warm-up, then constant, linear or cosine decay, or a plateau and a decay
-// at its end.
+// Learning-rate schedules: a linear warm-up, then constant, linear, cosine or warm-up-stable-decay.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +10,13 @@
 
 namespace heed::nn {
 
-enum class Decay { kConstant, kLinear, kCosine, kWsd };
+/// Course of the learning rate after the warm-up. Schedule has the formulas.
+enum class Decay {
+  kConstant,  ///< no decay
+  kLinear,    ///< linear decay to min_lr
+  kCosine,    ///< half a cosine down to min_lr (Loshchilov & Hutter 2017)
+  kWsd        ///< constant, then linear decay in the last steps (Hu et al. 2024)
+};
 template <>
 struct EnumNames<Decay> {
   static constexpr std::pair<Decay, const char*> kTable[] = {{Decay::kConstant, "constant"},
@@ -20,24 +25,27 @@ struct EnumNames<Decay> {
                                                              {Decay::kWsd, "wsd"}};
 };
 
-/// The learning rate as a function of the step, nanoGPT's rule. Steps count updates from 0.
-///   step < warmup_steps:  lr * (step + 1) / (warmup_steps + 1)
-///   after, constant:      lr
-///   after, linear:        min_lr + (lr - min_lr) * (1 - r)
-///   after, cosine:        min_lr + (lr - min_lr) * (1 + cos(pi r)) / 2   (Loshchilov & Hutter
-///   2017)
-///   after, wsd:           lr, then linear over the last decay_steps (Hu et al. 2024: warm-up,
-///   stable, decay)
-/// where r = (step - start) / (total_steps - start), start = warmup_steps, of wsd total_steps -
-/// decay_steps if that is later; and min_lr from total_steps on.
+/// Learning rate as a function of the step, as in nanoGPT. Steps count updates from 0.
+///
+/// - In the warm-up (step < warmup_steps), the rate is lr * (step + 1) / (warmup_steps + 1).
+/// - After the warm-up, kConstant keeps the rate at lr.
+/// - kLinear decays: min_lr + (lr - min_lr) * (1 - r).
+/// - kCosine decays: min_lr + (lr - min_lr) * (1 + cos(pi r)) / 2 (Loshchilov & Hutter 2017).
+/// - kWsd (warm-up, stable, decay: Hu et al. 2024) keeps the rate at lr until the decay begins, and
+///   then decays like kLinear.
+/// - From total_steps on, the rate is min_lr, except with kConstant.
+///
+/// r = (step - start) / (total_steps - start) is the progress of the decay. The decay starts at
+/// start = warmup_steps. With kWsd, it starts at total_steps - decay_steps if that is later.
 struct Schedule {
-  Decay decay = Decay::kConstant;
-  double lr = 1e-3;   ///< the largest, reached when warm-up ends
-  double min_lr = 0;  ///< where decay ends
-  std::int64_t warmup_steps = 0;
-  std::int64_t total_steps = 0;  ///< when decay ends; not read by constant
-  std::int64_t decay_steps = 0;  ///< of wsd
+  Decay decay = Decay::kConstant;  ///< course after the warm-up
+  double lr = 1e-3;                ///< largest rate, reached at the end of the warm-up
+  double min_lr = 0;               ///< rate at the end of the decay
+  std::int64_t warmup_steps = 0;   ///< length of the warm-up in steps
+  std::int64_t total_steps = 0;    ///< step at which the decay ends; unused with kConstant
+  std::int64_t decay_steps = 0;    ///< length of the decay in steps; only with kWsd
 
+  /// Returns the learning rate of update `step`.
   double lr_at(std::int64_t step) const {
     if (step < warmup_steps) return lr * double(step + 1) / double(warmup_steps + 1);
     if (decay == Decay::kConstant) return lr;

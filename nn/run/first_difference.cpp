@@ -12,7 +12,7 @@ using namespace autograd;
 
 namespace {
 
-// Compares bits: NaN equals itself.
+// Returns the first element whose bits differ. A NaN equals a NaN with the same bits.
 std::optional<WeightDifference> difference_of(const std::string& name, const Tensor& a,
                                               const Tensor& b) {
   const std::optional<std::int64_t> i =
@@ -34,11 +34,11 @@ std::optional<WeightDifference> difference_of(const std::string& name, const Ten
 
 std::optional<WeightDifference> first_difference(const SafeTensors& a, const SafeTensors& b) {
   check<IoError>(a.tensors.size() == b.tensors.size(), a.path, "has ", a.tensors.size(),
-                 " tensors, ", b.path, " ", b.tensors.size());
+                 " tensors, ", b.path, " has ", b.tensors.size());
   for (const auto& [name, x] : a.tensors) {
     const Tensor y = b.find(name);
     check<IoError>(y.defined() && x.shape() == y.shape() && x.dtype() == y.dtype(), a.path, "has ",
-                   name, " ", x.dtype(), " ", x.shape(), ", ", b.path, " has not");
+                   name, " ", x.dtype(), " ", x.shape(), ", ", b.path, " does not have it");
     if (const auto difference = difference_of(name, x, y)) return difference;
   }
   return {};

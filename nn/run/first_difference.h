@@ -1,4 +1,4 @@
-// The first weight in which two runs differ, bit by bit.
+// Finds the first weight in which two runs differ. All comparisons are bitwise.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,30 @@
 
 namespace heed::nn {
 
-/// One number of a tensor, in two files.
+/// An element of a tensor that differs between two files.
 struct WeightDifference {
-  std::string tensor;
-  autograd::Shape index;
-  double a, b;
+  std::string tensor;     ///< name of the tensor
+  autograd::Shape index;  ///< index of the element
+  double a;               ///< value in the first file
+  double b;               ///< value in the second file
 };
 
-/// Returns the first number, in the order of `a`, whose bits differ. IoError that names both files
-/// unless both have the same tensors with the same shapes and dtypes.
+/// Returns the first element whose bits differ, in the order of the tensors of `a`; nothing if all
+/// are equal. Throws IoError, with both file names, unless both files have the same tensors with
+/// the same shapes and dtypes.
 std::optional<WeightDifference> first_difference(const SafeTensors& a, const SafeTensors& b);
 
-/// Two runs, checkpoint by checkpoint.
+/// Result of compare_weights().
 struct RunsDifference {
-  std::vector<std::int64_t> steps;  ///< compared, in order; the last one may be the final weights'
-  std::optional<WeightDifference> first;  ///< at the last of `steps`; nothing: all that was
-                                          ///< compared is equal
+  /// Steps whose weights were compared, in increasing order.
+  std::vector<std::int64_t> steps;
+  /// The first difference, at the last of `steps`. Empty if all compared weights are equal.
+  std::optional<WeightDifference> first;
 };
 
-/// Compares the checkpoints of equal steps in order, then the final weights if both runs have them
-/// at the same step. Stops at the first difference. IoError as
-/// first_difference, or for a file that cannot be read.
+/// Compares the weights of two runs: first the checkpoints of the steps that both have, in order,
+/// then the final weights if both have the same final step. Stops at the first difference. Throws
+/// IoError like first_difference(), and if a file cannot be read.
 RunsDifference compare_weights(const std::filesystem::path& run_a,
                                const std::filesystem::path& run_b);
 

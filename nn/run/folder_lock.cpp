@@ -22,12 +22,13 @@ int open_directory(const std::filesystem::path& folder) {
 
 FolderLock::FolderLock(const std::filesystem::path& folder) : directory_(open_directory(folder)) {
   if (directory_ < 0)
-    heed::fail<autograd::IoError>("out", "cannot open ", folder.string(), ": ",
+    heed::fail<autograd::IoError>("cannot open " + folder.string(),
                                   std::error_code(errno, std::generic_category()).message());
   for (int tries = 0; ::flock(directory_, LOCK_EX | LOCK_NB) != 0; ++tries) {
     state_ = errno == EWOULDBLOCK ? State::kTaken : State::kNoLocks;
     if (state_ == State::kNoLocks || tries == 5) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than is_taken() holds it
+    // is_taken() holds the lock for a shorter time.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   state_ = State::kHeld;
 }

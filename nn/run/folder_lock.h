@@ -5,22 +5,24 @@
 
 namespace heed::nn {
 
-/// Locks a directory among the processes of this machine, until its destructor or the end of the
-/// process, kill -9 included. If the file system has no flock, held() and taken() are both false.
+/// Exclusive advisory lock on a directory among the processes of this machine. The destructor or
+/// the end of the process releases it, even if the process is killed by SIGKILL. If the file system
+/// does not support flock, held() and taken() are both false.
 class FolderLock {
  public:
-  /// Retries for up to 0.1 s, because is_taken() may hold the lock briefly. IoError if the
-  /// directory cannot be opened.
+  /// Tries to lock the directory. Retries for up to 0.1 s, because is_taken() may hold the lock
+  /// briefly. Throws IoError if the directory cannot be opened.
   explicit FolderLock(const std::filesystem::path& folder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
+  /// Returns whether this object holds the lock.
   bool held() const { return state_ == State::kHeld; }
-  /// Whether the directory is locked by another process.
+  /// Returns whether another process held the lock when this object was constructed.
   bool taken() const { return state_ == State::kTaken; }
-  /// Returns whether the path still leads to the locked directory, which another process may have
-  /// removed since.
+  /// Returns whether the path still refers to the directory that this object opened. It does not if
+  /// another process has removed or replaced the directory.
   bool is_of(const std::filesystem::path& folder) const;
 
  private:
@@ -29,7 +31,7 @@ class FolderLock {
   State state_;
 };
 
-/// Returns whether a FolderLock holds this directory now.
+/// Returns whether a FolderLock holds this directory now. Returns false if it cannot be opened.
 bool is_taken(const std::filesystem::path& folder);
 
 }  // namespace heed::nn

@@ -42,14 +42,14 @@ std::string metrics_csv(const std::vector<MetricsRow>& history) {
 std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::string& path) {
   const std::string_view whole(text.data(), text.rfind('\n') + 1);  // npos + 1 is 0
   std::vector<MetricsRow> rows;
-  if (whole.find('\n') + 1 == whole.size()) return rows;  // a header alone
+  if (whole.find('\n') + 1 == whole.size()) return rows;  // only a header, or nothing
   const CsvMatrix csv = parse_csv(whole, path);
   check<IoError>(!csv.col_names.empty() && csv.col_names[0] == kStep, path,
-                 "its first column is not '", kStep, "'; it was not written by heed train");
+                 "the first column is not '", kStep, "'; heed train did not write this file");
   for (std::int64_t r = 0; r < csv.rows; ++r) {
     const double* values = csv.values.data() + r * csv.cols;
-    check<IoError>(values[0] >= 0 && values[0] < 1e15, path, "row ", r + 1, " is of step ",
-                   values[0]);
+    check<IoError>(values[0] >= 0 && values[0] < 1e15, path, "row ", r + 1,
+                   " has an invalid step: ", values[0]);
     MetricsRow& row = rows.emplace_back(std::int64_t(values[0]));
     for (std::size_t c = 1; c < csv.col_names.size(); ++c)
       for (const MetricsColumn& column : kMetricsColumns)
@@ -73,11 +73,11 @@ void MetricsLog::restart(const std::filesystem::path& file, std::size_t rows) {
 
 void MetricsLog::append(const std::vector<MetricsRow>& history) {
   if (rows_ == history.size()) return;
-  // A file whose directory is gone could still be written.
+  // Writing to an open file succeeds even if its directory was removed, so this is checked first.
   const std::filesystem::path folder = file_.parent_path();
-  const bool there = ::access(folder.empty() ? "." : folder.c_str(), F_OK) == 0;  // sets errno
-  check<IoError>(there, folder.string(), "is gone: ", std::strerror(errno),
-                 "; the run's folder was moved or removed while it trains");
+  const bool exists = ::access(folder.empty() ? "." : folder.c_str(), F_OK) == 0;  // sets errno
+  check<IoError>(exists, folder.string(), "does not exist any more: ", std::strerror(errno),
+                 "; the run's directory was moved or removed during training");
   for (; rows_ < history.size(); ++rows_) write(csv_line(history[rows_]));
 }
 

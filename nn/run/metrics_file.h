@@ -1,4 +1,4 @@
-// metrics.csv: the history of a run as a file, which grows while the run trains.
+// Reading and writing of metrics.csv, the history of a run. The file grows while the run trains.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,17 @@
 
 namespace heed::nn {
 
-/// Returns a header and a line per row; NaN is an empty field. Numbers have 17 digits and no column
-/// is a time, so two equal runs have equal files.
+/// Returns the text of metrics.csv: a header and a line per row. NaN is an empty field. Numbers
+/// have 17 digits and no column is a time, so that equal runs have equal files.
 std::string metrics_csv(const std::vector<MetricsRow>& history);
-/// Reads what metrics_csv() wrote. A column that the text lacks is NaN, one that is not known is
-/// ignored, and so is a last line without a line break, which a kill has torn. IoError that names
-/// `path` for other text.
+/// Parses the text of metrics_csv(). Missing columns become NaN and unknown columns are ignored. A
+/// last line without a line break is ignored as well, because a kill may have truncated it. Throws
+/// IoError, which begins with `path`, for other text.
 std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::string& path);
 
-/// Appends rows to the metrics.csv of a run that trains, each row with one write: a kill tears at
-/// most the last line. RunFolder::save() replaces the file: call restart() after it.
+/// Appends rows to the metrics.csv of a run while it trains. Each row is one write, so that a kill
+/// can truncate only the last line. RunFolder::save() replaces the file, so restart() must be
+/// called after it.
 class MetricsLog {
  public:
   MetricsLog() = default;
@@ -27,10 +28,11 @@ class MetricsLog {
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
 
-  /// Continues the file, which holds the first `rows` rows. IoError.
+  /// Opens the file, which contains the first `rows` rows of the history. Throws IoError if this
+  /// fails.
   void restart(const std::filesystem::path& file, std::size_t rows);
-  /// Writes the rows that are not in the file yet. IoError with path and reason, also if the run's
-  /// directory was moved or removed.
+  /// Writes the rows that are not in the file yet. Throws IoError, with path and reason, if this
+  /// fails or if the run's directory was moved or removed.
   void append(const std::vector<MetricsRow>& history);
 
  private:
@@ -39,7 +41,7 @@ class MetricsLog {
 
   std::filesystem::path file_;
   int descriptor_ = -1;
-  std::size_t rows_ = 0;
+  std::size_t rows_ = 0;  // number of rows in the file
 };
 
 }  // namespace heed::nn

@@ -19,7 +19,7 @@ using namespace autograd;
 namespace {
 
 constexpr std::string_view kWeights = ".safetensors";
-constexpr const char* kFinishedKey = "finished";  // metadata of the last kModel
+constexpr const char* kFinishedKey = "finished";  // metadata of kModel of a finished run
 
 bool is_there(const fs::path& file) {
   std::error_code ignored;
@@ -31,15 +31,15 @@ std::optional<std::int64_t> step_in(const std::map<std::string, std::string>& me
   return step == metadata.end() ? std::nullopt : parse_number<std::int64_t>(step->second);
 }
 
-// `recipe`, read from the file `trained`, must be that of the directory's configuration. Checked
-// before a model is made of it.
+// Throws IoError unless `recipe`, read from the file `trained`, equals the recipe of `config`. Must
+// be called before a model is constructed from `config`, which may be changed to be very large.
 void check_recipe(const RunFolder& run, const RunConfig& config, const std::string& trained,
                   const std::string& recipe) {
   const auto difference = recipe_difference(recipe_text(config), recipe, trained);
   if (difference)
-    fail<IoError>(run.file(RunFolder::kConfig).string(), "says '", difference->a, "', but ",
+    fail<IoError>(run.file(RunFolder::kConfig).string(), "contains '", difference->a, "', but ",
                   trained, " was trained with '", difference->b.substr(0, 80),
-                  "'; restore it, or train anew with it");
+                  "'; restore the line, or train a new run with this configuration");
 }
 
 }  // namespace
@@ -57,14 +57,14 @@ std::vector<RunFolder> RunFolder::list(const fs::path& runs) {
     if (!it->is_directory(ignored)) continue;
     try {
       finish_publication(it->path());
-    } catch (const IoError&) {  // of another user, or in use: as it is
+    } catch (const IoError&) {  // it is in use or belongs to another user, so it stays as it is
     }
     std::error_code closed;
     fs::directory_iterator(it->path(), closed);
     const RunFolder run(it->path());
     if (closed || run.is_run() || run.has_saved()) found.push_back(run);
   }
-  check<IoError>(!error, "runs", "cannot read ", runs.string(), ": ", error.message());
+  check<IoError>(!error, "cannot read " + runs.string(), error.message());
   std::sort(found.begin(), found.end(),
             [](const RunFolder& a, const RunFolder& b) { return a.path() < b.path(); });
   return found;
@@ -147,9 +147,9 @@ RunConfig RunFolder::config() const {
     validate(config);
     return config;
   } catch (const Error& e) {
-    const std::string what = e.what();  // begins with the path, unless it is validate's
+    const std::string what = e.what();  // messages of validate() do not begin with the path
     throw IoError((what.starts_with(path) ? what : path + ": " + what) +
-                  "; heed train wrote it otherwise: restore it");
+                  "; the file was changed after heed train wrote it: restore it");
   }
 }
 
@@ -177,7 +177,7 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
       found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step == b.step; });
   if (twice != found.end())
     fail<IoError>(kCheckpoints, twice->file.string(), " and ", std::next(twice)->file.string(),
-                  " are both of step ", twice->step, "; remove one");
+                  " are both of step ", twice->step, "; remove one of them");
   return found;
 }
 
@@ -200,7 +200,7 @@ LoadedRun RunFolder::open(const std::string& weights, Use use) const {
   const RunConfig config = this->config();
   const std::string path = file(weights).string();
   const SafeTensors tensors = load_safetensors(path);
-  const auto recipe = tensors.metadata.find("recipe");  // weights from elsewhere have none
+  const auto recipe = tensors.metadata.find("recipe");  // missing in weights not written by heed
   if (recipe != tensors.metadata.end()) check_recipe(*this, config, path, recipe->second);
   std::unique_ptr<Task> task;
   if (learns_file(config) && use == Use::kPrompts) {
@@ -220,7 +220,7 @@ Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* war
   RunConfig config = this->config();
   if (!moved.empty()) {
     check<ValueError>(learns_file(config), "`text`", "the run in ", text(),
-                      " learns no text; leave out `text`");
+                      " does not learn a text; omit `text`");
     (config.lines.empty() ? config.text : config.lines) = fs::absolute(moved).lexically_normal();
   }
   const SafeTensors tensors = load_safetensors(file(kState).string());
@@ -246,7 +246,7 @@ void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) c
   save_results(s);
   save_weights(kModel, s, false);
   std::error_code ignored;
-  fs::remove(file(kOldMetrics), ignored);  // its rows would not be those of kMetrics any more
+  fs::remove(file(kOldMetrics), ignored);  // because its rows would differ from kMetrics
 }
 
 void RunFolder::save_config(const RunConfig& config, const std::vector<std::string>& notes) const {

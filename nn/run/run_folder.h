@@ -1,4 +1,5 @@
-// A training run on disk. The only code that spells the names of a run's files.
+// The directory of a training run. RunFolder is the only code that contains the names of the files
+// of a run.
 #pragma once
 
 #include <filesystem>
@@ -14,40 +15,48 @@
 
 namespace heed::nn {
 
-/// The weights of one step: checkpoints/000200.safetensors.
+/// A file with the weights of one step: checkpoints/000200.safetensors, or RunFolder::kModel.
 struct CheckpointFile {
-  std::int64_t step;
-  std::filesystem::path file;
+  std::int64_t step;           ///< step of the weights
+  std::filesystem::path file;  ///< path, including the run's directory
 };
 
-/// Use of an opened run's task. Prompts alone need no text file: its vocabulary is in the metadata
-/// of the weights.
-enum class Use { kPrompts, kSequences };
+/// The intended use of the task of an opened run.
+enum class Use {
+  /// Only prompts are needed. A text file need not exist, because its vocabulary is in the metadata
+  /// of the weights.
+  kPrompts,
+  /// Training or evaluation sequences are needed.
+  kSequences
+};
 
-/// A run that was opened to be evaluated, continued with prompts or studied.
+/// A run that was opened to evaluate it, to generate from it or to study it.
 struct LoadedRun {
-  RunConfig config;
-  std::unique_ptr<Task> task;
-  Transformer model;
-  std::optional<std::int64_t> step;  ///< of these weights, if the file has it
-  std::string note;                  ///< what a user should know of the file, or ""
+  RunConfig config;                  ///< the run's configuration
+  std::unique_ptr<Task> task;        ///< as requested by Use
+  Transformer model;                 ///< with the loaded weights
+  std::optional<std::int64_t> step;  ///< step of the weights, if the file contains it
+  std::string note;                  ///< a note about the file for the user, or ""
 };
 
-/// The directory of a run. It holds a path only: each function reads the disk anew. Every file is
-/// written atomically (write_file). Functions throw IoError that names the file and the reason.
+/// The directory of a run. The object stores only the path, and every function reads the disk
+/// again. Every file is written atomically (write_file). All functions throw IoError, with file and
+/// reason, if a file cannot be read, written or understood.
 class RunFolder {
  public:
-  // Names inside the directory.
-  static constexpr const char *kConfig = "config.toml", *kModel = "model.safetensors",
-                              *kBest = "best.safetensors", *kState = "state.safetensors",
-                              *kMetrics = "metrics.csv", *kAudit = "audit.txt",
-                              *kLossPicture = "loss.png", *kAttentionPicture = "attention.png",
-                              *kCausalityPicture = "causality.png",
-                              *kOldMetrics =
-                                  "metrics.jsonl",  ///< of heed 0.1: the same as kMetrics
-                                  *kCheckpoints = "checkpoints",  ///< a directory
-                                      *kResult = "result.json";   ///< written by heed sweep alone
-  /// Every file of a run in the directory itself, kConfig first.
+  static constexpr const char* kConfig = "config.toml";       ///< the configuration
+  static constexpr const char* kModel = "model.safetensors";  ///< weights of the last save
+  static constexpr const char* kBest = "best.safetensors";    ///< weights of the lowest eval loss
+  static constexpr const char* kState = "state.safetensors";  ///< all other state for a resume
+  static constexpr const char* kMetrics = "metrics.csv";      ///< the history
+  static constexpr const char* kAudit = "audit.txt";          ///< gradients of the first step
+  static constexpr const char* kLossPicture = "loss.png";     ///< loss curves
+  static constexpr const char* kAttentionPicture = "attention.png";  ///< attention patterns
+  static constexpr const char* kCausalityPicture = "causality.png";  ///< of `verify causality`
+  static constexpr const char* kOldMetrics = "metrics.jsonl";        ///< history of heed 0.1
+  static constexpr const char* kCheckpoints = "checkpoints";         ///< directory of checkpoints
+  static constexpr const char* kResult = "result.json";              ///< written only by heed sweep
+  /// Names of all files directly inside the directory; kConfig is the first.
   static constexpr const char* kFiles[] = {kConfig,
                                            kModel,
                                            kBest,
@@ -62,72 +71,82 @@ class RunFolder {
   /// Returns whether a name inside kCheckpoints is that of a checkpoint: "000200.safetensors".
   static bool is_checkpoint(std::string_view name);
 
+  /// State of a run on disk.
   enum class State {
-    kNew,       ///< not a run: it has no kConfig
-    kUnsaved,   ///< begun, and killed before its first save
-    kSaved,     ///< a resume continues it
-    kFinished,  ///< trained to its end: a resume has nothing to do, unless it is made longer
+    kNew,       ///< not a run: kConfig is missing
+    kUnsaved,   ///< started, but stopped before the first save
+    kSaved,     ///< not finished; a resume continues it
+    kFinished,  ///< finished; a resume has an effect only with more steps
   };
 
+  /// Stores the path. The directory need not exist.
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  /// The runs in a directory of runs, by name. Directories that cannot be read are among them. What
-  /// a kill left of a new run is put in order first.
+  /// Returns the runs in the directory `runs`, ordered by path. Directories that cannot be read are
+  /// included. Finishes interrupted publications first (finish_publication).
   static std::vector<RunFolder> list(const std::filesystem::path& runs);
-  /// The run that was saved last; nothing if no run in `runs` was saved.
+  /// Returns the run that was saved last; nothing if no run in `runs` was saved.
   static std::optional<RunFolder> newest(const std::filesystem::path& runs = "runs");
   /// Opens the first directory runs/TASK-N, N = 1, 2, ..., that does not exist, for a new run.
   static std::unique_ptr<StagedFolder> make_next(const std::string& task,
                                                  const std::filesystem::path& runs = "runs");
-  /// The files that a new run replaces.
+  /// Returns the description of the files that a new run replaces.
   static ResultFiles result_files();
 
+  /// Returns the path that was passed to the constructor.
   const std::filesystem::path& path() const { return path_; }
+  /// Returns the path as text, for messages.
   std::string text() const { return path_.string(); }
+  /// Returns the path of a file inside the directory.
   std::filesystem::path file(std::string_view name) const { return path_ / name; }
 
-  /// Returns whether there is a kConfig, as in every run from its start.
+  /// Returns whether kConfig exists. Every run has this file from its start.
   bool is_run() const;
-  /// Returns whether there are weights: the run came as far as its first save.
+  /// Returns whether weights exist, so that the run has been saved at least once.
   bool has_saved() const;
+  /// Returns the state of the run.
   State state() const;
-  /// Time of the last save; nothing if there was none.
+  /// Returns the time of the last save; nothing if there was none.
   std::optional<std::filesystem::file_time_type> last_saved() const;
-  /// Step of kState, from which a resume continues; nothing without that file.
+  /// Returns the step of kState, from which a resume continues; nothing if the file is missing.
   std::optional<std::int64_t> saved_step() const;
-  /// Last step of a finished run; nothing if it is not finished.
+  /// Returns the last step of a finished run; nothing if the run is not finished.
   std::optional<std::int64_t> finished_step() const;
 
   /// Reads and validates kConfig.
   RunConfig config() const;
-  /// Reads kMetrics. A run that trains, or was killed, has more rows than its last save.
+  /// Reads kMetrics. The file of a run that is training or was killed has rows after its last save.
   std::vector<MetricsRow> metrics() const;
-  /// Returns the checkpoints by step and ignores other files. IoError also for two files of one
-  /// step.
+  /// Returns the checkpoints ordered by step. Ignores other files. Throws IoError if two files are
+  /// of the same step.
   std::vector<CheckpointFile> checkpoints() const;
-  /// Returns kModel and its step; nothing without that file or if its metadata have no step.
+  /// Returns kModel and its step; nothing if the file or the step in its metadata is missing.
   std::optional<CheckpointFile> last_weights() const;
-  /// Returns the names of its weights, for open(): kModel, kBest, the last checkpoint.
+  /// Returns the names of weights files that open() accepts and that exist: kModel, kBest and the
+  /// last checkpoint.
   std::vector<std::string> weights() const;
-  /// Returns model and task, with the weights of a file inside. IoError also if the weights were
-  /// trained with another configuration, and if the text that kSequences needs is gone or changed.
+  /// Returns task and model, with weights from the file `weights` inside the directory. Throws
+  /// IoError if the weights were trained with another configuration. With kSequences, it also
+  /// throws IoError if the text file is missing or has changed.
   LoadedRun open(const std::string& weights, Use use) const;
 
-  /// Reads what save() wrote. `moved` is where a text or its lines are now, if not at the path in
-  /// kConfig. Appends to `warnings`, if given, each reason why the run will continue with other
-  /// bits.
+  /// Reads the files that save() wrote. `moved` is the path of the run's text file if it is no
+  /// longer at the path in kConfig. Appends a sentence to `warnings`, if given, for each reason why
+  /// the run will not continue with the same bits.
   Snapshot load(const std::string& moved = "", std::vector<std::string>* warnings = nullptr) const;
-  /// Returns Trainer::from(load()): continues bit for bit on the same binary and SIMD target. `own`
-  /// is the task of a run that was made with a user's own one.
+  /// Returns Trainer::from(load()). Training continues with the same bits on the same binary and
+  /// SIMD target. `own` is the task of a run that was trained on a user-defined task.
   Trainer resume(std::unique_ptr<Task> own = nullptr) const;
 
-  /// Writes kConfig and kState, which load() reads, then kMetrics, kBest and kModel. `notes` go
-  /// into kConfig as comments. NumericError, and nothing is written, unless all weights are finite.
+  /// Writes kConfig and kState, which load() reads, then kMetrics, kBest and kModel. `notes` become
+  /// comments in kConfig. Throws NumericError, without writing anything, unless all weights are
+  /// finite.
   void save(const Snapshot& snapshot, const std::vector<std::string>& notes = {}) const;
+  /// Writes kConfig with `notes` as comments.
   void save_config(const RunConfig& config, const std::vector<std::string>& notes) const;
-  /// Writes kMetrics and kBest only: for an evaluation that a longer run would not have, and that
-  /// kState must not contain.
+  /// Writes only kMetrics and kBest. This is for an evaluation at the end that a longer run would
+  /// not perform, so that kState must not contain it.
   void save_results(const Snapshot& snapshot) const;
-  /// Writes the weights as a checkpoint of their step. The run's directory must exist.
+  /// Writes the weights as the checkpoint of their step. The run's directory must exist.
   void save_checkpoint(const Snapshot& snapshot) const;
   /// Writes the weights as kModel and marks the run as finished.
   void finish(const Snapshot& snapshot) const;

@@ -13,7 +13,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr auto kColumns = std::int64_t(1 + std::size(kMetricsColumns));  // with the step
+constexpr auto kColumns = std::int64_t(1 + std::size(kMetricsColumns));  // including the step
 constexpr const char* kHistory = "history";
 
 Tensor history_tensor(const std::vector<MetricsRow>& history) {
@@ -25,8 +25,8 @@ Tensor history_tensor(const std::vector<MetricsRow>& history) {
   return from_data(rows, {std::int64_t(history.size()), kColumns});
 }
 
-// A row per step, one for an evaluation before the first: checked, because other numbers rest on
-// it.
+// Returns the history. It must have one row per step, and may begin with a row of step 0 for an
+// evaluation before the first step. This is checked, because other code uses the row index as step.
 std::vector<MetricsRow> read_history(const SafeTensors& file) {
   const Tensor rows = file.find(kHistory);
   check<IoError>(rows.defined() && rows.rank() == 2 && rows.size(1) >= 1 &&
@@ -39,7 +39,7 @@ std::vector<MetricsRow> read_history(const SafeTensors& file) {
   for (std::size_t i = 0; i + columns <= v.size(); i += columns) {
     const double step = first + double(i / columns);
     check<IoError>((first == 0 || first == 1) && v[i] == step, file.path, "row ", i / columns,
-                   " of its history is of step ", v[i], ", not ", step, "; the file is damaged");
+                   " of the history is of step ", v[i], ", not ", step, "; the file is damaged");
     MetricsRow& row = history.emplace_back(std::int64_t(v[i]));
     for (std::size_t c = 1; c < columns; ++c) row.*kMetricsColumns[c - 1].value = v[i + c];
   }
@@ -50,8 +50,8 @@ void check_best(const Snapshot& s, const std::string& text) {
   const auto row = std::find_if(s.history.begin(), s.history.end(),
                                 [&](const MetricsRow& r) { return r.step == s.best_step; });
   check<IoError>(s.best_loss && row != s.history.end() && row->eval_loss == *s.best_loss, s.origin,
-                 "says that its best loss is '", text, "', of step ", s.best_step,
-                 ", which its history does not have; one of them was changed");
+                 "the best loss is '", text, "' of step ", s.best_step,
+                 ", but the history does not contain it; the file was changed");
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ void check_best(const Snapshot& s, const std::string& text) {
 std::string metadata_of(const SafeTensors& file, const std::string& key) {
   const auto found = file.metadata.find(key);
   check<IoError>(found != file.metadata.end(), file.path, "has no '", key,
-                 "'; it was not written by heed train, or is damaged");
+                 "'; heed train did not write this file, or it is damaged");
   return found->second;
 }
 
@@ -67,13 +67,12 @@ std::int64_t count_of(const SafeTensors& file, const std::string& key) {
   const std::string text = metadata_of(file, key);
   const auto value = parse_number<std::int64_t>(text);
   check<IoError>(value && *value >= 0, file.path, "'", key, "' is '", text,
-                 "', not a count; the file is damaged");
+                 "', which is not a non-negative integer; the file is damaged");
   return *value;
 }
 
 std::string checksum_note(const SafeTensors& file) {
-  return file.checksum.empty() ? file.path + " has no checksum, so damage to it would not be seen"
-                               : "";
+  return file.checksum.empty() ? file.path + " has no checksum, so damage cannot be detected" : "";
 }
 
 std::map<std::string, std::string> weights_metadata(const Snapshot& s, std::int64_t step) {
@@ -103,8 +102,8 @@ Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {
   s.history = read_history(file);
   std::erase_if(s.tensors, [](const NamedTensor& t) { return t.name == kHistory; });
   const std::int64_t rows_done = s.history.empty() ? 0 : s.history.back().step;
-  check<IoError>(rows_done == s.step, file.path, "says step ", s.step,
-                 ", its history ends with step ", rows_done, "; one of them was changed");
+  check<IoError>(rows_done == s.step, file.path, "the step is ", s.step,
+                 ", but the history ends with step ", rows_done, "; the file was changed");
   const std::string best = metadata_of(file, "best_loss");
   s.best_step = count_of(file, "best_step");
   if (!best.empty()) {
@@ -122,9 +121,9 @@ std::vector<std::string> snapshot_warnings(const SafeTensors& file, const RunCon
   for (const auto& [key, now] :
        {std::pair{"compiler", compiler_text()}, std::pair{"simd_target", simd_target_text(config)}})
     if (const std::string then = metadata_of(file, key); then != now)
-      warnings.push_back(
-          fmt::format("{} was {} in {}, is {} now: the run continues, but not with the same bits",
-                      key, then, file.path, now));
+      warnings.push_back(fmt::format(
+          "{} was {} in {} and is {} now: the run continues, but not with the same bits", key, then,
+          file.path, now));
   return warnings;
 }
 

@@ -1,4 +1,4 @@
-// A snapshot as a safetensors file, and the metadata that every file of weights has.
+// Reading and writing of a Snapshot as a safetensors file, and the metadata of all weights files.
 #pragma once
 
 #include <map>
@@ -10,22 +10,25 @@
 
 namespace heed::nn {
 
-/// The metadata entry `key`. IoError that names the file if there is none.
+/// Returns the metadata entry `key`. Throws IoError, with the file name, if it is missing.
 std::string metadata_of(const SafeTensors& file, const std::string& key);
-/// The entry as a count. IoError that names the file unless it is a number from 0 on.
+/// Returns the metadata entry `key` as a number. Throws IoError, with the file name, unless it is a
+/// non-negative integer.
 std::int64_t count_of(const SafeTensors& file, const std::string& key);
-/// A sentence if the file has no checksum, else "".
+/// Returns a sentence for the user if the file has no checksum, otherwise "".
 std::string checksum_note(const SafeTensors& file);
-/// The metadata of a file with the weights of this step.
+/// Returns the metadata for a file with the weights of this step.
 std::map<std::string, std::string> weights_metadata(const Snapshot& snapshot, std::int64_t step);
 
-/// Writes the tensors, the history and the random streams, all but the configuration. IoError.
+/// Writes the tensors, the history and the random streams, but not the configuration. Throws
+/// IoError if the file cannot be written.
 void write_snapshot(const Snapshot& snapshot, const std::string& path);
-/// The snapshot in a file that write_snapshot() wrote, for `config`. Its history may have fewer
-/// columns than today's: the missing ones are NaN. IoError unless its parts fit together.
+/// Returns the snapshot that write_snapshot() wrote, with the configuration `config`. The history
+/// in the file may have fewer columns than kMetricsColumns; the missing ones become NaN. Throws
+/// IoError if the parts of the file are missing or contradict each other.
 Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config);
-/// Returns a sentence for each change since the file was written that decides bits (compiler, SIMD
-/// target), and one for a missing checksum.
+/// Returns a sentence for each change since the file was written that affects the bits of results
+/// (compiler, SIMD target), and one if the checksum is missing.
 std::vector<std::string> snapshot_warnings(const SafeTensors& file, const RunConfig& config);
 
 }  // namespace heed::nn

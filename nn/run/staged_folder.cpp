@@ -18,46 +18,50 @@ using autograd::IoError;
 namespace {
 
 constexpr const char *kStaging = ".staging", *kPublish = ".publish";
-// A file in both, which shows that heed made the directory. It is empty until the commit and then
-// has a line for each file: "- NAME" of the earlier result, to be removed, "+ NAME" of the new one.
+// A file in both directories, which proves that heed created the directory. It is empty until just
+// before the commit. Then it has a line for each file: "- NAME" for a file of the earlier result
+// that must be removed, and "+ NAME" for a file of the new result.
 constexpr const char* kJournal = "heed-journal";
 // Name of .publish in runs of heed 0.1, up to commit 1a44110.
 constexpr const char* kOlderPublish = "new-run.whole";
 
-// Calls f. Its errors of the file system become IoErrors.
+// Returns the beginning of an error about writing into the directory.
+std::string cannot_write(const fs::path& folder) { return "cannot write into " + folder.string(); }
+
+// Calls f and turns errors of the file system into IoError.
 template <class F>
 void change(const fs::path& folder, F f) {
   try {
     f();
   } catch (const fs::filesystem_error& e) {
-    fail<IoError>("out", "cannot write into ", folder.string(), ": ", e.path1().string(), ": ",
-                  e.code().message());
+    fail<IoError>(cannot_write(folder), e.path1().string(), ": ", e.code().message());
   }
 }
 
-// Not through a symbolic link.
-bool is_directory_itself(const fs::path& path) {
+// Returns whether the path is a directory and not a symbolic link to one.
+bool is_real_directory(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(fs::symlink_status(path, ignored));
 }
 
-// Returns whether this .staging or .publish is heed's: a user may have a directory of that name.
+// Returns whether heed created this .staging or .publish. A user may have a directory of that name.
 bool is_ours(const fs::path& folder) {
   std::error_code ignored;
-  return is_directory_itself(folder) &&
+  return is_real_directory(folder) &&
          (fs::exists(folder / kJournal, ignored) || fs::is_empty(folder, ignored));
 }
 
-// The files in a directory and its subfolder, as "loss.png" and "npy/q.npy".
+// Returns the names of the files in a directory and its subfolder, such as "loss.png" and
+// "npy/q.npy".
 std::vector<std::string> file_names(const fs::path& folder, const std::string& subfolder) {
   std::vector<std::string> names;
   const auto add = [&](const fs::path& inside) {
     for (const auto& entry : fs::directory_iterator(inside))
-      if (!is_directory_itself(entry.path()))
+      if (!is_real_directory(entry.path()))
         names.push_back(entry.path().lexically_relative(folder).generic_string());
   };
   add(folder);
-  if (!subfolder.empty() && is_directory_itself(folder / subfolder)) add(folder / subfolder);
+  if (!subfolder.empty() && is_real_directory(folder / subfolder)) add(folder / subfolder);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -66,7 +70,7 @@ bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// "loss.png" of write_file's "loss.png.tmp123.0"; "" of other names.
+// Returns "loss.png" for "loss.png.tmp123.0", a temporary file of write_file(); "" for other names.
 std::string target_of_temporary(const std::string& name) {
   const std::size_t at = name.rfind(".tmp"), dot = name.rfind('.');
   if (at == std::string::npos || dot <= at || !is_digits(std::string_view(name).substr(dot + 1)) ||
@@ -75,28 +79,31 @@ std::string target_of_temporary(const std::string& name) {
   return name.substr(0, at);
 }
 
-// The place of a name in a journal. It lies in the directory, whoever wrote the journal.
-fs::path place_of(const fs::path& folder, const std::string& name) {
+// Returns the final path of a file listed in a journal. Throws IoError unless it is inside the
+// directory, because the journal may be damaged.
+fs::path final_path(const fs::path& folder, const std::string& name) {
   const fs::path path = name;
   const bool inside = !name.empty() && path.is_relative() &&
                       std::count(name.begin(), name.end(), '/') <= 1 &&
                       std::find(path.begin(), path.end(), "..") == path.end();
-  check<IoError>(inside, "out", (folder / kPublish / kJournal).string(), " is damaged: '", name,
-                 "' is not a file of the directory");
+  check<IoError>(inside, cannot_write(folder), (folder / kPublish / kJournal).string(),
+                 " is damaged: '", name, "' is not a file inside the directory");
   if (path.has_parent_path()) {
     const fs::path parent = folder / path.parent_path();
-    check<IoError>(!fs::is_symlink(fs::symlink_status(parent)), "out", parent.string(),
-                   " is a symbolic link, through which heed replaces nothing; remove it");
+    check<IoError>(!fs::is_symlink(fs::symlink_status(parent)), cannot_write(folder),
+                   parent.string(),
+                   " is a symbolic link, and heed does not replace files through links; remove it");
   }
   return folder / path;
 }
 
 void remove_if_empty(const fs::path& folder) {
   std::error_code ignored;
-  if (is_directory_itself(folder)) fs::remove(folder, ignored);
+  if (is_real_directory(folder)) fs::remove(folder, ignored);
 }
 
-// Removes .staging. The journal goes last: without it the rest would not be heed's.
+// Removes .staging. The journal must be removed last, because it proves that heed created the
+// directory.
 void remove_staging(const fs::path& staging) {
   if (!is_ours(staging)) return;
   std::vector<fs::path> inside;
@@ -107,39 +114,40 @@ void remove_staging(const fs::path& staging) {
   fs::remove(staging);
 }
 
-// Does what the journal says. It may be repeated after a kill at any step, and two processes may do
-// it at the same time (where there are no locks).
+// Performs the operations of the journal. They may be repeated after a kill at any step. If the
+// file system does not support locks, two processes may perform them at the same time.
 void replay_journal(const fs::path& folder) {
   const fs::path from = folder / kPublish;
   constexpr std::uint64_t kLargest = 100'000'000;  // bytes; a line for each checkpoint
   std::istringstream lines(autograd::read_file((from / kJournal).string(), kLargest));
   for (std::string line; std::getline(lines, line);) {
     const std::string name = line.substr(std::min<std::size_t>(2, line.size()));
-    const fs::path place = place_of(folder, name);
+    const fs::path target = final_path(folder, name);
     if (line[0] == '-') {
-      if (!is_directory_itself(place)) fs::remove(place);
-      if (name.find('/') != std::string::npos) remove_if_empty(place.parent_path());
+      if (!is_real_directory(target)) fs::remove(target);
+      if (name.find('/') != std::string::npos) remove_if_empty(target.parent_path());
       continue;
     }
-    fs::create_directories(place.parent_path());
+    fs::create_directories(target.parent_path());
     std::error_code error;
-    fs::rename(from / name, place, error);
-    if (error && error != std::errc::no_such_file_or_directory)  // it is in its place already
-      throw fs::filesystem_error("rename", place, error);
+    fs::rename(from / name, target, error);
+    if (error && error != std::errc::no_such_file_or_directory)  // else it was renamed before
+      throw fs::filesystem_error("rename", target, error);
   }
 }
 
-// Finishes a publication after its commit.
+// Finishes a publication that is committed, if there is one.
 void finish(const fs::path& folder) {
   const fs::path from = folder / kPublish;
   if (!is_ours(from)) return;
   change(folder, [&] {
-    if (fs::exists(from / kJournal)) replay_journal(folder);  // else a kill came after it
+    // If there is no journal, a kill came after its removal.
+    if (fs::exists(from / kJournal)) replay_journal(folder);
     std::vector<fs::path> subfolders;
     for (const auto& entry : fs::directory_iterator(from))
-      if (is_directory_itself(entry.path())) subfolders.push_back(entry.path().filename());
+      if (is_real_directory(entry.path())) subfolders.push_back(entry.path().filename());
     for (const fs::path& subfolder : subfolders) {
-      if (is_directory_itself(folder / subfolder))
+      if (is_real_directory(folder / subfolder))
         autograd::sync_directory((folder / subfolder).string());
       fs::remove(from / subfolder);
     }
@@ -149,11 +157,11 @@ void finish(const fs::path& folder) {
   });
 }
 
+// Throws IoError if the directory contains an interrupted publication of heed 0.1.
 void check_not_older(const fs::path& folder) {
-  check<IoError>(!is_directory_itself(folder / kOlderPublish), "out",
-                 (folder / kOlderPublish).string(),
-                 " holds files of a run that an older heed was about to move into ",
-                 folder.string(), " when it was killed; move them there and remove it");
+  check<IoError>(!is_real_directory(folder / kOlderPublish), (folder / kOlderPublish).string(),
+                 "contains files of a run that heed 0.1 did not finish moving into ",
+                 folder.string(), "; move them there and remove the empty directory");
 }
 
 }  // namespace
@@ -161,11 +169,11 @@ void check_not_older(const fs::path& folder) {
 StagedFolder::StagedFolder(const fs::path& folder, ResultFiles files)
     : folder_(folder), files_(std::move(files)) {
   std::error_code error;
-  do {  // until it is not one that the process that made it removes just now
+  do {  // repeats if another process, which created the directory, removes it at the same time
     is_new_ = !fs::exists(folder_, error);
     const bool is_file = !is_new_ && !fs::is_directory(folder_, error);
     if (!is_file) fs::create_directories(folder_, error);
-    check<IoError>(!is_file && !error, "out", "cannot make the folder ", folder_.string(), ": ",
+    check<IoError>(!is_file && !error, "cannot make the directory " + folder_.string(),
                    is_file ? "it is a file" : error.message());
     try {
       lock_.emplace(folder_);
@@ -173,18 +181,18 @@ StagedFolder::StagedFolder(const fs::path& folder, ResultFiles files)
       if (fs::exists(folder_, error)) throw;
     }
   } while (!lock_ || !lock_->is_of(folder_));
-  check<FolderInUse>(!lock_->taken(), "out", folder_.string(),
-                     " is locked by another process; wait for it or stop it (Ctrl-C saves a run), "
-                     "or choose another folder");
+  check<FolderInUse>(!lock_->taken(), cannot_write(folder_),
+                     "it is locked by another process; wait for this process or stop it (Ctrl-C "
+                     "saves a run), or choose another directory");
   check_not_older(folder_);
   finish(folder_);
   const fs::path staging = folder_ / kStaging;
-  check<FolderInUse>(lock_->held() || !is_ours(staging), "out", staging.string(),
-                     " may be in use by another process, as this file system has no locks; "
-                     "remove it if there is none, or choose another folder");
+  check<FolderInUse>(lock_->held() || !is_ours(staging), cannot_write(folder_), staging.string(),
+                     " may be in use by another process, because this file system does not support "
+                     "locks; remove it if there is no such process, or choose another directory");
   change(folder_, [&] {
     remove_staging(staging);
-    if (!lock_->held()) return;  // else temporary files may be another process's
+    if (!lock_->held()) return;  // because temporary files may belong to another process
     for (const std::string& name : file_names(folder_, files_.subfolder))
       if (files_.contains(target_of_temporary(name))) fs::remove(folder_ / name);
   });
@@ -208,12 +216,15 @@ fs::path StagedFolder::staging() {
   const fs::path staging = folder_ / kStaging, subfolder = folder_ / files_.subfolder;
   if (is_staged_) return staging;
   check<autograd::ValueError>(
-      files_.subfolder.empty() || !fs::is_symlink(fs::symlink_status(subfolder)), "out",
-      "heed removes nothing through the symbolic link ", subfolder.string(),
-      "; remove it, or choose another folder");
+      files_.subfolder.empty() || !fs::is_symlink(fs::symlink_status(subfolder)),
+      cannot_write(folder_), subfolder.string(),
+      " is a symbolic link, and heed does not remove files through links; remove it, or choose "
+      "another directory");
   for (const fs::path& taken : {staging, folder_ / kPublish})
-    check<IoError>(!fs::exists(fs::symlink_status(taken)), "out", taken.string(),
-                   " is in the way, and heed did not make it; move it, or choose another folder");
+    check<IoError>(!fs::exists(fs::symlink_status(taken)), cannot_write(folder_), "heed needs ",
+                   taken.string(),
+                   ", which exists and was not created by heed; move it, or choose another "
+                   "directory");
   change(folder_, [&] {
     is_staged_ = fs::create_directory(staging);
     std::ofstream(staging / kJournal);
@@ -221,7 +232,8 @@ fs::path StagedFolder::staging() {
   return staging;
 }
 
-// Also checks that nothing stands in the way of what it lists.
+// Returns the text of the journal. Throws ValueError if staging() contains a file that is not one
+// of this kind of result, and IoError if a directory has the name of a new file.
 std::string StagedFolder::journal() const {
   std::vector<std::string> staged = file_names(folder_ / kStaging, files_.subfolder);
   std::erase(staged, kJournal);
@@ -231,19 +243,19 @@ std::string StagedFolder::journal() const {
       if (files_.contains(name) && !std::binary_search(staged.begin(), staged.end(), name))
         text += "- " + name + "\n";
   for (const std::string& name : staged) {
-    check<autograd::ValueError>(files_.contains(name), "out", "'", name,
+    check<autograd::ValueError>(files_.contains(name), cannot_write(folder_), "'", name,
                                 "' is not a file of this kind of result");
-    check<IoError>(!is_directory_itself(folder_ / name), "out", "cannot replace ",
-                   (folder_ / name).string(), ": it is a directory");
+    check<IoError>(!is_real_directory(folder_ / name),
+                   "cannot replace " + (folder_ / name).string(), "it is a directory");
     text += "+ " + name + "\n";
   }
   return text;
 }
 
 std::vector<fs::path> StagedFolder::publish(const std::vector<fs::path>& staged) {
-  std::vector<fs::path> places;
+  std::vector<fs::path> paths;
   for (const fs::path& file : staged)
-    places.push_back(folder_ / file.lexically_relative(folder_ / kStaging));
+    paths.push_back(folder_ / file.lexically_relative(folder_ / kStaging));
   change(folder_, [&] {
     const std::string text = journal();
     autograd::write_file((folder_ / kStaging / kJournal).string(), std::string_view(text));
@@ -252,23 +264,24 @@ std::vector<fs::path> StagedFolder::publish(const std::vector<fs::path>& staged)
     autograd::sync_directory(folder_.string());
   });
   finish(folder_);
-  return places;
+  return paths;
 }
 
 void finish_publication(const fs::path& folder) {
   check_not_older(folder);
-  // An empty .publish may be the user's: only a process that writes into the directory removes it.
-  const auto is_begun = [&] {
+  // An empty .publish may belong to the user, so only a process that writes into the directory
+  // removes it.
+  const auto is_committed = [&] {
     std::error_code ignored;
-    return is_directory_itself(folder / kPublish) &&
+    return is_real_directory(folder / kPublish) &&
            fs::exists(folder / kPublish / kJournal, ignored);
   };
-  for (int tries = 0; is_begun(); ++tries) {
+  for (int tries = 0; is_committed(); ++tries) {
     const FolderLock lock(folder);
     if (!lock.taken()) return finish(folder);
-    check<FolderInUse>(tries < 20, "out", folder.string(),
-                       " is locked by another process, which has not finished to write into it; "
-                       "wait for it or stop it");
+    check<FolderInUse>(tries < 20, "cannot read " + folder.string(),
+                       "it is locked by another process, which has not finished writing its "
+                       "result; wait for this process or stop it");
   }
 }
 

@@ -1,11 +1,11 @@
-// Publishes a result of several files as a whole: a kill at any moment leaves the old result or the
-// new one.
+// Publishes a result that consists of several files atomically: a kill at any moment leaves either
+// the old result or the new one.
 //
-// Under the lock of DIR the new files are written into DIR/.staging. The rename of DIR/.staging to
-// DIR/.publish commits them. Then the files of the earlier result are removed and the new ones are
-// renamed to their places, as the journal in DIR/.publish lists them. If that is interrupted, the
-// next process that locks DIR repeats it. Everything happens inside DIR, so DIR may be a mount
-// point, the current directory, a symbolic link, or lie in a parent that is not writable.
+// The process locks DIR and writes the new files into DIR/.staging. Renaming DIR/.staging to
+// DIR/.publish commits them. Then the files of the earlier result are removed and the new files are
+// renamed to their final paths. The journal in DIR/.publish lists both. If this is interrupted, the
+// next process that locks DIR repeats it. All files are inside DIR. Therefore DIR may be a mount
+// point, the current directory or a symbolic link, and its parent need not be writable.
 #pragma once
 
 #include <filesystem>
@@ -19,39 +19,47 @@
 
 namespace heed::nn {
 
-/// The files of one kind of result. All others in the directory belong to the user and stay.
+/// Describes the files of one kind of result. All other files in the directory belong to the user
+/// and are not changed.
 struct ResultFiles {
-  /// Each result has at least one of these. A directory without them has no result to replace.
+  /// Every result has at least one of these files. If none of them exists, the directory contains
+  /// no result to replace.
   std::vector<std::string> marks;
-  /// Returns whether a result may have a file of this name, as "loss.png" or "npy/q.npy".
+  /// Returns whether a result may contain a file of this name, such as "loss.png" or "npy/q.npy".
   std::function<bool(const std::string& name)> contains;
-  std::string subfolder = "";  ///< the only one that a result has, as "npy", or ""
+  std::string subfolder = "";  ///< the only subdirectory of a result, such as "npy"; "" if none
 };
 
-/// The directory is locked by another process, or may be in use and cannot be locked.
+/// Thrown if another process has locked the directory, or if the directory may be in use and the
+/// file system does not support locks.
 struct FolderInUse : autograd::IoError {
   using autograd::IoError::IoError;
 };
 
-/// One result that this process writes, alone in its directory as long as this object lives.
+/// Writes one result into a directory. The directory is locked during the lifetime of the object.
 class StagedFolder {
  public:
-  /// Makes the directory if it does not exist, locks it, and clears what a killed process left: a
-  /// committed result takes its place, one that was not committed and temporary files are removed.
-  /// FolderInUse; IoError.
+  /// Creates the directory if it does not exist, locks it, and cleans up after a killed process:
+  /// finishes a committed publication, and removes files that were not committed and temporary
+  /// files. Throws FolderInUse if the directory is in use, and IoError for other failures.
   StagedFolder(const std::filesystem::path& folder, ResultFiles files);
-  /// Removes what was not published, and the directory if this object made it and it is empty.
+  /// Removes files that were not published. Removes the directory as well if this object created it
+  /// and it is empty.
   ~StagedFolder();
   StagedFolder(const StagedFolder&) = delete;
 
+  /// Returns the directory of the result.
   const std::filesystem::path& folder() const { return folder_; }
+  /// Returns whether the directory contains a published result (ResultFiles::marks).
   bool holds_result() const;
-  /// Directory for the new files, to be written with write_file(). The first call makes it:
-  /// IoError; ValueError if the subfolder is a symbolic link, through which nothing is removed.
+  /// Returns the directory for the new files, which must be written with write_file(). The first
+  /// call creates it. Throws IoError if this fails, and ValueError if the subfolder is a symbolic
+  /// link, because files are never removed through links.
   std::filesystem::path staging();
-  /// Replaces the result in the directory, if any, by the files in staging(). Returns the places
-  /// that `staged`, some of them, have then. IoError: either nothing has changed or, if the new
-  /// result was committed, the next process that locks the directory repeats the rest.
+  /// Replaces the result in the directory, if there is one, by the files in staging(). `staged` are
+  /// some of these files; returns their paths after the publication. If it throws IoError, either
+  /// nothing has changed, or the new result is committed and the next process that locks the
+  /// directory finishes the publication.
   std::vector<std::filesystem::path> publish(const std::vector<std::filesystem::path>& staged = {});
 
  private:
@@ -63,8 +71,9 @@ class StagedFolder {
   std::optional<FolderLock> lock_;
 };
 
-/// Finishes a publication that was killed after its commit, and waits up to 2 s for one in
-/// progress. Call it before reading a directory. FolderInUse; IoError.
+/// Finishes a publication that was interrupted after its commit. Waits up to 2 s for a publication
+/// in progress. Must be called before a directory is read. Throws FolderInUse if another process
+/// still publishes after that time, and IoError if finishing fails.
 void finish_publication(const std::filesystem::path& folder);
 
 }  // namespace heed::nn

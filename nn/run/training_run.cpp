@@ -13,11 +13,11 @@ using namespace autograd;
 
 namespace {
 
-// Thrown out of an evaluation.
+// Thrown from the progress callback of an evaluation when a stop is requested.
 struct StopRequested {};
 
-// The loss of a sequence that no stream of the run draws: an evaluation may first count n-grams for
-// seconds.
+// Returns the loss of one sequence, drawn by a generator that the run does not use. This is faster
+// than an evaluation, which may first count n-grams for seconds.
 double loss_of_one(const Trainer& t) {
   const NoGrad guard;
   Generator g(1);
@@ -29,8 +29,8 @@ void check_causal(const Trainer& t) {
   const std::vector<Reach::Place> leaks = spot_leaks(t.model, t.config().seed + t.steps_done);
   if (leaks.empty()) return;
   throw LeakError(fmt::format(
-      "the model is not causal: its output {} depends on input {} (derivative {:g}, needs 0), and "
-      "so at {} more of the places tried",
+      "the model is not causal: its output {} depends on input {} (derivative {:g}, needs 0); the "
+      "test found {} more such pairs",
       leaks[0].output, leaks[0].input, leaks[0].value, leaks.size() - 1));
 }
 
@@ -75,7 +75,8 @@ bool TrainingRun::ended() const {
   return t_.steps_done >= t_.config().steps || !t_.stop_reason().empty();
 }
 
-// Ranks stop together: after the step with which one of them was asked to.
+// Returns whether a stop is requested. If one rank receives a request, all ranks stop after the
+// same step.
 bool TrainingRun::stopping() const {
   if (options_.ranks) return options_.ranks->stop_requested();
   return options_.stop_requested && options_.stop_requested();
@@ -88,7 +89,7 @@ void TrainingRun::begin() {
     log_.restart(folder_.file(RunFolder::kMetrics), t_.history().size());
   else
     save();
-  // A kill may have come between the step and its evaluation.
+  // If the process was killed between a step and its evaluation, the evaluation is still missing.
   if (t_.steps_done < t_.config().steps && evaluation_is_due() && !t_.evaluated()) evaluate();
   if (fresh && t_.config().save_every > 0) folder_.save_checkpoint(t_.snapshot());
   check_causal(t_);
@@ -128,15 +129,16 @@ void TrainingRun::step() {
 }
 
 TrainingResult TrainingRun::stop() {
-  // Not again what was saved before the last evaluation: a longer run would not have that one.
+  // If this step is saved already, the run was stopped during the final evaluation. A save now
+  // would contain an evaluation that a longer run would not perform.
   if (saved_ < t_.steps_done) save();
   return {};
 }
 
 TrainingResult TrainingRun::finish() {
-  // The history compares like with like: every evaluation in it is of the same sequences. The
-  // result is measured on all there are. An evaluation that a longer run would not have is no part
-  // of what resume reads.
+  // Every evaluation in the history uses the same sequences. The result of the run uses all
+  // sequences of the evaluation set. An evaluation that a longer run would not perform must not be
+  // in the files that resume reads, so the run is saved before it.
   save();
   TrainingResult result{.finished = true, .early_end = "", .all = {}};
   if (t_.steps_done < t_.config().steps) result.early_end = t_.stop_reason();
@@ -174,12 +176,14 @@ void TrainingRun::check(const Evaluation& e) {
 
 void TrainingRun::check_finite(const Evaluation& e) const {
   if (!std::isfinite(e.loss))
-    throw NumericError(fmt::format(
-        "the evaluation after step {} is {}; lower lr (now {}) or set clip; {}; first {}",
-        t_.steps_done, e.loss, t_.config().lr, last_save(), e.trouble));
+    throw NumericError(
+        fmt::format("the loss of the evaluation after step {} is {}; lower lr (now {}) or set "
+                    "clip; {}; first {}",
+                    t_.steps_done, e.loss, t_.config().lr, last_save(), e.trouble));
 }
 
-// strict checks every step, else the first one of this call is checked.
+// Checks that every parameter has a gradient: in every step with options.strict, otherwise only in
+// the first step of this object.
 void TrainingRun::check_gradients() {
   if (!options_.strict && steps_ > 1) return;
   const std::vector<std::string> names = t_.parameters_without_gradient();
@@ -192,10 +196,11 @@ void TrainingRun::check_gradients() {
 }
 
 std::string TrainingRun::last_save() const {
-  return fmt::format("{} keeps the save of step {}", folder_.text(), saved_);
+  return fmt::format("{} contains the save of step {}", folder_.text(), saved_);
 }
 
-// Weights that are not finite, or give no finite loss, never take the place of the last save.
+// Saves the run. Throws NumericError without saving if the weights or their loss are not finite, so
+// that they never replace a good save.
 void TrainingRun::save() {
   if (!std::isfinite(loss_of_one(t_))) check_finite(nn::evaluate(t_.model, *t_.task, 1));
   try {
@@ -211,7 +216,7 @@ void TrainingRun::save() {
 std::string TrainingRun::save_before_trouble() {
   try {
     save();
-    return fmt::format("the {} steps before it are in {}", t_.steps_done, folder_.text());
+    return fmt::format("the run is saved in {} after step {}", folder_.text(), t_.steps_done);
   } catch (const NumericError&) {
     return last_save();
   }

@@ -1,4 +1,5 @@
-// The loop of training: steps, evaluations, checkpoints, saves, and what ends a run.
+// The training loop: steps, evaluations, checkpoints and saves, until one of the conditions that
+// end a run.
 #pragma once
 
 #include <chrono>
@@ -18,75 +19,89 @@ namespace heed::nn {
 class TrainingRun;
 struct TrainingResult;
 
-/// Receives what happens while a run trains. No call changes the run. An exception ends it, without
-/// a save.
+/// Observer of a training run. No call changes the run. An exception from a call ends the run
+/// without a save.
 struct TrainingObserver {
   virtual ~TrainingObserver() = default;
-  /// Before the first step of this call.
+  /// Called before the first step of TrainingRun::run().
   virtual void on_start(const TrainingRun&) {}
-  /// After step 1 of a run: every parameter's gradient, weight and update.
+  /// Called after step 1 of a run, with the gradient, weight and update of every parameter.
   virtual void on_audit(const TrainingRun&, const std::vector<ParameterAudit>&) {}
-  /// After a step, its evaluation and its saves.
+  /// Called after a step, its evaluation and its saves.
   virtual void on_step(const TrainingRun&, const StepReport&) {}
-  /// After an evaluation; `e` may be not finite, which then ends the run.
+  /// Called after an evaluation. If its loss is not finite, the run ends after this call.
   virtual void on_evaluation(const TrainingRun&, const Evaluation&) {}
-  /// During an evaluation, after each chunk of `total` sequences. `all`: of the last one.
+  /// Called during an evaluation of `total` sequences, after each chunk. `all` is true in the final
+  /// evaluation on all sequences.
   virtual void on_evaluating(std::int64_t /*done*/, std::int64_t /*total*/, bool /*all*/) {}
-  /// A warning for the user; the run continues.
+  /// Called with a warning for the user. The run continues.
   virtual void on_warning(const std::string&) {}
-  /// At the end of a run that was not stopped, before it is marked as finished: a process that is
-  /// killed here comes back to it.
+  /// Called at the end of a run that was not stopped, before the run is marked as finished. If the
+  /// process is killed during this call, a resume calls it again.
   virtual void on_end(const TrainingRun&, const TrainingResult&) {}
 };
 
+/// Options of TrainingRun that are not part of the run's configuration.
 struct TrainingOptions {
-  bool strict = false;          ///< a parameter that gets no gradient ends the run, NumericError
-  double save_seconds = 15;     ///< least time between saves at evaluations
-  double longest_unsaved = 60;  ///< most seconds without a save
+  bool strict = false;          ///< a parameter without gradient ends the run with NumericError
+  double save_seconds = 15;     ///< least time between saves at evaluations, in seconds
+  double longest_unsaved = 60;  ///< longest time without a save, in seconds
   std::vector<std::string> notes = {};  ///< comments in config.toml
-  /// Called after each step and within evaluations; true stops and saves the run. Empty: never.
+  /// Called after each step and within evaluations. If it returns true, the run is saved and
+  /// stopped. Empty: the run is never stopped.
   std::function<bool()> stop_requested = {};
-  /// The processes that train together, which the trainer has joined; null: one process alone.
+  /// The group of processes that train together and that the trainer has joined. Null if this is
+  /// the only process.
   RankSession* ranks = nullptr;
 };
 
+/// Result of TrainingRun::run().
 struct TrainingResult {
-  bool finished = false;                      ///< false: stopped, and saved for a resume
-  std::string early_end = {};                 ///< Trainer::stop_reason(), or ""
-  std::optional<Evaluation> all = {};         ///< after the last step, on every evaluation sequence
-  std::optional<Evaluation> comparable = {};  ///< the same on the sequences of the history
+  bool finished = false;       ///< false: the run was stopped, and saved for a resume
+  std::string early_end = {};  ///< Trainer::stop_reason() of a run that ended early, otherwise ""
+  /// Evaluation after the last step on all sequences of the evaluation set.
+  std::optional<Evaluation> all = {};
+  /// Evaluation after the last step on the first `eval-batch` sequences, as in the history.
+  std::optional<Evaluation> comparable = {};
 };
 
-/// The model is not causal: it reads the tokens that it should predict.
+/// Thrown if the model is not causal, so that an output depends on the tokens to predict.
 struct LeakError : autograd::Error {
   using Error::Error;
 };
 
-/// One call of training. A kill at any moment leaves the last save in its folder, from which
-/// RunFolder::resume() continues with the same bits.
+/// Trains a run and saves it. After a kill at any moment the directory contains the last save, from
+/// which RunFolder::resume() continues with the same bits.
 class TrainingRun {
  public:
-  /// Trainer and observer must outlive this. The folder must exist; it is saved to if it has no
-  /// save yet.
+  /// Trainer, observer and options.ranks must outlive the object. The directory must exist. If it
+  /// has no save yet, run() saves first.
   TrainingRun(Trainer& trainer, RunFolder folder, TrainingOptions options = {},
               TrainingObserver* observer = nullptr);
 
-  /// Trains up to config.steps, to an early end or until a stop is requested. NumericError, after a
-  /// save of the steps before, as Trainer::step() or where an evaluation is not finite: such
-  /// weights replace no save. LeakError if an output depends on a later input (tried at the start)
-  /// or a loss is below the best possible one. IoError.
+  /// Trains up to config.steps, until an early end, or until a stop is requested. Throws
+  ///  - NumericError like Trainer::step(), or if the loss of an evaluation is not finite. The steps
+  ///    before are saved if their weights are good; bad weights never replace a save.
+  ///  - LeakError if an output depends on a later input (tested at the start), or if a loss is
+  ///    below the optimal loss by more than its error.
+  ///  - IoError if a file cannot be written.
   TrainingResult run();
 
+  /// Returns the trainer that was passed to the constructor.
   Trainer& trainer() const { return t_; }
+  /// Returns the directory of the run.
   const RunFolder& folder() const { return folder_; }
+  /// Returns the options that were passed to the constructor.
   const TrainingOptions& options() const { return options_; }
+  /// Returns the last evaluation of the history that this object has performed.
   const std::optional<Evaluation>& last_evaluation() const { return last_; }
-  /// Seconds since this was made.
+  /// Returns the seconds since construction.
   double seconds() const;
-  std::int64_t steps() const { return steps_; }  ///< taken by this call
-  /// Tokens per second, over the time of steps alone; 0 before the first.
+  /// Returns the number of steps that this object has performed.
+  std::int64_t steps() const { return steps_; }
+  /// Returns tokens per second of step time; 0 before the first step.
   double tokens_per_second() const;
-  /// Seconds that the steps to come will take; NaN before the first.
+  /// Returns the estimated time of the remaining steps in seconds; NaN before the first step.
   double seconds_left() const;
 
  private:
@@ -112,10 +127,11 @@ class TrainingRun {
   TrainingObserver none_;
   TrainingObserver& observer_;
   MetricsLog log_;
-  std::optional<Evaluation> last_;  // of those in the history
+  std::optional<Evaluation> last_;  // the last evaluation in the history
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double last_saved_ = 0, step_seconds_ = 0;
-  std::int64_t steps_ = 0, saved_ = 0;
+  std::int64_t steps_ = 0;  // performed by this object
+  std::int64_t saved_ = 0;  // step of the last save
 };
 
 }  // namespace heed::nn

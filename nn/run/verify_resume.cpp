@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kMostSteps = 40, kMostSequences = 32;
 
-// Sets the number of threads and back.
+// Sets the number of threads for the lifetime of the object.
 class Threads {
  public:
   explicit Threads(int n) : before_(num_threads()) { set_num_threads(n); }
@@ -29,22 +29,21 @@ class Threads {
   int before_;
 };
 
-// The first thing in which b is not like a.
+// Returns a sentence about the first difference between two snapshots, or "" if they are equal.
 std::string difference_of(const Snapshot& a, const Snapshot& b) {
   if (a.history.size() != b.history.size())
-    return fmt::format("the history has {} rows against {}", b.history.size(), a.history.size());
+    return fmt::format("the history has {} rows, not {}", b.history.size(), a.history.size());
   for (std::size_t i = 0; i < a.history.size(); ++i)
     for (const auto& [name, value] : kMetricsColumns) {
       const double x = a.history[i].*value, y = b.history[i].*value;
       if (std::memcmp(&x, &y, sizeof x) != 0)
-        return fmt::format("{} of step {} is {:.17g} against {:.17g}", name, a.history[i].step, y,
-                           x);
+        return fmt::format("{} of step {} is {:.17g}, not {:.17g}", name, a.history[i].step, y, x);
     }
-  const auto weight = first_difference({.path = "the straight run", .tensors = a.tensors},
+  const auto weight = first_difference({.path = "the uninterrupted run", .tensors = a.tensors},
                                        {.path = "the resumed run", .tensors = b.tensors});
   if (weight) {
     std::ostringstream text;
-    text << weight->tensor << " differs at " << weight->index << ": " << weight->b << " against "
+    text << weight->tensor << " at " << weight->index << " is " << weight->b << ", not "
          << weight->a;
     return text.str();
   }
@@ -59,7 +58,7 @@ ResumeCheck verify_resume(RunConfig config, const RunFolder& folder,
                           const ProgressCallback& progress,
                           const std::function<void(const RunFolder&)>& changed) {
   if (config.schedule != Decay::kConstant)
-    config.schedule_steps = schedule(config).total_steps;  // as in the whole run
+    config.schedule_steps = schedule(config).total_steps;  // that of the whole run
   config.eval_batch = std::min(config.eval_batch, kMostSequences);
   const std::int64_t steps = config.steps = std::min(config.steps, kMostSteps), half = steps / 2;
   const auto train = [&](int leg, int threads, bool stopped, int save_every) {

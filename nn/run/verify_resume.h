@@ -1,4 +1,5 @@
-// Verifies that a resumed run has the bits of one that was never stopped, by training both.
+// Verifies that a stopped and resumed run has the same bits as an uninterrupted run, by training
+// both.
 #pragma once
 
 #include <filesystem>
@@ -10,23 +11,28 @@
 
 namespace heed::nn {
 
+/// Result of verify_resume().
 struct ResumeCheck {
+  /// One of the two runs.
   struct Leg {
     std::string name;        ///< "2 threads, 20 + 20 steps"
-    std::uint32_t hash = 0;  ///< hash_of its last snapshot
-    std::string difference;  ///< the first thing that is not as in the first leg, or ""
+    std::uint32_t hash = 0;  ///< hash_of() its last snapshot
+    std::string difference;  ///< the first difference from the uninterrupted run, or ""
   };
-  std::int64_t steps = 0;
-  std::vector<Leg> legs;  ///< straight; stopped and resumed
+  std::int64_t steps = 0;  ///< steps of each run
+  std::vector<Leg> legs;   ///< the uninterrupted run, then the resumed one
 
+  /// Returns whether both runs have the same bits.
   bool ok() const { return legs[1].difference.empty(); }
 };
 
-/// Trains the first n = min(steps, 40) steps of this configuration twice: straight with 1 thread,
-/// and n / 2 of them, a save in `folder`, the rest with 2 threads; saves at other steps, too.
-/// Compares every row of the history, weight, moment, best weight and random stream bit for bit.
-/// `progress` receives the steps done and all steps. `changed(folder)`, if given, is called between
-/// the save and the resume, so that a test can damage the save. Errors as Trainer.
+/// Trains the first n = min(steps, 40) steps of this configuration twice. The first run has 1
+/// thread and is uninterrupted. The second run has 2 threads. It is saved in `folder` after n / 2
+/// steps and resumed from there. The runs also save at different steps. Compares the history,
+/// weights, moments, best weights and random streams bit for bit.
+///
+/// `progress` receives the steps done and the total. `changed(folder)`, if given, is called between
+/// the save and the resume, so that a test can damage the save. Throws like Trainer and RunFolder.
 ResumeCheck verify_resume(RunConfig config, const RunFolder& folder,
                           const ProgressCallback& progress = {},
                           const std::function<void(const RunFolder&)>& changed = {});

@@ -5,7 +5,7 @@
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
-#include "nn/study/passes.h"
+#include "nn/study/forward_passes.h"
 #include "nn/train/statistics.h"
 
 namespace heed::nn {
@@ -18,21 +18,22 @@ constexpr std::string_view kAblate = "ablate";
 
 struct CleanRun {
   Tensor values;          // [B], L of each sequence
-  std::vector<Tensor> z;  // by layer, [B, T, H, d_value]; none if nothing is made of them
+  std::vector<Tensor> z;  // by layer, [B, T, H, d_value]; empty for zero ablation
 };
 
 CleanRun run_clean(const Transformer& model, const Batch& batch, const Objective& objective,
                    Ablation how) {
-  check<ValueError>(how != Ablation::kResample || batch.inputs.size(0) > 1, kAblate,
-                    "resample takes another sequence's output and got one sequence; give a batch "
-                    "of 2 or more");
+  check<ValueError>(
+      how != Ablation::kResample || batch.inputs.size(0) > 1, kAblate,
+      "resample needs the output of another sequence, got a batch of one; give a batch "
+      "of 2 or more");
   if (how == Ablation::kZero) return {objective_values(model(batch.inputs), batch, objective), {}};
-  RecordedPass pass = recorded_pass(model, batch.inputs, {"attn.hook_z"});
+  RecordedForward pass = record_forward(model, batch.inputs, {"attn.hook_z"});
   return {objective_values(pass.logits, batch, objective), std::move(pass.at[0])};
 }
 
-// What stands in for z [B, T, H, d_value], of a shape that broadcasts to it.
-Tensor stand_in(const CleanRun& clean, std::int64_t layer, const Tensor& z, Ablation how) {
+// Returns the replacement for z [B, T, H, d_value], in a shape that broadcasts to it.
+Tensor replacement_of(const CleanRun& clean, std::int64_t layer, const Tensor& z, Ablation how) {
   if (how == Ablation::kZero) return zeros({1}, z.dtype());
   const Tensor& whole = clean.z[std::size_t(layer)];
   if (how == Ablation::kMean) return mean(whole, {0, 1}, true);
@@ -50,17 +51,17 @@ std::vector<double> changes_without(const Transformer& model, const Batch& batch
       if (h.layer == layer) cut[std::size_t(h.head)] = any_cut = true;
     if (!any_cut) continue;
     probe.replace(block_site(layer, "attn.hook_z"), [&, layer, cut](const Tensor& z) {
-      return where(from_data(cut, {z.size(2), 1}), stand_in(clean, layer, z, how), z);
+      return where(from_data(cut, {z.size(2), 1}), replacement_of(clean, layer, z, how), z);
     });
   }
   const Tensor values = objective_values(model(batch.inputs, {.probe = &probe}), batch, objective);
-  return doubles(to(values, float64) - to(clean.values, float64));
+  return to_doubles(to(values, float64) - to(clean.values, float64));
 }
 
 }  // namespace
 
 Effect effect_of(const std::vector<double>& changes) {
-  check<ValueError>(!changes.empty(), "effect_of", "needs a sequence at least, got none");
+  check<ValueError>(!changes.empty(), "effect_of", "needs at least one sequence, got none");
   const MeanError m = mean_error(changes);
   double absolute = 0;
   for (const double x : changes) absolute += std::abs(x);
@@ -71,7 +72,7 @@ std::vector<double> ablation_changes(const Transformer& model, const Batch& batc
                                      const Objective& objective,
                                      const std::vector<HeadIndex>& heads, Ablation how) {
   const NoGrad guard;
-  check<ValueError>(!heads.empty(), kAblate, "needs a head at least, got none");
+  check<ValueError>(!heads.empty(), kAblate, "needs at least one head, got none");
   for (const HeadIndex& h : heads)
     check_head(kAblate, h, model.options.layers, model.options.attention.heads);
   return changes_without(model, batch, objective, heads, how,

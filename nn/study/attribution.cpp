@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "autograd/engine/engine.h"
-#include "nn/study/passes.h"
+#include "nn/study/forward_passes.h"
 #include "nn/study/simpson.h"
 
 namespace heed::nn {
@@ -13,57 +13,57 @@ using namespace autograd;
 
 namespace {
 
-// L and its gradient by the embeddings [n, T, d_model] of n copies of `one`.
 struct EmbeddingRun {
-  std::vector<double> values;  // [n]
-  Tensor gradients;            // [n, T, d_model]
+  std::vector<double> values;  // [n], L of each copy
+  Tensor gradients;            // [n, T, d_model], dL/d(embeddings)
 };
 
-EmbeddingRun run_embedded(const Transformer& model, const Batch& one, const Objective& objective,
-                          const Tensor& embedded) {
+// Runs n copies of the sequence with these embeddings [n, T, d_model].
+EmbeddingRun run_embedded(const Transformer& model, const Batch& sequence,
+                          const Objective& objective, const Tensor& embedded) {
   const GradMode recording(true);
   const Tensor leaf = contiguous(embedded).detach().requires_grad_();
-  const Tensor values =
-      objective_values(model.forward_embedded(leaf), copies_of(one, embedded.size(0)), objective);
-  return {doubles(values), grad(sum(values), leaf)};
+  const Tensor values = objective_values(model.forward_embedded(leaf),
+                                         repeat_batch(sequence, embedded.size(0)), objective);
+  return {to_doubles(values), grad(sum(values), leaf)};
 }
 
 std::vector<double> by_token(const Tensor& difference, const Tensor& gradient) {
-  return doubles(sum(to(difference, float64) * to(gradient, float64), {0, 2}));
+  return to_doubles(sum(to(difference, float64) * to(gradient, float64), {0, 2}));
 }
 
 void check_patterns(std::span<const Tensor> patterns) {
-  check(!patterns.empty(), "attention_rollout", "needs a pattern of each layer, got none");
+  check(!patterns.empty(), "attention_rollout", "needs a pattern for each layer, got none");
   for (const Tensor& a : patterns)
     check(a.rank() == 4 && a.size(0) == 1 && a.size(2) == a.size(3) &&
               a.size(2) == patterns[0].size(2),
-          "attention_rollout", "needs patterns [1, H, T, T] of one T, got ", a.shape());
+          "attention_rollout", "needs patterns [1, H, T, T] with equal T, got ", a.shape());
 }
 
 Tensor mean_over_heads(const Tensor& x) { return mean(select(x, 0, 0), {0}); }
 
 }  // namespace
 
-TokenAttribution token_attribution(const Transformer& model, const Batch& one,
+TokenAttribution token_attribution(const Transformer& model, const Batch& sequence,
                                    const Objective& objective, Baseline baseline,
                                    std::int64_t points) {
-  check_one_sequence("token_attribution", one);
+  check_one_sequence("token_attribution", sequence);
   const Simpson rule(points, "token_attribution");
-  const Tensor embedded = model.tok(one.inputs).detach();  // [1, T, d_model]
+  const Tensor embedded = model.tok(sequence.inputs).detach();  // [1, T, d_model]
   const Tensor start = baseline == Baseline::kZero
                            ? zeros({1}, embedded.dtype())
                            : mean(model.tok.weight.detach(), {0});  // broadcasts
   const Tensor difference = embedded - start;
   TokenAttribution t{};
   Tensor integral = zeros(embedded.shape(), float64);
-  for (std::int64_t begin = 0; begin < points; begin += kCopies) {
-    const std::int64_t end = std::min(begin + kCopies, points);
+  for (std::int64_t begin = 0; begin < points; begin += kMaxCopies) {
+    const std::int64_t end = std::min(begin + kMaxCopies, points);
     std::vector<double> at, weights;
     for (std::int64_t i = begin; i < end; ++i)
       at.push_back(rule.at(i)), weights.push_back(rule.weight(i));
     const Shape by_copy{end - begin, 1, 1};
     const Tensor on_line = start + to(from_data(at, by_copy), embedded.dtype()) * difference;
-    const EmbeddingRun run = run_embedded(model, one, objective, on_line);
+    const EmbeddingRun run = run_embedded(model, sequence, objective, on_line);
     integral = integral + sum(to(run.gradients, float64) * from_data(weights, by_copy), {0}, true);
     if (begin == 0) t.baseline_value = run.values.front();
     if (end == points) {

@@ -14,7 +14,8 @@ using namespace autograd;
 
 namespace {
 
-// The time in result.json, unless the run was made longer since: a resume leaves the file as it is.
+// Returns the time in result.json. Returns NaN if the run was resumed later, because a resume does
+// not update the file.
 double seconds_of_all(const RunFolder& run, std::int64_t steps) {
   const std::filesystem::path file = run.file(RunFolder::kResult);
   if (std::error_code ignored; !std::filesystem::is_regular_file(file, ignored)) return NAN;
@@ -23,12 +24,12 @@ double seconds_of_all(const RunFolder& run, std::int64_t steps) {
     const Json result = Json::parse(read_file(file.string(), kLargest));
     const Json *seconds = result.find("seconds"), *trained = result.find("steps");
     if (trained && *trained == steps && seconds && seconds->as<double>()) return seconds->number();
-  } catch (const Error&) {  // not heed's
+  } catch (const Error&) {  // not a file of heed
   }
   return NAN;
 }
 
-// The largest or smallest value that is finite.
+// Returns the largest or the smallest finite value; NaN if there is none.
 double best_of(const std::vector<double>& values, bool largest) {
   double best = NAN;
   for (const double x : values)
@@ -98,8 +99,9 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
     run.series.values.push_back(of.name == "loss" ? row.eval_loss : row.eval_accuracy);
   }
   if (run.series.steps.empty())
-    throw IoError(files.file(RunFolder::kMetrics).string() +
-                  ": there is no evaluation; compare needs one of each run");
+    throw IoError(
+        files.file(RunFolder::kMetrics).string() +
+        ": the history has no evaluation; compare needs at least one evaluation of each run");
   if (of.head) run.series = {};
   run.seconds = seconds_of_all(files, history.back().step);
   return run;
@@ -114,13 +116,13 @@ void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
   if (weights.empty() || weights.back().step < last.step) weights.push_back(last);
   const OverTime study =
       over_time(loaded.model, weights, batch_over_time(loaded.model, *loaded.task));
-  for (const Moment& moment : study.moments) {
+  for (const CheckpointStudy& checkpoint : study.checkpoints) {
     std::vector<double> scores;
-    for (const HeadReport& head : moment.heads) scores.push_back(head.*of.head->value);
-    run.series.steps.push_back(double(moment.step));
+    for (const HeadReport& head : checkpoint.heads) scores.push_back(head.*of.head->value);
+    run.series.steps.push_back(double(checkpoint.step));
     run.series.values.push_back(best_of(scores, true));
   }
-  run.heads = study.moments.back().heads;
+  run.heads = study.checkpoints.back().heads;
 }
 
 std::string RunGroup::name_without(const std::string& option) const {
@@ -140,7 +142,8 @@ const std::string& RunGroup::value(const std::string& option) const {
 
 std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of,
                                  std::optional<double> target) {
-  std::vector<std::vector<std::pair<std::string, std::string>>> all;  // the same keys, in one order
+  std::vector<std::vector<std::pair<std::string, std::string>>>
+      all;  // by run; keys and their order are equal
   for (const ComparedRun& run : runs) all.push_back(options_of(run.config));
   std::vector<std::size_t> differing;
   for (std::size_t k = 0; !all.empty() && k < all[0].size(); ++k)
@@ -155,8 +158,9 @@ std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQu
     if (group == groups.end()) group = groups.insert(group, std::move(mine));
     for (const ComparedRun& other : group->runs)
       if (other.config.seed == runs[i].config.seed)
-        throw ValueError(other.folder.string() + " and " + runs[i].folder.string() +
-                         " have the same options and seed: one run, twice; leave out one");
+        throw ValueError(
+            other.folder.string() + " and " + runs[i].folder.string() +
+            " have the same options and seed, so they are the same run; leave out one");
     group->runs.push_back(std::move(runs[i]));
   }
   for (RunGroup& group : groups) set_means(group, of, target);

@@ -1,4 +1,4 @@
-// Many runs side by side: a quantity of each run, and its means over the seeds of a setting.
+// Comparison of many runs: one quantity of each run, and its mean over the seeds of each setting.
 #pragma once
 
 #include <cmath>
@@ -14,70 +14,79 @@
 
 namespace heed::nn {
 
-/// The quantity that is compared: "loss", "accuracy", or the name of a head's score.
+/// The quantity that is compared: "loss", "accuracy", or the name of a number of heads.
 struct ComparedQuantity {
+  /// Takes one of names().
   explicit ComparedQuantity(std::string name);
-  /// All names that the constructor takes.
+  /// Returns all names that the constructor takes.
   static std::vector<std::string> names();
 
-  bool rises() const { return name != "loss"; }  ///< whether larger is better
-  /// "evaluation loss (nats per token)"
+  /// Returns whether a larger value is better.
+  bool rises() const { return name != "loss"; }
+  /// Returns a description with its unit: "evaluation loss (nats per token)".
   std::string words() const;
 
-  std::string name;
-  const HeadQuantity* head = nullptr;  ///< null: loss or accuracy
+  std::string name;                    ///< the name given to the constructor
+  const HeadQuantity* head = nullptr;  ///< the number of heads; null for loss and accuracy
 };
 
-/// One run. Numbers are NaN where they are not known.
+/// One run. A number that is unknown is NaN.
 struct ComparedRun {
-  std::filesystem::path folder;
-  RunConfig config = {};
-  double accuracy = NAN;               ///< of the last evaluation
-  double above = NAN;                  ///< its loss minus the best possible one
-  double seconds = NAN;                ///< if heed sweep trained all of the run in one go
-  StepSeries series = {};              ///< the quantity
-  std::vector<HeadReport> heads = {};  ///< of the last weights, if a head's score is compared
-  // Set by group_runs(): the last and the best value of the series, the first step that has the
-  // target.
-  double final = NAN, best = NAN, steps_to_target = NAN;
+  std::filesystem::path folder;        ///< run directory
+  RunConfig config = {};               ///< its configuration
+  double accuracy = NAN;               ///< of the last evaluation; 0 to 1
+  double above = NAN;                  ///< last evaluation loss minus the optimal loss, nats
+  double seconds = NAN;                ///< training time, if heed sweep trained it without a resume
+  StepSeries series = {};              ///< the compared quantity at its steps
+  std::vector<HeadReport> heads = {};  ///< for the last weights, if a number of heads is compared
+
+  // Set by group_runs().
+  double final = NAN;            ///< last value of the series
+  double best = NAN;             ///< best finite value of the series
+  double steps_to_target = NAN;  ///< first step whose value reaches the target
 };
 
-/// Reads the configuration, the history and, of a sweep, the result of a run. The series of a
-/// head's score stays empty. IoError or ValueError that names the file; IoError if the history has
-/// no evaluation.
+/// Reads the configuration and the history of a run, and result.json if heed sweep wrote one. For a
+/// number of heads the series stays empty. Throws IoError or ValueError, which name the file.
+/// Throws IoError if the history has no evaluation.
 ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of);
-/// Measures a head's score: the series has the largest of any head, at every checkpoint and at the
-/// end. IoError if weights or texts cannot be read.
+/// Measures a number of heads at every checkpoint and for the last weights. The series gets the
+/// largest value of any head. Throws IoError if weights or texts cannot be read.
 void measure_heads(ComparedRun& run, const ComparedQuantity& of);
 
-/// A setting: runs that are equal but for their seed, and the means over them.
+/// A setting: the runs that differ only in their seed, and the means over these runs.
 struct RunGroup {
-  /// Keys and values of the options that differ among all runs.
+  /// Keys and values of the options that differ between any two runs of the comparison.
   std::vector<std::pair<std::string, std::string>> options;
-  std::vector<ComparedRun> runs = {};
-  MeanError final = {}, accuracy = {}, above = {}, steps_to_target = {}, seconds = {};
-  double best = NAN;  ///< of any run
-  MeanSeries curve = {};
+  std::vector<ComparedRun> runs = {};  ///< one for each seed
+  MeanError final = {};                ///< of ComparedRun::final
+  MeanError accuracy = {};             ///< of ComparedRun::accuracy
+  MeanError above = {};                ///< of ComparedRun::above
+  MeanError steps_to_target = {};      ///< of ComparedRun::steps_to_target
+  MeanError seconds = {};              ///< of ComparedRun::seconds
+  double best = NAN;                   ///< best value of any run
+  MeanSeries curve = {};               ///< mean of the series over the runs
 
-  /// "scale=none, kv-heads=2", or "all runs" if no option differs.
+  /// Returns "scale=none, kv-heads=2", or "all runs" if no option differs.
   std::string name() const;
-  /// Returns the name without one option; "" if it is the only one.
+  /// Returns the name without one option, or "" if that is the only option.
   std::string name_without(const std::string& option) const;
-  /// The value of an option that differs.
+  /// Returns the value of an option that differs.
   const std::string& value(const std::string& option) const;
 };
 
-/// Groups in the order in which the runs first have their options. ValueError if two runs have
-/// equal options and seeds.
+/// Groups runs by setting. Groups are in the order of their first run. Throws ValueError if two
+/// runs have the same options and the same seed.
 std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of,
                                  std::optional<double> target);
 
-/// A head's score over the runs of a setting; value.n is the number of runs in which it is finite.
+/// A number of one head, over the runs of a setting.
 struct HeadMean {
-  std::int64_t layer, head;
-  MeanError value;
+  std::int64_t layer;  ///< from 0
+  std::int64_t head;   ///< from 0
+  MeanError value;     ///< over the runs in which the number is finite
 };
-/// By layer, then head.
+/// Returns the means of a number for each head, by layer, then head.
 std::vector<HeadMean> head_means(const RunGroup& group, const HeadQuantity& quantity);
 
 }  // namespace heed::nn

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "nn/layers/sites.h"
-#include "nn/study/passes.h"
+#include "nn/study/forward_passes.h"
 
 namespace heed::nn {
 
@@ -12,7 +12,7 @@ using namespace autograd;
 
 namespace {
 
-// [B, T], each row a part of a permutation of the tokens that are predicted.
+// Returns [B, T]. Each row is the beginning of a permutation of the tokens that the model predicts.
 Tensor distinct_tokens(const Transformer::Options& o, std::int64_t seed, std::int64_t sequences) {
   const std::int64_t length = std::min(o.context, o.classes);
   Generator random{std::uint64_t(seed)};
@@ -22,8 +22,8 @@ Tensor distinct_tokens(const Transformer::Options& o, std::int64_t seed, std::in
   return contiguous(stack(rows, 0));
 }
 
-// What stream [B, T, d_model] adds to the logits, up to a positive factor of each position: the
-// final norm's mean and weights, without its division.
+// Returns the contribution of a stream [B, T, d_model] to the logits, up to a positive factor at
+// each position: it applies the final norm's mean and weights, but not its division.
 Tensor logits_written(const Transformer& model, const Tensor& stream) {
   Tensor x = stream;
   if (model.ln) {
@@ -35,20 +35,21 @@ Tensor logits_written(const Transformer& model, const Tensor& stream) {
   return linear(x, model.head ? model.head->weight : model.tok.weight);
 }
 
-// Of one head: raised logits [B, T, classes], weights [B, T, T], tokens [B, T].
+// Returns the score of one head from raised logits [B, T, classes], attention weights [B, T, T] and
+// tokens [B, T].
 double copying_score(const Tensor& raised, const Tensor& pattern, const Tensor& tokens) {
-  const auto boosts = doubles(raised);
+  const auto boosts = to_doubles(raised);
   const auto read = argmax(pattern, -1).to_vector<std::int64_t>();
   const auto ids = tokens.to_vector<std::int64_t>();
   const std::int64_t length = tokens.size(1), classes = raised.size(2);
-  double own = 0, all = 0;
+  double read_token = 0, all = 0;
   for (std::size_t row = 0; row < ids.size(); ++row) {
-    const std::size_t first = row - row % std::size_t(length);  // of its sequence
+    const std::size_t first = row - row % std::size_t(length);  // position 0 of the same sequence
     const double* boost = boosts.data() + row * std::size_t(classes);
-    own += boost[ids[first + std::size_t(read[row])]];
+    read_token += boost[ids[first + std::size_t(read[row])]];
     for (std::size_t t = first; t < first + std::size_t(length); ++t) all += boost[ids[t]];
   }
-  return all > 0 ? 4 * own / all - 1 : std::numeric_limits<double>::quiet_NaN();
+  return all > 0 ? 4 * read_token / all - 1 : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace
@@ -56,21 +57,22 @@ double copying_score(const Tensor& raised, const Tensor& pattern, const Tensor& 
 std::vector<double> copying_scores(const Transformer& model, std::int64_t seed,
                                    std::int64_t sequences) {
   const Transformer::Options& o = model.options;
-  check<ValueError>(o.norm != NormPlacement::kPost, "copying_scores",
-                    "this model normalizes the stream after each sum, so a head has no output of "
-                    "its own");
+  check<ValueError>(
+      o.norm != NormPlacement::kPost, "copying_scores",
+      "this model normalizes the stream after each sum, so the output of a head cannot "
+      "be separated");
   const NoGrad guard;
   const Tensor tokens = distinct_tokens(o, seed, sequences);
-  const RecordedPass pass = recorded_pass(model, tokens, {"attn.hook_z", "attn.hook_pattern"});
+  const RecordedForward run = record_forward(model, tokens, {"attn.hook_z", "attn.hook_pattern"});
   std::vector<double> scores;
   for (const HeadIndex& h : all_heads(o.layers, o.attention.heads)) {
     const auto l = std::size_t(h.layer);
     const MultiHeadAttention& attn = model.blocks[l].attn;
     const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);
-    const Tensor written = matmul(select(pass.at[0][l], 2, h.head), select(w.W_O, 0, h.head));
+    const Tensor written = matmul(select(run.at[0][l], 2, h.head), select(w.W_O, 0, h.head));
     const Tensor logits = logits_written(model, written);
     const Tensor raised = relu(logits - mean(logits, {-1}, true));
-    scores.push_back(copying_score(raised, select(pass.at[1][l], 1, h.head), tokens));
+    scores.push_back(copying_score(raised, select(run.at[1][l], 1, h.head), tokens));
   }
   return scores;
 }

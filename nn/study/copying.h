@@ -1,4 +1,4 @@
-// Whether a head copies: what it writes speaks for the very token that it reads.
+// Copying score of heads: whether the output of a head raises the logit of the token that it reads.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,14 @@
 
 namespace heed::nn {
 
-/// Copying score of every head (Olsson et al. 2022, "In-context learning and induction heads",
-/// appendix "Head activation evaluators"), in the order of all_heads: on sequences of tokens that
-/// do not repeat, drawn by `seed`, how much of what the head's own output raises among the logits
-/// of the sequence's tokens is the token that it reads most, from -1 (none) over 1 (half) to 3
-/// (all). "Raises" is above its mean over the vocabulary. NaN for a head that raises none of them.
-/// ValueError for a model that normalizes after the sum (NormPlacement::kPost),
-/// where a head has no output of its own.
+/// Returns the copying score of every head, in the order of all_heads() (Olsson et al. 2022,
+/// "In-context learning and induction heads", appendix "Head activation evaluators"). The score is
+/// measured on `sequences` sequences of tokens that do not repeat, drawn with `seed`. A head raises
+/// a logit if its own output changes the logit by more than the mean over the vocabulary. Among the
+/// logits of the sequence's tokens, the score measures the share of the raise that goes to the
+/// token with the largest weight: -1 (no share), 1 (one half), 3 (all). It is NaN for a head that
+/// raises none of them. Throws ValueError for NormPlacement::kPost, because a head's output is then
+/// normalized together with the stream.
 std::vector<double> copying_scores(const Transformer& model, std::int64_t seed = 1,
                                    std::int64_t sequences = 8);
 

@@ -6,7 +6,7 @@
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
-#include "nn/study/passes.h"
+#include "nn/study/forward_passes.h"
 #include "nn/study/simpson.h"
 
 namespace heed::nn {
@@ -15,13 +15,13 @@ using namespace autograd;
 
 namespace {
 
-// By copy: L, and dL/dg of the one head that is gated.
-struct Gated {
-  std::vector<double> values, gradients;
+struct GatedRun {
+  std::vector<double> values, gradients;  // by copy: L and dL/dg
 };
 
-Gated run_gated(const Transformer& model, const Batch& copies, const Objective& objective,
-                const HeadIndex& h, const std::vector<double>& gates) {
+// Runs a batch with one gate on this head for each sequence.
+GatedRun run_gated(const Transformer& model, const Batch& copies, const Objective& objective,
+                   const HeadIndex& h, const std::vector<double>& gates) {
   const GradMode recording(true);
   const std::int64_t count = copies.inputs.size(0);
   const Tensor leaf =
@@ -32,21 +32,21 @@ Gated run_gated(const Transformer& model, const Batch& copies, const Objective& 
                 [&](const Tensor& z) { return where(here, z * leaf, z); });
   const Tensor values =
       objective_values(model(copies.inputs, {.probe = &probe}), copies, objective);
-  return {doubles(values), doubles(grad(sum(values), leaf))};
+  return {to_doubles(values), to_doubles(grad(sum(values), leaf))};
 }
 
 HeadImportance importance_of(const Transformer& model, const Batch& batch,
                              const Objective& objective, const HeadIndex& head,
                              const Simpson& rule) {
   const std::int64_t count = batch.inputs.size(0),
-                     at_once = std::max<std::int64_t>(1, kCopies / count);
+                     at_once = std::max<std::int64_t>(1, kMaxCopies / count);
   std::vector<double> first, last, gradient, integral(std::size_t(count), 0);
   for (std::int64_t begin = 0; begin < rule.points; begin += at_once) {
     const std::int64_t end = std::min(begin + at_once, rule.points);
     std::vector<double> gates;
     for (std::int64_t i = begin; i < end; ++i)
       gates.insert(gates.end(), std::size_t(count), rule.at(i));
-    const Gated g = run_gated(model, copies_of(batch, end - begin), objective, head, gates);
+    const GatedRun g = run_gated(model, repeat_batch(batch, end - begin), objective, head, gates);
     for (std::size_t k = 0; k < gates.size(); ++k)
       integral[k % std::size_t(count)] +=
           rule.weight(begin + std::int64_t(k) / count) * g.gradients[k];

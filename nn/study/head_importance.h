@@ -1,5 +1,5 @@
-// How much each head matters, by the gradient and by what it estimates: a gate g on the head's
-// output, 1 as it is and 0 to cut it.
+// Importance of each head, by its gradient and by what the gradient estimates. A gate g multiplies
+// the head's output: g = 1 leaves it as it is, and g = 0 ablates it.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,32 @@
 
 namespace heed::nn {
 
+/// Measures of one head's importance. Units are those of L.
 struct HeadImportance {
-  HeadIndex head;
-  /// dL/dg at g = 1; its mean_absolute is the I_h of Michel et al. 2019 ("Are sixteen heads really
-  /// better than one?", eq. 2). Minus it is the first-order estimate of the ablation.
+  HeadIndex head;  ///< layer and head
+  /// dL/dg at g = 1. Its negative is the first-order estimate of the ablation. Its mean_absolute is
+  /// I_h of Michel et al. 2019 ("Are sixteen heads really better than one?", eq. 2).
   Effect gradient;
-  Effect ablation;            ///< L(g = 0) - L(g = 1): to zero
-  double integrated;          ///< minus the integral of dL/dg from 0 to 1, the ablation's mean
-  double completeness_error;  ///< the largest |integrated - ablation| of a sequence
-  bool saturated;             ///< is_saturated() of the means
+  Effect ablation;  ///< L(g = 0) - L(g = 1), zero ablation
+  /// Minus the integral of dL/dg over g from 0 to 1. Up to the quadrature's error it equals the
+  /// mean of the ablation.
+  double integrated;
+  double completeness_error;  ///< largest |integrated - ablation| of any sequence
+  bool saturated;             ///< is_saturated() of the means of gradient and ablation
 };
 
-/// Of every head of a model on a batch [B, T], the others at g = 1; the integral by Simpson's rule
-/// with `points`. ValueError unless points is odd and at least 3.
+/// Measures every head of a model on a batch [B, T], while the gates of all other heads are 1. The
+/// integral uses Simpson's rule with `points` points. Throws ValueError unless points is odd and at
+/// least 3.
 std::vector<HeadImportance> head_importance(const Transformer& model, const Batch& batch,
                                             const Objective& objective, std::int64_t points = 33);
-/// The same with as many points as bring every integral within 0.01 of its ablation, up to 513.
+/// Calls head_importance() with 33, 129 and 513 points, until the completeness error of every head
+/// is at most 0.01. Returns the last result.
 std::vector<HeadImportance> refined_head_importance(const Transformer& model, const Batch& batch,
                                                     const Objective& objective);
 
-/// Sets HeadReport::cut of every head: one forward pass a head over the study's sequences.
+/// Measures HeadReport::cut for every head of a study of this batch, by zero ablation. This takes
+/// one forward pass for each head.
 void measure_cuts(Study& study, const Transformer& model, const Batch& batch,
                   const Objective& objective);
 

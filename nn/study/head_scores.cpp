@@ -13,20 +13,21 @@ namespace {
 using R = HeadReport;
 using Q = HeadQuantity;
 
-// Name, unit, what; where in text; column of text; panel over training steps.
+// Fields: name, unit, what, value, text, column, panel.
 constexpr HeadQuantity kQuantities[] = {
     {"entropy",
      "nats",
-     "of the weights, mean over queries",
+     "entropy of the weights, mean over queries",
      &R::entropy,
      Q::kComparison,
      {"entropy"},
      {"entropy of the weights (nats)", Q::Panel::kFromZero}},
     {"relative_entropy", "of log(visible keys)",
-     "entropy of the weights as a share of the largest one possible, mean over queries that may "
+     "entropy of the weights as a share of the largest possible entropy, mean over queries that "
+     "may "
      "read more than one key",
      &R::relative_entropy, Q::kSequences},
-    {"largest_weight", "", "mean over queries of the largest weight", &R::largest_weight},
+    {"largest_weight", "", "largest weight of a query, mean over queries", &R::largest_weight},
     {"previous_token",
      "",
      "mean weight on the token before, over queries from 1 on",
@@ -42,26 +43,30 @@ constexpr HeadQuantity kQuantities[] = {
      {"dup", "{:.3f}", 1}},
     {"induction",
      "",
-     "mean weight on what followed earlier copies of the query's own token",
+     "mean weight on the tokens that followed earlier copies of the query's own token",
      &R::induction,
      Q::kSequences + Q::kComparison,
      {"ind"},
-     {"induction score: weight on what followed earlier copies of the token", Q::Panel::kShare}},
+     {"induction score: weight on tokens that followed earlier copies of the token",
+      Q::Panel::kShare}},
     {"detect_induction", "",
-     "share of all weight that lies on what followed earlier copies of the query's own token "
+     "share of all weight that is on the tokens that followed earlier copies of the query's own "
+     "token "
      "(TransformerLens: detect_head, error_measure mul)",
      &R::detect_induction},
     {"saturation", "",
-     "|dL/dS| / |dL/dA|: how much of what weights want reaches the scores; 0 where weights are "
-     "one-hot",
+     "|dL/dS| / |dL/dA|: how much of the gradient at the weights reaches the scores; 0 where "
+     "weights "
+     "are one-hot",
      &R::saturation, Q::kSequences},
     {"importance",
      "of L",
-     "dL/dg of a gate g = 1 on the head's output z: z . dL/dz",
+     "dL/dg of a gate g = 1 on the head's output z, which equals z . dL/dz",
      &R::importance,
      Q::kSequences,
      {},
-     {"dL/dg (nats): importance of the head, whose output g scales; negative: it lowers the loss"}},
+     {"dL/dg (nats): importance of the head, whose output g scales; negative: the head lowers the "
+      "loss"}},
     {"absolute_importance", "of L", "mean over sequences of |dL/dg| (Michel et al. 2019)",
      &R::absolute_importance, Q::kSequences},
     {"dq",
@@ -73,23 +78,27 @@ constexpr HeadQuantity kQuantities[] = {
      {"|dL/dQ|: norm of the gradient that reaches the head's queries", Q::Panel::kLog}},
     {"dk",
      "",
-     "norm of dL/dk, of shared keys that of all heads which share them",
+     "norm of dL/dk; for shared keys that of all heads which share them",
      &R::dk,
      Q::kSequences,
      {"|dL/dk|", "{:.2g}"},
-     {"|dL/dK|: its keys", Q::Panel::kLog}},
+     {"|dL/dK|: norm of the gradient that reaches the head's keys", Q::Panel::kLog}},
     {"dv",
      "",
-     "norm of dL/dv, of shared values likewise",
+     "norm of dL/dv; for shared values that of all heads which share them",
      &R::dv,
      Q::kSequences,
      {"|dL/dv|", "{:.2g}"},
-     {"|dL/dV|: its values", Q::Panel::kLog}},
+     {"|dL/dV|: norm of the gradient that reaches the head's values", Q::Panel::kLog}},
     {"dz", "", "norm of dL/dz", &R::dz},
-    {"dW_Q", "", "norm of the gradient of the head's block of the weights of queries", &R::dW_Q},
-    {"dW_K", "", "the same of keys", &R::dW_K},
-    {"dW_V", "", "the same of values", &R::dW_V},
-    {"dW_O", "", "the same of the output projection", &R::dW_O}};
+    {"dW_Q", "", "norm of the gradient of the head's block of W_Q, the weights of queries",
+     &R::dW_Q},
+    {"dW_K", "", "norm of the gradient of the head's block of W_K, the weights of keys", &R::dW_K},
+    {"dW_V", "", "norm of the gradient of the head's block of W_V, the weights of values",
+     &R::dW_V},
+    {"dW_O", "",
+     "norm of the gradient of the head's block of W_O, the weights of the output projection",
+     &R::dW_O}};
 
 double mean_or_nan(double sum, double count) {
   return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "nn/layers/sites.h"
-#include "nn/study/passes.h"
+#include "nn/study/forward_passes.h"
 
 namespace heed::nn {
 
@@ -30,8 +30,9 @@ LensCell read_cell(const double* logits, std::int64_t classes, std::int64_t toke
   return cell;
 }
 
-// What L is of a stream, by position: the sum of stream * direction times 1 / scale, and a bias.
-// The scale is that of the stream before the final norm, held as it is.
+// Computes L from a stream: at each position it is the dot product of the stream and a direction,
+// divided by a scale, plus a bias. The scale is that of the final norm on the whole stream, and it
+// stays constant when parts of the stream are read.
 class StreamReader {
  public:
   StreamReader(const Transformer& model, const Objective& o, const Tensor& stream)
@@ -43,10 +44,10 @@ class StreamReader {
     inverse_scale_ = ones({1, 1}, float64);
     if (model.ln) read_norm(*model.ln, at_positions(stream));
   }
-  /// Of stream [B, T, d_model] -> [B]
+  // Returns the contribution of a stream [B, T, d_model] to L, without the bias: [B].
   std::vector<double> read(const Tensor& stream) const {
     const Tensor dots = sum(at_positions(stream) * direction_, {2});  // [B, P]
-    return doubles(mean(dots * inverse_scale_, {1}));
+    return to_doubles(mean(dots * inverse_scale_, {1}));
   }
   double bias() const { return bias_; }
   bool has_bias() const { return has_bias_; }
@@ -69,7 +70,7 @@ class StreamReader {
     const double eps = layer ? layer->options.eps : std::get<RMSNorm>(norm.norm).options.eps;
     const Tensor square = layer ? var(stream, {2}, {.correction = 0}) : mean(stream * stream, {2});
     inverse_scale_ = rsqrt(square + eps);
-    // Of a stream less its mean is of the stream alone, of a direction less its mean.
+    // (x - mean(x)) . d = x . (d - mean(d)), so that read() need not subtract the mean of a stream.
     if (layer) direction_ = direction_ - mean(direction_);
   }
 
@@ -81,21 +82,21 @@ class StreamReader {
 
 }  // namespace
 
-LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& one,
+LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& sequence,
                      const Objective& objective) {
-  check_one_sequence("logit_lens", one);
+  check_one_sequence("logit_lens", sequence);
   const NoGrad guard;
-  const std::int64_t length = one.inputs.size(1), classes = output_weight(model).size(0);
-  std::vector<std::int64_t> tokens = one.targets.to_vector<std::int64_t>();
+  const std::int64_t length = sequence.inputs.size(1), classes = output_weight(model).size(0);
+  std::vector<std::int64_t> tokens = sequence.targets.to_vector<std::int64_t>();
   if (objective.kind != Objective::kLoss) tokens.assign(std::size_t(length), objective.a);
   for (const std::int64_t token : tokens)
     check<ValueError>(token == kIgnored || (token >= 0 && token < classes), "logit_lens", "token ",
-                      token, " is none of the ", classes, " that are predicted");
+                      token, " is not one of the ", classes, " tokens that the model predicts");
   LogitLens lens{model.options.layers, length, {}};
   for (const LayerStudy& layer : study.layers) {
     const Tensor& stream = layer.resid_post;
     const std::vector<double> logits =
-        doubles(linear(model.ln ? (*model.ln)(stream) : stream, output_weight(model)));
+        to_doubles(linear(model.ln ? (*model.ln)(stream) : stream, output_weight(model)));
     for (std::int64_t t = 0; t < length; ++t)
       lens.cells.push_back(read_cell(logits.data() + t * classes, classes, tokens[std::size_t(t)]));
   }
@@ -105,11 +106,13 @@ LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& 
 std::vector<Contribution> logit_attribution(const Transformer& model, const Study& study,
                                             const Objective& objective) {
   const Transformer::Options& o = model.options;
-  check<ValueError>(objective.kind != Objective::kLoss, "logit_attribution",
-                    "needs a logit or a difference of logits: a loss is no sum of parts");
-  check<ValueError>(o.norm != NormPlacement::kPost, "logit_attribution",
-                    "this model normalizes the stream after each sum, so the logits are no sum of "
-                    "what its parts wrote");
+  check<ValueError>(
+      objective.kind != Objective::kLoss, "logit_attribution",
+      "needs a logit or a difference of logits, got a loss, which is not a sum of parts");
+  check<ValueError>(
+      o.norm != NormPlacement::kPost, "logit_attribution",
+      "this model normalizes the stream after each sum, so the logits are not a sum of "
+      "the outputs of its parts");
   const NoGrad guard;
   const StreamReader reader(model, objective, study.layers.back().resid_post);
   std::vector<Contribution> parts;

@@ -1,5 +1,5 @@
-// The residual stream read as if it were the last one: logit lens, and a logit as the sum of what
-// the parts of the model wrote into the stream.
+// Predictions from intermediate values of the residual stream: the logit lens, and direct logit
+// attribution, which splits a logit into contributions of the embedding, heads and MLPs.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,43 @@
 
 namespace heed::nn {
 
-/// What the stream after a block would predict at a position: through the final norm, if there is
-/// one, and the head.
+/// The prediction from the stream after one block at one position, through the final norm, if there
+/// is one, and the output head.
 struct LensCell {
-  std::int64_t token;  ///< that is asked for; kIgnored: none, then rank 0, probability NaN
-  double probability;  ///< of it
-  std::int64_t rank;   ///< 1: no token is likelier
-  std::int64_t top;    ///< the likeliest token
-  double top_probability;
+  std::int64_t token;      ///< the token of interest; kIgnored if the position has no target
+  double probability;      ///< its probability; NaN without a token
+  std::int64_t rank;       ///< 1 + the number of likelier tokens; 0 without a token
+  std::int64_t top;        ///< the likeliest token
+  double top_probability;  ///< the probability of `top`
 };
+/// The predictions after each block at each position.
 struct LogitLens {
-  std::int64_t layers, length;
-  std::vector<LensCell> cells;  ///< [layers, T]; the last layer is what the model predicts
+  std::int64_t layers;          ///< number of blocks
+  std::int64_t length;          ///< T
+  std::vector<LensCell> cells;  ///< [layers, T]; the last layer has the model's own prediction
+  /// Returns the prediction after block `layer` at `position`, both from 0.
   const LensCell& at(std::int64_t layer, std::int64_t position) const {
     return cells[std::size_t(layer * length + position)];
   }
 };
-/// Logit lens (nostalgebraist 2020) of the study of `one` sequence [1, T]: a logit's objective asks
-/// for its token a, a loss for the targets. ShapeError for another batch size; ValueError for a
-/// token that the model does not predict.
-LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& one,
+/// Logit lens (nostalgebraist 2020) from the study of one sequence [1, T]. The token of interest is
+/// the objective's token a, or for a loss the target of the position. Throws ShapeError for another
+/// batch size, and ValueError for a token that the model does not predict.
+LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& sequence,
                      const Objective& objective);
 
-/// What a part of the model adds to L.
+/// The contribution of one part of the model to L.
 struct Contribution {
-  std::string name;  ///< "embedding", "position", "L0H1", "L0 bias" (of the output projection),
-                     ///< "L0 MLP", "norm's bias"
-  Effect effect;
+  /// "embedding", "position", "L0H1", "L0 bias" (of the output projection), "L0 MLP" or
+  /// "norm's bias".
+  std::string name;
+  Effect effect;  ///< its term in L, over the sequences
 };
 /// Direct logit attribution (Elhage et al. 2021; Wang et al. 2022) of a logit or a difference of
-/// logits, from the study of it on a batch: the final norm is a division by a number that is held
-/// as it is, so L is the sum of the parts, up to rounding. ValueError for a loss, which is not
-/// linear in the logits, and for a model that normalizes after the sum (NormPlacement::kPost),
-/// where what a sublayer wrote does not reach the logits unchanged.
+/// logits, from its study on a batch. The scale of the final norm is held constant, so that L is
+/// the sum of the contributions, up to rounding. Throws ValueError for a loss, because it is not
+/// linear in the logits. Throws ValueError for NormPlacement::kPost, because the output of a
+/// sublayer does not reach the logits unchanged.
 std::vector<Contribution> logit_attribution(const Transformer& model, const Study& study,
                                             const Objective& objective);
 

@@ -14,7 +14,7 @@ Tensor losses(const Tensor& logits, const Batch& batch, const Objective& o) {
   const std::int64_t count = batch.targets.size(0), length = batch.targets.size(1);
   auto targets = batch.targets.to_vector<std::int64_t>();
   const std::set<std::int64_t> chosen(o.positions.begin(), o.positions.end());
-  std::vector<double> weights;  // [B], 1 / targets that count
+  std::vector<double> weights;  // [B], 1 / number of targets at the chosen positions
   for (std::int64_t b = 0; b < count; ++b) {
     std::int64_t counted = 0;
     for (std::int64_t t = 0; t < length; ++t) {
@@ -24,8 +24,8 @@ Tensor losses(const Tensor& logits, const Batch& batch, const Objective& o) {
     }
     check<ValueError>(counted > 0, "study",
                       chosen.empty() ? "the sequence has" : "the positions of L have",
-                      " no target, so no loss; take more of it, 2 tokens at least (the last one's "
-                      "target is not known), or the gradient of a logit");
+                      " no target, so the loss is undefined; use at least 2 tokens (the target of "
+                      "the last one is unknown), other positions, or a logit");
     weights.push_back(1 / double(counted));
   }
   const Tensor each = cross_entropy(logits, from_data(targets, batch.targets.shape()),
@@ -46,8 +46,8 @@ Tensor objective_values(const Tensor& logits, const Batch& batch, const Objectiv
   const Tensor there =
       mean(index_select(logits, 1, from_data(positions, {std::ssize(positions)})), {1});
   const auto logit = [&](std::int64_t token) {  // [B]
-    check<ValueError>(token >= 0 && token < classes, "study", "token ", token, " is none of the ",
-                      classes, " that are predicted");
+    check<ValueError>(token >= 0 && token < classes, "study", "token ", token,
+                      " is not one of the ", classes, " tokens that the model predicts");
     return select(there, 1, token);
   };
   return o.kind == Objective::kLogit ? logit(o.a) : logit(o.a) - logit(o.b);

@@ -12,28 +12,29 @@ using namespace autograd;
 
 namespace {
 
-std::string fact_of(const SafeTensors& file, const std::string& key) {
+// Returns a value of the file's metadata.
+std::string metadata_of(const SafeTensors& file, const std::string& key) {
   const auto found = file.metadata.find(key);
   check<IoError>(found != file.metadata.end(), file.path, "has no '", key,
-                 "', so it is no checkpoint of heed train; remove it");
+                 "' in its metadata, so it is not a checkpoint of heed train; remove it");
   return found->second;
 }
 
-// Another run's file would be a moment that never was.
+// Loads the weights of a checkpoint after checking that it belongs to the run of `first`.
 void load_checkpoint(Transformer& model, const SafeTensors& file, std::int64_t step,
                      const SafeTensors& first) {
-  const std::string says = fact_of(file, "step");
-  check<IoError>(parse_number<std::int64_t>(says) == step, file.path, "holds step ", says,
-                 ", not that of its name; it was renamed or is of another run");
+  const std::string stored = metadata_of(file, "step");
+  check<IoError>(parse_number<std::int64_t>(stored) == step, file.path, "contains step ", stored,
+                 ", not the step in its name; it was renamed or belongs to another run");
   const auto difference =
-      recipe_difference(fact_of(first, "recipe"), fact_of(file, "recipe"), file.path);
+      recipe_difference(metadata_of(first, "recipe"), metadata_of(file, "recipe"), file.path);
   if (difference)
-    fail<IoError>(file.path, "is of another run than ", first.path, ": '", difference->b,
-                  "', not '", difference->a, "'; remove one");
+    fail<IoError>(file.path, "belongs to another run than ", first.path, ": '", difference->b,
+                  "', not '", difference->a, "'; remove one of the files");
   load_parameters(parameters(model), file);
 }
 
-// Over the positions that count for the accuracy.
+// Returns the mean loss over the positions that count for the accuracy; NaN if there are none.
 double loss_where_counted(const Transformer& model, const Batch& batch) {
   const NoGrad guard;
   const auto losses =
@@ -53,18 +54,19 @@ double mean_optimal(const Batch& batch) {
   return sum / double(batch.optimal.size());  // NaN if unknown
 }
 
-double falling_loss(const Moment& m) {
-  return std::isfinite(m.counted_loss) ? m.counted_loss : m.loss;
+double falling_loss(const CheckpointStudy& c) {
+  return std::isfinite(c.counted_loss) ? c.counted_loss : c.loss;
 }
 
 }  // namespace
 
 Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most) {
-  if (task.info().stop) return without_padding(task.evaluation(0, 1));  // they end anywhere
+  if (task.info().stop) return without_padding(task.evaluation(0, 1));  // lengths differ
   constexpr double kBytes = 256e6;
   const auto T = double(task.info().context);
   const double maps =
-      8 * double(model.options.layers * model.options.attention.heads);  // S, A, gradients
+      8 * double(model.options.layers *
+                 model.options.attention.heads);  // scores, weights and their gradients
   most = std::min(most, task.evaluation_size());
   const double fit = kBytes / (4 * T * (T * maps + double(task.info().classes)));
   return task.evaluation(0, std::int64_t(std::clamp(fit, 1.0, double(most))));
@@ -75,15 +77,16 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
   OverTime all;
   all.sequences = batch.inputs.size(0);
   all.optimal = mean_optimal(batch);
-  SafeTensors first;  // its metadata
+  SafeTensors first;  // path and metadata of the first checkpoint
   for (const CheckpointFile& c : checkpoints) {
-    if (progress) progress(std::int64_t(all.moments.size()), std::int64_t(checkpoints.size()));
+    if (progress) progress(std::int64_t(all.checkpoints.size()), std::int64_t(checkpoints.size()));
     const SafeTensors file = load_safetensors(c.file.string());
-    if (all.moments.empty()) first.path = file.path, first.metadata = file.metadata;
+    if (all.checkpoints.empty()) first.path = file.path, first.metadata = file.metadata;
     load_checkpoint(model, file, c.step, first);
     Study s = study(model, batch, {});
-    check<NumericError>(std::isfinite(s.value), file.path, "gives a loss that is not finite");
-    all.moments.push_back(
+    check<NumericError>(std::isfinite(s.value), file.path,
+                        "the loss of these weights is not finite");
+    all.checkpoints.push_back(
         {c.step, s.value, loss_where_counted(model, batch), std::move(s.heads), std::move(s.flow)});
   }
   return all;
@@ -92,8 +95,8 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
 std::optional<SteepestFall> steepest_fall(const OverTime& study) {
   std::optional<SteepestFall> steepest;
   double fastest = 0;  // nats per step
-  for (std::size_t i = 1; i < study.moments.size(); ++i) {
-    const Moment &a = study.moments[i - 1], &b = study.moments[i];
+  for (std::size_t i = 1; i < study.checkpoints.size(); ++i) {
+    const CheckpointStudy &a = study.checkpoints[i - 1], &b = study.checkpoints[i];
     const double fall = (falling_loss(a) - falling_loss(b)) / double(b.step - a.step);
     if (!(fall > fastest)) continue;
     fastest = fall;
@@ -105,7 +108,7 @@ std::optional<SteepestFall> steepest_fall(const OverTime& study) {
 std::vector<std::size_t> strongest_heads(const OverTime& study, double HeadReport::*score) {
   constexpr std::size_t kMost = 4;
   std::vector<std::pair<double, std::size_t>> by_score;
-  for (std::size_t i = 0; i < study.moments[0].heads.size(); ++i) {
+  for (std::size_t i = 0; i < study.checkpoints[0].heads.size(); ++i) {
     double best = -1;
     for (const double x : study.by_step(i, score))
       if (x > best) best = x;
@@ -119,8 +122,8 @@ std::vector<std::size_t> strongest_heads(const OverTime& study, double HeadRepor
   return heads;
 }
 
-std::vector<CheckpointFile> telling_checkpoints(const std::vector<CheckpointFile>& all,
-                                                const OverTime& study) {
+std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>& all,
+                                               const OverTime& study) {
   constexpr std::size_t kMost = 8;
   const auto fall = steepest_fall(study);
   const double middle = fall ? fall->middle() : 0;
@@ -138,9 +141,9 @@ std::vector<CheckpointFile> telling_checkpoints(const std::vector<CheckpointFile
 
 std::optional<std::int64_t> first_reached(const OverTime& study, double HeadReport::*score,
                                           std::int64_t layer, double least) {
-  for (const Moment& m : study.moments)
-    for (const HeadReport& h : m.heads)
-      if (h.layer == layer && h.*score >= least) return m.step;
+  for (const CheckpointStudy& c : study.checkpoints)
+    for (const HeadReport& h : c.heads)
+      if (h.layer == layer && h.*score >= least) return c.step;
   return {};
 }
 

@@ -1,4 +1,4 @@
-// What training does to each head: the numbers of a study at every checkpoint of a run.
+// Heads over training time: the numbers of a study at every checkpoint of a run.
 #pragma once
 
 #include <cstdint>
@@ -14,66 +14,75 @@
 
 namespace heed::nn {
 
-/// The first `most` sequences of the evaluation set, fewer where a study of them would take more
-/// than about 256 MB, and one where sequences end at different places: means would be of padding.
+/// Returns the first sequences of the evaluation set: at most `most`, and fewer if their study
+/// would take more than about 256 MB. If the task's sequences end at different positions, it
+/// returns one sequence, because means would include padding.
 Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most = 32);
 
 /// The study of the loss at one checkpoint.
-struct Moment {
-  std::int64_t step = 0;
-  double loss = 0;          ///< of a sequence's targets, mean over the sequences; nats per token
-  double counted_loss = 0;  ///< mean over the positions of the task's accuracy; NaN if none counts
-  std::vector<HeadReport> heads;
-  std::vector<LayerFlow> flow;
+struct CheckpointStudy {
+  std::int64_t step = 0;  ///< training step of the checkpoint
+  double loss = 0;  ///< mean over the targets of a sequence, then the sequences; nats per token
+  /// Mean loss over the positions that count for the task's accuracy; nats per token. NaN if no
+  /// position counts.
+  double counted_loss = 0;
+  std::vector<HeadReport> heads;  ///< by layer, then head
+  std::vector<LayerFlow> flow;    ///< by layer
 };
 
+/// The studies of all checkpoints of a run, on one batch.
 struct OverTime {
-  std::int64_t sequences = 0;
-  double optimal = std::numeric_limits<double>::quiet_NaN();  ///< of these, as Moment::loss
-  std::vector<Moment> moments;                                ///< by step
+  std::int64_t sequences = 0;  ///< number of sequences in the batch
+  /// Optimal loss of these sequences, comparable to CheckpointStudy::loss. NaN if it is unknown.
+  double optimal = std::numeric_limits<double>::quiet_NaN();
+  std::vector<CheckpointStudy> checkpoints;  ///< by step
 
-  /// A member, or a function, of every moment.
+  /// Returns f(checkpoint) for every checkpoint. f may be a pointer to a member.
   template <class F>
   auto by_step(F f) const {
-    std::vector<std::decay_t<std::invoke_result_t<F, const Moment&>>> values;
-    for (const Moment& m : moments) values.push_back(std::invoke(f, m));
+    std::vector<std::decay_t<std::invoke_result_t<F, const CheckpointStudy&>>> values;
+    for (const CheckpointStudy& c : checkpoints) values.push_back(std::invoke(f, c));
     return values;
   }
-  /// The value of Moment::heads[i], or Moment::flow[i], at every moment.
+  /// Returns one number of CheckpointStudy::heads[i] for every checkpoint.
   std::vector<double> by_step(std::size_t i, double HeadReport::*value) const {
-    return by_step([&](const Moment& m) { return m.heads[i].*value; });
+    return by_step([&](const CheckpointStudy& c) { return c.heads[i].*value; });
   }
+  /// Returns one number of CheckpointStudy::flow[i] for every checkpoint.
   std::vector<double> by_step(std::size_t i, double LayerFlow::*value) const {
-    return by_step([&](const Moment& m) { return m.flow[i].*value; });
+    return by_step([&](const CheckpointStudy& c) { return c.flow[i].*value; });
   }
 };
 
-/// Studies the loss on this batch with the weights of each checkpoint in turn, those of the last
-/// one stay in the model. IoError naming the file for one that is damaged, is of another step than
-/// its name says, of another recipe than the first, or does not fit the model; NumericError for
-/// weights whose loss is not finite.
+/// Loads the weights of each checkpoint in turn and studies the loss on the batch. The model keeps
+/// the weights of the last checkpoint. Throws IoError, which names the file, if a checkpoint is
+/// damaged, if its step is not the one in its name, if its recipe differs from that of the first
+/// checkpoint, or if it does not fit the model. Throws NumericError if a loss is not finite.
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
                    const Batch& batch, const ProgressCallback& progress = {});
 
-/// Between which checkpoints the loss falls fastest: of the counted tokens, of all where none
-/// counts.
+/// The two consecutive checkpoints between which the loss falls fastest per step. The loss is
+/// counted_loss, or `loss` if no position counts.
 struct SteepestFall {
-  std::int64_t from, to;  ///< steps
+  std::int64_t from;  ///< step of the first checkpoint
+  std::int64_t to;    ///< step of the second checkpoint
+  /// Returns the step halfway between them.
   double middle() const { return double(from + to) / 2; }
 };
-/// Nothing if it never falls.
+/// Finds the steepest fall. Returns no value if the loss never falls.
 std::optional<SteepestFall> steepest_fall(const OverTime& study);
 
-/// The heads, as indices of Moment::heads in their order, whose score is largest at any checkpoint:
-/// at most four, none whose score is NaN throughout.
+/// Returns at most four heads, as indices of CheckpointStudy::heads in ascending order: those whose
+/// score is largest at any checkpoint. A head whose score is NaN at all checkpoints is left out.
 std::vector<std::size_t> strongest_heads(const OverTime& study, double HeadReport::*score);
 
-/// The checkpoints to look at closely: the first, the last and those nearest to the steepest fall,
-/// without one the earliest; at most eight, by step.
-std::vector<CheckpointFile> telling_checkpoints(const std::vector<CheckpointFile>& all,
-                                                const OverTime& study);
+/// Selects at most eight checkpoints for the page, by step: the first, the last and those nearest
+/// to the steepest fall. Without a fall it selects the earliest ones instead.
+std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>& all,
+                                               const OverTime& study);
 
-/// The first step at which a head of this layer reaches `least`; nothing if none ever does.
+/// Returns the first step at which the score of any head of this layer is at least `least`, or no
+/// value if that never happens.
 std::optional<std::int64_t> first_reached(const OverTime& study, double HeadReport::*score,
                                           std::int64_t layer, double least);
 

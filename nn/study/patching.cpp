@@ -6,7 +6,7 @@
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
-#include "nn/study/passes.h"
+#include "nn/study/forward_passes.h"
 
 namespace heed::nn {
 
@@ -27,28 +27,30 @@ std::vector<PatchSite> patched_sites(const Transformer::Options& o) {
 }
 
 struct PromptRun {
-  double value;
+  double value;                         // L
   std::vector<std::vector<Tensor>> at;  // by site, then layer: [1, T, ...]
 };
 
-// Both prompts' targets are the clean one's: L has to be the same function of the logits.
+// Runs a prompt with the targets of the clean prompt, so that L is the same function of the logits
+// for both prompts.
 PromptRun run_prompt(const Transformer& model, const Batch& prompt, const Batch& clean,
                      const Objective& objective) {
   const NoGrad guard;
   std::vector<std::string_view> sites;
   for (const PatchSite& site : patched_sites(model.options)) sites.push_back(site.name);
-  RecordedPass pass = recorded_pass(model, prompt.inputs, sites);
-  return {objective_values(pass.logits, clean, objective).item(), std::move(pass.at)};
+  RecordedForward run = record_forward(model, prompt.inputs, sites);
+  return {objective_values(run.logits, clean, objective).item(), std::move(run.at)};
 }
 
-// L of copies of the corrupt prompt by the share a of d = clean - corrupt that copy i has at its
-// place: at a = 1 patched, and derivatives at a = 0.
+// L of n copies of the corrupt prompt as a function of a [n]. Copy i has a[i] * (clean - corrupt)
+// added to its activation at place i. So a = 1 patches the place, and the estimates are derivatives
+// at a = 0.
 struct PatchShares {
   const Transformer& model;
   const Batch& copies;
   const Objective& objective;
   std::string site;
-  Tensor difference;  // [n, T, ...], 0 but at each copy's place
+  Tensor difference;  // [n, T, ...], clean - corrupt at the place of each copy, else 0
 
   Tensor values(const Tensor& a) const {  // [n] -> [n]
     Shape shape = difference.shape();
@@ -60,14 +62,14 @@ struct PatchShares {
 };
 
 struct PatchOrders {
-  std::vector<double> patched, first, second;  // by place: L, dL/da and d2L/da2
+  std::vector<double> patched, first, second;  // by place: L at a = 1; dL/da and d2L/da2 at a = 0
 };
 
 void add_orders(PatchOrders& o, const PatchShares& s) {
   const std::int64_t n = s.difference.size(0);
   const DType dtype = s.difference.dtype();
   const auto append = [](std::vector<double>& to, const Tensor& x) {
-    for (const double value : doubles(x)) to.push_back(value);
+    for (const double value : to_doubles(x)) to.push_back(value);
   };
   {
     const NoGrad guard;
@@ -77,25 +79,25 @@ void add_orders(PatchOrders& o, const PatchShares& s) {
   const Tensor a = zeros({n}, dtype).requires_grad_();
   const Tensor first = grad(sum(s.values(a)), a, {.create_graph = true});
   append(o.first, first);
-  // Of weights that need no gradient a linear L has a first derivative without a graph.
+  // If L is linear in a and the weights need no gradient, the first derivative has no graph.
   append(o.second,
          first.requires_grad() ? grad(sum(first), a, {.allow_unused = true}) : zeros_like(a));
 }
 
-// Of one layer's site, place by place.
+// Measures one site of one layer, for all places.
 PatchOrders orders_of(const Transformer& model, const Batch& corrupt, const Objective& objective,
                       const std::string& site, bool by_head, const Tensor& difference) {
   const std::int64_t axis = by_head ? 2 : 1, places = difference.size(axis);
   PatchOrders o;
-  for (std::int64_t begin = 0; begin < places; begin += kCopies) {
-    const std::int64_t count = std::min(kCopies, places - begin);
+  for (std::int64_t begin = 0; begin < places; begin += kMaxCopies) {
+    const std::int64_t count = std::min(kMaxCopies, places - begin);
     Shape own = difference.shape();
     for (int i = 0; i < own.rank(); ++i) own[i] = 1;
     own[0] = count, own[int(axis)] = places;
     const Tensor here = reshape(
         eq(unsqueeze(arange(double(begin), double(begin + count)), 1), arange(places)), own);
     const Tensor of_copies = where(here, difference, zeros({1}, difference.dtype()));
-    const Batch copies = copies_of(corrupt, count);
+    const Batch copies = repeat_batch(corrupt, count);
     add_orders(o, {model, copies, objective, site, of_copies});
   }
   return o;
@@ -104,9 +106,9 @@ PatchOrders orders_of(const Transformer& model, const Batch& corrupt, const Obje
 void check_prompts(const Batch& clean, const Batch& corrupt) {
   check_one_sequence("patching", clean), check_one_sequence("patching", corrupt);
   check<ValueError>(clean.inputs.size(1) == corrupt.inputs.size(1), "patching",
-                    "the clean prompt has ", clean.inputs.size(1), " tokens, the corrupt one ",
+                    "the clean prompt has ", clean.inputs.size(1), " tokens, the corrupt prompt ",
                     corrupt.inputs.size(1),
-                    "; give two of equal length, whose positions correspond");
+                    "; give prompts of equal length, so that positions correspond");
 }
 
 }  // namespace
@@ -118,9 +120,9 @@ Patching patching(const Transformer& model, const Batch& clean, const Batch& cor
                   broken = run_prompt(model, corrupt, clean, objective);
   const double gap = whole.value - broken.value;
   check<ValueError>(std::abs(gap) > 1e-6, "patching", "L is ", whole.value,
-                    " on both prompts, so nothing can bring it back; change a token that L "
+                    " on both prompts, so a patch has nothing to restore; change a token that L "
                     "depends on");
-  Batch start;  // the corrupt prompt with the clean one's targets
+  Batch start;  // the corrupt prompt with the targets of the clean one
   start.inputs = corrupt.inputs, start.targets = clean.targets;
   const std::vector<PatchSite> sites = patched_sites(model.options);
   Patching result{whole.value, broken.value, {}, {}, {}};
@@ -139,18 +141,19 @@ Patching patching(const Transformer& model, const Batch& clean, const Batch& cor
     }
     result.maps.push_back(map);
   }
-  result.first_order = agreement(result.maps, &PatchMap::first_order);
-  result.second_order = agreement(result.maps, &PatchMap::second_order);
+  result.first_order = estimate_fit(result.maps, &PatchMap::first_order);
+  result.second_order = estimate_fit(result.maps, &PatchMap::second_order);
   return result;
 }
 
-Agreement agreement(const std::vector<PatchMap>& maps, std::vector<double> PatchMap::*estimate) {
-  Agreement a{};
+EstimateFit estimate_fit(const std::vector<PatchMap>& maps,
+                         std::vector<double> PatchMap::*estimate) {
+  EstimateFit fit{};
   double n = 0, mean_x = 0, mean_y = 0, xx = 0, yy = 0, xy = 0, worst = -1;
   for (const PatchMap& map : maps) {
     const std::vector<double>& estimates = map.*estimate;
-    check(estimates.size() == map.effect.size(), "agreement", map.site, " has ", map.effect.size(),
-          " effects and ", estimates.size(), " estimates");
+    check(estimates.size() == map.effect.size(), "estimate_fit", map.site, " has ",
+          map.effect.size(), " effects and ", estimates.size(), " estimates");
     for (std::size_t i = 0; i < estimates.size(); ++i) {
       const double x = map.effect[i], y = estimates[i];
       const double from_x = x - mean_x, from_y = y - mean_y;  // Welford's running moments
@@ -158,11 +161,11 @@ Agreement agreement(const std::vector<PatchMap>& maps, std::vector<double> Patch
       xx += from_x * (x - mean_x), yy += from_y * (y - mean_y), xy += from_x * (y - mean_y);
       if (std::abs(y - x) <= worst) continue;
       worst = std::abs(y - x);
-      a.worst = {map.site, std::int64_t(i) / map.columns, std::int64_t(i) % map.columns, x, y};
+      fit.worst = {map.site, std::int64_t(i) / map.columns, std::int64_t(i) % map.columns, x, y};
     }
   }
-  a.r = xy / std::sqrt(xx * yy), a.slope = xy / xx;
-  return a;
+  fit.r = xy / std::sqrt(xx * yy), fit.slope = xy / xx;
+  return fit;
 }
 
 }  // namespace heed::nn

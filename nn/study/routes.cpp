@@ -10,7 +10,7 @@ using namespace autograd;
 
 namespace {
 
-// J^T g of y = f(x).
+// Returns J^T g, where J is the Jacobian of f at x.
 template <class F>
 Tensor vjp_at(const F& f, const Tensor& x, const Tensor& g) {
   const GradMode recording(true);
@@ -18,29 +18,31 @@ Tensor vjp_at(const F& f, const Tensor& x, const Tensor& g) {
   return grad(f(leaf), leaf, {.grad_output = g}).detach();
 }
 
-// One block, and what the study's pass left at its sites.
-struct BlockPass {
+// One block, and the values and gradients that the study recorded in it.
+struct StudiedBlock {
   const Transformer& model;
   const Block& block;
   const LayerStudy& at;
   std::int64_t layer;
 
   bool has(NormPlacement placement) const { return block.norm == placement; }
-  // What attention reads, of the stream x.
+  // Returns the input of attention for the stream x.
   Tensor attention_input(const Tensor& x) const {
     return has(NormPlacement::kPre) ? (*block.ln1)(x) : x;
   }
 };
 
-struct Stream {
-  Tensor residual, mlp;  // parts of dL/d(the sum of stream and attention)
+// dL/d(stream plus output of attention), split into the route past the MLP and the one through it.
+struct StreamGradient {
+  Tensor residual, mlp;  // mlp is undefined without an MLP
 };
 
-// Back through the MLP, and through the norms that stand behind the sums.
-Stream behind_attention(const BlockPass& b) {
+// Goes back from the output of the block to the output of attention: through the MLP and, with
+// NormPlacement::kPost, through the norms after the sums.
+StreamGradient gradient_after_attention(const StudiedBlock& b) {
   Tensor g = b.at.resid_post_grad;
   const bool post = b.has(NormPlacement::kPost);
-  Stream s{g, {}};
+  StreamGradient s{g, {}};
   if (b.block.mlp) {
     const Tensor h = b.at.resid_mid;
     if (post) s.residual = g = vjp_at(*b.block.ln2, h + b.at.mlp_out, g);
@@ -58,16 +60,16 @@ Stream behind_attention(const BlockPass& b) {
   return s;
 }
 
-// dL/dq [B, T, H, d] of each head on its own, back to the stream -> [H, B, T, d_model].
-Tensor through_projection(const BlockPass& b, const Tensor& gradient, const Tensor& weight) {
+// Takes dL/dq (or dk, dv) [B, T, H, d] of each head back to the stream. Returns [H, B, T, d_model].
+Tensor through_projection(const StudiedBlock& b, const Tensor& gradient, const Tensor& weight) {
   const Tensor back = einsum("bthd, hmd -> hbtm", {gradient, weight});
   if (!b.has(NormPlacement::kPre)) return back;
   const Tensor x = b.at.resid_pre;
   return vjp_at(*b.block.ln1, expand(unsqueeze(x, 0), back.shape()), back);
 }
 
-// Routes::from.
-Tensor from_queries(const BlockPass& b, const Tensor& total) {
+// Computes Routes::from.
+Tensor from_queries(const StudiedBlock& b, const Tensor& total) {
   const GradMode recording(true);
   const Tensor wide = to(total, float64);
   const Tensor length = sqrt(sum(wide * wide, {-1}, true));
@@ -76,7 +78,7 @@ Tensor from_queries(const BlockPass& b, const Tensor& total) {
   const Tensor by_keys = contiguous(x).detach().requires_grad_(),
                by_values = contiguous(x).detach().requires_grad_();
   Probe probe;
-  Tensor scores, values;  // that move with the stream of keys alone, and of values alone
+  Tensor scores, values;  // scores depend on by_keys alone, values on by_values alone
   probe.replace("hook_attn_scores", [&](const Tensor& s) { return scores = s; });
   probe.replace("hook_v", [&](const Tensor& v) { return values = v; });
   ForwardContext ctx{.probe = &probe};
@@ -97,14 +99,14 @@ Tensor from_queries(const BlockPass& b, const Tensor& total) {
   return masked_fill(both, hidden, 0).detach();
 }
 
-Routes block_routes(const BlockPass& b) {
+Routes block_routes(const StudiedBlock& b) {
   Routes r{b.layer, {}, b.at.resid_pre_grad, {}, {}};
   std::vector<Tensor> parts;
   const auto add = [&](const std::string& name, const Tensor& vector) {
     r.parts.push_back(name);
     parts.push_back(vector);
   };
-  const Stream stream = behind_attention(b);
+  const StreamGradient stream = gradient_after_attention(b);
   add("residual", stream.residual);
   if (stream.mlp.defined()) add("mlp", stream.mlp);
   const MultiHeadAttention& attn = b.block.attn;
@@ -124,8 +126,8 @@ Routes block_routes(const BlockPass& b) {
   return r;
 }
 
-// What each head of a block adds to the stream, [H, B, T, d_model].
-Tensor head_outputs(const BlockPass& b) {
+// Returns the output of each head that is added to the stream, [H, B, T, d_model].
+Tensor head_outputs(const StudiedBlock& b) {
   const MultiHeadAttention& attn = b.block.attn;
   const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);
   return einsum("bthd, hdm -> hbtm", {b.at.z, w.W_O.detach()}) * b.block.residual_scale;
@@ -157,7 +159,7 @@ RouteStudy routes(const Transformer& model, const Study& study) {
   std::vector<Tensor> outputs;
   const NoGrad guard;
   for (std::size_t layer = 0; layer < model.blocks.size(); ++layer) {
-    const BlockPass b{model, model.blocks[layer], study.layers[layer], std::int64_t(layer)};
+    const StudiedBlock b{model, model.blocks[layer], study.layers[layer], std::int64_t(layer)};
     s.blocks.push_back(block_routes(b));
     if (!b.has(NormPlacement::kPost)) {
       add_edges(s, outputs, s.blocks.back());

@@ -17,7 +17,7 @@ namespace {
 using L = LayerStudy;
 
 constexpr ArrayQuantity kArrays[] = {
-    {"hook_embed", "embeddings", "[B, T, d_model]", "embeddings of the tokens, positions apart",
+    {"hook_embed", "embeddings", "[B, T, d_model]", "embeddings of the tokens, without positions",
      nullptr, nullptr},
     {"hook_resid_pre", "stream before", "[B, T, d_model]", "residual stream before the block",
      &L::resid_pre, &L::resid_pre_grad},
@@ -32,25 +32,25 @@ constexpr ArrayQuantity kArrays[] = {
      &L::z, &L::z_grad},
     {"attn.hook_attn_scores_raw", "S raw", "[B, H, Tq, Tk]", "scores before cap, bias and mask",
      &L::scores_raw, &L::scores_raw_grad},
-    {"attn.hook_attn_scores", "S", "[B, H, Tq, Tk]", "scores after the mask: hidden ones -inf",
-     &L::scores, &L::scores_grad},
-    {"attn.hook_pattern", "A", "[B, H, Tq, Tk]",
-     "weights: softmax of the scores; a study drops none of them", &L::pattern, &L::pattern_grad}};
+    {"attn.hook_attn_scores", "S", "[B, H, Tq, Tk]",
+     "scores after the mask; -inf where it hides a key", &L::scores, &L::scores_grad},
+    {"attn.hook_pattern", "A", "[B, H, Tq, Tk]", "weights: softmax of the scores, without dropout",
+     &L::pattern, &L::pattern_grad}};
 
 constexpr MapQuantity kMaps[] = {
     {"hook_pattern",
      "A",
-     "The weights: how much each query reads of each key.",
+     "The attention weights: how much each query reads from each key.",
      &L::pattern,
      false,
      true,
-     {"weights", "Where each head looks: the attention weights A", "attention weight",
+     {"weights", "The attention weights A of each head", "attention weight",
       "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with a "
       "sink).",
       false}},
     {"hook_pattern_grad",
      "dL/dA",
-     "What more weight there would do to L. It is not 0 where the mask hides a key.",
+     "The effect of a larger weight on L, per unit. It may be nonzero where the mask hides a key.",
      &L::pattern_grad,
      true,
      false,
@@ -58,7 +58,7 @@ constexpr MapQuantity kMaps[] = {
       "Orange: more weight there would raise L; blue: it would lower L.", true}},
     {"hook_attn_scores_grad",
      "dL/dS",
-     "What a higher score before the softmax would do to L. Each row, with its sink "
+     "The effect of a higher score before the softmax on L, per unit. Each row, with its sink "
      "if there is one, sums to 0.",
      &L::scores_grad,
      true,
@@ -68,10 +68,10 @@ constexpr MapQuantity kMaps[] = {
       "its sink if there is one, sums to 0: what one key gains the others lose.",
       false}},
     {"hook_pattern_x_grad", "A * dL/dA",
-     "Each weight times its gradient: to first order, what L owes to it.", &L::pattern_x_grad, true,
-     false}};
+     "Each weight times its gradient: the first-order estimate of the weight's contribution to L.",
+     &L::pattern_x_grad, true, false}};
 
-// Sites that routes() reads and no file keeps.
+// Sites that routes() reads and that files do not contain.
 struct OtherSite {
   const char* site;
   Tensor LayerStudy::*value;
@@ -83,27 +83,27 @@ std::span<const OtherSite> other_sites(const Block& block) {
   return std::span(kOthers).first(block.mlp ? 3 : 1);
 }
 
-// Norms of x over some axes, float64.
+// Returns the norms of x over the given axes, float64.
 Tensor norms(const Tensor& x, const Dims& axes) {
   const Tensor wide = to(x, float64);
   return sqrt(sum(wide * wide, axes));
 }
 
-// The mean over sequences of their norms.
+// Returns the mean over sequences of the norm of each one.
 double mean_norm(const Tensor& x) { return mean(norms(reshape(x, {x.size(0), -1}), {1})).item(); }
 
 HeadReport mean_report(const std::vector<HeadReport>& reports) {
   HeadReport r = reports.front();
   for (const HeadQuantity& q : head_quantities()) {
     double sum = 0, count = 0;
-    for (const HeadReport& one : reports)
-      if (!std::isnan(one.*q.value)) sum += one.*q.value, ++count;
-    r.*q.value = sum / count;  // NaN where no sequence has it
+    for (const HeadReport& report : reports)
+      if (!std::isnan(report.*q.value)) sum += report.*q.value, ++count;
+    r.*q.value = sum / count;  // NaN if it is NaN for every sequence
   }
   return r;
 }
 
-// The weights' gradients of one layer, head by head: W_Q [H, d_model, d_head], ...
+// Returns the gradients of one layer's weights in the per-head form: W_Q [H, d_model, d_head], ...
 AttentionWeights per_head_gradients(const MultiHeadAttention& attention,
                                     const std::vector<Tensor>& weights,
                                     const std::vector<Tensor>& gradients) {
@@ -124,7 +124,8 @@ void add_weight_norms(HeadReport& r, const AttentionWeights& gradients, std::int
   r.dW_K = norm(gradients.W_K, r.head / group), r.dW_V = norm(gradients.W_V, r.head / group);
 }
 
-// What the heads of one layer do on each sequence; only the weights' gradients are of all.
+// Computes the numbers of each head of one layer, averaged over the sequences. `gradients` are
+// those of the mean L over all sequences.
 std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, std::int64_t layer,
                                       const AttentionWeights& gradients) {
   const std::int64_t heads = s.z.size(2), group = heads / s.k.size(2);
@@ -194,7 +195,7 @@ std::span<const MapQuantity> map_quantities() { return kMaps; }
 const HeadReport& Study::head(std::int64_t layer, std::int64_t head) const {
   for (const HeadReport& r : heads)
     if (r.layer == layer && r.head == head) return r;
-  fail<ValueError>("study", "there is no head ", head_name({layer, head}));
+  fail<ValueError>("study", "the model has no head ", head_name({layer, head}));
 }
 
 std::vector<Tensor> Study::by_layer(Tensor LayerStudy::*member) const {
@@ -229,7 +230,7 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
   const GradMode recording(true);
   const Tensor values =
       objective_values(model(batch.inputs, {.probe = &probe}), batch, objective);  // [B]
-  // The sum: what a probe sees of a sequence is then the gradient of its own value alone.
+  // The gradient of the sum gives each sequence the gradient of its own L in the probe.
   std::vector<Tensor> gradients = grad(sum(values), weights, {.allow_unused = true});
   const double count = double(batch.inputs.size(0));
   for (Tensor& g : gradients) g = g / count;

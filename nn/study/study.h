@@ -1,5 +1,7 @@
-// What the heads of a trained model do on sequences, and what a loss or a logit would have them do
-// differently: attention, its gradients, and a few numbers per head and layer.
+// A study: attention, its gradients and a few numbers for each head, from one forward and one
+// backward pass of a trained model. All gradients are those of the objective L (objective.h).
+// Sizes: B sequences, T tokens, H heads, Hkv heads of keys and values (grouped-query attention),
+// Tq = Tk = T. Tensors have the dtype of the model unless a comment names another one.
 #pragma once
 
 #include <span>
@@ -13,83 +15,102 @@
 
 namespace heed::nn {
 
-/// How much gradient arrives before and after a block: norms of dL/d(residual stream), of a batch
-/// the mean over its sequences.
+/// Norms of the gradient at the input and the output of a block. Each number is the norm of
+/// dL/d(residual stream) over all tokens of a sequence, averaged over the sequences.
 struct LayerFlow {
-  std::int64_t layer;
-  double resid_pre_grad, resid_post_grad;
+  std::int64_t layer;      ///< from 0
+  double resid_pre_grad;   ///< before the block
+  double resid_post_grad;  ///< after the block
 };
 
-/// What one block did on the sequences: values, and the gradients dL/d(value) of each sequence's
-/// own L. B sequences of T tokens, H heads, Hkv heads of keys and values.
+/// Values inside one block, and the gradient of L at each of them. The gradient at a sequence is
+/// that of its own L, not of the mean over the batch.
 struct LayerStudy {
-  Tensor resid_pre, resid_pre_grad, resid_post, resid_post_grad;  ///< [B, T, d_model]
-  Tensor q, q_grad;                                               ///< [B, T, H, d_head]
-  Tensor k, k_grad;                                               ///< [B, T, Hkv, d_head]
-  Tensor v, v_grad;                                               ///< [B, T, Hkv, d_value]
-  Tensor z, z_grad;                                               ///< [B, T, H, d_value]
-  Tensor scores_raw, scores_raw_grad;  ///< [B, H, T, T], before cap, bias and mask
-  Tensor scores, scores_grad;          ///< [B, H, T, T], -inf where the mask hides a key
-  Tensor pattern, pattern_grad;        ///< [B, H, T, T], the weights
-  Tensor pattern_x_grad;               ///< their product, 0 where the mask hides a key
+  Tensor resid_pre;        ///< [B, T, d_model], the residual stream before the block
+  Tensor resid_pre_grad;   ///< [B, T, d_model], dL/d(resid_pre)
+  Tensor resid_post;       ///< [B, T, d_model], the residual stream after the block
+  Tensor resid_post_grad;  ///< [B, T, d_model], dL/d(resid_post)
+  Tensor q;                ///< [B, T, H, d_head], queries before norms and rotation
+  Tensor q_grad;           ///< [B, T, H, d_head], dL/dq
+  Tensor k;                ///< [B, T, Hkv, d_head], keys before norms and rotation
+  Tensor k_grad;           ///< [B, T, Hkv, d_head], dL/dk
+  Tensor v;                ///< [B, T, Hkv, d_value], values
+  Tensor v_grad;           ///< [B, T, Hkv, d_value], dL/dv
+  Tensor z;                ///< [B, T, H, d_value], output of each head before the output projection
+  Tensor z_grad;           ///< [B, T, H, d_value], dL/dz
+  Tensor scores_raw;       ///< [B, H, Tq, Tk], scores before soft cap, bias and mask
+  Tensor scores_raw_grad;  ///< [B, H, Tq, Tk], dL/d(scores_raw)
+  Tensor scores;           ///< [B, H, Tq, Tk], scores after the mask; -inf where it hides a key
+  Tensor scores_grad;      ///< [B, H, Tq, Tk], dL/dS
+  Tensor pattern;          ///< [B, H, Tq, Tk], the attention weights A
+  Tensor pattern_grad;     ///< [B, H, Tq, Tk], dL/dA; it may be nonzero where the mask hides a key
+  Tensor pattern_x_grad;   ///< [B, H, Tq, Tk], pattern * pattern_grad; 0 where the mask hides a key
 
-  /// [B, T, d_model], the block's other sites, which files do not keep: what routes() reads. The
-  /// last two are undefined without an MLP.
-  Tensor attn_out, resid_mid, mlp_out;
+  // Values that routes() reads and that files do not contain.
+  Tensor attn_out;   ///< [B, T, d_model], output of attention
+  Tensor resid_mid;  ///< [B, T, d_model], stream between attention and MLP; undefined without MLP
+  Tensor mlp_out;    ///< [B, T, d_model], output of the MLP; undefined without MLP
 };
 
+/// The result of study().
 struct Study {
-  double value = 0;  ///< of the objective, mean over the sequences
-  std::vector<HeadReport> heads;
-  std::vector<LayerFlow> flow;
-  Tensor embed, embed_grad;  ///< [B, T, d_model], of the tokens
-  std::vector<LayerStudy> layers;
+  double value = 0;                ///< L, mean over the sequences
+  std::vector<HeadReport> heads;   ///< by layer, then head
+  std::vector<LayerFlow> flow;     ///< by layer
+  Tensor embed;                    ///< [B, T, d_model], embeddings of the tokens, without positions
+  Tensor embed_grad;               ///< [B, T, d_model], dL/d(embed)
+  std::vector<LayerStudy> layers;  ///< by layer
 
-  /// Throws ValueError for a head that the model does not have.
+  /// Returns the numbers of one head. Throws ValueError if the model does not have this head.
   const HeadReport& head(std::int64_t layer, std::int64_t head) const;
-  /// Returns this member of every layer.
+  /// Returns one member of each layer: by_layer(&LayerStudy::pattern).
   std::vector<Tensor> by_layer(Tensor LayerStudy::*member) const;
 };
 
-/// An array that a study keeps in files: its name there and where it is in memory.
+/// Describes an array that is written to files: its name there, and its member in memory.
 struct ArrayQuantity {
-  std::string_view site;   ///< "attn.hook_pattern", behind "blocks.L."; "hook_embed" has no layer
-  std::string_view title;  ///< "A"
-  std::string_view shape;  ///< "[B, H, Tq, Tk]"
-  std::string_view what;
-  Tensor LayerStudy::*value;  ///< null: Study::embed
-  Tensor LayerStudy::*gradient;
+  /// The name after "blocks.L.", such as "attn.hook_pattern"; for "hook_embed" the whole name.
+  std::string_view site;
+  std::string_view title;        ///< short name for readers: "A"
+  std::string_view shape;        ///< "[B, H, Tq, Tk]"
+  std::string_view what;         ///< description for readers
+  Tensor LayerStudy::*value;     ///< null: the array is Study::embed
+  Tensor LayerStudy::*gradient;  ///< null: the gradient is Study::embed_grad
 };
+/// Returns the descriptions of all arrays that files contain.
 std::span<const ArrayQuantity> array_quantities();
 
-/// The arrays under their names in files: "blocks.1.attn.hook_pattern", its gradient with "_grad",
-/// and attn.hook_pattern times its gradient with "_x_grad".
+/// Returns the arrays with their names in files: "blocks.1.attn.hook_pattern", the gradient with
+/// "_grad" appended, and attn.hook_pattern times its gradient with "_x_grad" appended.
 std::vector<NamedTensor> to_named(const Study& study);
 
-/// A map [B, H, T, T] of each layer that front ends show: on the page, as a picture.
+/// Describes a map [B, H, Tq, Tk] of each layer that the page shows or that is drawn as a picture.
 struct MapQuantity {
-  std::string_view name;   ///< "hook_pattern_grad"
-  std::string_view title;  ///< "dL/dA"
-  std::string_view what;
-  Tensor LayerStudy::*values;
-  bool is_signed;
-  bool of_checkpoints;  ///< the page shows it for every checkpoint, not for the last one alone
+  std::string_view name;       ///< key on the page: "hook_pattern_grad"
+  std::string_view title;      ///< short name for readers: "dL/dA"
+  std::string_view what;       ///< description for readers
+  Tensor LayerStudy::*values;  ///< the map itself
+  bool is_signed;              ///< true: colors diverge from 0
+  bool for_every_checkpoint;   ///< false: the page contains it for the last checkpoint alone
 
+  /// The picture of a map. A map without a file name has none.
   struct Picture {
-    std::string_view file;     ///< "dA" of dA.png, dA_L1H0.png and dA_difference.png; empty: none
-    std::string_view heading;  ///< "dL/dA: what each attention weight would do to L"
-    std::string_view value_name, caption;
-    bool hatched;  ///< cells that the mask hides have a value that is worth seeing
-  } picture = {};
+    std::string_view file;        ///< "dA" for dA.png, dA_L1H0.png and dA_difference.png
+    std::string_view heading;     ///< title of the picture
+    std::string_view value_name;  ///< label of the color bar
+    std::string_view caption;     ///< how to read the picture
+    bool hatched;                 ///< true: cells that the mask hides are drawn, with hatching
+  } picture = {};                 ///< the map as a picture
 };
+/// Returns the descriptions of all maps.
 std::span<const MapQuantity> map_quantities();
 
-/// Runs the model forward and backward on sequences [B, T], without dropout; its .grad are left as
-/// they are. ShapeError for inputs of another rank; ValueError as objective_values().
+/// Runs the model forward and backward on sequences [B, T], without dropout. No parameter's .grad
+/// changes. Throws ShapeError if inputs do not have rank 2, and the errors of objective_values().
 Study study(const Transformer& model, const Batch& batch, const Objective& objective);
 
-/// Of maps by query and key [B, H, T, T]: the mean over sequences, and over queries from d on, of
-/// the entry d places before the query, [H, T], float64: what a head does whatever the position.
+/// Averages maps [B, H, T, T] along diagonals. Returns [H, T], float64: entry d is the mean, over
+/// sequences and over queries from d on, of the cell whose key is d positions before the query.
 Tensor by_distance(const Tensor& maps);
 
 }  // namespace heed::nn

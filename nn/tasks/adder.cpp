@@ -1,5 +1,5 @@
-// Adding two numbers: Karpathy's minGPT, projects/adder. The sum comes with its digits reversed, so
-// that each can be known from what stands before it.
+// The task adder: addition of two numbers (Karpathy's minGPT, projects/adder). The digits of the
+// sum are reversed, so that the tokens before a digit determine it together with the carry.
 #include <algorithm>
 
 #include "autograd/base/error.h"
@@ -12,7 +12,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kMostDigits = 8;  // of a number; problems are counted in 64 bits
+constexpr std::int64_t kMostDigits = 8;  // per number: the number of problems must fit in int64
 
 std::int64_t power_of_ten(std::int64_t n) {
   std::int64_t power = 1;
@@ -23,8 +23,8 @@ std::int64_t power_of_ten(std::int64_t n) {
 TaskInfo make_adder_info(const AdderOptions& o) {
   const std::int64_t n = o.context / 3;
   check<ValueError>(o.context % 3 == 0 && n >= 1 && n <= kMostDigits, "adder", "context ",
-                    o.context, ": numbers of n digits need 3 n, such as 6 for two digits, up to ",
-                    3 * kMostDigits);
+                    o.context, ": needs 3 n for numbers of n digits, such as 6 for two digits, up ",
+                    "to ", 3 * kMostDigits);
   const std::string digits = std::to_string(n);
   return {.name = "adder",
           .description = "two numbers of " + digits +
@@ -37,11 +37,11 @@ TaskInfo make_adder_info(const AdderOptions& o) {
           .context = o.context,
           .whole_answers = true,
           .optimal = 0,
-          .optimum = "0: the answer is determined",
+          .optimum = "0: the question determines the answer",
           .source = "karpathy/minGPT@37baab71, projects/adder/adder.py"};
 }
 
-// How many numbers there are: one more than the largest.
+// Returns 10^n for numbers of n digits: the number of different numbers.
 std::int64_t adder_base(const AdderOptions& o) { return power_of_ten(o.context / 3); }
 
 class Adder : public NumberedTask {
@@ -52,14 +52,14 @@ class Adder : public NumberedTask {
         base_(adder_base(o)) {}
 
  private:
-  // The digits of a number, the last first.
+  // Returns the last `count` digits of a number, the last digit first.
   static std::vector<std::int64_t> digits_of(std::int64_t number, std::int64_t count) {
     std::vector<std::int64_t> digits;
     for (std::int64_t i = 0; i < count; ++i, number /= 10) digits.push_back(number % 10);
     return digits;
   }
 
-  // Number a * base + b stands for the digits of a and b.
+  // The question a + b has the number a * base + b.
   std::vector<std::int64_t> question(std::int64_t number) const override {
     std::vector<std::int64_t> digits = digits_of(number, question_length());
     std::ranges::reverse(digits);
@@ -78,7 +78,7 @@ class Adder : public NumberedTask {
 }  // namespace
 
 std::unique_ptr<Task> make_adder(const AdderOptions& options) {
-  TaskInfo info = make_adder_info(options);  // first: they check the options
+  TaskInfo info = make_adder_info(options);  // before the constructor, because it checks options
   return std::make_unique<Adder>(std::move(info), options);
 }
 

@@ -1,4 +1,4 @@
-// The symbols of tasks that have no text of their own.
+// The symbols of tasks whose tokens are random letters.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace heed::nn {
 
-/// The first n of a-z A-Z, then `special` (BOS or a separator) if there is one. Needs n <= 52.
+/// Returns the first n letters of a-z A-Z, followed by `special` (BOS or a separator) unless it is
+/// empty. Requires 0 <= n <= 52.
 inline Vocabulary letters(std::int64_t n, const std::string& special) {
   std::vector<std::string> symbols;
   for (std::int64_t i = 0; i < n; ++i)

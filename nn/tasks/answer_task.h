@@ -1,4 +1,4 @@
-// Tasks of a random question and the one answer that it has.
+// Base classes of tasks whose sequences are a random question and its answer.
 #pragma once
 
 #include "nn/tasks/held_out.h"
@@ -6,32 +6,36 @@
 
 namespace heed::nn {
 
-/// A sequence is a question of fixed length, a separator if there is one, and the answer, the only
-/// part that counts. It is determined by the question, so the optimal loss is 0.
+/// Task whose sequences are a question of fixed length, optionally a separator, and the answer.
+/// Only the answer has targets. The question determines the answer, so the optimal loss is 0.
 class AnswerTask : public Task {
  protected:
-  /// The inputs of a sequence, info.context of them, are all but the last token of the answer.
+  /// The inputs are the question, the separator and the answer without its last token. Together
+  /// they must have info.context tokens.
   AnswerTask(TaskInfo info, std::int64_t question_length,
              std::optional<std::int64_t> separator = {})
       : Task(std::move(info)), question_length_(question_length), separator_(separator) {}
 
   std::int64_t question_length() const { return question_length_; }
-  /// Tokens in [0, choices), each as likely.
+  /// Returns question_length() uniform random tokens in [0, choices).
   std::vector<std::int64_t> random_question(std::int64_t choices, Generator& g) const;
+  /// Returns the sequence of a question.
   Sequence with_answer(const std::vector<std::int64_t>& question) const;
 
  private:
+  /// Returns the tokens of the answer to a question.
   virtual std::vector<std::int64_t> answer(std::vector<std::int64_t> question) const = 0;
   std::vector<std::int64_t> prompt_inputs(const std::string& text) const override;
   void mark_prompt(Sequence& s) const override;
+  /// Returns the number of positions before the first target.
   std::int64_t ignored() const { return question_length_ - (separator_ ? 0 : 1); }
 
   std::int64_t question_length_;
   std::optional<std::int64_t> separator_;
 };
 
-/// An AnswerTask whose questions are numbered 0 .. questions - 1, each as likely. Some are held
-/// out: training does not draw them, they are the evaluation set.
+/// AnswerTask whose questions are numbered 0 .. questions - 1 and drawn uniformly. Some of them are
+/// held out: they form the evaluation set and training never draws them.
 class NumberedTask : public AnswerTask {
  public:
   std::int64_t evaluation_size() const override { return std::ssize(held_out_.list()); }
@@ -42,6 +46,7 @@ class NumberedTask : public AnswerTask {
       : AnswerTask(std::move(info), question_length), held_out_(questions, held_out) {}
 
  private:
+  /// Returns the tokens of question `number`.
   virtual std::vector<std::int64_t> question(std::int64_t number) const = 0;
   Sequence draw(Generator& g) const override;
   std::optional<Sequence> held_out(std::int64_t number) const override;

@@ -1,5 +1,5 @@
-// Parity and majority of random bits. Parity is the honest negative: one-layer constructions exist,
-// but training does not find them at this length and budget.
+// The tasks parity and majority of random bits. Parity is a negative example: one-layer
+// constructions exist, but training does not find them at this length and number of steps.
 #include <algorithm>
 #include <cmath>
 
@@ -14,27 +14,27 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kEnd = 2;  // the token | behind the bits
+constexpr std::int64_t kEnd = 2;  // the token | after the bits
 
 TaskInfo make_bits_info(const BitsOptions& o) {
   const std::string name = o.majority ? "majority" : "parity";
   check_options(name, o, 2);
   const std::int64_t n = o.context - 1;
-  check<ValueError>(!o.majority || n % 2 == 1, name, "context ", o.context, " holds ", n,
-                    " bits, of which half may be 1: needs an even context");
+  check<ValueError>(!o.majority || n % 2 == 1, name, "context ", o.context, " has room for ", n,
+                    " bits, an even number, so there may be no majority: needs an even context");
   const std::string bits = std::to_string(n) + " random bits, a |, then ";
   return {.name = name,
-          .description = bits + (o.majority ? "the bit that more of them are"
+          .description = bits + (o.majority ? "1 if most of them are 1, else 0"
                                             : "1 if an odd number of them are 1, else 0"),
           .accuracy = "answers right",
-          .prompt = std::to_string(n) + " bits; the | behind them is added",
+          .prompt = std::to_string(n) + " bits; the | after them is added",
           .vocabulary = Vocabulary::of("01|"),
           .classes = 2,
           .context = o.context,
           .whole_answers = true,
           .optimal = 0,
           .references = {{"guessing", std::log(2.0)}},
-          .optimum = "0: the answer is determined",
+          .optimum = "0: the question determines the answer",
           .source = o.majority ? "HazyResearch/zoology@d88d6f54, zoology/data/circuits.py"
                                : "Hahn 2020; Chiang and Cholak 2022; zoology/data/circuits.py"};
 }

@@ -1,4 +1,5 @@
-// Every file is read three times, a piece at a time: for its hash, for its symbols, for its tokens.
+// The reader of text files. It reads a file three times, piece by piece: for its hash, for its
+// symbols and for its tokens.
 #include "nn/tasks/corpus.h"
 
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kMaxBytes = 1 << 30;
 constexpr std::size_t kMaxSymbols = 1 << 16;
-constexpr std::size_t kPiece = 1 << 20;
+constexpr std::size_t kPiece = 1 << 20;  // bytes
 constexpr std::size_t kCodePoints = 0x110000;
 
 InputFile open_text(const std::string& path) {
@@ -30,8 +31,8 @@ InputFile open_text(const std::string& path) {
   check<IoError>(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
                      std::filesystem::is_directory(status),
                  "text", "'", path,
-                 "' is a pipe or a device, but a run needs its text again to be evaluated and "
-                 "resumed: write it to a file first");
+                 "' is a pipe or a device, but evaluating or resuming a run reads the text again: "
+                 "write the text to a file and use the file");
   return InputFile(path);
 }
 
@@ -45,7 +46,7 @@ void for_each_piece(const InputFile& file, const F& f) {
   }
 }
 
-// FNV-1a (Fowler, Noll, Vo), as 16 hexadecimal digits.
+// Returns the 64-bit FNV-1a hash (Fowler, Noll, Vo) of the file as 16 hexadecimal digits.
 std::string fnv1a(const InputFile& file) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for_each_piece(file, [&](const std::string& piece) {
@@ -54,14 +55,15 @@ std::string fnv1a(const InputFile& file) {
   return fmt::format("{:016x}", hash);
 }
 
+// Calls f(code point) for each code point of the file. Skips carriage returns if by_line is set.
 template <class F>
 void for_each_code_point(const InputFile& file, bool by_line, const F& f) {
-  std::string rest;  // a piece, after what the one before left of a code point
+  std::string rest;  // bytes that are not decoded yet
   std::uint64_t read = 0;
   for_each_piece(file, [&](const std::string& piece) {
     rest += piece;
     read += piece.size();
-    constexpr std::size_t kLongest = 4;  // bytes of a code point
+    constexpr std::size_t kLongest = 4;  // largest number of bytes of a code point
     std::size_t at = 0;
     while (at < rest.size() && (read == file.size() || rest.size() - at >= kLongest)) {
       const std::size_t start = at;
@@ -69,7 +71,7 @@ void for_each_code_point(const InputFile& file, bool by_line, const F& f) {
       check<IoError>(c.has_value(), "text", "'", file.path(), "' is not UTF-8 at byte ",
                      read - rest.size() + start, " (value ",
                      int{static_cast<unsigned char>(rest[start])},
-                     "): convert it, as with iconv -f latin1 -t utf-8");
+                     "): convert it, for example with iconv -f latin1 -t utf-8");
       if (!by_line || *c != U'\r') f(*c);
     }
     rest.erase(0, at);
@@ -84,7 +86,7 @@ void for_each_word(const InputFile& file, bool by_line, const F& f) {
 }
 
 void check_unchanged(bool unchanged, const InputFile& file) {
-  check<IoError>(unchanged, "text", "'", file.path(), "' was changed while it was read");
+  check<IoError>(unchanged, "text", "'", file.path(), "' was changed while heed read it");
 }
 
 void read_characters(Corpus& corpus, const InputFile& file, bool by_line) {
@@ -101,7 +103,7 @@ void read_characters(Corpus& corpus, const InputFile& file, bool by_line) {
   for (char32_t c = 0; c < kCodePoints; ++c)
     if (seen[c] && ids[c] < 0) add(c);
   check<IoError>(symbols.size() <= kMaxSymbols, "text", "'", file.path(), "' has ", symbols.size(),
-                 " different characters, more than ", kMaxSymbols);
+                 " different characters; at most ", kMaxSymbols, " are possible");
   corpus.tokens = TokenArray(std::int64_t(symbols.size()));
   corpus.tokens.reserve(length);
   for_each_code_point(file, by_line, [&](char32_t c) {
@@ -112,7 +114,8 @@ void read_characters(Corpus& corpus, const InputFile& file, bool by_line) {
   corpus.vocabulary = Vocabulary(std::move(symbols));
 }
 
-// The most frequent words first; of equally frequent ones the first in the order of bytes.
+// Returns the words in the order of decreasing frequency. Equally frequent words are in the order
+// of their bytes.
 std::vector<std::string> ranked(const std::unordered_map<std::string, std::int64_t>& counts) {
   std::vector<std::pair<std::int64_t, std::string>> words;
   for (const auto& [word, count] : counts) words.emplace_back(-count, word);
@@ -156,7 +159,7 @@ Corpus read_corpus(const TextOptions& o) {
   const InputFile file = open_text(o.path);
   check<IoError>(file.size() > 0, "text", "'", o.path, "' is empty");
   check<IoError>(file.size() <= kMaxBytes, "text", "'", o.path, "' has ", file.size(),
-                 " bytes; the limit is ", kMaxBytes, " (1 GiB): cut it");
+                 " bytes; the limit is ", kMaxBytes, " (1 GiB): use a part of it");
   Corpus corpus;
   corpus.data = {{"text_size", std::to_string(file.size())}, {"text_hash", fnv1a(file)}};
   if (o.unit == Unit::kChar)
@@ -169,7 +172,7 @@ Corpus read_corpus(const TextOptions& o) {
 Vocabulary vocabulary_of(const std::map<std::string, std::string>& data, Unit unit) {
   const auto found = data.find("vocabulary");
   check<IoError>(found != data.end() && !found->second.empty(), "text",
-                 "the weights have no 'vocabulary' in their metadata: train again");
+                 "the metadata of the weights file have no 'vocabulary': train again");
   if (unit == Unit::kChar) return Vocabulary::of(found->second);
   try {
     std::vector<std::string> symbols;
@@ -177,7 +180,8 @@ Vocabulary vocabulary_of(const std::map<std::string, std::string>& data, Unit un
     for (const Json& symbol : list.items()) symbols.push_back(symbol.text());
     return Vocabulary(std::move(symbols), unit);
   } catch (const ValueError& e) {
-    fail<IoError>("text", "the weights' 'vocabulary' is damaged: ", e.what());
+    fail<IoError>("text",
+                  "the 'vocabulary' in the metadata of the weights file is damaged: ", e.what());
   }
 }
 

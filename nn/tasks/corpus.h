@@ -1,4 +1,4 @@
-// A text file as tokens: what the tasks text and lines learn from.
+// A text file as an array of tokens and a vocabulary, for the tasks text and lines.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace heed::nn {
 
-/// Token ids below 65,536: a byte each where the vocabulary has at most 256, else two.
+/// Array of token ids below 65,536. An id takes one byte if the vocabulary has at most 256 tokens,
+/// otherwise two bytes.
 class TokenArray {
  public:
   explicit TokenArray(std::int64_t vocabulary = 0) : wide_(vocabulary > 256) {}
@@ -28,23 +29,26 @@ class TokenArray {
   std::vector<std::uint16_t> two_;
 };
 
+/// The tokens of a text file and the facts that identify it.
 struct Corpus {
   TokenArray tokens;
-  /// Characters in the order of their code points; words from the most frequent to the rarest, and
-  /// kUnknown last if some are left out. With TextOptions::by_line, "\n" is token 0.
+  /// Characters are in the order of their code points. Words are in the order of decreasing
+  /// frequency; kUnknown is the last if some words are left out. With TextOptions::by_line, `\n` is
+  /// token 0.
   Vocabulary vocabulary;
   std::map<std::string, std::string> data;  ///< TaskInfo::data
-  std::int64_t unknown = 0;                 ///< tokens that are kUnknown
+  std::int64_t unknown = 0;                 ///< number of tokens that are kUnknown
 };
 
-/// The symbol of all words that max_words leaves out.
+/// The symbol of all words that are not in the vocabulary because of max_words.
 inline constexpr const char* kUnknown = "<unk>";
 
-/// Reads a file piece by piece, so that no more of it is in memory than its tokens. With
-/// TextOptions::by_line carriage returns are dropped. IoError naming path and reason.
+/// Reads a text file as tokens. The file is read in pieces, so that only its tokens are in memory.
+/// With TextOptions::by_line, carriage returns are dropped. Throws IoError, with path and reason,
+/// if the file cannot be used, and ValueError if max_words is out of range.
 Corpus read_corpus(const TextOptions& options);
 
-/// The vocabulary that TaskInfo::data keeps. IoError if there is none.
+/// Returns the vocabulary stored in TaskInfo::data. Throws IoError if it is missing or damaged.
 Vocabulary vocabulary_of(const std::map<std::string, std::string>& data, Unit unit);
 
 }  // namespace heed::nn

@@ -1,5 +1,6 @@
-// Balanced brackets of several types and bounded depth. Whether a bracket opens is a coin, its type
-// a die; what closes is determined. So the depth alone decides what the best predictor pays.
+// The task dyck: balanced brackets of several types and bounded depth. A fair coin decides between
+// opening and closing, and the type of an opening bracket is uniform. The type of a closing bracket
+// is determined. The optimal loss at a position therefore depends only on the depth.
 #include <cmath>
 
 #include "nn/tasks/parameters.h"
@@ -11,7 +12,7 @@ using namespace autograd;
 
 namespace {
 
-// By type; DyckOptions allows as many.
+// Opening and closing bracket of each type. DyckOptions::types is at most the size of this table.
 constexpr const char* kBrackets[] = {"()", "[]", "{}", "<>", "«»", "⟨⟩", "⌈⌉", "⌊⌋"};
 
 // Token 2 i opens type i, token 2 i + 1 closes it.
@@ -27,7 +28,8 @@ struct DyckLosses {
   double optimal = 0, depth_only = 0;
 };
 
-// By the distribution of the depth at each step: a walk reflected at 0 and at the largest depth.
+// Returns the expected losses. They follow from the distribution of the depth at each step, which
+// is a random walk reflected at 0 and at the largest depth.
 DyckLosses expected_losses(const DyckOptions& o) {
   const auto m = std::size_t(o.depth);
   const double types = std::log(double(o.types)), coin = std::log(2.0);
@@ -55,9 +57,9 @@ TaskInfo make_dyck_info(const DyckOptions& o) {
   const DyckLosses expected = expected_losses(o);
   return {.name = "dyck",
           .description = "balanced brackets of " + std::to_string(o.types) + " types, at most " +
-                         std::to_string(o.depth) + " deep: close what was opened last",
+                         std::to_string(o.depth) + " deep: close the bracket opened last",
           .accuracy = "closing brackets right",
-          .prompt = "the start of a sequence, such as ([]{; the ^ in front is added",
+          .prompt = "the start of a sequence, such as ([]{; the leading ^ is added",
           .vocabulary = brackets(o.types),
           .classes = 2 * o.types,
           .context = o.context,
@@ -77,7 +79,7 @@ class Dyck : public Task {
  private:
   Sequence draw(Generator& g) const override {
     const double types = std::log(double(options_.types)), coin = std::log(2.0);
-    std::vector<std::int64_t> open;  // types
+    std::vector<std::int64_t> open;  // types of the open brackets
     Sequence s;
     std::int64_t closed = 0;
     for (std::int64_t t = 0; t < options_.context; ++t) {

@@ -41,15 +41,16 @@ std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabular
   check<ValueError>(c && at == o.answer_after.size(), "`answer-after`",
                     "needs one character, got '", o.answer_after, "'");
   check<ValueError>(o.by_line, "`answer-after`", "what follows '", o.answer_after,
-                    "' counts in a line of a file: give one as `lines`");
+                    "' counts only in lines: give the file as `lines`");
   std::vector<bool> marks;
-  // Inside a word the mark would leave a part of the answer in the same token.
+  // The character must be the last of its token. Otherwise the token would contain the beginning of
+  // the answer.
   for (const std::string& symbol : vocabulary.symbols())
     marks.push_back(symbol != kUnknown && symbol.ends_with(o.answer_after));
   if (std::find(marks.begin(), marks.end(), true) != marks.end()) return marks;
   check<ValueError>(o.unit == Unit::kChar, "`answer-after`", "no word that is a token ends in '",
                     o.answer_after, "' in '", o.path,
-                    "'; put a space behind it there, or leave out `unit` word; the words: ",
+                    "'; put a space after it in the file, or omit `unit` word; the words: ",
                     vocabulary.summary());
   fail<ValueError>("`answer-after`", "'", o.answer_after, "' never occurs in '", o.path,
                    "'; its characters: ", vocabulary.summary());
@@ -61,16 +62,16 @@ FilePrompts::FilePrompts(const TextOptions& o, const Vocabulary& vocabulary,
     : Task(file_info(o, vocabulary, data, description, note)),
       by_line_(o.by_line),
       marks_(answer_marks(o, vocabulary)) {
-  check<ValueError>(o.context >= 1, "text", "needs a context of at least 1, got ", o.context);
-  check<ValueError>(o.ngrams >= 0, "text", "needs ngrams of 0 or more, got ", o.ngrams);
+  check<ValueError>(o.context >= 1, "text", "context needs to be at least 1, got ", o.context);
+  check<ValueError>(o.ngrams >= 0, "text", "ngrams needs to be at least 0, got ", o.ngrams);
 }
 
 Sequence FilePrompts::draw(Generator&) const {
-  fail<ValueError>("text", "the text itself was not read, only its vocabulary");
+  fail<ValueError>("text", "cannot draw a sequence: the text was not read, only its vocabulary");
 }
 
 std::vector<std::int64_t> FilePrompts::prompt_inputs(const std::string& text) const {
-  if (by_line_) return Task::prompt_inputs(text);  // with the start token
+  if (by_line_) return Task::prompt_inputs(text);  // adds the newline that starts a line
   const Vocabulary& v = info().vocabulary;
   if (text.empty()) return {v.find("\n").value_or(0)};
   return v.encode(text, "prompt");
@@ -92,7 +93,7 @@ FileTask::FileTask(const TextOptions& o, Corpus&& corpus, const std::string& des
 
 void FileTask::prepare_evaluation(const std::function<void()>& poll) const {
   if (ngrams_ == 0) return;
-  // Counted when first needed: most uses of a text never evaluate.
+  // Counting is delayed until the first evaluation, because most uses of a text never evaluate.
   std::call_once(counted_, [&] {
     model_.emplace(info().vocabulary.size(), ngrams_);
     counted_all_ = count_training(*model_, poll);
@@ -113,8 +114,7 @@ Sequence FileTask::with_ngrams(Sequence s) const {
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
                                         const TextOptions& options) {
   return std::make_unique<FilePrompts>(options, vocabulary_of(data, options.unit), data,
-                                       options.by_line ? "a line of a file" : "the next of a text",
-                                       "");
+                                       options.by_line ? "a line of a file" : "a text file", "");
 }
 
 }  // namespace heed::nn

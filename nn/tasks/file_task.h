@@ -1,4 +1,4 @@
-// Common parts of the tasks on a user's file: nn/tasks/text.cpp, nn/tasks/lines.cpp.
+// Base classes of the tasks on a user's file (nn/tasks/text.cpp, nn/tasks/lines.cpp).
 #pragma once
 
 #include <functional>
@@ -10,12 +10,14 @@
 
 namespace heed::nn {
 
-/// Returns which tokens of the vocabulary end in the character answer_after (<unk> does not); empty
-/// if that is. ValueError unless it is one character, in which some token ends, and the task is
-/// by_line.
+/// Returns, for each token of the vocabulary, whether its symbol ends in the character
+/// answer_after. The token `<unk>` does not. Returns an empty list if answer_after is empty. Throws
+/// ValueError if answer_after is not one character, if no token ends in it, or if by_line is not
+/// set.
 std::vector<bool> answer_marks(const TextOptions& options, const Vocabulary& vocabulary);
 
-/// A task on a file whose text was not read: it can read prompts.
+/// Task on a file whose text was not read. It accepts prompts, but drawing a training or evaluation
+/// sequence throws ValueError.
 class FilePrompts : public Task {
  public:
   FilePrompts(const TextOptions& options, const Vocabulary& vocabulary,
@@ -25,7 +27,7 @@ class FilePrompts : public Task {
   std::int64_t evaluation_size() const override { return 0; }
 
  protected:
-  /// With answer_after: ignores the targets before the answer.
+  /// Marks the targets before the answer as ignored, if options.answer_after is set.
   void mark_answer(Sequence& s) const;
 
  private:
@@ -34,10 +36,11 @@ class FilePrompts : public Task {
   void mark_prompt(Sequence& s) const override { mark_answer(s); }
 
   bool by_line_;
-  std::vector<bool> marks_;  // answer_marks
+  std::vector<bool> marks_;  // answer_marks(), by token id
 };
 
-/// A task on a file with its text: draws sequences, and has the losses of n-grams as references.
+/// Task on a file whose text was read. Losses of n-gram models are references of its evaluation
+/// sequences.
 class FileTask : public FilePrompts {
  protected:
   FileTask(const TextOptions& options, Corpus&& corpus, const std::string& description,
@@ -45,24 +48,24 @@ class FileTask : public FilePrompts {
 
   const TokenArray& tokens() const { return tokens_; }
   void prepare_evaluation(const std::function<void()>& poll) const override;
-  /// Returns the sequence with the losses of n-grams on it among its references.
+  /// Returns the sequence with the losses of the n-gram models added to its references.
   Sequence with_ngrams(Sequence s) const;
-  static constexpr std::int64_t kMostCounted = 4'000'000;
-  static constexpr std::int64_t kPolled = 1 << 14;  ///< tokens between polls
+  static constexpr std::int64_t kMostCounted = 4'000'000;  ///< tokens that n-grams are counted on
+  static constexpr std::int64_t kPolled = 1 << 14;         ///< tokens between calls of poll()
 
  private:
-  /// Counts what trains, kMostCounted tokens of it at most, calling poll() now and then; returns
-  /// whether that was all.
+  /// Counts n-grams of up to kMostCounted training tokens and calls poll() every kPolled tokens.
+  /// Returns whether all training tokens were counted.
   virtual bool count_training(NgramModel& model, const std::function<void()>& poll) const = 0;
 
   TokenArray tokens_;
-  std::int64_t ngrams_;  // the highest order, 0: none
+  std::int64_t ngrams_;  // the highest order; 0: no n-gram models
   mutable std::optional<NgramModel> model_;
   mutable bool counted_all_ = false;
   mutable std::once_flag counted_;
 };
 
-/// Lines as sequences; `by_line` is set.
+/// Returns the task `lines`. Requires options.by_line.
 std::unique_ptr<Task> make_lines(const TextOptions& options);
 
 }  // namespace heed::nn

@@ -1,4 +1,4 @@
-// Which problems of a finite number are kept for testing.
+// The split of a finite number of problems into training problems and held-out ones.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace heed::nn {
 
-/// `count` of the numbers 0 .. all - 1, drawn with a fixed seed: the same in every run. Needs
-/// 0 <= count < all.
+/// A random subset of `count` of the numbers 0 .. all - 1. It is drawn with a fixed seed, so that
+/// it is the same in every run. Requires 0 <= count < all.
 class HeldOut {
  public:
   HeldOut(std::int64_t all, std::int64_t count) : all_(all) {
@@ -20,10 +20,12 @@ class HeldOut {
       if (const std::int64_t n = draw_below(all_, g); set_.insert(n).second) list_.push_back(n);
   }
 
-  /// In the order of drawing: the first of them are a sample of all.
+  /// Returns the held-out numbers in the order of drawing. Every prefix of the list is a uniform
+  /// sample of 0 .. all - 1.
   const std::vector<std::int64_t>& list() const { return list_; }
+  /// Returns whether n is held out.
   bool contains(std::int64_t n) const { return set_.contains(n); }
-  /// One of the others, each as likely.
+  /// Returns a uniform random number that is not held out.
   std::int64_t draw_other(Generator& g) const {
     for (;;)
       if (const std::int64_t n = draw_below(all_, g); !contains(n)) return n;

@@ -1,6 +1,6 @@
-// Repeated blocks of distinct tokens. The optimum is exact, because the period is always found out:
-// a sequence's probability is 1/#periods * 1/V * 1/(V-1) * ... * 1/(V-P+1), and what the best
-// predictor pays in all is -ln of that.
+// The task induction: repeated blocks of distinct tokens. The optimum is exact, because a sequence
+// determines its period. Its probability is 1/#periods * 1/V * 1/(V-1) * ... * 1/(V-P+1), and the
+// total loss of the optimal predictor is -ln of this probability.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,8 +18,9 @@ namespace {
 
 constexpr std::int64_t kExamplePeriod = 16;
 
-// What the best predictor pays at each position. Before the block has come back it knows only that
-// P >= t: the chance that P is t goes to the block's first token, the rest to the tokens not seen.
+// Returns the loss of the optimal predictor at each position, in nats. Before the block repeats,
+// the predictor can infer only P >= t. It gives the first token of the block the probability of P =
+// t, and divides the rest equally among the tokens that have not occurred.
 std::vector<double> optimal_losses(const InductionOptions& o, std::int64_t period) {
   std::vector<double> nats(std::size_t(o.context), 0.0);
   for (std::int64_t t = 0; t <= period; ++t) {
@@ -31,8 +32,8 @@ std::vector<double> optimal_losses(const InductionOptions& o, std::int64_t perio
   return nats;
 }
 
-// Uniform over all tokens until one has come back, certain from then on: what an induction head
-// alone achieves.
+// Returns the mean loss of a predictor that is uniform over all tokens until one has repeated and
+// certain afterwards. An induction head alone achieves this loss.
 double copy_only_loss(const InductionOptions& o, std::int64_t period) {
   return double(period + 1) * std::log(double(o.vocabulary)) / double(o.context);
 }
@@ -41,7 +42,8 @@ TaskInfo make_info(const InductionOptions& o) {
   check_options("induction", o);
   const auto [first, last] = o.periods;
   check<ValueError>(last <= o.vocabulary, "induction", "a block of ", last,
-                    " different tokens needs a vocabulary of as many, got ", o.vocabulary);
+                    " different tokens needs a vocabulary of at least ", last, ", got ",
+                    o.vocabulary);
   check<ValueError>(o.context >= last + 2, "induction", "context ", o.context,
                     " is too short for blocks of up to ", last, " tokens to repeat: needs ",
                     last + 2, " or more");
@@ -53,9 +55,9 @@ TaskInfo make_info(const InductionOptions& o) {
   }
   const auto periods = double(last - first + 1);
   return {.name = "induction",
-          .description = "a random block of tokens, repeated: look up what followed last time",
+          .description = "a random block of tokens, repeated: copy from the previous repetition",
           .accuracy = "repeat tokens right",
-          .prompt = "the start of a sequence, such as abcdabcd; the ^ in front is added",
+          .prompt = "the start of a sequence, such as abcdabcd; the leading ^ is added",
           .vocabulary = letters(o.vocabulary, "^"),
           .classes = o.vocabulary,
           .context = o.context,
@@ -86,7 +88,7 @@ class Induction : public Task {
 
   Sequence repeat_block(std::int64_t period, Generator& g) const {
     std::vector<std::int64_t> block(std::size_t(options_.vocabulary));
-    g.randperm(block);  // its first `period` tokens
+    g.randperm(block);  // the first `period` tokens are the block
     Sequence s;
     for (std::int64_t t = 0; t < options_.context; ++t) {
       s.inputs.push_back(t == 0 ? *info().bos : s.targets.back());
@@ -98,7 +100,7 @@ class Induction : public Task {
     return s;
   }
 
-  // Counts what comes after the first token has come back, as in a drawn sequence.
+  // Counts the positions after the first repetition of the first token, as in a drawn sequence.
   void mark_prompt(Sequence& s) const override {
     const auto wrap = std::find(s.targets.begin() + 1, s.targets.end(), s.targets[0]);
     const auto first = std::min(wrap - s.targets.begin() + 1, std::ptrdiff_t(s.counted.size()));

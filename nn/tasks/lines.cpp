@@ -1,4 +1,5 @@
-// Lines of a file as sequences: \n starts each and ends each, as in Karpathy's makemore.
+// The task lines: each line of a file is a sequence that starts and ends with \n, as in Karpathy's
+// makemore.
 #include <algorithm>
 
 #include "autograd/base/error.h"
@@ -12,7 +13,7 @@ using namespace autograd;
 namespace {
 
 constexpr std::int64_t kFewest = 10;
-constexpr std::int64_t kNewline = 0;  // the token that starts and stops a line
+constexpr std::int64_t kNewline = 0;  // the token that starts and ends a line
 
 std::int64_t test_lines(std::int64_t all) { return std::min<std::int64_t>(1000, all / 10); }
 
@@ -33,7 +34,7 @@ class LinesTask : public FileTask {
     return with_ngrams(sequence(held_out_.list()[std::size_t(number)]));
   }
 
-  // The token at `at`; a newline stands behind the last line, whether the file has it or not.
+  // Returns the token at `at`. The last line always ends with a newline, even if the file does not.
   std::int64_t token(std::size_t at) const {
     return at < tokens().size() ? tokens()[at] : kNewline;
   }
@@ -47,7 +48,8 @@ class LinesTask : public FileTask {
     }
     s.targets.push_back(kNewline);
     s.counted.assign(s.targets.size(), true);
-    // Padding comes last and is ignored: no position sees a later one, so it changes nothing.
+    // The padding is at the end and its targets are ignored. A position of a causal model does not
+    // depend on later inputs, so the padding has no effect.
     const auto context = std::size_t(info().context);
     s.inputs.resize(context, kNewline);
     s.targets.resize(context, kIgnored);
@@ -73,14 +75,15 @@ class LinesTask : public FileTask {
     return true;
   }
 
-  std::vector<std::uint32_t> starts_;  // where lines start
-  HeldOut held_out_;                   // numbers of lines
+  std::vector<std::uint32_t> starts_;  // index of the first token of each line
+  HeldOut held_out_;                   // line numbers: indices into starts_
 };
 
-// Which lines are used, and how many are not, and why.
+// The lines that are used, and the numbers of lines that are left out for each reason.
 struct Choice {
-  std::vector<std::uint32_t> starts;
-  std::int64_t too_long = 0, no_answer = 0, longest = 0;
+  std::vector<std::uint32_t> starts;  // index of the first token of each line that is used
+  std::int64_t too_long = 0, no_answer = 0;
+  std::int64_t longest = 0;  // tokens of the longest line without its newline
 
   std::int64_t all() const { return std::ssize(starts) + too_long + no_answer; }
 };
@@ -118,11 +121,11 @@ std::string left_out(const TextOptions& o, const Choice& choice, std::int64_t un
   };
   const std::string of = " of " + std::to_string(choice.all()) + " lines ";
   add(choice.too_long, of + "are longer than " + std::to_string(o.context - 1) +
-                           " tokens (context less the stop) and left out; `context` " +
-                           std::to_string(choice.longest + 1) + " takes all");
+                           " tokens (context minus the final newline) and left out; `context` " +
+                           std::to_string(choice.longest + 1) + " includes all");
   add(choice.no_answer, of + "have no " + (o.unit == Unit::kWord ? "word that ends in '" : "'") +
                             o.answer_after + "' and are left out");
-  add(unknown, " words are <unk>; `max-words` takes more");
+  add(unknown, " words are <unk>; a larger `max-words` includes more");
   return note;
 }
 
@@ -133,9 +136,9 @@ std::unique_ptr<Task> make_lines(const TextOptions& o) {
   Choice choice = choose_lines(o, corpus);
   const std::string note = left_out(o, choice, corpus.unknown);
   const std::int64_t n = std::ssize(choice.starts);
-  check<ValueError>(n >= kFewest, "lines", "'", o.path, "' has ", n, " lines to use",
-                    note.empty() ? "" : " (" + note + ")", ": needs ", kFewest,
-                    " or more, of which a tenth is held out");
+  check<ValueError>(n >= kFewest, "lines", "'", o.path, "' has ", n, " usable lines",
+                    note.empty() ? "" : " (" + note + ")", ": needs at least ", kFewest,
+                    ", because a tenth is held out");
   const std::string description = "a line of " + o.path + " (" + std::to_string(n) + " lines, " +
                                   std::to_string(test_lines(n)) + " held out)";
   return std::make_unique<LinesTask>(o, std::move(corpus), std::move(choice.starts), description,

@@ -1,6 +1,7 @@
-// Markov chains of unknown transitions. A row that is uniform on the simplex gives the same
-// sequences as Polya's urn does (urn.cpp), one urn for each current symbol, and the odds of its
-// next ball are the best prediction: add one to the counts of the transitions seen.
+// The task markov: Markov chains with unknown transition probabilities. If each row of the
+// transition matrix is uniform on the simplex, the sequences have the same distribution as those of
+// one Polya urn per current symbol (urn.cpp). The optimal prediction is the composition of the urn:
+// the counts of the transitions so far, plus one.
 #include <cmath>
 #include <limits>
 
@@ -14,16 +15,17 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kLongestExact = 256;  // the work grows with the third power
+constexpr std::int64_t kLongestExact = 256;  // tokens; the work grows with the third power
 
 struct MarkovLosses {
   double bayes = std::numeric_limits<double>::quiet_NaN();
   double unigram = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Expectations for two symbols. A state after t steps from symbol 0 is the current symbol c and
-// how often 0 was left (n0) and for itself (n00); that decides every count, because 0 -> 1 has come
-// as often as 1 -> 0, or once more where c = 1.
+// Returns the expected losses for two symbols, by a sum over all states. The chain starts at symbol
+// 0. Its state after t steps is the current symbol c, the number n0 of transitions from 0, and the
+// number n00 of transitions 0 -> 0. The state determines all counts, because the number of
+// transitions 0 -> 1 is that of 1 -> 0, plus one if c = 1.
 MarkovLosses expected_losses(std::int64_t context) {
   const auto T = std::size_t(context), side = T + 1;
   const auto at = [&](std::size_t n0, std::size_t n00) { return n0 * side + n00; };
@@ -62,7 +64,7 @@ TaskInfo make_markov_info(const MarkovOptions& o) {
     references["unigram rule"] = expected.unigram;
   }
   return {.name = "markov",
-          .description = "a Markov chain of unknown transitions: count which token follows which",
+          .description = "a Markov chain with unknown probabilities: count the transitions",
           .accuracy = "tokens right",
           .prompt = "the start of a sequence, such as aababba",
           .vocabulary = letters(o.symbols, ""),
@@ -72,7 +74,8 @@ TaskInfo make_markov_info(const MarkovOptions& o) {
           .references = references,
           .optimum =
               "mean of E[-ln (n_ij + 1) / (n_i + k)] over the steps from i to j, by a sum "
-              "over all counts for k = 2 and T <= 256; else known on each sequence only",
+              "over all counts for k = 2 and T <= 256; otherwise it is known only for each "
+              "sequence",
           .source = "Edelman et al. 2024, arXiv 2402.11004, started uniformly"};
 }
 

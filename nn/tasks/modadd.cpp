@@ -1,5 +1,6 @@
-// Addition modulo p: a table of p^2 sums, one part to train on and the rest to test. The answer is
-// determined, so the optimal loss is 0; whether the rest follows from the part is the question.
+// The task modadd: addition modulo p. A model trains on a part of the table of p^2 sums and is
+// evaluated on the rest. The operands determine the sum, so the optimal loss is 0. The task tests
+// whether a model generalizes from the training part.
 #include <cmath>
 #include <numeric>
 
@@ -16,7 +17,8 @@ namespace {
 
 constexpr std::int64_t kContext = 3;
 
-// One character for each number: 0-9 a-z A-Z, then Greek and Cyrillic small letters.
+// Returns one character for each number (0-9 a-z A-Z, then Greek and Cyrillic small letters), then
+// the token '='.
 Vocabulary numbers(std::int64_t modulus) {
   std::vector<std::string> symbols;
   const Vocabulary all = Vocabulary::of(
@@ -30,7 +32,7 @@ Vocabulary numbers(std::int64_t modulus) {
 TaskInfo make_modadd_info(const ModaddOptions& o) {
   check_options("modadd", o);
   check<ValueError>(o.context == kContext, "modadd", "a sequence has ", kContext,
-                    " tokens (a, b, =), not ", o.context, "; leave out context");
+                    " tokens (a, b, =), not ", o.context, "; omit context");
   const auto p = double(o.modulus);
   std::map<std::string, double> memory;
   if (o.split == "ordered") memory["sums and their mirrors known"] = o.train_share * (p - 1) / p;
@@ -38,7 +40,7 @@ TaskInfo make_modadd_info(const ModaddOptions& o) {
           .description =
               "(a + b) mod " + std::to_string(o.modulus) + ": learn the table from a part of it",
           .accuracy = "held-out sums right",
-          .prompt = "two numbers, one character each, such as 3k; the = behind them is added",
+          .prompt = "two numbers, one character each, such as 3k; the = after them is added",
           .vocabulary = numbers(o.modulus),
           .classes = o.modulus,
           .context = kContext,
@@ -46,8 +48,8 @@ TaskInfo make_modadd_info(const ModaddOptions& o) {
           .references = {{"uniform", std::log(p)}},
           .accuracy_references = memory,
           .optimum =
-              "0: the sum is determined; one who knows the training sums f by heart, and "
-              "that a + b = b + a, has f (p-1)/p of the others right",
+              "0: the numbers determine the sum; memorizing the training fraction f and using "
+              "a + b = b + a gives f (p-1)/p of the held-out sums",
           .source = "Power et al. 2022, arXiv 2201.02177; Nanda et al. 2023, arXiv 2301.05217"};
 }
 
@@ -58,7 +60,7 @@ class Modadd : public AnswerTask {
     divide();
     check<ValueError>(!train_.empty() && !test_.empty(), "modadd", "a train share of ",
                       options.train_share, " of ", options.modulus * options.modulus,
-                      " sums leaves nothing to ", train_.empty() ? "train on" : "test");
+                      " sums leaves no sums to ", train_.empty() ? "train on" : "evaluate");
   }
 
   std::int64_t training_size() const override { return std::ssize(train_); }
@@ -67,7 +69,8 @@ class Modadd : public AnswerTask {
  private:
   using Pair = std::pair<std::int64_t, std::int64_t>;
 
-  // The first int(f n) of a random order; unordered pairs go to one side with their mirrors.
+  // Splits the sums: the first int(f n) in a random order are for training. If the split is
+  // unordered, a + b and b + a are in the same part.
   void divide() {
     const bool ordered = options_.split == "ordered";
     std::vector<Pair> all;
@@ -99,7 +102,8 @@ class Modadd : public AnswerTask {
     return sum(train_[std::size_t(draw_below(training_size(), g))]);
   }
 
-  // Different sums; as many as there are, or more: all of them, in a fixed order.
+  // Returns different sums. If the batch is not smaller than the training part, returns the whole
+  // training part in a fixed order.
   std::vector<Sequence> draw_batch(std::int64_t batch, Generator& g) const override {
     std::vector<std::int64_t> order(train_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -116,7 +120,7 @@ class Modadd : public AnswerTask {
     return sum(test_[std::size_t(number)]);
   }
 
-  // A prompt is the whole question, so its answer is known.
+  // A prompt contains the whole question, so its answer is known.
   void mark_prompt(Sequence& s) const override { s = with_answer({s.inputs[0], s.inputs[1]}); }
 
   ModaddOptions options_;

@@ -13,7 +13,7 @@ NgramModel::NgramModel(std::int64_t vocabulary, std::int64_t order, std::size_t 
     : vocabulary_(vocabulary),
       most_(most),
       levels_(std::size_t(std::max<std::int64_t>(order, 0) + 1)) {
-  check<ValueError>(order >= 1, "n-gram", "needs an order of 1 or more, got ", order);
+  check<ValueError>(order >= 1, "n-gram", "needs an order of at least 1, got ", order);
   check<ValueError>(vocabulary >= 1 && vocabulary <= 1 << 16, "n-gram",
                     "needs 1 to 65536 symbols, got ", vocabulary);
   levels_[0].nodes.emplace_back();
@@ -74,9 +74,10 @@ std::vector<double> NgramModel::losses(std::span<const std::int64_t> inputs,
     contexts = advanced(contexts, inputs[t]);
     if (targets[t] < 0) continue;
     double p = 1 / double(vocabulary_);
-    for (std::size_t n = 0; n < order(); ++n) {  // tokens before
+    for (std::size_t n = 0; n < order(); ++n) {  // n: length of the context
       const Level& level = levels_[n];
-      // Not enough tokens yet, or never followed: the shorter context decides.
+      // If there are not enough tokens yet, or if this context was never counted, the estimate of
+      // the shorter context remains.
       if (n < contexts.size() && level.nodes[contexts[n]].total > 0) {
         const Counts& context = level.nodes[contexts[n]];
         const auto found = level.children.find(key(contexts[n], targets[t]));

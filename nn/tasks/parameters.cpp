@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kPrefix = "task-";
 
-// "2 to 52, default 32"
+// Returns the values that a parameter accepts and its default: "2 to 52, default 32".
 std::string values_text(const Setting& parameter) {
   const std::string allowed =
       parameter.names.empty() ? parameter.range.text() : join(parameter.names, " or ");
@@ -50,7 +50,7 @@ std::vector<Setting> task_settings(TaskParameters& values) {
   for (Setting& s : settings) {
     for (const Use& use : uses[s.key.substr(std::string(kPrefix).size())])
       s.help += "; " + join(use.tasks) + ": " + use.values;
-    s.names.clear();  // the help has them; complete_parameters() checks
+    s.names.clear();  // the help text contains the names, and complete_parameters() checks them
   }
   return settings;
 }
@@ -72,9 +72,9 @@ TaskParameters complete_parameters(const std::string& task, const TaskParameters
     if (!find_setting(maker.parameters, key)) {
       const std::vector<std::string> tasks = tasks_with(key);
       const std::string name = "`" + (kPrefix + key) + "`";
-      check<ValueError>(!tasks.empty(), name, "no task has it");
-      fail<ValueError>(name, "the task ", task, " does not have it; ", join(tasks),
-                       tasks.size() == 1 ? " has" : " have");
+      check<ValueError>(!tasks.empty(), name, "no task has this parameter");
+      fail<ValueError>(name, "the task ", task, " does not have this parameter; only ", join(tasks),
+                       tasks.size() == 1 ? " has it" : " have it");
     }
   TaskParameters all;
   for (const Setting& parameter : maker.parameters) {

@@ -1,4 +1,5 @@
-// Tokens that nothing predicts: whoever does better than guessing sees its targets.
+// The task random: independent tokens that cannot be predicted. A model with a lower loss than
+// uniform guessing must have access to its targets.
 #include <cmath>
 
 #include "nn/tasks/alphabet.h"
@@ -14,15 +15,15 @@ namespace {
 TaskInfo make_random_info(const RandomOptions& o) {
   check_options("random", o);
   return {.name = "random",
-          .description = "independent uniform tokens: nothing to learn, an alarm for leaks",
+          .description = "independent uniform tokens: a loss below ln V reveals a leak of targets",
           .accuracy = "tokens right",
-          .prompt = "the start of a sequence; the ^ in front is added",
+          .prompt = "the start of a sequence; the leading ^ is added",
           .vocabulary = letters(o.vocabulary, "^"),
           .classes = o.vocabulary,
           .context = o.context,
           .bos = o.vocabulary,
           .optimal = std::log(double(o.vocabulary)),
-          .optimum = "ln V: each token is as likely as any other, whatever came before",
+          .optimum = "ln V: all tokens are equally likely, whatever the tokens before",
           .source = "the definition of entropy"};
 }
 

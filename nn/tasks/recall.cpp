@@ -1,5 +1,5 @@
-// Multi-query associative recall: which value came with this key? Only the queries count, and the
-// answer is determined, so the optimal loss is 0.
+// The task recall: multi-query associative recall. Only the queries have targets. The pairs
+// determine the value of each key, so the optimal loss is 0.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +25,7 @@ TaskInfo make_recall_info(const RecallOptions& o) {
                     o.pairs, " pairs and a query for each: needs ", 3 * o.pairs, " or more");
   const std::string k = std::to_string(o.pairs);
   return {.name = "recall",
-          .description = k + " pairs of key and value, then the keys again: say each one's value",
+          .description = k + " pairs of key and value, then the keys again: predict their values",
           .accuracy = "values right",
           .prompt = k +
                     " pairs such as aXbY..., then dots and a key: its value comes next "
@@ -37,8 +37,8 @@ TaskInfo make_recall_info(const RecallOptions& o) {
           .references = {{"values unbound", std::log(double(o.pairs))}},
           .accuracy_references = {{"values unbound", 1 / double(o.pairs)}},
           .optimum =
-              "0: the value is determined; values unbound: ln K, which knows the K values "
-              "but not whose they are",
+              "0: the pairs determine the value; values unbound: ln K, a guess among the K values "
+              "of the sequence",
           .source = "Arora et al. 2023, Zoology, arXiv 2312.04927 (MQAR)"};
 }
 
@@ -48,8 +48,8 @@ class Recall : public Task {
       : Task(make_recall_info(options)), options_(options) {}
 
  private:
-  // Keys and values are drawn without replacement; each key is asked once, somewhere behind the
-  // pairs. What the model reads after a query is filler, not the answer.
+  // Keys and values are drawn without replacement. Each key is queried once, at a random position
+  // after the pairs. The input after a query is filler, not the answer.
   Sequence draw(Generator& g) const override {
     const auto pairs = std::size_t(options_.pairs), length = std::size_t(options_.context);
     std::vector<std::int64_t> keys(std::size_t(kFirstValue - kFirstKey));
@@ -86,7 +86,7 @@ class Recall : public Task {
     return ids;
   }
 
-  // The target of a key that comes again is its value.
+  // The target of a repeated key is its value.
   void mark_prompt(Sequence& s) const override {
     const auto first = s.inputs.begin(), queries = first + 2 * options_.pairs;
     s.targets.assign(s.inputs.size(), kIgnored);

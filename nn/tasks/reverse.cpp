@@ -1,4 +1,4 @@
-// Reversing and copying. Everything in the answer is determined, so the optimal loss is 0.
+// The tasks reverse and copy. The question determines the answer, so the optimal loss is 0.
 #include <algorithm>
 
 #include "autograd/base/error.h"
@@ -23,13 +23,13 @@ TaskInfo make_info(const ReverseOptions& o) {
           .description = n + " random tokens, a |, then " +
                          (o.copy ? "the same again" : "the same in reverse order"),
           .accuracy = "answer tokens right",
-          .prompt = n + " tokens; the | behind them is added",
+          .prompt = n + " tokens; the | after them is added",
           .vocabulary = letters(o.vocabulary, "|"),
           .classes = o.vocabulary,
           .context = o.context,
           .optimal = 0,
-          .optimum = "0: the answer is determined",
-          .source = "no paper: the first thing to ask of one head of attention"};
+          .optimum = "0: the question determines the answer",
+          .source = "no paper: a basic test of a single attention head"};
 }
 
 class Reverse : public AnswerTask {

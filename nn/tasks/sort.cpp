@@ -1,5 +1,5 @@
-// Sorting digits: Karpathy's minGPT, demo.ipynb. Every input is one number in base `digits`, so
-// that a quarter of all can be held out.
+// The task sort: sorting digits (Karpathy's minGPT, demo.ipynb). Each input corresponds to a number
+// in base `digits`, so that a quarter of all inputs can be held out by number.
 #include <algorithm>
 #include <cmath>
 
@@ -25,11 +25,12 @@ std::int64_t count_inputs(const SortOptions& o) {
 TaskInfo make_sort_info(const SortOptions& o) {
   check_options("sort", o);
   check<ValueError>(o.context >= 3 && o.context % 2 == 1, "sort", "context ", o.context,
-                    ": n tokens and the same sorted need 2 n - 1, such as 11");
+                    ": needs 2 n - 1 for n digits and their sorted answer, such as 11, and at "
+                    "least 3");
   const std::int64_t n = sort_length(o);
   check<ValueError>(std::pow(double(o.digits), double(n)) <= kMostInputs, "sort", n, " of ",
                     o.digits, " digits have more than ", kMostInputs,
-                    " inputs: lower context or digits");
+                    " inputs: reduce context or digits");
   return {.name = "sort",
           .description = std::to_string(n) + " random digits, then the same in order",
           .accuracy = "whole answers right",
@@ -40,7 +41,7 @@ TaskInfo make_sort_info(const SortOptions& o) {
           .context = o.context,
           .whole_answers = true,
           .optimal = 0,
-          .optimum = "0: the answer is determined",
+          .optimum = "0: the question determines the answer",
           .source = "karpathy/minGPT@37baab71, demo.ipynb"};
 }
 
@@ -69,7 +70,7 @@ class Sort : public NumberedTask {
 }  // namespace
 
 std::unique_ptr<Task> make_sort(const SortOptions& options) {
-  TaskInfo info = make_sort_info(options);  // first: they check the options
+  TaskInfo info = make_sort_info(options);  // before the constructor, because it checks options
   return std::make_unique<Sort>(std::move(info), options);
 }
 

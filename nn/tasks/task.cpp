@@ -1,4 +1,4 @@
-// Common parts of all tasks, and the list of the built-in ones.
+// Functions shared by all tasks, and the table of the built-in tasks.
 #include "nn/tasks/task.h"
 
 #include <algorithm>
@@ -18,9 +18,11 @@ using namespace autograd;
 
 namespace {
 
-// Not a seed a user types: evaluation never sees the sequences of training.
+// An unusual seed, so that users do not train with it: evaluation must not use the training
+// sequences.
 constexpr std::uint32_t kEvaluationSeed = 0xE7A15EED;
 
+// Returns the mean optimal loss of a sequence in nats per target; NaN if unknown.
 double optimal_of(const Sequence& s) {
   if (s.position_optimal.empty()) return s.optimal;
   const auto targets =
@@ -44,7 +46,7 @@ TaskMaker maker_of(const Options& defaults, std::unique_ptr<Task> (*make)(const 
           }};
 }
 
-// The built-in tasks, best one first.
+// Returns the built-in tasks in the order in which they are listed for users.
 const std::vector<BuiltIn>& built_in() {
   static const std::vector<BuiltIn> list = {
       {"induction", [] { return maker_of(InductionOptions{}, make_induction); }},
@@ -76,10 +78,10 @@ Batch make_batch(const std::vector<Sequence>& sequences) {
   for (const Sequence& s : sequences) {
     check<ValueError>(
         s.inputs.size() == context && s.targets.size() == context && s.counted.size() == context,
-        "make_batch", "needs ", context, " inputs, targets and counted in each, got ",
+        "make_batch", "needs ", context, " inputs, targets and counted in each sequence, got ",
         s.inputs.size(), ", ", s.targets.size(), " and ", s.counted.size());
     check<ValueError>(s.position_optimal.empty() || s.position_optimal.size() == context,
-                      "make_batch", "needs ", context, " optimal losses by position or none, got ",
+                      "make_batch", "needs 0 or ", context, " values in position_optimal, got ",
                       s.position_optimal.size());
     inputs.insert(inputs.end(), s.inputs.begin(), s.inputs.end());
     targets.insert(targets.end(), s.targets.begin(), s.targets.end());
@@ -110,8 +112,8 @@ std::vector<Sequence> Task::draw_batch(std::int64_t batch, Generator& g) const {
 
 Batch Task::evaluation(std::int64_t first, std::int64_t count) const {
   check<ValueError>(first >= 0 && count >= 1 && first <= evaluation_size() - count, info_.name,
-                    "the evaluation set has ", evaluation_size(), " sequences, asked for ", count,
-                    " from number ", first, " on");
+                    "the evaluation set has ", evaluation_size(), " sequences, cannot return ",
+                    count, " from sequence ", first);
   std::vector<Sequence> sequences;
   for (std::int64_t i = first; i < first + count; ++i)
     if (auto kept = held_out(i)) sequences.push_back(std::move(*kept));
@@ -144,10 +146,10 @@ Batch Task::prompt(const std::string& text) const {
   s.inputs = prompt_inputs(text);
   const auto n = std::int64_t(s.inputs.size());
   check<ValueError>(info_.endless || n <= info_.context, info_.name, "the prompt has ", n,
-                    " tokens with the ones added to it, a sequence has ", info_.context,
-                    ": shorten it");
+                    " tokens, including tokens that the task adds; at most ", info_.context,
+                    " are possible: shorten it");
   check<ValueError>(n >= 1, info_.name, "the prompt is empty, and the task adds no token to it: ",
-                    "give at least one of ", info_.vocabulary.summary());
+                    "needs at least one of ", info_.vocabulary.summary());
   s.targets.assign(s.inputs.begin() + 1, s.inputs.end());
   s.targets.push_back(kIgnored);
   for (std::int64_t& target : s.targets) {
@@ -169,9 +171,9 @@ TaskMaker task_maker(const std::string& name) {
     if (task.name == name) return task.maker();
   const std::string all = join(task_names(), ", ");
   if (name == "text")
-    fail<ValueError>("task", "'text' needs the path of a file. Without one: ", all);
-  fail<ValueError>("task", "there is no task '", name, "', the nearest is '",
-                   nearest(name, task_names()), "'. All: ", all);
+    fail<ValueError>("task", "'text' needs the path of a file. Tasks without a file: ", all);
+  fail<ValueError>("task", "unknown task '", name, "'; the nearest is '",
+                   nearest(name, task_names()), "'. All tasks: ", all);
 }
 
 std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context,

@@ -1,4 +1,5 @@
-// Windows of a text file, split and drawn as by nanoGPT's data/shakespeare_char and train.py.
+// The task text: windows of a text file. The split and the drawing are those of nanoGPT's
+// data/shakespeare_char and train.py.
 #include <algorithm>
 
 #include "autograd/base/error.h"
@@ -16,27 +17,27 @@ std::string describe(const TextOptions& o, const Corpus& corpus) {
          std::to_string(corpus.tokens.size()) + (words ? " words)" : " characters)");
 }
 
-// Returns a sentence about the words that the vocabulary leaves out.
+// Returns a sentence about the words that are not in the vocabulary, or "" if there are none.
 std::string unknown_note(const Corpus& corpus) {
   if (corpus.unknown == 0) return "";
   return std::to_string(corpus.unknown) + " of " + std::to_string(corpus.tokens.size()) +
-         " words are <unk>: beyond the " + std::to_string(corpus.vocabulary.size() - 1) +
-         " most frequent; `max-words` takes more";
+         " words are <unk>, because only the " + std::to_string(corpus.vocabulary.size() - 1) +
+         " most frequent are tokens; a larger `max-words` includes more";
 }
 
 class TextTask : public FileTask {
  public:
   TextTask(const TextOptions& o, Corpus&& corpus)
       : FileTask(o, std::move(corpus), describe(o, corpus), unknown_note(corpus)),
-        // int(0.9 * n) in float64, as Python computes it: 0.9 is not exact, and the split must
-        // agree.
+        // Equals int(0.9 * n) in Python. Because 0.9 is not exact, the product must be computed in
+        // float64 for the same split.
         cut_(std::int64_t(0.9 * double(tokens().size()))) {
     const std::int64_t validation = all() - cut_;
     const char* units = o.unit == Unit::kWord ? " words, " : " characters, ";
     check<ValueError>(
         std::min(validation, cut_) > o.context, "text", "'", o.path, "' has ", all(), units, cut_,
         " to train and ", validation, " to validate: too few for context ", o.context,
-        ", each part needs ", o.context, " + 1. Use a longer text",
+        "; each part needs at least ", o.context + 1, ". Use a longer text",
         validation >= 2 ? " or a context of at most " + std::to_string(validation - 1) : "");
   }
 
@@ -55,8 +56,8 @@ class TextTask : public FileTask {
     return with_ngrams(window(cut_ + number * info().context));
   }
 
-  // Beyond the end of the text, inputs are token 0 and targets ignored: no position sees a later
-  // one, so the padding changes nothing.
+  // Beyond the end of the text, inputs are token 0 and targets are ignored. A position of a causal
+  // model does not depend on later inputs, so this padding has no effect.
   Sequence window(std::int64_t start) const {
     Sequence s;
     for (std::int64_t i = start; i < start + info().context; ++i) {
@@ -77,7 +78,7 @@ class TextTask : public FileTask {
     return count == cut_;
   }
 
-  std::int64_t cut_;  // the first token that validates
+  std::int64_t cut_;  // index of the first validation token
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A text cut into the units that are its tokens: characters or words.
+// Splits a text into its tokens, which are characters or words.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace heed::nn {
 
-/// Takes a text code point by code point and calls emit(unit) as each unit ends; end() after the
-/// last one. White space is what C's isspace takes: no other code point parts words.
+/// Splits a text that arrives code point by code point. put() calls emit(unit) whenever a unit is
+/// complete, and end() must be called after the last code point. Only the white space of C's
+/// isspace separates words.
 class UnitSplitter {
  public:
   explicit UnitSplitter(Unit unit) : unit_(unit) {}
@@ -29,7 +30,7 @@ class UnitSplitter {
 
  private:
   Unit unit_;
-  std::string pending_;  // of a unit that has not ended
+  std::string pending_;  // the code points of the unit that is not complete yet
 };
 
 }  // namespace heed::nn

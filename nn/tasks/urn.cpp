@@ -1,6 +1,7 @@
-// Polya's urn: draw a ball, put it back with another of its color. The same sequences as drawing
-// from probabilities that are uniform on the simplex (de Finetti), in integers only, and the odds
-// of the next ball are the best prediction.
+// The task urn: Polya's urn. Each drawn ball is put back together with another ball of its color.
+// The sequences have the same distribution as independent draws with probabilities that are uniform
+// on the simplex (de Finetti), but drawing needs only integers. The composition of the urn is the
+// optimal prediction.
 #include <cmath>
 
 #include "nn/tasks/alphabet.h"
@@ -13,14 +14,15 @@ using namespace autograd;
 
 namespace {
 
-// Mean over t < T of E[-ln of the odds of the ball drawn next]. After t draws one color's count n
-// is beta-binomial(t, 1, k - 1), and a color with odds q = (n + 1) / (t + k) costs -q ln q.
+// Returns the mean over t < T of E[-ln q], where q is the probability of the ball drawn next. After
+// t draws the count n of one color is beta-binomial(t, 1, k - 1). The color has probability
+// q = (n + 1) / (t + k) and adds -q ln q to the expectation.
 double expected_loss(const UrnOptions& o) {
   const auto k = double(o.colors);
   double total = 0;
   for (std::int64_t step = 0; step < o.context; ++step) {
     const auto t = double(step);
-    double probability = (k - 1) / (t + k - 1);  // of n = 0
+    double probability = (k - 1) / (t + k - 1);  // P(n = 0)
     for (std::int64_t count = 0; count <= step; ++count) {
       const auto n = double(count);
       const double q = (n + 1) / (t + k);
@@ -34,9 +36,9 @@ double expected_loss(const UrnOptions& o) {
 TaskInfo make_info(const UrnOptions& o) {
   check_options("urn", o);
   return {.name = "urn",
-          .description = "tokens of unknown frequency: count what came, guess what comes",
+          .description = "tokens of unknown frequencies: predict from the counts so far",
           .accuracy = "tokens right",
-          .prompt = "the start of a sequence, such as aabac; the ^ in front is added",
+          .prompt = "the start of a sequence, such as aabac; the leading ^ is added",
           .vocabulary = letters(o.colors, "^"),
           .classes = o.colors,
           .context = o.context,

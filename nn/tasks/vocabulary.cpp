@@ -10,14 +10,14 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::size_t kLongestSummary = 200;  // bytes: a Chinese text has thousands of symbols
+constexpr std::size_t kLongestSummary = 200;  // bytes; a Chinese text has thousands of symbols
 
 char32_t first_of(const std::string& symbol) {
   std::size_t at = 0;
   return next_code_point(symbol, at).value_or(0);
 }
 
-// Each of its characters as it prints.
+// Returns the word with escapes for characters that cannot be printed.
 std::string printable_word(const std::string& word) {
   std::string text;
   for (std::size_t at = 0; at < word.size();) text += printable(next_code_point(word, at).value());
@@ -36,8 +36,8 @@ Vocabulary::Vocabulary(std::vector<std::string> symbols, Unit unit)
                       "vocabulary", "symbol ", id, " is '", symbol, "': needs ",
                       unit == Unit::kWord ? "a word in UTF-8" : "exactly one UTF-8 character");
     const auto [old, is_new] = ids_.emplace(symbol, id);
-    check<ValueError>(is_new, "vocabulary", "'", symbol, "' spells token ", old->second,
-                      " and token ", id, ": each token needs a symbol of its own");
+    check<ValueError>(is_new, "vocabulary", "'", symbol, "' is the symbol of token ", old->second,
+                      " and of token ", id, ": needs a different symbol for each token");
   }
 }
 
@@ -59,10 +59,10 @@ std::optional<std::int64_t> Vocabulary::find(const std::string& symbol) const {
 // Returns advice about a word that is not a symbol.
 std::string Vocabulary::advice(const std::string& word) const {
   if (word.find("<unk>") != std::string::npos)
-    return "; <unk> stands for words that `max-words` left out, and spells none: leave it out";
-  if (find(" " + word)) return "; with a space before it, it is: write ' " + word + "'";
+    return "; <unk> stands for words that `max-words` left out and cannot be typed: remove it";
+  if (find(" " + word)) return "; it is with a space before it: write ' " + word + "'";
   if (word.starts_with(' ') && find(word.substr(1)))
-    return "; without the space before it, it is: write '" + word.substr(1) + "'";
+    return "; it is without the space before it: write '" + word.substr(1) + "'";
   return "";
 }
 
@@ -119,7 +119,7 @@ std::string Vocabulary::summary() const {
   for (std::size_t first = 0, last; first < code_points.size(); first = last + 1) {
     for (last = first; last + 1 < code_points.size(); ++last)
       if (code_points[last + 1] != code_points[last] + 1) break;
-    if (last - first < 3) last = first;  // ", - ." is no range, to the eye
+    if (last - first < 3) last = first;  // a short range such as ",-." is hard to read
     if (text.size() > kLongestSummary)
       return text + " ... (" + std::to_string(symbols_.size()) + " symbols)";
     if (first > 0) text += ' ';

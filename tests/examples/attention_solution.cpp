@@ -1,4 +1,4 @@
-// The five blanks of examples/exercises/attention.cpp, filled.
+// The solution of the exercise in examples/exercises/attention.cpp.
 #include <cmath>
 
 #include "examples/exercises/attention.h"

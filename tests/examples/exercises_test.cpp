@@ -1,4 +1,5 @@
-// check_attention names every mistake it is fed, alone and in pairs, and passes what is right.
+// Tests that check_attention names every mistake, alone and in combinations,
+// and accepts right layers.
 #include "examples/exercises/attention.h"
 #include "examples/exercises/check_attention.h"
 #include "tests/support/catch.h"
@@ -9,7 +10,7 @@ namespace nn = heed::nn;
 
 namespace {
 
-// Attention as notebook 1 writes it, in einsums, each step open to a mistake.
+// Attention written with einsums as in notebook 1. Each step can be replaced by a wrong one.
 struct Student {
   using Step = std::function<Tensor(const Tensor&)>;
   Step scale = [](const Tensor& s) { return s / std::sqrt(3.0); };  // d_head is 3
@@ -25,7 +26,7 @@ struct Student {
       return masked_fill(s, gt(triu(ones({n, n}), 1 + diagonal), 0.0), fill);
     };
   }
-  static Step keep_later(std::int64_t from) {  // hides what is before the diagonal `from`
+  static Step keep_later(std::int64_t from) {  // masks the keys before the diagonal `from`
     return [=](const Tensor& s) {
       const std::int64_t n = s.size(-1);
       return masked_fill(s, gt(tril(ones({n, n}), from - 1), 0.0), -kInf);
@@ -89,8 +90,8 @@ std::vector<Mistaken> wrong_students() {
 
 }  // namespace
 
-TEST_CASE("attention that is right passes: the solution, the notebook's, heed's own") {
-  CHECK(check_attention(hidden_attention).message == "right: values and gradients");
+TEST_CASE("right attention passes: the solution, the one of the notebook, and that of heed") {
+  CHECK(check_attention(hidden_attention).message == "right: values and gradients agree");
   CHECK(check_attention(Student()).right());
   const AttentionFinding own = check_attention([](const nn::AttentionWeights& w, const Tensor& x) {
     nn::MultiHeadAttention layer({.d_model = 6,
@@ -102,7 +103,7 @@ TEST_CASE("attention that is right passes: the solution, the notebook's, heed's 
     layer.weights = w;
     return layer(x);
   });
-  CHECK(own.message == "right: values and gradients");
+  CHECK(own.message == "right: values and gradients agree");
 }
 
 TEST_CASE("each mistake is named") {
@@ -114,7 +115,7 @@ TEST_CASE("each mistake is named") {
   }
 }
 
-TEST_CASE("right values with a wrong gradient, and what has no name") {
+TEST_CASE("a wrong gradient, an unknown mistake, a blank and a wrong shape are reported") {
   Student detached;
   detached.mask = [](const Tensor& s) { return Student::by_mask(0, -kInf)(s.detach()); };
   const AttentionFinding lost = check_attention(detached);

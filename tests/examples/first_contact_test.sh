@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the first block of commands of README.md, and all commands of nn/train/FIRST_MODEL.md, each page in
+# Runs the first block of commands of README.md and of tools/heed/README.md, and all commands of nn/train/FIRST_MODEL.md, each page in
 # order in an empty directory. Each command must work, and its output must be about the run that it names.
 # Training is cut to a few steps; nothing else is changed.
 # Usage: first_contact_test.sh PATH-TO-HEED
@@ -50,7 +50,8 @@ run_page() {
   ok [ -s runs/first/model.safetensors ]
 }
 
-run_page 10 < <(first_block README.md | arguments)
+run_page 6 < <(first_block README.md | arguments)
+run_page 12 < <(first_block tools/heed/README.md | arguments)
 mkdir guide && cd guide || exit 1
 run_page 9 < <(all_commands nn/train/FIRST_MODEL.md | arguments)
 end_of_checks

@@ -1,4 +1,5 @@
-// What README shows is so: the tour word for word. Its prompts: first_contact_test.cpp.
+// Tests that README.md quotes examples/tour.cpp word for word. For the prompts that README.md
+// shows, see first_contact_test.cpp.
 #include "autograd/base/files.h"
 #include "tests/support/catch.h"
 
@@ -7,4 +8,11 @@ TEST_CASE("README quotes the tour word for word") {
   const std::string tour = read_file(HEED_SOURCE_DIR "/examples/tour.cpp");
   CHECK(read_file(HEED_SOURCE_DIR "/README.md").find("```cpp\n" + tour + "```") !=
         std::string::npos);
+}
+
+TEST_CASE("autograd/check/YOUR_GRADIENT.md quotes its example word for word") {
+  using heed::autograd::read_file;
+  const std::string example = read_file(HEED_SOURCE_DIR "/examples/your_gradient.cpp");
+  const std::string page = read_file(HEED_SOURCE_DIR "/autograd/check/YOUR_GRADIENT.md");
+  CHECK(page.find("```cpp\n" + example + "```") != std::string::npos);
 }

@@ -1,5 +1,6 @@
-// Watches a notebook's program and compares what it shows with every verified entry of
-// tests/data/notebook_numbers.json (described beside it). Exit code: 1 if a number differs.
+// Compares the results of a notebook program with every verified entry of
+// tests/data/notebook_numbers.json (see tests/data/README.md).
+// The exit code is 1 if a number differs.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -14,18 +15,21 @@ using namespace heed::autograd;
 using heed::notebook::text;
 using Json = nlohmann::json;
 
+// A result that the program showed.
 struct Shown {
   std::string cell, name;
   Tensor x;
   std::string text;
 };
 
+// Returns a number, which JSON stores as text if it is infinite or NaN.
 double number(const Json& v) {
   if (!v.is_string()) return v.get<double>();
   return v == "-inf" ? -kInf : v == "inf" ? kInf : std::nan("");
 }
 
-// Why `got` is not `want[key]` within the tolerances; empty if it is.
+// Returns a text with the first element of `got` that differs from `want[key]` by more than the
+// tolerances. Returns an empty string if there is none.
 std::string difference(const Json& want, const char* key, const std::vector<double>& got,
                        double tol_abs, double tol_rel) {
   if (want[key].size() != got.size()) return text(got.size(), " values, not ", want[key].size());
@@ -40,7 +44,7 @@ std::string difference(const Json& want, const char* key, const std::vector<doub
   return {};
 }
 
-// The numbers of a printed tensor, its brackets and commas left out.
+// Returns the numbers of a printed tensor without brackets and commas.
 std::string digits(const std::string& printed) {
   std::string out;
   for (const char c : printed.substr(printed.find('(') + 1))
@@ -51,8 +55,9 @@ std::string digits(const std::string& printed) {
   return out;
 }
 
-// Everything that an entry states of one result: its shape, the data within the tolerances stated,
-// the float64 reference to 1e-9, and the characters printed where they are as many as torch's.
+// Compares one result with its entry and returns the first difference, or an empty string. Compared
+// are the shape, the data within the stated tolerances, the float64 reference to 1e-9, and the
+// printed characters if the notebook prints at most as many decimals as PyTorch.
 std::string difference(const Json& want, const Shown& got) {
   const Shape shape = Dims(want.at("shape").get<std::vector<std::int64_t>>());
   if (got.x.shape() != shape) return text("shape ", got.x.shape(), ", not ", shape);
@@ -69,9 +74,10 @@ std::string difference(const Json& want, const Shown& got) {
   return why;
 }
 
-// Why what was shown is not what an entry expects under `name`; empty if it is.
+// Returns the difference between the shown results and the expected value `name` of an entry,
+// or an empty string.
 std::string difference(const Json& want, const std::string& name, const std::vector<Shown>& shown) {
-  if (want.is_array()) {  // [name, shape] of each result in turn
+  if (want.is_array()) {  // a list of [name, shape] for all results
     Json got = Json::array();
     for (const Shown& s : shown)
       got.push_back({s.name, std::vector<std::int64_t>(s.x.shape().begin(), s.x.shape().end())});
@@ -81,13 +87,14 @@ std::string difference(const Json& want, const std::string& name, const std::vec
       std::find_if(shown.begin(), shown.end(), [&](const Shown& s) { return s.name == name; });
   if (result == shown.end()) return "the program does not show it";
   if (want.is_object()) return difference(want, *result);
-  // A boolean, or the text of an error: that ours is an error, too, is all that can be asked.
+  // A boolean, or the text of an error. For an error, only its existence is compared.
   const bool expected = want.is_string() || want.get<bool>();
   return result->x.item() == double(expected) ? "" : text("is not ", want.dump());
 }
 
-struct Golden : heed::notebook::Watcher {
-  Golden() { heed::notebook::watcher = this; }
+// Collects the results of the program, and compares them at its end.
+struct Golden : heed::notebook::Observer {
+  Golden() { heed::notebook::observer = this; }
 
   void shown(const std::string& cell, const std::string& name, const Tensor& x,
              const std::string& text) override {
@@ -104,7 +111,8 @@ struct Golden : heed::notebook::Watcher {
     for (const Json& entry : json.at("entries")) {
       if (entry.at("seed") != notebook) continue;
       const std::string id = entry.at("id");
-      // A program heads its cells as the entry does, or with the entry's id: "derived.scaled".
+      // The heading of a cell is the entry's cell or,
+      // for derived entries, its id ("derived.scaled").
       std::vector<Shown> here;
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (all[i].cell != entry.value("cell", id) && all[i].cell != id.substr(id.find('.') + 1))

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# The comparison of a notebook with its numbers must pass right ones, and fail each kind of wrong
-# one, naming it. $1 is notebook 1's program with the watcher.
+# Tests the comparison of golden.cpp. It must accept right numbers, and reject and name each kind of
+# wrong number. $1 is the program of notebook 1, linked with golden.cpp.
 set -u
 program=$1
 file=$(mktemp)
 trap 'rm -f "$file"' EXIT
 failed=0
 
-# entry ID VERIFIED EXPECTED: in4 stands for the cell "In [4]".
+# entry ID VERIFIED EXPECTED: prints an entry as JSON. The ID in4 is the cell "In [4]".
 entry() {
   local cell=${1/#in4/In [4]}
   printf '{"id": "s1.%s", "cell": "%s", "seed": 1, "verified": %s, "expected": {%s}},' \
     "$1" "${cell%%.*}" "$2" "$3"
 }
 
-# compares EXIT TEXT ENTRY...: the program exits so, and prints TEXT. It shows four cells, which
-# stand here unverified, the last as `last`.
+# compares EXIT TEXT ENTRY...: checks that the program exits with EXIT and prints TEXT. The program
+# shows four cells, so the file also has an unverified entry for each. $last is the ID of the last one.
 last=derived.small
 compares() {
   local expected=$1 text=$2 output code known=

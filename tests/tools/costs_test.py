@@ -26,13 +26,13 @@ assert line.split('"')[1].split() == ["50.0,240.0", "155.0,140.0", "260.0,40.0"]
 with tempfile.TemporaryDirectory() as folder:
     costs.measure = None
     [run] = costs.dry_run([1], folder, 0.1)
-    assert run["steps"] >= 0.1 / run["said_seconds_per_step"] and run["seconds_per_step"] > 0, run
+    assert run["steps"] >= 0.1 / run["predicted_seconds_per_step"] and run["seconds_per_step"] > 0, run
     command = [sys.executable, COSTS, "layers", "--most", "2", "--seconds", "0", "--json", "--out", f"{folder}/c.svg"]
     result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
     xml.dom.minidom.parse(f"{folder}/c.svg")
     for out in (folder, f"{folder}/absent/c.svg"):
         refused = subprocess.run([sys.executable, COSTS, "layers", "--out", out], stderr=subprocess.PIPE, text=True)
-        assert refused.returncode == 2 and f"--out {out} needs to be a file" in refused.stderr, refused
+        assert refused.returncode == 2 and f"--out {out} must be a file" in refused.stderr, refused
     for wrong, says in [(["--seconds", "nan"], "--seconds needs 0 to 60, got nan"), (["--out", "c.png"], "to end in .svg"),
                         (["batch", "d-model", "--most", "32"], "--most 32 leaves fewer than two sizes of d-model")]:
         refused = subprocess.run([sys.executable, COSTS, *wrong], stderr=subprocess.PIPE, text=True)
@@ -40,7 +40,7 @@ with tempfile.TemporaryDirectory() as folder:
     Path(folder, "tools/peers").mkdir(parents=True)
     for program in ("heed", "tools/peers/heed_blocks"):
         Path(folder, program).symlink_to("/bin/false")
-    for heed, says, code in [("/absent", "/absent is not there", 2), (f"{folder}/heed", "did not measure", 1)]:
+    for heed, says, code in [("/absent", "/absent is missing", 2), (f"{folder}/heed", "did not measure", 1)]:
         refused = subprocess.run([sys.executable, COSTS, "layers", "--out", f"{folder}/c.svg"], stderr=subprocess.PIPE,
                                  text=True, env=os.environ | {"HEED": heed})
         assert refused.returncode == code and says in refused.stderr, refused
@@ -53,7 +53,7 @@ for row in result["rows"]:
 # A run takes what --dry-run says, to a fifth. Its step is its own: no bench of another vocabulary.
 assert [run["batch"] for run in result["dry_run"]] == [1, 2]
 for run in result["dry_run"]:
-    assert 0.8 < run["peak_bytes"] / run["said_bytes"] < 1.25, run
+    assert 0.8 < run["peak_bytes"] / run["predicted_bytes"] < 1.25, run
     assert run["steps"] >= 3, run
-    assert 0.2 < run["seconds_per_step"] / run["said_seconds_per_step"] < 5, run  # memory_test has the bound
+    assert 0.2 < run["seconds_per_step"] / run["predicted_seconds_per_step"] < 5, run  # memory_test has the bound
 print("costs: passed")

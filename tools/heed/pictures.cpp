@@ -9,7 +9,7 @@
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/safetensors.h"
-#include "nn/study/passes.h"
+#include "nn/study/forward_passes.h"
 #include "nn/study/study.h"
 #include "tools/heed/report/output.h"
 #include "tools/plot/color_range.h"
@@ -166,8 +166,8 @@ std::string attention_png(const nn::Transformer& model, const nn::Task& task, st
   constexpr std::int64_t kLongest = 256;
   const nn::Tensor inputs =
       contiguous(slice(example.inputs, 1, 0, std::min(kLongest, example.inputs.size(1))));
-  const nn::RecordedPass pass =
-      nn::recorded_pass(model, inputs, {"attn.hook_pattern", "attn.hook_attn_scores"});
+  const nn::RecordedForward pass =
+      nn::record_forward(model, inputs, {"attn.hook_pattern", "attn.hook_attn_scores"});
   const auto labels = task.info().vocabulary.labels(inputs.to_vector<std::int64_t>());
   const plot::HeatmapGrid grid = attention_grid(
       pass.at[0], pass.at[1], labels,

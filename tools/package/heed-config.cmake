@@ -1,5 +1,5 @@
-# find_package(heed 0.1 [COMPONENTS autograd nn lab plot]) gives heed::autograd, heed::nn,
-# heed::lab, heed::plot; without COMPONENTS, all that is installed.
+# find_package(heed 0.1 [COMPONENTS autograd nn lab plot]) defines heed::autograd, heed::nn, heed::lab and
+# heed::plot. Without COMPONENTS, it defines every installed library.
 cmake_policy(VERSION 3.24)
 include(CMakeFindDependencyMacro)
 set(heed_components autograd nn lab plot)
@@ -12,7 +12,7 @@ set(heed_wanted ${heed_FIND_COMPONENTS})
 if(NOT heed_wanted)
   set(heed_wanted ${heed_components})
 endif()
-# The libraries below those wanted, first.
+# Adds the libraries that the requested ones depend on, before them.
 if("lab" IN_LIST heed_wanted)
   list(PREPEND heed_wanted nn)
 endif()

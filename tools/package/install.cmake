@@ -1,12 +1,12 @@
-# What `cmake --install` and `cpack` put where: the program in the component `heed`, everything to
-# build against in `dev`. Users find the libraries by find_package(heed) or pkg-config.
+# Install rules for `cmake --install` and `cpack`. The component `heed` has the program; `dev` has headers and
+# libraries. Users find the libraries with find_package(heed) or pkg-config.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
 
-# heed::autograd, heed::nn, heed::lab and heed::plot: an export set each, so that a user needs only what the
-# components asked for need.
+# Each library has its own export set, so that a user needs only the dependencies of the requested
+# components.
 function(install_library name)
   install(TARGETS ${ARGN} EXPORT heed-${name})
   install(EXPORT heed-${name} NAMESPACE heed:: DESTINATION ${package_dir} FILE heed-${name}-targets.cmake)
@@ -42,7 +42,7 @@ if(TARGET heed_mpi)
   install(TARGETS heed_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/heed COMPONENT mpi)
 endif()
 
-# The man page and the completions are printed by the program, so it must run here.
+# The program prints the man page and the completions, so it must be able to run on this machine.
 if(TARGET heed AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   add_custom_command(
     OUTPUT heed.1
@@ -63,8 +63,8 @@ if(TARGET heed AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   add_custom_target(heed_printed ALL DEPENDS ${printed})
 endif()
 
-# cpack in the build folder: heed_*.deb is the program, heed-mpi_*.deb its module for MPI, where that
-# is installed, libheed-dev_*.deb the rest.
+# Run cpack in the build folder. heed_*.deb contains the program, heed-mpi_*.deb its module for MPI (if MPI
+# is installed), and libheed-dev_*.deb headers and libraries.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "The developers of heed <heed@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

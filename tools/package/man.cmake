@@ -1,8 +1,8 @@
-# Writes the man page OUTPUT from what PROGRAM (heed) and each of its commands print for --help.
+# Writes the man page OUTPUT from the help texts of PROGRAM (heed) and of each of its commands.
 # Run: cmake -DPROGRAM=build/release/heed -DVERSION=0.1.0 -DOUTPUT=heed.1 -P tools/package/man.cmake
 cmake_policy(VERSION 3.24)
 
-# The help text of `heed ARGN` as it stands: roff shall change nothing in it.
+# Returns the help text of `heed ARGN`, escaped so that roff prints it unchanged.
 function(help_text result)
   execute_process(COMMAND ${PROGRAM} ${ARGN} --help OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   string(REPLACE "\\" "\\e" text "${text}")
@@ -14,7 +14,7 @@ endfunction()
 help_text(text)
 set(page ".TH HEED 1 \"\" \"heed ${VERSION}\"
 .SH NAME
-heed \\- train toy causal models, see the gradients inside attention, prove every gradient
+heed \\- train toy causal models, see the gradients inside attention, check every gradient
 .SH SYNOPSIS
 .B heed
 .I COMMAND
@@ -23,7 +23,7 @@ heed \\- train toy causal models, see the gradients inside attention, prove ever
 .EX
 ${text}.EE
 ")
-# Below "Commands:", up to an empty line: a name and what it does.
+# The lines below "Commands:", up to an empty line: a name and a description each.
 string(REGEX MATCH "\nCommands:\n(  [^\n]*\n)+" block "${text}")
 string(REGEX MATCHALL "\n  [a-z]+" commands "${block}")
 if(NOT commands)

@@ -1,8 +1,8 @@
-// heed_blocks [--threads N]: heed's side of tools/peers/compare and tools/costs. For each line WORK
-// SIZE SECONDS of stdin it repeats that work for so long, at least once, and prints the median
-// seconds of one and the most bytes of tensors at a time. Works are train MODEL, generate MODEL and
-// attention BxHxTxD; a MODEL is a speed preset, to which options may be added:
-// toy,context=256,batch=1. Exits as heed does.
+// heed_blocks [--threads N]: heed's side of tools/peers/speed and tools/costs. For each line WORK
+// SIZE SECONDS of stdin it repeats the work for that many seconds, at least once. It prints the
+// median seconds of one repetition and the peak bytes of tensors. WORK SIZE is train MODEL, generate
+// MODEL or attention BxHxTxD. MODEL is a speed preset with optional settings, such as
+// toy,context=256,batch=1. The exit codes are those of heed.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +31,7 @@ using namespace heed;
 using autograd::Tensor;
 using Call = std::function<void()>;
 
-// The configuration of "toy" or "toy,context=256,batch=1".
+// Parses a model such as "toy" or "toy,context=256,batch=1" into its configuration.
 nn::RunConfig config_of(const std::string& model, bool train) {
   const std::vector<std::string> words = split(model, ',');
   const auto presets = bench_presets();
@@ -39,7 +39,7 @@ nn::RunConfig config_of(const std::string& model, bool train) {
     usage_error("blocks: '{}' is not a speed preset; these are: {}", words[0], heed::join(presets));
   nn::RunConfig config = nn::preset(words[0]);
   std::vector<nn::Setting> settings = config.settings();
-  // Of a run's schedule, data and evaluations a step has nothing.
+  // A single step has no schedule, data set or evaluation, so only these settings are accepted.
   std::erase_if(settings, [&](const nn::Setting& s) {
     return s.group != "Model" && !(train && (s.key == "batch" || s.key == "optimizer"));
   });
@@ -56,7 +56,7 @@ nn::RunConfig config_of(const std::string& model, bool train) {
   return config;
 }
 
-// Causal attention forward and backward; `shape` is "BxHxTxD".
+// Returns a call of causal attention, forward and backward. `shape` is "BxHxTxD".
 Call attention_call(const std::string& shape) {
   std::vector<std::int64_t> sizes;
   for (const std::string& word : split(shape, 'x'))
@@ -92,7 +92,7 @@ int blocks(const std::vector<std::string>& arguments) {
     if (threads < 1) usage_error("usage: heed_blocks [--threads N]");
     autograd::set_num_threads(threads);
   }
-  std::map<std::string, Call> calls;  // what was made stays, warm
+  std::map<std::string, Call> calls;  // kept, so that a repeated line is warm
   std::string line;
   while (std::getline(std::cin, line)) {
     std::istringstream words(line);

@@ -1,4 +1,4 @@
-// heed's check_vjp on a case of gradchecker_cases.h.
+// Applies heed's check_vjp to a case of gradchecker_cases.h.
 #pragma once
 
 #include "autograd/check/check_vjp.h"
@@ -13,7 +13,7 @@ std::vector<std::vector<T>> converted(const std::vector<std::vector<U>>& arrays)
   return out;
 }
 
-/// Checks the case in double, or in float if it computes in that.
+/// Checks the case in double precision, or in float if `single` is set.
 inline autograd::CheckReport check_case(const GradientCase& c,
                                         const autograd::CheckOptions& options = {}) {
   if (!c.single) return autograd::check_vjp(c.forward, c.backward, c.x, options);

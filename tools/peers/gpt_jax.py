@@ -1,4 +1,4 @@
-"""The training step of heed's speed presets in JAX, compiled, for peer.py to time."""
+"""The compiled training step of heed's speed presets in JAX, timed by peer.py."""
 import functools
 import math
 
@@ -78,7 +78,7 @@ def train_step(state, ids, targets, heads):
 
 
 def training_step(preset):
-    """A step on one batch."""
+    """Returns a step on one batch."""
     key = jax.random.PRNGKey(1)
     parameters = initial_parameters(preset, key)
     zeros = jax.tree_util.tree_map(jnp.zeros_like, parameters)

@@ -1,6 +1,6 @@
-"""heed's speed presets in PyTorch: a training step, generation, attention, for peer.py to time.
+"""heed's speed presets in PyTorch, timed by peer.py: a training step, generation and attention.
 
-Its parameters have the names and shapes of heed's Transformer: parity.py moves them both ways."""
+The parameters have the names and shapes of heed's Transformer, so parity.py can exchange them."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -52,7 +52,7 @@ def make_model(preset):
 
 
 def training_step(preset, words):
-    """A step on one batch; words: fused (AdamW), compile, bf16 (autocast)."""
+    """Returns a step on one batch. `words` may contain fused (AdamW), compile and bf16 (autocast)."""
     model = make_model(preset)
     optimizer = make_optimizer(model, fused="fused" in words)
     ids, targets = torch.randint(preset.vocab, (2, preset.batch, preset.context))
@@ -74,8 +74,8 @@ def training_step(preset, words):
 
 
 def attend_cached(block, x, cache, t, keep):
-    """Block.forward of the token at position t: x [1, 1, d_model], cache k and v [1, heads, T, d_head].
-    keep: a mask over the whole cache, or None to read its first t + 1 entries alone."""
+    """Block.forward for the token at position t. Shapes: x [1, 1, d_model], cache k and v [1, heads, T, d_head].
+    `keep` is a mask over the whole cache, or None to read only its first t + 1 entries."""
     q, k, v = (y.unflatten(-1, (block.heads, -1)).transpose(1, 2)
                for y in block.qkv(block.ln1(x)).chunk(3, dim=-1))
     for whole, new in zip(cache, (k, v)):
@@ -87,9 +87,9 @@ def attend_cached(block, x, cache, t, keep):
 
 
 def generation(preset, words):
-    """Greedy, batch 1, keys and values cached, from one token to a full context."""
+    """Returns greedy generation with cached keys and values: batch 1, from one token to a full context."""
     model = make_model(preset)
-    static = "compile" in words  # compiled code wants the same shapes at every token
+    static = "compile" in words  # compiled code needs equal shapes for every token
     shape = (2, 1, preset.heads, preset.context, preset.d_model // preset.heads)
     caches = [torch.zeros(shape) for _ in model.blocks]
     places = [torch.tensor([t]) for t in range(preset.context)]
@@ -109,7 +109,7 @@ def generation(preset, words):
             tokens.append(run(torch.tensor([[tokens[-1]]]), t).argmax().item())
         return tokens
 
-    with torch.inference_mode():  # as without a cache, or its speed says nothing
+    with torch.inference_mode():  # checks that the result equals the one without a cache
         tokens = generate()
         exact = model(torch.tensor([tokens[:-1]]))[0, -1]
         error = (run(torch.tensor([[tokens[-2]]]), places[-1]) - exact).abs().max().item()
@@ -119,7 +119,7 @@ def generation(preset, words):
 
 
 def attention(shape):
-    """Causal attention forward and backward; shape (batch, heads, T, d_head)."""
+    """Returns causal attention, forward and backward. `shape` is (batch, heads, T, d_head)."""
     torch.manual_seed(1)
     q, k, v = (torch.randn(shape, requires_grad=True) for _ in range(3))
     gradient = torch.randn(shape)

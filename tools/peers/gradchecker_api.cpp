@@ -1,5 +1,5 @@
-// The cases as C functions, for gradcheckers.py. list: 0 the cases, 1 those of resolution. Arrays
-// lie one after the other.
+// C functions that give the cases to gradcheckers.py. `list` is 0 for gradient_cases() and 1 for
+// resolution_cases(). Arrays are passed one after the other in one buffer.
 #include <algorithm>
 #include <sstream>
 
@@ -31,7 +31,7 @@ extern "C" {
 
 int peer_case_count(int list) { return int(cases_of(list).size()); }
 
-// op|what|wrong|single|transposed|size of the output|size of each input
+// Returns "op|what|wrong|single|transposed|size of the output|size of each input" for one case.
 const char* peer_case_text(int list, int i) {
   static std::string text;
   const GradientCase& c = case_of(list, i);

@@ -12,7 +12,7 @@ using Size = std::size_t;
 using Values = std::vector<double>;
 using Backward = decltype(GradientCase::backward);
 
-// Numbers in [-2, 2] that look random and are the same everywhere.
+// Returns n pseudo-random numbers in [-2, 2]. They are equal on every machine.
 Values numbers(Size n, unsigned seed) {
   Values out;
   for (Size k = 0; k < n; ++k) {
@@ -22,7 +22,7 @@ Values numbers(Size n, unsigned seed) {
   return out;
 }
 
-// ---- softmax over the rows of [rows, columns], T: what it computes in
+// ---- softmax over the rows of [rows, columns]; T is the type of the arithmetic
 
 template <class T>
 Values softmax_rows(const Values& x, Size columns) {
@@ -34,7 +34,7 @@ Values softmax_rows(const Values& x, Size columns) {
   }
   return y;
 }
-// y (v - mean * <y, v>); mean is 1 in the right one
+// Returns y (v - mean * <y, v>). The right gradient has mean = 1.
 template <class T>
 Values softmax_rows_backward(const Values& y, const Values& v, Size columns, double mean = 1) {
   Values g(y.size());
@@ -47,7 +47,7 @@ Values softmax_rows_backward(const Values& y, const Values& v, Size columns, dou
   return g;
 }
 
-// scale * softmax, its gradient times `factor`.
+// Returns the case scale * softmax, whose gradient is multiplied by `factor`.
 template <class T = double>
 GradientCase softmax_case(const std::string& what, double factor, double scale = 1,
                           double mean = 1) {
@@ -68,7 +68,7 @@ GradientCase softmax_case(const std::string& what, double factor, double scale =
           }};
 }
 
-// The right one with its cotangents changed first.
+// Returns the right softmax gradient, applied to cotangents that were changed by change().
 GradientCase softmax_of_cotangents(const std::string& what, double (*change)(double)) {
   GradientCase c = softmax_case(what, 1);
   c.backward = [right = c.backward, change](const Vectors& x, Vectors v) {
@@ -88,7 +88,8 @@ struct AttentionBug {
        transposed = false;
 };
 
-// a [m, k] times b [k, n]; `transposed_a`: a is [k, m] in memory, `transposed_b`: b is [n, k].
+// Returns the product of a [m, k] and b [k, n]. With `transposed_a`, a is stored as [k, m]. With
+// `transposed_b`, b is stored as [n, k].
 Values product(const Values& a, bool transposed_a, const Values& b, bool transposed_b, Size m,
                Size n) {
   const Size k = a.size() / m;
@@ -137,7 +138,7 @@ GradientCase attention_case(std::string what, AttentionBug bug) {
           }};
 }
 
-// ---- layer norm of [3, 4] with gain [4]; strided: over columns of the transposed memory
+// ---- layer norm of [3, 4] with gain [4]; `strided` reads the columns of transposed memory
 
 struct NormBug {
   bool no_mean_term = false, gain_assigned = false, stale_deviation = false;
@@ -147,7 +148,7 @@ struct NormBug {
 GradientCase layer_norm_case(std::string what, NormBug bug) {
   constexpr Size kRows = 3, kColumns = 4;
   const auto at = [bug](Size r, Size c) { return bug.strided ? c * kRows + r : r * kColumns + c; };
-  // Normalized x, and 1 / deviation of each row.
+  // Returns the normalized x and, for each row, 1 / standard deviation.
   const auto normalize = [at](const Values& x) {
     std::pair<Values, Values> out{Values(x.size()), Values(kRows)};
     for (Size r = 0; r < kRows; ++r) {
@@ -223,7 +224,7 @@ GradientCase cross_entropy_case(std::string what, LossBug bug) {
           }};
 }
 
-// ---- rows of a table [4, 3] by index, one of them twice
+// ---- rows of a table [4, 3] selected by index, one of them twice
 
 struct IndexBug {
   bool assigned = false;
@@ -254,7 +255,7 @@ GradientCase index_case(std::string what, IndexBug bug) {
           }};
 }
 
-// ---- sums of relu(x)^2 + relu(x): a kink at 0
+// ---- sum of relu(x)^2 + relu(x), which has a kink at 0
 
 GradientCase kink_case(std::string what, Values x) {
   return {.op = "relu",

@@ -1,6 +1,6 @@
-// Runs check_vjp, and Ceres' GradientChecker where it was found, on the cases of
-// gradchecker_cases.h. One line for each: checker|list|case|right or not|digits|milliseconds.
-// gradcheckers.py reads them.
+// Runs check_vjp and, if it was built with Ceres, its GradientChecker on the cases of
+// gradchecker_cases.h. Prints one line per case for gradcheckers.py:
+// checker|list|case|right or not|digits|milliseconds.
 #include <chrono>
 #include <iostream>
 
@@ -21,7 +21,7 @@ struct Answer {
 };
 
 #ifdef HEED_CERES
-// Ceres asks for a Jacobian: backward with one unit cotangent after the other.
+// Adapts a case to Ceres, which needs a Jacobian: calls backward once per unit cotangent.
 class CostOfCase : public ceres::CostFunction {
  public:
   explicit CostOfCase(const GradientCase& c) : case_(c) {
@@ -57,7 +57,6 @@ Answer check_by_ceres(const GradientCase& c) {
   std::vector<const double*> parameters;
   for (const auto& array : c.x) parameters.push_back(array.data());
   ceres::GradientChecker::ProbeResults results;
-  // The solver's own default, gradient_check_relative_precision.
   const double precision = ceres::Solver::Options().gradient_check_relative_precision;
   return {checker.Probe(parameters.data(), precision, &results)};
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Gives wrong gradients, and right but awkward ones, to gradient checkers: torch.autograd.gradcheck,
-jax.test_util.check_grads, Ceres' GradientChecker, heed's check_vjp. Each with its own defaults. The
-functions are C++ (gradchecker_cases.cpp), the same for all. Prints a Markdown table.
+"""Compares gradient checkers on wrong gradients and on right but awkward ones. The checkers are
+torch.autograd.gradcheck, jax.test_util.check_grads, Ceres' GradientChecker and heed's check_vjp, each with
+its defaults. All get the same C++ functions (gradchecker_cases.cpp). Prints the Markdown table of
+autograd/check/README.md.
 
     cmake --build build/release --target heed_gradcheckers
     python tools/peers/gradcheckers.py
@@ -17,7 +18,7 @@ import numpy as np
 
 
 class Case:
-    """A function and its backward, from the library."""
+    """A function and its backward pass, loaded from the shared library."""
 
     def __init__(self, library, which, index):
         self.library, self.key = library, (which, index)
@@ -65,7 +66,7 @@ def check_torch(case):
             gradients = case.backward([memory(x) for x in ctx.saved_tensors], cotangent.numpy())
             return tuple(like(torch.from_numpy(g), x) for g, x in zip(gradients, ctx.saved_tensors))
 
-    # The transposed input is a view [3, 4] of memory [4, 3], which is what the function reads.
+    # The transposed input is a view [3, 4] of memory [4, 3]. The function reads the memory.
     def memory(x):
         return (x.detach().t() if x.dim() == 2 else x.detach()).contiguous().numpy()
 
@@ -103,7 +104,7 @@ def check_jax(case):
 
 def run_python(check, cases):
     answers, took = [], 0
-    check(cases[0][0])  # imports and the first call are not timed
+    check(cases[0][0])  # warm-up: imports and the first call are not timed
     for which in cases:
         answers.append([])
         for case in which:
@@ -114,7 +115,7 @@ def run_python(check, cases):
 
 
 def run_program(program):
-    """heed, and Ceres if the program was built with it."""
+    """Runs heed's checker and, if the program was built with it, Ceres'."""
     checkers = {}
     for line in subprocess.run([program], check=True, capture_output=True, text=True).stdout.split():
         name, which, _, right, _, milliseconds = line.split("|")
@@ -125,7 +126,7 @@ def run_program(program):
 
 
 def summary(cases, checker):
-    """Of one checker: wrong ones caught, false alarms, digits, seconds."""
+    """Returns the cells of one checker: wrong gradients found, right ones refused, digits, seconds."""
     right, resolution = checker["right"]
     caught = sum(c.wrong and not r for c, r in zip(cases, right))
     alarms = sum(not c.wrong and not r for c, r in zip(cases, right))
@@ -157,9 +158,9 @@ def table(cases, checkers, every):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build/release/tools/peers", type=pathlib.Path)
-    parser.add_argument("--all", action="store_true", help="a row for every case")
+    parser.add_argument("--all", action="store_true", help="print a row for every case")
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore")  # torch's, about float32
+    warnings.simplefilter("ignore")  # torch warns about float32
     library = ctypes.CDLL(str(arguments.build.resolve() / "libheed_gradchecker_cases.so"))
     cases = [[Case(library, which, i) for i in range(library.peer_case_count(which))] for which in (0, 1)]
     checkers = {}

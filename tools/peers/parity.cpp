@@ -1,9 +1,9 @@
-// heed's side of tools/peers/parity.py: one model through files, as PyTorch writes and reads them.
+// heed's side of tools/peers/parity.py. Trains one model and exchanges it as safetensors files.
 //   heed_parity FOLDER
-//   reads   state.safetensors, a state_dict, and inputs.safetensors: what each of the AdamW steps
-//           is given, and as metadata what model it is for
-//   writes  loaded.safetensors and trained.safetensors, the state_dict before and after the steps,
-//           and results.safetensors, all else that parity.py compares
+//   reads   state.safetensors (a state_dict) and inputs.safetensors (the inputs of each AdamW step;
+//           its metadata describes the model)
+//   writes  loaded.safetensors and trained.safetensors (the state_dict before and after the steps)
+//           and results.safetensors (outputs, losses and gradients that parity.py compares)
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -20,11 +20,11 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 
-// As in presets.py.
+// Hyperparameters, equal to those in presets.py.
 constexpr double kLearningRate = 1e-3, kWeightDecay = 0.1, kMaxNorm = 1;
 constexpr AdamWOptions kAdamW{.beta1 = 0.9, .beta2 = 0.95};
 
-// inputs.safetensors: which model it is, and what each step is given.
+// Contents of inputs.safetensors: the description of the model and the inputs of each step.
 struct Case {
   SafeTensors file;
 
@@ -34,7 +34,7 @@ struct Case {
   bool flag(const std::string& option) const { return file.metadata.at(option) == "True"; }
   std::int64_t steps() const { return file.find("target").size(0); }
   DType dtype() const { return file.metadata.at("dtype") == "float64" ? float64 : float32; }
-  // One step's, or undefined.
+  // Returns the input of one step, or an undefined tensor if there is none.
   Tensor at(const std::string& name, std::int64_t step) const {
     const Tensor all = file.find(name);
     return all.defined() ? contiguous(select(all, 0, step)) : all;
@@ -43,8 +43,8 @@ struct Case {
 
 struct Forward {
   Tensor loss;
-  std::vector<NamedTensor> values;  // to compare
-  std::vector<NamedTensor> inputs;  // to compare their gradients, beside the parameters'
+  std::vector<NamedTensor> values;  // parity.py compares these
+  std::vector<NamedTensor> inputs;  // parity.py compares the gradients of these, too
 };
 
 struct Attention {
@@ -58,7 +58,7 @@ struct Attention {
                .causal = in.flag("causal"),
                .dtype = in.dtype()}) {}
 
-  // The loss is the mean squared distance to a target. Without a memory: self-attention.
+  // The loss is the mean squared distance to a target. Without a memory, it is self-attention.
   Forward run(const Case& in, std::int64_t step) const {
     const Tensor query = in.at("query", step).requires_grad_();
     std::vector<NamedTensor> leaves{{"query", query}};

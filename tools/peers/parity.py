@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""heed beside PyTorch: the same weights, through safetensors, must give the same numbers.
+"""Compares heed with PyTorch: equal weights, exchanged as safetensors, must give equal numbers.
 
-For each case the script writes a state_dict and inputs, lets heed_parity load them, run forward and
+For each case the script writes a state_dict and inputs, runs heed_parity, which loads them, runs forward and
 backward and take 20 AdamW steps (presets.py's hyperparameters, gradients clipped),
 does the same in PyTorch and prints one line. Columns are largest errors over the largest entry of
 the same tensor, the worst of all tensors:
@@ -14,7 +14,7 @@ the same tensor, the worst of all tensors:
 What "trained" shows in cases with a bias is the key bias: its gradient is 0 to rounding, and AdamW
 divides that rounding, different on each side, by little more than eps = 1e-8.
 float64 must agree within 1e-10. float32 is about the exchange; its outputs must agree within 1e-5.
-Optional: nothing else in heed needs PyTorch."""
+Nothing else in heed needs PyTorch."""
 import argparse
 import subprocess
 import sys
@@ -49,7 +49,7 @@ class Case:
     dtype: torch.dtype
     make: Callable[[], torch.nn.Module]
     inputs: dict[str, torch.Tensor]  # the first axis is the step
-    options: dict[str, object]       # what heed_parity must know to build the same model
+    options: dict[str, object]       # describes the model for heed_parity
     run: Callable                    # (model, one step's inputs) -> output, loss
     weights: Callable | None = None  # (model, one step's inputs) -> [B, H, Tq, Tk]
 
@@ -59,7 +59,7 @@ def attention_case(name, dtype=torch.float64, *, causal=False, cross=False, padd
     B, Tq, Tk, d, heads = 3, 7, 9 if cross else 7, 16, 4
 
     def make():
-        # Weights are kept apart only where keys or values are of another width; heed's are not.
+        # PyTorch stores separate weights only if keys or values have another width. heed has no such rule.
         other = {"kdim": d + 1, "vdim": d + 1} if separate else {}
         m = torch.nn.MultiheadAttention(d, heads, bias=bias, batch_first=True, dtype=dtype, **other)
         if separate:
@@ -78,7 +78,7 @@ def attention_case(name, dtype=torch.float64, *, causal=False, cross=False, padd
 
     def attend(m, x, **how):
         memory = x.get("memory", x["query"])
-        if causal:  # aligned at the bottom right, as ours
+        if causal:  # aligned at the bottom right, like heed's mask
             how["attn_mask"] = torch.ones(Tq, Tk, dtype=torch.bool).triu(1 + Tk - Tq)
         if padded:
             how["key_padding_mask"] = torch.arange(Tk) >= x["lengths"][:, None]
@@ -142,7 +142,7 @@ def at_step(case, step, leaves=False):
 
 
 def train(case, model):
-    """All that heed_parity puts into results.safetensors."""
+    """Returns everything that heed_parity writes into results.safetensors."""
     results, losses, norms = {}, [], []
     optimizer = make_optimizer(model)
     for step in range(STEPS):
@@ -166,7 +166,7 @@ def train(case, model):
 
 
 def error(ours, theirs):
-    """The worst tensor's error, over two dicts of equal names. NaN wins: it must fail."""
+    """Returns the largest error of any tensor in two dicts with equal names. NaN wins, so that it fails."""
     if ours.keys() != theirs.keys():
         sys.exit(f"parity: names differ: {sorted(ours.keys() ^ theirs.keys())}")
     errors = []
@@ -181,10 +181,10 @@ def error(ours, theirs):
 
 
 def compare(case, program):
-    """Errors by column, and how many steps clipped."""
+    """Returns the errors by column, and the number of steps that clipped gradients."""
     model = case.make()
     with torch.no_grad():
-        # No bias at 0 and no scale at 1, which would hide mistakes; some steps clip, some do not.
+        # A bias of 0 or a scale of 1 would hide mistakes. Some steps clip gradients, others do not.
         for p in model.parameters():
             p += 0.2 * torch.randn_like(p)
     with tempfile.TemporaryDirectory() as folder:
@@ -223,10 +223,10 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--heed-parity", type=Path, metavar="PROGRAM",
                         default=ROOT / "build/release/tools/peers/heed_parity",
-                        help="built with the tools (default: %(default)s)")
+                        help="path of heed_parity, built with the tools (default: %(default)s)")
     arguments = parser.parse_args()
     if not arguments.heed_parity.is_file():
-        parser.error(f"{arguments.heed_parity} is not there; tools/build makes it")
+        parser.error(f"{arguments.heed_parity} is missing; build it with tools/build")
 
     torch.manual_seed(1)
     columns = list(TOLERANCES[torch.float64])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What heed is compared with, as a process that stays: for each line WORK SIZE SECONDS of stdin it
-repeats that work for so long, at least once, and prints the median seconds of one, as
-`heed_blocks` does. Between lines it sleeps.
+"""A peer of heed, as a process that waits for work. For each line WORK SIZE SECONDS of stdin it repeats
+the work for that many seconds, at least once, and prints the median seconds of one repetition, like
+`heed_blocks`.
 
 VARIANT is jax, or torch and what is added to it: torch, torch+fused, torch+compile+fused, torch+bf16.
 
@@ -46,9 +46,9 @@ def median_call(call, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("variant", metavar="VARIANT")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="and cores (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads and cores (default: %(default)s)")
     arguments = parser.parse_args()
-    # XLA takes as many threads as it finds cores.
+    # XLA starts one thread per available core.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:arguments.threads])
     if arguments.variant.startswith("torch"):
         import torch

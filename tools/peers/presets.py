@@ -1,10 +1,10 @@
-"""What gpt_torch.py, gpt_jax.py and parity.py share: the speed presets and their hyperparameters."""
+"""The speed presets and their hyperparameters, used by gpt_torch.py, gpt_jax.py and parity.py."""
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A pre-norm GPT; nn/train/README.md says what they all have in common."""
+    """Sizes of a pre-norm GPT. nn/train/README.md describes what all presets share."""
     vocab: int
     d_model: int
     heads: int

@@ -26,13 +26,13 @@ void linear_ticks(Axis& axis, double low, double high, int wanted, double least_
     axis.ticks.push_back(value);
     axis.labels.push_back(plain ? typeset_number(fmt::format("{:.{}f}", value, decimals))
                                 : format_number(value, 6));
-    if (axis.ticks.size() > 100) break;  // i + 1 == i at the end of double's precision
+    if (axis.ticks.size() > 100) break;  // for a very large i, i + 1 == i, and the loop never ends
   }
 }
 
 void log_ticks(Axis& axis, int wanted) {
   const double decades = axis.high - axis.low;
-  if (decades < 0.7) {  // too few round numbers in it
+  if (decades < 0.7) {  // too short for ticks at 1, 2, 5 times a power of ten
     linear_ticks(axis, std::pow(10.0, axis.low), std::pow(10.0, axis.high), wanted, 0);
     return;
   }

@@ -1,4 +1,4 @@
-// One axis of a line chart: its range and its ticks.
+// One axis of a line chart: its range, ticks and tick labels.
 #pragma once
 
 #include <string>
@@ -6,21 +6,28 @@
 
 namespace heed::plot {
 
-/// The range in axis units (log10 of the value if logarithmic), and the ticks, in values.
+/// Range, ticks and labels of one axis.
 struct Axis {
-  bool log = false;
+  bool log = false;  ///< true: the scale is logarithmic
+  ///@{
+  /// End of the range in axis units: the value, or its log10 if the axis is logarithmic.
   double low = 0, high = 1;
-  std::vector<double> ticks;
-  std::vector<std::string> labels;
+  ///@}
+  std::vector<double> ticks;        ///< positions of the ticks, as values, also if `log`
+  std::vector<std::string> labels;  ///< [ticks], the text at each tick
 
+  /// Returns true if the axis can show `value`: it is finite, its magnitude is below 1e300, and it
+  /// is positive if the axis is logarithmic.
   bool shows(double value) const;
-  double share(double value) const;  ///< 0 at the low end, 1 at the high one
-  /// What stands beside it: a logarithmic one says so.
+  /// Returns the position of `value` on the axis: 0 at the low end, 1 at the high end.
+  double share(double value) const;
+  /// Returns the text beside the axis: `name`, and ", logarithmic" if the axis is logarithmic.
   std::string title(const std::string& name) const;
 };
 
-/// The axis that shows all `values` it can, with `air`, a part of the range, at both ends, and
-/// about `wanted` ticks. Whole numbers alone get no ticks between them.
+/// Returns an axis whose range contains all `values` that it can show. The range is extended at
+/// both ends by `air`, a fraction of its length. There are about `wanted` ticks. If all values are
+/// whole numbers, so are the ticks of a linear axis.
 Axis fit_axis(const std::vector<double>& values, bool log, double air, int wanted);
 
 }  // namespace heed::plot

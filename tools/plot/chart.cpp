@@ -13,16 +13,16 @@ namespace heed::plot {
 namespace {
 
 constexpr int kWidth = 1000, kHeight = 640, kMargin = 24;
-constexpr double kText = 16.5, kTitle = 22;  // sizes
+constexpr double kText = 16.5, kTitle = 22;  // text sizes, pixels per em
 constexpr int kTick = 5, kLabelGap = 8, kLeader = 16, kLongestName = 280;
-constexpr double kCurve = 2;   // thickness
-constexpr int kReference = 1;  // pattern of reference values
+constexpr double kCurve = 2;   // thickness in pixels
+constexpr int kReference = 1;  // dash pattern of reference values
 constexpr Rgb kGridLine{232, 232, 232};
 constexpr TextStyle kCentered{.size = kText, .align = Align::kCenter};
 const int kCap = cap_height(kText), kLine = line_height(kText);
 
-// True if the stack states what its colors and dashes stand for; otherwise each series of a panel
-// has a color of its own, and the legend its name.
+// Returns true if the stack states the meaning of its colors or dashes. Otherwise each series of a
+// panel has its own color, and the legend contains its name.
 bool explains_colors(const ChartStack& stack) {
   return !stack.colors.empty() || !stack.dashes.empty();
 }
@@ -40,7 +40,7 @@ Rgb hline_color(const ChartStack& stack, const LineChart& panel, std::size_t i) 
              : category_color(place, kCategoryColors);
 }
 
-// The rectangle of a panel's curves, and how values become pixels in it.
+// The rectangle in which a panel's curves are drawn, with the mapping from values to pixels.
 struct Area {
   int left = 0, top = 0, right = 0, bottom = 0;
   Axis x, y;
@@ -99,7 +99,8 @@ std::vector<Key> legend_of(const ChartStack& stack) {
   return keys;
 }
 
-// The legend in rows above the panels; returns the y below it. Without an image it only measures.
+// Draws the legend in rows above the panels and returns the y below it. If `image` is null, it only
+// measures.
 int draw_legend(Image* image, const ChartStack& stack, int left, int y) {
   constexpr int kSwatch = 36, kBetween = 32;
   const double thickness = explains_colors(stack) ? kCurve : 4;
@@ -122,12 +123,12 @@ int draw_legend(Image* image, const ChartStack& stack, int left, int y) {
   return keys.empty() ? y : y + kLine;
 }
 
-// A name at the right of a panel.
+// A label at the right of a panel: the name of a curve, or name and value of a reference line.
 struct SideLabel {
   std::string text;
   Rgb color;
-  double at;      // y of the line
-  double middle;  // y of the label
+  double at;      // y of the curve's end or of the reference line, in pixels
+  double middle;  // y of the label's middle, in pixels
 };
 
 std::string hline_text(const LineChart& panel, const HLine& line) {
@@ -153,7 +154,7 @@ std::vector<SideLabel> side_labels(const ChartStack& stack, const LineChart& pan
   for (std::size_t i = 0; i < panel.hlines.size(); ++i)
     if (const HLine& line = panel.hlines[i]; std::isfinite(line.y))
       add(hline_text(panel, line), hline_color(stack, panel, i), line.y);
-  // Labels that would overlap move apart: down from the top, then up from the bottom.
+  // Moves overlapping labels apart: first downwards, then back up from the bottom edge.
   std::sort(labels.begin(), labels.end(), [](auto& a, auto& b) { return a.at < b.at; });
   for (std::size_t i = 1; i < labels.size(); ++i)
     labels[i].middle = std::max(labels[i].middle, labels[i - 1].middle + kLine);
@@ -165,8 +166,8 @@ std::vector<SideLabel> side_labels(const ChartStack& stack, const LineChart& pan
   return labels;
 }
 
-// The grid of x; its numbers, or every second, fifth, ..., so that they stand apart, below the last
-// panel.
+// Draws the vertical grid lines and, below the last panel, the tick labels. If the labels would
+// overlap, only every second, fifth, ... label is drawn.
 void draw_x_axis(Image& image, const Area& area, bool last) {
   const double count = double(std::max<std::size_t>(area.x.labels.size(), 1));
   const int step = label_step(area.width() / count, text_width(area.x.labels, kText) + kCap);
@@ -179,7 +180,8 @@ void draw_x_axis(Image& image, const Area& area, bool last) {
   }
 }
 
-// The labels of y that have room: powers of ten first on a logarithmic axis.
+// Draws the horizontal grid lines and labels that have room. On a logarithmic axis powers of ten
+// are placed first.
 void draw_y_axis(Image& image, const Area& area) {
   const auto is_power = [&](std::size_t i) {
     const double power = std::log10(std::abs(area.y.ticks[i]));
@@ -207,7 +209,7 @@ void draw_axes(Image& image, const LineChart& panel, const Area& area, bool last
   draw_y_axis(image, area);
   image.rect(area.left, area.top, 1, area.height() + 1, kInk);
   image.rect(area.left, area.bottom, area.width(), 1, kInk);
-  const bool beside = !panel.y_name.empty();  // what the axis shows; else the title says it
+  const bool beside = !panel.y_name.empty();  // false: the title names the y axis
   image.text(area.left, area.top - kLabelGap - kCap,
              shorten_text(beside ? panel.title : area.y.title(panel.title),
                           kWidth - kMargin - area.left, kText),
@@ -219,7 +221,7 @@ void draw_axes(Image& image, const LineChart& panel, const Area& area, bool last
                shorten_text(area.x.title(panel.x_name), area.width(), kText), kCentered);
 }
 
-// The y of a value in a band, which may reach beyond what the axis shows.
+// Returns the y in pixels of an edge of a band, clamped to the plot.
 double band_y(const Area& area, double value) {
   if (std::isfinite(value) && !area.y.shows(value)) return area.bottom;
   return std::clamp(area.spot(0, value).y, double(area.top), double(area.bottom));
@@ -249,7 +251,7 @@ void draw_points(Image& image, const Series& s, Rgb color, const Area& area) {
 
 void draw_curve(Image& image, const Series& s, Rgb color, const Area& area, bool may_dot) {
   constexpr double kDot = 7;
-  constexpr std::size_t kFew = 30;  // points that are each worth a dot
+  constexpr std::size_t kFew = 30;  // a curve with more points gets no dots
   Pen pen(image, color, s.dash, kCurve);
   const bool dots = may_dot && s.x.size() <= kFew;
   for (std::size_t i = 0; i < s.x.size(); ++i) {
@@ -278,7 +280,8 @@ void draw_panel(Image& image, const ChartStack& stack, const LineChart& panel, c
     else
       draw_curve(image, s, color, area, explains_colors(stack) || s.dash == 0);
   }
-  for (std::size_t i = 0; i < panel.hlines.size(); ++i) {  // above the curves, which may be noisy
+  // Reference lines are drawn above the curves, because noisy curves would hide them.
+  for (std::size_t i = 0; i < panel.hlines.size(); ++i) {
     if (!area.y.shows(panel.hlines[i].y)) continue;
     const double y = area.spot(0, panel.hlines[i].y).y;
     Pen(image, hline_color(stack, panel, i), kReference, kCurve)
@@ -292,7 +295,7 @@ void draw_panel(Image& image, const ChartStack& stack, const LineChart& panel, c
   if (!any) image.text(area.center(), area.middle(), "no data", kCentered);
 }
 
-// The axis of all x, or of columns that have names.
+// Returns the x axis of all panels: named columns if the last panel has `x_labels`, else numbers.
 Axis x_axis_of(const ChartStack& stack, int width) {
   const LineChart& last = stack.panels.back();
   const int count = int(last.x_labels.size());
@@ -330,9 +333,10 @@ Axis y_axis_of(const LineChart& panel, bool log_x, int wanted) {
   return fit_axis(y, panel.log_y, 0.05, wanted);
 }
 
-// The panels from y on, all of one width; what is below the last one takes `below` pixels.
+// Places the panels below each other, all with the same width. The legend begins at `y`, and
+// `below` pixels remain free below the last panel.
 std::vector<Area> lay_out(const ChartStack& stack, int y, int below) {
-  int left = 0, right = kMargin + kCap;  // half of the last x label may stand out
+  int left = 0, right = kMargin + kCap;  // leaves room for half of the last x label
   std::vector<Area> areas;
   for (const LineChart& panel : stack.panels) {
     const int height = panel.height > 0 ? panel.height : stack.panels.size() > 1 ? 96 : 0;

@@ -8,7 +8,8 @@
 namespace heed::plot {
 namespace {
 
-// Calls f with the magnitude of every value of the panel that has a color.
+// Calls f for every finite, visible value of the panel: with |value| on a diverging scale, else
+// with the value.
 template <class F>
 void for_colored(const HeatmapGrid& grid, const Panel& panel, F f) {
   const bool diverging = grid.scale == ColorScale::kDiverging;
@@ -19,6 +20,7 @@ void for_colored(const HeatmapGrid& grid, const Panel& panel, F f) {
   }
 }
 
+// Returns true if fewer than 1 in kFew visible values are above half of `largest`.
 bool few_are_large(const HeatmapGrid& grid, double largest) {
   constexpr std::int64_t kFew = 100;
   std::int64_t all = 0, large = 0;
@@ -30,6 +32,8 @@ bool few_are_large(const HeatmapGrid& grid, double largest) {
   return largest > 0 && large * kFew < all;
 }
 
+// Returns true if half of the panels that are not all 0 have a largest value below `largest` /
+// kFaint.
 bool half_look_empty(std::vector<double> limits, double largest) {
   constexpr double kFaint = 50;
   std::erase(limits, 0.0);

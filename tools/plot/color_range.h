@@ -1,4 +1,5 @@
-// Which color a value of a grid of heat maps gets: where the scale ends, and how values lie on it.
+// Mapping from the values of a heat map to colors: the limits of the scale, and whether it is
+// linear or follows the square root.
 #pragma once
 
 #include <string>
@@ -8,30 +9,35 @@
 
 namespace heed::plot {
 
+/// Mapping from values to colors for all panels of a grid.
 struct ColorRange {
-  ColorScale scale = ColorScale::kSequential;
-  bool root = false;                ///< by the root of |value|
-  bool by_panel = false;            ///< each panel to its own limit
-  std::vector<double> limits = {};  ///< of each panel, above 0: its value of the last color
+  ColorScale scale = ColorScale::kSequential;  ///< colors of the scale
+  bool root = false;      ///< true: positions follow the square root of |value|; false: linear
+  bool by_panel = false;  ///< true: each panel has its own limit
+  std::vector<double> limits = {};  ///< [panels], above 0: the value that gets the last color
 
-  /// Where a value of panel p lies on the color bar: 0 to 1 or, diverging, -1 to 1, if it is within
-  /// the limits.
+  /// Returns the position of a value of panel `p` on the color bar. Within the limits it is 0 to 1
+  /// (sequential) or -1 to 1 (diverging).
   double position(double value, std::size_t p) const;
+  /// Returns the color at a position of the color bar; positions beyond its ends are clamped.
   Rgb color(double position) const;
 
+  /// Returns the position of the color bar's low end: -1 if diverging, else 0.
   double first_position() const { return scale == ColorScale::kDiverging ? -1 : 0; }
-  /// The numbers at the color bar, from its first position to 1, evenly spaced.
+  /// Returns the numbers beside the color bar, from its low end to position 1, evenly spaced.
   std::vector<double> bar_values() const;
-  /// "0 to 0.31, by the root".
+  /// Returns the range in words, for example "0 to 0.31, by the root".
   std::string text(const HeatmapGrid& grid) const;
 };
 
-/// The grid's own choice or, without one:
-/// - a diverging scale goes by the root: a few entries of a gradient are much larger than all the
-///   rest. A sequential one does where fewer than 1 in 100 of the cells that are not hidden lie
-///   above half of the largest value: else all but these few look alike.
-/// - each panel has its own limit where half of those that are not all 0 end below 1/50 of the
-///   largest value: they would look empty.
+/// Returns the mapping for `grid`. Where the grid sets `root` or `by_panel`, that choice is used.
+/// Otherwise these rules apply:
+/// - A diverging scale follows the root, because a few entries of a gradient are much larger than
+///   all other entries.
+/// - A sequential scale follows the root if fewer than 1 in 100 visible cells are above half of the
+///   largest value. On a linear scale all other cells would have nearly the same color.
+/// - Each panel has its own limit if half of the panels that are not all 0 end below 1/50 of the
+///   largest value. With one common limit they would look empty.
 ColorRange color_range(const HeatmapGrid& grid);
 
 }  // namespace heed::plot

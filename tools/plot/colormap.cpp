@@ -6,7 +6,7 @@
 namespace heed::plot {
 namespace {
 
-// 0xRRGGBB, each channel of matplotlib's table rounded to 8 bits.
+// Colors as 0xRRGGBB. Each channel of matplotlib's table is rounded to 8 bits.
 constexpr std::uint32_t kViridis[256] = {
     0x440154, 0x440256, 0x450457, 0x450559, 0x46075a, 0x46085c, 0x460a5d, 0x460b5e, 0x470d60,
     0x470e61, 0x471063, 0x471164, 0x471365, 0x481467, 0x481668, 0x481769, 0x48186a, 0x481a6c,
@@ -39,9 +39,9 @@ constexpr std::uint32_t kViridis[256] = {
     0xf6e620, 0xf8e621, 0xfbe723, 0xfde725,
 };
 
-// Computed in CIE Lab: both arms have the same lightness at the same distance from white (L* 48.5
-// at the ends, within 0.5 in between), hues of the blue-orange pair that all common forms of
-// color blindness tell apart.
+// Both arms of the diverging map, computed in CIE Lab. At the same distance from white they have
+// the same lightness (L* = 48.5 at the ends; they differ by less than 0.5 in between). The hues
+// are a blue and an orange that readers with any common form of color blindness can distinguish.
 constexpr int kArmSteps = 6;
 constexpr Rgb kBlueArm[kArmSteps + 1] = {{255, 255, 255}, {222, 231, 250}, {191, 207, 241},
                                          {159, 183, 230}, {125, 161, 219}, {89, 139, 207},
@@ -50,8 +50,8 @@ constexpr Rgb kOrangeArm[kArmSteps + 1] = {{255, 255, 255}, {255, 223, 206}, {25
                                            {243, 164, 124}, {229, 136, 86},  {214, 107, 49},
                                            {196, 78, 0}};
 
-// M. Okabe, K. Ito (2008), "Color Universal Design", with brown for the yellow that is faint on
-// white.
+// Palette of M. Okabe and K. Ito (2008), "Color Universal Design". Brown replaces its yellow, which
+// is hard to see on white.
 constexpr Rgb kCategories[kCategoryColors] = {{0, 114, 178},   {213, 94, 0},  {0, 158, 115},
                                               {204, 121, 167}, {230, 159, 0}, {86, 180, 233},
                                               {120, 94, 40},   {0, 0, 0}};

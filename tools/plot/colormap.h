@@ -1,20 +1,24 @@
-// Colors: viridis for magnitudes, blue-white-orange for signed values, distinct ones for curves.
+// Color maps: viridis for magnitudes, blue-white-orange for signed values, distinct colors for
+// curves.
 #pragma once
 
 #include "tools/plot/image.h"
 
 namespace heed::plot {
 
-/// matplotlib's viridis (S. van der Walt, N. Smith 2015, CC0) at `t` in [0, 1], clamped; 256 steps,
-/// lightness grows with t. NaN is kGray.
+/// Returns matplotlib's viridis (S. van der Walt, N. Smith 2015, CC0) at `t`, clamped to [0, 1]. It
+/// has 256 steps, and lightness grows with `t`. NaN is kGray.
 Rgb viridis(double t);
 
-/// Blue at -1, white at 0, orange at +1, clamped; lightness depends on |t| only, so that neither
-/// sign looks stronger, in print and to color-blind readers. NaN is kGray.
+/// Returns a color between blue (t = -1), white (0) and orange (+1); `t` is clamped to [-1, 1].
+/// Lightness depends only on |t|, so that neither sign looks stronger in print or to color-blind
+/// readers. NaN is kGray.
 Rgb diverging(double t);
 
+/// Number of distinct category colors.
 inline constexpr std::size_t kCategoryColors = 8;
-/// The i-th of `count` distinct colors; more than kCategoryColors go by viridis.
+/// Returns the i-th of `count` distinct colors (i < count). If `count` is larger than
+/// kCategoryColors, the colors are taken from viridis at even distances.
 Rgb category_color(std::size_t i, std::size_t count);
 
 }  // namespace heed::plot

@@ -8,10 +8,11 @@
 #include "autograd/base/utf8.h"
 #include "tools/plot/text.h"
 
-// The one place with stb's implementation; STATIC keeps its names out of the rest of the program.
+// Only this file contains the implementation of stb_truetype. STATIC hides its names from all other
+// files.
 #define STB_TRUETYPE_IMPLEMENTATION
 #define STBTT_STATIC
-// stb looks at no null; new throws.
+// stb does not check for null, so allocate with operator new, which throws.
 #define STBTT_malloc(bytes, unused) (static_cast<void>(unused), ::operator new(bytes))
 #define STBTT_free(memory, unused) (static_cast<void>(unused), ::operator delete(memory))
 #include <stb/stb_truetype.h>
@@ -23,13 +24,13 @@ namespace {
 
 using autograd::ValueError;
 
-constexpr float kCapitalUnits = 1493;  // the height of H, in units of the font
+constexpr float kCapitalUnits = 1493;  // height of H in font units
 
 const stbtt_fontinfo* font() {
   static const stbtt_fontinfo info = [] {
     stbtt_fontinfo opened;
     check<autograd::Error>(stbtt_InitFont(&opened, heed_font_file, 0) != 0, "font",
-                           "the embedded file is no TrueType font");
+                           "the embedded file is not a TrueType font");
     return opened;
   }();
   return &info;
@@ -37,7 +38,8 @@ const stbtt_fontinfo* font() {
 
 int glyph_index(char32_t c) { return stbtt_FindGlyphIndex(font(), int(c)); }
 
-struct Box {  // pixels, right and bottom exclusive, y from the baseline downwards
+// A rectangle in pixels. Right and bottom are exclusive; y grows downwards from the baseline.
+struct Box {
   int left = 0, top = 0, right = 0, bottom = 0;
   int width() const { return right - left; }
   int height() const { return bottom - top; }
@@ -45,11 +47,12 @@ struct Box {  // pixels, right and bottom exclusive, y from the baseline downwar
 
 struct Glyph {
   int index = 0;
-  float scale = 0, shift = 0;  // shift: the part of a pixel that the glyph begins late
-  Box box;                     // of its ink, in the line
+  float scale = 0;  // pixels per font unit
+  float shift = 0;  // fraction of a pixel by which the glyph is shifted to the right
+  Box box;          // bounding box of the ink, relative to the beginning of the line
 };
 
-// The glyphs of one line, placed; `width` is the advance of all.
+// The positioned glyphs of one line. `width` is the sum of their advances.
 struct Line {
   std::vector<Glyph> glyphs;
   double width = 0;
@@ -60,7 +63,8 @@ Line place_glyphs(std::string_view text, double size) {
                     " pixels, got ", size);
   Line line;
   const std::string visible = visible_text(text);
-  const float scale = float(cap_height(size)) / kCapitalUnits;  // capitals end at pixels' edges
+  // With this scale the top of a capital is at the edge of a pixel.
+  const float scale = float(cap_height(size)) / kCapitalUnits;
   int previous = 0;
   for (std::size_t at = 0; at < visible.size();) {
     const int index = glyph_index(autograd::next_code_point(visible, at).value());

@@ -1,4 +1,4 @@
-// DejaVu Sans, through stb_truetype. For text.cpp and image.cpp alone.
+// Rasterizes DejaVu Sans with stb_truetype. Only text.cpp and image.cpp include this header.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,28 @@
 
 namespace heed::plot {
 
-/// How much of each pixel the ink of a line of text covers, 0 to 255, row by row. Pixel (0, 0) lies
-/// `left` and `top` pixels from where the line begins, at the height of its capitals' tops.
+/// The ink of a line of text, as the coverage of each pixel.
 struct TextMask {
-  int left = 0, top = 0, width = 0, height = 0;
-  std::vector<std::uint8_t> coverage;  // [height, width]
+  ///@{
+  /// Offset of pixel (0, 0) from the beginning of the line at the top of its capitals, in pixels.
+  int left = 0, top = 0;
+  ///@}
+  ///@{
+  /// Size of the mask in pixels.
+  int width = 0, height = 0;
+  ///@}
+  std::vector<std::uint8_t> coverage;  ///< [height, width], row by row, 0 to 255
 };
 
-/// The ink of one line, kerned. `text` is UTF-8; a character that the font lacks is its box.
-/// ValueError: size below kSmallestText.
+/// Returns the ink of one line of UTF-8 text with kerning. A character that the font lacks is drawn
+/// as the font's box. Throws ValueError if `size` is below kSmallestText.
 TextMask rasterize_text(std::string_view text, double size);
 
-/// From the beginning of the line to where the next character would stand, in pixels.
+/// Returns the distance from the beginning of the line to the position of the next character, in
+/// pixels. Throws ValueError if `size` is below kSmallestText.
 double advance_width(std::string_view text, double size);
 
-/// Whether there is anything to see of `c`: a space has no ink.
+/// Returns true if the glyph of `c` has visible ink; a space has none.
 bool has_ink(char32_t c);
 
 }  // namespace heed::plot

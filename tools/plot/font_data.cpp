@@ -1,5 +1,6 @@
-// The font file as bytes of the library. The assembler copies it in: a C array of 760 kB would take
-// the compiler seconds. `.hidden`: each program that links the library has its own.
+// Embeds the font file in the library. The assembler copies it, because a C array of 760 kB would
+// take the compiler several seconds. `.hidden` keeps the symbol private to each program or library
+// that links it.
 asm(".pushsection .rodata\n"
     ".balign 16\n"
     ".globl heed_font_file\n"

@@ -45,7 +45,7 @@ struct Cell {
   bool masked = true;
 };
 
-// What stands for the block at (row, col); see draw_heatmap.
+// Returns the cell that represents the block whose top left cell is (row, col); see draw_heatmap.
 Cell block_cell(const Panel& panel, int row, int col, int block) {
   Cell best;
   for (int r = row; r < std::min(row + block, panel.rows); ++r) {
@@ -55,7 +55,7 @@ Cell block_cell(const Panel& panel, int row, int col, int block) {
       const bool masked = !panel.masked.empty() && panel.masked[i] != 0;
       if (masked && !best.masked) continue;
       if (!masked && std::isnan(v)) return {v, false};
-      const bool first = best.masked && !masked;  // that is not hidden
+      const bool first = best.masked && !masked;  // the first visible cell of the block
       if (first) best = {};
       best.masked = masked;
       if (!std::isinf(v) && (std::isinf(best.value) || std::abs(v) > std::abs(best.value)))
@@ -65,7 +65,7 @@ Cell block_cell(const Panel& panel, int row, int col, int block) {
   return best;
 }
 
-// Dark lines, thin and apart, across the rectangle; they go on in the cells beside it.
+// Draws thin diagonal lines across the rectangle. The lines of neighboring cells are continuous.
 void draw_hatching(Image& image, int left, int top, int width, int height, Rgb color) {
   constexpr int kPeriod = 7;
   const Rgb line = mix(color, kInk, 0.45);
@@ -76,7 +76,7 @@ void draw_hatching(Image& image, int left, int top, int width, int height, Rgb c
 
 void draw_number(Image& image, const Layout& at, float value, int x, int y, Rgb color) {
   const std::string text = at.numbers.text(double(value));
-  const int lightness = (2 * color.r + 7 * color.g + color.b) / 10;  // of 255, about
+  const int lightness = (2 * color.r + 7 * color.g + color.b) / 10;  // approximate, 0 to 255
   image.text(
       x + at.cell / 2, y + (at.cell - cap_height(at.number_size)) / 2, text,
       {.color = lightness < 128 ? kWhite : kInk, .size = at.number_size, .align = Align::kCenter});
@@ -100,9 +100,10 @@ void draw_cells(Image& image, const HeatmapGrid& grid, const Layout& at, int p) 
   }
 }
 
-// A line between masked cells and the others: hatching alone is hard to see on small cells.
+// Draws a line between masked and visible cells, because hatching alone is hard to see on small
+// cells.
 void outline_masked(Image& image, const Panel& panel, const Layout& at, int p) {
-  constexpr int kSmallest = 3;  // a cell that a line does not cover
+  constexpr int kSmallest = 3;  // side in pixels; the line would cover a smaller cell
   if (panel.masked.empty() || at.block > 1 || at.cell < kSmallest) return;
   const auto masked = [&](int row, int col) {
     return panel.masked[std::size_t(row) * std::size_t(panel.cols) + std::size_t(col)] != 0;
@@ -130,12 +131,12 @@ void draw_panel(Image& image, const HeatmapGrid& grid, const Layout& at, int p) 
              {.size = at.text_size, .align = Align::kCenter});
 }
 
-// Of lines along a vertical axis.
+// Returns the style of text along a vertical axis.
 TextStyle upward(const Layout& at) {
   return {.size = at.text_size, .align = Align::kCenter, .upward = true};
 }
 
-// Ticks, tokens and the axis' name at the left of panel p.
+// Draws ticks, labels and the name of the axis at the left of panel p.
 void draw_row_axis(Image& image, const Layout& at, int p) {
   const int x = at.panel_x(p) - 1, y = at.panel_y(p), line = line_height(at.text_size);
   for (int i = 0; i < int(at.rows.tokens.size()); ++i) {
@@ -148,7 +149,7 @@ void draw_row_axis(Image& image, const Layout& at, int p) {
   image.text_lines(left, y + at.panel_height() / 2, at.row_axis, at.panel_height(), upward(at));
 }
 
-// Ticks and tokens below panel p.
+// Draws ticks and labels below panel p.
 void draw_column_axis(Image& image, const Layout& at, int p) {
   const int x = at.panel_x(p), bottom = at.panel_y(p) + at.panel_height() + 1;
   for (int i = 0; i < int(at.cols.tokens.size()); ++i) {
@@ -178,7 +179,8 @@ void draw_color_bar(Image& image, const Layout& at) {
   image.text_lines(name, y + height / 2, at.bar_name, height, upward(at));
 }
 
-// What cells without a place on the color bar look like; the first line at y.
+// Draws the legend of cells that are not on the color bar (masked or not finite). Its first line is
+// at y.
 void draw_heatmap_legend(Image& image, const Layout& at, int y) {
   const int height = cap_height(at.text_size) + 2, x = at.kMargin;
   const int words = x + at.kSwatch + at.kLabelGap;
@@ -194,7 +196,7 @@ void draw_heatmap_legend(Image& image, const Layout& at, int y) {
   }
 }
 
-// Title, caption and legend above the panels, the name of the columns' axis below them.
+// Draws title, caption and legend above the panels, and the name of the column axis below them.
 void draw_words(Image& image, const HeatmapGrid& grid, const Layout& at) {
   const int x = at.kMargin, width = at.width - 2 * at.kMargin;
   const int below = image.text_lines(x, at.kMargin, at.title, width, {.size = at.title_size});

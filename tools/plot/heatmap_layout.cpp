@@ -7,7 +7,7 @@ namespace heed::plot {
 namespace {
 
 constexpr int kMaxSide = 2400, kMinWidth = 680;
-constexpr double kSmallText = 16.5;  // of a small picture
+constexpr double kSmallText = 16.5;  // text size of a small picture
 
 int longer_side(const HeatmapGrid& grid) {
   return std::max(grid.panels.front().rows, grid.panels.front().cols);
@@ -29,7 +29,7 @@ std::string full_caption(const HeatmapGrid& grid, const HeatmapLayout& at) {
   return text;
 }
 
-// A line for each kind of cell that is there and has no place on the color bar.
+// Returns one line for each kind of cell that occurs in the grid and is not on the color bar.
 std::vector<LegendLine> legend_of(const HeatmapGrid& grid) {
   bool masked = false, not_finite = false;
   for (const Panel& panel : grid.panels)
@@ -55,7 +55,7 @@ std::string bar_words(const HeatmapGrid& grid, const ColorRange& colors) {
   return words;
 }
 
-// What does not depend on the size of the cells.
+// Computes the parts of the layout that do not depend on the size of the cells.
 HeatmapLayout empty_layout(const HeatmapGrid& grid) {
   const int count = int(grid.panels.size());
   HeatmapLayout at;
@@ -73,7 +73,8 @@ HeatmapLayout empty_layout(const HeatmapGrid& grid) {
   return at;
 }
 
-// The text grows with the picture: pages show a wide one smaller.
+// Sets text sizes that grow with the width of the picture, because a page shows a wide picture
+// smaller.
 void set_text_sizes(HeatmapLayout& at) {
   at.text_size = std::clamp(at.panel_columns * at.panel_width() / 66.0, kSmallText, 27.5);
   at.title_size = at.text_size * 4 / 3;
@@ -110,8 +111,8 @@ void set_bar(HeatmapLayout& at) {
   constexpr int kLongestBar = 640;
   at.panel_title =
       text_width(at.panel_titles, at.text_size) > 0 ? line_height(at.text_size) + 2 : 0;
-  const int numbers =  // they must not overlap
-      line_height(at.text_size) * int(at.bar_values.size());
+  // The bar is long enough that the numbers beside it do not overlap.
+  const int numbers = line_height(at.text_size) * int(at.bar_values.size());
   at.bar_height = std::max(std::min(at.grid_height(), kLongestBar), numbers);
 }
 
@@ -125,9 +126,10 @@ void set_vertical(HeatmapLayout& at, const HeatmapGrid& grid) {
               int(at.text_size / 4) + L::kMargin;
 }
 
-constexpr int kNumberRoom = 8;  // in a cell, beside its number
+constexpr int kNumberRoom = 8;  // free pixels in a cell, beside its number
 
-// The cells that numbers of the smallest legible size need, or 0 if there is no room for so many.
+// Returns the side of a cell that holds its number at the smallest text size, in pixels. Returns 0
+// if numbers are not requested or if cells of that size do not fit.
 int cell_for_numbers(const HeatmapGrid& grid, const HeatmapLayout& at) {
   constexpr int kWidest = 1800, kLeast = 24;
   if (!grid.print_values || kLeast * longer_side(grid) * at.panel_columns > kWidest) return 0;
@@ -158,7 +160,8 @@ HeatmapLayout lay_out(HeatmapLayout at, const HeatmapGrid& grid, int cell, int b
   return at;
 }
 
-// In pixels. Larger pictures only shrink on the page.
+// Returns the side in pixels of the largest cell to try. Larger cells are not useful, because a
+// page would shrink the picture.
 int first_cell(const HeatmapGrid& grid, const HeatmapLayout& at) {
   constexpr int kGrid = 1100, kPanel = 560, kSmallPanel = 224, kLeastPanel = 170;
   const int longer = longer_side(grid);

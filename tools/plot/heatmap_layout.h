@@ -1,4 +1,4 @@
-// Where everything in a picture of heat maps goes.
+// Positions and sizes of all elements in a picture of heat maps.
 #pragma once
 
 #include "tools/plot/cell_numbers.h"
@@ -8,32 +8,35 @@
 
 namespace heed::plot {
 
-/// What a kind of cell looks like, in words, below the caption.
+/// One line of the legend below the caption. It explains one kind of cell.
 struct LegendLine {
-  enum Look { kNotFinite, kMasked, kHatched } look;
-  std::string text;  // "gray: masked"
+  enum Look { kNotFinite, kMasked, kHatched } look;  ///< pattern of the swatch
+  std::string text;                                  ///< for example "gray: masked"
 };
 
-/// All in pixels.
+/// Layout of a picture. All lengths are in pixels.
 struct HeatmapLayout {
   static constexpr int kMargin = 24, kTick = 5, kLabelGap = 6, kBarWidth = 22, kSwatch = 20;
 
-  int cell = 1, block = 1;  // a square of `cell` pixels stands for block x block values
+  int cell = 1;   ///< side of a drawn cell
+  int block = 1;  ///< a drawn cell represents block x block values
   int cells_wide = 0, cells_high = 0;
-  int panel_columns = 0, panel_rows = 0, panel_title = 0;
+  int panel_columns = 0, panel_rows = 0;
+  int panel_title = 0;  ///< height of the titles above the panels, 0 if there are none
   double text_size = 0, title_size = 0;
-  int gap = 0;  // between panels: a label at the end of one and at the start of the next fit
-  int left = 0, top = 0;                // of the first panel's cells
-  int bar_height = 0, bar_numbers = 0;  // the widest number beside it
-  int width = 0, height = 0;            // of the picture
+  int gap = 0;            ///< between panels; wide enough for the labels at both sides of it
+  int left = 0, top = 0;  ///< top left corner of the first panel's cells
+  int bar_height = 0;
+  int bar_numbers = 0;        ///< width of the widest number beside the color bar
+  int width = 0, height = 0;  ///< size of the picture
   TickLabels rows, cols;
-  std::vector<std::string> title, caption, row_axis, bar_name;  // lines
+  std::vector<std::string> title, caption, row_axis, bar_name;  ///< wrapped lines
   std::vector<std::string> panel_titles;
   std::vector<LegendLine> legend;
   ColorRange colors;
-  std::vector<double> bar_values;  // the numbers at the color bar, evenly spaced
-  CellNumbers numbers;             // in the cells
-  double number_size = 0;          // of their text; 0: none are printed
+  std::vector<double> bar_values;  ///< numbers beside the color bar, evenly spaced
+  CellNumbers numbers;             ///< format of the numbers in the cells
+  double number_size = 0;          ///< text size of these numbers; 0: none are printed
 
   int panel_width() const { return cells_wide * cell; }
   int panel_height() const { return cells_high * cell; }
@@ -43,10 +46,11 @@ struct HeatmapLayout {
   int panel_x(int p) const { return left + p % panel_columns * (panel_width() + gap); }
   int panel_y(int p) const { return top + p / panel_columns * row_pitch(); }
   int bar_x() const { return left + grid_width() + gap; }
-  double pitch() const { return double(cell) / block; }  // pixels per value
+  double pitch() const { return double(cell) / block; }  ///< pixels per value
 };
 
-/// The layout with the largest cells that fits; past one pixel per cell, with the smallest blocks.
+/// Returns the layout with the largest cells that fit. If even cells of one pixel do not fit, it
+/// uses the smallest blocks that do.
 HeatmapLayout lay_out(const HeatmapGrid& grid);
 
 }  // namespace heed::plot

@@ -56,7 +56,7 @@ void Image::frame(int x, int y, int width, int height, Rgb color) {
 void Image::line(double x0, double y0, double x1, double y1, Rgb color, double thickness) {
   if (!std::isfinite(x0 + y0 + x1 + y1)) return;
   const double reach = thickness / 2 + 0.5;
-  const auto pixel = [](double v, int size) {  // clamped first: a far value does not fit an int
+  const auto pixel = [](double v, int size) {  // clamps before the conversion, which may overflow
     return int(std::floor(std::clamp(v, -1.0, double(size))));
   };
   const int left = pixel(std::min(x0, x1) - reach, width_);
@@ -77,7 +77,7 @@ void Image::line(double x0, double y0, double x1, double y1, Rgb color, double t
 void Image::area(double x0, double low0, double high0, double x1, double low1, double high1,
                  Rgb color, double opacity) {
   if (!std::isfinite(x0 + low0 + high0 + x1 + low1 + high1) || !(x0 < x1)) return;
-  const auto first_center = [this](double x) {  // the column whose center is at x or right of it
+  const auto first_center = [this](double x) {  // first column whose center is at x or to its right
     return int(std::ceil(std::clamp(x, 0.0, double(width_)) - 0.5));
   };
   for (int x = first_center(x0), end = first_center(x1); x < end; ++x) {
@@ -97,7 +97,7 @@ void Image::text(int x, int y, std::string_view text, const TextStyle& style) {
   const int before = style.align == Align::kLeft     ? 0
                      : style.align == Align::kCenter ? width / 2
                                                      : width;
-  const int along = mask.left - before, across = mask.top;  // of the ink, from (x, y)
+  const int along = mask.left - before, across = mask.top;  // offset of the ink from (x, y)
   for (int row = 0; row < mask.height; ++row) {
     for (int column = 0; column < mask.width; ++column) {
       const double opacity = mask.coverage[std::size_t(row * mask.width + column)] / 255.0;

@@ -1,4 +1,4 @@
-// A picture in memory, and the few shapes that the plots are drawn with.
+// A picture in memory, and functions that draw lines, rectangles, areas and text into it.
 #pragma once
 
 #include <cstddef>
@@ -11,69 +11,93 @@
 
 namespace heed::plot {
 
-/// A color, sRGB, 8 bits per channel.
+/// A color in sRGB with 8 bits per channel.
 struct Rgb {
+  ///@{
+  /// Red, green and blue, 0 to 255.
   std::uint8_t r = 0, g = 0, b = 0;
+  ///@}
+  /// Compares all channels.
   bool operator==(const Rgb&) const = default;
 };
 
-/// From `a` at share 0 to `b` at share 1.
+/// Returns the linear mixture of two colors: `a` for share 0, `b` for share 1.
 Rgb mix(Rgb a, Rgb b, double share);
 
-inline constexpr Rgb kWhite{255, 255, 255};
-inline constexpr Rgb kInk{34, 34, 34};
-inline constexpr Rgb kMuted{110, 110, 110};  ///< of text that explains
-inline constexpr Rgb kGray{187, 187, 187};
+inline constexpr Rgb kWhite{255, 255, 255};  ///< background
+inline constexpr Rgb kInk{34, 34, 34};       ///< text and axes
+inline constexpr Rgb kMuted{110, 110, 110};  ///< captions and other text that explains
+inline constexpr Rgb kGray{187, 187, 187};   ///< values that are not finite
 
-enum class Align { kLeft, kCenter, kRight };
+/// Position of a text relative to the point that Image::text receives.
+enum class Align {
+  kLeft,    ///< the text begins at the point
+  kCenter,  ///< the middle of the text is at the point
+  kRight    ///< the text ends at the point
+};
 
-/// `size` in pixels per em. `align` says which end of the text the point given to `Image::text` is.
-/// `upward` turns the text to read from bottom to top, as along a vertical axis.
+/// Appearance of a line of text.
 struct TextStyle {
-  Rgb color = kInk;
-  double size = 16.5;
-  Align align = Align::kLeft;
-  bool upward = false;
+  Rgb color = kInk;            ///< color of the letters
+  double size = 16.5;          ///< pixels per em, at least kSmallestText
+  Align align = Align::kLeft;  ///< position relative to the given point
+  bool upward = false;         ///< true: reads from bottom to top, for a vertical axis
 };
 
-/// A line of text that was drawn, and the rectangle of its ink, cut at nothing: one that reaches
-/// beyond the picture was cut there.
+/// A line of text that was drawn, with the bounding box of its ink in pixels. The box is not
+/// clipped: if it extends beyond the picture, that part of the text was not drawn.
 struct TextBox {
-  std::string text;
-  double size = 0;
-  int x = 0, y = 0, width = 0, height = 0;
+  std::string text;  ///< the text in the form that was drawn (visible_text)
+  double size = 0;   ///< pixels per em
+  ///@{
+  /// Top left corner of the box.
+  int x = 0, y = 0;
+  ///@}
+  ///@{
+  /// Size of the box.
+  int width = 0, height = 0;
+  ///@}
 };
 
-/// RGB8 pixels, origin at the top left, y grows downwards. What falls outside is not drawn.
+/// A picture of RGB pixels, 8 bits per channel. The origin is at the top left and y grows
+/// downwards. Pixel (i, j) covers [i, i+1) x [j, j+1). Drawing is clipped at the edges.
 class Image {
  public:
-  /// Sizes in pixels, 1 to 16384 each; else ValueError.
+  /// Creates a picture filled with `color`. Throws ValueError unless width and height are 1 to
+  /// 16384 pixels.
   Image(int width, int height, Rgb color = kWhite);
 
-  int width() const { return width_; }
-  int height() const { return height_; }
-  const std::uint8_t* data() const { return pixels_.data(); }  // [height, width, 3]
-  Rgb at(int x, int y) const;  ///< inside the picture, else ValueError
+  int width() const { return width_; }    ///< width in pixels
+  int height() const { return height_; }  ///< height in pixels
+  /// Returns the pixels, [height, width, 3] bytes in the order red, green, blue.
+  const std::uint8_t* data() const { return pixels_.data(); }
+  /// Returns the color of a pixel. Throws ValueError if it is outside of the picture.
+  Rgb at(int x, int y) const;
 
+  /// Sets one pixel; a pixel outside of the picture is ignored.
   void set(int x, int y, Rgb color) { blend(x, y, color, 1.0); }
-  void rect(int x, int y, int width, int height, Rgb color);   ///< filled
-  void frame(int x, int y, int width, int height, Rgb color);  ///< 1 px border inside the rectangle
-  /// Antialiased, round ends, `thickness` in pixels; pixel (i, j) covers [i, i+1) x [j, j+1).
-  /// Draws nothing when a coordinate is not finite.
+  /// Fills a rectangle.
+  void rect(int x, int y, int width, int height, Rgb color);
+  /// Draws a border of 1 pixel inside of the rectangle.
+  void frame(int x, int y, int width, int height, Rgb color);
+  /// Draws an antialiased line with round ends; `thickness` is in pixels. Draws nothing if a
+  /// coordinate is not finite.
   void line(double x0, double y0, double x1, double y1, Rgb color, double thickness = 1.0);
-  /// What lies between two segments, from (x0, low0) to (x1, low1) and from (x0, high0) to (x1,
-  /// high1), as far as pixels' centers do: areas that share an end do not overlap. Draws nothing
-  /// when a coordinate is not finite.
+  /// Fills the area between two segments: from (x0, low0) to (x1, low1) and from (x0, high0) to
+  /// (x1, high1). A column of pixels is filled if its center is in [x0, x1), so that two areas that
+  /// share an end do not overlap. Draws nothing if a coordinate is not finite or x0 >= x1.
   void area(double x0, double low0, double high0, double x1, double low1, double high1, Rgb color,
             double opacity);
-  /// One line of text whose capitals' tops are at `y`, aligned at `x`; upward: tops at `x`, aligned
-  /// at `y`. Accents stand above. ValueError: a size below kSmallestText.
+  /// Draws one line of text. The tops of its capitals are at `y`, accents are above, and the text
+  /// is aligned at `x`. If the style is upward, the tops are at `x` and the text is aligned at `y`.
+  /// Throws ValueError if the size is below kSmallestText.
   void text(int x, int y, std::string_view text, const TextStyle& style = {});
-  /// `lines`, each cut to `width`, one below the other from (x, y) on, upward: one to the right of
-  /// the other; returns the y below them.
+  /// Draws `lines` below each other, the first at (x, y); each is shortened to `width` pixels.
+  /// Returns the y below the last line. If the style is upward, each line is to the right of the
+  /// line before, and `y` is returned.
   int text_lines(int x, int y, const std::vector<std::string>& lines, int width,
                  const TextStyle& style);
-  /// What text() has drawn, in order; lines without ink are left out.
+  /// Returns all lines that text() has drawn, in order, except lines without ink.
   const std::vector<TextBox>& text_boxes() const { return text_boxes_; }
 
  private:

@@ -7,7 +7,7 @@
 namespace heed::plot {
 namespace {
 
-// On and off, in pixels, of lines about 2 pixels thick.
+// Lengths of dashes and gaps in pixels, alternating, for lines that are about 2 pixels thick.
 const std::array<std::vector<double>, kDashPatterns> kPatterns = {
     {{}, {14, 8}, {1.5, 5}, {12, 5, 1.5, 5}}};
 

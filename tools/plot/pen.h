@@ -1,4 +1,4 @@
-// A pen that draws dashed lines.
+// Pen: draws dashed lines whose pattern continues across segments.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,24 @@
 
 namespace heed::plot {
 
-inline constexpr int kDashPatterns = 4;  ///< solid, dashed, dotted, dashes and dots
+/// Number of dash patterns: 0 solid, 1 dashed, 2 dotted, 3 dash-dotted.
+inline constexpr int kDashPatterns = 4;
 
+/// A point in the picture.
 struct Spot {
+  ///@{
+  /// Coordinate in pixels.
   double x, y;
+  ///@}
 };
 
-/// Draws connected lines with a pattern that continues from one to the next.
+/// Draws connected line segments; the dash pattern continues from one segment to the next.
 class Pen {
  public:
+  /// Creates a pen that draws into `image`, which must outlive it. `dash` is a pattern from 0 to
+  /// kDashPatterns - 1 (not checked), `thickness` is in pixels.
   Pen(Image& image, Rgb color, int dash, double thickness);
+  /// Draws the segment from `a` to `b`.
   void line(Spot a, Spot b);
 
  private:
@@ -25,8 +33,8 @@ class Pen {
   Rgb color_;
   double thickness_;
   const std::vector<double>& pattern_;
-  std::size_t part_ = 0;
-  double in_part_ = 0;
+  std::size_t part_ = 0;  // index of the current dash (even) or gap (odd) in the pattern
+  double in_part_ = 0;    // pixels of it that are done
 };
 
 }  // namespace heed::plot

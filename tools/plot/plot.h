@@ -1,5 +1,5 @@
-// Pictures of numbers: the umbrella header of heed::plot. A heat map or a line chart is a plain
-// struct; draw_heatmap and draw_chart make an Image of it, write_png a file.
+// Umbrella header of heed::plot. A heat map or a line chart is a plain struct; draw_heatmap and
+// draw_chart turn it into an Image, and write_png writes the Image to a file.
 #pragma once
 
 #include "tools/plot/chart.h"

@@ -1,5 +1,5 @@
-// stb_image_write encodes; this file adds the texts, and reads those of any program's file. All
-// numbers of PNG are big endian; a chunk is its length, type, bytes and checksum.
+// PNG files. stb_image_write encodes the pixels; this file adds the texts, and reads the texts of
+// any PNG file. Numbers in PNG are big endian. A chunk consists of length, type, data and checksum.
 #include "tools/plot/png.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// stb looks at no null.
+// Allocates for stb, which does not check for null. Throws std::bad_alloc on failure.
 void* reallocate(void* old, std::size_t bytes) {
   void* memory = std::realloc(old, bytes);
   if (!memory && bytes > 0) throw std::bad_alloc();
@@ -23,7 +23,8 @@ void* reallocate(void* old, std::size_t bytes) {
 
 }  // namespace
 
-// The one place with stb's implementation; STATIC keeps its names out of the rest of the program.
+// Only this file contains the implementation of stb_image_write. STATIC hides its names from all
+// other files.
 #define STBIW_MALLOC(bytes) reallocate(nullptr, bytes)
 #define STBIW_REALLOC(old, bytes) reallocate(old, bytes)
 #define STBIW_FREE(memory) std::free(memory)
@@ -58,7 +59,8 @@ constexpr auto kCrcTable = [] {
   return table;
 }();
 
-// Of a chunk's type and bytes; `before` is that of the bytes before these.
+// Returns the CRC-32 of `bytes`. `before` is the CRC-32 of the bytes before them; the checksum of a
+// chunk covers its type and data.
 std::uint32_t crc_of(std::string_view bytes, std::uint32_t before = 0) {
   std::uint32_t crc = ~before;
   for (const char byte : bytes)
@@ -70,10 +72,10 @@ std::string text_chunk(std::string_view keyword, std::string_view text) {
   using namespace std::string_view_literals;
   heed::check<autograd::ValueError>(!keyword.empty() && keyword.size() <= kLongestKeyword, "png",
                                     "the keyword '", keyword, "' has ", keyword.size(),
-                                    " letters, needs 1 to ", kLongestKeyword);
+                                    " bytes, needs 1 to ", kLongestKeyword);
   std::string body = "iTXt";
   body += keyword;
-  body += "\0"sv;    // its end
+  body += "\0"sv;    // end of the keyword
   body += "\0\0"sv;  // not compressed, compression method 0
   body += "\0\0"sv;  // no language tag, no translated keyword
   body += visible_text(text);
@@ -85,8 +87,9 @@ std::string text_chunk(std::string_view keyword, std::string_view text) {
 }
 
 std::string encode(const Image& image) {
-  // Cells and flat areas compress best unfiltered, and trying stb's five filters costs most of the
-  // time. Set once: these are globals of stb, and two threads may write pictures.
+  // Flat areas compress best without a filter, and trying all five filters would take most of the
+  // time. These are global variables of stb, so they are set once, because two threads may write
+  // pictures at the same time.
   static const bool configured = [] {
     stbi_write_force_png_filter = 0;
     stbi_write_png_compression_level = 5;
@@ -104,8 +107,9 @@ std::string encode(const Image& image) {
   return bytes;
 }
 
-// tEXt: keyword, 0, Latin-1. iTXt: keyword, 0, whether compressed, method, language, 0, translated
-// keyword, 0, UTF-8. Nothing if that is not so.
+// Reads the data of a text chunk. tEXt consists of keyword, 0, Latin-1 text. iTXt consists of
+// keyword, 0, compression flag, compression method, language, 0, translated keyword, 0, UTF-8 text.
+// Returns nothing if the data has another form.
 std::optional<PngText> read_text(bool international, std::string_view body) {
   const std::size_t end = body.find('\0');
   if (end == body.npos || end == 0 || end > kLongestKeyword) return {};
@@ -118,7 +122,7 @@ std::optional<PngText> read_text(bool international, std::string_view body) {
   return PngText{keyword, compressed ? "(compressed)" : std::string(body.substr(translated + 1))};
 }
 
-// Bytes that the file is known to have.
+// Reads `size` bytes from offset `at`. The caller has checked that the file contains them.
 std::string bytes_at(const autograd::InputFile& file, std::uint64_t at, std::uint64_t size) {
   std::string bytes(std::size_t(size), '\0');
   file.read(at, std::as_writable_bytes(std::span(bytes)));
@@ -159,13 +163,13 @@ void write_png(const std::string& path, const Image& image, std::string_view alt
 bool is_png(const std::string& path) { return begins_as_png(autograd::InputFile(path)); }
 
 PngInfo read_png_info(const std::string& path) {
-  constexpr std::uint64_t kFrame = 12;            // length, type, checksum
+  constexpr std::uint64_t kFrame = 12;            // bytes of length, type and checksum
   constexpr std::uint64_t kMostText = 1'000'000;  // bytes
   const autograd::InputFile file(path);
   const auto refuse = [&](const auto&... parts) {
     heed::fail<autograd::IoError>("png", "cannot read ", path, ": ", parts...);
   };
-  if (!begins_as_png(file)) refuse("it does not begin as a PNG file does");
+  if (!begins_as_png(file)) refuse("it does not begin with the PNG signature");
   PngInfo info;
   bool pixels = false;
   std::string type;
@@ -177,34 +181,35 @@ PngInfo read_png_info(const std::string& path) {
     type = head.substr(4);
     if (!std::all_of(type.begin(), type.end(),
                      [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }))
-      refuse("a chunk at byte ", at, " has no type of four letters; damaged");
+      refuse("the chunk at byte ", at, " has a type that is not four letters: damaged");
     if (length > left)
-      refuse("chunk ", type, " at byte ", at, " says ", length, " bytes, ", left,
-             " are left: cut off, or damaged");
+      refuse("chunk ", type, " at byte ", at, " has a length of ", length, " bytes, but only ",
+             left, " remain: cut off or damaged");
     const bool first = at == kPngSignature.size(), is_text = type == "iTXt" || type == "tEXt";
     if (first != (type == "IHDR") || (first && length != 13) || (type == "IEND" && length > 0))
-      refuse("chunk ", type, " of ", length, " bytes stands at byte ", at, "; damaged");
+      refuse("chunk ", type, " of ", length, " bytes at byte ", at, " is out of place: damaged");
     if (crc_of(file, at + 4, length + 4) != u32_at(bytes_at(file, at + 8 + length, 4), 0))
-      refuse("the checksum of chunk ", type, " at byte ", at, " is wrong; damaged");
+      refuse("the checksum of chunk ", type, " at byte ", at, " is wrong: damaged");
     if (first) {
       const std::string size = bytes_at(file, at + 8, 8);
       info.width = u32_at(size, 0), info.height = u32_at(size, 4);
     }
     if (is_text) {
       text_bytes += length;
-      if (text_bytes > kMostText) refuse("its texts have more than ", kMostText, " bytes");
+      if (text_bytes > kMostText)
+        refuse("it has more than ", kMostText, " bytes of text, which is the limit");
       const auto text = read_text(type == "iTXt", bytes_at(file, at + 8, length));
-      if (!text) refuse("chunk ", type, " at byte ", at, " has no keyword or no text; damaged");
+      if (!text) refuse("chunk ", type, " at byte ", at, " has no keyword or no text: damaged");
       info.texts.push_back(*text);
     }
     pixels = pixels || type == "IDAT";
     at += kFrame + length;
   }
   if (info.width == 0 || info.height == 0)
-    refuse("its size is ", info.width, " x ", info.height, "; damaged");
-  if (!pixels) refuse("it holds no pixels (IDAT); damaged");
+    refuse("its size is ", info.width, " x ", info.height, ": damaged");
+  if (!pixels) refuse("it has no pixels (no chunk IDAT): damaged");
   if (at != file.size())
-    refuse(file.size() - at, " bytes follow its end; damaged, or two files in one");
+    refuse(file.size() - at, " bytes follow the last chunk (IEND): damaged, or two files in one");
   return info;
 }
 

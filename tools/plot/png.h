@@ -1,4 +1,5 @@
-// PNG files: pictures written with what they show in words, and what such a file says of itself.
+// PNG files: writes pictures together with a description and metadata, and reads the texts of any
+// PNG file.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +11,42 @@
 
 namespace heed::plot {
 
-/// A fact kept in a PNG file: its keyword (1 to 79 letters, "Software" and the like are those of
-/// the PNG specification, section 11.3.4.2) and what it says, UTF-8.
+/// A text stored in a PNG file.
 struct PngText {
-  std::string keyword, text;
+  std::string keyword;  ///< 1 to 79 bytes; standard ones: PNG specification, section 11.3.4.2
+  std::string text;     ///< UTF-8
+  /// Compares keyword and text.
   bool operator==(const PngText&) const = default;
 };
 
-/// `image` as the bytes of a PNG file with an iTXt chunk "Description", `alt_text`, for readers who
-/// do not see the picture, and one for each of `metadata`. Of all texts what does not print is
-/// spelled out (visible_text). ValueError for a keyword of another length.
+/// Returns `image` as the bytes of a PNG file. An iTXt chunk "Description" contains `alt_text`, for
+/// readers who cannot see the picture; each entry of `metadata` becomes another iTXt chunk. Texts
+/// are converted by visible_text. Throws ValueError unless each keyword has 1 to 79 bytes.
 std::string encode_png(const Image& image, std::string_view alt_text,
                        const std::vector<PngText>& metadata = {});
 
-/// Replaces the file at `path` with that PNG, whole or not at all. IoError names path and cause.
+/// Writes the bytes of encode_png to `path`, atomically: an existing file is either replaced or
+/// unchanged. Throws IoError, which names path and cause, and the errors of encode_png.
 void write_png(const std::string& path, const Image& image, std::string_view alt_text,
                const std::vector<PngText>& metadata = {});
 
-/// What a PNG file says of itself.
+/// Size and texts of a PNG file.
 struct PngInfo {
+  ///@{
+  /// Size in pixels.
   std::uint32_t width = 0, height = 0;
-  std::vector<PngText> texts;  ///< of its iTXt and tEXt chunks, in their order
+  ///@}
+  std::vector<PngText> texts;  ///< contents of the iTXt and tEXt chunks, in file order
 };
 
-/// Whether the file begins as a PNG does. IoError if it cannot be read.
+/// Returns true if the file begins with the PNG signature. Throws IoError if it cannot be read.
 bool is_png(const std::string& path);
 
-/// Reads it from any program's file, and every chunk's checksum; the pixels are not decoded.
-/// Compressed texts read "(compressed)". IoError with path and reason for a file that is no PNG, is
-/// cut off, or is damaged; texts of more than a megabyte in all, and files of more than 2 GB, are
-/// refused. Takes memory for the file's bytes, whatever it says of its sizes.
+/// Reads size and texts of a PNG file, which any program may have written. Checks the checksum of
+/// every chunk but does not decode the pixels. The text of a compressed chunk is "(compressed)".
+/// Throws IoError, which names path and reason, if the file cannot be read, is not a PNG file, is
+/// cut off or damaged, or has more than 1,000,000 bytes of text. The file is read in pieces, so
+/// that wrong lengths in it cannot cause large allocations.
 PngInfo read_png_info(const std::string& path);
 
 }  // namespace heed::plot

@@ -1,5 +1,5 @@
-// Text of the pictures: DejaVu Sans, antialiased, at any size from kSmallestText up. Sizes are
-// pixels per em, rounded so that capitals are a whole number of pixels high; widths and heights are
+// Measures and converts the text of pictures, which is DejaVu Sans. A `size` is in pixels per em
+// and is rounded so that capitals are a whole number of pixels high. Widths and heights are in
 // pixels. Strings are UTF-8.
 #pragma once
 
@@ -9,34 +9,39 @@
 
 namespace heed::plot {
 
-inline constexpr double kSmallestText = 11;  ///< pixels per em; smaller text is a ValueError
+/// Smallest text size in pixels per em. Functions that measure or draw text throw ValueError for a
+/// smaller size.
+inline constexpr double kSmallestText = 11;
 
-int cap_height(double size);   ///< from the top of a capital to the baseline
-int line_height(double size);  ///< from one baseline to the next
+int cap_height(double size);   ///< height from the baseline to the top of a capital
+int line_height(double size);  ///< distance from one baseline to the next
 
-/// `text` with what does not print spelled out: \n, \t, \r, U+0007; an invalid byte is \xff.
+/// Returns `text` with every character that does not print as an escape: `\n`, `\t`, `\r`, or a
+/// code point such as `U+0007`. An invalid byte becomes an escape such as `\xff`.
 std::string visible_text(std::string_view text);
 
-/// A token as the label of an axis: visible_text, and also blanks are seen: a space is U+2423, an
-/// open box; any other character without ink is its name, U+00A0.
+/// Returns a token as the label of an axis. It is visible_text, but a space becomes U+2423 (open
+/// box), and any other character without ink becomes its code point, for example `U+00A0`.
 std::string token_text(std::string_view token);
 
-/// Width of the one line `text`.
+/// Returns the width of `text` on one line.
 int text_width(std::string_view text, double size);
-/// Of the widest of `lines`; 0 if there is none.
+/// Returns the width of the widest line; 0 if there are no lines.
 int text_width(const std::vector<std::string>& lines, double size);
 
-/// `text`, made visible, broken at spaces into lines of at most `width` (a longer word gets its own
-/// line).
+/// Returns visible_text(text), broken at spaces into lines of at most `width` pixels. A word that
+/// is wider gets a line of its own.
 std::vector<std::string> wrap_text(std::string_view text, int width, double size);
 
-/// `text`, made visible, if it is at most `width` wide; else its beginning and an ellipsis.
+/// Returns visible_text(text) if it is at most `width` pixels wide; otherwise its beginning and an
+/// ellipsis.
 std::string shorten_text(std::string_view text, int width, double size);
 
-/// `value` with `digits` significant digits: 0.333, 1.5·10⁻⁷, nan.
+/// Returns `value` with up to `digits` significant digits: 0.333, 1.5·10⁻⁷, nan.
 std::string format_number(double value, int digits = 3);
 
-/// A number that std::printf or fmt wrote, as books print it: -1.5e-07 becomes −1.5·10⁻⁷.
+/// Returns a number that std::printf or fmt has written in typographic form: -1.5e-07 becomes
+/// −1.5·10⁻⁷.
 std::string typeset_number(std::string_view plain);
 
 }  // namespace heed::plot

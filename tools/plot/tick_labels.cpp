@@ -19,8 +19,8 @@ TickLabels tick_labels(const std::vector<std::string>& tokens, int positions, do
   for (int i = 0; i < positions; ++i)
     all.push_back(tokens.empty() ? std::to_string(i)
                                  : shorten_text(token_text(tokens[std::size_t(i)]), longest, size));
-  // Along a horizontal axis text lies flat when it fits; numbers may be thinned for that, tokens
-  // may not.
+  // Along a horizontal axis text is horizontal if it fits. To make it fit, numbers may be left out,
+  // but tokens may not; tokens are then turned upward.
   const int flat = text_width(all, size) + int(tokens.empty() ? size : size / 2);
   const int line = cap_height(size) + int(size / 3);
   TickLabels labels;

@@ -1,4 +1,4 @@
-// The labels along one axis of a heat map: chosen so that they do not overlap.
+// Labels along one axis of a heat map, chosen so that they do not overlap.
 #pragma once
 
 #include <string>
@@ -8,30 +8,35 @@
 
 namespace heed::plot {
 
-/// Of n labels that need `extent` pixels each, `pitch` pixels apart, every how many-th fits:
-/// 1, 2, 5, 10, 20, 50, ...
+/// Returns the smallest step from 1, 2, 5, 10, 20, 50, ... so that every step-th label fits.
+/// `pitch` is the distance between neighboring positions, `extent` the space that one label needs,
+/// both in pixels.
 int label_step(double pitch, int extent);
 
-/// Every step-th position: its token; beside it, in gray, its number once some are left out. The
-/// number alone where there are no tokens.
+/// Labels of every step-th position. A label is the token of the position. If positions are left
+/// out, the number of the position is printed in gray beside the token. Without tokens the label is
+/// the number alone.
 struct TickLabels {
-  int step = 1;
-  double size = 0;                           // of the text
-  bool upward = false;                       // read from bottom to top
-  std::vector<std::string> numbers, tokens;  // of positions 0, step, 2 step, ...; numbers or empty
-  int number_width = 0, token_width = 0;     // pixels: the widest
+  int step = 1;                      ///< positions 0, step, 2 step, ... have a label
+  double size = 0;                   ///< text size
+  bool upward = false;               ///< true: read from bottom to top
+  std::vector<std::string> numbers;  ///< gray number beside each token, or ""
+  std::vector<std::string> tokens;   ///< text of each label
+  int number_width = 0;              ///< pixels, of the widest number
+  int token_width = 0;               ///< pixels, of the widest token
 
   int gap() const { return number_width > 0 ? int(size / 3) : 0; }
   int width() const { return number_width + gap() + token_width; }
-  /// Pixels from the axis to the labels' far end.
+  /// Returns the space in pixels that the labels need, measured from the axis.
   int depth(bool horizontal) const { return horizontal && !upward ? cap_height(size) : width(); }
 
-  /// Draws label i: along a vertical axis its end at x, its middle at y; along a horizontal one its
-  /// middle at x, its top at y.
+  /// Draws label i. Along a vertical axis it ends at `x` and its middle is at `y`; along a
+  /// horizontal axis its middle is at `x` and its top is at `y`.
   void draw(Image& image, int i, int x, int y, bool horizontal) const;
 };
 
-/// For `size` positions that stand `pitch` pixels apart. `tokens` is empty or has that many.
+/// Returns the labels for `positions` positions that are `pitch` pixels apart. `tokens` is empty or
+/// has one entry per position.
 TickLabels tick_labels(const std::vector<std::string>& tokens, int positions, double pitch,
                        bool horizontal, double size);
 

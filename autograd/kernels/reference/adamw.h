@@ -1,4 +1,4 @@
-// One AdamW update of raw memory (Loshchilov & Hutter 2019), gradients scaled on the way.
+// The update of the optimizer AdamW (Loshchilov and Hutter 2019) on arrays.
 #pragma once
 
 #include <cmath>
@@ -6,10 +6,12 @@
 
 namespace heed::autograd::kernels {
 
-/// Parameters that all elements of one update share.
+/// Constants of one update, which are the same for all elements.
 struct AdamWStep {
-  double beta1, beta2, eps;
-  double grad_scale;  ///< gradients count times this: clipping
+  double beta1;       ///< decay rate of the first moment
+  double beta2;       ///< decay rate of the second moment
+  double eps;         ///< added to the denominator
+  double grad_scale;  ///< factor for all gradients; below 1 if gradients are clipped
   double keep;        ///< 1 - lr * weight decay
   double step_size;   ///< lr / (1 - beta1^t)
   double root;        ///< sqrt(1 - beta2^t)
@@ -17,8 +19,10 @@ struct AdamWStep {
 
 namespace reference {
 
-/// g *= grad_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
-/// p = p keep - step_size m / (sqrt(v) / root + eps)
+/// Updates n parameters p and their moments m and v in place, from the gradients g:
+///   g' = g grad_scale,  m = beta1 m + (1 - beta1) g',  v = beta2 v + (1 - beta2) g'^2,
+///   p = p keep - step_size m / (sqrt(v) / root + eps).
+/// g is not changed. The four arrays must not overlap.
 template <class T>
 void adamw(T* p, const T* g, T* m, T* v, std::int64_t n, const AdamWStep& s) {
   using std::sqrt;

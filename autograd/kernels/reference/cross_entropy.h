@@ -1,5 +1,5 @@
-// Rows of cross-entropy: the plain reference, on raw memory. No log-probability is stored; a row
-// leaves its log-sum-exp, in two parts, for the backward. float32 is computed in float64.
+// Reference version of cross-entropy for one row of logits. Log-probabilities are not stored. The
+// forward saves the log-sum-exp of the row for the backward. float32 is computed in float64.
 #pragma once
 
 #include <algorithm>
@@ -11,26 +11,27 @@
 
 namespace heed::autograd::kernels {
 
-/// log(sum(exp(x))) of a row as top + log_total, top its largest value and log_total in [0, log n]:
-/// (x - top) - log_total keeps digits that x - (top + log_total) loses for large logits.
+/// The log-sum-exp of a row, as the sum of two numbers. The numbers are stored separately, because
+/// (x - top) - log_total is more accurate than x - (top + log_total) if the logits are large.
 template <class T>
 struct LogSumExp {
-  Accumulator<T> top, log_total;
+  Accumulator<T> top;        ///< largest value of the row
+  Accumulator<T> log_total;  ///< log(sum(exp(x - top))), between 0 and log n
 };
 
 namespace reference {
 
-/// One row of n logits and its target class:
-///   (1 - smoothing) * -log p[target] + smoothing / n * sum of -log p.
-/// A term of weight 0 is left out, not multiplied: its -log p may be inf. A row that is all -inf
-/// has no probabilities: loss inf.
+/// Returns the loss of a row x of n logits, with p = softmax(x):
+///   (1 - smoothing) * -log p[target] + smoothing / n * sum(-log p).
+/// A term whose factor is 0 is skipped, because -log p may be inf. If all logits are -inf, the loss
+/// is inf. Writes the log-sum-exp of the row to `lse`.
 template <class T>
 Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std::int64_t target,
                              double smoothing) {
   using std::exp, std::log;
   using Acc = Accumulator<T>;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const double top = row_max(x, n, 1);  // a plain shift: its own derivative cancels
+  const double top = row_max(x, n, 1);  // a double without tangent: its derivative would cancel
   lse = {Acc(top), Acc(0)};
   if (top == -kInfinity) return Acc(kInfinity);
   Acc total{}, below_top{};
@@ -45,8 +46,9 @@ Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std:
   return loss;
 }
 
-/// dx = scale * (softmax(x) - target distribution), with `scale` the upstream gradient of this
-/// row's loss. A row that is all -inf gets 0.
+/// Computes dx = scale * (softmax(x) - q) for a row of n logits, where q is the smoothed target
+/// distribution and `scale` is the gradient of this row's loss. If all logits are -inf, dx is 0. dx
+/// may be the same array as x.
 template <class T>
 void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t target,
                             double smoothing, LogSumExp<T> lse, Accumulator<T> scale) {

@@ -1,32 +1,40 @@
-// Matrix products on raw memory: C = A B (+ bias) or C += A B, any strides, batched.
-// The plain reference: what the fast one (simd/gemm.h) is tested against, and what dual numbers
-// use.
+// Matrix products C = A B + bias or C += A B on arrays with any strides, batched. This header has
+// the arguments and the reference version. Tests compare the fast version (simd/gemm.h) with it,
+// and dual numbers use it.
 #pragma once
 
 #include <cstdint>
 
 namespace heed::autograd::kernels {
 
-/// One product, or batch[0] x batch[1] of them. All strides in elements; 0 repeats, negative is
-/// fine (not for C).
+/// Arguments of a batch of batch[0] * batch[1] matrix products. All strides are in elements. The
+/// strides of A and B may be 0 or negative. The strides of C must give every output its own
+/// element.
 template <class T>
 struct Gemm {
-  std::int64_t m = 0, n = 0, k = 0;
-  const T* a = nullptr;  ///< [m, k]
-  std::int64_t a_row = 0, a_col = 0;
-  const T* b = nullptr;  ///< [k, n]
-  std::int64_t b_row = 0, b_col = 0;
-  T* c = nullptr;  ///< [m, n]; must not overlap a or b
-  std::int64_t c_row = 0, c_col = 0;
-  std::int64_t batch[2] = {1, 1};
-  std::int64_t a_batch[2] = {0, 0}, b_batch[2] = {0, 0}, c_batch[2] = {0, 0};
-  const T* bias = nullptr;  ///< [n], added to each row of a fresh C; or null
-  bool accumulate = false;  ///< C += A B
+  std::int64_t m = 0;                ///< rows of A and C
+  std::int64_t n = 0;                ///< columns of B and C
+  std::int64_t k = 0;                ///< columns of A and rows of B; if 0, A B is 0
+  const T* a = nullptr;              ///< A, shape [m, k]
+  std::int64_t a_row = 0;            ///< stride between rows of A
+  std::int64_t a_col = 0;            ///< stride between columns of A
+  const T* b = nullptr;              ///< B, shape [k, n]
+  std::int64_t b_row = 0;            ///< stride between rows of B
+  std::int64_t b_col = 0;            ///< stride between columns of B
+  T* c = nullptr;                    ///< C, shape [m, n]; must not overlap A, B or bias
+  std::int64_t c_row = 0;            ///< stride between rows of C
+  std::int64_t c_col = 0;            ///< stride between columns of C
+  std::int64_t batch[2] = {1, 1};    ///< sizes of the two batch axes
+  std::int64_t a_batch[2] = {0, 0};  ///< strides of A along the batch axes
+  std::int64_t b_batch[2] = {0, 0};  ///< strides of B along the batch axes
+  std::int64_t c_batch[2] = {0, 0};  ///< strides of C along the batch axes
+  const T* bias = nullptr;           ///< n adjacent values, added to each row of C; null means 0
+  bool accumulate = false;           ///< computes C += A B; bias is then ignored
 };
 
 namespace reference {
 
-/// Three plain loops.
+/// Computes the products of `g` with three loops.
 template <class T>
 void gemm(const Gemm<T>& g) {
   for (std::int64_t o = 0; o < g.batch[0]; ++o)

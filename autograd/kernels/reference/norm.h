@@ -1,6 +1,6 @@
-// Rows of layer_norm and rms_norm: the plain reference, on raw memory. Both are
-//   y = (x - mean) * rstd * weight + bias,
-// rms_norm with mean 0. float32 is computed in float64.
+// Reference version of layer_norm and rms_norm for one row of n adjacent values:
+//   y = (x - mean) * rstd * weight + bias.
+// In rms_norm the mean is replaced by 0. float32 is computed in float64.
 #pragma once
 
 #include <cmath>
@@ -10,23 +10,25 @@
 
 namespace heed::autograd::kernels {
 
-/// Statistics of a row: all that its backward needs besides x.
+/// Statistics of a row. The backward needs them and x.
 template <class T>
 struct Moments {
-  Accumulator<T> mean, rstd;
+  Accumulator<T> mean;  ///< mean of the row; 0 for rms_norm
+  Accumulator<T> rstd;  ///< reciprocal of the standard deviation, or of the root mean square
 };
 
-/// Outputs of the backward of a chunk of rows.
+/// Outputs of the backward of a chunk of rows. They must not overlap the inputs or each other.
 template <class T>
 struct NormGrads {
-  T* x = nullptr;       ///< [rows, n]; null: not wanted
-  T* weight = nullptr;  ///< [n], added to; null: neither it nor bias is wanted
-  T* bias = nullptr;
+  T* x = nullptr;       ///< [rows, n]; gradient of x, overwritten; null if it is not needed
+  T* weight = nullptr;  ///< [n]; the gradient is added to it; if null, bias is not computed either
+  T* bias = nullptr;    ///< [n]; the gradient is added to it; not null if weight is not null
 };
 
 namespace reference {
 
-/// Mean and 1 / sqrt(population variance + eps) of n values. Two passes: no cancellation.
+/// Returns the mean and 1 / sqrt(population variance + eps) of n values. The variance is computed
+/// in a second pass, which avoids cancellation.
 template <class T>
 Moments<T> layer_norm_moments(const T* x, std::int64_t n, double eps) {
   using std::sqrt;
@@ -40,7 +42,7 @@ Moments<T> layer_norm_moments(const T* x, std::int64_t n, double eps) {
   return {mean, Acc(1) / sqrt(squares / Acc(double(n)) + Acc(eps))};
 }
 
-/// 0 and 1 / sqrt(mean(x^2) + eps).
+/// Returns 0 and 1 / sqrt(mean(x^2) + eps) of n values.
 template <class T>
 Moments<T> rms_norm_moments(const T* x, std::int64_t n, double eps) {
   using std::sqrt;
@@ -50,7 +52,8 @@ Moments<T> rms_norm_moments(const T* x, std::int64_t n, double eps) {
   return {Acc(0), Acc(1) / sqrt(squares / Acc(double(n)) + Acc(eps))};
 }
 
-/// y = (x - mean) * rstd * weight + bias over n values. A null weight is 1, a null bias 0.
+/// Computes y = (x - mean) * rstd * weight + bias for n values. A null weight means 1 and a null
+/// bias means 0. y may be the same array as x.
 template <class T>
 void normalize(T* y, const T* x, Moments<T> m, const T* weight, const T* bias, std::int64_t n) {
   using Acc = Accumulator<T>;
@@ -62,9 +65,10 @@ void normalize(T* y, const T* x, Moments<T> m, const T* weight, const T* bias, s
   }
 }
 
-/// dx of one row from g = dL/dy. With u = (x - mean) * rstd and h = g * weight:
-///   dx = rstd * (h - mean(h) - u * mean(h * u)),
-/// where mean(h) is what flows through the mean, and so absent unless `centered` (layer_norm).
+/// Computes the gradient dx of one row from g = dL/dy. With u = (x - mean) * rstd and h = g *
+/// weight:
+///   dx = rstd * (h - mean(h) - u * mean(h * u)).
+/// The term mean(h) is the gradient through the mean. It exists only if `centered` (layer_norm).
 template <class T>
 void normalize_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* weight,
                         std::int64_t n, bool centered) {
@@ -81,8 +85,8 @@ void normalize_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* we
   for (std::int64_t i = 0; i < n; ++i) dx[i] = T(m.rstd * (h(i) - mean_h - u(i) * mean_hu));
 }
 
-/// dweight += g * u and dbias += g: what one row adds to the gradients of the parameters. The sums
-/// are those of a chunk of rows, short enough for T itself.
+/// Adds the gradients of the parameters from one row: dweight += g * u and dbias += g. The sums
+/// have type T, because a chunk of rows is short.
 template <class T>
 void add_parameter_grads(T* dweight, T* dbias, const T* g, const T* x, Moments<T> m,
                          std::int64_t n) {

@@ -1,6 +1,7 @@
-// Counter-based random numbers, Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011), and the dropout rule on top of it: whether element i
-// is kept depends on the key and i alone, so every kernel, thread and backward agrees about it.
+// The counter-based random number generator Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel
+// random numbers: as easy as 1, 2, 3", SC 2011), and dropout masks that use it. The mask of element
+// i depends only on a key and on i. The forward, the backward and all threads therefore compute the
+// same mask, and it is never stored.
 #pragma once
 
 #include <array>
@@ -10,9 +11,10 @@
 
 namespace heed::autograd::kernels {
 
+/// A 128-bit counter or a block of 128 random bits. Word 0 is the lowest.
 using PhiloxBlock = std::array<uint32_t, 4>;
 
-/// The four random words of one 128-bit counter (word 0 lowest) under one 64-bit key.
+/// Returns the four random words of a counter under a 64-bit key.
 constexpr PhiloxBlock philox(uint64_t key, PhiloxBlock counter) {
   uint32_t key0 = uint32_t(key);
   uint32_t key1 = uint32_t(key >> 32);
@@ -22,30 +24,32 @@ constexpr PhiloxBlock philox(uint64_t key, PhiloxBlock counter) {
     const uint64_t b = uint64_t{0xCD9E8D57} * c[2];
     c = {uint32_t(b >> 32) ^ c[1] ^ key0, uint32_t(b), uint32_t(a >> 32) ^ c[3] ^ key1,
          uint32_t(a)};
-    key0 += 0x9E3779B9u;  // Weyl sequence: golden ratio, sqrt(3) - 1
+    key0 += 0x9E3779B9u;  // Weyl sequence; the constants are the golden ratio and sqrt(3) - 1
     key1 += 0xBB67AE85u;
   }
   return c;
 }
 
-/// Which elements a dropout with probability p keeps. Element i of the unfused tensor (row-major)
-/// has u(i) = w * 2^-32, w word i % 4 of philox(key, counter i / 4), and is kept iff u(i) >= p.
-/// The caller has checked 0 <= p <= 1; p = 0 keeps all, p = 1 none.
+/// The elements that a dropout with probability p keeps. Let i be the row-major index of an element
+/// in the unfused tensor, w the word i % 4 of philox(key, counter i / 4), and u = w * 2^-32. The
+/// element is kept if u >= p. Requires 0 <= p <= 1. p = 0 keeps all elements and p = 1 keeps none.
 class DropoutMask {
  public:
   constexpr DropoutMask(uint64_t key, double p) : key_(key) {
-    const double scaled = p * 0x1p32;  // exact, so that w >= threshold is u >= p to the last bit
+    const double scaled = p * 0x1p32;  // exact, so w >= threshold_ is equivalent to u >= p
     threshold_ = uint64_t(scaled);
     if (double(threshold_) < scaled) ++threshold_;
   }
 
+  /// Returns the key of the random numbers.
   constexpr uint64_t key() const { return key_; }
-  /// A word of the generator below it is a dropped element.
+  /// Returns the smallest word w that keeps an element, p * 2^32 rounded up.
   constexpr uint64_t threshold() const { return threshold_; }
-  /// True if element i is kept.
+  /// Returns true if element i is kept.
   constexpr bool keep(uint64_t i) const { return block(i / 4)[i % 4] >= threshold_; }
 
-  /// out[k] = keep(first + k) as 0 or 1, four per Philox call: one row of a tensor.
+  /// Computes out[k] = keep(first + k), as 0 or 1, for all elements of `out`. One call of philox()
+  /// serves four elements.
   constexpr void keep(uint64_t first, std::span<uint8_t> out) const {
     std::size_t k = 0;
     while (k < out.size()) {

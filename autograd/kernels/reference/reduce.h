@@ -1,5 +1,5 @@
-// Sums of raw memory. float32 adds up in float64, float64 in four lanes: no long running total
-// in the type that is summed.
+// Reference version of sums. To limit rounding errors, float32 is accumulated in float64, and
+// float64 in four separate sums.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 namespace heed::autograd::kernels {
 
+/// Maps a scalar type to the type of its accumulator. The default is the same type.
 template <class T>
 struct AccumulatorOf {
   using type = T;
@@ -20,22 +21,22 @@ struct AccumulatorOf<float> {
 };
 template <>
 struct AccumulatorOf<std::int64_t> {
-  using type = std::uint64_t;  // wraps, where int64 would overflow
+  using type = std::uint64_t;  // unsigned, because an overflow of int64 is undefined behavior
 };
 template <>
 struct AccumulatorOf<bool> {
-  using type = std::uint64_t;  // counts
+  using type = std::uint64_t;  // the sum is the number of true values
 };
-/// The type that sums of T are taken in.
+/// The type in which values of type T are summed.
 template <class T>
 using Accumulator = typename AccumulatorOf<T>::type;
 
-/// Columns that add_columns sums together.
+/// The number of columns for which add_columns() is fastest.
 inline constexpr std::int64_t kColumnBlock = 64;
 
 namespace reference {
 
-/// Sum of n elements, `stride` apart.
+/// Returns the sum of n elements whose distance is `stride`.
 template <class T>
 Accumulator<T> sum(const T* x, std::int64_t n, std::int64_t stride) {
   using Acc = Accumulator<T>;
@@ -47,7 +48,7 @@ Accumulator<T> sum(const T* x, std::int64_t n, std::int64_t stride) {
   return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
-/// out[c] += sum over r of x[r * row_stride + c] for up to kColumnBlock adjacent columns.
+/// Computes out[c] += sum over r of x[r * row_stride + c] for the adjacent columns c.
 template <class T>
 void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_t row_stride,
                  std::int64_t columns) {
@@ -61,7 +62,7 @@ void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_
     for (std::int64_t c = 0; c < columns; ++c) out[c] += Acc(x[r * row_stride + c]);
 }
 
-/// Sum of n squares, adjacent.
+/// Returns the sum of the squares of n adjacent values, in float64.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t n) {
   double total = 0;

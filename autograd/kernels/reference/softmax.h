@@ -1,4 +1,5 @@
-// Softmax of one row of raw memory: the plain reference, and what dual numbers run on.
+// Reference version of softmax and log-softmax for one row. Dual numbers use it, too. x and y may
+// be the same array if their strides are equal. Strides are in elements.
 #pragma once
 
 #include <cmath>
@@ -9,7 +10,8 @@
 
 namespace heed::autograd::kernels::reference {
 
-/// The largest element's real part; -inf for none. NaN if there is one.
+/// Returns the largest of n values, without its tangent. Returns -inf if n is 0, and NaN if a value
+/// is NaN.
 template <class T>
 double row_max(const T* x, std::int64_t n, std::int64_t stride) {
   double top = -std::numeric_limits<double>::infinity();
@@ -21,7 +23,8 @@ double row_max(const T* x, std::int64_t n, std::int64_t stride) {
   return top;
 }
 
-/// y = softmax(x). A row that is all -inf gives zeros: it attends to nothing.
+/// Computes y = softmax(x) for n values. If all values are -inf, y is 0. In attention this is a
+/// fully masked row.
 template <class T>
 void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
   using std::exp;
@@ -32,7 +35,7 @@ void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
   }
   Accumulator<T> total{};
   for (std::int64_t i = 0; i < n; ++i) {
-    const T e = exp(x[i * x_stride] - T(top));  // at most 1: no overflow
+    const T e = exp(x[i * x_stride] - T(top));  // at most 1, so it cannot overflow
     y[i * y_stride] = e;
     total += Accumulator<T>(e);
   }
@@ -40,7 +43,7 @@ void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
   for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = y[i * y_stride] * scale;
 }
 
-/// y = x - logsumexp(x). A row that is all -inf stays so.
+/// Computes y = x - logsumexp(x) for n values. If all values are -inf, y is -inf.
 template <class T>
 void log_softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
                      std::int64_t n) {

@@ -1,5 +1,5 @@
-// Parts that attention's forward and backward share, for one SIMD target: the pointers of a head,
-// its keys and values packed for products, and what happens to one row of scores.
+// Code that the forward and the backward of attention share, compiled for one SIMD target: the
+// pointers of a head, the packing of its keys and values, and the operations on one row of scores.
 #if defined(HEED_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_ATTENTION_INL_H_
 #undef HEED_ATTENTION_INL_H_
@@ -27,32 +27,32 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kQueries = VisibleKeys::kQueries;
 constexpr std::int64_t kKeys = VisibleKeys::kKeys;
-static_assert(kKeys <= kBlockK);  // they are the k of P V
+static_assert(kKeys <= kBlockK);  // a block of keys is the k of the product P V
 
 template <class T>
 constexpr T kMinusInf = -std::numeric_limits<T>::infinity();
 
-// Columns rounded up to whole panels: how rows of scores are spaced.
+// Returns n rounded up to whole panels. It is the stride between rows of scores.
 template <class T>
 std::int64_t padded(std::int64_t n) {
   return panel_count<T>(n) * panel_width<T>();
 }
 
-// The block of key j.
+// Returns the block of kKeys keys that contains key j.
 inline KeyRange block_of(std::int64_t j) { return {j - j % kKeys, j - j % kKeys + kKeys}; }
 
-// One head: the pointers of a task, and the keys that a query may read.
+// One head of an attention call: its pointers and its visible keys.
 template <class T>
 struct Head {
   const Attention<T>& a;
   const VisibleKeys& visible;
-  const std::int64_t index;
-  LeadAxes place = {};  // its index along each leading axis
+  const std::int64_t index;  // number of the head, in row-major order of the leading axes
+  LeadAxes place = {};       // index of the head along each leading axis
   const T *q, *k, *v;
   T *out, *lse;
-  std::int64_t mask;
-  KeyRange keys;  // from the first to the last one that a query may read
-  bool plain;     // scores are only scaled: softmax does that on the way
+  std::int64_t mask;  // index of the keep-mask in `visible`
+  KeyRange keys;      // from the first to the last key that any query may read
+  bool plain;         // true if scores need only scaling, which exp_row() then does
 
   Head(const Attention<T>& all, const VisibleKeys& some, std::int64_t i)
       : a(all), visible(some), index(i) {
@@ -64,41 +64,45 @@ struct Head {
     lse = a.lse + index * a.tq;
     mask = a.keep ? visible.mask_of(place) : 0, keys = visible.all(mask),
     read_ = visible.read(mask);
-    plain = !a.keep && !a.bias && a.scale > 0;  // a negative scale makes the largest the smallest
+    // With a negative scale, the largest unscaled score would not be the largest score.
+    plain = !a.keep && !a.bias && a.scale > 0;
   }
+  // Returns the offset of this head in an array with these strides along the leading axes.
   std::int64_t offset(const LeadAxes& strides) const {
     std::int64_t sum = 0;
     for (std::size_t axis = 0; axis < kMaxLead; ++axis) sum += place[axis] * strides[axis];
     return sum;
   }
+  // Returns true if any query may read key j, which must be less than keys.end.
   bool is_read(std::int64_t j) const { return j >= keys.begin && (!read_ || read_[j]); }
   bool all_are_read() const { return !read_ && keys.begin == 0; }
-  // Keys before the first that causality hides from query i.
+  // Returns the number of keys that causality leaves to query i, without unread keys at the end.
   std::int64_t causal_end(std::int64_t i) const {
     return std::min(visible.causal_end(i), keys.end);
   }
-  // What the tile of scores at (i0, j0) is computed of, from a panel's first key on: between two
-  // such ranges, and beyond, no query of the tile may read a key.
+  // Returns the keys for which the tile of scores at (i0, j0) is computed. The range starts at the
+  // first key of a panel. It contains all keys of the tile that any of the `rows` queries may read.
   KeyRange tile(std::int64_t i0, std::int64_t rows, std::int64_t j0) const {
     KeyRange seen = visible.tile(mask, i0, rows, j0) & keys;
     if (!seen.empty()) seen.begin -= seen.begin % panel_width<T>();
     return seen;
   }
-  // Which of the keys `seen` causality and window leave to query i, counted from the first seen.
+  // Returns the keys in `seen` that causality and the window leave to query i, as column indices
+  // relative to seen.begin.
   KeyRange columns(std::int64_t i, KeyRange seen) const {
     const KeyRange row = visible.row(i);
     const std::int64_t end = std::clamp<std::int64_t>(row.end - seen.begin, 0, seen.size());
     return {std::clamp<std::int64_t>(row.begin - seen.begin, 0, end), end};
   }
-  // The scale that is still to be applied when a row of scores is finished.
+  // Returns the factor that exp_row() must apply to the scores.
   T scale() const { return plain ? T(a.scale) : T(1); }
 
  private:
   const std::uint8_t* read_;
 };
 
-// Rows `keys` of x [tk, columns] as panels, what lies in each block of kKeys by itself. Unread rows
-// become 0: 0 * NaN would be NaN.
+// Packs the rows `keys` of x [tk, columns] into panels. Each block of kKeys rows is packed
+// separately. Rows that no query may read become 0, because they may be NaN and 0 * NaN is NaN.
 template <class T>
 HWY_NOINLINE void pack_rows(const Head<T>& h, T* out, const T* x, std::int64_t row,
                             std::int64_t columns, KeyRange keys) {
@@ -113,7 +117,7 @@ HWY_NOINLINE void pack_rows(const Head<T>& h, T* out, const T* x, std::int64_t r
     out += rows * padded<T>(columns);
   }
 }
-// What pack_rows made of `keys`, from row j to the end of its block.
+// Returns the panels that pack_rows() wrote for `keys`, from row j to the end of its block.
 template <class T>
 HWY_INLINE Panels<T> packed_rows(const T* packed, KeyRange keys, std::int64_t columns,
                                  std::int64_t j) {
@@ -124,7 +128,7 @@ HWY_INLINE Panels<T> packed_rows(const T* packed, KeyRange keys, std::int64_t co
   return panels;
 }
 
-// x^T [columns, keys] as panels. Unread keys become 0.
+// Packs x^T [columns, keys] into panels. Keys that no query may read become 0.
 template <class T>
 HWY_NOINLINE void pack_transposed(const Head<T>& h, T* out, const T* x, std::int64_t row,
                                   std::int64_t columns, KeyRange keys) {
@@ -136,8 +140,8 @@ HWY_NOINLINE void pack_transposed(const Head<T>& h, T* out, const T* x, std::int
         out[j / width * width * columns + c * width + j % width] = T(0);
 }
 
-// s [rows, columns] = x [rows, d] times what pack_transposed made of keys from a panel's first one
-// on: q k^T, unscaled, or dO v^T.
+// Computes s [rows, columns] = x [rows, d] times the panels that pack_transposed() wrote. `packed`
+// must start at the first key of a panel. The result is q k^T without the scale, or dO v^T.
 template <class T>
 HWY_INLINE void times_transposed(T* s, std::int64_t s_row, const T* x, std::int64_t row,
                                  std::int64_t rows, std::int64_t d, const T* packed,
@@ -146,7 +150,8 @@ HWY_INLINE void times_transposed(T* s, std::int64_t s_row, const T* x, std::int6
                     nullptr);
 }
 
-// Row i of q k^T, n columns from j0 on, becomes scores: scaled, biased, -inf where masked.
+// Converts n columns of row i of q k^T, starting at key j0, to scores in place: multiplies by the
+// scale, adds the bias, and writes -inf where the keep-mask is false.
 template <class T>
 HWY_NOINLINE void scale_scores(const Head<T>& h, T* HWY_RESTRICT s, std::int64_t i, std::int64_t j0,
                                std::int64_t n) {
@@ -173,8 +178,8 @@ HWY_NOINLINE void scale_scores(const Head<T>& h, T* HWY_RESTRICT s, std::int64_t
   }
 }
 
-// Row i of the scores from key j0 on, unscaled if `scale` is left to exp_row. -inf hides what the
-// window does.
+// Finishes row i of the scores, starting at key j0: calls scale_scores() if `scale` is true, and
+// writes -inf to the columns that the window hides.
 template <class T>
 HWY_INLINE void finish_scores(const Head<T>& h, T* s, std::int64_t i, std::int64_t j0, KeyRange own,
                               bool scale) {
@@ -182,9 +187,10 @@ HWY_INLINE void finish_scores(const Head<T>& h, T* s, std::int64_t i, std::int64
   std::fill_n(s, own.begin, kMinusInf<T>);
 }
 
-// p = exp(s * scale - shift) in the columns `own`, where s is -inf before them, and 0 in the others
-// up to `end`; returns their sum. p may be s. The product is rounded before shift is taken away: a
-// row of one key has weight 1, exactly.
+// Computes p = exp(s * scale - shift) in the columns `own` and p = 0 in the other columns below
+// `end`, and returns the sum of p. Before own.begin, s must be -inf. p may be the same array as s.
+// The product s * scale is rounded before the subtraction, so that a row with one key has exactly
+// weight 1.
 template <class T>
 HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::int64_t end) {
   const Full<T> d;
@@ -192,7 +198,7 @@ HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::in
   auto total = hn::Zero(d);
   std::int64_t i = 0;
   for (; i + lanes <= own.begin; i += lanes) hn::Store(hn::Zero(d), d, p + i);
-  for (; i < own.end; i += lanes) {  // rows are padded to whole vectors
+  for (; i < own.end; i += lanes) {  // may read beyond own.end: rows are padded to whole vectors
     const auto in = hn::FirstN(d, std::size_t(std::min(lanes, own.end - i)));
     const auto scaled = hn::Mul(hn::Load(d, s + i), hn::Set(d, scale));
     const auto e = hn::IfThenElseZero(in, exp_near_zero(d, hn::Sub(scaled, hn::Set(d, shift))));
@@ -203,6 +209,7 @@ HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::in
   return hn::GetLane(hn::SumOfLanes(d, total));
 }
 
+// Returns the largest of n scores, or -inf if n is 0.
 template <class T>
 HWY_NOINLINE T max_row(const T* s, std::int64_t n) {
   const Full<T> d;
@@ -216,23 +223,27 @@ HWY_NOINLINE T max_row(const T* s, std::int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, top));
 }
 
-// The factor of kept weights, 1 / (1 - p); with p = 1 none is kept.
+// Returns the factor of the weights that dropout keeps, 1 / (1 - p). If p = 1, no weight is kept
+// and the factor is 0.
 template <class T>
 T dropout_scale(const Attention<T>& a) {
   return a.dropout < 1 ? T(1 / (1 - a.dropout)) : T(0);
 }
 
-// Whether weights (i, j0) to (i, j0 + n - 1) survive dropout, as 0 or 1. drop_row reads whole
-// vectors of them, and what lies behind decides nothing.
+// Memory for the dropout flags of one row of a tile. It has room for whole vectors, because
+// drop_row() reads whole vectors; the additional flags have no effect.
 using KeptRow = std::array<std::uint8_t, kKeys + kKeepSlack>;
+// Returns n flags, stored in `memory`: 1 if dropout keeps the weight of query i and key j0 + j, and
+// otherwise 0.
 template <class T>
 HWY_INLINE const std::uint8_t* kept_in_row(const Head<T>& h, KeptRow& memory, std::int64_t i,
                                            std::int64_t j0, std::int64_t n) {
   const DropoutMask mask(h.a.dropout_key, h.a.dropout);
   return keep_run(mask, std::uint64_t((h.index * h.a.tq + i) * h.a.tk + j0), n, memory.data());
 }
-// x[j] = keep[j] ? x[j] * scale : 0 for n columns, and anything for what pads them to a vector. It
-// selects: a dropped NaN is gone.
+// Computes x[j] = keep[j] ? x[j] * scale : 0 for n columns. The columns that pad them to whole
+// vectors receive arbitrary values. A dropped NaN becomes 0, because values are selected and not
+// multiplied by 0.
 template <class T>
 HWY_NOINLINE void drop_row(T* HWY_RESTRICT x, const std::uint8_t* HWY_RESTRICT keep, T scale,
                            std::int64_t n) {
@@ -251,19 +262,21 @@ HWY_NOINLINE void drop_row(T* HWY_RESTRICT x, const std::uint8_t* HWY_RESTRICT k
   }
 }
 
-// out[0..n) = p, out[n..columns) = rest, if wanted.
+// Copies n values from p to `out` and fills out[n], ..., out[columns - 1] with `rest`. Does nothing
+// if `out` is null.
 template <class T>
 void write_row(T* out, const T* p, std::int64_t n, std::int64_t columns, T rest = T(0)) {
   if (!out) return;
   std::copy_n(p, n, out);
   std::fill(out + n, out + columns, rest);
 }
+// Returns p + by, or null if p is null.
 template <class T>
-T* moved(T* p, std::int64_t by) {
+T* offset_or_null(T* p, std::int64_t by) {
   return p ? p + by : p;
 }
 
-// attention.cpp compiles these for the backward, too.
+// These are compiled in attention.cpp only, and the backward calls them there.
 extern template decltype(pack_rows<float>) pack_rows<float>;
 extern template decltype(pack_rows<double>) pack_rows<double>;
 extern template decltype(pack_transposed<float>) pack_transposed<float>;

@@ -1,7 +1,7 @@
-// The forward of fused attention, once per SIMD target.
+// The forward of fused attention, compiled once per SIMD target.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/attention.cpp"
-// foreach_target.h wants this order.
+// foreach_target.h requires this order of includes.
 // clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
@@ -27,8 +27,9 @@ template decltype(exp_row<double>) exp_row<double>;
 template decltype(drop_row<float>) drop_row<float>;
 template decltype(drop_row<double>) drop_row<double>;
 
-// Scores and weights of a block of queries, for a probe, from what the forward has found: a pass
-// of its own, so that looking changes no bit.
+// Writes scores and weights of a block of queries for a probe. `top` and `total` are the results of
+// the forward. The values are computed in a separate pass, so that a probe does not change a bit of
+// the forward.
 template <class T>
 HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std::int64_t i0,
                               std::int64_t rows, const T* top, const T* total) {
@@ -48,24 +49,24 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
       const std::int64_t n = own.end;
       const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* row = s + r * s_row;
-      write_row(moved(a.raw_scores, at), row, some, columns);
+      write_row(offset_or_null(a.raw_scores, at), row, some, columns);
       for (std::int64_t j = 0; a.raw_scores && j < some; ++j) a.raw_scores[at + j] *= T(a.scale);
       finish_scores(h, row, i0 + r, j0, own, true);
-      write_row(moved(a.scores, at), row, n, columns, kMinusInf<T>);
+      write_row(offset_or_null(a.scores, at), row, n, columns, kMinusInf<T>);
       exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], own, s_row);
       const T inverse = total[r] == T(0) ? T(0) : T(1) / total[r];
       for (std::int64_t j = 0; j < n; ++j) row[j] *= inverse;
-      write_row(moved(a.pattern, at), row, n, columns);
+      write_row(offset_or_null(a.pattern, at), row, n, columns);
       if (a.dropout > 0) {
         const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, j0, n);
         drop_row(row, keep, dropout_scale(a), n);
       }
-      write_row(moved(a.dropped, at), row, n, columns);
+      write_row(offset_or_null(a.dropped, at), row, n, columns);
     }
   }
 }
 
-// y = x * factor, n adjacent values; y may be x.
+// Computes y = x * factor for n adjacent values. y may be the same array as x.
 template <class T>
 HWY_INLINE void multiply_row(T* y, const T* x, T factor, std::int64_t n) {
   const auto scale = hn::Set(Full<T>(), factor);
@@ -73,6 +74,7 @@ HWY_INLINE void multiply_row(T* y, const T* x, T factor, std::int64_t n) {
       n, [&](auto, auto load, auto store) HWY_ATTR { store(hn::Mul(load(x), scale), y); });
 }
 
+// Computes the output of a block of at most kQueries queries, starting at query i0.
 template <class T>
 HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T* packed_values,
                                 std::int64_t i0) {
@@ -89,7 +91,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
   bool first = true;
   for (std::int64_t j0 = 0; j0 < h.keys.end; j0 += kKeys) {
     const KeyRange seen = h.tile(i0, rows, j0);
-    if (seen.empty()) continue;  // its weights of 0 would add 0
+    if (seen.empty()) continue;  // all weights of this tile are 0
     const std::int64_t columns = seen.size(), s_row = padded<T>(columns);
     times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d,
                      packed_keys + seen.begin * a.d, columns);
@@ -98,13 +100,13 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
       const std::int64_t n = own.end;
       T* row = s + r * s_row;
       finish_scores(h, row, i0 + r, seen.begin, own, !h.plain);
-      // Online softmax: when a larger score appears, what was summed shrinks (Milakov &
-      // Gimelshein 2018).
+      // Online softmax (Milakov and Gimelshein 2018): if a tile has a larger score than the earlier
+      // tiles, the earlier sums are multiplied by exp(old maximum - new maximum).
       const T now = std::max(top[r], n > 0 ? max_row(row, n) * scale : top[r]);
       const T shift = now == kMinusInf<T> ? T(0) : now;
       const T shrink = first ? T(0) : std::exp(top[r] - shift);
       total[r] = total[r] * shrink + exp_row(row, row, scale, shift, own, s_row);
-      if (a.dropout > 0) {  // after the sum: softmax does not know of it
+      if (a.dropout > 0) {  // after `total` is summed: dropout does not change the denominator
         const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, seen.begin, n);
         drop_row(row, keep, T(1), n);
       }
@@ -118,11 +120,11 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
   }
   const T kept = a.dropout > 0 ? dropout_scale(a) : T(1);
   for (std::int64_t r = 0; r < rows; ++r) {
-    const T inverse = total[r] > T(0) ? kept / total[r] : T(0);  // no key: output 0
+    const T inverse = total[r] > T(0) ? kept / total[r] : T(0);  // fully masked: output 0
     T* out = h.out + (i0 + r) * a.out_at.row;
     multiply_row(out, acc + r * dv, inverse, dv);
     h.lse[i0 + r] = top[r] + std::log(total[r]);
-    if (total[r] != total[r])  // NaN came in: NaN goes out
+    if (total[r] != total[r])  // a score was NaN, so the output is NaN
       std::fill_n(out, dv, total[r]);
   }
   if (a.raw_scores || a.scores || a.pattern || a.dropped)
@@ -148,7 +150,8 @@ void forward(const Attention<T>& a) {
         forward_block(h, keys.get(), values.get(), i * kQueries);
     });
   };
-  // Many heads are shared out whole; of few, the blocks of keys and queries.
+  // With at least 8 heads, each thread computes whole heads. With fewer, the threads share the
+  // blocks of keys and queries of one head.
   if (heads >= 8)
     return parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
       for (std::int64_t i = begin; i < end; ++i)

@@ -1,6 +1,10 @@
-// Attention on raw memory without its T x T matrices: blocks of scores live in cache only (Dao et
-// al. 2022; the backward recomputes them from the log-sum-exp). Blocks that causality, a window or
-// a mask hides entirely are skipped (visible_keys.h), and keys behind the last readable one.
+// Fused attention that never stores a whole [tq, tk] matrix of scores (FlashAttention, Dao et al.
+// 2022). Scores are computed in tiles that stay in the cache. The backward computes them again from
+// the log-sum-exp of each row. Tiles that causality, a window or a mask hides are skipped
+// (visible_keys.h).
+//
+// Arrays have the shape [leading axes, rows, columns]. The leading axes together count the heads,
+// for example [batch, heads]. All strides are in elements.
 #pragma once
 
 #include <array>
@@ -8,32 +12,40 @@
 
 namespace heed::autograd::kernels {
 
-inline constexpr int kMaxLead = 6;  ///< leading axes, which together count the heads
+inline constexpr int kMaxLead = 6;  ///< largest number of leading axes
+/// One number per leading axis: a size, an index or a stride. Unused entries are 0.
 using LeadAxes = std::array<std::int64_t, kMaxLead>;
 
-/// Layout of [leading axes, rows, d]: strides in elements, the last axis adjacent.
+/// Strides of an array [leading axes, rows, d]. The values of a row are adjacent.
 struct HeadStrides {
-  LeadAxes lead = {};
-  std::int64_t row = 0;
+  LeadAxes lead = {};    ///< stride along each leading axis
+  std::int64_t row = 0;  ///< stride between rows
 };
-/// Layout of something of [leading axes, tq, tk]; stride 0 along axes that it is broadcast over.
+/// Strides of an array [leading axes, tq, tk]. The stride is 0 along axes over which it is
+/// broadcast.
 struct ScoreStrides {
-  LeadAxes lead = {};
-  std::int64_t row = 0, column = 0;
+  LeadAxes lead = {};       ///< stride along each leading axis
+  std::int64_t row = 0;     ///< stride between queries
+  std::int64_t column = 0;  ///< stride between keys
 };
 
-/// The parts of a call that do not depend on the scalar: its sizes, and which keys each query may
-/// read.
+/// The arguments of attention that do not depend on the scalar type: sizes, and the keys that each
+/// query may read. Query i may read key j unless `causal`, `window` or `keep` forbids it. The
+/// position of query i among the keys is first_query + i.
 struct AttentionShape {
-  int lead_axes = 0;
-  LeadAxes lead = {};  ///< their sizes
-  std::int64_t tq = 0, tk = 0, d = 0, d_value = 0;
-  std::int64_t first_query = 0;  ///< where query 0 stands among the keys; query i stands i further
-  bool causal = false;           ///< no key after the query
-  std::int64_t window = 0;       ///< if not 0: only keys less than this far from the query
-  const bool* keep = nullptr;    ///< if not null: true = may attend
-  ScoreStrides keep_at;
+  int lead_axes = 0;             ///< number of leading axes
+  LeadAxes lead = {};            ///< size of each leading axis
+  std::int64_t tq = 0;           ///< number of queries
+  std::int64_t tk = 0;           ///< number of keys and values
+  std::int64_t d = 0;            ///< size of a query and of a key, at most kMaxHead
+  std::int64_t d_value = 0;      ///< size of a value, at most kMaxHead
+  std::int64_t first_query = 0;  ///< position of query 0 among the keys
+  bool causal = false;           ///< if true, keys after the query's position are hidden
+  std::int64_t window = 0;       ///< if not 0, keys at this distance or farther are hidden
+  const bool* keep = nullptr;    ///< keep-mask [leading axes, tq, tk] or null; true = may attend
+  ScoreStrides keep_at;          ///< strides of `keep`
 
+  /// Returns the number of heads, the product of the sizes of the leading axes.
   std::int64_t heads() const {
     std::int64_t n = 1;
     for (int i = 0; i < lead_axes; ++i) n *= lead[std::size_t(i)];
@@ -41,51 +53,67 @@ struct AttentionShape {
   }
 };
 
-/// dropout(softmax(q k^T scale + bias, masked)) v for every head. What no query may read is not
-/// read as numbers.
+/// Arguments of attention: out = dropout(softmax(q k^T scale + bias, masked)) v for every head.
+///
+/// Outputs must not overlap inputs or each other, and heads must not share output memory. Several
+/// heads may share keys and values (stride 0). Keys and values that no query may read can be NaN;
+/// they do not affect the result. A fully masked row has output 0.
 template <class T>
 struct Attention : AttentionShape {
-  const T* q = nullptr;  ///< [leading axes, tq, d]
-  const T* k = nullptr;  ///< [leading axes, tk, d]
-  const T* v = nullptr;  ///< [leading axes, tk, d_value]
-  T* out = nullptr;      ///< [leading axes, tq, d_value]
-  HeadStrides q_at, k_at, v_at, out_at;
-  T* lse = nullptr;  ///< [leading axes, tq]: log-sum-exp of each row of scores, -inf for no keys
-  double scale = 1;
+  const T* q = nullptr;  ///< queries, [leading axes, tq, d]
+  const T* k = nullptr;  ///< keys, [leading axes, tk, d]
+  const T* v = nullptr;  ///< values, [leading axes, tk, d_value]
+  T* out = nullptr;      ///< output, [leading axes, tq, d_value]
+  HeadStrides q_at;      ///< strides of q
+  HeadStrides k_at;      ///< strides of k
+  HeadStrides v_at;      ///< strides of v
+  HeadStrides out_at;    ///< strides of out
+  T* lse = nullptr;      ///< output [leading axes, tq]: log-sum-exp of the scores; -inf if masked
+  double scale = 1;      ///< factor of q k^T
 
-  // Each of these may be null, or 0.
-  const T* bias = nullptr;  ///< added to the scaled scores
-  ScoreStrides bias_at;
-  double dropout = 0;  ///< probability; weight i of [leading axes, tq, tk] as DropoutMask says
-  std::uint64_t dropout_key = 0;
+  const T* bias = nullptr;        ///< [leading axes, tq, tk], added to the scaled scores; or null
+  ScoreStrides bias_at;           ///< strides of bias
+  double dropout = 0;             ///< probability that a weight is dropped
+  std::uint64_t dropout_key = 0;  ///< key of the DropoutMask (reference/philox.h)
 
-  /// Written if not null, row-major [leading axes, tq, tk]: q k^T scale of all keys that some query
-  /// may read (0 for the others), the masked scores, the weights before and after dropout. The
-  /// results keep their bits.
-  T *raw_scores = nullptr, *scores = nullptr, *pattern = nullptr, *dropped = nullptr;
+  // Outputs for a probe, row-major [leading axes, tq, tk], or null. They do not change a bit of the
+  // other outputs.
+  T* raw_scores = nullptr;  ///< q k^T scale; 0 for keys that no query may read
+  T* scores = nullptr;      ///< scaled and biased scores, -inf where masked
+  T* pattern = nullptr;     ///< weights before dropout
+  T* dropped = nullptr;     ///< weights after dropout
 };
 
-/// Arguments that the backward adds: from grad_out it writes all of dq, dk, dv and, if not null,
-/// dbias.
+/// Additional arguments of the backward. It overwrites dq, dk and dv and, if they are not null, the
+/// other outputs. Outputs must not overlap inputs or each other, and heads must not share memory of
+/// dq, dk and dv.
 template <class T>
 struct AttentionGrads {
-  const T* grad_out = nullptr;  ///< [leading axes, tq, d_value]
-  HeadStrides grad_out_at;
-  T *dq = nullptr, *dk = nullptr, *dv = nullptr;
-  HeadStrides dq_at, dk_at, dv_at;
-  T* dbias = nullptr;  ///< dbias_size adjacent values, summed over the axes of stride 0
-  ScoreStrides dbias_at;
-  std::int64_t dbias_size = 0;
-  /// Written if not null, row-major [leading axes, tq, tk]: gradients of the masked scores, of the
-  /// weights before and after dropout. The results keep their bits.
-  T *dscores = nullptr, *dpattern = nullptr, *ddropped = nullptr;
+  const T* grad_out = nullptr;  ///< gradient of out, [leading axes, tq, d_value]
+  HeadStrides grad_out_at;      ///< strides of grad_out
+  T* dq = nullptr;              ///< gradient of q, [leading axes, tq, d]
+  T* dk = nullptr;              ///< gradient of k, [leading axes, tk, d]
+  T* dv = nullptr;              ///< gradient of v, [leading axes, tk, d_value]
+  HeadStrides dq_at;            ///< strides of dq
+  HeadStrides dk_at;            ///< strides of dk
+  HeadStrides dv_at;            ///< strides of dv
+  T* dbias = nullptr;           ///< gradient of bias, summed over axes with stride 0; or null
+  ScoreStrides dbias_at;        ///< strides of dbias
+  std::int64_t dbias_size = 0;  ///< number of values in dbias, which are adjacent
+
+  // Outputs for a probe, row-major [leading axes, tq, tk], or null. They do not change a bit of the
+  // other outputs.
+  T* dscores = nullptr;   ///< gradient of the masked scores
+  T* dpattern = nullptr;  ///< gradient of the weights before dropout
+  T* ddropped = nullptr;  ///< gradient of the weights after dropout
 };
 
-inline constexpr std::int64_t kMaxHead = 256;  ///< of d and d_value
+inline constexpr std::int64_t kMaxHead = 256;  ///< largest d and d_value
 
 namespace simd {
 
-/// The same bits at any number of threads. d and d_value up to kMaxHead.
+/// Compute the forward and the backward. The results have the same bits at any number of threads.
+/// d and d_value must be at most kMaxHead.
 void attention(const Attention<float>& a);
 void attention(const Attention<double>& a);
 void attention_backward(const Attention<float>& a, const AttentionGrads<float>& g);

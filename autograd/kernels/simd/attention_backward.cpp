@@ -1,9 +1,9 @@
-// The backward of fused attention, once per SIMD target. With P the weights before dropout, D what
-// dropout does to them, and delta_i = dO_i . O_i = sum_j P_ij dP_ij:
+// The backward of fused attention, compiled once per SIMD target. P are the weights before dropout,
+// D is the dropout function, and delta_i = dO_i . O_i = sum_j P_ij dP_ij. Then
 //   dV = D(P)^T dO   dP = D(dO V^T)   dS = P (dP - delta)   dQ = dS K scale   dK = dS^T Q scale
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/attention_backward.cpp"
-// foreach_target.h wants this order.
+// foreach_target.h requires this order of includes.
 // clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
@@ -17,17 +17,19 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// How the work is split into tasks, by shape alone. A chunk is some blocks of queries: tasks of one
-// head that run side by side have dk and dv of their own, which are then added in order. Heads that
-// share a bias are one group, and follow each other in one task.
+// Division of the work into tasks. It depends on the shape only.
+//
+// A chunk consists of one or more blocks of queries. Different chunks of one head may run in
+// parallel, so each has its own sums for dk and dv, which are added afterwards in a fixed order.
+// Heads that share a bias form a group, and one task computes them one after the other.
 template <class T>
 struct Tasks {
   static constexpr std::int64_t kTasks = 8, kMinBlocks = 2;
   const Attention<T>& a;
   const AttentionGrads<T>& g;
   const VisibleKeys& visible;
-  std::int64_t members = 1;           // heads of a group
-  std::int64_t groups, rows, chunks;  // rows: of a chunk
+  std::int64_t members = 1;           // heads per group
+  std::int64_t groups, rows, chunks;  // numbers of groups, of queries per chunk, of chunks per head
 
   Tasks(const Attention<T>& all, const AttentionGrads<T>& grads, const VisibleKeys& some)
       : a(all), g(grads), visible(some) {
@@ -40,7 +42,7 @@ struct Tasks {
     chunks = (a.tq + rows - 1) / rows;
   }
   bool is_shared(std::size_t axis) const { return g.dbias && g.dbias_at.lead[axis] == 0; }
-  // Head i of a group.
+  // Returns the index of head i of a group.
   std::int64_t head(std::int64_t group, std::int64_t i) const {
     std::int64_t index = 0, step = 1;
     for (std::size_t axis = std::size_t(a.lead_axes); axis-- > 0; step *= a.lead[axis]) {
@@ -51,13 +53,15 @@ struct Tasks {
     return index;
   }
   std::int64_t end(std::int64_t chunk) const { return std::min(a.tq, (chunk + 1) * rows); }
-  // Keys that the queries of a chunk may read, if no mask hides them, from a panel's first on.
+  // Returns the keys that causality and the window leave to the queries of a chunk. The range
+  // starts at the first key of a panel.
   KeyRange keys(std::int64_t chunk) const {
     KeyRange seen = visible.rows(chunk * rows, end(chunk) - chunk * rows);
     seen.begin -= seen.begin % panel_width<T>();
     return seen;
   }
-  // Keys of all chunks before this one: where its sums lie.
+  // Returns the total number of keys of the chunks before this one, which is the position of its
+  // sums in memory.
   std::int64_t keys_before(std::int64_t chunk) const {
     std::int64_t total = 0;
     for (std::int64_t c = 0; c < chunk; ++c) total += keys(c).size();
@@ -65,8 +69,8 @@ struct Tasks {
   }
 };
 
-// The sums to which a task adds, for `keys`. dbias: of its head, in double, for a bias may be
-// shared by all heads and rows.
+// The sums that a task updates. Row 0 of dk and dv belongs to keys.begin. dbias is that of the
+// head, or null; it is double because a bias may be shared by all heads and rows.
 template <class T>
 struct Sums {
   T *dk, *dv;
@@ -75,12 +79,13 @@ struct Sums {
   KeyRange keys;
 };
 
-// delta_i = dO_i . O_i, each summed as dO v^T is: where one key is left, dS is 0.
+// Computes delta_i = dO_i . O_i for each row. The order of the additions is that of the product
+// dO v^T. If only one key is visible, dP and delta are therefore equal and dS is exactly 0.
 template <class T>
 HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y, std::int64_t y_row,
                            std::int64_t rows, std::int64_t n) {
   const hn::CappedTag<T, 1> d;
-  constexpr int kTogether = 8;  // sums that do not wait for each other
+  constexpr int kTogether = 8;  // independent sums that are computed at the same time
   const auto row = [&](std::int64_t r) { return std::min(r, rows - 1); };
   for (std::int64_t r0 = 0; r0 < rows; r0 += kTogether) {
     hn::Vec<decltype(d)> total[kTogether];
@@ -97,27 +102,32 @@ HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y,
   }
 }
 
-// True if causality leaves query i keys of one block only. Then its weights are divided by their
-// sum again, which a rounded log-sum-exp misses, and delta_i is the sum of weights times their
-// gradients: their rounding cancels in dS, which that of dO . O does not.
+// Returns true if causality leaves only keys of the first block to query i. backward_row() then has
+// the whole row, and two steps are more accurate. First, the weights are divided by their sum,
+// because weights computed from a rounded log-sum-exp do not add up to 1. Second, delta_i is
+// computed as the sum of P dP. The rounding errors of this sum cancel in dS; those of dO . O do
+// not.
 template <class T>
 bool in_one_block(const Head<T>& h, std::int64_t i) {
   return h.causal_end(i) <= kKeys;
 }
+// Returns the sum of p * ds over n columns. Masked columns, whose weight is 0, are skipped.
 template <class T>
 HWY_NOINLINE T weighted_sum(const T* p, const T* ds, std::int64_t n) {
   const Full<T> d;
   auto total = hn::Zero(d);
   for (std::int64_t c = 0; c < n; c += std::int64_t(hn::Lanes(d))) {
     const auto weight = hn::Load(d, p + c);
-    const auto none = hn::Eq(weight, hn::Zero(d));  // masked: 0 * NaN would be NaN
+    const auto none = hn::Eq(weight, hn::Zero(d));  // select, because 0 * NaN is NaN
     total = hn::Add(total, hn::IfThenZeroElse(none, hn::Mul(weight, hn::Load(d, ds + c))));
   }
   return hn::GetLane(hn::SumOfLanes(d, total));
 }
 
-// Row i from key j0 on: q k^T becomes the weights in p, dO v^T the gradient of the scores in ds.
-// `columns` of ds are dropped, and written to dpattern if wanted; the query may see its `own`.
+// Processes row i of a tile that starts at key j0, in place. p contains q k^T and becomes the
+// weights. ds contains dO v^T and becomes the gradient of the scores. `own` are the columns that
+// the query may read. Dropout is applied to `columns` columns of ds, which are then copied to
+// dpattern unless it is null. `keep` are the dropout flags, or null without dropout.
 template <class T>
 HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t* keep,
                                std::int64_t i, std::int64_t j0, KeyRange own, std::int64_t columns,
@@ -136,13 +146,14 @@ HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t
   for (std::int64_t c = 0; c < s_row; c += lanes) {
     const auto weight = hn::Mul(hn::Load(d, p + c), hn::Set(d, scale));
     const auto spread = hn::Sub(hn::Load(d, ds + c), hn::Set(d, delta));
-    const auto none = hn::Eq(weight, hn::Zero(d));  // masked: 0 * NaN would be NaN
+    const auto none = hn::Eq(weight, hn::Zero(d));  // select, because 0 * NaN is NaN
     hn::Store(weight, d, p + c);
     hn::Store(hn::IfThenZeroElse(none, hn::Mul(weight, spread)), d, ds + c);
   }
 }
 
-// Some of one head's keys and values, packed, and room for a block of scores.
+// The keys and values of one head in a range, packed for products, and memory for a tile of scores
+// and its gradient.
 template <class T>
 struct Packed {
   KeyRange range;
@@ -168,7 +179,7 @@ struct Packed {
   static void scale_all(T* x, std::int64_t n, T scale) {
     for (std::int64_t i = 0; i < n; ++i) x[i] *= scale;
   }
-  // q k^T and dO v^T of some queries and keys, in p and ds.
+  // Computes q k^T into p and dO v^T into ds, for `rows` queries and the keys `seen`.
   void multiply(const Head<T>& h, const T* queries, const T* grad_out, std::int64_t grad_out_row,
                 std::int64_t rows, KeyRange seen) {
     const std::int64_t from = seen.begin - range.begin, s_row = padded<T>(seen.size());
@@ -179,8 +190,9 @@ struct Packed {
   }
 };
 
-// Gradients of scores and weights of a block of queries, for a probe: a pass of its own, so that
-// looking changes no bit. dP of a weight that a mask holds at 0 is a number like any other.
+// Writes the gradients of scores and weights of a block of queries for a probe. It is a separate
+// pass, so that a probe does not change a bit of the results. The gradient of a masked weight is
+// written, too; it need not be 0.
 template <class T>
 HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Packed<T>& x,
                               const T* grad_out, std::int64_t i0, std::int64_t rows,
@@ -197,15 +209,17 @@ HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Pack
       const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* ds = x.ds + r * s_row;
       const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i0 + r, j0, some) : nullptr;
-      write_row(moved(g.ddropped, at), ds, some, columns);
+      write_row(offset_or_null(g.ddropped, at), ds, some, columns);
       backward_row(h, x.p + r * s_row, ds, keep, i0 + r, j0, own, some, s_row, delta[r],
-                   moved(g.dpattern, at));
+                   offset_or_null(g.dpattern, at));
       if (g.dpattern) std::fill(g.dpattern + at + some, g.dpattern + at + columns, T(0));
-      write_row(moved(g.dscores, at), ds, own.end, columns);
+      write_row(offset_or_null(g.dscores, at), ds, own.end, columns);
     }
   }
 }
 
+// Computes the gradients of a block of `rows` queries, starting at query i0. Writes dq and adds to
+// the sums.
 template <class T>
 HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, Packed<T>& x,
                                  const Sums<T>& sums, std::int64_t i0, std::int64_t rows) {
@@ -252,15 +266,16 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
   if (g.dscores || g.dpattern || g.ddropped) write_block(h, g, x, grad_out, i0, rows, delta);
 }
 
-// One chunk of queries of one head, which may read `keys`.
+// Computes one chunk of queries [begin, end) of one head. `keys` are the keys of the chunk.
 template <class T>
 HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, const Sums<T>& sums,
                                  std::int64_t begin, std::int64_t end, KeyRange keys) {
   keys = keys & h.keys;
-  keys.begin -= keys.begin % panel_width<T>();                        // where tiles may begin
-  if (g.dscores || g.dpattern || g.ddropped) keys = {0, h.keys.end};  // a probe sees all
+  keys.begin -= keys.begin % panel_width<T>();                        // tiles start at a panel
+  if (g.dscores || g.dpattern || g.ddropped) keys = {0, h.keys.end};  // a probe needs all keys
   Packed<T> x(h, keys);
-  // Rows of dk and dv become 0 when the first tile may add to them: then they are in cache.
+  // Rows of dk and dv are set to 0 just before the first tile that may add to them, so that they
+  // are then in the cache.
   std::int64_t cleared = 0;
   const auto clear_before = [&](std::int64_t j) {
     for (; cleared < j; ++cleared) {
@@ -276,7 +291,8 @@ HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, c
   clear_before(sums.keys.size());
 }
 
-// Rows `some` of a head's dk or dv = the sum of its chunks' in order.
+// Computes rows `some` of dk or dv of a head as the sum over its chunks, in the order of the
+// chunks. `first` is the memory of the first chunk, and `width` is the length of a row.
 template <class T>
 void add_chunks(const Tasks<T>& tasks, T* out, std::int64_t out_row, const T* first,
                 std::int64_t width, KeyRange some) {
@@ -308,7 +324,8 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
   });
   parallel_for(tasks.groups * tasks.chunks, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
     for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t chunk = tasks.chunks - 1 - task / tasks.groups;  // the longest first
+      // The last chunks run first, because with causality they have the most keys.
+      const std::int64_t chunk = tasks.chunks - 1 - task / tasks.groups;
       for (std::int64_t i = 0; i < tasks.members; ++i) {
         const Head<T> h(a, visible, tasks.head(task % tasks.groups, i));
         const std::int64_t row = h.index * all_keys + tasks.keys_before(chunk);
@@ -328,7 +345,7 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
       }
     }
   });
-  constexpr std::int64_t kTogether = 64;  // rows that stay in cache while chunks are added
+  constexpr std::int64_t kTogether = 64;  // rows per task; they stay in the cache
   const std::int64_t blocks = (a.tk + kTogether - 1) / kTogether;
   parallel_for(apart ? heads * blocks : 0, 1, [&](std::int64_t block, std::int64_t) HWY_ATTR {
     const Head<T> h(a, visible, block / blocks);

@@ -1,7 +1,8 @@
-// Maps over adjacent float32, and which elements a dropout keeps, compiled once per SIMD target.
+// Elementwise functions of adjacent float32 values, and dropout masks, compiled once per SIMD
+// target.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/elementwise.cpp"
-// foreach_target.h wants this order.
+// foreach_target.h requires this order of includes.
 // clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
@@ -47,7 +48,9 @@ void gelu_backward_loop(float* dx, const float* g, const float* x, std::int64_t 
     store(hn::Mul(load(g), hn::MulAdd(v, normal.phi, normal.Phi)), dx);
   });
 }
-// x s(u) for u(x) with slope du(x): s(u) + x s(u) (1 - s(u)) du, where s(u) (1 - s(u)) = 0 wins.
+// Returns the derivative of x s(u(x)), where s is the logistic function and du = du/dx:
+// s(u) + x s(u) (1 - s(u)) du. If s(u) (1 - s(u)) is 0, the second term is 0 even if x du is
+// infinite.
 HWY_INLINE V logistic_slope(V x, V u, V du) {
   const D d;
   const auto l = vector_logistic(d, u);
@@ -68,7 +71,7 @@ void silu_backward_loop(float* dx, const float* g, const float* x, std::int64_t 
   });
 }
 
-// 0.5 x (1 + tanh(c (x + k x^3))) = x s(u), u = 2 c (x + k x^3).
+// gelu_tanh(x) = 0.5 x (1 + tanh(c (x + k x^3))) = x s(u) with u = 2 c (x + k x^3).
 constexpr float kTwiceC = 1.5957691216057308f, kCubic = 0.044715f;
 HWY_INLINE V gelu_tanh_u(V x, V square) {
   const D d;

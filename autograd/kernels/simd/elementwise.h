@@ -1,6 +1,9 @@
-// Maps over adjacent float32 values, and dropout's random decisions, on the widest SIMD this
-// machine has. Elsewhere the same functions are std's and functors of autograd/ops/elementwise, and
-// those of reference/adamw.h and philox.h.
+// SIMD versions of elementwise functions on adjacent float32 values, and of dropout masks.
+//
+// An output array may be the same as an input array, but must not overlap it in any other way. The
+// reference versions are functions of the standard library and functors of
+// autograd/ops/elementwise, and for adamw() and keep() reference/adamw.h and reference/philox.h.
+// README.md lists the largest errors.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +14,39 @@
 
 namespace heed::autograd::kernels::simd {
 
-/// y = a + b for n values; y may be one of them.
+/// Computes y[i] = a[i] + b[i] for n values.
 void add(float* y, const float* a, const float* b, std::int64_t n);
-/// y[i] = f(x[i]) for n values; y may be x. Largest errors over all floats: README.md.
+
+///@{
+/// Computes y[i] = f(x[i]) for n values.
 void exp(float* y, const float* x, std::int64_t n);
 void tanh(float* y, const float* x, std::int64_t n);
 void erf(float* y, const float* x, std::int64_t n);
-/// y = x Phi(x); dx = g (Phi(x) + x phi(x)).
+///@}
+
+///@{
+/// GELU of n values: y = x Phi(x), where Phi is the normal distribution function and phi its
+/// density. The backward computes dx = g (Phi(x) + x phi(x)), where g is the gradient of y.
 void gelu(float* y, const float* x, std::int64_t n);
 void gelu_backward(float* dx, const float* g, const float* x, std::int64_t n);
-/// y = x s(u), dx = g (s(u) + x s(u) (1 - s(u)) u'), s the logistic function: u = 2 sqrt(2 / pi)
-/// (x + 0.044715 x^3) and u = x.
+///@}
+
+///@{
+/// GELU with the tanh approximation, and SiLU, of n values: y = x s(u), where s is the logistic
+/// function. gelu_tanh has u = 2 sqrt(2 / pi) (x + 0.044715 x^3), and silu has u = x. The backward
+/// computes dx = g (s(u) + x s(u) (1 - s(u)) du/dx), where g is the gradient of y.
 void gelu_tanh(float* y, const float* x, std::int64_t n);
 void gelu_tanh_backward(float* dx, const float* g, const float* x, std::int64_t n);
 void silu(float* y, const float* x, std::int64_t n);
 void silu_backward(float* dx, const float* g, const float* x, std::int64_t n);
+///@}
 
-/// out[k] = mask.keep(first + k) as 0 or 1, for a mask of p > 0.
+/// Computes out[k] = mask.keep(first + k), as 0 or 1, for all elements of `out`. The dropout
+/// probability of the mask must be greater than 0.
 void keep(const DropoutMask& mask, std::uint64_t first, std::span<std::uint8_t> out);
 
-/// As the reference.
+/// Updates n parameters p and their moments m and v in place, as reference::adamw() does. The four
+/// arrays must not overlap.
 void adamw(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step);
 
 }  // namespace heed::autograd::kernels::simd

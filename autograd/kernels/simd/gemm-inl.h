@@ -1,9 +1,10 @@
-// The inside of a matrix product, for one SIMD target: packing, and a tile of C kept in registers.
-// The files of products and attention include it once per target.
+// The inner part of matrix products, compiled for one SIMD target. The files of products and of
+// attention include it.
 //
-// B is read in panels two vectors wide, A in strips of kRows rows; the micro-kernel keeps a strip x
-// panel tile of C in registers over a block of k. Both are copied ("packed") only where reading
-// them in place would cost more than the copy.
+// B is read in panels, which are two vectors wide, and A in strips of kRows rows. The micro-kernel
+// keeps a tile of C, one strip by one panel, in registers while it sums over a block of k. A and B
+// are copied ("packed") into adjacent memory only if this takes less time than reading them in
+// place.
 #if defined(HEED_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_GEMM_INL_H_
 #undef HEED_GEMM_INL_H_
@@ -24,57 +25,62 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
-constexpr int kRows = 12;  // 32 registers: 24 of C, 2 of B, 1 of A
+constexpr int kRows = 12;  // of 32 registers, 24 are for C, 2 for B and 1 for A
 #else
-constexpr int kRows = 6;  // 16 registers: 12 of C, 2 of B, 1 of A
+constexpr int kRows = 6;  // of 16 registers, 12 are for C, 2 for B and 1 for A
 #endif
-// 12 multiply-adds take 6 cycles. If another thread shares the core, what else is in the loop
-// counts, too (Zen 3: 24 instructions for 28 are up to 9 % then, nothing otherwise): no
-// prefetches.
+// True if the inner loop must have as few instructions as possible, so it has no prefetches. On
+// AVX2, 12 multiply-adds take 6 cycles, and other instructions cost time if another thread shares
+// the core. On Zen 3, 24 instead of 28 instructions are then up to 9 % faster; otherwise there is
+// no difference.
 constexpr bool kLean = HWY_TARGET == HWY_AVX2;
-constexpr std::int64_t kBlockK = 384;  // of k per pass: a strip of A stays in L1
-constexpr std::int64_t kAhead = 8;     // rows of B between their fetch and their use
-constexpr std::int64_t kFetchC = 64;   // of k: a shorter sum is there before its C could be
-constexpr std::int64_t kNarrow = 64;   // columns of B that do not repay a copy of A
+constexpr std::int64_t kBlockK = 384;  // largest k of a block: a strip of A stays in L1
+constexpr std::int64_t kAhead = 8;     // B is prefetched this number of rows before its use
+constexpr std::int64_t kFetchC = 64;   // smallest k for which prefetching C saves time
+constexpr std::int64_t kNarrow = 64;   // for at most this many columns of B, copying A is too slow
 
 template <class T>
 using Full = hn::ScalableTag<T>;
 
-/// Columns of a panel of B.
+/// Returns the number of columns of a panel of B.
 template <class T>
 HWY_INLINE std::int64_t panel_width() {
   return 2 * std::int64_t(hn::Lanes(Full<T>()));
 }
+/// Returns the number of panels that cover n columns.
 template <class T>
 HWY_INLINE std::int64_t panel_count(std::int64_t n) {
   return (n + panel_width<T>() - 1) / panel_width<T>();
 }
 
-/// A block of A, read at a[i * row + l * col].
+/// A block of A. Element (i, l) is a[i * row + l * col].
 template <class T>
 struct Strips {
   const T* a;
   std::int64_t row, col;
 };
 
-/// A block of B as panels: element (l, j) at b[j / width * panel + l * row + j % width].
+/// A block of B in panels of `width` columns. Element (l, j) is
+/// b[j / width * panel + l * row + j % width].
 template <class T>
 struct Panels {
   const T* b;
   std::int64_t row, panel;
 };
 
-/// Hides p's value from the compiler, which else works out the addresses behind it long before
-/// their use, and keeps what it has no registers for in memory and in halves of vectors.
+/// Hides the value of p from the optimizer. Otherwise the compiler computes addresses that depend
+/// on p long before their use. It then has too few registers, and moves values to memory.
 template <class T>
-HWY_INLINE void forget(T*& p) {
+HWY_INLINE void hide_from_optimizer(T*& p) {
   asm("" : "+r"(p));
 }
 
-/// C[kR x kV vectors] (+)= A B over kc steps. `first`: the sum replaces C, and bias is added.
-/// C and bias join at the end: their loads wait for nothing, and C is on its way from the start.
-/// A function of plain arguments, called through a pointer: a tile may take no more than 200
-/// cycles.
+/// Computes a tile of kR rows and kV vectors of C from kc columns of A and kc rows of B.
+///
+/// If `first` is true, the sum of products plus bias (unless it is null) replaces C. Otherwise the
+/// sum is added to C. C and bias are added at the end, so that the multiply-adds do not wait for
+/// them; C is prefetched at the start. A tile may take only 200 cycles, so the function has plain
+/// arguments and is called through a pointer.
 template <int kR, int kV, class T>
 HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, const T* b, T* c,
                                std::int64_t c_row, std::int64_t b_row, std::int64_t a_col,
@@ -82,7 +88,7 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
   const Full<T> d;
   using V = hn::Vec<Full<T>>;
   const std::int64_t lanes = std::int64_t(hn::Lanes(d));
-  V acc[kR][kV];  // loops over it are unrolled: it never exists in memory
+  V acc[kR][kV];  // stays in registers, because all loops over it are unrolled
   HWY_UNROLL(12)
   for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
   for (int v = 0; v < kV; ++v) acc[r][v] = hn::Zero(d);
@@ -105,7 +111,8 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
       }
     }
   } else {
-    // One base per three rows: each row is then an address of base and scaled stride.
+    // There is one base pointer per three rows. The address of a row is then the base plus 0, 1 or
+    // 2 times the stride, which one instruction can use.
     constexpr int kBases = (kR + 2) / 3;
     const T* base[kBases];
     HWY_UNROLL(4)
@@ -114,7 +121,9 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
       V bv[kV];
       HWY_UNROLL(2)
       for (int v = 0; v < kV; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
-      HWY_UNROLL(2)  // a panel of B comes from L2 for every strip: 10 % of a large product's time
+      // Each strip reads a panel of B from L2. This prefetch saves 10 % of the time of a large
+      // product.
+      HWY_UNROLL(2)
       for (int v = 0; v < kV; ++v) hwy::Prefetch(b + kAhead * b_row + v * lanes);
       b += b_row;
       HWY_UNROLL(12)
@@ -127,7 +136,7 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
       for (int i = 0; i < kBases; ++i) base[i] += a_col;
     }
   }
-  forget(c);
+  hide_from_optimizer(c);
   if (!first) {
     row = c;
     HWY_UNROLL(12)
@@ -138,15 +147,16 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
     for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
     for (int v = 0; v < kV; ++v) acc[r][v] = hn::Add(hn::LoadU(d, bias + v * lanes), acc[r][v]);
   }
-  forget(c);
+  hide_from_optimizer(c);
   HWY_UNROLL(12)
   for (int r = 0; r < kR; ++r, c += c_row) HWY_UNROLL(2)
   for (int v = 0; v < kV; ++v) hn::StoreU(acc[r][v], d, c + v * lanes);
 }
 
-/// Heights of strips: kRows while that leaves none or enough, then the rest in few pieces. With 6,
-/// the last 7 to 9 rows are two strips of 3 to 5 and not one of 1 or 2, whose chains of
-/// multiply-adds are too few to keep a core busy.
+/// Returns the height of the next strip if `left` rows are left. It is kRows as long as possible,
+/// and the remaining rows are divided into few strips. With kRows = 6, the last 7 to 9 rows become
+/// two strips of 3 to 5 rows. A strip of 1 or 2 rows would have too few independent multiply-adds
+/// to keep a core busy.
 inline int strip_rows(std::int64_t left) {
   if (kRows == 6) {
     if (left < 6) return int(left);
@@ -160,6 +170,7 @@ inline int strip_rows(std::int64_t left) {
 template <class T>
 using Kernel = decltype(micro_kernel<1, 1, T>)*;
 
+/// Returns the micro-kernel for this number of rows and kV vectors.
 template <int kV, class T>
 HWY_INLINE Kernel<T> kernel_of(int rows) {
   switch (rows) {
@@ -184,7 +195,8 @@ HWY_INLINE Kernel<T> kernel_of(int rows) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-/// In each block of 16 bytes: element j of x[i] and element i of x[j] change places.
+/// Transposes in registers: in each block of 16 bytes, element j of x[i] and element i of x[j] are
+/// exchanged.
 template <class D>
 HWY_INLINE void transpose_blocks(D d, hn::Vec<D>* x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {
@@ -204,7 +216,8 @@ HWY_INLINE void transpose_blocks(D d, hn::Vec<D>* x) {
 }
 #endif
 
-/// out[c * out_row + r] = in[r * in_row + c], in blocks of 16 x 16 bytes of registers.
+/// Computes out[c * out_row + r] = in[r * in_row + c]. `out` must not overlap `in`. Full blocks of
+/// 16 bytes by 16 bytes are transposed in registers.
 template <class T>
 HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* HWY_RESTRICT in,
                             std::int64_t in_row, std::int64_t rows, std::int64_t columns) {
@@ -212,7 +225,7 @@ HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* 
 #if HWY_TARGET != HWY_SCALAR
   constexpr int kN = 16 / sizeof(T);
   const hn::FixedTag<T, kN> d;
-  // The last blocks overlap the ones before.
+  // The last block of a row or column overlaps the block before it.
   if (rows >= kN && columns >= kN) full_rows = rows, full_columns = columns;
   for (std::int64_t c0 = 0; c0 < full_columns; c0 += kN)
     for (std::int64_t r0 = 0; r0 < full_rows; r0 += kN) {
@@ -231,9 +244,9 @@ HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* 
     for (std::int64_t c = 0; c < columns; ++c) out[c * out_row + r] = in[r * in_row + c];
 }
 
-/// out[l * width + j] = b[l * row + j * col]: `columns` of a panel or rows of a strip, over kc. The
-/// last vector that a kernel reads of a panel is filled up with 0. Adjacent columns are copied as
-/// whole vectors: behind a strip there must be room for two.
+/// Packs a panel of B, or a strip of A: computes out[l * width + j] = b[l * row + j * col] for kc
+/// values of l and `columns` values of j. The last vector of a panel is padded with 0. Adjacent
+/// columns are copied as whole vectors, so `out` needs room for two more vectors after a strip.
 template <class T>
 HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RESTRICT b,
                        std::int64_t row, std::int64_t col, std::int64_t kc, std::int64_t columns) {
@@ -241,7 +254,7 @@ HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RES
   const std::int64_t lanes = std::int64_t(hn::Lanes(d));
   if (kLean && col == 1 && columns == 2 * lanes && width == columns) {
     for (std::int64_t l = 0; l < kc; ++l, b += row, out += width) {
-      hwy::Prefetch(b + width);  // the next panel's
+      hwy::Prefetch(b + width);  // this row of the next panel
       const auto low = hn::LoadU(d, b), high = hn::LoadU(d, b + lanes);
       hn::StoreU(low, d, out);
       hn::StoreU(high, d, out + lanes);
@@ -269,7 +282,7 @@ HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RES
       for (std::int64_t j = columns; j < read; ++j) out[l * width + j] = T{};
 }
 
-/// Packs all panels of B [kc, n].
+/// Packs all panels of B [kc, n]. `out` has room for kc times the padded number of columns.
 template <class T>
 HWY_NOINLINE void pack_panels(T* out, const T* b, std::int64_t row, std::int64_t col,
                               std::int64_t kc, std::int64_t n) {
@@ -277,28 +290,33 @@ HWY_NOINLINE void pack_panels(T* out, const T* b, std::int64_t row, std::int64_t
   for (std::int64_t j = 0; j < n; j += panel)
     pack(out + j * kc, panel, b + j * col, row, col, kc, std::min(panel, n - j));
 }
-/// Returns what pack_panels wrote, of `packed_rows` rows.
+/// Returns the panels that pack_panels() wrote, where `packed_rows` is its kc.
 template <class T>
 HWY_INLINE Panels<T> packed_panels(const T* packed, std::int64_t packed_rows) {
   return {packed, panel_width<T>(), panel_width<T>() * packed_rows};
 }
 
-/// True if B [kc, n] can be read in place: its last vector ends inside the row.
+/// Returns true if B [kc, n] can be read in place: its columns are adjacent, and the last vector of
+/// a row ends inside the row.
 template <class T>
 HWY_INLINE bool readable_in_place(std::int64_t col, std::int64_t n) {
   return col == 1 && n % std::int64_t(hn::Lanes(Full<T>())) == 0;
 }
 
-/// True if a strip of A is worth a copy: for few columns of B only if its rows lie apart in both
-/// directions; if rows are read along k, only if they are a multiple of a page apart and fight for
-/// the same lines of L1.
+/// Returns true if copying a strip of A saves time. n is the number of columns of B.
+///
+/// If the values of a row of A are adjacent, a copy helps only if the row stride is a multiple of
+/// 4096 bytes, because the rows then compete for the same cache lines of L1, and if B has more than
+/// two panels. If the values of a column of A are adjacent, it helps only if B has more than
+/// kNarrow columns. If neither is adjacent, it always helps.
 template <class T>
 HWY_INLINE bool pack_a(Strips<T> a, std::int64_t n) {
   if (a.col == 1) return a.row * std::int64_t(sizeof(T)) % 4096 == 0 && n > 2 * panel_width<T>();
   return a.row != 1 || n > kNarrow;
 }
 
-/// A tile of C [rows, width]; one that is ragged or strided goes through a full one.
+/// Computes a tile of C [rows, width]. If the tile is not a whole panel or half of one, or if the
+/// columns of C are not adjacent, the result goes through a full tile in temporary memory.
 template <class T>
 HWY_INLINE void multiply_tile(Kernel<T> run, int rows, std::int64_t width, std::int64_t kc,
                               Strips<T> a, const T* b, std::int64_t b_row, T* c, std::int64_t c_row,
@@ -320,7 +338,8 @@ HWY_INLINE void multiply_tile(Kernel<T> run, int rows, std::int64_t width, std::
     for (std::int64_t q = 0; q < width; ++q) c[r * c_row + q * c_col] = edge[r * panel + q];
 }
 
-/// C [m, n] (+)= A [m, kc] B [kc, n], kc <= kBlockK; `first` and bias as in micro_kernel.
+/// Computes C [m, n] (+)= A [m, kc] B [kc, n], where kc <= kBlockK. `first` and `bias` have the
+/// meaning that micro_kernel() states.
 template <class T>
 HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc, Strips<T> a,
                                  Panels<T> b, T* c, std::int64_t c_row, std::int64_t c_col,
@@ -346,7 +365,7 @@ HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc
   }
 }
 
-// gemm.cpp compiles these for all that include this file.
+// These are compiled in gemm.cpp only.
 extern template decltype(pack_panels<float>) pack_panels<float>;
 extern template decltype(pack_panels<double>) pack_panels<double>;
 extern template decltype(multiply_block<float>) multiply_block<float>;

@@ -1,7 +1,7 @@
-// The fast gemm, once per SIMD target (Highway compiles this file again for each).
+// SIMD version of matrix products, compiled once per SIMD target.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/gemm.cpp"
-// foreach_target.h wants this order.
+// foreach_target.h requires this order of includes.
 // clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
@@ -25,49 +25,53 @@ template decltype(pack_panels<double>) pack_panels<double>;
 template decltype(multiply_block<float>) multiply_block<float>;
 template decltype(multiply_block<double>) multiply_block<double>;
 
-constexpr std::int64_t kInPlaceRows = 8 * kRows;
-constexpr std::int64_t kSomeRows = 2 * kRows;  // a copy of B is most of the work
-constexpr std::int64_t kMaxStep = 192;
-constexpr std::int64_t kChunk = 1 << 16;  // multiply-adds that are worth a thread's attention
-// AVX2's machines have 256 or 512 KB of L2: B is packed kColumns at a time, of which a step of
-// float32 takes 288 KB.
+constexpr std::int64_t kInPlaceRows = 8 * kRows;  // most rows of A for which B is read in place
+constexpr std::int64_t kSomeRows = 2 * kRows;     // up to here, a copy of B is most of the work
+constexpr std::int64_t kMaxStep = 192;            // largest number of terms in one step of k
+constexpr std::int64_t kChunk = 1 << 16;          // multiply-adds that justify another thread
+// True if the L2 cache is small. Machines with AVX2 have 256 or 512 KB of L2. B is then packed
+// kColumns columns at a time; a step of k of these takes 288 KB in float32.
 constexpr bool kSmallL2 = HWY_TARGET == HWY_AVX2;
-constexpr std::int64_t kColumns = 384;          // of B
-constexpr std::int64_t kPanelsInL1 = 1 << 13;   // values of B
-constexpr std::int64_t kBlockOfA = 64 * kRows;  // rows of a packed A
+constexpr std::int64_t kColumns = 384;          // columns of B that are packed at a time
+constexpr std::int64_t kPanelsInL1 = 1 << 13;   // most values of a step of B that stay in L1
+constexpr std::int64_t kBlockOfA = 64 * kRows;  // rows of A that are packed at a time
 
-// Of k between additions to C: of an even number of equal steps, so that two threads may have half
-// of them each, but that rounding up may leave a shorter last one, or none.
+// Returns the length of a step of k: the number of products that are summed before the sum is added
+// to C. If k > kMaxStep, k is divided into an even number of equal steps, so that two threads can
+// compute half of them each. Because the length is rounded up, the last step may be shorter, and
+// there may be one step less.
 constexpr std::int64_t step_of(std::int64_t k) {
   if (k <= kMaxStep) return k;
   const std::int64_t even = (k + 2 * kMaxStep - 1) / (2 * kMaxStep) * 2;
   return (k + even - 1) / even;
 }
 
-// Every way through here adds up the same numbers in the same order: sums over a step of k, then
-// these one after the other.
+// One product and its division into panels and steps. All functions below add the same numbers in
+// the same order: first the products within a step of k, and then the sums of the steps, one after
+// the other.
 template <class T>
 struct Product {
   const Gemm<T>& g;
   std::int64_t panel = panel_width<T>(), panels = panel_count<T>(g.n);
   std::int64_t step = step_of(g.k), steps = (g.k + step - 1) / step;
-  // A few strips do not repay a copy of B.
+  // With few rows of A, a copy of B takes longer than it saves.
   bool in_place = readable_in_place<T>(g.b_col, g.n) && g.m <= kInPlaceRows;
 
   std::int64_t step_size(std::int64_t s) const { return std::min(step, g.k - s * step); }
   std::int64_t packed_size() const { return in_place ? 0 : panels * panel * g.k; }
-  // Panels [p0, p1) of a step of B.
+  // Packs panels [p0, p1) of step s of B.
   void pack_step(T* packed, const T* b, std::int64_t s, std::int64_t p0, std::int64_t p1) const {
     const std::int64_t k = step_size(s), first = p0 * panel;
     pack_panels(packed + s * step * panels * panel + first * k,
                 b + s * step * g.b_row + first * g.b_col, g.b_row, g.b_col, k,
                 std::min(g.n, p1 * panel) - first);
   }
+  // Returns step s of B, packed or in place.
   Panels<T> step_panels(const T* packed, const T* b, std::int64_t s) const {
     if (in_place) return {b + s * step * g.b_row, g.b_row, panel};
     return packed_panels(packed + s * step * panels * panel, step_size(s));
   }
-  // Rows [i0, i1) of C, all steps.
+  // Computes rows [i0, i1) of C over all steps.
   void rows(const T* a, const T* b, const T* packed, T* c, std::int64_t i0, std::int64_t i1) const {
     for (std::int64_t s = 0; s < steps; ++s)
       multiply_block(i1 - i0, g.n, step_size(s),
@@ -77,7 +81,8 @@ struct Product {
   }
 };
 
-// C [m, n] (+)= A B over step s, a panel of B at a time: it is packed into L1 and serves all rows.
+// Computes C [m, n] (+)= A B over step s, one panel of B at a time. The panel is packed, stays in
+// L1 and is used for all rows of A.
 template <class T>
 void multiply_by_panel(const Product<T>& p, std::int64_t s, std::int64_t m, std::int64_t n,
                        const T* a, const T* b, T* c, std::int64_t c_row, std::int64_t c_col,
@@ -106,9 +111,12 @@ void multiply_by_panel(const Product<T>& p, std::int64_t s, std::int64_t m, std:
   }
 }
 
-// C [m, n] (+)= A B over steps [s0, s1), where L2 is small. A panel of B at a time if A is copied,
-// rows of it that stay in L2, or has few rows: more, read in place, fight for the same lines. Else
-// B is copied, so many columns that a step of them stays in L2, as rows of C do.
+// Computes C [m, n] (+)= A B over steps [s0, s1) on a machine with a small L2.
+//
+// If A is copied, or if it has few rows, one panel of B is packed at a time, and the rows of A stay
+// in L2. With more rows that are read in place, the rows would compete for the same cache lines.
+// Otherwise kColumns columns of B are packed at a time, so that a step of them stays in L2 together
+// with some rows of C.
 template <class T>
 void multiply_steps(const Product<T>& p, std::int64_t s0, std::int64_t s1, std::int64_t m,
                     std::int64_t n, const T* a, const T* b, T* c, std::int64_t c_row,
@@ -138,7 +146,8 @@ void multiply_steps(const Product<T>& p, std::int64_t s0, std::int64_t s1, std::
   }
   const std::int64_t size = std::min(panel_count<T>(n) * p.panel, kColumns) * (s1 - s0) * p.step;
   const Scratch<T> packed(size);
-  // Few rows of C stay in L1, if B does in L2; else enough for a step of B to be fetched for.
+  // If the packed B stays in L2, few rows are computed at a time, so that C stays in L1. Otherwise
+  // more rows are computed at a time, because each block of rows reads B from memory again.
   const std::int64_t rows = (size <= kColumns * kMaxStep ? 8 : 32) * kRows;
   for (std::int64_t j = 0; j < n; j += kColumns) {
     const std::int64_t width = std::min(kColumns, n - j);
@@ -155,7 +164,7 @@ void multiply_steps(const Product<T>& p, std::int64_t s0, std::int64_t s1, std::
   }
 }
 
-// Whole products per thread.
+// Computes a batch, or one small product: each thread computes whole products.
 template <class T>
 void run_batch(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -174,8 +183,9 @@ void run_batch(const Product<T>& p) {
                });
 }
 
-// A small C of long sums (a weight's gradient): threads share out the steps of k, and so the rows
-// of both operands, as the ops that made them did; then the steps' sums are added in order.
+// Computes a product with a small C and a long k, such as the gradient of a weight. The threads
+// share the steps of k. A thread then reads those rows of both operands that it has probably
+// written in an earlier op. Afterwards the sums of the steps are added in order.
 template <class T>
 void run_tall(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -209,8 +219,9 @@ void run_tall(const Product<T>& p) {
   parallel_for(g.m, kChunk / (4 * g.n * p.steps), add_up);
 }
 
-// One large product: each chunk of rows packs B for itself, so there are no more chunks than
-// threads, and no core reads what another has just written.
+// Computes one large product. The threads share the rows of C. Each chunk packs its own copy of B,
+// so there are only as many chunks as threads. No core reads memory that another core has just
+// written.
 template <class T>
 void run_large(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -222,14 +233,15 @@ void run_large(const Product<T>& p) {
                  const Scratch<T> packed(p.packed_size());
                  for (std::int64_t s = 0; !p.in_place && s < p.steps; ++s)
                    p.pack_step(packed.get(), g.b, s, 0, p.panels);
-                 // Enough rows at a time for a step of B to serve them from L2.
+                 // Computes 8 strips at a time, so that a step of B is read from L2.
                  for (std::int64_t i = s0; i < s1; i += 8)
                    p.rows(g.a, g.b, packed.get(), g.c, i * kRows,
                           std::min(g.m, std::min(s1, i + 8) * kRows));
                });
 }
 
-// One large product where L2 is small: threads share out rows or columns, whichever are more.
+// Computes one large product on a machine with a small L2. The threads share the rows or the
+// columns of C, whichever are more.
 template <class T>
 void run_small_l2(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -246,7 +258,8 @@ void run_small_l2(const Product<T>& p) {
       });
 }
 
-// A few rows: threads share out the columns, and each reads its part of B once.
+// Computes a product with at most kFewRows rows. The threads share the columns, and each reads its
+// columns of B once.
 template <class T>
 void run_few_rows(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -264,8 +277,8 @@ void run_few_rows(const Product<T>& p) {
   });
 }
 
-// Some rows more: threads share out the columns, too. Each packs a panel of B for a step of k,
-// which stays in L1 for all rows.
+// Computes a product with at most kSomeRows rows. The threads share the columns. Each packs one
+// panel of B for one step of k, and the panel stays in L1 for all rows.
 template <class T>
 void run_some_rows(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -289,7 +302,8 @@ void run(const Gemm<T>& g) {
   if (!batched && !g.accumulate && is_few_rows<T>(g.m, g.n, g.a_col, g.b_row))
     return run_few_rows(p);
   if (batched || g.m * g.n * g.k <= 2 * kChunk) return run_batch(p);
-  // A step's sums, m n values, must be no more than what it reads, (m + n) step values.
+  // run_tall() stores m n sums per step. They must not be more than the (m + n) step values that a
+  // step reads.
   if (num_threads() > 1 && p.steps >= num_threads() && !g.bias && !g.accumulate &&
       g.m * g.n <= (g.m + g.n) * p.step)
     return run_tall(p);
@@ -315,7 +329,7 @@ HWY_EXPORT(run_double);
 template <class T, class Run>
 void checked(const Gemm<T>& g, Run run) {
   if (g.m <= 0 || g.n <= 0 || g.batch[0] <= 0 || g.batch[1] <= 0) return;
-  if (g.k <= 0) return reference::gemm(g);  // an empty sum: zero, bias, or C as it was
+  if (g.k <= 0) return reference::gemm(g);  // A B is 0, so the result is 0, the bias or C
   run(g);
 }
 

@@ -1,12 +1,12 @@
-// Matrix products on the widest SIMD this machine has.
+// SIMD version of matrix products.
 #pragma once
 
 #include "autograd/kernels/reference/gemm.h"
 
 namespace heed::autograd::kernels::simd {
 
-/// An output's order of additions is that of k alone:
-/// the same bits for any m, n, batch and number of threads.
+/// Computes the products of `g`. The order of the additions of an output depends only on k, so its
+/// bits do not depend on m, n, the batch, its position or the number of threads.
 void gemm(const Gemm<float>& g);
 void gemm(const Gemm<double>& g);
 

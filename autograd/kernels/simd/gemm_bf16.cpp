@@ -15,9 +15,9 @@ namespace {
 
 constexpr const char* kBf16Ways[] = {"amx", "avx512_bf16", "portable"};
 
-constexpr std::int64_t kRoundingChunk = 1 << 14;  // numbers worth a thread's attention
+constexpr std::int64_t kRoundingChunk = 1 << 14;  // numbers that justify another thread
 
-// out[o * inner + i] = x[o * outer_stride + i * inner_stride], rounded.
+// Computes out[o * inner + i] = x[o * outer_stride + i * inner_stride], rounded to bfloat16.
 void round_copy(float* out, const float* x, std::int64_t outer, std::int64_t inner,
                 std::int64_t outer_stride, std::int64_t inner_stride) {
   parallel_for(outer, kRoundingChunk / (inner + 1), [&](std::int64_t from, std::int64_t to) {
@@ -29,7 +29,8 @@ void round_copy(float* out, const float* x, std::int64_t outer, std::int64_t inn
   });
 }
 
-// A rounded copy of a [rows, columns] operand takes its place; adjacent numbers stay so.
+// Replaces an operand [rows, columns] by a rounded copy: sets x, row and col to the pointer and the
+// strides of the copy. If the values of a column are adjacent in x, they are adjacent in the copy.
 void round_operand(float* copy, const float*& x, std::int64_t& row, std::int64_t& col,
                    std::int64_t rows, std::int64_t columns) {
   const bool by_columns = row == 1 && col != 1;
@@ -48,13 +49,13 @@ void run_portable(const Gemm<float>& g) {
   gemm(rounded);
 }
 
-// Best first.
+// Returns the ways that this machine supports, fastest first.
 const std::vector<Bf16Way>& machine_bf16_ways() {
   static const std::vector<Bf16Way> ways = find_bf16_ways();
   return ways;
 }
 
-std::atomic<std::size_t> chosen_bf16_way = 0;  // of these
+std::atomic<std::size_t> chosen_bf16_way = 0;  // index into machine_bf16_ways()
 
 Bf16Way current_bf16_way() {
   if (!std::string_view(simd_target()).starts_with("AVX3")) return Bf16Way::kPortable;
@@ -83,8 +84,8 @@ std::vector<std::string> bf16_ways() {
 void force_bf16_way(std::string_view name) {
   const std::vector<std::string> names = bf16_ways();
   const auto found = name.empty() ? names.begin() : std::find(names.begin(), names.end(), name);
-  check<ValueError>(found != names.end(), "bfloat16", "there is no '", name,
-                    "' here; choose one of ", join(names));
+  check<ValueError>(found != names.end(), "bfloat16", "'", name,
+                    "' is not available on this machine; choose one of ", join(names));
   chosen_bf16_way = std::size_t(found - names.begin());
 }
 

@@ -1,5 +1,6 @@
-// gemm_bf16 by the instructions that x86-64 has for it: rounded tiles of A and B, multiplied by AMX
-// or AVX512_BF16. Intrinsics, as Highway of Debian 12 has no such target.
+// gemm_bf16() with the bfloat16 instructions of x86-64. A and B are rounded and packed into tiles,
+// which AMX or AVX512_BF16 instructions multiply. The code uses intrinsics, because Highway 1.0.3
+// (Debian 12) does not support these targets.
 #include "autograd/kernels/simd/gemm_bf16_tiles.h"
 
 #include <algorithm>
@@ -23,42 +24,45 @@ namespace heed::autograd::kernels {
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12's own headers (its bug 105593)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // in headers of GCC 12 (bug 105593)
 #endif
 
 namespace {
 
-// ---- packing: operands as tiles of 16 lines (rows of A, columns of B) by 32 of k, 1 KB each
+// ---- packing of the operands into tiles of 1 KB: 16 lines (rows of A or columns of B) by 32 of k
 
-using Pair = std::int32_t;               // two bfloat16 that follow each other in k
-constexpr std::int64_t kTileLines = 16;  // also pairs of k in a tile: it is square
-constexpr std::int64_t kTileDepth = 32;
-constexpr std::int64_t kTilePairs = 256;
+using Pair = std::int32_t;                // two bfloat16 that are neighbors along k
+constexpr std::int64_t kTileLines = 16;   // lines per tile, and also pairs per line
+constexpr std::int64_t kTileDepth = 32;   // values of k per tile
+constexpr std::int64_t kTilePairs = 256;  // pairs per tile
 
 std::int64_t tiles(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
-// Element (i, l) at x[i * line + l * depth].
+// An operand: element l of line i is x[i * line + l * depth]. There are `lines` lines of `depths`
+// values.
 struct TileSource {
   const float* x;
   std::int64_t line, depth, lines, depths;
 };
 
-// Compiled for these CPUs whatever the flags of the build: only find_bf16_ways leads here.
+// Functions with these attributes are compiled for these CPUs regardless of the flags of the build.
+// They run only if find_bf16_ways() has found the instructions.
 #define HEED_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512bf16")))
 #define HEED_AMX_BF16 __attribute__((target("amx-tile,amx-bf16")))
 
-// The lowest n of 16 lanes.
+// Returns a mask of the lowest n of 16 lanes.
 inline std::uint16_t lanes_below(std::int64_t n) {
   return std::uint16_t((1u << std::clamp<std::int64_t>(n, 0, 16)) - 1u);
 }
 
-// 32 numbers of one line; what the masks leave out is 0 and not read.
+// Rounds 32 adjacent numbers of one line. Numbers that the masks exclude are 0 and are not read.
 HEED_AVX512_BF16 inline __m512i round_line(const float* x, std::uint16_t low, std::uint16_t high) {
   return __m512i(
       _mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(high, x + 16), _mm512_maskz_loadu_ps(low, x)));
 }
 
-// 16 lines of l and, `next` numbers on, of l + 1, as pairs.
+// Rounds the values l and l + 1 of 16 lines, and returns them as pairs. The 16 values of l are
+// adjacent, and those of l + 1 are `next` numbers after them.
 HEED_AVX512_BF16 inline __m512i round_pairs(const float* x, std::int64_t next, std::uint16_t even,
                                             std::uint16_t odd) {
   const __m512i interleaved =
@@ -69,7 +73,7 @@ HEED_AVX512_BF16 inline __m512i round_pairs(const float* x, std::int64_t next, s
   return _mm512_permutexvar_epi16(interleaved, __m512i(both));
 }
 
-// 16 x 16 pairs in registers: first within fours of 128 bits, then those.
+// Transposes 16 x 16 pairs in registers: first within blocks of 128 bits, then the blocks.
 HEED_AVX512_BF16 inline void transpose_pairs(__m512i (&v)[16]) {
   __m512i t[16];
   HWY_UNROLL(8)
@@ -99,7 +103,8 @@ HEED_AVX512_BF16 inline void transpose_pairs(__m512i (&v)[16]) {
   for (int i = 0; i < 16; ++i) v[i] = t[i];
 }
 
-// One tile, filled up with 0: of A [line][pair], of B (`pairs_first`) [pair][line].
+// Packs one tile and pads it with 0. The order is [line][pair] for A, and [pair][line] for B
+// (`pairs_first`).
 HEED_AVX512_BF16 void pack_tile(Pair* out, TileSource s, bool pairs_first) {
   const std::int64_t lines = std::min(s.lines, kTileLines), depth = std::min(s.depths, kTileDepth);
   float gathered[kTileLines * kTileDepth];
@@ -128,7 +133,8 @@ HEED_AVX512_BF16 void pack_tile(Pair* out, TileSource s, bool pairs_first) {
   for (int i = 0; i < 16; ++i) _mm512_storeu_si512(out + 16 * i, v[i]);
 }
 
-// Tiles of lines [i0, i1) and of k [l0, l1): tile (i, l) at ((i - i0) (l1 - l0) + l - l0) 256.
+// Packs the tiles with line index i in [i0, i1) and depth index l in [l0, l1). Tile (i, l) starts
+// at out[((i - i0) * (l1 - l0) + l - l0) * kTilePairs].
 void pack_tiles(Pair* out, const TileSource& s, std::int64_t i0, std::int64_t i1, std::int64_t l0,
                 std::int64_t l1, bool pairs_first) {
   const auto pack_one = [&](std::int64_t i, std::int64_t l) {
@@ -137,7 +143,7 @@ void pack_tiles(Pair* out, const TileSource& s, std::int64_t i0, std::int64_t i1
               {s.x + line * s.line + at * s.depth, s.line, s.depth, s.lines - line, s.depths - at},
               pairs_first);
   };
-  if (s.depth == 1) {  // memory is read as it lies
+  if (s.depth == 1) {  // the order of the loops is the order of the source in memory
     for (std::int64_t i = i0; i < i1; ++i)
       for (std::int64_t l = l0; l < l1; ++l) pack_one(i, l);
   } else {
@@ -148,11 +154,11 @@ void pack_tiles(Pair* out, const TileSource& s, std::int64_t i0, std::int64_t i1
 
 // ---- blocks of C, 1 or 2 tiles high and wide, kept in registers over a step of k
 
-// C = from + A B. A's rows of tiles are a_next pairs apart, B's columns of tiles b_next; from_row 0
-// is one row for all.
+// Arguments of a block: C = from + A B. Rows of tiles of A are a_next pairs apart, and columns of
+// tiles of B are b_next pairs apart. If from_row is 0, all rows of `from` are the same.
 struct BlockArgs {
   const Pair *a, *b;
-  std::int64_t a_next, b_next, depth;  // depth: tiles of k
+  std::int64_t a_next, b_next, depth;  // depth is the number of tiles along k
   const float* from;
   std::int64_t from_row;
   float* c;
@@ -161,7 +167,7 @@ struct BlockArgs {
 
 template <int kR, int kC>
 HEED_AMX_BF16 void amx_block(const BlockArgs& x) {
-  // GCC's tile loads do not tell the compiler that they read memory.
+  // GCC does not treat tile loads as reads of memory, so a fence is needed before them.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const std::int64_t from_bytes = x.from_row * 4, c_bytes = x.c_row * 4;
   const float *from = x.from, *from2 = from + 16 * x.from_row;
@@ -193,9 +199,9 @@ HEED_AMX_BF16 void amx_block(const BlockArgs& x) {
 
 template <int kR, int kC>
 HEED_AVX512_BF16 void avx512_block(const BlockArgs& x) {
-  constexpr int kRowsAtOnce = 8;  // 16 registers of C, 2 of B, 1 of A
+  constexpr int kRowsAtOnce = 8;  // uses 16 registers for C, 2 for B and 1 for A
   for (int r0 = 0; r0 < 16 * kR; r0 += kRowsAtOnce) {
-    __m512 sum[kRowsAtOnce][kC];  // loops over it are unrolled: it never exists in memory
+    __m512 sum[kRowsAtOnce][kC];  // stays in registers, because all loops over it are unrolled
     HWY_UNROLL(8)
     for (int r = 0; r < kRowsAtOnce; ++r) HWY_UNROLL(2)
     for (int c = 0; c < kC; ++c)
@@ -209,7 +215,7 @@ HEED_AVX512_BF16 void avx512_block(const BlockArgs& x) {
         for (int c = 0; c < kC; ++c) bv[c] = _mm512_loadu_si512(b + c * x.b_next + 16 * p);
         HWY_UNROLL(8)
         for (int r = 0; r < kRowsAtOnce; ++r) {
-          // Not _mm512_set1_epi32, on which Clang 16 never ends.
+          // _mm512_set1_epi32 is not used, because Clang 16 never finishes compiling it here.
           const __m512i ar = _mm512_broadcastd_epi32(_mm_loadu_si32(a + 16 * r + p));
           HWY_UNROLL(2)
           for (int c = 0; c < kC; ++c)
@@ -228,7 +234,7 @@ constexpr Block kAmxBlocks[2][2] = {{amx_block<1, 1>, amx_block<1, 2>},
 constexpr Block kAvx512Blocks[2][2] = {{avx512_block<1, 1>, avx512_block<1, 2>},
                                        {avx512_block<2, 1>, avx512_block<2, 2>}};
 
-// Tiles of 16 x 64 bytes on this thread, for a scope.
+// The configuration of the AMX tiles of a thread: 8 tiles of 16 rows by 64 bytes.
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -241,6 +247,7 @@ HEED_AMX_BF16 void configure_tiles() {
 }
 HEED_AMX_BF16 void release_tiles() { _tile_release(); }
 
+// Configures the AMX tiles of this thread in the constructor and releases them in the destructor.
 class AmxScope {
  public:
   explicit AmxScope(bool on) : on_(on) {
@@ -257,9 +264,12 @@ class AmxScope {
 
 // ---- the product
 
-constexpr std::int64_t kStepTiles = 16;  // of k between visits to C: two rows of tiles stay in L1
-constexpr std::int64_t kRowTiles = 8;    // of A packed at a time: they stay in L2
+// Tiles along k that are summed before the sums are stored to C. Two rows of tiles stay in L1.
+constexpr std::int64_t kStepTiles = 16;
+// Rows of tiles of A that are packed at a time. They stay in L2.
+constexpr std::int64_t kRowTiles = 8;
 
+// One product, divided into tiles.
 struct TileProduct {
   const Gemm<float>& g;
   Bf16Way way;
@@ -277,7 +287,8 @@ struct TileProduct {
   void rows(const Pair* b, const float* bias, std::int64_t i0, std::int64_t i1) const;
 };
 
-// The block of C at tile (i, j), over the step of k at l. What is ragged goes through a whole one.
+// Computes the block of C at tile (i, j) over the step of k that starts at tile l. A block at the
+// edge of C is computed in temporary memory and then copied.
 void TileProduct::block(const Pair* a, const Pair* b, std::int64_t i, std::int64_t j,
                         std::int64_t l, const float* bias) const {
   const std::int64_t high = std::min<std::int64_t>(2, m_tiles - i);
@@ -314,7 +325,7 @@ void TileProduct::block(const Pair* a, const Pair* b, std::int64_t i, std::int64
       std::copy_n(edge + r * kEdgeRow, columns, c + r * g.c_row);
 }
 
-// Rows of tiles [i0, i1) of C. A is packed where it is used.
+// Computes the rows of tiles [i0, i1) of C. Each thread packs the rows of A that it needs.
 void TileProduct::rows(const Pair* b, const float* bias, std::int64_t i0, std::int64_t i1) const {
   const AmxScope tiles_on(way == Bf16Way::kAmx);
   const Scratch<Pair> a(std::min(kRowTiles, i1 - i0) * std::min(kStepTiles, k_tiles) * kTilePairs);
@@ -329,23 +340,25 @@ void TileProduct::rows(const Pair* b, const float* bias, std::int64_t i0, std::i
     }
 }
 
-constexpr std::int64_t kTileChunk = 1 << 15;  // numbers packed that are worth a thread's attention
+constexpr std::int64_t kTileChunk = 1 << 15;  // packed numbers that justify another thread
 
-// Chunks of `tiles`: a few for each thread, of at least so much work.
+// Returns the number of tiles per parallel chunk. Each thread gets at least one chunk, unless a
+// chunk would have less than kTileChunk numbers.
 std::int64_t tile_grain(std::int64_t tiles, std::int64_t work_of_one) {
   const std::int64_t share = (tiles + num_threads() - 1) / num_threads();
   return std::max(std::min(share, kRowTiles), kTileChunk / work_of_one);
 }
 
-// Linux lets a process use tiles once it has asked (arch_prctl(2)).
+// Returns true if the CPU has AMX and the operating system permits its use. On Linux a process must
+// request permission (arch_prctl(2)).
 bool may_use_tiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
   constexpr unsigned kBf16Tiles = 1u << 22, kTiles = 1u << 24;
   if (!(d & kBf16Tiles) || !(d & kTiles)) return false;
 #if defined(__linux__)
-  constexpr int kAskForState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  return syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 #else
   return false;
 #endif
@@ -353,16 +366,16 @@ bool may_use_tiles() {
 
 }  // namespace
 
-// All of B is packed first, shared by the threads; each output is one thread's.
+// First the threads pack all of B together. Then each thread computes different rows of C.
 void gemm_bf16_tiles(const Gemm<float>& g, Bf16Way way) {
   const TileProduct p{g, way};
   const Scratch<Pair> b(p.n_tiles * p.k_tiles * kTilePairs);
-  const Scratch<float> bias(p.n_tiles * kTileLines);  // 0 where there is none
+  const Scratch<float> bias(p.n_tiles * kTileLines);  // padded with 0
   std::fill_n(bias.get(), p.n_tiles * kTileLines, 0.0f);
   if (g.bias) std::copy_n(g.bias, g.n, bias.get());
   parallel_for(p.n_tiles, tile_grain(p.n_tiles, kTileLines * g.k),
                [&](std::int64_t j0, std::int64_t j1) { p.pack_b(b.get(), j0, j1); });
-  // A pair of rows of tiles is a block: no chunk divides one but the last.
+  // A chunk consists of whole pairs of rows of tiles, because a block is two tiles high.
   const std::int64_t pairs = tiles(p.m_tiles, 2);
   parallel_for(pairs, tile_grain(pairs, 2 * kTileLines * (g.k + g.n)),
                [&](std::int64_t i0, std::int64_t i1) {
@@ -370,8 +383,8 @@ void gemm_bf16_tiles(const Gemm<float>& g, Bf16Way way) {
                });
 }
 
-// Intel's vdpbf16ps takes four times as long as a multiply-add of half as many products (Emerald
-// Rapids): rounding for multiply-adds is faster there.
+// On Intel CPUs the portable way is faster than AVX512_BF16. On Emerald Rapids, vdpbf16ps takes
+// four times as long as a float32 multiply-add, which computes half as many products.
 std::vector<Bf16Way> find_bf16_ways() {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512bw"))
@@ -392,7 +405,7 @@ std::vector<Bf16Way> find_bf16_ways() {
 
 namespace heed::autograd::kernels {
 
-void gemm_bf16_tiles(const Gemm<float>&, Bf16Way) {}  // never called: there is one way
+void gemm_bf16_tiles(const Gemm<float>&, Bf16Way) {}  // never called: only kPortable is available
 std::vector<Bf16Way> find_bf16_ways() { return {Bf16Way::kPortable}; }
 
 }  // namespace heed::autograd::kernels

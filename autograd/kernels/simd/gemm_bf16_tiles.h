@@ -1,4 +1,5 @@
-// Inside of gemm_bf16: the ways that a CPU has, and those by tiles.
+// Implementation details of gemm_bf16(): the ways (gemm_bf16.h) that the CPU supports, and the two
+// ways that use tiles.
 #pragma once
 
 #include <vector>
@@ -7,12 +8,13 @@
 
 namespace heed::autograd::kernels {
 
+/// An implementation of gemm_bf16().
 enum class Bf16Way { kAmx, kAvx512, kPortable };
 
-/// Those of this CPU, fastest first; kPortable is one of them.
+/// Returns the ways that this CPU supports, fastest first. kPortable is always included.
 std::vector<Bf16Way> find_bf16_ways();
 
-/// gemm_bf16 by kAmx or kAvx512, which must be one of find_bf16_ways().
+/// Computes gemm_bf16() with kAmx or kAvx512. The way must be one of find_bf16_ways().
 void gemm_bf16_tiles(const Gemm<float>& g, Bf16Way way);
 
 }  // namespace heed::autograd::kernels

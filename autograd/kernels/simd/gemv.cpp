@@ -1,10 +1,12 @@
-// Products of a few rows with a weight that is read once, in place, once per SIMD target.
+// Products of a few rows with a weight [out, in], compiled once per SIMD target. The weight is read
+// once and is not copied.
 //
-// A sum over a step of k is one chain of multiply-adds, so a lane holds an output, and its weights
-// lie a row apart: blocks of rows x k are transposed in registers on their way to the multiply-add.
+// A sum over a step of k must be one chain of multiply-adds. Each lane therefore computes one
+// output, and the weights of neighboring lanes are one row apart in memory. Blocks of the weight
+// are loaded along k and transposed in registers before the multiply-adds.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/gemv.cpp"
-// foreach_target.h wants this order.
+// foreach_target.h requires this order of includes.
 // clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
@@ -19,20 +21,22 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Outputs per vector.
 template <class T>
 constexpr int kOutputs = int(hn::MaxLanes(Narrow<T>()));
-// Neighbors along k that are transposed at once: a block of 16 bytes.
+// Number of neighbors along k that are transposed together, which is a block of 16 bytes.
 template <class T>
 constexpr int kNeighbors = kOutputs<T> == 1 ? 1 : int(16 / sizeof(T));
 
-// Independent chains of multiply-adds, in registers: enough to hide what one waits for the last.
+// Number of independent chains of multiply-adds. It is large enough to hide the latency of one
+// multiply-add.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int kChains = 8;
 #else
 constexpr int kChains = 4;
 #endif
 
-// A vector whose block b is at p + b * stride.
+// Loads a vector whose block b of 16 bytes is at p + b * stride.
 template <class T>
 HWY_INLINE hn::Vec<Narrow<T>> load_blocks(const T* p, [[maybe_unused]] std::int64_t stride) {
   const Narrow<T> d;
@@ -45,7 +49,7 @@ HWY_INLINE hn::Vec<Narrow<T>> load_blocks(const T* p, [[maybe_unused]] std::int6
   return hn::LoadU(d, p);
 }
 
-// columns[i]: element i of each of kOutputs rows.
+// Sets columns[i] to a vector of element i of each of kOutputs rows of w.
 template <class T>
 HWY_INLINE void load_columns(const T* w, std::int64_t row, hn::Vec<Narrow<T>>* columns) {
   constexpr int kN = kNeighbors<T>;
@@ -56,7 +60,7 @@ HWY_INLINE void load_columns(const T* w, std::int64_t row, hn::Vec<Narrow<T>>* c
 #endif
 }
 
-// acc[r] += a's row r times columns l to l + kNeighbors of kOutputs rows of w.
+// Adds to acc[r] the products of row r of a with kOutputs rows of w, over kNeighbors values of k.
 template <int kM, class T>
 HWY_INLINE void add_block(const T* a, std::int64_t a_row, const T* w, std::int64_t w_row,
                           hn::Vec<Narrow<T>>* acc) {
@@ -69,13 +73,14 @@ HWY_INLINE void add_block(const T* a, std::int64_t a_row, const T* w, std::int64
     acc[r] = hn::MulAdd(hn::Set(d, a[r * a_row + i]), columns[i], acc[r]);
 }
 
-// sums[r * kFewColumns + j]: row r of A times row j of W, for kM x (kV vectors).
+// Computes sums[r * kFewColumns + j], the product of row r of A and row j of W, for kM rows of A
+// and kV vectors of rows of W.
 template <int kM, int kV, class T>
 HWY_NOINLINE void few_rows_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RESTRICT w,
                                   std::int64_t w_row, T* HWY_RESTRICT sums) {
   const Narrow<T> d;
   constexpr int kL = kOutputs<T>, kN = kNeighbors<T>;
-  constexpr int kLine = 64 / sizeof(T);  // of k: a cache line of a row is used up at once
+  constexpr int kLine = 64 / sizeof(T);  // values of k per cache line, all used when it is loaded
   hn::Vec<Narrow<T>> acc[kV][kM];
   HWY_UNROLL(4)
   for (int v = 0; v < kV; ++v) HWY_UNROLL(8)
@@ -101,7 +106,7 @@ HWY_NOINLINE void few_rows_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RES
   for (int r = 0; r < kM; ++r) hn::StoreU(acc[v][r], d, sums + r * kFewColumns + v * kL);
 }
 
-// sums[r * kFewColumns + j] for kM rows of A and n rows of W.
+// Computes sums[r * kFewColumns + j] for kM rows of A and n rows of W.
 template <int kM, class T>
 HWY_NOINLINE void few_rows_sums(std::int64_t n, std::int64_t kc, Strips<T> a, const T* w,
                                 std::int64_t w_row, T* sums) {
@@ -111,7 +116,7 @@ HWY_NOINLINE void few_rows_sums(std::int64_t n, std::int64_t kc, Strips<T> a, co
     few_rows_kernel<kM, kV>(kc, a, w + j * w_row, w_row, sums + j);
   for (; j + kL <= n; j += kL) few_rows_kernel<kM, 1>(kc, a, w + j * w_row, w_row, sums + j);
   if (j == n) return;
-  // The last vector begins with rows of W that are not wanted.
+  // The last vector begins with rows of W whose outputs are already computed, or are not needed.
   HWY_ALIGN T last[kM * kFewColumns];
   const std::int64_t skipped = kL - (n - j);
   few_rows_kernel<kM, 1>(kc, a, w + (j - skipped) * w_row, w_row, last);

@@ -1,4 +1,5 @@
-// philox.h's DropoutMask for a run of elements at once, for one SIMD target.
+// SIMD version of DropoutMask (reference/philox.h) for a range of elements, compiled for one SIMD
+// target.
 #if defined(HEED_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_PHILOX_INL_H_
 #undef HEED_PHILOX_INL_H_
@@ -17,16 +18,17 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Bytes that keep_run may write beyond the n elements that are requested.
+/// Number of bytes that keep_run() may write in addition to the n requested ones.
 constexpr std::size_t kKeepSlack = 4 * (2 * HWY_MAX_BYTES / 8 + 1);
 
 #if HWY_TARGET != HWY_SCALAR
-// A lane of 64 bits is a block: each word of the counter in the low half of a lane of its own
-// vector. What the high halves hold is never read.
+// Vectors with 64-bit lanes, in which one lane computes one block of Philox. The four words of a
+// block are in four vectors, each in the low half of the lane. The high halves have no meaning.
 using Blocks = hn::ScalableTag<std::uint64_t>;
 
-// Whether mask keeps the elements of kN vectors of blocks, four bytes of 0 or 1 each. Several
-// vectors at a time do not wait for each other's products.
+// Writes whether the mask keeps the elements of kN vectors of blocks: four bytes of 0 or 1 per
+// block. `block` is the index of the first block per lane. With kN > 1 the multiplications of one
+// vector run while those of another wait for their results.
 template <int kN>
 HWY_INLINE void keep_blocks(const DropoutMask& mask, hn::Vec<Blocks> block, std::uint8_t* out) {
   const Blocks d;
@@ -53,7 +55,7 @@ HWY_INLINE void keep_blocks(const DropoutMask& mask, hn::Vec<Blocks> block, std:
       c1[i] = b, c3[i] = a;
     }
   }
-  // Byte w of a lane = whether word w is above the largest one that drops.
+  // Sets byte w of a lane to 1 if word w is above the largest word that is dropped.
   const auto largest = hn::Set(d32, std::uint32_t(mask.threshold() - 1));
   const auto kept = [&](hn::Vec<Blocks> word, std::uint64_t byte) HWY_ATTR {
     const auto above = hn::Gt(hn::BitCast(d32, word), largest);
@@ -69,8 +71,9 @@ HWY_INLINE void keep_blocks(const DropoutMask& mask, hn::Vec<Blocks> block, std:
 }
 #endif
 
-/// memory has room for n + kKeepSlack; result[j] = mask.keep(first + j) as 0 or 1, in memory. The
-/// mask drops with a probability above 0.
+/// Computes mask.keep(first + j), as 0 or 1, for n values of j. Returns a pointer to the first one,
+/// which is inside `memory`. `memory` must have room for n + kKeepSlack bytes. The dropout
+/// probability of the mask must be greater than 0.
 inline HWY_NOINLINE const std::uint8_t* keep_run(const DropoutMask& mask, std::uint64_t first,
                                                  std::int64_t n, std::uint8_t* memory) {
 #if HWY_TARGET == HWY_SCALAR

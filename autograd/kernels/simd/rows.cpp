@@ -1,7 +1,7 @@
-// Rows of float32, compiled once per SIMD target.
+// Kernels on rows of float32, compiled once per SIMD target.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/rows.cpp"
-// foreach_target.h wants this order.
+// foreach_target.h requires this order of includes.
 // clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
@@ -51,7 +51,7 @@ float sum_exp_loop(const float* x, float top, std::int64_t n) {
 void softmax_row_loop(float* y, const float* x, std::int64_t n) {
   const D d;
   const float top = row_max_loop(x, n);
-  if (top == -std::numeric_limits<float>::infinity()) {  // fully masked: attends to nothing
+  if (top == -std::numeric_limits<float>::infinity()) {  // a fully masked row
     std::fill_n(y, n, 0.0f);
     return;
   }
@@ -107,7 +107,7 @@ void normalize_loop(float* y, const float* x, const double* moments, const float
   }
 }
 
-// A row is read twice: for its means, and what it adds to the parameters; then for dx.
+// Reads each row twice: first for its means and the gradients of the parameters, then for dx.
 void normalize_backward_loop(const NormGrads<float>& to, const float* g, const float* x,
                              const double* moments, const float* weight, std::int64_t rows,
                              std::int64_t n, bool centered) {
@@ -119,7 +119,7 @@ void normalize_backward_loop(const NormGrads<float>& to, const float* g, const f
                           HWY_ATTR { return weight ? hn::Mul(load(g), load(weight)) : load(g); };
     V sum_h = hn::Zero(d), sum_hu = hn::Zero(d);
     for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-      const V h = h_of(load), u = u_of(load);  // h is 0 beyond the end
+      const V h = h_of(load), u = u_of(load);  // lanes after the end of the row have h = 0
       sum_h = hn::Add(sum_h, h);
       sum_hu = hn::MulAdd(h, u, sum_hu);
       if (to.weight) {
@@ -147,7 +147,7 @@ double sum_of_squares_loop(const float* x, std::int64_t n) {
   return reference::sum_of_squares<float>(x, n);
 }
 #else
-using DD = hn::RepartitionToWide<D>;  // half as many lanes
+using DD = hn::RepartitionToWide<D>;  // double, with half as many lanes
 using Half = hn::Rebind<float, DD>;
 
 void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,

@@ -1,6 +1,6 @@
-// Rows of adjacent float32 values, on the widest SIMD this machine has. The references of the same
-// names (cross_entropy.h, norm.h, reduce.h, softmax.h) are what other scalars run and what tests
-// compare with; kernels.h chooses.
+// SIMD versions of kernels on rows of adjacent float32 values. kernels.h states their arguments and
+// chooses between them and the references of the same names (cross_entropy.h, norm.h, reduce.h,
+// softmax.h).
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,38 @@
 
 namespace heed::autograd::kernels::simd {
 
-/// y = softmax(x), n values; y may be x. A row of -inf alone gives 0, one with a NaN NaN.
+/// Computes y = softmax(x) for n values. If all values are -inf, y is 0. If a value is NaN, y is
+/// NaN. y may be the same array as x.
 void softmax_row(float* y, const float* x, std::int64_t n);
 
-/// `rows` adjacent rows of n values; moments is [rows, 2], mean and rstd. Sums run in float32
-/// lanes: rows are short.
+/// Writes mean and rstd of each row of x [rows, n] to moments [rows, 2]. Sums are accumulated in
+/// float32 lanes, because rows are short.
 void layer_norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n,
                         double eps);
-/// y [rows, n] may be x; weight and bias [n] may each be null, for 1 and 0.
+/// Computes y = (x - mean) * rstd * weight + bias for each row of x and y [rows, n]. weight and
+/// bias have n values; a null weight means 1 and a null bias means 0. y may be the same array as x.
 void normalize(float* y, const float* x, const double* moments, const float* weight,
                const float* bias, std::int64_t rows, std::int64_t n);
-/// g is the gradient of y. to.x [rows, n] is written, to.weight and to.bias [n] are added to; to.x
-/// may be null, and the other two together.
+/// Computes the gradients of normalize() from g [rows, n], the gradient of y. Overwrites to.x
+/// [rows, n] unless it is null. Adds to to.weight [n] and to.bias [n] unless both are null.
 void normalize_backward(const NormGrads<float>& to, const float* g, const float* x,
                         const double* moments, const float* weight, std::int64_t rows,
                         std::int64_t n, bool centered);
 
-/// As the references, with exponentials in float32.
+///@{
+/// Equal to the references except that exponentials are computed in float32.
 double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std::int64_t target,
                      double smoothing);
 void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int64_t target,
                             double smoothing, LogSumExp<float> lse, double scale);
 
-/// As the references, accumulating in float64.
+///@}
+
+///@{
+/// Equal to the references except for the order of additions. Sums are accumulated in float64.
 void add_columns(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
                  std::int64_t columns);
 double sum_of_squares(const float* x, std::int64_t n);
+///@}
 
 }  // namespace heed::autograd::kernels::simd

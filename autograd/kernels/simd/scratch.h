@@ -1,4 +1,4 @@
-// Memory of a kernel call, from the pool.
+// Temporary memory of a kernel, allocated from the pool.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,16 @@
 
 namespace heed::autograd::kernels {
 
-/// n uninitialized values, aligned to 64 bytes, until the end of the scope.
+/// An array of n uninitialized values, aligned to 64 bytes. The destructor frees it.
 template <class T>
 class Scratch {
  public:
+  /// Allocates the array. Throws std::bad_alloc if the allocation fails.
   explicit Scratch(std::int64_t n)
       : bytes_(std::size_t(n) * sizeof(T)), data_(static_cast<T*>(pool_allocate(bytes_))) {}
   ~Scratch() { pool_free(data_, bytes_); }
   Scratch(const Scratch&) = delete;
+  /// Returns the first value.
   T* get() const { return data_; }
 
  private:

@@ -1,6 +1,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/simd.cpp"
-// foreach_target.h wants this order.
+// foreach_target.h requires this order of includes.
 // clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
@@ -14,7 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
-// Highway's vectors of one lane are not what we call scalar.
+// Returns the name of this target. Highway's SCALAR is called ONE_LANE, because heed uses the name
+// SCALAR for the reference kernels.
 const char* name() { return HWY_TARGET == HWY_SCALAR ? "ONE_LANE" : hwy::TargetName(HWY_TARGET); }
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::autograd::kernels
@@ -39,10 +40,10 @@ std::string name_of(std::int64_t target) {
 }
 
 struct MachineTargets {
-  std::int64_t supported = hwy::SupportedTargets();  // a bit for each
+  std::int64_t supported = hwy::SupportedTargets();  // a bit per target
   std::vector<std::int64_t> usable = hwy::SupportedAndGeneratedTargets();
 };
-// Asked once: each time, Highway (1.0.3) chooses the best one again.
+// Queries Highway once, because each query makes Highway 1.0.3 choose the best target again.
 const MachineTargets& machine_targets() {
   static const MachineTargets targets;
   return targets;
@@ -62,7 +63,8 @@ void force_simd_target(std::string_view name) {
   const std::vector<std::string> names = simd_targets();
   const std::string wanted = lower_case(name);
   check<ValueError>(wanted.empty() || std::find(names.begin(), names.end(), wanted) != names.end(),
-                    "SIMD target", "there is no '", name, "' here; choose one of ", join(names));
+                    "SIMD target", "'", name, "' is not available on this machine; choose one of ",
+                    join(names));
   std::int64_t targets = machine_targets().supported;
   for (const std::int64_t target : machine_targets().usable)
     if (wanted == name_of(target)) targets = target;

@@ -1,15 +1,17 @@
-// Which SIMD targets are compiled: include before hwy/foreach_target.h.
+// Chooses the SIMD targets that are compiled. It must be included before hwy/foreach_target.h.
 #pragma once
 
-// The baseline is one lane for every compiler. Highway's EMU128, the other choice, reads the lanes
-// that MaskedLoad leaves out, beyond the end of arrays (1.0.3; found by Clang's AddressSanitizer).
+// Makes HWY_SCALAR (vectors with one lane) the baseline for every compiler. The alternative is
+// Highway's EMU128, whose MaskedLoad reads lanes outside the mask and so beyond the end of arrays
+// (Highway 1.0.3; found with Clang's AddressSanitizer).
 #define HWY_BROKEN_EMU128 1
 
 #if defined(__x86_64__)
-// The baseline, AVX2 and AVX-512 (AVX3). What lies between and beyond would bring multiply-adds
-// nothing, and cost as much compile time again.
+// Compiles the baseline, AVX2 and AVX-512 (AVX3). Highway's other targets would double the compile
+// time and would not make multiply-adds faster.
 #define HWY_DISABLED_TARGETS (~(HWY_SCALAR | HWY_AVX2 | HWY_AVX3))
 #else
-// The kernels keep arrays of vectors in registers, and SVE's vectors have no size: ARM runs NEON.
+// The kernels need arrays of vectors, and SVE vectors have no compile-time size. ARM therefore uses
+// NEON.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #endif

@@ -1,4 +1,5 @@
-// exp, erf, the normal and the logistic distribution on vectors, for one SIMD target.
+// Vector versions of exp, erf and of the normal and logistic distribution functions, compiled for
+// one SIMD target.
 #if defined(HEED_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_VECTOR_MATH_INL_H_
 #undef HEED_VECTOR_MATH_INL_H_
@@ -16,8 +17,8 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// e^x, with inf above the largest finite result, 0 below the smallest, and NaN for NaN: Highway's
-/// promises nothing there.
+/// Returns e^x. The result is inf or 0 if e^x is out of range, and NaN if x is NaN; Highway's own
+/// function does not guarantee these.
 template <class D, class V>
 HWY_INLINE V vector_exp(D d, V x) {
   using T = hn::TFromD<D>;
@@ -30,8 +31,10 @@ HWY_INLINE V vector_exp(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
-/// e^x of float32 in softmaxes: below -87 it is 0, above 88 and for infinities it is not defined;
-/// NaN stays NaN. Error below 2 ulp, for half the work of vector_exp. float64 is vector_exp.
+///@{
+/// Returns e^x for use in softmax. In float32 it takes half as long as vector_exp(), and its error
+/// is below 2 ulp. The result is 0 for x < -87 (also for -inf) and NaN if x is NaN. It is
+/// unspecified for x > 88. In float64 it is vector_exp().
 template <class D, class V, hwy::EnableIf<sizeof(hn::TFromD<D>) == 8>* = nullptr>
 HWY_INLINE V exp_near_zero(D d, V x) {
   return vector_exp(d, x);
@@ -40,7 +43,8 @@ template <class D, class V, hwy::EnableIf<sizeof(hn::TFromD<D>) == 4>* = nullptr
 HWY_INLINE V exp_near_zero(D d, V x) {
   const hn::RebindToSigned<D> di;
   const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
-  // x = n log 2 + r, |r| <= log(2) / 2. The sum rounds to an integer, left in its low bits.
+  // x = n log 2 + r with |r| <= log(2) / 2. The addition of `shift` rounds to an integer, which is
+  // then in the low bits of the sum.
   const V shift = c(12582912.0f);  // 1.5 * 2^23
   const V shifted = hn::MulAdd(x, c(1.44269504f), shift);
   const V n = hn::Sub(shifted, shift);
@@ -55,10 +59,12 @@ HWY_INLINE V exp_near_zero(D d, V x) {
   const V power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));  // 2^n
   return hn::IfThenZeroElse(hn::Lt(x, c(-87.0f)), hn::Mul(p, power));
 }
+///@}
 
-/// erf(x), float32. |x| < 0.92: x + x P(x^2). Above: 1 - exp(-Q(|x|)), Q fitted to -log(erfc); at
-/// 3.95 and beyond erfc is below half an ulp of 1. P and Q are minimax fits of ours in the relative
-/// error of erf.
+/// Returns erf(x) in float32. For |x| < 0.92 it is x + x P(x^2). For larger |x| it is 1 -
+/// exp(-Q(|x|)) with the sign of x, where Q approximates -log(erfc). From 3.95 on, erfc is below
+/// half an ulp of 1. The polynomials P and Q were fitted for heed; they minimize the largest
+/// relative error of erf.
 template <class D, class V>
 HWY_INLINE V vector_erf(D d, V x) {
   const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
@@ -80,18 +86,19 @@ HWY_INLINE V vector_erf(D d, V x) {
   q = hn::MulAdd(q, far, c(1.1295136213302612f));
   q = hn::MulAdd(q, far, c(-0.00017441614181734622f));
   const V large = hn::CopySign(hn::Sub(c(1.0f), vector_exp(d, hn::Neg(q))), x);
-  // NaN takes the first branch: no comparison with it is true.
+  // For NaN the comparison is false, so `small` is returned, which is NaN.
   return hn::IfThenElse(hn::Gt(t, c(0.92f)), large, small);
 }
 
-/// The normal distribution at x, float32: density phi, and Phi = its integral up to x.
+/// The standard normal distribution at x: the density phi and the distribution function Phi.
 template <class V>
 struct Normal {
   V phi, Phi;
 };
-/// Phi(-t) = exp(-t^2 / 2) R(1 / (1 + p t)): a rational substitution as in Abramowitz & Stegun
-/// 7.1.26, R a minimax fit of ours of degree 6. Error of Phi below 1e-6 of its value down to 1e-5,
-/// and below 1.2e-11 beyond. One exponential serves both.
+/// Returns phi(x) and Phi(x) in float32, with one exponential for both. The formula is Phi(-t) =
+/// exp(-t^2 / 2) R(1 / (1 + p t)), as in Abramowitz and Stegun 7.1.26. R is a polynomial of degree
+/// 6 that was fitted for heed and minimizes the largest error. The error of Phi is below 1e-6 of
+/// its value if Phi >= 1e-5, and below 1.2e-11 otherwise.
 template <class D, class V>
 HWY_INLINE Normal<V> vector_normal(D d, V x) {
   const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
@@ -110,11 +117,12 @@ HWY_INLINE Normal<V> vector_normal(D d, V x) {
           hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(c(1.0f), tail), tail)};
 }
 
-/// s = 1 / (1 + e^-x), float32, and 1 - s without its cancellation.
+/// The logistic function s = 1 / (1 + e^-x) and rest = 1 - s.
 template <class V>
 struct Logistic {
   V s, rest;
 };
+/// Returns s and 1 - s in float32. Both are computed without cancellation.
 template <class D, class V>
 HWY_INLINE Logistic<V> vector_logistic(D d, V x) {
   const V one = hn::Set(d, 1.0f), e = exp_near_zero(d, hn::Neg(hn::Abs(x)));

@@ -1,4 +1,5 @@
-// Walks over adjacent values by whole vectors and a rest, for one SIMD target.
+// Loops over adjacent values in whole vectors and a shorter last vector, compiled for one SIMD
+// target.
 #if defined(HEED_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_VECTORS_INL_H_
 #undef HEED_VECTORS_INL_H_
@@ -17,12 +18,15 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// True if masked loads and stores touch nothing beyond their mask. NEON has none: Highway reads,
-/// blends and writes whole vectors, of which another thread may own the rest.
+/// True if masked loads and stores access only the lanes in their mask. NEON has no such
+/// instructions. Highway then reads and writes whole vectors, and the lanes outside the mask may
+/// belong to another thread.
 constexpr bool kExactMasks = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
 
-/// f(mask, load, store) for whole vectors, then once for the rest: load(p) reads p[i...], the lanes
-/// beyond the end as 0; store(v, p) writes those that exist.
+/// Calls f(mask, load, store) for each whole vector of n values, and then for the shorter last
+/// vector if there is one. load(p) returns the values of p at the current position; lanes after the
+/// end are 0. store(v, p) writes v at the current position, without the lanes after the end. `mask`
+/// is true for the lanes before the end.
 template <class T = float, class F>
 HWY_INLINE void for_each_vector(std::int64_t n, F f) {
   using Tag = hn::ScalableTag<T>;
@@ -33,7 +37,8 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f) {
     f(
         hn::FirstN(d, hn::Lanes(d)), [=](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); },
         [=](hn::Vec<Tag> v, T* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
-  if (i == n || hn::MaxLanes(d) == 1) return;  // one lane leaves no rest, which GCC 14 cannot see
+  // With one lane, i == n always holds here. GCC 14 cannot derive this and would warn.
+  if (i == n || hn::MaxLanes(d) == 1) return;
   const auto mask = hn::FirstN(d, std::size_t(n - i));
   if constexpr (kExactMasks) {
     f(
@@ -55,7 +60,7 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f) {
   }
 }
 
-/// y = a + b for n values; y may be one of them.
+/// Computes y = a + b for n values. y may be the same array as a or b.
 template <class T>
 HWY_INLINE void add_vectors(T* y, const T* a, const T* b, std::int64_t n) {
   for_each_vector<T>(

@@ -1,4 +1,5 @@
-// relu, and the smooth activations: one kernel forward, one backward, a definition for the rest.
+// relu and the smooth activations. Each of these has a forward kernel, a backward kernel and a
+// definition.
 #include <cmath>
 #include <numbers>
 
@@ -31,16 +32,17 @@ const Op kSilu({.name = "silu", .saves = Saves::kInputs, .samples = activation_s
 constexpr double kSqrt2OverPi = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 constexpr double kCubic = 0.044715;
 
-// Adds the error of float32's kernel of gelu, a fit, to tracked numbers: up to 8 ulp
-// (autograd/kernels/README.md).
+// Adds to tracked numbers the error of the float32 kernel of gelu, which is an approximation: up to
+// 8 ulp (autograd/kernels/README.md).
 template <class T>
 T as_float32_gelu(T x) {
   if constexpr (std::is_same_v<T, Tracked>) x.round(8);
   return x;
 }
 
-// A fused op of one operand: value(x) and slope(x) on scalars, the definition on tensors. float32
-// may have SIMD kernels of its own: {forward, backward}.
+// Runs and records a fused op of one operand. value(x) and slope(x), its derivative, are functions
+// of scalars; the definition is a function of tensors. `forward` and `backward` are optional SIMD
+// kernels for float32.
 template <class Value, class Slope, class Definition>
 Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition definition,
              SimdMap forward = nullptr, SimdZip backward = nullptr) {
@@ -56,7 +58,7 @@ Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition
 }  // namespace
 
 Tensor relu(const Tensor& x) {
-  const auto f = [](auto v) { return v < decltype(v)(0) ? decltype(v)(0) : v; };  // NaN stays
+  const auto f = [](auto v) { return v < decltype(v)(0) ? decltype(v)(0) : v; };  // keeps a NaN
   return record(kRelu, {x}, elementwise(kRelu, x, f), [](const Vjp& v) -> Grads {
     return {masked_fill(v.grad, le(v.input(0), 0.0), 0)};
   });

@@ -14,7 +14,7 @@ using detail::wrapping;
 
 namespace {
 
-// The samples that every broadcasting op of two operands shares. The second is kept away from 0.
+// Returns the samples of a broadcasting op of two operands. The second operand is not near 0.
 template <class F>
 SampleFn broadcasting_samples(F f) {
   return [f](SampleGen& g) -> Samples {
@@ -50,7 +50,8 @@ Samples neg_samples(SampleGen& g) {
 }
 const Op kNeg({.name = "neg", .saves = Saves::kNothing, .samples = neg_samples});
 
-// Values of one operand lie between those of the other, never near: no kink within a step.
+// Returns samples in which no value of one operand is near a value of the other, so that no step of
+// a finite difference crosses a kink.
 template <class F>
 SampleFn extremum_samples(F f) {
   return [f](SampleGen& g) -> Samples {
@@ -70,7 +71,8 @@ const Op kMinimum({.name = "minimum",
                    .broadcasts = true,
                    .samples = extremum_samples(minimum)});
 
-// Of two operands, `winner` takes the gradient where it is strictly ahead, half where they tie.
+// Returns the gradient of one operand of maximum or minimum: 0 where `loses`, half of it where
+// `ties`, and all of it elsewhere.
 Tensor share(const Tensor& grad, const Tensor& loses, const Tensor& ties) {
   return masked_fill(where(ties, grad * 0.5, grad), loses, 0);
 }
@@ -101,7 +103,8 @@ Tensor operator*(const Tensor& a, const Tensor& b) {
 }
 
 Tensor operator/(const Tensor& a, const Tensor& b) {
-  check<DTypeError>(a.dtype() != int64, kDiv, "int64 tensors do not divide; convert with to()");
+  check<DTypeError>(a.dtype() != int64, kDiv,
+                    "cannot divide int64 tensors; convert them with to(x, dtype)");
   return record(kDiv, {a, b}, elementwise(kDiv, a, b, [](auto x, auto y) { return x / y; }),
                 [](const Vjp& v) -> Grads {
                   const Tensor ga = v.grad / v.input(1);
@@ -118,7 +121,7 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
   return record(kMaximum, {a, b},
                 elementwise<NumericDomain>(kMaximum, a, b,
                                            [](auto x, auto y) {
-                                             // NaN wins from either side, as in PyTorch.
+                                             // The result is NaN if one operand is, as in PyTorch.
                                              return x > y || x != x ? x : y;
                                            }),
                 [](const Vjp& v) -> Grads {

@@ -1,4 +1,4 @@
-// Comparisons and logic: bool8, no gradients.
+// Comparisons and logic. Results are bool8 and have no gradient.
 #include <cmath>
 
 #include "autograd/ops/elementwise.h"
@@ -65,7 +65,8 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
   check(a.shape() == b.shape(), "allclose", "shapes differ: ", a.shape(), " and ", b.shape());
   const auto close = [=](auto x, auto y) {
     const double u = double(real(x)), v = double(real(y));
-    // Equal infinities are close; an infinite v alone would make its own tolerance infinite.
+    // Equal infinities are close. Any other infinite v is not, although it would make the tolerance
+    // infinite.
     return u == v || (std::isfinite(v) && std::abs(u - v) <= atol + rtol * std::abs(v));
   };
   return all(elementwise<ComparisonDomain>("allclose", a, b, close)).item<bool>();

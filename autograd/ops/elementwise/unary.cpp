@@ -1,5 +1,5 @@
-// Functions of one operand: pow exp log sqrt rsqrt tanh sigmoid erf abs clamp, and dtype
-// conversion.
+// Functions of one operand: pow, exp, log, sqrt, rsqrt, tanh, sigmoid, erf, abs, clamp, and
+// conversion of the dtype.
 #include <cmath>
 #include <functional>
 #include <numbers>
@@ -14,9 +14,10 @@
 namespace heed::autograd {
 namespace {
 
-using std::abs, std::erf, std::exp, std::log, std::pow, std::sqrt, std::tanh;  // of float, double
+// Functions of float and double.
+using std::abs, std::erf, std::exp, std::log, std::pow, std::sqrt, std::tanh;
 
-// Samples of f on values drawn by `draw`; sizes 0 and 1 and rank 0 are cases of their own.
+// Returns samples of f on values that `draw` makes: a matrix, a scalar and an empty tensor.
 template <class F, class Draw>
 SampleFn unary_samples(F f, Draw draw) {
   return [f, draw](SampleGen& g) -> Samples {
@@ -153,12 +154,12 @@ Tensor clamp(const Tensor& x, double low, double high) {
 
 Tensor to(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype || (is_dual(x.dtype()) && dtype == float64)) return x;
-  check<DTypeError>(!is_dual(x.dtype()) || dtype == bool8, kTo, x.dtype(),
-                    " (inside jvp) does not convert to ", dtype);
+  check<DTypeError>(!is_dual(x.dtype()) || dtype == bool8, kTo, "cannot convert ", x.dtype(),
+                    " (inside jvp) to ", dtype);
   Tensor y = empty(x.shape(), is_dual(dtype) ? float64 : dtype);
   dispatch_any(x.dtype(), [&]<class From> {
     dispatch_any(y.dtype(), [&]<class To> {
-      // Dual numbers convert to bool8 alone; what converts to them is lifted below.
+      // Dual numbers convert only to bool8. A conversion to dual numbers is done by lift() below.
       if constexpr (!is_dual(kDTypeOf<To>) &&
                     (!is_dual(kDTypeOf<From>) || std::is_same_v<To, bool>)) {
         const auto convert = [](From v) {

@@ -1,4 +1,4 @@
-// where, masked_fill, tril, triu. They select and never multiply: 0 * inf would be NaN.
+// where, masked_fill, tril, triu. They select and never multiply, because 0 * inf is NaN.
 #include "autograd/graph/graph.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/operands.h"

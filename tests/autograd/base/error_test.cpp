@@ -1,10 +1,10 @@
-// What the texts of errors are made of.
+// Texts of errors: how values are formatted, and which exception check() and fail() throw.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
 using namespace heed::autograd;
 
-TEST_CASE("an error's text reads as a stream would print its parts") {
+TEST_CASE("an error's text formats its parts as a stream does") {
   const auto error = [](const auto&... parts) {
     return heed::error_text("op", {heed::Part(parts)...});
   };

@@ -1,5 +1,5 @@
-// Whole files: what else than a regular file may be read; a write replaces a file, or changes
-// nothing.
+// Reading and writing whole files. Only regular files can be read. A write replaces the whole file,
+// or it changes nothing.
 #include "autograd/base/files.h"
 
 #include <sys/stat.h>
@@ -26,11 +26,11 @@ TEST_CASE("read_file reads a regular file, and no more than the limit") {
   CHECK_THROWS_WITH(read_file("/dev/zero"), Contains("it is not a regular file"));
   CHECK_THROWS_WITH(read_file("/"), "file: cannot read /: it is a directory");
 #ifdef __linux__
-  CHECK(!read_file("/proc/self/status").empty());  // its size is 0
+  CHECK(!read_file("/proc/self/status").empty());  // fstat reports size 0 for this file
 #endif
 }
 
-TEST_CASE("write_file replaces a file, or leaves it and nothing else") {
+TEST_CASE("write_file replaces a file, or changes nothing and leaves no temporary file") {
   const Folder folder;
   const std::string path = folder / "f";
   write_file(path, std::string_view("old"));
@@ -53,7 +53,7 @@ TEST_CASE("write_file replaces a file, or leaves it and nothing else") {
   CHECK(folder.files() == 2);
 }
 
-TEST_CASE("a write that fails half way keeps the old file") {
+TEST_CASE("a write that fails in the middle keeps the old file") {
   const Folder folder;
   const std::string path = folder / "f";
   write_file(path, std::string_view("old"));

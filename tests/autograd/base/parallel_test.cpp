@@ -1,4 +1,5 @@
-// parallel_for: every index once, nested, from two threads.
+// Tests of parallel_for(): each index is visited once, also in nested calls and in calls from two
+// threads.
 #include "autograd/autograd.h"
 
 #if defined(__linux__)
@@ -17,7 +18,8 @@ using namespace heed::autograd;
 
 using heed::autograd::testing::Threads;
 
-// How often parallel_for visits each index; -1 at [0] if a chunk is not one of the stated ones.
+// Returns how often parallel_for() visits each index. The first entry is -1 if a chunk has other
+// bounds than the documentation of parallel_for() states.
 std::vector<int> visits(std::int64_t n, std::int64_t grain) {
   std::vector<std::atomic<int>> count(std::size_t(std::max<std::int64_t>(n, 1)));
   std::atomic<bool> regular{true};
@@ -49,7 +51,7 @@ TEST_CASE("parallel_for visits each index once, in chunks that do not depend on 
   }
 }
 
-TEST_CASE("a call from inside, and one beside, run inline") {
+TEST_CASE("nested calls and concurrent calls run inline") {
   const Threads scope(3);
   std::atomic<int> inner{0};
   parallel_for(20, 1, [&](std::int64_t, std::int64_t) {
@@ -67,7 +69,8 @@ TEST_CASE("a call from inside, and one beside, run inline") {
   CHECK(wrong == 0);
 }
 
-// Each of two chunks waits until the other has started: one thread alone would never end.
+// Runs two chunks that wait for each other to start. Returns true if they run on two threads; a
+// single thread reaches the deadline instead.
 bool two_threads_meet() {
   std::atomic<bool> arrived[2] = {false, false};
   std::atomic<bool> late{false};
@@ -83,12 +86,12 @@ bool two_threads_meet() {
   return !late;
 }
 
-TEST_CASE("work is shared out to the other threads") {
+TEST_CASE("chunks are distributed to several threads") {
   const Threads scope(2);
   CHECK(two_threads_meet());
 }
 
-TEST_CASE("what a chunk throws reaches the caller once, and the pool works on") {
+TEST_CASE("an exception of a chunk reaches the caller once, and the pool stays usable") {
   for (const int threads : {1, 3}) {
     const Threads scope(threads);
     for (int round = 0; round < 200; ++round) {
@@ -102,23 +105,23 @@ TEST_CASE("what a chunk throws reaches the caller once, and the pool works on") 
         --running;
       };
       CHECK_THROWS_WITH(parallel_for(20, 1, chunk), "chunk");
-      CHECK(running == 0);  // none is left behind that would still use this frame
+      CHECK(running == 0);  // no chunk is still running and using this stack frame
       CHECK(visits(20, 1) == std::vector<int>(20, 1));
     }
-    // From inside an op: a value that int64 cannot hold, in the last chunk.
+    // The last chunk of an op throws: its value is outside the range of int64.
     Tensor x = zeros({1 << 17});
     x.mutable_data<float>()[(1 << 17) - 1] = 1e30f;
     CHECK_THROWS_AS(to(x, int64), ValueError);
   }
 }
 
-TEST_CASE("a pool keeps no error for the next call, and is not left busy") {
+TEST_CASE("after an error the pool is not busy, and the next call does not throw") {
   const Threads scope(2);
   CHECK_THROWS_AS(parallel_for(4, 1, [](std::int64_t, std::int64_t) { throw 1; }), int);
   CHECK(two_threads_meet());
 }
 
-TEST_CASE("set_num_threads needs 1 to 256") {
+TEST_CASE("set_num_threads accepts 1 to 256 threads") {
   const int before = num_threads();
   CHECK_THROWS_WITH(set_num_threads(0), "set_num_threads: needs 1 to 256 threads, got 0");
   CHECK_THROWS_AS(set_num_threads(257), ValueError);
@@ -126,12 +129,12 @@ TEST_CASE("set_num_threads needs 1 to 256") {
 }
 
 #if defined(__linux__)
-TEST_CASE("available_cores are those that the process was given") {
+TEST_CASE("available_cores respects the CPU affinity") {
   cpu_set_t given;
   REQUIRE(::sched_getaffinity(0, sizeof given, &given) == 0);
   CHECK(available_cores() == std::min(CPU_COUNT(&given), 256));
   int cores = 0;
-  std::thread([&] {  // its own affinity, not that of the others
+  std::thread([&] {  // a new thread, so that the affinity of the test's thread does not change
     int first = 0;
     while (!CPU_ISSET(first, &given)) ++first;
     cpu_set_t one;

@@ -1,4 +1,4 @@
-// The pool: alignment, size classes, reuse, counting, frees from other threads.
+// Tests of the memory pool: alignment, size classes, reuse, counters and frees by other threads.
 #include "autograd/base/pool.h"
 
 #include <new>
@@ -19,7 +19,7 @@ constexpr bool kPooled = true;
 
 std::uint64_t system_calls() { return pool_stats().system_allocations; }
 
-TEST_CASE("blocks are aligned to 64, as large as asked, and apart from each other") {
+TEST_CASE("blocks are aligned to 64, have the requested size and do not overlap") {
   struct Block {
     unsigned char* p;
     std::size_t n;
@@ -39,7 +39,7 @@ TEST_CASE("blocks are aligned to 64, as large as asked, and apart from each othe
   }
 }
 
-TEST_CASE("a freed block is used again for any size of its class, without the system") {
+TEST_CASE("a freed block is reused for any size of its class, without a system call") {
   if (!kPooled) return;
   for (const std::size_t n : {std::size_t{100}, std::size_t{1100}, std::size_t{100000}}) {
     void* first = pool_allocate(n);
@@ -65,8 +65,8 @@ TEST_CASE("live and peak bytes follow large blocks") {
   CHECK(pool_stats().peak_bytes >= during.live_bytes);
 }
 
-TEST_CASE("a tensor of 2^n bytes and its header take no more than that and 64") {
-  if (kSanitized) return;  // there the pool passes requests on
+TEST_CASE("a tensor of 2^n bytes takes 2^n + 64 bytes, including its header") {
+  if (kSanitized) return;  // with sanitizers the pool forwards each request to the system
   for (std::int64_t bytes = 1 << 11; bytes <= 1 << 24; bytes *= 2) {
     CAPTURE(bytes);
     const std::uint64_t before = pool_stats().live_bytes;
@@ -85,16 +85,16 @@ TEST_CASE("a block may be freed by another thread") {
   CHECK(pool_stats().live_bytes == before);
 }
 
-TEST_CASE("a thread that only frees gives back what it cached when it ends") {
+TEST_CASE("a thread that only frees blocks returns its cached blocks when it ends") {
 #if defined(__SANITIZE_THREAD__)
-  return;  // its shadow memory stays
+  return;  // the shadow memory of ThreadSanitizer is not returned
 #endif
   if (!kPooled) return;
   const auto resident = [] {
     std::ifstream statm("/proc/self/statm");
     std::uint64_t pages = 0, in_memory = 0;
     statm >> pages >> in_memory;
-    return in_memory;  // 0 where there is no /proc: then this only runs
+    return in_memory;  // 0 on systems without /proc, where the check below always holds
   };
   const std::size_t n = std::size_t{1} << 26;
   const std::uint64_t before = resident();
@@ -106,13 +106,13 @@ TEST_CASE("a thread that only frees gives back what it cached when it ends") {
   CHECK(resident() <= before + 3 * n / 4096);
 }
 
-TEST_CASE("impossible sizes throw bad_alloc and change nothing") {
+TEST_CASE("a size above the limit throws bad_alloc and changes nothing") {
   const std::uint64_t before = pool_stats().live_bytes;
   CHECK_THROWS_AS(pool_allocate(std::size_t{1} << 50), std::bad_alloc);
   CHECK(pool_stats().live_bytes == before);
 }
 
-TEST_CASE("a training step that repeats its shapes does not call the system") {
+TEST_CASE("a training step that repeats its shapes does not call the system's allocator") {
   if (!kPooled) return;
   const Tensor w = randn({32, 32}).requires_grad_(), b = randn({32}).requires_grad_();
   const Tensor x = randn({16, 32});
@@ -127,7 +127,7 @@ TEST_CASE("a training step that repeats its shapes does not call the system") {
   CHECK(pool_stats().live_bytes == live);
 }
 
-TEST_CASE("Ref counts, moves and compares") {
+TEST_CASE("Ref counts references, moves and compares") {
   struct Counted {
     std::atomic<std::uint32_t> refs{0};
     int* destroyed;
@@ -141,7 +141,7 @@ TEST_CASE("Ref counts, moves and compares") {
   {
     Ref<Counted> a(new Counted(&destroyed));
     Ref<Counted> b = a, c = std::move(a);
-    CHECK(!a);  // NOLINT: moved from, and so empty
+    CHECK(!a);  // NOLINT: a moved-from Ref is null
     CHECK(b == c);
     b = nullptr;
     CHECK(destroyed == 0);

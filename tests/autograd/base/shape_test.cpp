@@ -1,10 +1,10 @@
-// Shapes: what they are made from, and the places of their entries.
+// Construction of shapes, and access to their entries.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
 using namespace heed::autograd;
 
-TEST_CASE("a shape is made from integers, one integer, or a vector of them") {
+TEST_CASE("a shape converts from a list of integers, one integer or a vector") {
   const std::vector<std::int64_t> wide{2, 3};
   const std::vector<int> narrow{2, 3};
   CHECK(zeros(wide).shape() == Shape{2, 3});
@@ -19,7 +19,7 @@ TEST_CASE("a shape is made from integers, one integer, or a vector of them") {
   static_assert(!std::is_convertible_v<bool, Shape>, "sum(x, true) would sum axis 1");
 }
 
-TEST_CASE("an entry of a shape counts from the back when negative, and is checked") {
+TEST_CASE("a negative index of a shape counts from the back, and indices are checked") {
   Shape shape{2, 3, 5};
   CHECK(shape[-1] == 5);
   CHECK(shape[-3] == 2);

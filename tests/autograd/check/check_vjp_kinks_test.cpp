@@ -1,4 +1,4 @@
-// check_vjp at points where a function has no slope: kinks, poles, the edge of what is finite.
+// Tests of check_vjp at points without a derivative: kinks, poles and overflow.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -10,7 +10,7 @@ using namespace heed::autograd::testing;
 
 namespace {
 
-// log|x|: a step from one side of 0 to the other sees no slope.
+// Returns log|x|. A difference of two points on both sides of 0 has the wrong slope.
 template <class T>
 Pair<T> logarithms() {
   return {[](const Arrays<T>& x) {
@@ -40,7 +40,7 @@ Arrays<T> relu_forward(const Arrays<T>& x) {
   return y;
 }
 
-// The gradient of relu, that of the first entry times `factor`.
+// Checks relu with the gradient of the first entry multiplied by `factor`.
 template <class T>
 CheckReport check_relu(const Arrays<T>& x, T factor) {
   return check_vjp<T>(
@@ -64,7 +64,7 @@ TEST_CASE("relu near its kink passes in either type, and its wrong gradient fail
       const CheckReport right = check_relu<T>(x, 1);
       CAPTURE(sizeof(T), x[0], right);
       CHECK(right.ok());
-      if (right.worst().input == 0 && x[0][0] < 0) continue;  // 0 times anything
+      if (right.worst().input == 0 && x[0][0] < 0) continue;  // the gradient is 0 with every factor
       for (const T factor : {T(1000), T(-1), T(0), T(5)}) {
         const CheckReport wrong = check_relu<T>(x, factor);
         CAPTURE(factor, wrong);
@@ -76,12 +76,12 @@ TEST_CASE("relu near its kink passes in either type, and its wrong gradient fail
   check_near(0.0F);
 }
 
-TEST_CASE("a forward that overflows beside x is told so, not backward") {
+TEST_CASE("if forward overflows beside x, the message names forward") {
   const CheckReport report = check_vjp<double>(
       [](const Arrays<double>& x) { return x; },
       [](const Arrays<double>&, const Arrays<double>& v) { return v; }, {{1.7e308, 1}});
   CHECK(!report.ok());
-  CHECK(says(report, "forward is not finite at places near x"));
+  CHECK(says(report, "forward is not finite at points near x"));
 }
 
 TEST_CASE("each of several inputs on a kink is moved") {
@@ -103,7 +103,7 @@ TEST_CASE("each of several inputs on a kink is moved") {
   CHECK(all.moved.size() == 5);
 }
 
-TEST_CASE("a function that is finite at x alone fails") {
+TEST_CASE("a function that is finite only at x fails") {
   const Pair<double> pointed = {
       [](const Arrays<double>& x) { return Arrays<double>{{x[0][0] == 1.5 ? 1 : std::nan("")}}; },
       [](const Arrays<double>&, const Arrays<double>& v) { return Arrays<double>{{0 * v[0][0]}}; }};

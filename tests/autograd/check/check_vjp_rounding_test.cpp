@@ -1,4 +1,4 @@
-// check_vjp of functions whose rounding hides their gradients, or seems to.
+// Tests of check_vjp with functions whose rounding error is large.
 #include <cmath>
 #include <cstddef>
 
@@ -9,7 +9,7 @@ using namespace heed::autograd::testing;
 
 namespace {
 
-TEST_CASE("in float no right gradient is refused by a step that seemed exact by luck") {
+TEST_CASE("in float a right gradient passes even if a step seems exact by accident") {
   constexpr std::size_t kEntries = 1000;
   const Pair<float> bump = {[](const Arrays<float>& x) {
                               Arrays<float> y = x;
@@ -36,11 +36,11 @@ TEST_CASE("a function whose rounding hides its gradient proves nothing") {
       [](const Arrays<double>&, const Arrays<double>& v) { return Arrays<double>{{v[0][0]}}; }};
   const CheckReport report = check_pair(hidden, {{1.5}});
   CHECK(report.verdict == Verdict::kVacuous);
-  CHECK(says(report, "input 0: its gradient with opposite sign passes, too"));
+  CHECK(says(report, "input 0: a wrong gradient (opposite sign) passes too"));
 }
 
-TEST_CASE("a gradient that was forgotten is not right because rounding hides it") {
-  // x + 1e6 in float: differences cannot tell 1 from 0.
+TEST_CASE("a zero gradient is vacuous, not right, if rounding hides it") {
+  // x + 1e6 in float: differences cannot distinguish the slope 1 from 0.
   const Arrays<float> x = {{0.1F, 0.2F, -0.5F}};
   const auto plus = [](const Arrays<float>& a) {
     Arrays<float> y = a;
@@ -63,7 +63,7 @@ TEST_CASE("a gradient that was forgotten is not right because rounding hides it"
   }
 }
 
-TEST_CASE("noise of backward is no excuse: a wrong gradient full of it fails") {
+TEST_CASE("a wrong gradient that consists of noise fails") {
   const Pair<double> noisy = {kSquares.forward,
                               [](const Arrays<double>& x, const Arrays<double>& v) {
                                 Arrays<double> g = kSquares.backward(x, v);

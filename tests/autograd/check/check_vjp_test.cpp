@@ -1,5 +1,5 @@
-// A backward pass that is not heed's: right ones pass, in both types and at any scale, and every
-// wrong one fails with its entry.
+// Tests of check_vjp with functions that do not use heed. Right gradients pass in float and double
+// and at any scale. Wrong gradients fail, and the message names the entry.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -22,7 +22,7 @@ std::vector<T> softmax_of(const std::vector<T>& x) {
   return y;
 }
 
-// One row; its backward times `factor`.
+// Softmax of one row. The result of backward is multiplied by `factor`.
 template <class T>
 Pair<T> softmax_pair(T factor = 1) {
   return {[](const Arrays<T>& x) { return Arrays<T>{softmax_of(x[0])}; },
@@ -35,7 +35,7 @@ Pair<T> softmax_pair(T factor = 1) {
           }};
 }
 
-// -log softmax(x)[target], and x's sum beside it: two outputs.
+// A function with two outputs: -log softmax(x)[target] and the sum of x.
 template <class T>
 Pair<T> cross_entropy_pair(std::size_t target) {
   return {[=](const Arrays<T>& x) {
@@ -54,7 +54,7 @@ Pair<T> cross_entropy_pair(std::size_t target) {
 template <class T>
 const Arrays<T> kRow = {{T(0.3), T(-1.2), T(0.7), T(2.1), T(-0.4)}};
 
-// The pair with its outputs and gradients times 2^exponent.
+// Returns the pair with outputs and gradients multiplied by 2^exponent.
 template <class T>
 Pair<T> scaled(const Pair<T>& pair, int exponent) {
   const auto times = [exponent](Arrays<T> arrays) {
@@ -88,10 +88,10 @@ TEST_CASE("one wrong entry is named with both values") {
   CHECK(report.worst().at == 2);
   CHECK(report.worst().given / report.worst().expected == Approx(1.001).epsilon(1e-8));
   CHECK(report.worst().digits() == Approx(3).margin(1e-3));
-  CHECK(says(report, "input 1 at [2]: backward gives"));
+  CHECK(says(report, "input 1 at [2]: backward returns"));
 }
 
-TEST_CASE("in float, too, digits are the same at every scale of the function") {
+TEST_CASE("in float, the digits are the same at every scale of the function") {
   const CheckReport one = check_pair(cross_entropy_pair<float>(2), kRow<float>);
   for (const int exponent : {-80, 80}) {
     const auto report = check_pair(scaled(cross_entropy_pair<float>(2), exponent), kRow<float>);
@@ -105,12 +105,12 @@ TEST_CASE("inputs of any size pass, and their wrong gradients fail") {
     const Arrays<double> x = {{size, -2 * size, 0.7 * size, 0}};
     const auto one = wrong_squares([](Arrays<double>& g) { g[0][1] *= 1.01; });
     CAPTURE(size);
-    if (size > 1e-100) CHECK(check_pair(kSquares, x).ok());  // else their squares are 0
+    if (size > 1e-100) CHECK(check_pair(kSquares, x).ok());  // below this, the squares are 0
     CHECK(!check_pair(one, x).ok());
   }
 }
 
-TEST_CASE("a gradient that is rightly zero is not vacuous") {
+TEST_CASE("a gradient that is zero and right is not vacuous") {
   const Pair<double> first = {
       [](const Arrays<double>& x) { return Arrays<double>{{x[0][0] * 3}}; },
       [](const Arrays<double>& x, const Arrays<double>&) {
@@ -122,7 +122,7 @@ TEST_CASE("a gradient that is rightly zero is not vacuous") {
   const Arrays<double> x = {{2, 5}, {7}, {}};
   const CheckReport report = check_pair(right, x);
   CHECK(report.ok());
-  CHECK(report.equivalent == 6);  // all of input 1
+  CHECK(report.equivalent == 6);  // all mutants of input 1
   CHECK(check_pair(first, x).verdict == Verdict::kWrong);
   const Pair<double> wrong = {first.forward, [](const Arrays<double>&, const Arrays<double>& v) {
                                 return Arrays<double>{{3 * v[0][0], 0}, {1e-9 * v[0][0]}, {}};
@@ -131,7 +131,7 @@ TEST_CASE("a gradient that is rightly zero is not vacuous") {
   CHECK(check_pair(wrong, x).digits() == 0);
 }
 
-TEST_CASE("what is no gradient fails and says so") {
+TEST_CASE("a malformed gradient fails with a message") {
   const Arrays<double> x = {{1, 2}, {3, 4, 5}};
   const auto fails = [&](const auto& change, const std::string& text) {
     const CheckReport report = check_pair(wrong_squares(change), x);
@@ -139,17 +139,17 @@ TEST_CASE("what is no gradient fails and says so") {
     CHECK(report.message == text);
   };
   fails([](Arrays<double>& g) { g[1].pop_back(); },
-        "backward gives 2 values for input 1, which has 3");
-  fails([](Arrays<double>& g) { g.pop_back(); }, "backward gives 1 gradients for 2 inputs");
+        "backward returns 2 values for input 1, which has 3");
+  fails([](Arrays<double>& g) { g.pop_back(); }, "backward returns 1 gradients for 2 inputs");
   fails([](Arrays<double>& g) { g[1][2] = std::nan(""); },
         "not finite: the gradient of input 1 at [2]");
   fails([](Arrays<double>& g) { g[0][0] = HUGE_VAL; },
         "not finite: the gradient of input 0 at [0]");
   fails([](Arrays<double>& g) { g[1][0] += 1e-300; },
-        "zero cotangents give a gradient other than zero: input 1 at [0]");
+        "the gradient of zero cotangents is not zero: input 1 at [0]");
   int runs = 0;
   fails([&](Arrays<double>& g) { g[0][1] += ++runs * 1e-9; },
-        "a second run of backward gives other bits");
+        "a second run of backward returns different bits");
   const CheckReport nan = check_pair(kSquares, {{1, std::nan("")}});
   CHECK(nan.verdict == Verdict::kWrong);
   CHECK(says(nan, "not finite"));
@@ -161,7 +161,7 @@ TEST_CASE("what is no gradient fails and says so") {
   CHECK_THROWS_AS(check_pair(kSquares, x, {.max_entries = 0}), ValueError);
 }
 
-TEST_CASE("a cotangent's sign and size count") {
+TEST_CASE("a backward that ignores the sign or size of the cotangent fails") {
   const Arrays<double> x = {{1.5, 2}};
   const auto sum = [](const Arrays<double>& a) { return Arrays<double>{{a[0][0] + a[0][1]}}; };
   const auto gives = [&](double (*of)(double)) {
@@ -178,23 +178,23 @@ TEST_CASE("a cotangent's sign and size count") {
   CHECK(!gives([](double v) { return v == 0 ? 0.0 : 1.0; }));
 }
 
-TEST_CASE("a large input is sampled, with a direction that sees the rest") {
+TEST_CASE("a large input is sampled, and a random direction covers the rest") {
   Arrays<double> x = {{}, {1, 2}};
   for (int k = 0; k < 5000; ++k) x[0].push_back(1 + 0.001 * (k * 37 % 1000));
   const CheckReport report = check_pair(kSquares, x, {.max_entries = 50});
   CHECK(report.ok());
   CHECK(report.entries[0] == 5002);
   CHECK(report.checked() == 51);
-  // Of 5000 one is wrong; whether it is in the sample or not, the direction sees it.
+  // One of 5000 entries is wrong. The direction detects it if it is not in the sample.
   const auto wrong = wrong_squares([](Arrays<double>& g) { g[0][4321] *= 1.5; });
   CHECK(check_pair(wrong, x, {.max_entries = 50}).verdict == Verdict::kWrong);
-  // Every other column: a sample in step with the rows would not see it.
+  // Every second column is wrong. A sample at regular distances could miss all of them.
   const auto columns = wrong_squares([](Arrays<double>& g) {
     for (std::size_t j = 1; j < 5000; j += 2) g[0][j] *= 1.01;
   });
   const CheckReport odd = check_pair(columns, x, {.max_entries = 51});  // 50 of 5000
   CHECK(odd.verdict == Verdict::kWrong);
-  CHECK(odd.worst().at % 2 == 1);  // an entry, although the direction sees it, too
+  CHECK(odd.worst().at % 2 == 1);  // a wrong entry is named, although the direction fails too
 }
 
 }  // namespace

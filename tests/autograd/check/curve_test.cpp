@@ -1,4 +1,4 @@
-// The error of differences against their step, where mathematics says what it is.
+// Tests of the error of differences for functions whose error is known from theory.
 #include "autograd/check/curve.h"
 
 #include "autograd/ops/ops.h"
@@ -7,7 +7,8 @@
 namespace heed::autograd {
 namespace {
 
-// log2 of how an error changes from one step to half of it, on average over these steps.
+// Returns log2 of the ratio of the errors at half the step and at the step,
+// averaged over the steps from `first` to `last`.
 double slope(const std::vector<StepError>& errors, double StepError::*error, std::size_t first,
              std::size_t last) {
   return std::log2(errors[last].*error / errors[first].*error) / double(last - first);
@@ -15,7 +16,7 @@ double slope(const std::vector<StepError>& errors, double StepError::*error, std
 
 }  // namespace
 
-TEST_CASE("two points lose with h^2, six with h^6, both to rounding with 1/h", "[curve]") {
+TEST_CASE("the error falls as h^2 with two points, as h^6 with six, and rises as 1/h", "[curve]") {
   const Tensor x = from_data(std::vector{0.5, -1.25, 2.0}, {3});
   const auto errors = step_errors([](Args t) { return exp(t[0]); }, std::vector{x});
   REQUIRE(errors.size() == 34);
@@ -27,12 +28,12 @@ TEST_CASE("two points lose with h^2, six with h^6, both to rounding with 1/h", "
   CHECK(errors[33].two_points > 1e-9);
 }
 
-TEST_CASE("differences of a parabola are exact but for rounding; a wrong gradient keeps its error",
+TEST_CASE("differences of a parabola are exact up to rounding; a wrong gradient keeps its error",
           "[curve]") {
   const Tensor x = from_data(std::vector{0.5, -1.25, 2.0}, {3});
   for (const StepError& e : step_errors([](Args t) { return t[0] * t[0]; }, std::vector{x}))
     CHECK(e.two_points <= 1e-15 / e.step);
-  // Half of the gradient is lost to detach.
+  // Detach removes half of the gradient.
   for (const StepError& e :
        step_errors([](Args t) { return t[0] * t[0].detach(); }, std::vector{x}))
     CHECK(e.two_points > 1e-3);

@@ -1,5 +1,5 @@
-// What float32 kernels compute against float64, on every SIMD target and on the references: every
-// registered check, and shapes that cross the kernels' seams.
+// Compares float32 kernels with float64 on every SIMD target and for the reference kernels. Runs
+// every registered check, and shapes that cross the block boundaries of the kernels.
 #include "autograd/check/float32.h"
 
 #include "autograd/autograd.h"
@@ -20,7 +20,7 @@ void check_sample(const std::string& check, const Sample& s) {
   }
 }
 
-// Why a sample is not run in float32: nothing else may be left out.
+// Samples that are not run in float32, with the reason. All other samples are run.
 const std::map<std::string, std::string> kNotInFloat32 = {
     {"to / to float64", "the function computes in float64 itself"}};
 
@@ -38,7 +38,7 @@ TEST_CASE("every check agrees with float64 on every target: value and gradients 
   CHECK(left_out.size() == kNotInFloat32.size());
 }
 
-// ---- seams: tails of all lane counts, blocks of k, of rows and of keys, chunks of threads,
+// ---- block boundaries: tails of all lane counts, blocks of k, rows and keys, chunks of threads,
 // batches
 
 Sample one(const std::string& name, Tensor (*f)(const Tensor&), const Tensor& x) {
@@ -122,14 +122,14 @@ TEST_CASE("rows of every tail agree with float64 on every target") {
 
 TEST_CASE("products, norms, sums and losses over a block or a chunk agree with float64") {
   const heed::autograd::testing::Threads three(
-      3);  // a product of one large k is shared out among two or more
+      3);  // with two or more threads, a product with a large k is divided among them
   SampleGen g(32);
   Samples samples;
   for (const std::int64_t k : {191, 192, 193, 383, 384, 385, 577})
     samples.push_back(product(g, {13, k}, {k, 9}));
-  samples.push_back(product(g, {101, 5}, {5, 37}));        // more rows than are read in place
-  samples.push_back(product(g, {300, 20}, {20, 40}));      // shares of threads
-  samples.push_back(product(g, {16, 600}, {600, 16}));     // steps of k shared out
+  samples.push_back(product(g, {101, 5}, {5, 37}));     // more rows than the kernel reads in place
+  samples.push_back(product(g, {300, 20}, {20, 40}));   // divided among threads
+  samples.push_back(product(g, {16, 600}, {600, 16}));  // steps of k divided among threads
   samples.push_back(product(g, {3, 2, 5, 7}, {2, 7, 9}));  // batches, one operand broadcast
   samples.push_back(product(g, {9, 13, 40}, {9, 40, 33}));
   samples.push_back(projection(g, 70, 200, 21));
@@ -150,7 +150,7 @@ TEST_CASE("attention over more than a block of queries and of keys agrees with f
   const Samples samples = {
       attend(g, {1, 2}, 100, 5, 3),
       attend(g, {1, 1}, 3, 385, 3),
-      attend(g, {2}, 6, 500, 4),  // some rows have their largest score in the second block
+      attend(g, {2}, 6, 500, 4),  // in some rows the largest score is in the second block
       attend(g, {}, 50, 400, 5, {.causal = true}),
       attend(g, {3, 3}, 49, 7, 33, {.causal = true}),
       attend(g, {1, 2}, 49, 100, 4, {.keep = KeepMask(keep), .dropout = 0.3}, {2, 1, 100}),
@@ -158,18 +158,18 @@ TEST_CASE("attention over more than a block of queries and of keys agrees with f
   for (const Sample& s : samples) check_sample("blocks", s);
 }
 
-// ---- the check must see what is wrong in float32 only
+// ---- the check must detect errors that are in float32 only
 
 Float32Report report_of(const DifferentiableFunction& f, const std::vector<Tensor>& inputs) {
   return check_float32(f, inputs, {kernels::simd_targets()[0]})[0];
 }
 
-// x where the dtype is another; in float32 x times `factor`.
+// Returns x * factor if x is float32, otherwise x.
 Tensor scaled_in_float32(const Tensor& x, double factor) {
   return x.dtype() == float32 ? x * factor : x;
 }
 
-TEST_CASE("an error of float32 alone is found in the value, the gradient and the second order") {
+TEST_CASE("an error in float32 only is found in the value, the gradient and the second order") {
   const std::vector<Tensor> x{tensor({0.7, -1.3, 2.1}, float64)};
   const auto square = [](Args t) { return t[0] * t[0]; };
   CHECK(report_of(square, x).ok);
@@ -178,12 +178,12 @@ TEST_CASE("an error of float32 alone is found in the value, the gradient and the
   CHECK(!value.ok);
   CHECK_THAT(value.message, Contains("value at [0]: float32 0.49"));
   CHECK_THAT(value.message, Contains("times the bound"));
-  const auto with_wrong_slope = [&](Args t) {  // the value is right
+  const auto with_wrong_slope = [&](Args t) {  // the value is right, the gradient is wrong
     const Tensor y = square(t), more = scaled_in_float32(y, 1.00001) - y;
     return y + (more - more.detach());
   };
   CHECK_THAT(report_of(with_wrong_slope, x).message, Contains("gradient of input 0 at [0]"));
-  const auto with_wrong_bend = [&](Args t) {  // value and gradient are right
+  const auto with_wrong_bend = [&](Args t) {  // only the second derivative is wrong
     const Tensor off = t[0] - t[0].detach();
     return square(t) + (t[0].dtype() == float32 ? off * off * 1e-4 : off * off * 0.0);
   };
@@ -193,7 +193,7 @@ TEST_CASE("an error of float32 alone is found in the value, the gradient and the
   CHECK(!(nan.worst <= 1));
 }
 
-TEST_CASE("the bound is the rounding of every operation, where they cancel and where they do not") {
+TEST_CASE("the bound contains the rounding of every operation, with and without cancellation") {
   const auto bound = [](auto f) {
     return float32_bounds([f](std::uint64_t seed) {
       return std::vector{f([seed](double v) { return Tracked::with_noise(v, seed); })};
@@ -205,7 +205,7 @@ TEST_CASE("the bound is the rounding of every operation, where they cancel and w
   CHECK(exact.bound[0] == 2 * 16 * unit);  // no operation rounds: 1 ulp of 16
   const Float32Bounds product = bound([](auto of) { return of(1.1f) * of(1.3f); });
   CHECK(product.bound[0] == Approx(4 * unit * 1.43 + 2 * unit).epsilon(1e-6));
-  // (10000.1 x) - 10000: rounded where it is large.
+  // (10000.1 x) - 10000: the rounding error is that of the large product.
   const Float32Bounds cancelled =
       bound([](auto of) { return of(10000.1f) * of(1.0001f) - of(1e4); });
   CHECK(cancelled.bound[0] > 4 * unit * 9000);

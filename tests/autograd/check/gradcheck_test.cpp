@@ -1,4 +1,4 @@
-// The checker's verdicts: no floor, no scale, per entry; kinks, noise and zeros.
+// Tests of the checker's verdicts: wrong entries, functions of any scale, kinks, noise and zeros.
 #include "autograd/autograd.h"
 #include "autograd/check/differences.h"
 #include "tests/support/catch.h"
@@ -7,7 +7,7 @@ namespace {
 
 using namespace heed::autograd;
 
-// x times scale, whose gradient is `factor` times the right one.
+// Returns softmax(x) times `scale`, with a gradient that is `factor` times the right one.
 DifferentiableFunction scaled(double scale, double factor) {
   return [=](Args t) {
     const Tensor x = t[0], fixed = x.detach();
@@ -15,12 +15,13 @@ DifferentiableFunction scaled(double scale, double factor) {
   };
 }
 
+// Returns one random float64 tensor as a list of inputs.
 std::vector<Tensor> some(const Shape& shape, std::uint64_t seed = 3) {
   Generator g(seed);
   return {randn(shape, float64, g)};
 }
 
-TEST_CASE("a wrong gradient fails however small the function is") {
+TEST_CASE("a wrong gradient fails at any scale of the function") {
   const std::vector<Tensor> xs = some({2, 3});
   for (const Oracle oracle : kAllOracles) {
     const GradcheckOptions one{.use_differences = oracle == Oracle::kDifferences,
@@ -56,7 +57,7 @@ TEST_CASE("verdict and digits are the same for a function times a power of two")
   }
 }
 
-TEST_CASE("one wrong entry of many is found, asked for or not") {
+TEST_CASE("one wrong entry of many is found, in the sample or not") {
   const Shape shape = kSanitized ? Shape{20, 25} : Shape{40, 50};
   Tensor keep = full(shape, true, bool8);
   keep.mutable_data<bool>()[kSanitized ? 309 : 1234] = false;
@@ -70,12 +71,12 @@ TEST_CASE("one wrong entry of many is found, asked for or not") {
     CAPTURE(report.message);
     CHECK(!report.ok());
     const std::string place = kSanitized ? "[12, 9]" : "[24, 34]";
-    CHECK_THAT(report.message, Contains("input 0 at " + place + ": backward gives"));
+    CHECK_THAT(report.message, Contains("input 0 at " + place + ": backward returns"));
   }
 }
 
 TEST_CASE("an entry without terms must be exactly 0") {
-  // The gradient of a masked place is 1e-300 instead of 0.
+  // The gradient of a masked element is 1e-300 instead of 0.
   const Tensor hidden = from_data(std::vector<bool>{true, false}, {2});
   const auto f = [&](Args t) {
     const Tensor x = t[0];
@@ -84,7 +85,7 @@ TEST_CASE("an entry without terms must be exactly 0") {
   const auto right = [&](Args t) { return masked_fill(t[0], hidden, 0); };
   const std::vector<Tensor> xs = {tensor({1, 2}, float64)};
   CHECK(gradcheck(right, xs).ok());
-  // Dual numbers walk the same wrong function: what is exact is checked by values.
+  // The right function has an exact 0, which counts as 16 digits.
   const CheckReport report = gradcheck(right, xs, {.use_differences = false});
   CHECK(report.by(1, Oracle::kDual).worst.digits() == 16);
   CHECK(gradcheck(f, xs, {.use_differences = false}).ok() == false);
@@ -104,7 +105,7 @@ TEST_CASE("a kink is found, the input moved, and the move reported") {
     CHECK(report.moved[0].text().starts_with("input 0 at [1] from 0 to 0."));
     CHECK(report.moved[1].text().starts_with("input 0 at [3] from 0 to 0."));
   }
-  // Beside a kink smaller steps serve; a smooth function has none.
+  // Near a kink, smaller steps are used, and the input is not moved.
   const auto near = [](Args t) { return relu(t[0] - 1e-3); };
   const CheckReport beside = gradcheck(near, std::vector<Tensor>{tensor({1}, float64)});
   CHECK((beside.ok() && beside.moved.empty()));
@@ -122,21 +123,21 @@ TEST_CASE("a value or gradient that is not finite fails, and has no digits") {
   }
 }
 
-TEST_CASE("options that check nothing are refused") {
+TEST_CASE("options that check nothing throw") {
   const auto f = [](Args t) { return t[0]; };
   const GradcheckOptions none{.use_differences = false, .use_dual = false};
   CHECK_THROWS_WITH(gradcheck(f, some({2}), none),
-                    "gradcheck: needs an oracle, and entries for it");
+                    "gradcheck: the options check nothing; use an oracle with at least 1 entry");
   CHECK_THROWS_WITH(gradcheck(f, some({2}), {.dual_entries = 0, .difference_entries = 0}),
-                    "gradcheck: needs an oracle, and entries for it");
+                    "gradcheck: the options check nothing; use an oracle with at least 1 entry");
 }
 
-TEST_CASE("each order and oracle reports its own worst entry, and what it asked") {
+TEST_CASE("each order and oracle reports its worst entry and the entries it compared") {
   const auto f = [](Args t) { return exp(t[0]); };
   const CheckReport r = gradcheck(f, some({3}), {.order = 2, .seed = 9});
   CHECK(r.seed == 9);
   CHECK(r.entries[0] == 3);
-  CHECK(r.entries[1] == 6);  // the cotangent's entries, too
+  CHECK(r.entries[1] == 6);  // the entries of the input and of the cotangent
   for (const Oracle oracle : kAllOracles) {
     CHECK(r.by(1, oracle).checked == 3);
     CHECK(r.by(2, oracle).checked == 6);
@@ -163,7 +164,7 @@ double error_of(const Line& f, double derivative, double scale, double epsilon =
   return d.error;
 }
 
-TEST_CASE("digits are of the terms, none for what is not finite") {
+TEST_CASE("digits are relative to the terms, and NaN if a value is not finite") {
   const auto digits = [](double a, double b, double terms) {
     return CheckedEntry{.given = a, .expected = b, .terms = terms}.digits();
   };
@@ -174,14 +175,14 @@ TEST_CASE("digits are of the terms, none for what is not finite") {
   CHECK(std::isnan(digits(1, HUGE_VAL, 1)));
 }
 
-TEST_CASE("differences know their own error") {
+TEST_CASE("differences estimate their error") {
   const auto line = [](double (*f)(double), double x) {
     return [=](double t) { return std::vector<double>{f(x + t)}; };
   };
   CHECK(error_of(line(std::exp, 1), std::exp(1), 1) < 1e-11);
   CHECK(error_of(line(std::log, 1e-8), 1e8, 1e-8) < 1e-2);
   CHECK(error_of(line(std::sin, 1e6), std::cos(1e6), 1) < 1e-6);
-  // Noise of 1e-9: three digits fewer are claimed than of exp alone.
+  // With noise of 1e-9, the error estimate is larger than for exp without noise.
   const auto noisy = [](double t) {
     return std::vector<double>{std::exp(t) + 1e-9 * std::sin(1e12 * t)};
   };
@@ -194,7 +195,7 @@ TEST_CASE("differences know their own error") {
   CHECK(error_of(in_float, std::exp(1), 1, 0x1p-24) < 1e-3);
 }
 
-TEST_CASE("a wide step that is exact by accident is not believed") {
+TEST_CASE("a wide step that seems exact by accident is not used") {
   // With step 0.45 / 4 both slopes of max(t, 0.1) are -1/54.
   const auto f = [](double t) { return std::vector<double>{std::max(t, 0.1)}; };
   const Difference d = difference(f, std::vector<double>{1}, std::vector<double>{1e-17}, 0.45);
@@ -202,13 +203,13 @@ TEST_CASE("a wide step that is exact by accident is not believed") {
   CHECK(d.error < 1e-10);
 }
 
-TEST_CASE("differences see a kink only where there is one") {
+TEST_CASE("differences report a kink only where there is one") {
   const std::vector<double> v = {1};
   const auto kinked = [](double t) { return std::vector<double>{std::abs(t)}; };
   const auto jump = [](double t) { return std::vector<double>{t < 0 ? 0.0 : 1.0}; };
   const auto smooth = [](double t) { return std::vector<double>{t * t * t}; };
   CHECK(difference(kinked, v, measure_noise(kinked, 1, 0x1p-53), 1).kink);
-  CHECK(difference(jump, v, measure_noise(jump, 1, 0x1p-53), 1).error > 1);  // it knows nothing
+  CHECK(difference(jump, v, measure_noise(jump, 1, 0x1p-53), 1).error > 1);  // a jump has no slope
   CHECK(!difference(smooth, v, measure_noise(smooth, 1, 0x1p-53), 1).kink);
 }
 

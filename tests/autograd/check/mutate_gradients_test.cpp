@@ -1,4 +1,4 @@
-// Mutations of gradients: scopes nest, and an exception in one loses none.
+// Tests of MutateGradients: scopes nest, and an exception inside a mutation ends no scope.
 #include "autograd/autograd.h"
 #include "autograd/check/mutants.h"
 #include "tests/support/catch.h"
@@ -8,15 +8,15 @@ namespace {
 using namespace heed::autograd;
 
 double slope_of_exp() {
-  const GradMode recording(true);  // inside a walk it is off
+  const GradMode recording(true);  // it is off during a backward pass
   const Tensor x = zeros({}, float64).requires_grad_();
   return grad(exp(x), x).item();
 }
-MutateGradients::Mutation times(double factor) {
+MutateGradients::Function times(double factor) {
   return [factor](const Op&, std::size_t, const Tensor& g, const Shape&) { return g * factor; };
 }
 
-TEST_CASE("an inner mutation takes the outer one's place until its end") {
+TEST_CASE("an inner mutation replaces the outer one until its scope ends") {
   const MutateGradients outer(times(2));
   CHECK(slope_of_exp() == 2);
   {
@@ -26,7 +26,7 @@ TEST_CASE("an inner mutation takes the outer one's place until its end") {
   CHECK(slope_of_exp() == 2);
 }
 
-TEST_CASE("a mutation that throws goes on after it, and ends with its scope") {
+TEST_CASE("a mutation that throws stays active until its scope ends") {
   {
     int calls = 0;
     const MutateGradients once(
@@ -40,7 +40,7 @@ TEST_CASE("a mutation that throws goes on after it, and ends with its scope") {
   CHECK(slope_of_exp() == 1);
 }
 
-TEST_CASE("what a mutation computes is not mutated, but by a mutation of its own") {
+TEST_CASE("ops inside a mutation are not mutated, except by a mutation created there") {
   const MutateGradients outer([](const Op&, std::size_t, const Tensor& g, const Shape&) {
     CHECK(slope_of_exp() == 1);
     const MutateGradients inner(times(7));

@@ -1,4 +1,4 @@
-// Dual numbers: arithmetic and functions against derivatives in closed form.
+// Compares arithmetic and functions of dual numbers with derivatives in closed form.
 #include "autograd/base/dual.h"
 
 #include "autograd/tensor/create.h"
@@ -14,7 +14,7 @@ void check(Dual got, double value, double tangent) {
   CHECK(got.tangent == Approx(tangent).epsilon(1e-14).margin(1e-300));
 }
 
-TEST_CASE("dual arithmetic is the sum, product and quotient rule") {
+TEST_CASE("dual arithmetic follows the sum, product and quotient rules") {
   const Dual a{3, 2}, b{-4, 5};
   check(a + b, -1, 7);
   check(a - b, 7, -3);
@@ -29,7 +29,7 @@ TEST_CASE("dual arithmetic is the sum, product and quotient rule") {
   c *= a;
   c /= a;
   check(c, -4, 5);
-  check(a * a, 9, 12);  // an operand that is both sides
+  check(a * a, 9, 12);  // both operands are the same object
   Dual d = a;
   check(d *= d, 9, 12);
   d = a;
@@ -37,7 +37,7 @@ TEST_CASE("dual arithmetic is the sum, product and quotient rule") {
   check(d /= itself, 1, 0);
 }
 
-TEST_CASE("dual comparisons look at values only") {
+TEST_CASE("dual comparisons compare only the values") {
   const Dual a{1, 5}, b{1, -5}, c{2, 0};
   CHECK(a == b);
   CHECK(!(a != b));
@@ -79,7 +79,7 @@ TEST_CASE("dual functions have the function's value and its derivative times the
     }
 }
 
-TEST_CASE("a constant stays one where the derivative is infinite") {
+TEST_CASE("a constant has tangent 0 also where the derivative is infinite") {
   check(sqrt(Dual(0)), 0, 0);
   check(log(Dual(0)), -kInf, 0);
   CHECK(sqrt(Dual(0, 1)).tangent == kInf);

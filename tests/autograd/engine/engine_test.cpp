@@ -1,4 +1,4 @@
-// The engine: what accumulates where, modes, errors, and graphs too deep for any recursion.
+// Tests of the engine: accumulation of gradients, modes, errors, and graphs too deep for recursion.
 #include <thread>
 
 #include "autograd/autograd.h"
@@ -51,7 +51,7 @@ TEST_CASE("grad touches no .grad; backward fills only leaves and retained result
   CHECK_THROWS_WITH(tensor({1}).retain_grad(), "retain_grad: no gradient flows to this [1] tensor");
 }
 
-TEST_CASE("each .grad is row-major in memory of its own") {
+TEST_CASE("each .grad is row-major and shares its memory with no other tensor") {
   const Tensor a = leaf({1, 2}), b = leaf({3, 4}), start = ones({2}, float64);
   const Tensor h = (a + b).retain_grad();
   backward(h + 0.0, {.grad_output = start});
@@ -91,8 +91,8 @@ TEST_CASE("the gradients of matmul's and linear's weights are not copied") {
   }
 }
 
-TEST_CASE("a vjp is told which gradients this walk wants") {
-  static std::vector<bool> asked;
+TEST_CASE("Vjp::needs() is true for the gradients that this walk needs") {
+  static std::vector<bool> needed;
   const auto samples = [](SampleGen& g) -> Samples {
     return {{"x", [](Args t) { return t[0] + 0.0; }, {g.normal({2})}}};
   };
@@ -100,17 +100,17 @@ TEST_CASE("a vjp is told which gradients this walk wants") {
   const Tensor a = leaf({1}), b = leaf({2}), constant = tensor({3}, float64);
   const auto f = [&] {
     return record(op, {a, b, constant}, a.detach() + b.detach(), [](const Vjp& v) -> Grads {
-      asked = {v.needs(0), v.needs(1), v.needs(2)};
-      return {v.grad, v.grad, v.grad};  // giving more than is wanted is allowed
+      needed = {v.needs(0), v.needs(1), v.needs(2)};
+      return {v.grad, v.grad, v.grad};  // a vjp may return more gradients than needed
     });
   };
   CHECK(values(grad(f(), a)) == V{1});
-  CHECK(asked == std::vector<bool>{true, false, false});
+  CHECK(needed == std::vector<bool>{true, false, false});
   const Tensor y = f();
   CHECK(values(grad(y, {b}, {.retain_graph = true})[0]) == V{1});
-  CHECK(asked == std::vector<bool>{false, true, false});
+  CHECK(needed == std::vector<bool>{false, true, false});
   backward(y);
-  CHECK(asked == std::vector<bool>{true, true, false});
+  CHECK(needed == std::vector<bool>{true, true, false});
 }
 
 TEST_CASE("detach shares storage and has no history") {
@@ -156,30 +156,33 @@ TEST_CASE("a second backward through a freed graph is an error; retain_graph all
   backward(y, {.retain_graph = true});
   backward(y);
   CHECK(values(x.grad()) == V{12});
-  CHECK_THROWS_WITH(backward(y),
-                    "backward: the graph behind mul [1] was freed by an earlier backward; pass "
-                    "retain_graph = true to that one");
+  CHECK_THROWS_WITH(
+      backward(y),
+      "backward: the graph behind mul [1] was freed by an earlier backward pass; pass "
+      "retain_graph = true to that call");
   CHECK(values(x.grad()) == V{12});
 }
 
-TEST_CASE("grad and backward say what is missing") {
+TEST_CASE("errors of grad and backward state what is missing") {
   const Tensor x = leaf({1, 2}), unused = leaf({3});
   CHECK_THROWS_WITH(grad(sum(x), {unused}),
                     "grad: the result does not depend on tensor 0 of wrt, [1]; allow_unused = true "
-                    "gives 0 for it");
+                    "returns gradient 0 for it");
   CHECK(values(grad(sum(x), {unused, x}, {.allow_unused = true})[0]) == V{0});
   CHECK_THROWS_WITH(grad(sum(x), {tensor({1}, float64)}),
                     "grad: tensor 0 of wrt, [1], does not require grad");
-  CHECK_THROWS_WITH(backward(x * 2.0),
-                    "backward: a tensor of shape [2] needs .grad_output of that shape; only one "
-                    "element differentiates by itself");
+  CHECK_THROWS_WITH(
+      backward(x * 2.0),
+      "backward: a tensor of shape [2] needs .grad_output of that shape; only a tensor of one "
+      "element may omit it");
   CHECK_THROWS_WITH(grad(x * 2.0, {x}, {.grad_output = ones({3}, float64)}),
-                    "grad: grad_output [3] does not fit the tensor, [2]");
+                    "grad: grad_output has shape [3], the tensor has shape [2]");
   CHECK_THROWS_WITH(grad(x * 2.0, {x}, {.grad_output = ones({2})}),
-                    "grad: grad_output is float32, the tensor float64");
-  CHECK_THROWS_WITH(backward(sum(x.detach())),
-                    "backward: the [] tensor has no graph: no input of it requires grad, or it was "
-                    "computed under NoGrad");
+                    "grad: grad_output is float32, the tensor is float64");
+  CHECK_THROWS_WITH(
+      backward(sum(x.detach())),
+      "backward: the tensor of shape [] has no graph: none of its inputs requires grad, or it was "
+      "computed under NoGrad");
   CHECK_THROWS_WITH((x * 2.0).requires_grad_(),
                     "requires_grad_: this tensor is the result of mul; for its gradient call "
                     "retain_grad() or grad(y, {x}), or detach() it first");
@@ -187,7 +190,7 @@ TEST_CASE("grad and backward say what is missing") {
                     "requires_grad_: needs float32 or float64, got int64");
 }
 
-TEST_CASE("a chain of 1,000,000 ops is built, walked and freed; so is one that is dropped") {
+TEST_CASE("a chain of 1,000,000 ops is built, walked and freed, also without a backward pass") {
   const auto chain = [](const Tensor& x) {
     Tensor y = x;
     for (int i = 0; i < (kSanitized ? 20000 : 500000); ++i) y = (y + x) * 0.5;
@@ -222,7 +225,7 @@ TEST_CASE("two threads build and differentiate separate graphs") {
   CHECK(b == alone_b);
 }
 
-// A loss through weights that every thread has, with a walk inside the walk: a hook's.
+// Returns a loss of weights that all threads share. A hook starts a walk inside the walk.
 Tensor loss_of_shared(const Tensor& w, const Tensor& b, double scale) {
   const Tensor x = full({3, 4}, scale, float64);
   const Tensor h = tanh(linear(x, w, b));
@@ -243,7 +246,7 @@ TEST_CASE("8 threads differentiate with the same weights") {
     for (int r = 0; r < repeats; ++r) {
       const Tensor loss = loss_of_shared(w, b, 0.1 * double(i + 1));
       out = values(grad(loss, {w, b}, {.retain_graph = true})[0]);
-      backward(loss);  // adds into the .grad that they share
+      backward(loss);  // adds to the .grad that they share
     }
   };
   for (std::size_t i = 0; i < kThreads; ++i) work(i, 1, alone[i]);
@@ -257,7 +260,7 @@ TEST_CASE("8 threads differentiate with the same weights") {
   CHECK(allclose(w.grad(), 50.0 * once, 1e-12, 1e-12));
 }
 
-TEST_CASE("backward lets go of saved values as it passes them") {
+TEST_CASE("backward releases saved values as soon as it has used them") {
   const std::int64_t n = 1 << 16;
   const std::uint64_t one = n * sizeof(double), before = pool_stats().live_bytes;
   const Tensor x = ones({n}, float64).requires_grad_();
@@ -271,7 +274,7 @@ TEST_CASE("backward lets go of saved values as it passes them") {
   y = sum(y);
   CHECK(pool_stats().live_bytes - before >= 50 * one);
   backward(y);
-  CHECK(at_the_end - before <= 4 * one);  // x, its gradient, and what the last vjp holds
+  CHECK(at_the_end - before <= 4 * one);  // x, its gradient, and the tensors of the last vjp
   CHECK(pool_stats().live_bytes - before <= 3 * one);
   backward(sum(exp(x)), {.retain_graph = true});
 }

@@ -1,4 +1,4 @@
-// Derivatives of derivatives: create_graph, hvp, jacobian, jvp, and one inside another.
+// Tests of derivatives of derivatives: create_graph, hvp, jacobian, jvp, and one inside another.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -17,7 +17,7 @@ TEST_CASE("create_graph differentiates again and again") {
     derivatives.push_back(y.item());
   }
   CHECK(derivatives == V{80, 160, 240, 240});  // 5x^4, 20x^3, 60x^2, 120x
-  // Through fused ops' definitions: gelu''' against x phi (x^2 - 4) ... in closed form.
+  // A fused op is differentiated through its definition: gelu''' is phi(x) x (x^2 - 4).
   const double t = 0.7, phi = std::exp(-t * t / 2) / std::sqrt(2 * std::acos(-1.0));
   const Tensor u = leaf({t});
   Tensor g = gelu(u);
@@ -42,7 +42,7 @@ TEST_CASE("hvp, jacobian and jvp have their closed forms") {
   CHECK(values(r.tangent) == V{2, 5, 13});  // v^2 + x^2
   CHECK_THROWS_WITH(
       jvp([](Args t) { return t[0]; }, std::vector{x}, std::vector{ones({2}, float64)}),
-      "jvp: input 0 is [3], its tangent [2]");
+      "jvp: input 0 has shape [3], its tangent has shape [2]");
   CHECK_THROWS_WITH(
       jvp([](Args t) { return t[0]; }, std::vector{ones({1})}, std::vector{ones({1})}),
       "jvp: needs float64 inputs and tangents, got float32 and float32");
@@ -59,7 +59,7 @@ TEST_CASE("grad of one tensor is one tensor") {
 TEST_CASE("hvp and jacobian take several tensors") {
   const std::vector<Tensor> at{tensor({1, 2}, float64), tensor({3, 5}, float64),
                                tensor({7}, float64)};
-  // f(a, b, c) = sum(a^2 b) + c: its Hessian is [2 b_i, 2 a_i; 2 a_i, 0] for each i, and 0 for c.
+  // The Hessian of f(a, b, c) = sum(a^2 b) + c is [2 b_i, 2 a_i; 2 a_i, 0] for each i, and 0 for c.
   const auto f = [](Args t) { return sum(t[0] * t[0] * t[1]) + sum(t[2]); };
   const std::vector<Tensor> v{tensor({1, -1}, float64), tensor({2, 0}, float64),
                               tensor({4}, float64)};
@@ -80,7 +80,7 @@ TEST_CASE("hvp and jacobian take several tensors") {
   CHECK(values(none[0]) == V{0, 0, 0, 0});
 }
 
-TEST_CASE("grad inside jvp is a Hessian-vector product, of fused ops too") {
+TEST_CASE("grad inside jvp is a Hessian-vector product, also for fused ops") {
   const Tensor x = randn({2, 3}, float64), v = randn({2, 3}, float64);
   const Tensor w = randn({4, 3}, float64), b = randn({4}, float64), g = randn({2, 4}, float64);
   for (const bool explicit_cotangent : {false, true}) {
@@ -101,7 +101,7 @@ TEST_CASE("grad inside jvp is a Hessian-vector product, of fused ops too") {
   }
 }
 
-TEST_CASE("jvp inside a recorded function is a constant of its graph") {
+TEST_CASE("the result of jvp inside a recorded function is a constant of its graph") {
   const Tensor x = leaf({2, 3});
   const Tensor t =
       jvp([](Args a) { return a[0] * a[0]; }, std::vector{x}, std::vector{ones({2}, float64)})

@@ -1,4 +1,4 @@
-// Hooks: their order, what they may change and call, and walks inside a walk.
+// Tests of hooks: their order, what they may change and call, and walks inside a walk.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -8,7 +8,8 @@ namespace {
 using namespace heed::autograd;
 using namespace testing;
 
-TEST_CASE("hooks run in order of registration, each on the last one's result, once per pass") {
+TEST_CASE(
+    "hooks run in order of registration, each on the result of the one before, once per pass") {
   const Tensor x = leaf({1, 2});
   std::vector<V> seen;
   auto first = x.register_hook([&](const Tensor& g) {
@@ -17,9 +18,9 @@ TEST_CASE("hooks run in order of registration, each on the last one's result, on
   });
   x.register_hook([&](const Tensor& g) {
     seen.push_back(values(g));
-    return Tensor();  // looks, changes nothing
+    return Tensor();  // changes nothing
   });
-  backward(sum(x * x + x));  // two paths: the hook must see the complete gradient
+  backward(sum(x * x + x));  // two paths, so the hook must receive their sum
   CHECK(seen == std::vector<V>{{3, 5}, {30, 50}});
   CHECK(values(x.grad()) == V{30, 50});
   first.remove();
@@ -31,7 +32,8 @@ TEST_CASE("hooks run in order of registration, each on the last one's result, on
   CHECK(values(x.grad()) == V{1, 1});
 }
 
-TEST_CASE("a hook on a result changes what flows further back, and what retain_grad keeps") {
+TEST_CASE(
+    "a hook on a result changes the gradients before it, and the one that retain_grad keeps") {
   const Tensor x = leaf({3});
   const Tensor h = (x * 2.0).retain_grad();
   h.register_hook([](const Tensor& g) { return g * 100.0; });
@@ -47,8 +49,9 @@ TEST_CASE("hooks may remove themselves, call the engine, and must keep shape and
   handle.emplace(x.register_hook([&](const Tensor&) {
     ++calls;
     handle->remove();
-    const GradMode recording(true);  // as in PyTorch, off in hooks unless create_graph
-    const Tensor t = leaf({4});      // a walk inside the walk
+    // Recording is disabled in hooks unless create_graph is set, as in PyTorch.
+    const GradMode recording(true);
+    const Tensor t = leaf({4});  // a walk inside the walk
     return grad(t * t, t);
   }));
   backward(x * x);
@@ -63,7 +66,7 @@ TEST_CASE("hooks may remove themselves, call the engine, and must keep shape and
       tensor({1}).register_hook([](const Tensor& g) { return g; }),
       "register_hook: no gradient flows to this [1] tensor; call requires_grad_() on a "
       "leaf first");
-  CHECK_NOTHROW(backward(x * x));  // a walk that threw left nothing behind
+  CHECK_NOTHROW(backward(x * x));  // the walk that threw left no state behind
 }
 
 TEST_CASE("a nested walk over the same graph does not disturb the outer one") {
@@ -80,7 +83,8 @@ TEST_CASE("a nested walk over the same graph does not disturb the outer one") {
   CHECK(values(x.grad()) == V{32});  // x^4
 }
 
-TEST_CASE("a nested walk that frees the outer one's graph is an error, not a missing gradient") {
+TEST_CASE(
+    "a nested walk that frees the graph of the outer one is an error, not a missing gradient") {
   const Tensor x = leaf({2});
   const Tensor h = x + x, y = h + h;
   bool done = false;

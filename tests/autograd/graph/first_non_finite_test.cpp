@@ -1,5 +1,5 @@
-// The op that first turns finite numbers into NaN or infinity is named, forward and backward, and
-// an infinity that was asked for is not.
+// Tests of FirstNonFinite. It names the op that first turns finite numbers into NaN or infinity,
+// forward and backward. It does not name an op that writes an infinity it was given.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -10,50 +10,51 @@ using namespace heed::autograd;
 using namespace testing;
 using Catch::Matchers::StartsWith;
 
-TEST_CASE("log of a negative number: op, index, the operand's value there and its name") {
+TEST_CASE("the text for log of a negative number names op, index, and the operand with its value") {
   const Tensor x = leaf({1, -2, 3});
   FirstNonFinite finder({{"w", x}});
   log(x);
   CHECK(finder.found());
   CHECK(finder.text() ==
         "log [3] float64 is nan at [1]: input 0 (w) [3] float64 is -2 there, -2 to 3");
-  log(tensor({0.0}, float64));  // comes later
+  log(tensor({0.0}, float64));  // a later NaN is not reported
   CHECK_THAT(finder.text(), Contains("(w)"));
 }
 
-TEST_CASE("0/0: both operands, broadcast") {
+TEST_CASE("the text for 0/0 names both operands, also if they broadcast") {
   FirstNonFinite finder;
-  const NoGrad guard;  // ops that are not recorded are seen, too
+  const NoGrad guard;  // ops that are not recorded are observed too
   tensor({{1, 0}, {2, 3}}, float64) / tensor({1, 0}, float64);
   CHECK_THAT(finder.text(), Contains("div [2, 2] float64 is nan at [0, 1]: input 0 [2, 2] float64 "
                                      "is 0 there, 0 to 3; input 1 [2] float64 is 0 there, 0 to 1"));
 }
 
-TEST_CASE("inf - inf in softmax: the infinity's own origin comes first") {
+TEST_CASE("for inf - inf in softmax, the text names the origin of the infinity first") {
   const Tensor x = tensor({1, 1000}, float64);
   FirstNonFinite finder;
   softmax(exp(x), 0);
   CHECK_THAT(finder.text(),
              StartsWith("exp [2] float64 is inf at [1]: input 0 [2] float64 is 1000 "
-                        "there, 1 to 1000; from it came softmax [2] float64 is nan"));
+                        "there, 1 to 1000; which led to softmax [2] float64 is nan"));
   FirstNonFinite given;
   softmax(tensor({1, kInf}, float64), 0);
   CHECK_THAT(given.text(), StartsWith("softmax [2] float64 is nan at ["));
   CHECK_THAT(given.text(), Contains("inf at [1]"));
 }
 
-TEST_CASE("an overflow in matmul, and one that has nothing to do with a later NaN") {
+TEST_CASE("an overflow in matmul is reported until an unrelated NaN occurs") {
   FirstNonFinite finder;
   const Tensor a = full({2, 2}, 1e20, float32);
   const Tensor large = matmul(a, a);
   CHECK_THAT(finder.text(), StartsWith("matmul [2, 2] float32 is inf at [0, 0]: input 0 [2, 2]"));
   CHECK_THAT(finder.text(), Contains("1e+20 to 1e+20"));
-  1.0 / large;  // harmless
+  1.0 / large;  // 1 / inf is finite
   sqrt(tensor({-1.0}, float32));
   CHECK_THAT(finder.text(), StartsWith("sqrt [1] float32 is"));
 }
 
-TEST_CASE("a vjp that makes other numbers of finite ones, and where its op was called") {
+TEST_CASE(
+    "a vjp that turns finite numbers into NaN or infinity is named with the module of its op") {
   const Tensor x = leaf({4, 0});
   FirstNonFinite finder;
   Tensor y;
@@ -72,10 +73,10 @@ TEST_CASE("a vjp that makes other numbers of finite ones, and where its op was c
   FirstNonFinite product;
   backward(sum(sqrt(zero * zero)));  // infinity * 0
   CHECK_THAT(product.text(), StartsWith("backward of sqrt: div [1] float64 is inf at [0]: "));
-  CHECK_THAT(product.text(), Contains("; from it came backward of mul: mul [1] float64 is"));
+  CHECK_THAT(product.text(), Contains("; which led to backward of mul: mul [1] float64 is"));
 }
 
-TEST_CASE("a backward kernel, which calls no op, is judged by what it gives") {
+TEST_CASE("the gradients of a backward kernel, which calls no op, are checked") {
   const Op op({.name = "test.kernel", .samples = [](SampleGen&) { return Samples{}; }});
   const Tensor x = leaf({1, 2});
   const Tensor y = record(op, {x}, tensor({3, 4}, float64), [](const Vjp&) -> Grads {
@@ -88,14 +89,14 @@ TEST_CASE("a backward kernel, which calls no op, is judged by what it gives") {
         "the result [2] float64 is 7 there, 6 to 7; input 0 [2] float64 is 2 there, 1 to 2");
 }
 
-TEST_CASE("a sum of gradients that overflows is seen") {
+TEST_CASE("a sum of gradients that overflows is found") {
   const Tensor x = full({2}, 1e-10, float32).requires_grad_();
   FirstNonFinite finder;
   backward(sum(x * 2e38 + x * 2e38));
   CHECK_THAT(finder.text(), Contains("add [2] float32 is inf at [0]"));
 }
 
-TEST_CASE("what was there before is not an op's fault, but the first to read it is told") {
+TEST_CASE("an op that reads a NaN is not at fault, but the text names the first such op") {
   FirstNonFinite finder;
   exp(tensor({std::nan(""), 1}, float64));
   CHECK(!finder.found());
@@ -103,12 +104,12 @@ TEST_CASE("what was there before is not an op's fault, but the first to read it 
              StartsWith("exp [2] float64 is nan at [0]: input 0 [2] float64 is nan"));
 }
 
-TEST_CASE("masked scores are meant: no op is at fault, in either form of attention") {
+TEST_CASE("masked scores are intended: no op is at fault, in any implementation of attention") {
   Generator g(1);
   const auto draw = [&] { return randn({1, 2, 4, 3}, float32, g).requires_grad_(); };
   const Tensor q = draw(), k = draw(), v = draw();
   Tensor keep = full({4, 4}, 1, bool8);
-  for (int i = 0; i < 4; ++i) keep.mutable_data<bool>()[4 + i] = false;  // a row that sees nothing
+  for (int i = 0; i < 4; ++i) keep.mutable_data<bool>()[4 + i] = false;  // row 1 may read no key
   AttentionOptions options{.causal = true, .keep = KeepMask(keep)};
   FirstNonFinite finder;
   backward(sum(attention(q, k, v, options)));
@@ -118,7 +119,7 @@ TEST_CASE("masked scores are meant: no op is at fault, in either form of attenti
   CHECK(finder.text() == "");
 }
 
-TEST_CASE("nobody is watched after the guard, and an inner guard gives back to the outer one") {
+TEST_CASE("observation ends with the object; after an inner object, the outer one continues") {
   const Tensor bad = tensor({-1.0}, float64);
   FirstNonFinite outer;
   {

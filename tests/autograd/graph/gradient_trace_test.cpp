@@ -1,5 +1,4 @@
-// Why no gradient reaches a tensor: each way to cut a graph is told apart, with the op where it
-// happens.
+// Tests of GradientTrace: it distinguishes the causes of a missing gradient and names the op.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -34,9 +33,9 @@ TEST_CASE("the edge where a graph is cut is named") {
   SECTION("by an op that has no gradient") {
     argmax(exp(w), 0);
     CHECK(trace.why_none(w) ==
-          "its way ends at exp, whose result leads to the loss by no differentiable op");
+          "the path ends at exp: no differentiable op leads from its result to the loss");
   }
-  SECTION("nobody reads it") {
+  SECTION("no op reads it") {
     exp(x);
     CHECK(trace.why_none(w) == "no op reads it");
   }

@@ -1,4 +1,4 @@
-// Writes in place: what refuses them, and what they make stale.
+// Tests of in-place writes: which are rejected, and which saved values become stale.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/checks.h"
@@ -21,7 +21,7 @@ TEST_CASE("a value changed in place after use is an error, not a wrong gradient"
   CHECK_THROWS_WITH(backward(sum(z)),
                     "exp: output [2] float64 was saved at version 0 and is now at version 1 "
                     "(changed in place after use)");
-  const Tensor u = sum(x + w);  // saves nothing: no error
+  const Tensor u = sum(x + w);  // add saves nothing, so nothing becomes stale
   fill_(w, 8);
   CHECK_NOTHROW(backward(u));
 }
@@ -77,7 +77,8 @@ TEST_CASE("masks and indices changed in place after use are errors too") {
   }
 }
 
-TEST_CASE("in-place writes refuse tensors with a history, and raise no version when they fail") {
+TEST_CASE(
+    "in-place writes reject tensors with a history; a rejected write does not raise the version") {
   const Tensor x = leaf({1, 2});
   CHECK_THROWS_WITH(
       fill_(x, 0),
@@ -89,7 +90,8 @@ TEST_CASE("in-place writes refuse tensors with a history, and raise no version w
       "a [2] result of an op");
   CHECK_THROWS_WITH(fill_(expand(tensor({1}), {3}), 0),
                     "fill_: cannot write into an expanded tensor: [3] has stride 0 in axis 0");
-  fill_(zeros({2, 0}), 1), copy_(zeros({2, 0}), zeros({2, 0}));  // no elements: nothing overlaps
+  // Tensors without elements do not overlap.
+  fill_(zeros({2, 0}), 1), copy_(zeros({2, 0}), zeros({2, 0}));
   const NoGrad guard;
   CHECK_THROWS_WITH(copy_(x, zeros({3}, float64)), "copy_: needs equal shapes, got [2] and [3]");
   CHECK_THROWS_WITH(copy_(x, zeros({2})), "copy_: needs equal dtypes, got float64 and float32");

@@ -1,4 +1,4 @@
-// Ops of a user's own: what their vjp may return.
+// Tests what the vjp of a user-defined op may return.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
@@ -6,14 +6,16 @@ namespace {
 
 using namespace heed::autograd;
 
-// Ops of one test each: they leave the registry of checks with it.
+// Properties of an op that exists only during one test; its destructor removes it from the
+// registry.
 OpSpec own_op() {
   return {.name = "own", .saves = Saves::kNothing, .samples = [](SampleGen& g) {
             return Samples{{"sum", [](Args t) { return sum(t[0]); }, {g.normal({2, 3})}}};
           }};
 }
 
-// The sum of (1 + i * step) * xs[i]: as many gradients as there are inputs, so a vector of them.
+// Returns the sum of (1 + i * step) * xs[i]. The number of inputs is not fixed, so the vjp returns
+// a vector.
 Tensor weighted_sum(const Op& op, Args xs, double step) {
   Tensor y;
   {
@@ -47,8 +49,9 @@ TEST_CASE("a vjp that returns a vector of another length is an error") {
   const Tensor y = record(op, {x}, x.detach(), [](const Vjp& v) {
     return std::vector<Tensor>{v.grad, v.grad};
   });
-  CHECK_THROWS_WITH(backward(sum(y)),
-                    "own: its vjp gave 2 gradients for 1 inputs; {} stands for none");
+  CHECK_THROWS_WITH(
+      backward(sum(y)),
+      "own: its vjp returned 2 gradients for 1 inputs; it must return one per input, {} for none");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The list of checks: what is in it, and that nothing else is.
+// Tests that the registry of checks has exactly the ops, composites and layers that the sources
+// define.
 #include <iterator>
 #include <regex>
 
@@ -15,7 +16,8 @@ using heed::autograd::testing::has_size, heed::autograd::testing::resized_sample
 namespace fs = std::filesystem;
 using Names = std::set<std::string>;
 
-// Of layers, whose checks are called nn.X or nn.X.WHAT; or of ops.
+// Returns the registered names: of layers, whose checks are named nn.X or nn.X.WHAT, or of
+// everything else.
 Names registered(bool layers) {
   Names names;
   for (const Check* check : library_checks())
@@ -29,7 +31,7 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Every first group of `pattern` in the sources below `folder`.
+// Returns every match of the first group of `pattern` in the sources below `folder`.
 Names found_in(const std::string& folder, const std::string& pattern) {
   Names names;
   const std::regex regex(pattern);
@@ -49,7 +51,8 @@ TEST_CASE("every op and composite that the sources register is in the list, and 
   CHECK(registered(false) == named);
 }
 
-// What returns bool8 or int64 has no gradient; ops.h says so of each, or of its section.
+// Returns the functions of ops.h that have no gradient, because they return bool8 or int64. The
+// heading of their section contains ", bool8", or the last line of their comment states the dtype.
 Names without_gradient(const std::string& ops) {
   Names names;
   bool section = false, comment = false;
@@ -110,7 +113,8 @@ TEST_CASE("a check leaves the list when it is destroyed, and has no copies") {
 
 // ---- sizes
 
-// A few entries of what is large, and of all under sanitizers, where it takes minutes.
+// Returns options that check only a few entries of large samples, and of all samples under
+// sanitizers, where a full check takes minutes.
 GradcheckOptions options(SampleSize size) {
   GradcheckOptions how{.order = size == SampleSize::kLarge ? 1 : 2, .use_differences = !kSanitized};
   if (size == SampleSize::kLarge) how.dual_entries = how.difference_entries = 16;
@@ -118,7 +122,7 @@ GradcheckOptions options(SampleSize size) {
   return how;
 }
 
-// How many ran.
+// Checks the samples and returns their number.
 std::size_t check_samples(const Check& check, const Samples& samples, SampleSize size) {
   for (const Sample& s : samples) {
     CAPTURE(check.name(), size_name(size), s.name);
@@ -129,7 +133,9 @@ std::size_t check_samples(const Check& check, const Samples& samples, SampleSize
   return samples.size();
 }
 
-TEST_CASE("every check is right at size 0, at size 1, at rank 0 and large, or says why not") {
+TEST_CASE(
+    "every check passes at size 0, at size 1, at rank 0 and large, or states why it has no such "
+    "size") {
   std::size_t ran = 0;
   for (const Check* check : library_checks())
     for (const SampleSize size : kAllSizes) {
@@ -141,7 +147,7 @@ TEST_CASE("every check is right at size 0, at size 1, at rank 0 and large, or sa
       const auto& excuses = check->no_sizes();
       const auto excuse = std::find_if(excuses.begin(), excuses.end(),
                                        [&](const NoSize& n) { return n.size == size; });
-      CHECK(covered == (excuse == excuses.end()));  // and no excuse for what is covered
+      CHECK(covered == (excuse == excuses.end()));  // a size that is covered has no excuse
       if (excuse != excuses.end()) CHECK(!excuse->why.empty());
       ran += check_samples(*check, resized, size);
     }

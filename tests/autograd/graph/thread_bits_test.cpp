@@ -1,5 +1,5 @@
-// Every registered op, composite and layer has the same bits at any number of threads, in float32
-// and float64: values and gradients. A new op is covered by its samples.
+// Tests that values and gradients of every registered op, composite and layer have the same bits at
+// any number of threads, in float32 and float64. The samples of a new op are included.
 
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
@@ -12,7 +12,8 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::autograd::testing;
 
-// Several chunks of any kernel that works on elements or rows.
+// kEnough elements make several chunks of any kernel that works on elements or rows. No sample has
+// more than kMost.
 constexpr std::int64_t kEnough = 1 << 15, kMost = 1 << 19;
 
 std::int64_t elements(const Sample& s) {
@@ -21,7 +22,7 @@ std::int64_t elements(const Sample& s) {
   return n;
 }
 
-// The result and the gradients of all inputs, with dtype's kernels.
+// Returns the result and the gradients of all inputs, computed in this dtype.
 std::vector<Tensor> run(const Sample& s, DType dtype) {
   std::vector<Tensor> leaves;
   for (const Tensor& x : s.inputs) leaves.push_back(to(x, dtype).detach().requires_grad_());
@@ -35,8 +36,8 @@ std::vector<Tensor> run(const Sample& s, DType dtype) {
   return all;
 }
 
-// Whether f takes the enlarged inputs: constants of some samples (masks, indices) fit only their
-// own shapes.
+// Returns true if the sample accepts its enlarged inputs. Constants of some samples (masks,
+// indices) fit only the original shapes.
 bool runs(const Sample& s, DType dtype) {
   try {
     run(s, dtype);
@@ -46,8 +47,8 @@ bool runs(const Sample& s, DType dtype) {
   }
 }
 
-// The check's samples with every axis of 2 or more made `factor` times as long; none if a sample
-// does not take such shapes.
+// Returns the samples of the check with every axis of size 2 or more made `factor` times as long;
+// none if a sample does not accept such shapes.
 Samples enlarged(const Check& check, std::int64_t factor) {
   try {
     return check.samples([factor](Shape shape) {
@@ -64,7 +65,7 @@ Samples enlarged(const Check& check, std::int64_t factor) {
   }
 }
 
-// Each sample of the check at the smallest size that has enough elements.
+// Returns each sample of the check at the smallest size that has enough elements.
 Samples large_samples(const Check& check) {
   std::map<std::string, Sample> found;
   for (const std::int64_t factor : {1, 2, 3, 5, 8, 12, 20, 32, 50, 80, 200, 1000, 10000, 50000})
@@ -76,8 +77,8 @@ Samples large_samples(const Check& check) {
   return samples;
 }
 
-// Samples of these fit their own shapes only. Layers consist of the other ops; expand and squeeze
-// are views; the sum_to is sum.
+// Returns true for checks whose samples accept only their own shapes. They need no test of their
+// own: layers consist of other ops, expand and squeeze are views, and sum_to calls sum.
 bool has_fixed_shapes(std::string_view check) {
   const std::set<std::string_view> fixed = {"expand", "squeeze", "sum_to"};
   return check.starts_with("nn.") || fixed.contains(check);

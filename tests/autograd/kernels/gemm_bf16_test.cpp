@@ -1,5 +1,5 @@
-// Products of operands rounded to bfloat16, by every way that this machine has, against sums in
-// long double; then that an output's bits depend on nothing but its own row and column.
+// Tests of gemm_bf16() with every way that this machine supports. The results are compared with
+// sums in long double. The bits of an output must depend only on its row of A and its column of B.
 #include "autograd/kernels/simd/gemm_bf16.h"
 
 #include <bit>
@@ -24,17 +24,19 @@ using Floats = std::vector<float>;
 
 std::uint32_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
 
-// The nearer of the two bfloat16 around x, of two as near that with an even last bit.
+// Returns the bfloat16 that is nearest to x. If two are equally near, it is the one with an even
+// last bit.
 float nearest_bfloat16(float x) {
-  const std::uint32_t below = bits_of(x) & 0xffff0000u;  // toward 0
+  const std::uint32_t below = bits_of(x) & 0xffff0000u;  // x rounded toward 0
   const auto low = std::bit_cast<float>(below), high = std::bit_cast<float>(below + 0x10000u);
-  // Beyond the largest, where it would go on: 2^128.
+  // Above the largest finite bfloat16, the next number of the sequence would be 2^128.
   const double top = std::isinf(high) ? std::copysign(0x1p128, double(x)) : double(high);
   const double to_low = std::abs(double(x) - double(low)), to_high = std::abs(top - double(x));
   if (to_low != to_high) return to_low < to_high ? low : high;
   return (below >> 16) % 2 == 0 ? low : high;
 }
 
+// Returns numbers that test the rounding: zeros, ties, limits and random numbers.
 Floats hard_to_round() {
   Floats list = {0.0f,         -0.0f,          1.0f,      1 + 0x1p-8f, 1 + 0x1p-7f,
                  1 + 0x3p-8f,  1 + 0x1.01p-8f, -3.14159f, FLT_MAX,     -FLT_MAX,
@@ -47,7 +49,7 @@ Floats hard_to_round() {
   return list;
 }
 
-TEST_CASE("a float is rounded to the nearest bfloat16, ties to even, NaN stays") {
+TEST_CASE("a float is rounded to the nearest bfloat16, ties to even, and NaN stays NaN") {
   for (const float x : hard_to_round()) {
     CAPTURE(x);
     CHECK(bits_of(rounded_to_bfloat16(x)) == bits_of(std::isinf(x) ? x : nearest_bfloat16(x)));
@@ -59,7 +61,8 @@ TEST_CASE("a float is rounded to the nearest bfloat16, ties to even, NaN stays")
     CHECK(std::isnan(rounded_to_bfloat16(std::bit_cast<float>(nan))));
 }
 
-// x 1 + nothing, as A [m, 1] and as B [1, n]: each operand is rounded so, by each way.
+// Multiplies x by 1 with k = 1, once as A [m, 1] and once as B [1, n], so that the result is the
+// rounded operand.
 TEST_CASE("every way rounds both operands to the nearest bfloat16") {
   for_each_bf16_way([] {
     Floats x = hard_to_round();
@@ -81,13 +84,16 @@ TEST_CASE("every way rounds both operands to the nearest bfloat16") {
   });
 }
 
-// The largest |error| / bound against the rounded operands, and against the operands themselves.
-// With r = 2^-8, half a unit in bfloat16's last of 8 digits, S = sum over k of |a b| and u = 2^-24:
-// a product of two bfloat16 is exact in float32; at most k + 1 additions round, each by u of a
-// partial sum of at most S (1 + r)^2 and the start. Numbers that are flushed to 0 are below 2^-126.
+// The largest |error| / bound, compared with the exact product of the rounded operands and with
+// that of the operands themselves.
+//
+// The bounds use r = 2^-8 (the largest relative error of rounding to bfloat16), S = sum over k of
+// |a b| and u = 2^-24. A product of two bfloat16 is exact in float32. At most k + 1 additions
+// round. Each has an error of at most u times the partial sum, which is at most S (1 + r)^2 plus
+// the absolute value of the start. Numbers that are flushed to 0 are below 2^-126.
 struct Errors {
   double rounded = 0, whole = 0;
-  bool untouched = true;  // what lies between the outputs
+  bool untouched = true;  // false if memory between the outputs was written
 };
 Errors errors_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const MatrixLayout& la,
                  const MatrixLayout& lb, Start start) {
@@ -149,19 +155,19 @@ void check_product(std::mt19937& random, int64_t m, int64_t n, int64_t k) {
   CHECK(e.untouched);
 }
 
-TEST_CASE("products of rounded operands agree with long double for every size, by every way") {
+TEST_CASE("gemm_bf16 agrees with long double for every size and way") {
   for_each_bf16_way([] {
     std::mt19937 random(6);
     for (const int64_t m : {1, 2, 15, 16, 17, 33, 64})
       for (const int64_t n : {1, 2, 15, 16, 17, 33, 64})
         for (const int64_t k : {1, 2, 15, 16, 31, 32, 33, 70}) check_product(random, m, n, k);
     for (const int64_t k : {511, 512, 513, 544, 1100}) check_product(random, 19, 35, k);
-    check_product(random, 300, 40, 64);  // more rows than are packed at a time
+    check_product(random, 300, 40, 64);  // more rows than gemm_bf16 packs at a time
     check_product(random, 5, 600, 40);
   });
 }
 
-TEST_CASE("every layout of both operands is read as it lies") {
+TEST_CASE("gemm_bf16 accepts every layout of both operands") {
   for_each_bf16_way([] {
     std::mt19937 random(7);
     for (const MatrixLayout& la : ways(18, 37))
@@ -173,14 +179,14 @@ TEST_CASE("every layout of both operands is read as it lies") {
   });
 }
 
-TEST_CASE("what rounding does to a product is of the size of its bound") {
+TEST_CASE("the error of rounding the operands is at most its bound and above 5 % of it") {
   std::mt19937 random(8);
   const Errors e = errors_of(random, 20, 20, 40, ways(20, 40)[0], ways(40, 20)[0], Start::kZero);
   CHECK(e.whole > 0.05);
   CHECK(e.whole <= 1);
 }
 
-TEST_CASE("NaN and inf stay in their row and column") {
+TEST_CASE("NaN and inf affect only their row and column of gemm_bf16") {
   for_each_bf16_way([] { check_nan_stays(kernels::gemm_bf16); });
 }
 
@@ -190,7 +196,7 @@ float one_rounded_output(const Floats& row, const Floats& column, int64_t m, int
                     Start::kZero, kernels::gemm_bf16);
 }
 
-TEST_CASE("an output has the same bits whatever m, n, place and threads, by every way") {
+TEST_CASE("gemm_bf16: the bits of an output do not depend on m, n, position or threads") {
   const Threads restored_at_the_end;
   for_each_bf16_way([] {
     std::mt19937 random(9);
@@ -212,16 +218,16 @@ TEST_CASE("an output has the same bits whatever m, n, place and threads, by ever
   });
 }
 
-TEST_CASE("the ways are forced by name, and are not the same") {
+TEST_CASE("a way is forced by name, and all ways give different sums") {
   std::set<float> sums;
   std::mt19937 random(10);
   const Floats row = random_values<float>(random, 2000),
                column = random_values<float>(random, 2000);
   for_each_bf16_way([&] { sums.insert(one_rounded_output(row, column, 3, 3, 1, 1, false)); });
-  // Each adds up in another order; two of 2000 terms are the same only by chance.
+  // Each way adds in a different order, so two sums of 2000 terms are equal only by chance.
   CHECK(sums.size() == kernels::bf16_ways().size());
   CHECK_THROWS_WITH(kernels::force_bf16_way("amd"),
-                    Contains("there is no 'amd' here; choose one of"));
+                    Contains("'amd' is not available on this machine; choose one of"));
   for (const std::string& target : kernels::simd_targets()) {
     const testing::OnTarget here(target);
     CAPTURE(target);
@@ -229,7 +235,7 @@ TEST_CASE("the ways are forced by name, and are not the same") {
   }
 }
 
-TEST_CASE("on every target the rounded operands' product is within its bound") {
+TEST_CASE("gemm_bf16 is within its error bound on every SIMD target") {
   for (const std::string& target : kernels::simd_targets()) {
     const testing::OnTarget here(target);
     CAPTURE(target);
@@ -238,7 +244,7 @@ TEST_CASE("on every target the rounded operands' product is within its bound") {
   }
 }
 
-TEST_CASE("empty products, and those it does not take") {
+TEST_CASE("gemm_bf16 computes empty products and rejects batches and strided columns of C") {
   Floats c(6, 3);
   const float bias[] = {1, 2, 4};
   Gemm<float> g;

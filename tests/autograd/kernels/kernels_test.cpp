@@ -1,5 +1,6 @@
-// gemm against three plain loops on every SIMD target, over generated sizes, strides, batches, bias
-// and accumulation; then that an output's bits depend on nothing but its own row and column.
+// Tests of gemm on every SIMD target. The results are compared with sums in long double, for many
+// sizes, strides and batches, with bias and with accumulation. The bits of an output must depend
+// only on its row of A and its column of B.
 
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/simd/gemm.h"
@@ -21,8 +22,8 @@ std::size_t room(int64_t rows, int64_t cols) {
   return std::size_t(4 * (rows + 3) * (cols + 3) + 64);
 }
 
-// The largest error over all outputs, in units of u * sum over k of |a b| (+ |start|); inf if an
-// element between the outputs was written.
+// Returns the largest error of all outputs, in units of u * (|start| + sum over k of |a b|), where
+// start is the bias or the old C. Returns inf if an element between the outputs was written.
 template <class T>
 double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const MatrixLayout& sa,
                 const MatrixLayout& sb, const MatrixLayout& sc, bool bias, bool accumulate,
@@ -52,7 +53,7 @@ double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Mat
   kernels::simd::gemm(g);
 
   const double u = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53;
-  std::vector<T> expected = start;  // outputs filled in below: what remains must be untouched
+  std::vector<T> expected = start;  // receives the outputs; the other elements must be unchanged
   double worst = 0;
   for (int64_t o = 0; o < batch; ++o)
     for (int64_t i = 0; i < m; ++i)
@@ -74,12 +75,13 @@ double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Mat
         if (!(e <= worst)) worst = std::isnan(e) ? HUGE_VAL : e;
         expected[std::size_t(at)] = c[std::size_t(at)];
       }
-  const bool untouched =  // empty vectors have no data() to compare
+  const bool untouched =  // data() of an empty vector may be null
       c.empty() || std::memcmp(expected.data(), c.data(), c.size() * sizeof(T)) == 0;
   return untouched ? worst : HUGE_VAL;
 }
 
-// A sum of k + 1 terms, one rounding each (fused multiply-add): at most k + 1 units.
+// The largest allowed error. A sum of k + 1 terms has one rounding per term (fused multiply-add),
+// so its error is at most k + 1 units.
 double allowed(int64_t k) { return double(k) + 2; }
 
 template <class T>
@@ -88,7 +90,7 @@ void check_sizes() {
   for (const int64_t m : kSizes)
     for (const int64_t n : kSizes)
       for (const int64_t k : kSizes) {
-        if (m * n * k > (kSanitized ? 16 : 400) * 400 * 13) continue;  // the largest ones: below
+        if (m * n * k > (kSanitized ? 16 : 400) * 400 * 13) continue;  // see check_large()
         const auto pick = [&](int64_t rows, int64_t cols) {
           const auto all = ways(rows, cols);
           return all[random() % all.size()];
@@ -147,7 +149,8 @@ void check_large() {
                              false, true, b0, b1, shared) <= allowed(40));
     }
 }
-// What generation does: m rows times a weight [n, k], all outputs, every remainder of the vectors.
+// Checks products of m rows with a weight [n, k], which generation of text uses. The sizes cover
+// every number of outputs in the last vector.
 template <class T>
 void check_few_rows() {
   std::mt19937 random(5);
@@ -167,12 +170,12 @@ TEST_CASE("gemm of a few rows and a weight equals plain loops") {
   for_each_simd_target(check_few_rows<double>);
 }
 
-TEST_CASE("gemm of large products, of long sums and of batches") {
+TEST_CASE("gemm equals plain loops for large products, long sums and batches") {
   for_each_simd_target(check_large);
 }
 
-// More rows and columns than a block has, more than one step of k: A copied, read in place, and
-// few.
+// Checks sizes with several blocks of rows and columns and several steps of k. A is packed, read in
+// place, or has few rows.
 template <class T>
 void check_blocks() {
   constexpr int64_t kN = 390, kK = 194;
@@ -188,12 +191,13 @@ void check_blocks() {
                       !bias) <= allowed(kK));
   }
 }
-TEST_CASE("gemm of several blocks of rows, columns and k") {
+TEST_CASE("gemm equals plain loops for several blocks of rows, columns and k") {
   for_each_simd_target(check_blocks<float>);
   for_each_simd_target(check_blocks<double>);
 }
 
-// So many equal steps that those before the last have all of k.
+// Checks a long k whose steps, because their length is rounded up, cover all of k before the last
+// one.
 template <class T>
 void check_long() {
   constexpr int64_t kM = 8, kN = 48, kK = 37055, kStep = 191;
@@ -201,12 +205,12 @@ void check_long() {
   const Threads restored_at_the_end;
   for (const int threads : {1, 2}) {
     set_num_threads(threads);
-    // Sums of a step, and then of the steps.
+    // Errors of the sum within a step, and of the sum of the steps.
     CHECK(error_of<T>(random, kM, kN, kK, ways(kM, kK)[1], ways(kK, kN)[1], ways(kM, kN)[0], false,
                       false) <= allowed(kStep + kK / kStep + 1));
   }
 }
-TEST_CASE("gemm of sums so long that rounding leaves nothing for the last step") {
+TEST_CASE("gemm equals plain loops if rounding up the step leaves no terms for the last step") {
   for_each_simd_target(check_long<float>);
   for_each_simd_target(check_long<double>);
 }
@@ -222,11 +226,11 @@ void check_nan() {
   CHECK(c == std::vector<float>(6, 9));
   check_nan_stays(kernels::simd::gemm);
 }
-TEST_CASE("operands of stride 0, and NaN or inf that stays where it is") {
+TEST_CASE("gemm accepts stride 0, and NaN and inf affect only their row and column") {
   for_each_simd_target(check_nan);
 }
 
-TEST_CASE("the reference gemm is C = A B, for integers by hand") {
+TEST_CASE("the reference gemm equals products of small integers computed by hand") {
   const double a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, bias[] = {100, 200};
   double c[] = {1, 1, 1, 1};
   Gemm<double> g;
@@ -257,7 +261,7 @@ void check_bits() {
       for (const auto& [m, n, batch] :
            {std::tuple{1, 2, 1}, std::tuple{13, 5, 1}, std::tuple{12, 64, 1}, std::tuple{97, 33, 1},
             std::tuple{400, 100, 1}, std::tuple{7, 70, 5},
-            // few rows, columns that fill vectors and that do not
+            // few rows, with whole and partial vectors of columns
             std::tuple{1, 64, 1}, std::tuple{1, 301, 1}, std::tuple{2, 9, 1}, std::tuple{3, 43, 1},
             std::tuple{5, 40, 1}, std::tuple{8, 77, 1}, std::tuple{9, 32, 1}})
         for (const Lie lie : {Lie::kRows, Lie::kTransposed, Lie::kWeight}) {
@@ -271,10 +275,10 @@ void check_bits() {
     }
   }
 }
-TEST_CASE("an output has the same bits whatever m, n, place, batch and threads, float") {
+TEST_CASE("the bits of an output do not depend on m, n, position, batch or threads, float") {
   for_each_simd_target(check_bits<float>);
 }
-TEST_CASE("an output has the same bits whatever m, n, place, batch and threads, double") {
+TEST_CASE("the bits of an output do not depend on m, n, position, batch or threads, double") {
   for_each_simd_target(check_bits<double>);
 }
 

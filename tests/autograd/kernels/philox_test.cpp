@@ -1,4 +1,4 @@
-// Philox4x32-10 against the known answers of Random123, and the dropout rule built on it.
+// Compares Philox4x32-10 with the known answers of the library Random123, and tests DropoutMask.
 #include "autograd/kernels/reference/philox.h"
 
 #include "autograd/kernels/simd/elementwise.h"
@@ -20,9 +20,9 @@ TEST_CASE("philox4x32-10 gives the known answers of Random123") {
   static_assert(philox(0, {0, 0, 0, 0})[0] == 0x6627e8d5);
 }
 
-TEST_CASE("dropout keeps element i iff its own word is at least p * 2^32") {
+TEST_CASE("dropout keeps element i if and only if its word is at least p * 2^32") {
   const uint64_t key = 0x0123456789abcdef;
-  const PhiloxBlock high = philox(key, {7, 5, 0, 0});  // block 5 * 2^32 + 7: both counter words
+  const PhiloxBlock high = philox(key, {7, 5, 0, 0});  // block 5 * 2^32 + 7 uses both counter words
   const uint64_t first = 4 * ((uint64_t{5} << 32) + 7);
   for (std::size_t lane = 0; lane < 4; ++lane) {
     const double u = high[lane] * 0x1p-32;
@@ -38,7 +38,7 @@ TEST_CASE("dropout with p = 0 keeps all and with p = 1 none") {
   }
 }
 
-TEST_CASE("a dropout row equals its elements, wherever it starts and ends") {
+TEST_CASE("the mask of a row equals the masks of its elements, for any first and last element") {
   const DropoutMask mask(42, 0.3);
   for (const uint64_t base : {uint64_t{0}, (uint64_t{1} << 34) - 6}) {
     for (uint64_t first = base; first < base + 8; ++first) {
@@ -52,11 +52,11 @@ TEST_CASE("a dropout row equals its elements, wherever it starts and ends") {
   }
 }
 
-TEST_CASE("on every SIMD target dropout keeps the same elements, to the last value of a word") {
+TEST_CASE("dropout keeps the same elements on every SIMD target, also at the threshold") {
   const uint64_t key = 0x89abcdef01234567;
   heed::autograd::testing::for_each_simd_target([&] {
     for (const uint64_t base : {uint64_t{0}, (uint64_t{1} << 34) - 6, (uint64_t{5} << 34) + 123}) {
-      // The largest probability that keeps this word, the next one, and some others.
+      // The probabilities include u, the largest one that keeps this word, and the next larger one.
       const double u =
           philox(key, {uint32_t(base / 4), uint32_t(base / 4 >> 32), 0, 0})[0] * 0x1p-32;
       for (const double p : {u, std::nextafter(u, 1.0), 0.1, 0.9, 1.0, 1e-300})
@@ -94,7 +94,7 @@ TEST_CASE("dropout keeps a fraction 1 - p, independently for neighbors and keys"
     };
     CAPTURE(p, kept, neighbors, keys);
     CHECK(within(kept, q, 4));
-    CHECK(within(neighbors, q * q, 6));  // neighboring products share an element: wider
+    CHECK(within(neighbors, q * q, 6));  // wider, because neighboring products share an element
     CHECK(within(keys, q * q, 4));
   }
 }

@@ -1,4 +1,4 @@
-// Rows of float32 on every SIMD target against the references in float64.
+// Compares the float32 kernels on rows with the float64 references, on every SIMD target.
 #include "autograd/kernels/simd/rows.h"
 
 #include <cctype>
@@ -18,13 +18,15 @@ using namespace heed::autograd;
 using Floats = std::vector<float>;
 using Noisy = std::vector<Tracked>;
 
+// Converts x to numbers that simulate rounding errors.
 Noisy noisy(const Floats& x, std::uint64_t seed) {
   Noisy out;
   for (const float v : x) out.push_back(Tracked::with_noise(v, seed));
   return out;
 }
 
-// `got` against what the reference computes on numbers that carry their rounding.
+// Checks that `got` differs from the exact result by at most the rounding error that is predicted
+// for the reference.
 void within(const std::string& what, const Floats& got,
             const std::function<Noisy(std::uint64_t seed)>& reference) {
   const Float32Bounds expected = float32_bounds(reference);
@@ -35,6 +37,7 @@ void within(const std::string& what, const Floats& got,
   }
 }
 
+// Random inputs of n values, and an output y.
 struct Row {
   std::int64_t n;
   Floats x, w, b, g, y;
@@ -45,7 +48,7 @@ struct Row {
       random.normal(std::span(*v), 0, 2);
     }
   }
-  // y of kernel(y, x, n) and of its reference(y, seed).
+  // Compares the result of kernel(y) with that of reference(y, seed).
   template <class Kernel, class Reference>
   void check(const std::string& what, Kernel kernel, Reference reference) {
     kernel(y.data());
@@ -86,7 +89,7 @@ void check_activations(Row& r) {
         const double density = 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
         return g * (normal(v) + v * exp(-0.5 * v * v) * density);
       }));
-  // 0.5 (1 + tanh(u / 2)) = 1 / (1 + e^-u), which does not cancel.
+  // 0.5 (1 + tanh(u / 2)) equals 1 / (1 + e^-u), which is computed without cancellation.
   const double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
   const auto logistic = [](const Tracked& u) { return 1 / (1 + exp(-u)); };
   const auto u_of = [c](const Tracked& v) { return c * (v + 0.044715 * v * v * v); };
@@ -111,7 +114,7 @@ void check_activations(Row& r) {
       }));
 }
 
-// Two rows, so that every row finds its own moments.
+// Checks two rows, so that a kernel that uses the moments of the wrong row fails.
 void check_norms(const Row& r) {
   const auto n = std::size_t(r.n);
   const auto two = [](Floats first, const Floats& second) {
@@ -128,7 +131,7 @@ void check_norms(const Row& r) {
       struct Inputs {
         Noisy x, g, w, b;
       };
-      // f(out, inputs, row, its moments) of both rows
+      // Calls f(out, inputs, index of the first element, moments) for both rows.
       const auto reference = [&](Noisy out, auto f) {
         return [&, out, f](std::uint64_t seed) {
           const Inputs in{noisy(x, seed), noisy(g, seed), noisy(r.w, seed), noisy(r.b, seed)};
@@ -150,7 +153,7 @@ void check_norms(const Row& r) {
         kernels::simd::normalize_backward({to_x, to_w, to_b}, g.data(), x.data(), moments.data(),
                                           some(r.w), 2, r.n, centered);
       };
-      Floats dw = r.w, db = r.b;  // what is added to
+      Floats dw = r.w, db = r.b;  // the gradients are added to these
       backward(y.data(), dw.data(), db.data());
       within("normalize_backward", y,
              reference(Noisy(2 * n), [&](Noisy& out, const Inputs& in, std::size_t at, auto m) {
@@ -163,7 +166,7 @@ void check_norms(const Row& r) {
                          kernels::reference::add_parameter_grads(&out[0], &out[n], &in.g[at],
                                                                  &in.x[at], m, r.n);
                        }));
-      // Each alone gives the same.
+      // Computing only one of the outputs gives the same values.
       Floats y_alone(2 * n), dw_alone = r.w, db_alone = r.b;
       backward(y_alone.data(), nullptr, nullptr);
       backward(nullptr, dw_alone.data(), db_alone.data());
@@ -209,7 +212,7 @@ void check_sums(Row& r) {
            return Noisy{total};
          });
   constexpr std::int64_t kRows = 3;
-  const std::int64_t columns = r.n / kRows;  // the rest is between the rows, not read
+  const std::int64_t columns = r.n / kRows;  // up to two values at the end are not read
   std::vector<double> sums(std::size_t(columns), 0.5);
   kernels::simd::add_columns(sums.data(), r.x.data(), kRows, columns, columns);
   for (std::int64_t c = 0; c < columns; ++c) {
@@ -243,8 +246,9 @@ void check_adamw(const Row& r) {
   });
 }
 
-// Every tail of up to 16 lanes, with and without whole vectors before it.
-TEST_CASE("rows of every length agree with the references, within their own rounding") {
+// The lengths cover every size of the last vector of up to 16 lanes, with and without whole vectors
+// before it.
+TEST_CASE("rows of every length agree with the references within rounding errors") {
   testing::for_each_simd_target([] {
     for (std::int64_t n = 1; n <= 35; n += kSanitized ? 6 : 1)
       for (const std::int64_t more : {0, 128}) {
@@ -255,7 +259,7 @@ TEST_CASE("rows of every length agree with the references, within their own roun
   });
 }
 
-TEST_CASE("sums of two rows are float32's own, in place too") {
+TEST_CASE("add equals the addition of float32, also in place") {
   testing::for_each_simd_target([] {
     for (std::int64_t n = 1; n <= 35; ++n) {
       Row r(n);
@@ -269,7 +273,7 @@ TEST_CASE("sums of two rows are float32's own, in place too") {
   });
 }
 
-TEST_CASE("a target is forced by name, and one that is not here is refused with those that are") {
+TEST_CASE("a SIMD target is forced by name, and an unavailable one is an error") {
   const std::vector<std::string> names = kernels::simd_targets();
   const std::string best = kernels::simd_target();
   REQUIRE(names.size() >= 2);
@@ -280,19 +284,21 @@ TEST_CASE("a target is forced by name, and one that is not here is refused with 
     std::string forced = before;
     for (char& c : forced) c = char(std::tolower(c));
     CHECK(forced == name);
-    CHECK(kernels::simd_targets() == names);  // and asking changes nothing
+    CHECK(kernels::simd_targets() == names);  // this call must not change the target
     CHECK(std::string(kernels::simd_target()) == before);
     CHECK(kernels::simd_runs() == (name != "scalar"));
   }
   CHECK(kernels::simd_target() == best);
   CHECK_THROWS_WITH(kernels::force_simd_target("abacus"),
-                    Contains("SIMD target: there is no 'abacus' here; choose one of ") &&
+                    Contains("SIMD target: 'abacus' is not available on this machine; choose one "
+                             "of ") &&
                         Contains(" and scalar"));
   CHECK(kernels::simd_target() == best);
 }
 
-// Rows whose bits tell the targets apart: sums in lanes, exponentials of libm or of vectors.
-TEST_CASE("'scalar' is the references at float, in ops too") {
+// The row is one whose result has different bits on different targets, because the order of the sum
+// and the exponential function differ.
+TEST_CASE("the target 'scalar' runs the float references, also in ops") {
   const testing::OnTarget best(kernels::simd_targets().front());
   Generator random(9);
   const Tensor x = randn({3, 37}, float32, random);

@@ -1,5 +1,5 @@
-// exp, tanh, erf, gelu, gelu_tanh and silu of float32 against the rounded exact value, on every
-// SIMD target: one in 997 of all bit patterns, and all 2^32 under label soak.
+// Measures the errors of exp, tanh, erf, gelu, gelu_tanh and silu of float32 on every SIMD target.
+// The normal test uses every 997th bit pattern; the test with the label soak uses all 2^32.
 #include <bit>
 #include <numbers>
 
@@ -12,15 +12,16 @@ namespace {
 
 using namespace heed::autograd;
 
+// A kernel, its exact values and the largest allowed error.
 struct Function {
   const char* name;
   void (*kernel)(float* y, const float* x, std::int64_t n);
   double (*exact)(double x);
-  double allowed;           // ulp
-  double from = -HUGE_VAL;  // below it, the error is at most `absolute` * |x| instead
+  double allowed;           // largest error in ulp, for x >= `from`
+  double from = -HUGE_VAL;  // for x below, the error may be up to `absolute` * |x|
   double absolute = 0;
 };
-double exact_gelu_tanh(double x) {  // 1 + tanh without its cancellation
+double exact_gelu_tanh(double x) {  // avoids the cancellation in 1 + tanh
   return x / (1 + std::exp(-2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi *
                            (x + 0.044715 * x * x * x)));
 }
@@ -28,20 +29,22 @@ const Function kFunctions[] = {
     {"exp", kernels::simd::exp, std::exp, 2},
     {"tanh", kernels::simd::tanh, std::tanh, 5},
     {"erf", kernels::simd::erf, std::erf, 2},
-    // Below -4.2, where Phi is 1e-5, Phi is right to 1.2e-11. -inf gives NaN, as -inf * 0 does.
+    // Below -4.2, Phi is at most about 1e-5 and has an error of at most 1.2e-11. gelu(-inf) is NaN,
+    // because -inf * 0 is NaN.
     {"gelu", kernels::simd::gelu,
      [](double x) { return x * (0.5 * std::erfc(-x * (std::numbers::sqrt2 / 2))); }, 16, -4.2,
      1.2e-11},
     {"gelu_tanh", kernels::simd::gelu_tanh, exact_gelu_tanh, 30, -4.2, 1e-10},
     {"silu", kernels::simd::silu, [](double x) { return x / (1 + std::exp(-x)); }, 4, -86, 1e-37}};
 
-// Of a normal number.
+// Returns the unit in the last place of a normal number.
 double ulp(float x) {
   return 0x1p-23 * double(std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0x7f800000u));
 }
 constexpr float kSmallest = 1.2e-38f;  // above the smallest normal number
 
-// In ulp of the exact value; where that is below the smallest normal number, so may y be.
+// Returns the error of y in ulp of the exact value. If the exact value is below the smallest normal
+// number, the error is 0 if y is, too. Returns HUGE_VAL if y is wrong in another way.
 double error_of(const Function& f, float x, float y, double exact) {
   const float rounded = float(exact);
   if (std::isnan(rounded)) return std::isnan(y) ? 0 : HUGE_VAL;
@@ -50,16 +53,16 @@ double error_of(const Function& f, float x, float y, double exact) {
   if (std::isinf(rounded)) return y == rounded ? 0 : HUGE_VAL;
   if (std::abs(rounded) < kSmallest) return std::abs(y - rounded) <= kSmallest ? 0 : HUGE_VAL;
   const double error = std::abs(double(y) - exact) / ulp(rounded);
-  return error <= HUGE_VAL ? error : HUGE_VAL;  // NaN is the largest
+  return error <= HUGE_VAL ? error : HUGE_VAL;  // NaN counts as the largest error
 }
 
-// Adjacent floats, every `step`-th, and what f is of them.
+// Up to kSize floats x, whose bit patterns have the distance `step`, and the values of a function.
 struct Floats {
   static constexpr std::int64_t kSize = 1 << 20, kGrain = 1 << 15;
   std::int64_t count = 0;
   std::vector<float> x = std::vector<float>(kSize), y = x;
   std::vector<double> exact = std::vector<double>(kSize);
-  std::vector<double> ulps = exact;  // 1 / ulp, and inf where error_of has more to say
+  std::vector<double> ulps = exact;  // 1 / ulp, or inf if error_of() has a special case for x
 
   void fill(const Function& f, std::uint64_t first, std::uint64_t step) {
     constexpr std::uint64_t kAll = std::uint64_t{1} << 32;
@@ -90,7 +93,7 @@ struct Floats {
 
 void check_all(std::uint64_t step, bool print) {
   std::vector<std::string> targets = kernels::simd_targets();
-  targets.pop_back();  // scalar: libm's own
+  targets.pop_back();  // without "scalar", which uses the C library
   Floats floats;
   for (const Function& f : kFunctions) {
     std::vector<double> largest(targets.size(), 0.0);

@@ -1,4 +1,4 @@
-// Which keys the queries of an attention call may read: every number against cell by cell counting.
+// Compares every result of VisibleKeys with a count over all cells (query, key).
 #include "autograd/kernels/simd/visible_keys.h"
 
 #include "tests/support/catch.h"
@@ -8,13 +8,14 @@ namespace {
 using namespace heed::autograd::kernels;
 using I = std::int64_t;
 
-// A call and its masks, if it has some: [lead[0] or 1, lead[1] or 1, tq or 1, tk or 1].
-struct Drawn {
+// A random attention call. Its keep-mask, if any, has the shape [2, 3, tq, tk], where each axis may
+// have size 1 instead.
+struct RandomCall {
   AttentionShape a;
   std::unique_ptr<bool[]> keep;
   std::vector<bool> shared = {false, false};
 
-  explicit Drawn(std::mt19937& random) {
+  explicit RandomCall(std::mt19937& random) {
     const auto pick = [&](std::initializer_list<I> from) {
       return *(from.begin() + random() % from.size());
     };
@@ -28,7 +29,7 @@ struct Drawn {
     shared = {random() % 2 == 0, random() % 2 == 0};
     const I heads = shared[1] ? 1 : 3, masks = (shared[0] ? 1 : 2) * heads;
     keep = std::make_unique<bool[]>(std::size_t(masks * rows * columns));
-    const I patch = pick({1, 30, 150});  // all of so many rows and columns are alike
+    const I patch = pick({1, 30, 150});  // the mask is constant in squares of this size
     const unsigned odds = random() % 8;
     for (I m = 0; m < masks; ++m)
       for (I i = 0; i < rows; i += patch)
@@ -43,7 +44,8 @@ struct Drawn {
                  .row = rows == 1 ? 0 : columns,
                  .column = columns == 1 ? 0 : 1};
   }
-  bool may(I x, I y, I i, I j) const {
+  // Returns true if query i of head (x, y) may read key j.
+  bool may_read(I x, I y, I i, I j) const {
     const I distance = j - (i + a.first_query);
     if (a.causal && distance > 0) return false;
     if (a.window > 0 && std::abs(distance) >= a.window) return false;
@@ -52,11 +54,11 @@ struct Drawn {
   }
 };
 
-TEST_CASE("visible keys are those of the cells, by row, by tile and at all") {
+TEST_CASE("VisibleKeys agrees with a count of the cells, per row, per tile and in total") {
   std::mt19937 random(1);
   I hidden = 0, seen = 0;
   for (int n = 0; n < (kSanitized ? 100 : 200); ++n) {
-    const Drawn c(random);
+    const RandomCall c(random);
     const AttentionShape& a = c.a;
     CAPTURE(n, a.tq, a.tk, a.first_query, a.causal, a.window, a.keep != nullptr);
     const VisibleKeys visible(a);
@@ -67,30 +69,32 @@ TEST_CASE("visible keys are those of the cells, by row, by tile and at all") {
         const std::uint8_t* read = visible.read(mask);
         for (I j = 0; j < a.tk; ++j) {
           bool any = false;
-          for (I i = 0; i < a.tq; ++i) any = any || c.may(x, y, i, j);
-          const bool told = all.begin <= j && j < all.end && (!read || read[j]);
-          REQUIRE(told == any);
+          for (I i = 0; i < a.tq; ++i) any = any || c.may_read(x, y, i, j);
+          const bool got = all.begin <= j && j < all.end && (!read || read[j]);
+          REQUIRE(got == any);
         }
         for (I i0 = 0; i0 < a.tq; i0 += VisibleKeys::kQueries)
           for (I j0 = 0; j0 < a.tk; j0 += VisibleKeys::kKeys) {
             const I rows = std::min(a.tq - i0, VisibleKeys::kQueries);
-            const KeyRange told = visible.tile(mask, i0, rows, j0);
+            const KeyRange got = visible.tile(mask, i0, rows, j0);
             KeyRange want{a.tk, 0};
             for (I i = i0; i < i0 + rows; ++i)
               for (I j = j0; j < std::min(a.tk, j0 + VisibleKeys::kKeys); ++j) {
-                if (!c.may(x, y, i, j)) continue;
+                if (!c.may_read(x, y, i, j)) continue;
                 want = {std::min(want.begin, j), std::max(want.end, j + 1)};
                 const KeyRange row = visible.row(i);
                 REQUIRE((row.begin <= j && j < row.end && j < visible.causal_end(i)));
               }
-            // A mask that all rows share is cut to its first and last key, then to the band of the
-            // tile, which may have none of the keys between.
+            // If all rows share one mask row, the range may be larger than necessary. It is the
+            // range from the first to the last key of the mask, intersected with the range that
+            // causality and the window leave to the tile. The intersection may contain no visible
+            // key.
             const bool exact = !a.keep || a.keep_at.row != 0;
-            if (exact) REQUIRE(told.empty() == want.empty());
-            ++(told.empty() ? hidden : seen);
+            if (exact) REQUIRE(got.empty() == want.empty());
+            ++(got.empty() ? hidden : seen);
             if (want.empty()) continue;
-            REQUIRE((told.begin <= want.begin && want.end <= told.end));
-            if (exact) REQUIRE((told.begin == want.begin && told.end == want.end));
+            REQUIRE((got.begin <= want.begin && want.end <= got.end));
+            if (exact) REQUIRE((got.begin == want.begin && got.end == want.end));
           }
       }
   }

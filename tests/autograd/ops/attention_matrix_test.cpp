@@ -1,5 +1,6 @@
-// Attention three ways, as fused kernel, as composite of public ops and spelled in einsums, over
-// calls drawn from everything it takes: values, gradients and second derivatives.
+// Compares three implementations of attention: the fused kernel, the composite of public ops, and
+// one written in einsums. The calls are drawn at random from all options. Values, gradients and
+// second derivatives are compared.
 #include "tests/support/attention_calls.h"
 #include "tests/support/simd_targets.h"
 
@@ -16,14 +17,15 @@ double largest_among(const std::vector<Tensor>& results, std::size_t begin, std:
   return most;
 }
 
-// Results of one order, tensor by tensor. Softmax does not see a bias that a row's keys share: its
-// gradient is left with the rounding of long sums of terms as large as the other gradients.
+// Compares the results [begin, end) of one order. Softmax does not depend on a bias that is equal
+// for all keys of a row. The gradient of such a bias is 0 up to rounding of long sums, whose terms
+// are as large as the other gradients; `floor` allows for this.
 void check_float64(const Call& c, const std::vector<Tensor>& got, const std::vector<Tensor>& want,
                    std::size_t begin, std::size_t end) {
   for (std::size_t k = begin; k < end; ++k) {
     CAPTURE(k);
-    const bool unseen = k == begin + 3 && c.row_shares_bias();
-    const double floor = unseen ? 128 * 0x1p-53 * largest_among(want, begin, end) : 0;
+    const bool no_effect = k == begin + 3 && c.row_shares_bias();
+    const double floor = no_effect ? 128 * 0x1p-53 * largest_among(want, begin, end) : 0;
     REQUIRE(got[k].shape() == want[k].shape());
     CHECK(distance(got[k], want[k]) <= 1e-12 * largest(want[k]) + floor);
   }
@@ -45,7 +47,7 @@ TEST_CASE("fused, composite and einsums agree in float64, at orders 1 and 2") {
         check_float64(c, got, want, 1, n + 1);
         check_float64(c, got, want, n + 1, want.size());
       }
-      // Without a second derivative to come, the backward is the kernel's.
+      // Without create_graph, the backward pass is the kernel.
       check_float64(c, run(c, Way::kFused, float64), want, 1, n + 1);
       if (any(c.rows_of_nothing()).item() == 0) continue;
       Call refused = c;
@@ -56,7 +58,9 @@ TEST_CASE("fused, composite and einsums agree in float64, at orders 1 and 2") {
   });
 }
 
-TEST_CASE("in float32 fused kernel and einsums err no more than 4 times as much as the composite") {
+TEST_CASE(
+    "in float32 the errors of fused kernel and einsums are at most 4 times those of the "
+    "composite") {
   for_each_simd_target([] {
     std::mt19937 random(2);
     for (int i = 0; i < kCalls; ++i) {
@@ -69,8 +73,9 @@ TEST_CASE("in float32 fused kernel and einsums err no more than 4 times as much 
         const auto got = run(c, way, float32);
         for (std::size_t k = 0; k < exact.size(); ++k) {
           CAPTURE(int(way), k);
-          // The composite may be exact by luck, of few numbers above all: then a few roundings, for
-          // a gradient of all gradients' size (it may be 0, and what makes it up is not).
+          // The composite may be exact by chance, above all for few numbers. `floor` then allows a
+          // few roundings. For a gradient they are relative to the largest of all gradients,
+          // because a gradient of 0 may be the sum of terms that are not 0.
           const double scale = k == 0 ? largest(exact[0]) : of_gradients;
           const double floor = (k == 4 && c.row_shares_bias() ? 64 : 4) * 0x1p-24 * scale;
           CHECK(distance(got[k], exact[k]) <= 4 * distance(single[k], exact[k]) + floor);
@@ -80,7 +85,7 @@ TEST_CASE("in float32 fused kernel and einsums err no more than 4 times as much 
   });
 }
 
-TEST_CASE("nothing to attend with, to or from") {
+TEST_CASE("attention without heads, queries, keys or channels") {
   Generator g(4);
   const Shape lead = {2, 3};
   for (const bool causal : {false, true})
@@ -100,8 +105,9 @@ TEST_CASE("nothing to attend with, to or from") {
     }
 }
 
-// Of keys [..., Tk, 1], those that no row of `reads` [..., Tq, Tk] has, in any head that shares
-// them.
+// Returns bool8 [..., Tk, 1], with the leading axes of `keys`: true for keys that no query may
+// read, in any of the heads that share them. `reads` [..., Tq, Tk] is true where a query may read a
+// key.
 Tensor unread(const Tensor& reads, const Shape& keys) {
   Tensor read = mT(any(reads, {-2}, true));
   while (read.rank() > keys.rank()) read = any(read, {0});
@@ -110,7 +116,7 @@ Tensor unread(const Tensor& reads, const Shape& keys) {
   return logical_not(read);
 }
 
-TEST_CASE("NaN in keys and values that nobody may read changes no bit, in every call drawn") {
+TEST_CASE("NaN in keys and values that no query may read changes no bit, in every call drawn") {
   std::mt19937 random(3);
   std::int64_t hidden = 0;
   for (int i = 0; i < kCalls; ++i) {
@@ -121,7 +127,7 @@ TEST_CASE("NaN in keys and values that nobody may read changes no bit, in every 
     Call dirty = c;
     for (const std::size_t k : {1u, 2u}) {
       if (k == 2 && c.options.fully_masked == FullyMasked::kUniform)
-        reads = logical_or(reads, c.rows_of_nothing());  // a row of nothing reads all values
+        reads = logical_or(reads, c.rows_of_nothing());  // a fully masked row reads all values
       const Tensor clean = c.arranged(k);
       gone[k - 1] = unread(reads, clean.shape());
       hidden += std::int64_t(sum(to(gone[k - 1], float64)).item());
@@ -145,50 +151,51 @@ TEST_CASE("NaN in keys and values that nobody may read changes no bit, in every 
   CHECK(hidden > 1000);
 }
 
-TEST_CASE("a row that may read nothing: zero, uniform or an error, by choice") {
+TEST_CASE("a fully masked row gives zeros, uniform weights or an error, as the options state") {
   Generator g(1);
   const Tensor q = randn({2, 3, 4}, float64, g).requires_grad_(),
                k = randn({2, 5, 4}, float64, g).requires_grad_(),
                v = randn({2, 5, 4}, float64, g).requires_grad_();
   Tensor bits = full({2, 3, 5}, 1, bool8);
-  bits = logical_and(bits, ne(unsqueeze(arange(3), 1), 1.0));  // row 1 of each
+  bits = logical_and(bits, ne(unsqueeze(arange(3), 1), 1.0));  // masks row 1 of each sequence
   const KeepMask keep(bits);
-  const auto with = [&](FullyMasked rule) {
+  const auto output = [&](FullyMasked rule) {
     return attention(q, k, v, {.keep = keep, .fully_masked = rule});
   };
-  CHECK(largest(select(with(FullyMasked::kZero), 1, 1)) == 0);
-  const Tensor uniform = with(FullyMasked::kUniform);
+  CHECK(largest(select(output(FullyMasked::kZero), 1, 1)) == 0);
+  const Tensor uniform = output(FullyMasked::kUniform);
   CHECK(allclose(select(uniform, 1, 1), mean(v, {1}), 1e-15, 1e-15));
-  // What a finite sentinel does: the same weights, to which no score contributes.
+  // The result is that of a finite sentinel instead of -inf: equal weights that do not depend on
+  // the scores.
   const auto d = grad(sum(select(uniform, 1, 1) * 2.0), {q, k, v});
   CHECK(largest(d[0]) == 0);
   CHECK(largest(d[1]) == 0);
   CHECK(values(d[2]) == values(full({2, 5, 4}, 0.4, float64)));
-  CHECK(allclose(select(uniform, 1, 2), select(with(FullyMasked::kZero), 1, 2), 1e-14, 1e-14));
+  CHECK(allclose(select(uniform, 1, 2), select(output(FullyMasked::kZero), 1, 2), 1e-14, 1e-14));
   const std::string error =
       "attention: query [0, 1] of [..., Tq] = [2, 3] may read no key; unmask one for it, or choose "
       "FullyMasked::kZero or kUniform";
-  CHECK_THROWS_AS(with(FullyMasked::kError), ValueError);
-  CHECK_THROWS_WITH(with(FullyMasked::kError), error);
+  CHECK_THROWS_AS(output(FullyMasked::kError), ValueError);
+  CHECK_THROWS_WITH(output(FullyMasked::kError), error);
   CHECK_THROWS_WITH(
       attention_with_weights(q, k, v, {.keep = keep, .fully_masked = FullyMasked::kError}), error);
   CHECK_NOTHROW(attention(q, k, v, {.fully_masked = FullyMasked::kError}));
 }
 
-TEST_CASE("a row is fully masked when its largest score is -inf, whichever mask did it") {
-  // Key 1 is hidden from all by the mask, key 0 from query 0 by the bias.
+TEST_CASE("a row is fully masked if its largest score is -inf, whichever mask caused it") {
+  // The mask hides key 1 from all queries. The bias hides key 0 from query 0.
   const Tensor q = ones({2, 3}, float64), k = ones({2, 3}, float64);
   const Tensor v = from_data(std::vector<double>{1, 5}, {2, 1}).requires_grad_();
   const KeepMask keep(from_data(std::vector<bool>{true, false}, {1, 2}));
   const Tensor bias = tensor({{-kInf, 0}, {0, 0}}, float64);
-  const auto with = [&](FullyMasked rule) {
+  const auto output = [&](FullyMasked rule) {
     return attention(q, k, v, {.keep = keep, .bias = ScoreBias(bias), .fully_masked = rule});
   };
-  CHECK(values(with(FullyMasked::kZero)) == std::vector<double>{0, 1});
-  const Tensor uniform = with(FullyMasked::kUniform);
+  CHECK(values(output(FullyMasked::kZero)) == std::vector<double>{0, 1});
+  const Tensor uniform = output(FullyMasked::kUniform);
   CHECK(values(uniform) == std::vector<double>{3, 1});
   CHECK(values(grad(sum(uniform), {v})[0]) == std::vector<double>{1.5, 0.5});
-  CHECK_THROWS_WITH(with(FullyMasked::kError), Contains("query [0] of [..., Tq] = [2]"));
+  CHECK_THROWS_WITH(output(FullyMasked::kError), Contains("query [0] of [..., Tq] = [2]"));
 }
 
 TEST_CASE("without keys every row is fully masked") {

@@ -1,4 +1,5 @@
-// cross_entropy: values against plain loops and PyTorch, gradients, masks, edge cases, errors.
+// Tests of cross_entropy: values compared with plain loops and PyTorch, gradients, masks, edge
+// cases, errors.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -16,7 +17,7 @@ Tensor classes(const std::vector<std::int64_t>& c) {
   return from_data(c, {std::int64_t(c.size())});
 }
 
-// Loss per row, in long double, from log-probabilities.
+// Computes the loss of each row in long double from log-probabilities.
 Values reference(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& o) {
   const Values x = values(logits);
   const auto t = targets.to_vector<std::int64_t>();
@@ -37,7 +38,7 @@ Values reference(const Tensor& logits, const Tensor& targets, const CrossEntropy
   return losses;
 }
 
-// The gradient of logits, by the kernel; also checks that the definition gives the same.
+// Returns the gradient of the logits by the kernel. Also checks that the definition gives the same.
 Values gradient(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& o = {}) {
   const Tensor x = logits.detach().requires_grad_();
   const Tensor y = cross_entropy(x, targets, o);
@@ -81,7 +82,8 @@ TEST_CASE("cross_entropy equals plain loops: reductions, smoothing, ignored rows
   }
 }
 
-// PyTorch 2.15.0, CPU, float64: F.cross_entropy(logits, [2, -100, 1], label_smoothing, reduction).
+// The numbers are from PyTorch 2.15.0 on the CPU in float64: F.cross_entropy(logits, [2, -100, 1],
+// label_smoothing, reduction).
 TEST_CASE("cross_entropy has PyTorch's values and gradients") {
   const Tensor x = from_data(Values{1, 2, 4, -3, 0.5, -1.5, 2.5, 0.25, 1}, {3, 3});
   const Tensor t = classes({2, -100, 1});
@@ -102,7 +104,7 @@ TEST_CASE("cross_entropy has PyTorch's values and gradients") {
                0.35968932948544896, -0.4269990365130257, 0.06730970702757674}) <= 1e-15);
 }
 
-TEST_CASE("cross_entropy with every row ignored, or none at all, is 0 with gradient 0") {
+TEST_CASE("cross_entropy with every row ignored, or without rows, is 0 with gradient 0") {
   const Tensor x = full({2, 3}, std::nan(""), float64);
   for (const Reduction reduction : {Reduction::kMean, Reduction::kSum}) {
     CHECK(cross_entropy(x, classes({-100, -100}), {.reduction = reduction}).item() == 0);
@@ -115,7 +117,7 @@ TEST_CASE("cross_entropy with every row ignored, or none at all, is 0 with gradi
   CHECK(none.shape() == Shape{2, 0});
 }
 
-TEST_CASE("cross_entropy ignores a class that is ignore_index, and what its row holds") {
+TEST_CASE("cross_entropy ignores rows whose target is ignore_index, also if that is a class") {
   const Tensor x = tensor({{1, 2}, {std::nan(""), kInf}}, float64);
   const CrossEntropyOptions o{.ignore_index = 0};
   CHECK(cross_entropy(x, classes({1, 0}), o).item() == Approx(std::log1p(std::exp(-1.0))));
@@ -127,7 +129,7 @@ TEST_CASE("cross_entropy with logits of -inf") {
   const Tensor beside = tensor({{0, -kInf, 0}}, float64);
   CHECK(cross_entropy(beside, classes({2})).item() == Approx(std::log(2.0)));
   CHECK(gradient(beside, classes({2})) == Values{0.5, 0, -0.5});
-  // Smoothing asks for some probability there.
+  // Smoothing spreads some of the target over all classes, also over that of logit -inf.
   CHECK(cross_entropy(beside, classes({2}), {.label_smoothing = 0.1}).item() == kInf);
   CHECK(cross_entropy(beside, classes({1})).item() == kInf);
   CHECK(gradient(beside, classes({1})) == Values{0.5, -1, 0.5});
@@ -147,27 +149,28 @@ TEST_CASE("cross_entropy is stable for large logits and keeps small losses") {
   CHECK(std::isnan(cross_entropy(tensor({{kInf, 0}}), classes({1})).item()));
 }
 
-TEST_CASE("a float32 loss adds up in float64") {
-  // 2^24 + 1 + ... is where a float32 total stops moving.
+TEST_CASE("a float32 loss is summed in float64") {
+  // In float32, a total of 2^24 would not change when 0.69 is added.
   const std::int64_t n = 300;
   Tensor x = zeros({n, 2});
   x = where(eq(unsqueeze(arange(n), -1), 0.0), tensor({0x1p24, 0}), x);
   const double expected = 0x1p24 + double(n - 1) * std::log(2.0);
   const Tensor t = where(eq(arange(n), 0.0), ones({}, int64), zeros({}, int64));
   const double got = cross_entropy(x, t, {.reduction = Reduction::kSum}).item();
-  CHECK(std::abs(got - expected) <= 1);  // half an ulp there
+  CHECK(std::abs(got - expected) <= 1);  // half an ulp of 2^24
 }
 
 TEST_CASE("cross_entropy errors name value, place and classes") {
   const Tensor x = zeros({2, 3, 5});
   const auto at = [](std::int64_t value) { return classes({0, 1, 2, 3, 4, value}, {2, 3}); };
-  CHECK_THROWS_WITH(cross_entropy(x, at(5)),
-                    "cross_entropy: target 5 at [1, 2] is no class: C = 5, so classes are 0 to 4 "
-                    "(ignore_index is -100)");
+  CHECK_THROWS_WITH(
+      cross_entropy(x, at(5)),
+      "cross_entropy: target 5 at [1, 2] is out of range: C = 5, so classes are 0 to 4 "
+      "(ignore_index is -100)");
   CHECK_THROWS_AS(cross_entropy(x, at(-1)), ValueError);
   CHECK_NOTHROW(cross_entropy(x, at(-1), {.ignore_index = -1}));
   CHECK_THROWS_WITH(cross_entropy(zeros({5}), classes({7}, {})),
-                    "cross_entropy: target 7 at [] is no class: C = 5, so classes are 0 to 4 "
+                    "cross_entropy: target 7 at [] is out of range: C = 5, so classes are 0 to 4 "
                     "(ignore_index is -100)");
   CHECK_THROWS_WITH(
       cross_entropy(x, classes({0, 1})),

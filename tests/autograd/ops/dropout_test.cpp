@@ -1,4 +1,4 @@
-// dropout: which elements are kept, how much is drawn, the gradient, edge cases, errors.
+// Tests of dropout: which elements are kept, how much is drawn, the gradient, edge cases, errors.
 #include "autograd/autograd.h"
 #include "autograd/kernels/reference/philox.h"
 #include "tests/support/catch.h"
@@ -7,7 +7,7 @@ namespace {
 
 using namespace heed::autograd;
 
-// Dropout of row-major x by the rule in kernels/philox.h, one element at a time.
+// Applies dropout to row-major x by the rule in kernels/reference/philox.h, one element at a time.
 std::vector<double> reference(const Tensor& x, double p, std::uint64_t key) {
   const kernels::DropoutMask mask(key, p);
   std::vector<double> y = x.to_vector<double>();
@@ -15,7 +15,7 @@ std::vector<double> reference(const Tensor& x, double p, std::uint64_t key) {
   return y;
 }
 
-TEST_CASE("dropout keeps element i by Philox(key, i), whatever the layout") {
+TEST_CASE("dropout keeps element i by Philox(key, i), in any layout") {
   Generator g(1);
   const Tensor x = randn({5, 6, 70}, float64, g);
   for (const double p : {0.1, 0.5, 0.9}) {
@@ -26,12 +26,12 @@ TEST_CASE("dropout keeps element i by Philox(key, i), whatever the layout") {
       const Tensor y = dropout(in, p, drawn);
       CHECK(y.shape() == in.shape());
       CHECK(y.to_vector<double>() == reference(in, p, same.next_u64()));
-      CHECK(drawn.next_u32() == same.next_u32());  // one key was drawn, nothing else
+      CHECK(drawn.next_u32() == same.next_u32());  // only one key was drawn
     }
   }
 }
 
-TEST_CASE("dropout keeps about 1 - p and does not move the mean") {
+TEST_CASE("dropout keeps about a share of 1 - p and does not change the mean") {
   Generator g(2);
   const std::int64_t n = 200000;
   const Tensor y = dropout(ones({n}), 0.2, g);
@@ -41,7 +41,7 @@ TEST_CASE("dropout keeps about 1 - p and does not move the mean") {
   CHECK(std::abs(mean(y).item() - 1) <= 5 * std::sqrt(0.25 / double(n)));
 }
 
-TEST_CASE("dropout with p = 0 returns x and draws nothing; with p = 1 it gives zeros") {
+TEST_CASE("dropout with p = 0 returns x and draws nothing; with p = 1 it returns zeros") {
   Generator g(3), untouched(3);
   const Tensor x = tensor({1, std::nan(""), kInf}).requires_grad_();
   CHECK(dropout(x, 0, g).is_same(x));

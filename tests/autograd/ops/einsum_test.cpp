@@ -1,4 +1,4 @@
-// einsum against a loop over every label, and the texts of its errors.
+// Compares einsum with a loop over every label, and checks the texts of its errors.
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 
@@ -11,8 +11,8 @@ Tensor normal(const Shape& shape) {
   return randn(shape, float64, g);
 }
 
-// The definition: for every value of every label, the product of the operands is added to its
-// place. The equation holds single letters and "->".
+// Computes einsum by its definition: for each combination of label values, adds the product of the
+// operands to the output. The equation has single letters and "->".
 Tensor by_loops(const std::string& equation, const std::vector<Tensor>& operands) {
   const std::size_t arrow = equation.find("->");
   std::vector<std::string> terms(1);
@@ -50,7 +50,7 @@ Tensor by_loops(const std::string& equation, const std::vector<Tensor>& operands
 
 bool nearly(const Tensor& a, const Tensor& b) { return allclose(a, b, 1e-12, 1e-12); }
 
-// What an E says that einsum throws on zeros of these shapes; empty if it throws none.
+// Returns the text of the E that einsum throws for zeros of these shapes; empty if it throws none.
 template <class E>
 std::string message(const std::string& equation, const std::vector<Shape>& shapes) {
   std::vector<Tensor> operands;
@@ -95,7 +95,7 @@ TEST_CASE("einsum agrees with its definition on random equations", "[einsum]") {
   }
 }
 
-TEST_CASE("einsum reads the notebooks' equations as they stand", "[einsum]") {
+TEST_CASE("einsum accepts the equations of the notebooks without changes", "[einsum]") {
   const std::int64_t B = 2, Q = 3, K = 4, H = 2, D = 5, M = 6;
   const Tensor x = normal({B, Q, M}), w = normal({H, M, D}), q = normal({B, Q, H, D});
   const Tensor k = normal({B, K, H, D}), p = normal({B, H, Q, K}), w_out = normal({H, D, M});
@@ -119,7 +119,7 @@ TEST_CASE("einsum reads the notebooks' equations as they stand", "[einsum]") {
   CHECK(nearly(einsum("nhql,nlhd->nqhd", {p, k}), by_loops("nhql,nlhd->nqhd", {p, k})));
 }
 
-TEST_CASE("einsum: letters or names, spaces, and NumPy's implicit output", "[einsum]") {
+TEST_CASE("einsum accepts letters or names, spaces, and NumPy's implicit output", "[einsum]") {
   const Tensor a = normal({2, 3}), b = normal({3, 4}), square = normal({3, 3});
   const Tensor product = matmul(a, b);
   CHECK(nearly(einsum("ij,jk->ik", {a, b}), product));
@@ -136,7 +136,7 @@ TEST_CASE("einsum: letters or names, spaces, and NumPy's implicit output", "[ein
   CHECK(einsum("ij->ji", {a}).shares_storage(a));
 }
 
-TEST_CASE("einsum contracts through ranks that a product cannot hold at once", "[einsum]") {
+TEST_CASE("einsum contracts operands whose full product would exceed rank 8", "[einsum]") {
   const Tensor x = normal({2, 1, 2, 1, 2, 1, 2, 3}), y = normal({2, 1, 2, 1, 2, 1, 2, 3});
   CHECK(nearly(einsum("abcdefgh,abcdefgh->abcdefg", {x, y}), sum(x * y, {-1})));
   CHECK(message<ShapeError>("abcde,fghij->", {{1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}}).empty());
@@ -166,11 +166,11 @@ TEST_CASE("einsum points at a bad label", "[einsum]") {
         "  d_in 2x, d_in -> d_in\n"
         "       ^");
   CHECK(message<ValueError>("...ij,jk->ik", {s, s}) ==
-        "einsum: no ellipsis here: label every axis\n"
+        "einsum: '...' is not supported: label every axis\n"
         "  ...ij,jk->ik\n"
         "  ^");
   CHECK(message<ValueError>("ij,jk->il", {{2, 2}, {2, 2}}) ==
-        "einsum: output label 'l' is in no operand\n"
+        "einsum: output label 'l' does not appear in any operand\n"
         "  ij,jk->il\n"
         "          ^");
   CHECK(message<ValueError>("ij->ii", {{2, 2}}) ==
@@ -203,7 +203,7 @@ TEST_CASE("einsum names operands that do not fit", "[einsum]") {
         "broadcast\n"
         "  ij,jk->ik\n"
         "     ^");
-  CHECK(!message<ShapeError>("ij,jk->ik", {{2, 3}, {1, 5}}).empty());  // nor does size 1
+  CHECK(!message<ShapeError>("ij,jk->ik", {{2, 3}, {1, 5}}).empty());  // size 1 does not broadcast
   CHECK(!message<ShapeError>("ii->i", {{2, 3}}).empty());
   try {
     einsum("i,i->", {zeros({2}), zeros({2}, float64)});

@@ -1,5 +1,5 @@
-// The fused kernel of attention: its bits, its memory, and who watches it. That it computes what
-// the composite does: attention_matrix_test.cpp.
+// Tests of the fused kernel of attention: its bits, its memory and its observers.
+// attention_matrix_test.cpp compares its results with the composite.
 #include "autograd/autograd.h"
 #include "autograd/base/pool.h"
 #include "tests/support/attention_calls.h"
@@ -11,7 +11,8 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::autograd::testing;
 
-// Calls that take each way through the kernel: chunks of queries, biases that heads or rows share.
+// Returns calls that cover each path through the kernel: chunks of queries, biases that heads or
+// rows share.
 std::vector<Call> ways() {
   Generator g(4);
   std::vector<Call> calls;
@@ -45,7 +46,7 @@ TEST_CASE("fused attention has the same bits at any number of threads") {
     }
 }
 
-TEST_CASE("who watches fused attention sees what the composite computes, and changes no bit") {
+TEST_CASE("observers of fused attention receive the values of the composite and change no bit") {
   const auto of_scores = [](std::size_t k) {
     return std::string_view(Seen::kNames[k]).find("scores' gradient") != std::string_view::npos;
   };
@@ -70,7 +71,8 @@ TEST_CASE("who watches fused attention sees what the composite computes, and cha
       const Tensor got = fused.x[k], want = composite.x[k];
       CHECK(values(eq(got, -kInf)) == values(eq(want, -kInf)));
       const auto finite = [&](const Tensor& x) { return masked_fill(x, eq(want, -kInf), 0); };
-      // A query with one key has no gradient of scores: what is found is the rounding of dA.
+      // The scores of a query with one key have gradient 0. The difference is then the rounding of
+      // dA.
       const double scale =
           std::max(largest(finite(want)), of_scores(k) ? largest(composite.pattern_grad()) : 0);
       CHECK(distance(finite(got), finite(want)) <= 1e-12 * scale);
@@ -79,7 +81,7 @@ TEST_CASE("who watches fused attention sees what the composite computes, and cha
   }
 }
 
-TEST_CASE("watching sees the arguments' leading axes, and gradients of a differentiable backward") {
+TEST_CASE("observers receive the leading axes of the arguments, and gradients under create_graph") {
   Generator g(6);
   for (const Shape& lead : {Shape{}, Shape{3}, Shape{1, 1, 2}}) {
     const auto draw_rows = [&](std::int64_t rows) {
@@ -103,7 +105,7 @@ TEST_CASE("watching sees the arguments' leading axes, and gradients of a differe
   }
 }
 
-TEST_CASE("a query with one key weighs it 1, and its score has gradient 0, exactly") {
+TEST_CASE("a query with one key has weight exactly 1, and its score has gradient exactly 0") {
   for_each_simd_target([] {
     for (const DType dtype : {float32, float64})
       for (const bool by_mask : {false, true}) {
@@ -123,12 +125,14 @@ TEST_CASE("a query with one key weighs it 1, and its score has gradient 0, exact
   });
 }
 
-// -inf where a mask hides: the same to softmax, of blocks that nothing tells the kernel to skip.
+// Returns the mask as a bias of 0 and -inf. Softmax gives the same result, but the kernel skips no
+// block.
 Tensor as_bias(const KeepMask& keep, DType dtype) {
   return masked_fill(zeros(keep.tensor().shape(), dtype), logical_not(keep.tensor()), -kInf);
 }
 
-// Some queries and keys, by a mask in pieces of 70 x 100 that fit no tile, with rows of nothing.
+// Returns a random mask in patches of 70 x 100, which do not align with tiles. Some rows are fully
+// masked.
 KeepMask patches(std::int64_t tq, std::int64_t tk, Generator& g) {
   const Tensor coarse = bernoulli(0.2, {(tq + 69) / 70, 1, (tk + 99) / 100, 1}, g);
   const Shape fine{coarse.size(0), 70, coarse.size(2), 100};
@@ -136,7 +140,7 @@ KeepMask patches(std::int64_t tq, std::int64_t tk, Generator& g) {
   return KeepMask(contiguous(slice(slice(all, 0, 0, tq), 1, 0, tk)));
 }
 
-TEST_CASE("blocks that a window or a mask hides are skipped at no change of any bit") {
+TEST_CASE("skipping blocks that a window or a mask hides changes no bit") {
   for_each_simd_target([] {
     Generator g(9);
     const auto same = [&](const Call& c, const AttentionOptions& skips, DType dtype) {
@@ -149,7 +153,7 @@ TEST_CASE("blocks that a window or a mask hides are skipped at no change of any 
     for (const bool causal : {false, true})
       for (const std::int64_t window : {1, 2, 47, 48, 49, 95, 383, 384, 385, 820}) {
         if (kSanitized && window != 1 && window != 48 && window != 385) continue;
-        const std::int64_t t = 820;  // of 18 tiles of rows and 3 blocks of keys
+        const std::int64_t t = 820;  // 18 tiles of rows and 3 blocks of keys
         const DType dtype = window % 2 == 0 ? float64 : float32;
         CAPTURE(causal, window, dtype);
         const KeepMask keep = KeepMask::sliding_window(t, t, window);
@@ -164,7 +168,8 @@ TEST_CASE("blocks that a window or a mask hides are skipped at no change of any 
       CAPTURE(i);
       KeepMask keep = patches(500, 900, g);
       if (i % 2 == 1) keep = keep | KeepMask(from_data(std::vector<bool>{true}, {1, 1}));
-      keep = keep & !KeepMask(eq(unsqueeze(arange(500), 1), double(60 * i)));  // a row of nothing
+      // Row 60 i is fully masked.
+      keep = keep & !KeepMask(eq(unsqueeze(arange(500), 1), double(60 * i)));
       AttentionOptions by_bias{.causal = i >= 3}, by_mask = by_bias;
       by_bias.bias = ScoreBias(as_bias(keep, float64)), by_mask.keep = keep;
       same(plain_call({2}, 500, 900, 8, 5, by_bias, {}, g), by_mask, i < 3 ? float32 : float64);
@@ -172,7 +177,7 @@ TEST_CASE("blocks that a window or a mask hides are skipped at no change of any 
   });
 }
 
-TEST_CASE("what lies in a block that is skipped reaches nothing, NaN or not") {
+TEST_CASE("a NaN in a skipped block changes no result") {
   for_each_simd_target([] {
     for (const bool by_mask : {false, true}) {
       CAPTURE(by_mask);
@@ -198,15 +203,16 @@ TEST_CASE("what lies in a block that is skipped reaches nothing, NaN or not") {
         return all(isfinite(slice(x, 0, begin, end))).item() != 0;
       };
       CHECK(!numbers(y, 5, 25));
-      CHECK(numbers(y, 100, t));       // queries of tiles that see key 5
-      CHECK(numbers(d[0], 100, 864));  // between them and the tile of query 890
+      CHECK(numbers(y, 100, t));       // earlier queries may share a tile with one that reads key 5
+      CHECK(numbers(d[0], 100, 864));  // between those tiles and the tile of query 890
       CHECK(numbers(d[1], 100, 800));
       CHECK(numbers(d[2], 100, 800));
     }
   });
 }
 
-// Bytes at the highest point of a forward and backward, beyond what was there before.
+// Returns the peak memory of a forward and a backward pass in bytes, without the memory in use
+// before.
 double peak_bytes(std::int64_t t, AttentionOptions o) {
   const auto leaf = [&] { return randn({1, 2, t, 8}).requires_grad_(); };
   const Tensor q = leaf(), k = leaf(), v = leaf(), g = randn({1, 2, t, 8});
@@ -220,13 +226,14 @@ double peak_bytes(std::int64_t t, AttentionOptions o) {
 }
 
 TEST_CASE("the memory of fused attention is linear in the length") {
-  if (kSanitized) return;  // it counts the same bytes there, for half a minute
+  if (kSanitized) return;  // it would count the same bytes and take half a minute
   for (const bool causal : {false, true}) {
     const AttentionOptions o{.causal = causal, .dropout = 0.2};
     const double short_one = peak_bytes(512, o), long_one = peak_bytes(4096, o);
     INFO(short_one << " bytes at 512, " << long_one << " at 4096");
-    CHECK(long_one <= 8.5 * short_one + (1 << 20));  // scratch of a block is the same for both
-    CHECK(long_one < 4.0 * 4096 * 4096);             // one head's scores alone are 64 MB
+    // The scratch memory of blocks does not depend on the length.
+    CHECK(long_one <= 8.5 * short_one + (1 << 20));
+    CHECK(long_one < 4.0 * 4096 * 4096);  // the scores of one head alone are 64 MB
   }
 }
 

@@ -1,4 +1,4 @@
-// Joining and indexing against plain loops in float64, in every layout.
+// Compares joining and indexing with plain loops in float64, in every layout.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -20,7 +20,7 @@ Tensor integers(std::int64_t high, const Shape& shape) {
 
 double at(const Tensor& x, const Dims& index) { return values(x)[place(index, x.shape())]; }
 
-// The tensor of f(index) at each index.
+// Returns the tensor that has the value f(index) at each index.
 template <class F>
 Tensor made_of(const Shape& shape, F f) {
   V v;
@@ -28,7 +28,7 @@ Tensor made_of(const Shape& shape, F f) {
   return from_data(v, shape);
 }
 
-// x, to which src's element at each index is added at to(index).
+// Returns x with the element of src at each index added at to(index).
 template <class F>
 Tensor added(const Tensor& x, const Tensor& src, F to) {
   V v = values(x);
@@ -39,7 +39,7 @@ Tensor added(const Tensor& x, const Tensor& src, F to) {
 
 bool near(const Tensor& got, const Tensor& want) { return allclose(got, want, 0, 1e-14); }
 
-TEST_CASE("cat puts tensors one after the other") {
+TEST_CASE("cat joins tensors one after the other") {
   const Tensor a0 = some_normal({2, 3, 4}), b0 = some_normal({2, 2, 4});
   const Tensor want = made_of({2, 8, 4}, [&](Dims i) {
     return i[1] < 3   ? at(a0, i)
@@ -54,7 +54,7 @@ TEST_CASE("cat puts tensors one after the other") {
   CHECK(same_bits(cat({expand(tensor(5), {2}), tensor({1})}, 0), tensor({5, 5, 1})));
 }
 
-TEST_CASE("cat lifts a constant beside a dual number") {
+TEST_CASE("cat converts a constant to a dual number beside a dual number") {
   const Tensor x = some_normal({2}), u = some_normal({2}), constant = some_normal({3});
   const auto f = [&](Args t) { return cat({constant, t[0]}, 0); };
   const JvpResult r = jvp(f, std::vector{x}, std::vector{u});
@@ -80,13 +80,13 @@ TEST_CASE("split and chunk are views that cat joins again") {
   CHECK(parts[1].shares_storage(x));
   CHECK(same_bits(cat(parts, 1), x));
   CHECK(chunk(x, 3, -1).size() == 3);  // 3, 3, 1
-  CHECK(chunk(x, 5, -1).size() == 4);  // 2, 2, 2, 1: at most five
+  CHECK(chunk(x, 5, -1).size() == 4);  // 2, 2, 2, 1: fewer than five
   CHECK(chunk(x, 9, -1).size() == 7);
   CHECK(split(zeros({0, 2}), 3, 0).size() == 1);
   CHECK(chunk(zeros({0, 2}), 3, 0).size() == 3);
 }
 
-TEST_CASE("gather reads what its index names, scatter_add accumulates repeats") {
+TEST_CASE("gather reads the places of its index; scatter_add accumulates repeated places") {
   const Tensor x0 = some_normal({3, 4, 5}), index0 = integers(4, {2, 6, 5}),
                src0 = some_normal({2, 6, 5});
   const auto named = [&](Dims i) { return Dims{i[0], std::int64_t(at(index0, i)), i[2]}; };
@@ -102,7 +102,7 @@ TEST_CASE("gather reads what its index names, scatter_add accumulates repeats") 
                   tensor({{2, 2}, {3, 4}}, int64)));
   CHECK(same_bits(scatter_add(zeros({2}, int64), 0, zeros({3}, int64), ones({3}, int64)),
                   tensor({3, 0}, int64)));
-  // Every element of an expanded tensor is its own.
+  // The result of an expanded tensor has separate elements.
   CHECK(same_bits(scatter_add(expand(tensor(1), {2}), 0, tensor({1}, int64), tensor({5})),
                   tensor({1, 6})));
 }
@@ -135,12 +135,14 @@ TEST_CASE("embedding reads rows") {
   CHECK(embedding(weight, zeros({2, 0}, int64)).shape() == Shape{2, 0, 3});
 }
 
-TEST_CASE("errors of joining say which tensor") {
+TEST_CASE("errors of joining name the tensor") {
   const Tensor x = zeros({2, 3});
   CHECK_ERROR(ShapeError, cat({x, zeros({2, 4})}, 0),
-              "cat: tensors must agree on every axis but 0, got [2, 3] and [2, 4] (tensor 1)");
-  CHECK_ERROR(ShapeError, cat({x, zeros({2})}, 0),
-              "cat: tensors must agree on every axis but 0, got [2, 3] and [2] (tensor 1)");
+              "cat: tensors must have equal sizes on every axis except 0, got [2, 3] and [2, 4] "
+              "(tensor 1)");
+  CHECK_ERROR(
+      ShapeError, cat({x, zeros({2})}, 0),
+      "cat: tensors must have equal sizes on every axis except 0, got [2, 3] and [2] (tensor 1)");
   CHECK_ERROR(DTypeError, cat({zeros({2}), zeros({2}, int64)}, 0),
               "cat: dtypes differ: float32 and int64; convert one with to(x, dtype)");
   CHECK_ERROR(ValueError, cat(std::vector<Tensor>(), 0), "cat: needs at least one tensor");
@@ -159,7 +161,8 @@ TEST_CASE("errors of indexing name value, place and bound") {
   CHECK_ERROR(ValueError, gather(x, 1, mT(tensor({{0, -1}, {9, 0}}, int64))),
               "gather: index 9 at [0, 1] is out of range for axis 1 of [2, 5]");
   CHECK_ERROR(ShapeError, gather(x, 1, zeros({3, 1}, int64)),
-              "gather: the index needs 2 axes, none but axis 1 larger than x's, got x [2, 5] and "
+              "gather: the index needs 2 axes, and only axis 1 may be larger than that of x; got x "
+              "[2, 5] and "
               "index [3, 1]");
   CHECK_ERROR(DTypeError, gather(x, 1, zeros({2, 1})), "gather: needs an int64 index, got float32");
   CHECK_ERROR(ShapeError, scatter_add(x, 1, zeros({2, 1}, int64), zeros({2, 2})),

@@ -1,4 +1,4 @@
-// linear under MatmulPrecision: which of its products are of rounded operands, and when.
+// Tests of linear with MatmulPrecision: which of its products have rounded operands, and when.
 #include "autograd/autograd.h"
 #include "autograd/check/float32.h"
 #include "autograd/kernels/simd/gemm_bf16.h"
@@ -29,7 +29,7 @@ struct Operands {
 
 using Results = std::array<Floats, 4>;  // y, dx, dw, db
 
-// y was recorded by the caller.
+// Returns y, which the caller recorded, and its gradients.
 Results results_of(const Operands& o, const Tensor& y, bool create_graph = false) {
   const auto grads = grad(y, {o.x, o.w, o.b},
                           {.grad_output = o.g, .create_graph = create_graph, .retain_graph = true});
@@ -45,7 +45,7 @@ Tensor in_bfloat16(const Operands& o) {
   return linear(o.x, o.w, o.b);
 }
 
-TEST_CASE("all three products of linear are those of rounded operands; the bias is not rounded") {
+TEST_CASE("all three products of linear have rounded operands; the bias is not rounded") {
   const OnBf16Way definition("portable");
   const Operands o;
   Operands r;
@@ -56,7 +56,7 @@ TEST_CASE("all three products of linear are those of rounded operands; the bias 
   CHECK(got[0] != in_float32(o)[0]);
 }
 
-TEST_CASE("the backward is of its forward's precision, wherever it runs") {
+TEST_CASE("a backward pass has the precision of its forward pass, wherever it runs") {
   const Operands o;
   const Tensor rounded_y = in_bfloat16(o), y = linear(o.x, o.w, o.b);
   const Results outside = results_of(o, rounded_y), whole = in_float32(o);
@@ -67,7 +67,7 @@ TEST_CASE("the backward is of its forward's precision, wherever it runs") {
   CHECK(results_of(o, y) == whole);
 }
 
-TEST_CASE("a precision ends with its scope, also by an exception") {
+TEST_CASE("a precision ends with its scope, also on an exception") {
   const Operands o;
   const Floats whole = in_float32(o)[0], lower = in_bfloat16(o).detach().to_vector<float>();
   const auto now = [&] { return linear(o.x, o.w, o.b).detach().to_vector<float>(); };
@@ -102,13 +102,13 @@ TEST_CASE("float64, matmul and gradients that are differentiated are never round
   for (std::size_t i = 1; i < 4; ++i) CHECK(differentiable[i] == whole[i]);
 }
 
-// Two layers: each rounds its operands, and the gradients that reach it.
+// Two layers. Each rounds its operands and the gradient of its output.
 Tensor two_layers(Args t) {
   const MatmulPrecision precision(Precision::kBfloat16);
   return linear(gelu(linear(t[0], t[1], t[2])), t[3]);
 }
 
-TEST_CASE("check_float32 has a bound for bfloat16, by every way, and sees what is beyond it") {
+TEST_CASE("check_float32 has a bound for every bfloat16 kernel and reports errors above it") {
   Generator random(5);
   const std::vector<Tensor> inputs{randn({7, 24}, float64, random),
                                    randn({18, 24}, float64, random), randn({18}, float64, random),
@@ -117,9 +117,9 @@ TEST_CASE("check_float32 has a bound for bfloat16, by every way, and sees what i
     const Float32Report r = check_float32(two_layers, inputs, {kernels::simd_targets()[0]}, 1)[0];
     CAPTURE(r.message, r.worst);
     CHECK(r.ok);
-    CHECK(r.worst > 0.05);  // of the bound: it is not one that holds for anything
+    CHECK(r.worst > 0.05);  // share of the bound; the bound is not so wide that everything passes
   });
-  const auto with_error = [](Args t) {  // an eighth of an operand, in float32 alone
+  const auto with_error = [](Args t) {  // a relative error of 1/8 in an operand, only in float32
     return two_layers(std::array{t[0].dtype() == float32 ? t[0] * 1.125 : t[0], t[1], t[2], t[3]});
   };
   CHECK(!check_float32(with_error, inputs, {kernels::simd_targets()[0]}, 1)[0].ok);

@@ -1,4 +1,5 @@
-// Masks select: exact zeros, no NaN, nothing leaks. attention() and the softmax family under masks.
+// Tests of attention() and the softmax family with masks: masked places give exact zeros, and a NaN
+// there changes nothing.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -34,12 +35,13 @@ bool all_finite(const Tensor& x) { return all(isfinite(x)).item() != 0; }
 
 TEST_CASE("KeepMask: polarity, alignment, window, padding, logic") {
   CHECK(values(KeepMask::causal(3, 3).tensor()) == V{1, 0, 0, 1, 1, 0, 1, 1, 1});
-  // Bottom right: the last query sees all keys, with more keys and with fewer.
+  // Bottom-right alignment: the last query reads all keys, with more keys than queries and with
+  // fewer.
   CHECK(values(KeepMask::causal(2, 4).tensor()) == V{1, 1, 1, 0, 1, 1, 1, 1});
   CHECK(values(KeepMask::causal(3, 2).tensor()) == V{0, 0, 1, 0, 1, 1});
   CHECK(values(KeepMask::causal(2, 4, CausalAlignment::kTopLeft).tensor()) ==
         V{1, 0, 0, 0, 1, 1, 0, 0});
-  // Both sides of the query, which stands as in causal().
+  // The window extends to both sides of the query, which has the position of causal().
   CHECK(values(KeepMask::sliding_window(3, 3, 1).tensor()) == V{1, 0, 0, 0, 1, 0, 0, 0, 1});
   CHECK(values(KeepMask::sliding_window(2, 4, 2).tensor()) == V{0, 1, 1, 1, 0, 0, 1, 1});
   CHECK(values(KeepMask::sliding_window(2, 4, 2, CausalAlignment::kTopLeft).tensor()) ==
@@ -78,8 +80,8 @@ TEST_CASE("causal: the gradient of output t is exactly 0 in every later key and 
     }
 }
 
-// Rows masked by keep-masks and causality are tested in attention_matrix_test.
-TEST_CASE("rows that a hook masks fully: output 0, gradients 0, no NaN") {
+// Rows that keep-masks and causality mask are tested in attention_matrix_test.cpp.
+TEST_CASE("rows that a hook masks fully have output 0, gradients 0 and no NaN") {
   const Tensor row1 =
       bool_tensor({true, true, false, false, false, false, true, false, true}, {3, 3});
   for (const DType dtype : {float32, float64}) {
@@ -102,12 +104,12 @@ TEST_CASE("rows that a hook masks fully: output 0, gradients 0, no NaN") {
 
 TEST_CASE("dropout on the weights draws one key per call") {
   const Qkv x(5, 5);
-  const auto with = [&](std::uint64_t seed) {
+  const auto output = [&](std::uint64_t seed) {
     Generator g(seed);
     return x({.causal = true, .dropout = 0.5, .generator = &g});
   };
-  CHECK(same_bits(with(1), with(1)));
-  CHECK(!same_bits(with(1), with(2)));
+  CHECK(same_bits(output(1), output(1)));
+  CHECK(!same_bits(output(1), output(2)));
   Generator drawn(3), same(3);
   x({.dropout = 0.5, .generator = &drawn});
   same.next_u64();
@@ -117,7 +119,7 @@ TEST_CASE("dropout on the weights draws one key per call") {
   CHECK(mine.next_u32() == untouched.next_u32());
 }
 
-TEST_CASE("scores and weights are seen and replaced, each before the next") {
+TEST_CASE("hooks receive and replace scores and weights, each before the next") {
   const Qkv x(3, 3);
   Tensor seen_raw, seen_scores, seen_pattern, seen_dropped;
   const AttentionHooks hooks{
@@ -135,7 +137,7 @@ TEST_CASE("scores and weights are seen and replaced, each before the next") {
   CHECK(allclose(y, expand(sum(x.v, {2}, true), y.shape()), 1e-13, 1e-13));
 }
 
-TEST_CASE("a mask of rank 1 or 0 is one for every query") {
+TEST_CASE("a mask of rank 1 or 0 applies to every query") {
   const Qkv x(2, 3);
   const std::vector<bool> bits = {true, false, true};
   const KeepMask row(bool_tensor(bits, {3}));
@@ -171,7 +173,7 @@ TEST_CASE("softmax, log_softmax and logsumexp of fully masked rows, at both orde
   }
 }
 
-TEST_CASE("unselected NaN and inf have gradient exactly 0, and give none") {
+TEST_CASE("unselected NaN and inf get gradient exactly 0, and do not make other gradients NaN") {
   const Tensor x = tensor({std::nan(""), 2, kInf}, float64).requires_grad_();
   const Tensor mask = bool_tensor({true, false, true}, {3});
   CHECK(values(grad(sum(exp(masked_fill(x, mask, 0))), {x})[0])[0] == 0);

@@ -1,4 +1,5 @@
-// layer_norm and rms_norm: values against plain loops and PyTorch, gradients, edge cases, errors.
+// Tests of layer_norm and rms_norm: values compared with plain loops and PyTorch, gradients, edge
+// cases, errors.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -9,7 +10,7 @@ using namespace heed::autograd;
 using namespace heed::autograd::testing;
 using Values = std::vector<double>;
 
-// Rows of [rows, D] normalized in long double.
+// Normalizes the rows of x [rows, D] in long double.
 Values reference(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
                  bool centered) {
   const Values in = values(x);
@@ -32,7 +33,7 @@ Values reference(const Tensor& x, const Tensor& weight, const Tensor& bias, doub
 
 double tolerance(DType dtype) { return dtype == float32 ? 8 * 0x1p-24 : 1e-14; }
 
-// x, weight, bias and dL/dy of the numbers from PyTorch below.
+// Inputs x, weight, bias and dL/dy of the numbers from PyTorch below.
 struct Example {
   Tensor x = tensor({{1, 2, 4, -3}, {0.5, -1.5, 2.5, 0.25}}, float64).requires_grad_();
   Tensor weight = tensor({0.5, -1, 2, 1.5}, float64).requires_grad_();
@@ -86,14 +87,14 @@ TEST_CASE("layer_norm over several axes equals plain loops over them as one") {
                     "layer_norm: needs weight and bias of normalized_shape [5, 2], got [10]");
 }
 
-TEST_CASE("layer_norm of values far from 0 does not cancel") {
+TEST_CASE("layer_norm of values far from 0 does not lose precision") {
   Generator g(2);
   const Tensor x = randn({2, 64}, float64, g) + 1e6;
   CHECK(error(values(layer_norm(x, 64)), reference(x, {}, {}, 1e-5, true)) <= 1e-9);
 }
 
-// PyTorch 2.15.0, CPU, float64: F.layer_norm / F.rms_norm(x, (4,), ..., eps = 1e-5) and
-// torch.autograd.grad(y, inputs, g).
+// The numbers are from PyTorch 2.15.0 on the CPU in float64: F.layer_norm or F.rms_norm(x, (4,),
+// ..., eps = 1e-5) and torch.autograd.grad(y, inputs, g).
 TEST_CASE("layer_norm has PyTorch's values and gradients") {
   const Example e;
   const Tensor y = layer_norm(e.x, e.weight, e.bias);
@@ -129,7 +130,7 @@ TEST_CASE("rms_norm has PyTorch's values and gradients") {
 }
 
 TEST_CASE(
-    "float32 norm gradients over several chunks of rows are those of the float64 definition") {
+    "float32 norm gradients over several chunks of rows equal those of the float64 definition") {
   Generator g(3);
   const Tensor x = randn({2500, 33}, float32, g).requires_grad_();
   const Tensor w = randn({33}, float32, g).requires_grad_();
@@ -141,11 +142,12 @@ TEST_CASE(
   const auto exact = grad(layer_norm(wx, ww, wb), {wx, ww, wb},
                           {.grad_output = to(gy, float64), .create_graph = true});
   for (std::size_t i = 0; i < 3; ++i)
-    // Partial sums over ~1000 rows and the moments are float32: a few ulps of the largest entry.
+    // Partial sums over about 1000 rows and the moments are float32, so the error is a few ulps of
+    // the largest entry.
     CHECK(error(values(narrow[i]), values(exact[i].detach())) <= 8 * tolerance(float32));
 }
 
-TEST_CASE("norms of rows of one value, of no rows, and of no values") {
+TEST_CASE("norms of rows with one value, without rows and without values") {
   const Tensor bias = tensor({0.25}, float64).requires_grad_();
   const Tensor weight = tensor({3}, float64).requires_grad_();
   const Tensor x = reshape(tensor({2, -5}, float64), {2, 1}).requires_grad_();

@@ -1,5 +1,5 @@
-// Every registered check, by enumeration: gradients and gradients of gradients against central
-// differences and dual numbers, in every layout of inputs and cotangent.
+// Runs every registered check: compares gradients and gradients of gradients with central
+// differences and dual numbers, in every layout of the inputs and of the cotangent.
 
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
@@ -12,7 +12,7 @@ using namespace heed::autograd;
 
 bool is_layer(const Check* check) { return check->name().starts_with("nn."); }
 
-TEST_CASE("no check is empty: samples have inputs with elements, and outputs") {
+TEST_CASE("every check has samples with elements in their inputs and outputs") {
   for (const Check* check : library_checks()) {
     CAPTURE(check->name());
     const Samples samples = check->samples();
@@ -31,7 +31,8 @@ TEST_CASE("no check is empty: samples have inputs with elements, and outputs") {
   }
 }
 
-// Whether a sample has an input that the layout can change: then it may not be skipped for "none".
+// Returns true if the sample `name` has an input that the layout can change. Such a sample must not
+// be skipped for the reason that it has none.
 bool can_be(CheckLayout layout, const Check& check, const std::string& name) {
   const int rank = layout == CheckLayout::kTransposed ? 2 : layout == CheckLayout::kSliced ? 1 : 0;
   for (const Sample& s : check.samples())
@@ -40,11 +41,12 @@ bool can_be(CheckLayout layout, const Check& check, const std::string& name) {
   return false;
 }
 
-// Order 2, which begins with order 1. Digits are of the terms that an entry adds: at order 1, 12 by
-// dual numbers and 9 by differences.
+// Runs all checks of layers, or of all others, at order 2, which includes order 1. Returns the
+// layouts that were checked. At order 1, at least 12 digits must agree by dual numbers and 9 by
+// differences; digits are relative to the terms that add up to an entry.
 std::set<CheckLayout> run_all(bool layers) {
   GradcheckOptions how{.order = 2, .use_differences = !kSanitized};
-  if (kSanitized) how.dual_entries = 4;  // minutes otherwise
+  if (kSanitized) how.dual_entries = 4;  // without this limit it takes minutes
   std::set<CheckLayout> ran;
   for (const Check* check : library_checks()) {
     if (is_layer(check) != layers) continue;
@@ -54,7 +56,8 @@ std::set<CheckLayout> run_all(bool layers) {
       CAPTURE(check->name(), r.sample, layout_name(r.layout), r.order, r.skipped, r.report.message);
       const bool repeats = r.layout == CheckLayout::kExpanded || r.layout == CheckLayout::kAliased;
       if (!r.skipped.empty()) {
-        CHECK((repeats || !can_be(r.layout, *check, r.sample)));  // no other excuse
+        // No other reason to skip is valid.
+        CHECK((repeats || !can_be(r.layout, *check, r.sample)));
         continue;
       }
       CHECK(r.report.ok());
@@ -107,7 +110,7 @@ TEST_CASE("a gradient does not depend on the strides of the cotangent") {
         for (std::size_t i = 0; i < got.size(); ++i)
           CHECK(allclose(got[i], expected[i], 1e-13, 1e-13));
       }
-      // The commonest cotangent of all: sum()'s, an expanded scalar.
+      // The most common cotangent is that of sum(), an expanded scalar.
       const Tensor ones_of_stride_0 = expand(full({}, 1, float64), v.shape());
       const auto of_ones = gradients(s, ones_like(v), false);
       const auto got = gradients(s, ones_of_stride_0, false);
@@ -116,7 +119,7 @@ TEST_CASE("a gradient does not depend on the strides of the cotangent") {
     }
 }
 
-TEST_CASE("a gradient asked for alone is the one among all") {
+TEST_CASE("a gradient computed alone equals the one computed with all others") {
   Generator random(8);
   for (const Check* check : library_checks())
     for (const Sample& s : check->samples()) {
@@ -134,7 +137,7 @@ TEST_CASE("a gradient asked for alone is the one among all") {
     }
 }
 
-TEST_CASE("a fused backward equals the engine's walk over its definition, value and gradient") {
+TEST_CASE("a fused backward pass equals the engine's walk over the definition") {
   Generator random(6);
   for (const Check* check : library_checks())
     for (const Sample& s : check->samples()) {
@@ -160,11 +163,11 @@ TEST_CASE("a vector-Jacobian product is linear in the cotangent") {
     }
 }
 
-// ---- the checker must see what is wrong, and say where
+// ---- wrong gradients that the checker must find and locate
 
 TEST_CASE("gradcheck names order, input, place and both values") {
   const auto f = [](Args t) {
-    // x * y, where the gradient of y is cut off at place [1].
+    // Computes x * y, but without the gradient of y at place [1].
     const Tensor y = where(from_data(std::vector<bool>{true, false}, {2}), t[1], t[1].detach());
     return t[0] * y;
   };
@@ -172,18 +175,18 @@ TEST_CASE("gradcheck names order, input, place and both values") {
   const CheckReport report = gradcheck(f, xs);
   CHECK(!report.ok());
   CHECK(report.message ==
-        "order 1: input 1 at [1]: backward gives 0, differences 4 for output [1] (0 digits agree); "
+        "order 1: input 1 at [1]: backward returns 0, differences give 4 for output [1] (0 digits agree); "
         "2 of 8 comparisons fail");
   const CheckReport dual = gradcheck(f, xs, {.use_differences = false});
   CHECK(!dual.ok());
   CHECK(
       dual.message ==
-      "order 1: input 1 at [1]: backward gives 0, dual numbers 4 for output [1] (0 digits agree); "
+      "order 1: input 1 at [1]: backward returns 0, dual numbers give 4 for output [1] (0 digits agree); "
       "2 of 8 comparisons fail");
 }
 
-TEST_CASE("gradcheck finds a second derivative that is wrong though the first is right") {
-  // x^2 as x * x with a detached factor of 2: the gradient 2x is right, its derivative is 0.
+TEST_CASE("gradcheck finds a wrong second derivative if the first is right") {
+  // Computes x^2 with a detached factor x. The gradient 2x is right, but its derivative is 0.
   const auto f = [](Args t) {
     const Tensor x = t[0], fixed = x.detach();
     return 2.0 * (fixed * x) - fixed * fixed;
@@ -203,8 +206,8 @@ TEST_CASE("gradcheck fails on NaN, on inf and on a function that changes") {
   int calls = 0;
   CHECK(!gradcheck([&calls](Args t) { return t[0] * double(++calls); }, xs).ok());
   CHECK_THROWS_WITH(gradcheck([](Args t) { return t[0]; }, std::vector<Tensor>{tensor({1})}),
-                    "gradcheck: needs float64 inputs, got float32; in float32 no step size tells a "
-                    "wrong gradient from rounding");
+                    "gradcheck: needs float64 inputs, got float32; in float32 no step size "
+                    "separates a wrong gradient from rounding errors");
   CHECK_THROWS_WITH(gradcheck([](Args t) { return t[0]; }, xs, {.order = 3}),
                     "gradcheck: order must be 1 or 2, got 3");
 }
@@ -221,8 +224,9 @@ TEST_CASE("a layout that does not apply is skipped for a stated reason") {
   }
   const std::string transposed = "no input with elements has rank 2 or more to transpose";
   const std::string sliced = "no input with elements has an axis to slice";
-  const std::string expanded = "no input has a last axis of 2 or more to give stride 0";
-  const std::string aliased = "no other input has the last one's shape, to be the same tensor";
+  const std::string expanded = "no input has a last axis of size 2 or more to give stride 0";
+  const std::string aliased =
+      "no other input has the shape of the last one, so none can be the same tensor";
   CHECK(skipped == std::vector<std::string>{"", transposed, "", "", aliased,  // vector
                                             "", transposed, sliced, expanded, aliased});
   const Sample no_inputs{"none", [](Args) { return ones({1}, float64); }, {}};

@@ -1,5 +1,5 @@
-// Values of the elementwise ops, comparisons, selections and products against plain float64 loops:
-// both dtypes, every layout, rank 0, size 0, and sizes that are cut into parallel chunks.
+// Compares values of the elementwise ops, comparisons and selections with plain float64 loops: both
+// dtypes, every layout, rank 0, size 0, and sizes that are divided into parallel chunks.
 
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
@@ -34,8 +34,8 @@ struct Unary {
   const char* name;
   Tensor (*op)(const Tensor&);
   double (*f)(double);
-  double low, high;  // of the random inputs
-  double ulps;       // allowed, in half-ulps of the scale
+  double low, high;  // range of the random inputs
+  double ulps;       // allowed error, in half-ulps of the scale
   V specials;
   bool relative_to_x = false;  // rounding errors are relative to x, not to the result
 };
@@ -82,7 +82,7 @@ TEST_CASE("functions of one operand equal the plain function, in every layout") 
       }
 }
 
-TEST_CASE("functions of one operand at 0, at the ends and at NaN") {
+TEST_CASE("functions of one operand at 0, at the ends of their range and at NaN") {
   for (const Unary& u : kUnary)
     for (const DType dtype : {float32, float64})
       for (const double v : u.specials) {
@@ -94,7 +94,7 @@ TEST_CASE("functions of one operand at 0, at the ends and at NaN") {
       }
 }
 
-TEST_CASE("long tensors, cut into chunks, equal short ones") {
+TEST_CASE("long tensors, which are divided into chunks, equal short ones") {
   Generator random(2);
   const Tensor x = rand({100003}, float32, random) + 0.5;
   const Tensor some = slice(x, 0, 70000, 70020);
@@ -130,7 +130,8 @@ const std::vector<Binary> kBinary = {
     {"gt", gt, [](double a, double b) { return double(a > b); }},
     {"ge", ge, [](double a, double b) { return double(a >= b); }}};
 
-// Small integers, so that equal pairs occur and every result is exact in float32 but for div.
+// Returns small integers, so that equal pairs occur and every result except that of div is exact in
+// float32.
 Tensor small_integers(const Shape& shape, DType dtype, Generator& g) {
   return to(randint(1, 6, shape, g), dtype);
 }
@@ -185,7 +186,8 @@ TEST_CASE("a double operand takes the tensor's dtype, on either side") {
   CHECK(values(arange(3) * 2.0 + 1.0) == V{1, 3, 5});
 }
 
-TEST_CASE("NaN: comparisons are false, maximum and minimum pass it on from either side") {
+TEST_CASE(
+    "comparisons with NaN are false; maximum and minimum return NaN if either operand is NaN") {
   const Tensor a = tensor({std::nan(""), 1, 2}), b = tensor({1, std::nan(""), 3});
   for (auto* op : {&maximum, &minimum}) {
     const V y = values((*op)(a, b));
@@ -206,7 +208,7 @@ TEST_CASE("NaN: comparisons are false, maximum and minimum pass it on from eithe
   CHECK(!allclose(tensor({1}, float64), tensor({1 + 1e-4}, float64)));
 }
 
-TEST_CASE("to: every dtype to every other") {
+TEST_CASE("to converts every dtype to every other") {
   const V v{-1.75, 0, 0.5, 3};
   const Tensor x = from_data(v, {4});
   CHECK(values(to(x, float32)) == v);
@@ -225,7 +227,8 @@ TEST_CASE("logic") {
   CHECK(values(logical_not(a)) == V{0, 0, 1, 1});
 }
 
-TEST_CASE("where and masked_fill select by plain indexing, unselected NaN and inf included") {
+TEST_CASE(
+    "where and masked_fill equal plain indexing, also beside NaN and inf that are not selected") {
   Generator random(4);
   const Shape shape{3, 4, 2};
   const Tensor c = bernoulli(0.5, {4, 1}, random), a = randn(shape, float64, random);
@@ -260,14 +263,14 @@ TEST_CASE("tril, triu and tril_mask keep their side of a diagonal, for any sizes
       for (std::size_t f = 0; f < low.size(); ++f) {
         const std::int64_t i = std::int64_t(f) / columns % rows, j = std::int64_t(f) % columns;
         CHECK(std::isnan(low[f]) == (j <= i + k));
-        CHECK((std::isnan(low[f]) || low[f] == 0));  // NaN on the other side is selected away
+        CHECK((std::isnan(low[f]) || low[f] == 0));  // a NaN on the other side is replaced
         CHECK(std::isnan(high[f]) == (j >= i + k));
         CHECK((mask[std::size_t(i * columns + j)] != 0) == (j <= i + k));
       }
     }
 }
 
-TEST_CASE("int64 wraps where it overflows") {
+TEST_CASE("int64 wraps around on overflow") {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = -kMax - 1;
   const auto ints = [](std::vector<std::int64_t> v) {
     const auto n = std::int64_t(v.size());

@@ -1,4 +1,4 @@
-// Values of reductions, softmax, running sums and products against plain loops in long double.
+// Compares values of reductions, softmax, cumsum and products with plain loops in long double.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -12,7 +12,7 @@ double error(const Tensor& got, const V& want, double scale) {
   return worst_error(got, want, V(want.size(), scale));
 }
 
-// f of the elements that fall on each output, by plain indexing.
+// Applies f to the elements that are reduced to each output, by plain indexing.
 V reduce(const Tensor& x, const Dims& axes, const std::function<double(const V&)>& f) {
   Shape ones = x.shape();
   for (int i = 0; i < x.rank(); ++i)
@@ -83,7 +83,7 @@ TEST_CASE("reductions equal plain loops over every set of axes, in every layout"
             CHECK(values(kept) == values(r.op(laid_out, axes, false)));
           }
         }
-        // An operand with stride 0.
+        // The operand has stride 0.
         const Tensor wide = expand(slice(x, 1, 0, 1), shape);
         for (const Dims& axes : kAxes) {
           const V want = reduce(wide, axes, r.f);
@@ -113,7 +113,7 @@ TEST_CASE("reductions of rank 0, of no elements and of int64") {
         big + 2);
 }
 
-TEST_CASE("max and min pass NaN on; logsumexp is right at +-inf and stable far from 0") {
+TEST_CASE("max and min return NaN for NaN; logsumexp is right at +-inf and stable far from 0") {
   CHECK(std::isnan(max(tensor({1, std::nan(""), 2})).item()));
   CHECK(std::isnan(min(tensor({std::nan(""), 1, 2})).item()));
   CHECK(max(tensor({-kInf, -kInf})).item() == -kInf);
@@ -125,7 +125,7 @@ TEST_CASE("max and min pass NaN on; logsumexp is right at +-inf and stable far f
           Approx(std::log(2)).margin(1e-9));
 }
 
-TEST_CASE("a float32 sum of a million terms is right to its last bit") {
+TEST_CASE("a float32 sum of a million terms is right to the last bit") {
   const Tensor x = full({1 << 20}, 0.1);
   CHECK(sum(x).item() == double(float((1 << 20) * double(0.1f))));
   CHECK(sum(reshape(x, {1 << 10, 1 << 10}), {0}).at({7}) == double(float(1024 * double(0.1f))));
@@ -139,7 +139,7 @@ TEST_CASE("max and min share the gradient of ties evenly") {
   CHECK(values(grad(sum(maximum(z, y)), {z})[0]) == V{0.5, 1});
 }
 
-TEST_CASE("argmax is the first largest along an axis") {
+TEST_CASE("argmax is the index of the first largest element along an axis") {
   const Tensor x = tensor({{1, 5, 5}, {7, 2, 7}});
   CHECK(values(argmax(x, 1)) == V{1, 0});
   CHECK(values(argmax(mT(x), 0)) == V{1, 0});
@@ -173,7 +173,7 @@ TEST_CASE("softmax and log_softmax equal plain loops along every axis, in every 
     }
 }
 
-TEST_CASE("softmax does not move when its input is shifted by a million") {
+TEST_CASE("softmax does not change when its input is shifted by a million") {
   const Tensor x = tensor({{0, 1, 2}, {5, 5, -5}}, float64);
   for (const double shift : {-1e6, 1e6, 1e300}) {
     const Tensor y = softmax(x + shift, -1);
@@ -197,7 +197,7 @@ TEST_CASE("cumsum is a running sum along every axis") {
     }
 }
 
-// matmul by definition: batch axes by index, vectors as rows and columns.
+// Computes matmul of matrices with leading axes by its definition, in long double.
 V product(const Tensor& a, const Tensor& b, const Shape& batch, std::int64_t m, std::int64_t n) {
   const std::int64_t k = a.size(-1);
   const V va = values(a), vb = values(b);
@@ -218,7 +218,9 @@ V product(const Tensor& a, const Tensor& b, const Shape& batch, std::int64_t m, 
   return out;
 }
 
-TEST_CASE("matmul equals its definition: vectors, matrices, broadcast batches, sizes 0, layouts") {
+TEST_CASE(
+    "matmul equals its definition for vectors, matrices, broadcast batches, sizes 0 and all "
+    "layouts") {
   struct Case {
     Shape a, b, batch, out;
     std::int64_t m, n;
@@ -254,7 +256,7 @@ TEST_CASE("matmul equals its definition: vectors, matrices, broadcast batches, s
     }
 }
 
-TEST_CASE("linear is x W^T + b, with no rows, no inputs and no outputs too") {
+TEST_CASE("linear is x W^T + b, also without rows, inputs or outputs") {
   Generator random(5);
   for (const Shape& lead : {Shape{}, Shape{4}, Shape{2, 3}, Shape{0}})
     for (const std::int64_t in : {0, 1, 5})
@@ -289,7 +291,7 @@ TEST_CASE("any and all") {
   CHECK(all(a).item() == 0);
   CHECK(values(any(zeros({2, 0}, bool8), {1})) == V{0, 0});
   CHECK(values(all(zeros({2, 0}, bool8), {1}, true)) == V{1, 1});
-  // Many rows of few columns, which threads share out.
+  // Many rows of few columns, which the threads divide.
   const Tensor last = ge(reshape(arange(600), {200, 3}), 598.0);
   CHECK(values(any(last, {0})) == V{0, 1, 1});
   CHECK(values(all(logical_not(last), {0})) == V{1, 0, 0});

@@ -1,4 +1,4 @@
-// Rotary positions at the ends of what they take: no channels, and positions far from the first.
+// Tests of rope at its limits: no channels, and positions far from the first.
 #include <thread>
 
 #include "autograd/autograd.h"
@@ -9,21 +9,21 @@ namespace {
 
 using namespace heed::autograd;
 
-TEST_CASE("rope of no channels is nothing, and so is its gradient") {
+TEST_CASE("rope without channels returns an empty tensor with an empty gradient") {
   const Tensor x = zeros({2, 3, 0}, float64).requires_grad_();
   const Tensor y = rope(x);
   CHECK(y.shape() == Shape{2, 3, 0});
   CHECK(grad(sum(y), x).shape() == x.shape());
 }
 
-// Row 0 of rope of [1, 0, 0 ...]: the pairs' cosines and sines.
+// Returns the sine of the first pair: element 2 of rope([1, 0, 0, 0]) at this position.
 double first_sine(std::int64_t position, double base) {
   const Tensor x = tensor({{1, 0, 0, 0}}, float64);
   return rope(x, {.base = base, .offset = position}).at({0, 2});
 }
 
-TEST_CASE("rope computes the angles of the rows it is asked for, no others") {
-  // In a thread of its own, which has no angles yet.
+TEST_CASE("rope computes only the angles of the rows that are requested") {
+  // A new thread has an empty cache of angles.
   std::thread([] {
     const std::uint64_t before = pool_stats().live_bytes;
     reset_peak_bytes();
@@ -32,7 +32,7 @@ TEST_CASE("rope computes the angles of the rows it is asked for, no others") {
   }).join();
 }
 
-TEST_CASE("rope's angles are right in whatever order positions are asked for") {
+TEST_CASE("rope's angles are right for positions in any order") {
   for (const std::int64_t p : {5, 6, 8, 7, 0, 1, 900, 2, 901, 899, 900}) {
     CAPTURE(p);
     CHECK(first_sine(p, 1234) == std::sin(double(p)));

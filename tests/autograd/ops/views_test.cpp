@@ -1,4 +1,4 @@
-// Shape ops: which are views and which copy, their values by plain indexing, their errors.
+// Tests of shape ops: which are views and which copy, their values by plain indexing, their errors.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -8,10 +8,10 @@ namespace {
 using namespace heed::autograd;
 using namespace testing;
 
-// [2, 3, 4] of 0 .. 23: the value at [i, j, k] is 12 i + 4 j + k.
+// Returns [2, 3, 4] with the values 0 to 23: the value at [i, j, k] is 12 i + 4 j + k.
 Tensor box() { return reshape(arange(0, 24, 1, float64), {2, 3, 4}); }
 
-// y's value at each index equals x's at from(index).
+// Returns true if the value of y at each index equals that of x at from(index).
 template <class F>
 bool reads(const Tensor& y, const Tensor& x, F from) {
   const V v = values(y);
@@ -24,7 +24,7 @@ bool reads(const Tensor& y, const Tensor& x, F from) {
   return true;
 }
 
-TEST_CASE("views share storage and read what they name, in every layout") {
+TEST_CASE("views share storage and have the right values, in every layout") {
   for (const auto& [name, x] : layouts(box())) {
     CAPTURE(name);
     const auto view = [&](const Tensor& y, const Shape& shape, auto from) {
@@ -72,7 +72,7 @@ TEST_CASE("slice follows Python's rules for bounds") {
   CHECK(slice(zeros({0, 2}), 0, 0, 3).shape() == Shape{0, 2});
 }
 
-TEST_CASE("reshape is a view where strides allow and a row-major copy where not") {
+TEST_CASE("reshape is a view if the strides permit it, else a row-major copy") {
   const Tensor x = box();
   struct Case {
     const char* what;
@@ -100,7 +100,7 @@ TEST_CASE("reshape is a view where strides allow and a row-major copy where not"
     CAPTURE(c.what);
     const Tensor y = reshape(c.from, c.to);
     CHECK(y.shape() == c.to);
-    CHECK(values(y) == values(c.from));  // row-major order stays
+    CHECK(values(y) == values(c.from));  // row-major order does not change
     CHECK(y.shares_storage(c.from) == c.view);
     if (!c.view) CHECK(y.is_contiguous());
   }
@@ -140,7 +140,7 @@ TEST_CASE("contiguous returns x itself or a copy; flatten, squeeze and stack sha
   CHECK(values(stack({x, -x}, 1)) == values(cat({unsqueeze(x, 1), unsqueeze(-x, 1)}, 1)));
 }
 
-TEST_CASE("a write through a view is seen by all of them, and counted") {
+TEST_CASE("a write through a view changes all views of the storage and raises the version") {
   const Tensor x = zeros({2, 3}, float64), row = select(x, 0, 1);
   fill_(flip(row, 0), 5);
   CHECK(values(x) == V{0, 0, 0, 5, 5, 5});

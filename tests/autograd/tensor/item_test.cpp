@@ -1,4 +1,4 @@
-// The only element of a tensor: as double, and as it is stored.
+// Tests of item() and item<T>(), which return the only element of a tensor.
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 
@@ -6,8 +6,8 @@ namespace {
 
 using namespace heed::autograd;
 
-TEST_CASE("item<T>() is the element as it is stored") {
-  constexpr std::int64_t kLarge = (std::int64_t(1) << 53) + 1;  // the first that double rounds
+TEST_CASE("item<T>() returns the element without conversion") {
+  constexpr std::int64_t kLarge = (std::int64_t(1) << 53) + 1;  // smallest that double cannot hold
   const Tensor x = from_data(std::vector{kLarge, -kLarge}, {2});
   CHECK(select(x, 0, 0).item<std::int64_t>() == kLarge);
   CHECK(select(x, 0, 1).item<std::int64_t>() == -kLarge);
@@ -19,7 +19,7 @@ TEST_CASE("item<T>() is the element as it is stored") {
 }
 
 TEST_CASE("item<T>() of another dtype or of several elements is an error") {
-  CHECK_THROWS_WITH(ones({}).item<double>(), "item: asked for float64 of a float32 tensor");
+  CHECK_THROWS_WITH(ones({}).item<double>(), "item: requested float64 from a float32 tensor");
   CHECK_THROWS_AS(ones({}).item<std::int64_t>(), DTypeError);
   CHECK_THROWS_WITH(ones({2}).item<float>(), "item: needs one element, got shape [2]");
   CHECK_THROWS_AS(Tensor().item<float>(), ValueError);

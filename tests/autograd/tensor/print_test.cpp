@@ -1,5 +1,6 @@
-// operator<< for Tensor. The expected texts are what torch 2 prints for the same values, with our
-// dtype names; 328 tensors were compared with torch when this was written.
+// Tests of operator<< for Tensor. The expected texts are those that PyTorch 2 prints for the same
+// values, with heed's dtype names. When the code was written, 328 tensors were compared with
+// PyTorch.
 
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
@@ -17,7 +18,7 @@ std::string printed(const Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("numbers print with four decimals, whole ones with a point", "[print]") {
+TEST_CASE("numbers print with four decimals, and integers with a point", "[print]") {
   CHECK(printed(tensor({{0.1, 0.2}, {-3, 4}})) ==
         "tensor([[ 0.1000,  0.2000],\n"
         "        [-3.0000,  4.0000]])");
@@ -27,7 +28,7 @@ TEST_CASE("numbers print with four decimals, whole ones with a point", "[print]"
   CHECK(printed(tensor(2.5)) == "tensor(2.5000)");
 }
 
-TEST_CASE("scientific form follows range and size", "[print]") {
+TEST_CASE("scientific notation depends on the range and the size of the values", "[print]") {
   CHECK(printed(tensor({1, 1000})) == "tensor([   1., 1000.])");
   CHECK(printed(tensor({1, 1001})) == "tensor([1.0000e+00, 1.0010e+03])");
   CHECK(printed(tensor({0.00099, 1})) == "tensor([9.9000e-04, 1.0000e+00])");
@@ -36,7 +37,7 @@ TEST_CASE("scientific form follows range and size", "[print]") {
   CHECK(printed(tensor({9e-5, 0})) == "tensor([9.0000e-05, 0.0000e+00])");
 }
 
-TEST_CASE("nan and inf print, and count for nothing else", "[print]") {
+TEST_CASE("nan and inf print, and do not change the format of other values", "[print]") {
   CHECK(printed(tensor({kNaN, 1, -kInf})) == "tensor([nan, 1., -inf])");
   CHECK(printed(tensor({-kNaN, 0.5, -kInf})) == "tensor([   nan, 0.5000,   -inf])");
   CHECK(printed(tensor({kNaN, 0, kInf})) == "tensor([nan, 0., inf])");
@@ -51,7 +52,7 @@ TEST_CASE("integers and truth values print without a dtype", "[print]") {
         "tensor([-9223372036854775808,  9223372036854775807])");
 }
 
-TEST_CASE("empty tensors print shape and dtype where they cannot be seen", "[print]") {
+TEST_CASE("empty tensors print shape and dtype if these are not the default", "[print]") {
   CHECK(printed(zeros({0})) == "tensor([])");
   CHECK(printed(zeros({0, 3})) == "tensor([], size=(0, 3))");
   CHECK(printed(zeros({0}, int64)) == "tensor([], dtype=int64)");
@@ -59,12 +60,12 @@ TEST_CASE("empty tensors print shape and dtype where they cannot be seen", "[pri
   CHECK(printed(Tensor()) == "tensor(undefined)");
 }
 
-TEST_CASE("dtype and origin of gradients follow the values", "[print]") {
+TEST_CASE("dtype, requires_grad and grad_fn are printed after the values", "[print]") {
   CHECK(printed(tensor({0.5}, float64)) == "tensor([0.5000], dtype=float64)");
   const Tensor leaf = tensor({0.5}).requires_grad_();
   CHECK(printed(leaf) == "tensor([0.5000], requires_grad=True)");
   CHECK(printed(leaf * leaf) == "tensor([0.2500], grad_fn=<mul>)");
-  // The suffix wraps at 80 columns.
+  // The suffix wraps at 80 columns, too.
   const Tensor wide = tensor({-681697, -133549, 65800, 12, 1, 2, 3, 4, 5}, float64);
   CHECK(printed(wide.requires_grad_()) ==
         "tensor([-6.8170e+05, -1.3355e+05,  6.5800e+04,  1.2000e+01,  1.0000e+00,\n"
@@ -72,7 +73,7 @@ TEST_CASE("dtype and origin of gradients follow the values", "[print]") {
         "       requires_grad=True)");
 }
 
-TEST_CASE("axes nest and rows wrap at 80 columns", "[print]") {
+TEST_CASE("axes print as nested brackets, and rows wrap at 80 columns", "[print]") {
   CHECK(printed(reshape(arange(0, 12, 1, float32), {2, 2, 3})) ==
         "tensor([[[ 0.,  1.,  2.],\n"
         "         [ 3.,  4.,  5.]],\n"
@@ -85,7 +86,7 @@ TEST_CASE("axes nest and rows wrap at 80 columns", "[print]") {
         "        4.5000, 4.7500])");
 }
 
-TEST_CASE("any strides print in the order of the axes", "[print]") {
+TEST_CASE("a tensor with any strides prints in the order of its axes", "[print]") {
   const Tensor x = reshape(arange(0, 6, 1, float32), {3, 2});
   CHECK(printed(mT(x)) == "tensor([[0., 2., 4.],\n        [1., 3., 5.]])");
   CHECK(printed(flip(x, 0)) == "tensor([[4., 5.],\n        [2., 3.],\n        [0., 1.]])");
@@ -93,7 +94,7 @@ TEST_CASE("any strides print in the order of the axes", "[print]") {
         "tensor([[1., 2.],\n        [1., 2.],\n        [1., 2.]])");
 }
 
-TEST_CASE("above 1000 elements only the edges print", "[print]") {
+TEST_CASE("of more than 1000 elements only the edges print", "[print]") {
   CHECK(printed(arange(1001)) == "tensor([   0,    1,    2,  ...,  998,  999, 1000])");
   CHECK(printed(reshape(arange(1000), {2, 500})).find("...") == std::string::npos);
   CHECK(printed(reshape(arange(2000), {2, 8, 125})) ==
@@ -112,7 +113,7 @@ TEST_CASE("above 1000 elements only the edges print", "[print]") {
         "         [1625, 1626, 1627,  ..., 1747, 1748, 1749],\n"
         "         [1750, 1751, 1752,  ..., 1872, 1873, 1874],\n"
         "         [1875, 1876, 1877,  ..., 1997, 1998, 1999]]])");
-  // Scientific, because of what is shown only.
+  // The notation is scientific because of the printed values; the others do not matter.
   CHECK(printed(slice(arange(0, 500, 0.125, float32), 0, 1, 1400)) ==
         "tensor([1.2500e-01, 2.5000e-01, 3.7500e-01,  ..., 1.7462e+02, 1.7475e+02,\n"
         "        1.7488e+02])");

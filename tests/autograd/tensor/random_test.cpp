@@ -1,5 +1,5 @@
-// The generator's state, errors, ranges and distributions, and what PyTorch leaves open.
-// That its numbers are PyTorch's: torch_random_test.cpp.
+// Tests of Generator: state, errors, ranges and distributions. The comparison with PyTorch's
+// numbers is in torch_random_test.cpp.
 #include <thread>
 
 #include "autograd/autograd.h"
@@ -16,7 +16,7 @@ using namespace heed::testing;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kQuietNaN = std::numeric_limits<double>::quiet_NaN();
 
-TEST_CASE("the words are MT19937's and only the low 32 bits of a seed count") {
+TEST_CASE("the words are those of MT19937, and only the low 32 bits of a seed matter") {
   Generator g(123);
   std::vector<std::uint32_t> words(1000);
   for (std::uint32_t& word : words) word = g.next_u32();
@@ -32,7 +32,7 @@ TEST_CASE("the words are MT19937's and only the low 32 bits of a seed count") {
   CHECK(Generator().next_u64() == Generator(67280421310721).next_u64());
 }
 
-TEST_CASE("below 16 normals a cached one waits, for either dtype; only manual_seed drops it") {
+TEST_CASE("a fill of fewer than 16 normals caches one; only manual_seed discards it") {
   Generator g(3), reference(3);
   const std::vector<double> four = normal<double>(reference, 4);
   CHECK(normal<double>(g, 1)[0] == four[0]);
@@ -50,7 +50,7 @@ TEST_CASE("below 16 normals a cached one waits, for either dtype; only manual_se
   CHECK(normal<double>(g, 4) == four);
 }
 
-TEST_CASE("the state as text continues the same stream, mid-cache and mid-block") {
+TEST_CASE("a restored state continues the same stream, also within a block or with a cache") {
   for (const int words : {0, 1, 623, 624, 700}) {
     for (const std::size_t normals : {0u, 3u}) {
       Generator g(99);
@@ -69,7 +69,7 @@ TEST_CASE("the state as text continues the same stream, mid-cache and mid-block"
   }
 }
 
-TEST_CASE("set_state refuses any other text and changes nothing") {
+TEST_CASE("set_state rejects any other text and changes nothing") {
   Generator g(1);
   normal(g, 1);
   const std::string good = g.state();
@@ -101,12 +101,12 @@ TEST_CASE("set_state refuses any other text and changes nothing") {
   CHECK_THROWS_WITH(g.set_state("seed 7"),
                     "Generator::set_state: needs the text of Generator::state() (mt19937, "
                     "624 words, ...), got 6 characters: \"seed 7\"");
-#ifdef __GLIBCXX__  // its text ends in the position, an index into the words
+#ifdef __GLIBCXX__  // its text of the engine ends with the position, an index into the words
   CHECK_THROWS_AS(g.set_state(replaced(position, position_end - position, "625")), ValueError);
 #endif
 }
 
-TEST_CASE("bad arguments throw before anything is drawn or written") {
+TEST_CASE("invalid arguments throw before anything is drawn or written") {
   Generator g(1);
   const std::string before = g.state();
   std::vector<float> f(3, 7.0f);
@@ -194,7 +194,8 @@ TEST_CASE("randperm is a permutation") {
   }
 }
 
-// Mean and variance of n draws within 5 standard errors of a normal's.
+// Checks that mean and variance of the draws are within 5 standard errors of those of the normal
+// distribution.
 template <class T>
 void check_moments(const std::vector<T>& x, double mean, double std_dev) {
   const double n = double(x.size());
@@ -208,7 +209,7 @@ void check_moments(const std::vector<T>& x, double mean, double std_dev) {
   CHECK(std::abs(squares / n - 1) <= 5 * std::sqrt(2 / n));
 }
 
-TEST_CASE("normals have their mean and deviation on every path") {
+TEST_CASE("normals have the requested mean and standard deviation on every code path") {
   Generator g(10);
   check_moments(normal(g, 100003, -2.0, 0.5), -2.0, 0.5);
   check_moments(normal<double>(g, 100003, 3.0, 2.0), 3.0, 2.0);
@@ -235,9 +236,9 @@ TEST_CASE("the float32 block transform is accurate: within 3e-6 of the same draw
   CHECK(wrong == 0);
 }
 
-TEST_CASE("multinomial draws by weight, never an impossible index, in float and double") {
+TEST_CASE("multinomial draws in proportion to the weights, never an index of weight 0") {
   Generator g(2);
-  const std::vector<double> p = {0, 1, 0, 3, 0};  // need not sum to 1
+  const std::vector<double> p = {0, 1, 0, 3, 0};  // the weights need not sum to 1
   std::vector<int> counts(p.size());
   const int n = 20000;
   for (int i = 0; i < n; ++i) ++counts[std::size_t(g.multinomial(p))];

@@ -1,5 +1,6 @@
-// The generator against PyTorch: tests/data/torch_random_vectors.json, parameters by nn::init,
-// drawn as PyTorch draws (autograd/tensor/README.md), every value by checksum.
+// Compares the generator and nn::init with PyTorch's numbers in
+// tests/data/torch_random_vectors.json. A checksum covers every value. autograd/tensor/README.md
+// describes the order of the draws.
 #include <bit>
 #include <nlohmann/json.hpp>
 
@@ -18,7 +19,7 @@ using Values = std::variant<std::vector<float>, std::vector<double>, std::vector
 using heed::autograd::empty;
 namespace init = heed::nn::init;
 
-// torch.nn.Linear(in, out): weight and bias.
+// Returns weight and bias of torch.nn.Linear(in, out).
 std::vector<Values> linear(Generator& g, std::int64_t in, std::int64_t out) {
   const auto weight = empty({out, in}), bias = empty({out});
   init::linear(weight, bias, g);
@@ -31,7 +32,7 @@ std::vector<float> initial(const heed::autograd::Tensor& x, double mean, double 
   return x.to_vector<float>();
 }
 
-// F.dropout(torch.ones(n), p)
+// Returns F.dropout(torch.ones(n), p).
 std::vector<float> dropout_of_ones(Generator& g, std::size_t n, double p) {
   const float scale = 1.0f / float(1.0 - p);
   std::vector<float> out;
@@ -39,8 +40,8 @@ std::vector<float> dropout_of_ones(Generator& g, std::size_t n, double p) {
   return out;
 }
 
-// The outputs of every test vector by its id, drawn as PyTorch draws them. Braced lists evaluate
-// left to right, so each list is the order of the calls.
+// Returns the outputs of every test vector by id. The draws are in PyTorch's order: a braced list
+// is evaluated from left to right.
 std::map<std::string, std::vector<Values>> draw_all() {
   using V = std::vector<Values>;
   std::map<std::string, V> drawn;
@@ -64,7 +65,7 @@ std::map<std::string, std::vector<Values>> draw_all() {
   g.manual_seed(5);
   drawn["dropout"] = V{dropout_of_ones(g, 40, 0.1), uniform(g, 1)};
   g.manual_seed(9);
-  const auto out_proj = linear(g, 8, 8)[0];  // its bias is drawn, and then set to 0
+  const auto out_proj = linear(g, 8, 8)[0];  // PyTorch draws its bias and then sets it to 0
   const auto in_proj = empty({24, 8});
   init::xavier_uniform(in_proj, g);
   drawn["mha_init"] = V{out_proj, in_proj.to_vector<float>(), uniform(g, 1)};
@@ -82,7 +83,7 @@ std::map<std::string, std::vector<Values>> draw_all() {
   return drawn;
 }
 
-// IEEE patterns for floats, two's complement for integers.
+// Returns the bits of each value: IEEE 754 for floats, two's complement for integers.
 std::vector<std::uint64_t> bit_patterns(const Values& values) {
   std::vector<std::uint64_t> bits;
   std::visit(
@@ -109,7 +110,8 @@ std::uint64_t checksum(const Values& values) {
   return sum;
 }
 
-// values[from ...] == expected, decimals of as many digits as the type needs.
+// Checks that values[from + i] == expected[i]. The expected decimals have enough digits to identify
+// a value of the type.
 void check_slice(const Values& values, std::size_t from, const std::vector<double>& expected) {
   std::visit(
       [&]<class T>(const std::vector<T>& list) {
@@ -121,7 +123,7 @@ void check_slice(const Values& values, std::size_t from, const std::vector<doubl
       values);
 }
 
-TEST_CASE("random numbers are PyTorch's, bit for bit") {
+TEST_CASE("random numbers equal PyTorch's bit for bit") {
   std::ifstream file(kept_file("torch_random_vectors.json"));
   REQUIRE(file.is_open());
   const auto vectors = nlohmann::json::parse(file).at("vectors");
@@ -156,10 +158,10 @@ TEST_CASE("random numbers are PyTorch's, bit for bit") {
   }
 }
 
-// A misplaced fma changes about one value in 1000, which the vectors above are too short to see.
-// The number is that of a Python program that computes the stream in exact rational arithmetic.
-TEST_CASE(
-    "the float32 normal has its roundings and fmas where PyTorch has them, over 1000000 values") {
+// An fma at a wrong position changes about one value in 1000, and the vectors above are too short
+// to detect that. The expected checksum comes from a Python program that computes the stream in
+// exact rational arithmetic.
+TEST_CASE("1000000 float32 normals have the same roundings and fmas as PyTorch") {
   Generator g(0);
   CHECK(checksum(normal(g, 1000000)) == 10986852288103215308u);
 }

@@ -1,4 +1,4 @@
-// CRC-32C against the published vectors, and its promise.
+// Tests of CRC-32C: published test vectors, and detection of every flipped bit.
 #include "nn/io/crc32c.h"
 
 #include "tests/support/catch.h"
@@ -13,7 +13,7 @@ std::uint32_t crc(const std::vector<std::uint8_t>& bytes) {
   return sum.value();
 }
 
-TEST_CASE("CRC-32C gives the values of RFC 3720 B.4, and of the check string") {
+TEST_CASE("CRC-32C equals the values of RFC 3720 B.4 and of the check string") {
   std::vector<std::uint8_t> rising(32), falling(32);
   for (std::uint8_t i = 0; i < 32; ++i) rising[i] = i, falling[i] = std::uint8_t(31 - i);
   CHECK(crc(std::vector<std::uint8_t>(32, 0)) == 0x8a9136aau);
@@ -28,15 +28,15 @@ TEST_CASE("CRC-32C gives the values of RFC 3720 B.4, and of the check string") {
   CHECK(crc({}) == 0);
 }
 
-TEST_CASE("the parts a checksum's bytes come in do not matter, each bit of them does") {
+TEST_CASE("a checksum depends on every bit and not on how the bytes are split") {
   std::mt19937 random(1);
   std::vector<std::uint8_t> bytes(101);
   for (auto& b : bytes) b = std::uint8_t(random());
   const std::uint32_t whole = crc(bytes);
-  for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+  for (std::size_t split = 0; split <= bytes.size(); ++split) {
     Crc32c sum;
-    sum.add(std::as_bytes(std::span(bytes).first(cut)));
-    sum.add(std::as_bytes(std::span(bytes).subspan(cut)));
+    sum.add(std::as_bytes(std::span(bytes).first(split)));
+    sum.add(std::as_bytes(std::span(bytes).subspan(split)));
     CHECK(sum.value() == whole);
   }
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {

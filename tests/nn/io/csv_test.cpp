@@ -1,4 +1,4 @@
-// Matrices from CSV: with and without names, and every reason to refuse one.
+// Tests of reading CSV files: with and without names, and every error.
 #include "nn/io/csv.h"
 
 #include "autograd/base/error.h"
@@ -17,7 +17,7 @@ CsvMatrix load(const Folder& folder, const std::string& text) {
   return load_csv(folder / "m.csv");
 }
 
-TEST_CASE("numbers alone, or with names of columns and rows") {
+TEST_CASE("a CSV file may have names of columns and rows") {
   const Folder folder;
   for (const char* text : {"1,2,3\n4,5,6\n", "1,2,3\r\n4,5,6", "1, 2,3 \n4e0,5.0,6",
                            "\xEF\xBB\xBF"
@@ -41,9 +41,10 @@ TEST_CASE("numbers alone, or with names of columns and rows") {
   CHECK(m.col_names.empty());
   CHECK(m.row_names == Names{"x", "y"});
   CHECK_THROWS_WITH(load(folder, "0.5,1\nO.7,2\n0.9,3\n"),
-                    Contains("line 2: its first field, \"O.7\", is no number, that of line 1 is"));
-  CHECK_THROWS_WITH(load(folder, "a,1\n2,3\n"), Contains("is a number, that of line 1 is none"));
-  m = load(folder, ",p,q\na,1,2\n7,3,4\n");  // below names of columns a name may be a number
+                    Contains("line 2: its first field, \"O.7\", is not a number, but that of line "
+                             "1 is"));
+  CHECK_THROWS_WITH(load(folder, "a,1\n2,3\n"), Contains("is a number, but that of line 1 is not"));
+  m = load(folder, ",p,q\na,1,2\n7,3,4\n");  // with column names, a row name may be a number
   CHECK(m.row_names == Names{"a", "7"});
   CHECK(load(folder, "+1,2\n").values == std::vector<double>{1, 2});
   CHECK_THROWS_AS(load(folder, "1,2\n1,+-1\n"), IoError);
@@ -53,27 +54,27 @@ TEST_CASE("numbers alone, or with names of columns and rows") {
   CHECK(std::isnan(m.values[3]));
 }
 
-TEST_CASE("a CSV that is no matrix is refused with its line") {
+TEST_CASE("errors in a CSV file name the line") {
   const Folder folder;
-  const auto says = [&](const std::string& text, const std::string& what) {
+  const auto check_error = [&](const std::string& text, const std::string& what) {
     const std::string error = message_of<IoError>([&] { load(folder, text); });
     INFO(error);
     CHECK(error.find(what) != std::string::npos);
     CHECK(error.find('\n') == std::string::npos);
   };
-  says("", "there are no numbers");
-  says("a,b\n", "there are no numbers");
-  says("1,2\n3\n", "line 2: it has 1 numbers, the lines before it 2");
-  says("1,2\n3,x\n", "line 2: \"x\" is no number");
-  says("a,b,c\n1,2\n", "names 3 columns, there are 2");
-  says("1,2\n3,\"4\n", "line 2: a quote has no end");
-  says("1,\"2\"x\n", "line 1: there is text between a quoted field and a comma");
+  check_error("", "the file has no numbers");
+  check_error("a,b\n", "the file has no numbers");
+  check_error("1,2\n3\n", "line 2: it has 1 numbers, but the lines before it have 2");
+  check_error("1,2\n3,x\n", "line 2: \"x\" is not a number");
+  check_error("a,b,c\n1,2\n", "names 3 columns, but the rows have 2");
+  check_error("1,2\n3,\"4\n", "line 2: a quote has no end");
+  check_error("1,\"2\"x\n", "line 1: there is text between a quoted field and a comma");
   CHECK_THROWS_AS(load_csv(folder / "absent.csv"), IoError);
   std::ofstream(folder / "large.csv") << std::string(33'000'000, ',');
   CHECK_THROWS_AS(load_csv(folder / "large.csv"), IoError);
 }
 
-TEST_CASE("random bytes are read or refused") {
+TEST_CASE("random bytes are read or throw an error") {
   const Folder folder;
   std::mt19937 random(3);
   const std::string letters = "01.,\n\r\"e-nai\xff";

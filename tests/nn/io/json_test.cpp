@@ -1,4 +1,4 @@
-// JSON: what is printed, what is read, what is refused.
+// Tests of JSON values: printing, parsing and errors.
 #include "nn/io/json.h"
 
 #include "tests/support/catch.h"
@@ -8,7 +8,7 @@ namespace {
 using heed::nn::Json;
 using heed::nn::JsonError;
 
-TEST_CASE("JSON prints in order, on one line, every kind") {
+TEST_CASE("JSON values of every type are printed in order on one line") {
   Json object = Json::object({{"b", 1}, {"a", nullptr}, {"text", "q\"\n\xff"}});
   object["list"] = std::vector<double>{0.1, 1.0, 1e300, NAN, -0.0};
   object["b"] = true;
@@ -25,7 +25,7 @@ TEST_CASE("JSON prints in order, on one line, every kind") {
   CHECK(Json(1).find("a") == nullptr);
 }
 
-TEST_CASE("JSON reads what it prints") {
+TEST_CASE("JSON text is parsed and printed unchanged") {
   for (const std::string text :
        {R"({"z":[1,-2,0.5,"é"],"a":{"b":null},"c":false})", "[]", "{}", "3", "1e+30"})
     CHECK(Json::parse(text).dump() == text);
@@ -34,16 +34,16 @@ TEST_CASE("JSON reads what it prints") {
   CHECK(Json::parse("-1") == -1);
 }
 
-TEST_CASE("JSON that means two things, or too much, is refused") {
+TEST_CASE("ambiguous or too large JSON is rejected") {
   const auto refusal = [](const std::string& text) -> std::string {
     return message_of<JsonError>([&] { Json::parse(text, {.depth = 2, .length = 3}); });
   };
   CHECK(refusal("[1,2,3]").empty());
   CHECK(refusal("[1,2,3,4]") == "has a list of more than 3 values");
   CHECK(refusal("[[1]]").empty());
-  CHECK(refusal("[[[1]]]") == "is nested too deep");
-  CHECK(refusal(R"({"a":1,"a":2})") == "names \"a\" twice");
-  CHECK(refusal("{\"a\" 1}") == "is not JSON in UTF-8 (byte 6 of it)");
+  CHECK(refusal("[[[1]]]") == "is nested too deeply");
+  CHECK(refusal(R"({"a":1,"a":2})") == "contains the key \"a\" twice");
+  CHECK(refusal("{\"a\" 1}") == "is not JSON in UTF-8 (error at byte 6)");
   CHECK(refusal("1e999") == "has a number out of range");
 }
 

@@ -1,11 +1,11 @@
-// The name that was meant: what errors about unknown tasks, keys and sites suggest.
+// Tests of nearest(), which errors use to suggest a name for an unknown task, key or site.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 
 using namespace heed::autograd;
 using namespace heed::nn;
 
-TEST_CASE("the nearest name, by edits and by beginnings") {
+TEST_CASE("nearest() prefers a prefix match and then the smallest edit distance") {
   REQUIRE(edit_distance("kitten", "sitting") == 3);
   REQUIRE(edit_distance("", "abc") == 3);
   REQUIRE(edit_distance("abc", "") == 3);

@@ -1,5 +1,5 @@
-// npy files: bytes by the specification (numpy.lib.format), NumPy itself where it is installed, and
-// every reason to refuse one.
+// Tests of npy files: the bytes of the specification (numpy.lib.format), exchange with NumPy if it
+// is installed, and every error.
 #include "nn/io/npy.h"
 
 #include "autograd/base/files.h"
@@ -14,12 +14,13 @@ using namespace heed::nn;
 using namespace std::string_literals;
 using heed::testing::Folder;
 
+// Returns true if shape, dtype and elements are equal.
 bool same(const Tensor& x, const Tensor& y) {
   return x.shape() == y.shape() && x.dtype() == y.dtype() &&
          dispatch_any(x.dtype(), [&]<class T> { return x.to_vector<T>() == y.to_vector<T>(); });
 }
 
-// Header and elements as a file of version 1.0, padded as NumPy does.
+// Returns the bytes of a file with this header and these elements. The header is padded like NumPy.
 std::string npy(std::string header, const std::string& elements, char major = 1) {
   const std::size_t before = major == 1 ? 10 : 12;
   header.resize((before + header.size() + 1 + 63) / 64 * 64 - before, ' ');
@@ -29,7 +30,7 @@ std::string npy(std::string header, const std::string& elements, char major = 1)
   return "\x93NUMPY"s + major + '\0' + length + header + elements;
 }
 
-// What loading these bytes fails with; "" if it does not.
+// Returns the error text of loading a file with these bytes, or "" if it loads.
 std::string refusal(const Folder& folder, const std::string& bytes) {
   std::ofstream(folder / "a.npy", std::ios::binary) << bytes;
   const std::string text = message_of<IoError>([&] { load_npy(folder / "a.npy"); });
@@ -38,7 +39,7 @@ std::string refusal(const Folder& folder, const std::string& bytes) {
   return text;
 }
 
-TEST_CASE("an array is written as the specification says") {
+TEST_CASE("an array is written with the bytes of the specification") {
   const Folder folder;
   save_npy(folder / "a.npy", tensor({{1, 2, 3}, {4, 5, 6}}));
   const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
@@ -62,7 +63,7 @@ TEST_CASE("an array is written as the specification says") {
         "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 2), }");
 }
 
-TEST_CASE("arrays come back, of every dtype and stride") {
+TEST_CASE("arrays of every dtype and stride are read back unchanged") {
   const Folder folder;
   Generator g(1);
   for (const Tensor& x :
@@ -76,7 +77,7 @@ TEST_CASE("arrays come back, of every dtype and stride") {
   CHECK_THROWS_AS(save_npy(folder / "nowhere" / "a.npy", tensor(1.0)), IoError);
 }
 
-TEST_CASE("what NumPy writes is read: Fortran order, small integers, later versions") {
+TEST_CASE("Fortran order, small integers and later versions of the format are read") {
   const Folder folder;
   const auto load = [&](const std::string& bytes) {
     write_file(folder / "a.npy", bytes);
@@ -92,55 +93,56 @@ TEST_CASE("what NumPy writes is read: Fortran order, small integers, later versi
              tensor({-1, 257}, int64)));
 }
 
-TEST_CASE("a hostile npy file is refused before memory is taken") {
+TEST_CASE("an invalid npy file is rejected before memory is allocated") {
   const Folder folder;
   const std::string rest = "'fortran_order': False, 'shape': ";
   const auto header = [&](const std::string& shape, const std::string& descr = "<f4") {
     return "{'descr': '" + descr + "', " + rest + shape + ", }";
   };
-  const auto says = [&](const std::string& bytes, const std::string& what) {
+  const auto check_error = [&](const std::string& bytes, const std::string& what) {
     const std::string text = refusal(folder, bytes);
     INFO(text);
     CHECK(text.find(what) != std::string::npos);
   };
-  says("", "does not begin");
-  says("\x93NUMPZ\1\0\0\0"s, "does not begin");
-  says(npy(header("(1,)"), "1234", 9), "version 9");
-  says("\x93NUMPY\2\0\xff\xff\xff\xff"s, "4294967295 bytes");
-  says(npy(header("(2, 2)"), "1234"), "needs 16 bytes of <f4, 4 follow");
-  says(npy(header("(1,)"), "12345"), "5 follow");
-  says(npy(header("(1099511627776, 1099511627776)"), ""), "at most 2^40");
-  says(npy(header("(0, 1099511627776, 1099511627776)"), ""), "at most 2^40");
-  says(npy(header("(99999999999999999999,)"), ""), "integer sizes");
-  says(npy(header("(-1,)"), ""), "integer sizes");
-  says(npy(header("(1, 1, 1, 1, 1, 1, 1, 1, 1)"), "1234"), "at most 8 sizes");
+  check_error("", "does not begin");
+  check_error("\x93NUMPZ\1\0\0\0"s, "does not begin");
+  check_error(npy(header("(1,)"), "1234", 9), "version 9");
+  check_error("\x93NUMPY\2\0\xff\xff\xff\xff"s, "4294967295 bytes");
+  check_error(npy(header("(2, 2)"), "1234"), "needs 16 bytes of <f4, but 4 follow");
+  check_error(npy(header("(1,)"), "12345"), "5 follow");
+  check_error(npy(header("(1099511627776, 1099511627776)"), ""), "at most 2^40");
+  check_error(npy(header("(0, 1099511627776, 1099511627776)"), ""), "at most 2^40");
+  check_error(npy(header("(99999999999999999999,)"), ""), "integer sizes");
+  check_error(npy(header("(-1,)"), ""), "integer sizes");
+  check_error(npy(header("(1, 1, 1, 1, 1, 1, 1, 1, 1)"), "1234"), "at most 8 sizes");
   for (const char* descr : {"<f2", ">f4", "<c8", "|O", "<U3"})
-    says(npy(header("(1,)", descr), "1234"), "its elements are \""s + descr);
+    check_error(npy(header("(1,)", descr), "1234"), "its elements are \""s + descr);
   const std::string structured = "[('True', '<f4'), ('t', '<i8', (2,)), ]";
-  says(npy("{'descr': " + structured + ", " + rest + "(1,), }", "1234"),
-       R"(its elements are [["True","<f4"],["t","<i8",[2]]])");
+  check_error(npy("{'descr': " + structured + ", " + rest + "(1,), }", "1234"),
+              R"(its elements are [["True","<f4"],["t","<i8",[2]]])");
   for (const std::string& bad :
        {"{'descr': '<f4', 'shape': (1,), }"s, "{'descr': '<f4', 'descr': '<f4'}"s,
         "{'descr': '<f4"s, "[1]"s, header("(1,)") + " x", header("[1]"),
         "{'descr': '<f4', 'fortran_order': false, 'shape': (1,), }"s,
         "{'descr': '<f4', 'fortran_order': 0, 'shape': (1,), }"s})
-    says(npy(bad, "1234"),
-         "its header is not a Python dictionary of descr, fortran_order and shape; damaged, or");
+    check_error(npy(bad, "1234"),
+                "its header is not a Python dictionary of descr, fortran_order and shape; the file "
+                "is damaged, or");
 }
 
-TEST_CASE("a file of some TB is refused at its beginning") {
+TEST_CASE("a file of 4 TB is rejected after its first bytes") {
   const Folder folder;
   const auto refusal_of = [&](const std::string& bytes) {
     write_file(folder / "a.npy", bytes);
     std::filesystem::resize_file(folder / "a.npy", std::uintmax_t{1} << 42);
     return message_of<IoError>([&] { load_npy(folder / "a.npy"); });
   };
-  CHECK_THAT(refusal_of(""), Contains("it does not begin as an npy file does"));
+  CHECK_THAT(refusal_of(""), Contains("it does not begin like an npy file"));
   CHECK_THAT(refusal_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "")),
-             Contains("needs 4 bytes of <f4, 4398046510976 follow"));
+             Contains("needs 4 bytes of <f4, but 4398046510976 follow"));
 }
 
-TEST_CASE("damage at random is refused or read, never worse") {
+TEST_CASE("randomly damaged files are read or throw IoError") {
   const Folder folder;
   save_npy(folder / "a.npy", tensor({{1, 2, 3}, {4, 5, 6}}));
   const std::string good = read_file(folder / "a.npy");
@@ -155,7 +157,7 @@ TEST_CASE("damage at random is refused or read, never worse") {
   CHECK(refused > 2000);
 }
 
-TEST_CASE("NumPy reads ours, and we read NumPy's") {
+TEST_CASE("NumPy reads our files, and we read those of NumPy") {
   if (std::system("python3 -c 'import numpy' 2> /dev/null") != 0) {
     WARN("NumPy is not installed (python3-numpy): not compared");
     return;

@@ -1,5 +1,4 @@
-// Safetensors files: round trips, every reason to refuse one, damage at random, loading into
-// parameters.
+// Tests of safetensors files: round trips, every error, random damage, and loading into parameters.
 #include <sys/stat.h>
 
 #include <bit>
@@ -17,6 +16,7 @@ using namespace heed::nn;
 using namespace heed::testing;
 namespace fs = std::filesystem;
 
+// Returns the 8 bytes with the length of a header.
 std::string length_of(const std::string& header) {
   const std::uint64_t n = header.size();
   std::string bytes(8, '\0');
@@ -24,20 +24,23 @@ std::string length_of(const std::string& header) {
   return bytes;
 }
 
-// The message with which loading this file fails; "" if it loads.
+// Returns the error text of loading this file, or "" if it loads.
 std::string refusal(const std::string& path) {
   return message_of<IoError>([&] { load_safetensors(path); });
 }
+// Returns the error text of loading a file with these bytes, or "" if it loads.
 std::string refusal_of_bytes(const Folder& folder, const std::string& bytes) {
   std::ofstream(folder / "bytes", std::ios::binary) << bytes;
   std::string text = refusal(folder / "bytes");
   CHECK(text.find('\n') == std::string::npos);
   return text;
 }
+// Returns the error text of loading a file with this header and `data` zero bytes, or "" if it
+// loads.
 std::string refusal_of(const Folder& folder, const std::string& header, std::size_t data = 0) {
   return refusal_of_bytes(folder, length_of(header) + header + std::string(data, '\0'));
 }
-// A header of one float32 tensor "x".
+// Returns a header with one tensor "x".
 std::string header_of_x(const std::string& shape, const std::string& offsets,
                         const std::string& dtype = R"("F32")") {
   return R"({"x":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets +
@@ -51,6 +54,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
          std::memcmp(x.data<T>(), y.data<T>(), std::size_t(x.numel()) * sizeof(T)) == 0;
 }
 
+// Tensors of all dtypes, with unusual names, shapes and strides.
 std::vector<NamedTensor> examples() {
   Generator g(1);
   return {{"mask", from_data(std::vector<bool>{true, false, true}, {3})},
@@ -66,7 +70,7 @@ std::vector<NamedTensor> examples() {
           {"rank 8", ones({1, 1, 2, 1, 1, 2, 1, 1}).requires_grad_()}};
 }
 
-TEST_CASE("tensors come back bit for bit") {
+TEST_CASE("tensors are read back bit for bit") {
   const Folder folder;
   const std::vector<NamedTensor> tensors = examples();
   save_safetensors(folder / "f", tensors, {{"step", "17"}, {"note", "ß \"quoted\""}});
@@ -85,7 +89,7 @@ TEST_CASE("tensors come back bit for bit") {
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("the payload of a NaN survives, and -0") {
+TEST_CASE("payloads of NaN and the sign of -0 are kept") {
   const Folder folder;
   const std::vector<float> odd = {std::bit_cast<float>(0x7fc12345u),
                                   std::bit_cast<float>(0xffa00001u), -0.0f,
@@ -95,7 +99,7 @@ TEST_CASE("the payload of a NaN survives, and -0") {
   CHECK(same_bits<float>(x, load_safetensors(folder / "f").find("x")));
 }
 
-TEST_CASE("data are aligned, whatever the order given") {
+TEST_CASE("the data is aligned for any order of tensors") {
   const Folder folder;
   save_safetensors(folder / "f", examples());
   const std::string bytes = read_file(folder / "f");
@@ -108,7 +112,7 @@ TEST_CASE("data are aligned, whatever the order given") {
   CHECK(std::is_sorted(sizes.rbegin(), sizes.rend()));
 }
 
-TEST_CASE("an empty file of tensors is a file") {
+TEST_CASE("a file without tensors is valid") {
   const Folder folder;
   save_safetensors(folder / "f", {});
   CHECK(load_safetensors(folder / "f").tensors.empty());
@@ -135,7 +139,7 @@ TEST_CASE("F16 and BF16 are read as float32, exactly") {
         std::vector<float>{1, -3, std::bit_cast<float>(0x10000u), float(kInf)});
 }
 
-TEST_CASE("files that are not safetensors are refused with the reason") {
+TEST_CASE("files that are not safetensors are rejected with a reason") {
   const Folder folder;
   const auto bytes = [&](const std::string& b) { return refusal_of_bytes(folder, b); };
   CHECK_THAT(refusal(folder / "missing"), Contains("missing: No such file"));
@@ -145,8 +149,8 @@ TEST_CASE("files that are not safetensors are refused with the reason") {
   CHECK_THAT(bytes(""), Contains("it has 0 bytes"));
   CHECK_THAT(bytes("1234567"), Contains("it has 7 bytes"));
   CHECK_THAT(bytes(std::string(8, '\xff')),
-             Contains("header of 18446744073709551615 bytes, 0 follow"));
-  CHECK_THAT(bytes(length_of("12") + "{"), Contains("header of 2 bytes, 1 follow"));
+             Contains("header of 18446744073709551615 bytes, but only 0 follow"));
+  CHECK_THAT(bytes(length_of("12") + "{"), Contains("header of 2 bytes, but only 1 follow"));
   CHECK_THAT(bytes(length_of("")), Contains("not a JSON object"));
   std::ofstream(folder / "huge", std::ios::binary) << length_of("") << "{";
   {
@@ -154,28 +158,30 @@ TEST_CASE("files that are not safetensors are refused with the reason") {
     const std::uint64_t n = 100'000'001;
     huge.write(reinterpret_cast<const char*>(&n), 8);
   }
-  fs::resize_file(folder / "huge", 200'000'000);  // sparse
+  fs::resize_file(folder / "huge", 200'000'000);  // a sparse file
   CHECK_THAT(refusal(folder / "huge"), Contains("the limit is 100000000"));
 }
 
-TEST_CASE("bad headers are refused with the reason") {
+TEST_CASE("invalid headers are rejected with a reason") {
   const Folder folder;
   const auto header = [&](const std::string& h, std::size_t data = 0) {
     return refusal_of(folder, h, data);
   };
   const std::string x = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
-  CHECK(header(R"({"x":)" + x + "}   ", 4).empty());  // this is what a good one looks like
+  CHECK(header(R"({"x":)" + x + "}   ", 4).empty());  // a valid header
   CHECK_THAT(header("[]"), Contains("not a JSON object"));
   CHECK_THAT(header(" {}"), Contains("not a JSON object"));
-  CHECK_THAT(header("{"), Contains("not JSON in UTF-8 (byte 2"));
+  CHECK_THAT(header("{"), Contains("not JSON in UTF-8 (error at byte 2"));
   CHECK_THAT(header("{}}"), Contains("not JSON"));
   CHECK_THAT(header("{\"\xff\":1}"), Contains("not JSON in UTF-8"));
   CHECK_THAT(header("{\"\\ud800\":1}"), Contains("not JSON"));
   CHECK_THAT(header(std::string("{}\0", 3)), Contains("zero byte"));
-  CHECK_THAT(header(R"({"x":)" + x + R"(,"x":)" + x + "}", 4), Contains("names \"x\" twice"));
+  CHECK_THAT(header(R"({"x":)" + x + R"(,"x":)" + x + "}", 4),
+             Contains("contains the key \"x\" twice"));
   CHECK_THAT(header(R"({"x":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4),
-             Contains("names \"dtype\" twice"));
-  CHECK_THAT(header(R"({"__metadata__":{"a":"1","a":"2"}})"), Contains("names \"a\" twice"));
+             Contains("contains the key \"dtype\" twice"));
+  CHECK_THAT(header(R"({"__metadata__":{"a":"1","a":"2"}})"),
+             Contains("contains the key \"a\" twice"));
   CHECK_THAT(header(R"({"__metadata__":["a"]})"), Contains("not an object of strings"));
   CHECK_THAT(header(R"({"__metadata__":{"a":1}})"), Contains("\"a\" is 1, not a string"));
   CHECK_THAT(header(R"({"x":1e999})"), Contains("number out of range"));
@@ -183,11 +189,11 @@ TEST_CASE("bad headers are refused with the reason") {
   CHECK_THAT(header(R"({"x":{"dtype":"F32","shape":[1]}})"), Contains("lacks"));
   std::string deep = "{\"x\":";
   for (int i = 0; i < 1000000; ++i) deep += i % 2 ? "{\"a\":" : "[";
-  CHECK_THAT(header(deep), Contains("nested too deep"));
-  CHECK_THAT(header("{\"x\":[" + std::string(2000000, '[')), Contains("nested too deep"));
+  CHECK_THAT(header(deep), Contains("nested too deeply"));
+  CHECK_THAT(header("{\"x\":[" + std::string(2000000, '[')), Contains("nested too deeply"));
 }
 
-TEST_CASE("bad tensors are refused with their name") {
+TEST_CASE("invalid tensors are rejected with their name") {
   const Folder folder;
   const auto tensor = [&](const std::string& shape, const std::string& offsets,
                           const std::string& dtype = R"("F32")", std::size_t data = 16) {
@@ -218,7 +224,8 @@ TEST_CASE("bad tensors are refused with their name") {
   CHECK_THAT(tensor("[4]", "[0,16]", R"("F32")", 15),
              Contains("which has 15") && Contains("cut off"));
   CHECK_THAT(tensor("[3]", "[4,16]"), Contains("hole"));
-  CHECK_THAT(tensor("[1099511627776]", "[0,4398046511104]"), Contains("cut off"));  // no allocation
+  CHECK_THAT(tensor("[1099511627776]", "[0,4398046511104]"),
+             Contains("cut off"));  // rejected without allocation
   CHECK_THAT(refusal_of(folder, header_of_x("[4]", "[0,16]"), 17), Contains("1 bytes follow"));
   CHECK_THAT(refusal_of(folder, "{}", 3), Contains("3 bytes follow"));
   CHECK_THAT(refusal_of(folder,
@@ -231,7 +238,7 @@ TEST_CASE("bad tensors are refused with their name") {
              Contains("element 1 is the byte 2"));
 }
 
-TEST_CASE("names from a file cannot break a message") {
+TEST_CASE("names from a file are escaped and cut in errors") {
   const Folder folder;
   const std::string text =
       refusal_of(folder, R"({"a\n\u001b[31m)" + std::string(500, 'x') + R"(":{}})");
@@ -239,7 +246,7 @@ TEST_CASE("names from a file cannot break a message") {
   CHECK(text.size() < 400);
 }
 
-TEST_CASE("any bit that is not as it was written is found") {
+TEST_CASE("every flipped bit is detected") {
   const Folder folder;
   save_safetensors(folder / "good", examples(), {{"step", "17"}});
   const std::string good = read_file(folder / "good");
@@ -252,7 +259,7 @@ TEST_CASE("any bit that is not as it was written is found") {
   }
 }
 
-TEST_CASE("a file without a checksum is read, one with another's is not") {
+TEST_CASE("a file without a checksum is read, one with a wrong checksum is rejected") {
   const Folder folder;
   const std::string x = R"("x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   CHECK(refusal_of(folder, "{" + x, 4).empty());
@@ -265,9 +272,9 @@ TEST_CASE("a file without a checksum is read, one with another's is not") {
                Contains("checksum"));
 }
 
-// A byte overwritten, inserted, removed, or the file cut: it loads or it is refused. The header's
-// values are what matters, so most damage goes there.
-TEST_CASE("random damage never crashes") {
+// Bytes are overwritten, inserted or removed, or the file is cut off. The damaged file must load or
+// be rejected. Most of the damage is in the header, because the reader depends on its values.
+TEST_CASE("random damage does not crash the reader") {
   const Folder folder;
   save_safetensors(folder / "good", examples(), {{"step", "17"}});
   const std::string good = read_file(folder / "good");
@@ -275,7 +282,7 @@ TEST_CASE("random damage never crashes") {
   std::memcpy(&header, good.data(), 8);
   std::mt19937 random(1);
   int refused = 0;
-  // HEED_FUZZ=20000 for a longer search.
+  // The environment variable HEED_FUZZ sets the number of rounds, such as 20000.
   const char* given = std::getenv("HEED_FUZZ");
   const int rounds = given ? std::atoi(given) : kSanitized ? 500 : 1500;
   for (int round = 0; round < rounds; ++round) {
@@ -286,7 +293,7 @@ TEST_CASE("random damage never crashes") {
   CHECK(refused > rounds / 2);
 }
 
-TEST_CASE("save_safetensors refuses what no file can hold, and writes nothing") {
+TEST_CASE("save_safetensors rejects invalid tensors and writes nothing") {
   const Folder folder;
   const auto save = [&](const std::vector<NamedTensor>& t,
                         const std::map<std::string, std::string>& m = {}) {
@@ -303,7 +310,7 @@ TEST_CASE("save_safetensors refuses what no file can hold, and writes nothing") 
   CHECK(folder.files() == 0);
 }
 
-TEST_CASE("load_parameters fits all or writes nothing") {
+TEST_CASE("load_parameters copies all tensors or none") {
   const std::vector<NamedTensor> model = {{"ln.weight", zeros({2}).requires_grad_()},
                                           {"head.weight", zeros({2, 3}).requires_grad_()}};
   const auto load = [&](std::vector<NamedTensor> tensors) {

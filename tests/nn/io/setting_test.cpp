@@ -1,4 +1,4 @@
-// Settings: what they take, what they refuse and in which words.
+// Tests of settings: accepted values, and the texts of errors and help.
 #include "nn/io/setting.h"
 
 #include "autograd/base/error.h"
@@ -11,7 +11,7 @@ using heed::nn::Range;
 using heed::nn::Setting;
 using heed::nn::Span;
 
-TEST_CASE("a range says itself, and holds what it says") {
+TEST_CASE("a range has a text and contains its numbers") {
   CHECK(Range{}.text().empty());
   CHECK(Range{1, 9}.text() == "1 to 9");
   CHECK(Range{0, 1, true, true}.text() == "above 0 to below 1");
@@ -21,7 +21,7 @@ TEST_CASE("a range says itself, and holds what it says") {
   CHECK_FALSE(Range{0, 1, false, true}.holds(1));
 }
 
-TEST_CASE("a setting sets its variable or says why not") {
+TEST_CASE("a setting sets its variable or returns an error text") {
   std::int64_t steps = 3;
   std::vector<std::string> words;
   const Setting number("steps", steps, {1, 2000}, "optimizer steps");
@@ -61,7 +61,7 @@ struct heed::nn::EnumNames<Rule> {
 
 namespace {
 
-TEST_CASE("a setting may be a name or a number") {
+TEST_CASE("a setting accepts a name or a number") {
   std::variant<Rule, double> value = Rule::kHalf;
   const Setting scale("scale", value, {0, 9}, "times this");
   CHECK(scale.description() == "times this; 0 to 9, or half or one (default: half)");
@@ -85,7 +85,7 @@ TEST_CASE("a setting may be a name or a number") {
       "f:2: scale needs a number, or a name in quotes, got true");
 }
 
-TEST_CASE("a setting may have a name for having no value") {
+TEST_CASE("a setting of an optional enum has a name for no value") {
   std::optional<Rule> value;
   const Setting rule("rule", value, "as-other", "of this");
   CHECK(rule.description() == "of this: as-other, half or one (default: as-other)");

@@ -1,4 +1,5 @@
-// The layer MultiHeadAttention: one function in four stored forms, converted, drawn, decayed.
+// Tests of the four stored forms of MultiHeadAttention: equal results, conversion, initial values
+// and weight decay.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -15,6 +16,7 @@ using enum AttentionForm;
 
 constexpr AttentionForm kForms[] = {kPackedQKV, kSeparate, kPackedHeads, kPerHead};
 
+// Returns the layer with its weights stored in another form.
 MultiHeadAttention converted(const MultiHeadAttention& layer, AttentionForm to) {
   Options o = layer.options;
   o.form = to;
@@ -27,8 +29,9 @@ std::vector<Tensor> tensors(const MultiHeadAttention& layer) {
   for (const NamedTensor& p : parameters(layer)) list.push_back(p.tensor);
   return list;
 }
-// Output, gradients of both inputs, then of all parameters, these brought to packed_qkv by
-// convert(), which is as right for gradients as for weights.
+// Returns the gradients of all parameters, then the output, then the gradients of both inputs.
+// convert() brings the gradients of the parameters to the form packed_qkv, which is valid because
+// gradients convert like weights.
 std::vector<Tensor> run(const MultiHeadAttention& layer, const ForwardContext& ctx = {}) {
   const Tensor x = draw({2, 5, 12}, 3).requires_grad_(),
                memory = draw({2, 6, 12}, 4).requires_grad_();
@@ -44,7 +47,7 @@ std::vector<Tensor> run(const MultiHeadAttention& layer, const ForwardContext& c
   return all;
 }
 
-TEST_CASE("four stored forms are one function, gradients included") {
+TEST_CASE("all four stored forms give the same outputs and gradients") {
   const Options variants[] = {
       {.d_model = 12, .heads = 3, .dtype = float64},
       {.d_model = 12, .heads = 3, .d_head = 5, .d_value = 2, .bias = false, .dtype = float64},
@@ -71,7 +74,7 @@ TEST_CASE("four stored forms are one function, gradients included") {
   }
 }
 
-TEST_CASE("packed_heads is notebook 0's layer: linear, heads, then three chunks") {
+TEST_CASE("packed_heads equals the layer of notebook 0: linear, heads, then three chunks") {
   const Options o{.d_model = 12, .heads = 3, .form = kPackedHeads, .dtype = float64};
   const MultiHeadAttention layer = random_layer(o);
   const AttentionWeights& w = layer.weights;
@@ -84,7 +87,7 @@ TEST_CASE("packed_heads is notebook 0's layer: linear, heads, then three chunks"
   CHECK(close(layer(x), linear(joined, w.out_proj_weight, w.out_proj_bias)));
 }
 
-TEST_CASE("per_head is notebook 1's layer of 30 dimensions and 2 heads of 10, in einsums") {
+TEST_CASE("per_head equals the layer of notebook 1, computed with einsum") {
   const MultiHeadAttention layer = random_layer({.d_model = 30,
                                                  .heads = 2,
                                                  .d_head = 10,
@@ -118,12 +121,12 @@ TEST_CASE("per_head is notebook 1's layer of 30 dimensions and 2 heads of 10, in
   CHECK(close(layer(x), out));
 }
 
-TEST_CASE("a bias for each projection or not; where packed, q, k and v alike") {
+TEST_CASE("each projection may have a bias; the packed forms need all of q, k and v or none") {
   for (int bits = 0; bits < 16; ++bits) {
     CAPTURE(bits);
     const bool q = bits & 1, k = bits & 2, v = bits & 4, out = bits & 8;
     Options o{.d_model = 12, .heads = 3, .form = kPerHead, .dtype = float64};
-    const MultiHeadAttention all(o);  // the layer with all biases, 0 where the other has none
+    const MultiHeadAttention all(o);  // has all biases; those that `layer` lacks are set to 0
     o.q_bias = q, o.k_bias = k, o.v_bias = v, o.out_bias = out;
     const MultiHeadAttention layer = random_layer(o);
     CHECK(parameters(layer).size() == std::size_t(4 + q + k + v + out));
@@ -139,7 +142,7 @@ TEST_CASE("a bias for each projection or not; where packed, q, k and v alike") {
     CHECK(same_bits(layer(x), all(x)));
     const MultiHeadAttention separate = converted(layer, kSeparate);
     CHECK(close(separate(x), all(x)));
-    CHECK(separate.weights.in_proj_bias.defined() == (q && k && v));  // as PyTorch stores them
+    CHECK(separate.weights.in_proj_bias.defined() == (q && k && v));  // like PyTorch
     CHECK(separate.weights.q_proj_bias.defined() == (q && !(k && v)));
     if (q == k && k == v) {
       const auto got = run(converted(layer, kPackedQKV)), want = run(layer);
@@ -150,7 +153,7 @@ TEST_CASE("a bias for each projection or not; where packed, q, k and v alike") {
   }
 }
 
-TEST_CASE("heads that share keys and values are heads with equal ones") {
+TEST_CASE("heads that share keys and values equal heads with copies of them") {
   for (const std::int64_t kv : {1, 2}) {
     const Options o{
         .d_model = 12, .heads = 4, .d_head = 3, .kv_heads = kv, .form = kPerHead, .dtype = float64};
@@ -172,17 +175,17 @@ TEST_CASE("heads that share keys and values are heads with equal ones") {
   }
 }
 
-TEST_CASE("a layer in any form draws the same function from the same seed as its base form") {
+TEST_CASE("packed_heads draws the weights of packed_qkv, and per_head those of separate") {
   const Tensor x = draw({2, 5, 12}, 3);
-  const auto of = [&](AttentionForm form) {
+  const auto output = [&](AttentionForm form) {
     Generator g(6);
     return MultiHeadAttention({.d_model = 12, .heads = 3, .form = form, .dtype = float64}, g)(x);
   };
-  CHECK(close(of(kPackedHeads), of(kPackedQKV)));
-  CHECK(close(of(kPerHead), of(kSeparate)));
+  CHECK(close(output(kPackedHeads), output(kPackedQKV)));
+  CHECK(close(output(kPerHead), output(kSeparate)));
 }
 
-TEST_CASE("convert refuses weights that are not of the options given") {
+TEST_CASE("convert throws if the weights do not match the options") {
   const Options o{.d_model = 12, .heads = 3};
   const MultiHeadAttention layer(o);
   Options wider = o;
@@ -197,11 +200,12 @@ TEST_CASE("convert refuses weights that are not of the options given") {
                     "the options that the weights were made with");
 }
 
-TEST_CASE("a layer draws what torch.nn.MultiheadAttention draws, with and without biases") {
+TEST_CASE("a layer draws its weights like torch.nn.MultiheadAttention, with and without biases") {
   for (const bool bias : {true, false}) {
     Generator g(9), same(9);
     const MultiHeadAttention layer({.d_model = 8, .heads = 2, .bias = bias}, g);
-    const Linear out({.in = 8, .out = 8, .bias = bias}, same);  // draws a bias only if it has one
+    const Linear out({.in = 8, .out = 8, .bias = bias},
+                     same);  // a layer without bias does not draw one
     const Tensor in = empty({24, 8});
     init::xavier_uniform(in, same);
     CHECK(same_bits(layer.weights.out_proj_weight, out.weight));
@@ -211,7 +215,7 @@ TEST_CASE("a layer draws what torch.nn.MultiheadAttention draws, with and withou
   }
 }
 
-TEST_CASE("the form that a run asks for does not change its model") {
+TEST_CASE("the form in the configuration of a run does not change its model") {
   Generator draws(2);
   const Tensor ids = randint(0, 33, {2, 9}, draws);
   const auto logits = [&](AttentionForm form, Init init) {
@@ -229,7 +233,7 @@ TEST_CASE("the form that a run asks for does not change its model") {
   }
 }
 
-TEST_CASE("weight decay is for matrices, not for biases, whatever their form") {
+TEST_CASE("weight decay applies to matrices and not to biases, in every form") {
   for (const AttentionForm form : kForms) {
     const MultiHeadAttention layer({.d_model = 12, .heads = 3, .form = form});
     const auto groups = decay_groups(parameters(layer), 0.1);

@@ -1,4 +1,4 @@
-// The options of MultiHeadAttention, each against the few ops that define it.
+// Tests of the options of MultiHeadAttention. Each is compared with the public ops that define it.
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -12,7 +12,7 @@ using namespace heed::autograd::testing;
 using heed::nn::testing::random_layer;
 using Options = MultiHeadAttention::Options;
 
-TEST_CASE("d_head and d_value are free") {
+TEST_CASE("d_head and d_value do not depend on d_model") {
   const MultiHeadAttention layer =
       random_layer({.d_model = 12, .heads = 5, .d_head = 7, .d_value = 3, .dtype = float64});
   CHECK(layer.weights.in_proj_weight.shape() == Shape{5 * (7 + 7 + 3), 12});
@@ -60,7 +60,7 @@ TEST_CASE("cross attention under causality, padding and a learned bias") {
         x, memory,
         {.probe = &probe, .keep = KeepMask::padding(lengths, 6), .bias = ScoreBias(table)});
     const Tensor dbias = grad(y, {table}, {.grad_output = draw(y.shape(), 5)})[0];
-    // What the table gets is what the scores get, summed over the batch.
+    // The gradient of the table is the gradient of the scores, summed over the batch.
     CHECK(close(dbias, sum(probe.value("hook_attn_scores_grad"), {0})));
     const Tensor q = permute(probe.value("hook_q"), {0, 2, 1, 3}),
                  k = permute(probe.value("hook_k"), {0, 2, 3, 1});
@@ -77,7 +77,7 @@ TEST_CASE("cross attention under causality, padding and a learned bias") {
   }
 }
 
-TEST_CASE("one polarity, held by the types") {
+TEST_CASE("masks and biases are distinct types, and a mask is true where a query may attend") {
   static_assert(!std::is_convertible_v<Tensor, KeepMask>);
   static_assert(!std::is_convertible_v<Tensor, ScoreBias>);
   static_assert(!std::is_constructible_v<KeepMask, ScoreBias>);
@@ -91,13 +91,13 @@ TEST_CASE("one polarity, held by the types") {
   CHECK_THROWS_WITH(ScoreBias(tril_mask(3, 3)),
                     "ScoreBias: needs float32 or float64, got bool8; true or false per key is a "
                     "KeepMask");
-  CHECK_NOTHROW(ScoreBias(zeros({3, 3})));  // adds nothing, and is no mask
+  CHECK_NOTHROW(ScoreBias(zeros({3, 3})));  // all zeros add nothing, so this is accepted
   CHECK_NOTHROW(ScoreBias(zeros({0, 3})));
-  CHECK_NOTHROW(ScoreBias(ones({3, 3}).requires_grad_()));  // a bias to be learned
+  CHECK_NOTHROW(ScoreBias(ones({3, 3}).requires_grad_()));  // a learned bias
   CHECK_NOTHROW(ScoreBias(mask * 2.0));
 }
 
-TEST_CASE("scores, weights and dropped weights of every head, each by itself") {
+TEST_CASE("scores, weights and dropped weights are computed per head") {
   Generator drop(9), same(9);
   const Tensor q = draw({2, 3, 4, 5}, 1), k = draw({2, 3, 6, 5}, 2), v = draw({2, 3, 6, 5}, 3);
   const KeepMask keep = KeepMask::causal(4, 6);
@@ -107,12 +107,12 @@ TEST_CASE("scores, weights and dropped weights of every head, each by itself") {
   const Tensor biased = r.raw_scores + draw({6}, 4);
   CHECK(same_bits(r.scores, masked_fill(biased, logical_not(keep.tensor()), -kInf)));
   CHECK(same_bits(r.pattern, softmax(r.scores, -1)));
-  CHECK(close(sum(r.pattern, {-1}), ones({2, 3, 4}, float64)));  // undropped: rows sum to 1
+  CHECK(close(sum(r.pattern, {-1}), ones({2, 3, 4}, float64)));  // before dropout, rows sum to 1
   const Tensor mask = dropout(ones({2, 3, 4, 6}, float64), 0.4, same.next_u64());
   CHECK(close(r.dropped, r.pattern * mask));
   CHECK(!close(r.dropped, r.pattern));
   CHECK(close(r.output, matmul(r.dropped, v)));
-  // In the layer: per head, before dropout, while dropout is on.
+  // The layer's hook_pattern is per head and before dropout, also while dropout is on.
   const MultiHeadAttention layer =
       random_layer({.d_model = 12, .heads = 3, .dropout = 0.5, .dtype = float64});
   Probe probe;
@@ -148,7 +148,7 @@ TEST_CASE("query, key and value may be three tensors, in every stored form") {
   }
 }
 
-TEST_CASE("query, key and value that do not fit each other are named with their shapes") {
+TEST_CASE("errors for mismatched query, key and value contain the shapes") {
   const MultiHeadAttention layer({.d_model = 4, .heads = 2, .causal = true});
   const Tensor x = zeros({2, 3, 4}), longer = zeros({2, 5, 4});
   CHECK_THROWS_WITH(layer(x, x, longer),
@@ -161,23 +161,23 @@ TEST_CASE("query, key and value that do not fit each other are named with their 
   KVCache cache({.batch = 2, .heads = 2, .capacity = 8, .d_head = 2});
   const NoGrad guard;
   CHECK_THROWS_WITH(layer(x, x, zeros({2, 3, 4}), {.cache = &cache}),
-                    "MultiHeadAttention: a KV cache serves causal self-attention outside training, "
-                    "not cross attention");
+                    "MultiHeadAttention: a KV cache needs causal self-attention outside training, "
+                    "got cross attention");
 }
 
-TEST_CASE("rotated queries stand where causality has them") {
+TEST_CASE("RoPE gives queries the positions that the causal mask assumes") {
   const Options o{.d_model = 12, .heads = 3, .causal = true, .rope = true, .dtype = float64};
   const MultiHeadAttention layer = random_layer(o);
   const Tensor x = draw({2, 7, 12}, 3), all = layer(x);
-  // The last three queries with all keys: the last rows of the full pass.
+  // The last three queries with all keys give the last rows of the full forward pass.
   CHECK(close(layer.forward(slice(x, 1, 4, 7), x), slice(all, 1, 4, 7)));
-  // At the top left the first three are the first.
+  // With the alignment kTopLeft, three queries give the first three rows.
   Options top = o;
   top.alignment = CausalAlignment::kTopLeft;
-  MultiHeadAttention first(top);
-  first.weights = convert(layer.weights, o, o.form);
-  CHECK(close(first.forward(slice(x, 1, 0, 3), x), slice(all, 1, 0, 3)));
-  // More queries than keys: the last keys are the last queries' own.
+  MultiHeadAttention top_left(top);
+  top_left.weights = convert(layer.weights, o, o.form);
+  CHECK(close(top_left.forward(slice(x, 1, 0, 3), x), slice(all, 1, 0, 3)));
+  // With more queries than keys, the last query has the position of the last key.
   const Tensor few = layer.forward(x, slice(x, 1, 4, 7));
   CHECK(close(slice(few, 1, 4, 7), layer(slice(x, 1, 4, 7))));
 }

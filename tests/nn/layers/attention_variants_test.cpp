@@ -1,5 +1,5 @@
-// Window, QK-norm, soft cap, sink and learned scale: scores, weights, gradients and probes against
-// the formulas, and which of them run fused.
+// Tests of the attention options window, QK-norm, soft cap, sink and learned scale. They compare
+// scores, weights, gradients and probe values with the formulas, and check which options are fused.
 
 #include "nn/nn.h"
 #include "tests/support/catch.h"
@@ -19,22 +19,22 @@ constexpr std::int64_t kTokens = 5;
 
 Options base() { return {.d_model = 8, .heads = 2, .causal = true, .dtype = float64}; }
 
-// As close(), where entries may be -inf.
+// Returns true if two tensors are close. Unlike close(), it allows entries of -inf.
 bool alike(const Tensor& got, const Tensor& want) { return allclose(got, want, 1e-12, 1e-12); }
 
-// What a layer computes inside, on one drawn input.
-struct Seen {
+// Values and gradients inside a layer, recorded by a probe in one forward and backward pass.
+struct Recorded {
   Tensor q, k, v, z, scores, pattern, y;
   Tensor scores_grad, pattern_grad;
 };
-Seen seen(const MultiHeadAttention& layer, const ForwardContext& ctx = {}) {
+Recorded run_recorded(const MultiHeadAttention& layer, const ForwardContext& ctx = {}) {
   Probe probe;
   for (const char* site :
        {"hook_q", "hook_k", "hook_v", "hook_z", "hook_attn_scores", "hook_pattern"})
     probe.record(site);
   ForwardContext with = ctx;
   with.probe = &probe;
-  Seen s;
+  Recorded s;
   s.y = layer(draw({2, kTokens, 8}, 3), with);
   std::vector<Tensor> weights;
   for (const NamedTensor& p : parameters(layer)) weights.push_back(p.tensor);
@@ -47,23 +47,23 @@ Seen seen(const MultiHeadAttention& layer, const ForwardContext& ctx = {}) {
   return s;
 }
 
-TEST_CASE("a learned scale is one number per head, from 1/sqrt(d_head) on") {
+TEST_CASE("a learned scale is one number per head, initially 1/sqrt(d_head)") {
   Options o = base();
   o.scale = ScaleRule::kLearned;
   const MultiHeadAttention fresh(o), layer = random_layer(o);
   CHECK(fresh.head_scale.to_vector<double>() == std::vector<double>(2, 0.5));
-  const Seen s = seen(layer);
+  const Recorded s = run_recorded(layer);
   const Tensor scores = matmul(s.q, mT(s.k)) * reshape(layer.head_scale, {2, 1, 1});
   CHECK(alike(s.scores, KeepMask::causal(kTokens, kTokens).apply(scores)));
 }
 
-TEST_CASE("a window keeps the last keys, or those around the query") {
+TEST_CASE("a window keeps the last keys, or the keys on both sides if not causal") {
   for (const bool causal : {true, false})
     for (const std::int64_t window : {1, 2, 5, 9}) {
       Options o = base();
       o.window = window, o.causal = causal;
       const MultiHeadAttention layer = random_layer(o);
-      const Seen s = seen(layer);
+      const Recorded s = run_recorded(layer);
       for (std::int64_t i = 0; i < kTokens; ++i)
         for (std::int64_t j = 0; j < kTokens; ++j) {
           CAPTURE(causal, window, i, j);
@@ -78,7 +78,7 @@ TEST_CASE("a window keeps the last keys, or those around the query") {
   CHECK_THROWS_WITH(MultiHeadAttention(o), "MultiHeadAttention: needs `window` >= 0, got -1");
 }
 
-TEST_CASE("QK-norm makes rows of q and k of size sqrt(d_head), times a gain, before they rotate") {
+TEST_CASE("QK-norm scales rows of q and k to norm sqrt(d_head) times a gain, before RoPE") {
   for (const bool rotate : {false, true}) {
     Options o = base();
     o.qk_norm = true, o.rope = rotate, o.kv_heads = 1;
@@ -88,7 +88,7 @@ TEST_CASE("QK-norm makes rows of q and k of size sqrt(d_head), times a gain, bef
       const Tensor unit = x / sqrt(mean(x * x, {-1}, true) + 1e-5) * gain;
       return rotate ? rope(unit) : unit;
     };
-    const Seen s = seen(layer);
+    const Recorded s = run_recorded(layer);
     const Tensor q = norm(s.q, layer.q_norm->weight), k = norm(s.k, layer.k_norm->weight);
     CHECK(alike(s.scores, KeepMask::causal(kTokens, kTokens).apply(matmul(q, mT(k)) / 2.0)));
   }
@@ -99,7 +99,7 @@ TEST_CASE("a soft cap bounds scores before bias and mask") {
   o.soft_cap = 0.5, o.scale = 3.0;
   const MultiHeadAttention layer = random_layer(o);
   const ScoreBias bias = ScoreBias::alibi(2, kTokens, kTokens, float64);
-  const Seen s = seen(layer, {.bias = bias});
+  const Recorded s = run_recorded(layer, {.bias = bias});
   const Tensor raw = matmul(s.q, mT(s.k)) * 3.0;
   CHECK(max(abs(raw)).item() > 2);
   const Tensor capped = 0.5 * tanh(raw / 0.5) + bias.tensor();
@@ -111,9 +111,9 @@ TEST_CASE("a soft cap bounds scores before bias and mask") {
   CHECK_THROWS_WITH(attention(q, q, q, {.soft_cap = -2}), "attention: needs soft_cap >= 0, got -2");
 }
 
-// Weights, and their gradients, by the definition: exp(s) / (exp(sink) + sum of exp(s)).
+// Compares weights and gradients with the definition exp(s) / (exp(sink) + sum of exp(s)).
 void check_sink(const MultiHeadAttention& layer, const ForwardContext& ctx, const Tensor& logit) {
-  const Seen s = seen(layer, ctx);
+  const Recorded s = run_recorded(layer, ctx);
   CHECK(s.scores.shape() == Shape{2, 2, kTokens, kTokens});
   const Tensor e = exp(s.scores);
   const Tensor sink = exp(expand(reshape(logit, {2, 1, 1}), {2, 2, kTokens, 1}));
@@ -121,7 +121,7 @@ void check_sink(const MultiHeadAttention& layer, const ForwardContext& ctx, cons
   CHECK(close(s.pattern, e / all));
   CHECK(max(sum(s.pattern, {-1})).item() < 1);
   CHECK(close(s.z, matmul(s.pattern, s.v)));
-  // The sink's own value is 0, and so is what its weight is worth.
+  // The value of the sink is 0, so the gradient with respect to its weight is 0.
   const Tensor mean_worth = sum(s.pattern * s.pattern_grad, {-1}, true);
   CHECK(close(s.scores_grad, s.pattern * (s.pattern_grad - mean_worth)));
   if (!layer.sink_logit.defined()) return;
@@ -129,19 +129,19 @@ void check_sink(const MultiHeadAttention& layer, const ForwardContext& ctx, cons
   CHECK(close(dlogit, sum(sink / all * mean_worth * -1.0, {0, 2, 3})));
 }
 
-TEST_CASE("a sink takes its share of every row and adds nothing") {
+TEST_CASE("a sink takes a share of the weight in every row and has value 0") {
   for (const CausalAlignment alignment : {CausalAlignment::kBottomRight, CausalAlignment::kTopLeft})
     for (const bool causal : {true, false})
       for (const double cap : {0.0, 2.0}) {
         Options o = base();
         o.alignment = alignment, o.causal = causal, o.soft_cap = cap;
         const std::int64_t lengths[] = {5, 2};
-        const ForwardContext passes[] = {
+        const ForwardContext contexts[] = {
             {},
             {.keep = KeepMask::padding(lengths, kTokens)},
             {.bias = ScoreBias::alibi(2, kTokens, kTokens, float64)},
             {.keep = KeepMask(full({1, 1}, 1, bool8)), .bias = ScoreBias(draw({kTokens}, 8))}};
-        for (const ForwardContext& ctx : passes) {
+        for (const ForwardContext& ctx : contexts) {
           CAPTURE(int(alignment), causal, cap, ctx.keep.defined(), ctx.bias.defined());
           o.sink = Sink::kZero;
           check_sink(random_layer(o), ctx, zeros({2}, float64));
@@ -157,7 +157,7 @@ TEST_CASE("a sink takes its share of every row and adds nothing") {
                     "kZero");
 }
 
-TEST_CASE("a sink's logit of 1 is no mask, under NoGrad either") {
+TEST_CASE("a sink logit of 1 is not mistaken for a mask, also under NoGrad") {
   Options o = base();
   o.sink = Sink::kLearned;
   const MultiHeadAttention layer = random_layer(o);
@@ -166,7 +166,7 @@ TEST_CASE("a sink's logit of 1 is no mask, under NoGrad either") {
   CHECK_NOTHROW(layer(draw({2, kTokens, 8}, 3)));
 }
 
-TEST_CASE("what is replaced is the pattern without the sink's column") {
+TEST_CASE("a replacement receives the pattern without the column of the sink") {
   Options o = base();
   o.sink = Sink::kLearned;
   const MultiHeadAttention layer = random_layer(o);
@@ -184,10 +184,10 @@ TEST_CASE("what is replaced is the pattern without the sink's column") {
   CHECK(max(abs(none.value("hook_z"))).item() == 0);
 }
 
-// Whether the op that trains attention is in y's history.
+// Returns true if the fused op attention is in the gradient history of y.
 bool has_fused_attention(const Tensor& y) { return came_from(y, "attention"); }
 
-TEST_CASE("a layer says whether its attention is fused") {
+TEST_CASE("composite_reason() is empty exactly if attention is fused") {
   Transformer::Options size{
       .vocab = 5, .layers = 1, .context = 6, .attention = {.d_model = 8, .heads = 2}};
   for (const auto& [name, o] : variant_models(size)) {

@@ -1,4 +1,4 @@
-// Probe::scale_heads: heads scaled and cut, and dL/dgate.
+// Tests of Probe::scale_heads(): scaled heads, cut heads and dL/dgate.
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -13,6 +13,7 @@ using heed::nn::testing::random_model;
 
 const std::string kZ = "blocks.1.attn.hook_z";
 
+// A random model and a batch, for forward passes with gates on its heads.
 struct Gated {
   Transformer model;
   Tensor ids, targets;
@@ -33,7 +34,7 @@ struct Gated {
   }
 };
 
-TEST_CASE("cutting heads gives the bits of an output projection without their columns") {
+TEST_CASE("cut heads give the same bits as an output projection whose columns are 0") {
   for (const AttentionForm form : {AttentionForm::kPackedQKV, AttentionForm::kPerHead}) {
     const Gated cut(form), without(form);
     {
@@ -52,7 +53,7 @@ TEST_CASE("cutting heads gives the bits of an output projection without their co
   }
 }
 
-TEST_CASE("a gate of 0 cuts NaN and infinities, another number does not") {
+TEST_CASE("a gate of 0 removes NaN and infinities, any other gate does not") {
   const Gated g;
   const Tensor values_of_head_1 =
       slice(g.model.blocks[1].attn.weights.in_proj_bias.detach(), 0, 2 * 15 + 5, 2 * 15 + 10);
@@ -67,9 +68,9 @@ TEST_CASE("a gate of 0 cuts NaN and infinities, another number does not") {
   }
 }
 
-// That dL/dgate is <dL/dz, z>: study_batch_test. That it is what moving the gate does:
-// head_importance_test.
-TEST_CASE("a gradient per gate, of a gate that is 0, too, and gradients of gradients") {
+// Two other tests compare the values of dL/dgate: study_batch_test with <dL/dz, z>, and
+// head_importance_test with finite differences.
+TEST_CASE("gates have gradients, also where a gate is 0, and gradients of gradients") {
   const Gated g(AttentionForm::kPackedQKV, float64);
   const Tensor gates = tensor({0, 1, 0.5}, float64).requires_grad_();
   const Tensor weight = g.model.blocks[1].attn.weights.out_proj_weight;
@@ -79,11 +80,11 @@ TEST_CASE("a gradient per gate, of a gate that is 0, too, and gradients of gradi
   CHECK(largest(grad(sum(first * first), weight)) > 1e-5);
 }
 
-TEST_CASE("scale_heads says which heads there are, and where gates may stand") {
+TEST_CASE("errors of scale_heads name the heads and the accepted sites") {
   const Gated g;
   CHECK_THROWS_WITH(g.logits(ones({2})),
-                    "probe: 'blocks.1.attn.hook_z' is of L1H0 to L1H2 and needs a gate for each, "
-                    "[3], got [2]");
+                    "probe: 'blocks.1.attn.hook_z' needs one gate per head, [3] for L1H0 to L1H2, "
+                    "got [2]");
   Probe probe;
   CHECK_THROWS_WITH(probe.scale_heads("blocks.0.attn.hook_pattern", ones({3})),
                     "probe: scale_heads needs a hook_q, hook_k, hook_v or hook_z, got "
@@ -93,11 +94,11 @@ TEST_CASE("scale_heads says which heads there are, and where gates may stand") {
   CHECK_THROWS_WITH(g.logits(ones({3}), "blocks.2.attn.hook_z"),
                     "probe: no forward pass reached 'blocks.2.attn.hook_z'; the nearest site is "
                     "'blocks.0.attn.hook_z'");
-  // Heads of shared keys are those that are stored.
+  // If heads share keys, hook_k has kv_heads heads.
   const MultiHeadAttention shared({.d_model = 4, .heads = 2, .kv_heads = 1});
   probe.scale_heads("hook_k", ones({2}));
   CHECK_THROWS_WITH(shared(ones({1, 2, 4}), {.probe = &probe}),
-                    "probe: 'hook_k' is of H0 and needs a gate for each, [1], got [2]");
+                    "probe: 'hook_k' needs one gate per head, [1] for H0, got [2]");
 }
 
 }  // namespace

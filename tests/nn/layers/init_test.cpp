@@ -1,5 +1,5 @@
-// nn::init: strides, fans, GPT-2's rule, orthogonal matrices, errors. That its numbers are
-// PyTorch's: torch_random_test.cpp.
+// Tests of nn::init: strides, fans, the rule of GPT-2, orthogonal matrices and errors.
+// torch_random_test.cpp compares the numbers with PyTorch.
 #include "nn/layers/init.h"
 
 #include "tests/support/catch.h"
@@ -19,13 +19,13 @@ double root_mean_square(const Tensor& x) {
   return std::sqrt(sum / double(x.numel()));
 }
 
-TEST_CASE("a linear layer without a bias has the weight of one with it, and a new version") {
+TEST_CASE("linear draws the same weight with and without a bias, and raises its version") {
   const Tensor weight = leaf({5, 7}), other = leaf({5, 7}), bias = leaf({5});
   Generator g(1), without(1);
   init::linear(weight, bias, g);
   init::linear(other, {}, without);
   CHECK(other.to_vector<float>() == weight.to_vector<float>());
-  CHECK(weight.version() == 1);  // an older saved value would be noticed
+  CHECK(weight.version() == 1);  // a backward pass with an older saved value throws
 }
 
 TEST_CASE("a parameter's strides do not change its values") {
@@ -49,7 +49,7 @@ TEST_CASE("fans count the kernel of a rank-3 parameter") {
   CHECK(largest() > 0.999 * std::sqrt(6.0 / 2821));
 }
 
-TEST_CASE("gpt2 scales what writes into the stream, zeroes biases, ones norms") {
+TEST_CASE("gpt2 scales projections into the stream, and sets biases to 0 and norms to 1") {
   std::vector<NamedTensor> p;
   for (const char* name : {"tok.weight", "blocks.0.qkv.weight", "blocks.0.q_proj_weight",
                            "blocks.0.proj.weight", "blocks.0.down.weight"})
@@ -59,7 +59,7 @@ TEST_CASE("gpt2 scales what writes into the stream, zeroes biases, ones norms") 
   p.push_back({"blocks.0.in_proj_bias", leaf({3, 100})});
   Generator g(1);
   init::gpt2(p, 8, g);
-  for (std::size_t i = 0; i < 3; ++i)  // 10,000 values: one standard error is 0.7 %
+  for (std::size_t i = 0; i < 3; ++i)  // the standard error of 10,000 values is 0.7 %
     CHECK(root_mean_square(p[i].tensor) == Approx(0.02).epsilon(0.03));
   for (std::size_t i = 3; i < 5; ++i)
     CHECK(root_mean_square(p[i].tensor) == Approx(0.02 / 4).epsilon(0.03));
@@ -68,7 +68,7 @@ TEST_CASE("gpt2 scales what writes into the stream, zeroes biases, ones norms") 
   CHECK(p[7].tensor.to_vector<float>() == std::vector<float>(300, 0.0f));
 }
 
-TEST_CASE("orthogonal makes rows or columns orthonormal, and keeps R's diagonal positive") {
+TEST_CASE("orthogonal makes rows or columns orthonormal, with a positive diagonal of R") {
   for (const Shape& shape : {Shape{6, 6}, Shape{40, 7}, Shape{7, 40}}) {
     const Tensor x = leaf(shape, float64), drawn = leaf(shape, float64);
     Generator g(5), same(5);
@@ -78,7 +78,7 @@ TEST_CASE("orthogonal makes rows or columns orthonormal, and keeps R's diagonal 
     const bool tall = shape[0] > shape[1];
     const Tensor rows = tall ? mT(x) : x, raw = tall ? mT(drawn) : drawn;
     const std::int64_t n = rows.size(0);
-    const Tensor unit = matmul(rows, mT(rows)), r = matmul(raw, mT(rows));  // R, transposed
+    const Tensor unit = matmul(rows, mT(rows)), r = matmul(raw, mT(rows));  // R transposed
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         CHECK(std::abs(unit.at({i, j}) - (i == j)) < 1e-12);
@@ -88,7 +88,7 @@ TEST_CASE("orthogonal makes rows or columns orthonormal, and keeps R's diagonal 
   }
 }
 
-TEST_CASE("gpt2 leaves vectors that are no norm as they are") {
+TEST_CASE("gpt2 does not change vectors that are not the gain of a norm") {
   const Tensor scale = full({3}, 0.25).requires_grad_();
   const std::vector<NamedTensor> p{{"blocks.0.attn.scale", scale}};
   Generator g(1);
@@ -96,7 +96,7 @@ TEST_CASE("gpt2 leaves vectors that are no norm as they are") {
   CHECK(scale.to_vector<float>() == std::vector<float>(3, 0.25f));
 }
 
-TEST_CASE("init refuses what it cannot do, and draws nothing then") {
+TEST_CASE("initializers throw for invalid arguments and draw nothing") {
   Generator g(3), untouched(3);
   CHECK_THROWS_WITH(init::xavier_uniform(leaf({5}), g),
                     "xavier_uniform: needs a parameter [out, in, ...], got [5]");
@@ -108,7 +108,7 @@ TEST_CASE("init refuses what it cannot do, and draws nothing then") {
   CHECK_THROWS_AS(init::gpt2({}, 0, g), ValueError);
   CHECK(g.next_u64() == untouched.next_u64());
   CHECK_THROWS_AS(init::ones(leaf({2}) * 2.0), ValueError);
-  init::linear(leaf({4, 0}), {}, g);  // nothing to draw, nothing to divide by
+  init::linear(leaf({4, 0}), {}, g);  // 0 inputs: draws nothing and does not divide by 0
 }
 
 }  // namespace

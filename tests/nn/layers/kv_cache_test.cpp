@@ -1,4 +1,4 @@
-// Generation with cached keys and values: the logits and tokens of full forward passes.
+// Tests of the KV cache: logits and generated tokens equal those of full forward passes.
 #include "autograd/base/pool.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -11,7 +11,7 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// Logits of ids [B, T], handed to the cache in chunks.
+// Returns the logits of ids [B, T], computed in chunks of the given lengths with a cache.
 Tensor chunked(const Transformer& model, const Tensor& ids, KVCache& cache,
                const std::vector<std::int64_t>& chunks) {
   std::vector<Tensor> pieces;
@@ -24,6 +24,7 @@ Tensor chunked(const Transformer& model, const Tensor& ids, KVCache& cache,
   return cat(pieces, 1);
 }
 
+// Returns the n tokens that generate() appends to `ids`.
 std::vector<std::int64_t> generated(const Transformer& model, const std::vector<std::int64_t>& ids,
                                     std::int64_t n, const SampleOptions& options) {
   std::vector<std::int64_t> out;
@@ -35,7 +36,8 @@ std::vector<std::int64_t> generated(const Transformer& model, const std::vector<
   return out;
 }
 
-// What generate() promises: each token from a full pass over the last `context` ones.
+// Returns the n tokens that generate() must append to `ids`. Each is sampled from the logits of a
+// full forward pass over the last `context` tokens.
 std::vector<std::int64_t> by_full_passes(const Transformer& model, std::vector<std::int64_t> ids,
                                          std::int64_t n, const SampleOptions& options) {
   const std::size_t prompt = ids.size();
@@ -50,7 +52,7 @@ std::vector<std::int64_t> by_full_passes(const Transformer& model, std::vector<s
   return {ids.begin() + std::ptrdiff_t(prompt), ids.end()};
 }
 
-TEST_CASE("cached logits are those of the full pass, for every kind of model") {
+TEST_CASE("cached logits equal those of the full pass, for every kind of model") {
   const NoGrad guard;
   for (const DType dtype : {float64, float32})
     for (const Positions positions : kAllPositions)
@@ -69,7 +71,7 @@ TEST_CASE("cached logits are those of the full pass, for every kind of model") {
             }
 }
 
-TEST_CASE("cached logits are those of the full pass, whatever attention's options") {
+TEST_CASE("cached logits equal those of the full pass, with every attention option") {
   const NoGrad guard;
   for (const auto& [name, o] : variant_models(tiny())) {
     CAPTURE(name);
@@ -83,14 +85,14 @@ TEST_CASE("cached logits are those of the full pass, whatever attention's option
       CHECK(relative_distance(chunked(model, ids, cache, chunks), full) <= 1e-12);
     }
     const std::vector<std::int64_t> prompt = {3, 1, 4};
-    const SampleOptions greedy{.greedy = true};  // 20 tokens: within the context, and beyond it
+    const SampleOptions greedy{.greedy = true};  // the 20 tokens exceed the context of 9
     CHECK(generated(model, prompt, 20, greedy) == by_full_passes(model, prompt, 20, greedy));
   }
 }
 
-TEST_CASE("no kernel's sum depends on the other rows: cached logits have the full pass's bits") {
+TEST_CASE("cached logits have the same bits as the full pass, as no sum depends on other rows") {
   const NoGrad guard;
-  const std::int64_t context = 400;  // more keys than attention's kernel takes at a time
+  const std::int64_t context = 400;  // more keys than one block of the attention kernel
   const Transformer model =
       random_model({.vocab = kVocab, .context = context, .attention = {.d_model = 48, .heads = 2}});
   const Tensor ids = random_ids(1, context), full = model.forward(ids);
@@ -99,7 +101,7 @@ TEST_CASE("no kernel's sum depends on the other rows: cached logits have the ful
   CHECK(got.to_vector<float>() == full.to_vector<float>());
 }
 
-TEST_CASE("tokens are those of full passes, within the context and beyond it") {
+TEST_CASE("generated tokens equal those of full passes, within the context and beyond it") {
   for (const Positions positions : kAllPositions)
     for (const DType dtype : {float32, float64}) {
       Transformer::Options o = tiny(dtype);
@@ -117,7 +119,7 @@ TEST_CASE("tokens are those of full passes, within the context and beyond it") {
     }
 }
 
-TEST_CASE("the last position's logits alone are those among all") {
+TEST_CASE("last_only returns the last row of the logits") {
   const NoGrad guard;
   const Transformer model = random_model(tiny(float32));
   const Tensor ids = random_ids(3), full = model.forward(ids);
@@ -126,7 +128,7 @@ TEST_CASE("the last position's logits alone are those among all") {
   CHECK(last.to_vector<float>() == slice(full, 1, kContext - 1, kContext).to_vector<float>());
 }
 
-TEST_CASE("a cache that was cleared begins anew, and what it held before is never read") {
+TEST_CASE("a cleared cache starts again and never reads its old contents") {
   const NoGrad guard;
   for (const Positions positions : {Positions::kLearned, Positions::kRope}) {
     Transformer::Options o = tiny();
@@ -143,7 +145,7 @@ TEST_CASE("a cache that was cleared begins anew, and what it held before is neve
   }
 }
 
-TEST_CASE("a pass that throws leaves the cache as it was") {
+TEST_CASE("a forward pass that throws does not change the cache") {
   const NoGrad guard;
   const Transformer model = random_model(tiny());
   const Tensor ids = random_ids(1), full = model.forward(ids);
@@ -159,7 +161,7 @@ TEST_CASE("a pass that throws leaves the cache as it was") {
   CHECK(relative_distance(rest, slice(full, 1, 4, 9)) <= 1e-12);
 }
 
-TEST_CASE("probe and key mask see cached tokens and new ones as one row of keys") {
+TEST_CASE("for probe and keep-mask, cached and new tokens form one row of keys") {
   const NoGrad guard;
   const Transformer model = random_model(tiny());
   const Tensor ids = random_ids(2);
@@ -183,7 +185,7 @@ TEST_CASE("probe and key mask see cached tokens and new ones as one row of keys"
                           slice(whole.value("blocks.1.attn.hook_k"), 1, 4, 9)) <= 1e-12);
 }
 
-TEST_CASE("an attention layer of one's own takes a cache of one layer") {
+TEST_CASE("a single attention layer works with a cache of one layer") {
   const NoGrad guard;
   Generator g(2);
   for (const bool rope : {false, true}) {
@@ -205,14 +207,14 @@ TEST_CASE("an attention layer of one's own takes a cache of one layer") {
   }
 }
 
-TEST_CASE("a cache allocates once: it neither moves nor grows as tokens come") {
+TEST_CASE("a cache allocates its memory once and does not move it") {
   const NoGrad guard;
   const Transformer model = random_model(tiny());
   const Tensor ids = random_ids(3), one = slice(ids, 1, 0, 1);
   const std::uint64_t before = heed::autograd::pool_stats().live_bytes;
   KVCache cache = model.cache(3);
   const std::uint64_t held = heed::autograd::pool_stats().live_bytes;
-  // 2 layers of k and v [3, 2, 9, 4] float64; size classes round up.
+  // The cache has 2 layers of k and v of shape [3, 2, 9, 4] in float64. The pool rounds sizes up.
   CHECK(held - before >= 2 * 2 * 3 * 2 * 9 * 4 * 8);
   CHECK(held - before < 2 * 2 * 2 * 3 * 2 * 9 * 4 * 8);
   const auto none = zeros({3, 2, 0, 4}, float64);
@@ -224,22 +226,22 @@ TEST_CASE("a cache allocates once: it neither moves nor grows as tokens come") {
     CHECK(now.shape() == Shape{3, 2, i + 1, 4});
   }
   CHECK_THROWS_AS(model.forward(one, {.cache = &cache}), ValueError);
-  CHECK(heed::autograd::pool_stats().live_bytes - held < 1024);  // handles, no tokens
+  CHECK(heed::autograd::pool_stats().live_bytes - held < 1024);  // only handles were allocated
 }
 
-TEST_CASE("what a cache cannot do is an error that says what to do") {
+TEST_CASE("errors of a cache state what to do") {
   const Transformer model = random_model(tiny());
   const Tensor ids = random_ids(1);
   KVCache cache = model.cache();
   CHECK_ERROR(ValueError, model.forward(ids, {.cache = &cache}),
-              "KVCache: is for generation: what it holds has no history; run the pass under "
-              "NoGrad");
+              "KVCache: needs NoGrad: cached keys and values have no gradient history; run the "
+              "forward pass under NoGrad");
   CHECK(cache.length() == 0);
   const NoGrad guard;
   model.forward(slice(ids, 1, 0, 7), {.cache = &cache});
   CHECK_THROWS_WITH(model.forward(slice(ids, 1, 0, 3), {.cache = &cache}),
-                    "Transformer: context 9 has 7 cached tokens and no room for 3 more; clear() "
-                    "starts the cache anew");
+                    "Transformer: has context 9, got 7 cached and 3 new tokens; call clear() on "
+                    "the KV cache to start again");
   CHECK_THROWS_WITH(model.forward(random_ids(1, 10), {.cache = &cache}),
                     "Transformer: needs ids [B, T] with T <= context 9, got [1, 10]");
   CHECK_ERROR(ShapeError, model.forward(random_ids(3, 1), {.cache = &cache}),
@@ -247,27 +249,28 @@ TEST_CASE("what a cache cannot do is an error that says what to do") {
               "[3, 2, 1, 4]");
   const Transformer other = random_model(tiny(float32));
   CHECK_ERROR(DTypeError, other.forward(slice(ids, 1, 0, 1), {.cache = &cache}),
-              "KVCache: holds float64, got float32");
+              "KVCache: needs float64, got float32");
   Transformer::Options deep = tiny();
   deep.layers = 3;
   CHECK_THROWS_WITH(random_model(deep).forward(slice(ids, 1, 0, 1), {.cache = &cache}),
-                    "Transformer: has 3 layers, its KV cache 2; make the cache with "
+                    "Transformer: has 3 layers, but its KV cache has 2; create the cache with "
                     "model.cache(batch)");
   const Tensor k = zeros({1, 2, 3, 4}, float64);
   CHECK_THROWS_WITH(cache.append(0, k, k),
-                    "KVCache: holds 7 of 9 tokens and has no room for 3 more; clear() starts anew");
-  CHECK_THROWS_WITH(cache.drop(8), "KVCache: holds 7 tokens and cannot drop 8");
+                    "KVCache: has capacity 9, got 7 cached and 3 new tokens; call clear() to start "
+                    "again");
+  CHECK_THROWS_WITH(cache.drop(8), "KVCache: can drop 0 to 7 tokens, got 8");
   CHECK_THROWS_AS(cache.drop(-1), ValueError);
   CHECK_THROWS_WITH(cache.append(2, k, k), "KVCache: has layers 0 to 1, got layer 2");
   CHECK_THROWS_AS(model.cache(-1), ShapeError);
   CHECK(cache.length() == 7);
 }
 
-TEST_CASE("only causal self-attention outside training takes a cache") {
+TEST_CASE("a cache needs causal self-attention outside training") {
   const NoGrad guard;
   const std::string only =
-      "MultiHeadAttention: a KV cache serves causal self-attention outside "
-      "training, not ";
+      "MultiHeadAttention: a KV cache needs causal self-attention outside "
+      "training, got ";
   KVCache cache({.heads = 2, .capacity = 4, .d_head = 2});
   const Tensor x = zeros({1, 3, 4}), memory = zeros({1, 3, 4});
   MultiHeadAttention::Options o{.d_model = 4, .heads = 2, .causal = true};
@@ -276,14 +279,15 @@ TEST_CASE("only causal self-attention outside training takes a cache") {
   CHECK_THROWS_WITH(causal.forward(x, memory, {.cache = &cache}), only + "cross attention");
   o.causal = false;
   CHECK_THROWS_WITH(MultiHeadAttention(o)(x, {.cache = &cache}),
-                    only + "attention to later tokens");
+                    only + "attention without a causal mask");
   o.causal = true, o.alignment = CausalAlignment::kTopLeft;
-  CHECK_THROWS_WITH(MultiHeadAttention(o)(x, {.cache = &cache}),
-                    "MultiHeadAttention: a KV cache needs causality aligned at the bottom right");
+  CHECK_THROWS_WITH(
+      MultiHeadAttention(o)(x, {.cache = &cache}),
+      "MultiHeadAttention: a KV cache needs the alignment kBottomRight, got kTopLeft");
   CHECK(cache.length() == 0);
 }
 
-TEST_CASE("rope from an offset rotates by absolute positions") {
+TEST_CASE("rope with an offset rotates by absolute positions") {
   Generator g(4);
   const Tensor x = randn({2, 7, 6}, float64, g), all = rope(x);
   CHECK(rope(slice(x, 1, 3, 7), {.offset = 3}).to_vector<double>() ==

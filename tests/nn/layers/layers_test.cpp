@@ -1,4 +1,4 @@
-// Layers and models as a user of the umbrella header calls them.
+// Tests of layers and models through the umbrella header nn/nn.h.
 #include "autograd/engine/engine.h"
 #include "nn/nn.h"
 #include "tests/support/catch.h"
@@ -22,7 +22,7 @@ TEST_CASE("a model is called like a function") {
   CHECK(probe.value("hook_embed").shape() == Shape{2, 6, 8});
 }
 
-TEST_CASE("LayerNorm has weight and bias, a weight alone, or neither") {
+TEST_CASE("LayerNorm has weight and bias, only a weight, or neither") {
   const Tensor x = draw({2, 3, 8}, 1);
   const auto names = [](const LayerNorm& norm) {
     std::vector<std::string> list;
@@ -36,7 +36,7 @@ TEST_CASE("LayerNorm has weight and bias, a weight alone, or neither") {
   const LayerNorm plain({.normalized_shape = 8, .elementwise_affine = false, .dtype = float64});
   CHECK(names(plain).empty());
   CHECK(same_bits(plain(x), layer_norm(x, Tensor(), Tensor())));
-  CHECK(allclose(plain(x), whole(x)));  // which starts at weight 1 and bias 0
+  CHECK(allclose(plain(x), whole(x)));  // `whole` has weight 1 and bias 0
 }
 
 TEST_CASE("LayerNorm normalizes over several axes") {

@@ -1,5 +1,5 @@
-// nn::Probe: what it records is what the composite computes, and the pass that trains keeps its
-// bits.
+// Tests of nn::Probe: recorded values equal those of the composite, and recording does not change a
+// bit of a training step.
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/graphs.h"
@@ -22,7 +22,8 @@ MultiHeadAttention layer(double dropout, Sink sink = Sink::kNone) {
       {.d_model = 12, .heads = 3, .sink = sink, .causal = true, .dropout = dropout}, g);
 }
 
-// y, and the sites of attention's weights in `probe`.
+// Runs a forward and a backward pass and returns the output. `probe` records the sites of scores
+// and weights.
 Tensor run(const MultiHeadAttention& attention, Probe& probe) {
   Generator g(2), dropout(3);
   const Tensor x = randn({2, 7, 12}, float32, g).requires_grad_();
@@ -33,7 +34,7 @@ Tensor run(const MultiHeadAttention& attention, Probe& probe) {
   return y;
 }
 
-TEST_CASE("what is recorded of the fused kernel is what the composite computes") {
+TEST_CASE("values recorded from the fused kernel equal those of the composite") {
   for (const double dropout : {0.0, 0.3})
     for (const Sink sink : {Sink::kNone, Sink::kLearned}) {
       const MultiHeadAttention attention = layer(dropout, sink);
@@ -44,22 +45,22 @@ TEST_CASE("what is recorded of the fused kernel is what the composite computes")
         CAPTURE(site, dropout, int(sink));
         CHECK(fused.value(site).shape() == autograd::Shape{2, 3, 7, 7});
         CHECK(!fused.value(site).requires_grad());
-        // -inf - -inf is NaN: compare what is not masked.
+        // Masked scores are -inf, whose difference is NaN. So only the other scores are compared.
         const Tensor masked = logical_not(isfinite(composite.value(site)));
-        const auto seen = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
-        CHECK(allclose(seen(fused.value(site)), seen(composite.value(site)), 1e-5, 1e-6));
+        const auto finite = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
+        CHECK(allclose(finite(fused.value(site)), finite(composite.value(site)), 1e-5, 1e-6));
         CHECK(allclose(fused.value(site + "_grad"), composite.value(site + "_grad"), 1e-4, 1e-5));
         CHECK(largest(fused.value(site + "_grad")) > 0);
       }
       CHECK(fused.value(kScores).at({0, 0, 0, 1}) == -kInf);
-      // Raw scores are those of masked keys, too; their gradient is 0 there.
+      // Raw scores are finite for masked keys, too. Their gradient is 0 there.
       CHECK(std::abs(fused.value(kScores + "_raw").at({0, 0, 0, 1})) > 1e-3);
       CHECK(fused.value(kScores + "_raw_grad").at({0, 0, 0, 1}) == 0);
       CHECK(same_bits(fused.value(kPattern), fused.value(kPattern + "_dropped")) == (dropout == 0));
     }
 }
 
-TEST_CASE("only a replaced value leaves the fused kernel") {
+TEST_CASE("recording uses the fused kernel, and a replacement does not") {
   const MultiHeadAttention attention = layer(0);
   const Tensor x = randn({1, 4, 12});
   const auto is_fused = [&](Probe& probe) {
@@ -73,7 +74,7 @@ TEST_CASE("only a replaced value leaves the fused kernel") {
   CHECK(recorder.value("hook_pattern").at({0, 0, 0, 0}) == 1);
 }
 
-TEST_CASE("what was not recorded, not reached, or had no backward is an error that helps") {
+TEST_CASE("errors for sites without a recorded value, forward pass or backward pass") {
   const MultiHeadAttention attention = layer(0);
   const Tensor x = randn({1, 4, 12});
   Probe probe;
@@ -91,7 +92,7 @@ TEST_CASE("what was not recorded, not reached, or had no backward is an error th
   CHECK(probe.sites() == std::vector<std::string>{"hook_attn_scores", "hook_attn_scores_raw",
                                                   "hook_k", "hook_pattern", "hook_pattern_dropped",
                                                   "hook_q", "hook_v", "hook_z"});
-  // A misspelled site would patch nothing: the pass says so.
+  // A misspelled site would change nothing, so the forward pass throws.
   Probe recorder, replacer;
   recorder.record("hook_patern");
   CHECK_THROWS_WITH(attention(x, {.probe = &recorder}), nearest);
@@ -130,19 +131,19 @@ struct Trained {
   }
 };
 
-TEST_CASE("every site of a model can be read, and a training step keeps its bits meanwhile") {
+TEST_CASE("every site of a model can be recorded without changing a bit of a training step") {
   const Trained t;
   const std::vector<std::string> sites = t.sites();
-  CHECK(sites.size() == 1 + 2 * 13);  // hook_embed; per block five of the stream, eight of heads
+  CHECK(sites.size() == 1 + 2 * 13);  // hook_embed; per block 5 of the stream and 8 of heads
   Probe probe;
   for (const std::string& site : sites) probe.record(site);
-  const auto alone = t.grads(nullptr), watched = t.grads(&probe);
-  for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same_bits(alone[i], watched[i]));
+  const auto without = t.grads(nullptr), recorded = t.grads(&probe);
+  for (std::size_t i = 0; i < without.size(); ++i) CHECK(same_bits(without[i], recorded[i]));
   CHECK(same_bits(t.loss(nullptr), t.loss(&probe)));
   for (const std::string& site : sites) CHECK(probe.value(site).numel() > 0);
 }
 
-TEST_CASE("every site of a model can be replaced, and its gradient says what that does") {
+TEST_CASE("every site of a model can be replaced, and its gradient predicts the effect") {
   const Trained t;
   for (const std::string& site : t.sites()) {
     CAPTURE(site);
@@ -152,25 +153,25 @@ TEST_CASE("every site of a model can be replaced, and its gradient says what tha
     t.grads(&reader);
     const Tensor value = reader.value(site), gradient = reader.value(site + "_grad");
     CHECK(gradient.shape() == value.shape());
-    // Nudged along u both ways: the loss changes by <gradient, u>. Masked scores stay -inf.
+    // If the value moves along u, the loss changes by <gradient, u>. Masked scores stay -inf.
     Generator g(9);
     const Tensor u = masked_fill(randn(value.shape(), value.dtype(), g), eq(value, -kInf), 0);
-    const auto nudged = [&](double h) {
+    const auto loss_at = [&](double h) {
       Probe probe;
       probe.replace(site, [&](const Tensor& x) { return x + u * h; });
       return t.loss(&probe).item();
     };
-    const double h = 1e-5, slope = (nudged(h) - nudged(-h)) / (2 * h);
+    const double h = 1e-5, slope = (loss_at(h) - loss_at(-h)) / (2 * h);
     const double predicted = sum(gradient * u).item();
-    CHECK(std::abs(nudged(0) - loss) <= 1e-12);
+    CHECK(std::abs(loss_at(0) - loss) <= 1e-12);
     INFO(slope << " measured, " << predicted << " predicted");
-    // The second term: what rounding leaves of a difference of two losses.
+    // The second term is the rounding error of a difference of two losses.
     CHECK(std::abs(slope - predicted) <= 1e-7 * std::abs(predicted) + loss * 1e-16 / h);
     CHECK(std::abs(predicted) > 1e-6);
   }
 }
 
-TEST_CASE("what sublayers add is what the stream gains, scaled and dropped out") {
+TEST_CASE("hook_attn_out and hook_mlp_out are the terms added to the stream") {
   using P = NormPlacement;
   for (const P norm : {P::kPre, P::kPost, P::kNone})
     for (const bool mlp : {true, false}) {
@@ -194,11 +195,10 @@ TEST_CASE("what sublayers add is what the stream gains, scaled and dropped out")
       grad(sum(y * y), {block.attn.weights.out_proj_weight});
       CHECK(same_bits(probe.value("hook_resid_post"), y.detach()));
       for (std::size_t i = 0; i < added.size(); ++i) {
-        const Tensor part = probe.value(added[i]);
-        CHECK(sum(to(eq(part, 0.0), float32)).item() > 10);  // of 80, 32 are dropped out
-        const Tensor sum_of = probe.value(stream[i]) + part;
-        const Tensor after =
-            norm == P::kPost ? (*(i == 0 ? block.ln1 : block.ln2))(sum_of) : sum_of;
+        const Tensor term = probe.value(added[i]);
+        CHECK(sum(to(eq(term, 0.0), float32)).item() > 10);  // about 32 of 80 are dropped
+        const Tensor total = probe.value(stream[i]) + term;
+        const Tensor after = norm == P::kPost ? (*(i == 0 ? block.ln1 : block.ln2))(total) : total;
         CHECK(same_bits(probe.value(stream[i + 1]), after.detach()));
         if (norm != P::kPost)
           CHECK(same_bits(probe.value(added[i] + "_grad"), probe.value(stream[i + 1] + "_grad")));

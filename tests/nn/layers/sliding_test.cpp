@@ -1,4 +1,5 @@
-// Generation past the context: a cache that drops its oldest tokens is a pass under a window mask.
+// Tests of generation beyond the context with a cache that drops its oldest tokens. The results
+// equal those of one forward pass with a sliding-window mask.
 #include "autograd/base/pool.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -11,17 +12,19 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// The same weights with room for n tokens; positions must be relative.
+// Returns random_model(o) with context n. It has the same weights as random_model(o) if the
+// positions are relative.
 Transformer longer(Transformer::Options o, std::int64_t n) {
   o.context = n;
   return random_model(o);
 }
-// Logits of every position when each sees the last kContext tokens.
+// Returns the logits of all positions, where each position attends to the last kContext tokens.
 Tensor windowed(const Transformer& longer, const Tensor& ids) {
   const std::int64_t n = ids.size(1);
   return longer.forward(ids, {.keep = KeepMask::sliding_window(n, n, kContext)});
 }
-// The same token by token, on a cache that never holds more.
+// Returns the logits of all positions, computed token by token with a cache of at most kContext
+// tokens.
 Tensor sliding(const Transformer& model, const Tensor& ids, std::int64_t spare) {
   KVCache cache = model.cache(ids.size(0), spare);
   std::vector<Tensor> pieces;
@@ -33,9 +36,9 @@ Tensor sliding(const Transformer& model, const Tensor& ids, std::int64_t spare) 
   return cat(pieces, 1);
 }
 
-constexpr std::int64_t kText = 40;  // tokens, of which kContext fit
+constexpr std::int64_t kText = 40;  // length of a text in tokens, longer than kContext
 
-TEST_CASE("a cache that drops its oldest token has the logits of one pass under a window mask") {
+TEST_CASE("a cache that drops its oldest token gives the logits of a pass with a window mask") {
   const NoGrad guard;
   std::vector<NamedModel> models;
   for (const DType dtype : {float64, float32})
@@ -54,13 +57,13 @@ TEST_CASE("a cache that drops its oldest token has the logits of one pass under 
     const double bound = o.attention.dtype == float64 ? 1e-12 : 1e-5;
     for (const std::int64_t spare : {0, 1, 4, 100})
       CHECK(relative_distance(sliding(model, ids, spare), want) <= bound);
-    // And the mask matters, unless the model has a narrower one: a pass without it is another.
+    // The window mask changes the logits, unless the model itself has a narrower window.
     CHECK(
         (o.attention.window > 0 || relative_distance(longer(o, kText).forward(ids), want) > 1e-4));
   }
 }
 
-TEST_CASE("tokens that slide past the context are those of the pass under a window mask") {
+TEST_CASE("generated tokens beyond the context equal those of a pass with a window mask") {
   for (const Positions positions : {Positions::kRope, Positions::kAlibi, Positions::kNone})
     for (const std::size_t prompt : {1u, 8u, 9u, 10u, 20u}) {
       CAPTURE(int(positions), prompt);
@@ -87,7 +90,7 @@ TEST_CASE("tokens that slide past the context are those of the pass under a wind
     }
 }
 
-TEST_CASE("positions of a table do not slide") {
+TEST_CASE("models with a table of positions cannot drop tokens") {
   for (const Positions positions : {Positions::kLearned, Positions::kSinusoidal}) {
     Transformer::Options o = tiny();
     o.positions = positions;
@@ -104,19 +107,20 @@ TEST_CASE("positions of a table do not slide") {
     cache.drop(1);
     CHECK_THROWS_WITH(
         model.forward(random_ids(1, 1), {.cache = &cache}),
-        "Transformer: its positions are a table, and its KV cache has dropped tokens; "
-        "clear() and run what is left anew, or use positions rope, alibi or none");
+        "Transformer: the KV cache has dropped tokens, but the positions of this model are a "
+        "table; call clear() and run the remaining tokens again, or use positions rope, alibi or "
+        "none");
     cache.clear();
     CHECK(cache.position() == 0);
     model.forward(random_ids(1), {.cache = &cache});
   }
 }
 
-TEST_CASE("angles of positions that a sliding text has left are not kept") {
+TEST_CASE("rope frees the angles of positions that are not used any more") {
   const Tensor x = ones({1, 4}, float64);
   const std::uint64_t before = heed::autograd::pool_stats().live_bytes;
   for (std::int64_t p = 0; p < 60000; ++p) rope(x, {.base = 77, .offset = p});
-  CHECK(heed::autograd::pool_stats().live_bytes - before < 1500000);  // all: 2 MB
+  CHECK(heed::autograd::pool_stats().live_bytes - before < 1500000);  // all angles need 2 MB
   const Tensor far = rope(x, {.base = 77, .offset = 59999});
   CHECK(select(select(far, 0, 0), 0, 0).item() ==
         Approx(std::cos(59999.0) - std::sin(59999.0)).margin(1e-12));

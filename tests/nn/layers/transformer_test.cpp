@@ -1,4 +1,4 @@
-// The causal model as a whole: what it may not see, its positions and norms.
+// Tests of the Transformer: causality, positions and norms.
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -11,7 +11,7 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::autograd::testing::same_bits;
 
-TEST_CASE("a later token changes no bit of an earlier logit") {
+TEST_CASE("a later token does not change a bit of an earlier logit") {
   const NoGrad guard;
   const Transformer model =
       random_model({.vocab = 5, .context = 70, .attention = {.d_model = 32, .heads = 4}});
@@ -26,21 +26,21 @@ TEST_CASE("a later token changes no bit of an earlier logit") {
   }
 }
 
-TEST_CASE("sinusoidal positions are Vaswani's") {
+TEST_CASE("sinusoidal positions follow Vaswani et al.") {
   const Tensor table = sinusoidal_positions(40, 6, float64);
   CHECK(table.at({0, 0}) == 0);
   CHECK(table.at({0, 1}) == 1);
   CHECK(table.at({7, 0}) == std::sin(7.0));
   CHECK(table.at({7, 3}) == Approx(std::cos(7 / std::pow(10000, 2.0 / 6))).epsilon(1e-14));
   CHECK(table.at({39, 4}) == Approx(std::sin(39 / std::pow(10000, 4.0 / 6))).epsilon(1e-14));
-  // A shift is one rotation for all positions: rows' products depend on the distance alone.
+  // A shift rotates all rows by the same angles, so their products depend only on the distance.
   const auto dot = [&](std::int64_t p, std::int64_t q) {
     return sum(select(table, 0, p) * select(table, 0, q)).item();
   };
   CHECK(dot(3, 8) == Approx(dot(20, 25)).epsilon(1e-12));
 }
 
-TEST_CASE("every kind of position tells places apart, and none at all does not") {
+TEST_CASE("every encoding of positions distinguishes orders of tokens, and kNone does not") {
   for (const Positions positions : kAllPositions) {
     CAPTURE(int(positions));
     const Transformer model =
@@ -50,7 +50,7 @@ TEST_CASE("every kind of position tells places apart, and none at all does not")
                       .attention = {.d_model = 8, .heads = 2, .dtype = float64},
                       .positions = positions});
     const NoGrad guard;
-    // The last of six tokens, after the same five in two orders.
+    // The logits of the last of six tokens, after the same five tokens in two orders.
     const auto last = [&](const std::vector<std::int64_t>& ids) {
       return select(select(model.forward(from_data(ids, {1, 6})), 0, 0), 0, 5);
     };
@@ -59,7 +59,7 @@ TEST_CASE("every kind of position tells places apart, and none at all does not")
   }
 }
 
-TEST_CASE("rotary scores depend on distances alone, ALiBi's bias is slope times distance") {
+TEST_CASE("RoPE scores depend only on the distance, and ALiBi adds -slope times the distance") {
   Generator g(6);
   const Tensor q = randn({1, 8}, float64, g), k = randn({1, 8}, float64, g);
   const auto score = [&](std::int64_t p, std::int64_t j) {
@@ -67,19 +67,20 @@ TEST_CASE("rotary scores depend on distances alone, ALiBi's bias is slope times 
   };
   CHECK(score(9, 4) == Approx(score(105, 100)).epsilon(1e-11));
   CHECK(!(std::abs(score(9, 4) - score(9, 5)) < 1e-3));
-  const Tensor bias = ScoreBias::alibi(4, 3, 5, float64).tensor();  // queries stand at 2, 3, 4
+  const Tensor bias =
+      ScoreBias::alibi(4, 3, 5, float64).tensor();  // the queries have positions 2, 3 and 4
   CHECK(bias.shape() == Shape{4, 3, 5});
   CHECK(bias.at({0, 2, 4}) == 0);
   CHECK(bias.at({0, 2, 0}) == -4 * 0.25);  // slopes 2^-2, 2^-4, 2^-6, 2^-8
   CHECK(bias.at({3, 0, 0}) == -2 * std::exp2(-8));
   const Tensor three = ScoreBias::alibi(3, 1, 2, float64).tensor();
-  // The paper's code for 3 heads: slopes of 2 heads, then the first of 4 heads.
+  // The code of the paper gives 3 heads the slopes of 2 heads and then the first slope of 4 heads.
   CHECK(three.at({0, 0, 0}) == -std::exp2(-4));
   CHECK(three.at({1, 0, 0}) == -std::exp2(-8));
   CHECK(three.at({2, 0, 0}) == -std::exp2(-2));
 }
 
-TEST_CASE("norms before, after or nowhere; LayerNorm and RMSNorm make rows of size 1") {
+TEST_CASE("norm placements, and rows of mean square 1 after LayerNorm and RMSNorm") {
   Generator g(7);
   const Tensor x = randn({2, 3, 8}, float64, g) * 5.0 + 1.0;
   for (const NormPlacement norm :
@@ -91,7 +92,7 @@ TEST_CASE("norms before, after or nowhere; LayerNorm and RMSNorm make rows of si
     const bool normal = max(abs(mean(y, {-1}))).item() < 1e-12;
     CHECK(normal == (norm == NormPlacement::kPost));
     CHECK(block.ln1.has_value() == (norm != NormPlacement::kNone));
-    // By hand: what the name of the placement says.
+    // The expected output, computed from the sublayers.
     const auto n = [&](const std::optional<Norm>& ln, const Tensor& u, bool here) {
       return here ? (*ln)(u) : u;
     };

@@ -1,4 +1,5 @@
-// Optimizers against plain loops and closed forms, clipping, schedules, state, errors.
+// Tests of optimizers against plain loops and closed forms, and of clipping, schedules, state and
+// errors.
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/threads.h"
@@ -13,13 +14,13 @@ Values values(const Tensor& x) { return to(x.detach(), float64).to_vector<double
 
 NamedTensor leaf(const std::string& name, const Tensor& x) { return {name, x.requires_grad_()}; }
 
-// Makes `gradient` the parameter's gradient.
-void give(const NamedTensor& p, const Tensor& gradient) {
+// Sets the gradient of a parameter.
+void set_grad(const NamedTensor& p, const Tensor& gradient) {
   p.tensor.zero_grad();
   backward(sum(p.tensor * gradient));
 }
 
-// Adam, one element, as Loshchilov & Hutter write it.
+// AdamW for one element, written like the paper (Loshchilov & Hutter 2019).
 struct ReferenceAdamW {
   double p, lr, decay, b1 = 0.9, b2 = 0.999, eps = 1e-8, m = 0, v = 0;
   int t = 0;
@@ -32,7 +33,7 @@ struct ReferenceAdamW {
   }
 };
 
-TEST_CASE("AdamW follows the paper, parameter by parameter") {
+TEST_CASE("AdamW equals the formulas of the paper for each parameter") {
   const DType dtype = GENERATE(float32, float64);
   Generator g(1);
   const NamedTensor a = leaf("a", randn({3, 5}, dtype, g)), b = leaf("b", randn({4}, dtype, g));
@@ -44,9 +45,9 @@ TEST_CASE("AdamW follows the paper, parameter by parameter") {
     const double lr = 0.01 * (step + 1);
     adam.zero_grad();
     for (const NamedTensor& p : {a, b}) {
-      if (p.name == "b" && step % 3 == 1) continue;  // no gradient: its own clock stands still
+      if (p.name == "b" && step % 3 == 1) continue;  // without a gradient, its step count stays
       const Tensor gradient = randn(p.tensor.shape(), dtype, g) * std::pow(10.0, step % 4 - 3);
-      give(p, gradient);
+      set_grad(p, gradient);
       const Values values_of_g = values(gradient);
       for (std::size_t i = 0; i < values_of_g.size(); ++i) {
         expected[p.name][i].lr = lr;
@@ -69,7 +70,7 @@ TEST_CASE("AdamW without eps moves by lr against the sign of a constant gradient
   AdamW adam({{{p}, 0.5}}, {.eps = 0});
   Values expected = values(p.tensor);
   for (int step = 0; step < 5; ++step) {
-    give(p, tensor({1e-9, -4, 1e6}, float64));
+    set_grad(p, tensor({1e-9, -4, 1e6}, float64));
     adam.step({.lr = 0.1});
     for (std::size_t i = 0; i < 3; ++i)
       expected[i] = expected[i] * (1 - 0.1 * 0.5) - (i == 1 ? -0.1 : 0.1);
@@ -78,11 +79,11 @@ TEST_CASE("AdamW without eps moves by lr against the sign of a constant gradient
     CHECK(values(p.tensor)[i] == Approx(expected[i]).epsilon(1e-12));
 }
 
-TEST_CASE("SGD's momentum sums to the closed form") {
+TEST_CASE("SGD with momentum equals the closed form") {
   const NamedTensor p = leaf("p", zeros({1}, float64));
   SGD sgd({{{p}}}, {.momentum = 0.9});
   for (int step = 0; step < 10; ++step) {
-    give(p, tensor({3}, float64));
+    set_grad(p, tensor({3}, float64));
     sgd.step({.lr = 0.01});
   }
   double expected = 0;  // after n steps the buffer is g (1 - mu^n) / (1 - mu)
@@ -90,19 +91,19 @@ TEST_CASE("SGD's momentum sums to the closed form") {
   CHECK(values(p.tensor)[0] == Approx(expected).epsilon(1e-13));
 }
 
-TEST_CASE("SGD adds the decay to the gradient") {
+TEST_CASE("SGD adds the weight decay to the gradient") {
   const NamedTensor p = leaf("p", tensor({4, -8}));
   SGD sgd({{{p}, 0.5}});
-  give(p, tensor({1, 2}));
+  set_grad(p, tensor({1, 2}));
   sgd.step({.lr = 0.25});
   CHECK(values(p.tensor) == Values{4 - 0.25 * (1 + 2), -8 - 0.25 * (2 - 4)});
-  CHECK(sgd.state().size() == 1);  // no momentum, no buffer
+  CHECK(sgd.state().size() == 1);  // without momentum, the state has no buffer
 }
 
-TEST_CASE("steps take gradients of any strides") {
+TEST_CASE("steps accept gradients with any strides") {
   const NamedTensor p = leaf("p", zeros({2, 3}));
   SGD sgd({{{p}}});
-  backward(sum(p.tensor));  // an expanded 1
+  backward(sum(p.tensor));  // the gradient is an expanded 1
   sgd.step({.lr = 1});
   CHECK(values(p.tensor) == Values(6, -1));
   sgd.zero_grad();
@@ -112,11 +113,11 @@ TEST_CASE("steps take gradients of any strides") {
   CHECK(values(p.tensor) == Values{-2, -4, -6, -3, -5, -7});
 }
 
-TEST_CASE("a step makes values saved before it stale") {
+TEST_CASE("after a step, a backward pass with values saved before it throws") {
   const NamedTensor p = leaf("p", tensor({1, 2}));
   SGD sgd({{{p}}});
   const Tensor loss = sum(p.tensor * p.tensor);
-  give(p, tensor({1, 1}));
+  set_grad(p, tensor({1, 1}));
   sgd.step({.lr = 0.1});
   CHECK_THROWS_WITH(backward(loss), Contains("in place"));
 }
@@ -132,7 +133,7 @@ TEST_CASE("optimizers and clipping give the same bits at any thread count") {
     AdamW adam({{{p, q}, 0.1}});
     SGD sgd({{{p, q}, 0.1}}, {.momentum = 0.9});
     for (int step = 0; step < 3; ++step) {
-      give(p, randn(p.tensor.shape(), float32, g));
+      set_grad(p, randn(p.tensor.shape(), float32, g));
       norms.push_back(adam.step({.lr = 0.1, .clip_norm = 1}));
       sgd.step({.lr = 0.1});
     }
@@ -142,7 +143,7 @@ TEST_CASE("optimizers and clipping give the same bits at any thread count") {
   for (std::size_t i = 3; i < norms.size(); ++i) CHECK(norms[i] == norms[i % 3]);
 }
 
-TEST_CASE("state loaded into a fresh optimizer continues bit for bit") {
+TEST_CASE("state loaded into a new optimizer continues bit for bit") {
   const auto trained = [](int save_after) {
     Generator g(8);
     const NamedTensor p = leaf("p", randn({40}, float32, g));
@@ -153,7 +154,7 @@ TEST_CASE("state loaded into a fresh optimizer continues bit for bit") {
         load_parameters(fresh->state(), {"memory", adam->state(), {}});
         adam = std::move(fresh);
       }
-      give(p, randn({40}, float32, g));
+      set_grad(p, randn({40}, float32, g));
       adam->step({.lr = 0.01});
     }
     return p.tensor.to_vector<float>();
@@ -165,7 +166,7 @@ TEST_CASE("state loaded into a fresh optimizer continues bit for bit") {
   CHECK(names == "w.step w.exp_avg w.exp_avg_sq ");
 }
 
-TEST_CASE("decay_groups decays matrices only") {
+TEST_CASE("decay_groups gives weight decay only to matrices") {
   const auto groups = decay_groups({leaf("w", ones({2, 2})), leaf("b", ones({2})),
                                     leaf("t", ones({2, 2, 2})), leaf("s", ones({}))},
                                    0.1);
@@ -176,32 +177,33 @@ TEST_CASE("decay_groups decays matrices only") {
   CHECK(groups[1].parameters[1].name == "s");
 }
 
-// What SGD with lr 1 takes from a parameter that was 0: its gradient, clipped.
-Values step_of(const NamedTensor& p) {
+// Returns the clipped gradient that a step used: minus the value of a parameter that was 0 before a
+// step of SGD with lr 1.
+Values clipped_grad(const NamedTensor& p) {
   Values moved = values(p.tensor);
   for (double& x : moved) x = 0 - x;
   return moved;
 }
 
-TEST_CASE("steps clip to the global norm, as PyTorch, and leave .grad as it was") {
+TEST_CASE("steps clip to the global norm like PyTorch and do not change .grad") {
   const DType dtype = GENERATE(float32, float64);
-  const auto stepped = [&](double clip_norm, auto look) {
+  const auto check_step = [&](double clip_norm, auto check_grads) {
     const NamedTensor a = leaf("a", zeros({2}, dtype)), b = leaf("b", zeros({2, 2}, dtype)),
                       none = leaf("none", zeros({3}, dtype));
-    give(a, tensor({3, 0}, dtype));
-    give(b, tensor({{0, 4}, {0, 0}}, dtype));
+    set_grad(a, tensor({3, 0}, dtype));
+    set_grad(b, tensor({{0, 4}, {0, 0}}, dtype));
     SGD sgd({{{a, b, none}}});
     CHECK(sgd.step({.lr = 1, .clip_norm = clip_norm}) == 5);
     CHECK(values(a.tensor.grad()) == Values{3, 0});
-    look(step_of(a), step_of(b));
+    check_grads(clipped_grad(a), clipped_grad(b));
   };
   const double tolerance = dtype == float32 ? 1e-6 : 1e-15;
-  stepped(2.5, [&](const Values& a, const Values& b) {
+  check_step(2.5, [&](const Values& a, const Values& b) {
     CHECK(std::abs(a[0] - 3 * 2.5 / (5 + 1e-6)) <= tolerance);
     CHECK(std::abs(b[1] - 4 * 2.5 / (5 + 1e-6)) <= tolerance);
   });
   for (const double enough : {5.1, kInf})
-    stepped(enough, [](const Values& a, const Values& b) {
+    check_step(enough, [](const Values& a, const Values& b) {
       CHECK(a == Values{3, 0});
       CHECK(b == Values{0, 4, 0, 0});
     });
@@ -209,59 +211,60 @@ TEST_CASE("steps clip to the global norm, as PyTorch, and leave .grad as it was"
   CHECK(nothing.step({.lr = 1, .clip_norm = 1}) == 0);
 }
 
-TEST_CASE("AdamW's clipped step is its step on clipped gradients") {
+TEST_CASE("AdamW clips its gradients before it uses them") {
   const auto run = [](double scale, double clip_norm) {
     const NamedTensor p = leaf("p", ones({70}));
     AdamW adam({{{p}, 0.1}});
     Generator g(3);
     for (int i = 0; i < 3; ++i) {
-      give(p, randn({70}, float32, g) * scale);
+      set_grad(p, randn({70}, float32, g) * scale);
       adam.step({.lr = 0.01, .clip_norm = clip_norm});
     }
     return values(p.tensor);
   };
-  // A norm of about 8000 clipped to 1e-3, beside gradients far below any clipping.
+  // The first run clips a norm of about 8000 to 1e-3. The second has tiny gradients and no
+  // clipping.
   const Values clipped = run(1000, 1e-3), small = run(1e-12, kInf);
   CHECK(clipped != small);
   CHECK(run(2, 1e-3) != run(2, kInf));
   const Values twice = run(2000, 1e-3);
   for (std::size_t i = 0; i < clipped.size(); ++i)
-    CHECK(std::abs(clipped[i] - twice[i]) <= 1e-6);  // only the direction counts
+    CHECK(std::abs(clipped[i] - twice[i]) <= 1e-6);  // after clipping, only the direction matters
 }
 
-TEST_CASE("the norm of gradients adds in float64") {
+TEST_CASE("the norm of gradients is accumulated in float64") {
   const NamedTensor p = leaf("p", zeros({100000}));
   SGD sgd({{{p}}});
-  give(p, full({100000}, 1e-3f));
+  set_grad(p, full({100000}, 1e-3f));
   CHECK(sgd.step({.lr = 0}) == Approx(double(1e-3f) * std::sqrt(1e5)).epsilon(1e-13));
-  give(p, full({100000}, 1e30f));  // its square is no float
+  set_grad(p, full({100000}, 1e30f));  // its square overflows float32
   CHECK(sgd.step({.lr = 1, .clip_norm = 1}) ==
         Approx(double(1e30f) * std::sqrt(1e5)).epsilon(1e-13));
-  CHECK(step_of(p)[7] == Approx(1 / std::sqrt(1e5)));
+  CHECK(clipped_grad(p)[7] == Approx(1 / std::sqrt(1e5)));
 }
 
-TEST_CASE("clipping scales a gradient that two parameters share once, and leaves hooks' copies") {
+TEST_CASE("clipping scales a shared gradient once and does not change what hooks received") {
   const NamedTensor a = leaf("a", zeros({4})), b = leaf("b", zeros({4}));
   const Tensor y = a.tensor + b.tensor;
-  Tensor seen;
+  Tensor received;
   y.register_hook([&](const Tensor& g) {
-    seen = g;
+    received = g;
     return Tensor();
   });
   backward(sum(y * full({4}, 8)));
   SGD sgd({{{a, b}}});
   const double norm = sgd.step({.lr = 1, .clip_norm = 1});
   CHECK(norm == Approx(8 * std::sqrt(8.0)));
-  for (const NamedTensor& p : {a, b}) CHECK(step_of(p)[0] == Approx(8 / norm).epsilon(1e-6));
-  CHECK(values(seen) == Values(4, 8));
+  for (const NamedTensor& p : {a, b}) CHECK(clipped_grad(p)[0] == Approx(8 / norm).epsilon(1e-6));
+  CHECK(values(received) == Values(4, 8));
 }
 
-TEST_CASE("a step names the first gradient that is not finite, and changes nothing") {
+TEST_CASE("a step with a non-finite gradient names it and changes nothing") {
   const NamedTensor a = leaf("a", zeros({2})), b = leaf("blocks.0.proj.weight", zeros({2, 3})),
                     c = leaf("c", zeros({1}));
-  give(a, tensor({1, 1}));
-  give(b, tensor({{0, 0, 0}, {0, std::nan(""), 0}}));
-  give(c, tensor({kInf}));
+  set_grad(a, tensor({1, 1}));
+  set_grad(b, tensor({{0, 0, 0}, {0, std::nan(""), 0}}));
+  set_grad(c, tensor({kInf}));
   AdamW all({{{a, b, c}}}), two({{{a, c}}});
   CHECK_THROWS_WITH(all.step({.lr = 0.1}),
                     Contains("blocks.0.proj.weight [2, 3] is nan at [1, 1]"));
@@ -269,13 +272,13 @@ TEST_CASE("a step names the first gradient that is not finite, and changes nothi
   CHECK(values(a.tensor) == Values{0, 0});
   CHECK(all.state()[0].tensor.item() == 0);
   const NamedTensor large = leaf("large", zeros({1}, float64));
-  give(large, tensor({1e300}, float64));
+  set_grad(large, tensor({1e300}, float64));
   CHECK_THROWS_AS(SGD({{{large}}}).step({.lr = 1}), NumericError);
   for (const double bad : {0.0, -1.0, std::nan("")})
     CHECK_THROWS_AS(SGD({{{a}}}).step({.lr = 1, .clip_norm = bad}), ValueError);
 }
 
-TEST_CASE("an update that leaves the finite numbers is taken back, state and all") {
+TEST_CASE("an update that would be non-finite is undone, including the state") {
   const NamedTensor a = leaf("a", ones({2})), b = leaf("b", full({2, 2}, 1e30));
   const auto unchanged = [&](const Optimizer& optimizer) {
     CHECK(values(a.tensor) == Values{1, 1});
@@ -283,8 +286,8 @@ TEST_CASE("an update that leaves the finite numbers is taken back, state and all
     for (const auto& [name, x] : optimizer.state())
       CHECK(values(to(x, float64)) == Values(std::size_t(x.numel()), 0));
   };
-  give(a, tensor({1, 1}));
-  give(b, full({2, 2}, 1e30));
+  set_grad(a, tensor({1, 1}));
+  set_grad(b, full({2, 2}, 1e30));
   SGD sgd({{{a, b}}}, {.momentum = 0.9});
   CHECK_THROWS_WITH(sgd.step({.lr = 1e20}),
                     "SGD: the update makes b [2, 2] -inf at [0, 0]; lower the learning rate (now "
@@ -297,11 +300,11 @@ TEST_CASE("an update that leaves the finite numbers is taken back, state and all
   CHECK_THROWS_WITH(decay.step({.lr = 1, .clip_norm = 1}),
                     Contains("makes b [2, 2] -inf at [0, 0]"));
   unchanged(decay);
-  give(b, zeros({2, 2}));
+  set_grad(b, zeros({2, 2}));
   AdamW nothing({{{b}}}, {.eps = 1e-300});
-  CHECK_THROWS_WITH(nothing.step({.lr = 0.1}), Contains("makes b [2, 2] "));  // 0 / 0
+  CHECK_THROWS_WITH(nothing.step({.lr = 0.1}), Contains("makes b [2, 2] "));  // computes 0 / 0
   unchanged(nothing);
-  // And when all went well before.
+  // A failing step after a successful one restores the state, too.
   SGD later({{{a}}});
   later.step({.lr = 0});
   CHECK_THROWS_AS(later.step({.lr = 1e39}), NumericError);
@@ -309,7 +312,7 @@ TEST_CASE("an update that leaves the finite numbers is taken back, state and all
   CHECK(later.state()[0].tensor.item() == 1);
 }
 
-TEST_CASE("optimizers say what they cannot do") {
+TEST_CASE("optimizers throw for invalid parameters and options") {
   const NamedTensor p = leaf("p", ones({2, 3}));
   CHECK_THROWS_WITH(SGD({{{p, {"q", p.tensor}}}}),
                     "SGD: q and p are the same parameter; list it once");
@@ -320,13 +323,13 @@ TEST_CASE("optimizers say what they cannot do") {
   CHECK_THROWS_AS(AdamW({{{p}}}, {.beta2 = 1}), ValueError);
   CHECK_THROWS_AS(AdamW({{{p}}}, {.eps = std::nan("")}), ValueError);
   AdamW adam({{{p}}});
-  give(p, ones({2, 3}));
+  set_grad(p, ones({2, 3}));
   for (const double lr : {-1.0, std::nan(""), kInf})
     CHECK_THROWS_AS(adam.step({.lr = lr}), ValueError);
   CHECK(values(p.tensor) == Values(6, 1));
 }
 
-TEST_CASE("schedules are nanoGPT's") {
+TEST_CASE("schedules equal those of nanoGPT") {
   const auto at = [](Decay decay, std::int64_t step) {
     return Schedule{decay, 1.0, 0.1, 9, 109}.lr_at(step);
   };
@@ -343,19 +346,19 @@ TEST_CASE("schedules are nanoGPT's") {
   CHECK(at(Decay::kCosine, 34) == Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2));
   for (const Decay decay : {Decay::kLinear, Decay::kCosine})
     for (const std::int64_t step : {109, 110, 100000}) CHECK(at(decay, step) == 0.1);
-  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 0, 10}.lr_at(0) == 1);      // no warm-up
-  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 10, 10}.lr_at(10) == 0.1);  // nothing but warm-up
+  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 0, 10}.lr_at(0) == 1);      // without warm-up
+  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 10, 10}.lr_at(10) == 0.1);  // only warm-up
 }
 
-TEST_CASE("clipping by value comes before clipping by norm, and both norms are told") {
+TEST_CASE("clipping by value precedes clipping by norm, and both norms are returned") {
   const NamedTensor p = leaf("p", zeros({3}, float64));
   SGD sgd({{{p}}});
-  give(p, tensor({3.0, -4.0, 0.5}, float64));
+  set_grad(p, tensor({3.0, -4.0, 0.5}, float64));
   CHECK(sgd.step({.lr = 1, .clip_value = 1}) == Approx(std::sqrt(25.25)));  // before clipping
   CHECK(sgd.clipped_norm() == Approx(1.5));
   CHECK(values(p.tensor) == Values{-1, 1, -0.5});
-  CHECK(values(p.tensor.grad()) == Values{3, -4, 0.5});  // as it was
-  give(p, tensor({3.0, -4.0, 0.5}, float64));
+  CHECK(values(p.tensor.grad()) == Values{3, -4, 0.5});  // unchanged
+  set_grad(p, tensor({3.0, -4.0, 0.5}, float64));
   sgd.step({.lr = 0, .clip_norm = 0.75, .clip_value = 1});
   CHECK(sgd.clipped_norm() == Approx(0.75).epsilon(1e-5));
   const double norm = sgd.step({.lr = 0});  // no clipping
@@ -363,7 +366,7 @@ TEST_CASE("clipping by value comes before clipping by norm, and both norms are t
   CHECK_THROWS_AS(sgd.step({.lr = 1, .clip_norm = 1, .clip_value = 0}), ValueError);
 }
 
-TEST_CASE("wsd warms up, stays, and decays linearly at the end") {
+TEST_CASE("wsd warms up, stays constant, and decays linearly at the end") {
   const Schedule s{.decay = Decay::kWsd,
                    .lr = 1,
                    .min_lr = 0.2,
@@ -381,7 +384,7 @@ TEST_CASE("wsd warms up, stays, and decays linearly at the end") {
                             .lr = 1,
                             .warmup_steps = 4,
                             .total_steps = 8,
-                            .decay_steps = 100};  // not before the warm-up ends
+                            .decay_steps = 100};  // the decay starts after the warm-up
   CHECK(long_decay.lr_at(3) < 1);
   CHECK(long_decay.lr_at(4) == 1);
   CHECK(long_decay.lr_at(6) == Approx(0.5));

@@ -39,8 +39,8 @@ TEST_CASE("metrics.csv reads back; a torn last line does not count") {
   CHECK(parse(metrics_csv({})).empty());
   CHECK(parse("step,lo").empty());
   CHECK_THROWS_WITH(parse("step,loss\n1,2,3\n4,5\n"), Contains("m.csv"));
-  CHECK_THROWS_WITH(parse("a,b\n1,2\n"), Contains("m.csv: its first column is not 'step'"));
-  CHECK_THROWS_WITH(parse("step,loss\n,2\n"), Contains("m.csv: row 1 is of step nan"));
+  CHECK_THROWS_WITH(parse("a,b\n1,2\n"), Contains("m.csv: the first column is not 'step'"));
+  CHECK_THROWS_WITH(parse("step,loss\n,2\n"), Contains("m.csv: row 1 has an invalid step: nan"));
 }
 
 TEST_CASE("a metrics.csv with fewer columns than today's, or more, is read") {

@@ -127,7 +127,7 @@ TEST_CASE("what a state says must fit together") {
     return refusal(changed);
   };
   CHECK(refusal(good).empty());
-  CHECK_THAT(with("step", "5"), Contains("says step 5, its history ends with step 6"));
+  CHECK_THAT(with("step", "5"), Contains("the step is 5, but the history ends with step 6"));
   CHECK_THAT(with("step", "9223372036854775807"), Contains("its history ends with step 6"));
   CHECK_THAT(with("best_step", "4"), Contains("which its history does not have"));
   CHECK_THAT(with("best_loss", "1.5"), Contains("which its history does not have"));
@@ -199,7 +199,7 @@ TEST_CASE("recipes are compared by value, not by spelling") {
   }
   write_file(run.file(RunFolder::kConfig).string(),
              std::string_view(spelled(to_toml(t.config()), "0.0041")));
-  CHECK_THROWS_WITH(run.resume(), Contains("says 'lr = 0.004") && Contains("trained with 'lr = "));
+  CHECK_THROWS_WITH(run.resume(), Contains("contains 'lr = 0.004") && Contains("trained with 'lr = "));
 }
 
 TEST_CASE("the state of a run and the run that was saved last") {

@@ -1,5 +1,5 @@
-// Ablation against a model whose output projection lacks the heads' columns, and means and
-// resampled sequences put there by hand.
+// Tests of ablation. Zero ablation must equal a model whose output projection has zeros for the
+// heads. Mean and resample must equal a hand-written replacement.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -20,7 +20,7 @@ std::vector<double> values_of(const Transformer& model, const Batch& b, const Ob
   return to(objective_values(model(b.inputs, {.probe = probe}), b, o), float64).to_vector<double>();
 }
 
-TEST_CASE("zero ablation is a model whose output projection has zeros in the heads' columns") {
+TEST_CASE("zero ablation equals a model whose output projection is 0 for the heads") {
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
@@ -41,21 +41,21 @@ TEST_CASE("zero ablation is a model whose output projection has zeros in the hea
   }
 }
 
-TEST_CASE("mean and resample put the batch's mean, and the next sequence's output, there") {
+TEST_CASE("mean ablation uses the mean of the batch, resample the output of the next sequence") {
   const Transformer model = random_model(small_options());
   const Batch batch = three_prompts();
   const auto clean = values_of(model, batch, {});
   for (const Ablation how : {Ablation::kMean, Ablation::kResample}) {
-    Probe look, put;
-    look.record("blocks.0.attn.hook_z");
-    model(batch.inputs, {.probe = &look});
-    const Tensor z = contiguous(look.value("blocks.0.attn.hook_z"));  // [3, 6, 3, 4]
-    put.replace("blocks.0.attn.hook_z", [&](const Tensor& now) {
+    Probe recording, replacing;
+    recording.record("blocks.0.attn.hook_z");
+    model(batch.inputs, {.probe = &recording});
+    const Tensor z = contiguous(recording.value("blocks.0.attn.hook_z"));  // [3, 6, 3, 4]
+    replacing.replace("blocks.0.attn.hook_z", [&](const Tensor& now) {
       const Tensor y = contiguous(now.detach());
       const double* from = z.data<double>();
       double* to = y.mutable_data<double>();
       const auto place = [](std::int64_t b, std::int64_t t, std::int64_t c) {
-        return ((b * 6 + t) * 3 + 1) * 4 + c;  // of head 1
+        return ((b * 6 + t) * 3 + 1) * 4 + c;  // head 1
       };
       for (std::int64_t c = 0; c < 4; ++c) {
         double sum = 0;
@@ -66,11 +66,11 @@ TEST_CASE("mean and resample put the batch's mean, and the next sequence's outpu
       }
       return y;
     });
-    const auto there = values_of(model, batch, {}, &put);
+    const auto replaced = values_of(model, batch, {}, &replacing);
     const auto changes = ablation_changes(model, batch, {}, {{0, 1}}, how);
     for (std::size_t b = 0; b < 3; ++b) {
       CHECK(std::abs(changes[b]) > 1e-4);
-      CHECK(std::abs(changes[b] - (there[b] - clean[b])) <= 1e-12);
+      CHECK(std::abs(changes[b] - (replaced[b] - clean[b])) <= 1e-12);
     }
   }
 }
@@ -85,7 +85,7 @@ TEST_CASE("an effect is the mean, its standard error and the mean magnitude") {
   CHECK_THROWS_AS(effect_of({}), ValueError);
 }
 
-TEST_CASE("every head alone, in order, of float32, too, and no .grad is touched") {
+TEST_CASE("ablate_each equals ablate of each head, in float32, and changes no .grad") {
   Transformer::Options o = small_options();
   o.attention.dtype = float32;
   const Transformer model = random_model(o);
@@ -95,16 +95,16 @@ TEST_CASE("every head alone, in order, of float32, too, and no .grad is touched"
     const auto heads = all_heads(o.layers, o.attention.heads);
     REQUIRE(each.size() == 6);
     for (std::size_t i = 0; i < 6; ++i) {
-      const Effect one = ablate(model, batch, {}, {heads[i]}, how);
-      CHECK(each[i].mean == one.mean);
-      CHECK(each[i].standard_error == one.standard_error);
+      const Effect single = ablate(model, batch, {}, {heads[i]}, how);
+      CHECK(each[i].mean == single.mean);
+      CHECK(each[i].standard_error == single.standard_error);
     }
     CHECK(head_name(heads[3]) == "L1H0");
   }
   for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
 }
 
-TEST_CASE("heads are named L1H0,L0H1; what is none says which there are") {
+TEST_CASE("heads are written L1H0,L0H1; the error for another text has an example") {
   const Transformer::Options o = small_options();
   CHECK(parse_heads("x", "L1H0,L0H2", o.layers, o.attention.heads) ==
         std::vector<HeadIndex>{{1, 0}, {0, 2}});
@@ -112,7 +112,7 @@ TEST_CASE("heads are named L1H0,L0H1; what is none says which there are") {
                            "L1H0.5", "1H0", "L1H99999999999999999999"}) {
     CAPTURE(text);
     CHECK_THROWS_WITH(parse_heads("x", text, o.layers, o.attention.heads),
-                      Contains("' names no head; write them as L0H0,L0H1"));
+                      Contains("' is not a head; write heads as L0H0,L0H1"));
   }
   for (const char* text : {"L1H3", "L2H0", "L-1H0"})
     CHECK_THROWS_WITH(
@@ -120,7 +120,7 @@ TEST_CASE("heads are named L1H0,L0H1; what is none says which there are") {
         "x: '" + std::string(text) + "' is not a head of this model, which has L0H0 to L1H2");
   const Transformer model = random_model(o);
   CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {}, Ablation::kZero),
-                    "ablate: needs a head at least, got none");
+                    "ablate: needs at least one head, got none");
   CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {{0, 7}}, Ablation::kZero),
                     Contains("'L0H7' is not a head"));
   CHECK_THROWS_WITH(ablate(model, batch_of({{1, 2}}), {}, {{0, 0}}, Ablation::kResample),

@@ -1,5 +1,5 @@
-// Attributions that are known: a gradient put together by hand, sums that must be L, and rollout by
-// plain loops.
+// Tests of token attributions: against a gradient computed separately, against sums that must equal
+// L, and against rollout in plain loops.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -12,8 +12,8 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::autograd::testing::values;
 
-// How far the tokens' integrals are from L's change from the baseline.
-double off(const Transformer& model, Baseline baseline, std::int64_t points) {
+// Checks L at both ends. Returns |sum of the integrated gradients - change of L from the baseline|.
+double completeness_error(const Transformer& model, Baseline baseline, std::int64_t points) {
   const TokenAttribution t = token_attribution(model, one_sequence(), kDiff, baseline, points);
   const Tensor start =
       baseline == Baseline::kZero ? zeros({1}, float64) : mean(model.tok.weight.detach(), {0});
@@ -31,20 +31,21 @@ double off(const Transformer& model, Baseline baseline, std::int64_t points) {
   return error;
 }
 
-TEST_CASE("integrated gradients sum to L's change from the baseline") {
+TEST_CASE("integrated gradients sum to the change of L from the baseline") {
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
-    CHECK(off(random_model(o), Baseline::kMean, 129) <= 1e-3);
+    CHECK(completeness_error(random_model(o), Baseline::kMean, 129) <= 1e-3);
   }
   const Transformer model = random_model(small_options());
   for (const Baseline baseline : {Baseline::kMean, Baseline::kZero}) {
-    const double coarse = off(model, baseline, 3), fine = off(model, baseline, 513);
+    const double coarse = completeness_error(model, baseline, 3),
+                 fine = completeness_error(model, baseline, 513);
     CHECK(fine <= 1e-6);
     CHECK(coarse > 100 * fine);
   }
 }
 
-TEST_CASE("input x gradient is the embeddings' gradient, token by token") {
+TEST_CASE("input x gradient equals the gradient of the embeddings, token by token") {
   const Transformer model = random_model(small_options());
   const Tensor e = model.tok(one_sequence().inputs).detach().requires_grad_();
   const Tensor g =
@@ -56,7 +57,7 @@ TEST_CASE("input x gradient is the embeddings' gradient, token by token") {
   for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
 }
 
-TEST_CASE("float32 works, and what cannot be integrated is refused") {
+TEST_CASE("token_attribution takes float32 and rejects invalid points and batch sizes") {
   Transformer::Options o = small_options();
   o.attention.dtype = float32;
   const Transformer model = random_model(o);
@@ -70,7 +71,7 @@ TEST_CASE("float32 works, and what cannot be integrated is refused") {
 
 using Matrix = std::vector<std::vector<double>>;
 
-TEST_CASE("rollout and gradient x attention by plain loops") {
+TEST_CASE("rollout and gradient x attention equal plain loops") {
   const std::int64_t n = 4, heads = 2, layers = 3;
   Generator g(5);
   std::vector<Tensor> patterns, gradients;
@@ -119,7 +120,7 @@ TEST_CASE("rollout and gradient x attention by plain loops") {
   CHECK_THROWS_AS(attention_rollout(wide), ShapeError);
 }
 
-TEST_CASE("a model's flow is of its own patterns and their gradients") {
+TEST_CASE("attention_flow uses the patterns of the model and their gradients") {
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);

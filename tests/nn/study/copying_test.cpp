@@ -1,4 +1,5 @@
-// Heads made by hand, whose output is the token they read, its opposite, or another one's.
+// Tests of the copying score on hand-made heads. Their output is the embedding of the token that
+// they read, its negative, or the embedding of another token.
 #include "nn/study/copying.h"
 
 #include "autograd/autograd.h"
@@ -11,8 +12,10 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// One layer, one head, everything the identity: values are the tokens' one-hot embeddings, and the
-// head writes `factor` times what it reads. With `shift`, that of the token after it.
+// Returns a model of one layer and one head whose matrices are identities, so that values are
+// one-hot embeddings. The head writes `factor` times the value that it reads; with `shift`,
+// `factor` times the embedding of the next token id. With `uniform`, all visible tokens have equal
+// weights.
 Transformer hand_made(double factor, bool shift, bool uniform) {
   constexpr std::int64_t kTokens = 6;
   Transformer::Options o{.vocab = kTokens,
@@ -27,7 +30,7 @@ Transformer hand_made(double factor, bool shift, bool uniform) {
   AttentionWeights& w = model.blocks[0].attn.weights;
   copy_(model.tok.weight, one);
   copy_(model.head->weight, one);
-  // Each query reads its own token, or all before it alike.
+  // With large queries each one attends to its own token; with queries of 0 to all tokens equally.
   const double sharp = uniform ? 0 : 100;
   copy_(w.W_Q, unsqueeze(one * sharp, 0));
   copy_(w.W_K, unsqueeze(one, 0));
@@ -37,19 +40,19 @@ Transformer hand_made(double factor, bool shift, bool uniform) {
   return model;
 }
 
-TEST_CASE("a head that writes what it reads copies wholly, one that writes another token not") {
+TEST_CASE("a head that writes the token it reads scores 3, one that writes another token -1") {
   CHECK(copying_scores(hand_made(1, false, false)).at(0) == Approx(3));
   CHECK(copying_scores(hand_made(1, true, false)).at(0) == Approx(-1));
-  // The opposite of what it reads raises all but that one.
+  // The negative of the embedding raises the logits of all tokens except the one that is read.
   CHECK(copying_scores(hand_made(-1, false, false)).at(0) == Approx(-1));
-  // Read alike, the tokens before are raised alike, as long as that is above the mean.
-  const double alike = copying_scores(hand_made(1, false, true)).at(0);
-  CHECK(alike > -1);
-  CHECK(alike < 3);
+  // With uniform weights the head raises several tokens, so its score is between the two.
+  const double uniform = copying_scores(hand_made(1, false, true)).at(0);
+  CHECK(uniform > -1);
+  CHECK(uniform < 3);
   CHECK(std::isnan(copying_scores(hand_made(0, false, false)).at(0)));
 }
 
-TEST_CASE("copying does not depend on the form of the weights, and refuses post-norm") {
+TEST_CASE("copying scores are in range for every form of the weights; post-norm is an error") {
   for (const auto& [name, o] : variant_models({.vocab = 7,
                                .layers = 2,
                                .context = 6,

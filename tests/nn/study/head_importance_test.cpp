@@ -1,5 +1,5 @@
-// Gates' gradients against differences of ablated runs, integrals against the ablation, and a head
-// that is saturated by hand.
+// Tests of head importance: gradients of gates against finite differences, integrals against the
+// ablation, and hand-made heads that are saturated.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/studies.h"
@@ -15,7 +15,7 @@ const Batch& two_prompts() {
   return batch;
 }
 
-// L of each sequence with head h at gate g.
+// Returns L of each sequence when the gate of head h is g.
 std::vector<double> gated(const Transformer& model, const HeadIndex& h, double g) {
   std::vector<double> gates(std::size_t(model.options.attention.heads), 1);
   gates[std::size_t(h.head)] = g;
@@ -26,11 +26,11 @@ std::vector<double> gated(const Transformer& model, const HeadIndex& h, double g
       .to_vector<double>();
 }
 
-TEST_CASE("a gate's gradient is the slope of L in it; its integral is the ablation") {
+TEST_CASE("the gradient of a gate is the slope of L; its integral equals the ablation") {
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
-    // Without norms scores are large, and the integrand nearly jumps.
+    // Without norms the scores are large, so that the integrand is almost a step.
     const bool steep = o.norm == NormPlacement::kNone;
     const int points = (steep ? 2048 : 256) / (kSanitized ? 16 : 1) + 1;
     const auto all = head_importance(model, two_prompts(), {}, points);
@@ -57,7 +57,7 @@ TEST_CASE("a gate's gradient is the slope of L in it; its integral is the ablati
   }
 }
 
-TEST_CASE("fewer points integrate worse") {
+TEST_CASE("fewer points have a larger completeness error") {
   const Transformer model = random_model(small_options());
   const auto coarse = head_importance(model, two_prompts(), {}, 3),
              fine = head_importance(model, two_prompts(), {}, 33);
@@ -68,8 +68,9 @@ TEST_CASE("fewer points integrate worse") {
                     "got 4");
 }
 
-// One layer of one head that looks at itself alone, without norms: the stream's channel 0 is
-// x = 1 + written * g, and logit 0 is x - 2 relu(x - bend) if there is a bend.
+// Returns a model of one layer and one head without norms, for a sequence of two equal tokens, so
+// that the output of the head does not depend on its pattern. Channel 0 of the stream is
+// x = 1 + written * g for the gate g. Logit 0 is x, or x - 2 relu(x - bend) with a bend.
 Transformer known_model(double written, std::optional<double> bend) {
   Transformer::Options o;
   o.vocab = 2, o.context = 2, o.attention.d_model = 2, o.attention.heads = 1, o.layers = 1,
@@ -96,29 +97,30 @@ Transformer known_model(double written, std::optional<double> bend) {
   return model;
 }
 
-TEST_CASE("where the gradient has not the ablation's sign the head is saturated") {
+TEST_CASE("a head is saturated if -gradient and ablation differ in sign") {
   const Batch batch = batch_of({{0, 0}});
   const Objective logit{Objective::kLogit, 0, 0, {0}};
-  // L = log(1 + exp(-1 - 20 g)): flat at g = 1, and its slope still tells the sign.
+  // L = log(1 + exp(-1 - 20 g)) is flat at g = 1, but its slope has the correct sign.
   const HeadImportance flat = head_importance(known_model(20, {}), batch, {}, 129)[0];
   CHECK(flat.ablation.mean == Approx(std::log1p(std::exp(-1.0))));
   CHECK(std::abs(flat.gradient.mean) < 1e-7);
   CHECK(flat.integrated == Approx(flat.ablation.mean).epsilon(1e-4));
   CHECK(!flat.saturated);
-  // L = -1 - 4 g: linear in between, falls by what the gradient says.
+  // L = -1 - 4 g is linear, so that the first-order estimate is exact.
   const HeadImportance linear = head_importance(known_model(4, 0.0), batch, logit)[0];
   CHECK(linear.gradient.mean == Approx(-4));
   CHECK(linear.ablation.mean == Approx(4));
   CHECK(linear.completeness_error <= 1e-12);
   CHECK(!linear.saturated);
-  // L rises from 1 to 4 at g = 0.75 and falls to 3: its slope there is -4, yet the head is worth 2.
+  // L rises from 1 at g = 0 to 4 at g = 0.75 and falls to 3 at g = 1. The slope at g = 1 is -4, but
+  // the ablation changes L by -2.
   const HeadImportance turned = head_importance(known_model(4, 4.0), batch, logit)[0];
   CHECK(turned.gradient.mean == Approx(-4));
   CHECK(turned.ablation.mean == Approx(-2));
   CHECK(turned.saturated);
-  // Nothing written: no effect, no sign.
+  // A head whose output is 0 has no effect, so it is not saturated.
   CHECK(!head_importance(known_model(0, {}), batch, logit)[0].saturated);
-  // exp(-1 - 100 g) is 0 at g = 1 to the last bit: no slope, and without the head L is 0.31 more.
+  // At g = 1, exp(-1 - 100 g) rounds to 0, so the slope is 0. Without the head L is 0.31 larger.
   CHECK(head_importance(known_model(100, {}), batch, {})[0].saturated);
 }
 

@@ -1,4 +1,5 @@
-// The lens at the last layer is the model itself, and a logit is the sum of its parts.
+// Tests of the logit lens against the output of models, and of direct logit attribution against
+// logits.
 #include "nn/study/lens.h"
 
 #include "tests/support/catch.h"
@@ -11,7 +12,7 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-TEST_CASE("the lens after the last block is what the model predicts") {
+TEST_CASE("the lens after the last block equals the prediction of the model") {
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
@@ -40,7 +41,8 @@ TEST_CASE("the lens after the last block is what the model predicts") {
   }
 }
 
-TEST_CASE("the lens after an earlier block is that of a model cut there") {
+TEST_CASE(
+    "the lens after an earlier block equals the prediction of a model without the later ones") {
   const Transformer model = random_model(small_options());
   Transformer shallow = clone(model);
   shallow.blocks.pop_back();
@@ -53,10 +55,10 @@ TEST_CASE("the lens after an earlier block is that of a model cut there") {
     CHECK(std::abs(lens.at(0, t).probability - lens.at(1, t).probability) > 1e-6);
   }
   CHECK_THROWS_WITH(logit_lens(model, s, one_sequence(), {Objective::kLogit, 7, 0, {}}),
-                    "logit_lens: token 7 is none of the 7 that are predicted");
+                    "logit_lens: token 7 is not one of the 7 tokens that the model predicts");
 }
 
-TEST_CASE("the parts' contributions sum to the logit, or the difference of logits") {
+TEST_CASE("the contributions of all parts sum to the logit or the difference of logits") {
   const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {2, 6, 5, 4, 0, 3}});
   for (const DType dtype : {float64, float32})
     for (auto [name, o] : studied_models()) {
@@ -86,7 +88,7 @@ TEST_CASE("the parts' contributions sum to the logit, or the difference of logit
     }
 }
 
-TEST_CASE("without norms a head's contribution to its last layer's logit is its ablation") {
+TEST_CASE("without norms the contribution of a last-layer head equals minus its ablation") {
   Transformer::Options o = small_options();
   o.norm = NormPlacement::kNone, o.mlp = false;
   const Transformer model = random_model(o);
@@ -103,7 +105,8 @@ TEST_CASE("without norms a head's contribution to its last layer's logit is its 
   }
   CHECK(seen == 3);
   CHECK_THROWS_AS(logit_attribution(model, s, {Objective::kLogit, 4, 0, {6}}), ValueError);
-  CHECK_THROWS_WITH(logit_attribution(model, s, {}), Contains("a loss is no sum of parts"));
+  CHECK_THROWS_WITH(logit_attribution(model, s, {}),
+                    Contains("a loss, which is not a sum of parts"));
 }
 
 }  // namespace

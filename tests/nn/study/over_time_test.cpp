@@ -1,5 +1,5 @@
-// Studies over a run's checkpoints: which files are its own, in which order, and what the numbers
-// are.
+// Tests of studies over the checkpoints of a run: which files are checkpoints, their order, their
+// numbers and their errors.
 #include "nn/study/over_time.h"
 
 #include "nn/nn.h"
@@ -32,7 +32,7 @@ Batch two_cycles() {
   return make_batch({a, b});
 }
 
-// A run folder with checkpoints of random weights.
+// A run directory whose checkpoints have random weights. The seed is the step + 1.
 struct Checkpoints {
   Folder folder;
   fs::path path(const std::string& name) const { return folder.path() / "checkpoints" / name; }
@@ -56,12 +56,12 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST_CASE("checkpoints come by step, whatever their names' order, gaps and other files") {
+TEST_CASE("checkpoints are sorted by step, and other files are left out") {
   const Checkpoints c;
-  c.write("1000000.safetensors", 1000000);  // sorts as text before 999999
+  c.write("1000000.safetensors", 1000000);  // as text it sorts before 999999
   c.write("999999.safetensors", 999999);
   c.write("000000.safetensors", 0);
-  c.write("000500.safetensors", 500);  // and none between
+  c.write("000500.safetensors", 500);  // with gaps before and after
   for (const char* other : {"mine.safetensors", "12x4.safetensors", "-5.safetensors", "notes.txt",
                             "77", "000010.safetensors.tmp12.0"})
     std::ofstream(c.path(other)) << "x";
@@ -70,31 +70,31 @@ TEST_CASE("checkpoints come by step, whatever their names' order, gaps and other
     steps.push_back(found.step);
   CHECK(steps == std::vector<std::int64_t>{0, 500, 999999, 1000000});
   const OverTime study = c.study();
-  REQUIRE(study.moments.size() == 4);
-  CHECK(study.moments[2].step == 999999);
+  REQUIRE(study.checkpoints.size() == 4);
+  CHECK(study.checkpoints[2].step == 999999);
 }
 
-TEST_CASE("each moment is the study of its own checkpoint on the one batch") {
+TEST_CASE("each entry is the study of its own checkpoint on the same batch") {
   const Checkpoints c;
   for (const std::int64_t step : {0, 10, 20}) c.write(std::to_string(step) + ".safetensors", step);
   const OverTime all = c.study();
   CHECK(all.sequences == 2);
   CHECK(all.optimal == Approx(0.5));
-  REQUIRE(all.moments.size() == 3);
+  REQUIRE(all.checkpoints.size() == 3);
   const Batch batch = two_cycles();
-  for (const Moment& m : all.moments) {
+  for (const CheckpointStudy& m : all.checkpoints) {
     const Transformer model = random_module<Transformer>(cycle_reader(), m.step + 1);
-    const Study one = heed::nn::study(model, batch, {});
-    CHECK(m.loss == one.value);
+    const Study expected = heed::nn::study(model, batch, {});
+    CHECK(m.loss == expected.value);
     REQUIRE(m.heads.size() == 4);
     for (std::size_t i = 0; i < 4; ++i)
       for (const HeadQuantity& q : head_quantities()) {
         INFO(q.name);
-        CHECK(m.heads[i].*q.value == one.heads[i].*q.value);
+        CHECK(m.heads[i].*q.value == expected.heads[i].*q.value);
       }
     REQUIRE(m.flow.size() == 2);
-    CHECK(m.flow[1].resid_post_grad == one.flow[1].resid_post_grad);
-    // 9 of the 12 targets count.
+    CHECK(m.flow[1].resid_post_grad == expected.flow[1].resid_post_grad);
+    // 9 of the 12 positions count for the accuracy.
     const auto losses =
         cross_entropy(model(batch.inputs), batch.targets, {.reduction = Reduction::kNone})
             .to_vector<double>();
@@ -103,26 +103,26 @@ TEST_CASE("each moment is the study of its own checkpoint on the one batch") {
       if (i != 0 && i != 1 && i != 6) sum += losses[i];
     CHECK(m.counted_loss == Approx(sum / 9));
   }
-  CHECK(all.moments[0].loss != all.moments[1].loss);
+  CHECK(all.checkpoints[0].loss != all.checkpoints[1].loss);
 }
 
-TEST_CASE("a damaged, renamed or foreign file is refused by its name") {
+TEST_CASE("the error for a damaged, renamed or foreign checkpoint has the name of the file") {
   const Checkpoints c;
   c.write("000000.safetensors", 0);
   c.write("000010.safetensors", 10);
-  REQUIRE(c.study().moments.size() == 2);
+  REQUIRE(c.study().checkpoints.size() == 2);
 
   fs::resize_file(c.path("000010.safetensors"), fs::file_size(c.path("000010.safetensors")) / 2);
   CHECK(has(c.error(), "000010.safetensors"));
   c.write("000010.safetensors", 20);
-  CHECK(has(c.error(), "000010.safetensors: holds step 20, not that of its name"));
+  CHECK(has(c.error(), "000010.safetensors: contains step 20, not the step in its name"));
   RunConfig other;
   other.lr = 0.5;
   c.write("000010.safetensors", 10, recipe_text(other));
-  CHECK(has(c.error(), "000010.safetensors: is of another run than "));
+  CHECK(has(c.error(), "000010.safetensors: belongs to another run than "));
   save_safetensors(c.path("000010.safetensors").string(), {{"x", zeros({2})}});
-  CHECK(has(c.error(), "has no 'step', so it is no checkpoint of heed train"));
-  // Half of the tensors: complete as a file, no model.
+  CHECK(has(c.error(), "has no 'step' in its metadata, so it is not a checkpoint of heed train"));
+  // A complete file with only half of the tensors of the model.
   const Transformer model(cycle_reader());
   std::vector<NamedTensor> half = parameters(model);
   half.resize(half.size() / 2);
@@ -131,7 +131,7 @@ TEST_CASE("a damaged, renamed or foreign file is refused by its name") {
   CHECK(has(c.error(), "000010.safetensors does not fit: missing"));
 }
 
-TEST_CASE("weights without a finite loss are numeric trouble of that file") {
+TEST_CASE("weights whose loss is not finite are a NumericError") {
   const Checkpoints c;
   c.write("000000.safetensors", 0);
   Transformer model(cycle_reader());
@@ -142,7 +142,7 @@ TEST_CASE("weights without a finite loss are numeric trouble of that file") {
   CHECK_THROWS_AS(c.study(), NumericError);
 }
 
-TEST_CASE("files of other names are no checkpoints, and a folder that cannot be read is an error") {
+TEST_CASE("files with other names are not checkpoints; an unreadable directory is an error") {
   const Folder empty;
   CHECK(RunFolder(empty.path()).checkpoints().empty());
   const Checkpoints none;
@@ -155,30 +155,30 @@ TEST_CASE("files of other names are no checkpoints, and a folder that cannot be 
 OverTime with_losses(const std::vector<std::pair<std::int64_t, double>>& counted) {
   OverTime study;
   for (const auto& [step, loss] : counted) {
-    Moment m;
+    CheckpointStudy m;
     m.step = step, m.loss = 5 - loss, m.counted_loss = loss;
     m.heads = {HeadReport{}, HeadReport{}};
     m.heads[1].layer = 1, m.heads[1].induction = 1 - loss / 4;
-    study.moments.push_back(m);
+    study.checkpoints.push_back(m);
   }
   return study;
 }
 
-TEST_CASE("the steepest fall goes by the counted loss per step, or all where none counts") {
+TEST_CASE("the steepest fall uses the counted loss per step, or the whole loss if none counts") {
   OverTime study = with_losses({{0, 4}, {100, 3}, {110, 2.5}, {200, 1}, {210, 1.2}});
-  const auto fall = steepest_fall(study);  // 0.01, 0.05, 0.017 a step
+  const auto fall = steepest_fall(study);  // falls of 0.01, 0.05 and 0.017 per step
   REQUIRE(fall);
   CHECK(fall->from == 100);
   CHECK(fall->to == 110);
   CHECK(fall->middle() == 105);
-  for (Moment& m : study.moments) m.counted_loss = NAN;  // of all: 1, 2, 2.5, 4, 3.8
+  for (CheckpointStudy& m : study.checkpoints) m.counted_loss = NAN;  // loss: 1, 2, 2.5, 4, 3.8
   REQUIRE(steepest_fall(study));
   CHECK(steepest_fall(study)->to == 210);
   CHECK_FALSE(steepest_fall(with_losses({{0, 1}, {10, 2}})));
   CHECK_FALSE(steepest_fall(with_losses({{0, 1}})));
 }
 
-TEST_CASE("a score is reached by a head of the layer asked for, first of all") {
+TEST_CASE("first_reached returns the first step of a head in the given layer") {
   const OverTime study = with_losses({{0, 4}, {100, 3}, {110, 2}, {200, 1}});
   CHECK(first_reached(study, &HeadReport::induction, 1, 0.5) == 110);
   CHECK_FALSE(first_reached(study, &HeadReport::induction, 1, 0.9));

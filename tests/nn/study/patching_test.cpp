@@ -1,4 +1,5 @@
-// Patching against runs put together by hand, and derivatives against differences.
+// Tests of activation patching against hand-written replacements, and of its estimates against
+// finite differences.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -12,25 +13,25 @@ using namespace heed::nn::testing;
 
 const std::vector<std::int64_t> kClean{0, 3, 1, 3, 6, 2}, kCorrupt{0, 5, 1, 3, 4, 2};
 
-// L of the corrupt prompt with `values` of the clean run at one place of blocks.L.site.
+// Returns L of the corrupt prompt with the clean run's value at one place of a site.
 double patched_by_hand(const Transformer& model, const std::string& site, bool by_head,
                        std::int64_t place, const Objective& o) {
   const Batch clean = batch_of({kClean}), corrupt = batch_of({kCorrupt});
-  Probe look, put;
-  look.record(site);
-  model(clean.inputs, {.probe = &look});
-  const Tensor from = look.value(site);
-  put.replace(site, [&](const Tensor& x) {
+  Probe recording, replacing;
+  recording.record(site);
+  model(clean.inputs, {.probe = &recording});
+  const Tensor from = recording.value(site);
+  replacing.replace(site, [&](const Tensor& x) {
     const Tensor y = contiguous(x.detach() + 0.0);
     const NoGrad guard;
     const std::int64_t axis = by_head ? 2 : 1;
     copy_(select(y, axis, place), select(from, axis, place));
     return y;
   });
-  return objective_values(model(corrupt.inputs, {.probe = &put}), clean, o).item();
+  return objective_values(model(corrupt.inputs, {.probe = &replacing}), clean, o).item();
 }
 
-TEST_CASE("every patched place is the run with that place's activation of the clean run") {
+TEST_CASE("the effect of every place equals a hand-written patch") {
   for (const auto& [name, options] : studied_models()) {
     const Transformer model = random_model(options);
     for (const Objective& o : {kDiff, Objective{}}) {
@@ -58,18 +59,18 @@ TEST_CASE("every patched place is the run with that place's activation of the cl
   }
 }
 
-TEST_CASE("the whole stream before the first block is the clean prompt, equal tokens are nothing") {
+TEST_CASE(
+    "patching the embedding of the only different token restores L; equal tokens have no effect") {
   const Transformer model = random_model(small_options());
-  const std::vector<std::int64_t> corrupt{0, 3, 1, 3, 6, 5};  // the last token alone
+  const std::vector<std::int64_t> corrupt{0, 3, 1, 3, 6, 5};  // differs in the last token only
   const Patching p = patching(model, batch_of({kClean}), batch_of({corrupt}), kDiff);
   REQUIRE(p.maps[0].site == "hook_resid_pre");
   CHECK(p.maps[0].effect[5] == Approx(1));
   for (std::size_t t = 0; t < 5; ++t) CHECK(p.maps[0].effect[t] == 0);
 }
 
-// Of x = corrupt + a d along each place: L(a) by its value and slopes.
-TEST_CASE(
-    "first and second order are the derivatives along the patch, by one gradient of the run") {
+// Compares with derivatives of L(a) for x = corrupt + a * (clean - corrupt) at each place.
+TEST_CASE("first and second order are the derivatives of L along the patch") {
   const Transformer model = random_model(small_options());
   const Batch clean = batch_of({kClean}), corrupt = batch_of({kCorrupt});
   const Patching p = patching(model, clean, corrupt, kDiff);
@@ -78,23 +79,23 @@ TEST_CASE(
     for (std::int64_t layer = 0; layer < map.layers; ++layer) {
       const std::string site = "blocks." + std::to_string(layer) + "." + map.site;
       CAPTURE(site);
-      Probe look, run;
-      look.record(site), run.record(site);
-      model(clean.inputs, {.probe = &look});
+      Probe clean_run, corrupt_run;
+      clean_run.record(site), corrupt_run.record(site);
+      model(clean.inputs, {.probe = &clean_run});
       const GradMode recording(true);
       const Tensor start = model.tok(corrupt.inputs).detach().requires_grad_();
-      grad(objective_values(model.forward_embedded(start, {.probe = &run}), clean, kDiff), start,
-           {.grad_output = ones({1}, float64)});
-      const Tensor d = look.value(site) - run.value(site);
-      const Tensor products = map.by_head ? sum(d * run.value(site + "_grad"), {0, 1, 3})
-                                          : sum(d * run.value(site + "_grad"), {0, 2});
+      grad(objective_values(model.forward_embedded(start, {.probe = &corrupt_run}), clean, kDiff),
+           start, {.grad_output = ones({1}, float64)});
+      const Tensor d = clean_run.value(site) - corrupt_run.value(site);
+      const Tensor products = map.by_head ? sum(d * corrupt_run.value(site + "_grad"), {0, 1, 3})
+                                          : sum(d * corrupt_run.value(site + "_grad"), {0, 2});
       const auto at_share = [&](std::int64_t place, double a) {
-        Probe put;
-        put.replace(site, [&](const Tensor& x) {
+        Probe replacing;
+        replacing.replace(site, [&](const Tensor& x) {
           const Tensor mask = to(eq(arange(map.columns), double(place)), float64);
           return x + a * d * reshape(mask, map.by_head ? Shape{1, 1, -1, 1} : Shape{1, -1, 1});
         });
-        return objective_values(model(corrupt.inputs, {.probe = &put}), clean, kDiff).item();
+        return objective_values(model(corrupt.inputs, {.probe = &replacing}), clean, kDiff).item();
       };
       for (std::int64_t c = 0; c < map.columns; ++c) {
         const auto i = std::size_t(layer * map.columns + c);
@@ -109,10 +110,10 @@ TEST_CASE(
   for (const NamedTensor& w : parameters(model)) CHECK(!w.tensor.grad().defined());
 }
 
-TEST_CASE("the nearer the prompts, the better first order, and second order is better still") {
+TEST_CASE("for similar prompts first order is close to the effect, and second order closer") {
   Transformer model = random_model(small_options());
   {
-    const NoGrad guard;  // tokens 5 and 6 are nearly the same
+    const NoGrad guard;  // the embeddings of tokens 5 and 6 are nearly equal
     Generator random(5);
     copy_(select(model.tok.weight, 0, 5),
           select(model.tok.weight, 0, 6) + 0.005 * randn({12}, float64, random));
@@ -121,13 +122,15 @@ TEST_CASE("the nearer the prompts, the better first order, and second order is b
   const Patching p = patching(model, clean, corrupt, kDiff);
   CHECK(p.first_order.r > 0.999);
   CHECK(std::abs(p.first_order.slope - 1) < 0.1);
-  const auto off = [](const Agreement& a) { return std::abs(a.worst.effect - a.worst.estimate); };
-  CHECK(off(p.first_order) < 0.1);
-  CHECK(off(p.second_order) < 0.2 * off(p.first_order));
+  const auto error = [](const EstimateFit& fit) {
+    return std::abs(fit.worst.effect - fit.worst.estimate);
+  };
+  CHECK(error(p.first_order) < 0.1);
+  CHECK(error(p.second_order) < 0.2 * error(p.first_order));
 }
 
 TEST_CASE(
-    "without norms the logits are linear in what the last MLP writes: both orders are exact") {
+    "without norms the logits are linear in the last MLP's output, so both orders are exact") {
   Transformer::Options o = small_options();
   o.norm = NormPlacement::kNone;
   for (const bool frozen : {false, true}) {
@@ -144,10 +147,11 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("agreement of estimates that are known") {
+TEST_CASE("estimate_fit of known numbers") {
   PatchMap a{"hook_resid_pre", false, 1, 3, {0, 1, 2}, {1, 3, 5}, {0, 1, 2.5}};
   PatchMap b{"attn.hook_z", true, 2, 1, {3, 4}, {7, 9}, {3, 4}};
-  const Agreement exact = agreement({a, b}, &PatchMap::first_order);  // 2 x + 1
+  const EstimateFit exact =
+      estimate_fit({a, b}, &PatchMap::first_order);  // estimate = 2 * effect + 1
   CHECK(exact.r == Approx(1));
   CHECK(exact.slope == Approx(2));
   CHECK(exact.worst.site == "attn.hook_z");
@@ -155,15 +159,15 @@ TEST_CASE("agreement of estimates that are known") {
   CHECK(exact.worst.column == 0);
   CHECK(exact.worst.effect == 4);
   CHECK(exact.worst.estimate == 9);
-  const Agreement near = agreement({a, b}, &PatchMap::second_order);
+  const EstimateFit near = estimate_fit({a, b}, &PatchMap::second_order);
   CHECK(near.r < 1);
   CHECK(near.worst.site == "hook_resid_pre");
   CHECK(near.worst.column == 2);
   b.first_order.pop_back();
-  CHECK_THROWS_AS(agreement({a, b}, &PatchMap::first_order), ShapeError);
+  CHECK_THROWS_AS(estimate_fit({a, b}, &PatchMap::first_order), ShapeError);
 }
 
-TEST_CASE("more places than copies at a time, and float32") {
+TEST_CASE("patching works with more places than copies in a batch, and in float32") {
   Transformer::Options o = small_options();
   o.context = 40, o.layers = 1, o.attention.dtype = float32;
   const Transformer model = random_model(o);
@@ -176,12 +180,13 @@ TEST_CASE("more places than copies at a time, and float32") {
     CHECK((p.maps[0].effect[t] != 0) == (clean[t] != corrupt[t]));
 }
 
-TEST_CASE("prompts that cannot be patched are refused") {
+TEST_CASE("prompts that cannot be patched are errors") {
   const Transformer model = random_model(small_options());
   const Batch clean = batch_of({kClean});
-  CHECK_THROWS_WITH(patching(model, clean, batch_of({{1, 2}}), kDiff),
-                    "patching: the clean prompt has 6 tokens, the corrupt one 2; give two of equal "
-                    "length, whose positions correspond");
+  CHECK_THROWS_WITH(
+      patching(model, clean, batch_of({{1, 2}}), kDiff),
+      "patching: the clean prompt has 6 tokens, the corrupt prompt 2; give prompts of "
+      "equal length, so that positions correspond");
   CHECK_THROWS_WITH(patching(model, clean, clean, kDiff), Contains("on both prompts"));
   CHECK_THROWS_AS(patching(model, clean, batch_of({kClean, kClean}), kDiff), ShapeError);
 }

@@ -1,11 +1,11 @@
-// The moment an induction head forms, in a study over a run's checkpoints: the induction score
-// rises where the repeat loss falls, and the gradient of the queries that find the copy with them.
-// With HEED_SEEDS=1 one seed.
+// Formation of an induction head, in a study over the checkpoints of a run. The induction score
+// must rise where the loss of repeated tokens falls, and the gradient of the layer's queries must
+// peak there. HEED_SEEDS=1 runs one seed.
 //
-// Measured at seeds 1 to 5, layer 1's |dL/dW_Q| over steps 40 to 300, largest over least: 61 to 177
-// on blocks of 12 to 24 tokens, 10.3 to 14.5 on the preset's of 3 to 24: short blocks repeat so
-// often that there is something to look up from the first step on, and no plateau. The score
-// reaches 0.5 at most 15 steps from the steepest fall.
+// Measured with seeds 1 to 5: the ratio of the largest to the smallest |dL/dW_Q| of layer 1 over
+// steps 40 to 300 is 61 to 177 on blocks of 12 to 24 tokens, and 10.3 to 14.5 on blocks of 3 to 24,
+// the preset. Short blocks repeat so often that the head is useful from the first step on, so the
+// loss has no plateau. The score reaches 0.5 at most 15 steps from the steepest fall.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -19,7 +19,7 @@ namespace {
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// The study of a run on the preset, saved every 10 steps as heed train --save-every 10 does.
+// Trains the preset, saves a checkpoint every 10 steps, and returns the study of the checkpoints.
 OverTime studied_run(std::int64_t seed, const std::string& periods) {
   const heed::testing::Folder folder;
   const RunFolder run(folder.path());
@@ -35,25 +35,25 @@ OverTime studied_run(std::int64_t seed, const std::string& periods) {
   return over_time(trainer.model, run.checkpoints(), batch);
 }
 
-// |dL/dW_Q| of a layer: all heads as one vector.
-double query_gradient(const Moment& m, std::int64_t layer) {
+// Returns |dL/dW_Q| of a layer, over all heads together.
+double query_gradient(const CheckpointStudy& m, std::int64_t layer) {
   double squares = 0;
   for (const HeadReport& h : m.heads)
     if (h.layer == layer) squares += h.dW_Q * h.dW_Q;
   return std::sqrt(squares);
 }
 
-// At which ratio the gradient counts as risen.
+// `ratio`: smallest accepted ratio of the largest to the smallest gradient norm.
 void check_phase_change(std::int64_t seed, const std::string& periods, double ratio) {
   const OverTime study = studied_run(seed, periods);
-  REQUIRE(study.moments.size() == 41);
+  REQUIRE(study.checkpoints.size() == 41);
   const auto fall = steepest_fall(study);
   const auto forms = first_reached(study, &HeadReport::induction, 1, 0.5);
   REQUIRE(fall);
   REQUIRE(forms);
   double least = HUGE_VAL, most = 0;
   std::int64_t peak = 0;
-  for (const Moment& m : study.moments) {
+  for (const CheckpointStudy& m : study.checkpoints) {
     if (m.step < 40 || m.step > 300) continue;
     const double norm = query_gradient(m, 1);
     least = std::min(least, norm);

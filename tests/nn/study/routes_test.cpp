@@ -1,4 +1,5 @@
-// The parts of a gradient sum to it, and each is what the gradient loses when that way is cut.
+// Tests of routes: they sum to the gradient, and each equals the part of the gradient that is lost
+// when its path is detached.
 #include "nn/study/routes.h"
 
 #include "nn/nn.h"
@@ -21,7 +22,8 @@ Batch two_sequences() {
   return make_batch({a, b});
 }
 
-// dL/d(stream before `layer`) where nothing passes these sites of the block, or one head of them.
+// Returns dL/d(stream before `layer`) with these sites of the block detached. With `head` >= 0 only
+// that head of each site is detached.
 Tensor gradient_cut_at(const Transformer& model, const Batch& batch, const Objective& o,
                        std::int64_t layer, const std::vector<std::string>& sites,
                        std::int64_t head = -1) {
@@ -30,8 +32,8 @@ Tensor gradient_cut_at(const Transformer& model, const Batch& batch, const Objec
     if (head < 0) return x.detach();
     std::vector<Tensor> heads;
     for (std::int64_t h = 0; h < x.size(2); ++h) {
-      const Tensor one = slice(x, 2, h, h + 1);
-      heads.push_back(h == head ? one.detach() : one);
+      const Tensor slice_h = slice(x, 2, h, h + 1);
+      heads.push_back(h == head ? slice_h.detach() : slice_h);
     }
     return cat(heads, 2);
   };
@@ -50,7 +52,7 @@ void check_block(const Transformer& model, const Batch& batch, const Objective& 
   REQUIRE(scale > 0);
   CHECK(largest(sum(r.vectors, {0}) - r.total) <= 1e-12 * scale);
   const Tensor length = sqrt(sum(r.total * r.total, {-1}));  // [B, T]
-  const Tensor nothing = le(length, 0.0);                    // after the last target
+  const Tensor nothing = le(length, 0.0);                    // true after the last target
   CHECK(largest(masked_fill(sum(r.shares(), {0}) - 1.0, nothing, 0)) <= 1e-10);
   const Block& block = model.blocks[std::size_t(r.layer)];
   const std::int64_t heads = model.options.attention.heads, own = block.attn.options.kv_heads;
@@ -87,7 +89,7 @@ void check_block(const Transformer& model, const Batch& batch, const Objective& 
   }
 }
 
-TEST_CASE("routes sum to the gradient, and each is what is lost when it is cut") {
+TEST_CASE("routes sum to the gradient, and each is the part that is lost without its path") {
   const Batch batch = two_sequences();
   for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone})
     for (const auto& [name, options] :
@@ -108,16 +110,16 @@ TEST_CASE("routes sum to the gradient, and each is what is lost when it is cut")
     }
 }
 
-TEST_CASE("head-to-head edges are a head's output times the part that reads it") {
+TEST_CASE("the value of an edge is the output of its head times the route that reads it") {
   const Batch batch = two_sequences();
   Transformer::Options o{
       .vocab = 5, .layers = 2, .context = 6, .attention = {.d_model = 8, .heads = 2}};
   o.attention.dtype = float64;
   const Transformer model = random_model(o);
   const RouteStudy s = routes(model, study(model, batch, {}));
-  CHECK(s.edges.size() == 2 * 6);  // two heads, then Q, K and V of two
+  CHECK(s.edges.size() == 2 * 6);  // from two heads to Q, K and V of two heads
   for (const RouteEdge& e : s.edges) {
-    // The head's output alone, by a forward pass in which all others of its layer are cut.
+    // The output of this head alone: a forward pass in which all other heads of its layer are 0.
     Probe probe;
     probe.record("blocks.0.hook_attn_out");
     probe.replace("blocks.0.attn.hook_z", [&](const Tensor& z) {
@@ -142,7 +144,7 @@ TEST_CASE("head-to-head edges are a head's output times the part that reads it")
   CHECK(routes(post, study(post, batch, {})).edges.empty());
 }
 
-TEST_CASE("routes leave .grad alone") {
+TEST_CASE("routes() changes no .grad") {
   const Transformer model = random_model(
       {.vocab = 5, .layers = 1, .context = 6, .attention = {.d_model = 8, .heads = 2}});
   routes(model, study(model, two_sequences(), {}));

@@ -1,4 +1,4 @@
-// Studies of several sequences, and each quantity against another way to it.
+// Tests of studies of several sequences, and of each number against a second computation.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -27,7 +27,7 @@ Transformer::Options small() {
   return o;
 }
 
-TEST_CASE("a batch's study is the mean of its sequences' studies, whatever the objective") {
+TEST_CASE("the study of a batch is the mean of the studies of its sequences") {
   Transformer::Options o = small();
   o.attention.kv_heads = 2, o.attention.sink = Sink::kLearned, o.attention.window = 4;
   const Transformer model = random_model(o);
@@ -41,7 +41,7 @@ TEST_CASE("a batch's study is the mean of its sequences' studies, whatever the o
     REQUIRE(both.heads.size() == 8);
     for (std::size_t i = 0; i < both.heads.size(); ++i)
       for (const HeadQuantity& q : head_quantities()) {
-        if (q.name.starts_with("dW_")) continue;  // of the mean loss, not means of norms
+        if (q.name.starts_with("dW_")) continue;  // norms of the mean gradient, not means of norms
         CAPTURE(q.name, i);
         const double expected = (a.heads[i].*q.value + b.heads[i].*q.value) / 2;
         CHECK(both.heads[i].*q.value == Approx(expected).epsilon(1e-9).margin(1e-12));
@@ -59,7 +59,7 @@ TEST_CASE("a batch's study is the mean of its sequences' studies, whatever the o
   }
 }
 
-TEST_CASE("an objective at some positions is that of these alone") {
+TEST_CASE("an objective at given positions uses only these positions") {
   const Transformer model = random_model(small());
   const Batch one = make_batch({kFirst});
   const Tensor logits = model(one.inputs);
@@ -79,7 +79,7 @@ TEST_CASE("an objective at some positions is that of these alone") {
 }
 
 TEST_CASE(
-    "a head's importance is the derivative by its gate, its blocks' norms make the weight's") {
+    "importance is the derivative by the gate; norms of head blocks make up the weight's norm") {
   for (const auto& [name, options] : variant_models(small())) {
     CAPTURE(name);
     const Transformer model = random_model(options);
@@ -120,7 +120,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("norms of a head's blocks of the weights are those of their gradients") {
+TEST_CASE("dW_Q, dW_K, dW_V and dW_O are norms of the gradients of the head's blocks") {
   for (const std::int64_t kv_heads : {4, 2}) {
     Transformer::Options o = small();
     o.attention.form = AttentionForm::kPerHead, o.attention.kv_heads = kv_heads;
@@ -144,7 +144,7 @@ TEST_CASE("norms of a head's blocks of the weights are those of their gradients"
   }
 }
 
-TEST_CASE("what a head does by distance is the mean along diagonals") {
+TEST_CASE("by_distance is the mean along diagonals") {
   std::vector<double> values;
   for (int i = 0; i < 2 * 1 * 9; ++i) values.push_back(double(i));
   const Tensor means = by_distance(from_data(values, {2, 1, 3, 3}));
@@ -154,11 +154,10 @@ TEST_CASE("what a head does by distance is the mean along diagonals") {
   CHECK(means.at({0, 2}) == Approx(6 + 4.5));
 }
 
-TEST_CASE(
-    "a study's arrays have the names of their sites, and a head that is not there is refused") {
+TEST_CASE("arrays have the names of their sites; a missing head is an error") {
   const Transformer model = random_model(small());
   const Study s = study(model, make_batch({kFirst}), {});
-  CHECK_THROWS_WITH(s.head(2, 0), "study: there is no head L2H0");
+  CHECK_THROWS_WITH(s.head(2, 0), "study: the model has no head L2H0");
   std::map<std::string, Tensor> arrays;
   for (const NamedTensor& a : to_named(s)) arrays[a.name] = a.tensor;
   CHECK(arrays.size() == 2 + 2 * (2 * 9 + 1));

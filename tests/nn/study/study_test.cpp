@@ -1,5 +1,5 @@
-// Head scores on patterns whose scores are known, and the identities that hold for every attention
-// gradient, in a model of float64.
+// Tests of head scores on patterns with known scores, and of identities that hold for every
+// gradient of attention, in a float64 model.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -21,7 +21,7 @@ std::vector<float> pattern_of(std::int64_t (*key_of)(std::int64_t query)) {
   return p;
 }
 
-TEST_CASE("heads that do one thing score 1 at it") {
+TEST_CASE("a head that does exactly one thing has the score 1 for it") {
   const HeadReport previous =
       head_scores(pattern_of([](std::int64_t i) { return i > 0 ? i - 1 : 0; }), kTokens);
   CHECK(previous.previous_token == 1);
@@ -38,12 +38,12 @@ TEST_CASE("heads that do one thing score 1 at it") {
 }
 
 TEST_CASE(
-    "attention to several copies adds up, uniform rows have entropy log T, no repeat is NaN") {
+    "weights on several copies are added; uniform rows have entropy log T; no repeat gives NaN") {
   const std::int64_t same[] = {7, 7, 7};
   const std::vector<float> third(9, 1.0f / 3);
   const HeadReport r = head_scores(third, same);
   CHECK(r.entropy == Approx(std::log(3.0)));
-  CHECK(r.duplicate_token == Approx((1 + 2) / 3.0 / 2));  // one copy, then two
+  CHECK(r.duplicate_token == Approx((1 + 2) / 3.0 / 2));  // query 1 has one copy, query 2 has two
   const std::int64_t distinct[] = {1, 2, 3};
   CHECK(std::isnan(head_scores(third, distinct).induction));
   CHECK_THROWS_WITH(head_scores(third, kTokens), "head_scores: needs 6 x 6 weights, got 9");
@@ -60,7 +60,7 @@ struct Studied {
     for (const NamedTensor& a : to_named(study(model, one, o))) found[a.name] = a.tensor;
     return found;
   }
-  // The logits, and the loss's gradient by every parameter.
+  // Returns the logits, and the gradient of the loss with respect to every parameter.
   std::map<std::string, Tensor> gradients(const ForwardContext& ctx = {}) {
     const Tensor logits = model.forward(one.inputs, ctx);
     backward(cross_entropy(logits, one.targets));
@@ -101,8 +101,9 @@ TEST_CASE("dL/dS: rows sum to 0, masked entries are 0, and it is A (dL/dA - dO .
   }
 }
 
-// Of all entries, the largest difference as a part of its tensor's largest entry.
-double worst(const std::map<std::string, Tensor>& a, const std::map<std::string, Tensor>& b) {
+// Returns the largest difference of any entry, relative to the largest entry of its tensor.
+double largest_difference(const std::map<std::string, Tensor>& a,
+                          const std::map<std::string, Tensor>& b) {
   REQUIRE(a.size() == b.size());
   double error = 0;
   for (const auto& [name, x] : a) {
@@ -118,21 +119,22 @@ TEST_CASE("a constant added to a row of scores changes no output and no gradient
   Studied t;
   const auto plain = t.gradients();
   const Tensor rows = 3.0 * randn({3, 8, 1}, float64), keys = randn({3, 1, 8}, float64);
-  CHECK(worst(plain, t.gradients({.bias = ScoreBias(rows)})) <= 1e-12);
-  CHECK(worst(plain, t.gradients({.bias = ScoreBias(keys)})) > 1e-3);  // no row's constant
-  Probe probe;  // replacing scores takes the composite
+  CHECK(largest_difference(plain, t.gradients({.bias = ScoreBias(rows)})) <= 1e-12);
+  CHECK(largest_difference(plain, t.gradients({.bias = ScoreBias(keys)})) >
+        1e-3);  // not constant in a row
+  Probe probe;  // replaced scores use the composite, not the fused kernel
   for (const char* site : {"blocks.0.attn.hook_attn_scores", "blocks.1.attn.hook_attn_scores"})
     probe.replace(site, [&](const Tensor& scores) { return scores + rows; });
-  CHECK(worst(plain, t.gradients({.probe = &probe})) <= 1e-12);
+  CHECK(largest_difference(plain, t.gradients({.probe = &probe})) <= 1e-12);
 }
 
 TEST_CASE("permuted heads have permuted gradients") {
   Transformer::Options o = small_options();
   o.attention.form = AttentionForm::kPerHead;
-  o.positions = Positions::kRope;  // or the gradient of b_K is rounding alone, see below
+  o.positions = Positions::kRope;  // without RoPE the gradient of b_K is only rounding; see below
   Studied t(o), permuted(o);
   const std::vector<std::int64_t> order{2, 0, 1};
-  const auto of_heads = [](const std::string& name) {  // the head is the first axis
+  const auto of_heads = [](const std::string& name) {  // parameters whose first axis is the head
     return name.find("W_") != std::string::npos ||
            (name.find(".b_") != std::string::npos && !name.ends_with("b_O"));
   };
@@ -154,10 +156,10 @@ TEST_CASE("permuted heads have permuted gradients") {
 
   auto before = t.gradients();
   const auto after = permuted.gradients();
-  CHECK(worst(before, after) > 1e-3);
+  CHECK(largest_difference(before, after) > 1e-3);
   for (auto& [name, x] : before)
     if (of_heads(name)) x = shuffle(x, 0);
-  CHECK(worst(before, after) <= 1e-12);
+  CHECK(largest_difference(before, after) <= 1e-12);
 
   auto inside = t.arrays({});
   for (auto& [name, x] : inside)  // scores: [1, H, T, T] with -inf above the diagonal
@@ -166,11 +168,12 @@ TEST_CASE("permuted heads have permuted gradients") {
   auto inside_after = permuted.arrays({});
   for (auto& [name, x] : inside_after)
     if (name.ends_with("scores")) x = tril(x);
-  CHECK(worst(inside, inside_after) <= 1e-12);
+  CHECK(largest_difference(inside, inside_after) <= 1e-12);
 }
 
-TEST_CASE("a bias of the keys has no gradient, but with RoPE it has") {
-  // Without: it adds q_i . b to all of row i. With: the keys turn it by their positions.
+TEST_CASE("the bias of the keys has gradient 0, except with RoPE") {
+  // Without RoPE the bias adds the constant q_i . b to row i. RoPE rotates it by the key's
+  // position.
   for (const Positions positions : {Positions::kLearned, Positions::kRope}) {
     Transformer::Options o = small_options();
     o.positions = positions;
@@ -190,7 +193,7 @@ TEST_CASE("a bias of the keys has no gradient, but with RoPE it has") {
   }
 }
 
-TEST_CASE("a study's value is the objective's, and it leaves .grad as it was") {
+TEST_CASE("the value of a study is that of the objective, and .grad does not change") {
   Studied t;
   const Tensor logits = t.model.forward(t.one.inputs);
   const Study s = study(t.model, t.one, {Objective::kDifference, 4, 2, {5}});
@@ -202,7 +205,7 @@ TEST_CASE("a study's value is the objective's, and it leaves .grad as it was") {
   CHECK(s.heads[4].head == 1);
   CHECK(s.heads[0].dv > 0);
   for (const NamedTensor& p : parameters(t.model)) CHECK(!p.tensor.grad().defined());
-  // Between a backward and the optimizer's step, as a callback of a training would.
+  // Also between backward() and the step of the optimizer, as in a callback during training.
   backward(cross_entropy(t.model.forward(t.one.inputs), t.one.targets));
   std::vector<std::vector<double>> before;
   for (const NamedTensor& p : parameters(t.model)) before.push_back(values(p.tensor.grad()));
@@ -214,17 +217,18 @@ TEST_CASE("a study's value is the objective's, and it leaves .grad as it was") {
   }
 }
 
-TEST_CASE("studies say what they cannot differentiate") {
+TEST_CASE("an invalid objective is an error that names the position, the token or the target") {
   Studied t;
   CHECK_THROWS_WITH(study(t.model, t.one, {Objective::kLogit, 4, 0, {8}}),
                     "study: position 8 is outside the sequence of 8");
   CHECK_THROWS_WITH(study(t.model, t.one, {Objective::kLogit, 7, 0, {0}}),
-                    "study: token 7 is none of the 7 that are predicted");
+                    "study: token 7 is not one of the 7 tokens that the model predicts");
   Sequence s;
   s.inputs = {1};
   s.targets = {kIgnored};
   s.counted = {false};
-  CHECK_THROWS_WITH(study(t.model, make_batch({s}), {}), Contains("no target, so no loss"));
+  CHECK_THROWS_WITH(study(t.model, make_batch({s}), {}),
+                    Contains("no target, so the loss is undefined"));
 }
 
 }  // namespace

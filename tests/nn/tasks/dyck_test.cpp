@@ -1,4 +1,4 @@
-// Bounded brackets: their sequences, and their optimum by Bayes over all of them.
+// Tests of the task dyck: its sequences, and its optimum, computed by Bayes' rule over all of them.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -8,7 +8,8 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// Every sequence with its probability, written as the definition reads.
+// Adds every sequence that begins with so_far, with its probability by the definition, to `mass`.
+// `open` has the types of the open brackets.
 void each_sequence(Prefixes& mass, const DyckOptions& o, const Ids& so_far, const Ids& open,
                    double probability) {
   if (std::ssize(so_far) == o.context) {
@@ -30,7 +31,7 @@ void each_sequence(Prefixes& mass, const DyckOptions& o, const Ids& so_far, cons
   }
 }
 
-TEST_CASE("dyck: the optimum is Bayes over all sequences", "[tasks][dyck]") {
+TEST_CASE("dyck: the optimum equals Bayes' rule over all sequences", "[tasks][dyck]") {
   const DyckOptions o{.types = 3, .depth = 2, .context = 7};
   Prefixes mass;
   each_sequence(mass, o, {}, {}, 1);
@@ -51,7 +52,7 @@ TEST_CASE("dyck: the optimum is Bayes over all sequences", "[tasks][dyck]") {
   const Batch batch = task->sample(500, g);
   const auto rows = rows_of(batch);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    REQUIRE(mass.contains(rows[i].targets));  // balanced, and not too deep
+    REQUIRE(mass.contains(rows[i].targets));  // balanced, with allowed depth
     REQUIRE(batch.optimal[i] == Approx(bayes_nats(mass, rows[i].targets) / 7).epsilon(1e-12));
     for (std::size_t t = 0; t < 7; ++t)
       REQUIRE(rows[i].counted[t] == (rows[i].targets[t] % 2 == 1));
@@ -65,7 +66,7 @@ TEST_CASE("dyck: known constants", "[tasks][dyck]") {
   REQUIRE(optimal(2, 3, 48) == Approx(0.811881).margin(5e-7));
   REQUIRE(optimal(4, 4, 48) == Approx(1.234668).margin(5e-7));
   REQUIRE(optimal(8, 10, 48) == Approx(1.740594).margin(5e-7));
-  // In the long run: the mean over the second half of a long walk.
+  // The limit for long sequences: the mean over the second half of 2000 tokens.
   const double late = 2 * optimal(4, 4, 2000) - optimal(4, 4, 1000);
   REQUIRE(late == Approx(0.75 * std::log(2.0) + 0.5 * std::log(4.0)).epsilon(1e-9));
   REQUIRE_THROWS_AS(make_dyck({.types = 1}), ValueError);
@@ -74,7 +75,7 @@ TEST_CASE("dyck: known constants", "[tasks][dyck]") {
   REQUIRE_THROWS_AS(make_dyck({.context = 1}), ValueError);
 }
 
-TEST_CASE("dyck: prompts count what closes", "[tasks][dyck]") {
+TEST_CASE("dyck: closing brackets of a prompt are counted", "[tasks][dyck]") {
   const auto task = make_task("dyck");
   REQUIRE(task->info().vocabulary.size() == 9);
   const Row row = rows_of(task->prompt("([]{"))[0];

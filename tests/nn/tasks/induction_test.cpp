@@ -1,4 +1,5 @@
-// The induction task: its sequences, and its optimum by Bayes over all of them.
+// Tests of the task induction: its sequences, and its optimum, computed by Bayes' rule over all of
+// them.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -35,7 +36,7 @@ TEST_CASE("induction: blocks of distinct tokens, periods uniform", "[tasks][indu
   for (const Row& row : rows_of(task->example(g))) REQUIRE(period_of(row.targets) == 16);
 }
 
-TEST_CASE("induction: the optimum is Bayes over all sequences", "[tasks][induction]") {
+TEST_CASE("induction: the optimum equals Bayes' rule over all sequences", "[tasks][induction]") {
   const InductionOptions o{.vocabulary = 4, .periods = {2, 3}, .context = 5};
   Prefixes mass;
   for (std::size_t p = 2; p <= 3; ++p) {
@@ -77,7 +78,7 @@ TEST_CASE("induction: the optimum is Bayes over all sequences", "[tasks][inducti
     }
     const double copy_only = double(period_of(y) + 1) * std::log(4.0) / 5;
     REQUIRE(batch.references.at("copy-only")[i] == Approx(copy_only).epsilon(1e-12));
-    for (std::size_t t = 0; t < 5; ++t)  // what the accuracy counts is certain
+    for (std::size_t t = 0; t < 5; ++t)  // positions that the accuracy counts are determined
       if (rows[i].counted[t])
         REQUIRE(mass.at(Ids(y.begin(), y.begin() + std::ptrdiff_t(t) + 1)) ==
                 Approx(mass.at(Ids(y.begin(), y.begin() + std::ptrdiff_t(t)))));

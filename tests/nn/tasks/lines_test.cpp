@@ -1,4 +1,4 @@
-// Lines as sequences, words as tokens: what is held out, what counts, what is refused.
+// Tests of the task lines and of words as tokens: held-out lines, counted positions, errors.
 #include "autograd/base/utf8.h"
 #include "nn/tasks/corpus.h"
 #include "nn/tasks/ngram.h"
@@ -14,7 +14,7 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::testing::File;
 
-// The line of one row: its inputs behind the start, up to the first newline.
+// Returns the line of a row: the inputs after the start token, up to the first newline.
 std::string line_of(const Task& task, const Row& row) {
   const std::string text = text_of(task, row.inputs);
   return text.substr(1, text.find('\n', 1) - 1);
@@ -39,7 +39,8 @@ std::string text_error(const TextOptions& options) {
 
 }  // namespace
 
-TEST_CASE("a line starts and stops with a newline, the stop counts, padding does not", "[lines]") {
+TEST_CASE("a line starts and ends with a newline; the last one counts, padding does not",
+          "[lines]") {
   const File file("\nab\r\n\nabc\nb\n" + numbers(7) + "last");
   const auto task = make_text({.path = file.path(), .context = 6, .by_line = true});
   const Vocabulary& v = task->info().vocabulary;
@@ -74,7 +75,8 @@ TEST_CASE("a line starts and stops with a newline, the stop counts, padding does
   CHECK(task->prompt("ab").inputs.to_vector<std::int64_t>() == v.encode("\nab"));
 }
 
-TEST_CASE("a tenth of the lines is held out, 1000 at most, and they are everywhere", "[lines]") {
+TEST_CASE("a tenth of the lines, at most 1000, is held out, from all parts of the file",
+          "[lines]") {
   const File small(numbers(400));
   const auto task = make_text({.path = small.path(), .context = 8, .by_line = true});
   CHECK(task->evaluation_size() == 40);
@@ -90,8 +92,7 @@ TEST_CASE("a tenth of the lines is held out, 1000 at most, and they are everywhe
         1000);
 }
 
-TEST_CASE("after the mark only the answer counts, and whole answers are right or wrong",
-          "[lines]") {
+TEST_CASE("with answer_after only the answer counts, and accuracy is of whole answers", "[lines]") {
   std::string sums;
   for (int a = 0; a < 5; ++a)
     for (int b = 0; b < 5; ++b)
@@ -103,8 +104,8 @@ TEST_CASE("after the mark only the answer counts, and whole answers are right or
   CHECK(task->info().whole_answers);
   CHECK(task->info().accuracy == "whole answers right");
   CHECK(task->info().note ==
-        "1 of 27 lines are longer than 9 tokens (context less the stop) and left out; `context` "
-        "21 takes all; 1 of 27 lines have no '=' and are left out");
+        "1 of 27 lines are longer than 9 tokens (context minus the final newline) and left out; "
+        "`context` 21 includes all; 1 of 27 lines have no '=' and are left out");
   Generator g(2);
   for (const Row& row : rows_of(task->sample(100, g))) {
     const std::string line = line_of(*task, row);
@@ -121,7 +122,7 @@ TEST_CASE("after the mark only the answer counts, and whole answers are right or
             task->info().vocabulary.encode("2")[0], kIgnored});
 }
 
-TEST_CASE("words are restorable, the rarest are unknown", "[lines][words]") {
+TEST_CASE("decoded words are the text, and rare words are <unk>", "[lines][words]") {
   const std::string text = " to be,  or\tnot to be:\n\nthat is to be \xC3\xA9t\xC3\xA9 ";
   std::string long_text;
   for (int i = 0; i < 30; ++i) long_text += text;
@@ -147,12 +148,13 @@ TEST_CASE("words are restorable, the rarest are unknown", "[lines][words]") {
   REQUIRE_THROWS_AS(corpus.vocabulary.encode("zebra"), ValueError);
 }
 
-TEST_CASE("n-grams of lines know where a line starts, by a count of strings", "[lines][ngram]") {
+TEST_CASE("n-grams of lines equal a separate count in which each line has a start symbol",
+          "[lines][ngram]") {
   const File file(numbers(150));
   const auto task = make_text({.path = file.path(), .context = 6, .ngrams = 3, .by_line = true});
-  // The training lines, as all that are not held out.
+  // The training lines are the lines that are not held out.
   const std::set<std::string> test = held_out(*task);
-  std::map<std::string, double> count;  // of every string, the start written as ^
+  std::map<std::string, double> count;  // occurrences of every string; ^ is the start of a line
   std::map<std::string, std::set<char>> followers;
   double symbols = 11;  // \n and ten digits
   for (int i = 0; i < 150; ++i) {
@@ -190,17 +192,18 @@ TEST_CASE("n-grams of lines know where a line starts, by a count of strings", "[
   }
 }
 
-TEST_CASE("files whose lines cannot be used are refused", "[lines]") {
+TEST_CASE("files without enough usable lines are rejected", "[lines]") {
   const File few("a\nb\nc\n");
   CHECK(text_error({.path = few.path(), .by_line = true}) ==
         "lines: '" + few.path() +
-            "' has 3 lines to use: needs 10 or more, of which a tenth is held out");
+            "' has 3 usable lines: needs at least 10, because a tenth is held out");
   const File longer(numbers(9) + std::string(20, '7') + "\n" + std::string(30, '8'));
-  CHECK(text_error({.path = longer.path(), .context = 16, .by_line = true}) ==
-        "lines: '" + longer.path() +
-            "' has 9 lines to use (2 of 11 lines are longer than 15 tokens (context less the stop) "
-            "and left out; `context` 31 takes all): needs 10 or more, of which a tenth is held "
-            "out");
+  CHECK(
+      text_error({.path = longer.path(), .context = 16, .by_line = true}) ==
+      "lines: '" + longer.path() +
+          "' has 9 usable lines (2 of 11 lines are longer than 15 tokens (context minus the final "
+          "newline) and left out; `context` 31 includes all): needs at least 10, because a tenth "
+          "is held out");
   const File many(numbers(100));
   const auto error = [&](bool lines, const std::string& mark) {
     return text_error({.path = many.path(), .by_line = lines, .answer_after = mark});
@@ -210,7 +213,7 @@ TEST_CASE("files whose lines cannot be used are refused", "[lines]") {
   CHECK(error(false, "1").find("give one as `lines`") != std::string::npos);
 }
 
-TEST_CASE("among words the mark ends one, and <unk> is none", "[lines]") {
+TEST_CASE("with words, answer_after must be the end of a word that is not <unk>", "[lines]") {
   const std::vector<std::string> three = {"3 + 4 = 7 8", "a=b sum: 7 8", "a=b 7 8"};
   std::string text;
   for (int i = 0; i < 30; ++i) text += three[std::size_t(i) % 3] + "\n";
@@ -237,11 +240,11 @@ TEST_CASE("among words the mark ends one, and <unk> is none", "[lines]") {
                                      : "21 of 31 lines have no word that ends in ':' and are") !=
           std::string::npos);
   }
-  options.answer_after = "k", options.max_words = 10;  // of <unk> alone
+  options.answer_after = "k", options.max_words = 10;  // only <unk> contains a k
   CHECK(text_error(options).starts_with("`answer-after`: no word that is a token ends in 'k' in"));
 }
 
-TEST_CASE("a text may have 65,536 different characters, and no more", "[lines][text]") {
+TEST_CASE("a text may have at most 65,536 different characters", "[lines][text]") {
   std::string text;
   char32_t c = 1;
   const auto add = [&](int n) {
@@ -262,8 +265,8 @@ TEST_CASE("a text may have 65,536 different characters, and no more", "[lines][t
   REQUIRE_THROWS_AS(make_text({.path = more.path(), .context = 4}), IoError);
 }
 
-TEST_CASE("a file is read in pieces: characters across their edges are whole", "[lines][text]") {
-  // 3-byte characters: 2^20 is no multiple of 3, so that every edge of a piece cuts one.
+TEST_CASE("characters that two pieces of a file share are read correctly", "[lines][text]") {
+  // All characters have 3 bytes. Because 2^20 is not a multiple of 3, every piece ends inside one.
   std::string text;
   for (int i = 0; i < 800'000; ++i) text += to_utf8(char32_t(0x4E00 + i % 300));
   const File file(text);

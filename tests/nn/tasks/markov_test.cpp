@@ -1,4 +1,5 @@
-// Markov chains: their sequences, and their optimum by integration over the transitions.
+// Tests of the task markov: its sequences, and its optimum, computed by integration over the
+// transition probabilities.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -8,9 +9,9 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// The probability of a whole path of k symbols: 1/k for its start and, row by row, the mean of the
-// product of the transitions' probabilities over the simplex (Dirichlet): (k-1)! prod n_j! /
-// (n+k-1)!
+// Returns the probability of a path of k symbols: 1/k for its first symbol and, for each row of the
+// matrix, the mean of the product of transition probabilities over the simplex (Dirichlet), which
+// is (k-1)! prod n_j! / (n+k-1)!
 double path_probability(const Ids& path, std::size_t k) {
   std::vector<std::vector<double>> counts(k, std::vector<double>(k));
   for (std::size_t t = 1; t < path.size(); ++t)
@@ -35,7 +36,8 @@ void each_path(std::size_t length, std::size_t k, F f) {
   }
 }
 
-// What the predictor that counts symbols alone pays from token 1 on.
+// Returns the loss of the predictor that counts only symbols, in nats, summed from token 1 to the
+// end.
 double unigram_nats(const Ids& path, std::size_t k) {
   std::vector<double> seen(k, 1);
   double nats = 0;
@@ -46,7 +48,7 @@ double unigram_nats(const Ids& path, std::size_t k) {
   return nats;
 }
 
-TEST_CASE("markov: the optimum is Bayes over all paths", "[tasks][markov]") {
+TEST_CASE("markov: the optimum equals Bayes' rule over all paths", "[tasks][markov]") {
   constexpr std::size_t kLength = 8;
   Prefixes mass;
   double unigram = 0;
@@ -64,8 +66,8 @@ TEST_CASE("markov: the optimum is Bayes over all paths", "[tasks][markov]") {
   REQUIRE(task->info().references.at("unigram rule") == Approx(unigram).epsilon(1e-12));
 }
 
-TEST_CASE("markov: a known table, by the same sum in another order", "[tasks][markov]") {
-  // Differences of t * mean over 1 .. t are the losses by position.
+TEST_CASE("markov: known losses by position", "[tasks][markov]") {
+  // The loss at position t is t * mean(1 .. t) - (t - 1) * mean(1 .. t - 1).
   const auto mean_to = [](std::int64_t T) { return make_markov({.context = T})->info().optimal; };
   const auto at = [&](std::int64_t t) {
     return double(t) * mean_to(t) - (t > 1 ? double(t - 1) * mean_to(t - 1) : 0);

@@ -1,4 +1,4 @@
-// Addition modulo p: the table, its two parts, and the plateau of who knows one by heart.
+// Tests of the task modadd: the two parts of the table, and the accuracy of memorizing one part.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -21,7 +21,7 @@ Pairs pairs_of(const Batch& batch, std::int64_t p) {
   return pairs;
 }
 
-TEST_CASE("modadd: every sum is on one side, batches do not repeat", "[tasks][modadd]") {
+TEST_CASE("modadd: every sum is in one part, batches do not repeat", "[tasks][modadd]") {
   const auto task = make_task("modadd");
   Generator g(81);
   const Batch whole = task->sample(1404, g);
@@ -38,7 +38,7 @@ TEST_CASE("modadd: every sum is on one side, batches do not repeat", "[tasks][mo
   REQUIRE(task->training_size() == 1404);
   REQUIRE(task->sample(5000, g).inputs.size(0) == 1404);
 
-  // Who knows the training sums and that a + b = b + a.
+  // Accuracy of a predictor that memorizes the training sums and uses a + b = b + a.
   double known = 0;
   for (const auto& [a, b] : test) known += train.contains({b, a});
   const double f = 1404.0 / 2809, plateau = f * 52 / 53;
@@ -61,7 +61,7 @@ TEST_CASE("modadd: unordered pairs keep a + b and b + a together", "[tasks][moda
   REQUIRE(task->info().accuracy_references.empty());
 }
 
-TEST_CASE("modadd: numbers have a character each, and a prompt has two", "[tasks][modadd]") {
+TEST_CASE("modadd: each number is one character, and a prompt has two", "[tasks][modadd]") {
   const auto task = make_task("modadd");
   const Row row = rows_of(task->prompt("3k"))[0];
   REQUIRE(row.inputs == Ids{3, 20, 53});
@@ -75,7 +75,7 @@ TEST_CASE("modadd: numbers have a character each, and a prompt has two", "[tasks
   REQUIRE_THROWS_AS(make_modadd({.modulus = 120}), ValueError);
   REQUIRE_THROWS_AS(make_modadd({.modulus = 2, .train_share = 0.1}), ValueError);
   REQUIRE(error_of([] { make_task("modadd", 48); }) ==
-          "modadd: a sequence has 3 tokens (a, b, =), not 48; leave out context");
+          "modadd: a sequence has 3 tokens (a, b, =), not 48; omit context");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Associative recall: pairs, queries, prompts, and its plateau.
+// Tests of the task recall: pairs, queries, prompts, and the loss of guessing among the values.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -8,7 +8,7 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-TEST_CASE("recall: each key has a value, and is asked once", "[tasks][recall]") {
+TEST_CASE("recall: each key has a value and is queried once", "[tasks][recall]") {
   for (const char* filler : {"blank", "random"}) {
     const auto task = make_task("recall", {}, {{"filler", filler}});
     Generator g(51);
@@ -41,19 +41,20 @@ TEST_CASE("recall: each key has a value, and is asked once", "[tasks][recall]") 
       }
       REQUIRE(asked.size() == 8);
     }
-    // Without replacement, so the statistic is smaller than chi-square's: the bound holds.
+    // Because keys are drawn without replacement, the statistic is smaller than chi-square's, so
+    // the limit is valid.
     REQUIRE(chi_square(places, 32, 8 * draws) < chi_square_limit(32));
     REQUIRE(chi_square(keys, 31, 8 * draws) < chi_square_limit(31));
     REQUIRE(chi_square(values, 32, 8 * draws) < chi_square_limit(32));
   }
 }
 
-TEST_CASE("recall: the plateau of who knows the values but not whose", "[tasks][recall]") {
+TEST_CASE("recall: loss and accuracy of guessing among the values", "[tasks][recall]") {
   const auto task = make_task("recall");
   REQUIRE(task->info().optimal == 0);
   REQUIRE(task->info().references.at("values unbound") == Approx(2.0794).margin(5e-5));
   REQUIRE(task->info().accuracy_references.at("values unbound") == 0.125);
-  // By play: guess one of the eight values; score and probability of the right one.
+  // Guesses one of the eight values, and measures the accuracy and the loss of these guesses.
   Generator g(52), guess(53);
   double right = 0, asked = 0, nats = 0;
   for (const Row& row : rows_of(task->sample(2000, g)))
@@ -71,14 +72,14 @@ TEST_CASE("recall: the plateau of who knows the values but not whose", "[tasks][
   REQUIRE(nats / asked == Approx(task->info().references.at("values unbound")).epsilon(1e-12));
 }
 
-TEST_CASE("recall: prompts, and what it refuses", "[tasks][recall]") {
+TEST_CASE("recall: prompts and errors", "[tasks][recall]") {
   const auto task = make_task("recall");
   const std::string pairs = "aZbYcXdWeVfUgThS";
   const Row row = rows_of(task->prompt(pairs + "..c.xa"))[0];
   REQUIRE(text_of(*task, row.inputs) == pairs + "..c.xa");
   for (std::size_t t = 0; t < 18; ++t) REQUIRE(row.targets[t] == kIgnored);
   REQUIRE(text_of(*task, {row.targets[18]}) == "X");
-  REQUIRE(row.targets[20] == kIgnored);  // x is no key of this prompt
+  REQUIRE(row.targets[20] == kIgnored);  // x is not a key of this prompt
   REQUIRE(text_of(*task, {row.targets[21]}) == "Z");
   REQUIRE((row.counted[18] && row.counted[21] && !row.counted[19] && !row.counted[20]));
   for (const std::string& wrong : {pairs, std::string("aZ.a"), std::string(), "." + pairs})

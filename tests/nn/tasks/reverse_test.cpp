@@ -1,4 +1,4 @@
-// Reverse and copy: sequences and prompts.
+// Tests of the tasks reverse and copy: sequences and prompts.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 

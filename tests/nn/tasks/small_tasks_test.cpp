@@ -1,5 +1,5 @@
-// sort, adder, parity, majority and random: their optima by slow ways of their own, what is held
-// out, prompts and refusals.
+// Tests of the tasks sort, adder, parity, majority and random: their optima, computed without code
+// of the tasks, their held-out sequences, prompts and errors.
 
 #include "nn/io/setting.h"
 #include "tests/support/catch.h"
@@ -11,14 +11,14 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// A drawn sequence as it reads: inputs, then the last target.
+// Returns a sequence as text: the inputs, then the last target.
 std::string whole(const Task& task, const Row& row) {
   Ids ids = row.inputs;
   ids.push_back(row.targets.back());
   return text_of(task, ids);
 }
 
-// Every sequence that training draws often enough, and all that are held out.
+// The different sequences of `draws` training sequences, and of the evaluation set.
 struct Seen {
   std::set<std::string> train, test;
 };
@@ -31,8 +31,8 @@ Seen seen(const Task& task, int draws) {
   return s;
 }
 
-// What counts are the answer's positions, and what comes there is decided by what came before: the
-// optimum is 0.
+// Checks that exactly the last `answer` positions count, and that each token of the answer is
+// determined by the tokens before it, so that the optimum is 0.
 void check_determined(const Task& task, const std::set<std::string>& sequences,
                       std::size_t answer) {
   CHECK(task.info().optimal == 0);
@@ -54,17 +54,17 @@ void check_determined(const Task& task, const std::set<std::string>& sequences,
 
 }  // namespace
 
-TEST_CASE("sort: every input once, a quarter held out, each sorted", "[tasks]") {
+TEST_CASE("sort: all inputs occur, a quarter is held out, answers are sorted", "[tasks]") {
   const auto task = make_task("sort");
   const Seen s = seen(*task, 8000);
   CHECK(s.test.size() == 182);   // of 3^6
-  CHECK(s.train.size() == 547);  // all others: one is missed with probability 3e-4
+  CHECK(s.train.size() == 547);  // the other inputs; the draws miss one with probability 3e-4
   std::set<std::string> inputs;
   for (const auto* part : {&s.train, &s.test})
     for (const std::string& text : *part) {
       const std::string question = text.substr(0, 6);
       CHECK(inputs.insert(question).second);
-      std::string sorted;  // by counting
+      std::string sorted;  // computed by counting
       for (const char digit : {'0', '1', '2'})
         sorted +=
             std::string(std::size_t(std::count(question.begin(), question.end(), digit)), digit);
@@ -76,11 +76,12 @@ TEST_CASE("sort: every input once, a quarter held out, each sorted", "[tasks]") 
   CHECK(error_of([&] { task->prompt("2101"); }) ==
         "sort: a prompt needs at least 6 tokens, the question, got 4");
   CHECK(make_task("sort", 7, {{"digits", "4"}})->evaluation_size() == 64);  // of 4^4
-  CHECK(error_of([] { make_task("sort", 10); }).find("2 n - 1, such as 11") != std::string::npos);
+  CHECK(error_of([] { make_task("sort", 10); }).find("such as 11, and at least 3") !=
+        std::string::npos);
   CHECK(error_of([] { make_task("sort", 41); }).find("more than 1e+06") != std::string::npos);
 }
 
-TEST_CASE("adder: sums with the last digit first, by columns with a carry", "[tasks]") {
+TEST_CASE("adder: sums with the last digit first, checked by columns with a carry", "[tasks]") {
   const auto task = make_task("adder");
   const Seen s = seen(*task, 2000);
   CHECK(s.test.size() == 500);
@@ -106,13 +107,13 @@ TEST_CASE("adder: sums with the last digit first, by columns with a carry", "[ta
   std::string sum = text.substr(16);
   std::reverse(sum.begin(), sum.end());
   CHECK(std::stoll(text.substr(0, 8)) + std::stoll(text.substr(8, 8)) == std::stoll(sum));
-  CHECK(error_of([] { make_task("adder", 10); }).find("need 3 n") != std::string::npos);
-  CHECK(error_of([] { make_task("adder", 27); }).find("need 3 n") != std::string::npos);
+  CHECK(error_of([] { make_task("adder", 10); }).find("needs 3 n") != std::string::npos);
+  CHECK(error_of([] { make_task("adder", 27); }).find("needs 3 n") != std::string::npos);
 }
 
-TEST_CASE("parity and majority, by flipping and by sorting", "[tasks]") {
+TEST_CASE("parity and majority, checked by flipping and by sorting", "[tasks]") {
   for (const std::string name : {"parity", "majority"}) {
-    const auto task = make_task(name, 8);  // 7 bits: all are seen
+    const auto task = make_task(name, 8);  // 7 bits, so that all inputs occur
     const Seen s = seen(*task, 4000);
     CHECK(s.train.size() == 128);
     for (const std::string& text : s.train) {
@@ -128,7 +129,8 @@ TEST_CASE("parity and majority, by flipping and by sorting", "[tasks]") {
     CHECK(task->info().references.at("guessing") == Approx(std::log(2.0)));
     CHECK(task->prompt("0110100").inputs.numel() == 8);
   }
-  // Guessing is all there is without the answer: half of the inputs have either.
+  // Without the question the answer can only be guessed, because half of the inputs have each
+  // answer.
   int ones = 0;
   for (const std::string& text : seen(*make_task("parity", 8), 4000).train) ones += text[8] == '1';
   CHECK(ones == 64);
@@ -137,9 +139,10 @@ TEST_CASE("parity and majority, by flipping and by sorting", "[tasks]") {
         std::string::npos);
 }
 
-TEST_CASE("random: each token is as likely after every other, so the optimum is ln V", "[tasks]") {
+TEST_CASE("random: all tokens are equally likely after every token, so the optimum is ln V",
+          "[tasks]") {
   const auto task = make_task("random", 3, {{"vocabulary", "4"}});
-  // Bayes by counting all sequences, each of the same probability.
+  // The Bayes-optimal loss, by counting all sequences. All have the same probability.
   Prefixes mass;
   for (std::int64_t a = 0; a < 4; ++a)
     for (std::int64_t b = 0; b < 4; ++b)

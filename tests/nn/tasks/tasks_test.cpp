@@ -1,4 +1,4 @@
-// What every built-in task keeps to: batches, prompts, and texts of errors.
+// Tests of all built-in tasks together: batches, prompts, parameters and error messages.
 #include "tests/support/tasks.h"
 
 #include "autograd/base/text.h"
@@ -40,7 +40,7 @@ TEST_CASE("every task: shapes, ranges, and a fixed evaluation set", "[tasks]") {
         REQUIRE((y == kIgnored || (y >= 0 && y < f.classes)));
         REQUIRE((!row.counted[t] || y != kIgnored));
         any = any || row.counted[t];
-        // The next input is this target; after a query of recall comes the filler.
+        // The next input is this target, except in recall, where filler follows a query.
         if (t + 1 < row.inputs.size() && y != kIgnored && name != "recall")
           REQUIRE(row.inputs[t + 1] == y);
       }
@@ -66,7 +66,7 @@ TEST_CASE("every task: shapes, ranges, and a fixed evaluation set", "[tasks]") {
   }
 }
 
-TEST_CASE("prompts are spelled like sequences", "[tasks][vocabulary]") {
+TEST_CASE("prompts have the same symbols as sequences", "[tasks][vocabulary]") {
   const auto task = make_task("induction");
   const Vocabulary& v = task->info().vocabulary;
   REQUIRE(v.summary() == "a-z A-F ^");
@@ -90,12 +90,13 @@ TEST_CASE("prompts are spelled like sequences", "[tasks][vocabulary]") {
   REQUIRE(error_of([&] { task->prompt("ab\n"); }) ==
           "prompt: '\\n' (U+000A, character 3) is not in the vocabulary: a-z A-F ^");
   REQUIRE(error_of([&] { task->prompt("ab\xff"); }) == "prompt: byte 2 is not UTF-8");
-  REQUIRE(error_of([&] { task->prompt(std::string(48, 'a')); }) ==
-          "induction: the prompt has 49 tokens with the ones added to it, a sequence has 48: "
-          "shorten it");
+  REQUIRE(
+      error_of([&] { task->prompt(std::string(48, 'a')); }) ==
+      "induction: the prompt has 49 tokens, including tokens that the task adds; at most 48 are "
+      "possible: shorten it");
 }
 
-TEST_CASE("what is drawn has the expectations that the task states", "[tasks]") {
+TEST_CASE("drawn sequences have the expected losses that the task states", "[tasks]") {
   std::set<std::string> unstated;
   for (const std::string& name : task_names()) {
     const auto task = make_task(name);
@@ -117,7 +118,7 @@ TEST_CASE("what is drawn has the expectations that the task states", "[tasks]") 
   CHECK(unstated == std::set<std::string>{});
 }
 
-// A task that puts nothing in front of a prompt.
+// A task that does not add a token to a prompt.
 class Bare : public Task {
  public:
   Bare()
@@ -133,24 +134,25 @@ class Bare : public Task {
   Sequence draw(Generator&) const override { return {{0}, {1}, {true}}; }
 };
 
-TEST_CASE("an empty prompt is refused where the task adds no token to it", "[tasks]") {
+TEST_CASE("an empty prompt is rejected if the task does not add a token", "[tasks]") {
   REQUIRE(error_of([] { Bare().prompt(""); }) ==
-          "bare: the prompt is empty, and the task adds no token to it: give at least one of a b");
+          "bare: the prompt is empty, and the task adds no token to it: needs at least one of a b");
   REQUIRE(rows_of(Bare().prompt("b"))[0].inputs == Ids{1});
   for (const char* name : {"induction", "urn"})
     REQUIRE(make_task(name)->prompt("").inputs.numel() == 1);
 }
 
-TEST_CASE("an unknown task is told the nearest", "[tasks]") {
+TEST_CASE("the error for an unknown task contains the nearest name", "[tasks]") {
   REQUIRE(error_of([] { make_task("indution"); }) ==
-          "task: there is no task 'indution', the nearest is 'induction'. All: " +
+          "task: unknown task 'indution'; the nearest is 'induction'. All tasks: " +
               heed::join(task_names(), ", "));
   REQUIRE(error_of([] { make_task("text"); }) ==
-          "task: 'text' needs the path of a file. Without one: " + heed::join(task_names(), ", "));
+          "task: 'text' needs the path of a file. Tasks without a file: " +
+              heed::join(task_names(), ", "));
   REQUIRE_THROWS_AS(make_task(""), ValueError);
 }
 
-TEST_CASE("a task's parameters are settings of one table", "[tasks]") {
+TEST_CASE("the parameters of a task are settings", "[tasks]") {
   TaskParameters given;
   const std::vector<Setting> settings = task_settings(given);
   const Setting* periods = find_setting(settings, "task-periods");
@@ -171,22 +173,23 @@ TEST_CASE("a task's parameters are settings of one table", "[tasks]") {
     return error_of([&] { complete_parameters(task, values); });
   };
   REQUIRE(refusal("urn", {{"periods", "3..4"}}) ==
-          "`task-periods`: the task urn does not have it; induction has");
+          "`task-periods`: the task urn does not have this parameter; only induction has it");
   REQUIRE(refusal("text", {{"colors", "3"}}) ==
-          "`task-colors`: the task text does not have it; urn has");
+          "`task-colors`: the task text does not have this parameter; only urn has it");
   REQUIRE(refusal("urn", {{"colors", "1"}}) ==
           "`task-colors` needs a whole number, 2 to 52, got '1'");
   REQUIRE(refusal("induction", {{"periods", "9..3"}}) ==
           "`task-periods` needs two whole numbers, 1 to 52, the smaller first, such as 3..24, got "
           "'9..3'");
-  // One key is one kind of value, whatever the task.
+  // A key has the same kind of value in all tasks.
   std::map<std::string, Setting::Kind> kinds;
   for (const std::string& name : task_names())
     for (const Setting& parameter : task_maker(name).parameters)
       REQUIRE(kinds.try_emplace(parameter.key, parameter.kind).first->second == parameter.kind);
 }
 
-TEST_CASE("the optimum by position has the sequence's optimum as its mean", "[tasks]") {
+TEST_CASE("the mean of the optimal losses by position is the optimal loss of the sequence",
+          "[tasks]") {
   for (const std::string& name : task_names()) {
     INFO(name);
     const auto task = make_task(name);
@@ -207,7 +210,7 @@ TEST_CASE("the optimum by position has the sequence's optimum as its mean", "[ta
   }
 }
 
-TEST_CASE("a batch needs sequences of one length", "[tasks]") {
+TEST_CASE("a batch needs sequences of equal length", "[tasks]") {
   REQUIRE_THROWS_AS(make_batch({}), ValueError);
   const Sequence a{.inputs = {1, 2}, .targets = {2, 3}, .counted = {true, false}};
   const Sequence b{.inputs = {1}, .targets = {2}, .counted = {true}};

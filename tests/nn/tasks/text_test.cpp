@@ -1,4 +1,5 @@
-// The text task: files of any kind, the split, windows, and tiny shakespeare's known numbers.
+// Tests of the task text: valid and invalid files, the split, windows, n-grams, and known numbers
+// of the text tiny shakespeare.
 #include "autograd/base/utf8.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -49,7 +50,7 @@ TEST_CASE("UTF-8 is read strictly", "[text]") {
     REQUIRE(!only_code_point(bad));
 }
 
-TEST_CASE("a vocabulary spells tokens", "[text][vocabulary]") {
+TEST_CASE("a vocabulary maps tokens to symbols", "[text][vocabulary]") {
   const Vocabulary v({"a", "b"});
   REQUIRE_THROWS_AS(v.decode(Ids{2}), ValueError);
   REQUIRE_THROWS_AS(v.label(-1), ValueError);
@@ -57,7 +58,8 @@ TEST_CASE("a vocabulary spells tokens", "[text][vocabulary]") {
   REQUIRE_THROWS_AS(Vocabulary({"a", ""}), ValueError);
   const std::vector<std::string> twice{"a", "b", "a"};
   REQUIRE(message_of<ValueError>([&] { Vocabulary{twice}; }) ==
-          "vocabulary: 'a' spells token 0 and token 2: each token needs a symbol of its own");
+          "vocabulary: 'a' is the symbol of token 0 and of token 2: needs a different symbol for "
+          "each token");
   const Vocabulary odd({"\n", " ", "a", "b", "é", "\x07"});
   REQUIRE(odd.label(0) == "\\n");
   REQUIRE(odd.label(5) == "U+0007");
@@ -65,7 +67,7 @@ TEST_CASE("a vocabulary spells tokens", "[text][vocabulary]") {
 }
 
 TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
-  std::string content;  // 37 characters, 2 of them wide
+  std::string content;  // 37 characters, of which 2 have two bytes or more
   for (int i = 0; i < 35; ++i) content += char('a' + i * i / 5 % 11);
   content = "é" + content + "€";
   const File file(content);
@@ -81,7 +83,7 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   REQUIRE(all.size() == 37);
   REQUIRE(v.decode(all) == content);
 
-  const std::ptrdiff_t cut = 33;  // int(0.9 * 37); 4 validate: 3 predictions, 1 window
+  const std::ptrdiff_t cut = 33;  // int(0.9 * 37); the other 4 are 3 predictions in 1 window
   REQUIRE(task->evaluation_size() == 1);
   const Batch window = task->evaluation(0, 1);
   REQUIRE(window.inputs.to_vector<std::int64_t>() == Ids(all.begin() + cut, all.end() - 1));
@@ -89,7 +91,7 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   REQUIRE(window.optimal.empty());
   REQUIRE_THROWS_AS(task->evaluation(1, 1), ValueError);
 
-  // The last window is filled up.
+  // The last window is padded.
   const auto two = make_text({.path = file.path(), .context = 2});
   REQUIRE(two->evaluation_size() == 2);
   const Batch both = two->evaluation(0, 2);
@@ -97,7 +99,7 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   REQUIRE(both.inputs.at({1, 0}) == double(all[35]));
   REQUIRE(both.counted.to_vector<bool>() == std::vector<bool>{true, true, true, false});
 
-  // Training draws every start of the first part, none beyond.
+  // Training draws every possible start in the first part, and no other start.
   Generator g(1);
   std::set<Ids> starts;
   for (int i = 0; i < 2000; ++i) {
@@ -115,12 +117,12 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   REQUIRE(expected.size() == 30);
   REQUIRE(starts == expected);
 
-  REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});  // no newline in there
+  REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});  // the text has no newline
   REQUIRE(task->prompt(content).inputs.size(1) == 37);                   // longer than a window
   REQUIRE_THROWS_AS(task->prompt("Z"), ValueError);
 }
 
-TEST_CASE("a text that cannot be used says why", "[text]") {
+TEST_CASE("the error for an unusable text states the reason", "[text]") {
   REQUIRE(error_of<IoError>("/nonexistent/file.txt", 4) ==
           "file: cannot read /nonexistent/file.txt: No such file or directory");
   const std::string folder = fs::temp_directory_path().string();
@@ -131,15 +133,16 @@ TEST_CASE("a text that cannot be used says why", "[text]") {
   const File latin1("caf\xE9 au lait");
   REQUIRE(error_of<IoError>(latin1.path(), 4) ==
           "text: '" + latin1.path() +
-              "' is not UTF-8 at byte 3 (value 233): convert it, as with iconv -f latin1 -t utf-8");
+              "' is not UTF-8 at byte 3 (value 233): convert it, for example with iconv -f latin1 "
+              "-t utf-8");
   const File truncated("abc\xE2\x82");
   REQUIRE(contains(error_of<IoError>(truncated.path(), 4), "not UTF-8 at byte 3"));
 
   const File brief(std::string(100, 'x'));
   REQUIRE(error_of<ValueError>(brief.path(), 64) ==
           "text: '" + brief.path() +
-              "' has 100 characters, 90 to train and 10 to validate: too few for context 64, each "
-              "part needs 64 + 1. Use a longer text or a context of at most 9");
+              "' has 100 characters, 90 to train and 10 to validate: too few for context 64; each "
+              "part needs at least 65. Use a longer text or a context of at most 9");
   REQUIRE(make_text({.path = brief.path(), .context = 9})->evaluation_size() == 1);
   REQUIRE_THROWS_AS(make_text({.path = brief.path(), .context = 10}), ValueError);
   REQUIRE_THROWS_AS(make_text({.path = brief.path(), .context = 0}), ValueError);
@@ -163,8 +166,8 @@ NgramModel counted(const Ids& text, std::int64_t vocabulary, std::int64_t order)
 }
 
 TEST_CASE("n-grams by hand", "[text][ngram]") {
-  // a b a b a a, vocabulary 3. Order 1: a 4, b 2, of 6, 2 different.
-  // After a: b 2, a 1. After b: a 2. After c: nothing. After ab: a 2. After aa: nothing.
+  // The text is a b a b a a, and the vocabulary has 3 tokens. Counts of order 1: a 4, b 2.
+  // After a: b 2, a 1. After b: a 2. After c: none. After ab: a 2. After aa: none.
   const Ids text{0, 1, 0, 1, 0, 0};
   const NgramModel model = counted(text, 3, 3);
   const double p_a = (4 + 2.0 / 3) / 8, p_b = (2 + 2.0 / 3) / 8, p_c = (0 + 2.0 / 3) / 8;
@@ -178,23 +181,23 @@ TEST_CASE("n-grams by hand", "[text][ngram]") {
   const double p_b_a = (2 + 2 * p_b) / 5, p_a_b = (2 + 1 * p_a) / 3;  // p(b | a), p(a | b)
   REQUIRE(nats({0}, 1, 2) == Approx(-std::log(p_b_a)));
   REQUIRE(nats({1}, 0, 2) == Approx(-std::log(p_a_b)));
-  REQUIRE(nats({2}, 1, 2) == Approx(-std::log(p_b)));    // never seen: order 1
-  REQUIRE(nats({0}, 1, 3) == Approx(-std::log(p_b_a)));  // too short: order 2
+  REQUIRE(nats({2}, 1, 2) == Approx(-std::log(p_b)));    // unknown context: order 1 is used
+  REQUIRE(nats({0}, 1, 3) == Approx(-std::log(p_b_a)));  // context of one token: order 2 is used
   REQUIRE(nats({0, 1}, 0, 3) == Approx(-std::log((2 + 1 * p_a_b) / 3)));
   REQUIRE(nats({0, 0}, 1, 3) == Approx(-std::log(p_b_a)));
-  // Each order sums to 1 after any history.
+  // The probabilities of each order sum to 1 after every context.
   for (const Ids& history : {Ids{0}, Ids{1, 0}, Ids{0, 1}, Ids{2, 2}, Ids{2, 0}})
     for (std::size_t order = 1; order <= 3; ++order) {
       double sum = 0;
       for (std::int64_t next = 0; next < 3; ++next) sum += std::exp(-nats(history, next, order));
       REQUIRE(sum == Approx(1).epsilon(1e-12));
     }
-  // The mean over targets.
+  // losses() returns the mean over the targets.
   REQUIRE(model.losses(Ids{0, 1}, Ids{1, 0})[2] ==
           Approx((nats({0}, 1, 3) + nats({0, 1}, 0, 3)) / 2));
   REQUIRE_THROWS_AS(NgramModel(3, 0), ValueError);
-  // 2 + 3 + 3 different n-grams of 1, 2 and 3 tokens: with fewer the highest order is forgotten,
-  // and the others are what they would be without it.
+  // There are 2 + 3 + 3 different n-grams of 1, 2 and 3 tokens. If the limit is lower, the highest
+  // order is dropped, and the losses of the other orders do not change.
   for (const auto& [most, order] : {std::pair{8, 3}, {7, 2}, {5, 2}, {4, 1}, {0, 1}}) {
     NgramModel bounded(3, 3, std::size_t(most));
     for (const std::int64_t id : text) bounded.count(id);
@@ -207,7 +210,7 @@ TEST_CASE("n-grams by hand", "[text][ngram]") {
   REQUIRE_THROWS_AS(NgramModel(65537, 5), ValueError);
 }
 
-TEST_CASE("counting n-grams can be stopped, and done again", "[text][ngram]") {
+TEST_CASE("counting n-grams can be cancelled and repeated", "[text][ngram]") {
   const File file(std::string(2000, 'a') + std::string(2000, 'b'));
   const auto task = make_text({.path = file.path(), .context = 8, .ngrams = 3});
   int polls = 0;
@@ -234,7 +237,7 @@ TEST_CASE("tiny shakespeare", "[text]") {
   REQUIRE(v.summary() == "\\n space ! $ & ' , - . 3 : ; ? A-Z a-z");
   REQUIRE(v.encode("\n z") == Ids{0, 1, 64});
   REQUIRE(contains(task->info().description, "1115394 characters"));
-  // The split, by the validation part: all its predictions, each once.
+  // The windows of the validation part contain each of its predictions once.
   std::int64_t predictions = 0;
   Ids validation;
   for (std::int64_t i = 0; i < task->evaluation_size(); i += 500) {
@@ -252,8 +255,8 @@ TEST_CASE("tiny shakespeare", "[text]") {
   REQUIRE(v.decode(validation) == rest);
   REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});
 
-  // The n-gram ladder with whole contexts, and told as much as a model of context
-  // 64. Both agree with a separate count of strings in Python.
+  // The n-gram losses with the context of a model of 64 tokens, and with the whole text as context.
+  // Both agree with a separate count of strings in Python.
   const auto ladder = [&](std::int64_t context, std::int64_t order) {
     const auto with_ngrams =
         make_text({.path = path.string(), .context = context, .ngrams = order});

@@ -1,4 +1,4 @@
-// The urn: its sequences, and its optimum by integration over the simplex.
+// Tests of the task urn: its sequences, and its optimum, computed by integration over the simplex.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -8,8 +8,9 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-TEST_CASE("urn: sequences as from probabilities uniform on the simplex", "[tasks][urn]") {
-  // Counts after T draws are uniform over all ways to write T as a sum of k counts.
+TEST_CASE("urn: sequences have the distribution of uniform probabilities on the simplex",
+          "[tasks][urn]") {
+  // The counts after T draws are uniform over all ways to write T as a sum of k counts.
   const auto task = make_urn({.colors = 3, .context = 5});
   Generator g(21);
   const int draws = 8400;
@@ -18,7 +19,7 @@ TEST_CASE("urn: sequences as from probabilities uniform on the simplex", "[tasks
     Ids counts(3);
     for (const auto y : row.targets) ++counts[std::size_t(y)];
     ++seen[std::to_string(counts[0]) + "," + std::to_string(counts[1])];
-    // Exchangeable: with one b among a's, every place is as likely.
+    // The draws are exchangeable: a single b among a's is equally likely at every position.
     if (counts[0] == 4 && counts[1] == 1) ++ordered[text_of(*task, row.targets)];
   }
   REQUIRE(seen.size() == 21);
@@ -26,9 +27,10 @@ TEST_CASE("urn: sequences as from probabilities uniform on the simplex", "[tasks
   REQUIRE(chi_square(ordered, 5, seen.at("4,1")) < chi_square_limit(5));
 }
 
-TEST_CASE("urn: the optimum is Bayes by integration over the simplex", "[tasks][urn]") {
-  // Probability of each sequence of 4: the mean of p0^n0 p1^n1 p2^n2 over the simplex, by Simpson's
-  // rule after p1 = (1 - p0) u; polynomials of low degree, so 64 steps are exact to 1e-7.
+TEST_CASE("urn: the optimum equals integration over the simplex", "[tasks][urn]") {
+  // The probability of each sequence of 4 tokens is the mean of p0^n0 p1^n1 p2^n2 over the simplex.
+  // It is integrated by Simpson's rule after the substitution p1 = (1 - p0) u. The integrands are
+  // polynomials of low degree, so 64 steps are exact to 1e-7.
   constexpr int kSteps = 64;
   const auto simpson = [](const std::function<double(double)>& f) {
     double sum = 0;
@@ -75,7 +77,7 @@ TEST_CASE("urn: expectations", "[tasks][urn]") {
   const auto task = make_task("urn");
   Generator g(23);
   const Batch batch = task->sample(4000, g);
-  // One sequence at once: (k-1)! n_1! ... n_k! / (T+k-1)!
+  // The probability of a whole sequence is (k-1)! n_1! ... n_k! / (T+k-1)!
   const auto rows = rows_of(batch);
   for (std::size_t i = 0; i < 100; ++i) {
     double counts[3] = {};

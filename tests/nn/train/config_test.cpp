@@ -89,7 +89,7 @@ TEST_CASE("errors of config.toml name file, line and key") {
   CHECK(refusal("layers = 2", "layers = 0") ==
         "my.toml:6: layers needs a whole number, 1 to 256, got '0'");
   CHECK(refusal("mlp = false", "mlp = 0") ==
-        "my.toml:18: mlp is true or false, without quotes, got 0");
+        "my.toml:18: mlp needs true or false, without quotes, got 0");
   CHECK(refusal("\"rope\"", "\"roep\"") ==
         "my.toml:28: positions: 'roep' is not one of learned, sinusoidal, rope, alibi or none; did "
         "you mean 'rope'?");
@@ -107,7 +107,8 @@ TEST_CASE("config.toml contains only the parameters of the run's task") {
   CHECK(make_task(back)->info().classes == 7);
   c.task = "reverse";
   CHECK_THROWS_WITH(validate(c), Catch::Matchers::Equals(
-                                     "`task-colors`: the task reverse does not have it; urn has"));
+                                     "`task-colors`: the task reverse does not have this parameter; only urn "
+                                     "has it"));
   c.task_parameters = {{"vocabulary", "0"}};
   CHECK_THROWS_WITH(validate(c), Contains("`task-vocabulary` needs a whole number, 1 to 52"));
 }
@@ -147,7 +148,7 @@ TEST_CASE("validate names options that contradict each other, and how to resolve
         "MultiHeadAttention: `form` packed_heads stores q, k and v of each head together, got "
         "`heads` 2 and `kv_heads` 1; choose another form");
   CHECK(attention_problem([](A& a) { a.k_bias = true; }) ==
-        "MultiHeadAttention: `form` packed_qkv has biases of q, k and v all or none, got `q_bias` "
+        "MultiHeadAttention: `form` packed_qkv needs biases for all of q, k and v or for none, got `q_bias` "
         "no, `k_bias` yes, `v_bias` no; choose the form separate or per_head");
   CHECK(
       attention_problem([](A& a) { a.k_bias = true, a.form = AttentionForm::kSeparate; }).empty());
@@ -156,7 +157,7 @@ TEST_CASE("validate names options that contradict each other, and how to resolve
         "`mlp-act`: there is no MLP; add `mlp`");
   CHECK(problem([](C& c) { c.model.mlp_ratio = 2; }) == "`mlp-ratio`: there is no MLP; add `mlp`");
   CHECK(problem([](C& c) { c.model.mlp = true, c.model.mlp_ratio = 0.001; }) ==
-        "Transformer: needs `mlp_ratio` times `d_model` from 1 to 1024 `d_model`, got 0.001 times "
+        "Transformer: needs `mlp_ratio` times `d_model` from 1 to 1024 times `d_model`, got 0.001 times "
         "64");
   CHECK(problem([](C& c) {
           c.model.norm = NormPlacement::kNone, c.model.norm_kind = NormKind::kRMSNorm;

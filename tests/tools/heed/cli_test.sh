@@ -40,7 +40,7 @@ expect 0 tasks; out_has "induction"; out_has "0.951870"; out_has "about 2 s on 2
 expect 0 tasks dyck; out_has "1.234668"; out_has "--task-depth N"; out_has "arXiv 2010.07515"; out_has "counted  "
 expect 0 tasks dyck --json; is_json_line; out_has '"option":"--task-types","default":"4"'
 refuses 2 "did you mean 'induction'?" tasks indution
-refuses 2 "the task urn does not have it; induction has" train urn --task-periods 3..4
+refuses 2 "the task urn does not have this parameter; only induction has it" train urn --task-periods 3..4
 refuses 2 "2 to 52, got '1'" train urn --task-colors 1
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 
@@ -57,22 +57,22 @@ refuses 2 "did you mean 'induction'?" train indution
 refuses 2 "did you mean 'micro'?" train --preset mikro
 refuses 2 "did you mean --layers?" train --layrs 3
 refuses 2 "one argument too many" train induction more
-refuses 2 "there is no -x" train -x
+refuses 2 "unknown option -x" train -x
 expect 0 train --task urn --dry-run; out_has "urn: "
 refuses 2 "task is given twice, as 'urn' and 'copy'" train urn --task copy
-refuses 2 "here it is --layers" train --n_layer 4
-refuses 2 "here it is --heads" train --n_head 4
-refuses 2 "here it is --d-model" train --n_embd 4
-refuses 2 "here it is --steps" train --max_iters=4
-refuses 2 "here it is --lr" train --learning_rate 4
-refuses 2 "here it is --context" train --block_size 4
-refuses 2 "here it is --batch" train --batch_size 4
-refuses 2 "here it is --eval-every" train --eval_interval 4
-refuses 2 "here it is --schedule" train --lr_scheduler cosine
+refuses 2 "its name in heed is --layers" train --n_layer 4
+refuses 2 "its name in heed is --heads" train --n_head 4
+refuses 2 "its name in heed is --d-model" train --n_embd 4
+refuses 2 "its name in heed is --steps" train --max_iters=4
+refuses 2 "its name in heed is --lr" train --learning_rate 4
+refuses 2 "its name in heed is --context" train --block_size 4
+refuses 2 "its name in heed is --batch" train --batch_size 4
+refuses 2 "its name in heed is --eval-every" train --eval_interval 4
+refuses 2 "its name in heed is --schedule" train --lr_scheduler cosine
 refuses 2 "write --weight-decay" train --weight_decay 4
-refuses 2 "counted in --steps" train --epochs 4
-refuses 2 "here it is --samples" generate --num_samples 4
-refuses 2 "here it is --tokens" generate --max_new_tokens 4
+refuses 2 "heed counts training in --steps" train --epochs 4
+refuses 2 "its name in heed is --samples" generate --num_samples 4
+refuses 2 "its name in heed is --tokens" generate --max_new_tokens 4
 refuses 2 "the nearest is 'softmax'" gradcheck sofmax
 refuses 2 "did you mean 'transposed'" gradcheck --layouts trasposed
 refuses 2 "op has no effect with --run; leave out op" gradcheck softmax --run R
@@ -318,7 +318,7 @@ refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
 
 # --- the list of runs
 mkdir -p runs/broken runs/notes && echo 'steps = 1, 2' > runs/broken/config.toml
-expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "not readable: runs/broken/config.toml"
+expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "cannot be read: runs/broken/config.toml"
 ok test "$(grep -c runs/notes out)" = 0
 printf '9,1.5,0.0' >> runs/reverse-1/metrics.csv  # torn by a kill
 expect 0 runs --json; is_json_line; out_has '"run":"runs/reverse-1","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":'
@@ -327,7 +327,7 @@ sed -i 's/^9,1.5,0.09,/9,/' runs/reverse-1/metrics.csv
 expect 0 runs --json; out_has '"step":9,"saved_step":8,"steps":8,'
 expect 0 runs; out_has "9/8"; out_has "  8, 20"
 refuses 4 "cannot read absent" runs --runs absent
-expect 0 runs --runs runs/reverse-1; out_has "runs/reverse-1 is a run itself, not a folder of runs"
+expect 0 runs --runs runs/reverse-1; out_has "runs/reverse-1 is a run directory, not a directory that contains runs"
 rm -r runs/broken runs/notes
 
 # --- help comes before a wrong target
@@ -342,11 +342,11 @@ refuses 3 "blocks.0.ln1.weight" train --text text.txt "${tiny[@]}" --d-model 1 -
 diverges=(--text text.txt --layers 16 --heads 1 --d-model 16 --mlp --context 8 --norm none --clip 0
   --lr 10 --weight-decay 0 --warmup 0 --dtype float32 --quiet)
 expect 3 train "${diverges[@]}" --steps 50 --out diverged
-err_has "diverged keeps the save of step"; err_has "; first blocks."; has_file diverged/audit.txt
+err_has "diverged contains the save of step"; err_has "; first blocks."; has_file diverged/audit.txt
 expect 0 eval diverged --sequences 4
 has_file diverged/state.safetensors
 expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1  # only its end
-err_has "the evaluation after step 1 is"; err_has "; first blocks."; err_has "diverged-1 keeps the save of step 0"
+err_has "the evaluation after step 1 is"; err_has "; first blocks."; err_has "diverged-1 contains the save of step 0"
 has_file diverged-1/state.safetensors
 expect 0 generate diverged-1 --tokens 3 --greedy
 expect 3 train --resume diverged --quiet
@@ -364,7 +364,7 @@ for key in checked failed ops worst name order error; do out_has "\"$key\":"; do
 expect 0 gradcheck add --order 1 --layouts contiguous --junit add.xml; has_file add.xml
 cp add.xml out; out_has '<testsuite name="heed gradcheck" tests="'
 out_has '<testcase classname="add" name="'; out_has ' digits'
-out_has '  again: heed gradcheck add --order 1 --seed 1 --layouts contiguous'
+out_has '  repeat with: heed gradcheck add --order 1 --seed 1 --layouts contiguous'
 refuses 4 "cannot write" gradcheck add --order 1 --layouts contiguous --junit no-such-folder/add.xml
 expect 0 gradcheck softmax --curve softmax.png; has_file softmax.png
 out_has "5.0e-01"; out_has "5.8e-11"; out_has "softmax, sample 'last axis': smallest error "
@@ -379,6 +379,6 @@ for dtype in float32 float64; do
   if [[ $dtype == float64 ]]; then out_has '"float32":null'; fi
 done
 expect 0 gradcheck --run checked-float32 --seconds 1 --order 1
-out_has " tensors failed"; out_has "in float32 on "; out_has " gradients err by at most 0."
+out_has " tensors failed"; out_has "in float32 on "; out_has " gradients are at most 0."
 
 end_of_checks

@@ -157,7 +157,7 @@ TEST_CASE("a run without any evaluation does not compare") {
     write_run(folder, record(1, 2, {1}).config, history, "{}");
     CHECK_THROWS_WITH(nn::read_compared(folder.path(), kLoss),
                       (folder / "metrics.csv").string() +
-                          ": there is no evaluation; compare needs one of each run");
+                          ": the history has no evaluation; compare needs at least one evaluation of each run");
   }
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Many runs side by side: settings, files, what takes no part. Usage: compare_sweep_test.sh PATH-TO-HEED
+# Tests heed compare: settings, files, and runs that are not compared. Usage: compare_sweep_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 cat > s.toml << 'TOML'
 [train]
@@ -27,11 +27,11 @@ ok grep -q '^none,"sweeps/s/scale=none,seed=1",1,loss,' sweeps/s/compare/runs.cs
 ok grep -q '^none,loss,12,3,' sweeps/s/compare/curves.csv
 expect 0 info sweeps/s/compare/curves.png; out_has "mean of 3 seeds and its standard error"
 cp sweeps/s/compare/compare.csv first.csv
-expect 0 compare sweeps/s; same first.csv sweeps/s/compare/compare.csv  # again, in its own place
+expect 0 compare sweeps/s; same first.csv sweeps/s/compare/compare.csv  # replaces the first comparison
 expect 0 compare sweeps/s/scale=none,seed=[12] --json --out two
 is_json_line; out_has '"setting":"all runs"'; out_has '"n":2'; has_file two/curves.png
 ok test ! -e two/against.png
-expect 0 compare sweeps/s/scale=none,seed=3 --out one; out_has "1 runs of 1 settings"; has_file one/curves.png
+expect 0 compare sweeps/s/scale=none,seed=3 --out one; out_has "1 run of 1 setting,"; has_file one/curves.png
 
 # --- steps to a target, a head's score at every checkpoint
 expect 0 compare sweeps/s --target 100 --against scale; out_has "target: 100"; out_has "(3/3)"; has_file sweeps/s/compare/steps.png
@@ -42,7 +42,7 @@ out_has "final: largest previous_token of any"; out_has "L0H1"; has_file heads/h
 ok test "$(grep -c '^none,previous_token,' heads/curves.csv)" == 3  # steps 0, 6, 12
 ok grep -q '^none,0,1,entropy,3,' heads/heads.csv
 
-# --- what this comparison does not write and an earlier one did is gone; a user's own file is not
+# --- files of an earlier comparison are removed if the new one does not write them; a user's file stays
 expect 0 compare sweeps/s --of previous_token --target 0.5 --against scale --out again
 for file in heads.csv steps.png against.png; do has_file again/$file; done
 expect 0 compare sweeps/s --out again
@@ -50,34 +50,34 @@ ok test ! -e again/heads.csv; ok test ! -e again/steps.png; has_file again/again
 mkdir own; echo mine > own/steps.png
 expect 0 compare sweeps/s --out own; ok test "$(cat own/steps.png)" == mine
 
-# --- a damaged run is left out and named, with the reason
-damage() {  # FILE: of a copy of the sweep, in its first run
+# --- a damaged run is not compared, and a warning gives its name and the reason
+damage() {  # damage FILE [SIZE]: cuts a file of the first run, in a copy of the sweep, to SIZE bytes (0)
   rm -rf bad
   cp -r sweeps/s bad
   head -c "${2:-0}" "sweeps/s/scale=none,seed=1/$1" > "bad/scale=none,seed=1/$1"
 }
 damage config.toml
 expect 0 compare bad; out_has "5 runs of 2 settings"
-err_has "warning: 1 of 6 runs take no part: bad/scale=none,seed=1 (config.toml: has no 'task'"
+err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (config.toml: has no 'task'"
 damage metrics.csv
 expect 0 compare bad; out_has "scale=none      2"
-err_has "warning: 1 of 6 runs take no part: bad/scale=none,seed=1 (metrics.csv: there is no evaluation"
+err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (metrics.csv: there is no evaluation"
 for size in 0 300; do
   damage model.safetensors $size
   expect 0 compare bad --of entropy; out_has "5 runs of 2 settings"; out_has "scale=none      2"; out_has "L0H1  2"
-  err_has "warning: 1 of 6 runs take no part: bad/scale=none,seed=1 (load_safetensors: cannot read model.safetensors: it"
+  err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (load_safetensors: cannot read model.safetensors: it"
 done
 ok test "$(grep -c '^none,bad/\|^none,"bad/' bad/compare/runs.csv)" == 2
 expect 0 compare bad --of entropy --json --out json; is_json_line
 out_has '"left_out":[{"run":"bad/scale=none,seed=1","why":"load_safetensors: cannot read model.safetensors'
-refuses 4 "compare: no run is left to compare: bad/scale=none,seed=1/ (load_safetensors" compare bad/scale=none,seed=1/ --of entropy
+refuses 4 "compare: no run can be compared: bad/scale=none,seed=1/ (load_safetensors" compare bad/scale=none,seed=1/ --of entropy
 : > bad/scale=none,seed=1/config.toml
-refuses 4 "compare: no run is left to compare: bad/scale=none,seed=1" compare bad/scale=none,seed=1
+refuses 4 "compare: no run can be compared: bad/scale=none,seed=1" compare bad/scale=none,seed=1
 
-# --- the table needs no file
+# --- the table is printed even if no file can be written
 table() { out_has "6 runs of 2 settings"; out_has "scale=1/d-head  3"; }
 mv sweeps/s/compare aside && touch sweeps/s/compare
-expect 4 compare sweeps/s; table; err_has "cannot make the folder"; err_has "--out DIR writes"
+expect 4 compare sweeps/s; table; err_has "cannot make the directory"; err_has "--out DIR writes"
 expect 4 compare sweeps/s --json; is_json_line; out_has '"files":[]'; err_has "--out DIR writes"
 rm sweeps/s/compare && mv aside sweeps/s/compare
 refuses 4 "heed: cannot make the directory s.toml/here: " compare sweeps/s --out s.toml/here
@@ -85,7 +85,7 @@ mkdir held; cp first.csv held/compare.csv; mkdir -p held/curves.png/inside held/
 expect 4 compare sweeps/s --out held; table; err_has "cannot replace held/curves.png: it is a directory"
 ok test "$(ls -A held)" == $'compare.csv\ncurves.png\nsteps.png'; same held/compare.csv first.csv
 rm -r held/curves.png; exec 9< held; flock 9
-expect 4 compare sweeps/s --out held; table; err_has "held is locked by another process"
+expect 4 compare sweeps/s --out held; table; err_has "held: it is locked by another process"
 exec 9<&-
 expect 0 compare sweeps/s --out held; ok test -d held/steps.png; has_file held/curves.png
 mkdir fixed; cp first.csv fixed/compare.csv
@@ -98,27 +98,27 @@ if unshare --map-root-user --mount true 2> err; then
   ok test $code == 4; table; err_has "fixed/.staging: Read-only file system"; err_has "--out DIR writes"
 fi
 
-# --- help says which scores and settings it is about
-expect 0 compare --help; help_has "the largest of any head"; help_has "of more than 8 settings the first 8"
+# --- help states which scores are compared and how many settings are drawn
+expect 0 compare --help; help_has "the largest score of any head"; help_has "of more than 8 settings the first 8"
 
-# --- seconds are those of the whole run: not once it has become longer
+# --- the seconds of a run are unknown after it was extended, because they must cover the whole run
 cp -r sweeps/s longer
 expect 0 compare longer/scale=none,seed=1 --out one; out_has "seconds"
 expect 0 train --resume longer/scale=none,seed=1 --steps 16 --quiet
 expect 0 compare longer/scale=none,seed=1 --out one
 ok test "$(grep -c seconds out)" == 0; ok grep -q ',$' one/runs.csv
 
-# --- what does not compare
-refuses 2 "the runs do not differ in it; did you mean 'scale'" compare sweeps/s --against scales
+# --- runs that cannot be compared are rejected
+refuses 2 "the runs do not differ in this option; did you mean 'scale'" compare sweeps/s --against scales
 refuses 2 "compare needs runs" compare
-mkdir empty; refuses 4 "is not a run and has none inside" compare empty
+mkdir empty; refuses 4 "is not a run and contains no runs" compare empty
 refuses 2 "one run, twice" compare sweeps/s/scale=none,seed=1 sweeps/s/scale=none,seed=1
 expect 0 train urn "${tiny[@]}" --steps 4 --quiet --out urn
-refuses 2 "numbers of different tasks do not compare" compare sweeps/s urn
+refuses 2 "runs must have the same task" compare sweeps/s urn
 rm sweeps/s/scale=none,seed=2/model.safetensors
 rm -r sweeps/s/scale=none,seed=3
 expect 0 compare sweeps/s
-err_has "warning: 2 of 6 runs take no part: sweeps/s/scale=none,seed=2 (not finished), sweeps/s/scale=none,seed=3 (not begun)"
+err_has "warning: 2 of 6 runs are not compared: sweeps/s/scale=none,seed=2 (not finished), sweeps/s/scale=none,seed=3 (not begun)"
 out_has "scale=none      1"
 rm sweeps/s/*/model.safetensors
 refuses 2 "none of the 6 runs is finished" compare sweeps/s

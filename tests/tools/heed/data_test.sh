@@ -35,7 +35,7 @@ refuses 2 "reads no file" train urn --max-words 9
 refuses 2 "--lines FILE" train --preset names
 refuses 2 "for the task lines" train urn --lines sums.txt
 head -3 sums.txt > few.txt
-refuses 2 "3 lines to use" train --lines few.txt
+refuses 2 "3 usable lines" train --lines few.txt
 expect 0 train --lines sums.txt --context 6 "${small[@]}" --out short
 err_has "lines are longer than 5 tokens"
 
@@ -46,8 +46,8 @@ err_has "words are <unk>"
 expect 0 generate words --prompt "line" --tokens 3 --json; out_has '"prompt":"line"'
 refuses 2 "'zebra' (word 1" generate words --prompt zebra
 err_has "prompt: 'zebra'"
-refuses 2 "with a space before it, it is: write ' brown'" generate words --prompt brown
-refuses 2 "without the space before it, it is: write 'line'" generate words --prompt " line"
+refuses 2 "it is with a space before it: write ' brown'" generate words --prompt brown
+refuses 2 "it is without the space before it: write 'line'" generate words --prompt " line"
 refuses 2 "<unk> stands for words that --max-words left out" generate words --prompt "line<unk>"
 expect 0 eval words; out_has "words right"
 

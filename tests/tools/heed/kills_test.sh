@@ -53,7 +53,7 @@ one_kill() {
   [[ $1 != train* && $committed == no ]] && { now=$(contents); [[ $now == "$after" ]] || same_contents "$now" "$before" "not committed"; }
   case $1 in  # a command that reads $place, or one that may not write there
     train*) run info "$out" ;;
-    *) run study "$dir/a" --out "$out"; ok test $? == 2; ok grep -q "holds a study already" "$dir/err" ;;
+    *) run study "$dir/a" --out "$out"; ok test $? == 2; ok grep -q "already contains a study" "$dir/err" ;;
   esac
   now=$(contents)
   if [[ $now == "$before" ]]; then

@@ -49,14 +49,14 @@ for command in "runs --runs fifo" "info fifo/journal" "plot pipe.csv"; do
   timeout 20 "$heed" $command --json > out 2> err; ok test $? != 124; ok grep -q "it is not a regular file" out err
 done
 head -c 1000001 /dev/zero | tr '\0' '#' > long.toml
-refuses 4 "long.toml: has 1000001 bytes; a file of settings has at most 1000000" train --config long.toml
+refuses 4 "long.toml: has 1000001 bytes; a configuration file has at most 1000000" train --config long.toml
 mv run/config.toml kept; cp long.toml run/config.toml
 refuses 4 "has at most 1000000" eval run
 mv kept run/config.toml
 
 # --- a configuration that asks for more than the weights: refused before any of it is made
 sed -i 's/^d-model = .*/d-model = 4096/' run/config.toml
-under "ulimit -v 1000000" refuses 4 "says 'd-model = 4096', but run/state.safetensors was trained with 'd-model = 16'" train --resume run
+under "ulimit -v 1000000" refuses 4 "contains 'd-model = 4096', but run/state.safetensors was trained with 'd-model = 16'" train --resume run
 under "ulimit -v 1000000" refuses 4 "was trained with 'd-model = 16'" eval run
 cp kept.toml run/config.toml
 

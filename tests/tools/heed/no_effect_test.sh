@@ -8,7 +8,7 @@ for i in $(seq 60); do echo "line $i: the quick brown fox"; done > text.txt
 while IFS='|' read -r options need; do
   # shellcheck disable=SC2086
   refuses 2 "$need" train "${quick[@]}" $options --dry-run
-  err_has "without which it has no effect; add that, or leave out "
+  err_has "and has no effect without it; add it, or leave out "
 done << 'END'
 --momentum 0.9|--momentum needs --optimizer sgd,
 --momentum 0|--momentum needs --optimizer sgd,

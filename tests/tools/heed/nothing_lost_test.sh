@@ -96,7 +96,7 @@ for _ in $(seq 200); do [[ -e removed/audit.txt ]] && break; sleep 0.02; done
 rm -r removed
 wait $pid; code=$?
 what="heed train, whose folder was removed"
-ok test $code == 4; err_has "removed: is gone: No such file or directory"
+ok test $code == 4; err_has "removed: does not exist any more: No such file or directory"
 
 # --- saved at least once a minute (only with 200 kills, because it takes more than a minute)
 if ((kills >= 200)); then
@@ -128,11 +128,11 @@ for run in full-stderr no-stderr; do refuses 2 "has done its 8 steps" train --re
 
 # --- weights that are not finite do not replace the last save
 expect 3 train reverse "${quick[@]}" --lr 10 --weight-decay 10 --warmup 0 --clip 0 --steps 400 --eval-every 0 --save-every 1 --out wild
-err_has "wild keeps the save of step"
+err_has "wild contains the save of step"
 expect 0 eval wild --sequences 4
 step=$(saved_step wild)
 ok test "$step" -gt 0
-expect 3 train --resume wild --quiet; err_has "wild keeps the save of step $step"
+expect 3 train --resume wild --quiet; err_has "wild contains the save of step $step"
 ok test "$(saved_step wild)" == "$step"
 
 # --- a flipped bit is an error that names the file; files without a checksum (PyTorch's) give a note

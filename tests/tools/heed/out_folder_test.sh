@@ -23,7 +23,7 @@ ok grep -q 'seed = 2' run/config.toml; ok test ! -e run/causality.png -a ! -e ru
 mkdir outside
 expect 0 train reverse "${small[@]}" --out linked
 ln -s ../outside linked/checkpoints
-refuses 2 "removes nothing through the symbolic link linked/checkpoints" \
+refuses 2 "linked/checkpoints is a symbolic link, and heed does not remove files through links" \
   train reverse "${small[@]}" --save-every 2 --out linked --overwrite
 rm linked/checkpoints
 mv linked/model.safetensors outside/; ln -s ../outside/model.safetensors linked/model.safetensors
@@ -120,7 +120,7 @@ for arguments in "--resume busy" "reverse --out busy" "reverse --out busy --over
   # shellcheck disable=SC2086
   expect 4 train $arguments
 done
-err_has "busy is locked by another process"
+err_has "busy: it is locked by another process"
 expect 0 eval busy --sequences 4
 kill -TERM $pid; wait $pid; code=$?
 what="heed train, SIGTERM"; ok test $code == 130

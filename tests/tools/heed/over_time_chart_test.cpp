@@ -1,4 +1,4 @@
-// The picture of a study over time: which panels it has, and what their lines are.
+// Tests of over_time.png, its panels and lines, and of over_time.csv.
 #include "tests/support/catch.h"
 #include "tools/heed/study/over_time.h"
 
@@ -6,12 +6,13 @@ namespace {
 
 using namespace heed;
 
-// Two layers of six heads at three steps; head h of layer l scores (l + h) / 10 at step 0.
+// Returns a study of two layers of six heads at three steps. Head h of layer l has the induction
+// score (l + h) / 10 at step 0.
 nn::OverTime six_heads() {
   nn::OverTime study;
   study.sequences = 2, study.optimal = 0.5;
   for (const std::int64_t step : {0, 10, 20}) {
-    nn::Moment m;
+    nn::CheckpointStudy m;
     m.step = step, m.loss = 3 - double(step) / 10, m.counted_loss = step == 20 ? 0.1 : 3;
     for (std::int64_t layer = 0; layer < 2; ++layer) {
       for (std::int64_t head = 0; head < 6; ++head) {
@@ -22,7 +23,7 @@ nn::OverTime six_heads() {
       }
       m.flow.push_back({layer, 1, 2 + double(layer)});
     }
-    study.moments.push_back(m);
+    study.checkpoints.push_back(m);
   }
   return study;
 }
@@ -40,7 +41,7 @@ const plot::LineChart* panel(const plot::ChartStack& stack, const std::string& b
   return found == stack.panels.end() ? nullptr : &*found;
 }
 
-TEST_CASE("over_time.png has a line per head, layers by color, heads by dash, the fall marked") {
+TEST_CASE("over_time.png has a line for each head, and marks the steepest fall") {
   const plot::ChartStack stack = over_time_chart(six_heads(), info(), "run-1");
   CHECK(stack.panels.size() == 9);
   CHECK(stack.title.starts_with("toy, run-1"));
@@ -59,14 +60,14 @@ TEST_CASE("over_time.png has a line per head, layers by color, heads by dash, th
   CHECK(panel(stack, "loss")->hlines.at(0).y == 0.5);
   CHECK(panel(stack, "gradient flow")->series.at(1).y == std::vector<double>{3, 3, 3});
   REQUIRE(stack.vline);
-  CHECK(stack.vline->x == 15);  // of the counted loss
+  CHECK(stack.vline->x == 15);  // fall of the counted loss
   CHECK(plot::draw_chart_stack(stack).width() == 1000);
 }
 
-TEST_CASE("over_time.png leaves out what has no value anywhere, one head is drawn, too") {
+TEST_CASE("over_time.png leaves out a panel without values, and draws a single head") {
   nn::OverTime study = six_heads();
   study.optimal = NAN;
-  for (nn::Moment& m : study.moments) {
+  for (nn::CheckpointStudy& m : study.checkpoints) {
     m.heads.resize(1);
     m.flow.resize(1);
     m.heads[0].induction = NAN;
@@ -80,10 +81,10 @@ TEST_CASE("over_time.png leaves out what has no value anywhere, one head is draw
   CHECK(plot::draw_chart_stack(stack).width() == 1000);
 }
 
-TEST_CASE("over_time.csv has a row per number, empty where it is none") {
+TEST_CASE("over_time.csv has a row for each number, with an empty value for NaN") {
   nn::OverTime study;
-  study.moments = {{0, 4, 1.5, {{}}, {{1, 0.125, 0.5}}}};
-  study.moments[0].heads[0].layer = 1;
+  study.checkpoints = {{0, 4, 1.5, {{}}, {{1, 0.125, 0.5}}}};
+  study.checkpoints[0].heads[0].layer = 1;
   const std::string csv = to_csv(over_time_table(study));
   CHECK(
       csv.starts_with("step,layer,head,quantity,value\n0,,,loss,4.0\n0,,,counted_loss,1.5\n"

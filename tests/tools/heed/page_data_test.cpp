@@ -1,4 +1,4 @@
-// A study as the page's data: the same numbers, and for a long sequence blocks of them.
+// Tests of the page's data: it has the numbers of the study, in blocks for a long sequence.
 #include "tools/heed/study/page_data.h"
 
 #include "autograd/ops/ops.h"
@@ -11,13 +11,14 @@ namespace {
 using namespace heed;
 using heed::testing::decoded;
 
-struct Paged {
-  nn::Batch one;
+// A study of a model with random weights, and its pane: checkpoint 0 is reduced, 1 is complete.
+struct PagedStudy {
+  nn::Batch sequence;
   nn::Study study;
   nn::RouteStudy routes;
   nn::Json pane;
 
-  explicit Paged(std::int64_t length, std::int64_t window = 0) {
+  explicit PagedStudy(std::int64_t length, std::int64_t window = 0) {
     nn::Transformer::Options o{
         .vocab = 5, .layers = 2, .context = length, .attention = {.d_model = 8, .heads = 2}};
     o.attention.dtype = autograd::float64;
@@ -29,34 +30,35 @@ struct Paged {
       s.inputs.push_back(t % 5), s.targets.push_back((t + 1) % 5), s.counted.push_back(true);
       page.tokens.push_back(std::to_string(t));
     }
-    one = nn::make_batch({s});
-    study = nn::study(model, one, {});
+    sequence = nn::make_batch({s});
+    study = nn::study(model, sequence, {});
     routes = nn::routes(model, study);
-    page.add_moment(7, study, routes, false);
+    page.add_checkpoint(7, study, routes, false);
     for (nn::HeadReport& h : study.heads) h.cut = -h.importance;
-    *study.heads[1].cut *= -1;  // what its gradient denies
-    page.add_moment(8, study, routes, true);
+    *study.heads[1].cut *= -1;  // disagrees with the sign of the gradient
+    page.add_checkpoint(8, study, routes, true);
     pane = page.json();
   }
-  const nn::Json& moment(std::size_t i) const { return pane.find("moments")->items()[i]; }
+  const nn::Json& checkpoint(std::size_t i) const { return pane.find("checkpoints")->items()[i]; }
 };
 
-TEST_CASE("the page's maps, heads and routes are the study's") {
-  const Paged p(6, 3);
+TEST_CASE("the page has the maps, heads and routes of the study") {
+  const PagedStudy p(6, 3);
   CHECK(*p.pane.find("block") == 1);
   CHECK(p.pane.find("tokens")->items().size() == 6);
-  const auto& shown = p.moment(0).find("maps")->entries();
+  const auto& shown = p.checkpoint(0).find("maps")->entries();
   REQUIRE(shown.size() == 2);
   CHECK((shown[0].first == "hook_pattern" && shown[1].first == "hook_attn_scores_grad"));
-  CHECK(*p.moment(0).find("heads")->items()[1].find("saturated") == nullptr);  // not measured
-  const nn::Json& all = p.moment(1);
-  CHECK(*all.find("step") == 8);
-  CHECK(all.find("value")->number() == p.study.value);
-  CHECK(*all.find("heads")->items()[1].find("saturated") == true);
-  CHECK(all.find("heads")->items()[1].find("cut")->number() == p.study.heads[1].importance);
-  CHECK(*all.find("heads")->items()[0].find("saturated") == false);
-  CHECK(all.find("heads")->items()[2].find("importance")->number() == p.study.heads[2].importance);
-  const auto& maps = all.find("maps")->find("hook_pattern_grad")->items();
+  CHECK(*p.checkpoint(0).find("heads")->items()[1].find("saturated") == nullptr);  // not measured
+  const nn::Json& complete = p.checkpoint(1);
+  CHECK(*complete.find("step") == 8);
+  CHECK(complete.find("value")->number() == p.study.value);
+  CHECK(*complete.find("heads")->items()[1].find("saturated") == true);
+  CHECK(complete.find("heads")->items()[1].find("cut")->number() == p.study.heads[1].importance);
+  CHECK(*complete.find("heads")->items()[0].find("saturated") == false);
+  CHECK(complete.find("heads")->items()[2].find("importance")->number() ==
+        p.study.heads[2].importance);
+  const auto& maps = complete.find("maps")->find("hook_pattern_grad")->items();
   REQUIRE(maps.size() == 4);
   const nn::Tensor array = p.study.layers[1].pattern_grad;
   const std::vector<double> cells = decoded(maps[3]);  // L1H1
@@ -70,33 +72,34 @@ TEST_CASE("the page's maps, heads and routes are the study's") {
       else
         CHECK(std::abs(cells[at] - array.at({0, 1, i, j})) <= step);
     }
-  const nn::Json& route = all.find("routes")->items()[1];
+  const nn::Json& route = complete.find("routes")->items()[1];
   const nn::Tensor total = p.routes.blocks[1].total;
   for (std::size_t t = 0; t < 6; ++t) {
-    const nn::Tensor one = select(select(total, 0, 0), 0, std::int64_t(t));
+    const nn::Tensor gradient = select(select(total, 0, 0), 0, std::int64_t(t));
     CHECK(route.find("total")->items()[t].number() ==
-          Approx(std::sqrt(sum(one * one).item())).epsilon(1e-12));
+          Approx(std::sqrt(sum(gradient * gradient).item())).epsilon(1e-12));
     double shares = 0;
     for (const nn::Json& part : route.find("parts")->items())
       shares += part.find("share")->items()[t].number();
     CHECK(shares == Approx(1).epsilon(1e-9));
   }
-  CHECK(p.moment(0).find("routes")->items()[1].find("from")->items().empty());
+  CHECK(p.checkpoint(0).find("routes")->items()[1].find("from")->items().empty());
   CHECK(route.find("from")->items().size() == 2);
-  CHECK(all.find("edges")->items().size() == p.routes.edges.size());
+  CHECK(complete.find("edges")->items().size() == p.routes.edges.size());
 }
 
-TEST_CASE("a long sequence is shown in blocks, each by its largest cell that is not hidden") {
-  const Paged p(130);
+TEST_CASE("a long sequence is reduced to blocks with the largest visible cell of each") {
+  const PagedStudy p(130);
   CHECK(*p.pane.find("block") == 2);
   CHECK(p.pane.find("tokens")->items().size() == 65);
   CHECK(p.pane.find("tokens")->items()[1].text() == "2-3");
   CHECK(*p.pane.find("length") == 130);
-  const nn::Json& map = p.moment(1).find("maps")->find("hook_attn_scores_grad")->items()[0];
+  const nn::Json& map = p.checkpoint(1).find("maps")->find("hook_attn_scores_grad")->items()[0];
   const nn::Tensor array = p.study.layers[0].scores_grad;
   const std::vector<double> cells = decoded(map);
   REQUIRE(cells.size() == 65 * 66 / 2);
-  // Whether x is the largest cell of its block: of two as large, with other signs, either one.
+  // Returns whether x is the cell of the largest magnitude in its block. If two cells have that
+  // magnitude and different signs, either one is accepted.
   const auto is_largest = [&](double x, std::int64_t row, std::int64_t column, double within) {
     double most = 0;
     bool found = false;
@@ -113,9 +116,10 @@ TEST_CASE("a long sequence is shown in blocks, each by its largest cell that is 
   for (std::int64_t row = 0; row < 65; ++row)
     for (std::int64_t column = 0; column <= row; ++column, ++at)
       CHECK(is_largest(cells[at], row, column, step));
-  const nn::Json& route = p.moment(1).find("routes")->items()[0];
+  const nn::Json& route = p.checkpoint(1).find("routes")->items()[0];
   CHECK(route.find("total")->items().size() == 65);
-  const nn::Json& from = route.find("from")->items()[1];  // what arrives adds up
+  const nn::Json& from =
+      route.find("from")->items()[1];  // a block of `from` is the sum of its cells
   const std::vector<double> sent = decoded(from);
   const double unit = from.find("scale")->number() / 32767;
   at = 0;

@@ -1,4 +1,4 @@
-// A study's page of the JSON on stdin, to stdout: for page_test.py.
+// Reads the data of a page as JSON from stdin and writes the page to stdout, for page_test.py.
 #include <iostream>
 #include <iterator>
 

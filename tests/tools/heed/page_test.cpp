@@ -1,4 +1,4 @@
-// The study's page: its maps hold the numbers, its texts stay texts, its size.
+// Tests of the page: the precision of its maps, the escaping of its texts, and its size.
 #include "tools/heed/study/page/page.h"
 
 #include "autograd/base/error.h"
@@ -19,14 +19,14 @@ std::vector<double> waves(std::int64_t n) {
   return values;
 }
 
-// Text longer than any base64 line, of a page's data.
+// Returns the JSON data inside a page.
 std::string data_of(const std::string& page) {
   const std::string start = "id=\"data\">";
   const std::size_t at = page.find(start) + start.size();
   return page.substr(at, page.find("</script>", at) - at);
 }
 
-TEST_CASE("a page's map holds each value within half a step of its scale") {
+TEST_CASE("a map of the page has each value within half a step of its scale") {
   for (const std::int64_t n : {1, 2, 3, 5, 16}) {
     const std::vector<double> values = waves(n);
     for (const bool triangle : {true, false}) {
@@ -48,7 +48,7 @@ TEST_CASE("a page's map holds each value within half a step of its scale") {
   }
 }
 
-TEST_CASE("a page's map keeps what is hidden or not finite as masked, and out of its scale") {
+TEST_CASE("hidden and non-finite cells of a map are masked and do not affect its scale") {
   const double inf = std::numeric_limits<double>::infinity();
   const std::vector<double> values = {1, 100, -inf, -2};
   const std::vector<std::uint8_t> hidden = {0, 1, 0, 0};
@@ -66,7 +66,7 @@ TEST_CASE("a page's map keeps what is hidden or not finite as masked, and out of
                   heed::autograd::ShapeError);
 }
 
-TEST_CASE("no text of a study ends the page's data early") {
+TEST_CASE("no text of a study ends the data element of the page") {
   const Json data = Json::object({{"title", "</script><script>alert(1)</script><!-- <script>"},
                                   {"bytes", "\xff é /* report.css */"}});
   const std::string json = data_of(study_page(data));
@@ -75,7 +75,7 @@ TEST_CASE("no text of a study ends the page's data early") {
   CHECK(Json::parse(json).find("bytes")->text() == "\xef\xbf\xbd é /* report.css */");
 }
 
-TEST_CASE("the page is one file that names no other and knows no network") {
+TEST_CASE("the page refers to no other file and uses no network") {
   const std::string page = study_page(Json::object());
   for (const char* foreign : {"http:", "https:", "src=", "@import", "url(", "fetch(", "XMLHttp"})
     CHECK(page.find(foreign) == std::string::npos);
@@ -83,9 +83,10 @@ TEST_CASE("the page is one file that names no other and knows no network") {
   CHECK(page.size() < 100'000);
 }
 
-// One moment: `quantities` maps of each head and, if asked for, the routes of every layer.
-Json moment_of(std::int64_t layers, std::int64_t heads, std::int64_t n,
-               const std::vector<std::string>& quantities, bool from) {
+// Returns one checkpoint with maps of `quantities` for each head, and with routes of every layer.
+// With `from`, the routes have the maps of their origins.
+Json checkpoint_of(std::int64_t layers, std::int64_t heads, std::int64_t n,
+                   const std::vector<std::string>& quantities, bool from) {
   Json maps = Json::object(), routes = Json::array();
   const std::vector<double> values = waves(n);
   const auto map_of = [&](std::int64_t layer, std::int64_t head) {
@@ -115,14 +116,15 @@ Json moment_of(std::int64_t layers, std::int64_t heads, std::int64_t n,
 }
 
 TEST_CASE("the page of 4 x 4 heads at T = 128 is below 3 MB, a further checkpoint below 1 MB") {
-  const Json last =
-      moment_of(4, 4, 128, {"hook_pattern", "hook_pattern_grad", "hook_attn_scores_grad"}, true);
-  Json data = Json::object({{"moments", Json::array()}});
-  data["moments"].push_back(last);
+  const Json last = checkpoint_of(
+      4, 4, 128, {"hook_pattern", "hook_pattern_grad", "hook_attn_scores_grad"}, true);
+  Json data = Json::object({{"checkpoints", Json::array()}});
+  data["checkpoints"].push_back(last);
   const std::size_t size = study_page(data).size();
   CHECK(size < 3'000'000);
-  CHECK(size > 1'000'000);  // all of it is in there
-  data["moments"].push_back(moment_of(4, 4, 128, {"hook_pattern", "hook_attn_scores_grad"}, false));
+  CHECK(size > 1'000'000);  // the page contains the data
+  data["checkpoints"].push_back(
+      checkpoint_of(4, 4, 128, {"hook_pattern", "hook_attn_scores_grad"}, false));
   CHECK(study_page(data).size() - size < 1'000'000);
 }
 

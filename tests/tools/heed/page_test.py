@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Opens a study's page in headless Chromium and uses it as a reader would.
+"""Tests the page of a study in headless Chromium, with pointer and keys.
 
-Usage: page_test.py HEED_PAGE, the program of page_main.cpp. Needs chromium and chromedriver (Debian's
-chromium and chromium-driver, tools/setup --all); without them it says so and skips. Nothing but the
-standard library: WebDriver is JSON over HTTP (https://www.w3.org/TR/webdriver2/).
+Usage: page_test.py HEED_PAGE, where HEED_PAGE is the program of page_main.cpp. Needs chromium and
+chromedriver (Debian's chromium and chromium-driver, tools/setup --all). Without them the test prints a
+note and is skipped. It uses only the standard library: WebDriver is JSON over HTTP
+(https://www.w3.org/TR/webdriver2/).
 """
 import base64
 import csv
@@ -27,7 +28,7 @@ KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "End": "\ue010", "Home": "\ue011"
 
 
 class Browser:
-    """A headless Chromium behind chromedriver."""
+    """A headless Chromium that is controlled through chromedriver."""
 
     def __init__(self, chromium, chromedriver, profile):
         self.driver = subprocess.Popen([chromedriver, "--port=0"], stdout=subprocess.PIPE,
@@ -67,7 +68,7 @@ class Browser:
 
     def open(self, path):
         self.send("POST", "/url", {"url": "about:blank"})
-        self.log("performance")  # what the browser's own first page asked for
+        self.log("performance")  # discards the requests of the browser's first page
         self.send("POST", "/url", {"url": "file://" + path})
 
     def run(self, script, *arguments):
@@ -78,7 +79,7 @@ class Browser:
 
     def click(self, css, index=0):
         element = self.find(css, index)
-        self.run("arguments[0].scrollIntoView({block: 'center'})", element)  # not under the controls
+        self.run("arguments[0].scrollIntoView({block: 'center'})", element)  # so that the controls do not cover it
         self.send("POST", f"/element/{element[ELEMENT]}/click", {})
 
     def focus(self, css, index=0):
@@ -93,7 +94,7 @@ class Browser:
         self.send("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": strokes}]})
 
     def hover(self, css, x, y, index=0, press=False):
-        """The pointer at (x, y) of the element, from its top left corner."""
+        """Moves the pointer to (x, y), measured from the top left corner of the element."""
         element = self.find(css, index)
         box = self.run("arguments[0].scrollIntoView({block: 'center'}); const b = arguments[0].getBoundingClientRect();"
                        "return [b.left, b.top]", element)
@@ -118,7 +119,7 @@ class Browser:
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
 
-# --- a study made up: every number is known
+# --- a synthetic study, in which every number is known
 HOSTILE = ["^", "a", " ", "\n", "</script><script>window.broken=1</script>", "<img src=x onerror=window.broken=1>",
            '"', "&lt;", "é", "c", "b", "a"]
 QUANTITIES = [
@@ -127,12 +128,12 @@ QUANTITIES = [
     {"name": "hook_attn_scores_grad", "title": "dL/dS", "unit": "nats", "signed": True, "what": "by the scores"}]
 
 
-def value_of(quantity, pane, moment, layer, head, i, j):
-    """Of one cell. The weights are a row's softmax of something bumpy."""
+def value_of(quantity, pane, checkpoint, layer, head, i, j):
+    """Returns the value of one cell. Weights are the softmax of a row of sines."""
     if quantity == 0:
-        score = [3 * math.sin((1 + layer + 2 * head + moment + 5 * pane) * (k + 1) * (1 + 0.1 * i)) for k in range(i + 1)]
+        score = [3 * math.sin((1 + layer + 2 * head + checkpoint + 5 * pane) * (k + 1) * (1 + 0.1 * i)) for k in range(i + 1)]
         return math.exp(score[j]) / sum(map(math.exp, score))
-    return math.sin(1 + 3 * i + 7 * j + layer + 2 * head + 11 * moment + pane) ** 5 / (quantity * 10)
+    return math.sin(1 + 3 * i + 7 * j + layer + 2 * head + 11 * checkpoint + pane) ** 5 / (quantity * 10)
 
 
 def encoded(layer, head, n, value):
@@ -143,7 +144,7 @@ def encoded(layer, head, n, value):
             "data": base64.b64encode(struct.pack(f"<{len(codes)}h", *codes)).decode()}
 
 
-def made_up_moment(pane, m, step, layers, heads, n, complete):
+def made_up_checkpoint(pane, m, step, layers, heads, n, complete):
     def maps(q):
         return [encoded(l, h, n, lambda i, j: value_of(q, pane, m, l, h, i, j))
                 for l in range(layers) for h in range(heads)]
@@ -176,7 +177,7 @@ def made_up(tokens, layers=2, heads=2, panes=2, steps=(0, 200, 400)):
                          {"name": "|dL/dq|", "unit": "nats", "what": "norm"}],
         "panes": [{"name": f"runs/{'ab'[p]}", "hash": "1a2b3c4d", "objective": "the loss", "tokens": tokens,
                    "length": n, "block": 1, "layers": layers, "heads": heads,
-                   "moments": [made_up_moment(p, m, step, layers, heads, n, m == len(steps) - 1)
+                   "checkpoints": [made_up_checkpoint(p, m, step, layers, heads, n, m == len(steps) - 1)
                                for m, step in enumerate(steps)]} for p in range(panes)],
         "tables": [{"title": "Ablation", "what": "What cutting a head costs.",
                     "columns": [{"name": "head", "unit": ""}, {"name": "zero", "unit": "nats"}],
@@ -198,10 +199,10 @@ def number(text):
 
 
 def cell_read(browser, pane=0):
-    """(head, query, key, {title: value or None}) of what the page says about the cell under the cursor."""
+    """Reads the text of the cell at the cursor. Returns (head, query, key, {title: value or None})."""
     text = browser.text(".pane:nth-of-type(%d) output.readout" % (pane + 1))
     found = re.match(r"(L\d+H\d+), query (\d+) “.*?”, key (\d+) “.*?”: (.*)$", text, re.S)
-    check(f"a cell is read: {text!r}", found)
+    check(f"the text has the expected form: {text!r}", found)
     if not found:
         return "", -1, -1, {}
     values = {}
@@ -212,7 +213,7 @@ def cell_read(browser, pane=0):
 
 
 def same(got, wanted):
-    """Equal to the three digits that the page shows."""
+    """Returns whether two numbers are equal in the three digits that the page shows."""
     return got is not None and abs(got - wanted) <= 0.006 * abs(wanted) + 1e-5
 
 
@@ -220,12 +221,12 @@ def check_hover(browser):
     size = browser.run("const b = document.querySelector('canvas.map').getBoundingClientRect(); return [b.width, b.height]")
     browser.hover("canvas.map", size[0] * 0.3, size[1] * 0.7)
     head, query, key, values = cell_read(browser)
-    check(f"low and left is a late query and an early key, got {query}, {key}", 0 < key < 5 < query)
+    check(f"the lower left has a late query and an early key, got {query}, {key}", 0 < key < 5 < query)
     check("the hovered cell's A", same(values.get("A"), value_of(0, 0, 2, int(head[1]), int(head[3]), query, key)))
     check("the hovered cell's dL/dS", same(values.get("dL/dS"), value_of(2, 0, 2, int(head[1]), int(head[3]), query, key)))
     other = cell_read(browser, 1)
-    check("the other pane reads the same cell", other[:3] == (head, query, key))
-    check("the other pane's own number", same(other[3].get("A"), value_of(0, 1, 2, int(head[1]), int(head[3]), query, key)))
+    check("the other pane shows the same cell", other[:3] == (head, query, key))
+    check("the other pane shows its own number", same(other[3].get("A"), value_of(0, 1, 2, int(head[1]), int(head[3]), query, key)))
     browser.hover("canvas.map", size[0] - 6, 3)
     text = browser.text("output.readout")
     check(f"the upper right corner is the first query and the last key, masked: {text}",
@@ -238,77 +239,77 @@ def check_keys(browser):
     head, query, key, _ = cell_read(browser)
     check(f"arrows and Home move the cursor, to {query}, {key}", (query, key) == (9, 2))
     browser.press("End")
-    check("End is the row's last visible key", cell_read(browser)[2] == 9)
+    check("End moves to the last visible key of the row", cell_read(browser)[2] == 9)
     browser.press("Left", "Left", "Enter")
-    check("Enter asks for the routes of the key's token",
+    check("Enter shows the routes of the key's token",
           browser.text(".tokens [aria-pressed=true]") == HOSTILE[7] and "token 7 " in browser.text(".routes h3"))
     browser.press("Shift+Enter")
-    check("Shift+Enter for those of the query's", "token 9 " in browser.text(".routes h3"))
+    check("Shift+Enter shows the routes of the query's token", "token 9 " in browser.text(".routes h3"))
     browser.press("l", "h")
     other = f"L{(int(head[1]) + 1) % 2}H{(int(head[3]) + 1) % 2}"
-    check("l and h turn layer and head", cell_read(browser)[0] == other)
+    check("l and h change layer and head", cell_read(browser)[0] == other)
     browser.press("Shift+H", "Shift+L")
-    check("and back", cell_read(browser)[0] == head)
+    check("Shift+L and Shift+H change them back", cell_read(browser)[0] == head)
     browser.press("q")
-    check("q turns the quantity", "dL/dA" in browser.text(".one-head h3"))
+    check("q changes the quantity", "dL/dA" in browser.text(".one-head h3"))
     root = "return document.querySelector('#controls input[type=checkbox]').checked"
     before = browser.run(root)
     browser.press("r")
-    check("r turns the root scale", before and not browser.run(root) and "linear scale" in browser.text(".one-head .bar"))
+    check("r switches the root scale off", before and not browser.run(root) and "linear scale" in browser.text(".one-head .bar"))
     browser.press("r", "Shift+Q")
     browser.press("?")
-    check("? shows the keys", browser.run("return document.getElementById('help').open"))
+    check("? shows the list of keys", browser.run("return document.getElementById('help').open"))
     browser.press("Escape")
-    check("Escape closes them", not browser.run("return document.getElementById('help').open"))
+    check("Escape closes the list of keys", not browser.run("return document.getElementById('help').open"))
 
 
 def check_slider(browser, data):
-    browser.focus("#moment")
+    browser.focus("#checkpoint")
     browser.press("Left")
-    check("the slider goes to the checkpoint before", "step 200 (2 of 3)" in browser.text("#controls output"))
-    check("the value is that checkpoint's", "1.25" in browser.text(".pane p"))
+    check("the slider moves to the previous checkpoint", "step 200 (2 of 3)" in browser.text("#controls output"))
+    check("the value of L is that of the checkpoint", "1.25" in browser.text(".pane p"))
     head, query, key, values = cell_read(browser)
-    check("so is the cell", same(values.get("A"), value_of(0, 0, 1, int(head[1]), int(head[3]), query, key)))
-    check("a map that is not kept is said", "dL/dA not kept" in browser.text("output.readout"))
-    check("the other pane follows", "1.25" in browser.text(".pane:nth-of-type(2) p"))
+    check("the cell shows the value of the checkpoint", same(values.get("A"), value_of(0, 0, 1, int(head[1]), int(head[3]), query, key)))
+    check("the text of a map that is not stored says so", "dL/dA not stored" in browser.text("output.readout"))
+    check("the other pane shows the same checkpoint", "1.25" in browser.text(".pane:nth-of-type(2) p"))
     browser.press("Right")
-    check("and back", "step 400" in browser.text("#controls output"))
+    check("the slider moves back", "step 400" in browser.text("#controls output"))
 
 
 def check_routes(browser, data):
     browser.click(".heads button", 3)
-    check("a press on a small map chooses its head", browser.text(".one-head h3").startswith("L1H1"))
+    check("a click on a small map selects its head", browser.text(".one-head h3").startswith("L1H1"))
     browser.focus(".heads button[aria-pressed=true]")
     browser.press("Up", "Left", "Down", "Right")
-    check("arrows go from head to head", browser.text(".one-head h3").startswith("L1H1"))
+    check("arrow keys move from head to head", browser.text(".one-head h3").startswith("L1H1"))
     browser.click(".tokens button", 1)
-    check("a press on a token asks for its routes", "token 1 “a”" in browser.text(".routes h3"))
-    route = data["panes"][0]["moments"][2]["routes"][1]
+    check("a click on a token shows its routes", "token 1 “a”" in browser.text(".routes h3"))
+    route = data["panes"][0]["checkpoints"][2]["routes"][1]
     shown = browser.run("return [...document.querySelectorAll('.routes .parts')[0].children].map((e) => e.textContent)")
     names, shares = shown[0::3], [number(text.split(" ")[0]) / 100 for text in shown[2::3]]
-    check("every part is there", names == [part["name"] for part in route["parts"]])
-    check("with its share", all(abs(x - part["share"][1]) < 1e-3 for x, part in zip(shares, route["parts"])))
+    check("every route is shown", names == [part["name"] for part in route["parts"]])
+    check("every route has its share", all(abs(x - part["share"][1]) < 1e-3 for x, part in zip(shares, route["parts"])))
     widths = browser.run("return [...document.querySelector('.routes .parts').querySelectorAll('i')].map((e) => parseFloat(e.style.width))")
     sizes = [abs(part["share"][1]) for part in route["parts"]]
-    check("and a bar as long", all(abs(w / max(widths) - s / max(sizes)) < 1e-3 for w, s in zip(widths, sizes)))
+    check("the bars are proportional to the shares", all(abs(w / max(widths) - s / max(sizes)) < 1e-3 for w, s in zip(widths, sizes)))
     check("the shares sum to 1", abs(sum(shares) - 1) < 5e-3)
     top = max(route["parts"], key=lambda part: abs(part["share"][1]))["name"]
-    check("the sentence names the largest part", ("MLP" if top == "mlp" else top.split(".")[0]) in browser.text(".routes p"))
+    check("the text names the largest route", ("MLP" if top == "mlp" else top.split(".")[0]) in browser.text(".routes p"))
     flow = [sum(abs(value_of(2, 0, 2, 1, h, i, 1)) for h in range(2)) for i in range(1, 12)]
-    check("and the query that most comes from", f"from query {1 + flow.index(max(flow))} " in browser.text(".routes p"))
+    check("the text names the query that contributes most", f"from query {1 + flow.index(max(flow))} " in browser.text(".routes p"))
     shaded = browser.run("return [...document.querySelectorAll('.pane:first-of-type .tokens button')].map((b) => Number(b.style.getPropertyValue('--share')))")
-    check("the tokens are shaded by it", shaded[0] == 0 and shaded.index(1) == 1 + flow.index(max(flow)))
+    check("the tokens are shaded by their contribution", shaded[0] == 0 and shaded.index(1) == 1 + flow.index(max(flow)))
     browser.focus(".routes canvas.map")
     browser.press("Home", "Right")
     readout = browser.text(".routes output")
-    check("a cell of the routes is read: " + readout, same(number(re.search(r": (\S+),", readout)[1]),
+    check("the text of a cell of the routes: " + readout, same(number(re.search(r": (\S+),", readout)[1]),
           value_of(2, 0, 2, 1, int(readout[3]), 2, 1)))
     browser.press("Enter")
-    check("Enter there shows the cell itself", cell_read(browser)[1:3] == (2, 1))
+    check("Enter on the map of routes selects the cell", cell_read(browser)[1:3] == (2, 1))
     browser.click(".tokens button", 11)
-    check("no gradient is said to be none", "No gradient arrives" in browser.text(".routes p"))
+    check("a token without gradient has a text that says so", "No gradient arrives" in browser.text(".routes p"))
     browser.press("Left")
-    check("arrows go from token to token", "token 10 " in browser.text(".routes h3"))
+    check("arrow keys move from token to token", "token 10 " in browser.text(".routes h3"))
 
 
 def copied(browser, css):
@@ -320,20 +321,20 @@ def copied(browser, css):
 
 def check_numbers(browser, data):
     rows = copied(browser, ".overview .tools button")
-    check("CSV of all heads: a row a visible cell", len(rows) == 1 + 4 * 78)
+    check("CSV of all heads: a row for each visible cell", len(rows) == 1 + 4 * 78)
     good = all(abs(float(x) - value_of(0, 0, 2, int(head[1]), int(head[3]), int(i), int(j))) < 1e-4
                and ti == HOSTILE[int(i)] and tj == HOSTILE[int(j)] for head, i, ti, j, tj, x in rows[1:])
     check("CSV of all heads: the numbers and tokens", good)
     head = browser.text(".one-head h3")
     rows = copied(browser, ".one-head .tools button")
     check("CSV of the map", len(rows) == 13 and all(len(row) == 13 for row in rows) and rows[1][2] == "")
-    check("copying is said", "Copied 12 rows" in browser.text("#status"))
+    check("the page confirms that it copied", "Copied 12 rows" in browser.text("#status"))
     rows = copied(browser, ".routes .tools button")
-    check("CSV of the routes: every layer and part", len(rows) == 1 + 2 * 9)
+    check("CSV of the routes: every layer and route", len(rows) == 1 + 2 * 9)
     check("CSV of the tables", copied(browser, "#tables .tools button") == [["head", "zero (nats)"], ["L0H0", "0.5"], ["L1H0", "-1.25"]])
     browser.click("#controls button", 0)
     count = "return [...document.querySelectorAll('details.numbers')].map((d) => d.querySelectorAll('td').length)"
-    end = time.monotonic() + 5  # a browser tells of an opened <details> in a task of its own
+    end = time.monotonic() + 5  # the toggle event of <details> arrives later
     while min(views := browser.run(count)) == 0 and time.monotonic() < end:
         time.sleep(0.02)
     check(f"every view has a table: {views}", len(views) == 2 * 5 and min(views) > 0)
@@ -344,14 +345,14 @@ def check_numbers(browser, data):
 
 def check_texts(browser, data):
     check("the title is text", browser.text("h1") == data["title"] and not browser.run("return document.querySelector('h1 b')"))
-    check("no token became code", browser.run("return window.broken === undefined && !document.querySelector('img')"))
+    check("no token is executed as code", browser.run("return window.broken === undefined && !document.querySelector('img')"))
     tokens = browser.run("return [...document.querySelectorAll('.tokens')[0].children].map((b) => b.textContent)")
-    check("tokens are as they are, spaces and newlines seen", tokens == ["^", "a", "␣", "↵", *(t.replace(" ", "␣") for t in HOSTILE[4:])])
+    check("tokens are shown as text, with signs for spaces and newlines", tokens == ["^", "a", "␣", "↵", *(t.replace(" ", "␣") for t in HOSTILE[4:])])
     marked = browser.run("return [...document.querySelectorAll('.pane:first-of-type .heads button')].map((b) => b.textContent.includes('sat.'))")
-    check("the saturated head is marked, no other", marked == [False, False, True, False])
+    check("only the saturated head is marked", marked == [False, False, True, False])
     rows = browser.run("return [...document.querySelectorAll('.pane:first-of-type .heads-table tbody tr')].map((r) => r.textContent)")
-    check("in the table, too", ["saturated" in row for row in rows] == marked)
-    check("and explained", "disagrees in sign" in browser.text("#saturated-note"))
+    check("the table marks it, too", ["saturated" in row for row in rows] == marked)
+    check("the mark is explained", "disagrees in sign" in browser.text("#saturated-note"))
     check("the largest edges come first", browser.text(".edges .parts") == "L0H0 → L1H0.Q0.900L0H0 → L1H1.V−0.750L0H1 → L1H0.K0.500")
 
 
@@ -360,7 +361,7 @@ def background(browser):
 
 
 def corner(browser):
-    """A masked cell's color in the picture."""
+    """Returns the color of a masked cell in the picture."""
     return browser.run("const map = document.querySelector('canvas.map'); const sharp = map.width / map.clientWidth;"
                        "const one = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});"
                        "one.drawImage(map, 12 * sharp - map.width, -12 * sharp);"
@@ -368,7 +369,7 @@ def corner(browser):
 
 
 def colors(browser, expected, seconds=5):
-    """Background and masked cell, as soon as they are the expected ones: the browser tells of a theme a frame later."""
+    """Waits until the colors of background and masked cell are the expected ones: a theme changes a frame later."""
     end = time.monotonic() + seconds
     while (found := (background(browser), corner(browser))) != expected and time.monotonic() < end:
         time.sleep(0.05)
@@ -379,15 +380,15 @@ def check_themes(browser):
     dark_colors = "rgb(20, 23, 28)", [75, 81, 91, 255]
     browser.screen(1280, 1000, dark=True)
     dark = colors(browser, dark_colors)
-    check(f"dark where the system is, {dark}", dark == dark_colors)
+    check(f"the theme is dark if the system's theme is, {dark}", dark == dark_colors)
     browser.run("window.addEventListener('beforeprint', () => { window.printed = document.documentElement.dataset.theme; })")
     pdf = base64.b64decode(browser.devtools("Page.printToPDF", printBackground=True)["data"])
-    check("it prints", pdf.startswith(b"%PDF") and len(pdf) > 20000)
-    check("on white paper", browser.run("return window.printed") == "light")
-    check("and is dark again", colors(browser, dark_colors) == dark_colors)
+    check("the page can be printed", pdf.startswith(b"%PDF") and len(pdf) > 20000)
+    check("it is printed in the light theme", browser.run("return window.printed") == "light")
+    check("the theme is dark again after printing", colors(browser, dark_colors) == dark_colors)
     browser.run("const s = [...document.querySelectorAll('#controls select')].at(-1); s.selectedIndex = 1; s.dispatchEvent(new Event('change'))")
     light = background(browser), corner(browser)
-    check(f"light if asked for, {light}", light == ("rgb(255, 255, 255)", [187, 187, 187, 255]))
+    check(f"the theme is light if selected, {light}", light == ("rgb(255, 255, 255)", [187, 187, 187, 255]))
 
 
 def check_phone(browser):
@@ -396,7 +397,7 @@ def check_phone(browser):
         time.sleep(0.1)
         widths = browser.run("return [document.documentElement.scrollWidth, window.innerWidth,"
                              "document.querySelector('canvas.map').clientWidth]")
-        check(f"nothing is wider than a phone, {widths}", widths[0] <= 400 and widths[1] == 400 and 300 < widths[2] <= 400)
+        check(f"nothing is wider than the screen of a phone, {widths}", widths[0] <= 400 and widths[1] == 400 and 300 < widths[2] <= 400)
     browser.screen(1280, 1000)
 
 
@@ -407,8 +408,8 @@ def check_quiet(browser, path):
             for message in [json.loads(entry["message"])["message"]] if message["method"] == "Network.requestWillBeSent"]
     check(f"the page was loaded: {urls}", "file://" + path in urls)
     foreign = [url for url in urls if url != "file://" + path and not url.startswith("data:")]
-    check(f"nothing else was asked for: {foreign}", not foreign)
-    check("by its own count neither", browser.run("return performance.getEntriesByType('resource').length") == 0)
+    check(f"nothing else was requested: {foreign}", not foreign)
+    check("the page itself counts no requests", browser.run("return performance.getEntriesByType('resource').length") == 0)
 
 
 def test_in(browser, path, data):

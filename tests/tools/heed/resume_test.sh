@@ -36,9 +36,9 @@ refuses 2 "gives no result; leave out --json" train --resume text-run --text els
 expect 0 eval text-run --sequences 4
 sed 's/quick/quack/' elsewhere/new.txt > changed.txt
 refuses 4 "is not the text of this run" train --resume text-run --text changed.txt --steps 12
-refuses 2 "learns no text; leave out --text" train --resume constant --text changed.txt --steps 20
+refuses 2 "does not learn a text; omit --text" train --resume constant --text changed.txt --steps 20
 refuses 2 "--lr has no effect with --resume; leave out --lr; a new run like it: heed train --config constant/config.toml --lr ..." train --resume constant --lr 1
-refuses 2 "--config constant/config.toml has options without effect with --resume, such as " train --resume constant --config constant/config.toml
+refuses 2 "--config constant/config.toml sets options that have no effect with --resume, such as " train --resume constant --config constant/config.toml
 err_has "; leave out --config"
 refuses 2 "--warmup has no effect with --resume; leave out --warmup" train --resume constant --config constant/config.toml --warmup 1
 refuses 2 "has done its 14 steps" train --resume constant

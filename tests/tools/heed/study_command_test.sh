@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# heed study and heed plot from outside. Usage: study_command_test.sh PATH-TO-HEED
+# Tests of the commands heed study and heed plot. Usage: study_command_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 expect 0 train reverse "${tiny[@]}" --steps 8 --save-every 4 --quiet
 expect 0 train reverse "${tiny[@]}" --steps 2 --out again --quiet
@@ -8,36 +8,36 @@ expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --out text-ru
 
 # --- one sequence
 expect 0 study runs/reverse-1; out_has "L0H0"; out_has "arrays.safetensors"
-expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --of logit:a --out once; out_has "-: nothing to measure, as no token occurs twice"
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --of logit:a --out once; out_has "-: no value, because no token occurs twice"
 for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reverse-1/study/$file"; done
 expect 0 info runs/reverse-1/study/arrays.safetensors; out_has "blocks.0.attn.hook_attn_scores_grad"
 expect 0 study runs/reverse-1 --sample 2 --of diff:a-b --at 1 --ascii --out looked; out_has "diff:a-b at 1"
 has_file looked/dS.png
 expect 0 study runs/reverse-1 --sample 3 --of logit:a --json; is_json_line
-refuses 2 "is 0 whatever the model does" study runs/reverse-1 --of diff:a-a
+refuses 2 "is 0 for every model" study runs/reverse-1 --of diff:a-a
 refuses 2 "loss, logit:C or diff:A-B" study runs/reverse-1 --of diff:a
 refuses 2 "not one token" study runs/reverse-1 --of logit:ab
 refuses 2 "'b-c' is not one token that the model predicts; it predicts a-p" study runs/reverse-1 --of diff:a-b-c
-refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # read, never predicted
+refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # the model reads it but does not predict it
 expect 0 study runs/reverse-1 --sample 2 --at 18,19 --out looked --overwrite; out_has "the loss at 18 and 19"
-refuses 2 "--at: needs 0 to" study runs/reverse-1 --of logit:a --at 99
-refuses 2 "give one" study runs/reverse-1 --prompt ab --sample 1
+refuses 2 "--at: needs positions from 0 to" study runs/reverse-1 --of logit:a --at 99
+refuses 2 "give only one of them" study runs/reverse-1 --prompt ab --sample 1
 refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
-refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
-refuses 4 "cannot make the folder" study runs/reverse-1 --out out
-expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation mean; out_has "output (mean)"
+refuses 4 "cannot make the directory" study runs/reverse-1 --out out/x
+refuses 4 "cannot make the directory" study runs/reverse-1 --out out
+expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation mean; out_has "output replaced (mean)"
 expect 0 study runs/reverse-1 --ablate all; out_has "I_h"; out_has "Saturated"
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying score"
 for words in "Activation patching" "second order" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
 has_file patched/patching.png
 has_file patched/report.html
-refuses 2 "holds a study already" study runs/reverse-1 runs/reverse-1 --out patched
+refuses 2 "already contains a study" study runs/reverse-1 runs/reverse-1 --out patched
 expect 0 info patched/patching.png; out_has "Activation patching"; out_has "Color range"
-refuses 2 "--ablation goes with --ablate" study runs/reverse-1 --ablation mean
+refuses 2 "--ablation needs --ablate" study runs/reverse-1 --ablation mean
 expect 0 study runs/reverse-1 --samples 8 --out over-sequences; out_has "absolute_importance"
 has_file over-sequences/by_distance.png
 refuses 2 "give --samples 2 or more" study runs/reverse-1 --ablate L0H0 --ablation resample
-refuses 2 "so that places correspond" study text-run --prompt "quick" --corrupt "qui"
+refuses 2 "so that positions correspond" study text-run --prompt "quick" --corrupt "qui"
 
 expect 0 study runs/reverse-1 --head L0H0 --export csv --out head; out_has "cells.csv"
 for file in weights_L0H0.png dA_L0H0.png dS_L0H0.png cells.csv dS.png; do has_file head/$file; done
@@ -49,9 +49,9 @@ out_has "Color range "; out_has "by the root"; out_has "Software  "; out_has "pi
 expect 0 info runs/reverse-1/loss.png; out_has "heed train"; out_has "$weights"
 expect 0 info head/dS.png --json; is_json_line; out_has '"keyword":"Command line"'
 head -c 1000 head/dS.png > cut.png; refuses 4 "cut off" info cut.png
-cp runs/reverse-1/config.toml text.png; refuses 4 "does not begin as a PNG" info text.png
+cp runs/reverse-1/config.toml text.png; refuses 4 "does not begin with the PNG signature" info text.png
 
-# --- plot: the example of help, each kind of file, what is refused
+# --- plot: the example of its help, each kind of file, errors
 printf '1,0.5\n0.2,1\n' > words.csv
 expect 0 plot words.csv --x-labels the,cat --y-labels die,Katze --title 'Who reads whom'; has_file words.png
 expect 0 info words.png; out_has "Who reads whom"; out_has "'Who reads whom'"; out_has "0 to 1"
@@ -67,33 +67,33 @@ head -c 20 npy/npy/blocks.0.attn.hook_q.npy > cut.npy; refuses 4 "cut off" plot 
 seq -s, 20000 > wide.csv; refuses 2 "up to 16384 rows and columns" plot wide.csv
 expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_q --out q.png  # four dimensions
 
-# --- a study replaces no other unasked
+# --- a study is only replaced with --overwrite
 has_file runs/reverse-1/study-2/arrays.safetensors
-refuses 2 "--out looked holds a study already" study runs/reverse-1 --out looked
+refuses 2 "--out looked already contains a study" study runs/reverse-1 --out looked
 expect 0 study runs/reverse-1 --out looked --overwrite; has_file looked/dS.png
-# what the second study does not make again is gone, what is not heed's stays
+# --overwrite removes the files of the old study, but not files that heed did not write.
 touch patched/mine.png
 expect 0 study runs/reverse-1 --out patched --overwrite --export npy
 has_file patched/npy/blocks.0.attn.hook_q.npy
 checks=$((checks + 1)); [[ ! -e patched/patching.png && -e patched/mine.png ]] || fail "patched: $(ls patched)"
 expect 0 study runs/reverse-1 --out patched --overwrite
 ok test ! -e patched/npy; ok test ! -e patched/.staging; ok test ! -e patched/.publish
-# A user's files, links, what a kill leaves: staged_folder_test.cpp, kills_test.sh.
-# without --out: the folder that a killed one left, another than that of a living one
+# More about files of users, links and killed processes: staged_folder_test.cpp, kills_test.sh.
+# Without --out, the directory of a killed study is used again; one in use is not.
 cp -r runs/reverse-1 own && rm -rf own/study* && mkdir -p own/study/.staging
 exec 9< own/study && flock 9
 expect 0 study own; has_file own/study-2/arrays.safetensors
-refuses 2 "own/study is locked by another process" study own --overwrite
+refuses 2 "own/study: it is locked by another process" study own --overwrite
 exec 9<&-
 expect 0 study own; has_file own/study/arrays.safetensors
-# a folder that was there stays, empty or a link, whether the study ends well or not
+# An existing directory, empty or a link, is not removed, even if the study fails.
 mkdir -p target empty && ln -sfn target link
 expect 0 study runs/reverse-1 --out link; has_file link/dS.png
 refuses 2 "is not a head of this model" study runs/reverse-1 --out empty --ablate L7H0
 ok test -d empty
-refuses 2 "names 3 twice" study runs/reverse-1 --at 3,3
+refuses 2 "position 3 is given twice" study runs/reverse-1 --at 3,3
 refuses 2 "names L0H0 twice" study runs/reverse-1 --ablate L0H0,L0H0
-refuses 2 "draws one head" study runs/reverse-1 --head all
+refuses 2 "needs one head, such as L1H0" study runs/reverse-1 --head all
 printf '1e39,1\n' > large.csv; refuses 2 "1e+39 is no float32" plot large.csv
 
 # --- a study over a run's checkpoints
@@ -103,7 +103,7 @@ for file in over_time.csv over_time.json over_time.png report.html; do has_file 
 ok [ "$(head -n 1 runs/reverse-1/over-time/over_time.csv)" = step,layer,head,quantity,value ]
 expect 0 study runs/reverse-1 --over-time --json; is_json_line; out_has '"steps":[0,4,8]'
 has_file runs/reverse-1/over-time-2/over_time.png
-refuses 2 "--out runs/reverse-1/over-time holds a study already" study runs/reverse-1 --over-time --out runs/reverse-1/over-time
+refuses 2 "--out runs/reverse-1/over-time already contains a study" study runs/reverse-1 --over-time --out runs/reverse-1/over-time
 refuses 4 "has no checkpoints; train with --save-every" study again --over-time
 refuses 2 "--prompt has no effect with --over-time" study runs/reverse-1 --over-time --prompt abc
 cp -r runs/reverse-1 cut && truncate -s 1000 cut/checkpoints/000004.safetensors
@@ -115,13 +115,13 @@ cp -r cut bare && rm -rf bare/checkpoints bare/best.safetensors
 refuses 4 "bare has no model.safetensors; heed train --resume bare writes them again" study bare
 expect 0 train --resume bare --quiet; expect 0 study bare
 cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetensors
-refuses 4 "holds step 0, not that of its name" study cut --over-time
+refuses 4 "contains step 0, not the step in its name" study cut --over-time
 
 # --- two runs
 cp -r runs/reverse-1 copy
 expect 0 study runs/reverse-1 copy; out_has "equal, bit by bit, at all 3 steps that both saved, 0 to 8"
 rm -r copy/checkpoints
-expect 0 study runs/reverse-1 copy --out pair; out_has "equal, bit by bit, at step 8, the only one both saved"
+expect 0 study runs/reverse-1 copy --out pair; out_has "equal, bit by bit, at step 8, the only step that both saved"
 for file in compare.csv weights.png weights_difference.png dA_difference.png dS_difference.png; do
   has_file "runs/reverse-1/compared/$file"
 done
@@ -132,7 +132,7 @@ ok test "$(grep -c '^head  *A  *B  *B-A$' out)" == 3  # a table for each score
 ok awk -F, 'NR > 1 && $6 != "" { n++; d = $5 - $4 - $6; if (d > 1e-9 || d < -1e-9) n = -1000 } END { exit n < 10 }' heads/compare.csv
 expect 0 study runs/reverse-1 two-heads --json; is_json_line; out_has '"equal":false,"first_difference":{"step":0'
 expect 0 train sort "${tiny[@]}" --steps 1 --out sorts --quiet
-refuses 2 "only runs of one vocabulary compare" study runs/reverse-1 sorts
+refuses 2 "give runs with the same vocabulary" study runs/reverse-1 sorts
 refuses 2 "--ascii has no effect with --other" study runs/reverse-1 copy --ascii
 
 end_of_checks

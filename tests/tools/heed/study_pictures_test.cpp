@@ -1,12 +1,14 @@
-// The pictures of a study: drawn from its arrays alone, what the mask hides told apart, their
-// metadata in the file. And those that README shows, pixel by pixel: examples/NAME.safetensors
-// holds the arrays of examples/NAME.png. After a change of how they are drawn, draw them anew:
-// HEED_REDRAW=1 build/release/tests/heed_tests "[readme_pictures]"
+// Tests of the pictures of a study: masked cells, pictures from stored arrays, metadata, exports.
+// The pictures of README.md are compared pixel by pixel: examples/NAME.safetensors has the arrays
+// of examples/NAME.png. After a change of the drawing code, this command draws them again:
+//
+//   HEED_REDRAW=1 build/release/tests/heed_tests "[readme_pictures]"
 #include "tools/heed/study/study_pictures.h"
 
 #include <fmt/format.h>
 
 #include "autograd/base/files.h"
+#include "nn/io/json.h"
 #include "nn/io/npy.h"
 #include "nn/nn.h"
 #include "tests/support/catch.h"
@@ -26,7 +28,7 @@ using plot::same_pixels;
 
 constexpr std::int64_t kLength = 6, kWindow = 3;
 
-// A study of two layers of two heads that see the last three tokens.
+// A study of two layers of two heads with a window of three tokens.
 const nn::Study& windowed_study() {
   static const nn::Study study = [] {
     const nn::Transformer model =
@@ -42,7 +44,7 @@ const nn::Study& windowed_study() {
   }();
   return study;
 }
-// The layers of an array in arrays.safetensors, "hook_pattern".
+// Returns an array of arrays.safetensors for each layer, for a name like "hook_pattern".
 std::vector<Tensor> layers_of(const nn::SafeTensors& file, std::string_view name) {
   std::vector<Tensor> layers;
   for (const nn::NamedTensor& array : file.tensors)
@@ -51,28 +53,28 @@ std::vector<Tensor> layers_of(const nn::SafeTensors& file, std::string_view name
   return layers;
 }
 
-StudyWords words_of(const nn::SafeTensors& file) {
+StudyTexts texts_of(const nn::SafeTensors& file) {
   const auto& metadata = file.metadata;
-  StudyWords words{metadata.at("run"), metadata.at("task"), metadata.at("objective_words"), {}};
+  StudyTexts texts{metadata.at("run"), metadata.at("task"), metadata.at("objective_words"), {}};
   const nn::Json labels = nn::Json::parse(metadata.at("labels"));
-  for (const nn::Json& label : labels.items()) words.tokens.push_back(label.text());
-  return words;
+  for (const nn::Json& label : labels.items()) texts.tokens.push_back(label.text());
+  return texts;
 }
 
-StudyWords words() { return {"first", "made up", "the mean loss", {"^", "a", "b", "c", " ", "é"}}; }
+StudyTexts texts() { return {"first", "made up", "the mean loss", {"^", "a", "b", "c", " ", "é"}}; }
 
 bool is_hidden(std::int64_t query, std::int64_t key) {
   return key > query || key + kWindow <= query;
 }
 
-TEST_CASE("what the mask or a window hides is masked in every view", "[plot]") {
+TEST_CASE("cells that the mask or a window hides are masked in every picture", "[plot]") {
   const nn::Study& s = windowed_study();
-  for (const nn::MapQuantity& view : nn::map_quantities()) {
-    const plot::HeatmapGrid grid =
-        study_grid(view, s.by_layer(view.values), s.by_layer(&nn::LayerStudy::scores), words());
-    INFO(view.name);
+  for (const nn::MapQuantity& quantity : nn::map_quantities()) {
+    const plot::HeatmapGrid grid = study_grid(quantity, s.by_layer(quantity.values),
+                                              s.by_layer(&nn::LayerStudy::scores), texts());
+    INFO(quantity.name);
     REQUIRE(grid.panels.size() == 4);
-    CHECK(grid.hatch == (view.title == "dL/dA"));
+    CHECK(grid.hatch == (quantity.title == "dL/dA"));
     for (const plot::Panel& panel : grid.panels) {
       REQUIRE(panel.masked.size() == std::size_t(kLength * kLength));
       for (std::int64_t i = 0; i < kLength * kLength; ++i)
@@ -82,39 +84,39 @@ TEST_CASE("what the mask or a window hides is masked in every view", "[plot]") {
     CHECK(plot::text_faults(image) == "");
     CHECK(plot::says(image,
                      grid.hatch ? "hatched: of a weight that the mask hides" : "gray: masked"));
-    // 36 - 15 cells are seen in each of four panels; gray tells the others from zeros.
+    // In each of four panels 15 of 36 cells are visible, and the others are gray, unlike zeros.
     CHECK((plot::count(image, plot::kMaskedGray) > 4 * 15 * 30 * 30) == !grid.hatch);
   }
 }
 
-TEST_CASE("pictures from the stored arrays are those that were drawn, and tell where from",
+TEST_CASE("pictures drawn from the stored arrays are equal, and their metadata name the source",
           "[plot]") {
   const Folder folder;
   const nn::Study& s = windowed_study();
-  nn::save_safetensors(folder / "arrays.safetensors", to_named(s), words().metadata());
+  nn::save_safetensors(folder / "arrays.safetensors", to_named(s), texts().metadata());
   const PictureSource source{"runs/first", "crc32c 01234567"};
-  const auto files = draw_study(folder.path(), s, words(), source, nn::HeadIndex{1, 0});
+  const auto files = draw_study(folder.path(), s, texts(), source, nn::HeadIndex{1, 0});
   REQUIRE(files.size() == 6);
 
   const nn::SafeTensors stored = nn::load_safetensors(folder / "arrays.safetensors");
-  const StudyWords read = words_of(stored);
-  CHECK(read.tokens == words().tokens);
+  const StudyTexts read = texts_of(stored);
+  CHECK(read.tokens == texts().tokens);
   const auto scores = layers_of(stored, "hook_attn_scores");
   for (const nn::MapQuantity& quantity : nn::map_quantities().first(3)) {
-    const std::string view{quantity.picture.file};
-    INFO(view);
+    const std::string stem{quantity.picture.file};
+    INFO(stem);
     const auto maps = layers_of(stored, quantity.name);
     const plot::HeatmapGrid grid = study_grid(quantity, maps, scores, read);
     const plot::HeatmapGrid head = study_grid(quantity, maps, scores, read, nn::HeadIndex{1, 0});
-    CHECK(same_pixels(folder / (view + ".png"), plot::draw_heatmap(grid)));
-    CHECK(same_pixels(folder / (view + "_L1H0.png"), plot::draw_heatmap(head)));
-    CHECK_FALSE(same_pixels(folder / (view + ".png"), plot::draw_heatmap(head)));
+    CHECK(same_pixels(folder / (stem + ".png"), plot::draw_heatmap(grid)));
+    CHECK(same_pixels(folder / (stem + "_L1H0.png"), plot::draw_heatmap(head)));
+    CHECK_FALSE(same_pixels(folder / (stem + ".png"), plot::draw_heatmap(head)));
     REQUIRE(head.panels.size() == 1);
     CHECK(head.panels[0].values == grid.panels[2].values);
     CHECK(head.title.find("run first, on ^abc␣é") != std::string::npos);
 
     std::map<std::string, std::string> metadata;
-    for (const plot::PngText& t : plot::read_png_info(folder / (view + ".png")).texts)
+    for (const plot::PngText& t : plot::read_png_info(folder / (stem + ".png")).texts)
       metadata[t.keyword] = t.text;
     CHECK(metadata["Description"] == "made up: " + grid.title + ". " + grid.caption);
     CHECK(metadata["Software"].starts_with("heed "));
@@ -125,7 +127,7 @@ TEST_CASE("pictures from the stored arrays are those that were drawn, and tell w
   }
 }
 
-TEST_CASE("the hash of weights is that of names and elements, wherever they lie") {
+TEST_CASE("the hash of weights depends on names and elements, not on their order in a file") {
   const std::vector<nn::NamedTensor> some = {{"a", autograd::tensor({1, 2})},
                                              {"b", autograd::tensor({3, 4}, autograd::float64)}};
   const std::string hash = nn::hash_of_tensors(some);
@@ -167,7 +169,8 @@ TEST_CASE("arrays are exported as npy and as a table of cells") {
   CHECK_THROWS_AS(study_cells(large), autograd::ValueError);
 }
 
-TEST_CASE("README's pictures are those of their arrays, pixel by pixel", "[readme_pictures]") {
+TEST_CASE("the pictures of README.md equal drawings of their arrays, pixel by pixel",
+          "[readme_pictures]") {
   const std::filesystem::path examples = HEED_SOURCE_DIR "/examples";
   const std::string readme = autograd::read_file(HEED_SOURCE_DIR "/README.md");
   for (const std::string name : {"study", "induction"}) {
@@ -180,8 +183,8 @@ TEST_CASE("README's pictures are those of their arrays, pixel by pixel", "[readm
     const plot::HeatmapGrid grid =
         name == "study"
             ? study_grid(nn::map_quantities()[2], layers_of(stored, "hook_attn_scores_grad"),
-                         scores, words_of(stored))
-            : attention_grid(layers_of(stored, "hook_pattern"), scores, words_of(stored).tokens,
+                         scores, texts_of(stored))
+            : attention_grid(layers_of(stored, "hook_pattern"), scores, texts_of(stored).tokens,
                              stored.metadata.at("title"));
     if (std::getenv("HEED_REDRAW")) {
       const std::vector<plot::PngText> metadata = plot::read_png_info(png).texts;

@@ -1,4 +1,4 @@
-// The tables of a study as JSON.
+// Tests of the tables of a study: their JSON, and the table of heads.
 #include "tools/heed/study/study_tables.h"
 
 #include "tests/support/catch.h"
@@ -7,7 +7,7 @@ namespace {
 
 using namespace heed;
 
-TEST_CASE("a table's JSON has all rows, null where a number is not finite") {
+TEST_CASE("the JSON of a table has all rows, and null for a number that is not finite") {
   static constexpr Column kColumns[] = {{"", "head"}, {"", "effect", "nats"}};
   Table table(kColumns);
   table.title = "T", table.note = "how to read it", table.shown = 1;
@@ -18,7 +18,7 @@ TEST_CASE("a table's JSON has all rows, null where a number is not finite") {
       R"({"name":"effect","unit":"nats"}],"rows":[["L0H0",0.12345678],["ä",null],["L1H0",-2.0]]}])");
 }
 
-TEST_CASE("a head's row has every number, and what its cut does") {
+TEST_CASE("the row of a head has every number and its cut") {
   nn::Study study;
   study.heads.resize(2);
   study.heads[1].head = 1;
@@ -37,7 +37,7 @@ TEST_CASE("a head's row has every number, and what its cut does") {
   for (const char* heading : {"prev", "dup", "ind", "|dL/dv|", "cut"})
     CHECK(to_text(measured).find(heading) < to_text(measured).find('\n'));
   CHECK(to_text(measured).find("Also in --json") == std::string::npos);
-  CHECK(unknown.note.find("--ablate all does") != std::string::npos);
+  CHECK(unknown.note.find("use --ablate all") != std::string::npos);
 }
 
 }  // namespace

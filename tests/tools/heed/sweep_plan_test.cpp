@@ -1,4 +1,4 @@
-// What a sweep's file asks for: the grid, names, parts, what may change.
+// Tests of sweep plans: the grid, names of runs, pairs, errors, and changes of a sweep file.
 #include "tools/heed/plan/sweep_plan.h"
 
 #include "tests/support/catch.h"
@@ -15,7 +15,7 @@ std::vector<std::string> names(const SweepPlan& plan) {
   return list;
 }
 
-// What plan_sweep says of a text that it refuses.
+// Returns the error of plan_sweep() for an invalid text.
 std::string refusal(const std::string& text, const std::vector<std::string>& pairs = {}) {
   return message_of<autograd::Error>([&] { plan_sweep(text, "s.toml", pairs); });
 }
@@ -44,7 +44,7 @@ TEST_CASE("every combination is a run, the last list changes fastest, in the fil
         "[train]\ntask = \"induction\"\nkv-heads = 2\nscale = 0.5\nsteps = 7\nseed = 3\n");
 }
 
-TEST_CASE("a run's name has no character that a folder cannot have, a number no idle digits") {
+TEST_CASE("names of runs contain only characters of file names, and numbers in their short form") {
   const SweepPlan plan = plan_sweep(
       "[sweep]\nscale = [\"1/sqrt-d-head\", 1e-3]\nlr = [1e-2, 0.50]\nmlp = [true]\n", "s.toml");
   CHECK(names(plan) == std::vector<std::string>{"scale=1_sqrt-d-head,lr=0.01,mlp=true",
@@ -53,7 +53,7 @@ TEST_CASE("a run's name has no character that a folder cannot have, a number no 
                                                 "scale=0.001,lr=0.5,mlp=true"});
 }
 
-TEST_CASE("options named by pairs go together") {
+TEST_CASE("options named by pairs are combined value by value") {
   const std::string lists = "[sweep]\nlayers = [1, 2]\nseed = [1, 2]\nheads = [2, 4]\n";
   const std::vector<std::string> together = {"layers=1,seed=1,heads=2", "layers=1,seed=2,heads=2",
                                              "layers=2,seed=1,heads=4", "layers=2,seed=2,heads=4"};
@@ -66,16 +66,16 @@ TEST_CASE("options named by pairs go together") {
   CHECK_THROWS_AS(with_pairs("sweep.seed = [1]\n", {"seed", "steps"}), UsageError);
   says(refusal(lists + "pairs = [\"layers\", \"heads\"]\n", {"layers", "heads"}), "pairs already");
   says(refusal("[sweep]\nlayers = [1, 2]\nheads = [2]\n", {"layers", "heads"}),
-       "s.toml:3: pairs need lists of one length; layers has 2 values, heads has 1");
-  says(refusal(lists, {"layers", "head"}), "which [sweep] does not list; the nearest is 'heads'");
+       "s.toml:3: pairs needs lists of equal length; layers has 2 values, heads has 1");
+  says(refusal(lists, {"layers", "head"}), "which is not in [sweep]; the nearest is 'heads'");
 }
 
-TEST_CASE("a sweep that cannot be says where and why") {
+TEST_CASE("the error of an invalid sweep states place and reason") {
   says(refusal(""), "needs a section [sweep]");
   says(refusal("[train]\nsteps = 5\n"), "needs a section [sweep]");
-  says(refusal("seed = [1]\n"), "stands outside a section");
-  says(refusal("[sweeps]\nseed = [1]\n"), "there is no section [sweeps]");
-  says(refusal("[sweep]\nseed = []\n"), "s.toml:2: seed lists no value");
+  says(refusal("seed = [1]\n"), "is outside a section");
+  says(refusal("[sweeps]\nseed = [1]\n"), "unknown section [sweeps]");
+  says(refusal("[sweep]\nseed = []\n"), "s.toml:2: the list seed is empty");
   says(refusal("[sweep]\nseeds = [1]\n"), "has no key 'seeds'; the nearest is 'seed'");
   says(refusal("[sweep]\nout = [\"a\"]\n"), "has no key 'out'");
   says(refusal("[sweep]\nseed = [1, \"2\"]\n"), "needs a number, without quotes");
@@ -83,35 +83,35 @@ TEST_CASE("a sweep that cannot be says where and why") {
   says(refusal("[sweep]\nseed = [1, true]\n"), "needs a number, without quotes, got true");
   says(refusal("[sweep]\nscale = [true, 0.5]\n"), "needs a number, or a name in quotes, got true");
   says(refusal("[sweep]\nseed = [1, [2]]\n"), "needs true, false, a number or a text");
-  says(refusal("[sweep]\nseed = [1, 2, 1]\n"), "seed lists 1 twice");
-  says(refusal("[sweep]\nlr = [1e-3, 0.001]\n"), "lr lists 0.001 twice");
+  says(refusal("[sweep]\nseed = [1, 2, 1]\n"), "the list seed contains 1 twice");
+  says(refusal("[sweep]\nlr = [1e-3, 0.001]\n"), "the list lr contains 0.001 twice");
   says(refusal("[sweep]\nseed = [1]\nseed = [2]\n"), "s.toml:3");
   says(refusal("[sweep]\nscale = [\"nine\"]\n"), "nine");
   says(refusal("[sweep]\nlayers = [0]\n"), "s.toml:2: layers needs");
-  says(refusal("[train]\nseed = 1\n[sweep]\nseed = [1]\n"), "seed stands in [train], too");
+  says(refusal("[train]\nseed = 1\n[sweep]\nseed = [1]\n"), "seed is in [train], too");
   says(refusal("[train]\nsteps = [1, 2]\n[sweep]\nseed = [1]\n"), "takes one value");
   says(refusal("[sweep]\nheads = [2, 3]\n"), "heads=3: ");  // d-model is 64
   says(refusal("[sweep]\nmomentum = [0.5]\n"), "needs `optimizer` sgd");
   says(refusal("[sweep]\nanswer-after = [\"/\", \"?\"]\n[train]\nlines = \"x\"\n"),
-       "two runs would be called answer-after=_");
+       "two runs would have the name answer-after=_");
   says(refusal("[sweep]\nanswer-after = [\"\\u0000\", \"=\"]\n[train]\nlines = \"x\"\n"),
-       "two runs would be called answer-after=_");
+       "two runs would have the name answer-after=_");
   says(refusal("[sweep]\ntext = [\"" + std::string(300, 'a') + "\"]\n"), "is too long");
   says(refusal("[sweep]\nseed = [1"), "not TOML");
 }
 
-TEST_CASE("a sweep has at most 10,000 runs") {  // and as many: sweep_test.sh
+TEST_CASE("a sweep has at most 10,000 runs") {  // sweep_test.sh tests that 10,000 are accepted
   std::string hundred = "[1";
   for (int i = 2; i <= 100; ++i) hundred += ", " + std::to_string(i);
   hundred += "]\n";
   const std::string most = "[sweep]\nseed = " + hundred + "steps = " + hundred;
-  says(refusal(most + "batch = [1, 2]\n"), "asks for more than 10,000 runs");
+  says(refusal(most + "batch = [1, 2]\n"), "describes more than 10,000 runs");
   std::string list = "[sweep]\nseed = [1";
   for (int i = 2; i <= 20000; ++i) list += ", " + std::to_string(i);
-  says(refusal(list + "]\n"), "asks for more than 10,000 runs");
+  says(refusal(list + "]\n"), "describes more than 10,000 runs");
 }
 
-TEST_CASE("more values are the same sweep, anything else is another one") {
+TEST_CASE("a sweep may be extended by values, but not changed") {
   const auto plan = [](const std::string& train, const std::string& sweep) {
     return plan_sweep("[train]\n" + train + "[sweep]\n" + sweep, "s.toml");
   };
@@ -125,11 +125,12 @@ TEST_CASE("more values are the same sweep, anything else is another one") {
   says(change("steps = 5\n", "kv-heads = [1]\nseed = [1, 2]\n"), "lr was 0.001 there and is not");
   says(change("steps = 5\nlr = 1e-3\nbatch = 8\n", "kv-heads = [1]\nseed = [1, 2]\n"),
        "batch was not given there and is 8 now");
-  says(change("steps = 5\nlr = 1e-3\n", "seed = [1, 2]\nkv-heads = [1]\n"), "it swept kv-heads");
-  says(change("steps = 5\nlr = 1e-3\n", "kv-heads = [1]\nseed = [1]\n"), "seed = 2 is not swept");
+  says(change("steps = 5\nlr = 1e-3\n", "seed = [1, 2]\nkv-heads = [1]\n"),
+       "its [sweep] has kv-heads");
+  says(change("steps = 5\nlr = 1e-3\n", "kv-heads = [1]\nseed = [1]\n"), "seed = 2 is missing now");
 }
 
-TEST_CASE("a sweep without the pairs that it had is another one, though it has all its runs") {
+TEST_CASE("the pairs of a sweep cannot be removed, even if all its runs remain") {
   const std::string lists = "[sweep]\nscale = [\"none\", 0.5]\nkv-heads = [1, 2]\nseed = [1, 2]\n";
   const auto plan = [&](std::vector<std::string> pairs) {
     return plan_sweep(lists, "s.toml", std::move(pairs));
@@ -137,10 +138,10 @@ TEST_CASE("a sweep without the pairs that it had is another one, though it has a
   const SweepPlan paired = plan({"scale", "seed"});
   CHECK(paired.pairs == std::vector<std::string>{"scale", "seed"});
   CHECK(no_longer_planned(paired, plan({})) ==
-        "its pairs were scale,seed and are none now; give --pairs scale,seed again, or sweep its "
+        "its pairs were scale,seed and are none now; give --pairs scale,seed again, or use its "
         "sweep.toml");
   CHECK(no_longer_planned(paired, plan({"seed", "scale"})).empty());
-  says(no_longer_planned(plan({}), paired), "was one of its runs and is none now");
+  says(no_longer_planned(plan({}), paired), "is missing now");
   const std::string one = "[sweep]\nscale = [\"none\"]\nseed = [1]\n",
                     two = "[sweep]\nscale = [\"none\", 0.5]\nseed = [1, 2]\n";
   CHECK(
@@ -148,21 +149,22 @@ TEST_CASE("a sweep without the pairs that it had is another one, though it has a
       "its pairs were none and are scale,seed now");
 }
 
-TEST_CASE("what is left is what waits and what runs, at the pace of finished runs") {
+TEST_CASE("the remaining time is estimated from waiting, running and finished runs") {
   SweepPace pace;
   CHECK(std::isnan(pace.left(10, {}, 2)));
   pace.add(10, 2);
   pace.add(20, 4);  // 5 a second
   CHECK(pace.left(100, {}, 1) == Approx(20));
   CHECK(pace.left(100, {{10, 1}, {10, 5}}, 2) == Approx((100 + 5 + 0) / 10.0));
-  CHECK(pace.left(0, {{100, 2}, {10, 0}}, 4) == Approx(90 / 5.0));  // one job cannot be shared
+  CHECK(pace.left(0, {{100, 2}, {10, 0}}, 4) == Approx(90 / 5.0));  // a run cannot be divided
   CHECK(SweepProgress{20, 7, 1, 2, 0, 80}.text() ==
-        "7 of 20 runs done, 1 failed, 2 at work, 1m20s left");
-  CHECK(SweepProgress{20, 0, 0, 2}.text() == "0 of 20 runs done, 2 at work");
-  CHECK(SweepProgress{20, 18, 0, 0, 2}.text() == "18 of 20 runs done, 2 at work in another heed");
+        "7 of 20 runs done, 1 failed, 2 running, 1m20s left");
+  CHECK(SweepProgress{20, 0, 0, 2}.text() == "0 of 20 runs done, 2 running");
+  CHECK(SweepProgress{20, 18, 0, 0, 2}.text() ==
+        "18 of 20 runs done, 2 running in another process");
 }
 
-TEST_CASE("work grows as a run's size") {
+TEST_CASE("the estimated work grows with steps and layers") {
   nn::RunConfig c = nn::preset("induction");
   const double work = work_of(c);
   c.steps *= 3;

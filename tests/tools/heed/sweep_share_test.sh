@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# A sweep of 20 runs takes at most 1.1 times the share of each core of what they take alone, one after
-# the other, on one thread. Half of them alone before the sweep, half after it, and the median of three,
-# as cores here change their speed by a quarter within a minute. Usage: sweep_share_test.sh PATH-TO-HEED
+# Tests that a sweep of 20 runs on N cores takes at most 1.1 / N of the time of the same runs one after
+# the other on one thread. Half of these are trained before the sweep and half after it, and the median of
+# three tries counts, because the cores here change their speed by a quarter within a minute.
+# Usage: sweep_share_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 cores=$(nproc)
 printf '%s\n' "[train]" 'task = "induction"' "[sweep]" "seed = [$(seq -s, 20)]" > s.toml
-alone() {  # alone FIRST LAST: seeds, one after the other
+alone() {  # alone FIRST LAST: trains these seeds one after the other
   for seed in $(seq "$1" "$2"); do
     expect 0 train induction --seed "$seed" --threads 1 --quiet --out "alone/$seed"
   done

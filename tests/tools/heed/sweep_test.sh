@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A grid of runs: which, skipped, resumed, failing, shared, stopped. Usage: sweep_test.sh PATH-TO-HEED
+# Tests heed sweep: which runs it trains, skips and resumes, failures, sharing and interrupts. Usage: sweep_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
-recipe() {  # recipe STEPS MORE...: [train] of a tiny run, then lines of [sweep]
+recipe() {  # recipe STEPS LINE...: prints a sweep file of tiny runs, with the lines under [sweep]
   local steps=$1
   shift
   printf '%s\n' "[train]" 'task = "reverse"' "steps = $steps" "layers = 1" "heads = 2" "d-model = 16" \
@@ -10,7 +10,7 @@ recipe() {  # recipe STEPS MORE...: [train] of a tiny run, then lines of [sweep]
 weights() { find "$1" -name model.safetensors | sort | xargs sha256sum | sed "s#  $1/#  #"; }
 finished() { find "$1" -name result.json | wc -l; }
 
-# --- a grid: folders by name, the same bits as heed train's, nothing done twice
+# --- a grid: names of directories, the same bits as with heed train, finished runs are skipped
 recipe 8 'scale = ["none", "1/d-head"]' 'seed = [1, 2]' > s.toml
 expect 0 sweep s.toml --dry-run; out_has "new    sweeps/s/scale=1_d-head,seed=2"; out_has "4 runs"
 ok test ! -e sweeps
@@ -29,25 +29,25 @@ weights sweeps/s > before
 expect 0 sweep s.toml; out_has "0 trained"; out_has "4 finished before"
 expect 0 sweep s.toml --json; is_json_line; out_has '"state":"before"'
 weights sweeps/s > after; same before after
-expect 0 sweep s.toml --jobs 1 --threads 2 --out one --quiet  # whatever shares the cores
+expect 0 sweep s.toml --jobs 1 --threads 2 --out one --quiet  # the bits do not depend on jobs and threads
 weights one > after; same before after
 recipe 8 'scale = ["none", "1/d-head", 0.5]' 'seed = [1, 2]' > more.toml
 expect 0 sweep more.toml --out sweeps/s --quiet; out_has "2 trained"; out_has "4 finished before"
 same more.toml sweeps/s/sweep.toml
-refuses 2 "scale = 0.5 is not swept any more" sweep s.toml --out sweeps/s
+refuses 2 "scale = 0.5 is missing now" sweep s.toml --out sweeps/s
 recipe 9 'scale = ["none", "1/d-head", 0.5]' 'seed = [1, 2]' > other.toml
-refuses 2 "holds another sweep: steps was 8 there and is 9 now" sweep other.toml --out sweeps/s
-refuses 2 "is not empty and holds no sweep" sweep s.toml --out alone
+refuses 2 "contains another sweep: steps was 8 there and is 9 now" sweep other.toml --out sweeps/s
+refuses 2 "is not empty and does not contain a sweep" sweep s.toml --out alone
 refuses 2 "is a file" sweep s.toml --out s.toml
 expect 0 sweep s.toml --pairs scale,seed --out paired --quiet; out_has "2 trained"
 ok grep -q '^pairs = \["scale", "seed"\]' paired/sweep.toml
 expect 0 sweep paired/sweep.toml --out paired; out_has "2 finished before"
-refuses 2 "has pairs already" sweep paired/sweep.toml --pairs scale,seed --out paired
+refuses 2 "contains pairs already" sweep paired/sweep.toml --pairs scale,seed --out paired
 expect 0 compare paired; ok test ! -s err
 recipe 8 'scale = ["none", "1/d-head"]' 'seed = [1, 2]' 'pairs = ["scale", "seed"]' > uncrossed.toml
-refuses 2 "scale=none,seed=2 was one of its runs" sweep uncrossed.toml --out one
+refuses 2 "its run scale=none,seed=2 is missing now" sweep uncrossed.toml --out one
 
-# --- what is not a sweep
+# --- invalid sweep files and options are rejected
 refuse_text() { printf '%b' "$2" > bad.toml; refuses 2 "$1" sweep bad.toml; ok test ! -e sweeps/bad; }
 refuse_text "the nearest is 'seed'" '[sweep]\nseeds = [1]\n'
 refuses 2 "heed sweep needs a FILE" sweep
@@ -55,7 +55,7 @@ for part in 0/2 3/2 2 x/2 1/ /2 1/0 1/4611686018427387904; do refuses 2 "--part"
 printf '[sweep]\nseed = [%s]\nsteps = [%s]\n' "$(seq -s, 100)" "$(seq -s, 100)" > many.toml
 expect 0 sweep many.toml --dry-run; out_has "10,000 runs"
 
-# --- parts, and ranks of a launcher, are a partition; a run of a rank is no rank
+# --- parts and ranks of a launcher divide the runs; a run started by a rank is not a rank itself
 recipe 4 'seed = [1, 2, 3, 4, 5, 6, 7]' > seven.toml
 for part in 1 2 3; do expect 0 sweep seven.toml --part $part/3 --dry-run; cat out; done | grep seed= | sort > parts
 expect 0 sweep seven.toml --dry-run; grep seed= out | sort > all; same all parts
@@ -71,33 +71,33 @@ wait
 ok grep -q "3 runs, 3 trained" rank0; ok grep -q "2 runs, 2 trained" rank1; ok grep -q "2 runs, 2 trained" rank2
 expect 0 sweep seven.toml; out_has "7 finished before"
 
-# --- a run that fails is reported and stops no other
+# --- a run that fails is reported, and the other runs continue
 recipe 8 'lr = [3e-3, 10.0]' 'optimizer = ["sgd"]' 'momentum = [0.9999]' 'clip = [0]' 'norm = ["none"]' 'seed = [1]' > fail.toml
 sed -i 's/^d-model = 16/d-model = 256/; s/^steps = 8/steps = 60/' fail.toml
 expect 1 sweep fail.toml --quiet
 out_has "2 runs, 1 trained"; out_has "1 failed"; out_has "failed  lr=10,"; err_has "lr=10,"
 expect 1 sweep fail.toml --json; is_json_line; out_has '"state":"failed","exit_code":3'; out_has '"state":"before"'
 
-# --- Ctrl-C, TERM: each run saves, and the same command goes on to the undisturbed bits
+# --- after Ctrl-C or SIGTERM each run saves; the same command continues and ends with the same bits
 recipe 90 'seed = [1, 2, 3]' > long.toml
 sed -i 's/^batch = 4/batch = 32/; s/^d-model = 16/d-model = 96/' long.toml
 expect 0 sweep long.toml --out straight --quiet
 weights straight > before
-at_work() {  # waits until two runs of the sweep in folder $1 have done some steps
+wait_for_steps() {  # waits until two runs of the sweep in directory $1 have done some steps
   for _ in $(seq 500); do
     if [[ $(cat "$1"/seed=[12]/metrics.csv 2> /dev/null | wc -l) -gt 24 ]]; then return; fi
     sleep 0.02
   done
 }
-all_saved() {  # those runs, after the start: without a stop they would once a minute
+all_saved() {  # those runs were saved after step 0; without a stop they save only once a minute
   for run in "$1"/seed=[12]; do ok test "$(saved_step "$run")" -gt 0; done
 }
 for signal in INT TERM both; do
-  # A shell's background jobs ignore INT; so does what they start, but for one that resets it.
+  # Background jobs of a shell ignore SIGINT, and so do their children unless they reset it.
   env --default-signal=INT "$heed" sweep long.toml --out $signal --jobs 2 > out 2> err &
   pid=$!
-  at_work $signal
-  if [[ $signal == both ]]; then  # as systemctl stop: the sweep and its runs
+  wait_for_steps $signal
+  if [[ $signal == both ]]; then  # the sweep and its runs receive the signal, as from systemctl stop
     # shellcheck disable=SC2046
     kill -TERM $(pgrep -P $pid) $pid
   else
@@ -107,7 +107,7 @@ for signal in INT TERM both; do
   code=$?
   what="heed sweep, stopped by $signal"
   ok test $code == 130
-  out_has "stopped; the same command goes on"
+  out_has "stopped; to continue, repeat the same command"
   ok test "$(finished $signal)" -lt 3
   all_saved $signal
   expect 0 sweep long.toml --out $signal --quiet
@@ -115,7 +115,7 @@ for signal in INT TERM both; do
   weights $signal > after; same before after
 done
 
-# --- two sweeps of one folder share its runs; so do the runs of one that was killed, and the next
+# --- two sweeps of one directory share its runs; a new sweep waits for runs of a killed sweep
 "$heed" sweep long.toml --out twice --jobs 1 --quiet > other 2>&1 &
 pid=$!
 expect 0 sweep long.toml --out twice --jobs 1 --quiet
@@ -125,28 +125,28 @@ ok test $(($(cat out other | sed -n "s/.*runs, \([0-9]\) trained.*/\1/p" | paste
 weights twice > after; same before after
 "$heed" sweep long.toml --out orphans --jobs 2 > /dev/null 2>&1 &
 pid=$!
-at_work orphans
+wait_for_steps orphans
 kill -KILL $pid
 expect 0 sweep long.toml --out orphans --quiet
 wait $pid 2> /dev/null
 weights orphans > after; same before after
 
-# --- what stands in the way
+# --- directories and files that prevent a run
 mkdir -p rest/seed=1 && touch rest/seed=1/mine && cp long.toml rest/sweep.toml
-expect 1 sweep long.toml --out rest --quiet; out_has "rest/seed=1 is not empty and holds no run; remove it"
+expect 1 sweep long.toml --out rest --quiet; out_has "rest/seed=1 is not empty and does not contain a run; remove it"
 printf '%s\n' '[train]' 'task = "induction"' 'steps = 2' 'context = 24' '[sweep]' 'seed = [1, 2]' > mistake.toml
 expect 1 sweep mistake.toml --quiet; out_has "2 failed"
 sed -i 's/24/32/' mistake.toml
 expect 0 sweep mistake.toml --quiet; out_has "2 trained"
-refuses 2 "pairs needs two options or more" sweep s.toml --pairs seed --out none
-refuses 2 "pairs needs two options or more" sweep s.toml --pairs seed,seed --out none
+refuses 2 "pairs needs at least two different options" sweep s.toml --pairs seed --out none
+refuses 2 "pairs needs at least two different options" sweep s.toml --pairs seed,seed --out none
 printf '%s\n' '[train]' 'preset = "micro"' '[sweep]' 'seed = [1]' > file.toml
 refuses 2 'text = "FILE"' sweep file.toml --out none
 
-# --- kill -9: its runs save and end, too
+# --- after kill -9 of the sweep, its runs save and end, too
 "$heed" sweep long.toml --out killed --jobs 2 > /dev/null 2>&1 &
 pid=$!
-at_work killed
+wait_for_steps killed
 kill -KILL $pid
 wait $pid 2> /dev/null
 for _ in $(seq 500); do pgrep -f "out=killed/" > /dev/null || break; sleep 0.02; done

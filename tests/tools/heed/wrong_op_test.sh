@@ -29,16 +29,16 @@ for oracle in both fd dual; do
   for mutant in sign factor dropped_term; do
     run $mutant 1 --oracle $oracle
     says "FAILED wrong_op, sample 'rows', layout contiguous: order 1: "
-    says "input 0 at \[[01], [0-2]\]: backward gives $number, (differences|dual numbers) $number for output \[[01], [0-2]\]"
-    says "^  (differences|dual numbers), [1-9] of 9 entries asked, the worst: input 0 at \[[01], [0-2]\]: engine $number, oracle $number, terms $number, tolerance $number, .*digits"
-    says "^  again: heed gradcheck wrong_op --order 1 --seed 1.* --layouts contiguous"
+    says "input 0 at \[[01], [0-2]\]: backward returns $number, (differences|dual numbers) give $number for output \[[01], [0-2]\]"
+    says "^  (differences|dual numbers), [1-9] of 9 entries compared; the worst: input 0 at \[[01], [0-2]\]: engine $number, oracle $number, terms $number, tolerance $number, .*digits"
+    says "^  repeat with: heed gradcheck wrong_op --order 1 --seed 1.* --layouts contiguous"
   done
   run missing_unbroadcast 1 --oracle $oracle
-  says "input 1 at \[[0-2]\]: backward gives $number, (differences|dual numbers) $number for output \[[01], [0-2]\]"
+  says "input 1 at \[[0-2]\]: backward returns $number, (differences|dual numbers) give $number for output \[[01], [0-2]\]"
   # A gradient of the wrong shape has no values to compare: both shapes are named.
   run wrong_shape 1 --oracle $oracle
-  says "FAILED wrong_op, sample 'rows', layout contiguous: order 1: threw .*its vjp gave input 1 a gradient of shape \[2, 3\], needs \[3\]"
-  says "^  again: heed gradcheck wrong_op --order 1 --seed 1.* --layouts contiguous"
+  says "FAILED wrong_op, sample 'rows', layout contiguous: order 1: threw .*its vjp returned a gradient of shape \[2, 3\] for input 1, needs \[3\]"
+  says "^  repeat with: heed gradcheck wrong_op --order 1 --seed 1.* --layouts contiguous"
 done
 
 run sign 1 --json
@@ -72,7 +72,7 @@ assert all(c.find("skipped").get("message") for c in skipped)
 for c in cases:
     if c.find("skipped") is not None:
         continue
-    assert "digits" in c.find("system-out").text and "again: heed gradcheck" in c.find("system-out").text
+    assert "digits" in c.find("system-out").text and "repeat with: heed gradcheck" in c.find("system-out").text
 by_name = dict(zip(names, cases))
 if mutant == "none":
     assert not failed
@@ -90,7 +90,7 @@ run wrong_shape 1 --junit "$junit"
 grep -q '<failure message="order 1: threw .*needs \[3\]' "$junit" || fail 'what threw is a failed case'
 # What it says of an input at a kink, though all is well.
 "$program" gradcheck kinked --junit "$junit" >/dev/null || fail 'kinked: needs exit 0'
-grep -q 'kinks moved: 1, the first input 0 at \[0\] from 0 to ' "$junit" || fail 'the kink is not told'
+grep -q 'entries moved off a kink: 1; the first: input 0 at \[0\] from 0 to ' "$junit" || fail 'the kink is not told'
 # Whole or not at all.
 cp "$junit" "$junit.kept"
 run sign 4 --junit "$junit/no"

@@ -1,5 +1,5 @@
-// The cases that tools/peers/gradcheckers.py gives to all checkers: heed finds every wrong
-// gradient, refuses no right one, and sees 11 digits, as README says.
+// Runs check_vjp on the cases of tools/peers/gradcheckers.py. As autograd/check/README.md states,
+// it rejects every wrong gradient, accepts every right one, and detects an error in the 11th digit.
 #include "tests/support/catch.h"
 #include "tools/peers/check_case.h"
 
@@ -13,7 +13,7 @@ bool passes(const GradientCase& c, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("of the peers' cases the right ones pass and the wrong ones do not, at any seed") {
+TEST_CASE("right gradients of the cases pass and wrong ones fail, with every seed") {
   int wrong = 0;
   for (const GradientCase& c : heed::peers::gradient_cases()) {
     wrong += c.wrong;
@@ -26,7 +26,7 @@ TEST_CASE("of the peers' cases the right ones pass and the wrong ones do not, at
   CHECK(heed::peers::gradient_cases().size() == 25);
 }
 
-TEST_CASE("an error of 1e-11 of the gradient is seen") {
+TEST_CASE("a relative error of 1e-11 of the gradient is detected") {
   for (int d = 1; d <= 11; ++d) {
     CAPTURE(d);
     CHECK(!passes(heed::peers::resolution_cases()[std::size_t(d - 1)], 1));

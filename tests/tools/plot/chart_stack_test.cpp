@@ -1,4 +1,4 @@
-// Charts one above the other: what is drawn where, by pixel and by the texts.
+// Tests of stacked charts: positions and colors of pixels, and the texts in the picture.
 #include "tests/support/catch.h"
 #include "tests/support/pictures.h"
 #include "tools/plot/chart.h"
@@ -22,7 +22,7 @@ ChartStack two_panels() {
           .dashes = {"head 0", "head 1"}};
 }
 
-// The columns, from left to right, that hold this color in rows [top, bottom).
+// Returns the columns, from left to right, that contain this color in rows [top, bottom).
 std::vector<int> columns_with(const Image& image, Rgb color, int top, int bottom) {
   std::vector<int> found;
   for (int x = 0; x < image.width(); ++x)
@@ -34,7 +34,7 @@ std::vector<int> columns_with(const Image& image, Rgb color, int top, int bottom
   return found;
 }
 
-TEST_CASE("a stack says what its colors, dashes and reference values are, no text on another") {
+TEST_CASE("a stack names its colors, dashes and reference values; no texts overlap") {
   ChartStack s = two_panels();
   s.vline = VLine{"falls fastest", 15};
   const Image image = draw_chart_stack(s);
@@ -48,14 +48,14 @@ TEST_CASE("a stack says what its colors, dashes and reference values are, no tex
   CHECK_FALSE(says(image, "nan"));
 }
 
-TEST_CASE("panels share the axis: a line along x stands in the same column of each") {
+TEST_CASE("panels share the x axis: a vertical line is in the same columns of each panel") {
   ChartStack s = two_panels();
   s.vline = VLine{"falls fastest", 15};
   const Image with = draw_chart_stack(s);
   s.vline->x = 25;
   const Image moved = draw_chart_stack(s);
   REQUIRE(with.height() == moved.height());
-  // Below the keys, in each half: where the pictures differ.
+  // Returns the columns in which the two pictures differ in rows [top, bottom).
   const auto differing = [&](int top, int bottom) {
     std::vector<int> columns;
     for (int x = 0; x < with.width(); ++x)
@@ -83,7 +83,7 @@ TEST_CASE("colors are layers, dashes heads; a value that is not finite ends the 
   REQUIRE(blue.size() > 100);
   REQUIRE_FALSE(orange.empty());
   CHECK(orange.back() < blue.back() - 100);    // its last value is NaN
-  CHECK(orange.size() < 2 * blue.size() / 3);  // and it has gaps
+  CHECK(orange.size() < 2 * blue.size() / 3);  // the line is dashed
   CHECK(orange.front() <= blue.front() + 2);
   s.panels[1].series[1].dash = 0;
   CHECK(columns_with(draw_chart_stack(s), kOrange, keys_end, end).size() > orange.size());

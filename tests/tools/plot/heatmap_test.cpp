@@ -1,4 +1,4 @@
-// Heat maps by pixel: cells, colors, labels, and grids larger than the picture.
+// Tests of heat maps by their pixels: cells, colors, labels, and grids with more cells than pixels.
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/pictures.h"
@@ -13,7 +13,8 @@ Panel panel(int rows, int cols, float value = 0) {
   return {"L0H0", rows, cols, std::vector<float>(std::size_t(rows) * std::size_t(cols), value)};
 }
 
-// `layers` rows of `heads` panels of T x T, each position labeled with `token`.
+// Returns a grid of `layers` rows of `heads` panels of size length x length. The label of each
+// position is `token`.
 HeatmapGrid attention(int layers, int heads, int length, const std::string& token) {
   HeatmapGrid grid;
   grid.title = "Where each head looks: a task of some name, after 400 training steps";
@@ -34,7 +35,7 @@ TEST_CASE("a heat map shows its cells, NaN in gray", "[plot]") {
   grid.panels[0].values[9] = 2;
   constexpr int kCell = 56 * 56;
   const Image finite = draw_heatmap(grid);
-  CHECK(count(finite, kGray) < 100);  // smooth text has a few pixels of that gray
+  CHECK(count(finite, kGray) < 100);  // antialiased text has a few pixels of that gray
   CHECK(count(finite, viridis(0)) >= 62 * kCell);
   CHECK(count(finite, viridis(1)) >= kCell);
 
@@ -42,12 +43,12 @@ TEST_CASE("a heat map shows its cells, NaN in gray", "[plot]") {
   grid.panels[0].values[4] = -std::numeric_limits<float>::infinity();
   const Image holes = draw_heatmap(grid);
   CHECK(count(holes, kGray) >= 2 * kCell);
-  CHECK(count(holes, kGray) < 2 * kCell + 600);  // and the legend's swatch
+  CHECK(count(holes, kGray) < 2 * kCell + 600);  // two cells and the swatch of the legend
   CHECK(count(holes, viridis(0)) == count(finite, viridis(0)) - 2 * kCell);
 
-  grid.scale = ColorScale::kDiverging;  // symmetric: 2 is the end of the orange side
+  grid.scale = ColorScale::kDiverging;  // symmetric: 2 is at the orange end, -2 at the blue end
   grid.panels[0].values[20] = -2;
-  grid.panels[0].values[21] = -0.5;  // by the root: a quarter of the limit is half way
+  grid.panels[0].values[21] = -0.5;  // root scale: a quarter of the limit is at position 0.5
   const Image signs = draw_heatmap(grid);
   CHECK(count(signs, diverging(1)) >= kCell);
   CHECK(count(signs, diverging(-1)) >= kCell);
@@ -70,11 +71,11 @@ TEST_CASE("masked cells are light gray, or hatched over their values", "[plot]")
   std::vector<std::uint8_t>& masked = grid.panels[0].masked;
   masked.assign(64, 0);
   masked[1] = masked[2] = 1;
-  grid.panels[0].values[1] = 100;  // of no account
+  grid.panels[0].values[1] = 100;  // masked, so it does not affect the scale
   grid.panels[0].values[2] = std::numeric_limits<float>::quiet_NaN();
   const Image gray = draw_heatmap(grid);
   CHECK(count(gray, kMaskedGray) >= 2 * kCell);
-  CHECK(count(gray, kMaskedGray) < 2 * kCell + 500);  // and the legend's swatch
+  CHECK(count(gray, kMaskedGray) < 2 * kCell + 500);  // two cells and the swatch of the legend
   CHECK(count(gray, viridis(1)) >= 61 * kCell);
   CHECK(count(gray, viridis(0.5)) >= kCell);
   CHECK(says(gray, "gray: after the query"));
@@ -88,11 +89,11 @@ TEST_CASE("masked cells are light gray, or hatched over their values", "[plot]")
   grid.panels[0].values[2] = grid.panels[0].values[3] = 1;
   grid.hatch = true;
   const Image hatched = draw_heatmap(grid);
-  CHECK(count(hatched, kMaskedGray) < 50);                       // in smooth text
-  CHECK(count(hatched, viridis(1)) > kCell / 2);                 // the 100 between its lines
-  CHECK(count(hatched, viridis(1)) < kCell);                     // which are there
-  CHECK(count(hatched, viridis(0.01)) >= 61 * kCell);            // values count for the scale
-  CHECK(count(hatched, kInk) > count(gray, kInk) + 4 * 2 * 56);  // and outlined
+  CHECK(count(hatched, kMaskedGray) < 50);                       // a few pixels of antialiased text
+  CHECK(count(hatched, viridis(1)) > kCell / 2);                 // the cell of 100 shows its color
+  CHECK(count(hatched, viridis(1)) < kCell);                     // partly covered by hatching
+  CHECK(count(hatched, viridis(0.01)) >= 61 * kCell);            // the masked 100 affects the scale
+  CHECK(count(hatched, kInk) > count(gray, kInk) + 4 * 2 * 56);  // masked cells are outlined
   CHECK(says(hatched, "hatched: after the query"));
   CHECK(text_faults(hatched) == "");
 
@@ -100,21 +101,21 @@ TEST_CASE("masked cells are light gray, or hatched over their values", "[plot]")
   CHECK_THROWS_AS(draw_heatmap(grid), autograd::ShapeError);
 }
 
-TEST_CASE("a block shows a masked cell only where all of it are masked", "[plot]") {
+TEST_CASE("a block is drawn as masked only if all of its cells are masked", "[plot]") {
   HeatmapGrid grid{.panels = {panel(4096, 4096, 1)}};
   std::vector<std::uint8_t>& masked = grid.panels[0].masked;
   masked.assign(grid.panels[0].values.size(), 0);
   const auto gray = [&] { return count(draw_heatmap(grid), kMaskedGray); };
-  std::fill_n(masked.begin() + 4096, 4096, 1);  // row 1: the lower half of its blocks
+  std::fill_n(masked.begin() + 4096, 4096, 1);  // row 1, which is half of each block
   const int with_legend = gray();
-  CHECK(with_legend < 1500);  // the swatch, and smooth text
+  CHECK(with_legend < 1500);  // the swatch of the legend and antialiased text
   for (std::size_t row = 8; row < 16; ++row)
     for (std::size_t col = 0; col < 4096; ++col) masked[row * 4096 + col] = 1;
   CHECK(gray() > with_legend + 1000);
 }
 
-TEST_CASE("the numbers decide on the scale, and the color bar says so", "[plot]") {
-  const auto some_large = [](int large) {  // of 10,000 cells, the others a tenth as large
+TEST_CASE("the values determine the scale, and the color bar states it", "[plot]") {
+  const auto some_large = [](int large) {  // `large` of 10,000 cells are 1, all other cells 0.1
     HeatmapGrid grid{.panels = {panel(100, 100, 0.1f)}, .value_name = "weight"};
     std::fill_n(grid.panels[0].values.begin(), large, 1.0f);
     return grid;
@@ -133,7 +134,7 @@ TEST_CASE("the numbers decide on the scale, and the color bar says so", "[plot]"
   CHECK(count(draw_heatmap(linear), viridis(0.1)) > 9000);
   CHECK_FALSE(says(draw_heatmap(linear), "weight, root scale"));
 
-  // Of four panels, one all 0, two end far below the largest.
+  // Of the four panels one is all 0, and two have a largest magnitude far below that of the first.
   HeatmapGrid grid{.panel_columns = 2, .scale = ColorScale::kDiverging};
   for (const float largest : {100.0f, 0.0f, -1.0f, 1.5f}) {
     grid.panels.push_back(panel(4, 4));
@@ -147,12 +148,12 @@ TEST_CASE("the numbers decide on the scale, and the color bar says so", "[plot]"
   CHECK(says(by_panel, "L0H0 (1 = 1.5)"));
   CHECK(says(by_panel, "1 is each panel's largest, root scale"));
   CHECK(text_faults(by_panel) == "");
-  grid.panels[2].values[5] = grid.panels[3].values[5] = 2;  // 1/50: they can be seen
+  grid.panels[2].values[5] = grid.panels[3].values[5] = 2;  // 1/50 of 100 is visible
   CHECK_FALSE(color_range(grid).by_panel);
   CHECK(color_range(grid).text(grid) == "−100 to 100, by the root");
 }
 
-TEST_CASE("cells hold their numbers where these can be read", "[plot]") {
+TEST_CASE("cells contain their numbers if these are large enough to read", "[plot]") {
   HeatmapGrid grid{.panels = {panel(3, 3)}, .scale = ColorScale::kDiverging, .print_values = true};
   grid.panels[0].values = {0, 0.5f, -0.126f, 1, -1, 0.004f, 0.25f, -0.001f, 0.1f};
   const Image small = draw_heatmap(grid);
@@ -161,7 +162,7 @@ TEST_CASE("cells hold their numbers where these can be read", "[plot]") {
   CHECK(text_faults(small) == "");
   for (float& v : grid.panels[0].values) v *= 3e-5f;
   const Image tiny = draw_heatmap(grid);
-  CHECK(says(tiny, "−0.38"));  // in units of 1e-5, which the caption says
+  CHECK(says(tiny, "−0.38"));  // in units of 1e-5; the caption states the unit
   CHECK(text_faults(tiny) == "");
   for (const int side : {30, 60}) {
     HeatmapGrid large{.panels = {panel(side, side, -0.5f)}, .print_values = true};
@@ -183,7 +184,7 @@ TEST_CASE("a large grid shrinks to blocks that keep the extreme value", "[plot]"
   grid.panels[63].values[511 * 512 + 7] = -4;  // one value of 16.8 million
   CHECK(count(draw_heatmap(grid), diverging(-1)) == count(blank, diverging(-1)) + 1);
 
-  // One NaN makes one pixel gray: moving it to another panel changes two.
+  // One NaN makes one pixel gray, so moving the NaN to another panel changes two pixels.
   const auto with_nan = [&](std::size_t p) {
     HeatmapGrid other = grid;
     other.panels[p].values[77] = std::numeric_limits<float>::quiet_NaN();
@@ -207,7 +208,8 @@ TEST_CASE("labels are thinned until they fit", "[plot]") {
   for (const double pitch : {0.25, 1.0, 3.0, 7.5, 100.0})
     CHECK(label_step(pitch, 30) * pitch >= 30);
 
-  // All 16 labels are drawn: changing any one changes the picture. Of 512 most are left out.
+  // All of 16 labels are drawn, so that changing any label changes the picture. Of 512 labels most
+  // are left out.
   const auto with_label = [](int size, int changed) {
     const auto n = std::size_t(size);
     HeatmapGrid grid{.panels = {panel(size, size)}, .row_labels = std::vector<std::string>(n, "a")};
@@ -246,7 +248,7 @@ TEST_CASE("all text of a heat map is in the picture, apart, and large enough", "
       }
     }
   }
-  // Shapes that no attention has, and words that fit nowhere.
+  // Shapes that are not square, and texts that are too long for every place.
   const std::string words(300, 'w');
   for (const auto& [rows, cols] : {std::pair{1, 50}, std::pair{50, 1}, std::pair{3, 700}}) {
     HeatmapGrid grid{.title = words,
@@ -263,7 +265,7 @@ TEST_CASE("all text of a heat map is in the picture, apart, and large enough", "
   }
 }
 
-TEST_CASE("tokens that print nothing are seen on the axes", "[plot]") {
+TEST_CASE("tokens that do not print are visible on the axes", "[plot]") {
   HeatmapGrid grid{.panels = {panel(4, 4)}, .row_labels = {" ", "\n", "\xFF", "λ"}};
   const Image image = draw_heatmap(grid);
   for (const char* label : {"␣", "\\n", "\\xff", "λ", "0", "3"}) CHECK(says(image, label));

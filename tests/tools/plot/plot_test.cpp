@@ -1,4 +1,4 @@
-// Pictures: color maps, PNG files read back by stb_image, charts by pixel.
+// Tests of pictures: color maps, PNG files read back with stb_image, and the pixels of charts.
 #include <future>
 
 #include "autograd/base/error.h"
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// CIE L* of an sRGB color, 0 to 100.
+// Returns the CIE lightness L* of an sRGB color, 0 to 100.
 double lightness(Rgb c) {
   const auto linear = [](std::uint8_t v) {
     const double u = v / 255.0;
@@ -46,7 +46,7 @@ std::vector<Chunk> chunks(const std::string& png) {
   return out;
 }
 
-// The table-driven form, unlike the writer's.
+// Returns the CRC-32 of `bytes`, computed independently of the writer.
 std::uint32_t crc32(const std::string& bytes) {
   std::uint32_t table[256];
   for (std::uint32_t n = 0; n < 256; ++n) {
@@ -74,7 +74,7 @@ TEST_CASE("viridis is matplotlib's and grows in lightness", "[plot]") {
   for (int i = 1; i < 256; ++i) {
     INFO(i);
     const auto at = [](int step) { return lightness(viridis((step + 0.5) / 256)); };
-    CHECK(at(i) > at(i - 1) - 0.15);  // the 8 bits of a channel round
+    CHECK(at(i) > at(i - 1) - 0.15);  // tolerance for channels rounded to 8 bits
     if (i >= 4) CHECK(at(i) > at(i - 4));
   }
 }
@@ -145,13 +145,13 @@ TEST_CASE("write_png names an unwritable path and leaves nothing behind", "[plot
   CHECK_THROWS_AS(write_png(missing, image, ""), autograd::IoError);
   CHECK_THAT(message_of([&] { write_png(missing, image, ""); }), Contains(missing));
 
-  const fs::path occupied = directory.path() / "b.png";  // the last step fails: it is a directory
+  const fs::path occupied = directory.path() / "b.png";  // a directory, so the final rename fails
   fs::create_directories(occupied / "inside");
   CHECK_THROWS_AS(write_png(occupied.string(), image, ""), autograd::IoError);
   CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
 }
 
-TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {
+TEST_CASE("a chart draws curves and single points, and works without data", "[plot]") {
   const Rgb first{0, 114, 178}, second{213, 94, 0};
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
   const Image none = draw_chart({"", "step", "loss", {}, {}, false});
@@ -185,7 +185,7 @@ TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {
       return draw_chart({"", "", "", {s}, {}, false});
     };
     const Rgb ink = first;
-    // The line is equally long; dots stand out from it.
+    // Both lines have the same length; only the line of 30 points also has dots.
     CHECK(count(points(30, false), ink) > count(points(31, false), ink));
     const int line = count(points(2, false), ink), dashes = count(points(2, true), ink);
     CHECK(dashes > line / 2);
@@ -199,7 +199,7 @@ TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {
   }
   SECTION("both axes logarithmic: a power is a straight line") {
     LineChart power{.series = {{"", {0, 1e-8, 1}, {1e5, 1e-16, 1}}}, .log_y = true, .log_x = true};
-    const Image two = draw_chart(power);  // x = 0 cannot be shown
+    const Image two = draw_chart(power);  // the point at x = 0 is left out
     CHECK(says(two, "10⁻⁷"));
     power.series[0] = {"", {1e-8, 1e-4, 1}, {1e-16, 1e-8, 1}};
     const Image three = draw_chart(power);
@@ -240,7 +240,7 @@ TEST_CASE("all text of a chart is in the picture, apart, and large enough", "[pl
     INFO(i);
     CHECK(text_faults(draw_chart(charts[i])) == "");
   }
-  // The ticks of whole numbers are whole, and few points are dots.
+  // All values are whole numbers, and so are the ticks.
   const Image steps = draw_chart(charts[0]);
   for (const char* number : {"0", "1", "2", "3", "4"}) CHECK(says(steps, number));
   CHECK_FALSE(says(steps, "0.5"));
@@ -257,8 +257,8 @@ TEST_CASE("a band lies below its curve, pale, and no pixel of it is drawn twice"
   const Image image = draw_chart(chart);
   const int shades = count(image, pale);
   CHECK(shades > 50'000);
-  // Anything between white and the curve's color that is darker than the band is an edge of the
-  // curve: within a band drawn twice there would be many more.
+  // Pixels with the color of a band drawn twice occur only at the antialiased edges of the curve,
+  // so there are few of them.
   CHECK(count(image, mix(pale, blue, 0.2)) < shades / 100);
   LineChart without = chart;
   without.series[0].low.clear(), without.series[0].high.clear();
@@ -287,7 +287,8 @@ TEST_CASE("a band lies below its curve, pale, and no pixel of it is drawn twice"
   }
 }
 
-TEST_CASE("an area covers the pixels between its two edges, in parts at them", "[plot]") {
+TEST_CASE("an area covers the pixels between its two edges, and partly those at the edges",
+          "[plot]") {
   Image image(8, 8);
   image.area(1, 2, 5.5, 4, 2, 5.5, {0, 0, 0}, 1);
   image.area(4, 2, 5.5, 6, 2, 5.5, {0, 0, 0}, 0.5);

@@ -1,5 +1,5 @@
-// Text of the pictures: letters that can be told apart, extents, any script the font has, tokens
-// that cannot be missed.
+// Tests of the text in pictures: letters are distinguishable, extents are correct, all scripts of
+// the font are drawn, and invisible tokens become visible.
 
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
@@ -15,7 +15,7 @@ Image drawn(const std::string& text, double size, bool upward = false) {
   return image;
 }
 
-// How many pixels differ by a quarter of black or more.
+// Returns the number of pixels that differ by at least 64 of 255 in brightness.
 int difference(const Image& a, const Image& b) {
   int n = 0;
   for (int y = 0; y < a.height(); ++y)
@@ -68,7 +68,7 @@ TEST_CASE("text has the extents it promises", "[plot]") {
     CHECK(flat.right < 40 + width);
     CHECK(flat.right > 40 + width * 9 / 10);
     CHECK(flat.bottom < 40 + line_height(size));
-    // Turned about the point it is drawn at: nothing else changes.
+    // Upward text is the same ink, rotated about the point at which it is drawn.
     CHECK(upward.left - 40 == flat.top - 40);
     CHECK(upward.right - 40 == flat.bottom - 40);
     CHECK(199 - upward.bottom == flat.left - 40);
@@ -81,7 +81,7 @@ TEST_CASE("text has the extents it promises", "[plot]") {
 
 TEST_CASE("characters of any script draw themselves, unknown ones the font's box", "[plot]") {
   const Image box = drawn("\U0010FFFD", 16.5);
-  CHECK(ink(box).right > 40);  // something to see
+  CHECK(ink(box).right > 40);  // the box has ink
   for (const char* c : {"é", "ß", "λ", "Ж", "ש", "ع", "∂", "→", "₂", "─", "✓", "␣", "𝔸"}) {
     INFO(c);
     CHECK(difference(drawn(c, 16.5), box) >= 4);
@@ -99,7 +99,7 @@ TEST_CASE("what does not print is spelled out", "[plot]") {
 
   CHECK(token_text(" the\n") == "␣the\\n");
   CHECK(token_text("\u00A0") == "U+00A0");
-  CHECK(token_text("\u3000") == "\u3000");  // not in the font: its box is drawn
+  CHECK(token_text("\u3000") == "\u3000");  // the font lacks it and draws its box
   CHECK(token_text("^") == "^");
 }
 

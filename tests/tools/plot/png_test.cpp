@@ -1,4 +1,5 @@
-// What a PNG says of itself is read back; any damage to the file is refused in one line.
+// Tests that the texts of a PNG file are read back and that a damaged file is rejected with an
+// error of one line.
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
 #include "tests/support/catch.h"
@@ -10,12 +11,12 @@ namespace {
 
 using namespace std::string_literals;
 
-// PNG of 2 x 3 pixels with the texts of `metadata`.
+// Returns a PNG file of 2 x 3 pixels with the texts of `metadata`.
 std::string small_png(const std::vector<PngText>& metadata) {
   return encode_png(Image(2, 3), "two by three", metadata);
 }
 
-// What reading these bytes as a file fails with; "" if it does not.
+// Returns the error text of reading a file with these bytes; "" if reading succeeds.
 std::string refusal(const testing::Folder& folder, const std::string& bytes) {
   const std::string path = folder / "p.png";
   std::ofstream(path, std::ios::binary) << bytes;
@@ -25,7 +26,7 @@ std::string refusal(const testing::Folder& folder, const std::string& bytes) {
   return text;
 }
 
-// A chunk whose checksum is right, made by the writer from a text.
+// Returns a text chunk with a correct checksum, cut out of a file that encode_png has written.
 std::string chunk(const std::string& keyword, const std::string& text) {
   const std::string with = small_png({{keyword, text}}), without = small_png({});
   const std::size_t at = with.find("IDAT") - 4, size = with.size() - without.size();
@@ -51,7 +52,8 @@ TEST_CASE("the texts of a PNG are read back", "[plot]") {
                   autograd::ValueError);
   autograd::write_file(folder / "text", std::string_view("no picture"));
   CHECK_FALSE(is_png(folder / "text"));
-  CHECK(refusal(folder, "no picture").find("does not begin as a PNG") != std::string::npos);
+  CHECK(refusal(folder, "no picture").find("does not begin with the PNG signature") !=
+        std::string::npos);
 }
 
 TEST_CASE("a PNG that is cut off or has any bit flipped is refused", "[plot]") {
@@ -70,7 +72,7 @@ TEST_CASE("a PNG that is cut off or has any bit flipped is refused", "[plot]") {
   }
 }
 
-TEST_CASE("a PNG that lies about its sizes costs no memory", "[plot]") {
+TEST_CASE("a PNG with wrong lengths is rejected without large allocations", "[plot]") {
   const testing::Folder folder;
   const std::string good = small_png({});
   const std::size_t first_text = 8 + 25, end = good.size() - 12;
@@ -81,19 +83,20 @@ TEST_CASE("a PNG that lies about its sizes costs no memory", "[plot]") {
     INFO(refusal(folder, bytes));
     CHECK(refusal(folder, bytes).find(what) != std::string::npos);
   };
-  says(with(first_text, "\xFF\xFF\xFF\xFFiTXt"s), "says 4294967295 bytes");
-  says(with(first_text, "\x7F\xFF\xFF\xF0IDAT"s), "says 2147483632 bytes");
-  says(good + "more", "4 bytes follow its end");
+  says(with(first_text, "\xFF\xFF\xFF\xFFiTXt"s), "has a length of 4294967295 bytes");
+  says(with(first_text, "\x7F\xFF\xFF\xF0IDAT"s), "has a length of 2147483632 bytes");
+  says(good + "more", "4 bytes follow the last chunk (IEND)");
   says(good.substr(0, first_text) + good.substr(end), "no pixels");
   says(with(first_text, good.substr(8, 25)), "chunk IHDR");         // a second header
-  says(good.substr(0, 8) + good.substr(first_text), "chunk iTXt");  // and none
+  says(good.substr(0, 8) + good.substr(first_text), "chunk iTXt");  // no header
   says(with(first_text, "\0\0\0\1\1\2\3\4"s), "four letters");
   const std::string large = chunk("Comment", std::string(600'000, 'x'));
   CHECK(refusal(folder, with(first_text, large)).empty());
   says(with(first_text, large + large), "more than 1000000 bytes");
   CHECK(refusal(folder, good.substr(0, 8)).find("cut off") != std::string::npos);
   std::filesystem::resize_file(folder / "p.png", std::uintmax_t{1} << 42);  // zeros follow
-  CHECK_THROWS_WITH(read_png_info(folder / "p.png"), Contains("a chunk at byte 8 has no type"));
+  CHECK_THROWS_WITH(read_png_info(folder / "p.png"),
+                    Contains("the chunk at byte 8 has a type that is not"));
 }
 
 }  // namespace heed::plot

@@ -17,22 +17,22 @@ namespace {
 using Kind = nn::Setting::Kind;
 
 constexpr const char* kExitCodes = R"(Results go to stdout, progress to stderr. Exit codes:
-  0  done
-  1  a check failed: a wrong gradient, a leak, a batch not learned
-  2  usage: what was asked for cannot be done
-  3  numeric trouble: NaN, or with --strict a parameter without gradient
+  0  success
+  1  a check failed: a wrong gradient, a leak, a batch that was not learned
+  2  usage error: invalid or contradictory options
+  3  numeric error: NaN, or with --strict a parameter without gradient
   4  a file cannot be read or written
   70 a bug in heed
   130 interrupted
 
-heed COMMAND --help tells all about one, with examples.)";
+heed COMMAND --help describes a command and all of its options, with examples.)";
 
 std::string upper(std::string text) {
   for (char& c : text) c = char(std::toupper(static_cast<unsigned char>(c)));
   return text;
 }
 
-constexpr std::size_t kDescriptions = 30;  // the column where descriptions of options start
+constexpr std::size_t kDescriptions = 30;  // column at which descriptions of options begin
 
 std::string two_columns(const std::string& name, const std::string& description) {
   std::string text = "  " + name;
@@ -41,7 +41,7 @@ std::string two_columns(const std::string& name, const std::string& description)
   return wrapped(text + std::string(kDescriptions - used, ' ') + description, kDescriptions) + "\n";
 }
 
-// Help that reads the same from every version of CLI11, at most 80 columns wide.
+// Formats help with at most 80 columns, in the same way for every version of CLI11.
 class Help : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
@@ -87,7 +87,7 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
   const std::string where = is_argument ? setting.key : name;
   option->check(CLI::Validator(
       [&setting, where](std::string& text) -> std::string {
-        // CLI11 takes whatever follows for the value.
+        // CLI11 also accepts another option, or an empty text, as the value.
         if (text.starts_with("--") || (text.empty() && !setting.may_be_empty))
           usage_error("{} needs a value", where);
         if (const std::string wrong = setting.problem(where, text); !wrong.empty())
@@ -98,7 +98,8 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
   return option;
 }
 
-// Lines that follow each other are a paragraph, which wraps; lines that start with a blank stay.
+// Returns notes for help. Successive lines are joined to a paragraph, which is wrapped; lines that
+// start with a blank are kept.
 std::string notes_text(const std::string& notes) {
   std::string text;
   bool joins = false;
@@ -110,12 +111,13 @@ std::string notes_text(const std::string& notes) {
   return wrapped(text) + (text.empty() ? "" : "\n\n");
 }
 
-// The keys that --json prints.
+// Returns the list of keys that --json prints, for help.
 std::string json_help(const Command& command) {
   std::map<std::string, std::string> keys;
   for (const Mode& mode : command.modes) {
     const Mode& last = command.modes.back();
-    const bool is_listed =  // as the keys of the default
+    // True if the default mode, which is listed, has the same keys.
+    const bool is_listed =
         &mode != &last && last.key.empty() && mode.result.begin() == last.result.begin();
     if (mode.result.size() > 0 && !is_listed) keys[mode.name()] = keys_text(mode.result);
   }
@@ -130,7 +132,7 @@ std::string see_help(const Command* command) {
   return "see heed " + (command ? command->name + " " : "") + "--help";
 }
 
-// The first of what CLI11 could not place, if any, is the error to report.
+// Throws UsageError for the first argument that CLI11 did not recognize, if there is one.
 void report_unknown(const std::vector<std::string>& rest, const Command* command,
                     const Commands& commands) {
   for (const std::string& argument : rest) {
@@ -145,12 +147,12 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
     if (command) usage_error("'{}' is one argument too many; {}", argument, see_help(command));
     std::vector<std::string> names;
     for (const auto& c : commands) names.push_back(c->name);
-    usage_error("there is no command '{}'; did you mean heed {}? Commands: {}", argument,
+    usage_error("unknown command '{}'; did you mean heed {}? Commands: {}", argument,
                 nn::nearest(argument, names), heed::join(names));
   }
 }
 
-// The command that the line names, or null.
+// Returns the command that the line names, or null.
 Command* named_command(const Commands& commands, int argc, char** argv) {
   Command* command = nullptr;
   for (int i = 1; i < argc; ++i) {
@@ -158,7 +160,7 @@ Command* named_command(const Commands& commands, int argc, char** argv) {
     if (argument == "--") break;
     for (const auto& c : commands)
       if (!command && c->name == argument) command = c.get();
-    // CLI11 takes the argument after "--key=" for its value.
+    // After "--key=" CLI11 would use the next argument as the value.
     if (command && argument.starts_with("--") && argument.ends_with('='))
       if (const std::string key = argument.substr(2, argument.size() - 3);
           nn::find_setting(command->settings, key))
@@ -167,7 +169,7 @@ Command* named_command(const Commands& commands, int argc, char** argv) {
   return command;
 }
 
-// The values given for the i-th setting.
+// Stores the values that were given for the i-th setting.
 void take_values(Command& command, std::size_t i, std::vector<std::string> values) {
   if (values.empty()) return;
   const nn::Setting& setting = command.settings[i];
@@ -175,7 +177,7 @@ void take_values(Command& command, std::size_t i, std::vector<std::string> value
   const bool differ =
       std::adjacent_find(values.begin(), values.end(), std::not_equal_to()) != values.end();
   if (setting.kind == Kind::kSwitch && differ)
-    usage_error("--{0} and --no-{0} contradict", setting.key);
+    usage_error("--{0} and --no-{0} contradict each other; leave out one", setting.key);
   if (is_argument && !is_list && values.size() > 1)
     usage_error("{} is given twice, as '{}' and '{}'; leave out one", setting.key, values[0],
                 values[1]);
@@ -194,18 +196,18 @@ std::string help_text(const CLI::App& app) {
 }  // namespace
 
 CommandLine parse_command_line(const Commands& commands, int argc, char** argv) {
-  CLI::App app("heed trains toy causal models, and proves their gradients.", "heed");
+  CLI::App app("heed trains toy causal models and checks their gradients.", "heed");
   const auto formatter = std::make_shared<Help>();
   formatter->label("Positionals", "Arguments");
   app.formatter(formatter);
-  app.allow_extras();  // unknown options are ours to report
+  app.allow_extras();  // report_unknown() reports unknown options
   app.require_subcommand(0, 1);
   app.footer(kExitCodes);
   CommandLine line;
   app.add_flag("--version", line.version, "print version, compiler and threads");
   line.command = named_command(commands, argc, argv);
-  const CLI::App* parser = &app;      // of the command
-  std::vector<CLI::Option*> options;  // of its settings
+  const CLI::App* parser = &app;      // parser of the named command
+  std::vector<CLI::Option*> options;  // one per setting of that command
   for (const auto& c : commands) {
     CLI::App* sub = app.add_subcommand(c->name, c->what)->group("Commands");
     if (c.get() != line.command) continue;
@@ -225,7 +227,7 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
     line.help = help_text(*parser);
     return line;
   } catch (const UsageError&) {
-    check_rest();  // an unknown option's value may have been taken for an argument
+    check_rest();  // the bad argument may be the value of an unknown option; report that first
     throw;
   } catch (const CLI::ParseError& e) {
     check_rest();

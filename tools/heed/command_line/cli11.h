@@ -1,5 +1,5 @@
-// Command lines, read by CLI11. Its .cpp is the one file that includes CLI11, whose templates take
-// seconds to compile.
+// Parses command lines with CLI11. Only the .cpp of this header includes CLI11, because its
+// templates take seconds to compile.
 #pragma once
 
 #include <string>
@@ -8,14 +8,16 @@
 
 namespace heed {
 
+/// A parsed command line.
 struct CommandLine {
-  Command* command = nullptr;  ///< null: none was named
-  bool version = false;
-  std::string help;  ///< what --help prints, if it was asked for
+  Command* command = nullptr;  ///< the named command; null if the line names none
+  bool version = false;        ///< true: --version was given
+  std::string help;            ///< the text to print if --help was given, else ""
 };
 
-/// Finds the command and fills its `values`, each checked. UsageError for anything wrong, with the
-/// nearest name, or ours for nanoGPT's and PyTorch's, for an option that is not there.
+/// Parses the command line, finds the command and fills its `values` with checked values. Throws
+/// UsageError for invalid input. For an unknown option the error suggests the nearest name, or
+/// heed's name for an option of nanoGPT or PyTorch.
 CommandLine parse_command_line(const Commands& commands, int argc, char** argv);
 
 }  // namespace heed

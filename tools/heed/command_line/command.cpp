@@ -22,12 +22,12 @@ bool takes(const Mode& mode, const std::string& key) {
   return mode.accepts.empty() || key == mode.key || is_in(mode.accepts, key);
 }
 
-// The one sentence for an option that has no effect in a mode.
+// Throws UsageError for an option that has no effect in the mode.
 [[noreturn]] void refuse(const Command& command, const Mode& mode, const std::string& key,
                          const Command::Value& value) {
   const std::string& where = value.where;
   if (value.in_file && !mode.key.empty())
-    usage_error("--config {} has options without effect with {}, such as {}; leave out --config",
+    usage_error("--config {} sets options that have no effect with {}, such as {}; leave it out",
                 command.text("config"), mode.name(), key);
   if (!mode.key.empty())
     usage_error("{0} has no effect with {1}; leave out {0}{2}", where, mode.name(),
@@ -52,10 +52,10 @@ void Command::add_common(int which) {
     add("Common", {{"config", config, "FILE",
                     "TOML file with a section [" + name + "]; options override it"}});
   if (which & kThreads)
-    add("Common", {nn::Setting("threads", threads, {1, 256}, "results do not depend on them")
-                       .shows("the cores"),
+    add("Common", {nn::Setting("threads", threads, {1, 256}, "threads; results do not depend on it")
+                       .shows("number of cores"),
                    nn::Setting("simd", simd, "TARGET",
-                               "instructions that kernels run on, or scalar: their references")
+                               "SIMD instructions of the kernels; scalar: plain reference loops")
                        .shows("HEED_SIMD, or the best")});
   if (which & kJson) add("Common", {{"json", json, "print one JSON object on one line to stdout"}});
   if (which & kCsv) add("Common", {{"csv", csv, "print the table as CSV to stdout"}});
@@ -107,7 +107,7 @@ const Mode& Command::mode() const {
     for (const Mode& m : modes) names.push_back(m.name());
     usage_error("{0} needs {1}; try heed {0} {2}", name, heed::join(names, " or "), names[0]);
   }
-  for (const bool in_file : {false, true})  // an option of the command line is the one to report
+  for (const bool in_file : {false, true})  // reports options of the command line first
     for (const auto& [key, given_values] : values)
       if (const Value& value = given_values.back();
           value.in_file == in_file && !takes(*chosen, key))
@@ -122,17 +122,17 @@ void Command::read_config_file(const Commands& all) {
   std::vector<nn::TomlItem> items = nn::read_toml(nn::read_toml_text(file), file);
   std::erase_if(items, [&](const nn::TomlItem& item) {
     if (item.section.empty())
-      usage_error("{}: '{}' stands outside a section; put it under [{}]", item.where, item.key,
+      usage_error("{}: '{}' is outside of a section; put it under [{}]", item.where, item.key,
                   name);
     const auto owner = std::find(sections.begin(), sections.end(), item.section);
     if (owner == sections.end())
-      usage_error("{}: there is no section [{}]; the nearest is [{}]", item.where, item.section,
+      usage_error("{}: unknown section [{}]; the nearest is [{}]", item.where, item.section,
                   nn::nearest(item.section, sections));
     if (item.key.empty()) return true;
     const nn::Setting& setting =
         nn::setting_named(item, all[std::size_t(owner - sections.begin())]->settings);
     const std::string where = item.where + ": " + item.key;
-    // config.toml has an empty text where there is none.
+    // config.toml contains an empty text for a setting that has no value.
     if (item.values == std::vector<std::string>{""} && !setting.may_be_empty) return true;
     for (const std::string& value : item.values)
       if (const std::string wrong = setting.problem(where, value); !wrong.empty())

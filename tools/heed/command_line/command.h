@@ -1,5 +1,5 @@
-// One command of the program: its name, settings and modes. This header is independent of the
-// parser: cli11.h reads command lines, and `heed completions` lists the options.
+// One command of the program: its name, settings and modes. This header does not depend on the
+// parser (cli11.h), so that `heed completions` can use it, too.
 #pragma once
 
 #include <functional>
@@ -16,82 +16,90 @@ namespace heed {
 struct Command;
 using Commands = std::vector<std::unique_ptr<Command>>;
 
-/// One of the things that a command does. The first mode whose option was given is chosen; one
-/// without a key, the last, is the default.
+/// One of the functions of a command, such as `heed bench gemm`. The first mode whose option was
+/// given is chosen. A mode without a key is the default and must be the last.
 struct Mode {
-  /// The option or argument that selects the mode: a switch that is on, an option that was given,
-  /// or one with one of these values.
+  /// Key of the option or argument that selects the mode. A switch must be on. Another option must
+  /// be given and, unless `values` is empty, have one of these values.
   std::string key = {};
-  std::vector<std::string> values = {};
-  std::function<bool(const Command&)> when = {};  ///< must hold, too
-  std::string label = {};  ///< its name, if that is not the key or the values
-  /// The keys of the settings it uses (Command::only, Command::all_but); empty: all. The parser
-  /// rejects the others.
+  std::vector<std::string> values = {};           ///< accepted values of `key`; empty: all values
+  std::function<bool(const Command&)> when = {};  ///< if set, must also return true
+  std::string label = {};                         ///< name, if it is not that of key or values
+  /// Keys of the settings that the mode uses (Command::only, Command::all_but); empty: all. The
+  /// parser rejects all other settings.
   std::vector<std::string> accepts = {};
-  /// What to do with the options it rejects, as the start of a command line: "a new run like it:
-  /// heed train --config DIR/config.toml". Errors append the option.
+  /// Returns advice for a rejected option, as the start of a command line: "a new run like it: heed
+  /// train --config DIR/config.toml". The error appends the option.
   std::function<std::string(const Command&)> instead = {};
-  Columns result =
-      {};  ///< keys of --json; none: --json is rejected. With a table --csv is accepted
-  std::function<Report(const Command&)> run = {};
-  bool several = false;  ///< a launcher (mpirun) may start it as several processes
+  /// Keys of the result. Without keys --json is rejected, and without a table --csv.
+  Columns result = {};
+  std::function<Report(const Command&)> run = {};  ///< runs the mode
+  bool several = false;  ///< true: a launcher (mpirun) may start it as several processes
 
-  /// For help and errors: "--over-time", "text or lines"; "" for the default.
+  /// Returns the name for help and errors: "--over-time", "text or lines"; "" for the default.
   std::string name() const;
+  /// Returns true if the result contains a table.
   bool has_table() const;
 };
 
+/// One command: its declaration, and the values that the user gave.
 struct Command {
-  std::string name, what;
-  std::string examples;  ///< lines that can be pasted and run
-  /// Stand above the examples in help. Lines that follow each other are a paragraph, which wraps;
-  /// empty lines and those that start with a blank stay.
+  std::string name;      ///< as typed, for example "train"
+  std::string what;      ///< description in one line, for help
+  std::string examples;  ///< lines for help that can be pasted and run
+  /// Text above the examples in help. Successive lines form a paragraph, which is wrapped. Empty
+  /// lines and lines that start with a blank are kept.
   std::string notes;
 
-  std::vector<nn::Setting> settings;  ///< of variables that outlive the command
-  std::size_t arguments = 0;          ///< the first so many settings can be given without names
-  std::size_t required = 0;           ///< the first so many settings must be given
+  std::vector<nn::Setting> settings;  ///< their variables must outlive the command
+  std::size_t arguments = 0;          ///< number of leading settings that need no option name
+  std::size_t required = 0;           ///< number of leading settings that must be given
 
   std::vector<Mode> modes;
-  /// Sets the variables to what the given options change, such as a preset. It runs once, after the
-  /// mode is known and before the settings are assigned. Values are in `values` only.
+  /// Sets variables whose defaults depend on the given options, for example on a preset. It runs
+  /// once, after the mode is chosen and before the settings are assigned, so it must read the
+  /// options from `values`.
   std::function<void(const Command&)> set_defaults = {};
 
-  // Settings that several commands have.
+  // Settings that several commands share.
   bool json = false, csv = false;
   std::string config;
   std::int64_t threads = 0;
   std::string simd;
   enum Common { kJson = 1, kConfig = 2, kThreads = 4, kAll = 7, kCsv = 8 };
+  /// Adds common settings; `which` is a sum of Common values.
   void add_common(int which);
-  /// Adds settings, under this heading in help.
+  /// Adds settings under the heading `group` of help.
   void add(const std::string& group, std::vector<nn::Setting> more);
 
-  /// Values in the order given, and by what: "--lr", "my.toml:3: lr".
+  /// One value that the user gave.
   struct Value {
-    std::string where, text;
-    bool in_file = false;
+    std::string where;     ///< its origin, for errors: "--lr" or "my.toml:3: lr"
+    std::string text;      ///< the value
+    bool in_file = false;  ///< true: from the --config file
   };
-  std::map<std::string, std::vector<Value>> values;  ///< by key
+  std::map<std::string, std::vector<Value>> values;  ///< by key, in the given order
+  /// Returns true if the user gave a value for this key.
   bool given(const std::string& key) const { return values.contains(key); }
-  /// The last value given for this key, or "".
+  /// Returns the last value that was given for this key, or "".
   std::string text(const std::string& key) const;
 
-  /// Keys for Mode::accepts: these and the common ones, or all but these.
+  /// Returns a list for Mode::accepts: `keys` and the common settings.
   std::vector<std::string> only(std::vector<std::string> keys) const;
+  /// Returns a list for Mode::accepts: all settings except `keys`.
   std::vector<std::string> all_but(const std::vector<std::string>& keys) const;
-  /// The mode that the given options choose. UsageError if there is none, or if an option was given
-  /// that has no effect in it.
+  /// Returns the mode that the given options select. Throws UsageError if no mode is selected, or
+  /// if a given option has no effect in the mode.
   const Mode& mode() const;
 
-  /// Adds what the --config file has for this command and the command line has not. `all` tell a
-  /// section of another command from a misspelled one.
+  /// Adds the values of the --config file for this command. The command line has precedence. `all`
+  /// is the list of commands; a section that names none of them is an error.
   void read_config_file(const Commands& all);
-  /// Sets every setting that was given.
+  /// Assigns the given values to the variables of the settings.
   void assign() const;
 };
 
-/// Every command, made anew.
+/// Creates all commands.
 Commands all_commands();
 
 }  // namespace heed

@@ -10,10 +10,10 @@
 namespace heed {
 namespace {
 
-// Our options, or sentences where there is no counterpart, and the names that nanoGPT, PyTorch,
-// Lightning and transformers have for them.
+// An option of heed and its names in nanoGPT, PyTorch, Lightning and transformers.
 struct Foreign {
-  std::string_view ours, theirs;  // theirs: with - for _, blanks between
+  std::string_view ours;    // key of heed's option, or a sentence if heed has no such option
+  std::string_view theirs;  // names separated by blanks, with - instead of _
 };
 constexpr Foreign kForeign[] = {
     {"layers", "n-layer n-layers num-layers num-hidden-layers"},
@@ -46,12 +46,12 @@ constexpr Foreign kForeign[] = {
     {"accumulate", "gradient-accumulation-steps accumulate-grad-batches"},
     {"patience", "early-stopping-patience"},
     {"clip-value", "gradient-clip-value"},
-    {"training is counted in --steps, and data is drawn without end",
+    {"heed counts training in --steps, because it draws batches without end",
      "epochs num-epochs max-epochs num-train-epochs"},
     {"the learning rate decays over --steps", "lr-decay-iters"},
-    {"the course of the learning rate is --schedule", "decay-lr"},
-    {"heed runs on the CPU; leave it out", "device"},
-    {"heed is compiled; leave it out", "compile"},
+    {"--schedule sets how the learning rate changes", "decay-lr"},
+    {"heed runs only on the CPU; leave out this option", "device"},
+    {"heed is compiled code; leave out this option", "compile"},
 };
 
 }  // namespace
@@ -65,15 +65,15 @@ std::string unknown_option(const std::string& argument, const std::string& comma
   const auto has = [&](std::string_view key) {
     return std::find(keys.begin(), keys.end(), key) != keys.end();
   };
-  const std::string none = "there is no " + given;
-  if (has(name)) return none + "; write --" + name;
+  const std::string unknown = "unknown option " + given;
+  if (has(name)) return unknown + "; write --" + name;
   for (const auto& [ours, theirs] : kForeign) {
     if (fmt::format(" {} ", theirs).find(fmt::format(" {} ", name)) == std::string::npos) continue;
-    if (has(ours)) return fmt::format("{}; here it is --{}", none, ours);
-    if (ours.find(' ') != ours.npos && has("seed")) return fmt::format("{}: {}", none, ours);
+    if (has(ours)) return fmt::format("{}; its name in heed is --{}", unknown, ours);
+    if (ours.find(' ') != ours.npos && has("seed")) return fmt::format("{}: {}", unknown, ours);
   }
   const std::string near = name.size() > 1 ? nn::nearest(name, keys) : "";
-  return fmt::format("{};{} see heed {}{}--help", none,
+  return fmt::format("{};{} see heed {}{}--help", unknown,
                      near.empty() ? "" : " did you mean --" + near + "?", command,
                      command.empty() ? "" : " ");
 }

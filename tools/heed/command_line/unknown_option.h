@@ -1,4 +1,4 @@
-// What to say of an option that is not there.
+// Error text for an unknown option.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace heed {
 
-/// The error for an option that `command` does not have: our name for nanoGPT's and PyTorch's
-/// ("--n_layer"), else the nearest of `keys`.
+/// Returns the error text for an option that `command` does not have. It names heed's option if
+/// another program (nanoGPT, PyTorch) calls it so ("--n_layer"), else the nearest of `keys`.
 std::string unknown_option(const std::string& argument, const std::string& command,
                            const std::vector<std::string>& keys);
 

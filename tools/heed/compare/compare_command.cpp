@@ -1,4 +1,4 @@
-// heed compare: many runs, their means over seeds.
+// The command `heed compare`: compares runs by means over seeds.
 #include <algorithm>
 
 #include "autograd/base/text.h"
@@ -22,11 +22,11 @@ struct CompareArguments {
   double target = 0;
 };
 
-// A run that takes no part, and why.
+// A run that is not compared, and the reason.
 struct LeftOut {
   fs::path run;
   std::string why;
-  bool damaged = false;  ///< a file of it cannot be read
+  bool damaged = false;  // a file of the run cannot be read
 };
 
 struct FoundRuns {
@@ -34,11 +34,12 @@ struct FoundRuns {
   std::vector<LeftOut> left_out;
 };
 
-// The run itself, the runs of a sweep in its order, or those right in a folder by name.
+// Returns the run directories that a command-line argument means: the argument itself, the runs of
+// a sweep in its order, or the runs directly inside a directory by name.
 std::vector<fs::path> run_folders(const fs::path& given) {
   std::error_code ignored;
   if (!fs::exists(given, ignored))
-    throw autograd::IoError(fmt::format("compare: there is no run or folder '{}'", given.string()));
+    throw autograd::IoError(fmt::format("compare: '{}' does not exist", given.string()));
   nn::finish_publication(given);
   if (nn::RunFolder(given).is_run()) return {given};
   std::vector<fs::path> runs;
@@ -49,13 +50,14 @@ std::vector<fs::path> run_folders(const fs::path& given) {
   for (const nn::RunFolder& run : nn::RunFolder::list(given)) runs.push_back(run.path());
   if (runs.empty())
     throw autograd::IoError(
-        fmt::format("compare: {} is not a run and has none inside; heed sweep and heed train make "
-                    "some",
+        fmt::format("compare: {} is not a run and contains no runs; create runs with heed sweep or "
+                    "heed train",
                     given.string()));
   return runs;
 }
 
-// The reason without the run's own name, which stands beside it.
+// Returns the run with the error `why`, without the run's name in it. The name is printed beside
+// it.
 LeftOut damaged_run(const fs::path& run, std::string why) {
   const std::string folder = (run / "").string();
   for (std::size_t at = why.find(folder); at != std::string::npos; at = why.find(folder))
@@ -63,7 +65,8 @@ LeftOut damaged_run(const fs::path& run, std::string why) {
   return {run, why, true};
 }
 
-std::string named(const std::vector<LeftOut>& left_out) {
+// Returns the names of up to three runs with the reasons.
+std::string list_text(const std::vector<LeftOut>& left_out) {
   constexpr std::size_t kNamed = 3;
   std::string text;
   for (std::size_t i = 0; i < std::min(kNamed, left_out.size()); ++i)
@@ -71,16 +74,18 @@ std::string named(const std::vector<LeftOut>& left_out) {
   return text + (left_out.size() > kNamed ? ", ..." : "");
 }
 
-// UsageError or, of runs whose files cannot be read, IoError.
-void check_some_left(const FoundRuns& found) {
+// Throws unless there is a run to compare: IoError if the files of a run cannot be read, otherwise
+// UsageError.
+void check_not_empty(const FoundRuns& found) {
   const std::vector<LeftOut>& left_out = found.left_out;
   if (!found.runs.empty()) return;
   if (std::any_of(left_out.begin(), left_out.end(), [](const LeftOut& run) { return run.damaged; }))
-    throw autograd::IoError("compare: no run is left to compare: " + named(left_out));
+    throw autograd::IoError("compare: no run can be compared: " + list_text(left_out));
   usage_error("none of the {} runs is finished: {} is {}; continue it with heed train --resume",
               left_out.size(), left_out[0].run.string(), left_out[0].why);
 }
 
+// Adds a run to found.runs, or to found.left_out if it is not finished or cannot be read.
 void add_run(FoundRuns& found, const fs::path& folder, const nn::ComparedQuantity& of) try {
   const RunState state = state_of(folder);
   if (state == RunState::kFinished)
@@ -93,25 +98,25 @@ void add_run(FoundRuns& found, const fs::path& folder, const nn::ComparedQuantit
 
 FoundRuns find_runs(const Command& c, const nn::ComparedQuantity& of) {
   FoundRuns found;
-  // Not the setting's list: names of runs have commas.
+  // The list of the setting is not used, because names of runs contain commas.
   for (const Command::Value& given : c.values.at("runs"))
     for (const fs::path& folder : run_folders(given.text)) add_run(found, folder, of);
-  check_some_left(found);
+  check_not_empty(found);
   const nn::ComparedRun& first = found.runs[0];
   for (const nn::ComparedRun& run : found.runs)
     if (run.config.task != first.config.task)
-      usage_error("{} learns {}, {} learns {}: numbers of different tasks do not compare",
+      usage_error("the task of {} is {}, the task of {} is {}: runs must have the same task",
                   first.folder.string(), first.config.task, run.folder.string(), run.config.task);
   return found;
 }
 
-// Moves runs whose weights or texts cannot be read to found.left_out.
+// Measures the scores of the heads of all runs. Moves runs whose weights or texts cannot be read to
+// found.left_out.
 void measure_heads(FoundRuns& found, const nn::ComparedQuantity& of) {
   std::vector<nn::ComparedRun> measured;
   Progress progress(false);
   for (nn::ComparedRun& run : found.runs) {
-    progress.at_work(
-        fmt::format("reading the runs: {} of {}", measured.size() + 1, found.runs.size()));
+    progress.at_work(fmt::format("Measuring run {} of {}", measured.size() + 1, found.runs.size()));
     try {
       nn::measure_heads(run, of);
       measured.push_back(std::move(run));
@@ -120,18 +125,20 @@ void measure_heads(FoundRuns& found, const nn::ComparedQuantity& of) {
     }
   }
   found.runs = std::move(measured);
-  check_some_left(found);
+  check_not_empty(found);
 }
 
-// The option that against.png is about, or "".
+// Returns the option on the x axis of against.png, or "" if it is not drawn.
 std::string chosen_against(const std::string& given, const RunComparison& c) {
   std::vector<std::string> differ;
   for (const auto& [key, value] : c.groups[0].options) differ.push_back(key);
   if (given.empty()) return differ.size() == 1 ? differ[0] : "";
   if (differ.empty()) usage_error("--against {}: the runs differ only in their seeds", given);
   if (std::find(differ.begin(), differ.end(), given) == differ.end())
-    usage_error("--against {}: the runs do not differ in it; did you mean '{}'? They differ in {}",
-                given, nn::nearest(given, differ), heed::join(differ));
+    usage_error(
+        "--against {}: the runs do not differ in this option; did you mean '{}'? They "
+        "differ in {}",
+        given, nn::nearest(given, differ), heed::join(differ));
   return given;
 }
 
@@ -151,12 +158,12 @@ std::vector<fs::path> write_files(const fs::path& folder, const RunComparison& c
 }
 
 Report run_compare(const CompareArguments& a, const Command& c) {
-  if (!c.given("runs")) usage_error("compare needs runs, or the folder of a sweep");
+  if (!c.given("runs")) usage_error("compare needs runs, or the directory of a sweep");
   const auto target = c.given("target") ? std::optional(a.target) : std::nullopt;
   RunComparison comparison{nn::ComparedQuantity(a.of), target, {}};
   const nn::ComparedQuantity& of = comparison.of;
   FoundRuns found = find_runs(c, of);
-  if (!a.out.empty()) make_folder(a.out);  // errors of arguments before the work
+  if (!a.out.empty()) make_folder(a.out);  // reports errors of arguments before the work starts
   comparison.groups = group_runs(found.runs, of, target);
   chosen_against(a.against, comparison);
   const std::size_t runs = found.runs.size() + found.left_out.size();
@@ -165,8 +172,8 @@ Report run_compare(const CompareArguments& a, const Command& c) {
     comparison.groups = group_runs(std::move(found.runs), of, target);
   }
   if (!found.left_out.empty())
-    print_error(fmt::format("warning: {} of {} runs take no part: {}", found.left_out.size(), runs,
-                            named(found.left_out)));
+    print_error(fmt::format("warning: {} of {} runs are not compared: {}", found.left_out.size(),
+                            runs, list_text(found.left_out)));
   Report report = comparison_report(comparison);
   Table& left_out = report.table("left_out");
   for (const LeftOut& run : found.left_out) left_out.add({run.run.string(), run.why});
@@ -176,7 +183,7 @@ Report run_compare(const CompareArguments& a, const Command& c) {
     out = fs::path(given[0].text) / "compare";
   try {
     report.files(write_files(out, comparison, chosen_against(a.against, comparison)));
-  } catch (const autograd::IoError& e) {  // the numbers need no file
+  } catch (const autograd::IoError& e) {  // the table is printed even if no file can be written
     report.files({});
     report.fail(kInputOutput, fmt::format("{}; --out DIR writes the files elsewhere", e.what()));
   }
@@ -184,30 +191,35 @@ Report run_compare(const CompareArguments& a, const Command& c) {
 }
 
 constexpr const char* kCompareNotes =
-    R"(RUNS are runs, folders of runs, or folders of heed sweep. Runs that differ in nothing but
-their seed are one setting; numbers are means over its seeds with the standard error of the mean.
+    R"(RUNS are run directories, directories that contain runs, or directories of heed sweep. Runs
+that differ only in their seed are one setting. Numbers are means over the seeds of a setting with
+the standard error of the mean.
 
-Losses are those of the last evaluation while training, in nats per token; above optimum: minus
-the best possible one on the same sequences; best: the lowest of any run at any evaluation.
+final is the loss of the last evaluation during training in nats per token, on the first
+--eval-batch sequences of the evaluation set. heed train and heed sweep print the loss on the whole
+evaluation set, which differs. above optimum is the final loss minus the optimal loss on the same
+sequences. best is the lowest loss of any run at any evaluation.
 
---of a head's score (of heed study) compares the largest of any head, on sequences of the
-evaluation set, at every checkpoint (heed train --save-every) and at the end.
+If --of is a score of heads (as in heed study), final is the largest score of any head. It is
+measured on sequences of the evaluation set, at every checkpoint (heed train --save-every) and at
+the end.
 
---target X: the first evaluation, or checkpoint, with a loss of at most X, or anything else of
-at least X; runs that never get there count in (reached/all) alone.
+With --target X, steps to target is the step of the first evaluation, or checkpoint, at which the
+loss is at most X, or at which another quantity is at least X. The mean is over the runs that reach
+the target; their number is in parentheses: (reached/all).
 
-Runs that are not finished or cannot be read take no part, and are named.
+Runs that are not finished or cannot be read are not compared. A warning names them.
 
-Written, and replaced, into --out: compare.csv (a line per setting), runs.csv (per run),
-curves.csv (per step), heads.csv (per head), curves.png (mean and a band of one standard error
-to either side, at steps that all its runs have; of more than 8 settings the first 8),
-against.png and, of a target, steps.png (settings of which all runs get there; the others are
-named in its title); those of an earlier comparison that this one does not have are removed.)";
+The directory --out receives compare.csv (a line per setting), runs.csv (per run), curves.csv (per
+step), heads.csv (per head), curves.png (the mean with a band of one standard error above and below,
+at the steps that all runs of a setting have; of more than 8 settings the first 8), against.png and,
+with a target, steps.png (only settings in which all runs reach the target; the title names the
+others). The files of an earlier comparison in this directory are replaced or removed.)";
 
 }  // namespace
 
 void compare_command(Command& c) {
-  c.name = "compare", c.what = "many runs: means over seeds, as a table and pictures";
+  c.name = "compare", c.what = "compare runs by means over seeds, as a table and pictures";
   c.examples =
       "  heed compare sweeps/scale\n"
       "  heed compare sweeps/scale --of induction --target 0.5\n"
@@ -217,14 +229,15 @@ void compare_command(Command& c) {
   auto a = std::make_shared<CompareArguments>();
   c.arguments = 1;
   c.add("Options",
-        {nn::Setting("runs", a->runs, {}, "runs, folders of runs, sweeps").shows("none"),
-         nn::Setting("of", a->of, nn::ComparedQuantity::names(), "what is compared"),
-         nn::Setting("target", a->target, {-1e6, 1e6}, "also the steps until it is reached")
+        {nn::Setting("runs", a->runs, {}, "runs, directories of runs, sweeps").shows("none"),
+         nn::Setting("of", a->of, nn::ComparedQuantity::names(), "the compared quantity"),
+         nn::Setting("target", a->target, {-1e6, 1e6},
+                     "value of the quantity; adds the steps until a run reaches it")
              .shows("none"),
          nn::Setting("against", a->against, "OPTION", "draw the final value against this option")
-             .shows("the one that differs, if it is one"),
-         nn::Setting("out", a->out, "DIR", "folder for the files")
-             .shows("compare in the sweep, or here")});
+             .shows("the option that differs, if there is only one"),
+         nn::Setting("out", a->out, "DIR", "directory for the files")
+             .shows("compare in the sweep's or the current directory")});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
   c.modes = {{.result = kComparisonKeys,
               .run = [a](const Command& command) { return run_compare(*a, command); }}};

@@ -1,4 +1,4 @@
-// The pictures of heed compare.
+// The pictures of the command `heed compare`.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +21,8 @@ void add_mean(plot::Series& series, double x, const MeanError& m) {
   series.high.push_back(m.mean + error);
 }
 
-// ", mean of 5 seeds", ", mean of 3 to 5 seeds": the numbers of runs in the means; "" without
+// Returns the number of runs in the means: ", mean of 5 seeds and its standard error". If the
+// numbers differ: ", mean of 3 to 5 seeds and its standard error". Returns "" if there are no
 // means.
 std::string seeds_text(const std::vector<MeanError>& means) {
   if (means.empty()) return "";
@@ -32,9 +33,11 @@ std::string seeds_text(const std::vector<MeanError>& means) {
   return fmt::format(", mean of {}{} seeds and its standard error", some, most->n);
 }
 
-// The mean over those runs alone that reach the target would make a setting look fast.
+// Returns whether all runs of the setting reach the target. Otherwise the mean steps to the target
+// are not drawn, because a mean over only the runs that reach it is too low.
 bool all_reached(const RunGroup& g) { return g.steps_to_target.n == g.runs.size(); }
 
+// Returns the settings that are not drawn, or "" if all are:
 // "; not drawn, since not all seeds reached it: kv-heads=1 (0 of 5), kv-heads=2 (3 of 5)"
 std::string not_drawn_text(const RunComparison& c) {
   constexpr std::size_t kNamed = 4;
@@ -49,12 +52,12 @@ std::string not_drawn_text(const RunComparison& c) {
   return count == 0 ? "" : "; not drawn, since not all seeds reached it: " + text;
 }
 
-// Returns the place of `text` in the list, after adding it if it is new.
-std::size_t place_in(std::vector<std::string>& list, const std::string& text) {
+// Returns the index of `text` in the list. Appends it if it is missing.
+std::size_t index_in(std::vector<std::string>& list, const std::string& text) {
   const auto found = std::find(list.begin(), list.end(), text);
-  const auto place = std::size_t(found - list.begin());
+  const auto index = std::size_t(found - list.begin());
   if (found == list.end()) list.push_back(text);
-  return place;
+  return index;
 }
 
 std::filesystem::path draw(const std::filesystem::path& file, const plot::LineChart& chart) {
@@ -103,10 +106,10 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
       : c.of.head ? fmt::format("Largest {} of any head, at the end", c.of.name)
                   : "Final " + c.of.words();
   std::vector<MeanError> drawn;
-  std::vector<std::string> values;  // of the option
+  std::vector<std::string> values;  // different values of the option
   for (const RunGroup& g : c.groups) {
     if (!steps || all_reached(g)) drawn.push_back(g.*number);
-    place_in(values, g.value(option));
+    index_in(values, g.value(option));
   }
   const auto number_of = [](const std::string& value) {
     return heed::parse_number<double>(value).value_or(NAN);
@@ -126,20 +129,21 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
     MeanError mean;
   };
   std::vector<Point> points;
-  std::vector<std::string> names;  // of the series
+  std::vector<std::string> names;  // names of the series
   for (const RunGroup& g : c.groups) {
     const std::string value = g.value(option);
-    points.push_back({numbers ? number_of(value) : double(place_in(values, value)),
-                      place_in(names, g.name_without(option)),
+    points.push_back({numbers ? number_of(value) : double(index_in(values, value)),
+                      index_in(names, g.name_without(option)),
                       steps && !all_reached(g) ? MeanError() : g.*number});
   }
-  // A line goes from left to right, whatever the order of the groups.
+  // The points of a curve must be ordered by x, whatever the order of the groups.
   std::stable_sort(points.begin(), points.end(),
                    [](const Point& a, const Point& b) { return a.x < b.x; });
   for (const std::string& name : names) chart.series.push_back({.name = name, .points = !numbers});
   for (const Point& p : points) {
-    const double share = double(p.series + 1) / double(names.size() + 1);  // beside each other
-    add_mean(chart.series[p.series], numbers ? p.x : p.x + 0.5 * (share - 0.5), p.mean);
+    // Points of several series at the same value are drawn side by side.
+    const double offset = double(p.series + 1) / double(names.size() + 1);
+    add_mean(chart.series[p.series], numbers ? p.x : p.x + 0.5 * (offset - 0.5), p.mean);
   }
   chart.log_x = numbers && points.front().x > 0 && points.back().x >= 8 * points.front().x;
   return chart;

@@ -44,7 +44,7 @@ constexpr Column kCompareKeys[] = {{"task"},
                                    rows("left_out", kLeftOut),
                                    {"files"}};
 
-// "0.1234 ± 0.0012"; without the second part of one run.
+// Returns "0.1234 ± 0.0012", or only the mean if there is one run.
 Value mean_text(const MeanError& m, int digits) {
   if (m.n == 0) return {};
   if (m.n == 1) return fmt::format("{:.{}f}", m.mean, digits);
@@ -65,7 +65,8 @@ TableRow run_cells(const nn::ComparedRun& r) {
           r.above,           r.accuracy,    r.steps_to_target, r.seconds};
 }
 
-// The means of all scores of each head of a setting, if a head's score is compared.
+// Returns a row for each score of each head of a setting. Returns no rows if the compared quantity
+// is not a score of heads.
 std::vector<TableRow> head_rows(const RunComparison& c, const RunGroup& g) {
   std::vector<TableRow> list;
   if (!c.of.head) return list;
@@ -105,18 +106,24 @@ TableRow setting_cells(const RunComparison& c, const RunGroup& g) {
           list_of(heads)};
 }
 
-// A table whose rows begin with the options of their setting.
+// Returns an empty table whose columns are the options of a setting and then `keys`.
 Table options_table(const RunComparison& c, std::initializer_list<std::string_view> keys) {
   std::vector<Column> columns;
   for (const auto& [key, value] : c.groups[0].options) columns.push_back({key});
   for (const std::string_view key : keys) columns.push_back({key});
   return Table(columns);
 }
+
 void add_row(Table& table, const RunGroup& group, const TableRow& cells) {
   TableRow row;
   for (const auto& [key, value] : group.options) row.emplace_back(value);
   row.insert(row.end(), cells.begin(), cells.end());
   table.add(std::move(row));
+}
+
+// Returns "1 run" or "2 runs".
+std::string counted(std::size_t n, const std::string& noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -131,9 +138,10 @@ Report comparison_report(const RunComparison& c) {
   Table& table = report.table("settings");
   std::size_t runs = 0;
   for (const RunGroup& g : c.groups) table.add(setting_cells(c, g)), runs += g.runs.size();
-  table.title = fmt::format("{}: {} runs of {} settings, mean ± standard error\nfinal: {}{}\n",
-                            c.task(), runs, c.groups.size(), c.of.words(),
+  table.title = fmt::format("{}: {} of {}, mean ± standard error\nfinal: {}{}\n", c.task(),
+                            counted(runs, "run"), counted(c.groups.size(), "setting"), c.of.words(),
                             c.target ? fmt::format("; target: {}", *c.target) : "");
+  if (!c.of.head) table.title += "on the first --eval-batch sequences of the evaluation set\n";
   if (!c.of.head) return report;
   Table& heads = report.text_table(kHeadText);
   heads.title = c.of.name + " of each head";

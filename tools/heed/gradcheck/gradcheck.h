@@ -1,4 +1,4 @@
-// heed gradcheck: what is asked for, and the report of each mode.
+// The command heed gradcheck: its options, and the function that makes the report of each mode.
 #pragma once
 
 #include <deque>
@@ -11,56 +11,62 @@
 
 namespace heed {
 
+/// Value of --oracle.
 enum class OracleChoice { kDifferences, kDual, kBoth };
 
+/// Options of the command line.
 struct GradcheckRequest {
-  std::vector<std::string> ops;  ///< names of checks; empty: all that are registered
+  std::vector<std::string> ops;  ///< names of ops and layers; empty: all that are registered
   std::int64_t order = 2;        ///< 1: gradients; 2: gradients of gradients too
   OracleChoice oracle = OracleChoice::kBoth;
-  std::int64_t seed = 1;             ///< of cotangents and directions
+  std::int64_t seed = 1;             ///< seed of random cotangents and directions
   std::vector<std::string> layouts;  ///< names of memory layouts; empty: all
-  std::string junit;                 ///< a JUnit file to write; empty: none
-  std::string curve;                 ///< of report_curves(): the picture to draw
-  bool mutants = false;              ///< report_mutants()
-  std::string run;                   ///< of report_run_gradcheck(): the run directory
-  std::int64_t seconds = 5;          ///< to spend on that
+  std::string junit;                 ///< JUnit file to write; empty: none
+  std::string curve;                 ///< PNG file that report_curves() writes
+  bool mutants = false;              ///< select report_mutants()
+  std::string run;                   ///< run directory for report_run_gradcheck()
+  std::int64_t seconds = 5;          ///< time limit of report_run_gradcheck(), in seconds
 
-  /// Order, oracles and seed.
+  /// Returns the options of the checker: order, oracles and seed.
   autograd::GradcheckOptions options() const;
 };
 
-/// The checks of these names, all if there are none. UsageError on a name that is not registered.
+/// Returns the checks with these names, or all checks if `names` is empty.
+/// Throws UsageError if a name is not registered.
 std::vector<const autograd::Check*> chosen_checks(const std::vector<std::string>& names);
-/// The name of a layout as --layouts has it: "stride0".
+/// Returns the name of a layout for --layouts, such as "stride0".
 std::string setting_name(autograd::CheckLayout layout);
-/// Digits for a table, rounded down: "15.6", "nan".
+/// Returns a number of digits for a table, rounded down: "15.6" or "nan".
 std::string digits_text(double digits);
 
-/// The results of all checks. Their addresses stay.
+/// The results of all checks. A deque, because pointers to elements must stay valid.
 using CheckResults = std::deque<autograd::CheckResult>;
-/// The findings of the oracles at one order, each in a line, and the command that repeats them.
+/// Returns the findings of each oracle at one order, one per line,
+/// and the command that repeats the check.
 std::string findings_text(const autograd::CheckResult& r, int order,
                           const GradcheckRequest& request);
-/// One test suite as XML 1.0 in UTF-8: a case for each sample, layout and order. What XML cannot
-/// hold, control characters and bytes that are not UTF-8, becomes U+FFFD.
+/// Returns one test suite as XML 1.0 in UTF-8, with a test case for each sample, layout and order.
+/// Control characters and bytes that are not UTF-8 are replaced by U+FFFD,
+/// because XML does not allow them.
 std::string junit_xml(const CheckResults& results, double seconds, const GradcheckRequest& request);
 
-/// Runs the checks: a table of the digits that agree, and each failure with sample, layout, each
-/// oracle's worst entry and the command that repeats it. Writes `junit`: a case for each check,
-/// sample, layout and order. Exits with 1 if one failed or none ran. UsageError on a name that is
-/// not registered; IoError.
+/// Runs the checks. The report contains a table of the digits that agree. For each failure it
+/// contains the sample, the layout, the worst entry of each oracle and the command that repeats the
+/// check. If `junit` is not empty, writes that file. The exit code is 1 if a check failed or none
+/// ran. Throws UsageError if a name is not registered, and IoError if the file cannot be written.
 Report report_gradchecks(const GradcheckRequest& request);
-/// Every registered op with the gradient of one input made wrong in one way. Exits with 1, naming
-/// them, if an oracle lets one live.
+/// Checks every registered op with the gradient of one input made wrong by one mutation. If an
+/// oracle accepts a mutant, the report names it and the exit code is 1.
 Report report_mutants(const GradcheckRequest& request);
-/// Draws the error of central differences against their step, of 1 to 8 ops. UsageError for another
-/// number of ops; IoError.
+/// Draws the error of central differences against their step, for 1 to 8 ops. Throws UsageError for
+/// another number of ops, and IoError if the picture cannot be written.
 Report report_curves(const GradcheckRequest& request);
-/// The loss of a trained model on two sequences of its task, in float64, in each of its parameter
-/// tensors. Exits with 1, naming them, if one is wrong.
+/// Checks the gradient of a trained model's loss in each parameter tensor, in float64, on two
+/// sequences of the model's task.
+/// If a gradient is wrong, the report names the tensor and the exit code is 1.
 Report report_run_gradcheck(const GradcheckRequest& request);
 
-// What each of these sets.
+// ---- keys and columns of the reports
 inline constexpr Column kWorstKeys[] = {{"name"}, {"order"}, {"error"}};
 inline constexpr Column kCheckColumns[] = {{"name", "digits that agree"},
                                            {"checked", "checks"},

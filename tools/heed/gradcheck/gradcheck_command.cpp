@@ -1,4 +1,4 @@
-// heed gradcheck: every derivative against finite differences and dual numbers.
+// The command heed gradcheck: checks derivatives with finite differences and dual numbers.
 #include "tools/heed/commands.h"
 #include "tools/heed/gradcheck/gradcheck.h"
 
@@ -21,18 +21,18 @@ void gradcheck_command(Command& c) {
   c.add("Options",
         {nn::Setting("op", r->ops, {}, "names of ops or layers").shows("all"),
          {"order", r->order, {1, 2}, "1: gradients; 2: gradients of gradients too"},
-         {"seed", r->seed, {0, 0xffffffff}, "of the random cotangents and directions"},
+         {"seed", r->seed, {0, 0xffffffff}, "seed of the random cotangents and directions"},
          {"oracle", r->oracle, "four-point differences (fd) or dual numbers"},
-         nn::Setting("layouts", r->layouts, layouts, "memory layouts, comma between").shows("all"),
-         {"junit", r->junit, "FILE", "write the results as JUnit XML, too"},
+         nn::Setting("layouts", r->layouts, layouts, "memory layouts, separated by commas")
+             .shows("all"),
+         {"junit", r->junit, "FILE", "also write the results as JUnit XML"},
          {"curve", r->curve, "FILE.png", "draw the error of differences against their step"},
-         {"mutants", r->mutants,
-          "check the checker: every op with its gradient made wrong must fail"},
-         {"run", r->run, "DIR", "check the loss of this run's model in each parameter tensor"},
+         {"mutants", r->mutants, "test the checker: each op with a wrong gradient must fail"},
+         {"run", r->run, "DIR", "check the gradient of this run's loss in each parameter tensor"},
          {"seconds",
           r->seconds,
           {1, 86400},
-          "to spend on --run, and a round of all tensors at least"}});
+          "time limit of --run; one round of all tensors always runs"}});
   c.add_common(Command::kAll | Command::kCsv);
   const auto mode = [&](std::string key, std::vector<std::string> accepts, Columns keys,
                         Report (*report)(const GradcheckRequest&)) {

@@ -14,7 +14,7 @@ using autograd::StepError;
 
 namespace {
 
-// One op and its curve.
+// The curve of one op.
 struct Curve {
   std::string name, sample;
   std::vector<StepError> steps;
@@ -28,7 +28,7 @@ Curve curve_of(const autograd::Check& check, std::uint64_t seed) {
           step_errors(samples[0].f, samples[0].inputs, seed)};
 }
 
-// The step of the smallest error.
+// Returns the step with the smallest error. NaN counts as the largest error.
 const StepError& best_step(const Curve& curve, double StepError::*error) {
   return *std::ranges::min_element(curve.steps, [error](const StepError& a, const StepError& b) {
     return a.*error < b.*error || (std::isnan(b.*error) && !std::isnan(a.*error));
@@ -45,7 +45,7 @@ plot::Series series_of(const Curve& curve, const std::string& name, double StepE
 }
 
 void draw_curves(const std::string& file, const std::vector<Curve>& curves) {
-  plot::LineChart chart{.x_name = "step h: every input moves by at most this part of itself",
+  plot::LineChart chart{.x_name = "step h: largest change of an input, relative to the input",
                         .y_name = "error of the derivative, relative to its terms",
                         .log_y = true,
                         .log_x = true};
@@ -57,9 +57,9 @@ void draw_curves(const std::string& file, const std::vector<Curve>& curves) {
   }
   chart.title =
       curves.size() == 1
-          ? fmt::format("Differences of {}: a smaller step truncates less, rounds more (1/h)",
+          ? fmt::format("Differences of {}: smaller steps, less truncation, more rounding (1/h)",
                         curves[0].name)
-          : "Central differences: a smaller step truncates less (h²), rounds more (1/h)";
+          : "Central differences: smaller steps, less truncation (h²), more rounding (1/h)";
   plot::write_png(file, plot::draw_chart(chart), chart.title, png_metadata({}));
 }
 
@@ -78,7 +78,7 @@ void add_curves(Report& report, const std::vector<Curve>& curves) {
     const StepError &two = best_step(c, &StepError::two_points),
                     &more = best_step(c, &StepError::six_points);
     report.line(
-        "{}, sample '{}': smallest error {:.1e} at step {:.1e}; of six points {:.1e} at {:.1e}",
+        "{}, sample '{}': smallest error {:.1e} at step {:.1e}; with six points {:.1e} at {:.1e}",
         c.name, c.sample, two.two_points, two.step, more.six_points, more.step);
   }
 }
@@ -87,7 +87,7 @@ void add_curves(Report& report, const std::vector<Curve>& curves) {
 
 Report report_curves(const GradcheckRequest& request) {
   if (!request.curve.ends_with(".png"))
-    usage_error("--curve writes a PNG: needs a FILE.png, got '{}'", request.curve);
+    usage_error("--curve writes a PNG and needs a FILE.png, got '{}'", request.curve);
   constexpr std::size_t kMost = 8;  // colors
   const auto checks = chosen_checks(request.ops);
   if (request.ops.empty() || checks.size() > kMost)

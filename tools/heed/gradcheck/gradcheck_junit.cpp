@@ -1,4 +1,4 @@
-// heed gradcheck --junit: the form in which CI services read test results.
+// heed gradcheck --junit: writes the results as JUnit XML, which CI services read.
 #include <fmt/format.h>
 
 #include "autograd/base/utf8.h"
@@ -10,11 +10,12 @@ using autograd::CheckResult;
 
 namespace {
 
-// The characters of XML 1.0, section 2.2.
+// Returns whether XML 1.0 allows a character (section 2.2 of its specification).
 bool xml_has(char32_t c) {
   return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c < 0xfffe) || c > 0xffff;
 }
 
+// Returns a text with the special characters of XML escaped.
 std::string xml_text(std::string_view text) {
   std::string escaped;
   for (std::size_t at = 0; at < text.size();) {

@@ -1,4 +1,4 @@
-// heed gradcheck --mutants: is the checker any good?
+// heed gradcheck --mutants: tests the checker itself with wrong gradients.
 #include <algorithm>
 
 #include "autograd/check/mutants.h"
@@ -15,7 +15,7 @@ namespace {
 Value mutant_list(const std::vector<autograd::MutantResult>& mutants) {
   Value list = Value::array();
   for (const auto& m : mutants) {
-    Value mutant = Value::object({{"op", m.op}, {"input", m.input}, {"mutation", m.kind}});
+    Value mutant = Value::object({{"op", m.op}, {"input", m.input}, {"mutation", m.mutation}});
     if (m.fate == MutantFate::kSurvived) mutant.append("oracle", m.survived);
     if (m.fate == MutantFate::kEquivalent) {
       mutant.append("gradients", m.compared);
@@ -49,15 +49,15 @@ Report report_mutants(const GradcheckRequest& request) {
   report.set("survivors", mutant_list(survivors));
   report.set("equivalents", mutant_list(equivalent));
   for (const auto& m : equivalent)
-    report.line("equivalent {}, input {}: {} changes {} gradients by {:.0e} at most", m.op, m.input,
-                m.kind, m.compared, m.largest_change);
+    report.line("equivalent: {}, input {}: '{}' changes {} gradients by at most {:.0e}", m.op,
+                m.input, m.mutation, m.compared, m.largest_change);
   for (const auto& m : survivors)
-    report.line("SURVIVED {}, input {}: gradient {}, seen by {}", m.op, m.input, m.kind,
+    report.line("SURVIVED: {}, input {}: '{}' is not detected by {}", m.op, m.input, m.mutation,
                 m.survived);
-  report.line("{} of {} mutants killed by each oracle alone; {} more are equivalent", killed,
+  report.line("{} of {} mutants rejected by each oracle alone; {} more are equivalent", killed,
               mutants, equivalent.size());
   if (mutants == 0)
-    report.fail(kCheckFailed, "gradcheck: no mutant ran; that proves nothing");
+    report.fail(kCheckFailed, "gradcheck: no mutant ran, so nothing is proven");
   else if (!survivors.empty())
     report.fail(kCheckFailed);
   return report;

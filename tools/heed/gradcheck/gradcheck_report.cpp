@@ -1,4 +1,4 @@
-// heed gradcheck: every op and layer, every layout, both orders.
+// heed gradcheck: runs the checks of ops and layers in all layouts and reports the results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,16 +21,17 @@ using autograd::Oracle;
 
 namespace {
 
+// Returns whether a < b. NaN is less than every number.
 bool is_less(double a, double b) { return !(a >= b) && !std::isnan(b); }
 
-// What the results of one check, or of all checks, add up to. Points into the results.
+// Totals of the results of one check, or of all checks. Contains pointers to the results.
 struct Summary {
   std::int64_t checked = 0, failed = 0, moved = 0;
-  std::map<std::string, std::int64_t> skipped;  // by stated reason
-  std::int64_t asked[2] = {};                   // by oracle: entries compared one by one
-  std::int64_t entries[2] = {};                 // by oracle: of all inputs
-  const CheckResult* largest[2] = {};           // by order: of the largest error; NaN is largest
-  const CheckResult* fewest[2][2] = {};         // by order and oracle: of the fewest digits
+  std::map<std::string, std::int64_t> skipped;  // number of skipped layouts, by reason
+  std::int64_t compared[2] = {};                // entries compared one by one, by oracle
+  std::int64_t entries[2] = {};                 // entries of all inputs, by oracle
+  const CheckResult* largest[2] = {};    // result with the largest error, by order; NaN is largest
+  const CheckResult* fewest[2][2] = {};  // result with the fewest digits, by order and oracle
 
   void add(const CheckResult& r);
   std::int64_t skips() const {
@@ -38,12 +39,12 @@ struct Summary {
     for (const auto& [reason, count] : skipped) n += count;
     return n;
   }
-  // None if nothing was checked at this order.
+  // Returns the largest error at an order, or nothing if no check ran at it.
   std::optional<double> error(int order) const {
     const CheckResult* r = largest[order - 1];
     return r ? std::optional(r->report.error(order)) : std::nullopt;
   }
-  // The entry of the fewest digits, and its sample; null if the oracle checked none.
+  // Returns the entry with the fewest digits, or null if the oracle checked no entry.
   const CheckedEntry* worst(int order, Oracle oracle) const {
     const CheckResult* r = fewest[order - 1][int(oracle)];
     return r ? &r->report.by(order, oracle).worst : nullptr;
@@ -64,7 +65,7 @@ void Summary::add(const CheckResult& r) {
     for (const Oracle oracle : autograd::kAllOracles) {
       const autograd::OracleReport& found = r.report.by(order, oracle);
       if (found.checked == 0) continue;
-      asked[int(oracle)] += found.checked;
+      compared[int(oracle)] += found.checked;
       entries[int(oracle)] += r.report.entries[order - 1];
       const CheckedEntry* least = worst(order, oracle);
       if (!least || is_less(found.worst.digits(), least->digits()))
@@ -73,7 +74,7 @@ void Summary::add(const CheckResult& r) {
   }
 }
 
-// A check and what its results add up to.
+// One row of the table: a check and its totals.
 struct Row {
   std::string name;
   Summary sum;
@@ -104,7 +105,7 @@ Value digits_value(const CheckedEntry* worst) {
 
 Value oracle_value(const Summary& sum, Oracle oracle) {
   Value found =
-      Value::object({{"entries", sum.asked[int(oracle)]}, {"of", sum.entries[int(oracle)]}});
+      Value::object({{"entries", sum.compared[int(oracle)]}, {"of", sum.entries[int(oracle)]}});
   for (int order = 1; order <= 2; ++order) {
     const CheckedEntry* e = sum.worst(order, oracle);
     if (!e) continue;
@@ -124,13 +125,14 @@ Value oracle_value(const Summary& sum, Oracle oracle) {
   return found;
 }
 
-// In text: the fewest digits by each oracle and order, and how many entries were asked one by one.
+// Fills the table. In text it shows the fewest digits of each oracle and order, and the number of
+// entries that were compared one by one.
 void add_rows(Report& report, const std::vector<Row>& rows) {
   Table& table = report.table("rows");
   for (const auto& [name, sum] : rows)
     table.add({name, sum.checked, sum.failed, sum.skips(), sum.error(1), sum.error(2), sum.moved,
                oracle_value(sum, Oracle::kDifferences), oracle_value(sum, Oracle::kDual),
-               sum.asked[0] + sum.asked[1], digits_value(sum.worst(1, Oracle::kDual)),
+               sum.compared[0] + sum.compared[1], digits_value(sum.worst(1, Oracle::kDual)),
                digits_value(sum.worst(1, Oracle::kDifferences)),
                digits_value(sum.worst(2, Oracle::kDual)),
                digits_value(sum.worst(2, Oracle::kDifferences)), sum.failed ? "FAILED" : ""});
@@ -157,12 +159,13 @@ Report report_of(const CheckResults& results, const std::vector<Row>& rows, doub
   report.line("{} checks of {} ops and layers in {}, {} failed", total.checked, rows.size(),
               seconds_text(seconds), total.failed);
   if (worst)
-    report.line("largest error {:.1e} of its terms ({}, order {})", *total.error(order),
-                worst->check, order);
-  if (total.moved > 0) report.line("{} inputs stood at a kink and were moved", total.moved);
-  for (const auto& [reason, n] : total.skipped) report.line("{} not run: {}", n, reason);
+    report.line("largest error: {:.1e}, relative to the terms of the entry ({}, order {})",
+                *total.error(order), worst->check, order);
+  if (total.moved > 0)
+    report.line("{} input entries were on a kink and were moved off it", total.moved);
+  for (const auto& [reason, n] : total.skipped) report.line("{} skipped: {}", n, reason);
   if (total.checked == 0)
-    report.fail(kCheckFailed, "gradcheck: no check ran; that proves nothing");
+    report.fail(kCheckFailed, "gradcheck: no check ran, so nothing is proven");
   else if (total.failed > 0)
     report.fail(kCheckFailed);
   return report;
@@ -182,16 +185,17 @@ std::string findings_text(const CheckResult& r, int order, const GradcheckReques
   for (const Oracle oracle : autograd::kAllOracles) {
     const autograd::OracleReport& found = r.report.by(order, oracle);
     if (found.checked > 0)
-      text += fmt::format("  {}, {} of {} entries asked, the worst: {}\n", oracle_name(oracle),
+      text += fmt::format("  {}, {} of {} entries compared; the worst: {}\n", oracle_name(oracle),
                           found.checked, r.report.entries[order - 1], entry_text(found.worst));
     if (agrees(found.worst) && !agrees(found.direction))
       text += fmt::format("  {}, {}\n", oracle_name(oracle), entry_text(found.direction));
   }
   if (const auto& moved = r.report.moved; !moved.empty())
-    text += fmt::format("  kinks moved: {}, the first {}\n", moved.size(), moved[0].text());
+    text += fmt::format("  entries moved off a kink: {}; the first: {}\n", moved.size(),
+                        moved[0].text());
   const std::string oracle =
       request.oracle == OracleChoice::kBoth ? "" : " --oracle " + nn::enum_name(request.oracle);
-  return text + fmt::format("  again: heed gradcheck {} --order {} --seed {}{} --layouts {}",
+  return text + fmt::format("  repeat with: heed gradcheck {} --order {} --seed {}{} --layouts {}",
                             r.check, order, request.seed, oracle, setting_name(r.layout));
 }
 
@@ -205,8 +209,8 @@ std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
       std::vector<std::string> known;
       for (const Check* c : all) known.emplace_back(c->name());
       usage_error(
-          "gradcheck: there is no check '{}'; the nearest is '{}' (heed gradcheck alone "
-          "lists all)",
+          "gradcheck: unknown op or layer '{}'; the nearest is '{}' (heed gradcheck without "
+          "arguments lists all)",
           name, nn::nearest(name, known));
     }
     if (std::ranges::find(list, *found) == list.end()) list.push_back(*found);

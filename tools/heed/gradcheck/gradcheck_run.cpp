@@ -1,4 +1,4 @@
-// heed gradcheck --run: are the gradients of a trained model right, in every parameter tensor?
+// heed gradcheck --run: checks the gradients of a trained model in every parameter tensor.
 #include <cmath>
 #include <optional>
 
@@ -27,8 +27,8 @@ std::vector<nn::CheckedParameter> check_run(const nn::LoadedRun& run, const nn::
       });
 }
 
-// What trained the run: its loss and gradients in float32 on this machine's kernels. None if it
-// was float64, or if it costs more than --seconds.
+// Compares loss and gradients in float32, computed by the kernels of this machine, with float64.
+// Returns nothing if the run was trained in float64, or if the check takes more than --seconds.
 std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun& run,
                                                             const nn::Batch& batch,
                                                             const GradcheckRequest& request) {
@@ -36,8 +36,8 @@ std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun&
   Progress progress(false);
   const std::int64_t needed = float32_check_seconds(run.model, batch);
   if (needed > request.seconds) {
-    progress.line(
-        fmt::format("not checked in float32, which takes long; --seconds {} does it", needed));
+    progress.line(fmt::format(
+        "float32 is not checked, because it takes too long; use --seconds {} to check it", needed));
     return {};
   }
   progress.at_work("float32 against float64");
@@ -98,16 +98,17 @@ Report report_run_gradcheck(const GradcheckRequest& request) {
   report.set("float32", float32_value(float32));
   add_tensors(report, parameters);
   report.line(
-      "{}: {} parameters in {} tensors, each in random directions; {} entries one by one, "
+      "{}: {} parameters in {} tensors, each checked in random directions; {} entries one by one; "
       "{};\n{} tensors failed",
       request.run, with_commas(count), parameters.size(), entries, seconds_text(clock.seconds()),
       failed);
   if (float32)
     report.line(
-        "in float32{} on {} the loss and its {}\n  gradients err by at most {:.2f} of the bound",
+        "in float32{} on {}, the errors of the loss and of its {}\n  gradients are at most {:.2f} "
+        "times the bound",
         run.model.options.matmul == autograd::Precision::kFloat32
             ? ""
-            : ", products of " + nn::enum_name(run.model.options.matmul) + ",",
+            : " with products in " + nn::enum_name(run.model.options.matmul),
         float32->target, with_commas(count), float32->worst);
   if (float32 && !float32->ok) report.line("FAILED {}", float32->message);
   report.fail(failed == 0 && (!float32 || float32->ok) ? kOk : kCheckFailed);

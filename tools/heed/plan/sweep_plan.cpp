@@ -21,10 +21,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char *kSweepFile = "sweep.toml", *kPairs = "pairs";
-constexpr std::size_t kLongestName = 200;  // bytes; file systems take 255
+constexpr std::size_t kLongestName = 200;  // bytes; file systems allow 255
 
-// A run's configuration while it is put together; one serves all, as its settings take long to
-// make.
+// The settings of a run and the configuration that they refer to. One object is reused for all
+// runs, because constructing the settings takes long.
 struct Recipe {
   nn::RunConfig config;
   std::string preset;
@@ -35,15 +35,14 @@ struct Recipe {
 };
 
 [[noreturn]] void too_many(const std::string& where) {
-  usage_error("{} asks for more than {} runs; sweep fewer values, or in several sweeps", where,
-              with_commas(std::int64_t(kMostSweepRuns)));
+  usage_error("{} describes more than {} runs; sweep fewer values, or split it into several sweeps",
+              where, with_commas(std::int64_t(kMostSweepRuns)));
 }
 
-// Checks every value by itself, as a list of them is not a value of the setting, and gives it the
-// digits that the setting writes.
+// Checks each value of a list, and replaces it by the text that the setting writes for this value.
 void check_values(nn::TomlItem& item, const std::vector<nn::Setting>& settings) {
   if (item.values.empty())
-    usage_error("{}: {} lists no value; give at least one", item.where, item.key);
+    usage_error("{}: the list {} is empty; it needs at least one value", item.where, item.key);
   if (item.values.size() > kMostSweepRuns) too_many(item.where);
   std::set<std::string> seen;
   nn::TomlItem one = item;
@@ -54,20 +53,20 @@ void check_values(nn::TomlItem& item, const std::vector<nn::Setting>& settings) 
     setting.set(item.where + ": " + item.key, value);
     value = setting.get();
     if (!seen.insert(value).second)
-      usage_error("{}: {} lists {} twice", item.where, item.key, value);
+      usage_error("{}: the list {} contains {} twice", item.where, item.key, value);
   }
 }
 
 void check_section(const nn::TomlItem& item) {
   if (item.section == "train" || item.section == "sweep") return;
   if (item.section.empty())
-    usage_error("{}: '{}' stands outside a section; put it under [train] or [sweep]", item.where,
+    usage_error("{}: '{}' is outside a section; put it under [train] or [sweep]", item.where,
                 item.key);
-  usage_error("{}: there is no section [{}]; those of a sweep are [train] and [sweep]", item.where,
+  usage_error("{}: unknown section [{}]; a sweep has the sections [train] and [sweep]", item.where,
               item.section);
 }
 
-// All but the runs.
+// Returns the plan without its runs.
 SweepPlan read_sweep(const std::string& text, const std::string& file) {
   const Recipe recipe;
   const std::vector<nn::Setting>& settings = recipe.command.settings;
@@ -80,7 +79,7 @@ SweepPlan read_sweep(const std::string& text, const std::string& file) {
       continue;
     }
     const bool shared = item.section == "train";
-    // As in config.toml, an empty text is none.
+    // An empty text means that the option is not given, as in config.toml.
     if (shared && nn::setting_named(item, settings).kind == nn::Setting::Kind::kText &&
         item.values[0].empty())
       continue;
@@ -90,13 +89,13 @@ SweepPlan read_sweep(const std::string& text, const std::string& file) {
   for (const nn::TomlItem& list : sweep.lists)
     for (const nn::TomlItem& item : sweep.base)
       if (item.key == list.key)
-        usage_error("{}: {} stands in [train], too; leave out one", list.where, list.key);
+        usage_error("{}: {} is in [train], too; remove one of them", list.where, list.key);
   if (sweep.lists.empty())
     usage_error("{}: needs a section [sweep] of lists, such as seed = [1, 2, 3]", file);
   return sweep;
 }
 
-bool holds(const std::vector<std::string>& list, const std::string& text) {
+bool contains(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
@@ -106,22 +105,22 @@ std::vector<std::string> swept_keys(const SweepPlan& sweep) {
   return keys;
 }
 
-// Run number i has value number i / stride % size of each list. Returns the strides; lists that go
-// together have one.
+// Returns the stride of each list. Run i has the value with index i / stride % size of the list.
+// Paired lists have the same stride.
 std::vector<std::size_t> strides_of(const SweepPlan& sweep, const std::string& file) {
   const std::vector<std::string> keys = swept_keys(sweep);
   const std::vector<std::string>& pairs = sweep.pairs;
   for (const std::string& key : pairs)
-    if (!holds(keys, key))
-      usage_error("{}: pairs names '{}', which [sweep] does not list; the nearest is '{}'", file,
+    if (!contains(keys, key))
+      usage_error("{}: pairs contains '{}', which is not in [sweep]; the nearest is '{}'", file,
                   key, nn::nearest(key, keys));
   if (pairs.size() == 1 || std::set(pairs.begin(), pairs.end()).size() < pairs.size())
-    usage_error("{}: pairs needs two options or more, each once, got {}", file, heed::join(pairs));
-  const auto is_paired = [&](const nn::TomlItem& list) { return holds(pairs, list.key); };
+    usage_error("{}: pairs needs at least two different options, got {}", file, heed::join(pairs));
+  const auto is_paired = [&](const nn::TomlItem& list) { return contains(pairs, list.key); };
   const auto first = std::find_if(sweep.lists.begin(), sweep.lists.end(), is_paired);
   for (const nn::TomlItem& list : sweep.lists)
     if (is_paired(list) && list.values.size() != first->values.size())
-      usage_error("{}: pairs need lists of one length; {} has {} values, {} has {}", list.where,
+      usage_error("{}: pairs needs lists of equal length; {} has {} values, {} has {}", list.where,
                   first->key, first->values.size(), list.key, list.values.size());
   std::vector<std::size_t> strides(keys.size());
   std::size_t runs = 1;
@@ -136,7 +135,8 @@ std::vector<std::size_t> strides_of(const SweepPlan& sweep, const std::string& f
   return strides;
 }
 
-// A folder's name takes few characters; '/' is a value's ("1/sqrt-d-head").
+// Returns the value as a part of a directory name. Letters, digits, '+', '-' and '.' remain; other
+// characters, such as the '/' of "1/sqrt-d-head", become '_'.
 std::string name_of_value(std::string value) {
   constexpr std::string_view kSigns = "+-.";
   for (char& c : value)
@@ -160,7 +160,7 @@ PlannedRun plan_run(const SweepPlan& sweep, const std::vector<std::size_t>& stri
     run.name += (run.name.empty() ? "" : ",") + list.key + "=" + name_of_value(value);
   }
   if (run.name.size() > kLongestName)
-    usage_error("{}: the name of a run, {}, is too long for a folder; sweep fewer options",
+    usage_error("{}: the run name {} is too long for a directory; sweep fewer options",
                 sweep.lists[0].where, run.name);
   try {
     recipe.config = chosen_preset(c);
@@ -176,7 +176,7 @@ PlannedRun plan_run(const SweepPlan& sweep, const std::vector<std::size_t>& stri
   return run;
 }
 
-// "scale,seed", by name, or "none".
+// Returns the options in alphabetical order, such as "scale,seed", or "none".
 std::string pairs_text(std::vector<std::string> pairs) {
   std::sort(pairs.begin(), pairs.end());
   return pairs.empty() ? "none" : fmt::format("{}", fmt::join(pairs, ","));
@@ -188,7 +188,7 @@ SweepPlan plan_sweep(const std::string& text, const std::string& file,
                      const std::vector<std::string>& pairs) {
   SweepPlan plan = read_sweep(text, file);
   if (!pairs.empty() && !plan.pairs.empty())
-    usage_error("{} has pairs already; leave out --pairs", file);
+    usage_error("{} contains pairs already; omit --pairs", file);
   if (!pairs.empty()) plan.pairs = pairs;
   const std::vector<std::size_t> strides = strides_of(plan, file);
   std::size_t runs = 1;  // the largest stride times its size
@@ -200,8 +200,10 @@ SweepPlan plan_sweep(const std::string& text, const std::string& file,
     plan.runs.push_back(plan_run(plan, strides, i, recipe));
     const std::string& name = plan.runs.back().name;
     if (!names.insert(name).second)
-      usage_error("{}: two runs would be called {}; give values that differ in more than signs",
-                  file, name);
+      usage_error(
+          "{}: two runs would have the name {}, because a name contains _ for special characters; "
+          "use values that differ in letters or digits",
+          file, name);
   }
   return plan;
 }
@@ -210,7 +212,8 @@ std::string with_pairs(std::string text, const std::vector<std::string>& pairs) 
   if (pairs.empty()) return text;
   const std::size_t header = ("\n" + text).find("\n[sweep]");
   if (header == std::string::npos)
-    usage_error("--pairs needs a line [sweep] in the file; or give pairs there");
+    usage_error(
+        "--pairs needs a line [sweep] in the file; add this line, or put pairs in the file");
   const std::size_t at = std::min(text.find('\n', header), text.size());
   return text.insert(at, fmt::format("\npairs = [\"{}\"]", fmt::join(pairs, "\", \"")));
 }
@@ -226,21 +229,21 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
       if (const auto was = text(before, item.key), is = text(now, item.key); was != is)
         return fmt::format("{} was {} there and is {} now", item.key, was, is);
   if (const auto were = swept_keys(before), are = swept_keys(now); were != are)
-    return fmt::format("it swept {}, not {}", heed::join(were), heed::join(are));
+    return fmt::format("its [sweep] has {}, not {}", heed::join(were), heed::join(are));
   for (std::size_t i = 0; i < now.lists.size(); ++i)
     for (const std::string& value : before.lists[i].values)
-      if (!holds(now.lists[i].values, value))
-        return fmt::format("{} = {} is not swept any more", now.lists[i].key, value);
+      if (!contains(now.lists[i].values, value))
+        return fmt::format("{} = {} is missing now", now.lists[i].key, value);
   std::set<std::string> names;
   for (const PlannedRun& run : now.runs) names.insert(run.name);
   for (const PlannedRun& run : before.runs)
-    if (!names.contains(run.name)) return run.name + " was one of its runs and is none now";
+    if (!names.contains(run.name)) return "its run " + run.name + " is missing now";
   const std::string were = pairs_text(before.pairs), are = pairs_text(now.pairs);
   if (were == are) return "";
-  // The user's file does not have the pairs of --pairs.
+  // The user's file does not contain the pairs of --pairs, but the copy sweep.toml does.
   const std::string advice =
       before.pairs.empty() ? ""
-                           : fmt::format("; give --pairs {} again, or sweep its sweep.toml", were);
+                           : fmt::format("; give --pairs {} again, or use its sweep.toml", were);
   return fmt::format("its pairs were {} and are {} now", were, are) + advice;
 }
 
@@ -258,36 +261,38 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
   std::error_code error;
   if (!fs::exists(folder, error)) return;
   if (!fs::is_directory(folder, error))
-    usage_error("--out {} is a file; a sweep needs a folder of its own", folder.string());
-  // Another part of the same sweep may begin at this moment: it writes sweep.toml first, by a
-  // temporary file of a name that begins alike. So other files are looked for before sweep.toml.
+    usage_error("--out {} is a file; a sweep needs a directory", folder.string());
+  // Another process may start the same sweep at the same time. It writes sweep.toml first, through
+  // a temporary file whose name begins with sweep.toml. The search for other files must therefore
+  // come before the search for sweep.toml.
   bool others = false;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
     others = others || !it->path().filename().string().starts_with(kSweepFile);
   const bool sweep = is_sweep(folder);
   if (others && !sweep)
-    usage_error("--out {} is not empty and holds no sweep; choose another folder", folder.string());
+    usage_error("--out {} is not empty and does not contain a sweep; choose another directory",
+                folder.string());
   if (!sweep) return;
   const SweepPlan before = read_plan(folder);
   const bool begun = std::any_of(before.runs.begin(), before.runs.end(), [&](const auto& run) {
     return fs::exists(folder / run.name, error);
   });
-  if (!begun) return;  // nothing was trained by what is there
+  if (!begun) return;  // the sweep.toml may be replaced, because it has no runs
   if (const std::string change = no_longer_planned(before, plan); !change.empty())
     usage_error(
-        "--out {} holds another sweep: {}; only more values can be added; choose another "
-        "folder",
+        "--out {} contains another sweep: {}; a sweep can only be extended by values; choose "
+        "another directory",
         folder.string(), change);
 }
 
-void keep_sweep(const fs::path& folder, const std::string& text) {
+void save_sweep(const fs::path& folder, const std::string& text) {
   make_folder(folder);
   const fs::path file = folder / kSweepFile;
   if (is_sweep(folder) && autograd::read_file(file.string()) == text) return;
   autograd::write_file(file.string(), std::string_view(text));
 }
 
-fs::path keep_recipe(const fs::path& folder, const PlannedRun& run) {
+fs::path save_recipe(const fs::path& folder, const PlannedRun& run) {
   make_folder(folder / "recipes");
   const fs::path file = folder / "recipes" / (run.name + ".toml");
   autograd::write_file(file.string(), std::string_view(run.recipe));

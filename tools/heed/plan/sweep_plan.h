@@ -1,4 +1,4 @@
-// A sweep: which runs its file describes, and the folder that holds them.
+// The plan of a sweep: the runs that its file describes, and the directory that contains them.
 #pragma once
 
 #include <cstddef>
@@ -11,60 +11,64 @@
 
 namespace heed {
 
-inline constexpr std::size_t kMostSweepRuns = 10'000;
+inline constexpr std::size_t kMostSweepRuns = 10'000;  ///< largest number of runs of a sweep
 
-/// One combination of the options' values.
+/// One combination of the values of the swept options.
 struct PlannedRun {
-  std::string name;    ///< of its folder: "scale=none,seed=1"
-  std::string recipe;  ///< for heed train --config
-  nn::RunConfig config;
+  std::string name;      ///< name of its directory: "scale=none,seed=1"
+  std::string recipe;    ///< TOML text for heed train --config
+  nn::RunConfig config;  ///< the configuration that the recipe describes
 };
 
-/// The contents of a sweep's file. Numbers have the digits that a run's name has: 1e-3 is 0.001.
+/// The contents of a sweep file. Numbers are in the form that run names contain: 1e-3 is 0.001.
 struct SweepPlan {
-  std::vector<nn::TomlItem> base;   ///< [train], a value each
-  std::vector<nn::TomlItem> lists;  ///< [sweep], but for `pairs`
-  std::vector<std::string> pairs;   ///< keys of lists that go together
-  std::vector<PlannedRun> runs;     ///< the last list changes fastest
+  std::vector<nn::TomlItem> base;   ///< options under [train], each with one value
+  std::vector<nn::TomlItem> lists;  ///< options under [sweep], without `pairs`
+  std::vector<std::string> pairs;   ///< keys of lists that are paired instead of crossed
+  std::vector<PlannedRun> runs;     ///< all runs; the value of the last list changes fastest
 };
 
-/// Reads `text`, the contents of `file`: what all runs share under [train], lists under [sweep],
-/// every combination a run. Options named by `pairs`, here or in [sweep], go together instead: the
-/// first values of each, the second ones, ... UsageError or ValueError with file and line for text
-/// that is not a sweep, for a run that cannot be, and for more than kMostSweepRuns.
+/// Parses `text`, the contents of `file`. Options under [train] are shared by all runs. Options
+/// under [sweep] are lists, and every combination of their values is a run. The lists of options
+/// named by `pairs`, given here or in [sweep], are paired: their first values form a combination,
+/// then their second values, and so on. Throws UsageError or ValueError, with file and line, if the
+/// text is not a sweep, if a run is invalid, or if there are more than kMostSweepRuns runs.
 SweepPlan plan_sweep(const std::string& text, const std::string& file,
                      const std::vector<std::string>& pairs = {});
 
-/// `text` with these pairs, if there are any, as a line of its own under [sweep]. UsageError if
-/// there is no such line.
+/// Returns `text` with a line for `pairs` added after the line [sweep], or unchanged if `pairs` is
+/// empty. Throws UsageError if there is no line [sweep].
 std::string with_pairs(std::string text, const std::vector<std::string>& pairs);
 
-/// "" if `now` has all that `before` had, with the same pairs, and perhaps more values, else what
-/// differs.
+/// Returns "" if `now` contains all runs of `before`, with the same options and pairs. More values
+/// are allowed. Otherwise returns a sentence about the first difference.
 std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now);
 
-// The folder of a sweep: a copy of its file as sweep.toml, recipes/NAME.toml and a folder NAME for
+// ---- The directory of a sweep
+// It contains a copy of the sweep file as sweep.toml, recipes/NAME.toml and a directory NAME for
 // each run.
 
-/// Returns whether the folder has a sweep.toml.
+/// Returns whether the directory contains a sweep.toml.
 bool is_sweep(const std::filesystem::path& folder);
 
-/// Reads the plan of the sweep in `folder`. IoError, and errors as plan_sweep().
+/// Reads the plan of the sweep in `folder`. Throws IoError if the file cannot be read, and throws
+/// like plan_sweep().
 SweepPlan read_plan(const std::filesystem::path& folder);
 
-/// UsageError unless `folder` can take this sweep: absent, empty, of this sweep, perhaps of fewer
-/// values, or of one that has begun no run.
+/// Throws UsageError unless the sweep can use the directory. It can if the directory is missing or
+/// empty, if it contains this sweep, possibly with fewer values, or if it contains a sweep without
+/// any run directory.
 void check_sweep_folder(const std::filesystem::path& folder, const SweepPlan& plan);
 
-/// Makes the folder and its sweep.toml, `text`. IoError.
-void keep_sweep(const std::filesystem::path& folder, const std::string& text);
+/// Creates the directory and writes `text` as its sweep.toml. Throws IoError if this fails.
+void save_sweep(const std::filesystem::path& folder, const std::string& text);
 
-/// Writes the run's recipe as a file for --config. IoError.
-std::filesystem::path keep_recipe(const std::filesystem::path& folder, const PlannedRun& run);
+/// Writes the run's recipe as a file for --config and returns its path. Throws IoError if this
+/// fails.
+std::filesystem::path save_recipe(const std::filesystem::path& folder, const PlannedRun& run);
 
-/// Returns the state of a run of the sweep. Finishes its publication first, if a kill interrupted
-/// it.
 using RunState = nn::RunFolder::State;
+/// Returns the state of a run directory. First finishes its publication if a kill interrupted it.
 RunState state_of(const std::filesystem::path& run);
 
 }  // namespace heed

@@ -10,7 +10,7 @@ namespace heed {
 
 std::vector<nn::Setting> recipe_settings(nn::RunConfig& config, std::string& preset) {
   std::vector<nn::Setting> settings = config.settings();
-  for (nn::Setting& s : settings) s.may_be_empty = false;  // --text ""
+  for (nn::Setting& s : settings) s.may_be_empty = false;  // so that --text "" is an error
   settings.emplace_back("preset", preset, nn::preset_names(), "recipe to start from");
   settings.back().group = "Recipe";
   return settings;
@@ -24,11 +24,11 @@ nn::RunConfig chosen_preset(const Command& c) {
   if (!task.empty() && task != "text" && task != "lines") {
     const std::vector<std::string> names = nn::task_names();
     if (std::find(names.begin(), names.end(), task) == names.end())
-      usage_error("there is no task '{}'; did you mean '{}'? Tasks: {}; your own text: --text FILE",
+      usage_error("unknown task '{}'; did you mean '{}'? Tasks: {}; for a text file: --text FILE",
                   task, nn::nearest(task, names), heed::join(names));
   }
   if (!file.empty() && file != task)
-    usage_error("--{0} is for the task {0}; leave out '{1}' or --{0}", file, task);
+    usage_error("--{0} is for the task {0}, not for '{1}'; omit one of the two", file, task);
   nn::RunConfig config = nn::preset(
       c.given("preset") ? c.text("preset") : nn::preset_of(task.empty() ? "induction" : task));
   if (!task.empty()) config.task = task;
@@ -37,12 +37,12 @@ nn::RunConfig chosen_preset(const Command& c) {
 
 void check_config(const nn::RunConfig& config, const Command& c) {
   if (nn::learns_file(config) && c.text(config.task).empty())
-    usage_error("{0} learns a file: add --{1} FILE, in a TOML file {1} = \"FILE\"",
+    usage_error("{0} needs a file: add --{1} FILE, or {1} = \"FILE\" in a TOML file",
                 c.given("preset") ? "the preset " + c.text("preset") : "the task " + config.task,
                 config.task);
   nn::validate(config);
-  // A file may have the preset's or the default value of every key, as heed writes it, without
-  // effect.
+  // A file may contain every key, as the files that heed writes. A value without effect is
+  // therefore allowed in a file if it equals the value of the preset or the default.
   nn::RunConfig preset = chosen_preset(c), none;
   const std::vector<nn::Setting> presets = preset.settings(), defaults = none.settings();
   for (const nn::Setting& s : c.settings) {

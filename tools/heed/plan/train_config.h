@@ -1,4 +1,4 @@
-// The configuration of a training run, from what was given on the command line and in files.
+// Builds the configuration of a training run from the command line and from configuration files.
 #pragma once
 
 #include <string>
@@ -9,15 +9,17 @@
 
 namespace heed {
 
-/// Settings of every value of a run, and of the preset that it starts from. They refer to both.
+/// Returns settings for all values of `config` and for `preset`, the name of the preset. The
+/// settings refer to both arguments, which must outlive them.
 std::vector<nn::Setting> recipe_settings(nn::RunConfig& config, std::string& preset);
 
-/// Returns what the values of c.settings are assigned to: the preset that was given, else that of
-/// the task, which a text or lines also choose. UsageError if these contradict or are unknown.
+/// Returns the preset to which c.assign() applies the given values: the preset that was given, or
+/// the preset of the task. If a text or lines file is given, it determines the task. Throws
+/// UsageError if the given values contradict each other or are unknown.
 nn::RunConfig chosen_preset(const Command& c);
 
-/// Checks what c.assign() made of chosen_preset(c). UsageError or ValueError for values that
-/// exclude each other or have no effect.
+/// Checks the configuration that c.assign() has produced from chosen_preset(c). Throws UsageError
+/// or ValueError for values that exclude each other or have no effect.
 void check_config(const nn::RunConfig& config, const Command& c);
 
 }  // namespace heed

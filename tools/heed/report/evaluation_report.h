@@ -1,4 +1,4 @@
-// An evaluation in words: beside the best possible loss, never alone.
+// Reports an evaluation: the loss, always together with the best possible loss.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// What add_evaluation() sets.
+/// Keys that add_evaluation() sets.
 inline constexpr Column kEvaluationKeys[] = {{"loss"},
                                              {"optimal_loss"},
                                              {"accuracy"},
@@ -20,8 +20,8 @@ inline constexpr Column kEvaluationKeys[] = {{"loss"},
                                              {"eval_sequences"},
                                              {"eval_tokens"}};
 
-/// Sets these keys, null where undefined, and adds a table for text: loss, best possible and
-/// references, on these sequences and in expectation.
+/// Sets kEvaluationKeys (null where undefined) and adds a table for text. The table contains loss,
+/// best possible loss and reference losses, as measured on these sequences and in expectation.
 void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskInfo& info);
 
 }  // namespace heed

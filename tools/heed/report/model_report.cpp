@@ -7,7 +7,7 @@
 namespace heed {
 namespace {
 
-// Of all entries.
+// Returns the standard deviation over all entries of a parameter (divided by n, not n - 1).
 double standard_deviation(const nn::Tensor& parameter) {
   const autograd::NoGrad guard;
   return std::sqrt(var(to(parameter, autograd::float64), {}, {.correction = 0}).item());
@@ -26,7 +26,7 @@ void add_model(Report& report, const nn::Transformer& model) {
   report.set("attention", reason.empty() ? "fused" : "composite because of " + reason);
   report.set("flops_per_token", nn::flops_per_token(model));
   report.set("parameter_bytes", bytes);
-  report.set("training_bytes", 4 * bytes);  // with gradients and AdamW's two moments
+  report.set("training_bytes", 4 * bytes);  // weights, gradients and the two moments of AdamW
   report.set("activation_bytes_per_sequence", nn::activation_bytes(model));
 }
 

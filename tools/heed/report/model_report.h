@@ -1,4 +1,4 @@
-// What a model is made of, for heed info and heed train --dry-run.
+// Reports the parameters, memory and work of a model, for heed info and heed train --dry-run.
 #pragma once
 
 #include "nn/layers/transformer.h"
@@ -6,11 +6,12 @@
 
 namespace heed {
 
+/// Columns of the table of parameters.
 inline constexpr Column kParameterColumns[] = {{"name", "parameter"},
                                                {"shape", "shape"},
                                                {"", "numbers", "", "commas"},
                                                {"std", "std", "", "{:.4g}"}};
-/// What add_model() sets.
+/// Keys that add_model() sets.
 inline constexpr Column kModelKeys[] = {
     {"parameters", "parameters", "", "commas"},
     {"attention", "attention"},
@@ -20,9 +21,10 @@ inline constexpr Column kModelKeys[] = {
     {"activation_bytes_per_sequence", "activations", "per sequence", "bytes"},
     rows("tensors", kParameterColumns)};
 
-/// [2, 3] as a list.
+/// Returns the sizes of a shape as a list.
 Value sizes_of(const autograd::Shape& shape);
-/// Sets these keys; runs a forward pass. Text has the table of parameters first.
+/// Sets kModelKeys. Runs a forward pass to measure memory. In text the table of parameters comes
+/// first.
 void add_model(Report& report, const nn::Transformer& model);
 
 }  // namespace heed

@@ -23,22 +23,22 @@ std::string with_options(std::string_view text) {
     out += text.substr(0, begin);
     out += is_key ? "--" : "`";
     for (const char c : key) out += is_key && c == '_' ? '-' : c;
-    text.remove_prefix(is_key ? end + 1 : end);  // a backquote that ended no key may begin one
+    text.remove_prefix(is_key ? end + 1 : end);  // if this was not a key, `end` may begin one
   }
 }
 
 void set_error_prefix(const std::string& prefix) { error_prefix = prefix; }
 
 void print_error(std::string_view text) {
-  std::string line = "heed: " + error_prefix;  // an error is one line, whatever it quotes
+  std::string line = "heed: " + error_prefix;
   for (const char c : with_options(text)) line += c == '\n' || c == '\r' ? ' ' : c;
   std::fflush(stdout);
-  std::fputs((line + "\n").c_str(), stderr);  // fmt::print throws where stderr is gone
+  std::fputs((line + "\n").c_str(), stderr);  // fmt::print would throw if stderr is closed
 }
 
 namespace {
 
-// A word that a shell reads as it is, or as it is in single quotes.
+// Returns the word for a shell, in single quotes if it contains special characters.
 std::string shell_word(const std::string& word) {
   constexpr const char* kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./:=,+@%";

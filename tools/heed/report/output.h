@@ -1,5 +1,5 @@
-// What every command shares when it talks: exit codes, bad input, the two streams. stdout carries
-// results, stderr everything else.
+// Exit codes, error types and output helpers shared by all commands. Results go to stdout, all
+// other output to stderr.
 #pragma once
 
 #include <fmt/core.h>
@@ -12,33 +12,35 @@
 
 namespace heed {
 
+/// Exit codes of the program.
 enum ExitCode {
   kOk = 0,
-  kCheckFailed = 1,  ///< a gradient is wrong, a batch is not learned, a model leaks
-  kUsage = 2,        ///< what was asked for cannot be done
-  kNumeric = 3,      ///< NaN or infinity; with --strict a parameter without gradient
-  kInputOutput = 4,
-  kBug = 70,
-  kInterrupted = 130,
+  kCheckFailed = 1,    ///< a gradient is wrong, a batch is not learned, or a model is not causal
+  kUsage = 2,          ///< invalid or contradictory options
+  kNumeric = 3,        ///< NaN or infinity; with --strict a parameter without gradient
+  kInputOutput = 4,    ///< a file cannot be read or written
+  kBug = 70,           ///< an internal error
+  kInterrupted = 130,  ///< Ctrl-C, SIGTERM or SIGHUP
 };
 
-/// The user asked for something that cannot be: exit 2, the text as one line.
+/// Invalid input: exit code 2, and the text is printed on one line.
 struct UsageError : autograd::ValueError {
   using ValueError::ValueError;
 };
 
-/// A check failed: exit 1, the text as one line.
+/// A failed check: exit code 1, and the text is printed on one line.
 struct CheckError : autograd::Error {
   using Error::Error;
 };
 
+/// Throws UsageError with the formatted text.
 template <class... Args>
 [[noreturn]] void usage_error(fmt::format_string<Args...> text, Args&&... args) {
   throw UsageError(fmt::format(text, std::forward<Args>(args)...));
 }
 
-/// Runs f, in which the user's input has been checked already: a shape, dtype or value error there
-/// is a bug of ours.
+/// Runs `f` after all user input has been checked. A shape, dtype or value error in `f` is a bug in
+/// heed, so it is rethrown as std::logic_error. Numeric, check and I/O errors are not changed.
 template <class F>
 decltype(auto) past_input_checks(F&& f) {
   try {
@@ -54,37 +56,38 @@ decltype(auto) past_input_checks(F&& f) {
   }
 }
 
-/// Results, on stdout.
+/// Prints results to stdout.
 template <class... Args>
 void print(fmt::format_string<Args...> text, Args&&... args) {
   fmt::print(text, std::forward<Args>(args)...);
 }
-/// Returns a text of the libraries, which name a setting by its key in backquotes (`d_model`), with
-/// the program's option in its place (--d-model).
+/// Replaces each key in backquotes by the option of the program: `d_model` becomes --d-model. The
+/// libraries write keys in this way in their error texts.
 std::string with_options(std::string_view text);
-/// One line on stderr, "heed: " in front, and the prefix, if one was set ("rank 3: "). Keys in
-/// backquotes become options.
+/// Prints one line to stderr: "heed: ", the prefix if one is set ("rank 3: "), and the text after
+/// with_options(). Line breaks in the text become blanks.
 void print_error(std::string_view text);
+/// Sets the prefix of all later errors.
 void set_error_prefix(const std::string& prefix);
 
-/// Keeps the command line for typed_command(); for main alone.
+/// Stores the command line for typed_command(). Only main() calls it.
 void remember_command(int argc, char** argv);
-/// The command line as it can be pasted into a shell again: heed study --prompt 'a b'. Pictures
-/// keep it.
+/// Returns the command line, quoted so that it can be pasted into a shell: heed study --prompt
+/// 'a b'. It is stored in pictures.
 const std::string& typed_command();
 
-/// "0.1.0 (GCC 12.2.0, SIMD target AVX3_ZEN4)"
+/// Returns version, compiler and SIMD target: "0.1.0 (GCC 12.2.0, SIMD target AVX3_ZEN4)".
 std::string version_text();
 
-/// 12,345,678
+/// Formats an integer with commas: 12,345,678.
 std::string with_commas(std::int64_t n);
-/// 1.2 kB, 3.4 MB, 5.6 GB (powers of 1000)
+/// Formats a number of bytes with powers of 1000: 1.2 kB, 3.4 MB, 5.6 GB.
 std::string bytes_text(double bytes);
-/// 1.2 k, 3.4 M, 5.6 G
+/// Formats a number with powers of 1000: 1.2 k, 3.4 M, 5.6 G.
 std::string si_text(double n);
-/// 0.3 s, 12 s, 3 min 20 s, 2 h 5 min
+/// Formats a duration: 0.3 s, 12 s, 3 min 20 s, 2 h 5 min.
 std::string seconds_text(double seconds);
-/// 0.3s, 12s, 3m20s, 2h05m, 12d3h: at most 7 characters
+/// Formats a duration in at most 7 characters: 0.3s, 12s, 3m20s, 2h05m, 12d3h.
 std::string short_duration(double seconds);
 
 }  // namespace heed

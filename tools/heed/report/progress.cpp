@@ -18,13 +18,13 @@ void on_interrupt(int) { interrupt_seen = 1; }
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
-// nohup's wish.
+// Returns true if the signal is SIGHUP and is ignored, as nohup does.
 bool is_ignored_hangup(int signal) {
   struct sigaction now {};
   return signal == SIGHUP && sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-// Not fmt::print, which throws where stderr is gone.
+// Writes to stderr without errors. fmt::print would throw if stderr is closed.
 void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 bool at_terminal() {
@@ -45,45 +45,45 @@ Progress::Progress(bool quiet, double silence)
   color_ = terminal_ && !(no_color && *no_color);
   if (quiet_) return;
   try {
-    heart_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
-  } catch (const std::system_error&) {  // no thread to be had: training goes on, silent at times
+    repeater_ = std::jthread([this](const std::stop_token& stop) { repeat(stop); });
+  } catch (const std::system_error&) {  // no thread is available: activities are not repeated
   }
 }
 
 Progress::~Progress() {
-  heart_.request_stop();
-  if (heart_.joinable()) heart_.join();
+  repeater_.request_stop();
+  if (repeater_.joinable()) repeater_.join();
   wipe();
 }
 
-void Progress::beat(const std::stop_token& stop) {
+void Progress::repeat(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
     wake_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
     const double now = clock_.seconds();
-    if (stop.stop_requested() || now_.empty() || now - said_at_ < silence_ + 1) continue;
-    put_now(now_ + "  (" + std::to_string(std::int64_t(now - now_since_)) + " s)");
+    if (stop.stop_requested() || activity_.empty() || now - last_output_ < silence_ + 1) continue;
+    put_activity(activity_ + "  (" + std::to_string(std::int64_t(now - activity_start_)) + " s)");
   }
 }
 
 bool Progress::is_due() const {
   const std::lock_guard lock(mutex_);
-  return !quiet_ && clock_.seconds() - said_at_ > (terminal_ ? 0.1 : silence_);
+  return !quiet_ && clock_.seconds() - last_output_ > (terminal_ ? 0.1 : silence_);
 }
 
 void Progress::at_work(const std::string& text) {
   const bool due = is_due();
   const std::lock_guard lock(mutex_);
-  now_ = text, now_since_ = clock_.seconds();
-  if (due) put_now(text);
+  activity_ = text, activity_start_ = clock_.seconds();
+  if (due) put_activity(text);
 }
 
-// At a terminal over the live line, else as a line.
-void Progress::put_now(const std::string& text) {
+// Prints the activity: at a terminal it replaces the live line, elsewhere it is a new line.
+void Progress::put_activity(const std::string& text) {
   put(terminal_ ? "\r\033[K" + text.substr(0, terminal_width() - 1) : text + "\n");
   std::fflush(stderr);
   shown_ = terminal_;
-  said_at_ = clock_.seconds();
+  last_output_ = clock_.seconds();
 }
 
 void Progress::wipe() {
@@ -94,7 +94,7 @@ void Progress::wipe() {
 void Progress::clear() {
   const std::lock_guard lock(mutex_);
   wipe();
-  now_.clear();
+  activity_.clear();
 }
 
 void Progress::line(const std::string& text) {
@@ -102,14 +102,14 @@ void Progress::line(const std::string& text) {
   const std::lock_guard lock(mutex_);
   wipe();
   put(text + "\n");
-  said_at_ = clock_.seconds();
+  last_output_ = clock_.seconds();
 }
 
 void Progress::warn(const std::string& text) {
   const std::lock_guard lock(mutex_);
   wipe();
   put(color_ ? "\033[31m" + text + "\033[0m\n" : text + "\n");
-  said_at_ = clock_.seconds();
+  last_output_ = clock_.seconds();
 }
 
 InterruptGuard::InterruptGuard() {
@@ -118,7 +118,8 @@ InterruptGuard::InterruptGuard() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   for (const int signal : kSignals) {
-    // The second one kills; but a closed terminal sends two SIGHUPs, its shell's and the kernel's.
+    // SA_RESETHAND lets the second signal end the program. SIGHUP does not use it, because a closed
+    // terminal causes two SIGHUPs: one from its shell and one from the kernel.
     action.sa_flags = SA_RESTART | (signal == SIGHUP ? 0 : int(SA_RESETHAND));
     if (!is_ignored_hangup(signal)) sigaction(signal, &action, nullptr);
   }
@@ -126,7 +127,7 @@ InterruptGuard::InterruptGuard() {
 
 InterruptGuard::~InterruptGuard() {
   for (const int signal : kSignals)
-    if (!is_ignored_hangup(signal))  // a terminal's second SIGHUP may come after the end, too
+    if (!is_ignored_hangup(signal))  // the second SIGHUP of a terminal may arrive even later
       std::signal(signal, signal == SIGHUP && interrupted() ? SIG_IGN : SIG_DFL);
 }
 

@@ -1,4 +1,4 @@
-// What the user sees of a long command on stderr, and how Ctrl-C reaches it.
+// Progress of long commands on stderr, and handling of Ctrl-C and other signals.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// Seconds since it was made.
+/// Measures the seconds since its construction.
 class Stopwatch {
  public:
   double seconds() const {
@@ -20,58 +20,64 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Lines on stderr and, at a terminal, one live line below them. While something is at work,
-/// neither kind is silent for ten seconds: a thread says again what it is. A stderr that is gone
-/// (its terminal was closed) stops no training. To be used by one thread.
+/// Prints lines to stderr and, at a terminal, one live line below them that is overwritten. While
+/// an activity runs, a thread repeats its text so that output never pauses for ten seconds. If
+/// stderr is closed (its terminal was closed), printing has no effect and training continues. Only
+/// one thread may use an object.
 class Progress {
  public:
-  /// `silence`: seconds between plain lines.
+  /// `quiet`: only warnings are printed. `silence`: seconds between progress lines if stderr is not
+  /// a terminal.
   explicit Progress(bool quiet, double silence = 8);
   ~Progress();
   Progress(const Progress&) = delete;
 
-  /// Whether at_work() would be seen now: at a terminal ten times a second, elsewhere after the
-  /// seconds of silence.
+  /// Returns true if at_work() would print now: at a terminal ten times a second, elsewhere after
+  /// `silence` seconds without output.
   bool is_due() const;
-  /// What a long command does now, until clear(): live at a terminal, cut to its width; elsewhere a
-  /// line, if it is due.
+  /// Sets the current activity, which lasts until clear(), and prints it if it is due. At a
+  /// terminal it is the live line, cut to the terminal's width; elsewhere it is a line.
   void at_work(const std::string& text);
-  /// A line that stays; nothing under --quiet.
+  /// Prints a permanent line, unless the object is quiet.
   void line(const std::string& text);
-  /// A line that stays and is shown under --quiet too; red at a terminal unless NO_COLOR is set.
+  /// Prints a permanent line, also if the object is quiet. At a terminal it is red, unless NO_COLOR
+  /// is set.
   void warn(const std::string& text);
 
-  /// Removes the live line: nothing is at work.
+  /// Ends the current activity and removes the live line.
   void clear();
 
  private:
-  void put_now(const std::string& text);
-  void wipe();
-  void beat(const std::stop_token& stop);
+  void put_activity(const std::string& text);
+  void wipe();                               // removes the live line
+  void repeat(const std::stop_token& stop);  // body of repeater_
 
   bool quiet_, terminal_, color_, shown_ = false;
   double silence_;
   Stopwatch clock_;
-  std::string now_;                     // at work
-  double now_since_ = 0, said_at_ = 0;  // by clock_
-  mutable std::mutex mutex_;            // of all that is written
+  std::string activity_;                         // text of at_work(), "" after clear()
+  double activity_start_ = 0, last_output_ = 0;  // seconds of clock_
+  mutable std::mutex mutex_;                     // protects all output and the members above
   std::condition_variable_any wake_;
-  std::jthread heart_;
+  std::jthread repeater_;
 };
 
-/// The user wants no more of it.
+/// Thrown to end a command that the user has interrupted.
 struct Interrupted {};
 
-/// While it lives, Ctrl-C (SIGINT), SIGTERM and SIGHUP (the terminal was closed) only set a flag; a
-/// second SIGINT or SIGTERM ends the program as usual. Under nohup SIGHUP stays ignored. SIGPIPE is
-/// ignored from then on: what nobody reads ends no training, and results get an error when written.
+/// Handles signals during its lifetime. Ctrl-C (SIGINT), SIGTERM and SIGHUP (the terminal was
+/// closed) only set a flag. A second SIGINT or SIGTERM ends the program immediately. If nohup has
+/// disabled SIGHUP, it stays ignored. SIGPIPE is ignored from the construction on, also after the
+/// lifetime: unread progress output does not end a training, and writing results to a closed pipe
+/// is an error.
 class InterruptGuard {
  public:
   InterruptGuard();
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
+  /// Returns true if one of the signals has arrived since the construction.
   static bool interrupted();
-  /// Throws Interrupted if it is: in the middle of long work.
+  /// Throws Interrupted if interrupted(). Long work calls it repeatedly.
   void check() const;
 };
 

@@ -14,15 +14,15 @@ const Column* Columns::find(std::string_view key) const {
 
 void Table::add(std::vector<Value> cells) {
   if (cells.size() != columns.size())
-    throw std::logic_error(fmt::format("table: a row of {} cells for {} columns from '{}' on",
+    throw std::logic_error(fmt::format("table: a row has {} cells, needs {}; first column '{}'",
                                        cells.size(), columns.size(), columns[0].key));
   rows.push_back(std::move(cells));
 }
 
 Value object_of(Columns keys, const std::vector<Value>& values) {
   if (keys.size() != values.size())
-    throw std::logic_error(fmt::format("report: {} values for {} keys from '{}' on", values.size(),
-                                       keys.size(), keys[0].key));
+    throw std::logic_error(fmt::format("report: an object has {} values, needs {}; first key '{}'",
+                                       values.size(), keys.size(), keys[0].key));
   Value object = Value::object();
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!keys[i].key.empty()) object.append(std::string(keys[i].key), values[i]);
@@ -102,7 +102,7 @@ std::string csv_text(const Value& value) {
     for (const Value& item : *items) words += (words.empty() ? "" : " ") + csv_text(item);
     return words;
   }
-  const std::string text = value.dump();  // null too where a number is not finite
+  const std::string text = value.dump();  // "null" also for a number that is not finite
   return text == "null" ? "" : text;
 }
 

@@ -1,9 +1,9 @@
-// Results of commands as values, and the three ways to write them: text, JSON and CSV.
+// Results of commands as values, and functions that write them as text, JSON or CSV.
 //
-// A command declares the keys of its result as constexpr Columns next to the code that fills them:
+// A command declares the keys of its result as constexpr Columns beside the code that fills them:
 //   constexpr Column kRun[] = {{"run", "run"}, {"loss", "eval loss", "", "{:.4f}"}, {"date"}};
 //   constexpr Column kKeys[] = {rows("runs", kRun), {"seconds"}};
-// `--help` lists the keys of --json from them, and returns a Report:
+// `--help` lists the keys of --json from this declaration. The command then returns a Report:
 //   Report report(kKeys);
 //   Table& table = report.table("runs");
 //   table.add({run.folder, run.loss, run.date});
@@ -45,7 +45,7 @@ class Columns {
   constexpr const Column* begin() const { return first_; }
   constexpr const Column* end() const;
   constexpr const Column& operator[](std::size_t i) const;
-  /// The column of this key, or null.
+  /// Returns the column of this key, or null.
   const Column* find(std::string_view key) const;
 
  private:
@@ -55,29 +55,30 @@ class Columns {
 
 /// One key of a result: a field of a report or a column of a table. The texts must outlive it.
 struct Column {
-  std::string_view key = "";    ///< in JSON and CSV; empty: only in text
+  std::string_view key = "";    ///< key in JSON and CSV; empty: only in text
   std::string_view label = "";  ///< heading or label in text; empty: not in text
-  std::string_view unit = "";   ///< behind the label or the value in text
-  /// How text shows a number: an fmt format ("{:.3f}"), or one of bytes, commas, percent (of a
-  /// fraction), seconds, si. Empty: integers with all digits, others with four.
+  std::string_view unit = "";   ///< in text after the label (tables) or the value (fields)
+  /// Format of a number in text: an fmt format ("{:.3f}"), or bytes, commas, percent (of a
+  /// fraction), seconds or si. Empty: integers with all digits, other numbers with four.
   std::string_view format = "";
-  /// Text wider than 80 columns drops the columns of the largest number first; never those of 0.
+  /// If a table is wider than 80 columns, text drops the columns with the largest `drop` first. A
+  /// column with 0 is never dropped.
   int drop = 0;
-  Columns inside = {};  ///< keys of the object, or of the table's rows, that is the value
-  bool is_table = false;
+  Columns inside = {};    ///< keys of the value, if it is an object or a table
+  bool is_table = false;  ///< true: the value is a table with the columns `inside`
 };
 
 constexpr const Column* Columns::end() const { return first_ + size_; }
 constexpr const Column& Columns::operator[](std::size_t i) const { return first_[i]; }
 
-/// A key whose value is a table with these columns.
+/// Declares a key whose value is a table with these columns.
 constexpr Column rows(std::string_view key, Columns columns) {
   return {.key = key, .inside = columns, .is_table = true};
 }
-/// A key whose value is an object with these keys.
+/// Declares a key whose value is an object with these keys.
 constexpr Column fields(std::string_view key, Columns keys) { return {.key = key, .inside = keys}; }
 
-/// The columns of several declarations in one array.
+/// Joins several declarations into one array.
 template <std::size_t... N>
 constexpr auto joined(const Column (&... lists)[N]) {
   std::array<Column, (N + ...)> all{};
@@ -89,45 +90,50 @@ constexpr auto joined(const Column (&... lists)[N]) {
   return all;
 }
 
-/// Rows of cells, one cell for each column. Text leaves out columns without any value.
+/// Rows of cells, one cell per column. Text leaves out columns without any value.
 struct Table {
   explicit Table(Columns columns_) : columns(columns_) {}
-  /// Of columns that are known at run time only.
+  /// Creates a table whose columns are known only at run time.
   explicit Table(const std::vector<Column>& list)
       : own(std::make_shared<std::vector<Column>>(list)), columns(own->data(), own->size()) {}
 
-  std::shared_ptr<const std::vector<Column>> own = {};  ///< the columns, unless they are declared
+  std::shared_ptr<const std::vector<Column>> own = {};  ///< columns known only at run time
   Columns columns;
   std::string title = {}, note = {};  ///< lines above and below the table in text
-  std::size_t shown = SIZE_MAX;       ///< number of rows in text
+  std::size_t shown = SIZE_MAX;       ///< largest number of rows in text
   std::vector<std::vector<Value>> rows = {};
 
-  /// Throws std::logic_error unless there is a cell for each column.
+  /// Adds a row. Throws std::logic_error unless there is one cell per column.
   void add(std::vector<Value> cells);
 };
 
-/// An object with these keys and values, in order. Throws std::logic_error if their numbers differ.
+/// Returns an object with these keys and values, in order. Throws std::logic_error if their numbers
+/// differ.
 Value object_of(Columns keys, const std::vector<Value>& values);
-/// A number of a text table in which NaN is a finding: "nan". Text shows other NaN as "-", unknown.
+/// Returns a cell that text shows as "nan" if `x` is NaN. Use it if NaN is a result. A NaN in any
+/// other cell means "unknown", and text shows it as "-".
 Value with_nan(double x);
-/// A list with an object for each row.
+/// Returns a list with one object per row.
 Value list_of(const Table& table);
 
-/// The result of a command. JSON has the declared keys in their order, null where nothing was set;
-/// text has the items in the order in which they were added. Without keys, JSON prints nothing.
+/// The result of a command. JSON contains the declared keys in their order, and null if a key was
+/// not set. Text contains the items in the order in which they were added. A report without keys
+/// prints nothing as JSON.
 class Report {
  public:
+  /// A paragraph or a block of lines that appears only in text.
   struct Text {
     std::string text;
-    bool wraps;
+    bool wraps;  ///< true: wrapped at 80 columns
   };
+  /// A field, a table or a text.
   struct Item {
-    const Column* column = nullptr;  ///< null: only in text
+    const Column* column = nullptr;  ///< declaration of its key; null: only in text
     std::variant<Value, Table, Text> what;
   };
 
   Report() = default;
-  /// A report without keys: nothing is printed.
+  /// Returns a report that prints nothing and ends the program with this code.
   static Report failed(ExitCode code) {
     Report report;
     report.exit_code = code;
@@ -135,62 +141,65 @@ class Report {
   }
   explicit Report(Columns keys) : keys_(keys) {}
 
-  // Each throws std::logic_error for a key that is not declared, or is set already.
+  // The functions with a key throw std::logic_error if it is not declared or already set.
 
-  /// Sets a field. It is in text if its column has a label.
+  /// Sets a field. Text contains it if its column has a label.
   void set(std::string_view key, Value value);
-  /// Adds the table of this key. The reference stays valid.
+  /// Adds the table of this key. The returned reference stays valid.
   Table& table(std::string_view key);
-  /// Adds a table for text alone.
+  /// Adds a table that appears only in text.
   Table& text_table(Table table);
   Table& text_table(Columns columns) { return text_table(Table(columns)); }
-  /// Sets the key "files"; text has a line for each.
+  /// Sets the key "files". Text contains one line per file.
   void files(const std::vector<std::filesystem::path>& files);
 
-  /// Adds a paragraph for text alone, which wraps at 80 columns.
+  /// Adds a paragraph that appears only in text, wrapped at 80 columns.
   template <class... Args>
   void line(fmt::format_string<Args...> text, Args&&... args) {
     items_.push_back({nullptr, Text{fmt::format(text, std::forward<Args>(args)...), true}});
   }
-  /// Adds lines for text alone as they are: drawings made of characters.
+  /// Adds lines that appear only in text and are not wrapped, such as drawings.
   void block(std::string text) { items_.push_back({nullptr, Text{std::move(text), false}}); }
 
-  /// The result is printed, then `why` as an error, and the program exits with this code.
+  /// Marks the command as failed: after the result, the program prints `why` as an error (unless it
+  /// is empty) and exits with this code.
   void fail(ExitCode code, std::string why = "") { exit_code = code, error = std::move(why); }
 
   Columns keys() const { return keys_; }
   const std::deque<Item>& items() const { return items_; }
-  /// The item of this key, or null.
+  /// Returns the item of this key, or null.
   const Item* find(std::string_view key) const;
 
   ExitCode exit_code = kOk;
   std::string error = {};  ///< printed to stderr after the result
 
  private:
+  // Returns the column of a declared key that is not yet set; throws std::logic_error otherwise.
   const Column& declared(std::string_view key) const;
 
   Columns keys_;
   std::deque<Item> items_;
 };
 
-// Each ends with a newline, unless it is empty.
+// The results of the following functions end with a newline, unless they are empty.
 
-/// At most 80 columns wide, if no name or drawing is wider.
+/// Formats as text of at most 80 columns, unless a name or a block is wider.
 std::string to_text(const Report& report);
 std::string to_text(const Table& table);
-/// One object on one line. Numbers that are not finite are null.
+/// Formats as one JSON object on one line. Numbers that are not finite are null.
 std::string to_json(const Report& report);
-/// The keys of the columns, and a line for each row. What is null or not finite is empty. Tables
-/// inside are left out.
+/// Formats as CSV: a line with the keys of the columns, then one line per row. Values that are null
+/// or not finite are empty. Columns that contain objects or tables are left out.
 std::string to_csv(const Table& table);
-/// The first table with a key, as CSV.
+/// Formats the first table that has a key as CSV.
 std::string to_csv(const Report& report);
 
-/// "task heads (layer head)": the keys, those of objects and rows in parentheses.
+/// Returns the keys as text. The keys of objects and tables are in parentheses: "task heads (layer
+/// head)".
 std::string keys_text(Columns keys);
 
-/// The text in lines of at most 80 code points, if no word is longer. Lines after the first start
-/// with `hang` blanks.
+/// Breaks the text into lines of at most 80 code points, unless a word is longer. Each line after
+/// the first starts with `hang` blanks.
 std::string wrapped(std::string_view text, std::size_t hang = 0);
 
 }  // namespace heed

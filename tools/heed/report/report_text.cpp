@@ -1,4 +1,4 @@
-// Reports as text of at most 80 columns.
+// Formats reports as text of at most 80 columns.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kWidth = 80;
 
-// The number of code points.
+// Returns the number of code points.
 std::size_t width_of(std::string_view text) {
   return std::size_t(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -51,12 +51,12 @@ std::string text_of(const Value& value, const Column& column) {
   });
 }
 
-// A table's columns that text shows, each with its heading and its cells as text.
+// A column of a table as text.
 struct TextColumn {
-  int drop;
-  bool is_right = true;   // its cells are numbers
-  std::size_t width = 0;  // of the widest cell
-  std::vector<std::string> cells = {};
+  int drop;                             // Column::drop
+  bool is_right = true;                 // right-aligned, because all cells are numbers
+  std::size_t width = 0;                // of the widest cell
+  std::vector<std::string> cells = {};  // the heading, then one cell per row
 
   const std::string& add(const std::string& cell) {
     width = std::max(width, width_of(cell));
@@ -72,7 +72,8 @@ std::size_t width_of(const std::vector<TextColumn>& columns) {
   return width - kGap.size();
 }
 
-// Also text that starts as a number does: "12 / 20", "3.4 %".
+// Returns true if the cell is aligned as a number. Text that starts with a digit counts, too:
+// "12 / 20", "3.4 %".
 bool is_number(const Value& value, const std::string& cell) {
   if (!value.as<std::string>()) return !value.as<Value::Array>();
   return cell.empty() || cell == "nan" || cell == "inf" || cell == "-inf" ||
@@ -99,7 +100,7 @@ std::vector<TextColumn> text_columns(const Table& table) {
   return columns;
 }
 
-// Removes columns until the rest fits, and returns the headings of those removed.
+// Removes columns until the table fits, and returns the headings of the removed columns.
 std::string drop_columns(std::vector<TextColumn>& columns) {
   std::string dropped;
   while (width_of(columns) > kWidth) {
@@ -122,7 +123,7 @@ std::string table_lines(const std::vector<TextColumn>& columns) {
   std::string text;
   for (std::size_t r = 0; r < columns[0].cells.size(); ++r) {
     std::string line;
-    std::size_t last = 0;  // where the last column starts
+    std::size_t last = 0;  // position at which the last column starts
     for (const TextColumn& column : columns) {
       if (&column != &columns.front()) line += kGap;
       last = width_of(line);
@@ -134,7 +135,7 @@ std::string table_lines(const std::vector<TextColumn>& columns) {
   return text;
 }
 
-// Fields that follow each other, their values below each other.
+// Formats successive fields, with their values aligned.
 std::string field_lines(const std::vector<std::pair<const Column*, std::string>>& group) {
   std::size_t width = 0;
   for (const auto& [column, value] : group) width = std::max(width, width_of(column->label));
@@ -147,7 +148,7 @@ std::string field_lines(const std::vector<std::pair<const Column*, std::string>>
   return text;
 }
 
-// Each line of the text by itself, its later parts below its first word.
+// Wraps each line of the text separately. Continuation lines are indented as the line is.
 std::string paragraph_lines(const std::string& text) {
   std::string lines;
   for (const std::string& line : split(text, '\n')) {
@@ -195,12 +196,12 @@ std::string to_text(const Table& table) {
   const std::string dropped = drop_columns(columns);
   text += table_lines(columns);
   if (table.shown < table.rows.size())
-    text += fmt::format("... {} rows, all of them in --json\n", table.rows.size());
+    text += fmt::format("... {} rows in all; --json prints all of them\n", table.rows.size());
   if (!dropped.empty()) text += wrapped("Also in --json: " + dropped) + "\n";
   return text + (table.note.empty() ? "" : wrapped(table.note) + "\n");
 }
 
-// An empty line stands between tables, groups of fields and paragraphs.
+// An empty line separates tables, groups of fields and paragraphs.
 std::string to_text(const Report& report) {
   std::string text;
   std::size_t kind = std::variant_npos;

@@ -1,4 +1,4 @@
-// heed runs: what lies in the folder of runs, the newest last.
+// The command `heed runs`: lists the runs in a directory, the newest last.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -38,11 +38,11 @@ constexpr Column kRunColumns[] = {{"run", "run"},
                                   {"problem"}};
 constexpr Column kRunsKeys[] = {rows("runs", kRunColumns)};
 
-// A row of kRunColumns; of a run that cannot be read what is known, and the problem. A run that
-// trains at this moment shows how far it is.
+// Returns a row of kRunColumns. If the run cannot be read, the row contains the values that are
+// known and the error. For a run that is training, the row contains its current step.
 std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
   nn::RunConfig config;
-  nn::MetricsRow last(0), evaluation(0);  // rows of its history
+  nn::MetricsRow last(0), evaluation(0);  // last row of the history, last row with an evaluation
   std::optional<std::int64_t> saved;
   std::string problem;
   try {
@@ -83,35 +83,37 @@ Report list_runs(const std::string& folder) {
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   Report report(kRunsKeys);
   if (runs.empty() && nn::RunFolder(folder).is_run())
-    report.line("{} is a run itself, not a folder of runs", folder);
+    report.line("{} is a run directory, not a directory that contains runs", folder);
   else if (runs.empty())
-    report.line("no run in {}; heed train makes one", top.string());
+    report.line("no run in {}; heed train creates one", top.string());
   Table& table = report.table("runs");
   for (const auto& [time, run] : runs) {
     table.add(run_row(run, date_text(time)));
     const Value& problem = table.rows.back().back();
     if (problem.as<std::string>())
-      table.note += fmt::format("{} is not readable: {}\n", plot::visible_text(run.text()),
+      table.note += fmt::format("{} cannot be read: {}\n", plot::visible_text(run.text()),
                                 plot::visible_text(problem.text()));
   }
   return report;
 }
 
 constexpr const char* kRunsNotes =
-    R"(The newest last. A run that trains, or was killed, has come further than its last save,
-from which --resume goes on. Losses, in nats per token, are those of the last evaluation; above:
-minus the best possible one on the same sequences.)";
+    R"(The newest run is the last. The step of a run that is training, or that was killed, may be
+larger than its saved step, from which --resume continues. eval loss is the loss of the last
+evaluation in nats per token, on the first --eval-batch sequences of the evaluation set. above is
+this loss minus the optimal loss on the same sequences. heed train, heed eval and heed sweep report
+the loss on the whole evaluation set, which differs.)";
 
 }  // namespace
 
 void runs_command(Command& c) {
-  c.name = "runs", c.what = "list the runs here: task, step, loss above the best possible, date";
+  c.name = "runs", c.what = "list the runs: task, step, loss above the optimum, date";
   c.examples =
       "  heed runs\n"
       "  heed runs --runs elsewhere/runs --json";
   c.notes = kRunsNotes;
   auto folder = std::make_shared<std::string>();
-  c.add("Options", {nn::Setting("runs", *folder, "DIR", "folder of runs").shows("runs")});
+  c.add("Options", {nn::Setting("runs", *folder, "DIR", "directory with runs").shows("runs")});
   c.add_common(Command::kJson | Command::kCsv);
   c.modes = {{.result = kRunsKeys, .run = [folder](const Command&) { return list_runs(*folder); }}};
 }

@@ -10,19 +10,20 @@
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/page_data.h"
 #include "tools/heed/study/study_files.h"
+#include "tools/heed/study/study_pictures.h"
 #include "tools/plot/plot.h"
 
 namespace heed {
 namespace {
 
-constexpr double kHalfScore = 0.5;  // of a score: a head that does this, more than not
+constexpr double kHalfScore = 0.5;  // a head with this induction score counts as an induction head
 
 // ---- JSON and CSV
 
 constexpr Column kFlowColumns[] = {{"layer"}, {"resid_pre_grad"}, {"resid_post_grad"}};
 
 nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
-  const nn::Moment& first = study.moments[0];
+  const nn::CheckpointStudy& first = study.checkpoints[0];
   nn::Json heads = nn::Json::array(), layers = nn::Json::array();
   for (std::size_t i = 0; i < first.heads.size(); ++i) {
     nn::Json head =
@@ -41,9 +42,9 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
   return nn::Json::object({{"run", run},
                            {"sequences", study.sequences},
                            {"optimal_loss", study.optimal},
-                           {"steps", study.by_step(&nn::Moment::step)},
-                           {"loss", study.by_step(&nn::Moment::loss)},
-                           {"counted_loss", study.by_step(&nn::Moment::counted_loss)},
+                           {"steps", study.by_step(&nn::CheckpointStudy::step)},
+                           {"loss", study.by_step(&nn::CheckpointStudy::loss)},
+                           {"counted_loss", study.by_step(&nn::CheckpointStudy::counted_loss)},
                            {"heads", heads},
                            {"layers", layers},
                            {"steepest_fall", fall_json}});
@@ -51,19 +52,19 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
 
 // ---- text
 
-// The losses, and this score of the heads that have most of it.
+// Returns a table of the losses and of one score, for the heads with the largest score.
 std::string score_text(const nn::OverTime& study, const char* title,
                        double nn::HeadReport::*score) {
   const std::vector<std::size_t> heads = nn::strongest_heads(study, score);
   if (heads.empty()) return "";
   std::vector<std::string> names;
-  for (const std::size_t i : heads) names.push_back(nn::head_name(study.moments[0].heads[i]));
+  for (const std::size_t i : heads) names.push_back(nn::head_name(study.checkpoints[0].heads[i]));
   std::vector<Column> columns{
       {"", "step"}, {"", "loss", "", "{:.3f}"}, {"", "counted", "", "{:.3f}"}};
   for (const std::string& name : names) columns.push_back({"", name, "", "{:.2f}"});
   Table table(columns);
   table.title = title;
-  for (const nn::Moment& m : study.moments) {
+  for (const nn::CheckpointStudy& m : study.checkpoints) {
     std::vector<Value> row{m.step, m.loss, m.counted_loss};
     for (const std::size_t i : heads) row.push_back(m.heads[i].*score);
     table.add(std::move(row));
@@ -71,18 +72,19 @@ std::string score_text(const nn::OverTime& study, const char* title,
   return to_text(table);
 }
 
-// When a layer's induction score comes to one half, of the first layer where it does.
+// Finds the first layer with a head whose induction score reaches kHalfScore during training.
+// Returns the layer and the step.
 std::optional<std::pair<std::int64_t, std::int64_t>> induction_forms(const nn::OverTime& study) {
-  for (const nn::LayerFlow& f : study.moments[0].flow) {
+  for (const nn::LayerFlow& f : study.checkpoints[0].flow) {
     const auto step = nn::first_reached(study, &nn::HeadReport::induction, f.layer, kHalfScore);
-    if (step && *step > study.moments[0].step) return std::pair{f.layer, *step};
+    if (step && *step > study.checkpoints[0].step) return std::pair{f.layer, *step};
   }
   return {};
 }
 
 void add_text(Report& report, const nn::OverTime& study, const std::string& run) {
-  report.line("{}: {} checkpoints on {} sequences, best possible loss {}\n\n", run,
-              study.moments.size(), study.sequences,
+  report.line("{}: {} checkpoints on {} sequences, optimal loss {}\n\n", run,
+              study.checkpoints.size(), study.sequences,
               std::isfinite(study.optimal) ? fmt::format("{:.4f}", study.optimal) : "unknown");
   int shown = 0;
   for (const auto& [title, score] : {std::pair{"previous token", &nn::HeadReport::previous_token},
@@ -94,7 +96,7 @@ void add_text(Report& report, const nn::OverTime& study, const std::string& run)
   if (const auto fall = nn::steepest_fall(study))
     events += fmt::format("the loss falls fastest between steps {} and {}\n", fall->from, fall->to);
   if (const auto forms = induction_forms(study))
-    events += fmt::format("layer {}: a head's induction score is {} or more from step {} on\n",
+    events += fmt::format("layer {}: the induction score of a head first reaches {} at step {}\n",
                           forms->first, kHalfScore, forms->second);
   if (!events.empty()) report.block(events + "\n");
 }
@@ -102,7 +104,7 @@ void add_text(Report& report, const nn::OverTime& study, const std::string& run)
 // ---- picture and page
 
 std::vector<double> steps_of(const nn::OverTime& study) {
-  return study.by_step([](const nn::Moment& m) { return double(m.step); });
+  return study.by_step([](const nn::CheckpointStudy& m) { return double(m.step); });
 }
 
 bool has_finite(const plot::LineChart& panel) {
@@ -113,14 +115,15 @@ bool has_finite(const plot::LineChart& panel) {
 
 plot::LineChart loss_panel(const nn::OverTime& study) {
   plot::LineChart panel{.title = "loss (nats per token)", .height = 150};
-  panel.series.push_back(
-      {.name = "all targets", .x = steps_of(study), .y = study.by_step(&nn::Moment::loss)});
+  panel.series.push_back({.name = "all targets",
+                          .x = steps_of(study),
+                          .y = study.by_step(&nn::CheckpointStudy::loss)});
   panel.series.push_back({.name = "counted tokens",
                           .x = steps_of(study),
-                          .y = study.by_step(&nn::Moment::counted_loss),
+                          .y = study.by_step(&nn::CheckpointStudy::counted_loss),
                           .dash = 1});
   panel.ends = {0};
-  if (std::isfinite(study.optimal)) panel.hlines.push_back({"best possible", study.optimal});
+  if (std::isfinite(study.optimal)) panel.hlines.push_back({"optimal", study.optimal});
   return panel;
 }
 
@@ -130,7 +133,7 @@ plot::LineChart head_panel(const nn::OverTime& study, const nn::HeadQuantity& qu
                         .log_y = quantity.panel.axis == Panel::kLog};
   if (quantity.panel.axis == Panel::kShare) panel.ends = {0, 1};
   if (quantity.panel.axis == Panel::kFromZero) panel.ends = {0};
-  const std::vector<nn::HeadReport>& heads = study.moments[0].heads;
+  const std::vector<nn::HeadReport>& heads = study.checkpoints[0].heads;
   for (std::size_t i = 0; i < heads.size(); ++i)
     panel.series.push_back(head_line(heads[i], steps_of(study), study.by_step(i, quantity.value)));
   return panel;
@@ -139,24 +142,24 @@ plot::LineChart head_panel(const nn::OverTime& study, const nn::HeadQuantity& qu
 plot::LineChart flow_panel(const nn::OverTime& study) {
   plot::LineChart panel{.title = "gradient flow: |dL/d(residual stream)| after each layer",
                         .log_y = true};
-  for (std::size_t i = 0; i < study.moments[0].flow.size(); ++i)
+  for (std::size_t i = 0; i < study.checkpoints[0].flow.size(); ++i)
     panel.series.push_back({.x = steps_of(study),
                             .y = study.by_step(i, &nn::LayerFlow::resid_post_grad),
-                            .color = int(study.moments[0].flow[i].layer)});
+                            .color = int(study.checkpoints[0].flow[i].layer)});
   return panel;
 }
 
-// Up to eight moments. The model keeps the weights of the last one.
+// Returns a pane of up to eight checkpoints. The model keeps the weights of the last one.
 PagePane pane_over_time(const Subject& s, nn::Transformer& model,
                         const std::vector<nn::CheckpointFile>& checkpoints,
                         const nn::OverTime& study) {
   PagePane pane = make_pane(s);
-  pane.checkpoints = std::int64_t(checkpoints.size());
-  const auto moments = nn::telling_checkpoints(checkpoints, study);
-  for (const nn::CheckpointFile& c : moments) {
+  pane.saved_checkpoints = std::int64_t(checkpoints.size());
+  const auto selected = nn::select_checkpoints(checkpoints, study);
+  for (const nn::CheckpointFile& c : selected) {
     nn::load_parameters(parameters(model), nn::load_safetensors(c.file.string()));
-    const nn::Study now = nn::study(model, s.one, s.objective);
-    pane.add_moment(c.step, now, nn::routes(model, now), c.step == moments.back().step);
+    const nn::Study now = nn::study(model, s.sequence, s.objective);
+    pane.add_checkpoint(c.step, now, nn::routes(model, now), c.step == selected.back().step);
   }
   return pane;
 }
@@ -185,7 +188,7 @@ Columns over_time_keys() {
 Table over_time_table(const nn::OverTime& study) {
   static constexpr Column kColumns[] = {{"step"}, {"layer"}, {"head"}, {"quantity"}, {"value"}};
   Table table(kColumns);
-  for (const nn::Moment& m : study.moments) {
+  for (const nn::CheckpointStudy& m : study.checkpoints) {
     table.add({m.step, {}, {}, "loss", m.loss});
     table.add({m.step, {}, {}, "counted_loss", m.counted_loss});
     table.add({m.step, {}, {}, "optimal_loss", study.optimal});
@@ -203,7 +206,7 @@ Table over_time_table(const nn::OverTime& study) {
 plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
                                  const std::string& run) {
   plot::ChartStack stack;
-  stack.title = fmt::format("{}, {}: what training does to each head", info.name, run);
+  stack.title = fmt::format("{}, {}: each head during training", info.name, run);
   stack.caption = fmt::format(
       "The loss and its gradients on the same {} sequences at every checkpoint.", study.sequences);
   if (!info.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", info.accuracy);
@@ -215,7 +218,7 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& 
   }
   stack.panels.push_back(flow_panel(study));
   stack.panels.back().x_name = "training step";
-  name_heads(stack, study.moments[0].heads);
+  name_heads(stack, study.checkpoints[0].heads);
   if (const auto fall = nn::steepest_fall(study))
     stack.vline = {fmt::format("the loss falls fastest: steps {} to {}", fall->from, fall->to),
                    fall->middle()};
@@ -227,17 +230,17 @@ Report study_over_time(const std::string& run_name, const std::string& out_name,
   const std::vector<nn::CheckpointFile> checkpoints = nn::RunFolder(folder).checkpoints();
   heed::check<autograd::IoError>(
       !checkpoints.empty(), "over-time", folder.string(),
-      " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
+      " has no checkpoints; train with --save-every, for example heed train --save-every 10");
   const auto first = std::filesystem::relative(checkpoints[0].file, folder);
   const auto run =
       std::make_shared<nn::LoadedRun>(open_run(folder, first.string(), nn::Use::kSequences));
   const auto out = open_study_folder(out_name, folder / "over-time", overwrite);
   Progress progress(false);
-  const nn::OverTime study = nn::over_time(
-      run->model, checkpoints, nn::batch_over_time(run->model, *run->task),
-      [&](std::int64_t done, std::int64_t total) {
-        progress.at_work(fmt::format("studies the checkpoints: {} of {}", done, total));
-      });
+  const nn::OverTime study =
+      nn::over_time(run->model, checkpoints, nn::batch_over_time(run->model, *run->task),
+                    [&](std::int64_t done, std::int64_t total) {
+                      progress.at_work(fmt::format("Studying checkpoints: {} of {}", done, total));
+                    });
 
   const auto file = [&](const char* name) { return (out->staging() / name).string(); };
   autograd::write_file(file("over_time.csv"), std::string_view(to_csv(over_time_table(study))));
@@ -247,10 +250,10 @@ Report study_over_time(const std::string& run_name, const std::string& out_name,
   const Subject subject(folder, run, run->task->example(generator), {});
   write_picture(file("over_time.png"),
                 over_time_chart(study, subject.info(), subject.source.run_name()), subject.source);
-  progress.at_work("draws the page");
+  progress.at_work("Writing the page");
   const auto page = write_page(
       out->staging(),
-      fmt::format("{}: {} over time", subject.source.run_name(), subject.words.objective),
+      fmt::format("{}: {} over time", subject.source.run_name(), subject.texts.objective),
       {pane_over_time(subject, run->model, checkpoints, study)});
   progress.clear();
 

@@ -1,4 +1,4 @@
-// heed study --over-time: what training does to each head, from a run's checkpoints.
+// heed study --over-time: the numbers of each head at every checkpoint of a run.
 #pragma once
 
 #include <string>
@@ -10,15 +10,18 @@
 
 namespace heed {
 
-/// Studies the checkpoints of a run, and writes over_time.csv, .json and .png and the page.
+/// Studies the checkpoints of a run. Writes over_time.csv, over_time.json, over_time.png and
+/// report.html.
 Report study_over_time(const std::string& run, const std::string& out, bool overwrite);
-/// The keys of its result.
+/// Returns the keys of the result of study_over_time().
 Columns over_time_keys();
 
-/// A row for each number: step, layer, head, quantity, value. Quantities are nn::head_quantities();
-/// with a layer and no head those of LayerFlow; with neither loss, counted_loss and optimal_loss.
+/// Returns over_time.csv: one row for each number, with step, layer, head, quantity and value. A
+/// row with a head has a number of nn::head_quantities(). A row with only a layer has a number of
+/// nn::LayerFlow. A row without both has loss, counted_loss or optimal_loss.
 Table over_time_table(const nn::OverTime& study);
-/// The panels of over_time.png: losses, scores, gradients over steps, the steepest fall marked.
+/// Returns over_time.png: panels of losses, scores and gradients over training steps. A vertical
+/// line marks the steepest fall of the loss.
 plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
                                  const std::string& run);
 

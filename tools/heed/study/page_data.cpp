@@ -13,17 +13,18 @@
 namespace heed {
 namespace {
 
-// The maps [1, H, T, T] of one layer, added to `list`.
+// Adds the maps [1, H, T, T] of one layer to `list`.
 void add_maps(nn::Json& list, std::int64_t layer, const nn::Tensor& maps, const nn::Tensor& scores,
               nn::BlockRule rule) {
-  const std::vector<nn::BlockMap> all = nn::block_maps(maps, scores, rule);
-  for (std::size_t h = 0; h < all.size(); ++h) {
-    nn::Json one = nn::Json::object({{"layer", layer}, {"head", h}});
-    one.update(encode_map(all[h].values, all[h].size, true, all[h].hidden));
-    list.push_back(one);
+  const std::vector<nn::BlockMap> heads = nn::block_maps(maps, scores, rule);
+  for (std::size_t h = 0; h < heads.size(); ++h) {
+    nn::Json entry = nn::Json::object({{"layer", layer}, {"head", h}});
+    entry.update(encode_map(heads[h].values, heads[h].size, true, heads[h].hidden));
+    list.push_back(entry);
   }
 }
 
+// Returns the routes of one layer; with the maps Routes::from if `with_from`.
 nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_from) {
   const nn::BlockRoutes blocks = nn::block_routes(r);
   nn::Json parts = nn::Json::array(), from = nn::Json::array();
@@ -35,8 +36,8 @@ nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_fr
 
 }  // namespace
 
-void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& study,
-                          const nn::RouteStudy& routes, bool all) {
+void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
+                              const nn::RouteStudy& routes, bool complete) {
   nn::Json rows = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array(),
            edges = nn::Json::array();
   for (const nn::HeadReport& h : study.heads) {
@@ -50,7 +51,7 @@ void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& stu
                                      {"importance", h.importance}}));
   }
   for (const nn::MapQuantity& m : nn::map_quantities()) {
-    if (!all && !m.of_checkpoints) continue;
+    if (!complete && !m.for_every_checkpoint) continue;
     nn::Json list = nn::Json::array();
     for (std::size_t l = 0; l < study.layers.size(); ++l)
       add_maps(list, std::int64_t(l), study.layers[l].*m.values, study.layers[l].scores,
@@ -58,16 +59,16 @@ void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& stu
     maps.append(std::string(m.name), list);
   }
   for (const nn::Routes& r : routes.blocks)
-    blocks.push_back(routes_json(r, study.layers[std::size_t(r.layer)].scores, all));
+    blocks.push_back(routes_json(r, study.layers[std::size_t(r.layer)].scores, complete));
   for (const nn::RouteEdge& e : routes.edges)
     edges.push_back(nn::Json::object(
         {{"from", nn::head_name({e.layer, e.head})}, {"to", e.to}, {"value", e.value}}));
-  moments.push_back(nn::Json::object({{"step", step},
-                                      {"value", study.value},
-                                      {"heads", rows},
-                                      {"maps", maps},
-                                      {"routes", blocks},
-                                      {"edges", edges}}));
+  checkpoints.push_back(nn::Json::object({{"step", step},
+                                          {"value", study.value},
+                                          {"heads", rows},
+                                          {"maps", maps},
+                                          {"routes", blocks},
+                                          {"edges", edges}}));
 }
 
 nn::Json PagePane::json() const {
@@ -84,29 +85,30 @@ nn::Json PagePane::json() const {
                                     {"block", block},
                                     {"layers", layers},
                                     {"heads", heads},
-                                    {"checkpoints", checkpoints},
-                                    {"moments", moments}});
+                                    {"saved_checkpoints", saved_checkpoints},
+                                    {"checkpoints", checkpoints}});
   if (block > 1)
-    pane.append(
-        "block_rule",
-        "the largest in magnitude of its cells that the mask does not hide; of routes, their sum");
+    pane.append("block_rule",
+                "the value of the largest magnitude among the cells that the mask does not hide; "
+                "for routes, "
+                "the sum");
   return pane;
 }
 
-PagePane make_pane(const Subject& s, const std::string& what) {
+PagePane make_pane(const Subject& s, const std::string& label) {
   const std::string run = s.source.run_name();
   const nn::Transformer::Options& o = s.model().options;
-  return {what.empty() ? run : run + ", " + what,
+  return {label.empty() ? run : run + ", " + label,
           s.source.weights,
-          s.words.objective,
-          s.words.tokens,
+          s.texts.objective,
+          s.texts.tokens,
           o.layers,
           o.attention.heads};
 }
 
-PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& what) {
-  PagePane pane = make_pane(s, what);
-  pane.add_moment(s.run->step, study, nn::routes(s.model(), study), true);
+PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& label) {
+  PagePane pane = make_pane(s, label);
+  pane.add_checkpoint(s.run->step, study, nn::routes(s.model(), study), true);
   return pane;
 }
 

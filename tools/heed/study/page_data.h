@@ -1,4 +1,4 @@
-// A study as the data of report.html (page/README.md), and the file.
+// Conversion of a study to the data of report.html (page/README.md), and writing of the page.
 #pragma once
 
 #include <filesystem>
@@ -12,27 +12,32 @@
 
 namespace heed {
 
-/// One run on one sequence [1, T], at one or several moments.
+/// A pane of the page: one run on one sequence [1, T], at one or several checkpoints.
 struct PagePane {
-  std::string name, hash, objective;
-  std::vector<std::string> tokens;  ///< labels, [T]
-  std::int64_t layers, heads;
-  nn::Json moments = nn::Json::array();
-  std::optional<std::int64_t> checkpoints = {};  ///< that the run has: more than moments show
+  std::string name;                          ///< title of the pane
+  std::string hash;                          ///< hash of the weights
+  std::string objective;                     ///< description of L
+  std::vector<std::string> tokens;           ///< labels of the tokens, [T]
+  std::int64_t layers, heads;                ///< size of the model
+  nn::Json checkpoints = nn::Json::array();  ///< see add_checkpoint()
+  /// Number of checkpoints that the run saved, if `checkpoints` is a selection of them.
+  std::optional<std::int64_t> saved_checkpoints = {};
 
-  /// Adds what a study found after `step`. `all`: every map, with routes from where; else those
-  /// that checkpoints keep.
-  void add_moment(std::optional<std::int64_t> step, const nn::Study& study,
-                  const nn::RouteStudy& routes, bool all);
+  /// Adds the study and the routes of the weights after `step`. If `complete`, it adds every map
+  /// and the origins of routes. Otherwise it adds only the maps with
+  /// MapQuantity::for_every_checkpoint, and routes without origins.
+  void add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
+                      const nn::RouteStudy& routes, bool complete);
+  /// Returns the pane as JSON.
   nn::Json json() const;
 };
-/// A pane without moments. `what` stands beside the run's name: "clean prompt".
-PagePane make_pane(const Subject& subject, const std::string& what = "");
-/// A pane of the subject's study.
-PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& what = "");
+/// Returns a pane without checkpoints. `label` is appended to the name of the run: "clean prompt".
+PagePane make_pane(const Subject& subject, const std::string& label = "");
+/// Returns a pane with the complete study of the subject.
+PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& label = "");
 
-/// Writes report.html into the folder and returns its path. `tables`: as page/README.md says;
-/// `chosen`: the head shown first. IoError.
+/// Writes report.html into the directory and returns its path. page/README.md describes the format
+/// of `tables`. `chosen` is the head that the page shows first. Throws IoError.
 std::filesystem::path write_page(const std::filesystem::path& folder, const std::string& title,
                                  const std::vector<PagePane>& panes,
                                  const nn::Json& tables = nn::Json::array(),

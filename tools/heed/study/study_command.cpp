@@ -10,10 +10,10 @@
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/study/causes.h"
-#include "tools/heed/study/compare_runs.h"
+#include "tools/heed/study/interventions.h"
 #include "tools/heed/study/over_time.h"
 #include "tools/heed/study/page_data.h"
+#include "tools/heed/study/run_differences.h"
 #include "tools/heed/study/study_files.h"
 #include "tools/heed/study/study_pictures.h"
 #include "tools/heed/study/study_tables.h"
@@ -21,41 +21,43 @@
 namespace heed {
 namespace {
 
-// ---- what is asked: a sequence, a scalar L of it, and what else to make of them
+// ---- arguments: a run, a sequence, an objective L and further outputs
 
 struct StudyArguments {
   std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "loss", out, head;
-  std::optional<StudyExport> form;
+  std::optional<StudyExport> export_format;
   std::string at;
   std::int64_t sample = 0;
   bool ascii = false, overwrite = false, over_time = false;
-  CauseArguments causes;
+  InterventionArguments interventions;
 };
 
+// Returns the token that --of names by its symbol.
 std::int64_t token_of(const nn::TaskInfo& info, const std::string& symbol) {
   const auto token = info.vocabulary.find(symbol);
   if (token && *token < info.classes) return *token;
-  const auto& all = info.vocabulary.symbols();
-  const nn::Vocabulary predicted({all.begin(), all.begin() + info.classes}, info.vocabulary.unit());
+  const auto& symbols = info.vocabulary.symbols();
+  const nn::Vocabulary predicted({symbols.begin(), symbols.begin() + info.classes},
+                                 info.vocabulary.unit());
   usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
               predicted.summary());
 }
 
-// Of "3" or "3,5".
+// Reads the positions of --at, such as "3" or "3,5".
 std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t length) {
   std::vector<std::int64_t> positions;
-  for (const std::string& one : heed::split(text, ',')) {
-    const auto position = heed::parse_number<std::int64_t>(one);
+  for (const std::string& item : heed::split(text, ',')) {
+    const auto position = heed::parse_number<std::int64_t>(item);
     if (!position || *position < 0 || *position >= length)
-      usage_error("--at: needs 0 to {}, or several as 0,1; got '{}'", length - 1, one);
+      usage_error("--at: needs positions from 0 to {}, such as 0,1; got '{}'", length - 1, item);
     if (std::ranges::count(positions, *position) > 0)
-      usage_error("--at: names {} twice", *position);
+      usage_error("--at: position {} is given twice", *position);
     positions.push_back(*position);
   }
   return positions;
 }
 
-// loss, logit:C or diff:A-B; a token may be '-' itself.
+// Reads --of and --at: loss, logit:C or diff:A-B. A token may be '-'.
 nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskInfo& info,
                                std::int64_t length) {
   nn::Objective o;
@@ -74,12 +76,11 @@ nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskInfo& info
   o.kind = nn::Objective::kDifference;
   o.a = token_of(info, pair.substr(0, dash));
   o.b = token_of(info, pair.substr(dash + 1));
-  if (o.a == o.b)
-    usage_error("--of: {} is 0 whatever the model does; name two different tokens", a.of);
+  if (o.a == o.b) usage_error("--of: {} is 0 for every model; give two different tokens", a.of);
   return o;
 }
 
-// The run, the sequence and L.
+// Returns the run, the sequence and L that the arguments name.
 Subject chosen_subject(const StudyArguments& a, const Command& c) {
   const std::filesystem::path folder = find_run(a.run);
   const bool of_prompt = c.given("prompt") && !c.given("samples");
@@ -87,86 +88,90 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
       open_run(folder, a.weights, of_prompt ? nn::Use::kPrompts : nn::Use::kSequences));
   const nn::Task& task = *run->task;
   if (c.given("prompt") && c.given("sample"))
-    usage_error("--prompt and --sample both name a sequence; give one");
+    usage_error("--prompt and --sample both select a sequence; give only one of them");
   if (c.given("sample") && a.sample >= task.evaluation_size())
     usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, a.sample);
   nn::Generator generator(1);
-  const nn::Batch one = c.given("prompt")   ? task.prompt(a.prompt)
-                        : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
-                                            : task.example(generator);
-  const std::int64_t length = one.inputs.numel();
+  const nn::Batch sequence = c.given("prompt")   ? task.prompt(a.prompt)
+                             : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
+                                                 : task.example(generator);
+  const std::int64_t length = sequence.inputs.numel();
   if (length > task.info().context)
-    usage_error("--prompt: {} tokens, the model reads {}", length, task.info().context);
-  return Subject(folder, run, one, chosen_objective(a, task.info(), length));
+    usage_error("--prompt: {} tokens, but the model reads at most {}", length, task.info().context);
+  return Subject(folder, run, sequence, chosen_objective(a, task.info(), length));
 }
 
-// The head that --head names, if any.
+// Returns the head of --head, or no value without --head.
 std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command& c,
                                          const nn::Transformer::Options& model) {
   if (!c.given("head")) return {};
   if (a.head == "all" || a.head.find(',') != std::string::npos)
-    usage_error("--head: draws one head, as L1H0, got '{}'", a.head);
+    usage_error("--head: needs one head, such as L1H0, got '{}'", a.head);
   return nn::parse_heads("--head", a.head, model.layers, model.attention.heads)[0];
 }
 
-// ---- the study of one sequence: its files
+// ---- files of the study of one sequence
 
-// What the arrays are, by the end of their names, to which _grad is added for dL/d(it).
+// Describes the arrays for the metadata of arrays.safetensors, by the end of their names. The name
+// of a gradient has "_grad" appended.
 nn::Json schema() {
-  nn::Json all = nn::Json::object();
+  nn::Json arrays = nn::Json::object();
   for (const nn::ArrayQuantity& q : nn::array_quantities())
-    all.append(std::string(q.site),
-               nn::Json::object({{"title", q.title}, {"shape", q.shape}, {"what", q.what}}));
-  return all;
+    arrays.append(std::string(q.site),
+                  nn::Json::object({{"title", q.title}, {"shape", q.shape}, {"what", q.what}}));
+  return arrays;
 }
 
 void save_arrays(const std::filesystem::path& file, const Subject& s, const nn::Study& study) {
-  std::map<std::string, std::string> more = s.words.metadata();
-  more["objective"] = s.of();
-  more["tokens"] = s.text();
-  more["schema"] = schema().dump();
-  more["value"] = fmt::format("{:.17g}", study.value);
-  nn::save_safetensors(file.string(), to_named(study), more);
+  std::map<std::string, std::string> metadata = s.texts.metadata();
+  metadata["objective"] = s.objective_text();
+  metadata["tokens"] = s.text();
+  metadata["schema"] = schema().dump();
+  metadata["value"] = fmt::format("{:.17g}", study.value);
+  nn::save_safetensors(file.string(), to_named(study), metadata);
 }
 
-// The sequence, and beside it the corrupt one if there is one.
+// Returns a pane for the sequence and, if `corrupt` is not empty, a second one for the corrupt
+// prompt.
 std::vector<PagePane> panes_of(const Subject& s, const nn::Study& study,
                                const std::string& corrupt) {
   if (corrupt.empty()) return {pane_of(s, study)};
   nn::Batch other = s.run->task->prompt(corrupt);
-  other.targets = s.one.targets;  // as patching: one function of the logits
+  other.targets = s.sequence.targets;  // the same L as in patching()
   const Subject corrupted(s.source.run, s.run, other, s.objective);
   return {pane_of(s, study, "clean prompt"),
           pane_of(corrupted, corrupted.study(), "corrupt prompt")};
 }
 
 std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Subject& s,
-                                               const nn::Study& study, const Causes& causes,
+                                               const nn::Study& study,
+                                               const InterventionResults& results,
                                                const StudyArguments& a,
                                                std::optional<nn::HeadIndex> head) {
   const std::filesystem::path arrays = out / "arrays.safetensors";
-  // Hundreds of megabytes at 8 layers of T = 512: written while the
-  // page is made and the pictures are drawn.
+  // The arrays take hundreds of megabytes for 8 layers with T = 512. They are written while the
+  // page and the pictures are made.
   auto saved = std::async(std::launch::async, [&] { save_arrays(arrays, s, study); });
   auto page = std::async(std::launch::async, [&] {
-    return write_page(out, fmt::format("{}: {}", s.source.run_name(), s.words.objective),
-                      panes_of(s, study, a.causes.corrupt), tables_json(causes.tables), head);
+    return write_page(out, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
+                      panes_of(s, study, a.interventions.corrupt), tables_json(results.tables),
+                      head);
   });
-  std::vector<std::filesystem::path> files = draw_study(out, study, s.words, s.source, head);
+  std::vector<std::filesystem::path> files = draw_study(out, study, s.texts, s.source, head);
   const auto append = [&](const std::vector<std::filesystem::path>& more) {
     files.insert(files.end(), more.begin(), more.end());
   };
-  append(causes.files);
+  append(results.files);
   append({page.get()});
   saved.get();
   append({arrays});
-  if (a.form) append(export_study(out, study, *a.form));
+  if (a.export_format) append(export_study(out, study, *a.export_format));
   return files;
 }
 
-// ---- and its result
+// ---- result of the study of one sequence
 
-// The weights as ten shades, query by key.
+// Returns the weights as characters of ten shades, query by key.
 std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {
   static constexpr char kShades[] = " .:-=+*#%@";
   std::string text;
@@ -197,30 +202,31 @@ Columns study_keys() {
 
 Report study_one(const StudyArguments& a, const Command& c) {
   if (a.ascii && (c.json || c.csv))
-    usage_error("--json and --csv print data alone; --ascii goes without them");
+    usage_error("--ascii cannot be combined with --json or --csv, which print data only");
   const Subject s = chosen_subject(a, c);
   const auto head = chosen_head(a, c, s.model().options);
   const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   Progress progress(false);
-  progress.at_work("runs the model forward and backward");
+  progress.at_work("Running the model forward and backward");
   const nn::Study study = s.study();
-  progress.at_work("looks for causes");
-  const Causes causes = study_causes(a.causes, c, s, study, out->staging());
-  progress.at_work("draws, and writes the arrays");
-  const auto files = out->publish(write_study(out->staging(), s, study, causes, a, head));
+  progress.at_work("Running interventions");
+  const InterventionResults results =
+      run_interventions(a.interventions, c, s, study, out->staging());
+  progress.at_work("Drawing pictures and writing arrays");
+  const auto files = out->publish(write_study(out->staging(), s, study, results, a, head));
   progress.clear();
 
   Report report(study_keys());
   report.set("run", s.folder());
-  report.set("objective", s.of());
+  report.set("objective", s.objective_text());
   report.set("value", study.value);
   report.set("tokens", s.text());
-  report.set("tables", tables_json(causes.tables));
-  report.line("{}: {} = {:.6f} on {} tokens", s.folder(), s.of(), study.value,
-              s.words.tokens.size());
+  report.set("tables", tables_json(results.tables));
+  report.line("{}: {} = {:.6f} on {} tokens", s.folder(), s.objective_text(), study.value,
+              s.texts.tokens.size());
   add_heads(report.table("heads"), study);
-  if (a.ascii) report.block(drawn_weights(study, s.words.tokens));
-  for (const Table& table : causes.tables) report.text_table(table);
+  if (a.ascii) report.block(drawn_weights(study, s.texts.tokens));
+  for (const Table& table : results.tables) report.text_table(table);
   report.files(files);
   return report;
 }
@@ -238,35 +244,36 @@ constexpr const char* kExamples =
   heed study runs/induction-1 runs/induction-2)";
 
 constexpr const char* kNotes =
-    R"(Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes
-all arrays, with q, k, v, z and their gradients, to arrays.safetensors (heed info lists them; its
-metadata "schema" says what each is and its shape), and prints per head the entropy of its weights
-(nats) and the mean weight on the token before (prev), on earlier copies of the same token (dup)
-and on what followed them (ind); and what L is more by without the head (its output 0), marked *
-where that is not what the gradient says. report.html is the whole study as one page, which a
-browser opens from disk.
+    R"(Studies a scalar L of one sequence, given by --of. It draws the attention weights A, dL/dA
+and dL/dS of every head (S: the scores before the softmax). It writes all arrays, with q, k, v, z and
+their gradients, to arrays.safetensors; heed info lists them, and the metadata "schema" has their
+meanings and shapes. report.html shows the whole study as one page, which a browser opens from disk.
 
-L is what --of names.
+For each head it prints the entropy of the weights (nats) and the mean weight on the token before
+(prev), on earlier copies of the same token (dup), and on the tokens that followed those copies
+(ind). The column cut is L without the head (its output set to 0) minus L. A * marks a head as
+saturated: the cut does not have the sign that the gradient estimates.
 
-Gradients' colors go by the root of the value; dL/dA is not 0 where the mask hides a key: what a
-weight would be worth does not ask whether it may exist. Such cells are hatched; in the other
-pictures what the mask hides is gray.
+The colors of gradients are linear in the square root of the value. dL/dA may be nonzero where the
+mask hides a key, because it is the effect that a weight there would have. Such cells are hatched;
+the other pictures draw them gray.
 
 --head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes each
-array to npy/NAME.npy, --export csv the scores, weights and their gradients to cells.csv, one
-row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.
+array to npy/NAME.npy. --export csv writes the scores, the weights and their gradients to cells.csv,
+one row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.
 
-A gradient is what a small change does. --ablate, --corrupt and --attribute measure what a large
-one does, and print it beside the gradient's estimate; --corrupt draws patching.png.
+A gradient describes a small change. --ablate, --corrupt and --attribute measure large changes, and
+print them beside the estimates of the gradient. --corrupt also draws patching.png.
 
---over-time studies the loss at every checkpoint (heed train --save-every 10) on one batch of
-the evaluation set, and writes over-time/over_time.png, .json and .csv in the run. The CSV has a
-row per number: step,layer,head,quantity,value; losses and entropies are in nats; no head: of
-the layer, no layer: of the model.
+--over-time studies the loss at every checkpoint (heed train --save-every 10) on one batch of the
+evaluation set. It writes over_time.png, over_time.json and over_time.csv into the directory
+over-time of the run. The CSV has one row per number: step,layer,head,quantity,value. Losses and
+entropies are in nats. A row without a head is for the layer, a row without a layer for the model.
 
-A second run is compared with the first on the same sequence: scores, maps of B minus A and
-compare.csv (layer,head,quantity,a,b,difference) in compared in the first run; and the first
-step, tensor and index at which a bit of their weights differs.)";
+If a second run is given, it is compared with the first run on the same sequence. The directory
+compared of the first run gets scores, maps of B minus A, and compare.csv with
+layer,head,quantity,a,b,difference. The output also has the first step, tensor and index at which
+the weights of the runs differ.)";
 
 }  // namespace
 
@@ -277,24 +284,25 @@ void study_command(Command& c) {
   c.arguments = 2;
   c.add("Options",
         {run_setting(a->run),
-         nn::Setting("other", a->other, "DIR", "a second run, compared with the first").shows(""),
+         nn::Setting("other", a->other, "DIR", "a second run, which is compared with the first")
+             .shows(""),
          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
-         nn::Setting("sample", a->sample, {0}, "the sequence: this one of the evaluation set")
+         nn::Setting("sample", a->sample, {0}, "the sequence, by its index in the evaluation set")
              .shows(""),
-         {"of", a->of, "WHAT", "L: loss (mean over the sequence), logit:C or diff:A-B"},
-         nn::Setting("at", a->at, "POS,...", "places of the loss or logits, from 0, a BOS counted")
-             .shows("all with a target, of logits the last"),
-         nn::Setting("out", a->out, "DIR", "folder for the files")
-             .shows("study in the run, the next free of study-2, ..."),
-         nn::Setting("head", a->head, "LxHy", "one more picture of each kind: this head, large")
+         {"of", a->of, "WHAT", "objective L: loss (mean over the sequence), logit:C or diff:A-B"},
+         nn::Setting("at", a->at, "POS,...", "positions of the loss or logits, from 0; BOS counts")
+             .shows("all with a target; for logits the last"),
+         nn::Setting("out", a->out, "DIR", "directory for the files")
+             .shows("study in the run, or the first free of study-2, ..."),
+         nn::Setting("head", a->head, "LxHy", "also draws each picture for this head alone, large")
              .shows(""),
-         {"export", a->form, "none", "the numbers in another form, too"},
-         {"overwrite", a->overwrite, "replace the study that --out, or study in the run, holds"},
-         {"weights", a->weights, "FILE", "weights inside the folder"},
-         {"over-time", a->over_time, "every checkpoint of the run instead of one sequence"},
-         {"ascii", a->ascii, "draw the weights in the terminal, too"}});
+         {"export", a->export_format, "none", "also writes the numbers in another format"},
+         {"overwrite", a->overwrite, "replaces the study in --out, or in study of the run"},
+         {"weights", a->weights, "FILE", "weights file inside the run directory"},
+         {"over-time", a->over_time, "studies every checkpoint of the run instead of one sequence"},
+         {"ascii", a->ascii, "also draws the weights in the terminal"}});
   c.settings[2].may_be_empty = true;
-  c.add("Causes", cause_settings(a->causes));
+  c.add("InterventionResults", intervention_settings(a->interventions));
   c.add_common(Command::kAll | Command::kCsv);
   c.modes = {{.key = "over-time",
               .accepts = c.only({"run", "out", "overwrite"}),
@@ -303,11 +311,11 @@ void study_command(Command& c) {
              {.key = "other",
               .accepts = c.all_but({"over-time", "head", "export", "ascii", "ablate", "ablation",
                                     "samples", "corrupt", "attribute"}),
-              .result = comparison_keys(),
+              .result = run_difference_keys(),
               .run =
                   [a](const Command& command) {
-                    return compare_runs(chosen_subject(*a, command), a->other, a->weights, a->out,
-                                        a->overwrite);
+                    return run_differences(chosen_subject(*a, command), a->other, a->weights,
+                                           a->out, a->overwrite);
                   }},
              {.accepts = c.all_but({"over-time"}),
               .result = study_keys(),

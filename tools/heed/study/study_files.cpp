@@ -16,18 +16,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Studies of one sequence, of two runs and over time have one of these; other files of a study.
+// A directory contains a study if it contains one of these files. Studies of one sequence, of two
+// runs and over time each write at least one of them.
 const std::vector<std::string> kStudyMarks = {"arrays.safetensors", "compare.csv", "over_time.csv",
                                               "report.html"};
+// Further files of studies. They do not mark a directory.
 const std::vector<std::string> kOtherStudyFiles = {"over_time.json", "over_time.png",
                                                    "patching.png", "cells.csv", "by_distance.png"};
 
-// "dS.png", "dS_L0H1.png" or "dS_difference.png".
+// Returns whether a name is one like "dS.png", "dS_L0H1.png" or "dS_difference.png".
 bool is_study_picture(const std::string& name) {
   return std::ranges::any_of(nn::map_quantities(), [&](const nn::MapQuantity& q) {
-    const std::string view(q.picture.file);
-    return !view.empty() && (name == view + ".png" || name == view + "_difference.png" ||
-                             (name.starts_with(view + "_L") && name.ends_with(".png")));
+    const std::string stem(q.picture.file);
+    return !stem.empty() && (name == stem + ".png" || name == stem + "_difference.png" ||
+                             (name.starts_with(stem + "_L") && name.ends_with(".png")));
   });
 }
 
@@ -37,7 +39,7 @@ bool is_study_file(const std::string& name) {
          (name.starts_with("npy/") && name.ends_with(".npy"));
 }
 
-// A row for each cell of an array [1, H, Tq, Tk].
+// Appends a row for each cell of an array [1, H, Tq, Tk].
 void append_cells(std::string& table, std::string_view quantity, std::size_t layer,
                   const nn::Tensor& array) {
   const std::int64_t heads = array.size(1), queries = array.size(2), keys = array.size(3);
@@ -52,10 +54,10 @@ void append_cells(std::string& table, std::string_view quantity, std::size_t lay
 
 }  // namespace
 
-std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out, const fs::path& usual,
-                                                    bool overwrite) {
-  fs::path folder = out.empty() ? usual : fs::path(out);
-  const bool only_this_one = overwrite || !out.empty();
+std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out,
+                                                    const fs::path& default_path, bool overwrite) {
+  fs::path folder = out.empty() ? default_path : fs::path(out);
+  const bool no_alternative = overwrite || !out.empty();
   for (int n = 2;; ++n) {
     try {
       auto study = std::make_unique<nn::StagedFolder>(
@@ -64,24 +66,26 @@ std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out, cons
         study->staging();
         return study;
       }
-      if (only_this_one)
+      if (no_alternative)
         usage_error(
-            "--out {} holds a study already; choose another folder, or replace it with --overwrite",
+            "--out {} already contains a study; choose another directory, or replace the study "
+            "with "
+            "--overwrite",
             out);
     } catch (const nn::FolderInUse& e) {
-      if (only_this_one) throw UsageError(e.what());
+      if (no_alternative) throw UsageError(e.what());
     }
-    folder = usual.string() + fmt::format("-{}", n);
+    folder = default_path.string() + fmt::format("-{}", n);
   }
 }
 
 std::string study_cells(const nn::Study& study) {
   constexpr std::int64_t kMostRows = 20'000'000;
-  std::int64_t rows = 0;  // of two sites and their gradients
+  std::int64_t rows = 0;  // for two sites and their gradients
   for (const nn::LayerStudy& layer : study.layers) rows += 4 * layer.scores.numel();
   heed::check<autograd::ValueError>(rows <= kMostRows, "study", "a table of ", rows,
-                                    " cells is more than ", kMostRows,
-                                    "; take --export npy, or fewer tokens");
+                                    " cells exceeds the limit of ", kMostRows,
+                                    "; use --export npy, or fewer tokens");
   using L = nn::LayerStudy;
   std::string table = "quantity,layer,head,query,key,value\n";
   for (const nn::ArrayQuantity& q : nn::array_quantities()) {
@@ -96,8 +100,8 @@ std::string study_cells(const nn::Study& study) {
 }
 
 std::vector<std::filesystem::path> export_study(const std::filesystem::path& folder,
-                                                const nn::Study& study, StudyExport form) {
-  if (form == StudyExport::kCsv) {
+                                                const nn::Study& study, StudyExport format) {
+  if (format == StudyExport::kCsv) {
     const std::filesystem::path file = folder / "cells.csv";
     autograd::write_file(file.string(), study_cells(study));
     return {file};

@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-// A line for each head: the mean of its map by distance.
+// Returns a chart with a line for each head: the mean of its map by distance.
 plot::LineChart by_distance_chart(const nn::Study& study, const char* title,
                                   nn::Tensor nn::LayerStudy::*maps) {
   plot::LineChart chart{
@@ -30,17 +30,17 @@ plot::LineChart by_distance_chart(const nn::Study& study, const char* title,
 }  // namespace
 
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores, const StudyWords& words,
+                             const std::vector<nn::Tensor>& scores, const StudyTexts& texts,
                              std::optional<nn::HeadIndex> only) {
   const nn::MapQuantity::Picture& picture = quantity.picture;
   plot::HeatmapGrid grid = heads_grid(maps, scores, only);
-  grid.row_labels = grid.col_labels = words.tokens;
+  grid.row_labels = grid.col_labels = texts.tokens;
   grid.scale = quantity.is_signed ? plot::ColorScale::kDiverging : plot::ColorScale::kSequential;
   grid.title =
-      fmt::format("{}; run {}, on {}", picture.heading, words.run, shortened_tokens(words.tokens));
+      fmt::format("{}; run {}, on {}", picture.heading, texts.run, shortened_tokens(texts.tokens));
   grid.caption = picture.caption;
   if (quantity.is_signed)
-    grid.caption = fmt::format("L is {}. {}", words.objective, picture.caption);
+    grid.caption = fmt::format("L is {}. {}", texts.objective, picture.caption);
   grid.value_name = picture.value_name;
   grid.hatch = picture.hatched;
   if (picture.hatched) grid.masked = "of a weight that the mask hides";
@@ -66,7 +66,7 @@ std::filesystem::path write_picture(const std::filesystem::path& file,
 }
 
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
-                                              const nn::Study& study, const StudyWords& words,
+                                              const nn::Study& study, const StudyTexts& texts,
                                               const PictureSource& source,
                                               std::optional<nn::HeadIndex> only) {
   struct Picture {
@@ -86,8 +86,8 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
   autograd::parallel_for(std::ssize(pictures), 1, [&](std::int64_t i, std::int64_t) {
     const Picture& p = pictures[std::size_t(i)];
     write_picture(p.file,
-                  study_grid(p.quantity, study.by_layer(p.quantity.values), scores, words, p.only),
-                  source, {}, words.task + ": ");
+                  study_grid(p.quantity, study.by_layer(p.quantity.values), scores, texts, p.only),
+                  source, {}, texts.task + ": ");
   });
   std::vector<std::filesystem::path> files;
   for (const Picture& p : pictures) files.push_back(p.file);
@@ -115,11 +115,12 @@ void name_heads(plot::ChartStack& stack, const std::vector<nn::HeadReport>& head
 std::filesystem::path draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
                                        const PictureSource& source) {
   plot::ChartStack stack;
-  stack.title = fmt::format("How far back each head looks; run {}", source.run_name());
-  stack.caption = "Means over sequences and over queries that have a token so far before them.";
-  stack.panels = {by_distance_chart(study, "weight A", &nn::LayerStudy::pattern),
-                  by_distance_chart(study, "dL/dS: negative, a higher score there would lower L",
-                                    &nn::LayerStudy::scores_grad)};
+  stack.title = fmt::format("Attention of each head by distance; run {}", source.run_name());
+  stack.caption = "Means over sequences and over all queries that have a token at this distance.";
+  stack.panels = {
+      by_distance_chart(study, "weight A", &nn::LayerStudy::pattern),
+      by_distance_chart(study, "dL/dS; where it is negative, a higher score would lower L",
+                        &nn::LayerStudy::scores_grad)};
   name_heads(stack, study.heads);
   return write_picture(folder / "by_distance.png", stack, source);
 }
@@ -136,13 +137,14 @@ std::filesystem::path draw_patching(const std::filesystem::path& folder, const n
     grid.row_labels.push_back(fmt::format("L{}", layer));
   grid.col_labels = tokens;
   grid.row_axis = "layer", grid.col_axis = "token, clean/corrupt";
-  grid.title = fmt::format(
-      "Activation patching: where the clean prompt's answer comes from; run {}", source.run_name());
+  grid.title =
+      fmt::format("Activation patching: places that carry the clean prompt's answer; run {}",
+                  source.run_name());
   grid.caption = fmt::format(
-      "L is {:.4g} on the clean prompt and {:.4g} on the corrupt one. Each cell: the corrupt "
-      "prompt run with the clean activation at that place; 1 brings all of L back, 0 nothing.",
+      "L is {:.4g} on the clean prompt and {:.4g} on the corrupt prompt. Each cell is a run on the "
+      "corrupt prompt with the clean activation at that place: 1 restores L fully, 0 not at all.",
       p.clean, p.corrupt);
-  grid.value_name = "share of L";
+  grid.value_name = "share of L restored";
   grid.scale = plot::ColorScale::kDiverging;
   return write_picture(folder / "patching.png", grid, source);
 }

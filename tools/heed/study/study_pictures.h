@@ -1,4 +1,4 @@
-// The pictures of a study.
+// Pictures of a study.
 #pragma once
 
 #include <filesystem>
@@ -13,40 +13,47 @@
 
 namespace heed {
 
-/// The heat map of a quantity by layer: of every head, or a large one of the head `only`.
+/// Returns the heat maps of a quantity: one panel for each head, or one large panel for the head
+/// `only`. maps and scores have one tensor [1, H, T, T] for each layer; a score of -inf hides a
+/// cell.
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores, const StudyWords& words,
+                             const std::vector<nn::Tensor>& scores, const StudyTexts& texts,
                              std::optional<nn::HeadIndex> only = {});
 
-// Each returns the files that it wrote. IoError.
+// The following functions return the paths of the files that they write. They throw IoError.
 
-/// Writes a picture. Its description is `before`, the title and the caption; its metadata are those
-/// of the source, of a heat map the range of its colors, and `more`.
+///@{
+/// Writes a picture. Its description is `before`, the title and the caption. Its metadata are those
+/// of the source, the color range of heat maps, and `more`.
 std::filesystem::path write_picture(const std::filesystem::path& file,
                                     const plot::HeatmapGrid& grid, const PictureSource& source,
                                     const std::vector<plot::PngText>& more = {},
                                     const std::string& before = "");
 std::filesystem::path write_picture(const std::filesystem::path& file,
                                     const plot::ChartStack& stack, const PictureSource& source);
+///@}
 
-/// Each quantity as a PNG in `folder`: weights.png, dA.png and dS.png; and of the head `only`, if
-/// any, weights_L1H0.png and so on.
+/// Draws each quantity into `folder`: weights.png, dA.png and dS.png. If a head `only` is given, it
+/// also draws that head alone: weights_L1H0.png and so on.
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
-                                              const nn::Study& study, const StudyWords& words,
+                                              const nn::Study& study, const StudyTexts& texts,
                                               const PictureSource& source,
                                               std::optional<nn::HeadIndex> only);
-/// by_distance.png: each head's mean weight, and dL/dS, by how far the key is before the query.
+/// Draws by_distance.png: the mean weight and the mean dL/dS of each head, by the distance from the
+/// key to the query.
 std::filesystem::path draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
                                        const PictureSource& source);
-/// patching.png: layer by position, a panel for each site; `tokens` are labels of the positions.
+/// Draws patching.png: a panel for each site, layer by position. `tokens` are labels of the
+/// positions.
 std::filesystem::path draw_patching(const std::filesystem::path& folder,
                                     const nn::Patching& patching,
                                     const std::vector<std::string>& tokens,
                                     const PictureSource& source);
 
-/// A line of the head: colors are layers, dashes are heads modulo kDashPatterns.
+/// Returns the line of a head. Its color is the layer, and its dash pattern is the head modulo
+/// plot::kDashPatterns.
 plot::Series head_line(const nn::HeadIndex& head, std::vector<double> x, std::vector<double> y);
-/// Explains the colors and dashes of head_line().
+/// Adds the legend for the colors and dash patterns of head_line().
 void name_heads(plot::ChartStack& stack, const std::vector<nn::HeadReport>& heads);
 
 }  // namespace heed

@@ -30,15 +30,16 @@ void add_heads(Table& table, const nn::Study& s) {
     unscored = unscored || !std::isfinite(h.previous_token + h.duplicate_token + h.induction);
     cut = cut && h.cut, saturated = saturated || marked;
   }
-  if (unscored) table.note = "-: nothing to measure, as no token occurs twice here\n";
+  if (unscored) table.note = "-: no value, because no token occurs twice in this sequence\n";
   table.note +=
-      "prev, dup, ind: weight on the token before, on earlier copies of the token, on what "
-      "followed them\n";
-  table.note += "cut: what L is more by without the head";
-  if (!cut) table.note += "; not measured, it would take long: --ablate all does";
+      "prev, dup, ind: weight on the token before, on earlier copies of the token, on the tokens "
+      "that followed those copies\n";
+  table.note += "cut: L without the head (its output set to 0), minus L";
+  if (!cut) table.note += "; not measured here, because it would take long: use --ablate all";
   if (saturated)
     table.note +=
-        "\n*: saturated: on this sequence, cutting the head does not do what its gradient says";
+        "\n*: saturated: on this sequence, the cut does not have the sign that the gradient "
+        "estimates";
 }
 
 Value tables_json(const std::vector<Table>& tables) {

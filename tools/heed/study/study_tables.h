@@ -1,4 +1,4 @@
-// The tables of a study: its heads, and those that explain it on the page, in text and in JSON.
+// Tables of a study: the numbers of its heads, and tables of interventions as JSON.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,17 @@
 
 namespace heed {
 
-/// layer, head, every nn::head_quantities(), cut and saturated.
+/// Returns the columns layer, head, all of nn::head_quantities(), cut and saturated.
 Columns head_columns();
-/// Adds a row for each head. The note explains what the rows have.
+/// Adds a row for each head, and a note that explains the columns.
 void add_heads(Table& table, const nn::Study& study);
 
-/// "tables" in JSON and on the page: their columns are in text only.
+/// Columns of an entry of "tables" in JSON and on the page.
 inline constexpr Column kNameAndUnit[] = {{"name"}, {"unit"}};
 inline constexpr Column kTableKeys[] = {
     {"title"}, {"what"}, rows("columns", kNameAndUnit), {"rows"}};
+/// Returns the tables as JSON. Their own columns have labels but no keys, so each table is
+/// converted to names of columns and rows of values.
 Value tables_json(const std::vector<Table>& tables);
 
 }  // namespace heed

@@ -5,23 +5,24 @@
 #include <cmath>
 
 #include "autograd/base/text.h"
+#include "nn/io/json.h"
 #include "nn/study/head_importance.h"
 #include "tools/plot/text.h"
 
 namespace heed {
 namespace {
 
-// "3", "3 and 5".
-std::string places_text(const std::vector<std::int64_t>& positions) {
-  std::vector<std::string> words;
-  for (const std::int64_t p : positions) words.push_back(std::to_string(p));
-  return heed::join(words);
+// Returns "3", "3 and 5".
+std::string positions_text(const std::vector<std::int64_t>& positions) {
+  std::vector<std::string> numbers;
+  for (const std::int64_t p : positions) numbers.push_back(std::to_string(p));
+  return heed::join(numbers);
 }
 
-// What L is, for readers who have not seen --of.
-std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
+// Returns a description of L for readers who do not know the option --of.
+std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
   const std::string there =
-      (o.positions.size() == 1 ? "at position " : "at positions ") + places_text(o.positions);
+      (o.positions.size() == 1 ? "at position " : "at positions ") + positions_text(o.positions);
   if (o.kind == nn::Objective::kLoss)
     return o.positions.empty() ? "the mean loss over the sequence" : "the mean loss " + there;
   const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
@@ -33,7 +34,7 @@ std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabu
 }  // namespace
 
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
-  const std::string places = places_text(o.positions);
+  const std::string places = positions_text(o.positions);
   if (o.kind == nn::Objective::kLoss)
     return o.positions.empty() ? "the loss" : "the loss at " + places;
   const std::string a = info.vocabulary.label(o.a), b = info.vocabulary.label(o.b);
@@ -41,7 +42,7 @@ std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
   return fmt::format("{} at {}", what, places);
 }
 
-std::map<std::string, std::string> StudyWords::metadata() const {
+std::map<std::string, std::string> StudyTexts::metadata() const {
   return {{"run", run},
           {"task", task},
           {"objective_words", objective},
@@ -49,29 +50,29 @@ std::map<std::string, std::string> StudyWords::metadata() const {
 }
 
 Subject::Subject(const std::filesystem::path& folder, std::shared_ptr<const nn::LoadedRun> run_,
-                 nn::Batch one_, const nn::Objective& objective_)
+                 nn::Batch sequence_, const nn::Objective& objective_)
     : run(std::move(run_)),
-      one(std::move(one_)),
+      sequence(std::move(sequence_)),
       objective(objective_),
       source(source_of(folder, run->model)),
-      words{plot::visible_text(source.run_name()), info().name,
-            objective_words(objective, info().vocabulary),
-            info().vocabulary.labels(one.inputs.to_vector<std::int64_t>())} {}
+      texts{plot::visible_text(source.run_name()), info().name,
+            objective_description(objective, info().vocabulary),
+            info().vocabulary.labels(sequence.inputs.to_vector<std::int64_t>())} {}
 
-std::string Subject::of() const { return objective_text(objective, info()); }
+std::string Subject::objective_text() const { return heed::objective_text(objective, info()); }
 
 std::string Subject::text() const {
-  return info().vocabulary.decode(one.inputs.to_vector<std::int64_t>());
+  return info().vocabulary.decode(sequence.inputs.to_vector<std::int64_t>());
 }
 
 nn::Study Subject::study() const {
-  nn::Study study = nn::study(model(), one, objective);
+  nn::Study study = nn::study(model(), sequence, objective);
   if (!std::isfinite(study.value))
     throw autograd::NumericError("study: the objective is not finite");
   constexpr double kMostFlops = 2e10;
-  const double flops = 2 * double(nn::count_parameters(model())) * double(one.inputs.numel());
+  const double flops = 2 * double(nn::count_parameters(model())) * double(sequence.inputs.numel());
   if (double(study.heads.size()) * flops <= kMostFlops)
-    nn::measure_cuts(study, model(), one, objective);
+    nn::measure_cuts(study, model(), sequence, objective);
   return study;
 }
 

@@ -1,4 +1,4 @@
-// What a study is of: a run, a sequence and a scalar L of it, and the words for them.
+// The subject of a study: a run, a sequence and an objective L, and the texts that describe them.
 #pragma once
 
 #include <map>
@@ -13,42 +13,43 @@
 
 namespace heed {
 
-/// What pictures say beside the numbers; arrays.safetensors keeps it as metadata.
-struct StudyWords {
-  std::string run;  ///< the folder's name
-  std::string task;
+/// Texts that pictures show beside the numbers. arrays.safetensors contains them as metadata.
+struct StudyTexts {
+  std::string run;                  ///< name of the run directory
+  std::string task;                 ///< name of the task
   std::string objective;            ///< "the logit of c minus that of d, at position 5"
-  std::vector<std::string> tokens;  ///< labels of the axes
+  std::vector<std::string> tokens;  ///< labels of the axes, [T]
 
+  /// Returns the texts as metadata of a file.
   std::map<std::string, std::string> metadata() const;
 };
 
-/// A run on one sequence, and L.
+/// A run, a sequence and an objective L.
 struct Subject {
-  /// `one` is a sequence [1, T] of the run's task.
+  /// `sequence` is a batch of one sequence [1, T] of the run's task.
   Subject(const std::filesystem::path& folder, std::shared_ptr<const nn::LoadedRun> run,
-          nn::Batch one, const nn::Objective& objective);
+          nn::Batch sequence, const nn::Objective& objective);
 
   std::shared_ptr<const nn::LoadedRun> run;
-  nn::Batch one;
+  nn::Batch sequence;  ///< [1, T]
   nn::Objective objective;
-  PictureSource source;  ///< source.run is the run's folder, as it was given
-  StudyWords words;
+  PictureSource source;  ///< source.run is the path of the run as the user gave it
+  StudyTexts texts;
 
   const nn::Transformer& model() const { return run->model; }
   const nn::TaskInfo& info() const { return run->task->info(); }
   std::string folder() const { return source.run.string(); }
-  /// L as --of and --at say it: "diff:c-d at 5".
-  std::string of() const;
-  /// The sequence.
+  /// Returns L in the notation of --of and --at: "diff:c-d at 5".
+  std::string objective_text() const;
+  /// Returns the sequence as text.
   std::string text() const;
 
-  /// Runs the model forward and backward, and cuts each head unless that would take seconds.
-  /// NumericError if L is not finite.
+  /// Runs the model forward and backward. Also measures the cut of each head, unless that would
+  /// take seconds. Throws NumericError if L is not finite.
   nn::Study study() const;
 };
 
-/// L as --of and --at say it.
+/// Returns L in the notation of --of and --at.
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info);
 
 }  // namespace heed

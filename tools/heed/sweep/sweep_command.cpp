@@ -1,4 +1,4 @@
-// heed sweep: a grid of options and seeds, a run each.
+// The command `heed sweep`: trains a run for each combination of options and seeds.
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ struct SweepArguments {
   bool dry_run = false, quiet = false;
 };
 
-// The runs of this process: every N-th of the sweep by --part I/N, and of those every M-th by its
-// rank among M of a launcher.
+// Returns the runs that this process trains. --part I/N selects every N-th run of the sweep. A
+// launcher with M ranks divides these runs among the ranks.
 std::vector<const PlannedRun*> own_runs(const SweepPlan& plan, const std::string& part) {
   std::int64_t index = 1, count = 1;
   if (!part.empty()) {
@@ -32,7 +32,7 @@ std::vector<const PlannedRun*> own_runs(const SweepPlan& plan, const std::string
     };
     index = number(0), count = numbers.size() == 2 ? number(1) : 0;
     if (index < 1 || index > count || count > std::int64_t(kMostSweepRuns))
-      usage_error("--part needs I/N, I from 1 to N, such as 2/8, N up to {}, got '{}'",
+      usage_error("--part needs I/N with I from 1 to N and N up to {}, such as 2/8; got '{}'",
                   with_commas(kMostSweepRuns), part);
   }
   const Launcher ranks = launcher();
@@ -44,7 +44,8 @@ std::vector<const PlannedRun*> own_runs(const SweepPlan& plan, const std::string
 }
 
 SweepJobs jobs_of(const SweepArguments& a, const Command& c, const std::filesystem::path& folder) {
-  // Processes of a launcher have cores of their own, or all have the same ones: then a share.
+  // A launcher may bind its processes to different cores or let them share all cores. In the second
+  // case each process uses its share.
   const std::int64_t shared = ::sysconf(_SC_NPROCESSORS_ONLN) / launcher().here;
   const auto cores = std::clamp<std::int64_t>(shared, 1, autograd::available_cores());
   const std::int64_t at_a_time = a.jobs > 0 ? a.jobs : cores / std::max<std::int64_t>(1, c.threads);
@@ -72,7 +73,9 @@ Report plan_report(const std::filesystem::path& folder,
     const char* state = found == RunState::kFinished ? "finished"
                         : found == RunState::kSaved  ? "goes on"
                                                      : "new";
-    table.add({state, (folder / run->name).string(), state});
+    // The value in JSON and CSV remains "goes on" for scripts.
+    const char* shown = found == RunState::kSaved ? "resumes" : state;
+    table.add({shown, (folder / run->name).string(), state});
   }
   table.note = with_commas(std::int64_t(runs.size())) + " runs";
   return report;
@@ -99,14 +102,13 @@ Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& o
     if (run.state == State::kFailed) text += fmt::format("failed  {}: {}\n", name, run.error);
   }
   if (outcome.interrupted)
-    text += "stopped; the same command goes on\n";
+    text += "stopped; to continue, repeat the same command\n";
   else if (trained + before > 0)
-    text += fmt::format("heed compare {} compares them\n", folder.string());
+    text += fmt::format("to compare the runs: heed compare {}\n", folder.string());
   report.block(text);
   if (outcome.interrupted)
     report.fail(kInterrupted);
-  else if (failed > 0 &&
-           launcher().size == 1)  // which ends all when one process does not exit with 0
+  else if (failed > 0 && launcher().size == 1)  // a launcher ends all ranks if one of them fails
     report.fail(kCheckFailed);
   return report;
 }
@@ -119,13 +121,14 @@ Report sweep(const SweepArguments& a, const Command& c) {
   if (folder.empty()) folder = "sweeps" / std::filesystem::path(a.file).stem();
   check_sweep_folder(folder, plan);
   if (a.dry_run) return plan_report(folder, runs);
-  keep_sweep(folder, with_pairs(text, a.pairs));
+  save_sweep(folder, with_pairs(text, a.pairs));
   return outcome_report(folder, train_runs(jobs_of(a, c, folder), runs));
 }
 
 constexpr const char* kSweepNotes =
-    R"(FILE.toml has options of the model and its training that all runs share under [train], and
-under [sweep] lists; every combination is a run, the last list changing fastest:
+    R"(FILE.toml has two sections. Options under [train] are shared by all runs. Options under
+[sweep] are lists, and every combination of their values is a run. The value of the last list
+changes fastest:
 
   [train]
   task = "induction"
@@ -134,23 +137,27 @@ under [sweep] lists; every combination is a run, the last list changing fastest:
   scale = ["1/sqrt-d-head", "none"]
   seed = [1, 2, 3]
 
-pairs = ["layers", "heads"] under [sweep], or --pairs layers,heads, makes their lists go
-together, first value with first value, instead of crossing. Files that it names are found from
-the current folder.
+pairs = ["layers", "heads"] under [sweep], or --pairs layers,heads, combines the lists value by
+value: the first with the first, the second with the second. Paths in FILE.toml are relative to
+the current directory.
 
-A run's folder is named by its values: sweeps/FILE/scale=none,seed=1; what is no letter, digit,
-+, - or . in a value is _ there. The folder keeps the file as sweep.toml. Finished runs are
-skipped and unfinished ones resumed, so the same command goes on after Ctrl-C (each run saves,
-exit 130) or a kill, and more values can be added to a list. Started twice it shares the runs.
+The name of a run's directory contains its values: sweeps/FILE/scale=none,seed=1. Characters of a
+value other than letters, digits, +, - and . are replaced by _. The directory of the sweep contains
+the file as sweep.toml. Finished runs are skipped and unfinished runs are resumed. To continue after
+Ctrl-C (each run saves, exit 130) or a kill, repeat the command. Values can be added to the lists.
+If the command is started twice at the same time, both processes share the runs.
 
-A run that fails is reported and stops no other; exit 1 at the end.
+If a run fails, it is reported, the other runs continue, and the exit code is 1.
 
-Each run is a process of its own: as many at a time as there are cores, a thread each; --jobs 1
-gives each run all cores. Weights do not depend on it.
+The printed loss of a run is measured on the whole evaluation set. heed compare and heed runs use
+the last evaluation during training, on the first --eval-batch sequences of the set.
 
-Several processes share a sweep: --part I/N takes every N-th run from the I-th on, for a job
-array; under mpirun or srun --mpi=pmi2 each rank takes its part, and failed runs are reported
-with exit 0, as a launcher ends all when one process fails. With Slurm:
+Each run is a separate process. By default there are as many at the same time as cores, each with
+one thread. With --jobs 1 each run has all cores. The weights do not depend on this.
+
+Several processes can share a sweep. --part I/N selects every N-th run, starting with the I-th, for
+a job array. Under mpirun or srun --mpi=pmi2 each rank trains its share of the runs. Failed runs are
+then reported with exit 0, because a launcher ends all processes if one of them fails. With Slurm:
 
   #!/bin/bash
   #SBATCH --array=1-8 --cpus-per-task=4 --time=1:00:00
@@ -159,7 +166,7 @@ with exit 0, as a launcher ends all when one process fails. With Slurm:
 }  // namespace
 
 void sweep_command(Command& c) {
-  c.name = "sweep", c.what = "train a grid of options and seeds, a run each";
+  c.name = "sweep", c.what = "train a run for each combination of options and seeds";
   c.examples =
       "  heed sweep scale.toml --dry-run\n"
       "  heed sweep scale.toml --out sweeps/scale\n"
@@ -170,13 +177,14 @@ void sweep_command(Command& c) {
   c.arguments = c.required = 1;
   c.add(
       "Options",
-      {nn::Setting("file", a->file, "FILE", "what to sweep").shows("none"),
-       nn::Setting("out", a->out, "DIR", "folder of the runs").shows("sweeps/ and FILE's name"),
-       nn::Setting("jobs", a->jobs, {1, 1024}, "runs at a time").shows("the cores"),
-       nn::Setting("part", a->part, "I/N", "of N parts of the runs the I-th, from 1").shows("all"),
-       nn::Setting("pairs", a->pairs, {}, "options whose lists go together, comma between")
+      {nn::Setting("file", a->file, "FILE", "TOML file that describes the runs").shows("none"),
+       nn::Setting("out", a->out, "DIR", "directory for the runs").shows("sweeps/ and FILE's name"),
+       nn::Setting("jobs", a->jobs, {1, 1024}, "number of runs at the same time")
+           .shows("the number of cores"),
+       nn::Setting("part", a->part, "I/N", "train only part I of N parts of the runs").shows("all"),
+       nn::Setting("pairs", a->pairs, {}, "options whose lists are paired, separated by commas")
            .shows("pairs in the file"),
-       {"dry-run", a->dry_run, "list the runs and what there is of them; train nothing"},
+       {"dry-run", a->dry_run, "list the runs and their states; train nothing"},
        {"quiet", a->quiet, "no progress, only warnings and failures"}});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
   const auto run = [a](const Command& command) { return sweep(*a, command); };

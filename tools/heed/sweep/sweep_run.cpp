@@ -19,7 +19,7 @@
 namespace heed {
 namespace {
 
-// One call of train_runs.
+// The state of one call of train_runs().
 class Sweep {
  public:
   Sweep(const SweepJobs& jobs, const std::vector<const PlannedRun*>& runs)
@@ -27,23 +27,23 @@ class Sweep {
     for (const PlannedRun* run : runs) sweep_.runs.push_back({run});
   }
 
-  SweepOutcome go() {
-    constexpr std::chrono::milliseconds kBetweenLooks(5);  // at the workers
-    constexpr double kBetweenAsks = 0.2;                   // s: for runs of another process
+  SweepOutcome train() {
+    constexpr std::chrono::milliseconds kPollInterval(5);  // for child processes
+    constexpr double kElsewhereInterval = 0.2;             // seconds, for runs of another process
     for (SweptRun& run : sweep_.runs)
       if (is_finished(run)) run.state = State::kBefore;
-    for (Stopwatch asked; !has_ended(); std::this_thread::sleep_for(kBetweenLooks)) {
+    for (Stopwatch since_check; !has_ended(); std::this_thread::sleep_for(kPollInterval)) {
       if (interrupt_.interrupted() && !sweep_.interrupted) stop();
       for (SweptRun& run : sweep_.runs) {
-        if (sweep_.interrupted || at_work_.size() >= jobs_.jobs) break;
+        if (sweep_.interrupted || running_.size() >= jobs_.jobs) break;
         if (run.state == State::kWaiting) begin(run);
       }
-      at_work_.remove_if([this](Job& job) {
+      running_.remove_if([this](Job& job) {
         const auto code = job.worker.ended();
         if (code) end(job, *code);
         return code.has_value();
       });
-      if (asked.seconds() > kBetweenAsks) ask_for_others(), asked = {};
+      if (since_check.seconds() > kElsewhereInterval) check_elsewhere(), since_check = {};
       if (progress_.is_due()) progress_.at_work(progress_now());
     }
     sweep_.interrupted = sweep_.interrupted || interrupt_.interrupted();
@@ -69,16 +69,16 @@ class Sweep {
   }
 
   bool has_ended() const {
-    return at_work_.empty() && (sweep_.interrupted || (sweep_.count(State::kWaiting) == 0 &&
+    return running_.empty() && (sweep_.interrupted || (sweep_.count(State::kWaiting) == 0 &&
                                                        sweep_.count(State::kElsewhere) == 0));
   }
 
   void stop() {
     sweep_.interrupted = true;
-    for (const Job& job : at_work_) job.worker.stop();
+    for (const Job& job : running_) job.worker.stop();
   }
 
-  // Returns false if the run cannot be read: its worker then reports the reason.
+  // Returns false if the run cannot be read. Its child process then reports the reason.
   bool is_finished(const SweptRun& run) const {
     try {
       return state_of(folder_of(run)) == RunState::kFinished;
@@ -87,9 +87,10 @@ class Sweep {
     }
   }
 
-  // A run that another process trains (a second sweep, or a worker of a sweep that was killed,
-  // which saves and ends) is waited for, and resumed if it is not finished then.
-  void ask_for_others() {
+  // Checks whether another process still trains the runs that are kElsewhere: a second sweep, or a
+  // child of a killed sweep, which saves and ends. If a run is free and not finished, it is waiting
+  // again, so that this sweep resumes it.
+  void check_elsewhere() {
     for (SweptRun& run : sweep_.runs)
       if (run.state == State::kElsewhere && !nn::is_taken(folder_of(run)))
         run.state = is_finished(run) ? State::kBefore : State::kWaiting;
@@ -106,7 +107,7 @@ class Sweep {
     run.state = State::kElsewhere;
     if (nn::is_taken(folder)) return;
     const RunState found = state_of(folder);
-    if (found == RunState::kFinished) {  // by another process since
+    if (found == RunState::kFinished) {  // by another process in the meantime
       run.state = State::kBefore;
       return;
     }
@@ -116,11 +117,11 @@ class Sweep {
       } catch (const nn::FolderInUse&) {
         return;
       } catch (const UsageError&) {
-        usage_error("{} is not empty and holds no run; remove it", folder.string());
+        usage_error("{} is not empty and does not contain a run; remove it", folder.string());
       }
     }
-    at_work_.emplace_back(run, found == RunState::kSaved, train_arguments(run, found));
-    run.state = State::kAtWork;
+    running_.emplace_back(run, found == RunState::kSaved, train_arguments(run, found));
+    run.state = State::kRunning;
   } catch (const std::exception& e) {
     fail(run, e.what());
   }
@@ -134,7 +135,7 @@ class Sweep {
       arguments.push_back("--resume=" + folder);
       return arguments;
     }
-    arguments.push_back("--config=" + keep_recipe(jobs_.folder, *run.plan).string());
+    arguments.push_back("--config=" + save_recipe(jobs_.folder, *run.plan).string());
     arguments.push_back("--out=" + folder);
     if (found == RunState::kUnsaved) arguments.emplace_back("--overwrite");
     return arguments;
@@ -143,66 +144,69 @@ class Sweep {
   void end(const Job& job, int code) {
     SweptRun& run = job.run;
     run.exit_code = code;
-    std::vector<std::string> lines;  // its warnings, then its error
+    std::vector<std::string> lines;  // the warnings of the run, then its error
     for (const std::string& line : heed::split(job.worker.err(), '\n'))
       if (!line.empty()) lines.push_back(line.starts_with("heed: ") ? line.substr(6) : line);
     if (code == kOk) {
       run.state = State::kFinished;
-      for (const std::string& line : lines)  // once, of the run that has it first
+      for (const std::string& line : lines)  // each warning is printed only for the first run
         if (warnings_.insert(line).second) progress_.warn(run.plan->name + ": " + line);
       try {
-        keep_result(job);
-      } catch (const std::exception& e) {  // the run has saved all the same
+        save_result(job);
+      } catch (const std::exception& e) {  // only a warning, because the run itself is saved
         progress_.warn(fmt::format("{}: {}", run.plan->name, e.what()));
       }
     } else if (sweep_.interrupted && was_stopped(code)) {
       run.state = State::kStopped;
-    } else if (nn::is_taken(folder_of(run)) || is_finished(run)) {  // another process was first
+    } else if (nn::is_taken(folder_of(run)) || is_finished(run)) {  // by another process
       run.exit_code = 0;
       run.state = State::kElsewhere;
     } else {
-      fail(run, code == kInterrupted ? "was stopped, saved"
+      fail(run, code == kInterrupted ? "was stopped after a save"
                 : code > 128         ? fmt::format("was killed by signal {}", code - 128)
                 : lines.empty()      ? fmt::format("exit code {}", code)
                                      : lines.back());
     }
   }
 
-  // By itself, saved, or by a signal before it handled signals.
+  // Returns whether a run with this exit code was stopped: after a save, or by a signal that
+  // arrived before the process handled signals.
   static bool was_stopped(int code) {
     return code == kInterrupted || code == 128 + SIGHUP || code == 128 + SIGTERM ||
            code == 128 + SIGINT;
   }
 
-  void keep_result(const Job& job) {
+  void save_result(const Job& job) {
     SweptRun& run = job.run;
     run.result = Value::parse(job.worker.out());
     if (job.resumed)
-      run.result["seconds"] = Value();  // of its last part alone
+      run.result["seconds"] = Value();  // the output covers only the steps after the resume
     else
       pace_.add(work_of(run.plan->config), job.clock.seconds());
     autograd::write_file(nn::RunFolder(folder_of(run)).file(nn::RunFolder::kResult).string(),
                          std::string_view(run.result.dump() + "\n"));
     const Value* loss = run.result.find("loss");
-    progress_.line(fmt::format("{}: loss {:.4f}; {}", run.plan->name,
+    progress_.line(fmt::format("{}: loss {:.4f} on the whole evaluation set; {}", run.plan->name,
                                loss && loss->as<double>() ? loss->number() : NAN, progress_now()));
   }
 
   std::string progress_now() const {
-    const std::size_t failed = sweep_.count(State::kFailed), at_work = sweep_.count(State::kAtWork);
-    if (sweep_.interrupted) return fmt::format("stops: {} runs save", at_work);
+    const std::size_t failed = sweep_.count(State::kFailed),
+                      running_count = sweep_.count(State::kRunning);
+    if (sweep_.interrupted)
+      return fmt::format("Stopping; runs that are still saving: {}", running_count);
     double waiting = 0;
     for (const SweptRun& run : sweep_.runs)
       if (run.state == State::kWaiting) waiting += work_of(run.plan->config);
     std::vector<SweepPace::Running> running;
-    for (const Job& job : at_work_)
-      if (job.run.state == State::kAtWork)
+    for (const Job& job : running_)
+      if (job.run.state == State::kRunning)
         running.push_back({work_of(job.run.plan->config), job.clock.seconds()});
     return SweepProgress{
         .runs = sweep_.runs.size(),
         .done = failed + sweep_.count(State::kFinished) + sweep_.count(State::kBefore),
         .failed = failed,
-        .at_work = at_work,
+        .running = running_count,
         .elsewhere = sweep_.count(State::kElsewhere),
         .seconds_left = pace_.left(waiting, running, jobs_.jobs)}
         .text();
@@ -210,8 +214,8 @@ class Sweep {
 
   const SweepJobs& jobs_;
   SweepOutcome sweep_;
-  std::list<Job> at_work_;
-  std::set<std::string> warnings_;
+  std::list<Job> running_;
+  std::set<std::string> warnings_;  // the warnings that were printed
   SweepPace pace_;
   Progress progress_;
   InterruptGuard interrupt_;
@@ -226,22 +230,22 @@ std::size_t SweepOutcome::count(SweptRun::State state) const {
 }
 
 SweepOutcome train_runs(const SweepJobs& jobs, const std::vector<const PlannedRun*>& runs) {
-  return Sweep(jobs, runs).go();
+  return Sweep(jobs, runs).train();
 }
 
 std::string SweepProgress::text() const {
   std::string text = fmt::format("{} of {} runs done", done, runs);
   if (failed > 0) text += fmt::format(", {} failed", failed);
-  if (at_work > 0) text += fmt::format(", {} at work", at_work);
-  if (elsewhere > 0) text += fmt::format(", {} at work in another heed", elsewhere);
+  if (running > 0) text += fmt::format(", {} running", running);
+  if (elsewhere > 0) text += fmt::format(", {} running in another process", elsewhere);
   if (std::isfinite(seconds_left) && done < runs)
     text += fmt::format(", {} left", short_duration(seconds_left));
   return text;
 }
 
-// nn::flops_per_token needs the model, whose vocabulary a task knows when its data is
-// read: more than a sweep does for runs that wait. Only ratios of these numbers count, and only for
-// the time that is left.
+// nn::flops_per_token() is not used because it needs the model. Its vocabulary is known only after
+// the data is read, which is too slow for runs that wait. The estimate is used only for the
+// remaining time.
 double work_of(const nn::RunConfig& c) {
   constexpr double kVocabulary = 64;
   const double width = double(c.model.attention.d_model),
@@ -253,7 +257,7 @@ double work_of(const nn::RunConfig& c) {
 
 double SweepPace::left(double waiting, const std::vector<Running>& running,
                        std::size_t jobs) const {
-  const double pace = work_ / seconds_;  // NaN before the first
+  const double pace = work_ / seconds_;  // NaN before the first call of add()
   double longest = 0, all = waiting;
   for (const Running& run : running) {
     const double rest = std::max(run.work - run.seconds * pace, 0.0);

@@ -1,4 +1,5 @@
-// The runs of a sweep, each a process of its own, as many at a time as there is room for.
+// Trains the runs of a sweep. Each run is a child process, and a limited number of them run at the
+// same time.
 #pragma once
 
 #include <cmath>
@@ -11,60 +12,78 @@
 
 namespace heed {
 
+/// Options of train_runs().
 struct SweepJobs {
-  std::filesystem::path folder;
-  std::size_t jobs = 1;      ///< runs at a time
-  std::int64_t threads = 1;  ///< of each
-  std::string simd;          ///< --simd of each, if any
-  bool quiet = false;
+  std::filesystem::path folder;  ///< directory of the sweep
+  std::size_t jobs = 1;          ///< largest number of runs at the same time
+  std::int64_t threads = 1;      ///< threads of each run
+  std::string simd;              ///< --simd of each run; "" for the default
+  bool quiet = false;            ///< print only warnings and failures
 };
 
-/// A run of this call. At its end it is finished, was finished before, has failed, was stopped, or
-/// still waits because the sweep was stopped.
+/// A run of a sweep and its state in this call of train_runs().
 struct SweptRun {
-  enum class State { kWaiting, kElsewhere, kAtWork, kFinished, kBefore, kFailed, kStopped };
+  /// At the end of train_runs() a run is finished, was finished before, has failed or was stopped.
+  /// If the sweep was interrupted, it may also be waiting or running in another process.
+  enum class State {
+    kWaiting,    ///< not started in this call
+    kElsewhere,  ///< another process trains it
+    kRunning,    ///< a child process trains it
+    kFinished,   ///< finished in this call
+    kBefore,     ///< was finished before, or by another process
+    kFailed,     ///< its process failed
+    kStopped     ///< its process was stopped because the sweep was interrupted
+  };
 
   const PlannedRun* plan;
-  State state = State::kWaiting;  ///< kElsewhere: another process trains it
+  State state = State::kWaiting;
   int exit_code = 0;
-  std::string error = {};  ///< the last line of stderr, of a run that failed
-  Value result = {};       ///< what heed train --json printed
+  std::string error = {};  ///< last line of stderr of a run that failed
+  Value result = {};       ///< output of heed train --json
 };
 
+/// Result of train_runs().
 struct SweepOutcome {
   std::vector<SweptRun> runs;
-  bool interrupted = false;
-  double seconds = 0;
+  bool interrupted = false;  ///< by Ctrl-C, SIGTERM or SIGHUP
+  double seconds = 0;        ///< elapsed time
+  /// Returns the number of runs in a state.
   std::size_t count(SweptRun::State state) const;
 };
 
-/// Trains these runs to their end: those that are finished are left alone, those that have saved
-/// are resumed. One that fails stops no other. Ctrl-C, SIGTERM and SIGHUP stop all, each saved.
+/// Trains the given runs to their end. Finished runs are skipped and saved runs are resumed. If a
+/// run fails, the others continue. Ctrl-C, SIGTERM and SIGHUP stop all runs after a save.
 SweepOutcome train_runs(const SweepJobs& jobs, const std::vector<const PlannedRun*>& runs);
 
-/// How far a sweep is.
+/// Numbers of the progress line of a sweep.
 struct SweepProgress {
-  std::size_t runs = 0, done = 0;  ///< done includes failed
-  std::size_t failed = 0, at_work = 0, elsewhere = 0;
-  double seconds_left = NAN;
-  /// "7 of 20 runs done, 1 failed, 2 at work, 1m20s left"
+  std::size_t runs = 0;
+  std::size_t done = 0;  ///< finished or failed
+  std::size_t failed = 0;
+  std::size_t running = 0;
+  std::size_t elsewhere = 0;  ///< running in another process
+  double seconds_left = NAN;  ///< NaN: unknown
+  /// "7 of 20 runs done, 1 failed, 2 running, 1m20s left"
   std::string text() const;
 };
 
-/// Estimates the multiplications of all steps, to weigh runs by.
+/// Returns an estimate of the number of multiplications of all steps. Only ratios of these numbers
+/// are meaningful.
 double work_of(const nn::RunConfig& config);
 
-/// The speed of one job, from runs that were trained in one go.
+/// Estimates the remaining time of a sweep from its finished runs.
 class SweepPace {
  public:
-  /// A run that trains now.
+  /// A run that is training.
   struct Running {
-    double work, seconds;  ///< of the whole run; since it began
+    double work;     ///< work_of() the whole run
+    double seconds;  ///< since it was started
   };
 
+  /// Adds a run that was trained without interruption.
   void add(double work, double seconds) { work_ += work, seconds_ += seconds; }
-  /// Estimated seconds until `jobs` at a time have done the waiting work and the running runs; NaN
-  /// before the first run has ended.
+  /// Returns the estimated seconds until the waiting work and the running runs are done, with up to
+  /// `jobs` runs at a time. Returns NaN before the first call of add().
   double left(double waiting, const std::vector<Running>& running, std::size_t jobs) const;
 
  private:
@@ -77,7 +96,7 @@ template <>
 struct heed::nn::EnumNames<heed::SweptRun::State> {
   using State = heed::SweptRun::State;
   static constexpr std::pair<State, const char*> kTable[] = {
-      {State::kWaiting, "waiting"},   {State::kElsewhere, "waiting"}, {State::kAtWork, "waiting"},
+      {State::kWaiting, "waiting"},   {State::kElsewhere, "waiting"}, {State::kRunning, "waiting"},
       {State::kFinished, "finished"}, {State::kBefore, "before"},     {State::kFailed, "failed"},
       {State::kStopped, "stopped"}};
 };

@@ -22,7 +22,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return list;
 }
 
-constexpr int kStopping[] = {SIGINT, SIGTERM, SIGHUP};  // end a run, saved
+constexpr int kStopping[] = {SIGINT, SIGTERM, SIGHUP};  // heed train saves and ends
 
 sigset_t stopping_signals() {
   sigset_t signals;
@@ -31,14 +31,14 @@ sigset_t stopping_signals() {
   return signals;
 }
 
-// Runs between fork and exec, where only functions that signal handlers may call are allowed.
-// Signals that arrived since the fork stay blocked until their actions are the defaults.
+// Runs between fork and exec, so it may only call async-signal-safe functions. Signals that arrived
+// since the fork stay blocked until their actions are reset to the defaults.
 [[noreturn]] void become_heed(char* const* arguments, char* const* environment, int out, int err,
                               pid_t parent) {
   ::setpgid(0, 0);
-  for (const int signal : kStopping) ::signal(signal, SIG_DFL);  // nohup's, too
+  for (const int signal : kStopping) ::signal(signal, SIG_DFL);  // nohup may have ignored SIGHUP
   ::prctl(PR_SET_PDEATHSIG, SIGHUP);
-  if (::getppid() != parent) ::_exit(127);  // killed since
+  if (::getppid() != parent) ::_exit(127);  // the parent was killed before prctl
   const sigset_t signals = stopping_signals();
   ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
   ::dup2(out, STDOUT_FILENO);
@@ -74,7 +74,7 @@ Worker::Worker(const std::vector<std::string>& arguments) {
   ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
   if (process_ > 0) return;
   close_files();
-  heed::fail<autograd::IoError>("sweep", "the system starts no more processes: ", reason);
+  heed::fail<autograd::IoError>("sweep", "cannot start a process: ", reason);
 }
 
 Worker::~Worker() {

@@ -9,31 +9,33 @@
 
 namespace heed {
 
-/// A process of heed with these arguments, without a launcher's variables, in a process group of
-/// its own: Ctrl-C at the terminal reaches it by stop() only. It is stopped when this process is
-/// killed.
+/// A child process that runs heed. Its environment does not contain the variables of a launcher. It
+/// has a separate process group, so Ctrl-C at the terminal does not reach it; stop() stops it. If
+/// this process is killed, the child receives SIGHUP.
 class Worker {
  public:
-  /// IoError if the system starts no more processes.
+  /// Starts the process with these arguments. Throws IoError if the system cannot start it.
   explicit Worker(const std::vector<std::string>& arguments);
-  /// Stops it, and waits for its end.
+  /// Stops the process and waits for its end.
   ~Worker();
   Worker(const Worker&) = delete;
 
-  /// Returns the exit code, or 128 + the signal that killed the process; nothing while it runs.
+  /// Returns the exit code, or 128 + signal if a signal killed the process; nothing while it runs.
   std::optional<int> ended();
-  /// Sends SIGHUP: heed train saves and ends. It may get several of them. A second SIGTERM, as
-  /// where one goes to all processes and this process forwards its own, would end it at once.
+  /// Sends SIGHUP, after which heed train saves and ends. It may receive SIGHUP several times. A
+  /// second SIGTERM would end it at once, for example if a system sends SIGTERM to all processes
+  /// and this process sends another one.
   void stop() const;
-  // The text that the process has written so far.
+  /// Returns the text that the process has written to stdout so far.
   std::string out() const;
+  /// Returns the text that the process has written to stderr so far.
   std::string err() const;
 
  private:
   void close_files();
 
   pid_t process_ = -1;
-  int out_ = -1, err_ = -1;  ///< files in memory
+  int out_ = -1, err_ = -1;  // files in memory that receive stdout and stderr
   std::optional<int> code_;
 };
 

@@ -1,4 +1,5 @@
-// heed tasks: what can be learned, and how well; with a name, all about one task.
+// The command `heed tasks`: lists the built-in tasks with their optimal losses, or describes one
+// task.
 #include <cmath>
 
 #include "autograd/base/text.h"
@@ -10,10 +11,11 @@
 namespace heed {
 namespace {
 
-constexpr int kTextSeconds = 75;  // of shakespeare-cpu on tiny shakespeare
+constexpr int kTextSeconds = 75;  // preset shakespeare-cpu on the text tiny shakespeare, 2 cores
 
+// Returns a rounded duration: "about 2 s", "about 3 min".
 std::string about(int seconds) {
-  if (seconds == 0) return "not timed";
+  if (seconds == 0) return "time not measured";
   return seconds < 60 ? fmt::format("about {} s", seconds)
                       : fmt::format("about {} min", (seconds + 30) / 60);
 }
@@ -22,7 +24,7 @@ std::string nats(double loss) {
   return std::isfinite(loss) ? fmt::format("{:.6f}", loss) : "unknown";
 }
 
-// A task's own recipe first, then others on the same task.
+// Returns the preset with the name of the task, then the other presets of the same task.
 std::vector<std::string> presets_of(const std::string& task) {
   std::vector<std::string> names = {task};
   for (const std::string& name : nn::preset_names())
@@ -55,30 +57,30 @@ Report list_tasks() {
     const auto task = nn::make_task(name);
     const nn::TaskInfo& info = task->info();
     table.add(summary(name, info));
-    report.line("{:<10} best possible {} nats per token, {} on 2 cores", name, nats(info.optimal),
+    report.line("{:<10} optimal loss {} nats per token, {} on 2 cores", name, nats(info.optimal),
                 about(nn::preset_seconds(name)));
     report.line("  {}", info.description);
   }
   report.set("text_expected_seconds", kTextSeconds);
-  report.line("\nheed tasks NAME explains one; heed train NAME learns it.");
-  report.line("Your own text: heed train --text FILE; {} on 2 cores", about(kTextSeconds));
+  report.line("\nheed tasks NAME describes a task, heed train NAME trains a model on it.");
+  report.line("A text file: heed train --text FILE; {} on 2 cores", about(kTextSeconds));
   report.line("Presets: {}", heed::join(nn::preset_names()));
   return report;
 }
 
-// One sequence as its task spells it; targets that are ignored are dots, and stars stand under the
-// positions that the accuracy counts.
-struct Spelled {
+// A sequence as three texts of equal length. Ignored targets are dots. A star marks each position
+// that counts in the accuracy.
+struct ExampleText {
   std::string inputs, targets, counted;
 };
 
-Spelled spell_example(const nn::Task& task) {
+ExampleText example_text(const nn::Task& task) {
   nn::Generator g(1);
   const nn::Batch batch = task.example(g);
   const nn::Vocabulary& vocabulary = task.info().vocabulary;
   const auto targets = batch.targets.to_vector<std::int64_t>();
   const auto counted = batch.counted.to_vector<bool>();
-  Spelled s;
+  ExampleText s;
   s.inputs = vocabulary.decode(batch.inputs.to_vector<std::int64_t>());
   for (std::size_t t = 0; t < targets.size(); ++t) {
     s.targets += targets[t] == nn::kIgnored ? "·" : vocabulary.decode({&targets[t], 1});
@@ -109,14 +111,14 @@ constexpr Column kTaskDetails[] = {{"optimum"},
                                    {"presets"}};
 constexpr auto kTaskKeys = joined(kTaskColumns, kTaskDetails);
 
-void explain_in_words(Report& report, const std::string& name, const nn::Task& task,
-                      const Spelled& example) {
+void add_description(Report& report, const std::string& name, const nn::Task& task,
+                     const ExampleText& example) {
   const nn::TaskInfo& info = task.info();
   report.line("{}: {}\n", name, info.description);
   report.line("a sequence has {} tokens of {}", info.context, info.vocabulary.summary());
   report.block(fmt::format("  read     {}\n  predict  {}\n  counted  {}\n\n", example.inputs,
                            example.targets, example.counted));
-  report.line("best possible  {} nats per token\n  {}", nats(info.optimal), info.optimum);
+  report.line("optimal loss  {} nats per token\n  {}", nats(info.optimal), info.optimum);
   for (const auto& [reference, loss] : info.references)
     report.line("  {}: {} nats per token", reference, nats(loss));
   report.line("accuracy  {}", info.accuracy);
@@ -130,10 +132,10 @@ void explain_in_words(Report& report, const std::string& name, const nn::Task& t
   for (const std::string& preset : presets_of(name)) report.line("  {}", recipe_text(preset, name));
 }
 
-Report explain_task(const std::string& name) {
+Report describe_task(const std::string& name) {
   const auto task = nn::make_task(name);
   const nn::TaskInfo& info = task->info();
-  const Spelled example = spell_example(*task);
+  const ExampleText example = example_text(*task);
   Report report(kTaskKeys);
   const std::vector<Value> values = summary(name, info);
   for (std::size_t i = 0; i < values.size(); ++i) report.set(kTaskColumns[i].key, values[i]);
@@ -148,18 +150,18 @@ Report explain_task(const std::string& name) {
   for (const nn::Setting& p : maker.parameters)
     parameters.add({"--task-" + p.key, p.get(), p.description()});
   report.set("presets", presets_of(name));
-  explain_in_words(report, name, *task, example);
+  add_description(report, name, *task, example);
   return report;
 }
 
 constexpr Column kFileTaskKeys[] = {{"task"}, {"description"}, {"optimal_loss"}, {"presets"}};
 
-// text and lines, of which nothing is known before there is a file.
-Report explain_file_task(const std::string& name) {
+// Describes the tasks text and lines, whose optimal loss is unknown.
+Report describe_file_task(const std::string& name) {
   const bool lines = name == "lines";
   const std::string what =
-      lines ? "each line of a file of your own is a sequence; a tenth, 1000 at most, is held out"
-            : "the next character of a file of your own; its last tenth is held out";
+      lines ? "each line of your file is a sequence; a tenth of them, at most 1000, is held out"
+            : "the next character of your file; the last tenth of the file is held out";
   const std::string preset = nn::preset_of(name);
   Report report(kFileTaskKeys);
   report.set("task", name);
@@ -167,11 +169,11 @@ Report explain_file_task(const std::string& name) {
   report.set("presets", std::vector{preset});
   report.line("{}: {}\n", name, what);
   report.line(
-      "best possible  unknown; the losses of n-grams counted on the same file are shown "
-      "beside the loss");
-  report.line("tokens    characters; --unit word: words, the most frequent --max-words of them");
+      "optimal loss  unknown; heed shows the losses of n-gram models of the same file beside the "
+      "model's loss");
+  report.line("tokens    characters; with --unit word: the most frequent --max-words words");
   if (lines)
-    report.line("answers   --answer-after CHAR: only what follows the first CHAR of a line counts");
+    report.line("answers   --answer-after CHAR: only tokens after the first CHAR of a line count");
   report.line("train     heed train --{} FILE: the preset {}", name, preset);
   return report;
 }
@@ -179,21 +181,21 @@ Report explain_file_task(const std::string& name) {
 }  // namespace
 
 void tasks_command(Command& c) {
-  c.name = "tasks", c.what = "list the built-in tasks, or explain one";
+  c.name = "tasks", c.what = "list the built-in tasks, or describe one";
   c.examples = "  heed tasks\n  heed tasks induction\n  heed tasks --json";
   auto task = std::make_shared<std::string>();
   std::vector<std::string> names = nn::task_names();
   names.insert(names.end(), {"text", "lines"});
   c.arguments = 1;
-  c.add("Options", {nn::Setting("task", *task, names, "explain this one").shows("")});
+  c.add("Options", {nn::Setting("task", *task, names, "describe only this task").shows("")});
   c.add_common(Command::kJson | Command::kCsv);
   c.modes = {{.key = "task",
               .values = {"text", "lines"},
               .result = kFileTaskKeys,
-              .run = [task](const Command&) { return explain_file_task(*task); }},
+              .run = [task](const Command&) { return describe_file_task(*task); }},
              {.key = "task",
               .result = kTaskKeys,
-              .run = [task](const Command&) { return explain_task(*task); }},
+              .run = [task](const Command&) { return describe_task(*task); }},
              {.result = kListKeys, .run = [](const Command&) { return list_tasks(); }}};
 }
 

@@ -1,6 +1,6 @@
-// What the views are built of: elements, words for numbers and tokens, tables, color bars, maps to explore.
+// Components of the views: elements, texts of numbers and tokens, tables, color bars and interactive maps.
 
-/** An element. Children that are texts become text, never HTML. */
+/** Creates an element. Children that are strings become text nodes, never HTML. */
 function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -11,7 +11,7 @@ function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A number in three digits, a text as it is, nothing as a dash. */
+/** Returns the text of a value: a number with three digits, a string as it is, a missing value as a dash. */
 function show(x) {
   if (typeof x === "string") return x;
   if (typeof x === "boolean") return x ? "yes" : "no";
@@ -28,7 +28,7 @@ function percent(share) {
 }
 
 const visibleSigns = { " ": "␣", "\n": "↵", "\t": "⇥", "\u00a0": "⍽" };
-/** A token whose spaces and control characters can be seen. */
+/** Returns a token with visible signs for spaces and control characters. */
 function visible(token) {
   const sign = (c) => visibleSigns[c] ?? String.fromCharCode(0x2400 + c.charCodeAt(0));
   return token === "" ? "∅" : token.replace(/[\u0000-\u0020\u00a0]/g, sign);
@@ -36,7 +36,7 @@ function visible(token) {
 const labelsOf = (pane) => pane.tokens.map(visible).map((text) => (text.length > 9 ? text.slice(0, 8) + "…" : text));
 const headName = (layer, head) => `L${layer}H${head}`;
 
-/** "6 “c”", or of a cell of several tokens "24–27". */
+/** Returns "6 “c”", or "24–27" if a cell covers several tokens. */
 function tokenName(pane, i) {
   const first = i * pane.block;
   const last = Math.min(first + pane.block, pane.length) - 1;
@@ -44,7 +44,7 @@ function tokenName(pane, i) {
 }
 const tokenNames = (pane) => pane.tokens.map((_, i) => tokenName(pane, i));
 
-/** The first row is the head, the first cell of each the row's name. */
+/** Creates a table. The first row has the headings; the first cell of each row is its name. */
 function tableOf([head, ...rows], name) {
   const line = ([name, ...cells]) => el("tr", {}, el("th", { scope: "row" }, show(name)),
     ...cells.map((cell) => el("td", {}, show(cell))));
@@ -64,7 +64,7 @@ function csvOf(rows) {
 const copyButton = (name, rows) =>
   el("button", { type: "button", "aria-label": `Copy CSV: ${name}`, onclick: () => copyRows(rows()) }, "Copy CSV");
 
-/** Buttons of which one is pressed: one stop for Tab, arrows press the others. */
+/** Makes the arrow keys press the next button of a group. Only the pressed button is a stop for Tab. */
 function pressOneOf(holder, buttons, columns) {
   holder.addEventListener("keydown", (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
@@ -80,7 +80,7 @@ function setPressed(button, pressed) {
   button.tabIndex = pressed ? 0 : -1;
 }
 
-/** What is behind a view: as a table when opened, and for the clipboard, there from `forCsv`. */
+/** Creates the table "Numbers" of a view, drawn when it is opened, and a button that copies `forCsv` as CSV. */
 function numbersBehind(name, rows, forCsv = rows) {
   const holder = el("div", { class: "scroll" });
   const details = el("details", { class: "numbers" }, el("summary", {}, "Numbers"), holder);
@@ -89,7 +89,7 @@ function numbersBehind(name, rows, forCsv = rows) {
   return { element: el("div", { class: "tools" }, copyButton(name, forCsv), details), draw };
 }
 
-/** A color bar with five ticks, and in words what it is a bar of. */
+/** Creates a color bar with five ticks and a text that describes it. */
 function colorBar() {
   const canvas = el("canvas", { "aria-hidden": true });
   const ticks = el("div", { class: "ticks" });
@@ -110,8 +110,9 @@ const scaleWords = (q, scale) => [q.title, q.unit, rangeWords[state.range], scal
   .filter(Boolean).join(", ");
 
 /**
- * A map to explore by pointer and keys. `describe` gives what drawMap takes and the map's `numbers`, or
- * null; `move` and `choose` are called with a row and a column, choose from an axis with only one.
+ * Creates an interactive map for pointer and keys. `describe` returns the map for drawMap() with its
+ * `numbers`, or null. `move` and `choose` are called with a row and a column. If a label of an axis is
+ * chosen, one of the two is null.
  */
 function explorable(label, { describe, move, choose }) {
   const canvas = el("canvas", { class: "map", tabindex: 0, role: "application", "aria-roledescription": "heat map",
@@ -124,13 +125,13 @@ function explorable(label, { describe, move, choose }) {
     canvas.hidden = !map;
     if (map && holder.clientWidth) at = drawMap(canvas, map, Math.min(holder.clientWidth, 576), pageColors());
   };
-  const under = (event) => (at ? cellAt(at, map, event.offsetX, event.offsetY) : { row: null, column: null });
+  const cellUnder = (event) => (at ? cellAt(at, map, event.offsetX, event.offsetY) : { row: null, column: null });
   canvas.addEventListener("pointermove", (event) => {
-    const { row, column } = under(event);
+    const { row, column } = cellUnder(event);
     if (row !== null && column !== null && String([row, column]) !== String(map.cursor)) move(row, column);
   });
   canvas.addEventListener("click", (event) => {
-    const { row, column } = under(event);
+    const { row, column } = cellUnder(event);
     if (row !== null && column !== null) move(row, column);
     if (row !== null || column !== null) choose(row, column);
   });

@@ -1,11 +1,11 @@
-// Maps: numbers out of the page's data, their colors, and a map with its labels on a canvas.
+// Maps: decoding of numbers from the page's data, colors, and drawing of a map with labels.
 "use strict";
 
 const hiddenCode = -32768;
 const largestCode = 32767;
 const decoded = new WeakMap();
 
-/** Numbers [n, n] by row, NaN where masked, of what encode_map (page.h) made. */
+/** Decodes a map of encode_map() (page.h). Returns numbers [n, n], row-major, NaN where masked. */
 function numbersOf(map, n) {
   if (decoded.has(map)) return decoded.get(map);
   const text = atob(map.data);
@@ -21,8 +21,8 @@ function numbersOf(map, n) {
   return numbers;
 }
 
-// Every 16th color of viridis (tools/plot/colormap.cpp) and its last; arms of the signed scale from
-// 0 outward, on a dark page from dark.
+// Colors of the scales. viridis: every 16th color of tools/plot/colormap.cpp, and the last one. blue and
+// orange: the negative and positive half of the signed scale, from 0 outward.
 const ramps = {
   viridis: ("440154 48186a 472d7b 424086 3b528b 33638d 2c728e 26828e 21918c 1fa088 28ae80 3fbc73 5ec962 " +
     "84d44b addc30 d8e219 fde725").split(" "),
@@ -40,7 +40,7 @@ const ramps = {
 
 const channels = (hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
-/** The color at `share` in [0, 1] of a ramp. */
+/** Returns the color of a ramp at `share` in [0, 1]. */
 function rampColor(ramp, share) {
   const at = Math.min(Math.max(share, 0), 1) * (ramp.length - 1);
   const low = Math.min(Math.floor(at), ramp.length - 2);
@@ -51,7 +51,7 @@ function rampColor(ramp, share) {
 const colorTables = new Map();
 const tableSteps = 512;
 
-/** Colors of [0, 1], or of [-1, 1] if signed, in 513 steps. */
+/** Returns 513 colors for the places [0, 1] of a scale. */
 function colorTable(theme, signed) {
   const key = theme + signed;
   if (!colorTables.has(key)) {
@@ -63,20 +63,20 @@ function colorTable(theme, signed) {
   return colorTables.get(key);
 }
 
-/** Where a value stands on its scale {max, signed, root}: in [0, 1], a signed 0 in the middle. */
+/** Returns the place in [0, 1] of a value on a scale {max, signed, root}. A signed 0 has place 0.5. */
 function placeOf(value, scale) {
   let share = scale.max > 0 ? value / scale.max : 0;
   if (scale.root) share = Math.sign(share) * Math.sqrt(Math.abs(share));
   return scale.signed ? (share + 1) / 2 : share;
 }
 
-/** The value at a place: placeOf's inverse. */
+/** Returns the value at a place; the inverse of placeOf(). */
 function valueAt(place, scale) {
   const share = scale.signed ? 2 * place - 1 : place;
   return scale.max * (scale.root ? Math.sign(share) * share * share : share);
 }
 
-/** One pixel a cell, into a canvas that the page or drawMap enlarges. */
+/** Draws one pixel for each cell. The page or drawMap() enlarges the canvas. */
 function paint(canvas, numbers, rows, columns, scale, theme) {
   const table = colorTable(theme, scale.signed);
   const masked = channels(ramps[theme].masked);
@@ -94,10 +94,10 @@ function paint(canvas, numbers, rows, columns, scale, theme) {
 }
 
 const labelFont = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
-const labelRoom = 64; // pixels at most, of one label
-const titleRoom = 16;
+const labelRoom = 64; // largest width of a label in pixels
+const titleRoom = 16; // height of the title of an axis in pixels
 
-/** Where the parts of a map stand, in pixels of the page. A cell is square unless `height` is given. */
+/** Returns the positions of the parts of a map in CSS pixels. Cells are square unless `height` is given. */
 function mapLayout(context, map, width) {
   context.font = labelFont;
   const widest = (labels) => Math.min(labelRoom, Math.max(0, ...labels.map((text) => context.measureText(text).width)));
@@ -109,7 +109,7 @@ function mapLayout(context, map, width) {
   return { left, bottom, cellWidth, cellHeight, upright, width, height: map.rows * cellHeight + bottom + 1 };
 }
 
-// Labels of one axis, as many as fit; the cursor's own always, in bold.
+// Draws those labels of one axis that fit, and always the label at the cursor, in bold.
 function drawLabels(context, labels, size, cursor, put) {
   const step = Math.ceil(12 / size);
   labels.forEach((text, k) => {
@@ -145,7 +145,7 @@ function drawAxes(context, map, at, colors) {
   context.fillText(map.rowTitle, 0, 0);
 }
 
-// A light line inside a dark one is seen on every color.
+// Draws a light line inside a dark line, which is visible on every color.
 function outline(context, x, y, width, height) {
   for (const [color, grow] of [["#000", 1.5], ["#fff", 0]]) {
     context.strokeStyle = color;
@@ -156,12 +156,12 @@ function outline(context, x, y, width, height) {
 
 /**
  * Draws a map {picture, rows, columns, rowLabels, columnLabels, rowTitle, columnTitle, cursor, column,
- * height} as wide as `width`; returns its layout. `column`: one to mark, or null.
+ * height} with the given width. Returns its layout. `column` is a column to mark, or null.
  */
 function drawMap(canvas, map, width, colors) {
   const context = canvas.getContext("2d");
   const at = mapLayout(context, map, width);
-  const sharp = Math.max(2, window.devicePixelRatio); // print is finer than the screen
+  const sharp = Math.max(2, window.devicePixelRatio); // 2 or more, for printing
   canvas.width = Math.round(at.width * sharp);
   canvas.height = Math.round(at.height * sharp);
   canvas.style.width = at.width + "px";
@@ -185,7 +185,7 @@ function drawMap(canvas, map, width, colors) {
   return at;
 }
 
-/** The row and column under a point of the canvas; null beside the map's own labels, too. */
+/** Returns the row and the column at a point of the canvas. Each is null if the point is outside the cells. */
 function cellAt(at, map, x, y) {
   const column = Math.floor((x - at.left) / at.cellWidth);
   const row = Math.floor(y / at.cellHeight);

@@ -8,7 +8,7 @@
 
 #include "autograd/base/error.h"
 
-// Of page_files.cpp.
+// Defined in page_files.cpp.
 extern "C" __attribute__((visibility("hidden"))) const char heed_page_html[], heed_page_style[],
     heed_page_script[];
 
@@ -33,10 +33,11 @@ std::string base64_of(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-// The first place of the mark in the page becomes the text.
+// Replaces the first occurrence of the mark in the page by the text.
 void fill_in(std::string& page, std::string_view mark, std::string_view text) {
   const std::size_t at = page.find(mark);
-  if (at == std::string::npos) throw std::logic_error("report.html has no " + std::string(mark));
+  if (at == std::string::npos)
+    throw std::logic_error("report.html does not contain " + std::string(mark));
   page.replace(at, mark.size(), text);
 }
 
@@ -47,7 +48,8 @@ nn::Json encode_map(std::span<const double> values, std::int64_t n, bool triangl
   const auto size = std::size_t(n), cells = size * size;
   heed::check<autograd::ShapeError>(
       values.size() == cells && (hidden.empty() || hidden.size() == cells), "encode_map", "needs ",
-      cells, " values and as many hidden, or none; got ", values.size(), " and ", hidden.size());
+      cells, " values, and the same number of hidden flags or none; got ", values.size(), " and ",
+      hidden.size());
   const auto shown = [&](std::size_t i) {
     return std::isfinite(values[i]) && (hidden.empty() || hidden[i] == 0);
   };
@@ -72,7 +74,7 @@ nn::Json encode_map(std::span<const double> values, std::int64_t n, bool triangl
 }
 
 std::string study_page(const nn::Json& data) {
-  // In JSON a '<' is always inside a text: as an escape it can begin no </script> and no <!--.
+  // In JSON a '<' only occurs inside a string. Escaped, it cannot begin </script> or <!--.
   std::string json;
   for (const char c : data.dump()) {
     if (c == '<') {

@@ -1,5 +1,5 @@
-// report.html: a study as one file that explains itself, opened from disk. What data it takes is in
-// README.md.
+// Creation of report.html, which shows a study as one file without a server. README.md describes
+// its data.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace heed {
 
-/// One head's map for the page, {"scale", "triangle", "data"}: 16 bits a cell, 2.7 characters of
-/// the page. `values` [n, n] row-major, row the query; `triangle`: only the cells with key <= query
-/// are kept, the page draws the others as masked. `hidden` [n, n], or empty: cells to draw as
-/// masked, as are values that are not finite. A value read back is within scale / 65534 of what it
-/// was; scale is the largest magnitude kept. ShapeError for other lengths.
+/// Encodes the map of one head for the page, as {"scale", "triangle", "data"}. A cell takes 16
+/// bits, which are 2.7 characters of the page. `values` is [n, n], row-major, with a row for each
+/// query. With `triangle` only the cells with key <= query are stored, and the page draws the other
+/// cells as masked. `hidden` is [n, n] or empty; the page draws nonzero entries, and values that
+/// are not finite, as masked. The scale is the largest magnitude stored. A decoded value differs
+/// from the original by at most scale / 65534. Throws ShapeError if the lengths are not n * n.
 nn::Json encode_map(std::span<const double> values, std::int64_t n, bool triangle,
                     std::span<const std::uint8_t> hidden = {});
 
-/// The page with this data in it. Whatever its texts hold is shown as text: none can end the
-/// element it is in.
+/// Returns the page with this data. All texts in the data are shown as text. None of them can end
+/// the HTML element that contains the data.
 std::string study_page(const nn::Json& data);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// The page's files as texts of the program, copied in by the assembler.
+// The files of the page as strings of the program. The assembler includes them.
 #define HEED_PAGE_TEXT(name, files)                                                   \
   asm(".pushsection .rodata\n"                                                        \
       ".globl " name "; .hidden " name "; .type " name ", %object\n" name ":\n" files \

@@ -1,12 +1,12 @@
-// The page: its data, what is chosen, and the controls that change that.
+// The page: its data, its state (what is selected), and the controls that change the state.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const panes = data.panes;
 const views = []; // {keys, draw}
-const state = { quantity: 0, layer: 0, head: 0, moment: 0, query: 0, key: 0, token: 0, fromHead: 0, fromQuery: 0,
+const state = { quantity: 0, layer: 0, head: 0, checkpoint: 0, query: 0, key: 0, token: 0, fromHead: 0, fromQuery: 0,
   range: "heads", theme: "auto", roots: {} };
 
-/** `draw` is called when one of the keys of `state` changes. */
+/** Registers a view. Its `draw` is called when one of these keys of `state` changes. */
 function addView(keys, draw) {
   views.push({ keys, draw });
 }
@@ -16,28 +16,28 @@ function change(patch) {
   for (const { keys, draw } of views) if (keys.some((key) => key in patch)) draw();
 }
 
-// --- what is chosen, of a pane
+// --- selection in a pane
 const quantity = () => data.quantities[state.quantity];
-const longest = panes.reduce((a, b) => (b.moments.length > a.moments.length ? b : a));
+const longest = panes.reduce((a, b) => (b.checkpoints.length > a.checkpoints.length ? b : a));
 const tokenOf = (pane) => Math.min(state.token, pane.tokens.length - 1);
 const cursorOf = (pane) => [state.query, state.key].map((i) => Math.min(i, pane.tokens.length - 1));
 const headsOf = (pane) => Array.from({ length: pane.layers * pane.heads }, (_, k) =>
   ({ layer: Math.floor(k / pane.heads), head: k % pane.heads }));
 
-/** The pane's checkpoint next to the one that the slider is at. */
-function momentOf(pane) {
-  const step = longest.moments[state.moment].step ?? Infinity;
-  const distance = (moment) => (moment.step === step ? 0 : Math.abs((moment.step ?? Number.MAX_VALUE) - step));
-  if (pane === longest) return pane.moments[state.moment];
-  return pane.moments.reduce((a, b) => (distance(b) <= distance(a) ? b : a));
+/** Returns the checkpoint of the pane whose step is nearest to that of the slider. */
+function checkpointOf(pane) {
+  const step = longest.checkpoints[state.checkpoint].step ?? Infinity;
+  const distance = (other) => (other.step === step ? 0 : Math.abs((other.step ?? Number.MAX_VALUE) - step));
+  if (pane === longest) return pane.checkpoints[state.checkpoint];
+  return pane.checkpoints.reduce((a, b) => (distance(b) <= distance(a) ? b : a));
 }
 
 const ofHead = (layer, head) => (entry) => entry.layer === layer && entry.head === head;
-const mapOf = (pane, q, layer, head) => momentOf(pane).maps[q.name]?.find(ofHead(layer, head));
-const reportOf = (pane, layer, head) => momentOf(pane).heads.find(ofHead(layer, head));
-const fromOf = (pane, layer) => momentOf(pane).routes?.[layer]?.from ?? [];
+const mapOf = (pane, q, layer, head) => checkpointOf(pane).maps[q.name]?.find(ofHead(layer, head));
+const reportOf = (pane, layer, head) => checkpointOf(pane).heads.find(ofHead(layer, head));
+const fromOf = (pane, layer) => checkpointOf(pane).routes?.[layer]?.from ?? [];
 
-/** By query: how much of the token's gradient comes from there through the layer's heads, unsigned. */
+/** Returns, for each query, the magnitude of the token's gradient that comes from it through the layer's heads. */
 function flowInto(pane, layer, token) {
   const n = pane.tokens.length;
   const maps = fromOf(pane, layer).map((map) => numbersOf(map, n));
@@ -45,12 +45,12 @@ function flowInto(pane, layer, token) {
   return Array.from({ length: n }, (_, i) => through(i));
 }
 
-/** One scale for both panes, so that colors compare. */
+/** Returns one scale for both panes, so that their colors are comparable. */
 function scaleOf(q, layer, head) {
-  const maps = panes.flatMap((pane) => (state.range === "steps" ? pane.moments : [momentOf(pane)]))
-    .flatMap((moment) => moment.maps[q.name] ?? []);
-  const own = state.range === "head" ? maps.filter(ofHead(layer, head)) : maps;
-  return { max: Math.max(0, ...own.map((map) => map.scale)), signed: q.signed, root: state.roots[q.name] };
+  const maps = panes.flatMap((pane) => (state.range === "steps" ? pane.checkpoints : [checkpointOf(pane)]))
+    .flatMap((checkpoint) => checkpoint.maps[q.name] ?? []);
+  const inRange = state.range === "head" ? maps.filter(ofHead(layer, head)) : maps;
+  return { max: Math.max(0, ...inRange.map((map) => map.scale)), signed: q.signed, root: state.roots[q.name] };
 }
 
 // --- theme
@@ -66,14 +66,15 @@ function pageColors() {
   return { text: color("text"), muted: color("muted"), line: color("line"), accent: color("accent") };
 }
 const applyTheme = () => change({ theme: state.theme });
-addView(["theme"], () => (document.documentElement.dataset.theme = theme())); // first: the others read its colors
+// Registered before all other views, because they read the colors of the theme.
+addView(["theme"], () => (document.documentElement.dataset.theme = theme()));
 prefersDark.addEventListener("change", applyTheme);
 for (const [event, now] of [["beforeprint", true], ["afterprint", false]])
   window.addEventListener(event, () => ((printing = now), applyTheme()));
 
 // --- the clipboard
 let statusTimer = 0;
-function say(text) {
+function showStatus(text) {
   const status = document.getElementById("status");
   status.textContent = text;
   clearTimeout(statusTimer);
@@ -84,21 +85,21 @@ async function copyRows(rows) {
   const text = csvOf(rows);
   try {
     await navigator.clipboard.writeText(text);
-  } catch { // not allowed, or an old browser
+  } catch { // not allowed, or the browser is old
     const area = el("textarea", { "aria-hidden": true }, text);
     document.body.append(area);
     area.select();
     const copied = document.execCommand("copy");
     area.remove();
-    if (!copied) return say("The browser lets nothing be copied here");
+    if (!copied) return showStatus("The browser does not allow copying here");
   }
-  say(`Copied ${rows.length - 1} rows`);
+  showStatus(`Copied ${rows.length - 1} rows`);
 }
 
 // --- controls
 const most = (key) => Math.max(...panes.map((pane) => pane[key]));
 
-/** A list of choices that follows and sets state[key]. options: [value, text]. */
+/** Creates a selection list that shows and sets state[key]. Options are [value, text]. */
 function choice(name, key, options) {
   const select = el("select", {}, ...options.map(([value, text]) => el("option", { value }, text)));
   select.addEventListener("change", () => change({ [key]: options[select.selectedIndex][0] }));
@@ -107,15 +108,16 @@ function choice(name, key, options) {
 }
 
 function slider() {
-  const input = el("input", { type: "range", min: 0, max: longest.moments.length - 1, step: 1, id: "moment" });
-  const output = el("output", { for: "moment" });
-  input.addEventListener("input", () => change({ moment: Number(input.value) }));
-  addView(["moment"], () => {
-    const { step } = longest.moments[state.moment];
-    input.value = state.moment;
+  const input = el("input", { type: "range", min: 0, max: longest.checkpoints.length - 1, step: 1, id: "checkpoint" });
+  const output = el("output", { for: "checkpoint" });
+  input.addEventListener("input", () => change({ checkpoint: Number(input.value) }));
+  addView(["checkpoint"], () => {
+    const { step } = longest.checkpoints[state.checkpoint];
+    input.value = state.checkpoint;
     const weights = step === null ? "final weights" : `step ${step}`;
-    const all = longest.checkpoints > longest.moments.length ? `, chosen from ${longest.checkpoints}` : "";
-    output.textContent = `${weights} (${state.moment + 1} of ${longest.moments.length}${all})`;
+    const isSelection = longest.saved_checkpoints > longest.checkpoints.length;
+    const all = isSelection ? `, selected from ${longest.saved_checkpoints}` : "";
+    output.textContent = `${weights} (${state.checkpoint + 1} of ${longest.checkpoints.length}${all})`;
     input.setAttribute("aria-valuetext", output.textContent);
   });
   return el("label", {}, "Checkpoint", input, output);
@@ -125,7 +127,8 @@ const toggleRoot = () => change({ root: (state.roots[quantity().name] = !state.r
 function rootBox() {
   const box = el("input", { type: "checkbox", onchange: toggleRoot });
   addView(["root", "quantity"], () => (box.checked = state.roots[quantity().name]));
-  return el("label", { title: "Colors by the root of the value: small ones are seen" }, box, "Root scale");
+  const title = "Colors are linear in the square root of the value, so that small values are visible";
+  return el("label", { title }, box, "Root scale");
 }
 
 function openTables() {
@@ -137,13 +140,13 @@ function openTables() {
 function buildControls() {
   const upTo = (n) => Array.from({ length: n }, (_, k) => [k, String(k)]);
   const ranges = [["heads", "all heads"], ["head", "each head"], ["steps", "all checkpoints"]];
-  const several = longest.moments.length > 1;
+  const several = longest.checkpoints.length > 1;
   const form = document.getElementById("controls");
   form.addEventListener("submit", (event) => event.preventDefault());
   form.append(choice("Show", "quantity", data.quantities.map((q, k) => [k, q.title])),
     choice("Layer", "layer", upTo(most("layers"))), choice("Head", "head", upTo(most("heads"))),
     ...(several ? [slider()] : []), rootBox(), choice("Color range", "range", several ? ranges : ranges.slice(0, 2)),
-    choice("Theme", "theme", [["auto", "as the system"], ["light", "light"], ["dark", "dark"]]),
+    choice("Theme", "theme", [["auto", "system"], ["light", "light"], ["dark", "dark"]]),
     el("button", { type: "button", onclick: openTables }, "All numbers"),
     el("button", { type: "button", "aria-label": "Keys", onclick: openHelp }, "?"));
 }
@@ -155,16 +158,16 @@ function turn(key, by, count) {
   change({ [key]: (state[key] + by + count) % count });
   return true;
 }
-function toMoment(by) {
-  change({ moment: Math.min(Math.max(state.moment + by, 0), longest.moments.length - 1) });
+function toCheckpoint(by) {
+  change({ checkpoint: Math.min(Math.max(state.checkpoint + by, 0), longest.checkpoints.length - 1) });
   return true;
 }
-/** Whether the key means something on a map. */
+/** Handles a key on a map. Returns whether the key is a shortcut. */
 function shortcut(key) {
   const counts = { h: ["head", most("heads")], l: ["layer", most("layers")], q: ["quantity", data.quantities.length] };
   const [name, count] = counts[key.toLowerCase()] ?? [];
   if (name) return turn(name, key === key.toLowerCase() ? 1 : -1, count);
-  if (key === "," || key === ".") return toMoment(key === "," ? -1 : 1);
+  if (key === "," || key === ".") return toCheckpoint(key === "," ? -1 : 1);
   if (key === "r") toggleRoot();
   return key === "r";
 }
@@ -176,8 +179,8 @@ document.addEventListener("keydown", (event) => {
 // --- start
 function paneView(pane) {
   const value = el("p");
-  addView(["moment"], () => {
-    const { step, value: number } = momentOf(pane);
+  addView(["checkpoint"], () => {
+    const { step, value: number } = checkpointOf(pane);
     const when = step === null ? "" : ` at step ${step}`;
     value.replaceChildren("L = ", el("b", {}, pane.objective), `: ${show(number)}${when}`);
   });
@@ -189,20 +192,20 @@ function paneView(pane) {
     headsView(pane), edgesView(pane));
 }
 
-/** The head that matters most by its gradient, and what its last query reads. */
+/** Selects the head with the largest |dL/dg|, its last query, and the key with the largest value there. */
 function firstChoice() {
-  state.moment = longest.moments.length - 1;
+  state.checkpoint = longest.checkpoints.length - 1;
   const [pane] = panes;
   const n = pane.tokens.length;
   const size = (report) => Math.abs(report.importance ?? 0);
   const inAll = ({ layer, head }) => panes.every((other) => layer < other.layers && head < other.heads);
   const { layer, head } = data.chosen ??
-    momentOf(pane).heads.filter(inAll).reduce((a, b) => (size(b) > size(a) ? b : a));
+    checkpointOf(pane).heads.filter(inAll).reduce((a, b) => (size(b) > size(a) ? b : a));
   const map = mapOf(pane, quantity(), layer, head);
   const row = map ? Array.from(numbersOf(map, n).slice((n - 1) * n), (x) => Math.abs(x || 0)) : [0];
   const key = row.indexOf(Math.max(...row));
   Object.assign(state, { layer, head, query: n - 1, key, token: key, fromHead: head, fromQuery: n - 1, root: false });
-  for (const q of data.quantities) state.roots[q.name] = q.signed; // gradients span decades
+  for (const q of data.quantities) state.roots[q.name] = q.signed; // gradients vary by orders of magnitude
 }
 
 function start() {
@@ -218,6 +221,6 @@ function start() {
   holder.style.setProperty("--panes", panes.length);
   holder.append(...panes.map(paneView));
   document.getElementById("tables").append(...(data.tables ?? []).map(tableView));
-  change(state); // draws all
+  change(state); // draws all views
 }
 start();

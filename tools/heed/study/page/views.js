@@ -1,12 +1,12 @@
-// Views: each draws one part of a pane from `state` and says which keys of it it reads.
+// Views: each draws one part of a pane from `state`, and registers the keys of `state` that it reads.
 
-const mapKeys = ["quantity", "moment", "root", "range", "theme"];
-const rounded = (x) => (Number.isNaN(x) ? null : Number(x.toPrecision(6))); // maps hold no more digits
+const mapKeys = ["quantity", "checkpoint", "root", "range", "theme"];
+const rounded = (x) => (Number.isNaN(x) ? null : Number(x.toPrecision(6))); // maps have no more digits
 const rowOf = (numbers, n, i) => Array.from(numbers.slice(i * n, (i + 1) * n));
 const chosenMap = (pane, q = quantity()) => mapOf(pane, q, state.layer, state.head);
 const isChosen = ({ layer, head }) => layer === state.layer && head === state.head;
 
-/** Every head as a small map: what to enlarge. */
+/** Shows every head as a small map. A click enlarges it. */
 function overviewView(pane) {
   const n = pane.tokens.length;
   const panels = headsOf(pane).map(({ layer, head }) => {
@@ -60,7 +60,7 @@ function allCells(pane) {
   return rows;
 }
 
-/** One head enlarged, and the cell under the cursor in words. */
+/** Shows one head enlarged, and the values of the cell at the cursor as text. */
 function headView(pane) {
   const n = pane.tokens.length;
   const [title, readout, bar] = [el("h3"), el("output", { class: "readout" }), colorBar()];
@@ -68,7 +68,7 @@ function headView(pane) {
   const numbers = () => numbersOf(chosenMap(pane), n);
   const picture = el("canvas");
   const labels = labelsOf(pane);
-  const map = explorable(`Map of ${pane.name}: arrow keys go from cell to cell, Enter shows a token's routes`, {
+  const map = explorable(`Map of ${pane.name}: arrow keys move from cell to cell, Enter shows the routes of a token`, {
     describe: () => chosenMap(pane) && { picture, rows: n, columns: n, rowLabels: labels, columnLabels: labels,
       rowTitle: "query", columnTitle: "key", numbers: numbers(), cursor: cursorOf(pane), column: tokenOf(pane) },
     move: (query, key) => change({ query, key }),
@@ -76,7 +76,7 @@ function headView(pane) {
   });
   const matrix = () => [["query \\ key", ...tokenNames(pane)],
     ...tokenNames(pane).map((name, i) => [name, ...rowOf(numbers(), n, i).map(rounded)])];
-  const behind = numbersBehind("the map, a row a query", () => (chosenMap(pane) ? matrix() : [[lack(pane)]]));
+  const behind = numbersBehind("the map, one row for each query", () => (chosenMap(pane) ? matrix() : [[lack(pane)]]));
   addView(["layer", "head", ...mapKeys], () => {
     title.textContent = `${headName(state.layer, state.head)}: ${quantity().title}`;
     bar.element.hidden = !chosenMap(pane);
@@ -91,9 +91,10 @@ function headView(pane) {
   return el("section", { class: "view one-head" }, title, map.element, readout, bar.element, behind.element);
 }
 
-const lack = (pane) => (reportOf(pane, state.layer, state.head) ? "not kept at this checkpoint" : "of no head here");
+const lack = (pane) => (reportOf(pane, state.layer, state.head) ? "not stored for this checkpoint" :
+  "not available, because this run does not have this head");
 
-/** Every quantity at one cell of the chosen head. */
+/** Returns a text with the value of every quantity at one cell of the selected head. */
 function cellText(pane, i, j) {
   const where = `${headName(state.layer, state.head)}, query ${tokenName(pane, i)}, key ${tokenName(pane, j)}: `;
   const order = [quantity(), ...data.quantities.filter((q) => q !== quantity())];
@@ -106,13 +107,13 @@ function cellText(pane, i, j) {
   return where + parts.join(", ");
 }
 
-/** The sequence; a press on a token asks for its routes. Shaded: where its gradient comes from. */
+/** Shows the sequence. A click on a token shows its routes. The shading shows the origin of its gradient. */
 function tokensView(pane) {
   const buttons = tokenNames(pane).map((name, token) => el("button", { type: "button", class: "token", title: name,
     "aria-label": `token ${name}`, onclick: () => change({ token }) }, visible(pane.tokens[token])));
   const strip = el("div", { class: "tokens", role: "toolbar", "aria-label": `Tokens of ${pane.name}` }, ...buttons);
   pressOneOf(strip, buttons, Infinity);
-  addView(["token", "layer", "moment"], () => {
+  addView(["token", "layer", "checkpoint"], () => {
     const flow = flowInto(pane, state.layer, tokenOf(pane));
     const most = Math.max(...flow);
     buttons.forEach((button, i) => {
@@ -120,10 +121,10 @@ function tokensView(pane) {
       setPressed(button, i === tokenOf(pane));
     });
   });
-  return el("section", { class: "view" }, el("h3", {}, "Tokens: press one to see its gradient's routes"), strip);
+  return el("section", { class: "view" }, el("h3", {}, "Tokens: select one to see the routes of its gradient"), strip);
 }
 
-/** Bars from 0, also to the left. items: {name, kind, value, text}. */
+/** Returns bars from 0 to the right or left, for items {name, kind, value, text}. */
 function barsOf(items) {
   const values = items.map((item) => item.value ?? 0);
   const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
@@ -141,7 +142,7 @@ const partKind = (name) => name.match(/(residual|mlp|[QKV])$/)?.[0].toLowerCase(
 const chosenFrom = (pane) => fromOf(pane, state.layer);
 const fromNames = (pane) => chosenFrom(pane).map(({ head }) => headName(state.layer, head));
 
-/** What reaches the chosen token from each query through keys and values: a row a head. */
+/** Shows the gradient that reaches the selected token from each query through keys and values, by head. */
 function fromView(pane) {
   const n = pane.tokens.length;
   const [readout, picture, bar] = [el("output", { class: "readout" }), el("canvas"), colorBar()];
@@ -149,7 +150,7 @@ function fromView(pane) {
   const column = (map) => Array.from({ length: n }, (_, i) => numbersOf(map, n)[i * n + tokenOf(pane)]);
   const rows = () => chosenFrom(pane).map(column);
   const cursor = () => [Math.min(state.fromHead, chosenFrom(pane).length - 1), Math.min(state.fromQuery, n - 1)];
-  const map = explorable(`Where the token's gradient comes from in ${pane.name}: rows are heads, columns queries`, {
+  const map = explorable(`Origin of the token's gradient in ${pane.name}: rows are heads, columns are queries`, {
     describe: () => chosenFrom(pane).length > 0 && { picture, rows: rows().length, columns: n, height: 22,
       numbers: rows().flat(), rowLabels: fromNames(pane), columnLabels: labelsOf(pane), rowTitle: "head",
       columnTitle: "query", column: tokenOf(pane), cursor: cursor() },
@@ -157,42 +158,42 @@ function fromView(pane) {
     choose: (row, query) => change({ head: chosenFrom(pane)[row ?? cursor()[0]].head, query: query ?? cursor()[1],
       key: tokenOf(pane) }),
   });
-  const behind = numbersBehind("what comes from each query", () => [["head", ...tokenNames(pane)],
+  const behind = numbersBehind("gradient from each query", () => [["head", ...tokenNames(pane)],
     ...rows().map((row, h) => [fromNames(pane)[h], ...row.map(rounded)])]);
   const section = el("div", { class: "view" }, el("h4", {}, "The K and V parts, by query"), map.element, readout,
     bar.element, behind.element);
-  addView(["token", "layer", "moment", "theme", "fromHead", "fromQuery"], () => {
+  addView(["token", "layer", "checkpoint", "theme", "fromHead", "fromQuery"], () => {
     section.hidden = chosenFrom(pane).length === 0;
     if (section.hidden) return;
     paint(picture, rows().flat(), rows().length, n, scale(), theme());
-    bar.draw(scale(), "|dL/d residual| that arrives here, range of this token, root scale");
+    bar.draw(scale(), "component of dL/d(residual stream) that arrives at this token, range of this token, root scale");
     map.draw();
     readout.textContent = fromText(pane, cursor(), rows());
   });
-  addView(["token", "layer", "moment"], behind.draw);
+  addView(["token", "layer", "checkpoint"], behind.draw);
   return section;
 }
 
 function fromText(pane, [row, query], rows) {
   const x = rows[row][query];
   const where = `${fromNames(pane)[row]}, query ${tokenName(pane, query)}`;
-  const whole = momentOf(pane).routes[state.layer].total[tokenOf(pane)];
-  if (Number.isNaN(x)) return `${where}: does not see this token`;
+  const whole = checkpointOf(pane).routes[state.layer].total[tokenOf(pane)];
+  if (Number.isNaN(x)) return `${where}: cannot read this token, because it is masked`;
   return `${where}: ${show(x)}, ${percent(x / whole)} of the gradient at this token`;
 }
 
-/** The gradient at the chosen token and layer, part by part. */
+/** Shows the routes of the gradient at the selected token and layer. */
 function routesView(pane) {
   const [title, words, bars] = [el("h3"), el("p"), el("div", { class: "parts" })];
-  const routes = () => momentOf(pane).routes?.[state.layer];
+  const routes = () => checkpointOf(pane).routes?.[state.layer];
   const behind = numbersBehind("routes of this token, layer by layer", () => routeRows(pane));
   const section = el("section", { class: "view routes" }, title, words,
     el("div", { class: "pair" }, el("div", { class: "view" }, bars, behind.element), fromView(pane)));
-  addView(["token", "layer", "moment"], () => {
+  addView(["token", "layer", "checkpoint"], () => {
     section.hidden = !routes();
     if (!routes()) return;
     const token = tokenOf(pane);
-    title.textContent = `Where the gradient at token ${tokenName(pane, token)} comes from, before layer ${state.layer}`;
+    title.textContent = `Routes of the gradient at token ${tokenName(pane, token)}, before layer ${state.layer}`;
     words.textContent = routesText(pane, token);
     bars.replaceChildren(...barsOf(routes().parts.map(({ name, share }) =>
       ({ name, kind: partKind(name), value: share[token], text: percent(share[token]) }))));
@@ -201,38 +202,39 @@ function routesView(pane) {
   return section;
 }
 
-/** The largest part and the largest query of it, in words. */
+/** Returns a text with the largest route and the query that contributes most. */
 function routesText(pane, token) {
-  const { total, parts } = momentOf(pane).routes[state.layer];
-  if (!(total[token] > 0)) return "No gradient arrives at this token: nothing that L asks for depends on it here.";
+  const { total, parts } = checkpointOf(pane).routes[state.layer];
+  if (!(total[token] > 0)) return "No gradient arrives at this token, because L does not depend on it here.";
   const top = parts.reduce((a, b) => (Math.abs(b.share[token]) > Math.abs(a.share[token]) ? b : a));
   const flow = flowInto(pane, state.layer, token);
   const query = flow.indexOf(Math.max(...flow));
-  const largest = `The largest part, ${percent(top.share[token])}, is ${partWords(top.name)}`;
-  const most = flow[query] > 0 ? `; through keys and values most comes from query ${tokenName(pane, query)}` : "";
+  const largest = `The largest part, ${percent(top.share[token])}, comes ${partText(top.name)}`;
+  const origin = `; most of what passes through keys and values comes from query ${tokenName(pane, query)}`;
+  const most = flow[query] > 0 ? origin : "";
   return `|dL/d residual| = ${show(total[token])} here. ${largest}${most}.`;
 }
 
-function partWords(name) {
-  if (name === "residual") return "what comes straight down the residual stream";
-  if (name === "mlp") return "what comes through the MLP";
+function partText(name) {
+  if (name === "residual") return "directly along the residual stream";
+  if (name === "mlp") return "through the MLP";
   const [head, side] = name.split(".");
-  return `what comes through ${head}'s ${{ Q: "query", K: "key", V: "value" }[side] ?? side}`;
+  return `through ${head}'s ${{ Q: "query", K: "key", V: "value" }[side] ?? side}`;
 }
 
 function routeRows(pane) {
   const token = tokenOf(pane);
   const product = (a, b) => (a === null || b === null ? null : a * b);
   return [["layer", "part", "share", "share × |dL/d residual|"],
-    ...momentOf(pane).routes.flatMap(({ total, parts }, layer) => [{ name: "whole", share: { [token]: 1 } }, ...parts]
+    ...checkpointOf(pane).routes.flatMap(({ total, parts }, layer) => [{ name: "whole", share: { [token]: 1 } }, ...parts]
       .map(({ name, share }) => [`before layer ${layer}`, name, share[token], product(share[token], total[token])]))];
 }
 
-/** The heads' numbers; itself a table. */
+/** Shows the numbers of the heads as a table. */
 function headsView(pane) {
-  const what = "of the objective by g, the head's output times g at g = 1";
+  const what = "derivative of L by a gate g on the head's output, at g = 1";
   const isListed = data.head_columns.some((column) => column.name === "importance");
-  const cut = { name: "cut", unit: "of L", what: "what L is more by without the head" };
+  const cut = { name: "cut", unit: "of L", what: "L without the head (its output set to 0), minus L" };
   const columns = [...(isListed ? [] : [{ name: "dL/dg", unit: "", what }]), ...data.head_columns, cut];
   const titles = [{ name: "head" }, ...columns].map(({ name, unit, what }) =>
     el("th", { scope: "col", title: what ?? "" }, name.replaceAll("_", " "), ...(unit ? [el("small", {}, unit)] : [])));
@@ -241,7 +243,7 @@ function headsView(pane) {
   const numbers = (report) =>
     [...(isListed ? [] : [report.importance]), ...report.values, report.cut ?? null];
   const rows = () => [["head", ...columns.map((column) => column.name), "saturated"],
-    ...momentOf(pane).heads.map((report) =>
+    ...checkpointOf(pane).heads.map((report) =>
       [headName(report.layer, report.head), ...numbers(report), report.saturated])];
   const line = (report) => {
     const { layer, head, saturated } = report;
@@ -250,21 +252,21 @@ function headsView(pane) {
     return el("tr", { class: isChosen(report) ? "chosen" : "" }, el("th", { scope: "row" }, name, ...badge),
       ...numbers(report).map((x) => el("td", {}, show(x))));
   };
-  addView(["moment", "layer", "head"], () => body.replaceChildren(...momentOf(pane).heads.map(line)));
-  return el("section", { class: "view heads-table" }, el("h3", {}, "Heads in numbers"),
+  addView(["checkpoint", "layer", "head"], () => body.replaceChildren(...checkpointOf(pane).heads.map(line)));
+  return el("section", { class: "view heads-table" }, el("h3", {}, "Numbers of the heads"),
     el("div", { class: "scroll" }, table), el("div", { class: "tools" }, copyButton("heads", rows)));
 }
 
-/** What one head's output does through a later head. */
+/** Shows the effect of each head's output through a later head. */
 function edgesView(pane) {
   const bars = el("div", { class: "parts" });
-  const sorted = () => [...(momentOf(pane).edges ?? [])].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  const sorted = () => [...(checkpointOf(pane).edges ?? [])].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
   const behind = numbersBehind("head to head", () =>
     [["from", "to", "value"], ...sorted().map(({ from, to, value }) => [from, to, value])]);
   const section = el("section", { class: "view edges" }, el("h3", {}, "Head to head"),
-    el("p", { class: "muted" }, "Gradient × activation: what the first head writes times the gradient that reaches it" +
-      " through the second. The twelve largest."), bars, behind.element);
-  addView(["moment"], () => {
+    el("p", { class: "muted" }, "Gradient × activation: the output of the first head times the gradient that reaches it" +
+      " through the second head. The twelve largest."), bars, behind.element);
+  addView(["checkpoint"], () => {
     section.hidden = sorted().length === 0;
     bars.replaceChildren(...barsOf(sorted().slice(0, 12).map(({ from, to, value }) =>
       ({ name: `${from} → ${to}`, kind: partKind(to), value, text: show(value) }))));
@@ -273,7 +275,7 @@ function edgesView(pane) {
   return section;
 }
 
-/** A table of the study that is no view of a pane: ablation, patching, lens. */
+/** Shows a table of the whole study: ablation, patching, lens. */
 function tableView({ title, what, columns, rows }) {
   const head = columns.map(({ name, unit }) => (unit ? `${name} (${unit})` : name));
   const table = [head, ...rows];

@@ -1,5 +1,5 @@
-// Difference maps of two models on one sequence.
-#include "tools/heed/study/compare_runs.h"
+// Tests of the difference maps of two models on one sequence.
+#include "tools/heed/study/run_differences.h"
 
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
@@ -20,7 +20,7 @@ nn::Study studied(std::int64_t heads, std::int64_t layers, std::int64_t seed) {
   return study(nn::testing::random_module<nn::Transformer>(o, seed), nn::make_batch({s}), {});
 }
 
-TEST_CASE("a difference map is B minus A of the heads that both have, hidden cells masked") {
+TEST_CASE("a difference map is B minus A for heads that both runs have, with hidden cells masked") {
   const nn::Study a = studied(3, 2, 1), b = studied(2, 1, 2);
   for (const nn::MapQuantity& quantity : nn::map_quantities()) {
     INFO(quantity.name);

@@ -1,4 +1,4 @@
-#include "tools/heed/study/compare_runs.h"
+#include "tools/heed/study/run_differences.h"
 
 #include <algorithm>
 #include <array>
@@ -25,29 +25,31 @@ struct StudiedPair {
 void check_same_tokens(const Subject& a, const std::string& b_folder, const nn::TaskInfo& y) {
   const nn::TaskInfo& x = a.info();
   if (x.vocabulary.symbols() != y.vocabulary.symbols())
-    usage_error("{} reads {}, {} {}: only runs of one vocabulary compare on one sequence",
-                a.folder(), x.vocabulary.summary(), b_folder, y.vocabulary.summary());
+    usage_error("{} reads {}, but {} reads {}; give runs with the same vocabulary", a.folder(),
+                x.vocabulary.summary(), b_folder, y.vocabulary.summary());
   if (x.classes != y.classes)
-    usage_error("{} predicts {} tokens, {} {}: only runs of equal classes compare", a.folder(),
-                x.classes, b_folder, y.classes);
-  if (const std::int64_t length = a.one.inputs.numel(); length > y.context)
-    usage_error("the sequence has {} tokens, {} reads {}; give a shorter one by --prompt", length,
-                b_folder, y.context);
+    usage_error("{} predicts {} tokens, but {} predicts {}; give runs that predict the same tokens",
+                a.folder(), x.classes, b_folder, y.classes);
+  if (const std::int64_t length = a.sequence.inputs.numel(); length > y.context)
+    usage_error(
+        "the sequence has {} tokens, but {} reads at most {}; give a shorter sequence with "
+        "--prompt",
+        length, b_folder, y.context);
 }
 
-// Lines of config.toml that one has and the other has not.
+// Returns the lines of config.toml that are not in the config.toml of the other run.
 std::vector<std::string> lines_without(const nn::RunConfig& config, const nn::RunConfig& other) {
-  const std::string theirs = "\n" + to_toml(other);
+  const std::string other_text = "\n" + to_toml(other);
   std::vector<std::string> lines = heed::split(to_toml(config), '\n');
   std::erase_if(lines, [&](const std::string& line) {
-    return line.empty() || theirs.find("\n" + line + "\n") != std::string::npos;
+    return line.empty() || other_text.find("\n" + line + "\n") != std::string::npos;
   });
   return lines;
 }
 
 // ---- pictures
 
-// The maps [1, H, T, T] of each layer, float32, of those heads alone that the other study has, too.
+// Returns the maps [1, H, T, T] of each layer in float32, only for heads that both studies have.
 std::vector<nn::Tensor> shared_maps(const nn::Study& s, const nn::Study& other,
                                     nn::Tensor nn::LayerStudy::*maps) {
   std::vector<nn::Tensor> shared;
@@ -69,13 +71,13 @@ std::string runs_text(const StudiedPair& s) {
 
 std::filesystem::path draw_grid(const std::filesystem::path& file, plot::HeatmapGrid grid,
                                 const StudiedPair& s) {
-  grid.row_labels = grid.col_labels = s.a.words.tokens;
+  grid.row_labels = grid.col_labels = s.a.texts.tokens;
   grid.masked = "hidden by the mask";
   return write_picture(file, grid, s.a.source,
                        {{"Run B", s.b.source.run_name()}, {"Weights B", s.b.source.weights}});
 }
 
-// A and B side by side, a row of panels a layer.
+// Draws the weights of A and B side by side, with a row of panels for each layer.
 std::filesystem::path draw_both(const std::filesystem::path& out, const StudiedPair& s) {
   plot::HeatmapGrid grid = shared_patterns(s.study_a, s.study_b);
   std::vector<plot::Panel> of_a = std::move(grid.panels),
@@ -86,10 +88,10 @@ std::filesystem::path draw_both(const std::filesystem::path& out, const StudiedP
     grid.panels.push_back(std::move(of_a[i])), grid.panels.push_back(std::move(of_b[i]));
   }
   grid.panel_columns *= 2;
-  grid.title = "Where each head looks in two runs";
-  grid.caption = runs_text(s) + " Heads of two seeds need not correspond by number.";
+  grid.title = "Attention weights of each head in two runs";
+  grid.caption = runs_text(s) + " Heads with the same number need not do the same in two runs.";
   if (2 * std::max(s.study_a.heads.size(), s.study_b.heads.size()) > grid.panels.size())
-    grid.caption += " Only heads that both have.";
+    grid.caption += " Only heads that both runs have.";
   grid.value_name = "attention weight";
   return draw_grid(out / "weights.png", std::move(grid), s);
 }
@@ -99,8 +101,8 @@ std::filesystem::path draw_difference(const std::filesystem::path& out, const St
   plot::HeatmapGrid grid = difference_grid(s.study_a, s.study_b, quantity);
   grid.scale = plot::ColorScale::kDiverging;
   grid.title = fmt::format("{}: run B minus run A", quantity.picture.value_name);
-  grid.caption =
-      fmt::format("{} L is {}. Orange: run B's is larger; blue: run A's.", runs_text(s), s.a.of());
+  grid.caption = fmt::format("{} L is {}. Orange: larger in run B; blue: larger in run A.",
+                             runs_text(s), s.a.objective_text());
   grid.value_name = "run B - run A";
   return draw_grid(out / fmt::format("{}_difference.png", quantity.picture.file), std::move(grid),
                    s);
@@ -108,7 +110,7 @@ std::filesystem::path draw_difference(const std::filesystem::path& out, const St
 
 // ---- numbers
 
-// The heads of both runs by layer and head; null where a run has no such head.
+// The numbers of A and B for each layer and head. A pointer is null if the run has no such head.
 using HeadPairs =
     std::map<std::pair<std::int64_t, std::int64_t>, std::array<const nn::HeadReport*, 2>>;
 HeadPairs head_pairs(const StudiedPair& s) {
@@ -118,7 +120,7 @@ HeadPairs head_pairs(const StudiedPair& s) {
   return pairs;
 }
 
-// In A and B; NaN where a run has no such head.
+// Returns the number in A and in B; NaN if the run has no such head.
 std::pair<double, double> values_of(const nn::HeadQuantity& q,
                                     const std::array<const nn::HeadReport*, 2>& reports) {
   return {reports[0] ? reports[0]->*q.value : NAN, reports[1] ? reports[1]->*q.value : NAN};
@@ -126,7 +128,7 @@ std::pair<double, double> values_of(const nn::HeadQuantity& q,
 
 constexpr Column kHeadDifferences[] = {{"layer"}, {"head"}, {"quantity"},
                                        {"a"},     {"b"},    {"difference"}};
-// compare.csv: a row for each head and number.
+// Returns compare.csv: a row for each head and number.
 Table head_differences(const StudiedPair& s) {
   Table table(kHeadDifferences);
   for (const auto& [at, reports] : head_pairs(s))
@@ -139,7 +141,7 @@ Table head_differences(const StudiedPair& s) {
 
 constexpr Column kScoreDifferences[] = {
     {"", "head"}, {"", "A", "", "{:.3f}"}, {"", "B", "", "{:.3f}"}, {"", "B-A", "", "{:.3f}"}};
-// For text: a table for each of the few scores, a row for each head.
+// Adds the tables of the text output: one for each score with kComparison, a row for each head.
 void add_score_tables(Report& report, const StudiedPair& s) {
   constexpr std::size_t kShown = 24;
   for (const nn::HeadQuantity& q : nn::head_quantities()) {
@@ -168,7 +170,8 @@ Value heads_json(const StudiedPair& s) {
   return list_of(heads);
 }
 
-// What became of the weights; nothing if their names or shapes differ.
+// Compares the weights at all steps that both runs saved. Returns no value if their names, shapes
+// or dtypes differ.
 std::optional<nn::RunsDifference> compared_weights(const Subject& a, const Subject& b) {
   const auto x = parameters(a.model()), y = parameters(b.model());
   const bool same = std::ranges::equal(x, y, [](const auto& p, const auto& q) {
@@ -180,7 +183,7 @@ std::optional<nn::RunsDifference> compared_weights(const Subject& a, const Subje
 }
 
 std::string weights_text(const std::optional<nn::RunsDifference>& weights) {
-  if (!weights) return "weights: of other names or shapes, so none compare";
+  if (!weights) return "weights: not compared, because their names, shapes or dtypes differ";
   const auto& steps = weights->steps;
   if (const auto& d = weights->first) {
     std::string index;
@@ -188,9 +191,10 @@ std::string weights_text(const std::optional<nn::RunsDifference>& weights) {
     return fmt::format("weights first differ at step {}: {} {}: {:.9g} and {:.9g}", steps.back(),
                        d->tensor, index, d->a, d->b);
   }
-  if (steps.empty()) return "weights: the runs have no saved step in common";
+  if (steps.empty()) return "weights: not compared, because the runs have no saved step in common";
   if (steps.size() == 1)
-    return fmt::format("weights: equal, bit by bit, at step {}, the only one both saved", steps[0]);
+    return fmt::format("weights: equal, bit by bit, at step {}, the only step that both saved",
+                       steps[0]);
   return fmt::format("weights: equal, bit by bit, at all {} steps that both saved, {} to {}",
                      steps.size(), steps.front(), steps.back());
 }
@@ -208,7 +212,7 @@ constexpr Column kComparison[] = {{"runs"},
 Report comparison_report(const StudiedPair& s, const std::optional<nn::RunsDifference>& weights) {
   const nn::RunConfig &a = s.a.run->config, &b = s.b.run->config;
   const auto only_a = lines_without(a, b), only_b = lines_without(b, a);
-  const std::string of = s.a.of();
+  const std::string of = s.a.objective_text();
   Report report(kComparison);
   report.set("runs", std::vector<std::string>{s.a.folder(), s.b.folder()});
   report.set("objective", of);
@@ -241,36 +245,37 @@ plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b,
   const auto maps_a = shared_maps(a, b, quantity.values), scores_a = shared_maps(a, b, kScores);
   for (std::size_t l = 0; l < maps.size(); ++l) {
     maps[l] = maps[l] - maps_a[l];
-    // A score of -inf hides a cell: where both runs hide it, or one if hidden cells show values.
+    // A score of -inf hides a cell. A hatched picture hides a cell if one of the runs hides it, the
+    // other pictures if both do.
     scores[l] = quantity.picture.hatched ? minimum(scores[l], scores_a[l])
                                          : maximum(scores[l], scores_a[l]);
   }
   return heads_grid(maps, scores);
 }
 
-Columns comparison_keys() { return kComparison; }
+Columns run_difference_keys() { return kComparison; }
 
-Report compare_runs(const Subject& a, const std::string& other, const std::string& weights,
-                    const std::string& out, bool overwrite) {
+Report run_differences(const Subject& a, const std::string& other, const std::string& weights,
+                       const std::string& out, bool overwrite) {
   const std::filesystem::path b_folder = find_run(other);
   const auto run = std::make_shared<nn::LoadedRun>(open_run(b_folder, weights, nn::Use::kPrompts));
   check_same_tokens(a, b_folder.string(), run->task->info());
-  const Subject b(b_folder, run, a.one, a.objective);
+  const Subject b(b_folder, run, a.sequence, a.objective);
   const auto folder = open_study_folder(out, a.source.run / "compared", overwrite);
   const std::filesystem::path staging = folder->staging();
   Progress progress(false);
-  progress.at_work("runs both models forward and backward");
+  progress.at_work("Running both models forward and backward");
   const StudiedPair s{a, b, a.study(), b.study()};
-  progress.at_work("compares the weights");
+  progress.at_work("Comparing weights");
   const auto difference = compared_weights(a, b);
-  progress.at_work("draws");
+  progress.at_work("Drawing pictures");
   std::vector<std::filesystem::path> files = {staging / "compare.csv", draw_both(staging, s)};
   autograd::write_file(files[0].string(), std::string_view(to_csv(head_differences(s))));
   for (const nn::MapQuantity& q : nn::map_quantities())
     if (!q.picture.file.empty()) files.push_back(draw_difference(staging, s, q));
   files.push_back(write_page(
       staging,
-      fmt::format("{} and {}: {}", a.source.run_name(), b.source.run_name(), a.words.objective),
+      fmt::format("{} and {}: {}", a.source.run_name(), b.source.run_name(), a.texts.objective),
       {pane_of(a, s.study_a), pane_of(b, s.study_b)}));
   progress.clear();
   Report report = comparison_report(s, difference);

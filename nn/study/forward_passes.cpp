@@ -1,4 +1,4 @@
-#include "nn/study/passes.h"
+#include "nn/study/forward_passes.h"
 
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
@@ -7,22 +7,22 @@ namespace heed::nn {
 
 using namespace autograd;
 
-RecordedPass recorded_pass(const Transformer& model, const Tensor& inputs,
-                           const std::vector<std::string_view>& sites) {
+RecordedForward record_forward(const Transformer& model, const Tensor& inputs,
+                               const std::vector<std::string_view>& sites) {
   Probe probe;
   for (const std::string_view site : sites)
     for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
       probe.record(block_site(layer, site));
-  RecordedPass pass{model(inputs, {.probe = &probe}), {}};
+  RecordedForward run{model(inputs, {.probe = &probe}), {}};
   for (const std::string_view site : sites) {
-    std::vector<Tensor>& values = pass.at.emplace_back();
+    std::vector<Tensor>& values = run.at.emplace_back();
     for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
       values.push_back(probe.value(block_site(layer, site)));
   }
-  return pass;
+  return run;
 }
 
-Batch copies_of(const Batch& batch, std::int64_t n) {
+Batch repeat_batch(const Batch& batch, std::int64_t n) {
   const auto repeated = [&](const Tensor& x) {  // [B, T] -> [n B, T]
     const std::int64_t count = x.size(0), length = x.size(1);
     const Tensor all = expand(unsqueeze(x, 0), {n, count, length});
@@ -33,11 +33,11 @@ Batch copies_of(const Batch& batch, std::int64_t n) {
   return copies;
 }
 
-void check_one_sequence(std::string_view who, const Batch& batch) {
-  check(batch.inputs.rank() == 2 && batch.inputs.size(0) == 1, who,
+void check_one_sequence(std::string_view caller, const Batch& batch) {
+  check(batch.inputs.rank() == 2 && batch.inputs.size(0) == 1, caller,
         "needs one sequence [1, T], got ", batch.inputs.shape());
 }
 
-std::vector<double> doubles(const Tensor& x) { return to(x, float64).to_vector<double>(); }
+std::vector<double> to_doubles(const Tensor& x) { return to(x, float64).to_vector<double>(); }
 
 }  // namespace heed::nn

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/peers: the scripts compile; compare takes turns and divides the peer's time by heed's; and runs,
-with PyTorch or without. Usage: compare_test.py PATH-TO-HEED"""
+"""Tests tools/peers: the scripts compile; `speed` alternates and divides the peer's time by heed's, and it
+runs with and without PyTorch. Usage: speed_test.py PATH-TO-HEED"""
 import importlib.machinery
 import importlib.util
 import json
@@ -16,11 +16,11 @@ sys.dont_write_bytecode = True
 PEERS = Path(__file__).resolve().parents[3] / "tools/peers"
 os.environ["HEED"] = sys.argv[1]
 sys.path.insert(0, str(PEERS))
-for script in [PEERS / "compare", *PEERS.glob("*.py")]:
+for script in [PEERS / "speed", *PEERS.glob("*.py")]:
     compile(script.read_text(), str(script), "exec")
-loader = importlib.machinery.SourceFileLoader("compare", str(PEERS / "compare"))
-compare = importlib.util.module_from_spec(importlib.util.spec_from_loader("compare", loader))
-loader.exec_module(compare)
+loader = importlib.machinery.SourceFileLoader("speed", str(PEERS / "speed"))
+speed = importlib.util.module_from_spec(importlib.util.spec_from_loader("speed", loader))
+loader.exec_module(speed)
 
 
 class Fake:
@@ -46,13 +46,13 @@ class Fake:
 # Ten times slower in turns 2 and 3, where heed was not disturbed but in turns 0 and 1: heed's median is
 # of a slow turn, the peer's of a fast one.
 sides = {"heed": Fake("heed", [9, 9, 10, 10, 1]), "torch": Fake("torch", [2, 2, 20, 20, 2])}
-real_resident, compare.Resident = compare.Resident, lambda name, threads: sides[name]
+real_resident, speed.Resident = speed.Resident, lambda name, threads: sides[name]
 how = types.SimpleNamespace(rounds=5, seconds=1, threads=1, peer_threads=[1], variants=["torch"], matmul="float32")
-row = compare.compared("train", "micro", how, {})
+row = speed.compared("train", "micro", how, {})
 assert Fake.log == (["heed", "torch", "torch", "heed"] * 3)[:10], Fake.log
 assert row["ratio"] == 2 and row["largest"] == 2 and abs(row["smallest"] - 2 / 9) < 1e-12, row
 assert row["heed_ms"] == 9000 and row["peer_ms"] == 2000, row
-compare.Resident = real_resident
+speed.Resident = real_resident
 
 # A heed of known speeds: 2 ms a step where it multiplies bfloat16, else 5 ms; products whose median
 # ratios are no ratios of their median speeds.
@@ -69,7 +69,7 @@ for line in sys.stdin if "gemm" not in sys.argv else []:
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, PEERS / "compare", *arguments], stdout=subprocess.PIPE,
+    return subprocess.run([sys.executable, PEERS / "speed", *arguments], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True)
 
 
@@ -85,15 +85,15 @@ with tempfile.TemporaryDirectory() as folder:
     done = run("train", *in_bfloat16, "--variants", "heed", "--json")
     [row] = json.loads(done.stdout)["rows"]
     assert row["heed"] == "heed+bf16" and row["peer"] == "heed" and row["ratio"] == 2.5, row
-    assert "goes with train alone" in run("gemm", *in_bfloat16).stderr
-    assert "none of the peers" in run("train", *in_bfloat16, "--variants", "jax").stderr
-    assert "none of the peers" in run("train", "--variants", "heed").stderr
+    assert "works with train only" in run("gemm", *in_bfloat16).stderr
+    assert "invalid variant" in run("train", *in_bfloat16, "--variants", "jax").stderr
+    assert "invalid variant" in run("train", "--variants", "heed").stderr
     for flag, value in [("--rounds", "0"), ("--threads", "0"), ("--peer-threads", "0"), ("--seconds", "nan")]:
-        assert f"{flag} needs" in run("train", flag, value).stderr, (flag, value)
-    assert {"torch+bf16+fused", "torch+bf16+compile+fused"} <= {n for v in compare.lines_of("bfloat16").values() for n in v}
+        assert f"{flag} must be" in run("train", flag, value).stderr, (flag, value)
+    assert {"torch+bf16+fused", "torch+bf16+compile+fused"} <= {n for v in speed.lines_of("bfloat16").values() for n in v}
 
-    absent, compare.HEED = {}, str(stand_in)
-    by_library = {t["library"]: t for t in compare.products(1, absent)}
+    absent, speed.HEED = {}, str(stand_in)
+    by_library = {t["library"]: t for t in speed.products(1, absent)}
     assert list(by_library) == ["oneDNN", "OpenBLAS", "the fastest"] and list(absent) == ["MKL"], by_library
     assert abs(by_library["oneDNN"]["geometric_mean"] - math.sqrt(0.5 * 0.125)) < 1e-12, by_library
     assert by_library["oneDNN"]["smallest_at"] == [4, 2, 3] and by_library["OpenBLAS"]["geometric_mean"] == 1, by_library
@@ -109,4 +109,4 @@ if result["rows"]:
 else:
     assert "No module named" in result["absent"]["train, torch+fused"], result
     print("the run beside PyTorch is skipped: " + result["absent"]["train, torch+fused"])
-print("compare: passed")
+print("speed: passed")

@@ -1,0 +1,355 @@
+#include "tools/heed/study/interventions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nn/study/attribution.h"
+#include "nn/study/copying.h"
+#include "nn/study/head_importance.h"
+#include "nn/study/lens.h"
+#include "nn/study/patching.h"
+#include "nn/train/evaluate.h"
+#include "tools/heed/study/study_pictures.h"
+
+namespace heed {
+namespace {
+
+// ---- tables; their columns have labels and no keys, and tables_json() writes them as JSON
+
+Table titled(std::string title, std::string note, const std::vector<Column>& columns) {
+  Table t(columns);
+  t.title = std::move(title), t.note = std::move(note), t.shown = 24;
+  return t;
+}
+
+Table effects_table(std::string title, std::string note, std::string_view of) {
+  return titled(std::move(title), std::move(note),
+                {{"", of},
+                 {"", "effect", "L"},
+                 {"", "standard error", "L"},
+                 {"", "mean |effect|", "L"},
+                 {"", "sequences"}});
+}
+void add_effect(Table& t, const std::string& name, const nn::Effect& e) {
+  t.add({name, e.mean, e.standard_error, e.mean_absolute, e.sequences});
+}
+
+// Returns the numbers of each head, as means over the sequences of the study.
+Table sequences_table(const nn::Study& study, const std::string& objective) {
+  std::vector<Column> shown{{"", "head"}};
+  for (const nn::HeadQuantity& q : nn::head_quantities())
+    if (q.text & q.kSequences)
+      shown.push_back(
+          {.key = "",
+           .label = q.name,
+           .unit = q.unit,
+           .drop = int(q.name.size() + q.unit.size())});  // wide columns are dropped first
+  Table t(shown);
+  t.title = "Heads over sequences";
+  t.note = fmt::format(
+      "means over the first {} sequences of the evaluation set; L is {}; importance is dL/dg, "
+      "absolute_importance is the mean of |dL/dg|",
+      study.embed.size(0), objective);
+  for (const nn::HeadReport& h : study.heads) {
+    std::vector<Value> row{nn::head_name(h)};
+    for (const nn::HeadQuantity& q : nn::head_quantities())
+      if (q.text & q.kSequences) row.push_back(h.*q.value);
+    t.add(std::move(row));
+  }
+  return t;
+}
+
+Table head_importance_table(const std::vector<nn::HeadImportance>& heads) {
+  const std::int64_t count = heads.front().ablation.sequences;
+  Table t = titled(
+      "Heads' importance",
+      fmt::format("A gate g multiplies the head's output: g = 1 is the model, g = 0 the zero "
+                  "ablation. -dL/dg estimates the ablation; I_h is the mean of |dL/dg|. Minus the "
+                  "integral of dL/dg from 0 to 1 equals the ablation, up to the error shown. "
+                  "Saturated: gradient and ablation disagree in sign, so the gradient does not "
+                  "measure importance. Means over {}",
+                  count == 1 ? "one sequence" : fmt::format("{} sequences", count)),
+      {{"", "head"},
+       {"", "zero ablation", "L"},
+       {"", "standard error", "L", "", 3},
+       {"", "-dL/dg", "L"},
+       {"", "I_h", "L"},
+       {"", "integrated", "L", "", 1},
+       {"", "worst error", "L", "", 2},
+       {"", "saturated"}});
+  for (const nn::HeadImportance& h : heads)
+    t.add({nn::head_name(h.head), h.ablation.mean, h.ablation.standard_error, -h.gradient.mean,
+           h.gradient.mean_absolute, h.integrated, h.completeness_error,
+           h.saturated ? "saturated" : ""});
+  return t;
+}
+
+Table copying_table(const nn::Transformer& model) {
+  Table t = titled("Copying",
+                   "on random tokens that do not repeat: the share of the logits raised by a head "
+                   "that belongs to the token it reads; -1 none, 1 half, 3 all",
+                   {{"", "head"}, {"", "copying score"}});
+  const auto heads = nn::all_heads(model.options.layers, model.options.attention.heads);
+  const std::vector<double> scores = nn::copying_scores(model);
+  for (std::size_t i = 0; i < heads.size(); ++i) t.add({nn::head_name(heads[i]), scores[i]});
+  return t;
+}
+
+// Returns "L1 resid_pre at 3 (c)" or "L1H0".
+std::string place_name(const nn::PatchMap& map, std::int64_t layer, std::int64_t column,
+                       const std::vector<std::string>& tokens) {
+  if (map.by_head) return nn::head_name({layer, column});
+  return fmt::format("L{} {} at {} ({})", layer, map.site.substr(5), column,
+                     tokens[std::size_t(column)]);
+}
+
+Table patching_table(const nn::Patching& p, const std::vector<std::string>& tokens) {
+  Table t = titled(
+      "Activation patching",
+      fmt::format(
+          "L is {:.4g} on the clean prompt, {:.4g} on the corrupt prompt. Effect: the share of "
+          "the difference that the clean activation at one place restores. First and second "
+          "order: its estimates from derivatives at the corrupt prompt",
+          p.clean, p.corrupt),
+      {{"", "place"}, {"", "effect"}, {"", "first order"}, {"", "second order"}});
+  for (const nn::PatchMap& map : p.maps)
+    for (std::size_t i = 0; i < map.effect.size(); ++i)
+      t.add({place_name(map, std::int64_t(i) / map.columns, std::int64_t(i) % map.columns, tokens),
+             map.effect[i], map.first_order[i], map.second_order[i]});
+  std::stable_sort(t.rows.begin(), t.rows.end(), [](const auto& a, const auto& b) {
+    return std::abs(a[1].number()) > std::abs(b[1].number());
+  });
+  return t;
+}
+
+Table estimates_table(const nn::Patching& p, const std::vector<std::string>& tokens) {
+  Table t =
+      titled("Attribution patching",
+             "estimates compared with the effects above, over all places: correlation, slope, "
+             "and the place with the largest difference",
+             {{"", "estimate"},
+              {"", "r"},
+              {"", "slope"},
+              {"", "worst place"},
+              {"", "its effect"},
+              {"", "its estimate"}});
+  for (const auto& [name, a] :
+       {std::pair{"first order", &p.first_order}, std::pair{"second order", &p.second_order}}) {
+    const auto map = std::ranges::find(p.maps, a->worst.site, &nn::PatchMap::site);
+    t.add({name, a->r, a->slope, place_name(*map, a->worst.layer, a->worst.column, tokens),
+           a->worst.effect, a->worst.estimate});
+  }
+  return t;
+}
+
+Table token_table(const Subject& s, const nn::Study& study) {
+  const auto a = nn::token_attribution(s.model(), s.sequence, s.objective, nn::Baseline::kMean,
+                                       /*points=*/129);
+  const nn::AttentionFlow flow = nn::attention_flow(study);
+  const std::vector<std::string>& tokens = s.texts.tokens;
+  const std::int64_t query =
+      s.objective.positions.empty() ? std::ssize(tokens) - 1 : s.objective.positions.front();
+  Table t = titled(
+      "Tokens",
+      fmt::format(
+          "gradient: (embedding minus mean embedding) . dL/d(embedding). integrated: the same "
+          "with dL/d(embedding) averaged on the line from the mean embedding; the sum is L "
+          "minus L with mean embeddings, {:.4g}, up to {:.2g}. rollout and gradient x "
+          "attention: from position {} through the attention patterns; they show which "
+          "tokens are read, not which tokens L depends on",
+          a.value - a.baseline_value, a.completeness_error, query),
+      {{"", "position"},
+       {"", "token"},
+       {"", "gradient", "L"},
+       {"", "integrated", "L"},
+       {"", "rollout"},
+       {"", "gradient x attention"}});
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    t.add({i, tokens[i], a.input_gradient[i], a.integrated[i],
+           flow.rollout.at({query, std::int64_t(i)}), flow.relevance.at({query, std::int64_t(i)})});
+  return t;
+}
+
+Table lens_table(const Subject& s, const nn::Study& study) {
+  const nn::LogitLens lens = nn::logit_lens(s.model(), study, s.sequence, s.objective);
+  const nn::Vocabulary& vocabulary = s.info().vocabulary;
+  Table t =
+      titled("Logit lens",
+             "the prediction from the stream after each layer, through the final norm and head",
+             {{"", "position"},
+              {"", "token"},
+              {"", "layer"},
+              {"", "of"},
+              {"", "probability"},
+              {"", "rank"},
+              {"", "likeliest"},
+              {"", "its probability"}});
+  for (std::int64_t p = lens.length - 1; p >= 0; --p)
+    for (std::int64_t layer = 0; layer < lens.layers; ++layer) {
+      const nn::LensCell& cell = lens.at(layer, p);
+      const bool known = cell.token != nn::kIgnored;
+      t.add({p, s.texts.tokens[std::size_t(p)], layer, known ? vocabulary.label(cell.token) : "",
+             cell.probability, known ? Value(cell.rank) : Value(), vocabulary.label(cell.top),
+             cell.top_probability});
+    }
+  return t;
+}
+
+// ---- interventions
+
+void check_samples(const InterventionArguments& a, const Command& c, const nn::Task& task) {
+  if (c.given("ablation") && !c.given("ablate")) usage_error("--ablation needs --ablate");
+  if (c.given("samples") && a.samples > task.evaluation_size())
+    usage_error("--samples: needs 1 to {}, got {}", task.evaluation_size(), a.samples);
+  if (a.ablation == nn::Ablation::kResample && a.samples < 2)
+    usage_error(
+        "--ablation resample uses the output of another sequence; give --samples 2 or more");
+}
+
+// Sequences to measure on, and L on them.
+struct MeasuredSequences {
+  nn::Batch batch;
+  nn::Objective objective;
+};
+
+// Returns the first --samples evaluation sequences. Throws UsageError if they need too much memory.
+MeasuredSequences chosen_sample(const InterventionArguments& a, const Command& c,
+                                const Subject& s) {
+  const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
+  if (a.samples > most)
+    usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
+                most, a.samples);
+  MeasuredSequences sample{s.run->task->evaluation(0, a.samples), s.objective};
+  if (c.given("at")) return sample;
+  sample.objective.positions.clear();
+  if (s.objective.kind != nn::Objective::kLoss)
+    sample.objective.positions = {sample.batch.inputs.size(1) - 1};  // last position of the sample
+  return sample;
+}
+
+// Adds the study of --samples.
+void add_sample(InterventionResults& results, const MeasuredSequences& sample, const Subject& s,
+                const std::filesystem::path& out) {
+  if (s.info().stop)
+    usage_error(
+        "--samples: sequences of {} end at different positions, so means would include padding; "
+        "study one sequence with --sample, or add --ablate",
+        s.info().name);
+  const nn::Study study = nn::study(s.model(), sample.batch, sample.objective);
+  results.tables.push_back(sequences_table(study, objective_text(sample.objective, s.info())));
+  results.files.push_back(draw_by_distance(out, study, s.source));
+}
+
+void add_ablation(InterventionResults& results, const InterventionArguments& a, const Command& c,
+                  const Subject& s) {
+  const nn::Transformer::Options& o = s.model().options;
+  const bool each = a.ablate == "all";
+  const auto heads = each ? nn::all_heads(o.layers, o.attention.heads)
+                          : nn::parse_heads("--ablate", a.ablate, o.layers, o.attention.heads);
+  const MeasuredSequences sample =
+      a.samples > 0 ? chosen_sample(a, c, s) : MeasuredSequences{s.sequence, s.objective};
+  if (a.samples > 0 && s.objective.kind != nn::Objective::kLoss && !c.given("at") && s.info().stop)
+    usage_error("--samples: sequences of {} end at different positions; give --at, or --of loss",
+                s.info().name);
+  const auto& [batch, objective] = sample;
+  Table t =
+      effects_table("Ablation",
+                    fmt::format("L with the heads' output replaced ({}) minus L of the whole model",
+                                nn::enum_name(a.ablation)),
+                    "heads");
+  if (each) {
+    const auto effects = nn::ablate_each(s.model(), batch, objective, a.ablation);
+    for (std::size_t i = 0; i < heads.size(); ++i)
+      add_effect(t, nn::head_name(heads[i]), effects[i]);
+  } else {
+    add_effect(t, a.ablate, nn::ablate(s.model(), batch, objective, heads, a.ablation));
+  }
+  results.tables.push_back(t);
+  if (each)
+    results.tables.push_back(
+        head_importance_table(nn::refined_head_importance(s.model(), batch, objective)));
+}
+
+// Returns the labels of the tokens: "c", or "c/d" where the corrupt prompt has d instead of c.
+std::vector<std::string> pair_labels(const std::vector<std::string>& clean,
+                                     const std::vector<std::string>& corrupt) {
+  std::vector<std::string> labels = clean;
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (clean[i] != corrupt[i]) labels[i] += "/" + corrupt[i];
+  return labels;
+}
+
+void add_patching(InterventionResults& results, const std::string& text, const Subject& s,
+                  const std::filesystem::path& out) {
+  const nn::Batch corrupt = s.run->task->prompt(text);
+  if (corrupt.inputs.numel() != s.sequence.inputs.numel())
+    usage_error(
+        "--corrupt: {} tokens, but the sequence has {}; give equal numbers, so that positions "
+        "correspond",
+        corrupt.inputs.numel(), s.sequence.inputs.numel());
+  const nn::Vocabulary& vocabulary = s.info().vocabulary;
+  const auto labels =
+      pair_labels(s.texts.tokens, vocabulary.labels(corrupt.inputs.to_vector<std::int64_t>()));
+  const nn::Patching patching = nn::patching(s.model(), s.sequence, corrupt, s.objective);
+  results.tables.push_back(patching_table(patching, labels));
+  results.tables.push_back(estimates_table(patching, labels));
+  results.files.push_back(draw_patching(out, patching, labels, s.source));
+}
+
+void add_attribution(InterventionResults& results, const Subject& s, const nn::Study& study) {
+  results.tables.push_back(token_table(s, study));
+  results.tables.push_back(lens_table(s, study));
+  if (s.model().options.norm == nn::NormPlacement::kPost)
+    return;  // outputs of parts cannot be separated
+  results.tables.push_back(copying_table(s.model()));
+  if (s.objective.kind == nn::Objective::kLoss) return;
+  Table parts =
+      effects_table("Direct logit attribution",
+                    "the contribution of each part's output to L, with the scale of the final "
+                    "norm held constant; they sum to L",
+                    "part");
+  for (const nn::Contribution& part : nn::logit_attribution(s.model(), study, s.objective))
+    add_effect(parts, part.name, part.effect);
+  results.tables.push_back(parts);
+}
+
+}  // namespace
+
+std::vector<nn::Setting> intervention_settings(InterventionArguments& a) {
+  return {
+      nn::Setting(
+          "ablate", a.ablate, "HEADS",
+          "measures L without these heads together, such as L1H0,L0H1; all: without each head "
+          "alone, beside the estimates of gradients")
+          .shows(""),
+      {"ablation", a.ablation,
+       "replacement for their output: zero, its mean, or that of another "
+       "sequence"},
+      nn::Setting(
+          "samples", a.samples, {1, 1 << 16},
+          "number of evaluation sequences for the numbers of the heads, or for --ablate; without "
+          "--ablate it draws by_distance.png")
+          .shows(""),
+      nn::Setting(
+          "corrupt", a.corrupt, "TEXT",
+          "a second prompt of the same length; measures which activations of the first prompt "
+          "restore L in its run")
+          .shows(""),
+      {"attribute", a.attribute,
+       "attributes L to tokens and parts: integrated gradients, rollout, logit lens; also copying "
+       "scores and, for logits, direct logit attribution (both not with --norm post)"}};
+}
+
+InterventionResults run_interventions(const InterventionArguments& a, const Command& c,
+                                      const Subject& s, const nn::Study& study,
+                                      const std::filesystem::path& out) {
+  check_samples(a, c, *s.run->task);
+  InterventionResults results;
+  if (c.given("samples") && !c.given("ablate")) add_sample(results, chosen_sample(a, c, s), s, out);
+  if (c.given("ablate")) add_ablation(results, a, c, s);
+  if (c.given("corrupt")) add_patching(results, a.corrupt, s, out);
+  if (a.attribute) add_attribution(results, s, study);
+  return results;
+}
+
+}  // namespace heed

@@ -1,0 +1,27 @@
+// heed study A B: the heads of two runs on one sequence, and the first weight that differs.
+#pragma once
+
+#include <string>
+
+#include "nn/study/study.h"
+#include "tools/heed/report/report.h"
+#include "tools/heed/study/subject.h"
+#include "tools/plot/heatmap.h"
+
+namespace heed {
+
+/// Compares run B with the run of subject `a`, on the sequence of `a`. `other` is the directory of
+/// run B, and `weights` the name of the weights file in it. Pictures and tables are written into
+/// `out`, which is resolved by open_study_folder(). Throws UsageError if run B cannot read the
+/// sequence, because its vocabulary is different or its context is shorter.
+Report run_differences(const Subject& a, const std::string& other, const std::string& weights,
+                       const std::string& out, bool overwrite);
+/// Returns the keys of the result of run_differences().
+Columns run_difference_keys();
+
+/// Returns the maps of run B minus the maps of run A, for each head that both runs have. Both
+/// studies must be studies of the same sequence.
+plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b,
+                                  const nn::MapQuantity& quantity);
+
+}  // namespace heed

@@ -257,7 +257,7 @@ inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second 
   const Tensor y = way == Way::kFused       ? attention(x[0], x[1], x[2], o)
                    : way == Way::kComposite ? attention_with_weights(x[0], x[1], x[2], o).output
                                             : by_einsum(c, x[0], x[1], x[2], o);
-  CHECK(came_from(y, "attention") == (way == Way::kFused && c.fits_kernel()));
+  CHECK(has_op(y, "attention") == (way == Way::kFused && c.fits_kernel()));
   const auto direction = [&](const Tensor& like) {
     return to(randn(like.shape(), float32, g), dtype);
   };

@@ -4,7 +4,7 @@
 // - model: attention is not causal;
 // - severed, strict: a weight receives no gradient (strict also sets --strict);
 // - invariants: attention reads keys outside its window.
-// With any other name, for example "none", there is no fault.
+// Any other name, for example "none", trains without a fault.
 #include <filesystem>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// Tests of timing in turns, with functions whose time is known.
+// Tests of seconds_by_turn(), which times functions in turns, and of medians of its results.
 #include "tools/heed/bench/turns.h"
 
 #include "tests/support/catch.h"

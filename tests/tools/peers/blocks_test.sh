@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# heed_blocks: a line of figures for each line of work, and what it refuses.
+# Tests heed_blocks: it prints a line of seconds and bytes for each line of input, and rejects invalid
+# lines.
 # Usage: blocks_test.sh PATH-TO-HEED_BLOCKS
 set -euo pipefail
 blocks=$1
@@ -12,10 +13,11 @@ while read -r seconds bytes; do
   less 0 "$seconds" && less 0 "$bytes" || fail "$figures"
 done <<< "$figures"
 
-refuses() {  # LINE TEXT
+# refuses LINE TEXT: checks that heed_blocks rejects LINE with exit code 2 and an error that contains TEXT
+refuses() {
   code=0
-  said=$("$blocks" <<< "$1" 2>&1 > /dev/null) || code=$?
-  [[ $code == 2 && $said == *"$2"* ]] || fail "'$1' is exit $code: $said"
+  output=$("$blocks" <<< "$1" 2>&1 > /dev/null) || code=$?
+  [[ $code == 2 && $output == *"$2"* ]] || fail "'$1' gives exit code $code: $output"
 }
 refuses 'train micro' 'a line is WORK SIZE SECONDS'
 refuses 'train micro 0.01 extra' 'a line is WORK SIZE SECONDS'
@@ -32,7 +34,8 @@ refuses 'generate micro,batch=2 1' 'is not an option of this work'
 refuses 'train micro,context=0 1' 'context'
 refuses 'train micro,heads=3 1' 'heads'
 
-# The optimizer is that of the step that is timed: SGD has no moments.
+# The option optimizer applies to the timed step. A step with SGD needs less memory, because SGD has no
+# moments.
 bytes() { "$blocks" <<< "train micro,$1 0" | cut -d ' ' -f 2; }
 less "$(bytes optimizer=sgd)" "$(bytes optimizer=adamw)" || fail "SGD takes as much as AdamW"
 echo "blocks: passed"

@@ -1,5 +1,5 @@
 // Runs check_vjp on the cases of tools/peers/gradcheckers.py. As autograd/check/README.md states,
-// it rejects every wrong gradient, accepts every right one, and detects an error in the 11th digit.
+// it rejects every wrong gradient, accepts every correct one, and detects an error in the 11th digit.
 #include "tests/support/catch.h"
 #include "tools/peers/check_case.h"
 
@@ -13,7 +13,7 @@ bool passes(const GradientCase& c, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("right gradients of the cases pass and wrong ones fail, with every seed") {
+TEST_CASE("with every seed, the correct gradients pass and the wrong gradients fail") {
   int wrong = 0;
   for (const GradientCase& c : heed::peers::gradient_cases()) {
     wrong += c.wrong;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests tools/peers: the scripts compile; `speed` alternates and divides the peer's time by heed's, and it
-runs with and without PyTorch. Usage: speed_test.py PATH-TO-HEED"""
+"""Tests tools/peers: the scripts compile, and `speed` runs heed and the peer in turns, divides the peer's time by
+heed's, and works with and without PyTorch. Usage: speed_test.py PATH-TO-HEED"""
 import importlib.machinery
 import importlib.util
 import json
@@ -24,14 +24,14 @@ loader.exec_module(speed)
 
 
 class Fake:
-    """Takes these times, a block each."""
+    """Replaces a program that is measured: block i takes times[i] seconds."""
     log = []
 
     def __init__(self, name, times):
         self.name, self.threads, self.times = name, 1, times
 
     def block(self, work, size, seconds):
-        if seconds < 1:  # the warm-up, and the block that chooses the peer
+        if seconds < 1:  # the warm-up, and the block that selects the fastest peer
             return self.times[0]
         Fake.log.append(self.name)
         return self.times[Fake.log.count(self.name) - 1]
@@ -43,8 +43,9 @@ class Fake:
         pass
 
 
-# Ten times slower in turns 2 and 3, where heed was not disturbed but in turns 0 and 1: heed's median is
-# of a slow turn, the peer's of a fast one.
+# Undisturbed, heed takes 1 s and the peer 2 s. In turns 0 and 1 only heed is disturbed, and in turns 2 and 3 the
+# machine is ten times slower. So heed's median comes from a slow turn, and the peer's from a fast turn. The median of
+# the ratios is correct.
 sides = {"heed": Fake("heed", [9, 9, 10, 10, 1]), "torch": Fake("torch", [2, 2, 20, 20, 2])}
 real_resident, speed.Resident = speed.Resident, lambda name, threads: sides[name]
 how = types.SimpleNamespace(rounds=5, seconds=1, threads=1, peer_threads=[1], variants=["torch"], matmul="float32")
@@ -54,8 +55,8 @@ assert row["ratio"] == 2 and row["largest"] == 2 and abs(row["smallest"] - 2 / 9
 assert row["heed_ms"] == 9000 and row["peer_ms"] == 2000, row
 speed.Resident = real_resident
 
-# A heed of known speeds: 2 ms a step where it multiplies bfloat16, else 5 ms; products whose median
-# ratios are no ratios of their median speeds.
+# A program that replaces heed and prints known numbers: 2 ms per step with products of bfloat16, otherwise 5 ms per
+# step, and products whose median ratios differ from the ratios of their median speeds.
 STAND_IN = r'''#!/usr/bin/env python3
 import json, sys
 if "gemm" in sys.argv:
@@ -108,5 +109,5 @@ if result["rows"]:
     assert result["rows"][0]["ratio"] > 0 and result["rows"][0]["peer"] == "torch+fused", result
 else:
     assert "No module named" in result["absent"]["train, torch+fused"], result
-    print("the run beside PyTorch is skipped: " + result["absent"]["train, torch+fused"])
+    print("the comparison with PyTorch is skipped: " + result["absent"]["train, torch+fused"])
 print("speed: passed")

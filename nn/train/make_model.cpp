@@ -49,7 +49,7 @@ void draw_matrix(const Tensor& w, Init how, Place place, const RunConfig& c, Gen
 // accuracy 0.99988 against 0.99986, and 99 % accuracy is reached at step 140 against 148.
 double embedding_std(Init how) { return how == Init::kNormal ? 0.02 : how == Init::kMuP ? 1 : 0.5; }
 
-// Returns the matrices of q, k, v and o of a block. They are views of the parameters, to write to.
+// Returns the matrices of q, k, v and o of a block. Writing to them changes the parameters.
 std::array<Tensor, 4> projections(const Block& block) {
   const AttentionWeights& w = block.attn.weights;
   const MultiHeadAttention::Options& o = block.attn.options;
@@ -71,7 +71,8 @@ void draw_block(const Block& block, const RunConfig& c, Generator& g) {
 }
 
 // Draws embeddings, blocks and head in the order of visit(). Vectors keep the values that the
-// layers' constructors set: gains of norms are 1; biases are 0, or PyTorch's for fan-in.
+// layers' constructors set: gains of norms are 1 and biases are 0. For fan-in, biases are
+// drawn by PyTorch's rule.
 //
 // mup (Yang et al. 2022, table 3): the elements of an embedding have size 1, those of a matrix
 // 1/sqrt(in), and those of the output layer 1/in, so that a step changes activations and logits by
@@ -104,8 +105,8 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
   // does not change the model.
   AttentionForm& form = options.attention.form;
   form = form == kPackedHeads ? kPackedQKV : form == kPerHead ? kSeparate : form;
-  // For every init but torch, draw_all() replaces the matrices that the constructor drew. `g` must
-  // be used only once and in order, so that the constructor gets another generator.
+  // For every init but torch, draw_all() replaces the matrices that the constructor draws. The
+  // constructor therefore gets another generator, and draw_all() alone draws from `g`.
   Generator replaced;
   Transformer model(options, c.init == Init::kTorch ? g : replaced);
   draw_all(model, c, g);

@@ -27,7 +27,8 @@ fs::path newest_run() {
   return newest->path();
 }
 
-// Throws IoError with the weights files of the run if `weights` is not among them.
+// Throws IoError if the run does not contain the file `weights`. The message lists its weights
+// files.
 void check_weights(const RunFolder& run, const std::string& weights) {
   std::error_code ignored;
   if (fs::exists(run.file(weights), ignored)) return;

@@ -5,13 +5,13 @@
 # complete new result, and all files of the user. The output directory is a plain directory, a mount
 # point, the current directory, a symbolic link, or a directory whose parent is not writable.
 # Usage: [KINDS="plain link"] kills_test.sh PATH-TO-HEED PATH-TO-kill_at.so [EVERY]
-[[ -w /dev/shm ]] && export TMPDIR=/dev/shm  # fsync takes no time there
+[[ -w /dev/shm ]] && export TMPDIR=/dev/shm  # fsync is fast there
 killer=$(readlink -f "$2")
 source "$(dirname "$0")/expect.sh" "$1"
 cp "$heed" heed; cp "$killer" kill_at.so; heed=$dir/heed  # the copies are readable for another user
 chmod -R a+rX "$dir"
 every=${3:-1}
-nobody=65534
+other_user=65534
 kills=0
 trap 'umount "$dir/mount/DIR" 2> /dev/null; rm -rf "$dir"' EXIT
 
@@ -39,7 +39,7 @@ restore() {
   if [[ $kind == plain ]]; then rm -rf "$place"; [[ $1 == nothing ]] && return; mkdir "$place"; fi
   find "$place/" -mindepth 1 -delete
   [[ $1 == nothing ]] || cp -r "$1/." "$place"
-  if [[ $kind == readonly ]]; then chown -R "$nobody" "$place"; fi
+  if [[ $kind == readonly ]]; then chown -R "$other_user" "$place"; fi
 }
 same_contents() { checks=$((checks + 1)); [[ $1 == "$2" ]] || fail "$what: $3: $(diff <(echo "$1") <(echo "$2"))"; }
 
@@ -110,10 +110,10 @@ for kind in ${KINDS:-plain mount current link readonly}; do
     link) mv "$place" link/real && ln -s real "$place" ;;
     readonly)
       if [[ $EUID == 0 ]]; then
-        as=(setpriv --reuid $nobody --regid $nobody --clear-groups)
-        "${as[@]}" true 2> /dev/null || { echo "skipped: a parent that is not writable: root can write everywhere, and no other user can run"; continue; }
-        chown $nobody "$place"
-      else nobody=$EUID; fi
+        as=(setpriv --reuid $other_user --regid $other_user --clear-groups)
+        "${as[@]}" true 2> /dev/null || { echo "skipped: a parent that is not writable: root may write anywhere, and cannot become another user"; continue; }
+        chown $other_user "$place"
+      else other_user=$EUID; fi
       chmod 555 readonly; "${as[@]}" mkdir readonly/other 2> /dev/null && fail "readonly/ is writable" ;;
   esac
   train_first_old=() train_first_new=()

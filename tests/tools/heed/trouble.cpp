@@ -33,22 +33,22 @@ class WrongOptimum final : public nn::Task {
   std::unique_ptr<nn::Task> task_;
 };
 
-int train(std::string_view which, const char* folder) {
+int train(std::string_view fault, const char* folder) {
   nn::RunConfig config = nn::preset("reverse");
   config.model.attention.d_model = 16, config.model.attention.heads = 2, config.model.context = 8,
   config.batch = 8;
   config.eval_batch = 16, config.steps = 4, config.eval_every = 2;
-  if (which == "invariants") config.model.attention.window = 3, config.check_invariants = 2;
+  if (fault == "invariants") config.model.attention.window = 3, config.check_invariants = 2;
   std::unique_ptr<nn::Task> task = nn::make_task(config);
   if (which == "task") task = std::make_unique<WrongOptimum>(std::move(task));
   nn::Trainer t(config, std::move(task));
-  if (which == "invariants") t.model.blocks[0].attn.options.window = 0;
-  if (which == "model") t.model.blocks[0].attn.options.causal = false;
+  if (fault == "invariants") t.model.blocks[0].attn.options.window = 0;
+  if (fault == "model") t.model.blocks[0].attn.options.causal = false;
   nn::Tensor& weight = t.model.head->weight;
-  if (which == "severed" || which == "strict") weight = weight.detach();
+  if (fault == "severed" || fault == "strict") weight = weight.detach();
   std::filesystem::create_directories(folder);
   TrainOptions options;
-  options.strict = which == "strict";
+  options.strict = fault == "strict";
   return train_run(t, nn::RunFolder(folder), options).exit_code;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What ends a training: the exit code, the text, and that the run is kept. $1 is the program built
-# with tests/tools/heed/trouble.cpp.
+# Tests of errors that end a training run: the exit code, the message, and that the run is saved. $1 is
+# the program built from tests/tools/heed/trouble.cpp.
 set -u
 program=$1
 dir=$(mktemp -d)
@@ -13,7 +13,7 @@ fail() {
   failed=1
 }
 
-# run WHICH EXPECTED_EXIT
+# run FAULT EXPECTED_EXIT
 run() {
   "$program" "$1" "$dir/$1" > "$dir/out" 2> "$dir/err"
   local code=$?

@@ -42,8 +42,8 @@ void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
   trainer.set(changed);
 }
 
-// Returns "" if a resumed run still has steps, its last evaluation or its pictures to do. Otherwise
-// returns the reason why it has not, and what to do instead.
+// Returns "" if a resumed run still has work: steps, its last evaluation or its pictures. Otherwise
+// returns the reason why it has no work, and what to do instead.
 std::string nothing_to_do(const nn::RunFolder& folder, const nn::Trainer& trainer,
                           const Command& c) {
   const std::string run = folder.text(), reason = trainer.stop_reason();

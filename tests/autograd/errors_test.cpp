@@ -1,5 +1,6 @@
-// The texts of shape, dtype and value errors, op family by family: they are part of the interface.
-// Views: views_test. Indexing, joining: index_test. einsum, norms, losses: in their own files.
+// Tests of the texts of shape, dtype and value errors, which are part of the interface.
+// views_test.cpp tests the errors of views, and index_test.cpp those of indexing and joining. The
+// test files of einsum, norms and losses test the errors of these ops.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
@@ -10,7 +11,7 @@ using namespace heed::autograd;
 const Tensor a = zeros({2, 3}), b = zeros({4, 5}), d = zeros({2, 3}, float64);
 const Tensor ints = zeros({2, 3}, int64), mask = zeros({2, 3}, bool8), none;
 
-TEST_CASE("elementwise ops name both shapes, or both dtypes") {
+TEST_CASE("errors of elementwise ops name both shapes or both dtypes") {
   CHECK_THROWS_WITH(a + b,
                     "add: shapes [2, 3] and [4, 5] do not broadcast: 3 against 5 in axis -1");
   CHECK_THROWS_WITH(a - zeros({4, 3}),
@@ -39,7 +40,7 @@ TEST_CASE("elementwise ops name both shapes, or both dtypes") {
   CHECK_THROWS_WITH(clamp(a, 1, 0), "clamp: needs low <= high, got 1 and 0");
 }
 
-TEST_CASE("a fraction beside int64 is an error, not a rounded number") {
+TEST_CASE("a fraction and an int64 tensor are an error, and the fraction is not rounded") {
   CHECK_THROWS_WITH(ints * 0.5, "mul: 0.5 is not an int64; convert the tensor with to(x, dtype)");
   CHECK_THROWS_WITH(1.5 + ints, "add: 1.5 is not an int64; convert the tensor with to(x, dtype)");
   CHECK_THROWS_WITH(lt(ints, 2.5), "lt: 2.5 is not an int64; convert the tensor with to(x, dtype)");
@@ -49,7 +50,7 @@ TEST_CASE("a fraction beside int64 is an error, not a rounded number") {
   CHECK_THROWS_WITH(var(ints), "mean: needs float32 or float64, got int64");
 }
 
-TEST_CASE("a number that int64 cannot hold is an error that names op and value") {
+TEST_CASE("a number outside the range of int64 is an error that names op and value") {
   const std::string range = " is outside the range of int64";
   CHECK_THROWS_WITH(full({2}, 1e19, int64), "full: 1e+19" + range);
   CHECK_THROWS_WITH(full({}, std::nan(""), int64), "full: nan" + range);
@@ -64,13 +65,13 @@ TEST_CASE("a number that int64 cannot hold is an error that names op and value")
   CHECK(x.version() == 0);
 }
 
-TEST_CASE("impossible counts are errors of ours") {
+TEST_CASE("negative and huge counts throw an Error of heed") {
   CHECK_THROWS_AS(bernoulli(0.5, {2, -1}), ShapeError);
   CHECK_THROWS_WITH(arange(0, 1e18), "arange: needs fewer than 2^40 elements, got 0 to 1e+18 by 1");
   CHECK_THROWS_AS(linspace(0, 1, std::int64_t{1} << 62), ShapeError);
 }
 
-TEST_CASE("selection and logic need bool8") {
+TEST_CASE("selection and logic require bool8") {
   CHECK_THROWS_WITH(where(a, a, a),
                     "where: needs a bool8 mask, got float32; compare first, as in "
                     "ne(mask, 0)");
@@ -95,7 +96,7 @@ TEST_CASE("selection and logic need bool8") {
   CHECK_THROWS_WITH(tril_mask(-1, 2), "empty: sizes must be >= 0, got [-1, 2]");
 }
 
-TEST_CASE("reductions name axis and shape") {
+TEST_CASE("errors of reductions name axis and shape") {
   CHECK_THROWS_WITH(sum(a, {2}), "sum: axis 2 is out of range for shape [2, 3]");
   CHECK_THROWS_WITH(mean(a, {-3}), "mean: axis -3 is out of range for shape [2, 3]");
   CHECK_THROWS_WITH(var(a, {5}), "var: axis 5 is out of range for shape [2, 3]");
@@ -119,7 +120,7 @@ TEST_CASE("reductions name axis and shape") {
   CHECK_THROWS_WITH(softmax(zeros({}), 0), "softmax: axis 0 is out of range for shape []");
 }
 
-TEST_CASE("products name both shapes as they were given") {
+TEST_CASE("errors of products name both shapes as the caller gave them") {
   CHECK_THROWS_WITH(matmul(a, b), "matmul: needs [..., m, k] x [..., k, n], got [2, 3] x [4, 5]");
   CHECK_THROWS_WITH(matmul(zeros({3}), zeros({4})),
                     "matmul: needs [..., m, k] x [..., k, n], got [3] x [4]");
@@ -142,7 +143,7 @@ TEST_CASE("products name both shapes as they were given") {
                     "linear: dtypes differ: float32 and float64; convert one with to(x, dtype)");
 }
 
-TEST_CASE("attention and its masks") {
+TEST_CASE("errors of attention and of its masks") {
   CHECK_THROWS_WITH(attention(a, b, b),
                     "attention: needs q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value], got "
                     "[2, 3], [4, 5], [4, 5]");
@@ -164,7 +165,7 @@ TEST_CASE("attention and its masks") {
   CHECK_THROWS_WITH(ScoreBias::alibi(0, 2, 2), "ScoreBias::alibi: needs heads > 0, got 0");
 }
 
-TEST_CASE("a vjp that is wrong in form says so, whosever op it is") {
+TEST_CASE("a vjp with a wrong number, dtype or shape of gradients is an error that names the op") {
   const Op op({.name = "cube", .saves = Saves::kInputs, .samples = [](SampleGen& g) {
                  return Samples{{"one", [](Args t) { return t[0]; }, {g.normal({2})}}};
                }});
@@ -181,7 +182,7 @@ TEST_CASE("a vjp that is wrong in form says so, whosever op it is") {
                     "cube: its vjp returned a gradient of shape [3] for input 0, needs [2]");
 }
 
-TEST_CASE("creation") {
+TEST_CASE("errors of creation functions") {
   CHECK_THROWS_WITH(empty({2, -1}), "empty: sizes must be >= 0, got [2, -1]");
   CHECK_THROWS_WITH(empty({1 << 30, 1 << 30}),
                     "empty: shape [1073741824, 1073741824] is too large");
@@ -193,7 +194,7 @@ TEST_CASE("creation") {
   CHECK_THROWS_WITH(Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}), "shape: needs rank 0 to 8, got rank 9");
 }
 
-TEST_CASE("from_data takes a vector of any integers that fit int64") {
+TEST_CASE("from_data accepts a vector of any integer type that fits int64") {
   const auto holds = [](const Tensor& x) {
     return x.dtype() == int64 && x.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2};
   };
@@ -205,13 +206,13 @@ TEST_CASE("from_data takes a vector of any integers that fit int64") {
   CHECK(from_data(std::vector<float>{1, 2}, 2).dtype() == float32);
 }
 
-// Whether var(x, axes, third) compiles.
+// True if var(x, axes, third) compiles.
 template <class T>
 concept VarTakes = requires(const Tensor& x, T third) {
   var(x, {0}, third);
 };
 
-TEST_CASE("var takes correction and keepdim by name, never as a bare bool") {
+TEST_CASE("var accepts correction and keepdim by name, never as a bare bool") {
   static_assert(VarTakes<VarOptions> && !VarTakes<bool> && !VarTakes<int>);
   const Tensor x = tensor({{1, 3}, {5, 7}}, float64);
   CHECK(var(x, 1).to_vector<double>() == std::vector<double>{2, 2});
@@ -219,7 +220,7 @@ TEST_CASE("var takes correction and keepdim by name, never as a bare bool") {
   CHECK(var(x, 1, {.keepdim = true}).shape() == Shape{2, 1});
 }
 
-TEST_CASE("inspection") {
+TEST_CASE("errors of methods that inspect a tensor") {
   CHECK_THROWS_WITH(a.item(), "item: needs one element, got shape [2, 3]");
   CHECK_THROWS_WITH(a.at({1}), "at: needs 2 indices for shape [2, 3], got 1");
   CHECK_THROWS_WITH(a.at({0, 3}), "at: index 3 is out of range for axis 1 of [2, 3]");

@@ -1,11 +1,10 @@
-// What a user of the library gets, and what not: `using namespace heed::autograd` and
-// `using namespace heed::nn` leave common names of functions to the user, and a Tensor's internals
-// are closed.
+// Tests that `using namespace heed::autograd` and `using namespace heed::nn` do not occupy common
+// names of functions, and that the internals of a Tensor are not accessible.
 //
-// The user's functions are called here without qualification, with arguments of heed's own types.
-// Argument-dependent lookup adds heed::autograd's (heed::nn's) functions of the same name to such
-// calls, so a user's max(Tensor, Tensor) or split(Tensor, int) competes with the op of that name:
-// no library can exclude that for the names of its ops.
+// The tests call functions of a user without qualification, with arguments of heed's types.
+// Argument-dependent lookup then also finds functions of heed with the same name. So if a user
+// defines max(Tensor, Tensor) or split(Tensor, int), overload resolution also considers the op of
+// that name. No library can prevent this for the names of its ops.
 
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -15,24 +14,24 @@ namespace user {
 using namespace heed::autograd;
 using namespace heed::nn;
 
-// A function of the user's that takes anything and returns its own name.
-#define OF_A_USER(name)               \
-  template <class... Given>           \
-  std::string name(const Given&...) { \
-    return #name;                     \
+// Defines a function of a user that accepts any arguments and returns its own name.
+#define USER_FUNCTION(name)               \
+  template <class... Arguments>           \
+  std::string name(const Arguments&...) { \
+    return #name;                         \
   }
-OF_A_USER(check)
-OF_A_USER(fail)
-OF_A_USER(join)
-OF_A_USER(map)
-OF_A_USER(zip)
-OF_A_USER(unify)
-OF_A_USER(lift)
-OF_A_USER(difference)
-OF_A_USER(run_check)
-#undef OF_A_USER
+USER_FUNCTION(check)
+USER_FUNCTION(fail)
+USER_FUNCTION(join)
+USER_FUNCTION(map)
+USER_FUNCTION(zip)
+USER_FUNCTION(unify)
+USER_FUNCTION(lift)
+USER_FUNCTION(difference)
+USER_FUNCTION(run_check)
+#undef USER_FUNCTION
 
-// Calls each with the arguments that heed's own helpers of these names take.
+// Calls each function with arguments that heed's internal functions of the same name would accept.
 std::string call_all() {
   Tensor x, y;
   const Shape shape;
@@ -47,38 +46,39 @@ std::string call_all() {
 
 namespace {
 
+// Each concept is true if a member of a Tensor is accessible.
 template <class T>
-concept OpensItsNode = requires(const T& x) {
+concept HasNode = requires(const T& x) {
   x.node();
 };
 template <class T>
-concept OpensItsStorage = requires(const T& x) {
+concept HasStorage = requires(const T& x) {
   x.storage();
 };
 template <class T>
-concept SetsItsNode = requires(const T& x) {
+concept HasSetNode = requires(const T& x) {
   x.set_node(nullptr);
 };
 template <class T>
-concept MakesViews = requires(const T& x) {
+concept HasView = requires(const T& x) {
   x.view(x.layout());
 };
 template <class T>
-concept CountsItsOwners = requires(const T& x) {
+concept HasIsSoleOwner = requires(const T& x) {
   x.is_sole_owner();
 };
 template <class T>
-concept NamesItsImpl = requires {
+concept HasImplType = requires {
   typename T::Impl;
 };
 
 using heed::autograd::Tensor;
-static_assert(!OpensItsNode<Tensor> && !OpensItsStorage<Tensor> && !SetsItsNode<Tensor>);
-static_assert(!MakesViews<Tensor> && !CountsItsOwners<Tensor> && !NamesItsImpl<Tensor>);
+static_assert(!HasNode<Tensor> && !HasStorage<Tensor> && !HasSetNode<Tensor>);
+static_assert(!HasView<Tensor> && !HasIsSoleOwner<Tensor> && !HasImplType<Tensor>);
 static_assert(!std::is_constructible_v<Tensor, heed::autograd::DType, heed::autograd::Layout,
                                        heed::autograd::Ref<heed::autograd::Storage>>);
 
-TEST_CASE("a user's functions are called by their own names") {
+TEST_CASE("calls of a user's functions are not replaced by functions of heed") {
   CHECK(user::call_all() == "checkfailjoinmapmapzipunifyliftdifferencerun_check");
 }
 

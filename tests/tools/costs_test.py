@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/costs: exponents of known curves, and a short run. Usage: costs_test.py PATH-TO-HEED"""
+"""Tests tools/costs: the exponents of known curves, errors, and a short run. Usage: costs_test.py PATH-TO-HEED"""
 import importlib.machinery
 import importlib.util
 import json
@@ -19,7 +19,7 @@ loader.exec_module(costs)
 sizes = [256, 512, 1024, 4096]
 assert abs(costs.exponent(sizes, [3 * n ** 1.5 for n in sizes]) - 1.5) < 1e-9
 assert abs(costs.exponent(sizes, [7] * 4)) < 1e-9
-# An axis that ends early fills the width: its last point lies above its last size.
+# A panel with few sizes uses the full width: the last point is at the right edge.
 [line] = [x for x in costs.panel("context", [("seconds", [256, 512, 1024], [1, 2, 4])], 50) if "polyline" in x]
 assert line.split('"')[1].split() == ["50.0,240.0", "155.0,140.0", "260.0,40.0"], line
 
@@ -33,27 +33,28 @@ with tempfile.TemporaryDirectory() as folder:
     for out in (folder, f"{folder}/absent/c.svg"):
         refused = subprocess.run([sys.executable, COSTS, "layers", "--out", out], stderr=subprocess.PIPE, text=True)
         assert refused.returncode == 2 and f"--out {out} must be a file" in refused.stderr, refused
-    for wrong, says in [(["--seconds", "nan"], "--seconds needs 0 to 60, got nan"), (["--out", "c.png"], "to end in .svg"),
+    for wrong, error in [(["--seconds", "nan"], "--seconds needs 0 to 60, got nan"), (["--out", "c.png"], "to end in .svg"),
                         (["batch", "d-model", "--most", "32"], "--most 32 leaves fewer than two sizes of d-model")]:
         refused = subprocess.run([sys.executable, COSTS, *wrong], stderr=subprocess.PIPE, text=True)
-        assert refused.returncode == 2 and says in refused.stderr, refused
+        assert refused.returncode == 2 and error in refused.stderr, refused
     Path(folder, "tools/peers").mkdir(parents=True)
     for program in ("heed", "tools/peers/heed_blocks"):
         Path(folder, program).symlink_to("/bin/false")
-    for heed, says, code in [("/absent", "/absent is missing", 2), (f"{folder}/heed", "did not measure", 1)]:
+    for heed, error, code in [("/absent", "/absent is missing", 2), (f"{folder}/heed", "did not measure", 1)]:
         refused = subprocess.run([sys.executable, COSTS, "layers", "--out", f"{folder}/c.svg"], stderr=subprocess.PIPE,
                                  text=True, env=os.environ | {"HEED": heed})
-        assert refused.returncode == code and says in refused.stderr, refused
+        assert refused.returncode == code and error in refused.stderr, refused
 memory = result["rows"][-1]
 assert memory["cost"] == "bytes" and memory["sizes"] == [1, 2], memory
-# Blocks are most of it, but neither embeddings nor logits.
+# Most of the memory belongs to the blocks and grows with the number of layers. Embeddings and logits do not.
 assert 0.5 < memory["exponent"] < 1, memory
 for row in result["rows"]:
     assert min(row["values"]) > 0, row
-# A run takes what --dry-run says, to a fifth. Its step is its own: no bench of another vocabulary.
+# The peak memory of a run is within about a fifth of the prediction of --dry-run. The measured time per step is
+# that of the run, because heed_blocks trains with another vocabulary.
 assert [run["batch"] for run in result["dry_run"]] == [1, 2]
 for run in result["dry_run"]:
     assert 0.8 < run["peak_bytes"] / run["predicted_bytes"] < 1.25, run
     assert run["steps"] >= 3, run
-    assert 0.2 < run["seconds_per_step"] / run["predicted_seconds_per_step"] < 5, run  # memory_test has the bound
+    assert 0.2 < run["seconds_per_step"] / run["predicted_seconds_per_step"] < 5, run  # memory_test.sh tests a tighter bound
 print("costs: passed")

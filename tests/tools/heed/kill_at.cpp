@@ -28,8 +28,8 @@ long selected() {
   return at;
 }
 
-// Counts a call, and returns true if it is the selected one. `written` is the descriptor that write()
-// receives, or -1 for all other functions.
+// Counts a call, and returns true if it is the selected one. `written` is the descriptor that
+// write() receives, or -1 for all other functions.
 bool is_selected(int written = -1) {
   if (last_written.exchange(written) == written && written >= 0) return false;
   return ++calls == selected();
@@ -65,7 +65,7 @@ int opened(const char* path, int flags, mode_t mode, const char* name) {
 // library's function.
 #define HEED_BEFORE(name, parameters, ...)    \
   int name parameters {                       \
-    if (is_selected()) die();                   \
+    if (is_selected()) die();                 \
     return next(&::name, #name)(__VA_ARGS__); \
   }
 

@@ -76,25 +76,26 @@ class Place {
   int threads_;
 };
 
-// A bad value of an option.
-struct Bad {
+// A bad value of an option, and the expected error.
+struct BadValue {
   std::string value;
   int code = kUsage;                   // expected exit code
   std::vector<std::string> more = {};  // other arguments that the command line needs
-  std::string says = "";               // text of the error, if it does not name the option
+  std::string error = "";              // text of the error, if it does not name the option
 };
 
 const std::string kRun = "runs/reverse-1";
 
 // Returns bad values of a file option: a missing file, and a directory that is not a run. `more`
 // are other arguments that the command line needs.
-std::vector<Bad> no_file(const std::string& absent, const std::vector<std::string>& more = {}) {
+std::vector<BadValue> no_file(const std::string& absent,
+                              const std::vector<std::string>& more = {}) {
   return {{absent, kInputOutput, more, absent}, {"directory", kInputOutput, more, "directory"}};
 }
-// Bad values of text options, which depend on the meaning of the option. The keys are "command
+// BadValue values of text options, which depend on the meaning of the option. The keys are "command
 // key", or "* key" for all commands.
-const std::map<std::string, std::vector<Bad>>& bad_texts() {
-  static const std::map<std::string, std::vector<Bad>> table = {
+const std::map<std::string, std::vector<BadValue>>& bad_texts() {
+  static const std::map<std::string, std::vector<BadValue>> table = {
       {"* config", no_file("absent.toml")},
       {"* simd", {{"abacus", kUsage, {}, "abacus"}}},
       {"sweep simd", {{"abacus", kUsage, {"s.toml"}, "abacus"}}},
@@ -155,8 +156,8 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
   return table;
 }
 
-std::vector<Bad> bad_values(const std::string& command, const nn::Setting& s) {
-  std::vector<Bad> list = {{""}};  // a missing value
+std::vector<BadValue> bad_values(const std::string& command, const nn::Setting& s) {
+  std::vector<BadValue> list = {{""}};  // a missing value
   if (s.may_be_empty) list.clear();
   if (s.kind == Kind::kSwitch) return {{"maybe"}};
   if (s.kind == Kind::kInteger || s.kind == Kind::kReal) {
@@ -186,11 +187,11 @@ TEST_CASE("a bad value for any option is one line that names it") {
   int options = 0, values = 0;
   for (const auto& command : all_commands())
     for (const nn::Setting& s : command->settings) {
-      const std::vector<Bad> bad = bad_values(command->name, s);
+      const std::vector<BadValue> bad = bad_values(command->name, s);
       ++options;
       INFO("heed " << command->name << " --" << s.key);
       CHECK(!bad.empty());
-      for (const Bad& b : bad) {
+      for (const BadValue& b : bad) {
         std::vector<std::string> arguments = {command->name};
         arguments.insert(arguments.end(), b.more.begin(), b.more.end());
         arguments.push_back("--" + s.key + "=" + b.value);
@@ -202,7 +203,7 @@ TEST_CASE("a bad value for any option is one line that names it") {
         CHECK(std::count(o.err.begin(), o.err.end(), '\n') == 1);
         const bool named = o.err.find("--" + s.key) != std::string::npos ||
                            o.err.find(": " + s.key + ": ") != std::string::npos;
-        CHECK((named || (!b.says.empty() && o.err.find(b.says) != std::string::npos)));
+        CHECK((named || (!b.error.empty() && o.err.find(b.error) != std::string::npos)));
       }
     }
   CHECK(options > 90);
@@ -239,7 +240,7 @@ TEST_CASE("printed help states of every option its unit, its range or names, and
     CHECK(o.code == kOk);
     for (const nn::Setting& s : command->settings) {
       const std::string help = help_of(o.out, s.key), name = "--" + s.key;
-      INFO("heed " << command->name << " --help says: " << help);
+      INFO("heed " << command->name << " --help prints: " << help);
       CHECK(help.starts_with(s.kind == Kind::kSwitch ? name : name + " " + s.unit + " "));
       CHECK(help.find(s.help) != std::string::npos);
       CHECK(help.find(s.range.text()) != std::string::npos);
@@ -247,7 +248,7 @@ TEST_CASE("printed help states of every option its unit, its range or names, and
       CHECK(help.ends_with("(default: " + (s.shown.empty() ? none : s.shown) + ")"));
       CHECK(help.find("(default: ") == help.rfind("(default: "));
       for (const std::string& choice : s.names) CHECK(help.find(choice) != std::string::npos);
-      // A parameter of several tasks has a range and a default for each task.
+      // A setting of several tasks has one range and one default per task.
       const bool of_tasks = s.key.starts_with("task-");
       if ((s.kind == Kind::kInteger || s.kind == Kind::kReal) && !of_tasks)
         CHECK((std::isfinite(s.range.low) || std::isfinite(s.range.high)));
@@ -353,7 +354,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"info of a picture", {"p.png"}},
       {"info of a file", {kRun + "/model.safetensors"}},
       {"runs ", {}},
-      {"sweep ", {"s.toml"}},  // all of its runs are finished
+      {"sweep ", {"s.toml"}},  // finds that all of its runs are finished
       {"sweep --dry-run", {"s.toml", "--dry-run"}},
       {"compare ", {"sweeps/s", "--of", "entropy"}},
       {"tasks ", {}},

@@ -1,5 +1,5 @@
-// A program that trains with one deliberate fault, so that a test can check that heed train detects it
-// and ends the run. Usage: heed_trouble FAULT DIRECTORY. The faults are:
+// A program that trains with one deliberate fault, so that a test can check that heed train detects
+// it and ends the run. Usage: heed_trouble FAULT DIRECTORY. The faults are:
 // - task: the task states an optimal loss that is too high;
 // - model: attention is not causal;
 // - severed, strict: a weight receives no gradient (strict also sets --strict);
@@ -17,7 +17,8 @@ namespace {
 
 using namespace heed;
 
-// A task with a wrong optimal loss: it states 5 nats, which is more than the loss of uniform guesses.
+// A task with a wrong optimal loss: it states 5 nats, which is more than the loss of uniform
+// guesses.
 class WrongOptimum final : public nn::Task {
  public:
   WrongOptimum(std::unique_ptr<nn::Task> task) : Task(task->info()), task_(std::move(task)) {}

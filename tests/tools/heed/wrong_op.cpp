@@ -1,7 +1,8 @@
-// An op with a selectable error in its derivative. A second build of the program contains it, so that
-// a test can check that `heed gradcheck` fails. The environment variable HEED_WRONG_OP selects the
-// error: sign, factor, dropped_term, missing_unbroadcast (the gradient of w is one row instead of the
-// sum of all rows) or wrong_shape (the gradient of w has all rows). If it is unset, the op is correct.
+// An op with a selectable error in its derivative. A second build of the program contains it, so
+// that a test can check that `heed gradcheck` fails. The environment variable HEED_WRONG_OP selects
+// the error: sign, factor, dropped_term, missing_unbroadcast (the gradient of w is one row instead
+// of the sum of all rows) or wrong_shape (the gradient of w has all rows). If it is unset, the op
+// is correct.
 #include <cstdlib>
 #include <string_view>
 

@@ -74,7 +74,7 @@ TEST_CASE("panels share the x axis: a vertical line is in the same columns of ea
   CHECK(upper.size() < 12);  // two thin lines
 }
 
-TEST_CASE("colors are layers, dashes heads; a value that is not finite ends the line") {
+TEST_CASE("color shows the layer, dashes the head; a value that is not finite ends the line") {
   ChartStack s = two_panels();
   const Image image = draw_chart_stack(s);
   const int keys_end = 110, end = image.height();
@@ -89,7 +89,7 @@ TEST_CASE("colors are layers, dashes heads; a value that is not finite ends the 
   CHECK(columns_with(draw_chart_stack(s), kOrange, keys_end, end).size() > orange.size());
 }
 
-TEST_CASE("labels make room for each other, at the right and along a logarithmic axis") {
+TEST_CASE("labels do not overlap at the right edge or along a logarithmic axis") {
   ChartStack s = two_panels();
   s.panels[0].series.push_back({"counted tokens", {0, 10, 20, 30}, {3, 2.5, 1.5, 1.38}});
   s.panels[0].hlines = {{"best possible", 1.41}, {"copy-only", 1.42}};
@@ -104,7 +104,7 @@ TEST_CASE("labels make room for each other, at the right and along a logarithmic
   }
 }
 
-TEST_CASE("labels at the top of a panel move down, not into what is above it") {
+TEST_CASE("labels at the top of a panel move down and do not overlap the title") {
   ChartStack s = two_panels();
   s.panels[1].series[0].y = {0, 0.1, 0.8, 1}, s.panels[1].series[0].name = "upper";
   s.panels[1].series[1].y = {0, 0.1, 0.8, 0.99}, s.panels[1].series[1].name = "lower";
@@ -118,7 +118,7 @@ TEST_CASE("labels at the top of a panel move down, not into what is above it") {
   CHECK(box("lower").y > box("upper").y + box("upper").height);
 }
 
-TEST_CASE("an axis reaches the ends asked for") {
+TEST_CASE("an axis covers the requested range") {
   ChartStack s = two_panels();
   s.panels[1].series[0].y = {0.4, 0.41, 0.42, 0.4};
   s.panels[1].series[1].y = {0.4, 0.41, 0.42, 0.41};
@@ -127,7 +127,7 @@ TEST_CASE("an axis reaches the ends asked for") {
   CHECK(says(draw_chart_stack(s), "1.0"));
 }
 
-TEST_CASE("a stack that does not fit together is refused") {
+TEST_CASE("an inconsistent stack throws an error that names the fault") {
   ChartStack s = two_panels();
   s.panels[1].series[0].color = 2;
   CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: color 2 has no name");

@@ -30,7 +30,7 @@ HeatmapGrid attention(int layers, int heads, int length, const std::string& toke
 
 }  // namespace
 
-TEST_CASE("a heat map shows its cells, NaN in gray", "[plot]") {
+TEST_CASE("a heat map draws its cells in their colors, and NaN in gray", "[plot]") {
   HeatmapGrid grid{.panels = {panel(8, 8)}};
   grid.panels[0].values[9] = 2;
   constexpr int kCell = 56 * 56;
@@ -55,7 +55,7 @@ TEST_CASE("a heat map shows its cells, NaN in gray", "[plot]") {
   CHECK(count(signs, diverging(-0.5)) >= kCell);
 }
 
-TEST_CASE("a heat map of zeros or NaN alone still draws", "[plot]") {
+TEST_CASE("a heat map can be drawn if all values are 0 or all are NaN", "[plot]") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const ColorScale scale : {ColorScale::kSequential, ColorScale::kDiverging}) {
     CHECK_NOTHROW(draw_heatmap({.panels = {panel(1, 1, 0)}, .scale = scale}));
@@ -223,7 +223,8 @@ TEST_CASE("labels are thinned until they fit", "[plot]") {
   CHECK(same(large, with_label(512, 101)));
 }
 
-TEST_CASE("all text of a heat map is in the picture, apart, and large enough", "[plot]") {
+TEST_CASE("all text of a heat map is inside the picture, does not overlap, and is large enough",
+          "[plot]") {
   struct Size {
     int layers, heads, length;
   };
@@ -242,13 +243,13 @@ TEST_CASE("all text of a heat map is in the picture, apart, and large enough", "
         CHECK(image.width() <= 2400);
         CHECK(image.height() <= 2400);
         CHECK(says(image, "L0H0"));
-        int axis_names = 0;  // one for each row of panels; it may be broken into lines
+        int axis_names = 0;  // one for each row of panels; it may be wrapped into lines
         for (const TextBox& box : image.text_boxes()) axis_names += box.text.starts_with("query:");
         CHECK(axis_names == layers);
       }
     }
   }
-  // Shapes that are not square, and texts that are too long for every place.
+  // Panels that are not square, with texts that are too long to fit anywhere.
   const std::string words(300, 'w');
   for (const auto& [rows, cols] : {std::pair{1, 50}, std::pair{50, 1}, std::pair{3, 700}}) {
     HeatmapGrid grid{.title = words,
@@ -265,13 +266,13 @@ TEST_CASE("all text of a heat map is in the picture, apart, and large enough", "
   }
 }
 
-TEST_CASE("tokens that do not print are visible on the axes", "[plot]") {
+TEST_CASE("tokens without visible characters are shown as symbols on the axes", "[plot]") {
   HeatmapGrid grid{.panels = {panel(4, 4)}, .row_labels = {" ", "\n", "\xFF", "λ"}};
   const Image image = draw_heatmap(grid);
   for (const char* label : {"␣", "\\n", "\\xff", "λ", "0", "3"}) CHECK(says(image, label));
 }
 
-TEST_CASE("a heat map refuses what does not fit together", "[plot]") {
+TEST_CASE("inconsistent sizes of a heat map throw an error", "[plot]") {
   const auto draw = [](std::vector<Panel> panels, int columns, std::vector<std::string> labels) {
     return draw_heatmap(
         {.panels = std::move(panels), .panel_columns = columns, .row_labels = std::move(labels)});

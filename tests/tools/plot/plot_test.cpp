@@ -64,7 +64,7 @@ std::uint32_t crc32(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("viridis is matplotlib's and grows in lightness", "[plot]") {
+TEST_CASE("viridis equals matplotlib's, and its lightness increases", "[plot]") {
   CHECK(viridis(0) == Rgb{0x44, 0x01, 0x54});
   CHECK(viridis(0.5) == Rgb{0x21, 0x91, 0x8c});
   CHECK(viridis(1) == Rgb{0xfd, 0xe7, 0x25});
@@ -79,7 +79,7 @@ TEST_CASE("viridis is matplotlib's and grows in lightness", "[plot]") {
   }
 }
 
-TEST_CASE("the diverging map is white at 0 and as light on both sides", "[plot]") {
+TEST_CASE("the diverging map is white at 0, and equally light on both sides", "[plot]") {
   CHECK(diverging(0) == kWhite);
   CHECK(diverging(-0.0) == kWhite);
   CHECK(diverging(-7) == diverging(-1));
@@ -108,7 +108,7 @@ TEST_CASE("drawing outside of the picture is clipped", "[plot]") {
   CHECK_THROWS_AS(Image(5, 100'000), autograd::ValueError);
 }
 
-TEST_CASE("write_png: structure, description, pixels", "[plot]") {
+TEST_CASE("write_png writes a correct structure, description and pixels", "[plot]") {
   const testing::Folder directory;
   const std::string path = (directory.path() / "a.png").string();
   Image image(37, 21, Rgb{1, 2, 3});
@@ -178,7 +178,7 @@ TEST_CASE("a chart draws curves and single points, and works without data", "[pl
     CHECK(same(draw_chart({"", "", "", {}, {{"unknown", nan}}, false}),
                draw_chart({"", "", "", {}, {}, false})));
   }
-  SECTION("few points are dots; a prediction is dashed and has none") {
+  SECTION("a line of few points has dots; a dashed line has no dots") {
     const auto points = [&](std::size_t n, bool dashed) {
       Series s{"", {}, {}, dashed ? 1 : 0};
       for (std::size_t i = 0; i < n; ++i) s.x.push_back(double(i)), s.y.push_back(0);
@@ -191,13 +191,13 @@ TEST_CASE("a chart draws curves and single points, and works without data", "[pl
     CHECK(dashes > line / 2);
     CHECK(dashes < line * 3 / 4);
   }
-  SECTION("a logarithmic axis leaves out what is not positive") {
+  SECTION("a logarithmic axis leaves out values that are not positive") {
     const Image log =
         draw_chart({"", "", "", {{"", {0, 1, 2}, {1e-3, 0, 10}}}, {{"optimal", 0}}, true});
     CHECK(count(log, first) > 40);  // two dots
     CHECK(count(log, first) < 160);
   }
-  SECTION("both axes logarithmic: a power is a straight line") {
+  SECTION("with two logarithmic axes, a power of x is a straight line") {
     LineChart power{.series = {{"", {0, 1e-8, 1}, {1e5, 1e-16, 1}}}, .log_y = true, .log_x = true};
     const Image two = draw_chart(power);  // the point at x = 0 is left out
     CHECK(says(two, "10⁻⁷"));
@@ -207,26 +207,27 @@ TEST_CASE("a chart draws curves and single points, and works without data", "[pl
       for (int y = 0; y < two.height(); ++y)
         if (two.at(x, y) == first) REQUIRE(three.at(x, y) == first);
   }
-  SECTION("a logarithmic axis says so") {
+  SECTION("the title of a logarithmic axis contains 'logarithmic'") {
     LineChart chart{.x_name = "step", .series = {{"", {1, 10}, {1, 2}}}};
     CHECK(!says(draw_chart(chart), "logarithmic"));
     chart.log_x = true;
     CHECK(says(draw_chart(chart), "step, logarithmic"));
   }
-  SECTION("extreme ranges end") {
+  SECTION("extreme ranges do not throw and do not loop forever") {
     for (const bool log_y : {false, true}) {
       CHECK_NOTHROW(draw_chart({"", "", "", {{"", {1e15, 1e15 + 1}, {1e299, 1e-299}}}, {}, log_y}));
       CHECK_NOTHROW(draw_chart({"", "", "", {{"", {0, 1e308}, {1e-320, 3e-320}}}, {}, log_y}));
       CHECK_NOTHROW(draw_chart({"", "", "", {{"", {-1e308, 1e308}, {7, 7}}}, {}, log_y}));
     }
   }
-  SECTION("x and y must match") {
+  SECTION("x and y must have the same length") {
     CHECK_THROWS_AS(draw_chart({"", "", "", {{"loss", {1, 2}, {1}}}, {}, false}),
                     autograd::ShapeError);
   }
 }
 
-TEST_CASE("all text of a chart is in the picture, apart, and large enough", "[plot]") {
+TEST_CASE("all text of a chart is inside the picture, does not overlap, and is large enough",
+          "[plot]") {
   const std::string words(300, 'w'), long_name = "a curve with a name of many words";
   const std::vector<double> x{0, 1, 2, 3, 4};
   const std::vector<LineChart> charts{
@@ -240,13 +241,13 @@ TEST_CASE("all text of a chart is in the picture, apart, and large enough", "[pl
     INFO(i);
     CHECK(text_faults(draw_chart(charts[i])) == "");
   }
-  // All values are whole numbers, and so are the ticks.
+  // All values are whole numbers, so the ticks must be whole numbers, too.
   const Image steps = draw_chart(charts[0]);
   for (const char* number : {"0", "1", "2", "3", "4"}) CHECK(says(steps, number));
   CHECK_FALSE(says(steps, "0.5"));
 }
 
-TEST_CASE("a band lies below its curve, pale, and no pixel of it is drawn twice", "[plot]") {
+TEST_CASE("a band is pale, is drawn behind its curve, and covers no pixel twice", "[plot]") {
   const Rgb blue{0, 114, 178}, pale = mix(kWhite, blue, 0.2);
   const LineChart chart{.title = "",
                         .series = {{.name = "",
@@ -264,7 +265,7 @@ TEST_CASE("a band lies below its curve, pale, and no pixel of it is drawn twice"
   without.series[0].low.clear(), without.series[0].high.clear();
   CHECK(count(draw_chart(without), pale) < 100);
 
-  SECTION("as bars of points that nothing joins") {
+  SECTION("with points, the band is a bar at each point, and no line joins the points") {
     LineChart points = chart;
     points.series[0].points = true;
     points.x_labels = {"none", "1/d-head", "learned"};
@@ -274,20 +275,20 @@ TEST_CASE("a band lies below its curve, pale, and no pixel of it is drawn twice"
     for (const std::string& label : points.x_labels) CHECK(says(bars, label));
     CHECK(text_faults(bars) == "");
   }
-  SECTION("a logarithmic axis ends it at the plot's edge") {
+  SECTION("on a logarithmic axis, a band with a negative limit ends at the edge of the plot") {
     LineChart log = chart;
     log.log_y = true;
     log.series[0].low[1] = -1;
     CHECK(count(draw_chart(log), pale) > 50'000);
   }
-  SECTION("of the curve's length") {
+  SECTION("a band must have as many values as its curve") {
     LineChart bad = chart;
     bad.series[0].low.pop_back();
     CHECK_THROWS_AS(draw_chart(bad), autograd::ShapeError);
   }
 }
 
-TEST_CASE("an area covers the pixels between its two edges, and partly those at the edges",
+TEST_CASE("an area covers the pixels between its two edges, and partly the pixels at the edges",
           "[plot]") {
   Image image(8, 8);
   image.area(1, 2, 5.5, 4, 2, 5.5, {0, 0, 0}, 1);
@@ -306,7 +307,7 @@ TEST_CASE("an area covers the pixels between its two edges, and partly those at 
   CHECK(same(image, before));
 }
 
-TEST_CASE("a picture has the same bytes on every thread, several at a time", "[plot]") {
+TEST_CASE("a picture has the same bytes when several threads draw it at the same time", "[plot]") {
   const auto picture = [] {
     const LineChart chart{"Title",    "step", "loss", {{"a", {0, 1, 2}, {3, 1, 2}}},
                           {{"b", 1}}, false};

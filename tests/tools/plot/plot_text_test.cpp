@@ -41,7 +41,7 @@ Ink ink(const Image& image) {
 
 }  // namespace
 
-TEST_CASE("letters are told apart at the smallest size", "[plot]") {
+TEST_CASE("similar letters differ in several pixels at the smallest size", "[plot]") {
   const char* pairs[][2] = {{"S", "5"}, {"A", "R"}, {"O", "D"}, {"B", "8"}, {"O", "Q"},
                             {"l", "1"}, {"0", "O"}, {"Z", "2"}, {"x", "×"}, {"-", "_"}};
   for (const auto& [one, other] : pairs) {
@@ -56,7 +56,8 @@ TEST_CASE("letters are told apart at the smallest size", "[plot]") {
   }
 }
 
-TEST_CASE("text has the extents it promises", "[plot]") {
+TEST_CASE("drawn text has the size that cap_height(), text_width() and line_height() return",
+          "[plot]") {
   for (const double size : {11.0, 16.5, 40.0}) {
     const Ink capital = ink(drawn("H", size));
     CHECK(capital.top == 40);
@@ -79,7 +80,8 @@ TEST_CASE("text has the extents it promises", "[plot]") {
   CHECK(ink(drawn("", 11)).right == -1);
 }
 
-TEST_CASE("characters of any script draw themselves, unknown ones the font's box", "[plot]") {
+TEST_CASE("characters of many scripts are drawn; a character that the font lacks is a box",
+          "[plot]") {
   const Image box = drawn("\U0010FFFD", 16.5);
   CHECK(ink(box).right > 40);  // the box has ink
   for (const char* c : {"é", "ß", "λ", "Ж", "ש", "ع", "∂", "→", "₂", "─", "✓", "␣", "𝔸"}) {
@@ -89,11 +91,11 @@ TEST_CASE("characters of any script draw themselves, unknown ones the font's box
   CHECK(difference(drawn("中", 16.5), box) == 0);  // DejaVu Sans has no Chinese
 }
 
-TEST_CASE("what does not print is spelled out", "[plot]") {
+TEST_CASE("invalid bytes and invisible characters are spelled out", "[plot]") {
   CHECK(visible_text("a z~ \xC3\xA9 \xF0\x9F\x98\x80") == "a z~ \xC3\xA9 \xF0\x9F\x98\x80");
   CHECK(visible_text("a\n\t\r\x07") == "a\\n\\t\\rU+0007");
-  CHECK(visible_text("\xFF\xC3") == "\\xff\\xc3");  // stray, truncated
-  CHECK(visible_text("\xC0\x80") == "\\xc0\\x80");  // overlong
+  CHECK(visible_text("\xFF\xC3") == "\\xff\\xc3");  // a stray byte and a truncated character
+  CHECK(visible_text("\xC0\x80") == "\\xc0\\x80");  // an overlong encoding
   CHECK(visible_text(std::string("\0", 1)) == "U+0000");
   CHECK(same(drawn("\xFF", 16.5), drawn("\\xff", 16.5)));
 
@@ -103,7 +105,7 @@ TEST_CASE("what does not print is spelled out", "[plot]") {
   CHECK(token_text("^") == "^");
 }
 
-TEST_CASE("text is wrapped at spaces and shortened at characters", "[plot]") {
+TEST_CASE("text is wrapped at spaces and shortened between characters", "[plot]") {
   CHECK(wrap_text("aa bb cc", text_width("aa bb", 20), 20) ==
         std::vector<std::string>{"aa bb", "cc"});
   CHECK(wrap_text("", 100, 20).empty());
@@ -113,7 +115,7 @@ TEST_CASE("text is wrapped at spaces and shortened at characters", "[plot]") {
   CHECK(shorten_text(word, 0, 20) == "…");
 }
 
-TEST_CASE("numbers as books print them", "[plot]") {
+TEST_CASE("format_number uses typographic minus signs and powers of ten", "[plot]") {
   CHECK(format_number(1.0 / 3) == "0.333");
   CHECK(format_number(-12) == "−12");
   CHECK(format_number(-1.5e-7) == "−1.5·10⁻⁷");

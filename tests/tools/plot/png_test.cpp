@@ -17,7 +17,7 @@ std::string small_png(const std::vector<PngText>& metadata) {
 }
 
 // Returns the error text of reading a file with these bytes; "" if reading succeeds.
-std::string refusal(const testing::Folder& folder, const std::string& bytes) {
+std::string read_error(const testing::Folder& folder, const std::string& bytes) {
   const std::string path = folder / "p.png";
   std::ofstream(path, std::ios::binary) << bytes;
   const std::string text = message_of<autograd::IoError>([&] { read_png_info(path); });
@@ -52,23 +52,23 @@ TEST_CASE("the texts of a PNG are read back", "[plot]") {
                   autograd::ValueError);
   autograd::write_file(folder / "text", std::string_view("no picture"));
   CHECK_FALSE(is_png(folder / "text"));
-  CHECK(refusal(folder, "no picture").find("does not begin with the PNG signature") !=
+  CHECK(read_error(folder, "no picture").find("does not begin with the PNG signature") !=
         std::string::npos);
 }
 
-TEST_CASE("a PNG that is cut off or has any bit flipped is refused", "[plot]") {
+TEST_CASE("a PNG that is cut off or has a flipped bit is rejected", "[plot]") {
   const testing::Folder folder;
   const std::string good = small_png({{"Software", "heed"}});
-  CHECK(refusal(folder, good).empty());
+  CHECK(read_error(folder, good).empty());
   for (std::size_t size = 0; size < good.size(); ++size) {
     INFO(size << " bytes of " << good.size());
-    CHECK(!refusal(folder, good.substr(0, size)).empty());
+    CHECK(!read_error(folder, good.substr(0, size)).empty());
   }
   for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
     std::string bytes = good;
     bytes[bit / 8] = char(bytes[bit / 8] ^ (1 << bit % 8));
     INFO("bit " << bit);
-    CHECK(!refusal(folder, bytes).empty());
+    CHECK(!read_error(folder, bytes).empty());
   }
 }
 
@@ -79,22 +79,23 @@ TEST_CASE("a PNG with wrong lengths is rejected without large allocations", "[pl
   const auto with = [&](std::size_t at, const std::string& more) {
     return good.substr(0, at) + more + good.substr(at);
   };
-  const auto says = [&](const std::string& bytes, const std::string& what) {
-    INFO(refusal(folder, bytes));
-    CHECK(refusal(folder, bytes).find(what) != std::string::npos);
+  const auto check_error = [&](const std::string& bytes, const std::string& text) {
+    INFO(read_error(folder, bytes));
+    CHECK(read_error(folder, bytes).find(text) != std::string::npos);
   };
-  says(with(first_text, "\xFF\xFF\xFF\xFFiTXt"s), "has a length of 4294967295 bytes");
-  says(with(first_text, "\x7F\xFF\xFF\xF0IDAT"s), "has a length of 2147483632 bytes");
-  says(good + "more", "4 bytes follow the last chunk (IEND)");
-  says(good.substr(0, first_text) + good.substr(end), "no pixels");
-  says(with(first_text, good.substr(8, 25)), "chunk IHDR");         // a second header
-  says(good.substr(0, 8) + good.substr(first_text), "chunk iTXt");  // no header
-  says(with(first_text, "\0\0\0\1\1\2\3\4"s), "four letters");
+  check_error(with(first_text, "\xFF\xFF\xFF\xFFiTXt"s), "has a length of 4294967295 bytes");
+  check_error(with(first_text, "\x7F\xFF\xFF\xF0IDAT"s), "has a length of 2147483632 bytes");
+  check_error(good + "more", "4 bytes follow the last chunk (IEND)");
+  check_error(good.substr(0, first_text) + good.substr(end), "no pixels");
+  check_error(with(first_text, good.substr(8, 25)), "chunk IHDR");         // a second header
+  check_error(good.substr(0, 8) + good.substr(first_text), "chunk iTXt");  // no header
+  check_error(with(first_text, "\0\0\0\1\1\2\3\4"s), "four letters");
   const std::string large = chunk("Comment", std::string(600'000, 'x'));
-  CHECK(refusal(folder, with(first_text, large)).empty());
-  says(with(first_text, large + large), "more than 1000000 bytes");
-  CHECK(refusal(folder, good.substr(0, 8)).find("cut off") != std::string::npos);
-  std::filesystem::resize_file(folder / "p.png", std::uintmax_t{1} << 42);  // zeros follow
+  CHECK(read_error(folder, with(first_text, large)).empty());
+  check_error(with(first_text, large + large), "more than 1000000 bytes");
+  CHECK(read_error(folder, good.substr(0, 8)).find("cut off") != std::string::npos);
+  std::filesystem::resize_file(folder / "p.png",
+                               std::uintmax_t{1} << 42);  // the added bytes are zeros
   CHECK_THROWS_WITH(read_png_info(folder / "p.png"),
                     Contains("the chunk at byte 8 has a type that is not"));
 }

@@ -41,7 +41,7 @@ int train(std::string_view fault, const char* folder) {
   config.eval_batch = 16, config.steps = 4, config.eval_every = 2;
   if (fault == "invariants") config.model.attention.window = 3, config.check_invariants = 2;
   std::unique_ptr<nn::Task> task = nn::make_task(config);
-  if (which == "task") task = std::make_unique<WrongOptimum>(std::move(task));
+  if (fault == "task") task = std::make_unique<WrongOptimum>(std::move(task));
   nn::Trainer t(config, std::move(task));
   if (fault == "invariants") t.model.blocks[0].attn.options.window = 0;
   if (fault == "model") t.model.blocks[0].attn.options.causal = false;

@@ -1,5 +1,5 @@
-// The library in 30 lines: a model of two matrices, its gradients,
-// and a check that the gradients are right.
+// An example of 30 lines: a model with two weight matrices, its gradients,
+// and a check of the gradients.
 #include <iostream>
 
 #include "autograd/autograd.h"
@@ -19,7 +19,8 @@ int main() {
   backward(loss);  // adds the gradients to w1.grad() and w2.grad()
   std::cout << "loss " << loss.item() << ", dL/dw2 " << w2.grad() << "\n";
 
-  // With create_graph, a gradient can be differentiated again.
+  // backward() freed the graph, so the loss is computed again. With create_graph,
+  // a gradient is part of a graph and can be differentiated, too.
   const Tensor again = compute_loss(std::vector{w1, w2});
   const Tensor g = grad(again, w1, {.create_graph = true});
   const Tensor penalty_grad = grad(sum(g * g), w1);

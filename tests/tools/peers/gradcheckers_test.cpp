@@ -1,5 +1,6 @@
 // Runs check_vjp on the cases of tools/peers/gradcheckers.py. As autograd/check/README.md states,
-// it rejects every wrong gradient, accepts every correct one, and detects an error in the 11th digit.
+// it rejects every wrong gradient, accepts every correct one, and detects an error in the 11th
+// digit.
 #include "tests/support/catch.h"
 #include "tools/peers/check_case.h"
 

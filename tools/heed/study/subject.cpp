@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "autograd/base/text.h"
-#include "nn/io/json.h"
 #include "nn/study/head_importance.h"
+#include "tools/heed/report/report.h"
 #include "tools/plot/text.h"
 
 namespace heed {

@@ -30,8 +30,8 @@ struct TrainArguments {
 
 // Keys of the settings that --resume may change.
 constexpr const char* kResumedOptions[] = {"steps",           "eval-every",  "save-every",
-                                       "patience",        "target-loss", "target-accuracy",
-                                       "check-invariants"};
+                                           "patience",        "target-loss", "target-accuracy",
+                                           "check-invariants"};
 
 // Applies the settings that were given with --resume.
 void apply_resume_settings(nn::Trainer& trainer, const Command& c) {

@@ -11,16 +11,16 @@ find autograd nn tools \( -name '*.cpp' -o -name '*.h' \) -print0 | sort -z | xa
     sub(/[ \t]*\/\/.*$/, "", line)
     if (line ~ /^(#|namespace |using |[{}();,]*$)/) next
     text[n % 6] = line
-    place[n % 6] = FILENAME ":" FNR
+    position[n % 6] = FILENAME ":" FNR
     if (++n < 6) next
     key = ""
     for (i = n - 6; i < n; ++i) key = key "\n" text[i % 6]
     if (!(key in first)) {
-      first[key] = place[(n - 6) % 6]
-    } else if (told < n - 6 || told_file != FILENAME) {
-      print place[(n - 6) % 6] " repeats the code at " first[key] ":" key
-      told = n
-      told_file = FILENAME
+      first[key] = position[(n - 6) % 6]
+    } else if (reported < n - 6 || reported_file != FILENAME) {
+      print position[(n - 6) % 6] " repeats the code at " first[key] ":" key
+      reported = n
+      reported_file = FILENAME
       failed = 1
     }
   }

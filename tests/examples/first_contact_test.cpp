@@ -104,16 +104,16 @@ TEST_CASE("the tour of tools/heed/study/README.md gives the stated results") {
   const Trainer& trainer = first_run();
   const Vocabulary& spelling = trainer.task->info().vocabulary;
   const std::string text = read_file(HEED_SOURCE_DIR "/tools/heed/study/README.md");
-  std::smatch said;
-  REQUIRE(std::regex_search(text, said,
+  std::smatch match;
+  REQUIRE(std::regex_search(text, match,
                             std::regex("heed study \\S+ --prompt ([a-z]+) --corrupt ([a-z]+) --of "
                                        "diff:([a-z])-([a-z])")));
-  const std::string asked = said[1];
-  const auto last = std::int64_t(asked.size()), before = last - std::int64_t(period_of(asked));
-  const Batch clean = trainer.task->prompt(asked), corrupt = trainer.task->prompt(said[2]);
+  const std::string prompt = match[1];
+  const auto last = std::int64_t(prompt.size()), before = last - std::int64_t(period_of(prompt));
+  const Batch clean = trainer.task->prompt(prompt), corrupt = trainer.task->prompt(match[2]);
   const Objective lead{Objective::kDifference,
-                       spelling.encode(said.str(3))[0],
-                       spelling.encode(said.str(4))[0],
+                       spelling.encode(match.str(3))[0],
+                       spelling.encode(match.str(4))[0],
                        {last}};
   const Study s = study(trainer.model, clean, lead);
   // "The head L1H1 puts most of its weight on c ... a higher score for c would raise L more than a
@@ -155,17 +155,17 @@ TEST_CASE("the loss, optimum and accuracy in README.md are those of its run") {
   // Line breaks may stand anywhere in the sentence.
   const std::string text =
       std::regex_replace(read_file(HEED_SOURCE_DIR "/README.md"), std::regex("\\s+"), " ");
-  std::smatch said;
+  std::smatch match;
   REQUIRE(std::regex_search(
-      text, said,
+      text, match,
       std::regex("After (\\d+) steps, the loss on the evaluation sequences is (\\S+) nats per "
                  "token. The best possible loss on them is (\\S+), .*right for (\\S+) % of the "
                  "copied tokens")));
   const Evaluation e = first_run().evaluate(true);
-  CHECK(said[1] == std::to_string(first_run().steps_done));
-  CHECK(said[2] == fmt::format("{:.2f}", e.loss));
-  CHECK(said[3] == fmt::format("{:.2f}", e.optimal.value()));
-  CHECK(said[4] == fmt::format("{:.2f}", 100 * e.accuracy.value()));
+  CHECK(match[1] == std::to_string(first_run().steps_done));
+  CHECK(match[2] == fmt::format("{:.2f}", e.loss));
+  CHECK(match[3] == fmt::format("{:.2f}", e.optimal.value()));
+  CHECK(match[4] == fmt::format("{:.2f}", 100 * e.accuracy.value()));
 }
 
 // examples/induction.safetensors has the arrays of README's first picture
@@ -224,10 +224,10 @@ TEST_CASE("the gradients that README.md describes are those of the induction cir
   std::smatch command;
   REQUIRE(std::regex_search(
       text, command, std::regex("heed study \\S+ --prompt ([a-z]+) --of diff:([a-z])-([a-z])")));
-  const std::string asked = command[1];
-  const auto last = std::int64_t(asked.size()), before = last - std::int64_t(period_of(asked));
-  CHECK(asked[std::size_t(before)] == command.str(2)[0]);
-  const Study s = study(trainer.model, trainer.task->prompt(asked),
+  const std::string prompt = command[1];
+  const auto last = std::int64_t(prompt.size()), before = last - std::int64_t(period_of(prompt));
+  CHECK(prompt[std::size_t(before)] == command.str(2)[0]);
+  const Study s = study(trainer.model, trainer.task->prompt(prompt),
                         {.kind = Objective::kDifference,
                          .a = spelling.encode(command.str(2))[0],
                          .b = spelling.encode(command.str(3))[0],

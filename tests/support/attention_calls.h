@@ -10,7 +10,7 @@
 
 namespace heed::autograd::testing {
 
-/// How a call is computed.
+/// Implementation that computes a call.
 enum class Way { kFused, kComposite, kEinsum };
 
 /// One call of attention. The inputs are float64 tensors whose values are exact in float32.
@@ -27,8 +27,8 @@ struct Call {
   }
   std::int64_t tq() const { return scores[scores.rank() - 2]; }
   std::int64_t tk() const { return scores.back(); }
-  /// Returns true if the fused kernel must support the call. It need not if v has leading axes of
-  /// its own, if an input is empty, or if fully masked rows are uniform.
+  /// Returns true if the fused kernel supports the call. It does not if v has leading axes that q
+  /// and k do not have, if an input is empty, or if fully masked rows get uniform weights.
   bool fits_kernel() const {
     return !v_has_own_axes() && scores.numel() > 0 && inputs[0].numel() > 0 &&
            inputs[2].numel() > 0 && options.fully_masked != FullyMasked::kUniform;
@@ -42,8 +42,8 @@ struct Call {
     };
     return broadcast("test", lead(0), lead(1)) != scores.sub(0, scores.rank() - 2);
   }
-  /// Returns true if the bias to differentiate is one number per row, which does not change the
-  /// softmax.
+  /// Returns true if the bias to differentiate is one number per row of scores. Such a bias does
+  /// not change the softmax.
   bool row_shares_bias() const { return inputs.size() > 3 && arranged(3).size(-1) == 1; }
   /// Returns the combined keep-mask, without the bias: bool8, of the shape of the scores.
   Tensor kept() const {
@@ -56,9 +56,9 @@ struct Call {
   /// Returns the fully masked rows, bool8 [..., Tq, 1]: all scores of the row are -inf, by mask or
   /// bias.
   Tensor rows_of_nothing() const {
-    Tensor read = kept();
-    if (inputs.size() > 3) read = logical_and(read, ne(arranged(3), -kInf));
-    return logical_not(any(read, {-1}, true));
+    Tensor visible = kept();
+    if (inputs.size() > 3) visible = logical_and(visible, ne(arranged(3), -kInf));
+    return logical_not(any(visible, {-1}, true));
   }
 };
 
@@ -225,17 +225,17 @@ inline Tensor by_einsum(const Call& c, const Tensor& q_in, const Tensor& k_in, c
       o.scale.value_or(1 / std::sqrt(double(q_in.size(-1))));
   scores = reshape(scores, c.scores);
   if (o.bias.defined()) scores = scores + o.bias.tensor();
-  const Tensor read = logical_and(c.kept(), ne(scores.detach(), -kInf));
-  const Tensor hidden = logical_not(read), nothing = logical_not(any(read, {-1}, true));
+  const Tensor visible = logical_and(c.kept(), ne(scores.detach(), -kInf));
+  const Tensor hidden = logical_not(visible), fully_masked = logical_not(any(visible, {-1}, true));
   Tensor weights = scores;
   if (tk > 0) {
     const Tensor top = max(masked_fill(scores.detach(), hidden, -kInf), {-1}, true);
-    const Tensor above = scores - masked_fill(top, nothing, 0);
+    const Tensor above = scores - masked_fill(top, fully_masked, 0);
     const Tensor e = masked_fill(exp(masked_fill(above, hidden, 0)), hidden, 0);
-    weights = e / masked_fill(sum(e, {-1}, true), nothing, 1);
+    weights = e / masked_fill(sum(e, {-1}, true), fully_masked, 1);
   }
   if (o.fully_masked == FullyMasked::kUniform)
-    weights = masked_fill(weights, expand(nothing, c.scores), 1 / double(tk));
+    weights = masked_fill(weights, expand(fully_masked, c.scores), 1 / double(tk));
   if (o.dropout > 0) weights = dropout(weights, o.dropout, o.generator->next_u64());
   const Tensor out =
       einsum("hqk,hkv->hqv", {reshape(weights, {lead.numel(), tq, tk}), heads(v_in)});
@@ -257,7 +257,7 @@ inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second 
   const Tensor y = way == Way::kFused       ? attention(x[0], x[1], x[2], o)
                    : way == Way::kComposite ? attention_with_weights(x[0], x[1], x[2], o).output
                                             : by_einsum(c, x[0], x[1], x[2], o);
-  CHECK(came_from(y, "attention") == (way == Way::kFused && c.fits_kernel()));
+  CHECK(has_op(y, "attention") == (way == Way::kFused && c.fits_kernel()));
   const auto direction = [&](const Tensor& like) {
     return to(randn(like.shape(), float32, g), dtype);
   };

@@ -10,7 +10,7 @@
 namespace heed::autograd::testing {
 
 /// Returns true if y was computed, directly or indirectly, by an op with this name.
-inline bool came_from(const Tensor& y, std::string_view op) {
+inline bool has_op(const Tensor& y, std::string_view op) {
   std::vector<Ref<Node>> open = {detail::TensorAccess::node(y)};
   while (!open.empty()) {
     const Ref<Node> node = open.back();

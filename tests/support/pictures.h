@@ -44,7 +44,7 @@ inline std::string text_faults(const Image& image) {
 }
 
 /// Returns true if the picture contains a line with exactly this text.
-inline bool says(const Image& image, const std::string& text) {
+inline bool has_text(const Image& image, const std::string& text) {
   return std::any_of(image.text_boxes().begin(), image.text_boxes().end(),
                      [&](const TextBox& box) { return box.text == text; });
 }

@@ -185,7 +185,7 @@ TEST_CASE("a replacement receives the pattern without the column of the sink") {
 }
 
 // Returns true if the fused op attention is in the gradient history of y.
-bool has_fused_attention(const Tensor& y) { return came_from(y, "attention"); }
+bool has_fused_attention(const Tensor& y) { return has_op(y, "attention"); }
 
 TEST_CASE("composite_reason() is empty exactly if attention is fused") {
   Transformer::Options size{

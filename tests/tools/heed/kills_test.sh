@@ -111,7 +111,7 @@ for kind in ${KINDS:-plain mount current link readonly}; do
     readonly)
       if [[ $EUID == 0 ]]; then
         as=(setpriv --reuid $other_user --regid $other_user --clear-groups)
-        "${as[@]}" true 2> /dev/null || { echo "skipped: a parent that is not writable: root may write anywhere, and cannot become another user"; continue; }
+        "${as[@]}" true 2> /dev/null || { echo "skipped: a parent that is not writable: root can write everywhere, and no other user can run"; continue; }
         chown $other_user "$place"
       else other_user=$EUID; fi
       chmod 555 readonly; "${as[@]}" mkdir readonly/other 2> /dev/null && fail "readonly/ is writable" ;;

@@ -87,7 +87,7 @@ pid=$!
 for _ in $(seq 200); do [[ -e gone/checkpoints/000050.safetensors ]] && break; sleep 0.02; done
 mv gone away
 wait $pid; code=$?
-what="heed train, whose folder was moved away"
+what="heed train, whose run directory was moved away"
 ok test $code == 4; err_has "gone"; err_has "No such file or directory"
 expect 0 info away/state.safetensors
 timeout 60 "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --quiet --out removed > out 2> err &
@@ -95,7 +95,7 @@ pid=$!
 for _ in $(seq 200); do [[ -e removed/audit.txt ]] && break; sleep 0.02; done
 rm -r removed
 wait $pid; code=$?
-what="heed train, whose folder was removed"
+what="heed train, whose run directory was removed"
 ok test $code == 4; err_has "removed: does not exist any more: No such file or directory"
 
 # --- saved at least once a minute (only with 200 kills, because it takes more than a minute)
@@ -109,20 +109,21 @@ if ((kills >= 200)); then
 fi
 
 # --- streams without a reader: training continues; results that cannot be written are exit 4
-expect 0 train reverse "${quick[@]}" --steps 8 --out heard
-trains() { # NAME CODE: checks the exit code $code, and the run NAME
+expect 0 train reverse "${quick[@]}" --steps 8 --out undisturbed-8
+# check_run NAME CODE: checks that $code is CODE, and that the run NAME equals the undisturbed run
+check_run() {
   what="heed train, $1"
   ok test "$code" == "$2"
-  same_run "$1" heard
+  same_run "$1" undisturbed-8
 }
-loud=(train reverse "${tiny[@]}" --steps 8 --threads 1)
-"$heed" "${loud[@]}" --out full-stderr > out 2> /dev/full; code=$?; : > err; trains full-stderr 0; out_has "best possible"
-"$heed" "${loud[@]}" --out no-stderr > out 2>&-; code=$?; trains no-stderr 0; out_has "best possible"
-"$heed" "${loud[@]}" --out head 2>&1 | head -n 1 > out; code=${PIPESTATUS[0]}; trains head 4
-{ "$heed" "${loud[@]}" --out no-reader 2> err; echo $? > code; } | true; code=$(cat code); trains no-reader 4
-"$heed" "${loud[@]}" --out full-stdout > /dev/full 2> err; code=$?; trains full-stdout 4; err_has "cannot write the results"
-"$heed" "${loud[@]}" --out no-stdout >&- 2> err; code=$?; trains no-stdout 4; err_has "cannot write the results"
-"$heed" "${loud[@]}" --out nothing >&- 2>&- <&-; code=$?; trains nothing 4
+not_quiet=(train reverse "${tiny[@]}" --steps 8 --threads 1)
+"$heed" "${not_quiet[@]}" --out full-stderr > out 2> /dev/full; code=$?; : > err; check_run full-stderr 0; out_has "best possible"
+"$heed" "${not_quiet[@]}" --out no-stderr > out 2>&-; code=$?; check_run no-stderr 0; out_has "best possible"
+"$heed" "${not_quiet[@]}" --out head 2>&1 | head -n 1 > out; code=${PIPESTATUS[0]}; check_run head 4
+{ "$heed" "${not_quiet[@]}" --out no-reader 2> err; echo $? > code; } | true; code=$(cat code); check_run no-reader 4
+"$heed" "${not_quiet[@]}" --out full-stdout > /dev/full 2> err; code=$?; check_run full-stdout 4; err_has "cannot write the results"
+"$heed" "${not_quiet[@]}" --out no-stdout >&- 2> err; code=$?; check_run no-stdout 4; err_has "cannot write the results"
+"$heed" "${not_quiet[@]}" --out nothing >&- 2>&- <&-; code=$?; check_run nothing 4
 for run in full-stderr no-stderr; do refuses 2 "has done its 8 steps" train --resume $run; done
 "$heed" train --help 2> err | head -n 1 > out; what="heed train --help | head -1"; ok test ! -s err
 
@@ -136,16 +137,16 @@ expect 3 train --resume wild --quiet; err_has "wild contains the save of step $s
 ok test "$(saved_step wild)" == "$step"
 
 # --- a flipped bit is an error that names the file; files without a checksum (PyTorch's) give a note
-cp -r heard flipped
+cp -r undisturbed-8 flipped
 printf 'x' | dd of=flipped/model.safetensors bs=1 seek=$(($(stat -c %s flipped/model.safetensors) - 9)) conv=notrunc 2> /dev/null
 refuses 4 "flipped/model.safetensors: its checksum is" eval flipped
 for file in model best state; do # the same tensors and metadata without the checksum
-  at=$(grep -aob '"heed_checksum":"crc32c:........",' heard/$file.safetensors | cut -d: -f1)
-  { head -c "$at" heard/$file.safetensors; printf '%34s' ''; tail -c +$((at + 35)) heard/$file.safetensors; } > flipped/$file.safetensors
+  at=$(grep -aob '"heed_checksum":"crc32c:........",' undisturbed-8/$file.safetensors | cut -d: -f1)
+  { head -c "$at" undisturbed-8/$file.safetensors; printf '%34s' ''; tail -c +$((at + 35)) undisturbed-8/$file.safetensors; } > flipped/$file.safetensors
 done
 expect 0 eval flipped --sequences 4; err_has "flipped/model.safetensors has no checksum"
 expect 0 study flipped; err_has "has no checksum"
-expect 0 info flipped/model.safetensors; out_has "checksum none"; expect 0 info heard/model.safetensors; out_has "checksum crc32c "
+expect 0 info flipped/model.safetensors; out_has "checksum none"; expect 0 info undisturbed-8/model.safetensors; out_has "checksum crc32c "
 expect 0 train --resume flipped --steps 9 --quiet; err_has "flipped/state.safetensors has no checksum"
 expect 0 eval flipped --sequences 4; ok test ! -s err
 

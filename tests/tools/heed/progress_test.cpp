@@ -98,7 +98,7 @@ TEST_CASE("in a file, long work is a line when it is due, and the line is repeat
 
 TEST_CASE("quiet suppresses all lines but warnings") {
   const Variable term("TERM", "xterm"), color("NO_COLOR", nullptr);
-  const auto talk = [](bool quiet) {
+  const auto output = [](bool quiet) {
     return written_by([quiet] {
       Progress p(quiet, 0);
       wait(0.01);
@@ -107,8 +107,8 @@ TEST_CASE("quiet suppresses all lines but warnings") {
       p.warn("trouble");
     });
   };
-  CHECK(talk(true) == "trouble\n");
-  CHECK(talk(false) == "works\na line\ntrouble\n");  // without color in a file
+  CHECK(output(true) == "trouble\n");
+  CHECK(output(false) == "works\na line\ntrouble\n");  // without color in a file
 }
 
 TEST_CASE("a terminal has one live line, cut to its width, and red warnings") {
@@ -117,7 +117,7 @@ TEST_CASE("a terminal has one live line, cut to its width, and red warnings") {
     return;
   }
   const Variable term("TERM", "xterm");
-  const auto talk = [] {
+  const auto output = [] {
     return shown_by([] {
       Progress p(false);
       wait(0.15);
@@ -129,10 +129,10 @@ TEST_CASE("a terminal has one live line, cut to its width, and red warnings") {
   const std::string wipe = "\r\033[K", live = wipe + std::string(39, 'x');
   {
     const Variable color("NO_COLOR", nullptr);
-    CHECK(talk() == live + wipe + "a line\n\033[31mtrouble\033[0m\n");
+    CHECK(output() == live + wipe + "a line\n\033[31mtrouble\033[0m\n");
   }
   const Variable color("NO_COLOR", "1");
-  CHECK(talk() == live + wipe + "a line\ntrouble\n");
+  CHECK(output() == live + wipe + "a line\ntrouble\n");
 }
 
 }  // namespace

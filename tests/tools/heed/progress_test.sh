@@ -4,7 +4,7 @@
 source "$(dirname "$0")/expect.sh" "$1"
 reverse=(train reverse "${tiny[@]}" --threads 1)
 
-expect 0 "${reverse[@]}" --steps 200 --eval-every 100 --out said
+expect 0 "${reverse[@]}" --steps 200 --eval-every 100 --out not-quiet
 ok grep -qE '^  evaluated on the first 8 of 1,024 evaluation sequences, at the end on all$' err
 ok grep -qE '^  best possible loss on them 0\.0000; in parentheses: loss above that$' err
 ok grep -qE '^step   100/200  eval [0-9.]+ \(\+[0-9.]+\)  .* [0-9.]+ %  [0-9.]+s left' err

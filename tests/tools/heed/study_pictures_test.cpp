@@ -82,8 +82,8 @@ TEST_CASE("cells that the mask or a window hides are masked in every picture", "
     }
     const plot::Image image = plot::draw_heatmap(grid);
     CHECK(plot::text_faults(image) == "");
-    CHECK(plot::says(image,
-                     grid.hatch ? "hatched: of a weight that the mask hides" : "gray: masked"));
+    CHECK(plot::has_text(image,
+                         grid.hatch ? "hatched: of a weight that the mask hides" : "gray: masked"));
     // In each of four panels 15 of 36 cells are visible, and the others are gray, unlike zeros.
     CHECK((plot::count(image, plot::kMaskedGray) > 4 * 15 * 30 * 30) == !grid.hatch);
   }

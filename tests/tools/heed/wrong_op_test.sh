@@ -21,25 +21,25 @@ run() {
   [ "$code" -eq "$expected" ] || fail "HEED_WRONG_OP='$mutant' $*: exit $code, needs $expected"
 }
 
-# says REGEX: the last output has a line that matches.
-says() { grep -Eq -- "$1" <<<"$output" || fail "no line matches: $1"; }
+# has_line REGEX: checks that the last output has a line that matches.
+has_line() { grep -Eq -- "$1" <<<"$output" || fail "no line matches: $1"; }
 
 number='-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?'
 for oracle in both fd dual; do
   run '' 0 --oracle $oracle
   for mutant in sign factor dropped_term; do
     run $mutant 1 --oracle $oracle
-    says "FAILED wrong_op, sample 'rows', layout contiguous: order 1: "
-    says "input 0 at \[[01], [0-2]\]: backward returns $number, (differences|dual numbers) give $number for output \[[01], [0-2]\]"
-    says "^  (differences|dual numbers), [1-9] of 9 entries compared; the worst: input 0 at \[[01], [0-2]\]: engine $number, oracle $number, terms $number, tolerance $number, .*digits"
-    says "^  repeat with: heed gradcheck wrong_op --order 1 --seed 1.* --layouts contiguous"
+    has_line "FAILED wrong_op, sample 'rows', layout contiguous: order 1: "
+    has_line "input 0 at \[[01], [0-2]\]: backward returns $number, (differences|dual numbers) give $number for output \[[01], [0-2]\]"
+    has_line "^  (differences|dual numbers), [1-9] of 9 entries compared; the worst: input 0 at \[[01], [0-2]\]: engine $number, oracle $number, terms $number, tolerance $number, .*digits"
+    has_line "^  repeat with: heed gradcheck wrong_op --order 1 --seed 1.* --layouts contiguous"
   done
   run missing_unbroadcast 1 --oracle $oracle
-  says "input 1 at \[[0-2]\]: backward returns $number, (differences|dual numbers) give $number for output \[[01], [0-2]\]"
+  has_line "input 1 at \[[0-2]\]: backward returns $number, (differences|dual numbers) give $number for output \[[01], [0-2]\]"
   # If the shape of a gradient is wrong, no values are compared, and the message contains both shapes.
   run wrong_shape 1 --oracle $oracle
-  says "FAILED wrong_op, sample 'rows', layout contiguous: order 1: threw .*its vjp returned a gradient of shape \[2, 3\] for input 1, needs \[3\]"
-  says "^  repeat with: heed gradcheck wrong_op --order 1 --seed 1.* --layouts contiguous"
+  has_line "FAILED wrong_op, sample 'rows', layout contiguous: order 1: threw .*its vjp returned a gradient of shape \[2, 3\] for input 1, needs \[3\]"
+  has_line "^  repeat with: heed gradcheck wrong_op --order 1 --seed 1.* --layouts contiguous"
 done
 
 run sign 1 --json
@@ -103,7 +103,7 @@ rm -f "$junit.kept"
 output=$(HEED_WRONG_OP=factor "$program" gradcheck --order 1 --layouts contiguous 2>&1)
 [ $? -eq 1 ] || fail 'all ops, one wrong: needs exit 1'
 [ "$(grep -c '  FAILED$' <<<"$output")" -eq 1 ] || fail 'exactly one op should fail'
-says '^wrong_op .*  FAILED$'
+has_line '^wrong_op .*  FAILED$'
 output=$(env -u HEED_WRONG_OP "$program" gradcheck --order 1 --layouts contiguous 2>&1) || fail 'all ops right: needs exit 0'
 
 exit $failed

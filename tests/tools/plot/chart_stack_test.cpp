@@ -43,9 +43,9 @@ TEST_CASE("a stack names its colors, dashes and reference values; no texts overl
        {"Training", "Two layers of two heads.", "loss", "score", "step", "layer 0", "layer 1",
         "head 0", "head 1", "falls fastest", "all targets", "best possible 1.25", "10", "30"}) {
     INFO(text);
-    CHECK(says(image, text));
+    CHECK(has_text(image, text));
   }
-  CHECK_FALSE(says(image, "nan"));
+  CHECK_FALSE(has_text(image, "nan"));
 }
 
 TEST_CASE("panels share the x axis: a vertical line is in the same columns of each panel") {
@@ -100,7 +100,7 @@ TEST_CASE("labels do not overlap at the right edge or along a logarithmic axis")
   for (const char* text :
        {"all targets", "counted tokens", "best possible 1.41", "copy-only 1.42", "0.01", "0.1"}) {
     INFO(text);
-    CHECK(says(image, text));
+    CHECK(has_text(image, text));
   }
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("labels at the top of a panel move down and do not overlap the title")
     return *std::find_if(image.text_boxes().begin(), image.text_boxes().end(),
                          [&](const TextBox& b) { return b.text == text; });
   };
-  REQUIRE(says(image, "upper"));
+  REQUIRE(has_text(image, "upper"));
   CHECK(box("upper").y > box("score").y + box("score").height);
   CHECK(box("lower").y > box("upper").y + box("upper").height);
 }
@@ -122,9 +122,9 @@ TEST_CASE("an axis covers the requested range") {
   ChartStack s = two_panels();
   s.panels[1].series[0].y = {0.4, 0.41, 0.42, 0.4};
   s.panels[1].series[1].y = {0.4, 0.41, 0.42, 0.41};
-  CHECK_FALSE(says(draw_chart_stack(s), "1.0"));
+  CHECK_FALSE(has_text(draw_chart_stack(s), "1.0"));
   s.panels[1].ends = {0, 1};
-  CHECK(says(draw_chart_stack(s), "1.0"));
+  CHECK(has_text(draw_chart_stack(s), "1.0"));
 }
 
 TEST_CASE("an inconsistent stack throws an error that names the fault") {

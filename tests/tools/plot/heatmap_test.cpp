@@ -78,12 +78,12 @@ TEST_CASE("masked cells are light gray, or hatched over their values", "[plot]")
   CHECK(count(gray, kMaskedGray) < 2 * kCell + 500);  // two cells and the swatch of the legend
   CHECK(count(gray, viridis(1)) >= 61 * kCell);
   CHECK(count(gray, viridis(0.5)) >= kCell);
-  CHECK(says(gray, "gray: after the query"));
+  CHECK(has_text(gray, "gray: after the query"));
 
   grid.panels[0].values[3] = std::numeric_limits<float>::infinity();
   const Image both = draw_heatmap(grid);
   CHECK(count(both, kGray) >= kCell);
-  CHECK(says(both, "dark gray: not finite"));
+  CHECK(has_text(both, "dark gray: not finite"));
   CHECK(text_faults(both) == "");
 
   grid.panels[0].values[2] = grid.panels[0].values[3] = 1;
@@ -94,7 +94,7 @@ TEST_CASE("masked cells are light gray, or hatched over their values", "[plot]")
   CHECK(count(hatched, viridis(1)) < kCell);                     // partly covered by hatching
   CHECK(count(hatched, viridis(0.01)) >= 61 * kCell);            // the masked 100 affects the scale
   CHECK(count(hatched, kInk) > count(gray, kInk) + 4 * 2 * 56);  // masked cells are outlined
-  CHECK(says(hatched, "hatched: after the query"));
+  CHECK(has_text(hatched, "hatched: after the query"));
   CHECK(text_faults(hatched) == "");
 
   masked.pop_back();
@@ -127,12 +127,12 @@ TEST_CASE("the values determine the scale, and the color bar states it", "[plot]
   CHECK(range.text(few) == "0 to 1, by the root");
   CHECK(range.bar_values() == std::vector<double>{0, 0.25, 1});
   const Image image = draw_heatmap(few);
-  CHECK(says(image, "weight, root scale"));
+  CHECK(has_text(image, "weight, root scale"));
   CHECK(count(image, viridis(std::sqrt(0.1))) > 9000);
   HeatmapGrid linear = few;
   linear.root = false;
   CHECK(count(draw_heatmap(linear), viridis(0.1)) > 9000);
-  CHECK_FALSE(says(draw_heatmap(linear), "weight, root scale"));
+  CHECK_FALSE(has_text(draw_heatmap(linear), "weight, root scale"));
 
   // One of the four panels is all 0, and two have a largest magnitude far below that of the first.
   HeatmapGrid grid{.panel_columns = 2, .scale = ColorScale::kDiverging};
@@ -145,8 +145,8 @@ TEST_CASE("the values determine the scale, and the color bar states it", "[plot]
   CHECK(panels.limits == std::vector<double>{100, 1, 1, 1.5});
   CHECK(panels.position(-1, 2) == -1);
   const Image by_panel = draw_heatmap(grid);
-  CHECK(says(by_panel, "L0H0 (1 = 1.5)"));
-  CHECK(says(by_panel, "1 is each panel's largest, root scale"));
+  CHECK(has_text(by_panel, "L0H0 (1 = 1.5)"));
+  CHECK(has_text(by_panel, "1 is each panel's largest, root scale"));
   CHECK(text_faults(by_panel) == "");
   grid.panels[2].values[5] = grid.panels[3].values[5] = 2;  // 1/50 of 100 is visible
   CHECK_FALSE(color_range(grid).by_panel);
@@ -158,17 +158,17 @@ TEST_CASE("cells contain their numbers if these are large enough to read", "[plo
   grid.panels[0].values = {0, 0.5f, -0.126f, 1, -1, 0.004f, 0.25f, -0.001f, 0.1f};
   const Image small = draw_heatmap(grid);
   for (const char* number : {"0", "0.50", "−0.13", "1.00", "−1.00", "0.00", "0.25", "0.10"})
-    CHECK(says(small, number));
+    CHECK(has_text(small, number));
   CHECK(text_faults(small) == "");
   for (float& v : grid.panels[0].values) v *= 3e-5f;
   const Image tiny = draw_heatmap(grid);
-  CHECK(says(tiny, "−0.38"));  // in units of 1e-5; the caption states the unit
+  CHECK(has_text(tiny, "−0.38"));  // in units of 1e-5; the caption states the unit
   CHECK(text_faults(tiny) == "");
   for (const int side : {30, 60}) {
     HeatmapGrid large{.panels = {panel(side, side, -0.5f)}, .print_values = true};
     const Image image = draw_heatmap(large);
-    CHECK(says(image, "−0.50") == (side == 30));
-    CHECK(says(image, "There are too many cells to print their values.") == (side == 60));
+    CHECK(has_text(image, "−0.50") == (side == 30));
+    CHECK(has_text(image, "There are too many cells to print their values.") == (side == 60));
     CHECK(text_faults(image) == "");
     CHECK(image.width() <= 2400);
   }
@@ -242,7 +242,7 @@ TEST_CASE("all text of a heat map is inside the picture, does not overlap, and i
         CHECK(text_faults(image) == "");
         CHECK(image.width() <= 2400);
         CHECK(image.height() <= 2400);
-        CHECK(says(image, "L0H0"));
+        CHECK(has_text(image, "L0H0"));
         int axis_names = 0;  // one for each row of panels; it may be wrapped into lines
         for (const TextBox& box : image.text_boxes()) axis_names += box.text.starts_with("query:");
         CHECK(axis_names == layers);
@@ -269,7 +269,7 @@ TEST_CASE("all text of a heat map is inside the picture, does not overlap, and i
 TEST_CASE("tokens without visible characters are shown as symbols on the axes", "[plot]") {
   HeatmapGrid grid{.panels = {panel(4, 4)}, .row_labels = {" ", "\n", "\xFF", "λ"}};
   const Image image = draw_heatmap(grid);
-  for (const char* label : {"␣", "\\n", "\\xff", "λ", "0", "3"}) CHECK(says(image, label));
+  for (const char* label : {"␣", "\\n", "\\xff", "λ", "0", "3"}) CHECK(has_text(image, label));
 }
 
 TEST_CASE("inconsistent sizes of a heat map throw an error", "[plot]") {

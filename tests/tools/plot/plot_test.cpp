@@ -200,7 +200,7 @@ TEST_CASE("a chart draws curves and single points, and works without data", "[pl
   SECTION("with two logarithmic axes, a power of x is a straight line") {
     LineChart power{.series = {{"", {0, 1e-8, 1}, {1e5, 1e-16, 1}}}, .log_y = true, .log_x = true};
     const Image two = draw_chart(power);  // the point at x = 0 is left out
-    CHECK(says(two, "10⁻⁷"));
+    CHECK(has_text(two, "10⁻⁷"));
     power.series[0] = {"", {1e-8, 1e-4, 1}, {1e-16, 1e-8, 1}};
     const Image three = draw_chart(power);
     for (int x = 0; x < two.width(); ++x)
@@ -209,9 +209,9 @@ TEST_CASE("a chart draws curves and single points, and works without data", "[pl
   }
   SECTION("the title of a logarithmic axis contains 'logarithmic'") {
     LineChart chart{.x_name = "step", .series = {{"", {1, 10}, {1, 2}}}};
-    CHECK(!says(draw_chart(chart), "logarithmic"));
+    CHECK(!has_text(draw_chart(chart), "logarithmic"));
     chart.log_x = true;
-    CHECK(says(draw_chart(chart), "step, logarithmic"));
+    CHECK(has_text(draw_chart(chart), "step, logarithmic"));
   }
   SECTION("extreme ranges do not throw and do not loop forever") {
     for (const bool log_y : {false, true}) {
@@ -243,8 +243,8 @@ TEST_CASE("all text of a chart is inside the picture, does not overlap, and is l
   }
   // All values are whole numbers, so the ticks must be whole numbers, too.
   const Image steps = draw_chart(charts[0]);
-  for (const char* number : {"0", "1", "2", "3", "4"}) CHECK(says(steps, number));
-  CHECK_FALSE(says(steps, "0.5"));
+  for (const char* number : {"0", "1", "2", "3", "4"}) CHECK(has_text(steps, number));
+  CHECK_FALSE(has_text(steps, "0.5"));
 }
 
 TEST_CASE("a band is pale, is drawn behind its curve, and covers no pixel twice", "[plot]") {
@@ -272,7 +272,7 @@ TEST_CASE("a band is pale, is drawn behind its curve, and covers no pixel twice"
     const Image bars = draw_chart(points);
     CHECK(count(bars, pale) < 100);
     CHECK(count(bars, blue) > 300);
-    for (const std::string& label : points.x_labels) CHECK(says(bars, label));
+    for (const std::string& label : points.x_labels) CHECK(has_text(bars, label));
     CHECK(text_faults(bars) == "");
   }
   SECTION("on a logarithmic axis, a band with a negative limit ends at the edge of the plot") {

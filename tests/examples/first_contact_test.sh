@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the first block of commands of README.md and of tools/heed/README.md, and all commands of nn/train/FIRST_MODEL.md, each page in
-# order in an empty directory. Each command must work, and its output must be about the run that it names.
+# Runs the first block of commands of README.md and of tools/heed/README.md, and all commands of
+# nn/train/FIRST_MODEL.md, each page in order in an empty directory. Each command must work, and its output must be about the run that it names.
 # Training is cut to a few steps; nothing else is changed.
 # Usage: first_contact_test.sh PATH-TO-HEED
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -50,8 +50,13 @@ run_page() {
   ok [ -s runs/first/model.safetensors ]
 }
 
-run_page 6 < <(first_block README.md | arguments)
-run_page 12 < <(first_block tools/heed/README.md | arguments)
-mkdir guide && cd guide || exit 1
-run_page 9 < <(all_commands nn/train/FIRST_MODEL.md | arguments)
+# in_directory NAME LEAST: runs the commands of standard input in a new directory.
+in_directory() {
+  mkdir "$1" && cd "$1" || exit 1
+  run_page "$2"
+  cd ..
+}
+in_directory readme 6 < <(first_block README.md | arguments)
+in_directory program 12 < <(first_block tools/heed/README.md | arguments)
+in_directory guide 9 < <(all_commands nn/train/FIRST_MODEL.md | arguments)
 end_of_checks

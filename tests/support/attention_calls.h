@@ -11,7 +11,7 @@
 namespace heed::autograd::testing {
 
 /// Implementation that computes a call.
-enum class Way { kFused, kComposite, kEinsum };
+enum class Implementation { kFused, kComposite, kEinsum };
 
 /// One call of attention. The inputs are float64 tensors whose values are exact in float32.
 struct Call {
@@ -55,7 +55,7 @@ struct Call {
   }
   /// Returns the fully masked rows, bool8 [..., Tq, 1]: all scores of the row are -inf, by mask or
   /// bias.
-  Tensor rows_of_nothing() const {
+  Tensor fully_masked_rows() const {
     Tensor visible = kept();
     if (inputs.size() > 3) visible = logical_and(visible, ne(arranged(3), -kInf));
     return logical_not(any(visible, {-1}, true));
@@ -202,7 +202,7 @@ inline Call draw_call(std::mt19937& random) {
   }
   o.fully_masked = pick(
       random, {FullyMasked::kZero, FullyMasked::kZero, FullyMasked::kUniform, FullyMasked::kError});
-  if (o.fully_masked == FullyMasked::kError && any(c.rows_of_nothing()).item() != 0)
+  if (o.fully_masked == FullyMasked::kError && any(c.fully_masked_rows()).item() != 0)
     o.fully_masked = FullyMasked::kZero;
   c.text += o.causal ? " causal" : "";
   c.text += o.fully_masked == FullyMasked::kUniform ? " uniform" : "";
@@ -244,7 +244,8 @@ inline Tensor by_einsum(const Call& c, const Tensor& q_in, const Tensor& k_in, c
 
 /// Returns the output, the gradients of all inputs and, if `second`, the second derivatives in a
 /// random direction.
-inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second = false) {
+inline std::vector<Tensor> run(const Call& c, Implementation implementation, DType dtype,
+                               bool second = false) {
   std::vector<Tensor> leaves, x;
   for (const Tensor& input : c.inputs) leaves.push_back(to(input, dtype).detach().requires_grad_());
   for (std::size_t i = 0; i < leaves.size(); ++i)
@@ -254,10 +255,11 @@ inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second 
   o.generator = &key;
   if (o.bias.defined()) o.bias = ScoreBias(to(o.bias.tensor(), dtype));
   if (x.size() > 3) o.bias = ScoreBias(x[3]);
-  const Tensor y = way == Way::kFused       ? attention(x[0], x[1], x[2], o)
-                   : way == Way::kComposite ? attention_with_weights(x[0], x[1], x[2], o).output
-                                            : by_einsum(c, x[0], x[1], x[2], o);
-  CHECK(has_op(y, "attention") == (way == Way::kFused && c.fits_kernel()));
+  const Tensor y = implementation == Implementation::kFused ? attention(x[0], x[1], x[2], o)
+                   : implementation == Implementation::kComposite
+                       ? attention_with_weights(x[0], x[1], x[2], o).output
+                       : by_einsum(c, x[0], x[1], x[2], o);
+  CHECK(has_op(y, "attention") == (implementation == Implementation::kFused && c.fits_kernel()));
   const auto direction = [&](const Tensor& like) {
     return to(randn(like.shape(), float32, g), dtype);
   };
@@ -273,7 +275,7 @@ inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second 
 }
 
 /// Stores the tensors that AttentionHooks receive.
-struct Seen {
+struct RecordedTensors {
   static constexpr const char* kNames[] = {"raw scores",
                                            "scores",
                                            "pattern",
@@ -284,12 +286,12 @@ struct Seen {
                                            "dropped's gradient"};
   Tensor x[std::size(kNames)];  // in the order of AttentionHooks::all()
 
-  Seen() {
+  RecordedTensors() {
     std::size_t i = 0;
     for (AttentionHooks::Observer* observer : hooks.all())
       *observer = [&at = x[i++]](const Tensor& seen) { at = seen; };
   }
-  Seen(const Seen&) = delete;
+  RecordedTensors(const RecordedTensors&) = delete;
   AttentionHooks hooks;
   const Tensor& scores() const { return x[1]; }
   const Tensor& pattern_grad() const { return x[6]; }

@@ -8,7 +8,7 @@
 namespace heed::testing {
 
 /// Returns the path of a file in tests/data.
-inline std::filesystem::path kept_file(const char* name) {
+inline std::filesystem::path data_file(const char* name) {
   return std::filesystem::path(HEED_SOURCE_DIR) / "tests/data" / name;
 }
 

@@ -17,7 +17,7 @@ struct MatrixLayout {
 };
 
 /// Returns layouts of a [rows, cols] matrix. Each needs at most 4 * rows * cols + 64 elements.
-inline std::vector<MatrixLayout> ways(int64_t rows, int64_t cols) {
+inline std::vector<MatrixLayout> matrix_layouts(int64_t rows, int64_t cols) {
   return {{"row-major", cols, 1, 0},
           {"column-major", 1, rows, 0},
           {"padded rows", cols + 3, 1, 0},
@@ -35,7 +35,7 @@ std::vector<T> random_values(std::mt19937& random, int64_t n) {
 }
 
 /// Storage order of A and B.
-enum class Lie {
+enum class StorageOrder {
   kRows,        ///< both row-major
   kTransposed,  ///< both transposed
   kWeight       ///< A row-major and B transposed, as x and w of linear()
@@ -48,9 +48,11 @@ enum class Start { kZero, kBias, kC };
 /// returns output [i, j]. All other elements of A and B are constants.
 template <class T>
 T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m, int64_t n,
-             int64_t i, int64_t j, Lie lie, int64_t batch = 1, Start start = Start::kZero,
+             int64_t i, int64_t j, StorageOrder order, int64_t batch = 1,
+             Start start = Start::kZero,
              void (*product)(const kernels::Gemm<T>&) = kernels::simd::gemm) {
-  const bool a_along_k = lie != Lie::kTransposed, b_along_k = lie != Lie::kRows;
+  const bool a_along_k = order != StorageOrder::kTransposed,
+             b_along_k = order != StorageOrder::kRows;
   const auto k = int64_t(row.size());
   std::vector<T> a(std::size_t(m * k), T(0.3)), b(std::size_t(k * n), T(0.7)),
       c(std::size_t(batch * m * n), T(0.1)), bias(std::size_t(n), T(0.1));

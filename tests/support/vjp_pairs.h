@@ -24,7 +24,7 @@ CheckReport check_pair(const Pair<T>& pair, const Arrays<T>& x, const CheckOptio
   return report;
 }
 
-inline bool says(const CheckReport& report, const std::string& words) {
+inline bool message_contains(const CheckReport& report, const std::string& words) {
   return report.message.find(words) != std::string::npos;
 }
 

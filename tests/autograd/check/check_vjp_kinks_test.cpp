@@ -81,7 +81,7 @@ TEST_CASE("if forward overflows beside x, the message names forward") {
       [](const Arrays<double>& x) { return x; },
       [](const Arrays<double>&, const Arrays<double>& v) { return v; }, {{1.7e308, 1}});
   CHECK(!report.ok());
-  CHECK(says(report, "forward is not finite at points near x"));
+  CHECK(message_contains(report, "forward is not finite at points near x"));
 }
 
 TEST_CASE("each of several inputs on a kink is moved") {

@@ -88,7 +88,7 @@ TEST_CASE("one wrong entry is named with both values") {
   CHECK(report.worst().at == 2);
   CHECK(report.worst().given / report.worst().expected == Approx(1.001).epsilon(1e-8));
   CHECK(report.worst().digits() == Approx(3).margin(1e-3));
-  CHECK(says(report, "input 1 at [2]: backward returns"));
+  CHECK(message_contains(report, "input 1 at [2]: backward returns"));
 }
 
 TEST_CASE("in float, the digits are the same at every scale of the function") {
@@ -152,7 +152,7 @@ TEST_CASE("a malformed gradient fails with a message") {
         "a second run of backward returns different bits");
   const CheckReport nan = check_pair(kSquares, {{1, std::nan("")}});
   CHECK(nan.verdict == Verdict::kWrong);
-  CHECK(says(nan, "not finite"));
+  CHECK(message_contains(nan, "not finite"));
   CHECK(check_pair(kSquares, {}).verdict == Verdict::kVacuous);
   CHECK(check_pair(kSquares, {{}, {}}).verdict == Verdict::kVacuous);
   const Pair<double> silent = {[](const Arrays<double>&) { return Arrays<double>{}; },

@@ -145,7 +145,7 @@ Errors errors_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Ma
 }
 
 void check_product(std::mt19937& random, int64_t m, int64_t n, int64_t k) {
-  const auto all_a = ways(m, k), all_b = ways(k, n);
+  const auto all_a = matrix_layouts(m, k), all_b = matrix_layouts(k, n);
   const MatrixLayout &la = all_a[random() % all_a.size()], &lb = all_b[random() % all_b.size()];
   const auto start = Start(random() % 3);
   const Errors e = errors_of(random, m, n, k, la, lb, start);
@@ -170,8 +170,8 @@ TEST_CASE("gemm_bf16 agrees with long double for every size and way") {
 TEST_CASE("gemm_bf16 accepts every layout of both operands") {
   for_each_bf16_way([] {
     std::mt19937 random(7);
-    for (const MatrixLayout& la : ways(18, 37))
-      for (const MatrixLayout& lb : ways(37, 21)) {
+    for (const MatrixLayout& la : matrix_layouts(18, 37))
+      for (const MatrixLayout& lb : matrix_layouts(37, 21)) {
         const Errors e = errors_of(random, 18, 21, 37, la, lb, Start::kZero);
         CAPTURE(la.name, lb.name, e.rounded);
         CHECK(e.rounded <= 1);
@@ -181,7 +181,8 @@ TEST_CASE("gemm_bf16 accepts every layout of both operands") {
 
 TEST_CASE("the error of rounding the operands is at most its bound and above 5 % of it") {
   std::mt19937 random(8);
-  const Errors e = errors_of(random, 20, 20, 40, ways(20, 40)[0], ways(40, 20)[0], Start::kZero);
+  const Errors e = errors_of(random, 20, 20, 40, matrix_layouts(20, 40)[0],
+                             matrix_layouts(40, 20)[0], Start::kZero);
   CHECK(e.whole > 0.05);
   CHECK(e.whole <= 1);
 }
@@ -192,8 +193,9 @@ TEST_CASE("NaN and inf affect only their row and column of gemm_bf16") {
 
 float one_rounded_output(const Floats& row, const Floats& column, int64_t m, int64_t n, int64_t i,
                          int64_t j, bool transposed) {
-  return one_output(row, column, m, n, i, j, transposed ? Lie::kTransposed : Lie::kRows, 1,
-                    Start::kZero, kernels::gemm_bf16);
+  return one_output(row, column, m, n, i, j,
+                    transposed ? StorageOrder::kTransposed : StorageOrder::kRows, 1, Start::kZero,
+                    kernels::gemm_bf16);
 }
 
 TEST_CASE("gemm_bf16: the bits of an output do not depend on m, n, position or threads") {

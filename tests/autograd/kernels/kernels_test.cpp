@@ -92,10 +92,11 @@ void check_sizes() {
       for (const int64_t k : kSizes) {
         if (m * n * k > (kSanitized ? 16 : 400) * 400 * 13) continue;  // see check_large()
         const auto pick = [&](int64_t rows, int64_t cols) {
-          const auto all = ways(rows, cols);
+          const auto all = matrix_layouts(rows, cols);
           return all[random() % all.size()];
         };
-        const MatrixLayout sa = pick(m, k), sb = pick(k, n), sc = ways(m, n)[random() % 4];
+        const MatrixLayout sa = pick(m, k), sb = pick(k, n),
+                           sc = matrix_layouts(m, n)[random() % 4];
         const bool bias = random() % 2 == 0, accumulate = random() % 3 == 0 && !bias;
         CAPTURE(m, n, k, sa.name, sb.name, sc.name, bias, accumulate);
         CHECK(error_of<T>(random, m, n, k, sa, sb, sc, bias, accumulate) <= allowed(k));
@@ -111,11 +112,11 @@ TEST_CASE("gemm equals plain loops for every size, double") {
 void check_strides() {
   std::mt19937 random(2);
   for (const auto& [m, n, k] : {std::tuple{13, 33, 7}, std::tuple{5, 70, 12}, std::tuple{1, 1, 3}})
-    for (const MatrixLayout& sa : ways(m, k))
-      for (const MatrixLayout& sb : ways(k, n))
+    for (const MatrixLayout& sa : matrix_layouts(m, k))
+      for (const MatrixLayout& sb : matrix_layouts(k, n))
         for (std::size_t way = 0; way < 4; ++way)
           for (const int start : {0, 1, 2}) {
-            const MatrixLayout sc = ways(m, n)[way];
+            const MatrixLayout sc = matrix_layouts(m, n)[way];
             CAPTURE(m, n, k, sa.name, sb.name, sc.name, start);
             CHECK(error_of<float>(random, m, n, k, sa, sb, sc, start == 1, start == 2) <=
                   allowed(k));
@@ -131,22 +132,26 @@ void check_large() {
   std::mt19937 random(3);
   for (const bool start : {false, true}) {
     constexpr int64_t kLarge = kSanitized ? 130 : 400;
-    const auto square = ways(kLarge, kLarge);
+    const auto square = matrix_layouts(kLarge, kLarge);
     CHECK(error_of<float>(random, kLarge, kLarge, kLarge, square[0], square[1], square[0], start,
                           !start) <= allowed(kLarge));
-    CHECK(error_of<double>(random, 97, 64, 1000, ways(97, 1000)[1], ways(1000, 64)[4],
-                           ways(97, 64)[2], !start, start) <= 1002);
-    CHECK(error_of<float>(random, 3, 5, 5000, ways(3, 5000)[0], ways(5000, 5)[0], ways(3, 5)[1],
-                          start, !start) <= 5002);
+    CHECK(error_of<double>(random, 97, 64, 1000, matrix_layouts(97, 1000)[1],
+                           matrix_layouts(1000, 64)[4], matrix_layouts(97, 64)[2], !start,
+                           start) <= 1002);
+    CHECK(error_of<float>(random, 3, 5, 5000, matrix_layouts(3, 5000)[0],
+                          matrix_layouts(5000, 5)[0], matrix_layouts(3, 5)[1], start,
+                          !start) <= 5002);
   }
   for (const bool shared : {false, true})
     for (const auto& [b0, b1] :
          {std::pair{1, 7}, std::pair{3, 4}, std::pair{0, 3}, std::pair{5, 1}}) {
       CAPTURE(b0, b1, shared);
-      CHECK(error_of<float>(random, 13, 17, 33, ways(13, 33)[1], ways(33, 17)[0], ways(13, 17)[0],
-                            true, false, b0, b1, shared) <= allowed(33));
-      CHECK(error_of<double>(random, 64, 65, 40, ways(64, 40)[0], ways(40, 65)[4], ways(64, 65)[1],
-                             false, true, b0, b1, shared) <= allowed(40));
+      CHECK(error_of<float>(random, 13, 17, 33, matrix_layouts(13, 33)[1],
+                            matrix_layouts(33, 17)[0], matrix_layouts(13, 17)[0], true, false, b0,
+                            b1, shared) <= allowed(33));
+      CHECK(error_of<double>(random, 64, 65, 40, matrix_layouts(64, 40)[0],
+                             matrix_layouts(40, 65)[4], matrix_layouts(64, 65)[1], false, true, b0,
+                             b1, shared) <= allowed(40));
     }
 }
 // Checks products of m rows with a weight [n, k], which generation of text uses. The sizes cover
@@ -161,8 +166,8 @@ void check_few_rows() {
         const MatrixLayout w =
             random() % 2 == 0 ? MatrixLayout{"rows", 1, k, 0} : MatrixLayout{"far", 1, k + 3, 0};
         CAPTURE(m, n, k, w.name, bias);
-        CHECK(error_of<T>(random, m, n, k, ways(m, k)[2], w, ways(m, n)[random() % 4], bias,
-                          false) <= allowed(k));
+        CHECK(error_of<T>(random, m, n, k, matrix_layouts(m, k)[2], w,
+                          matrix_layouts(m, n)[random() % 4], bias, false) <= allowed(k));
       }
 }
 TEST_CASE("gemm of a few rows and a weight equals plain loops") {
@@ -184,7 +189,7 @@ void check_blocks() {
        {std::tuple{int64_t{391}, 1, 0, 0, true}, std::tuple{int64_t{391}, 0, 1, 0, true},
         std::tuple{int64_t{388}, 0, 0, 1, false}, std::tuple{int64_t{65}, 1, 0, 2, false}}) {
     const auto way = [](int64_t rows, int64_t columns, int i) {
-      return ways(rows, columns)[std::size_t(i)];
+      return matrix_layouts(rows, columns)[std::size_t(i)];
     };
     CAPTURE(m, a, b, c, bias);
     CHECK(error_of<T>(random, m, kN, kK, way(m, kK, a), way(kK, kN, b), way(m, kN, c), bias,
@@ -206,8 +211,8 @@ void check_long() {
   for (const int threads : {1, 2}) {
     set_num_threads(threads);
     // Errors of the sum within a step, and of the sum of the steps.
-    CHECK(error_of<T>(random, kM, kN, kK, ways(kM, kK)[1], ways(kK, kN)[1], ways(kM, kN)[0], false,
-                      false) <= allowed(kStep + kK / kStep + 1));
+    CHECK(error_of<T>(random, kM, kN, kK, matrix_layouts(kM, kK)[1], matrix_layouts(kK, kN)[1],
+                      matrix_layouts(kM, kN)[0], false, false) <= allowed(kStep + kK / kStep + 1));
   }
 }
 TEST_CASE("gemm equals plain loops if rounding up the step leaves no terms for the last step") {
@@ -255,7 +260,7 @@ void check_bits() {
     const auto row = random_values<T>(random, k), column = random_values<T>(random, k);
     T expected_of[3];
     for (const Start start : {Start::kZero, Start::kBias, Start::kC})
-      expected_of[int(start)] = one_output(row, column, 1, 1, 0, 0, Lie::kRows, 1, start);
+      expected_of[int(start)] = one_output(row, column, 1, 1, 0, 0, StorageOrder::kRows, 1, start);
     for (const int threads : {1, 2, 3, 8}) {
       set_num_threads(threads);
       for (const auto& [m, n, batch] :
@@ -264,12 +269,13 @@ void check_bits() {
             // few rows, with whole and partial vectors of columns
             std::tuple{1, 64, 1}, std::tuple{1, 301, 1}, std::tuple{2, 9, 1}, std::tuple{3, 43, 1},
             std::tuple{5, 40, 1}, std::tuple{8, 77, 1}, std::tuple{9, 32, 1}})
-        for (const Lie lie : {Lie::kRows, Lie::kTransposed, Lie::kWeight}) {
+        for (const StorageOrder order :
+             {StorageOrder::kRows, StorageOrder::kTransposed, StorageOrder::kWeight}) {
           const int64_t i = int64_t(random() % unsigned(m)), j = int64_t(random() % unsigned(n));
           const Start start = Start(random() % 3);
           const T expected = expected_of[int(start)],
-                  got = one_output(row, column, m, n, i, j, lie, batch, start);
-          CAPTURE(k, threads, m, n, batch, i, j, int(lie), int(start), expected, got);
+                  got = one_output(row, column, m, n, i, j, order, batch, start);
+          CAPTURE(k, threads, m, n, batch, i, j, int(order), int(start), expected, got);
           CHECK((got == expected && std::signbit(got) == std::signbit(expected)));
         }
     }

@@ -37,23 +37,25 @@ TEST_CASE("fused, composite and einsums agree in float64, at orders 1 and 2") {
     for (int i = 0; i < kCalls; ++i) {
       const Call c = draw_call(random);
       CAPTURE(i, c.text);
-      const auto want = run(c, Way::kEinsum, float64, true);
+      const auto want = run(c, Implementation::kEinsum, float64, true);
       const std::size_t n = c.inputs.size();
-      for (const Way way : {Way::kFused, Way::kComposite}) {
-        CAPTURE(int(way));
-        const auto got = run(c, way, float64, true);
+      for (const Implementation implementation :
+           {Implementation::kFused, Implementation::kComposite}) {
+        CAPTURE(int(implementation));
+        const auto got = run(c, implementation, float64, true);
         REQUIRE(got.size() == want.size());
         check_float64(c, got, want, 0, 1);
         check_float64(c, got, want, 1, n + 1);
         check_float64(c, got, want, n + 1, want.size());
       }
       // Without create_graph, the backward pass is the kernel.
-      check_float64(c, run(c, Way::kFused, float64), want, 1, n + 1);
-      if (any(c.rows_of_nothing()).item() == 0) continue;
+      check_float64(c, run(c, Implementation::kFused, float64), want, 1, n + 1);
+      if (any(c.fully_masked_rows()).item() == 0) continue;
       Call refused = c;
       refused.options.fully_masked = FullyMasked::kError;
-      for (const Way way : {Way::kFused, Way::kComposite})
-        CHECK_THROWS_AS(run(refused, way, float64), ValueError);
+      for (const Implementation implementation :
+           {Implementation::kFused, Implementation::kComposite})
+        CHECK_THROWS_AS(run(refused, implementation, float64), ValueError);
     }
   });
 }
@@ -66,13 +68,14 @@ TEST_CASE(
     for (int i = 0; i < kCalls; ++i) {
       const Call c = draw_call(random);
       CAPTURE(i, c.text);
-      const auto exact = run(c, Way::kComposite, float64),
-                 single = run(c, Way::kComposite, float32);
+      const auto exact = run(c, Implementation::kComposite, float64),
+                 single = run(c, Implementation::kComposite, float32);
       const double of_gradients = largest_among(exact, 1, exact.size());
-      for (const Way way : {Way::kFused, Way::kEinsum}) {
-        const auto got = run(c, way, float32);
+      for (const Implementation implementation :
+           {Implementation::kFused, Implementation::kEinsum}) {
+        const auto got = run(c, implementation, float32);
         for (std::size_t k = 0; k < exact.size(); ++k) {
-          CAPTURE(int(way), k);
+          CAPTURE(int(implementation), k);
           // The composite may be exact by chance, above all for few numbers. `floor` then allows a
           // few roundings. For a gradient they are relative to the largest of all gradients,
           // because a gradient of 0 may be the sum of terms that are not 0.
@@ -96,9 +99,10 @@ TEST_CASE("attention without heads, queries, keys or channels") {
                           plain_call(lead, 4, 5, 0, 7, {.scale = 1, .causal = causal}, {4, 5}, g),
                           plain_call(lead, 4, 5, 6, 0, {.causal = causal}, {3, 1, 5}, g)}) {
       CAPTURE(c.scores, c.inputs[0].shape(), c.inputs[2].shape());
-      const auto want = run(c, Way::kEinsum, float64);
-      for (const Way way : {Way::kFused, Way::kComposite}) {
-        const auto got = run(c, way, float64);
+      const auto want = run(c, Implementation::kEinsum, float64);
+      for (const Implementation implementation :
+           {Implementation::kFused, Implementation::kComposite}) {
+        const auto got = run(c, implementation, float64);
         check_float64(c, got, want, 0, 1);
         check_float64(c, got, want, 1, want.size());
       }
@@ -127,7 +131,7 @@ TEST_CASE("NaN in keys and values that no query may read changes no bit, in ever
     Call dirty = c;
     for (const std::size_t k : {1u, 2u}) {
       if (k == 2 && c.options.fully_masked == FullyMasked::kUniform)
-        reads = logical_or(reads, c.rows_of_nothing());  // a fully masked row reads all values
+        reads = logical_or(reads, c.fully_masked_rows());  // a fully masked row reads all values
       const Tensor clean = c.arranged(k);
       gone[k - 1] = unread(reads, clean.shape());
       hidden += std::int64_t(sum(to(gone[k - 1], float64)).item());
@@ -135,16 +139,16 @@ TEST_CASE("NaN in keys and values that no query may read changes no bit, in ever
       c.inputs[k] = contiguous(clean);
       c.axes[k] = dirty.axes[k] = {};
     }
-    Seen clean_seen, dirty_seen;
+    RecordedTensors clean_seen, dirty_seen;
     c.options.hooks = &clean_seen.hooks, dirty.options.hooks = &dirty_seen.hooks;
-    for (const Way way : {Way::kFused, Way::kComposite})
+    for (const Implementation implementation : {Implementation::kFused, Implementation::kComposite})
       for (const DType dtype : {float32, float64}) {
-        CAPTURE(int(way), dtype);
-        const auto want = run(c, way, dtype), got = run(dirty, way, dtype);
+        CAPTURE(int(implementation), dtype);
+        const auto want = run(c, implementation, dtype), got = run(dirty, implementation, dtype);
         for (std::size_t k = 0; k < want.size(); ++k) CHECK(same_bits(want[k], got[k]));
         for (const std::size_t k : {1u, 2u})
           CHECK(is_zero(masked_fill(got[k + 1], logical_not(gone[k - 1]), 0)));
-        for (std::size_t k = 0; k < std::size(Seen::kNames); ++k)
+        for (std::size_t k = 0; k < std::size(RecordedTensors::kNames); ++k)
           CHECK(same_bits(clean_seen.x[k], dirty_seen.x[k]));
       }
   }

@@ -13,7 +13,7 @@ using namespace heed::autograd::testing;
 
 // Returns calls that cover each path through the kernel: chunks of queries, biases that heads or
 // rows share.
-std::vector<Call> ways() {
+std::vector<Call> calls_for_each_path() {
   Generator g(4);
   std::vector<Call> calls;
   const auto add = [&](const Shape& lead, std::int64_t t, const AttentionOptions& o,
@@ -33,14 +33,14 @@ std::vector<Call> ways() {
 
 TEST_CASE("fused attention has the same bits at any number of threads") {
   const Threads restored_at_the_end;
-  for (const Call& c : ways())
+  for (const Call& c : calls_for_each_path())
     for (const DType dtype : {float32, float64}) {
       set_num_threads(1);
-      const auto one = run(c, Way::kFused, dtype);
+      const auto one = run(c, Implementation::kFused, dtype);
       for (const int threads : {2, 3, 8}) {
         CAPTURE(c.scores, threads);
         set_num_threads(threads);
-        const auto many = run(c, Way::kFused, dtype);
+        const auto many = run(c, Implementation::kFused, dtype);
         for (std::size_t k = 0; k < one.size(); ++k) CHECK(same_bits(one[k], many[k]));
       }
     }
@@ -48,26 +48,27 @@ TEST_CASE("fused attention has the same bits at any number of threads") {
 
 TEST_CASE("observers of fused attention receive the values of the composite and change no bit") {
   const auto of_scores = [](std::size_t k) {
-    return std::string_view(Seen::kNames[k]).find("scores' gradient") != std::string_view::npos;
+    return std::string_view(RecordedTensors::kNames[k]).find("scores' gradient") !=
+           std::string_view::npos;
   };
   std::mt19937 random(5);
-  std::vector<Call> calls = ways();
+  std::vector<Call> calls = calls_for_each_path();
   while (calls.size() < 50)
     if (const Call c = draw_call(random); c.fits_kernel()) calls.push_back(c);
   for (Call& c : calls) {
     CAPTURE(c.text, c.scores);
-    const auto alone = run(c, Way::kFused, float32);
-    Seen fused, composite, single;
+    const auto alone = run(c, Implementation::kFused, float32);
+    RecordedTensors fused, composite, single;
     c.options.hooks = &single.hooks;
-    const auto watched = run(c, Way::kFused, float32);
+    const auto watched = run(c, Implementation::kFused, float32);
     for (std::size_t k = 0; k < alone.size(); ++k) CHECK(same_bits(alone[k], watched[k]));
     for (const Tensor& x : single.x) CHECK(x.shape() == c.scores);
     c.options.hooks = &fused.hooks;
-    run(c, Way::kFused, float64);
+    run(c, Implementation::kFused, float64);
     c.options.hooks = &composite.hooks;
-    run(c, Way::kComposite, float64);
-    for (std::size_t k = 0; k < std::size(Seen::kNames); ++k) {
-      CAPTURE(Seen::kNames[k]);
+    run(c, Implementation::kComposite, float64);
+    for (std::size_t k = 0; k < std::size(RecordedTensors::kNames); ++k) {
+      CAPTURE(RecordedTensors::kNames[k]);
       const Tensor got = fused.x[k], want = composite.x[k];
       CHECK(values(eq(got, -kInf)) == values(eq(want, -kInf)));
       const auto finite = [&](const Tensor& x) { return masked_fill(x, eq(want, -kInf), 0); };
@@ -92,7 +93,7 @@ TEST_CASE("observers receive the leading axes of the arguments, and gradients un
     const Tensor q = draw_rows(5), k = draw_rows(6), v = draw_rows(6);
     Shape scores = lead;
     scores.push_back(5), scores.push_back(6);
-    Seen first, second;
+    RecordedTensors first, second;
     const Tensor y = attention(q, k, v, {.causal = true, .hooks = &first.hooks});
     grad(sum(y * y), {q}, {});
     for (const Tensor& x : first.x) CHECK(x.shape() == scores);
@@ -144,10 +145,10 @@ TEST_CASE("skipping blocks that a window or a mask hides changes no bit") {
   for_each_simd_target([] {
     Generator g(9);
     const auto same = [&](const Call& c, const AttentionOptions& skips, DType dtype) {
-      const auto want = run(c, Way::kFused, dtype);
+      const auto want = run(c, Implementation::kFused, dtype);
       Call other = c;
       other.options = skips;
-      const auto got = run(other, Way::kFused, dtype);
+      const auto got = run(other, Implementation::kFused, dtype);
       for (std::size_t k = 0; k < want.size(); ++k) CHECK(same_bits(want[k], got[k]));
     };
     for (const bool causal : {false, true})

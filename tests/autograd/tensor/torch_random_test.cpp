@@ -124,7 +124,7 @@ void check_slice(const Values& values, std::size_t from, const std::vector<doubl
 }
 
 TEST_CASE("random numbers equal PyTorch's bit for bit") {
-  std::ifstream file(kept_file("torch_random_vectors.json"));
+  std::ifstream file(data_file("torch_random_vectors.json"));
   REQUIRE(file.is_open());
   const auto vectors = nlohmann::json::parse(file).at("vectors");
   const auto all = draw_all();

@@ -89,7 +89,7 @@ TEST_CASE("masks and biases are distinct types, and a mask is true where a query
       "KeepMask(ne(mask, 0)), or KeepMask(eq(mask, 0)) where 1 means hidden");
   CHECK_THROWS_AS(ScoreBias(ones({2, 2}, float64)), ValueError);
   CHECK_THROWS_WITH(ScoreBias(tril_mask(3, 3)),
-                    "ScoreBias: needs float32 or float64, got bool8; true or false per key is a "
+                    "ScoreBias: needs float32 or float64, got bool8; for true or false per key use "
                     "KeepMask");
   CHECK_NOTHROW(ScoreBias(zeros({3, 3})));  // all zeros add nothing, so this is accepted
   CHECK_NOTHROW(ScoreBias(zeros({0, 3})));

@@ -210,7 +210,7 @@ TEST_CASE("files without enough usable lines are rejected", "[lines]") {
   };
   CHECK(error(true, "=").starts_with("`answer-after`: '=' never occurs in"));
   CHECK(error(true, "==").starts_with("`answer-after`: needs one character"));
-  CHECK(error(false, "1").find("give one as `lines`") != std::string::npos);
+  CHECK(error(false, "1").find("give the file as `lines`") != std::string::npos);
 }
 
 TEST_CASE("with words, answer_after must be the end of a word that is not <unk>", "[lines]") {

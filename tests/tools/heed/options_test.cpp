@@ -135,7 +135,7 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"plot out",
        {{"absent/m.png", kInputOutput, {"m.csv"}, "absent"}, {"m.jpg", kUsage, {"m.csv"}}}},
       {"study other", {{"absent", kInputOutput, {kRun}, "absent"}}},
-      {"study out", {{"file.txt", kInputOutput, {kRun}}}},
+      {"study out", {{"file.txt", kInputOutput, {kRun}, "file.txt"}}},
       {"study ablate", {{"L0", kUsage, {kRun}}, {"L0H0,L9H0", kUsage, {kRun}}}},
       {"study corrupt", {{"?", kUsage, {kRun}, "?"}}},
       {"verify out", {{"file.txt", kInputOutput, {"causality", kRun}, "file.txt"}}},

@@ -61,7 +61,7 @@ expect 0 compare bad; out_has "5 runs of 2 settings"
 err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (config.toml: has no 'task'"
 damage metrics.csv
 expect 0 compare bad; out_has "scale=none      2"
-err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (metrics.csv: there is no evaluation"
+err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (metrics.csv: the history has no evaluation"
 for size in 0 300; do
   damage model.safetensors $size
   expect 0 compare bad --of entropy; out_has "5 runs of 2 settings"; out_has "scale=none      2"; out_has "L0H1  2"
@@ -112,7 +112,7 @@ ok test "$(grep -c seconds out)" == 0; ok grep -q ',$' one/runs.csv
 refuses 2 "the runs do not differ in this option; did you mean 'scale'" compare sweeps/s --against scales
 refuses 2 "compare needs runs" compare
 mkdir empty; refuses 4 "is not a run and contains no runs" compare empty
-refuses 2 "one run, twice" compare sweeps/s/scale=none,seed=1 sweeps/s/scale=none,seed=1
+refuses 2 "so they are the same run" compare sweeps/s/scale=none,seed=1 sweeps/s/scale=none,seed=1
 expect 0 train urn "${tiny[@]}" --steps 4 --quiet --out urn
 refuses 2 "runs must have the same task" compare sweeps/s urn
 rm sweeps/s/scale=none,seed=2/model.safetensors

@@ -29,7 +29,7 @@ echo "9+9=19" >> sums.txt
 refuses 4 "is not the text of this run" eval sums
 refuses 2 "never occurs" train --lines sums.txt --answer-after '#'
 refuses 2 "one character" train --lines sums.txt --answer-after '=='
-refuses 2 "give one as --lines" train --text sums.txt --answer-after =
+refuses 2 "give a file as --lines" train --text sums.txt --answer-after =
 refuses 2 "one file" train --text sums.txt --lines sums.txt
 refuses 2 "reads no file" train --unit word
 refuses 2 "reads no file" train urn --max-words 9

@@ -35,7 +35,7 @@ END
 expect 0 info run$number
 out_has "products of bfloat16"
 expect 0 gradcheck --run run$number --order 1
-out_has "in float32, products of bfloat16, on"
+out_has "in float32 with products in bfloat16 on"
 
 # Expected counts, computed by hand: 17 input tokens (16 symbols and the separator), 16 output classes,
 # d-model 8, 8 positions.

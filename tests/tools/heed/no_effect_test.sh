@@ -38,7 +38,7 @@ expect 0 train --config text-run/config.toml --steps 5 --dry-run
 expect 0 train --resume run --steps 5
 
 refuses 2 "--sequences needs 1 to " eval run --sequences 1000000
-err_has "the size of the set, got 1000000"
+err_has "the size of the evaluation set, got 1000000"
 for two in "--dry-run --overfit-batch" "--dry-run --print-config" "--overfit-batch --print-config"; do
   # shellcheck disable=SC2086
   refuses 2 "; leave out ${two#* }" train $two

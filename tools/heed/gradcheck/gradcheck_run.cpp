@@ -104,8 +104,8 @@ Report report_run_gradcheck(const GradcheckRequest& request) {
       failed);
   if (float32)
     report.line(
-        "in float32{} on {}, the errors of the loss and of its {}\n  gradients are at most {:.2f} "
-        "times the bound",
+        "in float32{} on {}, the errors of the loss and of its {} gradients are at most {:.2f} times "
+        "the bound",
         run.model.options.matmul == autograd::Precision::kFloat32
             ? ""
             : " with products in " + nn::enum_name(run.model.options.matmul),

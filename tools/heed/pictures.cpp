@@ -98,8 +98,8 @@ plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
     }
   }
   grid.panel_columns = only ? 1 : int(maps[0].size(1));
-  grid.row_axis = "query: token that looks";
-  grid.col_axis = "key: token looked at";
+  grid.row_axis = "query token";
+  grid.col_axis = "key token";
   grid.print_values = only.has_value();
   return grid;
 }
@@ -171,7 +171,7 @@ std::string attention_png(const nn::Transformer& model, const nn::Task& task, st
   const auto labels = task.info().vocabulary.labels(inputs.to_vector<std::int64_t>());
   const plot::HeatmapGrid grid = attention_grid(
       pass.at[0], pass.at[1], labels,
-      fmt::format("Where each head looks: {}, after {} training steps{}, on {}", task.info().name,
+      fmt::format("Attention weights: {}, after {} training steps{}, on {}", task.info().name,
                   steps, in_run(source), shortened_tokens(labels)));
   return plot::encode_png(plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
                           png_metadata(source, grid));

@@ -33,7 +33,7 @@ with tempfile.TemporaryDirectory() as folder:
     for out in (folder, f"{folder}/absent/c.svg"):
         refused = subprocess.run([sys.executable, COSTS, "layers", "--out", out], stderr=subprocess.PIPE, text=True)
         assert refused.returncode == 2 and f"--out {out} must be a file" in refused.stderr, refused
-    for wrong, error in [(["--seconds", "nan"], "--seconds must be 0 to 60, got nan"), (["--out", "c.png"], "to end in .svg"),
+    for wrong, error in [(["--seconds", "nan"], "--seconds must be 0 to 60, got nan"), (["--out", "c.png"], "must end in .svg"),
                         (["batch", "d-model", "--most", "32"], "--most 32 leaves fewer than two sizes of d-model")]:
         refused = subprocess.run([sys.executable, COSTS, *wrong], stderr=subprocess.PIPE, text=True)
         assert refused.returncode == 2 and error in refused.stderr, refused

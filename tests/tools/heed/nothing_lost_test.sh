@@ -109,12 +109,12 @@ if ((kills >= 200)); then
 fi
 
 # --- streams without a reader: training continues; results that cannot be written are exit 4
-expect 0 train reverse "${quick[@]}" --steps 8 --out straight-8
+expect 0 train reverse "${quick[@]}" --steps 8 --out whole-8
 # check_run NAME CODE: checks that $code is CODE, and that the run NAME equals the undisturbed run
 check_run() {
   what="heed train, $1"
   ok test "$code" == "$2"
-  same_run "$1" straight-8
+  same_run "$1" whole-8
 }
 not_quiet=(train reverse "${tiny[@]}" --steps 8 --threads 1)
 "$heed" "${not_quiet[@]}" --out full-stderr > out 2> /dev/full; code=$?; : > err; check_run full-stderr 0; out_has "best possible"
@@ -137,16 +137,16 @@ expect 3 train --resume wild --quiet; err_has "wild contains the save of step $s
 ok test "$(saved_step wild)" == "$step"
 
 # --- a flipped bit is an error that names the file; files without a checksum (PyTorch's) give a note
-cp -r straight-8 flipped
+cp -r whole-8 flipped
 printf 'x' | dd of=flipped/model.safetensors bs=1 seek=$(($(stat -c %s flipped/model.safetensors) - 9)) conv=notrunc 2> /dev/null
 refuses 4 "flipped/model.safetensors: its checksum is" eval flipped
 for file in model best state; do # the same tensors and metadata without the checksum
-  at=$(grep -aob '"heed_checksum":"crc32c:........",' straight-8/$file.safetensors | cut -d: -f1)
-  { head -c "$at" straight-8/$file.safetensors; printf '%34s' ''; tail -c +$((at + 35)) straight-8/$file.safetensors; } > flipped/$file.safetensors
+  at=$(grep -aob '"heed_checksum":"crc32c:........",' whole-8/$file.safetensors | cut -d: -f1)
+  { head -c "$at" whole-8/$file.safetensors; printf '%34s' ''; tail -c +$((at + 35)) whole-8/$file.safetensors; } > flipped/$file.safetensors
 done
 expect 0 eval flipped --sequences 4; err_has "flipped/model.safetensors has no checksum"
 expect 0 study flipped; err_has "has no checksum"
-expect 0 info flipped/model.safetensors; out_has "checksum none"; expect 0 info straight-8/model.safetensors; out_has "checksum crc32c "
+expect 0 info flipped/model.safetensors; out_has "checksum none"; expect 0 info whole-8/model.safetensors; out_has "checksum crc32c "
 expect 0 train --resume flipped --steps 9 --quiet; err_has "flipped/state.safetensors has no checksum"
 expect 0 eval flipped --sequences 4; ok test ! -s err
 

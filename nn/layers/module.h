@@ -4,13 +4,13 @@
 // child modules once, in a member function visit(f). Counting, optimizers, checkpoints, clone() and
 // printing all use visit(). A module looks like this:
 //
-//   struct MyLayer : Module {
-//     struct Options { ... } options;
-//     explicit MyLayer(const Options&, Generator& g = default_generator());
-//     Tensor weight;
-//     Linear out;
-//     template <class F> void visit(F&& f) { f("weight", weight); f("out", out); }
-//   };
+//      struct MyLayer : Module {
+//        struct Options { ... } options;
+//        explicit MyLayer(const Options&, Generator& g = default_generator());
+//        Tensor weight;
+//        Linear out;
+//        template <class F> void visit(F&& f) { f("weight", weight); f("out", out); }
+//      };
 #pragma once
 
 #include <concepts>

@@ -9,7 +9,7 @@ namespace {
 
 using Table = std::array<std::uint32_t, 256>;
 
-// kTables[k][b] is the change of the checksum by the byte b if k more bytes follow. With these
+// kTables[k][b] is XORed into the checksum for a byte b after which k more bytes follow. With these
 // tables, add() processes eight bytes at a time ("slicing by 8", Kounavis & Berry 2005).
 constexpr std::array<Table, 8> kTables = [] {
   std::array<Table, 8> tables{};
@@ -32,9 +32,9 @@ void Crc32c::add(std::span<const std::byte> bytes) {
   std::uint32_t x = state_;
   std::size_t i = 0;
   for (; i + 8 <= bytes.size(); i += 8) {
+    // The machine is little endian, which safetensors_format.h asserts.
     std::uint64_t eight = 0;
-    std::memcpy(&eight, &bytes[i],
-                8);  // safetensors_format.h asserts that the machine is little endian
+    std::memcpy(&eight, &bytes[i], 8);
     eight ^= x;
     x = 0;
     for (std::size_t k = 0; k < 8; ++k) x ^= kTables[7 - k][(eight >> (8 * k)) & 255];

@@ -28,13 +28,13 @@ bool is_name(const std::string& field) { return !csv_number(field); }
 class CsvLines {
  public:
   CsvLines(const std::string& path, std::string_view text) : path_(path), rest_(text) {
-    constexpr std::string_view kByteOrderMark =
-        "\xEF\xBB\xBF";  // spreadsheets write it before UTF-8
+    // Some spreadsheet programs write a byte order mark at the start of a UTF-8 file.
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
   }
 
   bool done() const { return rest_.empty(); }
-  std::int64_t number() const { return line_; }  // number of the last line read, from 1
+  std::int64_t number() const { return line_; }  // number of the last line that was read, from 1
   Fields next() {
     ++line_;
     Fields fields;
@@ -63,7 +63,7 @@ class CsvLines {
       rest_.remove_prefix(text.size());
       return text;
     }
-    for (;;) {  // inside a quoted field, a quote is written twice
+    for (;;) {  // in a quoted field, two quotes stand for one
       const std::size_t quote = rest_.find('"');
       if (quote == rest_.npos) refuse("a quote has no end");
       text += rest_.substr(0, quote);
@@ -78,15 +78,16 @@ class CsvLines {
   std::int64_t line_ = 0;
 };
 
-// Returns true if the first line contains column names: a field after its first one is not a
-// number.
+// Returns true if the first line contains column names. This is so if one of its fields is not a
+// number, where the first of several fields is ignored.
 bool names_columns(const Fields& fields) {
   const auto second = fields.begin() + std::ptrdiff_t(fields.size() > 1 ? 1 : 0);
   return std::any_of(second, fields.end(), is_name);
 }
 
-// Returns true if the first fields of the lines are row names. Without column names, either all or
-// none of them must be names, because a single name among numbers is probably a misspelled number.
+// Returns true if the first fields of the lines are row names. If the file has no column names,
+// either all or none of these fields must be names, because a single name among numbers is probably
+// a misspelled number.
 bool names_rows(CsvLines lines) {
   if (lines.done()) return false;
   Fields fields = lines.next();
@@ -124,7 +125,7 @@ void add_row(CsvMatrix& m, const CsvLines& lines, const Fields& fields, std::siz
 }  // namespace
 
 CsvMatrix load_csv(const std::string& path) {
-  constexpr std::uint64_t kLargest = 32'000'000;  // largest size in bytes
+  constexpr std::uint64_t kLargest = 32'000'000;  // largest size of a file in bytes
   return parse_csv(autograd::read_file(path, kLargest), path);
 }
 
@@ -135,7 +136,7 @@ CsvMatrix parse_csv(std::string_view text, const std::string& path) {
   while (!lines.done()) {
     Fields fields = lines.next();
     const bool empty = fields.size() == 1 && fields[0].empty();
-    if (empty && lines.done()) break;  // ignores an empty last line
+    if (empty && lines.done()) break;  // an empty last line is ignored
     if (fields.size() == first) lines.refuse("it has no numbers");
     if (lines.number() == 1 && names_columns(fields)) {
       m.col_names.assign(fields.begin() + std::ptrdiff_t(first), fields.end());

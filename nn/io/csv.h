@@ -18,14 +18,17 @@ struct CsvMatrix {
 };
 
 /// Reads a matrix of numbers. "nan", "inf" and "-inf" are numbers, and an empty field is NaN. Names
-/// may be quoted. The first line has the column names if any field after its first one is not a
-/// number. The first fields of all other lines are row names if any of them is not a number.
+/// may be quoted. The first line contains column names if it has a field that is not a number. (If
+/// the line has several fields, its first field is ignored here.) The first fields of all other
+/// lines are row names if any of these fields is not a number.
 ///
 /// Throws IoError with path, line and reason for a field that is not a number, for lines of
-/// different lengths, for a file without numbers, for a quote without an end, and for more than 32
-/// MB. Without column names, it also throws if only some of the first fields are numbers.
+/// different lengths, for a file without numbers, for a quote without an end, and for a file of
+/// more than 32 MB. If the file has no column names, it also throws if only some of the first
+/// fields are numbers.
 CsvMatrix load_csv(const std::string& path);
-/// Parses the contents of a CSV file of any size, like load_csv(). `path` is used in errors only.
+/// Parses the contents of a CSV file of any size, like load_csv(). `path` is only used in error
+/// texts.
 CsvMatrix parse_csv(std::string_view text, const std::string& path);
 
 }  // namespace heed::nn

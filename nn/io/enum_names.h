@@ -11,8 +11,8 @@
 
 namespace heed::nn {
 
-/// Table of the values of an enum and their names in settings, config.toml and errors. Each enum
-/// has a specialization next to its definition, with one member:
+/// Table of the values of an enum and their names in settings, config.toml and errors. Next to the
+/// definition of each enum is a specialization with one member:
 ///
 ///     static constexpr std::pair<E, const char*> kTable[] = {...};
 template <class E>
@@ -26,7 +26,7 @@ std::vector<std::string> enum_names() {
   return names;
 }
 
-/// Returns the value of this name, or nullopt if there is none.
+/// Returns the value with this name, or nullopt if no value has it.
 template <class E>
 std::optional<E> enum_value(std::string_view name) {
   for (const auto& [value, known] : EnumNames<E>::kTable)

@@ -1,9 +1,9 @@
 // JSON values, parsed and written with nlohmann/json.hpp. Only this file includes it, because its
 // templates take seconds to compile.
 //
-// ordered_json is used for writing only. It is not used for parsing, because it compares each key
-// of an object with all earlier keys (a header of 100,000 tensors takes 27 s, here 0.2 s), keeps
-// the last of equal keys, and has no limits.
+// ordered_json is used for writing only. It is not used for parsing for three reasons. It compares
+// each key of an object with all earlier keys: a header of 100,000 tensors takes 27 s, but 0.2 s
+// with Builder. It accepts duplicate keys and keeps the last one. It has no limits.
 #include "nn/io/json.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ ordered_json converted(const Json& value) {
       return list;
     } else if constexpr (std::same_as<T, Json::Object>) {
       ordered_json::object_t object;
-      for (const auto& [key, item] : x)  // Container is a vector, which does not compare keys
+      for (const auto& [key, item] : x)  // Container is std::vector, so keys are not compared
         object.Container::emplace_back(key, converted(item));
       return object;
     } else {
@@ -67,7 +67,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
  private:
   struct Level {
     Json value;
-    std::string key;  // key of the next entry
+    std::string key;  // key of the entry whose value comes next
     std::set<std::string> keys;
   };
 
@@ -98,7 +98,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
 
 }  // namespace
 
-// The copy is made outside the variant and then moved into it. In libstdc++ 12, if the copy
+// The copy is made outside of the variant and then moved into it. In libstdc++ 12, if the copy
 // constructor of a variant throws and its types have noexcept moves, the variant destroys a value
 // that was never constructed.
 Json::Json(const Json& other) {
@@ -139,7 +139,7 @@ std::string Json::dump(bool ascii) const {
 }
 
 Json Json::parse(std::string_view text, const Limits& limits) {
-  if (text.find('\0') != text.npos)  // the parser would take it for the end of the text
+  if (text.find('\0') != text.npos)  // the parser would treat this byte as the end of the text
     throw JsonError("contains a zero byte");
   Builder builder(limits);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);

@@ -1,4 +1,4 @@
-// JSON values: for headers of safetensors files and for the output of the program.
+// JSON values, for the headers of safetensors files and for the output of heed.
 #pragma once
 
 #include <concepts>
@@ -17,7 +17,7 @@
 namespace heed::nn {
 
 /// Error in a JSON text or in the type of a value. The text is a predicate without a subject, such
-/// as `is nested too deep`, so that the caller can put a subject before it.
+/// as `is nested too deeply`, so that the caller can put a subject before it.
 struct JsonError : autograd::ValueError {
   using ValueError::ValueError;
 };
@@ -36,8 +36,8 @@ class Json {
   };
 
   ///@{
-  /// Makes a value from the C++ value. An integer is stored as std::uint64_t, or as std::int64_t if
-  /// it is negative. An empty optional becomes null.
+  /// Makes a JSON value from a C++ value. An integer is stored as std::uint64_t, or as std::int64_t
+  /// if it is negative. An empty optional becomes null.
   Json(std::nullptr_t = nullptr) {}
   Json(bool value) : value_(value) {}
   template <std::integral T>
@@ -59,8 +59,8 @@ class Json {
   ///@}
 
   ///@{
-  /// Copies or moves a value. They are defined in json.cpp, because the copy of the variant has a
-  /// bug in libstdc++ 12.
+  /// Copies or moves a value. These functions are defined in json.cpp, because the copy constructor
+  /// of std::variant has a bug in libstdc++ 12.
   Json(const Json&);
   Json(Json&&) noexcept;
   Json& operator=(const Json&);
@@ -72,7 +72,7 @@ class Json {
   static Json array() { return Array(); }
   /// Returns an object with these entries.
   static Json object(std::initializer_list<Object::value_type> entries = {});
-  /// Compares type and value.
+  /// Returns true if type and value are equal.
   bool operator==(const Json&) const = default;
 
   /// Appends a value to an array. Throws JsonError if this is not an array.
@@ -84,11 +84,11 @@ class Json {
   /// value null. Takes time proportional to the number of entries. Throws JsonError if this is not
   /// an object.
   Json& operator[](std::string_view key);
-  /// Adds the entries of another object, which replace entries with the same key. Throws JsonError
-  /// unless both are objects.
+  /// Adds the entries of `other` to this object. They replace entries with the same keys. Throws
+  /// JsonError if this value or `other` is not an object.
   void update(const Json& other);
 
-  /// Returns a pointer to the value if its type is T, and nullptr otherwise. T is bool,
+  /// Returns a pointer to the C++ value if its type is T, and nullptr otherwise. T is bool,
   /// std::uint64_t (integers >= 0), std::int64_t (negative integers), double, std::string, Array or
   /// Object.
   template <class T>
@@ -96,15 +96,15 @@ class Json {
     return std::get_if<T>(&value_);
   }
   ///@{
-  /// Returns the value of an array, object, string or double. Throws JsonError if this has another
-  /// type.
+  /// Returns the value of an array, object, string or double. Throws JsonError if this value has
+  /// another type.
   const Array& items() const { return get<Array>(); }
   const Object& entries() const { return get<Object>(); }
   const std::string& text() const { return get<std::string>(); }
   double number() const { return get<double>(); }
   ///@}
-  /// Returns the value of this key. Returns nullptr if the object does not contain it, or if this
-  /// is not an object.
+  /// Returns a pointer to the value of this key. Returns nullptr if this value is not an object or
+  /// does not contain the key.
   const Json* find(std::string_view key) const;
   /// Calls f(value) with the C++ value and returns its result.
   template <class F>
@@ -112,12 +112,13 @@ class Json {
     return std::visit(f, value_);
   }
 
-  /// Returns the JSON text on one line. Doubles have the shortest text that reads back to the same
-  /// value; non-finite doubles become null. Invalid UTF-8 becomes U+FFFD. If `ascii` is true, other
-  /// characters than ASCII are written as `\uXXXX`.
+  /// Returns the value as JSON text on one line. A finite double is written as the shortest text
+  /// that reads back to the same double. A non-finite double is written as null. Invalid UTF-8 is
+  /// replaced by U+FFFD. If `ascii` is true, non-ASCII characters are written as `\uXXXX`.
   std::string dump(bool ascii = false) const;
-  /// Parses a JSON text. Throws JsonError if it is not JSON in UTF-8 (the text has the byte), if it
-  /// contains a zero byte, a duplicate key or a number out of range, or if it exceeds the limits.
+  /// Parses a JSON text. Throws JsonError if `text` is not JSON in UTF-8 (the error text has the
+  /// position of the error), if it contains a zero byte, a duplicate key or a number out of range,
+  /// or if it exceeds the limits.
   static Json parse(std::string_view text, const Limits& limits = {64, INT32_MAX});
 
  private:

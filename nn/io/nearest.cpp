@@ -8,7 +8,8 @@
 namespace heed::nn {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // Distances between the first i bytes of a and all prefixes of b.
+  // At the start of iteration i, row[j] is the distance between the first i bytes of `a` and the
+  // first j bytes of `b`.
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {

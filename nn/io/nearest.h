@@ -7,8 +7,8 @@
 
 namespace heed::nn {
 
-/// Returns the smallest number of insertions, deletions and substitutions of bytes that change a
-/// into b (Levenshtein 1966).
+/// Returns the smallest number of insertions, deletions and substitutions of bytes that change `a`
+/// into `b` (Levenshtein 1966).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// Returns the first candidate that begins with `name`. If there is none, returns the first

@@ -35,7 +35,7 @@ template <class... Parts>
 
 // Element type of an npy file.
 struct NpyType {
-  std::string_view descr;  // name in the header
+  std::string_view descr;  // name of the type in the header
   std::uint64_t bytes;     // bytes per element
   Tensor (*read)(const InputFile& file, std::uint64_t begin, const Shape&);
 };
@@ -69,13 +69,13 @@ constexpr NpyType kNpyTypes[] = {
     {"<u4", 4, read_elements<std::uint32_t, std::int64_t>},
 };
 
-// Converts a header, which is a Python literal, to JSON: replaces quotes, brackets and constants,
-// and removes the comma at the end of a list. The JSON constants true, false and
-// null, which are not Python, become invalid.
+// Converts a header, which is a Python literal, to JSON. Replaces quotes, brackets and constants,
+// and removes the comma at the end of a list. The JSON constants true, false and null are not
+// Python, so they are replaced by invalid text.
 std::string as_json(std::string_view python) {
   constexpr std::string_view kPython = "'()TFtfn", kJson = "\"[]tf???";
   std::string json;
-  char quote = 0;  // quote of the current string, or 0 outside of strings
+  char quote = 0;  // quote that begins the current string, or 0 outside of strings
   for (const char c : python) {
     if (quote == 0 && (c == ')' || c == ']' || c == '}')) {
       json.erase(json.find_last_not_of(' ') + 1);
@@ -119,7 +119,7 @@ Json parse_npy_header(const std::string& text) {
   } catch (const JsonError&) {
   }
   const Json *descr = header.find("descr"), *fortran = header.find("fortran_order");
-  // A shape must be a tuple. Lists occur only in the descr of a structured type.
+  // A shape must be a tuple. Only the descr of a structured type may contain lists.
   const bool is_list = descr && !descr->as<Json::Array>() && text.find('[') != text.npos;
   if (!descr || !header.find("shape") || !fortran || !fortran->as<bool>() ||
       header.entries().size() > 3 || is_list)
@@ -127,7 +127,7 @@ Json parse_npy_header(const std::string& text) {
   return header;
 }
 
-// Reads the array after checking the header against the size of the file.
+// Reads the array, after a check that the file has the size that follows from the header.
 Tensor read_npy(const InputFile& file) {
   const auto [text, begin] = read_npy_header(file);
   const Json header = parse_npy_header(text), &descr = *header.find("descr");
@@ -142,7 +142,7 @@ Tensor read_npy(const InputFile& file) {
     refuse_npy(file.path(), "its shape ", shape, " needs ", need, " bytes of ", type->descr,
                ", but ", left, " follow the header; the file is cut off or damaged");
   if (*header.find("fortran_order") == false) return type->read(file, begin, shape);
-  // In Fortran order, the elements are those of the transposed array in C order.
+  // An array in Fortran order has the same bytes as the transposed array in C order.
   std::vector<std::int64_t> transposed(shape.begin(), shape.end());
   std::reverse(transposed.begin(), transposed.end());
   std::vector<int> axes(transposed.size());

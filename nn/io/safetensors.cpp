@@ -1,4 +1,4 @@
-// Uses of a loaded safetensors file: finding tensors and copying them into parameters.
+// Functions for loaded safetensors files: they find tensors and copy tensors into parameters.
 // safetensors_read.cpp and safetensors_write.cpp read and write files.
 #include "nn/io/safetensors.h"
 
@@ -23,10 +23,10 @@ Tensor SafeTensors::find(std::string_view name) const {
 }
 
 void load_parameters(const std::vector<NamedTensor>& into, const SafeTensors& file) {
-  constexpr std::size_t kShown = 5;  // tensors listed per kind of problem
+  constexpr std::size_t kShown = 5;  // largest number of tensors listed per problem
   std::unordered_map<std::string_view, const Tensor*> found;
   for (const NamedTensor& t : file.tensors) found[t.name] = &t.tensor;
-  std::vector<const Tensor*> sources;  // for each tensor of `into`, its source in the file
+  std::vector<const Tensor*> sources;  // source in the file of each tensor in `into`
   std::vector<std::string> names, missing, unexpected, different;
   for (const auto& [name, p] : into) {
     names.push_back(name);

@@ -26,7 +26,7 @@ autograd::Shape shape_of(const Json& sizes) {
   if (!sizes.as<Json::Array>() || sizes.items().size() > autograd::kMaxRank)
     bad("a list of at most 8 sizes");
   autograd::Shape shape;
-  std::uint64_t elements = 1;  // a size of 0 counts as 1, so that strides cannot overflow either
+  std::uint64_t elements = 1;  // a size of 0 counts as 1, so that strides cannot overflow
   for (const Json& size : sizes.items()) {
     const auto* n = size.as<std::uint64_t>();
     if (!n) bad("integer sizes >= 0");
@@ -37,7 +37,7 @@ autograd::Shape shape_of(const Json& sizes) {
   return shape;
 }
 
-// This finds only the entry of the metadata, because quotes inside of strings are escaped.
+// The search finds only the entry in the metadata, because quotes inside of strings are escaped.
 std::size_t find_checksum(const std::string& header) {
   const std::string entry =
       std::string("\"") + kChecksumKey + "\":\"" + std::string(kChecksumPrefix);

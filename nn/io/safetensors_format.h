@@ -34,26 +34,31 @@ inline constexpr Format kFormats[] = {{"F64", 8, autograd::float64},  {"I64", 8,
                                       {"F32", 4, autograd::float32},  {"F16", 2, autograd::float32},
                                       {"BF16", 2, autograd::float32}, {"BOOL", 1, autograd::bool8}};
 
-/// Returns a string from a file in quotes, escaped and cut to 80 characters, for an error text.
+/// Formats a string, which was read from a file, for an error text: in quotes, escaped, and cut
+/// after 80 characters.
 std::string quoted(const std::string& text);
-/// Returns the JSON text of a value from a file, cut to 80 characters, for an error text.
+/// Formats a JSON value, which was read from a file, for an error text: as JSON, cut after 80
+/// characters.
 std::string shown(const Json& value);
 
-/// Returns the shape in a header. Throws JsonError for an invalid shape, with a text to be put
-/// after the name of the tensor: "has shape [-1]; heed needs integer sizes >= 0".
+/// Returns the shape that a header contains as `sizes`. Throws JsonError if the shape is invalid.
+/// The caller puts the name of the tensor before the error text, such as "has shape [-1]; heed
+/// needs integer sizes >= 0".
 autograd::Shape shape_of(const Json& sizes);
 
 /// Metadata key of the checksum.
 inline constexpr const char* kChecksumKey = "heed_checksum";
 ///@{
-/// Prefix of the checksum in the metadata, and the digits that replace it while it is computed.
+/// In the metadata, kChecksumPrefix precedes the digits of the checksum. kNoChecksum replaces the
+/// digits while the checksum is computed.
 inline constexpr std::string_view kChecksumPrefix = "crc32c:", kNoChecksum = "00000000";
 ///@}
 
-/// Returns the index of the eight digits of the checksum in a header, or npos if there is none.
+/// Returns the index of the first of the eight checksum digits in a header, or npos if the header
+/// has no checksum.
 std::size_t find_checksum(const std::string& header);
-/// Returns the checksum of the length and the header, where the digits of the checksum are replaced
-/// by zeros. The caller adds the data.
+/// Returns the checksum of the header and of its length, where the digits of the checksum are
+/// replaced by zeros. The caller adds the data.
 Crc32c checksum_of_header(std::string header);
 /// Returns the checksum as eight hexadecimal digits.
 std::string checksum_text(const Crc32c& sum);

@@ -1,5 +1,5 @@
-// Reads safetensors files. The reader checks the size of the header, that the tensors cover the
-// data without holes and overlaps, and the checksum if there is one.
+// Reads safetensors files. The reader checks the size of the header, and the checksum if the file
+// has one. It also checks that the tensors cover the data without holes and overlaps.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -19,10 +19,10 @@ using namespace safetensors;
 
 namespace {
 
-constexpr std::uint64_t kMaxHeader =
-    100'000'000;  // limit of the reference implementation, in bytes
+// Largest header in bytes, which is also the limit of the reference implementation.
+constexpr std::uint64_t kMaxHeader = 100'000'000;
 
-// Tensor in the header of a file. `begin` and `end` are offsets in bytes from the start of the
+// Entry of a tensor in the header. `begin` and `end` are offsets in bytes from the start of the
 // data.
 struct Entry {
   std::string name;
@@ -36,8 +36,8 @@ template <class... Parts>
   fail<IoError>("load_safetensors", "cannot read ", path, ": ", parts...);
 }
 
-// Parses the header. The limits are those of the format, because deeper or longer JSON could fill
-// the memory.
+// Parses the header. A valid header stays within the limits that are passed to Json::parse().
+// Deeper or longer JSON could fill the memory.
 Json parse_header(const std::string& path, const std::string& text) {
   try {
     return Json::parse(text, {.depth = 3, .length = kMaxRank});
@@ -103,7 +103,7 @@ void check_tiling(const std::string& path, const std::vector<Entry>& entries, st
 float from_half(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000u) << 16, exponent = (half >> 10) & 31u;
   const std::uint32_t fraction = half & 0x3ffu;
-  if (exponent == 0) {  // subnormal: fraction * 2^-24, which float represents exactly
+  if (exponent == 0) {  // a subnormal number is fraction * 2^-24, which is exact in float
     const float value = float(fraction) * 0x1p-24f;
     return sign ? -value : value;
   }
@@ -125,7 +125,7 @@ Tensor read_halves(const Entry& e, std::span<const std::byte> bytes) {
   return x;
 }
 
-// Returns the memory of the elements of x.
+// Returns the memory of the elements of x, to be written.
 std::span<std::byte> writable_bytes(const Tensor& x) {
   return dispatch_any(x.dtype(), [&]<class T> {
     return std::as_writable_bytes(std::span(x.mutable_data<T>(), std::size_t(x.numel())));
@@ -188,8 +188,8 @@ void read_metadata(const std::string& path, const Json& info,
 }
 
 // Removes the checksum from the metadata and returns its digits, or "" if there is none. Throws
-// IoError if only the key or only the value is that of a checksum, because then one of them is
-// damaged.
+// IoError if an entry has the key but not the value of a checksum, or the value but not the key,
+// because then the entry is damaged.
 std::string take_checksum(const std::string& path, const std::string& header,
                           std::map<std::string, std::string>& metadata) {
   std::string text;

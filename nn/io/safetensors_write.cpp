@@ -20,14 +20,14 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   const auto need = [](bool ok, const auto&... what) {
     check<ValueError>(ok, "save_safetensors", what...);
   };
-  std::map<std::string, Json> header;  // sorted by name, like the reference implementation
+  std::map<std::string, Json> header;  // sorted by name
   for (const auto& [key, value] : metadata)
     need(is_utf8(key) && is_utf8(value), "metadata ", quoted(key), " is not UTF-8");
   std::map<std::string, std::string> entries = metadata;
   entries[kChecksumKey] = std::string(kChecksumPrefix) + std::string(kNoChecksum);
   header["__metadata__"] = entries;
-  // Sorted by decreasing element size, all tensors are aligned, because the header is padded to a
-  // multiple of 8 bytes.
+  // If the tensors are sorted by decreasing element size, each of them is aligned, because the
+  // header is padded to a multiple of 8 bytes.
   std::vector<NamedTensor> sorted = tensors;
   for (const auto& [name, x] : sorted) {
     need(is_utf8(name), "the name ", quoted(name), " is not UTF-8");
@@ -43,7 +43,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
     need(name != "__metadata__", "\"__metadata__\" cannot be a tensor's name");
     need(!header.contains(name), "two tensors are named ", quoted(name));
     const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const auto& f) {
-      return f.dtype == x.dtype();  // finds F32 first, not F16 or BF16
+      return f.dtype == x.dtype();  // for float32, this finds F32, which precedes F16 and BF16
     });
     const std::uint64_t begin = end;
     end += std::uint64_t(x.numel() * element_size(x.dtype()));

@@ -10,8 +10,8 @@ namespace heed::nn {
 
 namespace {
 
-// Returns "" if `text` is a number in the range, and an error text otherwise. If `whole` is true,
-// the number must be whole.
+// Returns "" if `text` is a number in `range`, and an error text otherwise. If `whole` is true, the
+// number must be whole.
 std::string number_problem(const std::string& where, const std::string& text, const Range& range,
                            bool whole) {
   const auto integer = parse_number<std::int64_t>(text);
@@ -36,7 +36,7 @@ std::optional<Span> parse_span(const std::string& text) {
   return Span{*first, *last};
 }
 
-// Returns "" if `text` is a span in the range, and an error text otherwise.
+// Returns "" if `text` is a span with both ends in `range`, and an error text otherwise.
 std::string span_problem(const std::string& where, const std::string& text, const Range& range) {
   const auto span = parse_span(text);
   if (span && range.holds(double(span->first)) && range.holds(double(span->last))) return "";

@@ -1,6 +1,6 @@
 // Settings: variables that a configuration file or a command line can set by name. Each setting has
-// its name, unit, range, choices and help in one place. Parsing, errors, files and help texts use
-// them.
+// its name, unit, range, choices and help in one place. The parsers, the error texts, the
+// configuration files and the help texts all use these.
 #pragma once
 
 #include <cmath>
@@ -38,7 +38,7 @@ struct Range {
 struct Span {
   std::int64_t first = 0;  ///< smallest number
   std::int64_t last = 0;   ///< largest number
-  /// Compares both ends.
+  /// Returns true if both ends are equal.
   bool operator==(const Span&) const = default;
 };
 
@@ -58,11 +58,12 @@ struct Setting {
 
   std::string key;                 ///< name, such as "d-model"
   Kind kind;                       ///< type of the value
-  std::string help;                ///< meaning, for help texts
+  std::string help;                ///< meaning of the setting, for help texts
   std::string unit;                ///< placeholder for a value in help texts, such as N or FILE
   Range range;                     ///< accepted numbers
-  std::vector<std::string> names;  ///< accepted names; for a list, empty means any word
-  std::string shown;          ///< default in help texts; a switch with a default can be negated
+  std::vector<std::string> names;  ///< accepted names; a list without names accepts any word
+  /// Default in help texts. If a switch has one, the command line also accepts `--no-KEY`.
+  std::string shown;
   std::string group;          ///< heading in help texts
   bool may_be_empty = false;  ///< true: the setting accepts an empty text
 
@@ -74,13 +75,15 @@ struct Setting {
 
   /// Returns the value as text, as in a file but without quotes.
   std::function<std::string()> get;
-  /// Sets the variable to a valid text. A list gets one more entry.
+  /// Sets the variable to the value of a text that problem() accepts. If the variable is a list,
+  /// appends the text as one more entry.
   std::function<void(const std::string&)> set_checked;
 
   ///@{
-  /// Makes a setting for a variable, which must outlive it. The current value is the default.
-  /// Numbers have a range, texts a unit; `names` are the accepted words. For a Span, both ends must
-  /// be in `range`. A list accepts any words if `names` is empty.
+  /// Makes a setting for a variable, which must outlive the setting. The current value of the
+  /// variable is the default. A number, or both ends of a Span, must be in `range`. `unit` is the
+  /// placeholder of a text in help texts. `names` are the accepted words. If `names` is empty, a
+  /// list accepts any words.
   Setting(std::string key, bool& value, std::string help);
   Setting(std::string key, std::int64_t& value, Range range, std::string help);
   Setting(std::string key, double& value, Range range, std::string help);
@@ -132,7 +135,7 @@ struct Setting {
     shown = get();
   }
 
-  /// Sets the text for the default in help texts, and returns the setting.
+  /// Sets the text that help texts show as the default. Returns the setting.
   Setting shows(std::string text) && {
     shown = std::move(text);
     return std::move(*this);
@@ -141,13 +144,13 @@ struct Setting {
   /// Returns "" if `text` is a valid value. Otherwise returns an error text that begins with
   /// `where`, such as "--steps needs a whole number, 1 to 9, got '0'".
   std::string problem(const std::string& where, const std::string& text) const;
-  /// Sets the variable. For a list, appends the words between the commas. Throws ValueError with
-  /// the text of problem() if `text` is not a valid value.
+  /// Sets the variable to the value of `text`. If the variable is a list, appends the words between
+  /// the commas. Throws ValueError with the text of problem() if `text` is not a valid value.
   void set(const std::string& where, const std::string& text) const;
   /// Returns "" if the condition `need` holds. Otherwise returns an error text that begins with
   /// `where`.
   std::string unmet_need(const std::string& where) const;
-  /// Returns the help text: meaning, range or names, and default.
+  /// Returns the help text, which has the meaning, the range or the names, and the default.
   std::string description() const;
 
  private:

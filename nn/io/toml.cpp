@@ -1,4 +1,4 @@
-// Reads TOML with toml++. Only this file includes it.
+// Reads TOML with toml++. No other file includes toml++.
 #include "nn/io/toml.h"
 
 #define TOML_EXCEPTIONS 1
@@ -49,7 +49,7 @@ struct TomlEntry {
   const toml::node* node;
 };
 
-// Returns the entries of a table in the order of the file. The table itself is sorted by name.
+// Returns the entries of a table in the order of the file. A toml::table is sorted by key.
 std::vector<TomlEntry> toml_entries(const toml::table& table) {
   std::vector<TomlEntry> list;
   for (const auto& [key, node] : table) list.push_back({std::string(key.str()), &node});
@@ -60,7 +60,7 @@ std::vector<TomlEntry> toml_entries(const toml::table& table) {
   return list;
 }
 
-// Appends the items of a table and of its inner tables.
+// Appends the items of a table and of the tables in it.
 void add_items(std::vector<TomlItem>& items, const toml::table& table, const std::string& section,
                const std::string& file) {
   for (const auto& [key, entry] : toml_entries(table)) {
@@ -144,7 +144,7 @@ std::string toml_line(const Setting& setting) {
   const bool text = setting.kind == Kind::kText || setting.kind == Kind::kChoice ||
                     setting.kind == Kind::kSpan || setting.kind == Kind::kNameOrReal;
   if (!text || number) return setting.key + " = " + value + "\n";
-  std::string quoted = Json(value).dump();  // valid in TOML except for U+007F
+  std::string quoted = Json(value).dump();  // a JSON string is valid in TOML, except for U+007F
   for (std::size_t at; (at = quoted.find('\x7f')) != quoted.npos;) quoted.replace(at, 1, "\\u007F");
   return setting.key + " = " + quoted + "\n";
 }

@@ -24,9 +24,9 @@ struct TomlItem {
   std::vector<std::string> values;  ///< one value, or all values of a list
 };
 
-/// Parses the contents `text` of a file and returns its items in their order. `file` is used in
-/// errors only. Throws ValueError with file and line if the text is not TOML, and for values other
-/// than true, false, numbers, strings and lists of these.
+/// Parses the contents `text` of a file and returns its items in the order of the file. `file`, the
+/// path, is only used in error texts. Throws ValueError with file and line if the text is not TOML,
+/// and for values other than true, false, numbers, strings and lists of these.
 std::vector<TomlItem> read_toml(const std::string& text, const std::string& file);
 
 /// Returns the contents of a configuration file. Throws IoError unless it is a readable regular
@@ -34,8 +34,8 @@ std::vector<TomlItem> read_toml(const std::string& text, const std::string& file
 std::string read_toml_text(const std::string& file);
 
 /// Returns the setting for an item. Throws ValueError with file, line and key in three cases: if no
-/// setting has this key (the text names the nearest key), if a value has the wrong type, and if
-/// there are too many values.
+/// setting has this key (the text names the nearest key), if a value has the wrong type, and if the
+/// setting is not a list but the item does not have exactly one value.
 const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& settings);
 
 /// Returns the line `key = value` for a setting, in TOML.

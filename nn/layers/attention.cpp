@@ -1,4 +1,4 @@
-// MultiHeadAttention: its forward pass, sites of a probe, attention sink and checks of its inputs.
+// Forward pass of MultiHeadAttention: checks of the inputs, attention sink and sites of a probe.
 #include "nn/layers/attention.h"
 
 #include <algorithm>
@@ -20,8 +20,9 @@ Tensor repeat_heads(const Tensor& x, std::int64_t heads) {
   return reshape(expand(unsqueeze(x, 2), repeated), {x.size(0), heads, x.size(2), x.size(3)});
 }
 
-// Inserts a row of zeros before the keys or values x [B, H, Tk, d]. It is the key (or value) of the
-// attention sink. Its score q k is 0, so that the score of the sink equals its bias.
+// Inserts a row of zeros before the keys (or values) x [B, H, Tk, d]. This row is the key (or
+// value) of the attention sink. The product of any query and this key is 0, so that the score of
+// the sink equals its score bias.
 Tensor with_zeros_in_front(const Tensor& x, DType dtype) {
   const Shape one{x.size(0), x.size(1), 1, x.size(3)};
   return cat({expand(zeros({1, 1, 1, 1}, dtype), one), x}, 2);
@@ -30,8 +31,9 @@ Tensor with_zeros_in_front(const Tensor& x, DType dtype) {
 // Returns x [..., 1 + Tk] without its first column, which belongs to the attention sink.
 Tensor without_sink(const Tensor& x) { return slice(x, -1, 1, x.size(-1)); }
 
-// Returns hooks for an attention with a sink. The given hooks receive tensors without the column of
-// the sink. A replacement keeps that column unchanged.
+// Returns hooks for an attention call with a sink. They pass tensors without the column of the sink
+// to the given hooks. If a given hook replaces such a tensor, the column of the sink does not
+// change.
 AttentionHooks without_sink(AttentionHooks hooks) {
   for (AttentionHooks::Observer* observer : hooks.all())
     if (*observer) *observer = [f = *observer](const Tensor& x) { f(contiguous(without_sink(x))); };
@@ -44,8 +46,9 @@ AttentionHooks without_sink(AttentionHooks hooks) {
   return hooks;
 }
 
-// Returns the hooks for ctx.probe. To record scores and weights, the kernel that is used for
-// training writes them to memory. To replace them, the composite of public ops is used.
+// Returns the hooks for ctx.probe. If the probe records scores or weights, the fused kernel also
+// writes these to memory. If the probe replaces them, attention is computed from public ops
+// instead.
 AttentionHooks probe_hooks(const ForwardContext& ctx) {
   AttentionHooks h;
   const auto site = [&](const char* name, AttentionHooks::Replace& replace,
@@ -130,9 +133,10 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
                                   AttentionOptions how) const {
   if (options.sink == Sink::kNone) return attention(q, k, v, how);
   const std::int64_t tq = q.size(2), tk = k.size(2);
-  // The sink is an additional first key. With the alignment kBottomRight, the causal mask shifts by
-  // one key, so that a query that may read any key may also read the sink. With kTopLeft the mask
-  // would not shift, so the mask of the Tk keys is made here.
+  // The sink is an additional first key. With the alignment kBottomRight, the additional key shifts
+  // the causal mask by one column, so that each query with at least one unmasked key can also read
+  // the sink. With kTopLeft, the mask would not shift. So the causal mask of the Tk keys is made
+  // here, and the sink is added to it below.
   if (how.causal && how.alignment == CausalAlignment::kTopLeft) {
     how.keep = how.keep & KeepMask::causal(tq, tk, how.alignment);
     how.causal = false;
@@ -176,8 +180,8 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   const AttentionHooks hooks = ctx.probe ? probe_hooks(ctx) : AttentionHooks();
   if (ctx.probe) how.hooks = &hooks;
   const Tensor out = attend(q, k, v, how);
-  const Tensor z =
-      ctx.at("hook_z", heads_first(out));  // heads_first is its own inverse: [B, T, H, d]
+  // heads_first() is its own inverse, so z has shape [B, T, H, d].
+  const Tensor z = ctx.at("hook_z", heads_first(out));
   ctx.end();
   return merge_heads(z);
 }

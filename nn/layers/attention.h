@@ -2,8 +2,8 @@
 //
 //   project -> q, k, v [B, H, T, d] -> softmax(scale * q k^T + bias, masked) v -> merge_heads
 //
-// The projection weights can be stored in four forms (AttentionForm). Only project() and
-// merge_heads() depend on the form (nn/layers/attention_forms.cpp).
+// The projection weights can be stored in four forms (AttentionForm). In a forward pass, only
+// project() and merge_heads() depend on the form (nn/layers/attention_forms.cpp).
 #pragma once
 
 #include <optional>
@@ -15,14 +15,16 @@
 namespace heed::nn {
 
 /// Form in which a layer stores its projection weights. H is the number of query heads, Hkv the
-/// number of heads of keys and values, and D is d_model.
+/// number of heads of keys and values, and D is d_model. d_head is the size of a head's queries and
+/// keys, and d_value the size of its values.
 enum class AttentionForm {
   /// in_proj_weight [H d_head + Hkv d_head + Hkv d_value, D], as in PyTorch and GPT-2.
   kPackedQKV,
   /// q_proj_weight [H d_head, D], k_proj_weight [Hkv d_head, D] and v_proj_weight [Hkv d_value, D],
   /// as in PyTorch with `kdim` or `vdim`.
   kSeparate,
-  /// in_proj_weight [H, 2 d_head + d_value, D]. Each head has its rows of q, then of k, then of v.
+  /// in_proj_weight [H, 2 d_head + d_value, D]. For each head, the rows of q come first, then the
+  /// rows of k, then the rows of v.
   kPackedHeads,
   /// W_Q [H, D, d_head], W_K [Hkv, D, d_head], W_V [Hkv, D, d_value] and W_O [H, d_value, D], as in
   /// TransformerLens.
@@ -57,8 +59,10 @@ struct EnumNames<ScaleRule> {
 /// attention pattern does not contain this term, so its rows sum to less than 1.
 enum class Sink {
   kNone,  ///< no sink
-  kZero,  ///< score 0: the weights are exp(s_i) / (1 + sum exp(s_j)), "softmax-one" (Miller 2023)
-  kLearned,  ///< one parameter per head is the score, initially 0 (gpt-oss)
+  /// The sink has score 0, so key i with score s_i gets the weight exp(s_i) / (1 + sum_j exp(s_j)).
+  /// This is "softmax-one" (Miller 2023).
+  kZero,
+  kLearned,  ///< the score of the sink is one parameter per head, initially 0 (gpt-oss)
 };
 template <>
 struct EnumNames<Sink> {
@@ -66,18 +70,19 @@ struct EnumNames<Sink> {
       {Sink::kNone, "none"}, {Sink::kZero, "zero"}, {Sink::kLearned, "learned"}};
 };
 
-/// Projection weights of one layer. The tensors of its form are defined, all others are undefined.
-/// AttentionForm gives the shapes of the weights and the meaning of H, Hkv and D.
+/// Projection weights of one layer. Only the tensors of the form in which the layer stores its
+/// weights are defined. AttentionForm gives the shapes of the weights and the meaning of H, Hkv, D,
+/// d_head and d_value.
 struct AttentionWeights {
   ///@{
-  /// Weight and bias of the two packed forms. The bias has rank 1 and the order of the weight's
-  /// rows. The form kSeparate also uses in_proj_bias if all of q, k and v have a bias, as in
-  /// PyTorch.
+  /// Weight and bias of the two packed forms. The bias has rank 1, and its elements have the order
+  /// of the weight's rows. The form kSeparate also uses in_proj_bias if all of q, k and v have a
+  /// bias, as in PyTorch.
   Tensor in_proj_weight, in_proj_bias;
   ///@}
   ///@{
-  /// Weights and biases of the form kSeparate. The three biases are used only if one or two of them
-  /// exist.
+  /// Weights and biases of the form kSeparate. The three biases here are used only if one or two of
+  /// q, k and v have a bias.
   Tensor q_proj_weight, k_proj_weight, v_proj_weight, q_proj_bias, k_proj_bias, v_proj_bias;
   ///@}
   ///@{
@@ -106,70 +111,76 @@ struct AttentionWeights {
   }
 };
 
-/// Multi-head attention with grouped heads of keys and values (torch.nn.MultiheadAttention). Its
-/// sites for a Probe are hook_q, hook_k, hook_v, hook_attn_scores_raw, hook_attn_scores,
-/// hook_pattern, hook_pattern_dropped and hook_z.
+/// Multi-head attention (torch.nn.MultiheadAttention). Several query heads can share one head of
+/// keys and values. Its sites for a Probe are hook_q, hook_k, hook_v, hook_attn_scores_raw,
+/// hook_attn_scores, hook_pattern, hook_pattern_dropped and hook_z.
 struct MultiHeadAttention : Module {
   /// Options of a MultiHeadAttention.
   struct Options {
     std::int64_t d_model;      ///< size of the last axis of inputs and result
     std::int64_t heads;        ///< H, number of query heads
-    std::int64_t d_head = 0;   ///< size of a head's queries and keys; 0: d_model / heads
-    std::int64_t d_value = 0;  ///< size of a head's values; 0: d_head
-    /// Hkv, number of heads of keys and values, a divisor of `heads`. Query head h uses the keys
-    /// and values of head h / (heads / kv_heads). 0: heads.
+    std::int64_t d_head = 0;   ///< size of a head's queries and keys; 0 means d_model / heads
+    std::int64_t d_value = 0;  ///< size of a head's values; 0 means d_head
+    /// Hkv, the number of heads of keys and values. It must divide `heads`. Query head h uses the
+    /// keys and values of head h / (heads / kv_heads), rounded down. 0 means `heads`.
     std::int64_t kv_heads = 0;
     AttentionForm form = AttentionForm::kPackedQKV;  ///< form of the stored projection weights
-    bool bias = true;  ///< biases of all projections whose own option below is unset
+    bool bias = true;  ///< default of q_bias, k_bias, v_bias and out_bias
     ///@{
-    /// Bias of the projection to queries, keys or values. The packed forms need the same value for
-    /// all three. Unset: `bias`.
+    /// If true, the projection to queries (or keys, or values) has a bias. The packed forms need
+    /// the same value for all three options. If an option is unset, the value of `bias` is used.
     std::optional<bool> q_bias = {}, k_bias = {}, v_bias = {};
     ///@}
-    std::optional<bool> out_bias = {};  ///< bias of the output projection; unset: `bias`
+    /// If true, the output projection has a bias. If unset, the value of `bias` is used.
+    std::optional<bool> out_bias = {};
     /// Factor by which q k^T is multiplied: a rule, or a finite number.
     std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;
-    /// Normalizes q and k over d_head with an RMSNorm, before RoPE. All heads share the gains
-    /// (Henry et al. 2020; Qwen 3).
+    /// If true, an RMSNorm over d_head is applied to q and another one to k, before RoPE. All heads
+    /// share the weights of these norms (Henry et al. 2020; Qwen 3).
     bool qk_norm = false;
-    /// If c = soft_cap > 0, replaces the scores S by c tanh(S / c) before bias and masks (Gemma 2).
+    /// If soft_cap > 0, each score s becomes soft_cap * tanh(s / soft_cap), before the score bias
+    /// and the masks are applied (Gemma 2). 0 means no cap.
     double soft_cap = 0;
     Sink sink = Sink::kNone;  ///< extra softmax term with value 0
     /// Window size in tokens: a query reads only keys whose distance from it is below `window`. The
-    /// key at its own position has distance 0. If `window` is 0, the distance is not limited.
+    /// key at the query's own position has distance 0. If `window` is 0, the distance is not
+    /// limited.
     std::int64_t window = 0;
-    bool causal = false;  ///< true: no query reads a later key
-    /// Place of the queries among the keys, if there are fewer or more queries than keys.
+    bool causal = false;  ///< true: a query reads no key at a later position
+    /// Positions of the queries relative to the keys, if the numbers of queries and keys differ.
     CausalAlignment alignment = CausalAlignment::kBottomRight;
     /// Policy for a fully masked row (all scores -inf).
     autograd::FullyMasked fully_masked = autograd::FullyMasked::kZero;
-    /// Rotates q and k by their positions (RoPE, Su et al. 2021). If `causal`, the positions of the
-    /// queries follow `alignment`.
+    /// If true, q and k are rotated by angles that are proportional to their positions (RoPE, Su et
+    /// al. 2021). If `causal` is true, `alignment` determines the positions of the queries.
     bool rope = false;
-    double dropout = 0;     ///< probability in [0, 1) with which a weight of the pattern is dropped
+    double dropout = 0;     ///< dropout probability of each attention weight, in [0, 1)
     DType dtype = float32;  ///< dtype of parameters and inputs, float32 or float64
 
-    /// Returns these options with all zeros and unset biases replaced by their defaults. Throws
-    /// ValueError, or DTypeError for the dtype, if options are out of range or contradict each
-    /// other. The text names the options in backquotes.
+    /// Returns these options with the defaults of d_head, d_value, kv_heads and the biases filled
+    /// in. Throws DTypeError unless `dtype` is float32 or float64. Throws ValueError if another
+    /// option is out of range, or if options contradict each other. The error text names these
+    /// options.
     Options checked() const;
   } options;                      ///< options as returned by checked()
   AttentionWeights weights;       ///< projection weights and biases
-  std::optional<RMSNorm> q_norm;  ///< normalizes q; only with qk_norm
-  std::optional<RMSNorm> k_norm;  ///< normalizes k; only with qk_norm
-  Tensor head_scale;              ///< shape [heads]; only with ScaleRule::kLearned
+  std::optional<RMSNorm> q_norm;  ///< norm of q; empty unless options.qk_norm is true
+  std::optional<RMSNorm> k_norm;  ///< norm of k; empty unless options.qk_norm is true
+  Tensor head_scale;              ///< learned scale, shape [heads]; only with ScaleRule::kLearned
   Tensor sink_logit;              ///< score of the sink, shape [heads]; only with Sink::kLearned
 
-  /// Draws the weights like torch.nn.MultiheadAttention, in any form. Throws the errors of
-  /// Options::checked().
+  /// Draws the weights like torch.nn.MultiheadAttention, whichever form stores them. Throws the
+  /// errors of Options::checked().
   explicit MultiHeadAttention(const Options& o, Generator& g = default_generator());
-  /// Returns the output of attention, shape [B, Tq, d_model]. The shapes are query
+  /// Returns the output of attention, shape [B, Tq, d_model]. The inputs have the shapes query
   /// [B, Tq, d_model], key [B, Tk, d_model] and value [B, Tk, d_model].
-  /// With ctx.cache, Tk includes the cached tokens in the shapes of the probe's sites, of ctx.keep
-  /// and of ctx.bias. A cache needs causal self-attention, aligned at the bottom right, and
-  /// ctx.training = false.
+  /// If ctx.cache is set, Tk includes the cached tokens in the shapes of ctx.keep, of ctx.bias, and
+  /// of the scores and weights that a probe records. The sites hook_k and hook_v have only the new
+  /// tokens. A cache requires causal self-attention with CausalAlignment::kBottomRight, and
+  /// ctx.training must be false.
   /// Throws ShapeError if shapes do not match, DTypeError if a dtype differs from that of the
-  /// weights, and ValueError if ctx.cache cannot be used or ctx.probe has an unreached site.
+  /// weights, and ValueError if ctx.cache cannot be used or if ctx.probe records or replaces a site
+  /// that no forward pass has reached.
   Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value,
                  const ForwardContext& ctx = {}) const;
   /// Returns forward(query, memory, memory, ctx): cross attention to `memory`.
@@ -185,9 +196,9 @@ struct MultiHeadAttention : Module {
                     const ForwardContext& ctx = {}) const {
     return forward(query, key, value, ctx);
   }
-  /// Returns the reason why forward() uses the composite of public ops, such as "soft cap". The
-  /// composite keeps all [B, H, Tq, Tk] scores and weights in memory. Returns an empty text if
-  /// forward() uses the fused kernel.
+  /// Returns "" if forward() uses the fused kernel for a default context. Otherwise returns the
+  /// reason, such as "soft cap", why forward() computes attention from public ops. These keep all
+  /// scores and weights [B, H, Tq, Tk] in memory.
   std::string_view composite_reason() const;
   /// Calls f(name, x) for all parameters and for the norms of q and k.
   template <class F>
@@ -214,10 +225,10 @@ struct MultiHeadAttention : Module {
 };
 
 /// Converts the weights of a layer with these options to the form `to`. The result has its own
-/// memory and fits a layer with the same options and form = `to`. The conversion only reshapes,
-/// permutes and concatenates, so it is exact. Throws ShapeError unless the weights match the
-/// options. Throws ValueError if `to` cannot store them: kPackedHeads needs kv_heads == heads, and
-/// both packed forms need biases for all of q, k and v or for none.
+/// memory. It fits a layer whose options are `options` with form = `to`. The conversion only
+/// reshapes, permutes and concatenates, so it is exact. Throws ShapeError unless the weights match
+/// the options. Throws ValueError if the form `to` cannot store the weights: kPackedHeads needs
+/// kv_heads == heads, and both packed forms need biases for all of q, k and v or for none.
 AttentionWeights convert(const AttentionWeights& weights,
                          const MultiHeadAttention::Options& options, AttentionForm to);
 

@@ -1,6 +1,5 @@
 // The four forms in which attention stores its projection weights: reading, writing, conversion and
-// checks of options. Every form is read into the same matrices and biases (Projections), and
-// written from them.
+// checks of options. Each form is converted to and from one common form, the struct Projections.
 #include <array>
 #include <cmath>
 #include <sstream>
@@ -31,14 +30,14 @@ std::array<std::int64_t, 3> rows(const Options& o) {
   return {o.heads * o.d_head, o.kv_heads * o.d_head, o.kv_heads * o.d_value};
 }
 
-// Splits a tensor with the rows of q, then of k, then of v.
+// Splits a tensor, in which the rows of q come first, then the rows of k, then the rows of v.
 Triple unpack_rows(const Tensor& packed, const Options& o) {
   const auto [q, k, v] = rows(o);
   return {slice(packed, 0, 0, q), slice(packed, 0, q, q + k), slice(packed, 0, q + k, q + k + v)};
 }
 
 // Splits a weight [H, 2 d_head + d_value, D] or a bias [H, 2 d_head + d_value] of the form
-// kPackedHeads into those of q, k and v.
+// kPackedHeads into three tensors for q, k and v.
 Triple unpack_heads(const Tensor& packed, const Options& o) {
   const auto rows_of_heads = [&](std::int64_t begin, std::int64_t end) {
     const Tensor x = slice(packed, 1, begin, end);
@@ -95,8 +94,8 @@ void read_out(Projections& p, const AttentionWeights& w, const Options& o) {
   p.out_bias = heads ? w.b_O : w.out_proj_bias;
 }
 
-// Returns the weights in the form o.form: the inverse of read_in() and read_out(). The tensors are
-// leaves with their own memory, because they are parameters.
+// Returns the weights in the form o.form. This is the inverse of read_in() and read_out(). The
+// tensors are leaves with their own memory, because they are parameters.
 AttentionWeights write(const Projections& p, const Options& o) {
   const NoGrad guard;
   AttentionWeights w;
@@ -153,7 +152,7 @@ void check_fits(AttentionWeights got, const Options& o) {
     });
     return shapes;
   };
-  Generator scratch;  // its draws do not matter, because only shapes are compared
+  Generator scratch;  // the drawn values do not matter, because only shapes are compared
   AttentionWeights wanted = MultiHeadAttention(o, scratch).weights;
   const auto has = shapes_of(got), needs = shapes_of(wanted);
   for (std::size_t i = 0; i < has.size(); ++i)
@@ -209,8 +208,8 @@ MultiHeadAttention::Options MultiHeadAttention::Options::checked() const {
 
 MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options(o.checked()) {
   const auto [q, k, v] = rows(options);
-  // The draws have PyTorch's order: out_proj as a Linear, whose bias is drawn and then set to 0,
-  // and then q, k and v.
+  // The weights are drawn in the order of PyTorch. First comes out_proj, which is a Linear: its
+  // bias is drawn and then set to 0. Then come the weights of q, k and v.
   Linear out({.in = options.heads * options.d_value,
               .out = o.d_model,
               .bias = *options.out_bias,
@@ -247,8 +246,9 @@ MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options
 
 MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query, const Tensor& key,
                                                     const Tensor& value) const {
-  // The packed forms also use three products instead of one. If one product were sliced into three
-  // parts, the backward pass would have to pad three gradients with zeros and to sum them.
+  // For the packed forms, three products are computed as well, and not one product that is sliced
+  // into three parts. The backward pass of the slices would pad three gradients with zeros and sum
+  // them.
   const Projections p = read_in(weights, options);
   const auto heads_of = [&](const Tensor& x, std::size_t i, std::int64_t heads) {
     const Tensor y = linear(x, p.weight[i], p.bias[i]);

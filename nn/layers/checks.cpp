@@ -1,5 +1,5 @@
-// Registers every layer for the gradient checks. The checks cover the input and every parameter, at
-// orders 1 and 2.
+// Registers every layer for the gradient checks. They check first and second derivatives with
+// respect to the input and every parameter.
 #include "autograd/graph/check_registry.h"
 #include "nn/layers/transformer.h"
 
@@ -20,9 +20,9 @@ void set_dtype(Options& o, DType dtype) {
     o.dtype = dtype;
 }
 
-// Returns a sample that checks f(module, x). It is differentiated with respect to x and all
-// parameters, which are inputs of the check. Each call makes a new module from these inputs. If
-// `more` is defined, it is another input of the check and the third argument of f.
+// Returns a sample that checks f(module, x). The check differentiates f with respect to the inputs
+// of the check: x and all parameters of the module. Each evaluation makes a new module from these
+// inputs. If `more` is defined, it is another input of the check and the third argument of f.
 template <class M, class F>
 Sample module_sample(const std::string& name, const typename M::Options& options, const Tensor& x,
                      F f, const Tensor& more = {}) {

@@ -22,20 +22,21 @@ class ModulePath {
   std::int64_t layer_ = 0;   // index of the block
 };
 
-/// Per-call options of a forward pass. All pointers may be null and must outlive the call.
+/// Per-call options of a forward pass. A pointer may be null. The object that it points to must
+/// outlive the call.
 struct ForwardContext {
   bool training = false;           ///< true: dropout is applied
-  Generator* generator = nullptr;  ///< draws the dropout keys; null: the thread's generator
-  Probe* probe = nullptr;          ///< records and replaces values inside the model; null: none
-  /// Keys and values of the tokens before the inputs. The call appends those of the inputs
-  /// (kv_cache.h). Null: no cache.
+  Generator* generator = nullptr;  ///< generator for dropout; null: default_generator()
+  Probe* probe = nullptr;          ///< records and replaces values inside the model; null: no probe
+  /// Keys and values of the tokens before the inputs. The call appends the keys and values of the
+  /// inputs (kv_cache.h). A null pointer means that no cache is used.
   KVCache* cache = nullptr;
-  KeepMask keep = {};      ///< applied in every attention of the model, besides the causal mask
-  ScoreBias bias = {};     ///< added to the scores of every attention of the model
+  KeepMask keep = {};      ///< mask for every attention layer, in addition to the causal mask
+  ScoreBias bias = {};     ///< added to the scores of every attention layer
   bool last_only = false;  ///< true: a Transformer computes the logits of the last position only
-  ModulePath path = {};    ///< for use by modules, through the functions below
+  ModulePath path = {};    ///< path of the current module; used by the functions below
 
-  /// Returns the context for the child module of this name.
+  /// Returns the context for the child module with this name.
   ForwardContext child(std::string_view name) const {
     ForwardContext c = *this;
     if (probe) c.path.prefix_ += std::string(name) + ".";
@@ -47,17 +48,18 @@ struct ForwardContext {
     c.path.layer_ = layer;
     return c;
   }
-  /// Returns the index of the current block, which is also its layer in the KV cache.
+  /// Returns the index of the current block, which is also the index of its layer in the KV cache.
   std::int64_t layer() const { return path.layer_; }
   /// Returns the full name of a site of the current module, such as "blocks.1.attn.hook_z".
   std::string site(std::string_view name) const { return path.prefix_ + std::string(name); }
-  /// Passes x through the site of this name. Returns x, or its replacement if the probe replaces
-  /// this site.
+  /// Passes x, the value at the site `name` of the current module, to the probe. Returns x, or its
+  /// replacement if the probe replaces this site.
   Tensor at(std::string_view name, const Tensor& x) const {
     return probe ? probe->at(site(name), x) : x;
   }
-  /// Ends the forward pass of a module. In the outermost module, throws ValueError if the probe
-  /// records or replaces a site that the pass did not reach. Does nothing in child modules.
+  /// Modules call this function at the end of their forward pass. In the outermost module, it
+  /// throws ValueError if the probe records or replaces a site that no forward pass has reached. In
+  /// child modules, it does nothing.
   void end() const {
     if (probe && path.prefix_.empty()) probe->check_reached();
   }

@@ -12,8 +12,8 @@ using namespace autograd;
 
 namespace {
 
-// Calls draw() on new row-major memory and copies the values to p. Thus the values do not depend on
-// the strides of p.
+// Calls draw(values) with new row-major memory, and copies the values to p. Thus the values do not
+// depend on the strides of p.
 template <class Draw>
 void fill(const Tensor& p, Draw draw) {
   const NoGrad guard;

@@ -1,9 +1,10 @@
 // Initializers: functions that write initial values into parameters, in place.
 //
-// Random values equal those of torch.nn.init bit for bit, except for orthogonal(): the same
-// generator state gives the same values for the same shape, in row-major order. All functions take
-// leaves of dtype float32 or float64, with any strides. They throw DTypeError for another dtype and
-// ValueError for a tensor that is the result of an op.
+// Random values equal those of torch.nn.init bit for bit, except for orthogonal(). Generators in
+// equal states give equal values for tensors of equal shape, in row-major order, whatever the
+// strides of the tensors are. All functions are for leaf tensors of dtype float32 or float64. They
+// throw ValueError for the result of an op that has a gradient history. Functions that draw throw
+// DTypeError for another dtype.
 #pragma once
 
 #include <span>
@@ -25,34 +26,37 @@ void uniform(const Tensor& p, double low, double high, Generator& g = default_ge
 void normal(const Tensor& p, double mean, double std_dev, Generator& g = default_generator());
 
 /// Draws from U(-x, x) with x = sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010). p has shape
-/// [out, in, ...]: fan_in is `in` times the product of the sizes after it, fan_out likewise with
-/// `out`. Throws ShapeError if the rank is below 2.
+/// [out, in, ...]. If n is the product of the sizes after `in`, then fan_in is `in` times n, and
+/// fan_out is `out` times n. Throws ShapeError if the rank is below 2.
 void xavier_uniform(const Tensor& p, Generator& g = default_generator());
 /// Draws from U(-x, x) with x = sqrt(3) * sqrt(2 / (1 + a^2)) / sqrt(fan_in) (He et al. 2015, for a
-/// leaky ReLU of slope a). Shape, fan_in and errors are those of xavier_uniform().
+/// leaky ReLU with negative slope a). The shape of p, fan_in and the errors are as for
+/// xavier_uniform().
 void kaiming_uniform(const Tensor& p, double a, Generator& g = default_generator());
 
 /// Writes a matrix with orthonormal rows, or orthonormal columns if p has more rows than columns
-/// (Saxe et al. 2014). It is the Q of the QR decomposition of an N(0, 1) draw, where the diagonal
-/// of R is positive. The result equals torch.nn.init.orthogonal_ up to rounding. Throws ShapeError
-/// unless p has rank 2.
+/// (Saxe et al. 2014). The values are the matrix Q of the QR decomposition of a matrix that is
+/// drawn from N(0, 1), where the diagonal of R is positive. The result equals
+/// torch.nn.init.orthogonal_ up to rounding. Throws ShapeError unless p has rank 2.
 void orthogonal(const Tensor& p, Generator& g = default_generator());
 
-/// Initializes a linear layer like torch.nn.Linear. Draws weight [out, in] with
-/// kaiming_uniform(a = sqrt(5)), which is U(-w, w) with w = 1/sqrt(in). Then draws bias [out] from
-/// the same range, if it is defined. Throws ShapeError if the rank of `weight` is below 2.
+/// Initializes a linear layer like torch.nn.Linear. Draws `weight` [out, in] with
+/// kaiming_uniform() and a = sqrt(5), which is U(-w, w) with w = 1/sqrt(in). If `bias` [out] is
+/// defined, then draws it from U(-w, w), too. Throws ShapeError if the rank of `weight` is below 2.
 void linear(const Tensor& weight, const Tensor& bias, Generator& g = default_generator());
 
-/// Initializes the parameters of a model like GPT-2 (Radford et al. 2019; nanoGPT). Each parameter
-/// is drawn once, in the given order. The rule depends on its name and rank:
+/// Initializes the parameters of a model like GPT-2 (Radford et al. 2019; nanoGPT). The parameters
+/// are initialized in the given order. The rule for a parameter depends on its name and rank:
 /// - a bias (is_bias()) is set to 0;
 /// - a tensor of rank 0 or 1 whose name ends in "weight" (the gain of a norm) is set to 1;
 /// - any other tensor of rank 0 or 1 is not changed;
-/// - a projection into the residual stream is drawn from N(0, 0.02 / sqrt(2 layers)); its name ends
-///   in "proj.weight", "down.weight" or "W_O";
-/// - any other matrix is drawn from N(0, 0.02), where the second number is the standard deviation.
+/// - any other tensor whose name ends in "proj.weight", "down.weight" or "W_O" (a projection into
+///   the residual stream) is drawn from the normal distribution with mean 0 and standard deviation
+///   0.02 / sqrt(2 layers);
+/// - any other tensor is drawn from the normal distribution with mean 0 and standard deviation
+/// 0.02.
 ///
-/// Throws ValueError unless `layers`, the number of blocks of the model, is above 0.
+/// `layers` is the number of blocks of the model. Throws ValueError unless it is above 0.
 void gpt2(std::span<const NamedTensor> parameters, std::int64_t layers,
           Generator& g = default_generator());
 

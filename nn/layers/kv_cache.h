@@ -13,7 +13,7 @@
 
 namespace heed::nn {
 
-/// Keys and values of up to `capacity` tokens, per layer k and v of shape [B, H, T, d]. The
+/// Keys and values of at most `capacity` tokens. Each layer has k and v of shape [B, H, T, d]. The
 /// constructor allocates all memory. A forward pass with a cache (ForwardContext::cache) gets only
 /// the new tokens as input. The oldest tokens can be dropped; the remaining tokens keep their
 /// positions. A cache can be moved but not copied, because a copy would share its memory.
@@ -26,9 +26,10 @@ class KVCache {
     std::int64_t heads = 1;    ///< H, number of heads of keys and values
     std::int64_t capacity;     ///< largest number of tokens per sequence
     std::int64_t d_head;       ///< size of a key
-    std::int64_t d_value = 0;  ///< size of a value; 0: d_head
-    /// Number of tokens for which additional memory is allocated. Without it, each drop() moves the
-    /// remaining tokens within the memory. With it, only one of spare + 1 drops of one token does.
+    std::int64_t d_value = 0;  ///< size of a value; 0 means d_head
+    /// Number of tokens for which additional memory is allocated. If `spare` is 0, every drop()
+    /// moves the remaining tokens to the start of the memory. Otherwise, if tokens are dropped one
+    /// by one, only one of spare + 1 calls moves them.
     std::int64_t spare = 0;
     autograd::DType dtype = autograd::float32;  ///< dtype of keys and values
   };
@@ -46,7 +47,7 @@ class KVCache {
   KVCache& operator=(KVCache&&) = default;
   ///@}
 
-  /// Returns the options, where d_value is filled in.
+  /// Returns the options, with the default of d_value filled in.
   const Options& options() const { return options_; }
   /// Returns the number of tokens in the cache, which is the same for every layer and sequence.
   std::int64_t length() const { return length_; }
@@ -59,18 +60,19 @@ class KVCache {
   void drop(std::int64_t n);
 
   /// Appends the keys and values of the next n tokens to one layer. k has shape [B, H, n, d_head]
-  /// and v [B, H, n, d_value]. The layers must be appended in the order 0, 1, ... The length grows
-  /// when the last layer is appended, so that a forward pass that throws earlier leaves the cache
-  /// unchanged. Returns views of all tokens of this layer, including the new ones. The views are
-  /// valid until the next call of append(), drop() or clear().
-  /// Throws ValueError unless gradients are disabled (NoGrad), the layer exists and the tokens fit
-  /// into the capacity. Throws ShapeError or DTypeError if k or v does not match the options.
+  /// and v [B, H, n, d_value]. A forward pass must call append() once per layer, in the order 0, 1,
+  /// ... Only the call for the last layer increases length(), so that a forward pass that throws
+  /// before it leaves the cache unchanged. Returns views of all tokens of this layer, including the
+  /// new ones. The views are valid until the next call of append(), drop() or clear().
+  /// Throws ValueError if gradients are enabled (NoGrad disables them), if the layer does not
+  /// exist, or if the tokens do not fit into the capacity. Throws ShapeError or DTypeError if k or
+  /// v does not match the options.
   KV append(std::int64_t layer, const autograd::Tensor& k, const autograd::Tensor& v);
 
  private:
   Options options_;
-  // Per layer, tensors of shape [B, H, capacity + spare, ...]. The tokens are in the range
-  // [first_, first_ + length_) of axis 2.
+  // One entry per layer, whose tensors have shape [B, H, capacity + spare, ...]. The tokens are in
+  // the range [first_, first_ + length_) of axis 2.
   std::vector<KV> layers_;
   std::int64_t length_ = 0, first_ = 0, dropped_ = 0;
 };

@@ -1,10 +1,10 @@
 // Basic layers: Linear, Embedding, LayerNorm, RMSNorm, Norm and MLP.
 //
-// Rules for all layers of this file: the parameters have the dtype of the options, float32 or
-// float64, and the input of a call must have the same dtype. The constructors draw the parameters
-// from `g` like PyTorch, in the same order. They throw ValueError unless all sizes are above 0, and
-// DTypeError for another dtype. A call throws ShapeError or DTypeError if its input does not fit.
-// Results are differentiable.
+// These rules hold for all layers of this file. The parameters have the dtype of the options, which
+// must be float32 or float64. The constructors draw the parameters from `g`, with the distributions
+// and in the order of PyTorch. They throw ValueError unless all sizes are above 0, and DTypeError
+// for another dtype. The input of a call must have the dtype of the parameters. A call throws
+// ShapeError or DTypeError if its input does not fit. Results are differentiable.
 #pragma once
 
 #include <optional>
@@ -65,18 +65,19 @@ struct Embedding : Module {
 struct LayerNorm : Module {
   /// Options of a LayerNorm.
   struct Options {
-    Shape normalized_shape;          ///< sizes of the normalized axes; a number for the last axis
+    /// Sizes of the normalized axes, which are the last ones. A single number means the last axis.
+    Shape normalized_shape;
     double eps = 1e-5;               ///< added to the variance
     bool elementwise_affine = true;  ///< false: the layer has neither weight nor bias
     bool bias = true;                ///< false: the layer has no bias
     DType dtype = float32;           ///< dtype of the parameters
   } options;                         ///< options given to the constructor
-  Tensor weight;                     ///< shape [normalized_shape...], initially 1; may be undefined
-  Tensor bias;                       ///< shape [normalized_shape...], initially 0; may be undefined
+  Tensor weight;                     ///< shape normalized_shape, initially 1; may be undefined
+  Tensor bias;                       ///< shape normalized_shape, initially 0; may be undefined
 
   /// Makes the parameters; nothing is drawn from the generator.
   explicit LayerNorm(const Options& o, Generator& g = default_generator());
-  /// Returns the normalized x, which has the shape of x. The last sizes of x must be those of
+  /// Returns the normalized x, which has the shape of x. The last axes of x must have the sizes in
   /// normalized_shape.
   Tensor operator()(const Tensor& x) const {
     return layer_norm(x, options.normalized_shape, weight, bias, options.eps);
@@ -122,17 +123,17 @@ struct EnumNames<NormKind> {
                                                                 {NormKind::kRMSNorm, "rmsnorm"}};
 };
 
-/// LayerNorm or RMSNorm over the last axis, selected by an option. The parameters have the names
-/// that they have in the selected layer.
+/// LayerNorm or RMSNorm over the last axis, selected by an option. The names of the parameters are
+/// those of the selected layer.
 struct Norm : Module {
   /// Options of a Norm.
   struct Options {
     std::int64_t dim;                      ///< size of the last axis
-    NormKind kind = NormKind::kLayerNorm;  ///< the selected layer
+    NormKind kind = NormKind::kLayerNorm;  ///< selected layer
     bool bias = true;                      ///< bias of a LayerNorm; an RMSNorm never has one
     DType dtype = float32;                 ///< dtype of the parameters
   } options;                               ///< options given to the constructor
-  std::variant<LayerNorm, RMSNorm> norm;   ///< the selected layer
+  std::variant<LayerNorm, RMSNorm> norm;   ///< selected layer
 
   /// Makes the parameters; nothing is drawn from the generator.
   explicit Norm(const Options& o, Generator& g = default_generator());
@@ -170,21 +171,21 @@ struct MLP : Module {
   /// Options of an MLP.
   struct Options {
     std::int64_t dim;                           ///< size of the last axis of input and result
-    std::int64_t hidden = 0;                    ///< width between the layers; 0: 4 * dim
+    std::int64_t hidden = 0;                    ///< width between the layers; 0 means 4 * dim
     Activation activation = Activation::kGelu;  ///< applied between the layers
-    bool bias = true;                           ///< biases in all linear layers
+    bool bias = true;                           ///< true: all linear layers have a bias
     DType dtype = float32;                      ///< dtype of the parameters
   } options;                                    ///< options given to the constructor
-  Linear up;                   ///< layer of shape [hidden, dim], before the activation
-  Linear down;                 ///< layer of shape [dim, hidden], after the activation
-  std::optional<Linear> gate;  ///< layer of shape [hidden, dim]; only with kSwiglu
+  Linear up;                   ///< layer with weight [hidden, dim], before the activation
+  Linear down;                 ///< layer with weight [dim, hidden], after the activation
+  std::optional<Linear> gate;  ///< layer with weight [hidden, dim]; only with kSwiglu
 
-  /// Draws up, down and then gate.
+  /// Draws the parameters of up, down and gate, in this order.
   explicit MLP(const Options& o, Generator& g = default_generator());
   /// Returns down(activation(up(x))), shape [..., dim], for x of shape [..., dim]. With kSwiglu,
   /// returns down(silu(gate(x)) * up(x)).
   Tensor operator()(const Tensor& x) const;
-  /// Calls f(name, child) for each of the two or three matrices.
+  /// Calls f(name, child) for each of the two or three linear layers.
   template <class F>
   void visit(F&& f) {
     f("up", up);

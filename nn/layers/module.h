@@ -37,9 +37,9 @@ struct Module {
 };
 
 /// Calls f(name, tensor) for each parameter of `module` and of its children, depth first and in the
-/// order of visit(). The name is a std::string such as "blocks.0.ln1.weight" with `prefix` in
-/// front, and the tensor is a `Tensor&`, which f may replace. Undefined tensors (such as the bias
-/// of a layer without one) are skipped.
+/// order of visit(). The name is a std::string: `prefix` followed by a name such as
+/// "blocks.0.ln1.weight". The tensor is a `Tensor&`, so f can replace it. Undefined tensors are
+/// skipped, such as the bias of a layer that has none.
 template <class M, class F>
 void for_each_parameter(M& module, F&& f, const std::string& prefix = {}) {
   module.visit([&](std::string_view name, auto& member) {
@@ -90,7 +90,7 @@ decltype(auto) dispatch_parameter(const Tensor& parameter, F&& f) {
 /// Returns a new module with the same options and with copies of all parameters.
 template <class M>
 M clone(const M& module) {
-  Generator scratch;  // its draws are overwritten, so the thread's generator must not be used
+  Generator scratch;  // not default_generator(), because the drawn values are overwritten below
   M copy(module.options, scratch);
   const auto from = parameters(module), to = parameters(copy);
   const autograd::NoGrad guard;

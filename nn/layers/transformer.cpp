@@ -16,8 +16,9 @@ Tensor dropped(const Tensor& x, double p, const ForwardContext& ctx) {
   return dropout(x, p, ctx.generator ? *ctx.generator : default_generator());
 }
 
-// Returns the number of cached tokens before n new ones. Throws ValueError if the cache of ctx does
-// not fit the model or has no space for n more tokens.
+// Returns the number of tokens in ctx.cache, or 0 without a cache. Throws ValueError if the cache
+// does not fit the model, if it has no space for n more tokens, or if it has dropped tokens and the
+// positions are not relative.
 std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n,
                            const ForwardContext& ctx) {
   if (!ctx.cache) return 0;

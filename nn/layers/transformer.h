@@ -61,20 +61,20 @@ struct EnumNames<ResidualRule> {
 
 /// Options of a Transformer and of its blocks.
 struct TransformerOptions {
-  std::int64_t vocab = 0;     ///< number of input tokens; must be set
-  std::int64_t classes = 0;   ///< number of output columns; 0: vocab
+  std::int64_t vocab = 0;     ///< number of different input tokens; must be set
+  std::int64_t classes = 0;   ///< number of output classes; 0 means vocab
   std::int64_t layers = 2;    ///< number of blocks
-  std::int64_t context = 64;  ///< context length: the largest T, and the rows of learned positions
+  std::int64_t context = 64;  ///< context length, which is the largest number of tokens T
   /// Options of the attention in every block. Some of them apply to the whole model: d_model and
-  /// dtype to all layers, and bias to the MLPs as well. dropout is also applied to the embeddings
-  /// and to the output of each sublayer. checked() sets `causal` to true, and `rope` according to
-  /// `positions`.
+  /// dtype are those of all layers, and bias is also used for the MLPs. Dropout is also applied to
+  /// the embeddings and to the output of each sublayer. checked() sets `causal` to true, and `rope`
+  /// according to `positions`.
   MultiHeadAttention::Options attention = {.d_model = 64, .heads = 4};
   bool mlp = true;                            ///< false: the blocks have no MLP
   double mlp_ratio = 4;                       ///< width of the MLP divided by d_model
   Activation activation = Activation::kGelu;  ///< activation function of the MLPs
-  bool norm_bias = true;                      ///< biases of LayerNorms
-  bool tied = false;                          ///< true: tok.weight is the output layer's weight
+  bool norm_bias = true;                      ///< true: LayerNorms have biases
+  bool tied = false;                          ///< true: the output layer's weight is tok.weight
   Positions positions = Positions::kLearned;  ///< encoding of positions
   NormPlacement norm = NormPlacement::kPre;   ///< placement of the norms
   NormKind norm_kind = NormKind::kLayerNorm;  ///< kind of all norms
@@ -84,8 +84,9 @@ struct TransformerOptions {
   Precision matmul = Precision::kFloat32;
 
   /// Returns these options with all defaults filled in, also those of `attention`. Throws
-  /// ValueError, or DTypeError for the dtype, if options are out of range or contradict each other.
-  /// The text names the options in backquotes. Allocates no tensors.
+  /// DTypeError unless the dtype is float32 or float64. Throws ValueError if another option is out
+  /// of range, or if options contradict each other. The error text names these options. Allocates
+  /// no tensors.
   TransformerOptions checked() const;
 };
 
@@ -95,20 +96,22 @@ struct Block : Module {
   using Options = TransformerOptions;  ///< options of the whole model
   NormPlacement norm;                  ///< placement of the norms
   double residual_scale;    ///< factor by which the output of each sublayer is multiplied
-  std::optional<Norm> ln1;  ///< norm of attention; none with NormPlacement::kNone
-  std::optional<Norm> ln2;  ///< norm of the MLP, if there is one
+  std::optional<Norm> ln1;  ///< norm of attention; empty with NormPlacement::kNone
+  std::optional<Norm> ln2;  ///< norm of the MLP; empty with kNone or without an MLP
   MultiHeadAttention attn;  ///< first sublayer
-  std::optional<MLP> mlp;   ///< second sublayer; none if Options::mlp is false
+  std::optional<MLP> mlp;   ///< second sublayer; empty if Options::mlp is false
 
-  /// Draws attention and then the MLP from g. Throws ValueError or DTypeError for invalid options.
+  /// Draws the parameters of attention and then those of the MLP from g. Throws ValueError or
+  /// DTypeError for invalid options.
   explicit Block(const Options& o, Generator& g = default_generator());
   /// Returns the residual stream after the block, shape [B, T, d_model], for x of the same shape.
   ///
   /// A block has the following sites besides those of attn. hook_attn_out and hook_mlp_out are the
   /// terms that are added to the stream, after dropout and residual_scale. hook_resid_pre is the
-  /// stream before the block, hook_resid_mid between the sublayers (only with an MLP), and
-  /// hook_resid_post after the block. Thus resid_mid = resid_pre + attn_out. The exception is
-  /// NormPlacement::kPost, where resid_mid and resid_post are the outputs of the norms.
+  /// stream before the block, and hook_resid_post the stream after it. If the block has an MLP,
+  /// hook_resid_mid is the stream between the sublayers. Thus hook_resid_mid = hook_resid_pre +
+  /// hook_attn_out. The exception is NormPlacement::kPost, where hook_resid_mid and hook_resid_post
+  /// are the outputs of the norms.
   Tensor operator()(const Tensor& x, const ForwardContext& ctx = {}) const;
   /// Calls f(name, x) for all parameters and child modules. The names are those of the GPTs in
   /// tools/peers: ln1, ln2, qkv, proj, up, down and gate. In the form kPerHead, the names of the
@@ -135,7 +138,7 @@ struct Transformer : Module {
   Tensor sinusoid;  ///< positions [context, d_model], not a parameter; only with kSinusoidal
   std::vector<Block> blocks;   ///< blocks, one per layer
   std::optional<Norm> ln;      ///< norm before the output layer; only with NormPlacement::kPre
-  std::optional<Linear> head;  ///< output layer without bias; none if it is tied
+  std::optional<Linear> head;  ///< output layer without bias; empty if options.tied is true
 
   /// Draws all parameters from g. Throws the errors of Options::checked().
   explicit Transformer(const Options& o, Generator& g = default_generator());
@@ -145,23 +148,24 @@ struct Transformer : Module {
   ///
   /// With ctx.cache, `ids` are the n tokens after the cached ones. Cached and new tokens together
   /// must fit into the context. The result has shape [B, n, classes] and equals the last n rows of
-  /// a forward pass over all tokens. If the cache has dropped tokens, it equals a forward pass with
-  /// a mask that hides from each token the tokens dropped before it. Dropping requires relative
-  /// positions (are_relative()).
+  /// a forward pass over all tokens. If the cache has dropped tokens, the result equals that of a
+  /// pass over all tokens with a mask, which hides from each token all tokens that were dropped
+  /// before its forward pass. Dropping requires relative positions (are_relative()).
   ///
   /// Throws ShapeError if `ids` has another rank or more than `context` tokens. Throws ValueError
   /// if the cache does not fit the model, is full, or has dropped tokens while positions are not
-  /// relative, and if ctx.probe has an unreached site.
+  /// relative, and if ctx.probe records or replaces a site that no forward pass has reached.
   Tensor forward(const Tensor& ids, const ForwardContext& ctx = {}) const;
   /// Returns forward(ids, ctx).
   Tensor operator()(const Tensor& ids, const ForwardContext& ctx = {}) const {
     return forward(ids, ctx);
   }
   /// Returns the logits for token embeddings of shape [B, T, d_model], which replace those of
-  /// `tok`. Useful for gradients with respect to the inputs. Otherwise the same as forward().
+  /// `tok`. This is useful for gradients with respect to the inputs. It does not reach the site
+  /// hook_embed. In all other respects it works like forward().
   Tensor forward_embedded(const Tensor& embedded, const ForwardContext& ctx = {}) const;
-  /// Returns an empty cache for `batch` sequences of up to `context` tokens. `spare` is that of
-  /// KVCache::Options. Throws ShapeError for a negative size.
+  /// Returns an empty cache for `batch` sequences of at most `context` tokens. KVCache::Options
+  /// explains `spare`. Throws ShapeError for a negative size.
   KVCache cache(std::int64_t batch = 1, std::int64_t spare = 0) const;
   /// Calls f(name, child) for all child modules, in the order tok, pos, blocks, ln, head.
   template <class F>
@@ -175,8 +179,8 @@ struct Transformer : Module {
 };
 
 /// Returns the model with its attention weights stored in the form `to`. The converted weights are
-/// new tensors: an optimizer of the old ones does not update them. Throws ValueError if `to` cannot
-/// store the weights.
+/// new tensors: an optimizer that was made with the old weights does not update them. Throws
+/// ValueError if `to` cannot store the weights.
 Transformer convert(Transformer model, AttentionForm to);
 
 }  // namespace heed::nn

@@ -99,7 +99,7 @@ double Optimizer::step(const StepOptions& options) {
   }
   for_each_chunk([&](const Slot& slot, Chunk& c) {
     update(slot, c.begin, c.end, lr, scale);
-    c.squares = squares_in(slot.parameter.tensor, c);  // the data is still in the CPU cache
+    c.squares = squares_in(slot.parameter.tensor, c);  // while the data is in the CPU cache
   });
   size_ = norm_of_chunks();
   for (Slot& slot : slots_) slot.grad = {};
@@ -107,9 +107,10 @@ double Optimizer::step(const StepOptions& options) {
   return norm;
 }
 
-// Returns true if the update cannot reach the largest float. This holds if parameters and gradients
-// have norms below 1e15, and if the step multiplies by less than 1e3 and divides by more than
-// 1e-15. Otherwise step() copies parameters and state before the update and checks the result.
+// Returns true if the update cannot exceed the largest float. This is so if the norms of parameters
+// and gradients are below 1e15, lr and lr * weight_decay are below 1e3, and update() divides by
+// more than 1e-15. Otherwise step() copies parameters and state before the update and checks the
+// result.
 bool Optimizer::stays_finite(double lr) const {
   constexpr double kLarge = 1e15;
   double decay = 1;

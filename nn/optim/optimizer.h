@@ -1,5 +1,5 @@
-// Optimizers (AdamW and SGD) and gradient clipping. Formulas and names of the state are those of
-// PyTorch. A training step looks like this:
+// Optimizers (AdamW and SGD) and gradient clipping. The formulas and the names of the state tensors
+// are those of PyTorch. A training step looks like this:
 //
 //   optimizer.zero_grad(); backward(loss);
 //   optimizer.step({.lr = schedule.lr_at(step), .clip_norm = 1.0});
@@ -21,27 +21,27 @@ struct ParameterGroup {
   double weight_decay = 0;              ///< finite, >= 0
 };
 
-/// Returns two groups after the rule of nanoGPT: matrices with this weight decay, and all other
-/// parameters with none. Matrices are tensors of rank 2 or more except biases (is_bias()), because
-/// the per-head biases b_Q [H, d] have rank 2 as well. For PyTorch's default, where all parameters
-/// decay, write AdamW({{parameters(model), weight_decay}}).
+/// Returns two groups by the rule of nanoGPT: the matrices with this weight decay, and all other
+/// parameters without weight decay. Here a matrix is a tensor of rank 2 or more that is not a bias
+/// (is_bias()), because per-head biases such as b_Q [H, d_head] also have rank 2. For PyTorch's
+/// default, where all parameters decay, write AdamW({{parameters(model), weight_decay}}).
 std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>& parameters,
                                          double weight_decay);
 
 /// Options of one optimizer step.
 struct StepOptions {
   double lr;  ///< learning rate, finite, >= 0
-  /// Largest norm of all gradients as one vector, > 0. The update uses the gradients times
-  /// min(1, clip_norm / (norm + 1e-6)), as clip_grad_norm_ of PyTorch. The gradients in .grad do
+  /// Limit for the norm of all gradients as one vector, > 0. The update uses the gradients times
+  /// min(1, clip_norm / (norm + 1e-6)), as in clip_grad_norm_ of PyTorch. The gradients in .grad do
   /// not change.
   double clip_norm = std::numeric_limits<double>::infinity();
-  /// Largest absolute value of an element of a gradient, > 0. Larger elements are clamped before
+  /// Limit for the absolute value of each gradient element, > 0. Larger elements are clamped before
   /// clip_norm is applied, as by clip_grad_value_ of PyTorch.
   double clip_value = std::numeric_limits<double>::infinity();
 };
 
-/// Base class of the optimizers. It has the parameters and their state. Results have the same bits
-/// with any number of threads. An optimizer can be moved but not copied.
+/// Base class of the optimizers. It has the parameters and their state. The results are bitwise
+/// equal for any number of threads. An optimizer can be moved but not copied.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -54,9 +54,9 @@ class Optimizer {
   /// Updates all parameters in place from their gradients. A parameter without a gradient keeps its
   /// value and its state, as in PyTorch. Returns the norm of all gradients as one vector before any
   /// clipping, accumulated in float64.
-  /// Throws NumericError if a gradient is not finite, or if the update would make a parameter or
-  /// state non-finite. The text names the tensor and the index. Throws ValueError for options out
-  /// of range. If it throws, parameters and state do not change.
+  /// Throws NumericError if a gradient is not finite, or if the update would make a parameter or a
+  /// state tensor non-finite. The error text names the tensor and the index. Throws ValueError for
+  /// options out of range. If step() throws, parameters and state do not change.
   double step(const StepOptions& options);
   /// Returns the norm of the gradients of the last step() after clipping.
   double clipped_norm() const { return clipped_norm_; }
@@ -65,8 +65,8 @@ class Optimizer {
   /// Returns the names of the parameters that had no gradient in the last step().
   const std::vector<std::string>& skipped() const { return skipped_; }
   /// Returns handles of the state, for an exact resume: save them, or load saved values into them.
-  /// The names are "<parameter>.step" (int64, number of updates) and "<parameter>.<buffer>". Each
-  /// optimizer lists its buffers.
+  /// The names are "<parameter>.step" (int64, number of updates) and "<parameter>.<buffer>". The
+  /// comment of each optimizer class lists the buffers.
   std::vector<NamedTensor> state() const;
 
  protected:
@@ -80,15 +80,15 @@ class Optimizer {
   };
 
   /// Makes the state of all parameters. `name` appears in errors, and each parameter gets one
-  /// buffer per buffer name. `divisor` is a lower bound of what update() divides by; step() uses it
-  /// to decide if an update can overflow. Throws ValueError if a parameter is listed twice or is
-  /// not row-major, or if a weight decay is below 0 or not finite. Throws DTypeError unless all
-  /// parameters are float32 or float64.
+  /// buffer per buffer name. `divisor` is a lower bound for the numbers by which update() divides.
+  /// step() uses this bound to decide if an update can overflow. Throws ValueError if a parameter
+  /// is listed twice or is not row-major, or if a weight decay is below 0 or not finite. Throws
+  /// DTypeError unless all parameters are float32 or float64.
   Optimizer(std::string_view name, const std::vector<ParameterGroup>& groups,
             std::vector<std::string_view> buffer_names, double divisor = 1);
-  /// Updates elements [begin, end) of one parameter and of its buffers. The gradient to use is
-  /// slot.grad times grad_scale. Must not throw. It is called from several threads, for disjoint
-  /// ranges.
+  /// Updates the elements [begin, end) of one parameter and of its buffers. The update must use
+  /// slot.grad times grad_scale as the gradient. The function must not throw. It is called from
+  /// several threads, for disjoint ranges.
   virtual void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
                       double grad_scale) const = 0;
 
@@ -115,7 +115,8 @@ class Optimizer {
   std::vector<Chunk> chunks_;
   std::vector<std::string> skipped_;
   double clipped_norm_ = 0, divisor_;
-  // Norm of all updated parameters as one vector. Infinite if it is not known.
+  // Norm, as one vector, of all parameters that the last step() updated. Infinite if it is not
+  // known.
   double size_ = std::numeric_limits<double>::infinity();
 };
 
@@ -123,13 +124,16 @@ class Optimizer {
 struct SGDOptions {
   double momentum = 0;  ///< in [0, 1)
 };
-/// Stochastic gradient descent: g += weight_decay * p; b = momentum * b + g; p -= lr * b.
+/// Stochastic gradient descent. For a parameter p with gradient g and buffer b:
+///
+///     g += weight_decay * p;  b = momentum * b + g;  p -= lr * b
+///
 /// The only buffer is momentum_buffer (b), which exists if momentum > 0.
 class SGD final : public Optimizer {
  public:
   /// Makes an optimizer of these parameters. Throws ValueError unless 0 <= momentum < 1, for
-  /// parameters that are listed twice or not row-major, and for a weight decay below 0. Throws
-  /// DTypeError unless all parameters are float32 or float64.
+  /// parameters that are listed twice or not row-major, and for a weight decay that is negative or
+  /// not finite. Throws DTypeError unless all parameters are float32 or float64.
   explicit SGD(const std::vector<ParameterGroup>& groups, const SGDOptions& options = {});
 
  private:
@@ -144,7 +148,8 @@ struct AdamWOptions {
   double beta2 = 0.999;  ///< decay of the mean of squared gradients, in [0, 1)
   double eps = 1e-8;     ///< added to the denominator, >= 0
 };
-/// Adam with decoupled weight decay (Loshchilov & Hutter 2019). At update t = 1, 2, ...:
+/// Adam with decoupled weight decay (Loshchilov & Hutter 2019). Update t = 1, 2, ... of a parameter
+/// p with gradient g and buffers m and v is:
 ///
 ///     p *= 1 - lr * weight_decay;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 ///     p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
@@ -154,7 +159,8 @@ class AdamW final : public Optimizer {
  public:
   /// Makes an optimizer of these parameters. Throws ValueError unless 0 <= beta1 < 1,
   /// 0 <= beta2 < 1 and eps >= 0, for parameters that are listed twice or not row-major, and for a
-  /// weight decay below 0. Throws DTypeError unless all parameters are float32 or float64.
+  /// weight decay that is negative or not finite. Throws DTypeError unless all parameters are
+  /// float32 or float64.
   explicit AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options = {});
 
  private:

@@ -10,7 +10,7 @@
 
 namespace heed::nn {
 
-/// Course of the learning rate after the warm-up. Schedule has the formulas.
+/// Course of the learning rate after the warm-up. The comment of Schedule has the formulas.
 enum class Decay {
   kConstant,  ///< no decay
   kLinear,    ///< linear decay to min_lr
@@ -28,17 +28,18 @@ struct EnumNames<Decay> {
 /// Learning rate as a function of the step, as in nanoGPT. Steps count updates from 0.
 ///
 /// - In the warm-up (step < warmup_steps), the rate is lr * (step + 1) / (warmup_steps + 1).
-/// - After the warm-up, kConstant keeps the rate at lr.
-/// - kLinear decays: min_lr + (lr - min_lr) * (1 - r).
-/// - kCosine decays: min_lr + (lr - min_lr) * (1 + cos(pi r)) / 2 (Loshchilov & Hutter 2017).
-/// - kWsd (warm-up, stable, decay: Hu et al. 2024) keeps the rate at lr until the decay begins, and
-///   then decays like kLinear.
+/// - With kConstant, the rate is lr after the warm-up.
+/// - With kLinear, the rate is min_lr + (lr - min_lr) * (1 - r).
+/// - With kCosine, it is min_lr + (lr - min_lr) * (1 + cos(pi r)) / 2 (Loshchilov & Hutter 2017).
+/// - With kWsd (warm-up, stable, decay: Hu et al. 2024), the rate is lr until the decay begins, and
+///   then the rate of kLinear.
 /// - From total_steps on, the rate is min_lr, except with kConstant.
 ///
 /// r = (step - start) / (total_steps - start) is the progress of the decay. The decay starts at
-/// start = warmup_steps. With kWsd, it starts at total_steps - decay_steps if that is later.
+/// start = warmup_steps. With kWsd, it starts at start = total_steps - decay_steps if that is
+/// later.
 struct Schedule {
-  Decay decay = Decay::kConstant;  ///< course after the warm-up
+  Decay decay = Decay::kConstant;  ///< course of the rate after the warm-up
   double lr = 1e-3;                ///< largest rate, reached at the end of the warm-up
   double min_lr = 0;               ///< rate at the end of the decay
   std::int64_t warmup_steps = 0;   ///< length of the warm-up in steps

@@ -1,5 +1,5 @@
-// Tests of npy files: the bytes of the specification (numpy.lib.format), exchange with NumPy if it
-// is installed, and every error.
+// Tests of npy files. They compare bytes with the specification (numpy.lib.format), exchange files
+// with NumPy if it is installed, and check every error.
 #include "nn/io/npy.h"
 
 #include "autograd/base/files.h"
@@ -20,7 +20,8 @@ bool same(const Tensor& x, const Tensor& y) {
          dispatch_any(x.dtype(), [&]<class T> { return x.to_vector<T>() == y.to_vector<T>(); });
 }
 
-// Returns the bytes of a file with this header and these elements. The header is padded like NumPy.
+// Returns the bytes of a file with this header and these elements. The header is padded as in files
+// of NumPy.
 std::string npy(std::string header, const std::string& elements, char major = 1) {
   const std::size_t before = major == 1 ? 10 : 12;
   header.resize((before + header.size() + 1 + 63) / 64 * 64 - before, ' ');
@@ -30,7 +31,7 @@ std::string npy(std::string header, const std::string& elements, char major = 1)
   return "\x93NUMPY"s + major + '\0' + length + header + elements;
 }
 
-// Returns the error text of loading a file with these bytes, or "" if it loads.
+// Returns the error text of load_npy() for a file with these bytes, or "" if the file is valid.
 std::string refusal(const Folder& folder, const std::string& bytes) {
   std::ofstream(folder / "a.npy", std::ios::binary) << bytes;
   const std::string text = message_of<IoError>([&] { load_npy(folder / "a.npy"); });

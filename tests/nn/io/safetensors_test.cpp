@@ -1,4 +1,5 @@
-// Tests of safetensors files: round trips, every error, random damage, and loading into parameters.
+// Tests of safetensors files: write and read back, every error, random damage, and loading into
+// parameters.
 #include <sys/stat.h>
 
 #include <bit>
@@ -16,7 +17,7 @@ using namespace heed::nn;
 using namespace heed::testing;
 namespace fs = std::filesystem;
 
-// Returns the 8 bytes with the length of a header.
+// Returns the 8 bytes at the start of a file, which contain the length of the header.
 std::string length_of(const std::string& header) {
   const std::uint64_t n = header.size();
   std::string bytes(8, '\0');
@@ -24,19 +25,20 @@ std::string length_of(const std::string& header) {
   return bytes;
 }
 
-// Returns the error text of loading this file, or "" if it loads.
+// Returns the error text of load_safetensors() for this file, or "" if the file is valid.
 std::string refusal(const std::string& path) {
   return message_of<IoError>([&] { load_safetensors(path); });
 }
-// Returns the error text of loading a file with these bytes, or "" if it loads.
+// Returns the error text of load_safetensors() for a file with these bytes, or "" if the file is
+// valid.
 std::string refusal_of_bytes(const Folder& folder, const std::string& bytes) {
   std::ofstream(folder / "bytes", std::ios::binary) << bytes;
   std::string text = refusal(folder / "bytes");
   CHECK(text.find('\n') == std::string::npos);
   return text;
 }
-// Returns the error text of loading a file with this header and `data` zero bytes, or "" if it
-// loads.
+// Returns the error text of load_safetensors() for a file with this header and `data` zero bytes,
+// or "" if the file is valid.
 std::string refusal_of(const Folder& folder, const std::string& header, std::size_t data = 0) {
   return refusal_of_bytes(folder, length_of(header) + header + std::string(data, '\0'));
 }
@@ -158,7 +160,7 @@ TEST_CASE("files that are not safetensors are rejected with a reason") {
     const std::uint64_t n = 100'000'001;
     huge.write(reinterpret_cast<const char*>(&n), 8);
   }
-  fs::resize_file(folder / "huge", 200'000'000);  // a sparse file
+  fs::resize_file(folder / "huge", 200'000'000);  // the file is sparse
   CHECK_THAT(refusal(folder / "huge"), Contains("the limit is 100000000"));
 }
 
@@ -168,7 +170,7 @@ TEST_CASE("invalid headers are rejected with a reason") {
     return refusal_of(folder, h, data);
   };
   const std::string x = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
-  CHECK(header(R"({"x":)" + x + "}   ", 4).empty());  // a valid header
+  CHECK(header(R"({"x":)" + x + "}   ", 4).empty());  // this header is valid
   CHECK_THAT(header("[]"), Contains("not a JSON object"));
   CHECK_THAT(header(" {}"), Contains("not a JSON object"));
   CHECK_THAT(header("{"), Contains("not JSON in UTF-8 (error at byte 2"));
@@ -225,7 +227,7 @@ TEST_CASE("invalid tensors are rejected with their name") {
              Contains("which has 15") && Contains("cut off"));
   CHECK_THAT(tensor("[3]", "[4,16]"), Contains("hole"));
   CHECK_THAT(tensor("[1099511627776]", "[0,4398046511104]"),
-             Contains("cut off"));  // rejected without allocation
+             Contains("cut off"));  // no memory is allocated for the tensor
   CHECK_THAT(refusal_of(folder, header_of_x("[4]", "[0,16]"), 17), Contains("1 bytes follow"));
   CHECK_THAT(refusal_of(folder, "{}", 3), Contains("3 bytes follow"));
   CHECK_THAT(refusal_of(folder,
@@ -272,8 +274,9 @@ TEST_CASE("a file without a checksum is read, one with a wrong checksum is rejec
                Contains("checksum"));
 }
 
-// Bytes are overwritten, inserted or removed, or the file is cut off. The damaged file must load or
-// be rejected. Most of the damage is in the header, because the reader depends on its values.
+// In each round, bytes are overwritten, inserted or removed, or the file is cut off. The reader
+// must load the damaged file or reject it with an error. Most of the damage is in the header,
+// because the reader depends on its values.
 TEST_CASE("random damage does not crash the reader") {
   const Folder folder;
   save_safetensors(folder / "good", examples(), {{"step", "17"}});
@@ -282,7 +285,7 @@ TEST_CASE("random damage does not crash the reader") {
   std::memcpy(&header, good.data(), 8);
   std::mt19937 random(1);
   int refused = 0;
-  // The environment variable HEED_FUZZ sets the number of rounds, such as 20000.
+  // The environment variable HEED_FUZZ sets the number of rounds, for example HEED_FUZZ=20000.
   const char* given = std::getenv("HEED_FUZZ");
   const int rounds = given ? std::atoi(given) : kSanitized ? 500 : 1500;
   for (int round = 0; round < rounds; ++round) {

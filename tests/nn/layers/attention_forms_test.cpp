@@ -29,8 +29,8 @@ std::vector<Tensor> tensors(const MultiHeadAttention& layer) {
   for (const NamedTensor& p : parameters(layer)) list.push_back(p.tensor);
   return list;
 }
-// Returns the gradients of all parameters, then the output, then the gradients of both inputs.
-// convert() brings the gradients of the parameters to the form packed_qkv, which is valid because
+// Returns the gradients of all parameters, then the output, then the gradients of both inputs. The
+// gradients of the parameters are converted to the form packed_qkv. convert() can do this, because
 // gradients convert like weights.
 std::vector<Tensor> run(const MultiHeadAttention& layer, const ForwardContext& ctx = {}) {
   const Tensor x = draw({2, 5, 12}, 3).requires_grad_(),
@@ -126,7 +126,7 @@ TEST_CASE("each projection may have a bias; the packed forms need all of q, k an
     CAPTURE(bits);
     const bool q = bits & 1, k = bits & 2, v = bits & 4, out = bits & 8;
     Options o{.d_model = 12, .heads = 3, .form = kPerHead, .dtype = float64};
-    const MultiHeadAttention all(o);  // has all biases; those that `layer` lacks are set to 0
+    const MultiHeadAttention all(o);  // has all biases; those not in `layer` are set to 0
     o.q_bias = q, o.k_bias = k, o.v_bias = v, o.out_bias = out;
     const MultiHeadAttention layer = random_layer(o);
     CHECK(parameters(layer).size() == std::size_t(4 + q + k + v + out));
@@ -142,7 +142,7 @@ TEST_CASE("each projection may have a bias; the packed forms need all of q, k an
     CHECK(same_bits(layer(x), all(x)));
     const MultiHeadAttention separate = converted(layer, kSeparate);
     CHECK(close(separate(x), all(x)));
-    CHECK(separate.weights.in_proj_bias.defined() == (q && k && v));  // like PyTorch
+    CHECK(separate.weights.in_proj_bias.defined() == (q && k && v));  // as in PyTorch
     CHECK(separate.weights.q_proj_bias.defined() == (q && !(k && v)));
     if (q == k && k == v) {
       const auto got = run(converted(layer, kPackedQKV)), want = run(layer);
@@ -204,8 +204,8 @@ TEST_CASE("a layer draws its weights like torch.nn.MultiheadAttention, with and 
   for (const bool bias : {true, false}) {
     Generator g(9), same(9);
     const MultiHeadAttention layer({.d_model = 8, .heads = 2, .bias = bias}, g);
-    const Linear out({.in = 8, .out = 8, .bias = bias},
-                     same);  // a layer without bias does not draw one
+    // A layer without a bias draws no values for the bias.
+    const Linear out({.in = 8, .out = 8, .bias = bias}, same);
     const Tensor in = empty({24, 8});
     init::xavier_uniform(in, same);
     CHECK(same_bits(layer.weights.out_proj_weight, out.weight));

@@ -60,7 +60,7 @@ TEST_CASE("cross attention under causality, padding and a learned bias") {
         x, memory,
         {.probe = &probe, .keep = KeepMask::padding(lengths, 6), .bias = ScoreBias(table)});
     const Tensor dbias = grad(y, {table}, {.grad_output = draw(y.shape(), 5)})[0];
-    // The gradient of the table is the gradient of the scores, summed over the batch.
+    // The gradient of the bias table is the gradient of the scores, summed over the batch.
     CHECK(close(dbias, sum(probe.value("hook_attn_scores_grad"), {0})));
     const Tensor q = permute(probe.value("hook_q"), {0, 2, 1, 3}),
                  k = permute(probe.value("hook_k"), {0, 2, 3, 1});
@@ -91,9 +91,9 @@ TEST_CASE("masks and biases are distinct types, and a mask is true where a query
   CHECK_THROWS_WITH(ScoreBias(tril_mask(3, 3)),
                     "ScoreBias: needs float32 or float64, got bool8; for true or false per key use "
                     "KeepMask");
-  CHECK_NOTHROW(ScoreBias(zeros({3, 3})));  // all zeros add nothing, so this is accepted
+  CHECK_NOTHROW(ScoreBias(zeros({3, 3})));  // a table of zeros changes nothing, so it is accepted
   CHECK_NOTHROW(ScoreBias(zeros({0, 3})));
-  CHECK_NOTHROW(ScoreBias(ones({3, 3}).requires_grad_()));  // a learned bias
+  CHECK_NOTHROW(ScoreBias(ones({3, 3}).requires_grad_()));  // a learned bias may be all ones
   CHECK_NOTHROW(ScoreBias(mask * 2.0));
 }
 
@@ -107,12 +107,12 @@ TEST_CASE("scores, weights and dropped weights are computed per head") {
   const Tensor biased = r.raw_scores + draw({6}, 4);
   CHECK(same_bits(r.scores, masked_fill(biased, logical_not(keep.tensor()), -kInf)));
   CHECK(same_bits(r.pattern, softmax(r.scores, -1)));
-  CHECK(close(sum(r.pattern, {-1}), ones({2, 3, 4}, float64)));  // before dropout, rows sum to 1
+  CHECK(close(sum(r.pattern, {-1}), ones({2, 3, 4}, float64)));  // rows sum to 1 before dropout
   const Tensor mask = dropout(ones({2, 3, 4, 6}, float64), 0.4, same.next_u64());
   CHECK(close(r.dropped, r.pattern * mask));
   CHECK(!close(r.dropped, r.pattern));
   CHECK(close(r.output, matmul(r.dropped, v)));
-  // The layer's hook_pattern is per head and before dropout, also while dropout is on.
+  // The site hook_pattern has the weights of each head before dropout, also in training.
   const MultiHeadAttention layer =
       random_layer({.d_model = 12, .heads = 3, .dropout = 0.5, .dtype = float64});
   Probe probe;
@@ -171,7 +171,7 @@ TEST_CASE("RoPE gives queries the positions that the causal mask assumes") {
   const Tensor x = draw({2, 7, 12}, 3), all = layer(x);
   // The last three queries with all keys give the last rows of the full forward pass.
   CHECK(close(layer.forward(slice(x, 1, 4, 7), x), slice(all, 1, 4, 7)));
-  // With the alignment kTopLeft, three queries give the first three rows.
+  // With the alignment kTopLeft, the first three queries with all keys give the first three rows.
   Options top = o;
   top.alignment = CausalAlignment::kTopLeft;
   MultiHeadAttention top_left(top);

@@ -1,5 +1,6 @@
 // Tests of the attention options window, QK-norm, soft cap, sink and learned scale. They compare
-// scores, weights, gradients and probe values with the formulas, and check which options are fused.
+// scores, weights, gradients and probe values with the formulas, and check which options use the
+// fused kernel.
 
 #include "nn/nn.h"
 #include "tests/support/catch.h"
@@ -111,7 +112,8 @@ TEST_CASE("a soft cap bounds scores before bias and mask") {
   CHECK_THROWS_WITH(attention(q, q, q, {.soft_cap = -2}), "attention: needs soft_cap >= 0, got -2");
 }
 
-// Compares weights and gradients with the definition exp(s) / (exp(sink) + sum of exp(s)).
+// Compares weights and gradients with the definition of a sink: the weight of key i with score s_i
+// is exp(s_i) / (exp(sink) + sum_j exp(s_j)).
 void check_sink(const MultiHeadAttention& layer, const ForwardContext& ctx, const Tensor& logit) {
   const Recorded s = run_recorded(layer, ctx);
   CHECK(s.scores.shape() == Shape{2, 2, kTokens, kTokens});
@@ -184,7 +186,7 @@ TEST_CASE("a replacement receives the pattern without the column of the sink") {
   CHECK(max(abs(none.value("hook_z"))).item() == 0);
 }
 
-// Returns true if the fused op attention is in the gradient history of y.
+// Returns true if the fused op "attention" is in the gradient history of y.
 bool has_fused_attention(const Tensor& y) { return has_op(y, "attention"); }
 
 TEST_CASE("composite_reason() is empty exactly if attention is fused") {

@@ -1,4 +1,4 @@
-// Tests of Probe::scale_heads(): scaled heads, cut heads and dL/dgate.
+// Tests of Probe::scale_heads(): scaled heads, cut heads (gate 0) and the gradients of gates.
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -40,7 +40,8 @@ TEST_CASE("cut heads give the same bits as an output projection whose columns ar
     {
       const NoGrad guard;
       const AttentionWeights& w = without.model.blocks[1].attn.weights;
-      for (const std::int64_t head : {0, 2})  // [D, H d_value], [H, d_value, D]
+      // W_O has shape [H, d_value, D], out_proj_weight has shape [D, H d_value], and d_value is 5.
+      for (const std::int64_t head : {0, 2})
         fill_(form == AttentionForm::kPerHead
                   ? slice(w.W_O.detach(), 0, head, head + 1)
                   : slice(w.out_proj_weight.detach(), 1, 5 * head, 5 * head + 5),
@@ -68,8 +69,9 @@ TEST_CASE("a gate of 0 removes NaN and infinities, any other gate does not") {
   }
 }
 
-// Two other tests compare the values of dL/dgate: study_batch_test with <dL/dz, z>, and
-// head_importance_test with finite differences.
+// This test does not compare the values of the gradients. study_batch_test compares them with
+// <dL/dz, z>, where L is the loss and z the value at hook_z. head_importance_test compares them
+// with finite differences.
 TEST_CASE("gates have gradients, also where a gate is 0, and gradients of gradients") {
   const Gated g(AttentionForm::kPackedQKV, float64);
   const Tensor gates = tensor({0, 1, 0.5}, float64).requires_grad_();
@@ -94,7 +96,7 @@ TEST_CASE("errors of scale_heads name the heads and the accepted sites") {
   CHECK_THROWS_WITH(g.logits(ones({3}), "blocks.2.attn.hook_z"),
                     "probe: no forward pass reached 'blocks.2.attn.hook_z'; the nearest site is "
                     "'blocks.0.attn.hook_z'");
-  // If heads share keys, hook_k has kv_heads heads.
+  // If query heads share keys, hook_k has kv_heads heads, so two gates do not fit.
   const MultiHeadAttention shared({.d_model = 4, .heads = 2, .kv_heads = 1});
   probe.scale_heads("hook_k", ones({2}));
   CHECK_THROWS_WITH(shared(ones({1, 2, 4}), {.probe = &probe}),

@@ -1,5 +1,5 @@
-// Tests of nn::init: strides, fans, the rule of GPT-2, orthogonal matrices and errors.
-// torch_random_test.cpp compares the numbers with PyTorch.
+// Tests of nn::init: strides, fan_in and fan_out, initialization like GPT-2, orthogonal matrices
+// and errors. torch_random_test.cpp compares the drawn numbers with PyTorch.
 #include "nn/layers/init.h"
 
 #include "tests/support/catch.h"
@@ -25,7 +25,7 @@ TEST_CASE("linear draws the same weight with and without a bias, and raises its 
   init::linear(weight, bias, g);
   init::linear(other, {}, without);
   CHECK(other.to_vector<float>() == weight.to_vector<float>());
-  CHECK(weight.version() == 1);  // a backward pass with an older saved value throws
+  CHECK(weight.version() == 1);  // so a backward pass that saved older values throws
 }
 
 TEST_CASE("a parameter's strides do not change its values") {
@@ -41,10 +41,10 @@ TEST_CASE("fans count the kernel of a rank-3 parameter") {
   const Tensor x = leaf({400, 3, 7}, float64);
   Generator g(0);
   const auto largest = [&] { return max(abs(x.detach())).item(); };
-  init::kaiming_uniform(x, 0, g);  // fan_in 21: sqrt(3) sqrt(2) / sqrt(21)
+  init::kaiming_uniform(x, 0, g);  // fan_in is 21: the bound is sqrt(3) sqrt(2) / sqrt(21)
   CHECK(largest() <= std::sqrt(6.0 / 21));
   CHECK(largest() > 0.999 * std::sqrt(6.0 / 21));
-  init::xavier_uniform(x, g);  // fans 21 and 2800
+  init::xavier_uniform(x, g);  // fan_in is 21 and fan_out is 2800
   CHECK(largest() <= std::sqrt(6.0 / 2821));
   CHECK(largest() > 0.999 * std::sqrt(6.0 / 2821));
 }
@@ -59,7 +59,7 @@ TEST_CASE("gpt2 scales projections into the stream, and sets biases to 0 and nor
   p.push_back({"blocks.0.in_proj_bias", leaf({3, 100})});
   Generator g(1);
   init::gpt2(p, 8, g);
-  for (std::size_t i = 0; i < 3; ++i)  // the standard error of 10,000 values is 0.7 %
+  for (std::size_t i = 0; i < 3; ++i)  // the standard error for 10,000 values is 0.7 %
     CHECK(root_mean_square(p[i].tensor) == Approx(0.02).epsilon(0.03));
   for (std::size_t i = 3; i < 5; ++i)
     CHECK(root_mean_square(p[i].tensor) == Approx(0.02 / 4).epsilon(0.03));
@@ -78,7 +78,7 @@ TEST_CASE("orthogonal makes rows or columns orthonormal, with a positive diagona
     const bool tall = shape[0] > shape[1];
     const Tensor rows = tall ? mT(x) : x, raw = tall ? mT(drawn) : drawn;
     const std::int64_t n = rows.size(0);
-    const Tensor unit = matmul(rows, mT(rows)), r = matmul(raw, mT(rows));  // R transposed
+    const Tensor unit = matmul(rows, mT(rows)), r = matmul(raw, mT(rows));  // r is R transposed
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         CHECK(std::abs(unit.at({i, j}) - (i == j)) < 1e-12);
@@ -108,7 +108,7 @@ TEST_CASE("initializers throw for invalid arguments and draw nothing") {
   CHECK_THROWS_AS(init::gpt2({}, 0, g), ValueError);
   CHECK(g.next_u64() == untouched.next_u64());
   CHECK_THROWS_AS(init::ones(leaf({2}) * 2.0), ValueError);
-  init::linear(leaf({4, 0}), {}, g);  // 0 inputs: draws nothing and does not divide by 0
+  init::linear(leaf({4, 0}), {}, g);  // with 0 inputs, it draws nothing and does not divide by 0
 }
 
 }  // namespace

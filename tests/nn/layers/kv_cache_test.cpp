@@ -36,8 +36,8 @@ std::vector<std::int64_t> generated(const Transformer& model, const std::vector<
   return out;
 }
 
-// Returns the n tokens that generate() must append to `ids`. Each is sampled from the logits of a
-// full forward pass over the last `context` tokens.
+// Returns the n tokens that generate() must append to `ids`. Each token is sampled from the logits
+// of a forward pass without a cache over the last `context` tokens.
 std::vector<std::int64_t> by_full_passes(const Transformer& model, std::vector<std::int64_t> ids,
                                          std::int64_t n, const SampleOptions& options) {
   const std::size_t prompt = ids.size();
@@ -85,7 +85,7 @@ TEST_CASE("cached logits equal those of the full pass, with every attention opti
       CHECK(relative_distance(chunked(model, ids, cache, chunks), full) <= 1e-12);
     }
     const std::vector<std::int64_t> prompt = {3, 1, 4};
-    const SampleOptions greedy{.greedy = true};  // the 20 tokens exceed the context of 9
+    const SampleOptions greedy{.greedy = true};  // 20 tokens exceed the context length 9
     CHECK(generated(model, prompt, 20, greedy) == by_full_passes(model, prompt, 20, greedy));
   }
 }
@@ -214,7 +214,8 @@ TEST_CASE("a cache allocates its memory once and does not move it") {
   const std::uint64_t before = heed::autograd::pool_stats().live_bytes;
   KVCache cache = model.cache(3);
   const std::uint64_t held = heed::autograd::pool_stats().live_bytes;
-  // The cache has 2 layers of k and v of shape [3, 2, 9, 4] in float64. The pool rounds sizes up.
+  // The cache has 2 layers, each with k and v of shape [3, 2, 9, 4] in float64. The memory pool
+  // rounds sizes up.
   CHECK(held - before >= 2 * 2 * 3 * 2 * 9 * 4 * 8);
   CHECK(held - before < 2 * 2 * 2 * 3 * 2 * 9 * 4 * 8);
   const auto none = zeros({3, 2, 0, 4}, float64);
@@ -226,7 +227,7 @@ TEST_CASE("a cache allocates its memory once and does not move it") {
     CHECK(now.shape() == Shape{3, 2, i + 1, 4});
   }
   CHECK_THROWS_AS(model.forward(one, {.cache = &cache}), ValueError);
-  CHECK(heed::autograd::pool_stats().live_bytes - held < 1024);  // only handles were allocated
+  CHECK(heed::autograd::pool_stats().live_bytes - held < 1024);  // tensor handles only
 }
 
 TEST_CASE("errors of a cache state what to do") {

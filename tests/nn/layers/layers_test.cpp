@@ -36,7 +36,7 @@ TEST_CASE("LayerNorm has weight and bias, only a weight, or neither") {
   const LayerNorm plain({.normalized_shape = 8, .elementwise_affine = false, .dtype = float64});
   CHECK(names(plain).empty());
   CHECK(same_bits(plain(x), layer_norm(x, Tensor(), Tensor())));
-  CHECK(allclose(plain(x), whole(x)));  // `whole` has weight 1 and bias 0
+  CHECK(allclose(plain(x), whole(x)));  // the weight of `whole` is 1 and its bias 0
 }
 
 TEST_CASE("LayerNorm normalizes over several axes") {

@@ -1,5 +1,5 @@
-// Tests of nn::Probe: recorded values equal those of the composite, and recording does not change a
-// bit of a training step.
+// Tests of nn::Probe. Values recorded from the fused kernel equal those computed with public ops.
+// Recording does not change a bit of a training step.
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/graphs.h"
@@ -22,8 +22,8 @@ MultiHeadAttention layer(double dropout, Sink sink = Sink::kNone) {
       {.d_model = 12, .heads = 3, .sink = sink, .causal = true, .dropout = dropout}, g);
 }
 
-// Runs a forward and a backward pass and returns the output. `probe` records the sites of scores
-// and weights.
+// Runs a forward and a backward pass and returns the output. `probe` records the scores and weights
+// of attention.
 Tensor run(const MultiHeadAttention& attention, Probe& probe) {
   Generator g(2), dropout(3);
   const Tensor x = randn({2, 7, 12}, float32, g).requires_grad_();
@@ -45,7 +45,8 @@ TEST_CASE("values recorded from the fused kernel equal those of the composite") 
         CAPTURE(site, dropout, int(sink));
         CHECK(fused.value(site).shape() == autograd::Shape{2, 3, 7, 7});
         CHECK(!fused.value(site).requires_grad());
-        // Masked scores are -inf, whose difference is NaN. So only the other scores are compared.
+        // Masked scores are -inf, and the difference of two of them is NaN. So only the other
+        // scores are compared.
         const Tensor masked = logical_not(isfinite(composite.value(site)));
         const auto finite = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
         CHECK(allclose(finite(fused.value(site)), finite(composite.value(site)), 1e-5, 1e-6));
@@ -53,7 +54,7 @@ TEST_CASE("values recorded from the fused kernel equal those of the composite") 
         CHECK(largest(fused.value(site + "_grad")) > 0);
       }
       CHECK(fused.value(kScores).at({0, 0, 0, 1}) == -kInf);
-      // Raw scores are finite for masked keys, too. Their gradient is 0 there.
+      // Raw scores are also finite for masked keys, but the gradient with respect to them is 0.
       CHECK(std::abs(fused.value(kScores + "_raw").at({0, 0, 0, 1})) > 1e-3);
       CHECK(fused.value(kScores + "_raw_grad").at({0, 0, 0, 1}) == 0);
       CHECK(same_bits(fused.value(kPattern), fused.value(kPattern + "_dropped")) == (dropout == 0));
@@ -134,7 +135,8 @@ struct Trained {
 TEST_CASE("every site of a model can be recorded without changing a bit of a training step") {
   const Trained t;
   const std::vector<std::string> sites = t.sites();
-  CHECK(sites.size() == 1 + 2 * 13);  // hook_embed; per block 5 of the stream and 8 of heads
+  // The sites are hook_embed and, in each of 2 blocks, 5 of the residual stream and 8 of attention.
+  CHECK(sites.size() == 1 + 2 * 13);
   Probe probe;
   for (const std::string& site : sites) probe.record(site);
   const auto without = t.grads(nullptr), recorded = t.grads(&probe);
@@ -153,7 +155,8 @@ TEST_CASE("every site of a model can be replaced, and its gradient predicts the 
     t.grads(&reader);
     const Tensor value = reader.value(site), gradient = reader.value(site + "_grad");
     CHECK(gradient.shape() == value.shape());
-    // If the value moves along u, the loss changes by <gradient, u>. Masked scores stay -inf.
+    // If the value changes by h * u, the loss changes by about h * <gradient, u>. u is 0 where the
+    // value is -inf, so masked scores do not change.
     Generator g(9);
     const Tensor u = masked_fill(randn(value.shape(), value.dtype(), g), eq(value, -kInf), 0);
     const auto loss_at = [&](double h) {
@@ -165,7 +168,7 @@ TEST_CASE("every site of a model can be replaced, and its gradient predicts the 
     const double predicted = sum(gradient * u).item();
     CHECK(std::abs(loss_at(0) - loss) <= 1e-12);
     INFO(slope << " measured, " << predicted << " predicted");
-    // The second term is the rounding error of a difference of two losses.
+    // The second term of the bound is the rounding error of the difference of two losses.
     CHECK(std::abs(slope - predicted) <= 1e-7 * std::abs(predicted) + loss * 1e-16 / h);
     CHECK(std::abs(predicted) > 1e-6);
   }
@@ -196,7 +199,8 @@ TEST_CASE("hook_attn_out and hook_mlp_out are the terms added to the stream") {
       CHECK(same_bits(probe.value("hook_resid_post"), y.detach()));
       for (std::size_t i = 0; i < added.size(); ++i) {
         const Tensor term = probe.value(added[i]);
-        CHECK(sum(to(eq(term, 0.0), float32)).item() > 10);  // about 32 of 80 are dropped
+        // Dropout sets about 32 of the 80 elements to 0.
+        CHECK(sum(to(eq(term, 0.0), float32)).item() > 10);
         const Tensor total = probe.value(stream[i]) + term;
         const Tensor after = norm == P::kPost ? (*(i == 0 ? block.ln1 : block.ln2))(total) : total;
         CHECK(same_bits(probe.value(stream[i + 1]), after.detach()));

@@ -12,8 +12,8 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// Returns random_model(o) with context n. It has the same weights as random_model(o) if the
-// positions are relative.
+// Returns random_model(o) with context length n. If the positions are relative, its weights equal
+// those of random_model(o).
 Transformer longer(Transformer::Options o, std::int64_t n) {
   o.context = n;
   return random_model(o);
@@ -36,7 +36,7 @@ Tensor sliding(const Transformer& model, const Tensor& ids, std::int64_t spare) 
   return cat(pieces, 1);
 }
 
-constexpr std::int64_t kText = 40;  // length of a text in tokens, longer than kContext
+constexpr std::int64_t kText = 40;  // number of tokens in a text, more than kContext
 
 TEST_CASE("a cache that drops its oldest token gives the logits of a pass with a window mask") {
   const NoGrad guard;
@@ -120,7 +120,8 @@ TEST_CASE("rope frees the angles of positions that are not used any more") {
   const Tensor x = ones({1, 4}, float64);
   const std::uint64_t before = heed::autograd::pool_stats().live_bytes;
   for (std::int64_t p = 0; p < 60000; ++p) rope(x, {.base = 77, .offset = p});
-  CHECK(heed::autograd::pool_stats().live_bytes - before < 1500000);  // all angles need 2 MB
+  // The angles of all 60,000 positions would need 2 MB.
+  CHECK(heed::autograd::pool_stats().live_bytes - before < 1500000);
   const Tensor far = rope(x, {.base = 77, .offset = 59999});
   CHECK(select(select(far, 0, 0), 0, 0).item() ==
         Approx(std::cos(59999.0) - std::sin(59999.0)).margin(1e-12));

@@ -33,7 +33,8 @@ TEST_CASE("sinusoidal positions follow Vaswani et al.") {
   CHECK(table.at({7, 0}) == std::sin(7.0));
   CHECK(table.at({7, 3}) == Approx(std::cos(7 / std::pow(10000, 2.0 / 6))).epsilon(1e-14));
   CHECK(table.at({39, 4}) == Approx(std::sin(39 / std::pow(10000, 4.0 / 6))).epsilon(1e-14));
-  // A shift rotates all rows by the same angles, so their products depend only on the distance.
+  // A shift of all positions rotates all rows by equal angles, so the product of two rows depends
+  // only on their distance.
   const auto dot = [&](std::int64_t p, std::int64_t q) {
     return sum(select(table, 0, p) * select(table, 0, q)).item();
   };
@@ -50,7 +51,8 @@ TEST_CASE("every encoding of positions distinguishes orders of tokens, and kNone
                       .attention = {.d_model = 8, .heads = 2, .dtype = float64},
                       .positions = positions});
     const NoGrad guard;
-    // The logits of the last of six tokens, after the same five tokens in two orders.
+    // Returns the logits at the last of six positions. The calls below differ in the order of the
+    // first five tokens.
     const auto last = [&](const std::vector<std::int64_t>& ids) {
       return select(select(model.forward(from_data(ids, {1, 6})), 0, 0), 0, 5);
     };
@@ -67,14 +69,15 @@ TEST_CASE("RoPE scores depend only on the distance, and ALiBi adds -slope times 
   };
   CHECK(score(9, 4) == Approx(score(105, 100)).epsilon(1e-11));
   CHECK(!(std::abs(score(9, 4) - score(9, 5)) < 1e-3));
-  const Tensor bias =
-      ScoreBias::alibi(4, 3, 5, float64).tensor();  // the queries have positions 2, 3 and 4
+  // The 3 queries have positions 2, 3 and 4 among the 5 keys.
+  const Tensor bias = ScoreBias::alibi(4, 3, 5, float64).tensor();
   CHECK(bias.shape() == Shape{4, 3, 5});
   CHECK(bias.at({0, 2, 4}) == 0);
-  CHECK(bias.at({0, 2, 0}) == -4 * 0.25);  // slopes 2^-2, 2^-4, 2^-6, 2^-8
+  CHECK(bias.at({0, 2, 0}) == -4 * 0.25);  // the slopes are 2^-2, 2^-4, 2^-6 and 2^-8
   CHECK(bias.at({3, 0, 0}) == -2 * std::exp2(-8));
   const Tensor three = ScoreBias::alibi(3, 1, 2, float64).tensor();
-  // The code of the paper gives 3 heads the slopes of 2 heads and then the first slope of 4 heads.
+  // Like the code of the paper, alibi() gives 3 heads the slopes of 2 heads, followed by the first
+  // slope of 4 heads.
   CHECK(three.at({0, 0, 0}) == -std::exp2(-4));
   CHECK(three.at({1, 0, 0}) == -std::exp2(-8));
   CHECK(three.at({2, 0, 0}) == -std::exp2(-2));
@@ -92,7 +95,7 @@ TEST_CASE("norm placements, and rows of mean square 1 after LayerNorm and RMSNor
     const bool normal = max(abs(mean(y, {-1}))).item() < 1e-12;
     CHECK(normal == (norm == NormPlacement::kPost));
     CHECK(block.ln1.has_value() == (norm != NormPlacement::kNone));
-    // The expected output, computed from the sublayers.
+    // The expected output of the block is computed from its sublayers.
     const auto n = [&](const std::optional<Norm>& ln, const Tensor& u, bool here) {
       return here ? (*ln)(u) : u;
     };

@@ -1,5 +1,5 @@
-// Tests of optimizers against plain loops and closed forms, and of clipping, schedules, state and
-// errors.
+// Tests of optimizers, which are compared with plain loops and closed forms, and of clipping,
+// schedules, state and errors.
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/threads.h"
@@ -45,7 +45,7 @@ TEST_CASE("AdamW equals the formulas of the paper for each parameter") {
     const double lr = 0.01 * (step + 1);
     adam.zero_grad();
     for (const NamedTensor& p : {a, b}) {
-      if (p.name == "b" && step % 3 == 1) continue;  // without a gradient, its step count stays
+      if (p.name == "b" && step % 3 == 1) continue;  // without a gradient, b keeps its step count
       const Tensor gradient = randn(p.tensor.shape(), dtype, g) * std::pow(10.0, step % 4 - 3);
       set_grad(p, gradient);
       const Values values_of_g = values(gradient);
@@ -86,7 +86,7 @@ TEST_CASE("SGD with momentum equals the closed form") {
     set_grad(p, tensor({3}, float64));
     sgd.step({.lr = 0.01});
   }
-  double expected = 0;  // after n steps the buffer is g (1 - mu^n) / (1 - mu)
+  double expected = 0;  // after n steps, the buffer is 3 (1 - 0.9^n) / (1 - 0.9)
   for (int n = 1; n <= 10; ++n) expected -= 0.01 * 3 * (1 - std::pow(0.9, n)) / (1 - 0.9);
   CHECK(values(p.tensor)[0] == Approx(expected).epsilon(1e-13));
 }
@@ -103,7 +103,7 @@ TEST_CASE("SGD adds the weight decay to the gradient") {
 TEST_CASE("steps accept gradients with any strides") {
   const NamedTensor p = leaf("p", zeros({2, 3}));
   SGD sgd({{{p}}});
-  backward(sum(p.tensor));  // the gradient is an expanded 1
+  backward(sum(p.tensor));  // the gradient is a 1 that is expanded with stride 0
   sgd.step({.lr = 1});
   CHECK(values(p.tensor) == Values(6, -1));
   sgd.zero_grad();
@@ -177,8 +177,8 @@ TEST_CASE("decay_groups gives weight decay only to matrices") {
   CHECK(groups[1].parameters[1].name == "s");
 }
 
-// Returns the clipped gradient that a step used: minus the value of a parameter that was 0 before a
-// step of SGD with lr 1.
+// Returns the clipped gradient that a step used. If a parameter was 0 before a step of SGD with lr
+// 1, this gradient is the negative of its new value.
 Values clipped_grad(const NamedTensor& p) {
   Values moved = values(p.tensor);
   for (double& x : moved) x = 0 - x;
@@ -237,7 +237,7 @@ TEST_CASE("the norm of gradients is accumulated in float64") {
   SGD sgd({{{p}}});
   set_grad(p, full({100000}, 1e-3f));
   CHECK(sgd.step({.lr = 0}) == Approx(double(1e-3f) * std::sqrt(1e5)).epsilon(1e-13));
-  set_grad(p, full({100000}, 1e30f));  // its square overflows float32
+  set_grad(p, full({100000}, 1e30f));  // the square of 1e30 overflows float32
   CHECK(sgd.step({.lr = 1, .clip_norm = 1}) ==
         Approx(double(1e30f) * std::sqrt(1e5)).epsilon(1e-13));
   CHECK(clipped_grad(p)[7] == Approx(1 / std::sqrt(1e5)));
@@ -302,9 +302,10 @@ TEST_CASE("an update that would be non-finite is undone, including the state") {
   unchanged(decay);
   set_grad(b, zeros({2, 2}));
   AdamW nothing({{{b}}}, {.eps = 1e-300});
-  CHECK_THROWS_WITH(nothing.step({.lr = 0.1}), Contains("makes b [2, 2] "));  // computes 0 / 0
+  // The update computes 0 / 0, because the gradient is 0 and eps is 0 in float32.
+  CHECK_THROWS_WITH(nothing.step({.lr = 0.1}), Contains("makes b [2, 2] "));
   unchanged(nothing);
-  // A failing step after a successful one restores the state, too.
+  // A step that fails after a successful step also restores the state.
   SGD later({{{a}}});
   later.step({.lr = 0});
   CHECK_THROWS_AS(later.step({.lr = 1e39}), NumericError);
@@ -346,22 +347,23 @@ TEST_CASE("schedules equal those of nanoGPT") {
   CHECK(at(Decay::kCosine, 34) == Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2));
   for (const Decay decay : {Decay::kLinear, Decay::kCosine})
     for (const std::int64_t step : {109, 110, 100000}) CHECK(at(decay, step) == 0.1);
-  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 0, 10}.lr_at(0) == 1);      // without warm-up
-  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 10, 10}.lr_at(10) == 0.1);  // only warm-up
+  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 0, 10}.lr_at(0) == 1);      // no warm-up steps
+  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 10, 10}.lr_at(10) == 0.1);  // only warm-up steps
 }
 
 TEST_CASE("clipping by value precedes clipping by norm, and both norms are returned") {
   const NamedTensor p = leaf("p", zeros({3}, float64));
   SGD sgd({{{p}}});
   set_grad(p, tensor({3.0, -4.0, 0.5}, float64));
-  CHECK(sgd.step({.lr = 1, .clip_value = 1}) == Approx(std::sqrt(25.25)));  // before clipping
+  // step() returns the norm before clipping.
+  CHECK(sgd.step({.lr = 1, .clip_value = 1}) == Approx(std::sqrt(25.25)));
   CHECK(sgd.clipped_norm() == Approx(1.5));
   CHECK(values(p.tensor) == Values{-1, 1, -0.5});
-  CHECK(values(p.tensor.grad()) == Values{3, -4, 0.5});  // unchanged
+  CHECK(values(p.tensor.grad()) == Values{3, -4, 0.5});  // .grad does not change
   set_grad(p, tensor({3.0, -4.0, 0.5}, float64));
   sgd.step({.lr = 0, .clip_norm = 0.75, .clip_value = 1});
   CHECK(sgd.clipped_norm() == Approx(0.75).epsilon(1e-5));
-  const double norm = sgd.step({.lr = 0});  // no clipping
+  const double norm = sgd.step({.lr = 0});  // without clipping, both norms are equal
   CHECK(norm == sgd.clipped_norm());
   CHECK_THROWS_AS(sgd.step({.lr = 1, .clip_norm = 1, .clip_value = 0}), ValueError);
 }
@@ -380,11 +382,9 @@ TEST_CASE("wsd warms up, stays constant, and decays linearly at the end") {
   CHECK(s.lr_at(19) == Approx(0.3));
   CHECK(s.lr_at(20) == 0.2);
   CHECK(s.lr_at(99) == 0.2);
-  const Schedule long_decay{.decay = Decay::kWsd,
-                            .lr = 1,
-                            .warmup_steps = 4,
-                            .total_steps = 8,
-                            .decay_steps = 100};  // the decay starts after the warm-up
+  // decay_steps is larger than total_steps, so the decay starts after the warm-up.
+  const Schedule long_decay{
+      .decay = Decay::kWsd, .lr = 1, .warmup_steps = 4, .total_steps = 8, .decay_steps = 100};
   CHECK(long_decay.lr_at(3) < 1);
   CHECK(long_decay.lr_at(4) == 1);
   CHECK(long_decay.lr_at(6) == Approx(0.5));

@@ -110,13 +110,14 @@ struct Layout {
 
   /// Returns the row-major layout of a shape, with offset 0.
   static Layout contiguous(const Shape& shape);
-  /// Returns true if the elements are adjacent in memory and in row-major order. The offset has no
-  /// effect.
+  /// Returns true if the elements are adjacent in memory and in row-major order. The offset does
+  /// not affect the result.
   bool is_contiguous() const;
   /// Returns the first axis that has stride 0 and a size above 1. Along such an axis, all indices
   /// refer to one element. Returns -1 if the layout has no such axis or no elements.
   int repeated_axis() const;
-  /// Returns the distance from the element with index [0, ..., 0] to the element at `index`.
+  /// Returns the distance, in elements, from the element with index [0, ..., 0] to the element at
+  /// `index`.
   std::int64_t offset_of(const Dims& index) const;
 };
 

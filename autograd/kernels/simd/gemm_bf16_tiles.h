@@ -1,5 +1,5 @@
-// Internal functions of gemm_bf16() (gemm_bf16.h). They list the implementations, called ways, that
-// the CPU supports, and compute the two ways that use tiles.
+// Internal functions of gemm_bf16() (gemm_bf16.h). They list the implementations (ways) that the
+// CPU supports, and implement the two ways that use tiles.
 #pragma once
 
 #include <vector>

@@ -95,7 +95,7 @@ TEST_CASE("dropout keeps a fraction 1 - p, independently for neighbors and keys"
     };
     CAPTURE(p, kept, neighbors, keys);
     CHECK(within(kept, q, 4));
-    CHECK(within(neighbors, q * q, 6));  // 6, because neighboring products share an element
+    CHECK(within(neighbors, q * q, 6));  // 6 sigmas, because neighboring products share an element
     CHECK(within(keys, q * q, 4));
   }
 }

@@ -17,8 +17,8 @@ enum class DType : std::uint8_t {
   float64,   ///< 64-bit IEEE float; a tensor of this dtype can require grad
   int64,     ///< signed 64-bit integer, for indices
   bool8,     ///< truth value in one byte, for masks
-  dual64,    ///< a float64 and its tangent; used only inside jvp()
-  tracked64  ///< dual64 with an error estimate; used only inside autograd/check/
+  dual64,    ///< a float64 and its derivative (tangent); used only inside jvp()
+  tracked64  ///< a dual64 and an estimate of its error; used only inside autograd/check/
 };
 using enum DType;
 
@@ -26,7 +26,7 @@ using enum DType;
 std::string_view dtype_name(DType dtype);
 /// Returns the size of one element in bytes.
 std::int64_t element_size(DType dtype);
-/// Returns true for dual64 and tracked64, whose elements include a tangent.
+/// Returns true for dual64 and tracked64, whose elements store a derivative (the tangent).
 constexpr bool is_dual(DType d) { return d == dual64 || d == tracked64; }
 /// Returns true for float32, float64, dual64 and tracked64.
 constexpr bool is_floating(DType d) { return d == float32 || d == float64 || is_dual(d); }
@@ -59,9 +59,9 @@ concept Element = requires {
   DTypeOf<T>::value;
 };
 
-/// Converts `value` to the element type T. A conversion to int64 truncates toward 0.
-/// Throws ValueError, with `op` and the value in its text, if the value is outside the range of
-/// int64, because a plain cast would be undefined behavior.
+/// Converts `value` to the element type T. If T is int64, the conversion truncates toward 0, and it
+/// throws ValueError if the value is NaN or outside the range of int64, because a plain cast would
+/// be undefined behavior. The text of the error contains `op` and the value.
 template <class T>
 T checked_cast(std::string_view op, double value) {
   if constexpr (kDTypeOf<T> == int64)
@@ -70,8 +70,9 @@ T checked_cast(std::string_view op, double value) {
   return T(value);
 }
 
-/// Calls the template `f` with the C++ type of a floating dtype (float, double, Dual or Tracked)
-/// and returns its result. Throws DTypeError for any other dtype; `op` starts the error's text.
+/// Calls the generic lambda `f` with the C++ type of `dtype` (float, double, Dual or Tracked) as
+/// its template argument, and returns the result. Throws DTypeError for any other dtype. The text
+/// of the error starts with `op`.
 template <class F>
 decltype(auto) dispatch_floating(DType dtype, std::string_view op, F&& f) {
   switch (dtype) {

@@ -1,5 +1,6 @@
 // Dual numbers for forward-mode derivatives (Clifford 1873). Kernels are templates on the scalar
-// type, so the same forward code runs on Dual and computes exact derivatives without a step size.
+// type, so the forward code also runs on Dual. It then computes exact derivatives, not finite
+// differences.
 #pragma once
 
 #include <cmath>
@@ -13,10 +14,10 @@ namespace heed::autograd {
 /// Comparisons compare the values only.
 struct Dual {
   double value = 0;    ///< the number
-  double tangent = 0;  ///< its directional derivative
+  double tangent = 0;  ///< the derivative of the number in one direction
 
   ///@{
-  /// Creates a dual number. The tangent is 0 by default, which is a constant.
+  /// Creates a dual number. By default the tangent is 0, so the number is a constant.
   constexpr Dual() = default;
   constexpr Dual(double v) : value(v) {}  // NOLINT: the conversion from double is implicit
   constexpr Dual(double v, double t) : value(v), tangent(t) {}
@@ -54,14 +55,15 @@ struct Dual {
   ///@}
 };
 
-/// Applies the chain rule: returns the value `f` with the tangent df * x.tangent. A tangent of 0
-/// stays 0 even if `df` is infinite.
+/// Applies the chain rule. `f` is the value of a function at x, and `df` is its derivative at x.
+/// Returns the value f with the tangent df * x.tangent. If x.tangent is 0, the new tangent is 0
+/// even if `df` is infinite.
 inline Dual chain(Dual x, double f, double df) {
   return {f, x.tangent == 0 ? 0.0 : df * x.tangent};
 }
 
 ///@{
-/// Returns the function's value and tangent. The derivative of abs at 0 is 0.
+/// Returns the value and the tangent of the function at x. The derivative of abs at 0 is 0.
 inline Dual exp(Dual x) {
   const double e = std::exp(x.value);
   return chain(x, e, e);
@@ -92,7 +94,7 @@ inline Dual pow(Dual x, Dual y) {
 inline bool isfinite(Dual x) { return std::isfinite(x.value) && std::isfinite(x.tangent); }
 
 ///@{
-/// Returns the number without its tangent. Kernels use it for branches and comparisons.
+/// Returns the number without its tangent. Kernels use real() for branches and comparisons.
 template <class T>
 constexpr T real(T x) {
   return x;
@@ -102,7 +104,8 @@ constexpr double real(Dual x) { return x.value; }
 
 }  // namespace heed::autograd
 
-// Doxygen skips this, because it reports an error for specializations of a class of namespace std.
+// Doxygen must skip this, because it reports an error for a specialization of a class of namespace
+// std.
 /// @cond
 template <>
 struct std::numeric_limits<heed::autograd::Dual> : std::numeric_limits<double> {};

@@ -44,8 +44,8 @@ struct IoError : Error {
 namespace heed {
 
 ///@{
-/// Appends a value to an error's text. A double gets six significant digits. Other types, such as
-/// DType and Shape, have an append_text() in their own namespace.
+/// Appends a value to an error's text. A double is written with six significant digits. Other
+/// types, such as DType and Shape, have an append_text() in their own namespace.
 void append_text(std::string& out, char c);
 void append_text(std::string& out, double value);
 template <std::integral T>
@@ -54,12 +54,13 @@ void append_text(std::string& out, T value) {
 }
 ///@}
 
-/// One argument of an error's text. It stores a reference, and append_to() converts it to text, so
-/// that a check that succeeds does not format anything.
+/// One part of an error's text: an argument of check() or fail(). A Part stores only a reference,
+/// which append_to() converts to text. A check that succeeds therefore formats nothing.
 class Part {
  public:
   ///@{
-  /// Refers to a text or to a value that has an append_text(). The argument must outlive the Part.
+  /// Creates a Part that refers to a text, or to a value whose type has an append_text(). The
+  /// argument must outlive the Part.
   Part(std::string_view text) : text_(text) {}
   template <class T>
   requires(!std::is_convertible_v<const T&, std::string_view>) Part(const T& value)
@@ -73,10 +74,10 @@ class Part {
  private:
   std::string_view text_;
   const void* value_ = nullptr;
-  void (*append_)(std::string& out, const void* value) = nullptr;  // null for a text
+  void (*append_)(std::string& out, const void* value) = nullptr;  // null if the part is a text
 };
 
-/// Returns the text "OP: PARTS", where PARTS are all parts without separators.
+/// Returns `op`, a colon, a space and the texts of all parts, without separators between the parts.
 std::string error_text(std::string_view op, std::initializer_list<Part> parts);
 
 /// Throws an E with the text error_text(op, {parts...}).

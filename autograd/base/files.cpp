@@ -27,7 +27,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
 }
 
 // Creates a temporary file in the directory of `path` and returns its descriptor, or -1. Tries up
-// to 101 names, because killed processes may have left files with the same name.
+// to 101 names, because processes that were killed may have left files with these names.
 int create_beside(const std::string& path, std::string& temporary) {
   static std::atomic<unsigned> counter{0};
   for (int attempt = 0;; ++attempt) {
@@ -84,7 +84,8 @@ PendingWrite begin_write(const std::string& path) {
 
 // Opens a regular file for reading. Returns its descriptor and its size in bytes.
 std::pair<int, std::uint64_t> open_regular(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO must not wait for a writer. The flag has no effect on regular files.
+  // With O_NONBLOCK, opening a FIFO does not wait for a writer. The flag has no effect on regular
+  // files.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) cannot_read(path, reason(errno));
   struct stat status {};

@@ -29,7 +29,7 @@ void relax() {
 #endif
 }
 
-// A thread pool that runs one job at a time. A job is a number of chunks.
+// A thread pool that runs one job at a time. A job consists of a number of chunks.
 //
 // Each thread owns a contiguous range of the chunks. The range covers the same fraction of every
 // job, so that rows of a matrix stay in the cache of one core from op to op. A thread that has
@@ -59,7 +59,7 @@ class ThreadPool {
   bool try_run(std::int64_t chunks, detail::ChunkFn call, void* f) {
     if (workers_.empty() || busy_.exchange(true, std::memory_order_acquire)) return false;
     const auto threads = std::int64_t(slots_.size());
-    for (std::int64_t t = threads; t-- > 0;) {  // the slots of workers first, the caller's last
+    for (std::int64_t t = threads; t-- > 0;) {  // the caller's slot (t = 0) is last
       Slot& slot = slots_[std::size_t(t)];
       slot.end = chunks * (t + 1) / threads;
       slot.call = call;
@@ -82,10 +82,11 @@ class ThreadPool {
   }
 
  private:
-  // Data of different threads are on different cache lines. Moving a line between cores takes 0.1
-  // to 0.5 microseconds, and a whole job may take no longer than that.
+  // Data of different threads are on different cache lines. Moving a cache line between cores takes
+  // 0.1 to 0.5 microseconds, and a whole job may be as short as that.
 
-  // The chunks that one thread owns. The caller writes it; any thread may claim a chunk.
+  // The chunks that one thread owns. The thread that calls try_run() writes the slot. Any thread
+  // may claim a chunk.
   struct alignas(128) Slot {
     std::atomic<std::int64_t> left{0};  // chunks [end - left, end) are not claimed yet
     std::int64_t end = 0;
@@ -131,7 +132,8 @@ class ThreadPool {
     return true;
   }
 
-  // Runs all chunks that can be claimed, first those of slot `own`. Returns the number of chunks.
+  // Claims and runs chunks until all chunks are claimed, starting with the chunks of slot `own`.
+  // Returns the number of chunks that it has run.
   std::int64_t run_from(std::size_t own) {
     std::int64_t ran = 0;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -142,7 +144,7 @@ class ThreadPool {
   }
 
   void work(std::size_t own) {
-    const auto& mine = slots_[own].left;  // an idle worker reads no cache line of another thread
+    const auto& mine = slots_[own].left;  // an idle worker does not read the slots of other threads
     std::int64_t ran = 0;
     for (;;) {
       for (int i = 0; i < 20000; ++i) {

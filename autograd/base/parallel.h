@@ -1,7 +1,9 @@
-// The thread pool that all kernels share. parallel_for() splits work into chunks of a given grain.
+// The thread pool that all kernels share. parallel_for() divides a range of indices into chunks of
+// `grain` indices.
 //
-// Results have the same bits at any number of threads if callers follow one of two rules: the grain
-// depends on the shape only, or no sum includes terms from two chunks (matrix products).
+// Results have the same bits at any number of threads if the caller follows one of two rules.
+// The first rule: the grain depends only on the shapes of the arrays. The second rule: no sum has
+// terms from two chunks. Matrix products follow the second rule.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +16,9 @@ int available_cores();
 /// Returns the number of threads that parallel_for() uses, including the calling thread. The
 /// default is available_cores().
 int num_threads();
-/// Sets the number of threads. Throws ValueError unless 1 <= n <= 256, or if the system cannot
-/// start the threads; the pool is then unchanged. Do not call it while a parallel_for() is running.
+/// Sets the number of threads. Throws ValueError if n is not in [1, 256], or if the system cannot
+/// start n threads. The number of threads is then unchanged. Do not call it while a parallel_for()
+/// is running.
 void set_num_threads(int n);
 
 namespace detail {
@@ -23,11 +26,12 @@ using ChunkFn = void (*)(void* f, std::int64_t chunk);
 void run_chunks(std::int64_t chunks, ChunkFn call, void* f);
 }  // namespace detail
 
-/// Calls f(begin, end) for each chunk of `grain` indices of [0, n), exactly once. The last chunk
-/// may be shorter. Chunks run in any order and on any thread of the pool. If calls of f throw, the
-/// first exception is rethrown after all chunks have finished. If the pool is busy, or if
-/// parallel_for() is called from inside f, the calling thread runs all chunks. A grain below 1
-/// means 1.
+/// Divides the indices [0, n) into chunks of `grain` indices, and calls f(begin, end) once for each
+/// chunk [begin, end). The last chunk may be shorter. Chunks run in any order and on any thread of
+/// the pool. If a call of f throws, parallel_for() rethrows the first exception after all chunks
+/// that have started have ended. Chunks that have not started may then be left out. If the pool is
+/// busy, or if parallel_for() is called from inside f, the calling thread runs all chunks. If
+/// `grain` is below 1, each chunk has one index.
 template <class F>
 void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
   if (n <= 0) return;

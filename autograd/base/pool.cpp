@@ -20,19 +20,19 @@ constexpr std::size_t kAlign = 64;
 #ifdef NDEBUG
 constexpr bool kPoisoned = false;
 #else
-constexpr bool kPoisoned = true;  // new and freed blocks are filled with 0xFF, a NaN in any float
+constexpr bool kPoisoned = true;  // fills new and freed blocks with 0xFF bytes (NaN as a float)
 #endif
 #ifdef HEED_POOL_OFF
 constexpr bool kPooled = false;
 #else
 constexpr bool kPooled = true;
 #endif
-// Size classes: multiples of 64 bytes up to 1 KiB, then four classes per power of two, up to 2^40
-// bytes. Each class has 64 extra bytes, so that a tensor of 2^n bytes and its header of 64 bytes
-// (tensor/storage.h) fit into the class of 2^n.
+// The size classes are the multiples of 64 bytes up to 1088 bytes, and then four classes per power
+// of two up to 2^40 bytes. Each of the larger classes has 64 extra bytes, so that a tensor of 2^n
+// bytes and its header of 64 bytes (tensor/storage.h) fit into the class of 2^n bytes.
 constexpr int kSmall = 17;
 constexpr int kClasses = kSmall + 4 * 30;
-constexpr std::size_t kMaxCached = std::size_t{1} << 30;  // most bytes that a thread keeps
+constexpr std::size_t kMaxCached = std::size_t{1} << 30;  // largest number of free bytes per thread
 
 struct SizeClass {
   int index;
@@ -44,10 +44,10 @@ inline SizeClass size_class(std::size_t bytes) {
     const std::size_t i = bytes == 0 ? 0 : (bytes - 1) / kAlign;
     return {int(i), (i + 1) * kAlign};
   }
-  const std::size_t body = bytes - kAlign;            // above 2^10
+  const std::size_t body = bytes - kAlign;            // larger than 2^10
   const int log = int(std::bit_width(body - 1)) - 1;  // 2^log < body <= 2^(log+1), log >= 10
   const std::size_t step = std::size_t{1} << (log - 2);
-  const std::size_t quarter = (body - 1 - (std::size_t{1} << log)) / step;  // 0..3
+  const std::size_t quarter = (body - 1 - (std::size_t{1} << log)) / step;  // 0 to 3
   const int index = kSmall + 4 * (log - 10) + int(quarter);
   if (index >= kClasses) throw std::bad_alloc();
   return {index, (std::size_t{1} << log) + (quarter + 1) * step + kAlign};
@@ -59,8 +59,8 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-// Free lists and counters of a thread. The type is trivial, so that the state outlives the
-// destructors of the thread: tensors in static variables are freed after those have run.
+// Free lists and counters of a thread. The type is trivial, so that the state can still be used
+// after the destructors of the thread have run. Tensors in static variables are freed only then.
 struct ThreadState {
   std::array<FreeBlock*, kClasses> free;
   std::size_t cached;
@@ -83,7 +83,7 @@ struct Closer {
 };
 
 // Registers the Closer of this thread. It is called before the thread caches its first block, so
-// that a thread that only frees blocks returns them, too.
+// that a thread that only frees blocks also returns them to the system when it ends.
 void open() {
   thread_local Closer closer;
   (void)closer;
@@ -100,7 +100,7 @@ void count(std::int64_t bytes) {
 
 void* system_allocate(std::size_t bytes) {
   ++t_state.system_allocations;
-  // Uses nothrow, because AddressSanitizer aborts the process in the throwing form.
+  // Uses the nothrow form, because AddressSanitizer aborts the process if the throwing form fails.
   void* memory = ::operator new (bytes, std::align_val_t{kAlign}, std::nothrow);
   if (!memory) throw std::bad_alloc();
   return memory;

@@ -1,6 +1,6 @@
 // Memory pool for tensors, graph nodes and kernels. Each thread has one free list per size class,
 // so a training step that repeats its shapes almost never calls the system's allocator. Under
-// AddressSanitizer the pool is off, so that the sanitizer sees every allocation.
+// AddressSanitizer the pool is off, so that the sanitizer can check every allocation.
 #pragma once
 
 #include <atomic>
@@ -10,24 +10,28 @@
 
 namespace heed::autograd {
 
-/// Allocates `bytes` bytes, aligned to 64. Throws std::bad_alloc if no memory is available.
+/// Allocates `bytes` bytes, aligned to 64 bytes. Throws std::bad_alloc if no memory is available.
 void* pool_allocate(std::size_t bytes);
-/// Frees memory that pool_allocate(bytes) returned, with the same `bytes`. Any thread may free it.
+/// Frees memory that pool_allocate() returned. `bytes` must have the value that was given to
+/// pool_allocate(). Any thread may free the memory.
 void pool_free(void* memory, std::size_t bytes) noexcept;
 
 /// Counters of the memory pool.
 struct PoolStats {
   std::uint64_t system_allocations;  ///< calls to the system's allocator by this thread
   std::uint64_t live_bytes;          ///< bytes allocated and not freed, by all threads
-  std::uint64_t peak_bytes;          ///< largest live_bytes since the start or reset_peak_bytes()
+  /// Largest live_bytes since the program started or since the last reset_peak_bytes().
+  std::uint64_t peak_bytes;
 };
-/// Returns the counters. The byte counts include blocks above 1088 bytes only, unless the pool is
-/// off: to count smaller blocks would take longer than to allocate them.
+/// Returns the counters. live_bytes and peak_bytes do not include blocks of up to 1088 bytes,
+/// because counting such a block would take longer than allocating it. If the pool is off (under
+/// AddressSanitizer), they include all blocks.
 PoolStats pool_stats();
 /// Sets peak_bytes to the current live_bytes.
 void reset_peak_bytes();
 
-/// Standard allocator that uses the pool, for small vectors with the lifetime of an op.
+/// Allocator for standard containers that uses the memory pool. It is meant for small vectors that
+/// exist only during one op.
 template <class T>
 struct PoolAllocator {
   using value_type = T;  ///< required by the standard library
@@ -51,7 +55,8 @@ template <class T>
 class Ref {
  public:
   ///@{
-  /// Creates a null pointer, or a pointer to *p. Copies increment the count; moves do not.
+  /// Creates a null pointer, or a pointer to *p. Copying increments the reference count; moving
+  /// does not.
   Ref() = default;
   Ref(std::nullptr_t) {}
   explicit Ref(T* p) : p_(p) {
@@ -60,7 +65,7 @@ class Ref {
   Ref(const Ref& o) : Ref(o.p_) {}
   Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   ///@}
-  /// Releases the current object and takes over the pointer of `o`.
+  /// Releases the current object, and then points to the object of `o`.
   Ref& operator=(Ref o) noexcept {
     std::swap(p_, o.p_);
     return *this;
@@ -72,14 +77,15 @@ class Ref {
       T::destroy(p_);
   }
   ///@{
-  /// Gives access to the object. The operators * and -> require a pointer that is not null.
+  /// Returns the pointer, or a reference to the object. The operators * and -> require that the
+  /// pointer is not null.
   T* get() const { return p_; }
   T* operator->() const { return p_; }
   T& operator*() const { return *p_; }
   ///@}
   /// Returns true unless the pointer is null.
   explicit operator bool() const { return p_ != nullptr; }
-  /// Returns true if both point to the same object.
+  /// Returns true if a and b point to the same object, or if both are null.
   friend bool operator==(const Ref& a, const Ref& b) { return a.p_ == b.p_; }
 
  private:

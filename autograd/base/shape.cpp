@@ -187,8 +187,8 @@ std::optional<Layout> reshaped(const Layout& x, const Shape& shape) {
     return out;
   }
   // Splits both shapes, from the front, into groups of axes with equal numbers of elements. A group
-  // can be a view if its old axes are contiguous among themselves: each stride is the stride of the
-  // next axis times its size.
+  // can be a view if its old axes are contiguous among themselves: the stride of each axis is the
+  // stride times the size of the next axis.
   Layout out{shape, shape, x.offset};
   int i = 0, j = 0;
   const int old_rank = x.shape.rank(), new_rank = shape.rank();

@@ -1,8 +1,8 @@
 // Shapes, strides and layouts, and the rules for broadcasting, axes and views. Nothing in this
 // header accesses a tensor or its data.
 //
-// Functions with a parameter `op` throw ShapeError with a text that starts with that name and
-// states the shapes, axes or sizes that are invalid.
+// Functions with a parameter `op` throw ShapeError with a text that starts with `op` and states the
+// invalid shapes, axes or sizes.
 #pragma once
 
 #include <array>
@@ -23,12 +23,14 @@ namespace heed::autograd {
 /// The largest number of axes of a tensor.
 inline constexpr int kMaxRank = 8;
 
-/// A list of at most eight integers, stored inline. It is used for shapes, strides and axes. It
-/// converts from a braced list such as {2, 3}, from one integer and from a vector of integers.
+/// A list of at most eight integers, stored without a memory allocation. It is used for shapes,
+/// strides and axes. A braced list such as {2, 3}, an integer and a vector of integers convert to
+/// Dims.
 class Dims {
  public:
   ///@{
-  /// Creates an empty list, or a list of these integers. Throws ShapeError for more than eight.
+  /// Creates an empty list, or a list of the given integers. Throws ShapeError if there are more
+  /// than eight.
   constexpr Dims() = default;
   Dims(std::initializer_list<std::int64_t> dims) : Dims(std::span(dims.begin(), dims.size())) {}
   template <std::integral T>
@@ -37,7 +39,7 @@ class Dims {
   Dims(const std::vector<int>& dims);
   explicit Dims(std::span<const std::int64_t> dims);
   ///@}
-  Dims(bool) = delete;  // sum(x, true) would sum axis 1 instead of keeping axes
+  Dims(bool) = delete;  // otherwise `true` in sum(x, true) would become axis 1
   /// Returns a list of `rank` entries, all equal to `value`.
   static Dims filled(int rank, std::int64_t value);
 
@@ -45,12 +47,13 @@ class Dims {
   int rank() const { return rank_; }
   ///@{
   /// Returns entry i. A negative i counts from the back: -1 is the last entry. Throws ShapeError if
-  /// i is out of range. Hot loops use data(), which is not checked.
+  /// i is out of range. data() does not check the index; it is meant for hot loops.
   std::int64_t operator[](int i) const { return dims_[position(i)]; }
   std::int64_t& operator[](int i) { return dims_[position(i)]; }
   ///@}
   ///@{
-  /// Returns a pointer to the first entry, or for end() behind the last entry.
+  /// data() and begin() return a pointer to the first entry. end() returns the pointer after the
+  /// last entry.
   const std::int64_t* data() const { return dims_.data(); }
   const std::int64_t* begin() const { return dims_.data(); }
   const std::int64_t* end() const { return dims_.data() + rank_; }
@@ -59,17 +62,17 @@ class Dims {
   std::int64_t back() const { return (*this)[-1]; }
   /// Returns the product of the entries, which is 1 for an empty list.
   std::int64_t numel() const;
-  /// Appends an entry. Throws ShapeError if there are eight already.
+  /// Appends an entry. Throws ShapeError if the list already has eight entries.
   void push_back(std::int64_t value);
   /// Returns a copy in which entry i is `value`.
   Dims with(int i, std::int64_t value) const;
   /// Returns a copy without entry i.
   Dims without(int i) const;
-  /// Returns the entries of this list, followed by those of `more`.
+  /// Returns a list with the entries of this list, followed by the entries of `more`.
   Dims joined(const Dims& more) const;
-  /// Returns the entries with indices from <= i < to.
+  /// Returns a list of the entries with index i, where from <= i < to.
   Dims sub(int from, int to) const;
-  /// Returns true if both have the same entries.
+  /// Returns true if a and b have equal entries in the same order.
   friend bool operator==(const Dims& a, const Dims& b) {
     if (a.rank_ != b.rank_) return false;
     for (std::size_t i = 0; i < std::size_t(a.rank_); ++i)
@@ -95,48 +98,51 @@ std::string to_text(const Dims& dims);
 /// Prints to_text(dims).
 std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
-/// Converts a row-major flat index into one index per axis, as NumPy's unravel_index does. No size
-/// may be 0.
+/// Converts a row-major flat index into one index per axis, as NumPy's unravel_index does. The
+/// sizes in `shape` must not be 0.
 Dims unravel(std::int64_t flat, const Shape& shape);
 
 /// Position of a tensor's elements in its storage. All numbers count elements, not bytes.
 struct Layout {
   Shape shape;              ///< size of each axis, at least 0
   Strides strides;          ///< one per axis; a stride may be 0 or negative
-  std::int64_t offset = 0;  ///< position of the element with index [0, ..., 0]
+  std::int64_t offset = 0;  ///< position of the element with index [0, ..., 0] in the storage
 
   /// Returns the row-major layout of a shape, with offset 0.
   static Layout contiguous(const Shape& shape);
-  /// Returns true if the elements are adjacent and in row-major order. The offset may be any.
+  /// Returns true if the elements are adjacent in memory and in row-major order. The offset does
+  /// not affect the result.
   bool is_contiguous() const;
-  /// Returns the first axis that has stride 0 and a size above 1, so that several indices refer to
-  /// one element. Returns -1 if no axis has, or if the layout has no elements.
+  /// Returns the first axis that has stride 0 and a size above 1. Along such an axis, all indices
+  /// refer to one element. Returns -1 if the layout has no such axis or no elements.
   int repeated_axis() const;
-  /// Returns the distance from the element with index [0, ..., 0] to the element at `index`.
+  /// Returns the distance, in elements, from the element with index [0, ..., 0] to the element at
+  /// `index`.
   std::int64_t offset_of(const Dims& index) const;
 };
 
-/// Converts an axis in [-rank, rank) to the range [0, rank). Throws ShapeError for any other axis.
+/// Converts an axis in [-rank, rank) to the range [0, rank). A negative axis counts from the back:
+/// -1 is the last axis. Throws ShapeError for any other axis.
 int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis);
 /// Converts the position of a new axis in [-rank - 1, rank] to the range [0, rank]. Throws
 /// ShapeError for any other position.
 int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t axis);
-/// Returns the shape to which both shapes broadcast by NumPy's rules. Throws ShapeError if they do
-/// not broadcast.
+/// Returns the shape to which the shapes a and b broadcast by NumPy's rules. Throws ShapeError if
+/// the two shapes do not broadcast.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 
-/// Returns a view in which axis i is axis axes[i] of x. Throws ShapeError unless `axes` contains
-/// each axis once.
+/// Returns a view in which axis i is axis axes[i] of x. Throws ShapeError if `axes` does not
+/// contain each axis exactly once.
 Layout permuted(std::string_view op, const Layout& x, const Dims& axes);
-/// Returns a view of x that is broadcast to `shape`. New axes, and axes of size 1 that grow, get
-/// stride 0. Throws ShapeError if x does not broadcast to `shape`.
+/// Returns a view of x that is broadcast to `shape`. New axes get stride 0, and so do axes of size
+/// 1 that become larger. Throws ShapeError if x does not broadcast to `shape`.
 Layout expanded(std::string_view op, const Layout& x, const Shape& shape);
 /// Returns a view of the elements start, start + step, ... below `end` along one axis. Both bounds
 /// must be within the axis, and step must be at least 1.
 Layout sliced(const Layout& x, int axis, std::int64_t start, std::int64_t end, std::int64_t step);
 /// Returns a view of x with a new shape, whose elements have the same row-major order. Returns
-/// nullopt if the strides do not allow it without a copy. Both shapes must have the same number of
-/// elements.
+/// nullopt if the strides of x do not allow such a view, so that a copy is necessary. Both shapes
+/// must have the same number of elements.
 std::optional<Layout> reshaped(const Layout& x, const Shape& shape);
 
 }  // namespace heed::autograd

@@ -1,4 +1,4 @@
-// Loops over strided operands of the same shape. Kernels with any strides are written with them.
+// Loops over strided operands of the same shape. Kernels that accept any strides use these loops.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,16 @@ namespace heed::autograd {
 
 /// Loop over N operands of one shape, each with its own strides.
 ///
-/// The constructor merges neighboring axes wherever all operands allow it. The loop then consists
-/// of outer() inner runs. A run has inner() elements, and each operand has one stride in it: 1 if
-/// the operand is contiguous, 0 if it is a broadcast scalar.
+/// The constructor merges neighboring axes if the strides of all operands allow this. The elements
+/// along the innermost axis that remains form an inner run. An inner run has inner() elements, and
+/// each operand has one stride along the run, for example 1 for a contiguous operand and 0 for a
+/// broadcast scalar. The loop consists of outer() inner runs.
 template <int N>
 class StridedLoop {
  public:
   using Offsets = std::array<std::int64_t, N>;  ///< one offset or stride per operand, in elements
 
-  /// Prepares the loop. Each strides[k] has the rank of `shape`.
+  /// Prepares the loop. strides[k] are the strides of operand k, one per axis of `shape`.
   StridedLoop(const Shape& shape, const std::array<const Strides*, N>& strides) {
     for (int i = 0; i < shape.rank(); ++i) {
       if (shape[i] == 1) continue;
@@ -35,7 +36,7 @@ class StridedLoop {
       }
       for (std::size_t k = 0; k < N; ++k) strides_[k][rank_ - 1] = (*strides[k])[i];
     }
-    if (rank_ == 0) sizes_[rank_++] = 1;  // a single element: one run of length 1, strides 0
+    if (rank_ == 0) sizes_[rank_++] = 1;  // all sizes are 1: one run of one element
     for (int i = 0; i + 1 < rank_; ++i) outer_ *= sizes_[i];
     for (std::size_t k = 0; k < N; ++k) inner_strides_[k] = strides_[k][rank_ - 1];
   }
@@ -48,7 +49,7 @@ class StridedLoop {
   ///@{
   /// Calls f(offsets, n, strides) for the inner runs [begin, end), or for all runs, in row-major
   /// order. offsets[k] is the position of the run's first element in operand k; strides[k] is the
-  /// distance between its elements; n is inner().
+  /// distance between neighboring elements of the run in operand k; n is inner().
   template <class F>
   void run(F&& f, std::int64_t begin, std::int64_t end) const {
     if (begin >= end) return;
@@ -88,11 +89,13 @@ class StridedLoop {
   Offsets inner_strides_{};
 };
 
-inline constexpr std::int64_t kGrain = 1 << 12;  ///< cost of one parallel chunk, in additions
+/// Work of one parallel chunk, in units of one addition.
+inline constexpr std::int64_t kGrain = 1 << 12;
 
 ///@{
-/// Calls body(offsets, n, strides) for all inner runs of the loop, in parallel. A loop of one run
-/// is split into pieces. `cost` is the work per element, in additions (default 1).
+/// Calls body(offsets, n, strides) for all inner runs of the loop, in parallel. The arguments are
+/// those of StridedLoop::run(). If the loop has only one run, the run is divided into pieces.
+/// `cost` is the work per element, in units of one addition (default 1).
 template <int N, class F>
 void for_each_run(const StridedLoop<N>& loop, std::int64_t cost, F&& body) {
   const std::int64_t grain = kGrain / std::max<std::int64_t>(1, cost);
@@ -116,9 +119,9 @@ void for_each_run(const StridedLoop<N>& loop, F&& body) {
 ///@}
 
 /// Calls body(y, y_stride, x, x_stride, n) in parallel for each line of elements along `axis`. The
-/// arrays y and x have the same shape, and n is its size along the axis. The pointers refer to the
-/// first element of the line; strides are in elements. `cost` is the work per element, in
-/// additions.
+/// arrays y and x have the same shape, and n is their size along `axis`. The pointers that body
+/// receives refer to the first element of a line. Strides are in elements. `cost` is the work per
+/// element, in units of one addition.
 template <class T, class F>
 void for_each_line(T* y, const Layout& y_at, const T* x, const Layout& x_at, int axis,
                    std::int64_t cost, F&& body) {

@@ -9,8 +9,8 @@
 
 namespace heed {
 
-/// Parses `text` as a number of type T. An integer may have a `base` (default 10). Returns nullopt
-/// unless the whole text is a number that T can represent.
+/// Parses `text` as a number of type T. For an integer, `base` is the base of the number (default
+/// 10). Returns nullopt unless the whole text is a number that T can represent.
 template <class T, class... Base>
 std::optional<T> parse_number(std::string_view text, Base... base) {
   T value{};
@@ -20,11 +20,11 @@ std::optional<T> parse_number(std::string_view text, Base... base) {
   return value;
 }
 
-/// Joins words with commas, and the last two with `last`: "a, b and c".
+/// Joins words with ", ", and the last two words with `last`, for example "a, b and c".
 std::string join(const std::vector<std::string>& words, std::string_view last = " and ");
 
 /// Splits `text` at each `separator`. A text with n separators has n + 1 parts, which may be empty.
-/// An empty text has one empty part.
+/// For an empty text, returns one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
 
 }  // namespace heed

@@ -5,7 +5,8 @@
 namespace heed::autograd {
 namespace {
 
-// Adds units * value with a pseudo-random sign to the tangent, if x has a seed.
+// Adds units * value with a pseudo-random sign to the tangent of x. Does nothing if the seed of x
+// is 0.
 void add_noise(Tracked& x, double units) {
   const double value = x.number.value;
   if (x.seed == 0 || !std::isfinite(value)) return;
@@ -14,13 +15,13 @@ void add_noise(Tracked& x, double units) {
   x.number.tangent += hash >> 63 ? units * value : -units * value;
 }
 
-// Returns the terms of f(x), where df is the derivative of f at x. Terms of 0 stay 0 even if df is
-// infinite.
+// Returns the `terms` of f(x), where df is the derivative of f at x. If x.terms is 0, returns 0
+// even if df is infinite.
 double chained_terms(const Tracked& x, double df) {
   return x.terms == 0 ? 0.0 : std::abs(df) * x.terms;
 }
 
-// Returns f(x). `units` is the relative error of the float32 kernels of f, in units of 2^-24. One
+// Returns f(x). `units` is the relative error of the float32 kernel of f, in units of 2^-24. One
 // ulp is at most two such units.
 Tracked apply(const Tracked& x, Dual (*f)(Dual), double units) {
   const Dual slope = f({x.number.value, 1});

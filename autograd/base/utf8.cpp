@@ -1,5 +1,5 @@
 // A decoder without tables. An overlong form is rejected because its code point is smaller than the
-// smallest code point of that length.
+// smallest code point that needs this number of bytes.
 #include "autograd/base/utf8.h"
 
 #include <array>

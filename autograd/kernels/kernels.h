@@ -1,10 +1,11 @@
 // Chooses between the two versions of a kernel. The functions below call the version in namespace
 // simd if it exists for the scalar type, and otherwise the version in namespace reference. If the
-// SIMD target "scalar" is forced (simd/simd.h), the reference always runs.
+// SIMD target "scalar" is forced (simd/simd.h), every function calls the version in namespace
+// reference.
 //
-// Kernels that have only one version are called by their full name and are not listed here. Arrays
-// are adjacent in memory unless a stride is given. Different arrays must not overlap unless a
-// comment states that they may be the same.
+// Kernels that have only one version are called by their full name and are not listed here. The
+// elements of an array are adjacent in memory unless a stride is given. Different arrays must not
+// overlap unless a comment states that they may be the same.
 #pragma once
 
 #include <type_traits>
@@ -22,7 +23,8 @@
 
 namespace heed::autograd::kernels {
 
-/// Computes the matrix product g (reference/gemm.h). The SIMD version exists for float and double.
+/// Computes the matrix products that `g` describes (reference/gemm.h). The SIMD version exists for
+/// float and double.
 template <class T>
 void gemm(const Gemm<T>& g) {
   if constexpr (std::is_floating_point_v<T>)
@@ -30,7 +32,7 @@ void gemm(const Gemm<T>& g) {
   reference::gemm(g);
 }
 
-/// True if the functions below have a SIMD version for T. They have one only for float.
+/// True if the functions below have a SIMD version for T, which is so only for float.
 template <class T>
 inline constexpr bool kSimdRows = std::is_same_v<T, float>;
 
@@ -43,7 +45,7 @@ void add_into(T* sum, const T* x, std::int64_t n) {
 }
 
 /// Computes y = softmax(x) of a row of n values. y and x may be the same array if their strides are
-/// equal. The SIMD version requires both strides to be 1.
+/// equal. The SIMD version is used only if both strides are 1.
 template <class T>
 void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
   if constexpr (kSimdRows<T>)
@@ -51,9 +53,9 @@ void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
   reference::softmax_row(y, y_stride, x, x_stride, n);
 }
 
-/// Computes the statistics of each row of x [rows, n] for layer_norm (`centered`) or rms_norm.
-/// Row r of moments [rows, 2] receives mean and rstd = 1 / sqrt(variance + eps). For rms_norm the
-/// mean is 0 and rstd = 1 / sqrt(mean(x^2) + eps).
+/// Computes the statistics of each row of x [rows, n] for layer_norm if `centered` is true, and
+/// otherwise for rms_norm. Row r of moments [rows, 2] receives the mean of row r and rstd = 1 /
+/// sqrt(variance + eps). For rms_norm, the mean is 0 and rstd = 1 / sqrt(mean(x^2) + eps).
 template <class T>
 void norm_moments(Accumulator<T>* moments, const T* x, std::int64_t rows, std::int64_t n,
                   double eps, bool centered) {
@@ -81,7 +83,8 @@ void normalize(T* y, const T* x, const Accumulator<T>* moments, const T* weight,
 
 /// Computes the gradients of normalize() from g [rows, n], the gradient of y. The gradient of x is
 /// written to to.x [rows, n]. The gradients of weight and bias are added to to.weight [n] and
-/// to.bias [n]. A null to.x is skipped. If to.weight is null, to.bias is skipped, too.
+/// to.bias [n]. If to.x is null, the gradient of x is not computed. If to.weight is null, the
+/// gradients of weight and bias are not computed.
 template <class T>
 void normalize_backward(const NormGrads<T>& to, const T* g, const T* x,
                         const Accumulator<T>* moments, const T* weight, std::int64_t rows,
@@ -106,8 +109,8 @@ Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std:
   return reference::cross_entropy(lse, x, n, target, smoothing);
 }
 
-/// Writes `scale` times the gradient of that loss with respect to x to dx [n]. dx may be the same
-/// array as x.
+/// Computes dx [n], the gradient of cross_entropy() with respect to x, multiplied by `scale`. dx
+/// may be the same array as x.
 template <class T>
 void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t target,
                             double smoothing, LogSumExp<T> lse, Accumulator<T> scale) {
@@ -134,7 +137,7 @@ double sum_of_squares(const T* x, std::int64_t n) {
   return reference::sum_of_squares(x, n);
 }
 
-/// Computes out[k] = mask.keep(first + k), as 0 or 1, for all elements of `out`. The dropout
+/// Sets each out[k] to 1 if the mask keeps element first + k, and otherwise to 0. The dropout
 /// probability of the mask must be greater than 0.
 inline void keep(const DropoutMask& mask, std::uint64_t first, std::span<std::uint8_t> out) {
   simd_runs() ? simd::keep(mask, first, out) : mask.keep(first, out);

@@ -6,15 +6,16 @@
 
 namespace heed::autograd::kernels {
 
-/// Constants of one update, which are the same for all elements.
+/// Constants of one update, which are the same for all elements. lr is the learning rate, and t is
+/// the number of the update, starting with 1.
 struct AdamWStep {
   double beta1;       ///< decay rate of the first moment
   double beta2;       ///< decay rate of the second moment
-  double eps;         ///< added to the denominator
+  double eps;         ///< added to the denominator of the update
   double grad_scale;  ///< factor for all gradients; below 1 if gradients are clipped
-  double keep;        ///< 1 - lr * weight decay
-  double step_size;   ///< lr / (1 - beta1^t)
-  double root;        ///< sqrt(1 - beta2^t)
+  double keep;        ///< 1 - lr * weight decay; factor of the old parameter
+  double step_size;   ///< lr / (1 - beta1^t), for update t
+  double root;        ///< sqrt(1 - beta2^t), for update t
 };
 
 namespace reference {

@@ -1,5 +1,6 @@
 // Reference version of cross-entropy for one row of logits. Log-probabilities are not stored. The
-// forward saves the log-sum-exp of the row for the backward. float32 is computed in float64.
+// forward saves the log-sum-exp of the row for the backward. Inputs in float32 are converted to
+// float64.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +12,9 @@
 
 namespace heed::autograd::kernels {
 
-/// The log-sum-exp of a row, as the sum of two numbers. The numbers are stored separately, because
-/// (x - top) - log_total is more accurate than x - (top + log_total) if the logits are large.
+/// The log-sum-exp of a row x of n logits, which is top + log_total. The two numbers are stored
+/// separately, because (x - top) - log_total is more accurate than x - (top + log_total) if the
+/// logits are large.
 template <class T>
 struct LogSumExp {
   Accumulator<T> top;        ///< largest value of the row
@@ -21,17 +23,17 @@ struct LogSumExp {
 
 namespace reference {
 
-/// Returns the loss of a row x of n logits, with p = softmax(x):
+/// Returns the loss of a row x of n logits, where p = softmax(x):
 ///   (1 - smoothing) * -log p[target] + smoothing / n * sum(-log p).
-/// A term whose factor is 0 is skipped, because -log p may be inf. If all logits are -inf, the loss
-/// is inf. Writes the log-sum-exp of the row to `lse`.
+/// A term whose factor is 0 is left out, because -log p may be inf and 0 * inf is NaN. If all
+/// logits are -inf, the loss is inf. Writes the log-sum-exp of the row to `lse`.
 template <class T>
 Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std::int64_t target,
                              double smoothing) {
   using std::exp, std::log;
   using Acc = Accumulator<T>;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const double top = row_max(x, n, 1);  // a double without tangent: its derivative would cancel
+  const double top = row_max(x, n, 1);  // without tangent, because top cancels in the loss
   lse = {Acc(top), Acc(0)};
   if (top == -kInfinity) return Acc(kInfinity);
   Acc total{}, below_top{};

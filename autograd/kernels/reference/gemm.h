@@ -1,6 +1,6 @@
-// Matrix products C = A B + bias or C += A B on arrays with any strides, batched. This header has
-// the arguments and the reference version. Tests compare the fast version (simd/gemm.h) with it,
-// and dual numbers use it.
+// Batches of matrix products C = A B + bias or C += A B on arrays with any strides. This header
+// defines the arguments and the reference version. Tests compare the fast version (simd/gemm.h)
+// with the reference version, and dual numbers use the reference version.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 namespace heed::autograd::kernels {
 
 /// Arguments of a batch of batch[0] * batch[1] matrix products. All strides are in elements. The
-/// strides of A and B may be 0 or negative. The strides of C must give every output its own
+/// strides of A and B may be 0 or negative. The strides of C must not map two outputs to one
 /// element.
 template <class T>
 struct Gemm {
-  std::int64_t m = 0;                ///< rows of A and C
-  std::int64_t n = 0;                ///< columns of B and C
-  std::int64_t k = 0;                ///< columns of A and rows of B; if 0, A B is 0
+  std::int64_t m = 0;                ///< number of rows of A and C
+  std::int64_t n = 0;                ///< number of columns of B and C
+  std::int64_t k = 0;                ///< number of columns of A and rows of B; if k = 0, A B is 0
   const T* a = nullptr;              ///< A, shape [m, k]
   std::int64_t a_row = 0;            ///< stride between rows of A
   std::int64_t a_col = 0;            ///< stride between columns of A
@@ -28,13 +28,13 @@ struct Gemm {
   std::int64_t a_batch[2] = {0, 0};  ///< strides of A along the batch axes
   std::int64_t b_batch[2] = {0, 0};  ///< strides of B along the batch axes
   std::int64_t c_batch[2] = {0, 0};  ///< strides of C along the batch axes
-  const T* bias = nullptr;           ///< n adjacent values, added to each row of C; null means 0
-  bool accumulate = false;           ///< computes C += A B; bias is then ignored
+  const T* bias = nullptr;           ///< n adjacent values, added to each row of A B; null means 0
+  bool accumulate = false;           ///< if true, computes C += A B and ignores bias
 };
 
 namespace reference {
 
-/// Computes the products of `g` with three loops.
+/// Computes the products that `g` describes with plain loops.
 template <class T>
 void gemm(const Gemm<T>& g) {
   for (std::int64_t o = 0; o < g.batch[0]; ++o)

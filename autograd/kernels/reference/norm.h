@@ -1,6 +1,7 @@
 // Reference version of layer_norm and rms_norm for one row of n adjacent values:
 //   y = (x - mean) * rstd * weight + bias.
-// In rms_norm the mean is replaced by 0. float32 is computed in float64.
+// For layer_norm, rstd is 1 / sqrt(variance + eps). For rms_norm, mean is 0 and rstd is 1 /
+// sqrt(mean(x^2) + eps). Inputs in float32 are converted to float64.
 #pragma once
 
 #include <cmath>
@@ -10,25 +11,26 @@
 
 namespace heed::autograd::kernels {
 
-/// Statistics of a row. The backward needs them and x.
+/// Statistics of a row x. The backward computes the gradients from them and from x.
 template <class T>
 struct Moments {
   Accumulator<T> mean;  ///< mean of the row; 0 for rms_norm
   Accumulator<T> rstd;  ///< reciprocal of the standard deviation, or of the root mean square
 };
 
-/// Outputs of the backward of a chunk of rows. They must not overlap the inputs or each other.
+/// Outputs of the backward for a chunk of rows. They must not overlap the inputs or each other. If
+/// `weight` is null, the gradient of bias is not computed either.
 template <class T>
 struct NormGrads {
   T* x = nullptr;       ///< [rows, n]; gradient of x, overwritten; null if it is not needed
-  T* weight = nullptr;  ///< [n]; the gradient is added to it; if null, bias is not computed either
-  T* bias = nullptr;    ///< [n]; the gradient is added to it; not null if weight is not null
+  T* weight = nullptr;  ///< [n]; the gradient of weight is added to it; null if it is not needed
+  T* bias = nullptr;    ///< [n]; the gradient of bias is added to it; null if weight is null
 };
 
 namespace reference {
 
 /// Returns the mean and 1 / sqrt(population variance + eps) of n values. The variance is computed
-/// in a second pass, which avoids cancellation.
+/// in a second pass over x, which avoids cancellation.
 template <class T>
 Moments<T> layer_norm_moments(const T* x, std::int64_t n, double eps) {
   using std::sqrt;
@@ -65,10 +67,11 @@ void normalize(T* y, const T* x, Moments<T> m, const T* weight, const T* bias, s
   }
 }
 
-/// Computes the gradient dx of one row from g = dL/dy. With u = (x - mean) * rstd and h = g *
-/// weight:
+/// Computes the gradient dx of one row from g, the gradient of y. With u = (x - mean) * rstd and h
+/// = g * weight:
 ///   dx = rstd * (h - mean(h) - u * mean(h * u)).
-/// The term mean(h) is the gradient through the mean. It exists only if `centered` (layer_norm).
+/// The term mean(h) is the gradient through the mean of x. It is left out if `centered` is false
+/// (rms_norm).
 template <class T>
 void normalize_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* weight,
                         std::int64_t n, bool centered) {
@@ -85,8 +88,9 @@ void normalize_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* we
   for (std::int64_t i = 0; i < n; ++i) dx[i] = T(m.rstd * (h(i) - mean_h - u(i) * mean_hu));
 }
 
-/// Adds the gradients of the parameters from one row: dweight += g * u and dbias += g. The sums
-/// have type T, because a chunk of rows is short.
+/// Adds the contribution of one row to the gradients of the parameters: dweight += g * u and dbias
+/// += g, where u = (x - mean) * rstd. The sums have type T, not Accumulator<T>, because a chunk has
+/// few rows.
 template <class T>
 void add_parameter_grads(T* dweight, T* dbias, const T* g, const T* x, Moments<T> m,
                          std::int64_t n) {

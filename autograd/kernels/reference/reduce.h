@@ -10,7 +10,8 @@
 
 namespace heed::autograd::kernels {
 
-/// Maps a scalar type to the type of its accumulator. The default is the same type.
+/// Maps a scalar type to the type of its accumulator. By default, the accumulator has the scalar
+/// type itself.
 template <class T>
 struct AccumulatorOf {
   using type = T;
@@ -31,12 +32,12 @@ struct AccumulatorOf<bool> {
 template <class T>
 using Accumulator = typename AccumulatorOf<T>::type;
 
-/// The number of columns for which add_columns() is fastest.
+/// The number of columns per call for which add_columns() is fastest.
 inline constexpr std::int64_t kColumnBlock = 64;
 
 namespace reference {
 
-/// Returns the sum of n elements whose distance is `stride`.
+/// Returns the sum of n elements of x. Neighboring elements are `stride` elements apart in memory.
 template <class T>
 Accumulator<T> sum(const T* x, std::int64_t n, std::int64_t stride) {
   using Acc = Accumulator<T>;
@@ -48,12 +49,12 @@ Accumulator<T> sum(const T* x, std::int64_t n, std::int64_t stride) {
   return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
-/// Computes out[c] += sum over r of x[r * row_stride + c] for the adjacent columns c.
+/// Computes out[c] += sum over r of x[r * row_stride + c] for each column c.
 template <class T>
 void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_t row_stride,
                  std::int64_t columns) {
   using Acc = Accumulator<T>;
-  if (columns == kColumnBlock) {  // a fixed count lets the compiler keep the loop in registers
+  if (columns == kColumnBlock) {  // a fixed count lets the compiler keep the sums in registers
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t c = 0; c < kColumnBlock; ++c) out[c] += Acc(x[r * row_stride + c]);
     return;

@@ -1,5 +1,5 @@
-// Reference version of softmax and log-softmax for one row. Dual numbers use it, too. x and y may
-// be the same array if their strides are equal. Strides are in elements.
+// Reference version of softmax and log-softmax for one row. Dual numbers use this version, too. x
+// and y may be the same array if their strides are equal. Strides are in elements.
 #pragma once
 
 #include <cmath>
@@ -10,8 +10,8 @@
 
 namespace heed::autograd::kernels::reference {
 
-/// Returns the largest of n values, without its tangent. Returns -inf if n is 0, and NaN if a value
-/// is NaN.
+/// Returns the largest of n values. For dual numbers, the tangent is left out. Returns -inf if n is
+/// 0, and NaN if a value is NaN.
 template <class T>
 double row_max(const T* x, std::int64_t n, std::int64_t stride) {
   double top = -std::numeric_limits<double>::infinity();
@@ -35,7 +35,7 @@ void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
   }
   Accumulator<T> total{};
   for (std::int64_t i = 0; i < n; ++i) {
-    const T e = exp(x[i * x_stride] - T(top));  // at most 1, so it cannot overflow
+    const T e = exp(x[i * x_stride] - T(top));  // e is at most 1, so exp cannot overflow
     y[i * y_stride] = e;
     total += Accumulator<T>(e);
   }

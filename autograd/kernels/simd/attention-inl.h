@@ -27,12 +27,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kQueries = VisibleKeys::kQueries;
 constexpr std::int64_t kKeys = VisibleKeys::kKeys;
-static_assert(kKeys <= kBlockK);  // a block of keys is the k of the product P V
+static_assert(kKeys <= kBlockK);  // the product of weights and values sums over a block of keys
 
 template <class T>
 constexpr T kMinusInf = -std::numeric_limits<T>::infinity();
 
-// Returns n rounded up to whole panels. It is the stride between rows of scores.
+// Returns n rounded up to a multiple of the panel width, which is the stride between rows of n
+// scores.
 template <class T>
 std::int64_t padded(std::int64_t n) {
   return panel_count<T>(n) * panel_width<T>();
@@ -41,7 +42,7 @@ std::int64_t padded(std::int64_t n) {
 // Returns the block of kKeys keys that contains key j.
 inline KeyRange block_of(std::int64_t j) { return {j - j % kKeys, j - j % kKeys + kKeys}; }
 
-// One head of an attention call: its pointers and its visible keys.
+// One head of an attention call: its pointers, and the keys that its queries may read.
 template <class T>
 struct Head {
   const Attention<T>& a;
@@ -51,8 +52,8 @@ struct Head {
   const T *q, *k, *v;
   T *out, *lse;
   std::int64_t mask;  // index of the keep-mask in `visible`
-  KeyRange keys;      // from the first to the last key that any query may read
-  bool plain;         // true if scores need only scaling, which exp_row() then does
+  KeyRange keys;      // contains every key that any query may read
+  bool plain;         // true if scores need only scaling; exp_row() then scales them
 
   Head(const Attention<T>& all, const VisibleKeys& some, std::int64_t i)
       : a(all), visible(some), index(i) {
@@ -64,7 +65,7 @@ struct Head {
     lse = a.lse + index * a.tq;
     mask = a.keep ? visible.mask_of(place) : 0, keys = visible.all(mask),
     read_ = visible.read(mask);
-    // With a negative scale, the largest unscaled score would not be the largest score.
+    // `plain` requires scale > 0, because otherwise the largest q k^T is not the largest score.
     plain = !a.keep && !a.bias && a.scale > 0;
   }
   // Returns the offset of this head in an array with these strides along the leading axes.
@@ -76,7 +77,7 @@ struct Head {
   // Returns true if any query may read key j, which must be less than keys.end.
   bool is_read(std::int64_t j) const { return j >= keys.begin && (!read_ || read_[j]); }
   bool all_are_read() const { return !read_ && keys.begin == 0; }
-  // Returns the number of keys that causality leaves to query i, without unread keys at the end.
+  // Returns the end of the keys that causality allows query i to read. It is at most keys.end.
   std::int64_t causal_end(std::int64_t i) const {
     return std::min(visible.causal_end(i), keys.end);
   }
@@ -87,8 +88,8 @@ struct Head {
     if (!seen.empty()) seen.begin -= seen.begin % panel_width<T>();
     return seen;
   }
-  // Returns the keys in `seen` that causality and the window leave to query i, as column indices
-  // relative to seen.begin.
+  // Returns the keys in `seen` that causality and the window allow query i to read, as column
+  // indices relative to seen.begin.
   KeyRange columns(std::int64_t i, KeyRange seen) const {
     const KeyRange row = visible.row(i);
     const std::int64_t end = std::clamp<std::int64_t>(row.end - seen.begin, 0, seen.size());
@@ -102,7 +103,8 @@ struct Head {
 };
 
 // Packs the rows `keys` of x [tk, columns] into panels. Each block of kKeys rows is packed
-// separately. Rows that no query may read become 0, because they may be NaN and 0 * NaN is NaN.
+// separately. Rows that no query may read are replaced by 0, because they may contain NaN, and 0 *
+// NaN is NaN.
 template <class T>
 HWY_NOINLINE void pack_rows(const Head<T>& h, T* out, const T* x, std::int64_t row,
                             std::int64_t columns, KeyRange keys) {
@@ -117,7 +119,8 @@ HWY_NOINLINE void pack_rows(const Head<T>& h, T* out, const T* x, std::int64_t r
     out += rows * padded<T>(columns);
   }
 }
-// Returns the panels that pack_rows() wrote for `keys`, from row j to the end of its block.
+// Returns the panels that pack_rows() wrote for `keys`, from row j to the end of the block that
+// contains j.
 template <class T>
 HWY_INLINE Panels<T> packed_rows(const T* packed, KeyRange keys, std::int64_t columns,
                                  std::int64_t j) {
@@ -128,7 +131,7 @@ HWY_INLINE Panels<T> packed_rows(const T* packed, KeyRange keys, std::int64_t co
   return panels;
 }
 
-// Packs x^T [columns, keys] into panels. Keys that no query may read become 0.
+// Packs x^T [columns, keys] into panels. Keys that no query may read are replaced by 0.
 template <class T>
 HWY_NOINLINE void pack_transposed(const Head<T>& h, T* out, const T* x, std::int64_t row,
                                   std::int64_t columns, KeyRange keys) {
@@ -141,7 +144,8 @@ HWY_NOINLINE void pack_transposed(const Head<T>& h, T* out, const T* x, std::int
 }
 
 // Computes s [rows, columns] = x [rows, d] times the panels that pack_transposed() wrote. `packed`
-// must start at the first key of a panel. The result is q k^T without the scale, or dO v^T.
+// must start at the first key of a panel. The result is q k^T without the scale, or in the backward
+// grad_out v^T.
 template <class T>
 HWY_INLINE void times_transposed(T* s, std::int64_t s_row, const T* x, std::int64_t row,
                                  std::int64_t rows, std::int64_t d, const T* packed,
@@ -179,7 +183,7 @@ HWY_NOINLINE void scale_scores(const Head<T>& h, T* HWY_RESTRICT s, std::int64_t
 }
 
 // Finishes row i of the scores, starting at key j0: calls scale_scores() if `scale` is true, and
-// writes -inf to the columns that the window hides.
+// writes -inf to the columns before own.begin, which the window hides.
 template <class T>
 HWY_INLINE void finish_scores(const Head<T>& h, T* s, std::int64_t i, std::int64_t j0, KeyRange own,
                               bool scale) {
@@ -188,9 +192,9 @@ HWY_INLINE void finish_scores(const Head<T>& h, T* s, std::int64_t i, std::int64
 }
 
 // Computes p = exp(s * scale - shift) in the columns `own` and p = 0 in the other columns below
-// `end`, and returns the sum of p. Before own.begin, s must be -inf. p may be the same array as s.
-// The product s * scale is rounded before the subtraction, so that a row with one key has exactly
-// weight 1.
+// `end`, and returns the sum of p. In the columns before own.begin, s must be -inf. p may be the
+// same array as s. The product s * scale is rounded before the subtraction, so that the weight of a
+// single key is exactly 1.
 template <class T>
 HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::int64_t end) {
   const Full<T> d;
@@ -198,7 +202,8 @@ HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::in
   auto total = hn::Zero(d);
   std::int64_t i = 0;
   for (; i + lanes <= own.begin; i += lanes) hn::Store(hn::Zero(d), d, p + i);
-  for (; i < own.end; i += lanes) {  // may read beyond own.end: rows are padded to whole vectors
+  // The last load may read beyond own.end. This is safe, because rows are padded to whole vectors.
+  for (; i < own.end; i += lanes) {
     const auto in = hn::FirstN(d, std::size_t(std::min(lanes, own.end - i)));
     const auto scaled = hn::Mul(hn::Load(d, s + i), hn::Set(d, scale));
     const auto e = hn::IfThenElseZero(in, exp_near_zero(d, hn::Sub(scaled, hn::Set(d, shift))));
@@ -223,27 +228,27 @@ HWY_NOINLINE T max_row(const T* s, std::int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, top));
 }
 
-// Returns the factor of the weights that dropout keeps, 1 / (1 - p). If p = 1, no weight is kept
-// and the factor is 0.
+// Returns the factor of the weights that dropout keeps, which is 1 / (1 - dropout). If dropout is
+// 1, no weight is kept, and the factor is 0.
 template <class T>
 T dropout_scale(const Attention<T>& a) {
   return a.dropout < 1 ? T(1 / (1 - a.dropout)) : T(0);
 }
 
 // Memory for the dropout flags of one row of a tile. It has room for whole vectors, because
-// drop_row() reads whole vectors; the additional flags have no effect.
+// drop_row() reads whole vectors. Flags after the end of the row have no effect.
 using KeptRow = std::array<std::uint8_t, kKeys + kKeepSlack>;
-// Returns n flags, stored in `memory`: 1 if dropout keeps the weight of query i and key j0 + j, and
-// otherwise 0.
+// Returns n flags, which are stored in `memory`. Flag j is 1 if dropout keeps the weight of query i
+// and key j0 + j, and otherwise 0.
 template <class T>
 HWY_INLINE const std::uint8_t* kept_in_row(const Head<T>& h, KeptRow& memory, std::int64_t i,
                                            std::int64_t j0, std::int64_t n) {
   const DropoutMask mask(h.a.dropout_key, h.a.dropout);
   return keep_run(mask, std::uint64_t((h.index * h.a.tq + i) * h.a.tk + j0), n, memory.data());
 }
-// Computes x[j] = keep[j] ? x[j] * scale : 0 for n columns. The columns that pad them to whole
-// vectors receive arbitrary values. A dropped NaN becomes 0, because values are selected and not
-// multiplied by 0.
+// Computes x[j] = keep[j] ? x[j] * scale : 0 for n columns. The values between x[n] and the end of
+// the last vector become arbitrary. A dropped NaN becomes 0, because 0 is selected and not computed
+// by multiplication.
 template <class T>
 HWY_NOINLINE void drop_row(T* HWY_RESTRICT x, const std::uint8_t* HWY_RESTRICT keep, T scale,
                            std::int64_t n) {
@@ -276,7 +281,7 @@ T* offset_or_null(T* p, std::int64_t by) {
   return p ? p + by : p;
 }
 
-// These are compiled in attention.cpp only, and the backward calls them there.
+// attention.cpp compiles these templates. The backward calls them, but does not compile them again.
 extern template decltype(pack_rows<float>) pack_rows<float>;
 extern template decltype(pack_rows<double>) pack_rows<double>;
 extern template decltype(pack_transposed<float>) pack_transposed<float>;

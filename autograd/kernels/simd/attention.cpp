@@ -27,9 +27,9 @@ template decltype(exp_row<double>) exp_row<double>;
 template decltype(drop_row<float>) drop_row<float>;
 template decltype(drop_row<double>) drop_row<double>;
 
-// Writes scores and weights of a block of queries for a probe. `top` and `total` are the results of
-// the forward. The values are computed in a separate pass, so that a probe does not change a bit of
-// the forward.
+// Writes the scores and the weights of a block of queries for a probe. `top` is the largest score
+// of each row, and `total` is the denominator of its softmax. The values are computed in a separate
+// pass, so that a probe does not change a bit of the output.
 template <class T>
 HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std::int64_t i0,
                               std::int64_t rows, const T* top, const T* total) {
@@ -106,7 +106,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
       const T shift = now == kMinusInf<T> ? T(0) : now;
       const T shrink = first ? T(0) : std::exp(top[r] - shift);
       total[r] = total[r] * shrink + exp_row(row, row, scale, shift, own, s_row);
-      if (a.dropout > 0) {  // after `total` is summed: dropout does not change the denominator
+      if (a.dropout > 0) {  // after total[r] is summed, because dropout does not change total[r]
         const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, seen.begin, n);
         drop_row(row, keep, T(1), n);
       }
@@ -120,7 +120,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
   }
   const T kept = a.dropout > 0 ? dropout_scale(a) : T(1);
   for (std::int64_t r = 0; r < rows; ++r) {
-    const T inverse = total[r] > T(0) ? kept / total[r] : T(0);  // fully masked: output 0
+    const T inverse = total[r] > T(0) ? kept / total[r] : T(0);  // 0 for a fully masked row
     T* out = h.out + (i0 + r) * a.out_at.row;
     multiply_row(out, acc + r * dv, inverse, dv);
     h.lse[i0 + r] = top[r] + std::log(total[r]);
@@ -150,8 +150,9 @@ void forward(const Attention<T>& a) {
         forward_block(h, keys.get(), values.get(), i * kQueries);
     });
   };
-  // With at least 8 heads, each thread computes whole heads. With fewer, the threads share the
-  // blocks of keys and queries of one head.
+  // If there are at least 8 heads, each thread computes whole heads. Otherwise the heads are
+  // computed one after the other, and the blocks of keys and queries of a head are divided among
+  // the threads.
   if (heads >= 8)
     return parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
       for (std::int64_t i = begin; i < end; ++i)

@@ -1,10 +1,10 @@
 // Fused attention that never stores a whole [tq, tk] matrix of scores (FlashAttention, Dao et al.
-// 2022). Scores are computed in tiles that stay in the cache. The backward computes them again from
-// the log-sum-exp of each row. Tiles that causality, a window or a mask hides are skipped
-// (visible_keys.h).
+// 2022). Scores are computed in tiles that stay in the cache. The backward computes the weights
+// again, from the log-sum-exp of each row. Tiles that causality, a window or a mask hides are
+// skipped (visible_keys.h).
 //
-// Arrays have the shape [leading axes, rows, columns]. The leading axes together count the heads,
-// for example [batch, heads]. All strides are in elements.
+// Arrays have the shape [leading axes, rows, columns]. The leading axes, for example [batch,
+// heads], together form one list of heads. All strides are in elements.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct HeadStrides {
   LeadAxes lead = {};    ///< stride along each leading axis
   std::int64_t row = 0;  ///< stride between rows
 };
-/// Strides of an array [leading axes, tq, tk]. The stride is 0 along axes over which it is
+/// Strides of an array [leading axes, tq, tk]. The stride is 0 along axes over which the array is
 /// broadcast.
 struct ScoreStrides {
   LeadAxes lead = {};       ///< stride along each leading axis
@@ -41,7 +41,7 @@ struct AttentionShape {
   std::int64_t d_value = 0;      ///< size of a value, at most kMaxHead
   std::int64_t first_query = 0;  ///< position of query 0 among the keys
   bool causal = false;           ///< if true, keys after the query's position are hidden
-  std::int64_t window = 0;       ///< if not 0, keys at this distance or farther are hidden
+  std::int64_t window = 0;       ///< if not 0, keys at distance `window` or farther are hidden
   const bool* keep = nullptr;    ///< keep-mask [leading axes, tq, tk] or null; true = may attend
   ScoreStrides keep_at;          ///< strides of `keep`
 
@@ -53,11 +53,13 @@ struct AttentionShape {
   }
 };
 
-/// Arguments of attention: out = dropout(softmax(q k^T scale + bias, masked)) v for every head.
+/// Arguments of attention: out = dropout(softmax(s)) v for every head, where s = q k^T scale +
+/// bias, and s is -inf for hidden keys.
 ///
 /// Outputs must not overlap inputs or each other, and heads must not share output memory. Several
 /// heads may share keys and values (stride 0). Keys and values that no query may read can be NaN;
-/// they do not affect the result. A fully masked row has output 0.
+/// they do not affect the result. If a query may read no key, its output is 0 and its log-sum-exp
+/// is -inf.
 template <class T>
 struct Attention : AttentionShape {
   const T* q = nullptr;  ///< queries, [leading axes, tq, d]
@@ -68,25 +70,25 @@ struct Attention : AttentionShape {
   HeadStrides k_at;      ///< strides of k
   HeadStrides v_at;      ///< strides of v
   HeadStrides out_at;    ///< strides of out
-  T* lse = nullptr;      ///< output [leading axes, tq]: log-sum-exp of the scores; -inf if masked
+  T* lse = nullptr;      ///< output [leading axes, tq]: log-sum-exp of the scores, can be -inf
   double scale = 1;      ///< factor of q k^T
 
-  const T* bias = nullptr;        ///< [leading axes, tq, tk], added to the scaled scores; or null
+  const T* bias = nullptr;        ///< null or [leading axes, tq, tk]; added to the scaled scores
   ScoreStrides bias_at;           ///< strides of bias
   double dropout = 0;             ///< probability that a weight is dropped
   std::uint64_t dropout_key = 0;  ///< key of the DropoutMask (reference/philox.h)
 
-  // Outputs for a probe, row-major [leading axes, tq, tk], or null. They do not change a bit of the
-  // other outputs.
+  // Outputs that a probe records, row-major [leading axes, tq, tk]; null if they are not needed.
+  // Writing them does not change a bit of the other outputs.
   T* raw_scores = nullptr;  ///< q k^T scale; 0 for keys that no query may read
-  T* scores = nullptr;      ///< scaled and biased scores, -inf where masked
+  T* scores = nullptr;      ///< q k^T scale + bias; -inf for hidden keys
   T* pattern = nullptr;     ///< weights before dropout
   T* dropped = nullptr;     ///< weights after dropout
 };
 
-/// Additional arguments of the backward. It overwrites dq, dk and dv and, if they are not null, the
-/// other outputs. Outputs must not overlap inputs or each other, and heads must not share memory of
-/// dq, dk and dv.
+/// Additional arguments of the backward. The backward overwrites dq, dk, dv and all other outputs
+/// that are not null. Outputs must not overlap inputs or each other, and two heads must not share
+/// memory in dq, dk or dv.
 template <class T>
 struct AttentionGrads {
   const T* grad_out = nullptr;  ///< gradient of out, [leading axes, tq, d_value]
@@ -97,13 +99,13 @@ struct AttentionGrads {
   HeadStrides dq_at;            ///< strides of dq
   HeadStrides dk_at;            ///< strides of dk
   HeadStrides dv_at;            ///< strides of dv
-  T* dbias = nullptr;           ///< gradient of bias, summed over axes with stride 0; or null
+  T* dbias = nullptr;           ///< null or the gradient of bias, summed over axes with stride 0
   ScoreStrides dbias_at;        ///< strides of dbias
   std::int64_t dbias_size = 0;  ///< number of values in dbias, which are adjacent
 
-  // Outputs for a probe, row-major [leading axes, tq, tk], or null. They do not change a bit of the
-  // other outputs.
-  T* dscores = nullptr;   ///< gradient of the masked scores
+  // Outputs that a probe records, row-major [leading axes, tq, tk]; null if they are not needed.
+  // Writing them does not change a bit of the other outputs.
+  T* dscores = nullptr;   ///< gradient of the scores, after masking
   T* dpattern = nullptr;  ///< gradient of the weights before dropout
   T* ddropped = nullptr;  ///< gradient of the weights after dropout
 };
@@ -112,8 +114,8 @@ inline constexpr std::int64_t kMaxHead = 256;  ///< largest d and d_value
 
 namespace simd {
 
-/// Compute the forward and the backward. The results have the same bits at any number of threads.
-/// d and d_value must be at most kMaxHead.
+/// Computes the forward or the backward of attention. The results have the same bits at any number
+/// of threads. d and d_value must be at most kMaxHead.
 void attention(const Attention<float>& a);
 void attention(const Attention<double>& a);
 void attention_backward(const Attention<float>& a, const AttentionGrads<float>& g);

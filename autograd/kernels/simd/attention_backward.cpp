@@ -1,5 +1,6 @@
-// The backward of fused attention, compiled once per SIMD target. P are the weights before dropout,
-// D is the dropout function, and delta_i = dO_i . O_i = sum_j P_ij dP_ij. Then
+// The backward of fused attention, compiled once per SIMD target. S are the scores, P are the
+// weights before dropout, D is the dropout function, O is the output, and dX is the gradient of X.
+// With delta_i = dO_i . O_i = sum_j P_ij dP_ij:
 //   dV = D(P)^T dO   dP = D(dO V^T)   dS = P (dP - delta)   dQ = dS K scale   dK = dS^T Q scale
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/attention_backward.cpp"
@@ -17,19 +18,20 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Division of the work into tasks. It depends on the shape only.
+// Division of the work into tasks, which depends on the shape only.
 //
 // A chunk consists of one or more blocks of queries. Different chunks of one head may run in
-// parallel, so each has its own sums for dk and dv, which are added afterwards in a fixed order.
-// Heads that share a bias form a group, and one task computes them one after the other.
+// parallel. Each chunk therefore has its own sums for dk and dv, and these sums are added
+// afterwards in a fixed order. Heads that share a bias form a group. One task computes one chunk
+// for all heads of a group, one head after the other.
 template <class T>
 struct Tasks {
   static constexpr std::int64_t kTasks = 8, kMinBlocks = 2;
   const Attention<T>& a;
   const AttentionGrads<T>& g;
   const VisibleKeys& visible;
-  std::int64_t members = 1;           // heads per group
-  std::int64_t groups, rows, chunks;  // numbers of groups, of queries per chunk, of chunks per head
+  std::int64_t members = 1;           // number of heads per group
+  std::int64_t groups, rows, chunks;  // numbers of groups, queries per chunk, chunks per head
 
   Tasks(const Attention<T>& all, const AttentionGrads<T>& grads, const VisibleKeys& some)
       : a(all), g(grads), visible(some) {
@@ -53,7 +55,7 @@ struct Tasks {
     return index;
   }
   std::int64_t end(std::int64_t chunk) const { return std::min(a.tq, (chunk + 1) * rows); }
-  // Returns the keys that causality and the window leave to the queries of a chunk. The range
+  // Returns the keys that causality and the window allow the queries of a chunk to read. The range
   // starts at the first key of a panel.
   KeyRange keys(std::int64_t chunk) const {
     KeyRange seen = visible.rows(chunk * rows, end(chunk) - chunk * rows);
@@ -69,8 +71,9 @@ struct Tasks {
   }
 };
 
-// The sums that a task updates. Row 0 of dk and dv belongs to keys.begin. dbias is that of the
-// head, or null; it is double because a bias may be shared by all heads and rows.
+// The sums that a task updates. Row 0 of dk and dv belongs to keys.begin. dbias points to the sums
+// for the head's bias, or is null. These sums are double, because all heads and rows may share one
+// bias.
 template <class T>
 struct Sums {
   T *dk, *dv;
@@ -79,13 +82,14 @@ struct Sums {
   KeyRange keys;
 };
 
-// Computes delta_i = dO_i . O_i for each row. The order of the additions is that of the product
-// dO v^T. If only one key is visible, dP and delta are therefore equal and dS is exactly 0.
+// Computes delta_i = dO_i . O_i for each row i, where x is dO (the gradient of the output) and y is
+// the output O. The terms are added in the same order as in the product dO v^T. If only one key is
+// visible, dP and delta are therefore equal, and dS is exactly 0.
 template <class T>
 HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y, std::int64_t y_row,
                            std::int64_t rows, std::int64_t n) {
   const hn::CappedTag<T, 1> d;
-  constexpr int kTogether = 8;  // independent sums that are computed at the same time
+  constexpr int kTogether = 8;  // number of sums that are computed at the same time
   const auto row = [&](std::int64_t r) { return std::min(r, rows - 1); };
   for (std::int64_t r0 = 0; r0 < rows; r0 += kTogether) {
     hn::Vec<decltype(d)> total[kTogether];
@@ -102,11 +106,11 @@ HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y,
   }
 }
 
-// Returns true if causality leaves only keys of the first block to query i. backward_row() then has
-// the whole row, and two steps are more accurate. First, the weights are divided by their sum,
-// because weights computed from a rounded log-sum-exp do not add up to 1. Second, delta_i is
-// computed as the sum of P dP. The rounding errors of this sum cancel in dS; those of dO . O do
-// not.
+// Returns true if causality allows query i to read only keys of the first block of kKeys keys.
+// backward_row() then has the whole row of scores, and can compute two steps more accurately.
+// First, the weights are divided by their sum, because weights computed from a rounded log-sum-exp
+// do not add up to 1. Second, delta_i is computed as the sum of P dP over the keys. The rounding
+// errors of this sum cancel in dS, but the rounding errors of dO . O would not.
 template <class T>
 bool in_one_block(const Head<T>& h, std::int64_t i) {
   return h.causal_end(i) <= kKeys;
@@ -118,16 +122,17 @@ HWY_NOINLINE T weighted_sum(const T* p, const T* ds, std::int64_t n) {
   auto total = hn::Zero(d);
   for (std::int64_t c = 0; c < n; c += std::int64_t(hn::Lanes(d))) {
     const auto weight = hn::Load(d, p + c);
-    const auto none = hn::Eq(weight, hn::Zero(d));  // select, because 0 * NaN is NaN
+    const auto none = hn::Eq(weight, hn::Zero(d));  // multiplying by 0 would not remove NaN
     total = hn::Add(total, hn::IfThenZeroElse(none, hn::Mul(weight, hn::Load(d, ds + c))));
   }
   return hn::GetLane(hn::SumOfLanes(d, total));
 }
 
 // Processes row i of a tile that starts at key j0, in place. p contains q k^T and becomes the
-// weights. ds contains dO v^T and becomes the gradient of the scores. `own` are the columns that
-// the query may read. Dropout is applied to `columns` columns of ds, which are then copied to
-// dpattern unless it is null. `keep` are the dropout flags, or null without dropout.
+// weights. ds contains grad_out v^T and becomes the gradient of the scores. `own` are the columns
+// that the query may read. Dropout is applied to `columns` columns of ds, which are then copied to
+// dpattern unless it is null. `keep` points to the dropout flags, or is null if there is no
+// dropout.
 template <class T>
 HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t* keep,
                                std::int64_t i, std::int64_t j0, KeyRange own, std::int64_t columns,
@@ -146,14 +151,14 @@ HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t
   for (std::int64_t c = 0; c < s_row; c += lanes) {
     const auto weight = hn::Mul(hn::Load(d, p + c), hn::Set(d, scale));
     const auto spread = hn::Sub(hn::Load(d, ds + c), hn::Set(d, delta));
-    const auto none = hn::Eq(weight, hn::Zero(d));  // select, because 0 * NaN is NaN
+    const auto none = hn::Eq(weight, hn::Zero(d));  // multiplying by 0 would not remove NaN
     hn::Store(weight, d, p + c);
     hn::Store(hn::IfThenZeroElse(none, hn::Mul(weight, spread)), d, ds + c);
   }
 }
 
-// The keys and values of one head in a range, packed for products, and memory for a tile of scores
-// and its gradient.
+// The keys and values of one head for a range of keys, packed for products. The object also has
+// memory for a tile of scores and for the gradient of this tile.
 template <class T>
 struct Packed {
   KeyRange range;
@@ -179,7 +184,7 @@ struct Packed {
   static void scale_all(T* x, std::int64_t n, T scale) {
     for (std::int64_t i = 0; i < n; ++i) x[i] *= scale;
   }
-  // Computes q k^T into p and dO v^T into ds, for `rows` queries and the keys `seen`.
+  // Computes q k^T into p and grad_out v^T into ds, for `rows` queries and the keys `seen`.
   void multiply(const Head<T>& h, const T* queries, const T* grad_out, std::int64_t grad_out_row,
                 std::int64_t rows, KeyRange seen) {
     const std::int64_t from = seen.begin - range.begin, s_row = padded<T>(seen.size());
@@ -190,9 +195,9 @@ struct Packed {
   }
 };
 
-// Writes the gradients of scores and weights of a block of queries for a probe. It is a separate
-// pass, so that a probe does not change a bit of the results. The gradient of a masked weight is
-// written, too; it need not be 0.
+// Writes the gradients of the scores and weights of a block of queries for a probe. They are
+// computed in a separate pass, so that a probe does not change a bit of the results. The gradients
+// of masked weights are written, too, and need not be 0.
 template <class T>
 HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Packed<T>& x,
                               const T* grad_out, std::int64_t i0, std::int64_t rows,
@@ -218,8 +223,8 @@ HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Pack
   }
 }
 
-// Computes the gradients of a block of `rows` queries, starting at query i0. Writes dq and adds to
-// the sums.
+// Computes the gradients of a block of `rows` queries, starting at query i0. Writes dq, and adds to
+// the sums for dk, dv and dbias.
 template <class T>
 HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, Packed<T>& x,
                                  const Sums<T>& sums, std::int64_t i0, std::int64_t rows) {
@@ -266,16 +271,17 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
   if (g.dscores || g.dpattern || g.ddropped) write_block(h, g, x, grad_out, i0, rows, delta);
 }
 
-// Computes one chunk of queries [begin, end) of one head. `keys` are the keys of the chunk.
+// Computes one chunk of queries [begin, end) of one head. `keys` is the result of Tasks::keys() for
+// the chunk.
 template <class T>
 HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, const Sums<T>& sums,
                                  std::int64_t begin, std::int64_t end, KeyRange keys) {
   keys = keys & h.keys;
-  keys.begin -= keys.begin % panel_width<T>();                        // tiles start at a panel
+  keys.begin -= keys.begin % panel_width<T>();                        // rounds down to a panel
   if (g.dscores || g.dpattern || g.ddropped) keys = {0, h.keys.end};  // a probe needs all keys
   Packed<T> x(h, keys);
-  // Rows of dk and dv are set to 0 just before the first tile that may add to them, so that they
-  // are then in the cache.
+  // Rows of dk and dv are set to 0 just before the first tile that may add to them, so that the
+  // rows are still in the cache for the addition.
   std::int64_t cleared = 0;
   const auto clear_before = [&](std::int64_t j) {
     for (; cleared < j; ++cleared) {
@@ -292,7 +298,7 @@ HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, c
 }
 
 // Computes rows `some` of dk or dv of a head as the sum over its chunks, in the order of the
-// chunks. `first` is the memory of the first chunk, and `width` is the length of a row.
+// chunks. `first` points to the sums of the first chunk, and `width` is the length of a row.
 template <class T>
 void add_chunks(const Tasks<T>& tasks, T* out, std::int64_t out_row, const T* first,
                 std::int64_t width, KeyRange some) {
@@ -345,7 +351,7 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
       }
     }
   });
-  constexpr std::int64_t kTogether = 64;  // rows per task; they stay in the cache
+  constexpr std::int64_t kTogether = 64;  // rows of dk or dv per task; they stay in the cache
   const std::int64_t blocks = (a.tk + kTogether - 1) / kTogether;
   parallel_for(apart ? heads * blocks : 0, 1, [&](std::int64_t block, std::int64_t) HWY_ATTR {
     const Head<T> h(a, visible, block / blocks);

@@ -71,7 +71,8 @@ void silu_backward_loop(float* dx, const float* g, const float* x, std::int64_t 
   });
 }
 
-// gelu_tanh(x) = 0.5 x (1 + tanh(c (x + k x^3))) = x s(u) with u = 2 c (x + k x^3).
+// gelu_tanh(x) = 0.5 x (1 + tanh(c (x + k x^3))) = x s(u) with u = 2 c (x + k x^3), where s is the
+// logistic function, c = sqrt(2 / pi) and k = 0.044715.
 constexpr float kTwiceC = 1.5957691216057308f, kCubic = 0.044715f;
 HWY_INLINE V gelu_tanh_u(V x, V square) {
   const D d;

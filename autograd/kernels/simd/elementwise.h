@@ -1,9 +1,9 @@
 // SIMD versions of elementwise functions on adjacent float32 values, and of dropout masks.
 //
 // An output array may be the same as an input array, but must not overlap it in any other way. The
-// reference versions are functions of the standard library and functors of
-// autograd/ops/elementwise, and for adamw() and keep() reference/adamw.h and reference/philox.h.
-// README.md lists the largest errors.
+// reference versions of adamw() and keep() are in reference/adamw.h and reference/philox.h. The
+// reference versions of the other functions are functions of the standard library and functors of
+// autograd/ops/elementwise. README.md lists the largest errors.
 #pragma once
 
 #include <cstdint>
@@ -25,23 +25,23 @@ void erf(float* y, const float* x, std::int64_t n);
 ///@}
 
 ///@{
-/// GELU of n values: y = x Phi(x), where Phi is the normal distribution function and phi its
-/// density. The backward computes dx = g (Phi(x) + x phi(x)), where g is the gradient of y.
+/// GELU of n values: y = x Phi(x), where Phi is the standard normal distribution function and phi
+/// is its density. The backward computes dx = g (Phi(x) + x phi(x)), where g is the gradient of y.
 void gelu(float* y, const float* x, std::int64_t n);
 void gelu_backward(float* dx, const float* g, const float* x, std::int64_t n);
 ///@}
 
 ///@{
-/// GELU with the tanh approximation, and SiLU, of n values: y = x s(u), where s is the logistic
-/// function. gelu_tanh has u = 2 sqrt(2 / pi) (x + 0.044715 x^3), and silu has u = x. The backward
-/// computes dx = g (s(u) + x s(u) (1 - s(u)) du/dx), where g is the gradient of y.
+/// GELU with the tanh approximation, and SiLU. Both compute y = x s(u) for n values, where s is the
+/// logistic function. gelu_tanh has u = 2 sqrt(2 / pi) (x + 0.044715 x^3), and silu has u = x. The
+/// backward computes dx = g (s(u) + x s(u) (1 - s(u)) du/dx), where g is the gradient of y.
 void gelu_tanh(float* y, const float* x, std::int64_t n);
 void gelu_tanh_backward(float* dx, const float* g, const float* x, std::int64_t n);
 void silu(float* y, const float* x, std::int64_t n);
 void silu_backward(float* dx, const float* g, const float* x, std::int64_t n);
 ///@}
 
-/// Computes out[k] = mask.keep(first + k), as 0 or 1, for all elements of `out`. The dropout
+/// Sets each out[k] to 1 if the mask keeps element first + k, and otherwise to 0. The dropout
 /// probability of the mask must be greater than 0.
 void keep(const DropoutMask& mask, std::uint64_t first, std::span<std::uint8_t> out);
 

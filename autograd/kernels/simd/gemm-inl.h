@@ -1,10 +1,10 @@
-// The inner part of matrix products, compiled for one SIMD target. The files of products and of
-// attention include it.
+// The inner part of matrix products, compiled for one SIMD target. The source files of products and
+// of attention include this header.
 //
-// B is read in panels, which are two vectors wide, and A in strips of kRows rows. The micro-kernel
-// keeps a tile of C, one strip by one panel, in registers while it sums over a block of k. A and B
-// are copied ("packed") into adjacent memory only if this takes less time than reading them in
-// place.
+// B is read in panels, which are two vectors wide, and A in strips of kRows rows. A tile of C is as
+// high as a strip and as wide as a panel. micro_kernel() keeps a tile in registers while it sums
+// over a block of k. A and B are copied ("packed") into adjacent memory only if this takes less
+// time than reading them in place.
 #if defined(HEED_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_GEMM_INL_H_
 #undef HEED_GEMM_INL_H_
@@ -29,15 +29,15 @@ constexpr int kRows = 12;  // of 32 registers, 24 are for C, 2 for B and 1 for A
 #else
 constexpr int kRows = 6;  // of 16 registers, 12 are for C, 2 for B and 1 for A
 #endif
-// True if the inner loop must have as few instructions as possible, so it has no prefetches. On
-// AVX2, 12 multiply-adds take 6 cycles, and other instructions cost time if another thread shares
-// the core. On Zen 3, 24 instead of 28 instructions are then up to 9 % faster; otherwise there is
-// no difference.
+// If true, the inner loop has as few instructions as possible, and therefore no prefetches. With
+// AVX2, its 12 multiply-adds take 6 cycles, and other instructions cost time if another thread
+// shares the core. In that case, a loop of 24 instructions is up to 9 % faster on Zen 3 than a loop
+// of 28. If no other thread shares the core, both loops take the same time.
 constexpr bool kLean = HWY_TARGET == HWY_AVX2;
-constexpr std::int64_t kBlockK = 384;  // largest k of a block: a strip of A stays in L1
+constexpr std::int64_t kBlockK = 384;  // largest k of a block; a strip of A then stays in L1
 constexpr std::int64_t kAhead = 8;     // B is prefetched this number of rows before its use
 constexpr std::int64_t kFetchC = 64;   // smallest k for which prefetching C saves time
-constexpr std::int64_t kNarrow = 64;   // for at most this many columns of B, copying A is too slow
+constexpr std::int64_t kNarrow = 64;   // pack_a() copies columns of A only if B has more columns
 
 template <class T>
 using Full = hn::ScalableTag<T>;
@@ -69,7 +69,7 @@ struct Panels {
 };
 
 /// Hides the value of p from the optimizer. Otherwise the compiler computes addresses that depend
-/// on p long before their use. It then has too few registers, and moves values to memory.
+/// on p long before their use. The compiler then has too few registers and moves values to memory.
 template <class T>
 HWY_INLINE void hide_from_optimizer(T*& p) {
   asm("" : "+r"(p));
@@ -77,10 +77,11 @@ HWY_INLINE void hide_from_optimizer(T*& p) {
 
 /// Computes a tile of kR rows and kV vectors of C from kc columns of A and kc rows of B.
 ///
-/// If `first` is true, the sum of products plus bias (unless it is null) replaces C. Otherwise the
-/// sum is added to C. C and bias are added at the end, so that the multiply-adds do not wait for
-/// them; C is prefetched at the start. A tile may take only 200 cycles, so the function has plain
-/// arguments and is called through a pointer.
+/// If `first` is true, C is set to the sum of products plus the bias, where a null bias means 0.
+/// Otherwise the sum is added to C. The bias or the old C is added after the loop over k, so that
+/// the multiply-adds do not wait for it; C is prefetched before the loop. A tile may take only 200
+/// cycles. To make the call cheap, the function has plain arguments and is called through a
+/// pointer.
 template <int kR, int kV, class T>
 HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, const T* b, T* c,
                                std::int64_t c_row, std::int64_t b_row, std::int64_t a_col,
@@ -112,7 +113,7 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
     }
   } else {
     // There is one base pointer per three rows. The address of a row is then the base plus 0, 1 or
-    // 2 times the stride, which one instruction can use.
+    // 2 times the stride. A load instruction can compute such an address itself.
     constexpr int kBases = (kR + 2) / 3;
     const T* base[kBases];
     HWY_UNROLL(4)
@@ -121,8 +122,8 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
       V bv[kV];
       HWY_UNROLL(2)
       for (int v = 0; v < kV; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
-      // Each strip reads a panel of B from L2. This prefetch saves 10 % of the time of a large
-      // product.
+      // Each strip of A reads the panel of B from L2 again. This prefetch saves 10 % of the time of
+      // a large product.
       HWY_UNROLL(2)
       for (int v = 0; v < kV; ++v) hwy::Prefetch(b + kAhead * b_row + v * lanes);
       b += b_row;
@@ -153,10 +154,10 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
   for (int v = 0; v < kV; ++v) hn::StoreU(acc[r][v], d, c + v * lanes);
 }
 
-/// Returns the height of the next strip if `left` rows are left. It is kRows as long as possible,
-/// and the remaining rows are divided into few strips. With kRows = 6, the last 7 to 9 rows become
-/// two strips of 3 to 5 rows. A strip of 1 or 2 rows would have too few independent multiply-adds
-/// to keep a core busy.
+/// Returns the height of the next strip if `left` rows are left. The height is kRows while many
+/// rows are left, and the last rows are divided into few strips. If kRows is 6, the last 7 to 9
+/// rows become two strips of 3 to 5 rows, because a strip of 1 or 2 rows has too few independent
+/// multiply-adds to keep a core busy.
 inline int strip_rows(std::int64_t left) {
   if (kRows == 6) {
     if (left < 6) return int(left);
@@ -170,7 +171,7 @@ inline int strip_rows(std::int64_t left) {
 template <class T>
 using Kernel = decltype(micro_kernel<1, 1, T>)*;
 
-/// Returns the micro-kernel for this number of rows and kV vectors.
+/// Returns the micro_kernel() for tiles of `rows` rows and kV vectors.
 template <int kV, class T>
 HWY_INLINE Kernel<T> kernel_of(int rows) {
   switch (rows) {
@@ -195,8 +196,8 @@ HWY_INLINE Kernel<T> kernel_of(int rows) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-/// Transposes in registers: in each block of 16 bytes, element j of x[i] and element i of x[j] are
-/// exchanged.
+/// Transposes blocks of 16 bytes in registers. In each block, element j of x[i] and element i of
+/// x[j] are exchanged.
 template <class D>
 HWY_INLINE void transpose_blocks(D d, hn::Vec<D>* x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {
@@ -216,8 +217,8 @@ HWY_INLINE void transpose_blocks(D d, hn::Vec<D>* x) {
 }
 #endif
 
-/// Computes out[c * out_row + r] = in[r * in_row + c]. `out` must not overlap `in`. Full blocks of
-/// 16 bytes by 16 bytes are transposed in registers.
+/// Computes out[c * out_row + r] = in[r * in_row + c]. `out` must not overlap `in`. If rows and
+/// columns have at least 16 bytes, blocks of 16 by 16 bytes are transposed in registers.
 template <class T>
 HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* HWY_RESTRICT in,
                             std::int64_t in_row, std::int64_t rows, std::int64_t columns) {
@@ -225,7 +226,8 @@ HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* 
 #if HWY_TARGET != HWY_SCALAR
   constexpr int kN = 16 / sizeof(T);
   const hn::FixedTag<T, kN> d;
-  // The last block of a row or column overlaps the block before it.
+  // If the size is not a multiple of kN, the last block of a row or column overlaps the block
+  // before it.
   if (rows >= kN && columns >= kN) full_rows = rows, full_columns = columns;
   for (std::int64_t c0 = 0; c0 < full_columns; c0 += kN)
     for (std::int64_t r0 = 0; r0 < full_rows; r0 += kN) {
@@ -245,8 +247,9 @@ HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* 
 }
 
 /// Packs a panel of B, or a strip of A: computes out[l * width + j] = b[l * row + j * col] for kc
-/// values of l and `columns` values of j. The last vector of a panel is padded with 0. Adjacent
-/// columns are copied as whole vectors, so `out` needs room for two more vectors after a strip.
+/// values of l and `columns` values of j. The last vector of a panel is padded with 0. If the
+/// columns are adjacent in memory, whole vectors are copied, so `out` needs room for two more
+/// vectors after a strip.
 template <class T>
 HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RESTRICT b,
                        std::int64_t row, std::int64_t col, std::int64_t kc, std::int64_t columns) {
@@ -254,7 +257,7 @@ HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RES
   const std::int64_t lanes = std::int64_t(hn::Lanes(d));
   if (kLean && col == 1 && columns == 2 * lanes && width == columns) {
     for (std::int64_t l = 0; l < kc; ++l, b += row, out += width) {
-      hwy::Prefetch(b + width);  // this row of the next panel
+      hwy::Prefetch(b + width);  // prefetches row l of the next panel
       const auto low = hn::LoadU(d, b), high = hn::LoadU(d, b + lanes);
       hn::StoreU(low, d, out);
       hn::StoreU(high, d, out + lanes);
@@ -282,7 +285,8 @@ HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RES
       for (std::int64_t j = columns; j < read; ++j) out[l * width + j] = T{};
 }
 
-/// Packs all panels of B [kc, n]. `out` has room for kc times the padded number of columns.
+/// Packs all panels of B [kc, n]. `out` must have room for kc * panel_count(n) * panel_width()
+/// values.
 template <class T>
 HWY_NOINLINE void pack_panels(T* out, const T* b, std::int64_t row, std::int64_t col,
                               std::int64_t kc, std::int64_t n) {
@@ -290,7 +294,8 @@ HWY_NOINLINE void pack_panels(T* out, const T* b, std::int64_t row, std::int64_t
   for (std::int64_t j = 0; j < n; j += panel)
     pack(out + j * kc, panel, b + j * col, row, col, kc, std::min(panel, n - j));
 }
-/// Returns the panels that pack_panels() wrote, where `packed_rows` is its kc.
+/// Returns the panels that pack_panels() wrote to `packed`. `packed_rows` is the kc that
+/// pack_panels() received.
 template <class T>
 HWY_INLINE Panels<T> packed_panels(const T* packed, std::int64_t packed_rows) {
   return {packed, panel_width<T>(), panel_width<T>() * packed_rows};
@@ -305,18 +310,20 @@ HWY_INLINE bool readable_in_place(std::int64_t col, std::int64_t n) {
 
 /// Returns true if copying a strip of A saves time. n is the number of columns of B.
 ///
-/// If the values of a row of A are adjacent, a copy helps only if the row stride is a multiple of
-/// 4096 bytes, because the rows then compete for the same cache lines of L1, and if B has more than
-/// two panels. If the values of a column of A are adjacent, it helps only if B has more than
-/// kNarrow columns. If neither is adjacent, it always helps.
+/// There are three cases. If the values of a row of A are adjacent, a copy saves time only if B has
+/// more than two panels and the row stride is a multiple of 4096 bytes. With such a stride, the
+/// rows compete for the same cache lines of L1. If the values of a column of A are adjacent, a copy
+/// saves time only if B has more than kNarrow columns. For all other strides, a copy always saves
+/// time.
 template <class T>
 HWY_INLINE bool pack_a(Strips<T> a, std::int64_t n) {
   if (a.col == 1) return a.row * std::int64_t(sizeof(T)) % 4096 == 0 && n > 2 * panel_width<T>();
   return a.row != 1 || n > kNarrow;
 }
 
-/// Computes a tile of C [rows, width]. If the tile is not a whole panel or half of one, or if the
-/// columns of C are not adjacent, the result goes through a full tile in temporary memory.
+/// Computes a tile of C [rows, width]. If the tile is not as wide as a panel or half a panel, or if
+/// the columns of C are not adjacent, the tile is computed in temporary memory and then copied to
+/// C.
 template <class T>
 HWY_INLINE void multiply_tile(Kernel<T> run, int rows, std::int64_t width, std::int64_t kc,
                               Strips<T> a, const T* b, std::int64_t b_row, T* c, std::int64_t c_row,
@@ -338,8 +345,8 @@ HWY_INLINE void multiply_tile(Kernel<T> run, int rows, std::int64_t width, std::
     for (std::int64_t q = 0; q < width; ++q) c[r * c_row + q * c_col] = edge[r * panel + q];
 }
 
-/// Computes C [m, n] (+)= A [m, kc] B [kc, n], where kc <= kBlockK. `first` and `bias` have the
-/// meaning that micro_kernel() states.
+/// Computes C = A B + bias if `first` is true, and otherwise C += A B. C is [m, n], A is [m, kc]
+/// and B is [kc, n], where kc <= kBlockK. A null bias means 0.
 template <class T>
 HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc, Strips<T> a,
                                  Panels<T> b, T* c, std::int64_t c_row, std::int64_t c_col,
@@ -365,7 +372,7 @@ HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc
   }
 }
 
-// These are compiled in gemm.cpp only.
+// Only gemm.cpp compiles these templates.
 extern template decltype(pack_panels<float>) pack_panels<float>;
 extern template decltype(pack_panels<double>) pack_panels<double>;
 extern template decltype(multiply_block<float>) multiply_block<float>;

@@ -25,21 +25,21 @@ template decltype(pack_panels<double>) pack_panels<double>;
 template decltype(multiply_block<float>) multiply_block<float>;
 template decltype(multiply_block<double>) multiply_block<double>;
 
-constexpr std::int64_t kInPlaceRows = 8 * kRows;  // most rows of A for which B is read in place
-constexpr std::int64_t kSomeRows = 2 * kRows;     // up to here, a copy of B is most of the work
-constexpr std::int64_t kMaxStep = 192;            // largest number of terms in one step of k
-constexpr std::int64_t kChunk = 1 << 16;          // multiply-adds that justify another thread
-// True if the L2 cache is small. Machines with AVX2 have 256 or 512 KB of L2. B is then packed
-// kColumns columns at a time; a step of k of these takes 288 KB in float32.
+constexpr std::int64_t kInPlaceRows = 8 * kRows;  // largest m for which B is read in place
+constexpr std::int64_t kSomeRows = 2 * kRows;  // largest m for which copying B is most of the work
+constexpr std::int64_t kMaxStep = 192;         // largest number of terms in one step of k
+constexpr std::int64_t kChunk = 1 << 16;       // smallest work per thread, in multiply-adds
+// True if the L2 cache is small. Machines with AVX2 have 256 or 512 KB of L2. On such machines, B
+// is packed kColumns columns at a time. These columns take 288 KB per step of k in float32.
 constexpr bool kSmallL2 = HWY_TARGET == HWY_AVX2;
 constexpr std::int64_t kColumns = 384;          // columns of B that are packed at a time
-constexpr std::int64_t kPanelsInL1 = 1 << 13;   // most values of a step of B that stay in L1
+constexpr std::int64_t kPanelsInL1 = 1 << 13;   // largest number of values of B that stay in L1
 constexpr std::int64_t kBlockOfA = 64 * kRows;  // rows of A that are packed at a time
 
 // Returns the length of a step of k: the number of products that are summed before the sum is added
 // to C. If k > kMaxStep, k is divided into an even number of equal steps, so that two threads can
-// compute half of them each. Because the length is rounded up, the last step may be shorter, and
-// there may be one step less.
+// compute half of them each. Because the length is rounded up, the last step may be shorter than
+// the others, or may be unnecessary.
 constexpr std::int64_t step_of(std::int64_t k) {
   if (k <= kMaxStep) return k;
   const std::int64_t even = (k + 2 * kMaxStep - 1) / (2 * kMaxStep) * 2;
@@ -54,7 +54,7 @@ struct Product {
   const Gemm<T>& g;
   std::int64_t panel = panel_width<T>(), panels = panel_count<T>(g.n);
   std::int64_t step = step_of(g.k), steps = (g.k + step - 1) / step;
-  // With few rows of A, a copy of B takes longer than it saves.
+  // If A has few rows, copying B takes more time than the copy saves.
   bool in_place = readable_in_place<T>(g.b_col, g.n) && g.m <= kInPlaceRows;
 
   std::int64_t step_size(std::int64_t s) const { return std::min(step, g.k - s * step); }
@@ -66,12 +66,12 @@ struct Product {
                 b + s * step * g.b_row + first * g.b_col, g.b_row, g.b_col, k,
                 std::min(g.n, p1 * panel) - first);
   }
-  // Returns step s of B, packed or in place.
+  // Returns the rows of B in step s of k, from the packed copy of B or from B itself.
   Panels<T> step_panels(const T* packed, const T* b, std::int64_t s) const {
     if (in_place) return {b + s * step * g.b_row, g.b_row, panel};
     return packed_panels(packed + s * step * panels * panel, step_size(s));
   }
-  // Computes rows [i0, i1) of C over all steps.
+  // Computes rows [i0, i1) of C over all steps of k.
   void rows(const T* a, const T* b, const T* packed, T* c, std::int64_t i0, std::int64_t i1) const {
     for (std::int64_t s = 0; s < steps; ++s)
       multiply_block(i1 - i0, g.n, step_size(s),
@@ -81,8 +81,8 @@ struct Product {
   }
 };
 
-// Computes C [m, n] (+)= A B over step s, one panel of B at a time. The panel is packed, stays in
-// L1 and is used for all rows of A.
+// Computes C += A B over step s of k, or C = A B + bias if `first` is true. C is [m, n]. Packs one
+// panel of B at a time. The panel stays in L1 while all rows of A use it.
 template <class T>
 void multiply_by_panel(const Product<T>& p, std::int64_t s, std::int64_t m, std::int64_t n,
                        const T* a, const T* b, T* c, std::int64_t c_row, std::int64_t c_col,
@@ -111,12 +111,15 @@ void multiply_by_panel(const Product<T>& p, std::int64_t s, std::int64_t m, std:
   }
 }
 
-// Computes C [m, n] (+)= A B over steps [s0, s1) on a machine with a small L2.
+// Computes C += A B over steps [s0, s1) of k, or C = A B + bias if `first` is true. C is [m, n].
+// This function is for machines with a small L2.
 //
-// If A is copied, or if it has few rows, one panel of B is packed at a time, and the rows of A stay
-// in L2. With more rows that are read in place, the rows would compete for the same cache lines.
-// Otherwise kColumns columns of B are packed at a time, so that a step of them stays in L2 together
-// with some rows of C.
+// If B is not read in place, there are two ways to pack B. One panel of B is packed at a time if a
+// step of B is too large for L1, and if A has few rows, or A is copied and B has many columns. The
+// rows of A then stay in L2. In all other cases, kColumns columns of B are packed at a time, so
+// that a step of these columns stays in L2 together with some rows of C. If A has many rows that
+// are read in place, the first way would be slow, because the rows would compete for the same cache
+// lines.
 template <class T>
 void multiply_steps(const Product<T>& p, std::int64_t s0, std::int64_t s1, std::int64_t m,
                     std::int64_t n, const T* a, const T* b, T* c, std::int64_t c_row,
@@ -164,7 +167,7 @@ void multiply_steps(const Product<T>& p, std::int64_t s0, std::int64_t s1, std::
   }
 }
 
-// Computes a batch, or one small product: each thread computes whole products.
+// Computes a batch of products, or one small product. Each thread computes whole products.
 template <class T>
 void run_batch(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -183,9 +186,9 @@ void run_batch(const Product<T>& p) {
                });
 }
 
-// Computes a product with a small C and a long k, such as the gradient of a weight. The threads
-// share the steps of k. A thread then reads those rows of both operands that it has probably
-// written in an earlier op. Afterwards the sums of the steps are added in order.
+// Computes a product with a small C and a long k, such as the gradient of a weight. The steps of k
+// are divided among the threads. Each thread then reads those parts of A and B that it has probably
+// written in an earlier op. Afterwards, the sums of the steps are added in order.
 template <class T>
 void run_tall(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -219,9 +222,9 @@ void run_tall(const Product<T>& p) {
   parallel_for(g.m, kChunk / (4 * g.n * p.steps), add_up);
 }
 
-// Computes one large product. The threads share the rows of C. Each chunk packs its own copy of B,
-// so there are only as many chunks as threads. No core reads memory that another core has just
-// written.
+// Computes one large product. The rows of C are divided among the threads. Each chunk of rows packs
+// its own copy of B, so that no core reads memory that another core has just written. To limit the
+// number of copies, there are at most as many chunks as threads.
 template <class T>
 void run_large(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -233,15 +236,16 @@ void run_large(const Product<T>& p) {
                  const Scratch<T> packed(p.packed_size());
                  for (std::int64_t s = 0; !p.in_place && s < p.steps; ++s)
                    p.pack_step(packed.get(), g.b, s, 0, p.panels);
-                 // Computes 8 strips at a time, so that a step of B is read from L2.
+                 // Computes 8 strips of A at a time, so that a step of B stays in L2 between
+                 // strips.
                  for (std::int64_t i = s0; i < s1; i += 8)
                    p.rows(g.a, g.b, packed.get(), g.c, i * kRows,
                           std::min(g.m, std::min(s1, i + 8) * kRows));
                });
 }
 
-// Computes one large product on a machine with a small L2. The threads share the rows or the
-// columns of C, whichever are more.
+// Computes one large product on a machine with a small L2. If C has at least as many rows as
+// columns, the rows are divided among the threads, and otherwise the columns.
 template <class T>
 void run_small_l2(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -258,8 +262,8 @@ void run_small_l2(const Product<T>& p) {
       });
 }
 
-// Computes a product with at most kFewRows rows. The threads share the columns, and each reads its
-// columns of B once.
+// Computes a product with at most kFewRows rows. The columns of B are divided among the threads,
+// and each thread reads its columns once.
 template <class T>
 void run_few_rows(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -277,8 +281,9 @@ void run_few_rows(const Product<T>& p) {
   });
 }
 
-// Computes a product with at most kSomeRows rows. The threads share the columns. Each packs one
-// panel of B for one step of k, and the panel stays in L1 for all rows.
+// Computes a product with at most kSomeRows rows. The columns of B are divided among the threads.
+// Each thread packs one panel of B for one step of k at a time. The panel stays in L1 while all
+// rows of A use it.
 template <class T>
 void run_some_rows(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -302,8 +307,8 @@ void run(const Gemm<T>& g) {
   if (!batched && !g.accumulate && is_few_rows<T>(g.m, g.n, g.a_col, g.b_row))
     return run_few_rows(p);
   if (batched || g.m * g.n * g.k <= 2 * kChunk) return run_batch(p);
-  // run_tall() stores m n sums per step. They must not be more than the (m + n) step values that a
-  // step reads.
+  // run_tall() stores m * n sums per step of k. Their number must not be larger than (m + n) *
+  // step, the number of values of A and B that a step reads.
   if (num_threads() > 1 && p.steps >= num_threads() && !g.bias && !g.accumulate &&
       g.m * g.n <= (g.m + g.n) * p.step)
     return run_tall(p);

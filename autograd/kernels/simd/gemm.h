@@ -5,8 +5,9 @@
 
 namespace heed::autograd::kernels::simd {
 
-/// Computes the products of `g`. The order of the additions of an output depends only on k, so its
-/// bits do not depend on m, n, the batch, its position or the number of threads.
+/// Computes the products that `g` describes. The order in which the terms of an output are added
+/// depends only on k. The bits of an output therefore do not depend on m, n, the batch, the
+/// position of the output or the number of threads.
 void gemm(const Gemm<float>& g);
 void gemm(const Gemm<double>& g);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kBf16Ways[] = {"amx", "avx512_bf16", "portable"};
 
-constexpr std::int64_t kRoundingChunk = 1 << 14;  // numbers that justify another thread
+constexpr std::int64_t kRoundingChunk = 1 << 14;  // smallest work per thread, in rounded numbers
 
 // Computes out[o * inner + i] = x[o * outer_stride + i * inner_stride], rounded to bfloat16.
 void round_copy(float* out, const float* x, std::int64_t outer, std::int64_t inner,
@@ -49,7 +49,7 @@ void run_portable(const Gemm<float>& g) {
   gemm(rounded);
 }
 
-// Returns the ways that this machine supports, fastest first.
+// Returns the implementations (ways) of gemm_bf16() that this machine supports, fastest first.
 const std::vector<Bf16Way>& machine_bf16_ways() {
   static const std::vector<Bf16Way> ways = find_bf16_ways();
   return ways;

@@ -1,6 +1,6 @@
 // gemm_bf16() with the bfloat16 instructions of x86-64. A and B are rounded and packed into tiles,
 // which AMX or AVX512_BF16 instructions multiply. The code uses intrinsics, because Highway 1.0.3
-// (Debian 12) does not support these targets.
+// (Debian 12) does not support these instructions.
 #include "autograd/kernels/simd/gemm_bf16_tiles.h"
 
 #include <algorithm>
@@ -24,12 +24,13 @@ namespace heed::autograd::kernels {
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // in headers of GCC 12 (bug 105593)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // a false warning of GCC 12 (bug 105593)
 #endif
 
 namespace {
 
-// ---- packing of the operands into tiles of 1 KB: 16 lines (rows of A or columns of B) by 32 of k
+// ---- Packing of the operands into tiles of 1 KB. A tile has 16 lines, which are rows of A or
+// columns of B, and 32 values of k per line.
 
 using Pair = std::int32_t;                // two bfloat16 that are neighbors along k
 constexpr std::int64_t kTileLines = 16;   // lines per tile, and also pairs per line
@@ -38,15 +39,16 @@ constexpr std::int64_t kTilePairs = 256;  // pairs per tile
 
 std::int64_t tiles(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
-// An operand: element l of line i is x[i * line + l * depth]. There are `lines` lines of `depths`
-// values.
+// An operand that is packed. It has `lines` lines, and `depths` values along k per line. Value l of
+// line i is x[i * line + l * depth].
 struct TileSource {
   const float* x;
   std::int64_t line, depth, lines, depths;
 };
 
-// Functions with these attributes are compiled for these CPUs regardless of the flags of the build.
-// They run only if find_bf16_ways() has found the instructions.
+// Functions with these attributes are compiled for CPUs with these instructions, regardless of the
+// flags of the build. They run only if find_bf16_ways() has found that the CPU has the
+// instructions.
 #define HEED_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512bf16")))
 #define HEED_AMX_BF16 __attribute__((target("amx-tile,amx-bf16")))
 
@@ -55,14 +57,16 @@ inline std::uint16_t lanes_below(std::int64_t n) {
   return std::uint16_t((1u << std::clamp<std::int64_t>(n, 0, 16)) - 1u);
 }
 
-// Rounds 32 adjacent numbers of one line. Numbers that the masks exclude are 0 and are not read.
+// Rounds 32 adjacent numbers of one line to bfloat16. `low` is the mask of the first 16 numbers,
+// and `high` of the last 16. Numbers outside the masks are not read, and their results are 0.
 HEED_AVX512_BF16 inline __m512i round_line(const float* x, std::uint16_t low, std::uint16_t high) {
   return __m512i(
       _mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(high, x + 16), _mm512_maskz_loadu_ps(low, x)));
 }
 
-// Rounds the values l and l + 1 of 16 lines, and returns them as pairs. The 16 values of l are
-// adjacent, and those of l + 1 are `next` numbers after them.
+// Rounds two neighboring values along k of 16 lines to bfloat16, and returns them as 16 pairs. The
+// first value of all lines is at x, and the second value of all lines is at x + next. `even` is the
+// mask of the first values, and `odd` of the second values.
 HEED_AVX512_BF16 inline __m512i round_pairs(const float* x, std::int64_t next, std::uint16_t even,
                                             std::uint16_t odd) {
   const __m512i interleaved =
@@ -73,7 +77,8 @@ HEED_AVX512_BF16 inline __m512i round_pairs(const float* x, std::int64_t next, s
   return _mm512_permutexvar_epi16(interleaved, __m512i(both));
 }
 
-// Transposes 16 x 16 pairs in registers: first within blocks of 128 bits, then the blocks.
+// Transposes 16 x 16 pairs in registers: first within blocks of 128 bits, and then by exchanging
+// blocks.
 HEED_AVX512_BF16 inline void transpose_pairs(__m512i (&v)[16]) {
   __m512i t[16];
   HWY_UNROLL(8)
@@ -81,8 +86,9 @@ HEED_AVX512_BF16 inline void transpose_pairs(__m512i (&v)[16]) {
     t[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
     t[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
   }
+  // v[i + c] becomes columns c, 4 + c, 8 + c and 12 + c of rows i to i + 3.
   HWY_UNROLL(4)
-  for (int i = 0; i < 16; i += 4) {  // v[i + c]: columns c, 4 + c, 8 + c, 12 + c of rows i to i + 3
+  for (int i = 0; i < 16; i += 4) {
     v[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
     v[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
     v[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
@@ -103,8 +109,8 @@ HEED_AVX512_BF16 inline void transpose_pairs(__m512i (&v)[16]) {
   for (int i = 0; i < 16; ++i) v[i] = t[i];
 }
 
-// Packs one tile and pads it with 0. The order is [line][pair] for A, and [pair][line] for B
-// (`pairs_first`).
+// Packs one tile and pads it with 0. The order in `out` is [line][pair] for A, and [pair][line] for
+// B, where `pairs_first` is true.
 HEED_AVX512_BF16 void pack_tile(Pair* out, TileSource s, bool pairs_first) {
   const std::int64_t lines = std::min(s.lines, kTileLines), depth = std::min(s.depths, kTileDepth);
   float gathered[kTileLines * kTileDepth];
@@ -143,7 +149,7 @@ void pack_tiles(Pair* out, const TileSource& s, std::int64_t i0, std::int64_t i1
               {s.x + line * s.line + at * s.depth, s.line, s.depth, s.lines - line, s.depths - at},
               pairs_first);
   };
-  if (s.depth == 1) {  // the order of the loops is the order of the source in memory
+  if (s.depth == 1) {  // the loops follow the order of the source in memory
     for (std::int64_t i = i0; i < i1; ++i)
       for (std::int64_t l = l0; l < l1; ++l) pack_one(i, l);
   } else {
@@ -152,10 +158,12 @@ void pack_tiles(Pair* out, const TileSource& s, std::int64_t i0, std::int64_t i1
   }
 }
 
-// ---- blocks of C, 1 or 2 tiles high and wide, kept in registers over a step of k
+// ---- Blocks of C. A block is 1 or 2 tiles high and 1 or 2 tiles wide. It stays in registers
+// during a step of k.
 
-// Arguments of a block: C = from + A B. Rows of tiles of A are a_next pairs apart, and columns of
-// tiles of B are b_next pairs apart. If from_row is 0, all rows of `from` are the same.
+// Arguments of a function that computes one block, C = from + A B, where `from` is the bias or the
+// old C. Rows of tiles of A are a_next pairs apart, and columns of tiles of B are b_next pairs
+// apart. If from_row is 0, one row of `from` is used for all rows of C.
 struct BlockArgs {
   const Pair *a, *b;
   std::int64_t a_next, b_next, depth;  // depth is the number of tiles along k
@@ -167,7 +175,7 @@ struct BlockArgs {
 
 template <int kR, int kC>
 HEED_AMX_BF16 void amx_block(const BlockArgs& x) {
-  // GCC does not treat tile loads as reads of memory, so a fence is needed before them.
+  // GCC does not treat tile loads as reads of memory, so a fence is needed before the loads.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const std::int64_t from_bytes = x.from_row * 4, c_bytes = x.c_row * 4;
   const float *from = x.from, *from2 = from + 16 * x.from_row;
@@ -247,7 +255,8 @@ HEED_AMX_BF16 void configure_tiles() {
 }
 HEED_AMX_BF16 void release_tiles() { _tile_release(); }
 
-// Configures the AMX tiles of this thread in the constructor and releases them in the destructor.
+// If `on` is true, configures the AMX tiles of this thread in the constructor, and releases them in
+// the destructor.
 class AmxScope {
  public:
   explicit AmxScope(bool on) : on_(on) {
@@ -262,11 +271,12 @@ class AmxScope {
   bool on_;
 };
 
-// ---- the product
+// ---- Computation of the whole product.
 
-// Tiles along k that are summed before the sums are stored to C. Two rows of tiles stay in L1.
+// Number of tiles along k that are summed before the sums are stored to C. Two rows of kStepTiles
+// tiles stay in L1.
 constexpr std::int64_t kStepTiles = 16;
-// Rows of tiles of A that are packed at a time. They stay in L2.
+// Number of rows of tiles of A that are packed at a time. The packed rows stay in L2.
 constexpr std::int64_t kRowTiles = 8;
 
 // One product, divided into tiles.
@@ -287,8 +297,8 @@ struct TileProduct {
   void rows(const Pair* b, const float* bias, std::int64_t i0, std::int64_t i1) const;
 };
 
-// Computes the block of C at tile (i, j) over the step of k that starts at tile l. A block at the
-// edge of C is computed in temporary memory and then copied.
+// Computes the block of C at tile (i, j) over the step of k that starts at tile l. A block that
+// extends beyond the edge of C is computed in temporary memory and then copied.
 void TileProduct::block(const Pair* a, const Pair* b, std::int64_t i, std::int64_t j,
                         std::int64_t l, const float* bias) const {
   const std::int64_t high = std::min<std::int64_t>(2, m_tiles - i);
@@ -325,7 +335,7 @@ void TileProduct::block(const Pair* a, const Pair* b, std::int64_t i, std::int64
       std::copy_n(edge + r * kEdgeRow, columns, c + r * g.c_row);
 }
 
-// Computes the rows of tiles [i0, i1) of C. Each thread packs the rows of A that it needs.
+// Computes the rows of tiles [i0, i1) of C. Packs at most kRowTiles rows of tiles of A at a time.
 void TileProduct::rows(const Pair* b, const float* bias, std::int64_t i0, std::int64_t i1) const {
   const AmxScope tiles_on(way == Bf16Way::kAmx);
   const Scratch<Pair> a(std::min(kRowTiles, i1 - i0) * std::min(kStepTiles, k_tiles) * kTilePairs);
@@ -340,10 +350,10 @@ void TileProduct::rows(const Pair* b, const float* bias, std::int64_t i0, std::i
     }
 }
 
-constexpr std::int64_t kTileChunk = 1 << 15;  // packed numbers that justify another thread
+constexpr std::int64_t kTileChunk = 1 << 15;  // smallest work per thread, in packed numbers
 
-// Returns the number of tiles per parallel chunk. Each thread gets at least one chunk, unless a
-// chunk would have less than kTileChunk numbers.
+// Returns the number of tiles per parallel chunk. There are enough chunks for all threads, unless a
+// chunk would have fewer than kTileChunk numbers.
 std::int64_t tile_grain(std::int64_t tiles, std::int64_t work_of_one) {
   const std::int64_t share = (tiles + num_threads() - 1) / num_threads();
   return std::max(std::min(share, kRowTiles), kTileChunk / work_of_one);
@@ -366,7 +376,7 @@ bool may_use_tiles() {
 
 }  // namespace
 
-// First the threads pack all of B together. Then each thread computes different rows of C.
+// First, all threads together pack B. Then each thread computes different rows of C.
 void gemm_bf16_tiles(const Gemm<float>& g, Bf16Way way) {
   const TileProduct p{g, way};
   const Scratch<Pair> b(p.n_tiles * p.k_tiles * kTilePairs);
@@ -383,8 +393,9 @@ void gemm_bf16_tiles(const Gemm<float>& g, Bf16Way way) {
                });
 }
 
-// On Intel CPUs the portable way is faster than AVX512_BF16. On Emerald Rapids, vdpbf16ps takes
-// four times as long as a float32 multiply-add, which computes half as many products.
+// On Intel CPUs, kPortable is faster than kAvx512. For example, on Emerald Rapids the instruction
+// vdpbf16ps takes four times as long as a float32 multiply-add, but computes only twice as many
+// products.
 std::vector<Bf16Way> find_bf16_ways() {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512bw"))

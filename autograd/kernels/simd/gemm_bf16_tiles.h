@@ -1,5 +1,5 @@
-// Implementation details of gemm_bf16(): the ways (gemm_bf16.h) that the CPU supports, and the two
-// ways that use tiles.
+// Internal functions of gemm_bf16() (gemm_bf16.h). They list the implementations (ways) that the
+// CPU supports, and implement the two ways that use tiles.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,12 @@ namespace heed::autograd::kernels {
 /// An implementation of gemm_bf16().
 enum class Bf16Way { kAmx, kAvx512, kPortable };
 
-/// Returns the ways that this CPU supports, fastest first. kPortable is always included.
+/// Returns the implementations of gemm_bf16() that this CPU supports, fastest first. kPortable is
+/// always included.
 std::vector<Bf16Way> find_bf16_ways();
 
-/// Computes gemm_bf16() with kAmx or kAvx512. The way must be one of find_bf16_ways().
+/// Computes gemm_bf16(g) with kAmx or kAvx512. `way` must be in the list that find_bf16_ways()
+/// returns.
 void gemm_bf16_tiles(const Gemm<float>& g, Bf16Way way);
 
 }  // namespace heed::autograd::kernels

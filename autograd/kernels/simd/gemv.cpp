@@ -1,9 +1,10 @@
 // Products of a few rows with a weight [out, in], compiled once per SIMD target. The weight is read
 // once and is not copied.
 //
-// A sum over a step of k must be one chain of multiply-adds. Each lane therefore computes one
-// output, and the weights of neighboring lanes are one row apart in memory. Blocks of the weight
-// are loaded along k and transposed in registers before the multiply-adds.
+// A sum over a step of k must be one chain of multiply-adds, so that it has the same bits as in
+// other products. Each lane therefore computes one output, and the weights of neighboring lanes are
+// one row apart in memory. Blocks of the weight are loaded along k and transposed in registers
+// before the multiply-adds.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/gemv.cpp"
 // foreach_target.h requires this order of includes.
@@ -21,10 +22,11 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Outputs per vector.
+// Number of outputs per vector, one per lane.
 template <class T>
 constexpr int kOutputs = int(hn::MaxLanes(Narrow<T>()));
-// Number of neighbors along k that are transposed together, which is a block of 16 bytes.
+// Number of neighboring values along k that are transposed together. They are one block of 16
+// bytes.
 template <class T>
 constexpr int kNeighbors = kOutputs<T> == 1 ? 1 : int(16 / sizeof(T));
 
@@ -49,7 +51,7 @@ HWY_INLINE hn::Vec<Narrow<T>> load_blocks(const T* p, [[maybe_unused]] std::int6
   return hn::LoadU(d, p);
 }
 
-// Sets columns[i] to a vector of element i of each of kOutputs rows of w.
+// Sets columns[i] to the vector of element i of kOutputs consecutive rows of w.
 template <class T>
 HWY_INLINE void load_columns(const T* w, std::int64_t row, hn::Vec<Narrow<T>>* columns) {
   constexpr int kN = kNeighbors<T>;
@@ -74,13 +76,13 @@ HWY_INLINE void add_block(const T* a, std::int64_t a_row, const T* w, std::int64
 }
 
 // Computes sums[r * kFewColumns + j], the product of row r of A and row j of W, for kM rows of A
-// and kV vectors of rows of W.
+// and kV * kOutputs rows of W.
 template <int kM, int kV, class T>
 HWY_NOINLINE void few_rows_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RESTRICT w,
                                   std::int64_t w_row, T* HWY_RESTRICT sums) {
   const Narrow<T> d;
   constexpr int kL = kOutputs<T>, kN = kNeighbors<T>;
-  constexpr int kLine = 64 / sizeof(T);  // values of k per cache line, all used when it is loaded
+  constexpr int kLine = 64 / sizeof(T);  // values per cache line; all are used when it is loaded
   hn::Vec<Narrow<T>> acc[kV][kM];
   HWY_UNROLL(4)
   for (int v = 0; v < kV; ++v) HWY_UNROLL(8)
@@ -106,7 +108,8 @@ HWY_NOINLINE void few_rows_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RES
   for (int r = 0; r < kM; ++r) hn::StoreU(acc[v][r], d, sums + r * kFewColumns + v * kL);
 }
 
-// Computes sums[r * kFewColumns + j] for kM rows of A and n rows of W.
+// Computes sums[r * kFewColumns + j], the product of row r of A and row j of W, for kM rows of A
+// and n rows of W.
 template <int kM, class T>
 HWY_NOINLINE void few_rows_sums(std::int64_t n, std::int64_t kc, Strips<T> a, const T* w,
                                 std::int64_t w_row, T* sums) {
@@ -116,7 +119,8 @@ HWY_NOINLINE void few_rows_sums(std::int64_t n, std::int64_t kc, Strips<T> a, co
     few_rows_kernel<kM, kV>(kc, a, w + j * w_row, w_row, sums + j);
   for (; j + kL <= n; j += kL) few_rows_kernel<kM, 1>(kc, a, w + j * w_row, w_row, sums + j);
   if (j == n) return;
-  // The last vector begins with rows of W whose outputs are already computed, or are not needed.
+  // The last vector starts with rows of W before row j. Their outputs are already computed, or are
+  // not needed.
   HWY_ALIGN T last[kM * kFewColumns];
   const std::int64_t skipped = kL - (n - j);
   few_rows_kernel<kM, 1>(kc, a, w + (j - skipped) * w_row, w_row, last);

@@ -23,12 +23,14 @@ constexpr std::size_t kKeepSlack = 4 * (2 * HWY_MAX_BYTES / 8 + 1);
 
 #if HWY_TARGET != HWY_SCALAR
 // Vectors with 64-bit lanes, in which one lane computes one block of Philox. The four words of a
-// block are in four vectors, each in the low half of the lane. The high halves have no meaning.
+// block are in four vectors, each in the low half of the lane. The values of the high halves are
+// not used.
 using Blocks = hn::ScalableTag<std::uint64_t>;
 
-// Writes whether the mask keeps the elements of kN vectors of blocks: four bytes of 0 or 1 per
-// block. `block` is the index of the first block per lane. With kN > 1 the multiplications of one
-// vector run while those of another wait for their results.
+// Computes kN vectors of blocks, and writes four bytes per block, one for each element: 1 if the
+// mask keeps the element, and otherwise 0. `block` contains the block indices of the first vector.
+// If kN > 1, the multiplications of one vector run while those of another vector wait for their
+// results.
 template <int kN>
 HWY_INLINE void keep_blocks(const DropoutMask& mask, hn::Vec<Blocks> block, std::uint8_t* out) {
   const Blocks d;
@@ -55,7 +57,8 @@ HWY_INLINE void keep_blocks(const DropoutMask& mask, hn::Vec<Blocks> block, std:
       c1[i] = b, c3[i] = a;
     }
   }
-  // Sets byte w of a lane to 1 if word w is above the largest word that is dropped.
+  // In each lane, the result of kept(word, byte) is `byte` if the word is above the largest word
+  // that is dropped, and otherwise 0.
   const auto largest = hn::Set(d32, std::uint32_t(mask.threshold() - 1));
   const auto kept = [&](hn::Vec<Blocks> word, std::uint64_t byte) HWY_ATTR {
     const auto above = hn::Gt(hn::BitCast(d32, word), largest);
@@ -71,9 +74,9 @@ HWY_INLINE void keep_blocks(const DropoutMask& mask, hn::Vec<Blocks> block, std:
 }
 #endif
 
-/// Computes mask.keep(first + j), as 0 or 1, for n values of j. Returns a pointer to the first one,
-/// which is inside `memory`. `memory` must have room for n + kKeepSlack bytes. The dropout
-/// probability of the mask must be greater than 0.
+/// Writes n flags to `memory`. Flag j is 1 if the mask keeps element first + j, and otherwise 0.
+/// Returns a pointer to flag 0, which may be after the start of `memory`. `memory` must have room
+/// for n + kKeepSlack bytes. The dropout probability of the mask must be greater than 0.
 inline HWY_NOINLINE const std::uint8_t* keep_run(const DropoutMask& mask, std::uint64_t first,
                                                  std::int64_t n, std::uint8_t* memory) {
 #if HWY_TARGET == HWY_SCALAR

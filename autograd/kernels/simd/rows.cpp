@@ -51,7 +51,7 @@ float sum_exp_loop(const float* x, float top, std::int64_t n) {
 void softmax_row_loop(float* y, const float* x, std::int64_t n) {
   const D d;
   const float top = row_max_loop(x, n);
-  if (top == -std::numeric_limits<float>::infinity()) {  // a fully masked row
+  if (top == -std::numeric_limits<float>::infinity()) {  // all values are -inf
     std::fill_n(y, n, 0.0f);
     return;
   }
@@ -107,7 +107,8 @@ void normalize_loop(float* y, const float* x, const double* moments, const float
   }
 }
 
-// Reads each row twice: first for its means and the gradients of the parameters, then for dx.
+// Reads each row twice: first to compute two means and the gradients of the parameters, then to
+// compute dx.
 void normalize_backward_loop(const NormGrads<float>& to, const float* g, const float* x,
                              const double* moments, const float* weight, std::int64_t rows,
                              std::int64_t n, bool centered) {
@@ -147,7 +148,7 @@ double sum_of_squares_loop(const float* x, std::int64_t n) {
   return reference::sum_of_squares<float>(x, n);
 }
 #else
-using DD = hn::RepartitionToWide<D>;  // double, with half as many lanes
+using DD = hn::RepartitionToWide<D>;  // vectors of double, with half as many lanes
 using Half = hn::Rebind<float, DD>;
 
 void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,

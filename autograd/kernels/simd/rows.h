@@ -1,6 +1,6 @@
-// SIMD versions of kernels on rows of adjacent float32 values. kernels.h states their arguments and
-// chooses between them and the references of the same names (cross_entropy.h, norm.h, reduce.h,
-// softmax.h).
+// SIMD versions of kernels on rows of adjacent float32 values. kernels.h documents the arguments.
+// It chooses between these functions and the reference functions with the same names
+// (reference/cross_entropy.h, norm.h, reduce.h and softmax.h).
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,25 @@ namespace heed::autograd::kernels::simd {
 /// NaN. y may be the same array as x.
 void softmax_row(float* y, const float* x, std::int64_t n);
 
-/// Writes mean and rstd of each row of x [rows, n] to moments [rows, 2]. Sums are accumulated in
-/// float32 lanes, because rows are short.
+/// Writes mean and rstd of each row of x [rows, n] to moments [rows, 2]. rstd is 1 / sqrt(variance
+/// + eps). Each lane accumulates its sum in float32, which is accurate enough because rows are
+/// short.
 void layer_norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n,
                         double eps);
 /// Computes y = (x - mean) * rstd * weight + bias for each row of x and y [rows, n]. weight and
 /// bias have n values; a null weight means 1 and a null bias means 0. y may be the same array as x.
 void normalize(float* y, const float* x, const double* moments, const float* weight,
                const float* bias, std::int64_t rows, std::int64_t n);
-/// Computes the gradients of normalize() from g [rows, n], the gradient of y. Overwrites to.x
-/// [rows, n] unless it is null. Adds to to.weight [n] and to.bias [n] unless both are null.
+/// Computes the gradients of normalize() from g [rows, n], the gradient of y. Writes the gradient
+/// of x to to.x [rows, n] unless to.x is null. Adds the gradients of weight and bias to to.weight
+/// [n] and to.bias [n] unless both are null.
 void normalize_backward(const NormGrads<float>& to, const float* g, const float* x,
                         const double* moments, const float* weight, std::int64_t rows,
                         std::int64_t n, bool centered);
 
 ///@{
-/// Equal to the references except that exponentials are computed in float32.
+/// Computes cross-entropy as the reference functions do. The exponentials, their sum and the
+/// gradient are computed in float32, and the rest of the loss in float64.
 double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std::int64_t target,
                      double smoothing);
 void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int64_t target,
@@ -39,7 +42,8 @@ void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int6
 ///@}
 
 ///@{
-/// Equal to the references except for the order of additions. Sums are accumulated in float64.
+/// Computes sums as the reference functions do, in float64. sum_of_squares() adds in a different
+/// order.
 void add_columns(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
                  std::int64_t columns);
 double sum_of_squares(const float* x, std::int64_t n);

@@ -1,4 +1,4 @@
-// Temporary memory of a kernel, allocated from the pool.
+// Temporary memory for a kernel, allocated from the memory pool.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Scratch {
       : bytes_(std::size_t(n) * sizeof(T)), data_(static_cast<T*>(pool_allocate(bytes_))) {}
   ~Scratch() { pool_free(data_, bytes_); }
   Scratch(const Scratch&) = delete;
-  /// Returns the first value.
+  /// Returns a pointer to the first value.
   T* get() const { return data_; }
 
  private:

@@ -14,8 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
-// Returns the name of this target. Highway's SCALAR is called ONE_LANE, because heed uses the name
-// SCALAR for the reference kernels.
+// Returns the name of this target. Highway's target SCALAR is called ONE_LANE, because heed uses
+// the name SCALAR for the reference kernels.
 const char* name() { return HWY_TARGET == HWY_SCALAR ? "ONE_LANE" : hwy::TargetName(HWY_TARGET); }
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::autograd::kernels
@@ -40,10 +40,11 @@ std::string name_of(std::int64_t target) {
 }
 
 struct MachineTargets {
-  std::int64_t supported = hwy::SupportedTargets();  // a bit per target
+  std::int64_t supported = hwy::SupportedTargets();  // one bit per target
   std::vector<std::int64_t> usable = hwy::SupportedAndGeneratedTargets();
 };
-// Queries Highway once, because each query makes Highway 1.0.3 choose the best target again.
+// Returns the SIMD targets of this machine. Highway is queried only once, because each query makes
+// Highway 1.0.3 select the best target again.
 const MachineTargets& machine_targets() {
   static const MachineTargets targets;
   return targets;

@@ -17,8 +17,8 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Returns e^x. The result is inf or 0 if e^x is out of range, and NaN if x is NaN; Highway's own
-/// function does not guarantee these.
+/// Returns e^x. The result is inf or 0 if e^x is out of range, and NaN if x is NaN; Highway's Exp()
+/// does not guarantee these results.
 template <class D, class V>
 HWY_INLINE V vector_exp(D d, V x) {
   using T = hn::TFromD<D>;
@@ -32,9 +32,9 @@ HWY_INLINE V vector_exp(D d, V x) {
 }
 
 ///@{
-/// Returns e^x for use in softmax. In float32 it takes half as long as vector_exp(), and its error
-/// is below 2 ulp. The result is 0 for x < -87 (also for -inf) and NaN if x is NaN. It is
-/// unspecified for x > 88. In float64 it is vector_exp().
+/// Returns e^x for use in softmax. The float64 version calls vector_exp(). The float32 version
+/// takes half as long as vector_exp(), and its error is below 2 ulp. Its result is 0 for x < -87
+/// (also for -inf), NaN if x is NaN, and unspecified for x > 88.
 template <class D, class V, hwy::EnableIf<sizeof(hn::TFromD<D>) == 8>* = nullptr>
 HWY_INLINE V exp_near_zero(D d, V x) {
   return vector_exp(d, x);
@@ -43,8 +43,8 @@ template <class D, class V, hwy::EnableIf<sizeof(hn::TFromD<D>) == 4>* = nullptr
 HWY_INLINE V exp_near_zero(D d, V x) {
   const hn::RebindToSigned<D> di;
   const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
-  // x = n log 2 + r with |r| <= log(2) / 2. The addition of `shift` rounds to an integer, which is
-  // then in the low bits of the sum.
+  // x = n log(2) + r, where n is an integer and |r| <= log(2) / 2. Adding `shift` rounds x / log(2)
+  // to n. The low bits of the sum then contain n.
   const V shift = c(12582912.0f);  // 1.5 * 2^23
   const V shifted = hn::MulAdd(x, c(1.44269504f), shift);
   const V n = hn::Sub(shifted, shift);
@@ -61,10 +61,10 @@ HWY_INLINE V exp_near_zero(D d, V x) {
 }
 ///@}
 
-/// Returns erf(x) in float32. For |x| < 0.92 it is x + x P(x^2). For larger |x| it is 1 -
-/// exp(-Q(|x|)) with the sign of x, where Q approximates -log(erfc). From 3.95 on, erfc is below
-/// half an ulp of 1. The polynomials P and Q were fitted for heed; they minimize the largest
-/// relative error of erf.
+/// Returns erf(x) in float32. For |x| <= 0.92, the formula is x + x P(x^2). For larger |x|, the
+/// formula is 1 - exp(-Q(|x|)) with the sign of x, where Q approximates -log(erfc). |x| is limited
+/// to 3.95, because from there on erfc(|x|) is below half an ulp of 1. The polynomials P and Q were
+/// fitted for heed; they minimize the largest relative error of erf.
 template <class D, class V>
 HWY_INLINE V vector_erf(D d, V x) {
   const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
@@ -86,7 +86,7 @@ HWY_INLINE V vector_erf(D d, V x) {
   q = hn::MulAdd(q, far, c(1.1295136213302612f));
   q = hn::MulAdd(q, far, c(-0.00017441614181734622f));
   const V large = hn::CopySign(hn::Sub(c(1.0f), vector_exp(d, hn::Neg(q))), x);
-  // For NaN the comparison is false, so `small` is returned, which is NaN.
+  // If x is NaN, the comparison is false. The result is then `small`, which is also NaN.
   return hn::IfThenElse(hn::Gt(t, c(0.92f)), large, small);
 }
 
@@ -95,10 +95,10 @@ template <class V>
 struct Normal {
   V phi, Phi;
 };
-/// Returns phi(x) and Phi(x) in float32, with one exponential for both. The formula is Phi(-t) =
-/// exp(-t^2 / 2) R(1 / (1 + p t)), as in Abramowitz and Stegun 7.1.26. R is a polynomial of degree
-/// 6 that was fitted for heed and minimizes the largest error. The error of Phi is below 1e-6 of
-/// its value if Phi >= 1e-5, and below 1.2e-11 otherwise.
+/// Returns phi(x) and Phi(x) in float32, and computes only one exponential. The formula for t = |x|
+/// is Phi(-t) = exp(-t^2 / 2) R(1 / (1 + 0.2775 t)), as in Abramowitz and Stegun 7.1.26. R is a
+/// polynomial of degree 6 that was fitted for heed and minimizes the largest error. If Phi >= 1e-5,
+/// the relative error of Phi is below 1e-6. Otherwise the absolute error is below 1.2e-11.
 template <class D, class V>
 HWY_INLINE Normal<V> vector_normal(D d, V x) {
   const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
@@ -122,7 +122,7 @@ template <class V>
 struct Logistic {
   V s, rest;
 };
-/// Returns s and 1 - s in float32. Both are computed without cancellation.
+/// Returns s and `rest` = 1 - s in float32, both computed without cancellation.
 template <class D, class V>
 HWY_INLINE Logistic<V> vector_logistic(D d, V x) {
   const V one = hn::Set(d, 1.0f), e = exp_near_zero(d, hn::Neg(hn::Abs(x)));

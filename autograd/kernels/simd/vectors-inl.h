@@ -19,14 +19,14 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// True if masked loads and stores access only the lanes in their mask. NEON has no such
-/// instructions. Highway then reads and writes whole vectors, and the lanes outside the mask may
-/// belong to another thread.
+/// instructions, so Highway reads and writes whole vectors there. This is not safe, because the
+/// lanes outside the mask may belong to another thread.
 constexpr bool kExactMasks = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
 
 /// Calls f(mask, load, store) for each whole vector of n values, and then for the shorter last
-/// vector if there is one. load(p) returns the values of p at the current position; lanes after the
-/// end are 0. store(v, p) writes v at the current position, without the lanes after the end. `mask`
-/// is true for the lanes before the end.
+/// vector if there is one. For an array p of n values, load(p) returns the current vector of p, and
+/// store(v, p) overwrites it with v. In the last vector, lanes after the end of the array are
+/// loaded as 0 and are not stored. `mask` is true for the lanes before the end.
 template <class T = float, class F>
 HWY_INLINE void for_each_vector(std::int64_t n, F f) {
   using Tag = hn::ScalableTag<T>;

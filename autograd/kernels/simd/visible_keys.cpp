@@ -5,7 +5,7 @@
 namespace heed::autograd::kernels {
 namespace {
 
-// Returns the number of different masks, which is 0 without a keep-mask.
+// Returns the number of different keep-masks of the heads, or 0 without a keep-mask.
 std::int64_t count_masks(const AttentionShape& a) {
   if (!a.keep) return 0;
   std::int64_t n = 1;
@@ -14,7 +14,7 @@ std::int64_t count_masks(const AttentionShape& a) {
   return n;
 }
 
-// Computes any[j] |= row[j * stride] for n columns.
+// Computes any[j] |= row[j * stride] for each of n columns j.
 void add_row(std::uint8_t* __restrict any, const std::uint8_t* __restrict row, std::int64_t stride,
              std::int64_t n) {
   if (stride == 1)
@@ -23,7 +23,7 @@ void add_row(std::uint8_t* __restrict any, const std::uint8_t* __restrict row, s
     for (std::int64_t j = 0; j < n; ++j) any[j] = std::uint8_t(any[j] | row[j * stride]);
 }
 
-// Returns the range from the first to the last of n flags that is not 0.
+// Returns the range from the first to the last flag that is not 0, among n flags.
 KeyRange set_flags(const std::uint8_t* flags, std::int64_t n) {
   KeyRange found{0, n};
   while (found.end > 0 && !flags[found.end - 1]) --found.end;
@@ -72,7 +72,8 @@ std::int64_t VisibleKeys::mask_offset(std::int64_t mask) const {
   return offset;
 }
 
-// Reads one block of kKeys columns of a mask, and stores its flags and its range per tile.
+// Reads one block of kKeys columns of a mask. Stores a flag for each key, and a range of keys for
+// each tile.
 void VisibleKeys::read_block(std::int64_t mask, std::int64_t block) {
   const KeyRange keys{block * kKeys, std::min(a_.tk, (block + 1) * kKeys)};
   const std::uint8_t* keep = reinterpret_cast<const std::uint8_t*>(a_.keep) + mask_offset(mask);
@@ -87,8 +88,9 @@ void VisibleKeys::read_block(std::int64_t mask, std::int64_t block) {
               a_.keep_at.column, seen.size());
     };
     const std::int64_t i0 = tile * kQueries;
-    // If all queries share one mask row, the range rows(0, tq) is used. It has no gaps, because the
-    // ranges of consecutive queries overlap or are adjacent.
+    // If all queries share one mask row, this row is read for the keys rows(0, tq), which are the
+    // union of the ranges of all queries. The union has no gaps, because the ranges of consecutive
+    // queries overlap or are adjacent.
     if (a_.keep_at.row == 0)
       add(keep, rows(0, a_.tq));
     else

@@ -1,4 +1,4 @@
-// Texts of errors: how values are formatted, and which exception check() and fail() throw.
+// Tests of the texts of errors, and of the exceptions that check() and fail() throw.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 

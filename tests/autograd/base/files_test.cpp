@@ -1,5 +1,5 @@
-// Reading and writing whole files. Only regular files can be read. A write replaces the whole file,
-// or it changes nothing.
+// Tests of reading and writing whole files. Only regular files can be read. A write replaces the
+// whole file or changes nothing.
 #include "autograd/base/files.h"
 
 #include <sys/stat.h>

@@ -18,8 +18,8 @@ using namespace heed::autograd;
 
 using heed::autograd::testing::Threads;
 
-// Returns how often parallel_for() visits each index. The first entry is -1 if a chunk has other
-// bounds than the documentation of parallel_for() states.
+// Returns how often parallel_for() visits each index. If the bounds of a chunk differ from those
+// that parallel.h documents, the first entry is -1.
 std::vector<int> visits(std::int64_t n, std::int64_t grain) {
   std::vector<std::atomic<int>> count(std::size_t(std::max<std::int64_t>(n, 1)));
   std::atomic<bool> regular{true};
@@ -69,8 +69,8 @@ TEST_CASE("nested calls and concurrent calls run inline") {
   CHECK(wrong == 0);
 }
 
-// Runs two chunks that wait for each other to start. Returns true if they run on two threads; a
-// single thread reaches the deadline instead.
+// Runs two chunks that wait for each other to start. Returns true if they run on two threads. If
+// one thread runs both, the first chunk waits until its deadline, and the function returns false.
 bool two_threads_meet() {
   std::atomic<bool> arrived[2] = {false, false};
   std::atomic<bool> late{false};
@@ -105,10 +105,10 @@ TEST_CASE("an exception of a chunk reaches the caller once, and the pool stays u
         --running;
       };
       CHECK_THROWS_WITH(parallel_for(20, 1, chunk), "chunk");
-      CHECK(running == 0);  // no chunk is still running and using this stack frame
+      CHECK(running == 0);  // no chunk still runs and uses this stack frame
       CHECK(visits(20, 1) == std::vector<int>(20, 1));
     }
-    // The last chunk of an op throws: its value is outside the range of int64.
+    // The last chunk of to() throws, because its last value is outside the range of int64.
     Tensor x = zeros({1 << 17});
     x.mutable_data<float>()[(1 << 17) - 1] = 1e30f;
     CHECK_THROWS_AS(to(x, int64), ValueError);

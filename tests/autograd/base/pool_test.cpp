@@ -1,4 +1,5 @@
-// Tests of the memory pool: alignment, size classes, reuse, counters and frees by other threads.
+// Tests of the memory pool: alignment, size classes, reuse, counters, and blocks that another
+// thread frees.
 #include "autograd/base/pool.h"
 
 #include <new>
@@ -58,7 +59,8 @@ TEST_CASE("live and peak bytes follow large blocks") {
   void* p = pool_allocate(n);
   const PoolStats during = pool_stats();
   CHECK(during.live_bytes >= before.live_bytes + n);
-  CHECK(during.live_bytes <= before.live_bytes + n + n / 4);  // four classes per power of two
+  // Four size classes per power of two: a block is at most a quarter larger than requested.
+  CHECK(during.live_bytes <= before.live_bytes + n + n / 4);
   CHECK(during.peak_bytes >= during.live_bytes);
   pool_free(p, n);
   CHECK(pool_stats().live_bytes == before.live_bytes);
@@ -66,7 +68,7 @@ TEST_CASE("live and peak bytes follow large blocks") {
 }
 
 TEST_CASE("a tensor of 2^n bytes takes 2^n + 64 bytes, including its header") {
-  if (kSanitized) return;  // with sanitizers the pool forwards each request to the system
+  if (kSanitized) return;  // under AddressSanitizer, the pool is off
   for (std::int64_t bytes = 1 << 11; bytes <= 1 << 24; bytes *= 2) {
     CAPTURE(bytes);
     const std::uint64_t before = pool_stats().live_bytes;
@@ -87,7 +89,7 @@ TEST_CASE("a block may be freed by another thread") {
 
 TEST_CASE("a thread that only frees blocks returns its cached blocks when it ends") {
 #if defined(__SANITIZE_THREAD__)
-  return;  // the shadow memory of ThreadSanitizer is not returned
+  return;  // ThreadSanitizer does not return its shadow memory to the system
 #endif
   if (!kPooled) return;
   const auto resident = [] {

@@ -1,4 +1,4 @@
-// Construction of shapes, and access to their entries.
+// Tests of the construction of shapes and of access to their entries.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 

@@ -1,5 +1,6 @@
-// Tests of gemm_bf16() with every way that this machine supports. The results are compared with
-// sums in long double. The bits of an output must depend only on its row of A and its column of B.
+// Tests of gemm_bf16() with every implementation (way) that this machine supports. The results are
+// compared with sums in long double. The bits of C[i, j] must depend only on row i of A and column
+// j of B.
 #include "autograd/kernels/simd/gemm_bf16.h"
 
 #include <bit>
@@ -24,12 +25,13 @@ using Floats = std::vector<float>;
 
 std::uint32_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
 
-// Returns the bfloat16 that is nearest to x. If two are equally near, it is the one with an even
-// last bit.
+// Returns the bfloat16 that is nearest to x. If two bfloat16 are equally near, returns the one
+// whose last bit is 0.
 float nearest_bfloat16(float x) {
   const std::uint32_t below = bits_of(x) & 0xffff0000u;  // x rounded toward 0
   const auto low = std::bit_cast<float>(below), high = std::bit_cast<float>(below + 0x10000u);
-  // Above the largest finite bfloat16, the next number of the sequence would be 2^128.
+  // If `high` is infinite, 2^128 is used instead. It would be the next number after the largest
+  // finite bfloat16.
   const double top = std::isinf(high) ? std::copysign(0x1p128, double(x)) : double(high);
   const double to_low = std::abs(double(x) - double(low)), to_high = std::abs(top - double(x));
   if (to_low != to_high) return to_low < to_high ? low : high;
@@ -61,8 +63,8 @@ TEST_CASE("a float is rounded to the nearest bfloat16, ties to even, and NaN sta
     CHECK(std::isnan(rounded_to_bfloat16(std::bit_cast<float>(nan))));
 }
 
-// Multiplies x by 1 with k = 1, once as A [m, 1] and once as B [1, n], so that the result is the
-// rounded operand.
+// Multiplies all numbers x by 1 in a product with k = 1, once as A [m, 1] and once as B [1, n]. The
+// result of each product is then the rounded x.
 TEST_CASE("every way rounds both operands to the nearest bfloat16") {
   for_each_bf16_way([] {
     Floats x = hard_to_round();
@@ -84,13 +86,15 @@ TEST_CASE("every way rounds both operands to the nearest bfloat16") {
   });
 }
 
-// The largest |error| / bound, compared with the exact product of the rounded operands and with
-// that of the operands themselves.
+// The largest |error| / bound over all outputs of a product. `rounded` measures the error against
+// the exact product of the rounded operands, and `whole` against the exact product of the operands
+// themselves.
 //
 // The bounds use r = 2^-8 (the largest relative error of rounding to bfloat16), S = sum over k of
-// |a b| and u = 2^-24. A product of two bfloat16 is exact in float32. At most k + 1 additions
-// round. Each has an error of at most u times the partial sum, which is at most S (1 + r)^2 plus
-// the absolute value of the start. Numbers that are flushed to 0 are below 2^-126.
+// |a b| and u = 2^-24. A product of two bfloat16 is exact in float32. An output has at most k + 1
+// rounded additions. Each has an error of at most u times the partial sum. The partial sum is at
+// most S (1 + r)^2 plus the absolute value of the start value (the bias or the old C). Numbers that
+// are flushed to 0 are below 2^-126.
 struct Errors {
   double rounded = 0, whole = 0;
   bool untouched = true;  // false if memory between the outputs was written
@@ -162,7 +166,7 @@ TEST_CASE("gemm_bf16 agrees with long double for every size and way") {
       for (const int64_t n : {1, 2, 15, 16, 17, 33, 64})
         for (const int64_t k : {1, 2, 15, 16, 31, 32, 33, 70}) check_product(random, m, n, k);
     for (const int64_t k : {511, 512, 513, 544, 1100}) check_product(random, 19, 35, k);
-    check_product(random, 300, 40, 64);  // more rows than gemm_bf16 packs at a time
+    check_product(random, 300, 40, 64);  // gemm_bf16 packs fewer than 300 rows at a time
     check_product(random, 5, 600, 40);
   });
 }
@@ -226,7 +230,8 @@ TEST_CASE("a way is forced by name, and all ways give different sums") {
   const Floats row = random_values<float>(random, 2000),
                column = random_values<float>(random, 2000);
   for_each_bf16_way([&] { sums.insert(one_rounded_output(row, column, 3, 3, 1, 1, false)); });
-  // Each way adds in a different order, so two sums of 2000 terms are equal only by chance.
+  // Each implementation adds in a different order, so two of the sums of 2000 terms are equal only
+  // by chance.
   CHECK(sums.size() == kernels::bf16_ways().size());
   CHECK_THROWS_WITH(kernels::force_bf16_way("amd"),
                     Contains("'amd' is not available on this machine; choose one of"));

@@ -1,6 +1,6 @@
 // Tests of gemm on every SIMD target. The results are compared with sums in long double, for many
-// sizes, strides and batches, with bias and with accumulation. The bits of an output must depend
-// only on its row of A and its column of B.
+// sizes, strides and batches, with bias and with accumulation. The bits of C[i, j] must depend only
+// on row i of A and column j of B.
 
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/simd/gemm.h"
@@ -22,8 +22,9 @@ std::size_t room(int64_t rows, int64_t cols) {
   return std::size_t(4 * (rows + 3) * (cols + 3) + 64);
 }
 
-// Returns the largest error of all outputs, in units of u * (|start| + sum over k of |a b|), where
-// start is the bias or the old C. Returns inf if an element between the outputs was written.
+// Returns the largest error of all outputs, in units of u * (|start| + sum over k of |a b|). u is
+// 2^-24 for float and 2^-53 for double, and start is the bias or the old C. Returns inf if an
+// element of the buffer of C that is not an output has changed.
 template <class T>
 double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const MatrixLayout& sa,
                 const MatrixLayout& sb, const MatrixLayout& sc, bool bias, bool accumulate,
@@ -80,8 +81,9 @@ double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Mat
   return untouched ? worst : HUGE_VAL;
 }
 
-// The largest allowed error. A sum of k + 1 terms has one rounding per term (fused multiply-add),
-// so its error is at most k + 1 units.
+// Returns the largest allowed error, in the units of error_of(). A sum of k + 1 terms has one
+// rounding per term (fused multiply-add), so its error is at most k + 1 units. One more unit is
+// allowed.
 double allowed(int64_t k) { return double(k) + 2; }
 
 template <class T>
@@ -90,7 +92,8 @@ void check_sizes() {
   for (const int64_t m : kSizes)
     for (const int64_t n : kSizes)
       for (const int64_t k : kSizes) {
-        if (m * n * k > (kSanitized ? 16 : 400) * 400 * 13) continue;  // see check_large()
+        // check_large() tests larger products.
+        if (m * n * k > (kSanitized ? 16 : 400) * 400 * 13) continue;
         const auto pick = [&](int64_t rows, int64_t cols) {
           const auto all = matrix_layouts(rows, cols);
           return all[random() % all.size()];
@@ -154,8 +157,8 @@ void check_large() {
                              b1, shared) <= allowed(40));
     }
 }
-// Checks products of m rows with a weight [n, k], which generation of text uses. The sizes cover
-// every number of outputs in the last vector.
+// Checks products of a few rows with a weight [n, k]. Generating text uses such products. The sizes
+// cover every number of outputs in the last vector.
 template <class T>
 void check_few_rows() {
   std::mt19937 random(5);
@@ -179,8 +182,8 @@ TEST_CASE("gemm equals plain loops for large products, long sums and batches") {
   for_each_simd_target(check_large);
 }
 
-// Checks sizes with several blocks of rows and columns and several steps of k. A is packed, read in
-// place, or has few rows.
+// Checks sizes with several blocks of rows and columns and several steps of k. In the different
+// cases, A is packed, is read in place, or has few rows.
 template <class T>
 void check_blocks() {
   constexpr int64_t kN = 390, kK = 194;
@@ -201,8 +204,8 @@ TEST_CASE("gemm equals plain loops for several blocks of rows, columns and k") {
   for_each_simd_target(check_blocks<double>);
 }
 
-// Checks a long k whose steps, because their length is rounded up, cover all of k before the last
-// one.
+// Checks a long k. The length of a step of k is rounded up, and as a result the steps before the
+// last one already cover all of k.
 template <class T>
 void check_long() {
   constexpr int64_t kM = 8, kN = 48, kK = 37055, kStep = 191;
@@ -210,7 +213,8 @@ void check_long() {
   const Threads restored_at_the_end;
   for (const int threads : {1, 2}) {
     set_num_threads(threads);
-    // Errors of the sum within a step, and of the sum of the steps.
+    // The bound has two parts: the errors of the sum within a step, and the errors of the sum over
+    // the steps.
     CHECK(error_of<T>(random, kM, kN, kK, matrix_layouts(kM, kK)[1], matrix_layouts(kK, kN)[1],
                       matrix_layouts(kM, kN)[0], false, false) <= allowed(kStep + kK / kStep + 1));
   }

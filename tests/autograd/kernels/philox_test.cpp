@@ -56,7 +56,8 @@ TEST_CASE("dropout keeps the same elements on every SIMD target, also at the thr
   const uint64_t key = 0x89abcdef01234567;
   heed::autograd::testing::for_each_simd_target([&] {
     for (const uint64_t base : {uint64_t{0}, (uint64_t{1} << 34) - 6, (uint64_t{5} << 34) + 123}) {
-      // The probabilities include u, the largest one that keeps this word, and the next larger one.
+      // The probabilities include u, which is the largest probability that keeps element base, and
+      // the next larger number.
       const double u =
           philox(key, {uint32_t(base / 4), uint32_t(base / 4 >> 32), 0, 0})[0] * 0x1p-32;
       for (const double p : {u, std::nextafter(u, 1.0), 0.1, 0.9, 1.0, 1e-300})
@@ -94,7 +95,7 @@ TEST_CASE("dropout keeps a fraction 1 - p, independently for neighbors and keys"
     };
     CAPTURE(p, kept, neighbors, keys);
     CHECK(within(kept, q, 4));
-    CHECK(within(neighbors, q * q, 6));  // wider, because neighboring products share an element
+    CHECK(within(neighbors, q * q, 6));  // 6 sigmas, because neighboring products share an element
     CHECK(within(keys, q * q, 4));
   }
 }

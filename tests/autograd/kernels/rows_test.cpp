@@ -48,7 +48,7 @@ struct Row {
       random.normal(std::span(*v), 0, 2);
     }
   }
-  // Compares the result of kernel(y) with that of reference(y, seed).
+  // Calls kernel(y), and compares y with the values that reference(y, seed) writes.
   template <class Kernel, class Reference>
   void check(const std::string& what, Kernel kernel, Reference reference) {
     kernel(y.data());
@@ -89,7 +89,7 @@ void check_activations(Row& r) {
         const double density = 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
         return g * (normal(v) + v * exp(-0.5 * v * v) * density);
       }));
-  // 0.5 (1 + tanh(u / 2)) equals 1 / (1 + e^-u), which is computed without cancellation.
+  // 0.5 (1 + tanh(u / 2)) equals 1 / (1 + e^-u). The second form has no cancellation.
   const double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
   const auto logistic = [](const Tracked& u) { return 1 / (1 + exp(-u)); };
   const auto u_of = [c](const Tracked& v) { return c * (v + 0.044715 * v * v * v); };
@@ -131,7 +131,8 @@ void check_norms(const Row& r) {
       struct Inputs {
         Noisy x, g, w, b;
       };
-      // Calls f(out, inputs, index of the first element, moments) for both rows.
+      // Returns a function that calls f(out, inputs, index of the first element, moments) for each
+      // of the two rows.
       const auto reference = [&](Noisy out, auto f) {
         return [&, out, f](std::uint64_t seed) {
           const Inputs in{noisy(x, seed), noisy(g, seed), noisy(r.w, seed), noisy(r.b, seed)};
@@ -153,7 +154,7 @@ void check_norms(const Row& r) {
         kernels::simd::normalize_backward({to_x, to_w, to_b}, g.data(), x.data(), moments.data(),
                                           some(r.w), 2, r.n, centered);
       };
-      Floats dw = r.w, db = r.b;  // the gradients are added to these
+      Floats dw = r.w, db = r.b;  // the kernel adds the gradients to these
       backward(y.data(), dw.data(), db.data());
       within("normalize_backward", y,
              reference(Noisy(2 * n), [&](Noisy& out, const Inputs& in, std::size_t at, auto m) {
@@ -166,7 +167,7 @@ void check_norms(const Row& r) {
                          kernels::reference::add_parameter_grads(&out[0], &out[n], &in.g[at],
                                                                  &in.x[at], m, r.n);
                        }));
-      // Computing only one of the outputs gives the same values.
+      // If only some of the outputs are computed, they must have the same values.
       Floats y_alone(2 * n), dw_alone = r.w, db_alone = r.b;
       backward(y_alone.data(), nullptr, nullptr);
       backward(nullptr, dw_alone.data(), db_alone.data());
@@ -296,8 +297,8 @@ TEST_CASE("a SIMD target is forced by name, and an unavailable one is an error")
   CHECK(kernels::simd_target() == best);
 }
 
-// The row is one whose result has different bits on different targets, because the order of the sum
-// and the exponential function differ.
+// The test uses rows whose softmax has different bits in the SIMD and the reference version,
+// because the two versions use another order of summation and another exponential function.
 TEST_CASE("the target 'scalar' runs the float references, also in ops") {
   const testing::OnTarget best(kernels::simd_targets().front());
   Generator random(9);

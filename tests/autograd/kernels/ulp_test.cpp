@@ -1,5 +1,6 @@
-// Measures the errors of exp, tanh, erf, gelu, gelu_tanh and silu of float32 on every SIMD target.
-// The normal test uses every 997th bit pattern; the test with the label soak uses all 2^32.
+// Measures the errors of the float32 kernels of exp, tanh, erf, gelu, gelu_tanh and silu on every
+// SIMD target. The normal test uses every 997th bit pattern; the test with the label soak uses all
+// 2^32.
 #include <bit>
 #include <numbers>
 
@@ -12,16 +13,16 @@ namespace {
 
 using namespace heed::autograd;
 
-// A kernel, its exact values and the largest allowed error.
+// A kernel, the exact function, and the largest allowed error of the kernel.
 struct Function {
   const char* name;
   void (*kernel)(float* y, const float* x, std::int64_t n);
   double (*exact)(double x);
   double allowed;           // largest error in ulp, for x >= `from`
-  double from = -HUGE_VAL;  // for x below, the error may be up to `absolute` * |x|
+  double from = -HUGE_VAL;  // if x < from, the error may be up to `absolute` * |x|
   double absolute = 0;
 };
-double exact_gelu_tanh(double x) {  // avoids the cancellation in 1 + tanh
+double exact_gelu_tanh(double x) {  // this form avoids the cancellation in 1 + tanh
   return x / (1 + std::exp(-2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi *
                            (x + 0.044715 * x * x * x)));
 }
@@ -29,8 +30,8 @@ const Function kFunctions[] = {
     {"exp", kernels::simd::exp, std::exp, 2},
     {"tanh", kernels::simd::tanh, std::tanh, 5},
     {"erf", kernels::simd::erf, std::erf, 2},
-    // Below -4.2, Phi is at most about 1e-5 and has an error of at most 1.2e-11. gelu(-inf) is NaN,
-    // because -inf * 0 is NaN.
+    // Below -4.2, the normal distribution function Phi is at most about 1e-5, and its error is at
+    // most 1.2e-11. gelu(-inf) is NaN, because -inf * 0 is NaN.
     {"gelu", kernels::simd::gelu,
      [](double x) { return x * (0.5 * std::erfc(-x * (std::numbers::sqrt2 / 2))); }, 16, -4.2,
      1.2e-11},
@@ -41,10 +42,11 @@ const Function kFunctions[] = {
 double ulp(float x) {
   return 0x1p-23 * double(std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0x7f800000u));
 }
-constexpr float kSmallest = 1.2e-38f;  // above the smallest normal number
+constexpr float kSmallest = 1.2e-38f;  // slightly above the smallest normal number
 
-// Returns the error of y in ulp of the exact value. If the exact value is below the smallest normal
-// number, the error is 0 if y is, too. Returns HUGE_VAL if y is wrong in another way.
+// Returns the error of y in ulp of the exact value. There are four special cases: the exact value
+// is NaN, infinite or close to 0 (below kSmallest), or x < f.from. In a special case, returns 0 if
+// y is accepted and HUGE_VAL if y is wrong.
 double error_of(const Function& f, float x, float y, double exact) {
   const float rounded = float(exact);
   if (std::isnan(rounded)) return std::isnan(y) ? 0 : HUGE_VAL;
@@ -56,7 +58,8 @@ double error_of(const Function& f, float x, float y, double exact) {
   return error <= HUGE_VAL ? error : HUGE_VAL;  // NaN counts as the largest error
 }
 
-// Up to kSize floats x, whose bit patterns have the distance `step`, and the values of a function.
+// Up to kSize floats x, the results y of a kernel, and the exact values. The bit patterns of
+// neighboring x differ by `step`.
 struct Floats {
   static constexpr std::int64_t kSize = 1 << 20, kGrain = 1 << 15;
   std::int64_t count = 0;
@@ -93,7 +96,7 @@ struct Floats {
 
 void check_all(std::uint64_t step, bool print) {
   std::vector<std::string> targets = kernels::simd_targets();
-  targets.pop_back();  // without "scalar", which uses the C library
+  targets.pop_back();  // removes "scalar", which uses the C library
   Floats floats;
   for (const Function& f : kFunctions) {
     std::vector<double> largest(targets.size(), 0.0);

@@ -1,4 +1,4 @@
-// Compares every result of VisibleKeys with a count over all cells (query, key).
+// Compares every result of VisibleKeys with a direct test of every pair (query, key).
 #include "autograd/kernels/simd/visible_keys.h"
 
 #include "tests/support/catch.h"
@@ -8,8 +8,8 @@ namespace {
 using namespace heed::autograd::kernels;
 using I = std::int64_t;
 
-// A random attention call. Its keep-mask, if any, has the shape [2, 3, tq, tk], where each axis may
-// have size 1 instead.
+// A random attention call. If it has a keep-mask, the mask has the shape [2, 3, tq, tk], but any
+// axis of the mask may have size 1 instead.
 struct RandomCall {
   AttentionShape a;
   std::unique_ptr<bool[]> keep;
@@ -85,10 +85,10 @@ TEST_CASE("VisibleKeys agrees with a count of the cells, per row, per tile and i
                 const KeyRange row = visible.row(i);
                 REQUIRE((row.begin <= j && j < row.end && j < visible.causal_end(i)));
               }
-            // If all rows share one mask row, the range may be larger than necessary. It is the
-            // range from the first to the last key of the mask, intersected with the range that
-            // causality and the window leave to the tile. The intersection may contain no visible
-            // key.
+            // If all queries share one mask row, the range may be larger than necessary. It is the
+            // range from the first to the last key that the mask row allows, intersected with the
+            // range that causality and the window allow the queries of the tile to read. The
+            // intersection may contain no key that a query may read.
             const bool exact = !a.keep || a.keep_at.row != 0;
             if (exact) REQUIRE(got.empty() == want.empty());
             ++(got.empty() ? hidden : seen);

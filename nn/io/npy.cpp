@@ -105,7 +105,7 @@ std::pair<std::string, std::uint64_t> read_npy_header(const InputFile& file) {
   std::uint32_t length = 0;
   std::memcpy(&length, &start[8], begin - 8);
   if (length > file.size() - begin || length > kLongest)
-    refuse_npy(file.path(), "its header has ", length, " bytes, but only ", file.size() - begin,
+    refuse_npy(file.path(), "its header has ", length, " bytes, and ", file.size() - begin,
                " follow; the file is cut off, or it is not an npy file");
   std::string header(length, '\0');
   file.read(begin, std::as_writable_bytes(std::span(header)));

@@ -119,7 +119,7 @@ struct MultiHeadAttention : Module {
   struct Options {
     std::int64_t d_model;      ///< size of the last axis of inputs and result
     std::int64_t heads;        ///< H, number of query heads
-    std::int64_t d_head = 0;   ///< size of a head's queries and keys; 0 means d_model / heads
+    std::int64_t d_head = 0;   ///< size of a head's queries and keys; 0: d_model / heads, a whole number
     std::int64_t d_value = 0;  ///< size of a head's values; 0 means d_head
     /// Hkv, the number of heads of keys and values. It must divide `heads`. Query head h uses the
     /// keys and values of head h / (heads / kv_heads), rounded down. 0 means `heads`.
@@ -179,8 +179,8 @@ struct MultiHeadAttention : Module {
   /// tokens. A cache requires causal self-attention with CausalAlignment::kBottomRight, and
   /// ctx.training must be false.
   /// Throws ShapeError if shapes do not match, DTypeError if a dtype differs from that of the
-  /// weights, and ValueError if ctx.cache cannot be used or if ctx.probe records or replaces a site
-  /// that no forward pass has reached.
+  /// weights, and ValueError if ctx.cache cannot be used, if ctx.probe records or replaces a site
+  /// that no forward pass has reached, or for a fully masked row under FullyMasked::kError.
   Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value,
                  const ForwardContext& ctx = {}) const;
   /// Returns forward(query, memory, memory, ctx): cross attention to `memory`.

@@ -51,7 +51,8 @@ struct Embedding : Module {
 
   /// Draws the table from N(0, 1).
   explicit Embedding(const Options& o, Generator& g = default_generator());
-  /// Returns the rows of the table at `ids`: shape [..., dim] for int64 ids of shape [...].
+  /// Returns the rows of the table at `ids`: shape [..., dim] for int64 ids of shape [...]. Throws
+  /// ValueError if an id is outside [0, count).
   Tensor operator()(const Tensor& ids) const { return embedding(weight, ids); }
   /// Calls f(name, parameter) for `weight`.
   template <class F>

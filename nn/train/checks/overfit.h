@@ -1,4 +1,4 @@
-// Overfitting of one batch. A model and an optimizer that work can memorize it.
+// Overfitting of one batch. If model and optimizer are correct, the model can memorize the batch.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct Overfit {
   bool learned = false;  ///< whether `loss` is within 1e-3 of `least`
 };
 
-/// Takes steps on one batch, drawn by the seed of the run, until the batch is learned or
+/// Takes steps on one batch, drawn with the seed of the run, until the batch is learned or
 /// config.steps steps are done. Calls `progress` after each step. Throws ValueError unless the
 /// dropout is 0, and the errors of Trainer::step().
 Overfit overfit_batch(Trainer& trainer, const std::function<void(const Overfit&)>& progress = {});

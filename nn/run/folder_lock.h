@@ -6,8 +6,8 @@
 namespace heed::nn {
 
 /// Exclusive advisory lock on a directory among the processes of this machine. The destructor or
-/// the end of the process releases it, even if the process is killed by SIGKILL. If the file system
-/// does not support flock, held() and taken() are both false.
+/// the end of the process releases the lock, even if the process is killed by SIGKILL. If the file
+/// system does not support flock, held() and taken() are both false.
 class FolderLock {
  public:
   /// Tries to lock the directory. Retries for up to 0.1 s, because is_taken() may hold the lock

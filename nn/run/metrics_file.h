@@ -19,8 +19,8 @@ std::string metrics_csv(const std::vector<MetricsRow>& history);
 /// this line. Throws IoError, which begins with `path`, if the text is not in this format.
 std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::string& path);
 
-/// Appends rows to the metrics.csv of a run while it trains. Each row is one write, so that a kill
-/// can truncate only the last line. RunFolder::save() replaces the file, so restart() must be
+/// Appends rows to the metrics.csv of a run while it trains. Each row is written at once, so that a
+/// kill can truncate only the last line. RunFolder::save() replaces the file, so restart() must be
 /// called after each save.
 class MetricsLog {
  public:

@@ -247,7 +247,7 @@ void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) c
   save_results(s);
   save_weights(kModel, s, false);
   std::error_code ignored;
-  fs::remove(file(kOldMetrics), ignored);  // because its rows would differ from kMetrics
+  fs::remove(file(kOldMetrics), ignored);  // its rows would differ from those of kMetrics
 }
 
 void RunFolder::save_config(const RunConfig& config, const std::vector<std::string>& notes) const {

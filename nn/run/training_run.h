@@ -19,8 +19,8 @@ namespace heed::nn {
 class TrainingRun;
 struct TrainingResult;
 
-/// Observer of a training run. No call changes the run. An exception from a call ends the run
-/// without a save.
+/// Observer of a training run. The calls must not change the run. An exception from a call ends the
+/// run without a save.
 struct TrainingObserver {
   virtual ~TrainingObserver() = default;
   /// Called before the first step of TrainingRun::run().
@@ -43,12 +43,12 @@ struct TrainingObserver {
 
 /// Options of TrainingRun that are not part of the run's configuration.
 struct TrainingOptions {
-  bool strict = false;                  ///< true: a parameter without gradient throws NumericError
-  double save_seconds = 15;             ///< least time between saves at evaluations, in seconds
-  double longest_unsaved = 60;          ///< longest time without a save, in seconds
+  bool strict = false;          ///< true: a parameter without gradient throws NumericError
+  double save_seconds = 15;     ///< shortest time between saves after evaluations, in seconds
+  double longest_unsaved = 60;  ///< longest time without a save, in seconds
   std::vector<std::string> notes = {};  ///< comments in config.toml
   /// Called after each step and within evaluations. If it returns true, the run is saved and
-  /// stopped. Empty: the run is never stopped.
+  /// stopped. If it is empty, the run is never stopped.
   std::function<bool()> stop_requested = {};
   /// The group of processes that train together and that the trainer has joined. Null if this is
   /// the only process.

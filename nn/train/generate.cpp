@@ -122,7 +122,7 @@ void generate_samples(const Transformer& model, const std::vector<std::int64_t>&
        ++i) {
     const Tensor logits = texts.logits();
     for (std::size_t s = 0; s < streams.size(); ++s) {
-      if (ended[s]) {  // the batch keeps its size, and the tokens of this row are not used
+      if (ended[s]) {  // the sample stays in the batch, but its tokens are not used
         texts[s].push_back(texts[s].back());
         continue;
       }

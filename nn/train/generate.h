@@ -63,7 +63,7 @@ struct GeneratedToken {
 /// and NumericError that names the first logit that is not finite.
 std::int64_t sample_token(const Tensor& logits, const SampleOptions& options, Generator& g);
 
-/// Returns the random stream of sample 0, 1, ... for a seed. The stream of sample 0 is
+/// Returns the random stream of the sample with number `sample`, from 0. The stream of sample 0 is
 /// Generator(seed).
 Generator sample_stream(std::int64_t seed, std::int64_t sample);
 

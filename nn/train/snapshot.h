@@ -19,7 +19,7 @@ namespace heed::nn {
 /// Everything that determines the remaining steps of a run and the contents of its files.
 struct Snapshot {
   RunConfig config;       ///< configuration of the run
-  std::int64_t step = 0;  ///< steps done
+  std::int64_t step = 0;  ///< number of steps done
   /// Tensors named "model.NAME", "optimizer.NAME" and, after the first evaluation, "best.NAME".
   /// Trainer::snapshot() returns tensors that share the trainer's memory, so that the next step
   /// changes them.

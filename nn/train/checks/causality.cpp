@@ -23,7 +23,7 @@ std::vector<double> largest_by_position(const Tensor& x) {
   return max(abs(flat), {2}).to_vector<double>();
 }
 
-// Returns the reach if the tokens begin to end - 1 are padding, which no query may read.
+// Returns the reach if the tokens `begin` to `end` - 1 are padding, to which no query may attend.
 Reach padded_reach(const Transformer& model, const Tensor& x, std::int64_t begin, std::int64_t end,
                    const std::string& name, const ProgressCallback& progress) {
   std::vector<bool> padding(std::size_t(x.size(1)), false);

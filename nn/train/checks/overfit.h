@@ -14,7 +14,7 @@ double entropy_floor(const Batch& batch);
 
 /// State of overfit_batch().
 struct Overfit {
-  double loss = 0;       ///< loss of the last step, before its update
+  double loss = 0;       ///< loss of the last step, before the update
   double least = 0;      ///< entropy_floor() of the batch
   bool learned = false;  ///< whether `loss` is within 1e-3 of `least`
 };

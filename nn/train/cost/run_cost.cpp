@@ -116,8 +116,8 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
   return peak + copies * weights;
 }
 
-// Returns the seconds of one call of f: the median over a quarter of a second, or the first call if
-// it takes longer than that.
+// Returns the seconds of one call of f. This is the median of the calls in a quarter of a second,
+// or the first call if it takes longer than that.
 double call_seconds(const std::function<void()>& f) {
   constexpr double kLong = 0.25;
   const double first = seconds_of(f);

@@ -21,21 +21,22 @@ struct WeightDifference {
 };
 
 /// Returns the first element whose bits differ, in the order of the tensors of `a`; nothing if all
-/// are equal. Throws IoError, with both file names, unless both files have the same tensors with
-/// the same shapes and dtypes.
+/// are equal. Throws IoError that names both files unless they have the same tensors with the same
+/// shapes and dtypes.
 std::optional<WeightDifference> first_difference(const SafeTensors& a, const SafeTensors& b);
 
 /// Result of compare_weights().
 struct RunsDifference {
   /// Steps whose weights were compared, in increasing order.
   std::vector<std::int64_t> steps;
-  /// The first difference, at the last of `steps`. Empty if all compared weights are equal.
+  /// The first difference, which is in the weights of the last of `steps`. Empty if all compared
+  /// weights are equal.
   std::optional<WeightDifference> first;
 };
 
-/// Compares the weights of two runs: first the checkpoints of the steps that both have, in order,
-/// then the final weights if both have the same final step. Stops at the first difference. Throws
-/// IoError like first_difference(), and if a file cannot be read.
+/// Compares the weights of two runs: first the checkpoints of the steps that both runs have, in
+/// order, then the final weights if both runs have the same final step. Stops at the first
+/// difference. Throws IoError like first_difference(), and if a file cannot be read.
 RunsDifference compare_weights(const std::filesystem::path& run_a,
                                const std::filesystem::path& run_b);
 

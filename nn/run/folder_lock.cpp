@@ -27,7 +27,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : directory_(open_di
   for (int tries = 0; ::flock(directory_, LOCK_EX | LOCK_NB) != 0; ++tries) {
     state_ = errno == EWOULDBLOCK ? State::kTaken : State::kNoLocks;
     if (state_ == State::kNoLocks || tries == 5) return;
-    // is_taken() holds the lock for a shorter time.
+    // A process that calls is_taken() holds the lock for less time than this wait.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   state_ = State::kHeld;

@@ -6,8 +6,8 @@
 namespace heed::nn {
 
 /// Exclusive advisory lock on a directory among the processes of this machine. The destructor or
-/// the end of the process releases it, even if the process is killed by SIGKILL. If the file system
-/// does not support flock, held() and taken() are both false.
+/// the end of the process releases the lock, even if the process is killed by SIGKILL. If the file
+/// system does not support flock, held() and taken() are both false.
 class FolderLock {
  public:
   /// Tries to lock the directory. Retries for up to 0.1 s, because is_taken() may hold the lock
@@ -21,8 +21,8 @@ class FolderLock {
   bool held() const { return state_ == State::kHeld; }
   /// Returns whether another process held the lock when this object was constructed.
   bool taken() const { return state_ == State::kTaken; }
-  /// Returns whether the path still refers to the directory that this object opened. It does not if
-  /// another process has removed or replaced the directory.
+  /// Returns whether the path still refers to the directory that this object opened. Returns false
+  /// if another process has removed or replaced the directory.
   bool is_of(const std::filesystem::path& folder) const;
 
  private:
@@ -31,7 +31,8 @@ class FolderLock {
   State state_;
 };
 
-/// Returns whether a FolderLock holds this directory now. Returns false if it cannot be opened.
+/// Returns whether a FolderLock of any process holds the lock of this directory now. Returns false
+/// if the directory cannot be opened.
 bool is_taken(const std::filesystem::path& folder);
 
 }  // namespace heed::nn

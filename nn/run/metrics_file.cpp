@@ -40,9 +40,10 @@ std::string metrics_csv(const std::vector<MetricsRow>& history) {
 }
 
 std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::string& path) {
-  const std::string_view whole(text.data(), text.rfind('\n') + 1);  // npos + 1 is 0
+  // All complete lines. Without a line break this is "", because npos + 1 is 0.
+  const std::string_view whole(text.data(), text.rfind('\n') + 1);
   std::vector<MetricsRow> rows;
-  if (whole.find('\n') + 1 == whole.size()) return rows;  // only a header, or nothing
+  if (whole.find('\n') + 1 == whole.size()) return rows;  // the text has only a header, or nothing
   const CsvMatrix csv = parse_csv(whole, path);
   check<IoError>(!csv.col_names.empty() && csv.col_names[0] == kStep, path,
                  "the first column is not '", kStep, "'; heed train did not write this file");
@@ -73,9 +74,10 @@ void MetricsLog::restart(const std::filesystem::path& file, std::size_t rows) {
 
 void MetricsLog::append(const std::vector<MetricsRow>& history) {
   if (rows_ == history.size()) return;
-  // Writing to an open file succeeds even if its directory was removed, so this is checked first.
+  // Writing to an open file succeeds even if its directory was removed, so the directory is checked
+  // first.
   const std::filesystem::path folder = file_.parent_path();
-  const bool exists = ::access(folder.empty() ? "." : folder.c_str(), F_OK) == 0;  // sets errno
+  const bool exists = ::access(folder.empty() ? "." : folder.c_str(), F_OK) == 0;
   check<IoError>(exists, folder.string(), "does not exist any more: ", std::strerror(errno),
                  "; the run's directory was moved or removed during training");
   for (; rows_ < history.size(); ++rows_) write(csv_line(history[rows_]));

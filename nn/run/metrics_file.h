@@ -10,17 +10,18 @@
 
 namespace heed::nn {
 
-/// Returns the text of metrics.csv: a header and a line per row. NaN is an empty field. Numbers
-/// have 17 digits and no column is a time, so that equal runs have equal files.
+/// Returns the text of metrics.csv: a header and a line per row. NaN is written as an empty field.
+/// Numbers have 17 significant digits and no column contains a time, so that equal runs have equal
+/// files.
 std::string metrics_csv(const std::vector<MetricsRow>& history);
-/// Parses the text of metrics_csv(). Missing columns become NaN and unknown columns are ignored. A
-/// last line without a line break is ignored as well, because a kill may have truncated it. Throws
-/// IoError, which begins with `path`, for other text.
+/// Parses the text of metrics_csv(). Values of missing columns are NaN, and unknown columns are
+/// ignored. A last line without a line break is ignored as well, because a kill may have truncated
+/// this line. Throws IoError, which begins with `path`, if the text is not in this format.
 std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::string& path);
 
-/// Appends rows to the metrics.csv of a run while it trains. Each row is one write, so that a kill
-/// can truncate only the last line. RunFolder::save() replaces the file, so restart() must be
-/// called after it.
+/// Appends rows to the metrics.csv of a run while it trains. Each row is written at once, so that a
+/// kill can truncate only the last line. RunFolder::save() replaces the file, so restart() must be
+/// called after each save.
 class MetricsLog {
  public:
   MetricsLog() = default;
@@ -28,11 +29,11 @@ class MetricsLog {
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
 
-  /// Opens the file, which contains the first `rows` rows of the history. Throws IoError if this
-  /// fails.
+  /// Opens the file, which contains the first `rows` rows of the history. Throws IoError if the
+  /// file cannot be opened.
   void restart(const std::filesystem::path& file, std::size_t rows);
-  /// Writes the rows that are not in the file yet. Throws IoError, with path and reason, if this
-  /// fails or if the run's directory was moved or removed.
+  /// Writes the rows of the history that are not in the file yet. Throws IoError that states path
+  /// and reason if a write fails or if the run's directory was moved or removed.
   void append(const std::vector<MetricsRow>& history);
 
  private:

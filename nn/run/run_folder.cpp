@@ -19,7 +19,7 @@ using namespace autograd;
 namespace {
 
 constexpr std::string_view kWeights = ".safetensors";
-constexpr const char* kFinishedKey = "finished";  // metadata of kModel of a finished run
+constexpr const char* kFinishedKey = "finished";  // metadata key in kModel of a finished run
 
 bool is_there(const fs::path& file) {
   std::error_code ignored;
@@ -32,7 +32,8 @@ std::optional<std::int64_t> step_in(const std::map<std::string, std::string>& me
 }
 
 // Throws IoError unless `recipe`, read from the file `trained`, equals the recipe of `config`. Must
-// be called before a model is constructed from `config`, which may be changed to be very large.
+// be called before a model is constructed from `config`, because a user may have changed `config`
+// to a very large model.
 void check_recipe(const RunFolder& run, const RunConfig& config, const std::string& trained,
                   const std::string& recipe) {
   const auto difference = recipe_difference(recipe_text(config), recipe, trained);
@@ -57,7 +58,7 @@ std::vector<RunFolder> RunFolder::list(const fs::path& runs) {
     if (!it->is_directory(ignored)) continue;
     try {
       finish_publication(it->path());
-    } catch (const IoError&) {  // it is in use or belongs to another user, so it stays as it is
+    } catch (const IoError&) {  // the directory is in use or not writable; it stays as it is
     }
     std::error_code closed;
     fs::directory_iterator(it->path(), closed);
@@ -90,7 +91,7 @@ std::unique_ptr<StagedFolder> RunFolder::make_next(const std::string& task, cons
     try {
       auto folder = std::make_unique<StagedFolder>(path, result_files());
       if (!folder->holds_result()) return folder;
-    } catch (const FolderInUse&) {  // another process was first
+    } catch (const FolderInUse&) {  // another process has taken this directory; try the next
     }
   }
 }
@@ -200,7 +201,7 @@ LoadedRun RunFolder::open(const std::string& weights, Use use) const {
   const RunConfig config = this->config();
   const std::string path = file(weights).string();
   const SafeTensors tensors = load_safetensors(path);
-  const auto recipe = tensors.metadata.find("recipe");  // missing in weights not written by heed
+  const auto recipe = tensors.metadata.find("recipe");  // missing if heed did not write the file
   if (recipe != tensors.metadata.end()) check_recipe(*this, config, path, recipe->second);
   std::unique_ptr<Task> task;
   if (learns_file(config) && use == Use::kPrompts) {
@@ -246,7 +247,7 @@ void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) c
   save_results(s);
   save_weights(kModel, s, false);
   std::error_code ignored;
-  fs::remove(file(kOldMetrics), ignored);  // because its rows would differ from kMetrics
+  fs::remove(file(kOldMetrics), ignored);  // its rows would differ from those of kMetrics
 }
 
 void RunFolder::save_config(const RunConfig& config, const std::vector<std::string>& notes) const {

@@ -33,26 +33,26 @@ enum class Use {
 /// A run that was opened to evaluate it, to generate from it or to study it.
 struct LoadedRun {
   RunConfig config;                  ///< the run's configuration
-  std::unique_ptr<Task> task;        ///< as requested by Use
-  Transformer model;                 ///< with the loaded weights
+  std::unique_ptr<Task> task;        ///< task of the run; Use::kPrompts: only for prompts
+  Transformer model;                 ///< model of the run, with the weights of the file
   std::optional<std::int64_t> step;  ///< step of the weights, if the file contains it
-  std::string note;                  ///< a note about the file for the user, or ""
+  std::string note;                  ///< note about the file for the user; "" if none
 };
 
 /// The directory of a run. The object stores only the path, and every function reads the disk
-/// again. Every file is written atomically (write_file). All functions throw IoError, with file and
-/// reason, if a file cannot be read, written or understood.
+/// again. Every file is written atomically (write_file). All functions throw IoError that states
+/// the file and the reason if a file cannot be read, written or understood.
 class RunFolder {
  public:
   static constexpr const char* kConfig = "config.toml";       ///< the configuration
   static constexpr const char* kModel = "model.safetensors";  ///< weights of the last save
-  static constexpr const char* kBest = "best.safetensors";    ///< weights of the lowest eval loss
-  static constexpr const char* kState = "state.safetensors";  ///< all other state for a resume
+  static constexpr const char* kBest = "best.safetensors";    ///< weights with the lowest eval loss
+  static constexpr const char* kState = "state.safetensors";  ///< snapshot for a resume
   static constexpr const char* kMetrics = "metrics.csv";      ///< the history
-  static constexpr const char* kAudit = "audit.txt";          ///< gradients of the first step
+  static constexpr const char* kAudit = "audit.txt";          ///< StepAudit of the first step
   static constexpr const char* kLossPicture = "loss.png";     ///< loss curves
   static constexpr const char* kAttentionPicture = "attention.png";  ///< attention patterns
-  static constexpr const char* kCausalityPicture = "causality.png";  ///< of `verify causality`
+  static constexpr const char* kCausalityPicture = "causality.png";  ///< by `heed verify causality`
   static constexpr const char* kOldMetrics = "metrics.jsonl";        ///< history of heed 0.1
   static constexpr const char* kCheckpoints = "checkpoints";         ///< directory of checkpoints
   static constexpr const char* kResult = "result.json";              ///< written only by heed sweep
@@ -68,14 +68,15 @@ class RunFolder {
                                            kAttentionPicture,
                                            kCausalityPicture,
                                            kResult};
-  /// Returns whether a name inside kCheckpoints is that of a checkpoint: "000200.safetensors".
+  /// Returns whether `name` is a file name of a checkpoint inside kCheckpoints, such as
+  /// "000200.safetensors".
   static bool is_checkpoint(std::string_view name);
 
   /// State of a run on disk.
   enum class State {
     kNew,       ///< not a run: kConfig is missing
     kUnsaved,   ///< started, but stopped before the first save
-    kSaved,     ///< not finished; a resume continues it
+    kSaved,     ///< saved but not finished; a resume continues the run
     kFinished,  ///< finished; a resume has an effect only with more steps
   };
 
@@ -86,10 +87,11 @@ class RunFolder {
   static std::vector<RunFolder> list(const std::filesystem::path& runs);
   /// Returns the run that was saved last; nothing if no run in `runs` was saved.
   static std::optional<RunFolder> newest(const std::filesystem::path& runs = "runs");
-  /// Opens the first directory runs/TASK-N, N = 1, 2, ..., that does not exist, for a new run.
+  /// Creates and locks a directory for a new run: the first of runs/TASK-1, runs/TASK-2, ... that
+  /// does not exist.
   static std::unique_ptr<StagedFolder> make_next(const std::string& task,
                                                  const std::filesystem::path& runs = "runs");
-  /// Returns the description of the files that a new run replaces.
+  /// Returns a description of the files of a run, which a new run replaces.
   static ResultFiles result_files();
 
   /// Returns the path that was passed to the constructor.
@@ -101,7 +103,8 @@ class RunFolder {
 
   /// Returns whether kConfig exists. Every run has this file from its start.
   bool is_run() const;
-  /// Returns whether weights exist, so that the run has been saved at least once.
+  /// Returns whether kModel or kState exists, that is, whether the run has been saved at least
+  /// once.
   bool has_saved() const;
   /// Returns the state of the run.
   State state() const;
@@ -114,10 +117,11 @@ class RunFolder {
 
   /// Reads and validates kConfig.
   RunConfig config() const;
-  /// Reads kMetrics. The file of a run that is training or was killed has rows after its last save.
+  /// Reads kMetrics. If the run is training or was killed, the file may contain rows after the last
+  /// save.
   std::vector<MetricsRow> metrics() const;
-  /// Returns the checkpoints ordered by step. Ignores other files. Throws IoError if two files are
-  /// of the same step.
+  /// Returns the checkpoints ordered by step. Ignores other files. Throws IoError if two files have
+  /// the same step.
   std::vector<CheckpointFile> checkpoints() const;
   /// Returns kModel and its step; nothing if the file or the step in its metadata is missing.
   std::optional<CheckpointFile> last_weights() const;
@@ -125,13 +129,13 @@ class RunFolder {
   /// last checkpoint.
   std::vector<std::string> weights() const;
   /// Returns task and model, with weights from the file `weights` inside the directory. Throws
-  /// IoError if the weights were trained with another configuration. With kSequences, it also
-  /// throws IoError if the text file is missing or has changed.
+  /// IoError if the weights were trained with another configuration. If `use` is Use::kSequences,
+  /// also throws IoError if the text file is missing or has changed.
   LoadedRun open(const std::string& weights, Use use) const;
 
-  /// Reads the files that save() wrote. `moved` is the path of the run's text file if it is no
-  /// longer at the path in kConfig. Appends a sentence to `warnings`, if given, for each reason why
-  /// the run will not continue with the same bits.
+  /// Reads the files that save() wrote. If the run's text file was moved after kConfig was written,
+  /// `moved` must be its new path. If `warnings` is given, appends the sentences of
+  /// snapshot_warnings() to it: reasons why the run may not continue with the same bits.
   Snapshot load(const std::string& moved = "", std::vector<std::string>* warnings = nullptr) const;
   /// Returns Trainer::from(load()). Training continues with the same bits on the same binary and
   /// SIMD target. `own` is the task of a run that was trained on a user-defined task.
@@ -143,8 +147,8 @@ class RunFolder {
   void save(const Snapshot& snapshot, const std::vector<std::string>& notes = {}) const;
   /// Writes kConfig with `notes` as comments.
   void save_config(const RunConfig& config, const std::vector<std::string>& notes) const;
-  /// Writes only kMetrics and kBest. This is for an evaluation at the end that a longer run would
-  /// not perform, so that kState must not contain it.
+  /// Writes only kMetrics and kBest. This function is called after the evaluation at the end of a
+  /// run. A longer run would not perform this evaluation, so kState must not contain it.
   void save_results(const Snapshot& snapshot) const;
   /// Writes the weights as the checkpoint of their step. The run's directory must exist.
   void save_checkpoint(const Snapshot& snapshot) const;

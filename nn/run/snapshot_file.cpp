@@ -13,7 +13,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr auto kColumns = std::int64_t(1 + std::size(kMetricsColumns));  // including the step
+constexpr auto kColumns = std::int64_t(1 + std::size(kMetricsColumns));  // with the column of steps
 constexpr const char* kHistory = "history";
 
 Tensor history_tensor(const std::vector<MetricsRow>& history) {
@@ -26,7 +26,8 @@ Tensor history_tensor(const std::vector<MetricsRow>& history) {
 }
 
 // Returns the history. It must have one row per step, and may begin with a row of step 0 for an
-// evaluation before the first step. This is checked, because other code uses the row index as step.
+// evaluation before the first step. This is checked, because other code computes the step of a row
+// from its index.
 std::vector<MetricsRow> read_history(const SafeTensors& file) {
   const Tensor rows = file.find(kHistory);
   check<IoError>(rows.defined() && rows.rank() == 2 && rows.size(1) >= 1 &&

@@ -10,14 +10,14 @@
 
 namespace heed::nn {
 
-/// Returns the metadata entry `key`. Throws IoError, with the file name, if it is missing.
+/// Returns the metadata entry `key`. Throws IoError that names the file if the entry is missing.
 std::string metadata_of(const SafeTensors& file, const std::string& key);
-/// Returns the metadata entry `key` as a number. Throws IoError, with the file name, unless it is a
-/// non-negative integer.
+/// Returns the metadata entry `key` as a number. Throws IoError that names the file unless the
+/// entry is a non-negative integer.
 std::int64_t count_of(const SafeTensors& file, const std::string& key);
 /// Returns a sentence for the user if the file has no checksum, otherwise "".
 std::string checksum_note(const SafeTensors& file);
-/// Returns the metadata for a file with the weights of this step.
+/// Returns the metadata for a file with the weights of step `step`.
 std::map<std::string, std::string> weights_metadata(const Snapshot& snapshot, std::int64_t step);
 
 /// Writes the tensors, the history and the random streams, but not the configuration. Throws
@@ -25,7 +25,7 @@ std::map<std::string, std::string> weights_metadata(const Snapshot& snapshot, st
 void write_snapshot(const Snapshot& snapshot, const std::string& path);
 /// Returns the snapshot that write_snapshot() wrote, with the configuration `config`. The history
 /// in the file may have fewer columns than kMetricsColumns; the missing ones become NaN. Throws
-/// IoError if the parts of the file are missing or contradict each other.
+/// IoError if parts of the file are missing or contradict each other.
 Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config);
 /// Returns a sentence for each change since the file was written that affects the bits of results
 /// (compiler, SIMD target), and one if the checksum is missing.

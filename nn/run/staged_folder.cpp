@@ -18,14 +18,14 @@ using autograd::IoError;
 namespace {
 
 constexpr const char *kStaging = ".staging", *kPublish = ".publish";
-// A file in both directories, which proves that heed created the directory. It is empty until just
-// before the commit. Then it has a line for each file: "- NAME" for a file of the earlier result
-// that must be removed, and "+ NAME" for a file of the new result.
+// A file in .staging and in .publish, which proves that heed created the directory. The file is
+// empty until just before the commit. Then it contains a line for each file: "- NAME" for a file of
+// the earlier result that must be removed, and "+ NAME" for a file of the new result.
 constexpr const char* kJournal = "heed-journal";
 // Name of .publish in runs of heed 0.1, up to commit 1a44110.
 constexpr const char* kOlderPublish = "new-run.whole";
 
-// Returns the beginning of an error about writing into the directory.
+// Returns the beginning of an error message about writing into the directory.
 std::string cannot_write(const fs::path& folder) { return "cannot write into " + folder.string(); }
 
 // Calls f and turns errors of the file system into IoError.
@@ -44,7 +44,8 @@ bool is_real_directory(const fs::path& path) {
   return fs::is_directory(fs::symlink_status(path, ignored));
 }
 
-// Returns whether heed created this .staging or .publish. A user may have a directory of that name.
+// Returns whether heed created the directory, which is named .staging or .publish. A user may have
+// created a directory with this name.
 bool is_ours(const fs::path& folder) {
   std::error_code ignored;
   return is_real_directory(folder) &&
@@ -118,7 +119,7 @@ void remove_staging(const fs::path& staging) {
 // file system does not support locks, two processes may perform them at the same time.
 void replay_journal(const fs::path& folder) {
   const fs::path from = folder / kPublish;
-  constexpr std::uint64_t kLargest = 100'000'000;  // bytes; a line for each checkpoint
+  constexpr std::uint64_t kLargest = 100'000'000;  // bytes; the journal has a line per checkpoint
   std::istringstream lines(autograd::read_file((from / kJournal).string(), kLargest));
   for (std::string line; std::getline(lines, line);) {
     const std::string name = line.substr(std::min<std::size_t>(2, line.size()));
@@ -131,7 +132,8 @@ void replay_journal(const fs::path& folder) {
     fs::create_directories(target.parent_path());
     std::error_code error;
     fs::rename(from / name, target, error);
-    if (error && error != std::errc::no_such_file_or_directory)  // else it was renamed before
+    // If the file is missing, it was renamed before.
+    if (error && error != std::errc::no_such_file_or_directory)
       throw fs::filesystem_error("rename", target, error);
   }
 }
@@ -141,7 +143,7 @@ void finish(const fs::path& folder) {
   const fs::path from = folder / kPublish;
   if (!is_ours(from)) return;
   change(folder, [&] {
-    // If the journal is missing, a kill came after its removal.
+    // If the journal is missing, a process was killed after it had removed the journal.
     if (fs::exists(from / kJournal)) replay_journal(folder);
     std::vector<fs::path> subfolders;
     for (const auto& entry : fs::directory_iterator(from))
@@ -169,7 +171,7 @@ void check_not_older(const fs::path& folder) {
 StagedFolder::StagedFolder(const fs::path& folder, ResultFiles files)
     : folder_(folder), files_(std::move(files)) {
   std::error_code error;
-  do {  // repeats if another process, which created the directory, removes it at the same time
+  do {  // repeats if another process removes the directory at the same time
     is_new_ = !fs::exists(folder_, error);
     const bool is_file = !is_new_ && !fs::is_directory(folder_, error);
     if (!is_file) fs::create_directories(folder_, error);
@@ -192,7 +194,7 @@ StagedFolder::StagedFolder(const fs::path& folder, ResultFiles files)
                      "locks; remove it if no such process exists, or choose another directory");
   change(folder_, [&] {
     remove_staging(staging);
-    if (!lock_->held()) return;  // because temporary files may belong to another process
+    if (!lock_->held()) return;  // temporary files may then belong to another process
     for (const std::string& name : file_names(folder_, files_.subfolder))
       if (files_.contains(target_of_temporary(name))) fs::remove(folder_ / name);
   });
@@ -201,7 +203,8 @@ StagedFolder::StagedFolder(const fs::path& folder, ResultFiles files)
 StagedFolder::~StagedFolder() {
   try {
     if (is_staged_) remove_staging(folder_ / kStaging);
-  } catch (const fs::filesystem_error&) {  // the next process that locks the directory removes it
+  } catch (const fs::filesystem_error&) {
+    // The next process that locks the directory removes .staging.
   }
   if (is_new_) remove_if_empty(folder_);
 }
@@ -232,8 +235,8 @@ fs::path StagedFolder::staging() {
   return staging;
 }
 
-// Returns the text of the journal. Throws ValueError if staging() contains a file that is not one
-// of this kind of result, and IoError if a directory has the name of a new file.
+// Returns the text of the journal. Throws ValueError if staging() contains a file that does not
+// belong to this kind of result, and IoError if a directory has the name of a new file.
 std::string StagedFolder::journal() const {
   std::vector<std::string> staged = file_names(folder_ / kStaging, files_.subfolder);
   std::erase(staged, kJournal);

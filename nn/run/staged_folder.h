@@ -1,11 +1,12 @@
-// Publishes a result that consists of several files atomically: a kill at any moment leaves either
-// the old result or the new one.
+// Publishes a result that consists of several files atomically: after a kill at any moment, the
+// directory contains either the old result or the new one.
 //
 // The process locks DIR and writes the new files into DIR/.staging. Renaming DIR/.staging to
-// DIR/.publish commits them. Then the files of the earlier result are removed and the new files are
-// renamed to their final paths. The journal in DIR/.publish lists both. If this is interrupted, the
-// next process that locks DIR repeats it. All files are inside DIR. Therefore DIR may be a mount
-// point, the current directory or a symbolic link, and its parent need not be writable.
+// DIR/.publish commits them. Then the files of the earlier result are removed, and the new files
+// are renamed to their final paths. The journal in DIR/.publish lists these operations. If they are
+// interrupted, the next process that locks DIR repeats them. All files are inside DIR. Therefore
+// DIR may be a mount point, the current directory or a symbolic link, and its parent need not be
+// writable.
 #pragma once
 
 #include <filesystem>
@@ -56,8 +57,8 @@ class StagedFolder {
   /// call creates it. Throws IoError if this fails, and ValueError if the subfolder is a symbolic
   /// link, because files are never removed through links.
   std::filesystem::path staging();
-  /// Replaces the result in the directory, if there is one, by the files in staging(). `staged` are
-  /// some of these files; returns their paths after the publication. If it throws IoError, either
+  /// Replaces the result in the directory, if there is one, by the files in staging(). `staged`
+  /// lists some of these files; publish() returns their final paths. If it throws IoError, either
   /// nothing has changed, or the new result is committed and the next process that locks the
   /// directory finishes the publication.
   std::vector<std::filesystem::path> publish(const std::vector<std::filesystem::path>& staged = {});
@@ -73,7 +74,7 @@ class StagedFolder {
 
 /// Finishes a publication that was interrupted after its commit. Waits up to 2 s for a publication
 /// in progress. Must be called before a directory is read. Throws FolderInUse if another process
-/// still publishes after that time, and IoError if finishing fails.
+/// still publishes after 2 s, and IoError if finishing fails.
 void finish_publication(const std::filesystem::path& folder);
 
 }  // namespace heed::nn

@@ -138,7 +138,7 @@ TrainingResult TrainingRun::stop() {
 TrainingResult TrainingRun::finish() {
   // Every evaluation in the history uses the same sequences. The result of the run uses all
   // sequences of the evaluation set. An evaluation that a longer run would not perform must not be
-  // in the files that resume reads, so the run is saved before it.
+  // in the files that resume reads, so the run is saved before this evaluation.
   save();
   TrainingResult result{.finished = true, .early_end = "", .all = {}};
   if (t_.steps_done < t_.config().steps) result.early_end = t_.stop_reason();
@@ -182,8 +182,8 @@ void TrainingRun::check_finite(const Evaluation& e) const {
                     t_.steps_done, e.loss, t_.config().lr, last_save(), e.trouble));
 }
 
-// Checks that every parameter has a gradient: in every step with options.strict, otherwise only in
-// the first step of this object.
+// Checks that every parameter has a gradient. With options.strict this is checked in every step,
+// otherwise only in the first step that this object performs.
 void TrainingRun::check_gradients() {
   if (!options_.strict && steps_ > 1) return;
   const std::vector<std::string> names = t_.parameters_without_gradient();

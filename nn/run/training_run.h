@@ -19,8 +19,8 @@ namespace heed::nn {
 class TrainingRun;
 struct TrainingResult;
 
-/// Observer of a training run. No call changes the run. An exception from a call ends the run
-/// without a save.
+/// Observer of a training run. The calls must not change the run. An exception from a call ends the
+/// run without a save.
 struct TrainingObserver {
   virtual ~TrainingObserver() = default;
   /// Called before the first step of TrainingRun::run().
@@ -43,12 +43,12 @@ struct TrainingObserver {
 
 /// Options of TrainingRun that are not part of the run's configuration.
 struct TrainingOptions {
-  bool strict = false;          ///< a parameter without gradient ends the run with NumericError
-  double save_seconds = 15;     ///< least time between saves at evaluations, in seconds
+  bool strict = false;          ///< true: a parameter without gradient throws NumericError
+  double save_seconds = 15;     ///< shortest time between saves after evaluations, in seconds
   double longest_unsaved = 60;  ///< longest time without a save, in seconds
   std::vector<std::string> notes = {};  ///< comments in config.toml
   /// Called after each step and within evaluations. If it returns true, the run is saved and
-  /// stopped. Empty: the run is never stopped.
+  /// stopped. If it is empty, the run is never stopped.
   std::function<bool()> stop_requested = {};
   /// The group of processes that train together and that the trainer has joined. Null if this is
   /// the only process.
@@ -57,7 +57,7 @@ struct TrainingOptions {
 
 /// Result of TrainingRun::run().
 struct TrainingResult {
-  bool finished = false;       ///< false: the run was stopped, and saved for a resume
+  bool finished = false;       ///< false: the run was stopped and saved for a resume
   std::string early_end = {};  ///< Trainer::stop_reason() of a run that ended early, otherwise ""
   /// Evaluation after the last step on all sequences of the evaluation set.
   std::optional<Evaluation> all = {};
@@ -65,7 +65,8 @@ struct TrainingResult {
   std::optional<Evaluation> comparable = {};
 };
 
-/// Thrown if the model is not causal, so that an output depends on the tokens to predict.
+/// Thrown if the model is not causal, that is, if an output depends on tokens that it should
+/// predict.
 struct LeakError : autograd::Error {
   using Error::Error;
 };
@@ -74,16 +75,17 @@ struct LeakError : autograd::Error {
 /// which RunFolder::resume() continues with the same bits.
 class TrainingRun {
  public:
-  /// Trainer, observer and options.ranks must outlive the object. The directory must exist. If it
-  /// has no save yet, run() saves first.
+  /// Trainer, observer and options.ranks must outlive the object. The directory must exist. If the
+  /// directory contains no save yet, run() saves before the first step.
   TrainingRun(Trainer& trainer, RunFolder folder, TrainingOptions options = {},
               TrainingObserver* observer = nullptr);
 
-  /// Trains up to config.steps, until an early end, or until a stop is requested. Throws
-  ///  - NumericError like Trainer::step(), or if the loss of an evaluation is not finite. The steps
-  ///    before are saved if their weights are good; bad weights never replace a save.
-  ///  - LeakError if an output depends on a later input (tested at the start), or if a loss is
-  ///    below the optimal loss by more than its error.
+  /// Trains up to config.steps, until an early end, or until a stop is requested. Throws:
+  ///  - NumericError like Trainer::step(), or if the loss of an evaluation is not finite. If a step
+  ///    fails, the run is saved before the error is thrown, unless its weights or their loss are
+  ///    not finite. Such weights never replace a save.
+  ///  - LeakError if an output depends on a later input (tested at the start), or if leaks() is
+  ///    true for an evaluation, whose loss is then too far below the optimal loss.
   ///  - IoError if a file cannot be written.
   TrainingResult run();
 
@@ -93,7 +95,8 @@ class TrainingRun {
   const RunFolder& folder() const { return folder_; }
   /// Returns the options that were passed to the constructor.
   const TrainingOptions& options() const { return options_; }
-  /// Returns the last evaluation of the history that this object has performed.
+  /// Returns the last evaluation that this object has added to the history; nothing before the
+  /// first.
   const std::optional<Evaluation>& last_evaluation() const { return last_; }
   /// Returns the seconds since construction.
   double seconds() const;
@@ -127,10 +130,10 @@ class TrainingRun {
   TrainingObserver none_;
   TrainingObserver& observer_;
   MetricsLog log_;
-  std::optional<Evaluation> last_;  // the last evaluation in the history
+  std::optional<Evaluation> last_;  // see last_evaluation()
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double last_saved_ = 0, step_seconds_ = 0;
-  std::int64_t steps_ = 0;  // performed by this object
+  std::int64_t steps_ = 0;  // steps performed by this object
   std::int64_t saved_ = 0;  // step of the last save
 };
 

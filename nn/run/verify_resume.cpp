@@ -58,7 +58,7 @@ ResumeCheck verify_resume(RunConfig config, const RunFolder& folder,
                           const ProgressCallback& progress,
                           const std::function<void(const RunFolder&)>& changed) {
   if (config.schedule != Decay::kConstant)
-    config.schedule_steps = schedule(config).total_steps;  // the same as for all steps
+    config.schedule_steps = schedule(config).total_steps;  // as in the whole run
   config.eval_batch = std::min(config.eval_batch, kMostSequences);
   const std::int64_t steps = config.steps = std::min(config.steps, kMostSteps), half = steps / 2;
   const auto train = [&](int leg, int threads, bool stopped, int save_every) {

@@ -15,9 +15,9 @@ namespace heed::nn {
 struct ResumeCheck {
   /// One of the two runs.
   struct Leg {
-    std::string name;        ///< "2 threads, 20 + 20 steps"
-    std::uint32_t hash = 0;  ///< hash_of() its last snapshot
-    std::string difference;  ///< the first difference from the uninterrupted run, or ""
+    std::string name;        ///< such as "2 threads, 20 + 20 steps"
+    std::uint32_t hash = 0;  ///< hash_of() the last snapshot
+    std::string difference;  ///< first difference from the uninterrupted run, or ""
   };
   std::int64_t steps = 0;  ///< steps of each run
   std::vector<Leg> legs;   ///< the uninterrupted run, then the resumed one
@@ -28,8 +28,8 @@ struct ResumeCheck {
 
 /// Trains the first n = min(steps, 40) steps of this configuration twice. The first run has 1
 /// thread and is uninterrupted. The second run has 2 threads. It is saved in `folder` after n / 2
-/// steps and resumed from there. The runs also save at different steps. Compares the history,
-/// weights, moments, best weights and random streams bit for bit.
+/// steps and resumed from there. The two runs also save at different steps. Compares the histories,
+/// weights, moments, best weights and random streams of both runs bit for bit.
 ///
 /// `progress` receives the steps done and the total. `changed(folder)`, if given, is called between
 /// the save and the resume, so that a test can damage the save. Throws like Trainer and RunFolder.

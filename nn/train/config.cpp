@@ -55,7 +55,7 @@ void check_file(const RunConfig& c) {
                     " reads no file; give one as `text` or `lines`");
 }
 
-// The settings in the order of config.toml and help, one function per group.
+// The functions below return the settings, one group each, in the order of config.toml and help.
 
 std::vector<Setting> data_settings(RunConfig& c) {
   std::vector<Setting> list = {
@@ -295,7 +295,8 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
   std::erase_if(missing, [&](const std::string& key) {
     return std::find(given.begin(), given.end(), key) != given.end();
   });
-  // A default in place of a lost value would give a different model, often with the same shapes.
+  // If a default replaced a missing value, the model would be a different one, often with the same
+  // shapes.
   check<ValueError>(missing.empty(), file, "has no '", missing.empty() ? "" : missing[0], "'");
   return whole;
 }

@@ -16,13 +16,13 @@
 
 namespace heed::nn {
 
-/// Distribution of the initial weights. Matrices have shape [out, in]; N(0, s) has standard
-/// deviation s. nn/train/make_model.cpp draws them.
+/// Distribution of the initial weights, which nn/train/make_model.cpp draws. Matrices have shape
+/// [out, in]. N(0, s) is the normal distribution with mean 0 and standard deviation s.
 enum class Init {
-  kFanIn,       ///< uniform in +-1/sqrt(in)
-  kTorch,       ///< PyTorch's default for each layer
-  kGPT2,        ///< N(0, 0.02), smaller for matrices that write into the residual stream; see
-                ///< init::gpt2
+  kFanIn,       ///< uniform between -1/sqrt(in) and 1/sqrt(in)
+  kTorch,       ///< PyTorch's default initialization of each layer
+  kGPT2,        ///< N(0, 0.02), with a smaller deviation for matrices that write into the
+                ///< residual stream; see init::gpt2
   kOnes,        ///< every element is 1
   kNormal,      ///< N(0, 0.02)
   kXavier,      ///< init::xavier_uniform
@@ -56,17 +56,21 @@ struct EnumNames<OptimizerKind> {
       {OptimizerKind::kAdamW, "adamw"}, {OptimizerKind::kSGD, "sgd"}};
 };
 
-/// All values that define a run. settings() in config.cpp states the range and help of each.
+/// All values that define a run. settings() in config.cpp states the range and the help text of
+/// each value.
 struct RunConfig {
   // task and data
-  std::string task = "induction";  ///< built-in task; "text" and "lines" learn the file below
-  std::string text;                ///< path of the file for the task "text"
-  std::string lines;               ///< path of the file for the task "lines"
-  Unit unit = Unit::kChar;         ///< what a token of `text` or `lines` is
-  std::int64_t max_words = 8192;   ///< vocabulary size for Unit::kWord, without `<unk>`
-  /// For `lines`: only the targets after the first such character count. Empty: all count.
+  std::string task = "induction";  ///< name of the task; "text" and "lines" learn a file
+  std::string text;                ///< path of the file that the task "text" learns
+  std::string lines;               ///< path of the file that the task "lines" learns
+  Unit unit = Unit::kChar;         ///< unit of text of one token, for "text" and "lines"
+  /// If `unit` is Unit::kWord: number of words in the vocabulary, without `<unk>`.
+  std::int64_t max_words = 8192;
+  /// For the task "lines": targets up to the first occurrence of this character in a line are
+  /// ignored. If it is empty, no target is ignored (TextOptions::answer_after).
   std::string answer_after;
-  TaskParameters task_parameters;  ///< values by KEY of `task-KEY`; missing keys have defaults
+  /// Values of the settings `task-KEY`, by KEY. A missing parameter has its default value.
+  TaskParameters task_parameters;
   /// Options of the model. The task sets `vocab` and `classes`.
   Transformer::Options model = {.layers = 2,
                                 .context = 48,
@@ -74,68 +78,75 @@ struct RunConfig {
                                 .mlp = false,
                                 .positions = Positions::kRope};
   Init init = Init::kFanIn;    ///< initial weights of all matrices
-  std::optional<Init> q_init;  ///< initial weights of the query projection; unset: `init`
-  std::optional<Init> k_init;  ///< initial weights of the key projection; unset: `init`
-  std::optional<Init> v_init;  ///< initial weights of the value projection; unset: `init`
-  std::optional<Init> o_init;  ///< initial weights of the output projection; unset: `init`
+  std::optional<Init> q_init;  ///< initial weights of queries; if unset, `init` is used
+  std::optional<Init> k_init;  ///< initial weights of keys; if unset, `init` is used
+  std::optional<Init> v_init;  ///< initial weights of values; if unset, `init` is used
+  std::optional<Init>
+      o_init;  ///< initial weights of the output projection; if unset, `init` is used
   // optimizer
-  std::int64_t batch = 32;            ///< sequences per step
-  std::int64_t accumulate = 1;        ///< shards of a batch; a power of two that divides `batch`
-  std::int64_t steps = 400;           ///< optimizer steps of the whole run
-  std::int64_t warmup = 20;           ///< steps of linear warm-up
-  std::int64_t schedule_steps = 0;    ///< step at which the schedule ends; 0: the last step
-  std::int64_t decay_steps = 0;       ///< length of the decay of `wsd`, steps; 0: a tenth of all
-  Decay schedule = Decay::kConstant;  ///< shape of the learning rate after the warm-up
+  std::int64_t batch = 32;          ///< sequences per step
+  std::int64_t accumulate = 1;      ///< shards of a batch: a power of two that divides `batch`
+  std::int64_t steps = 400;         ///< optimizer steps of the whole run
+  std::int64_t warmup = 20;         ///< steps of linear warm-up
+  std::int64_t schedule_steps = 0;  ///< step at which the schedule ends; 0: the last step
+  std::int64_t decay_steps = 0;     ///< steps of the decay of the schedule `wsd`; 0: a tenth of all
+  Decay schedule = Decay::kConstant;                ///< shape of the schedule after the warm-up
   OptimizerKind optimizer = OptimizerKind::kAdamW;  ///< update rule
   double lr = 3e-3;                                 ///< peak learning rate
   double min_lr = 0;                                ///< learning rate at the end of the schedule
   double beta1 = 0.9;                               ///< AdamW: decay rate of the mean of gradients
   double beta2 = 0.98;      ///< AdamW: decay rate of the mean of squared gradients
-  double eps = 1e-8;        ///< AdamW: added to the square root
-  double momentum = 0;      ///< SGD: share of the last update that is added to the next one
+  double eps = 1e-8;        ///< AdamW: added to the square root in the denominator of an update
+  double momentum = 0;      ///< SGD: factor of the previous update in the next update
   double weight_decay = 0;  ///< decoupled weight decay, applied to matrices only
-  double clip = 1;          ///< largest global norm of the gradient; 0: no clipping
-  double clip_value = 0;    ///< largest element of a gradient, applied before `clip`; 0: no limit
+  double clip = 1;          ///< largest allowed global norm of the gradient; 0: no clipping
+  double clip_value = 0;    ///< largest allowed |element| of a gradient, before `clip`; 0: no limit
   // run
   std::int64_t seed = 1;          ///< seed of initialization, data and dropout
   std::int64_t eval_every = 50;   ///< steps between evaluations; 0: only at the end
-  std::int64_t eval_batch = 256;  ///< sequences of an evaluation during the run
-  std::int64_t save_every = 0;    ///< steps between checkpoints of the weights; 0: none
-  // early end
-  std::int64_t patience = 0;   ///< evaluations without a lower loss that end the run; 0: no limit
-  double target_loss = 0;      ///< evaluation loss that ends the run, nats; 0: none
-  double target_accuracy = 0;  ///< evaluation accuracy that ends the run, 0 to 1; 0: none
-  std::int64_t check_invariants = 0;  ///< steps between checks (checks/invariants.h); 0: none
+  std::int64_t eval_batch = 256;  ///< sequences in each evaluation during the run
+  std::int64_t save_every = 0;    ///< steps between checkpoints of the weights; 0: no checkpoints
+  // conditions that end the run before its last step
+  /// The run ends after this number of evaluations in a row without a lower loss; 0: never.
+  std::int64_t patience = 0;
+  double target_loss = 0;  ///< the run ends at an evaluation loss of at most this, nats; 0: never
+  /// The run ends at an evaluation accuracy of at least this, 0 to 1; 0: never.
+  double target_accuracy = 0;
+  /// Steps between checks of identities of attention's gradients (checks/invariants.h); 0: no
+  /// checks.
+  std::int64_t check_invariants = 0;
 
   /// Returns one Setting per value, in the order of config.toml. The settings refer to this
   /// RunConfig, which must outlive them.
   std::vector<Setting> settings();
 };
 
-/// Returns the names that preset() accepts: the recipe of each task, "shakespeare-cpu", "names",
-/// and the presets for measuring speed, micro, toy, chargpt and small (nn/train/README.md).
+/// Returns the names that preset() accepts. These are the built-in tasks, the variants
+/// "markov-phases" and "modadd-paper", the presets "shakespeare-cpu" and "names" for files, and the
+/// presets for measuring speed: micro, toy, chargpt and small (nn/train/README.md).
 std::vector<std::string> preset_names();
 /// Returns the name of the preset that a task starts from: "shakespeare-cpu" for "text", "names"
 /// for "lines", and the task's own name for all other tasks.
 std::string preset_of(const std::string& task);
-/// Returns the recipe of a task or preset. Throws ValueError with the nearest name if there is no
-/// preset `name`.
+/// Returns the configuration of the preset `name`. Throws ValueError that names the nearest preset
+/// if `name` is unknown.
 RunConfig preset(std::string_view name);
-/// Returns the approximate seconds that heed train takes with this preset on 2 otherwise idle
-/// cores, or 0 if it was not measured.
+/// Returns the approximate seconds that `heed train` takes with this preset on 2 otherwise idle
+/// cores, or 0 if the time was not measured.
 int preset_seconds(std::string_view name);
 
-/// Throws ValueError with key, value and range if a value is out of range or contradicts another
-/// one, or if a path is not UTF-8. The text, the vocabulary and the memory are checked later, when
-/// the task and the model are created.
+/// Throws ValueError if a value is out of range or contradicts another value, or if a path is not
+/// UTF-8. The error names the setting and what it accepts. The text, the vocabulary and the memory
+/// are checked later, when the task and the model are created.
 void validate(const RunConfig& config);
 
 /// Returns the contents of config.toml: a [train] section. Each double is the shortest text that
-/// reads back to the same value. The same text reproduces the run bit for bit. `matmul` and
-/// `check-invariants` are left out if they are float32 and 0, so that runs made before these keys
-/// existed keep their text. `extra` lines are written above as comments (compiler, SIMD target).
+/// reads back to the same value. A second run from this text, on the same binary and SIMD target,
+/// has the same bits. `matmul` is left out if it is float32, and `check-invariants` if it is 0, so
+/// that runs made before these keys existed keep their text. The lines of `extra`, such as the
+/// compiler and the SIMD target, are written above the section as comments.
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
-/// Reads the text that to_toml() wrote. Throws ValueError with `file`, line and key if a key is
+/// Reads the text that to_toml() wrote. Throws ValueError that names `file` and the key if a key is
 /// unknown, missing or out of range.
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
 
@@ -148,8 +159,8 @@ TextOptions text_options(const RunConfig& config);
 Schedule schedule(const RunConfig& config);
 
 /// Returns the model of a run for a task with `vocab` input tokens and `classes` output tokens. Its
-/// initial weights are drawn from `g` as config.init states. Throws ValueError if the weights need
-/// more memory than the machine has.
+/// initial weights are drawn from `g` as config.init and config.q_init to config.o_init state.
+/// Throws ValueError if the weights need more memory than is available.
 Transformer make_model(const RunConfig& config, std::int64_t vocab, std::int64_t classes,
                        Generator& g);
 

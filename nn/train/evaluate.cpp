@@ -24,10 +24,10 @@ struct Sums {
   std::int64_t sequences = 0, right = 0, counted = 0;
   std::vector<double> position_loss, position_optimal;
   std::vector<std::int64_t> position_targets;
-  std::vector<Row> rows;  // of the sequences that have targets
+  std::vector<Row> rows;  // one per sequence that has targets
   std::map<std::string, double> references;
   bool knows_optimal = true, knows_positions = true;
-  bool whole_answers = false;  // TaskInfo::whole_answers
+  bool whole_answers = false;  // see TaskInfo::whole_answers
 
   void add(const Batch& batch, const Tensor& logits);
   Evaluation means() const;
@@ -100,7 +100,7 @@ Evaluation Sums::means() const {
   return e;
 }
 
-// Runs the batch again under an observer. Returns the first op that makes a NaN or an infinity.
+// Runs the batch again, and returns the first op that makes a NaN or an infinity.
 std::string trouble_in(const Transformer& model, const Batch& batch) {
   const FirstNonFinite finder = watch_for_non_finite(model);
   cross_entropy(model(batch.inputs), batch.targets);
@@ -110,8 +110,8 @@ std::string trouble_in(const Transformer& model, const Batch& batch) {
 }  // namespace
 
 bool leaks(const Evaluation& e) {
-  // Rounding error of a loss in float32. It matters if all sequences have the same gap, because the
-  // standard error is then 0.
+  // Rounding error of a loss in float32. It matters if optimal - loss is the same for all
+  // sequences, because the standard error is then 0.
   constexpr double kRounding = 1e-6;
   return e.optimal && e.standard_error && *e.optimal - e.loss > 4 * *e.standard_error + kRounding;
 }
@@ -124,8 +124,9 @@ std::string leak_text(const Evaluation& e) {
       e.loss, below, below / *e.standard_error, *e.optimal);
 }
 
-// The scores of one layer and the logits, in float64 and with up to two copies, take about 256 MB
-// with this number of sequences. The loss of a sequence does not depend on it.
+// Limits the memory of a forward pass: the scores of one layer and the logits, in float64 and with
+// up to two copies, take at most about 256 MB. The loss of a sequence does not depend on the number
+// of sequences in its forward pass.
 std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info) {
   constexpr double kBytes = 256e6, kMost = 64;
   const auto T = double(info.context);

@@ -1,4 +1,5 @@
-// Evaluation of a model on a task: its loss and the optimal loss on the same sequences.
+// Evaluation of a model on a task: the loss of the model and the optimal loss on the same
+// sequences.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +16,38 @@ namespace heed::nn {
 
 /// Result of evaluate(). Losses are means in nats per target over a set of sequences.
 struct Evaluation {
-  double loss = 0;                ///< loss of the model
-  std::optional<double> optimal;  ///< lowest loss that any model can reach on these sequences
-  /// Standard error over sequences of loss - optimal, or of the loss if `optimal` is unknown.
+  double loss = 0;  ///< loss of the model
+  /// Loss of the Bayes-optimal predictor on the same sequences; none if the task does not know it.
+  std::optional<double> optimal;
+  /// Standard error of loss - optimal, estimated over the sequences. If `optimal` is none, that of
+  /// `loss`. None for fewer than two sequences.
   std::optional<double> standard_error;
-  std::optional<double> accuracy;  ///< 0 to 1, over the positions that the task counts
+  /// Fraction of the counted positions, or of whole answers, that are predicted correctly, 0 to 1
+  /// (TaskInfo::whole_answers). None if no position is counted.
+  std::optional<double> accuracy;
   /// Losses of simple predictors on the same sequences, for example {"copy-only", 1.37}.
   std::vector<std::pair<std::string, double>> references;
-  std::vector<double> position_loss;     ///< mean loss at each position; NaN without targets
+  std::vector<double> position_loss;     ///< mean loss at each position; NaN if it has no targets
   std::vector<double> position_optimal;  ///< optimal loss at each position; empty if unknown
-  std::int64_t sequences = 0;            ///< sequences that were evaluated
-  std::int64_t tokens = 0;               ///< targets that were evaluated
-  /// If the loss is not finite: the first op that made a NaN or an infinity of finite inputs.
+  std::int64_t sequences = 0;            ///< number of sequences that were evaluated
+  std::int64_t tokens = 0;               ///< number of targets that were evaluated
+  /// If the loss is not finite: the first op that made a NaN or an infinity from finite inputs.
   std::string trouble = {};
 };
 
-/// Returns whether the loss is more than 4 standard errors below the optimal loss. This is only
-/// possible if the model reads its targets.
+/// Returns whether the loss is more than 4 standard errors below the optimal loss. Apart from
+/// chance, this is only possible if the model reads the tokens that it should predict.
 bool leaks(const Evaluation& e);
-/// Returns the message for an evaluation that leaks(), with its numbers.
+/// Returns the error message for an evaluation for which leaks() is true. It contains both losses.
 std::string leak_text(const Evaluation& e);
 
 /// Returns the number of sequences in each forward pass of evaluate().
 std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info);
 
-/// Evaluates the first `sequences` of the task's evaluation set, without dropout. 0, or more than
-/// the set has, means all of it. Draws no random numbers, so that evaluating more or less often
-/// does not change a run. `progress` receives the number of sequences.
+/// Evaluates the model, without dropout, on the first `sequences` sequences of the task's
+/// evaluation set. If `sequences` is 0 or larger than the set, the whole set is used. Draws no
+/// random numbers, so that evaluating more or less often does not change a run. `progress` receives
+/// the number of sequences done and their total.
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
                     const ProgressCallback& progress = {});
 

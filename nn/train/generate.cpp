@@ -56,7 +56,7 @@ GeneratedToken with_probabilities(std::int64_t id, const Tensor& logits) {
   return token;
 }
 
-// The texts so far, all of the same length, with their cached keys and values.
+// The generated texts, which all have the same length, with their cached keys and values.
 class Texts {
  public:
   Texts(const Transformer& model, const std::vector<std::int64_t>& prompt, std::int64_t count,
@@ -64,8 +64,8 @@ class Texts {
       : model_(model),
         past_(past),
         texts_(std::size_t(count), prompt),
-        // With spare room for context / 8 tokens, the cache is moved rarely, and the moves take
-        // little time compared with reading it.
+        // If tokens are dropped, spare room for context / 8 tokens makes moves of the cache rare,
+        // so that they take little time compared with reading the cache.
         cache_(model.cache(count, past == Past::kSlide ? model.options.context / 8 : 0)) {}
 
   std::vector<std::int64_t>& operator[](std::size_t i) { return texts_[i]; }
@@ -122,7 +122,7 @@ void generate_samples(const Transformer& model, const std::vector<std::int64_t>&
        ++i) {
     const Tensor logits = texts.logits();
     for (std::size_t s = 0; s < streams.size(); ++s) {
-      if (ended[s]) {  // the batch keeps its size, and the tokens of this row are not used
+      if (ended[s]) {  // the sample stays in the batch, but its tokens are not used
         texts[s].push_back(texts[s].back());
         continue;
       }

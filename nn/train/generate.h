@@ -10,29 +10,30 @@
 
 namespace heed::nn {
 
-/// How the next token is chosen.
+/// Options for the choice of the next token.
 struct SampleOptions {
   double temperature = 1;  ///< positive number by which the logits are divided
-  std::int64_t top_k = 0;  ///< sample only from the k most likely tokens; 0: from all
-  /// Sample only from the smallest set of most likely tokens whose probabilities sum to at least
-  /// this; above 0 to 1.
+  std::int64_t top_k = 0;  ///< k: only the k most likely tokens are sampled; 0: all tokens
+  /// Only tokens of the smallest set of most likely tokens whose probabilities sum to at least
+  /// top_p are sampled. Must be above 0 and at most 1.
   double top_p = 1;
-  bool greedy = false;  ///< choose the most likely token; no random numbers are drawn
+  bool greedy = false;  ///< true: the most likely token is chosen, and no random numbers are drawn
 };
 
-/// How to continue a text that is longer than the context length. A shorter text needs one forward
-/// pass for the prompt, and then one pass per new token, which reads cached keys and values.
+/// Method to continue a text that is longer than the context length. A shorter text always takes
+/// one forward pass for the prompt, and then one pass per new token, which reads cached keys and
+/// values.
 enum class Past {
   /// Each new token takes a forward pass over the last `context` tokens, at positions 0, 1, ...
-  /// Cached keys and values cannot be used: from the second layer on they depend on tokens
-  /// before these.
+  /// Cached keys and values cannot be used, because from the second layer on they depend on tokens
+  /// before the last `context` tokens.
   kRecompute,
-  /// Each new token takes a forward pass of one token. The oldest cached token is dropped, and the
-  /// cache is not changed otherwise. The logits equal those of one pass over the whole text in
-  /// which each token attends to the last `context` tokens (KeepMask::sliding_window). Above the
-  /// first layer, cached values depend on tokens that were dropped, so that up to layers x context
-  /// tokens influence the last one. The positions must be relative (are_relative), because they
-  /// grow without bound.
+  /// Each new token takes a forward pass of one token. The keys and values of the oldest cached
+  /// token are dropped, and the rest of the cache is not changed. The logits equal those of one
+  /// pass over the whole text in which each token attends to the last `context` tokens
+  /// (KeepMask::sliding_window). Above the first layer, cached values depend on tokens that were
+  /// dropped, so that up to layers x context tokens influence the next token. The encoding of
+  /// positions must be relative (are_relative), because positions grow without bound.
   kSlide,
 };
 /// Names of Past on the command line.
@@ -44,8 +45,8 @@ struct EnumNames<Past> {
 
 /// Options of generate_samples().
 struct GenerateOptions {
-  SampleOptions sample = {};     ///< how each token is chosen
-  Past past = Past::kRecompute;  ///< how to continue beyond the context length
+  SampleOptions sample = {};     ///< options for the choice of each token
+  Past past = Past::kRecompute;  ///< method beyond the context length
   bool probabilities = false;    ///< whether to compute the probabilities of GeneratedToken
 };
 
@@ -53,30 +54,31 @@ struct GenerateOptions {
 /// top-p.
 struct GeneratedToken {
   std::int64_t id = 0;               ///< id of the token
-  double probability = 1;            ///< its probability, 0 to 1
+  double probability = 1;            ///< probability of the token, 0 to 1
   std::int64_t runner_up = 0;        ///< most likely other token; `id` if there is only one token
   double runner_up_probability = 0;  ///< probability of `runner_up`, 0 to 1
 };
 
 /// Draws a token from logits of shape [classes]. Throws ValueError if an option is out of range,
-/// and NumericError with the first logit that is not finite.
+/// and NumericError that names the first logit that is not finite.
 std::int64_t sample_token(const Tensor& logits, const SampleOptions& options, Generator& g);
 
-/// Returns the random stream of sample 0, 1, ... for a seed. The stream of sample 0 is
+/// Returns the random stream of the sample with number `sample`, from 0. The stream of sample 0 is
 /// Generator(seed).
 Generator sample_stream(std::int64_t seed, std::int64_t sample);
 
-/// Extends `ids` by up to n tokens, once for each of `streams`, all samples in one batch. The
-/// tokens of a sample do not depend on the other samples. Calls emit(sample, token) after each
-/// token; if it returns false, that sample ends. Throws ValueError if `ids` or `streams` are empty,
-/// if the model's positions do not allow Past::kSlide, or if an option is out of range. Throws
-/// NumericError if a logit is not finite.
+/// Generates one sample for each stream in `streams`: up to n tokens that continue `ids`. All
+/// samples are computed in one batch, but the tokens of a sample do not depend on the other
+/// samples. Calls emit(sample, token) after each token; if emit returns false, this sample ends.
+/// Throws ValueError if `ids` or `streams` are empty, if options.past is Past::kSlide and the
+/// model's positions are not relative, or if an option is out of range. Throws NumericError if a
+/// logit is not finite.
 void generate_samples(const Transformer& model, const std::vector<std::int64_t>& ids,
                       std::int64_t n, const GenerateOptions& options, std::span<Generator> streams,
                       const std::function<bool(std::int64_t, const GeneratedToken&)>& emit);
 
-/// Generates one sample, with probabilities and Past::kRecompute. Throws the errors of
-/// generate_samples().
+/// Generates one sample, with probabilities and Past::kRecompute. Calls emit(token) after each
+/// token; if emit returns false, the sample ends. Throws the errors of generate_samples().
 void generate(const Transformer& model, const std::vector<std::int64_t>& ids, std::int64_t n,
               const SampleOptions& options, Generator& g,
               const std::function<bool(const GeneratedToken&)>& emit);

@@ -22,8 +22,8 @@ void draw_matrix(const Tensor& w, Init how, Place place, const RunConfig& c, Gen
     case Init::kFanIn:
       return init::uniform(w, -1 / std::sqrt(in), 1 / std::sqrt(in), g);
     case Init::kTorch:
-      // Called only for q-init, k-init, v-init and o-init: with `init` torch, the layers'
-      // constructors have drawn all other weights this way.
+      // This case is only for q-init, k-init, v-init and o-init. With `init` torch, the layers'
+      // constructors have already drawn all weights by PyTorch's rules.
       return place == Place::kIntoStream ? init::linear(w, {}, g) : init::xavier_uniform(w, g);
     case Init::kGPT2:
       return init::normal(
@@ -44,9 +44,10 @@ void draw_matrix(const Tensor& w, Init how, Place place, const RunConfig& c, Gen
   }
 }
 
-// Returns the standard deviation of the token and position embeddings. The value 0.5 was compared
-// with sqrt(0.5) over seeds 1 to 8 of induction: the mean final loss is 1.0512 against 1.0515, the
-// accuracy 0.99988 against 0.99986, and 99 % accuracy is reached at step 140 against 148.
+// Returns the standard deviation of the token and position embeddings. The default 0.5 was compared
+// with sqrt(0.5) on induction, as a mean over seeds 1 to 8. With 0.5 the final loss is 1.0512, the
+// accuracy is 0.99988, and 99 % accuracy is reached at step 140. With sqrt(0.5) these are 1.0515,
+// 0.99986 and step 148.
 double embedding_std(Init how) { return how == Init::kNormal ? 0.02 : how == Init::kMuP ? 1 : 0.5; }
 
 // Returns the matrices of q, k, v and o of a block. Writing to them changes the parameters.
@@ -70,14 +71,15 @@ void draw_block(const Block& block, const RunConfig& c, Generator& g) {
   if (block.mlp->gate) draw_matrix(block.mlp->gate->weight, c.init, Place::kInside, c, g);
 }
 
-// Draws embeddings, blocks and head in the order of visit(). Vectors keep the values that the
-// layers' constructors set: gains of norms are 1 and biases are 0. For fan-in, biases are
-// drawn by PyTorch's rule.
+// Draws embeddings, blocks and head in the order of visit(). Gains of norms keep the value 1 of the
+// layers' constructors. For fan-in, biases also keep the values of the constructors, which follow
+// PyTorch's rules. For all other values of `init` but torch, biases are set to 0.
 //
-// mup (Yang et al. 2022, table 3): the elements of an embedding have size 1, those of a matrix
-// 1/sqrt(in), and those of the output layer 1/in, so that a step changes activations and logits by
-// the same amount at any width. Only the initial values are set here. Adam's learning rate is one
-// number for all parameters, and attention's scale is set by `scale`; mup needs 1/d-head.
+// The parametrization mup (Yang et al. 2022, table 3) lets a step change activations and logits by
+// the same amount at any width. Only its initial values are set here: the standard deviation is 1
+// for an embedding, 1/sqrt(in) for a matrix and 1/in for the output layer. Its other rules are not
+// applied: Adam has one learning rate for all parameters, and attention's scale, which mup needs to
+// be 1/d-head, is the setting `scale`.
 void draw_all(const Transformer& model, const RunConfig& c, Generator& g) {
   if (c.init == Init::kTorch) return;  // the constructors have drawn the weights from g
   if (c.init == Init::kGPT2) return init::gpt2(parameters(model), c.model.layers, g);
@@ -101,8 +103,8 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
   check_model_memory(c, vocab, classes);
   Transformer::Options options = c.model;
   options.vocab = vocab, options.classes = classes;
-  // The weights are drawn as matrices and then converted to the requested form, so that the form
-  // does not change the model.
+  // The weights are drawn as matrices and then converted to the requested AttentionForm, so that
+  // the form does not change what the model computes.
   AttentionForm& form = options.attention.form;
   form = form == kPackedHeads ? kPackedQKV : form == kPerHead ? kSeparate : form;
   // For every init but torch, draw_all() replaces the matrices that the constructor draws. The

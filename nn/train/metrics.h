@@ -1,4 +1,5 @@
-// History of a run: one row per step or evaluation. nn/run/metrics_file.h writes it as CSV.
+// History of a run: one row per step, which also contains the evaluation after the step.
+// nn/run/metrics_file.h writes it as CSV.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ struct MetricsRow;
 /// A column of metrics.csv after the column of steps.
 struct MetricsColumn {
   const char* name;           ///< heading in the file
-  double MetricsRow::*value;  ///< member of MetricsRow that it contains
+  double MetricsRow::*value;  ///< member of MetricsRow in this column
 };
 
 /// Values of one step, of the evaluation after it, or of both. NaN marks a missing value:
@@ -22,18 +23,18 @@ struct MetricsRow {
   /// Creates the row of a step, without values.
   explicit MetricsRow(std::int64_t step_of_row) : step(step_of_row) {}
 
-  std::int64_t step = 0;         ///< steps done
+  std::int64_t step = 0;         ///< number of steps done
   double loss = kNone;           ///< loss of the step's batch, nats per target
   double lr = kNone;             ///< learning rate of the step
   double grad_norm = kNone;      ///< global norm of the gradient before clipping
   double clipped_norm = kNone;   ///< global norm of the gradient after clipping
   double eval_loss = kNone;      ///< loss of the evaluation after the step, nats per target
-  double eval_optimal = kNone;   ///< optimal loss of that evaluation
-  double eval_accuracy = kNone;  ///< accuracy of that evaluation, 0 to 1
+  double eval_optimal = kNone;   ///< optimal loss of the evaluation after the step
+  double eval_accuracy = kNone;  ///< accuracy of the evaluation after the step, 0 to 1
 };
 
-/// The columns in the order of the files. Append a new column at the end: files of runs that began
-/// earlier are then read as files without this column.
+/// All columns, in the order in which files contain them. New columns must be appended at the end,
+/// so that files without them can still be read.
 inline constexpr MetricsColumn kMetricsColumns[] = {{"loss", &MetricsRow::loss},
                                                     {"lr", &MetricsRow::lr},
                                                     {"grad_norm", &MetricsRow::grad_norm},

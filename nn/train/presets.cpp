@@ -1,4 +1,4 @@
-// Recipes that heed train TASK and --preset NAME start from.
+// Presets: the configurations that `heed train TASK` and `heed train --preset NAME` start from.
 #include <vector>
 
 #include "nn/io/nearest.h"
@@ -26,8 +26,8 @@ RunConfig gpt(std::int64_t layers, std::int64_t heads, std::int64_t d_model, std
   return c;
 }
 
-// Returns nanoGPT's CPU recipe for tiny shakespeare, as in its README: tied head, no biases,
-// beta2 0.99.
+// Returns nanoGPT's CPU recipe for tiny shakespeare, as in its README: the output layer has the
+// weights of the embedding, no biases, beta2 0.99.
 RunConfig shakespeare_cpu() {
   RunConfig c = gpt(4, 4, 128, 64, 12);
   c.model.attention.bias = c.model.norm_bias = false, c.model.tied = true, c.beta2 = 0.99;
@@ -49,7 +49,7 @@ RunConfig names() {
   return c;
 }
 
-RunConfig induction() { return {}; }  // the defaults of RunConfig are its recipe
+RunConfig induction() { return {}; }  // the default values of RunConfig are those of induction
 
 RunConfig urn() {
   RunConfig c;
@@ -66,8 +66,8 @@ RunConfig urn() {
 RunConfig recall() {
   RunConfig c;
   c.task = "recall";
-  // With two heads, some seeds stay on a plateau, where the model predicts a value of the sequence
-  // but not the one that belongs to the key.
+  // With two heads, the loss of some seeds stays on a plateau: the model predicts one of the values
+  // in the sequence, but not the value that belongs to the key.
   c.model.attention.heads = 4;
   c.batch = 64, c.steps = 500;
   return c;
@@ -81,8 +81,8 @@ RunConfig markov() {
   return c;
 }
 
-// Returns markov with small weights and a small learning rate, which make the plateau at the
-// unigram rule visible.
+// Returns markov() with small initial weights and a small learning rate. They make a plateau of the
+// loss visible, on which the model predicts each symbol with its frequency (unigram rule).
 RunConfig markov_phases() {
   RunConfig c = markov();
   c.task_parameters = {{"symbols", "3"}};
@@ -99,10 +99,11 @@ RunConfig dyck() {
   return c;
 }
 
-// Returns a small version of the setting of Nanda et al. 2023: one layer, all training sums in each
-// step, and weight decay. It is smaller and has norms, so that it takes a minute. The model has
-// memorized the training sums at step 150, and generalizes at step 1400 to 2050. With a weight
-// decay of 1 it generalizes at step 850, but some seeds then have no plateau in between.
+// Returns a small version of the experiment of Nanda et al. 2023: one layer, all training sums in
+// each step, and weight decay. The model is smaller and has LayerNorms, so that training takes less
+// than a minute. The model has memorized the training sums at step 150, and generalizes at step
+// 1400 to 2050. With a weight decay of 1 it generalizes at step 850, but for some seeds the
+// accuracy then has no plateau before that.
 RunConfig modadd() {
   RunConfig c;
   c.task = "modadd";
@@ -139,7 +140,8 @@ RunConfig copy() {
   return c;
 }
 
-// Returns minGPT's gpt-nano. Dropout is left out, because these small tasks do not need it.
+// Returns the model gpt-nano of minGPT, with a recipe for small tasks. Dropout is left out, because
+// these small tasks do not need it.
 RunConfig gpt_nano(const char* task, std::int64_t context) {
   RunConfig c = gpt(3, 3, 48, context, 64);
   c.task = task;
@@ -148,8 +150,8 @@ RunConfig gpt_nano(const char* task, std::int64_t context) {
   return c;
 }
 
-// Returns the model that learns induction, for random tokens. Small weights and learning rates keep
-// its final loss close to that of guessing.
+// Returns the recipe of induction for random tokens, with smaller initial weights and learning
+// rates. They keep the final loss close to the loss of guessing.
 RunConfig random_tokens() {
   RunConfig c;
   c.task = "random";

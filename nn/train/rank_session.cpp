@@ -29,8 +29,9 @@ struct Header {
 
 std::size_t bytes_in(const Tensor& x) { return std::size_t(x.numel() * element_size(x.dtype())); }
 
-// Exchanges `number` with one other rank in each of log2 N rounds, so that it reaches every rank.
-// In each round, combine(received) may change `number` before it is sent again.
+// Exchanges `number` with one other rank in each of log2(N) rounds, for N ranks. After a round,
+// combine(received) may change `number`, which is sent in the next round, so that information from
+// each rank reaches all ranks.
 template <class F>
 void each_round(RankTransport& ranks, std::uint64_t& number, F combine) {
   for (int bit = 1; bit < ranks.size; bit *= 2) {
@@ -178,7 +179,7 @@ std::uint64_t RankSession::sum_gradients(ShardGradients& sum, std::uint64_t stat
     };
     check<ValueError>(std::ranges::equal(which(mine_), which(theirs_)), "ranks",
                       "gradients exist for different parameters on rank ", transport_.rank ^ bit);
-    // a + b and b + a have the same bits, so that both ranks of a pair get the tree's sum.
+    // a + b and b + a have the same bits, so that both ranks of a pair compute the same sum.
     header.loss += other.loss;
     dispatch_floating(parameters_[0].tensor.dtype(), "ranks", [&]<class T> {
       auto* to = reinterpret_cast<T*>(mine_.data() + gradients_begin_);

@@ -2,9 +2,10 @@
 // are worker ranks.
 //
 // Rank r of N computes the shards rK/N to (r+1)K/N - 1 of the K shards of a batch (see
-// nn/train/shards.h). These shards are a subtree of the tree that sums all of them. For j = 0, 1,
-// ..., ranks r and r xor 2^j exchange their sums and add them. The additions are those of the same
-// tree, so that the result has the bits of one process.
+// nn/train/shards.h). sum_shards() adds all shards as a binary tree, and the shards of one rank are
+// a subtree of this tree. For j = 0, 1, ..., log2(N) - 1, ranks r and r xor 2^j exchange their sums
+// and add them. These are the remaining additions of the tree, so that the result has the same bits
+// as in one process.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,7 @@ enum RankStatus : std::uint64_t {
   kReady = 0,      ///< the rank takes the step
   kStop = 1,       ///< a rank received a request to stop; this step is the last one
   kLeft = 2,       ///< the root rank takes no more steps; this step is not taken
-  kNotFinite = 4,  ///< a shard of a rank is not finite; this step is not taken
+  kNotFinite = 4,  ///< NumericError in a shard of a rank; this step is not taken
   kDiffers = 8,    ///< the ranks run different builds or different runs
 };
 
@@ -47,14 +48,14 @@ struct RanksDiffer : autograd::ValueError {
   using autograd::ValueError::ValueError;
 };
 
-/// One process's side of a training run that several ranks share:
+/// Connection of one process to a training run that several ranks share:
 ///   - The root rank calls run_as_root(trainer), then trainer.step() any number of times, and then
 ///     leave().
 ///   - Each worker rank calls run_as_worker(make), which creates the same trainer and takes the
 ///     same steps.
 ///
 /// sync_status(), all_equal(), run_as_root(), leave(), run_as_worker() and sum_gradients() exchange
-/// messages, so that all ranks must call them in the same order.
+/// messages, so all ranks must call them in the same order.
 class RankSession {
  public:
   /// Creates a session on `transport`, which must outlive it. Throws ValueError unless the number
@@ -69,30 +70,32 @@ class RankSession {
   int size() const { return transport_.size; }
   /// Returns whether any rank had received a request to stop when the last step was taken.
   bool stop_requested() const { return (status_ & kStop) != 0; }
-  /// Returns whether the session has ended. After that, no rank waits for another one, and each
+  /// Returns whether the session has ended. After that, no rank waits for another rank, and each
   /// may exit independently.
   bool ended() const { return ended_; }
 
   /// Returns the bitwise or of the statuses of all ranks, on every rank.
   std::uint64_t sync_status(std::uint64_t mine);
-  /// Returns whether all ranks called it with the same text.
+  /// Returns whether all ranks called this function with the same text.
   bool all_equal(std::string_view text);
 
   /// Starts the worker ranks, which then create or resume the run of `trainer`. From then on each
-  /// trainer.step() is a step of all ranks. `build` identifies the program. Throws RanksDiffer.
+  /// trainer.step() is a step of all ranks. `build` identifies the program. Throws RanksDiffer if
+  /// the ranks run different builds or different runs.
   void run_as_root(Trainer& trainer, const std::string& build);
   /// Ends the worker ranks if they wait for the start or for a step.
   void leave();
-  /// Waits for the root rank, creates the run with `make`, and takes its steps to the end. Returns
-  /// the reason for the end: kReady (all steps were taken), kLeft, kStop, kNotFinite or kDiffers.
-  /// Throws the errors of `make`.
+  /// Waits for the root rank, creates the run with `make`, and takes steps until the run ends.
+  /// Returns the reason for the end: kReady (all steps were taken), kLeft, kStop, kNotFinite or
+  /// kDiffers. Throws the errors of `make`.
   std::uint64_t run_as_worker(const std::function<Trainer()>& make, const std::string& build);
 
   /// Sets the parameters whose gradients sum_gradients() sums. Only Trainer calls it.
   void join(const std::vector<NamedTensor>& parameters);
-  /// Replaces the sum over this rank's shards by the sum over the shards of all ranks, in log2 N
-  /// rounds. Returns the bitwise or of all statuses; it contains kStop if a rank received a request
-  /// to stop. After kLeft or kNotFinite, `sum` is unchanged. Only Trainer calls it.
+  /// `sum` must be the sum over this rank's shards. Replaces it by the sum over the shards of all
+  /// ranks, in log2(N) rounds for N ranks. Returns the bitwise or of all statuses; it contains
+  /// kStop if a rank received a request to stop. After kLeft or kNotFinite, `sum` is unchanged.
+  /// Only Trainer calls it.
   std::uint64_t sum_gradients(ShardGradients& sum, std::uint64_t status);
   /// Ends the session, because all ranks threw the same error in a step. Only Trainer calls it.
   void end() { ended_ = true; }
@@ -105,11 +108,11 @@ class RankSession {
   RankTransport& transport_;
   Trainer* trainer_ = nullptr;  // set on the root rank only
   bool ended_ = false;
-  std::uint64_t status_ = kReady;  // after the last step
+  std::uint64_t status_ = kReady;  // combined status of the last step
   std::vector<NamedTensor> parameters_;
   std::size_t gradients_begin_ = 0;  // byte offset of the gradients in the buffers
-  // Buffers to send and to receive: status, loss, one byte per parameter that states whether it has
-  // a gradient, and then the gradients.
+  // Buffers to send and to receive. Each contains the status, the loss, one byte per parameter that
+  // states whether the parameter has a gradient, and then the gradients.
   std::vector<std::byte> mine_, theirs_;
 };
 

@@ -1,6 +1,6 @@
-// Gradients of a batch that is split into shards. The order in which they are summed does not
-// depend on the process that computes each shard: one process may compute all of them one after
-// the other (--accumulate), or several processes may share them.
+// Gradients of a batch that is split into shards. The order in which the gradients are summed does
+// not depend on which process computes which shard. One process may compute all shards one after
+// the other (`--accumulate`), or several processes may share the shards.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,17 @@ namespace heed::nn {
 /// Contribution of one shard, or of several, to the loss and the gradients of a batch.
 struct ShardGradients {
   double loss = 0;  ///< share of the batch's mean loss, nats
-  /// Gradients in the order of parameters(). Undefined for a parameter that no gradient reached.
+  /// Gradients in the order of parameters(). A tensor is undefined if no gradient reached its
+  /// parameter.
   std::vector<Tensor> gradients;
 };
 
-/// Computes forward and backward pass of shard `shard`, from 0, of `shards` equal parts of the
-/// batch's rows. The loss is divided by the number of targets in the whole batch, so that the sum
-/// over all shards is the loss of the step. Each gradient starts from zero; it is returned and also
-/// stays in .grad. `probe` may be null; otherwise it observes the forward pass. Throws ValueError
-/// unless `shards` divides the number of rows.
+/// Runs the forward and backward pass of one shard. The rows of the batch are divided into `shards`
+/// equal parts, and `shard` is the number of the part, from 0. The loss is divided by the number of
+/// targets in the whole batch, so that the sum over all shards is the loss of the step. Sets each
+/// .grad to zero first; afterwards the gradients are in .grad as well as in the result. If `probe`
+/// is not null, it observes the forward pass. Throws ValueError unless `shards` divides the number
+/// of rows.
 ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int64_t shard,
                                std::int64_t shards, Generator& dropout, Probe* probe = nullptr);
 

@@ -72,8 +72,8 @@ std::unique_ptr<Task> saved_task(const RunConfig& config,
     if (!learns_file(config)) throw;
     fail<IoError>(config.task, e.what(), "; if it was moved, ", advice);
   }
-  // With another text, token ids could mean other characters, and sequences for evaluation could be
-  // part of the training data.
+  // If the text has changed, token ids may stand for other characters, and evaluation sequences may
+  // have been part of the training data.
   for (const auto& [key, now] : task->info().data) {
     const auto then = data.find(key);
     check<IoError>(then != data.end(), origin, "has no '", key,

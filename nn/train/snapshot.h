@@ -19,44 +19,46 @@ namespace heed::nn {
 /// Everything that determines the remaining steps of a run and the contents of its files.
 struct Snapshot {
   RunConfig config;       ///< configuration of the run
-  std::int64_t step = 0;  ///< steps done
+  std::int64_t step = 0;  ///< number of steps done
   /// Tensors named "model.NAME", "optimizer.NAME" and, after the first evaluation, "best.NAME".
   /// Trainer::snapshot() returns tensors that share the trainer's memory, so that the next step
   /// changes them.
   std::vector<NamedTensor> tensors = {};
-  std::vector<MetricsRow> history = {};  ///< one row per step or evaluation
-  std::optional<double> best_loss = {};  ///< lowest finite evaluation loss; none before the first
-  std::int64_t best_step = 0;            ///< step of `best_loss`
-  std::string data_stream = {};          ///< Generator::state() of the stream of batches
-  std::string dropout_stream = {};       ///< Generator::state() of the stream of dropout
-  std::map<std::string, std::string> data = {};  ///< identity of the data (TaskInfo::data)
-  std::string origin = "the snapshot";           ///< source named in errors, such as a file
+  std::vector<MetricsRow> history = {};          ///< Trainer::history()
+  std::optional<double> best_loss = {};          ///< lowest finite evaluation loss, if any
+  std::int64_t best_step = 0;                    ///< step at which `best_loss` was measured
+  std::string data_stream = {};                  ///< Generator::state() of the stream of batches
+  std::string dropout_stream = {};               ///< Generator::state() of the stream of dropout
+  std::map<std::string, std::string> data = {};  ///< entries of TaskInfo::data
+  std::string origin = "the snapshot";           ///< source to name in errors, such as a path
 
   /// Returns the tensors whose names begin with `prefix`, and removes `prefix` from the names.
   std::vector<NamedTensor> part(std::string_view prefix) const;
 };
 
 /// Returns the CRC-32C of the history of steps, the weights, the optimizer's state and the random
-/// streams. Evaluations are left out.
+/// streams. Evaluations and the best weights are left out.
 std::uint32_t hash_of(const Snapshot& snapshot);
 
-/// Returns the settings that a resumed run must share with the saved run, as text: config.toml
-/// without the length, the intervals, the rules of an early end and the path of a text file. The
-/// contents of a text file are compared instead of its path.
+/// Returns the recipe of a run: the settings that a resumed run must share with the saved run. The
+/// text is that of config.toml with default values for the number of steps, the intervals, the
+/// conditions of an early end and the path of a text file. The contents of a text file are compared
+/// elsewhere (saved_task).
 std::string recipe_text(RunConfig config);
 /// A setting whose values differ in two recipes, as lines of config.toml: "lr = 0.003".
 struct RecipeDifference {
   std::string a;  ///< line of the first recipe
   std::string b;  ///< line of the second recipe
 };
-/// Returns the first setting whose values differ, or nothing. Values are compared, not their
-/// spelling. Throws ValueError if `b` cannot be parsed; the error names `b_origin` as its source.
+/// Returns the first setting whose values differ in the recipes `a` and `b`, or nothing if there is
+/// none. Values are compared, so that 0.1 equals 0.10. Throws ValueError if a recipe cannot be
+/// parsed; an error in `b` names `b_origin` as its source.
 std::optional<RecipeDifference> recipe_difference(const std::string& a, const std::string& b,
                                                   const std::string& b_origin);
 
 /// Returns the task of a saved run: `own` if it is given, else the task that `config` names. Throws
-/// IoError if the task's data differ from `data`, which was read from `origin`, or if the file of
-/// a text is not at its path any more.
+/// IoError if the task's data differ from `data`, which was read from `origin`, or if the text file
+/// is not at its path any more.
 std::unique_ptr<Task> saved_task(const RunConfig& config,
                                  const std::map<std::string, std::string>& data,
                                  const std::string& origin, std::unique_ptr<Task> own = nullptr);

@@ -11,32 +11,32 @@ namespace heed::nn {
 /// Mean of several values with its standard error.
 struct MeanError {
   std::size_t n = 0;  ///< number of values
-  double mean = NAN;  ///< NaN without values
-  /// Standard error of the mean: the standard deviation (with n - 1) divided by sqrt(n). NaN for
-  /// fewer than two values.
+  double mean = NAN;  ///< mean of the values; NaN if there are none
+  /// Standard error of the mean: the sample standard deviation (with the divisor n - 1), divided by
+  /// sqrt(n). NaN for fewer than two values.
   double error = NAN;
 };
-/// Returns mean and standard error of all values. They are NaN if one of the values is NaN.
+/// Returns mean and standard error of all values. Both are NaN if any value is NaN.
 MeanError mean_error(const std::vector<double>& values);
-/// Returns mean and standard error of the finite values.
+/// Returns mean and standard error of the finite values. Other values are ignored.
 MeanError finite_mean_error(std::vector<double> values);
 
-/// A quantity of one run at some of its steps.
+/// Values of a quantity of one run at some of its steps.
 struct StepSeries {
   std::vector<double> steps;   ///< steps, increasing
   std::vector<double> values;  ///< one value per step
 };
 
-/// A quantity of several runs, averaged at each step.
+/// Values of a quantity, averaged over several runs at each step.
 struct MeanSeries {
   std::vector<double> steps;      ///< steps that every run has, increasing
-  std::vector<MeanError> values;  ///< mean over the runs, one per step
+  std::vector<MeanError> values;  ///< one mean per step, over the finite values of all runs
 };
 /// Returns the mean over all series at each step that every series has.
 MeanSeries mean_series(const std::vector<const StepSeries*>& series);
 
-/// Returns the first step whose value is at most `target`, or at least `target` if `rises`. Returns
-/// NaN if no step reaches it.
+/// Returns the first step whose value is at least `target` if `rises` is true, or at most `target`
+/// if it is false. Returns NaN if the target is never reached.
 double first_step(const StepSeries& series, double target, bool rises);
 
 }  // namespace heed::nn

@@ -15,8 +15,8 @@ inline std::uint64_t mix(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/// Returns the random stream of this key. Only 32 bits are used, because PyTorch's generator takes
-/// a seed of 32 bits.
+/// Returns the random stream that belongs to `key`. Only 32 bits of the hash are used, because
+/// PyTorch's generator takes a seed of 32 bits.
 inline autograd::Generator stream_of(std::uint64_t key) {
   return autograd::Generator(mix(key) & 0xffffffffu);
 }

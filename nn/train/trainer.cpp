@@ -35,11 +35,12 @@ Generator stream(std::int64_t seed, Stream which) {
 
 bool all_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
 
-// Returns x, or infinity for 0, which means no limit.
+// Returns x, or infinity if x is 0, because a limit of 0 means no limit.
 double limit_of(double x) { return x > 0 ? x : std::numeric_limits<double>::infinity(); }
 
-// Reduces the batch to the task's training set if it is larger. Task::sample would return only
-// that many sequences, and config.toml and tokens/s must state the true number.
+// Reduces config.batch to the size of the task's training set if it is larger. Task::sample() never
+// returns more sequences than the training set has, and config.toml and tokens/s must state the
+// true number.
 void fit_batch(RunConfig& config, const Task& task) {
   const std::int64_t all = task.training_size();
   if (config.batch <= all) return;
@@ -55,9 +56,9 @@ Transformer model_to_train(RunConfig& config, const Task& task) {
   return make_model(config, task);
 }
 
-// Calls pass(probe), the forward and backward pass of a step, and returns its result. In a step
-// that config.check_invariants selects, the probe records, and NumericError is thrown if an
-// invariant is broken. In all other steps the probe is null.
+// Calls pass(probe), the forward and backward pass of a step, and returns its result. If
+// config.check_invariants selects this step, the probe records attention's arrays, and a broken
+// invariant throws NumericError. In all other steps `probe` is null.
 template <class F>
 auto with_invariants(const RunConfig& c, const Transformer& model, std::int64_t step, F pass) {
   if (c.check_invariants == 0 || step % c.check_invariants != 0)
@@ -123,7 +124,8 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
 
 void Trainer::set(const RunConfig& config) {
   RunConfig changed = config;
-  // RunFolder::load() has already set the new path of a text that was moved.
+  // The paths do not change here. If a text was moved, RunFolder::load() has already set its new
+  // path.
   changed.text = config_.text, changed.lines = config_.lines;
   if (changed.steps != config_.steps && changed.schedule_steps == 0 &&
       changed.schedule != Decay::kConstant)
@@ -197,15 +199,15 @@ StepReport Trainer::step(const Batch* fixed) {
     return report;
   } catch (const NumericError& e) {
     rewind();
-    // The repeated step runs without the other ranks. Each rank then computes all shards, and finds
-    // the error of one process, whichever rank had the shard.
+    // The step is repeated without the other ranks. Each rank then computes all shards, so that
+    // every rank finds the error that one process would find.
     if (ranks_) ranks_->end();
     ranks_ = nullptr;
     std::string what = e.what();
     const FirstNonFinite finder = watch_for_non_finite(model);
     try {
       loss_and_gradients(fixed);
-    } catch (const NumericError& again) {  // the expected error
+    } catch (const NumericError& again) {  // expected, because the step failed before
       what = again.what();
     }
     rewind();
@@ -251,8 +253,8 @@ double Trainer::whole_batch(const Batch& batch) {
   });
 }
 
-// Sums this rank's share of the config.accumulate shards, one after the other. A single process
-// sums all of them.
+// Computes this rank's share of the config.accumulate shards one after the other, and returns their
+// sum. A single process computes all shards.
 ShardGradients Trainer::own_shards(const Batch& batch) {
   const std::int64_t shards = config_.accumulate / (ranks_ ? ranks_->size() : 1);
   const std::int64_t first = (ranks_ ? ranks_->rank() : 0) * shards;
@@ -267,8 +269,8 @@ ShardGradients Trainer::own_shards(const Batch& batch) {
   });
 }
 
-// Computes loss and gradients of a step in shards. The sums replace the gradients that the last
-// shard left in .grad.
+// Computes loss and gradients of a step shard by shard. The sums replace the gradients that the
+// last shard left in .grad.
 std::optional<double> Trainer::batch_in_shards(const Batch& batch) {
   ShardGradients sum;
   std::uint64_t status = kReady;

@@ -1,6 +1,6 @@
-// Training of a model on a task with an optimizer. The trainer prints nothing, and the only file it
-// opens is the text of a task. nn/run/run_folder.h stores a run on disk; nn/run/training_run.h
-// contains the training loop.
+// Training of a model on a task with an optimizer. Trainer prints nothing, and the only file that
+// it opens is the text that a task learns. nn/run/run_folder.h stores a run on disk;
+// nn/run/training_run.h contains the training loop.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,12 @@
 
 namespace heed::nn {
 
-/// Creates the task of a run: the built-in task config.task, or the one that learns config.text or
-/// config.lines. Throws the errors of make_task() in nn/tasks, and IoError if a file is unreadable.
+/// Creates the task of a run: the built-in task config.task, or the task that learns the file
+/// config.text or config.lines. Throws the errors of make_task() in nn/tasks, and IoError if a file
+/// is unreadable.
 std::unique_ptr<Task> make_task(const RunConfig& config);
-/// Creates the model of a run and draws its weights from config.seed. Throws ValueError if the
-/// context length of the model and the length of the task's sequences differ.
+/// Creates the model of a run and draws its weights with the seed config.seed. Throws ValueError if
+/// the context length of the model and the length of the task's sequences differ.
 Transformer make_model(const RunConfig& config, const Task& task);
 
 /// Creates the optimizer of a run over all parameters of the model.
@@ -27,10 +28,11 @@ std::unique_ptr<Optimizer> make_optimizer(const RunConfig& config, const Transfo
 /// Returns the global norm of the gradient before clipping.
 double clipped_step(Optimizer& optimizer, const RunConfig& config, double lr);
 
-/// Returns the validated configuration that a run writes into its config.toml. The path of a text
-/// or of lines becomes absolute and chooses the task; a user's `own` task sets the task's name. A
-/// batch larger than the task's training set is reduced later, when the task is created. Throws
-/// the errors of validate().
+/// Returns the validated configuration that a run writes into its config.toml. If config.text or
+/// config.lines is set, it becomes an absolute path, and config.task becomes "text" or "lines". If
+/// `own`, a user-defined task, is given, config.task becomes its name instead. A batch larger than
+/// the task's training set is reduced later, by the constructor of Trainer. Throws the errors of
+/// validate().
 RunConfig effective(RunConfig config, const Task* own = nullptr);
 
 class RankSession;
@@ -52,43 +54,45 @@ class Trainer {
   RunConfig config_;  // declared first, because the other members are initialized from it
 
  public:
-  /// Creates task, model, optimizer and random streams. `own`, if given, replaces config.task.
-  /// Throws the errors of validate(), make_task() and make_model().
+  /// Creates task, model, optimizer and random streams. `own`, if given, is used instead of the
+  /// task that `config` names. Throws the errors of validate(), make_task() and make_model().
   explicit Trainer(const RunConfig& config, std::unique_ptr<Task> own = nullptr);
 
-  /// Takes one optimizer step on the next batch, or on `fixed`. Throws NumericError if the loss or
-  /// a gradient is not finite, or if a check of config.check_invariants fails. To find the op that
-  /// made the first NaN or infinity, the step is then run a second time. Weights and random streams
-  /// are restored to their state before the step, so that a resumed run takes the same batch again.
+  /// Takes one optimizer step on the next batch, or on `fixed` if it is given. Throws NumericError
+  /// if the loss or a gradient is not finite, or if a check that config.check_invariants requests
+  /// fails. Before it throws, step() computes loss and gradients a second time, to find the op that
+  /// made the first NaN or infinity. After an error, weights and random streams are those before
+  /// the step, so that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
-  /// Takes all further steps together with the other ranks of a session, which joined the same run.
-  /// Each rank computes its share of the config.accumulate shards, and all ranks get the bits of
-  /// one process. If one rank cannot take a step, all ranks throw the error that one process would
-  /// throw, and the session ends. `ranks` must outlive this. Throws ValueError unless the number of
-  /// ranks is a power of two of at most config.accumulate.
+  /// After this call, step() takes each step together with the other ranks of the session, which
+  /// must join with the same run. Each rank computes its share of the config.accumulate shards. All
+  /// ranks then have the same bits as a run in one process. If one rank cannot take a step, all
+  /// ranks throw the error that one process would throw, and the session ends. `ranks` must outlive
+  /// this Trainer. Throws ValueError unless the number of ranks is a power of two of at most
+  /// config.accumulate.
   void join(RankSession& ranks);
 
-  /// Evaluates the model on config.eval_batch sequences, or on the whole evaluation set if `all`.
-  /// Adds the result to the history, and keeps a copy of the weights if the loss is finite and the
-  /// lowest so far.
+  /// Evaluates the model on config.eval_batch sequences, or on the whole evaluation set if `all` is
+  /// true. Adds the result to the history, and keeps a copy of the weights if the loss is finite
+  /// and the lowest so far.
   Evaluation evaluate(bool all, const ProgressCallback& progress = {});
-  /// Returns whether the history has an evaluation after the last step.
+  /// Returns whether the history contains an evaluation of the current weights.
   bool evaluated() const;
 
   /// Returns the configuration of the run.
   const RunConfig& config() const { return config_; }
-  /// Changes the settings that a resumed run may change: the length, the intervals and the rules of
-  /// an early end. A schedule that decays still ends at the same step; all further steps use
-  /// min_lr. Throws ValueError with the first other setting that differs, and the errors of
-  /// validate().
+  /// Changes the settings that a resumed run may change: the number of steps, the intervals of
+  /// evaluations, checkpoints and checks, and the conditions of an early end. If the learning rate
+  /// decays, the schedule still ends at the same step, and later steps use min_lr. Throws
+  /// ValueError that names the first other setting that differs, and the errors of validate().
   void set(const RunConfig& config);
 
-  /// Returns the state after the last step. Its tensors share this trainer's memory, so that it
-  /// must be used, or its tensors copied, before the next step.
+  /// Returns the state after the last step. The tensors of the snapshot share this trainer's
+  /// memory, so the next step changes them. Use or copy them before that.
   Snapshot snapshot() const;
   /// Returns a trainer that continues from `snapshot`, bit for bit on the same binary and SIMD
-  /// target. A run on a user's `own` task needs the same task again. Throws IoError with the part
-  /// that does not match, such as a text that has changed.
+  /// target. If the run was trained on a user-defined task, `own` must be that task. Throws IoError
+  /// that names the part of the snapshot that does not match, such as a text that has changed.
   static Trainer from(const Snapshot& snapshot, std::unique_ptr<Task> own = nullptr);
 
   std::unique_ptr<Task> task;   ///< task of the run
@@ -96,13 +100,14 @@ class Trainer {
   std::int64_t steps_done = 0;  ///< optimizer steps taken so far
 
   /// Returns the names of the parameters whose gradient was missing, or zero everywhere, in the
-  /// last step. Each call reads all gradients.
+  /// last step. Each call reads all elements of all gradients.
   std::vector<std::string> parameters_without_gradient() const;
-  /// Returns the reason for each of these parameters: "blocks.0.up.weight: blocks.0: the gradient
-  /// ends at ...". Runs a forward pass on the next batch; the random streams do not change.
+  /// Returns the reason why no gradient reaches each of the parameters `names`, such as
+  /// "blocks.0.up.weight: blocks.0: the gradient ends at ...". Runs a forward pass on the next
+  /// batch; the random streams do not change.
   std::string why_no_gradient(const std::vector<std::string>& names) const;
 
-  /// Returns one row per step or evaluation.
+  /// Returns one row per step, which also contains the evaluation after the step if there was one.
   const std::vector<MetricsRow>& history() const { return history_; }
 
   /// Returns why the last evaluation ends the run early, such as "patience: ...", or "" if it does

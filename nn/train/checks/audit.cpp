@@ -12,8 +12,8 @@ using namespace autograd;
 
 namespace {
 
-// Returns the Euclidean norm |x - y|, or |x| without y. The sum is float64, but no float64 copies
-// are made, because copies of a large weight would be most of a run's memory.
+// Returns the Euclidean norm |x - y|, or |x| if y is undefined. The sum is in float64, but no
+// float64 copies are made, because a copy of a large weight could be most of a run's memory.
 double norm_of(const Tensor& x, const Tensor& y = {}) {
   double squares = 0;
   dispatch_parameter(x, [&]<class T> {

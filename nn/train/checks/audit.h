@@ -10,15 +10,15 @@
 
 namespace heed::nn {
 
-/// One parameter in one optimizer step. Norms are Euclidean norms over all elements.
+/// Norms of one parameter in one optimizer step. All are Euclidean norms over all elements.
 struct ParameterAudit {
   std::string name;                ///< name in parameters()
   autograd::Shape shape;           ///< shape of the parameter
-  std::optional<double> gradient;  ///< norm before clipping; none if no gradient reached it
+  std::optional<double> gradient;  ///< norm of the gradient before clipping; none if it is missing
   double weight = 0;               ///< norm of the parameter before the step
-  double update = 0;               ///< norm of the change in the step
-  /// Returns update / weight. It is not finite for a weight of 0. About 1e-3 is typical of training
-  /// that works (Karpathy, A Recipe for Training Neural Networks).
+  double update = 0;               ///< norm of the change of the parameter in the step
+  /// Returns update / weight. The result is not finite if `weight` is 0. About 1e-3 is typical of
+  /// training that works (Karpathy, A Recipe for Training Neural Networks).
   double ratio() const { return update / weight; }
   /// Returns whether the gradient is missing, zero everywhere, or not finite.
   bool in_trouble() const;
@@ -29,15 +29,16 @@ class StepAudit {
  public:
   /// Copies the weights of the model.
   explicit StepAudit(const Transformer& model);
-  /// Returns the audit of each parameter. Call it after the step, while .grad has its gradients.
+  /// Returns the audit of each parameter. Call it after the step, while .grad still contains the
+  /// gradients of the step.
   std::vector<ParameterAudit> after(const Transformer& model) const;
 
  private:
   std::vector<Tensor> weights_;
 };
 
-/// Returns an observer that finds the first op that makes a NaN or an infinity. Its text() names
-/// the parameters of the model.
+/// Returns an observer that finds the first op that makes a NaN or an infinity. The text() of the
+/// observer names the parameters of the model.
 autograd::FirstNonFinite watch_for_non_finite(const Transformer& model);
 
 }  // namespace heed::nn

@@ -16,14 +16,14 @@ bool must_be_zero(const Reach& r, std::int64_t t, std::int64_t s) {
   return s > t || (s < t && !r.padding.empty() && r.padding[std::size_t(s)]);
 }
 
-// Returns the largest |x| over all axes but the first two, for shape [B, T]. If a value is NaN, the
-// result is NaN.
+// Returns the largest |x| over all axes except the first two, as an array [B, T]. If one of the
+// compared values is NaN, the result is NaN.
 std::vector<double> largest_by_position(const Tensor& x) {
   const Tensor flat = reshape(to(x, float64), {x.size(0), x.size(1), -1});
   return max(abs(flat), {2}).to_vector<double>();
 }
 
-// Returns the reach if the tokens begin to end - 1 are padding, which no query may read.
+// Returns the reach if the tokens `begin` to `end` - 1 are padding, to which no query may attend.
 Reach padded_reach(const Transformer& model, const Tensor& x, std::int64_t begin, std::int64_t end,
                    const std::string& name, const ProgressCallback& progress) {
   std::vector<bool> padding(std::size_t(x.size(1)), false);
@@ -35,17 +35,18 @@ Reach padded_reach(const Transformer& model, const Tensor& x, std::int64_t begin
   return r;
 }
 
-// Number of sequences in a batch. It limits the memory, whatever the length is.
+// Number of positions that are tested in one batch. It bounds the number of sequences in a batch,
+// so that long sequences do not need too much memory.
 constexpr std::int64_t kBatch = 32;
 
 // Returns the reach through a KV cache. Sequence s has a different token at position s; the last
-// sequence of each batch is unchanged. Every logit that differs from the unchanged sequence's
-// depends on input s.
+// sequence of each batch is unchanged. If a logit of sequence s differs from the logit of the
+// unchanged sequence, it depends on input s.
 Reach cached_reach(const Transformer& model, const Tensor& ids, const ProgressCallback& progress) {
   const NoGrad guard;
   const std::int64_t length = ids.size(1), vocab = model.options.vocab, half = length / 2;
   const auto own = ids.to_vector<std::int64_t>();
-  std::vector<double> by_input;  // [s, t]
+  std::vector<double> by_input;  // [T, T], by input s and then by output t
   for (std::int64_t begin = 0; begin < length; begin += kBatch) {
     const std::int64_t count = std::min(kBatch, length - begin);
     std::vector<std::int64_t> tokens;
@@ -65,9 +66,9 @@ Reach cached_reach(const Transformer& model, const Tensor& ids, const ProgressCa
   return {"with a KV cache", length, transpose(square, 0, 1).to_vector<double>()};
 }
 
-// Returns the largest |derivative| of each output in `places`, of shape [n], by each input, as
-// shape [n, T]. Each output is computed on a separate copy of x, so that one backward pass
-// suffices.
+// `places` contains the positions of n outputs. Returns an array [n, T] with a value for each of
+// these outputs and each input: the largest |derivative| of the output over the channels of the
+// input. Each output is computed on a separate copy of x, so that one backward pass is enough.
 std::vector<double> reach_of_outputs(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                                      const Tensor& places, Generator& random) {
   const std::int64_t count = places.size(0), length = x.size(1);
@@ -162,7 +163,7 @@ std::vector<Reach::Place> spot_leaks(const Transformer& model, std::int64_t seed
   if (length < 2) return {};
   Generator random{std::uint64_t(seed)};
   const Tensor ids = randint(0, model.options.vocab, {1, length}, random);
-  // The last output may depend on every input, so it is not tried.
+  // The last output may depend on every input, so it is not tested.
   const std::int64_t spots = std::min<std::int64_t>(3, length - 1);
   const Tensor outputs = contiguous(slice(randperm(length - 1, random), 0, 0, spots));
   const std::vector<double> derivatives =

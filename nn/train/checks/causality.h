@@ -1,5 +1,6 @@
-// Checks that a model is causal. The inputs that an output depends on are those by which its
-// derivative is not exactly 0. Shapes, losses and attention patterns do not show this.
+// Checks that a model is causal: no output may depend on a later input. An output depends on an
+// input if its derivative with respect to this input is not exactly 0. Shapes, losses and attention
+// patterns do not show whether a model is causal.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +17,22 @@ namespace heed::nn {
 struct Reach {
   std::string name;     ///< kind of pass, such as "with a KV cache"
   std::int64_t length;  ///< T
-  /// Derivatives of shape [T, T], by output t and then input s: the largest |d output t / d input
-  /// s| over the channels of s. Output t is one random combination of its channels, so that a
-  /// dependence gives a derivative of 0 only with probability 0.
+  /// Derivatives as an array [T, T]: element (t, s) is the largest |d output t / d input s| over
+  /// the channels of input s. Output t is a random linear combination of the channels at position
+  /// t. If the channels depend on input s, the derivative is therefore 0 only with probability 0.
   std::vector<double> values;
-  /// For each input: whether it is padding, which only the output at the same position may read.
-  /// Empty without padding.
+  /// One element per input: true if the input is padding, on which only the output at the same
+  /// position may depend. Empty without padding.
   std::vector<bool> padding = {};
 
-  /// An output, an input, and the derivative between them.
+  /// An output and an input, with the derivative of the output with respect to the input.
   struct Place {
     std::int64_t output;  ///< position of the output
     std::int64_t input;   ///< position of the input
-    double value;         ///< element of `values`
+    double value;         ///< derivative, an element of Reach::values
   };
-  /// Returns the places where an output depends on a later input or on padding: the value is NaN or
-  /// not exactly 0.
+  /// Returns the places where an output depends on a later input, or on padding at another
+  /// position. There the value is NaN or not exactly 0.
   std::vector<Place> leaks() const;
   /// Returns the outputs that do not depend on the input at the same position.
   std::vector<Place> blind() const;
@@ -48,8 +49,8 @@ struct Reach {
 
 /// Returns the reach of f at x, which has shape [1, T, ...] and dtype float32 or float64. f maps
 /// [B, T, ...] to [B, T, ...] for any batch size B. Derivatives of 32 outputs are computed in one
-/// backward pass on 32 copies of x. `progress` receives the number of outputs. Throws ShapeError if
-/// x or the result of f has another shape.
+/// backward pass on 32 copies of x. `progress` receives the number of outputs done and T. Throws
+/// ShapeError if x or the result of f has another shape.
 Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
             const std::string& name = "f", const ProgressCallback& progress = {});
 
@@ -62,16 +63,17 @@ struct Causality {
 
 /// Returns the reach of a Transformer from its embedded tokens to its logits, for `length` random
 /// tokens (0: the smaller of the context and 32). The passes are: a plain pass, passes whose last
-/// or first tokens are padding, and a pass in two halves through a KV cache. A cache supports no
-/// gradients. There `values` are the largest changes of the logits at t if token s is replaced by
-/// another one; they are exactly 0 without a dependence. Throws ValueError if `length` is below 2
-/// or above the context. `progress` receives the number of outputs over all passes.
+/// or first tokens are padding, and a pass in two halves through a KV cache. A cache does not
+/// support gradients. In the pass with a cache, element (t, s) of `values` is therefore the largest
+/// change of a logit at t if token s is replaced by another token. It is exactly 0 if the logits do
+/// not depend on token s. Throws ValueError if `length` is below 2 or above the context. `progress`
+/// receives the number of outputs done in all passes, and their total.
 Causality causality(const Transformer& model, std::int64_t length = 0,
                     const ProgressCallback& progress = {});
 
 /// Checks three outputs, chosen at random by `seed`, for min(context, 32) random tokens. Returns
 /// the later inputs that they depend on; a causal model has none. NaN is ignored, because it comes
-/// from weights that diverged. The cost is one backward pass of three sequences.
+/// from weights that diverged. The cost is one forward and backward pass of three sequences.
 std::vector<Reach::Place> spot_leaks(const Transformer& model, std::int64_t seed);
 
 }  // namespace heed::nn

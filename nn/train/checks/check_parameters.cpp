@@ -17,7 +17,7 @@ std::vector<Tensor> values_in_float64(const Transformer& model) {
   return values;
 }
 
-// Adds the result of one check to the record of a parameter.
+// Adds the result `report` of one check to the record `p` of a parameter.
 void take(CheckedParameter& p, const autograd::CheckReport& report,
           const autograd::GradcheckOptions& how) {
   for (const Oracle oracle : autograd::kAllOracles) {
@@ -42,7 +42,7 @@ autograd::DifferentiableFunction loss_of_parameters(const Transformer& model, co
   return [options, batch](autograd::Args values) mutable {
     options.attention.dtype =
         values[0].dtype() == autograd::float32 ? autograd::float32 : autograd::float64;
-    Generator scratch;  // the weights that it draws are replaced below
+    Generator scratch;  // the weights drawn from it are replaced below
     Transformer copy(options, scratch);
     std::size_t next = 0;
     for_each_parameter(copy, [&](const std::string&, Tensor& p) { p = values[next++]; });
@@ -81,7 +81,8 @@ autograd::Float32Report check_float32(const Transformer& model, const Batch& bat
 }
 
 std::int64_t float32_check_seconds(const Transformer& model, const Batch& batch) {
-  constexpr std::int64_t kProductsPerSecond = 4'000'000;  // parameters times tokens
+  // A product is one parameter times one token.
+  constexpr std::int64_t kProductsPerSecond = 4'000'000;
   return count_parameters(model) * batch.inputs.numel() / kProductsPerSecond + 1;
 }
 

@@ -23,23 +23,24 @@ struct CheckedParameter {
   std::string name;          ///< name in parameters()
   std::int64_t size = 0;     ///< elements of the tensor
   std::int64_t entries = 0;  ///< elements whose derivative was compared
-  /// Smallest number of digits that agree, over all orders, indexed by autograd::Oracle. NaN counts
-  /// as smallest. None if the oracle was not used.
+  /// Smallest number of decimal digits to which gradient and oracle agree, over all orders of
+  /// derivatives. The index is an autograd::Oracle. None if the oracle was not used.
   std::optional<double> digits[2] = {};
   std::string failure = {};  ///< message of the first check that failed; empty if none failed
 };
 
-/// Checks the gradient of loss_of_parameters() in each parameter tensor separately, in float64.
-/// Each check compares one element by each oracle, and the derivative along a random direction
-/// through all elements. The checks are repeated with other seeds until `seconds` have passed; each
-/// tensor is checked at least once. The numbers of entries in `how` are ignored. Before each check,
-/// `progress` receives the number of checks done and the number of tensors.
+/// Checks the gradient of loss_of_parameters() with respect to each parameter tensor separately, in
+/// float64. With each oracle, a check compares the derivative with respect to one element and the
+/// derivative along a random direction through all elements. The checks are repeated with other
+/// seeds until `seconds` have passed; each tensor is checked at least once. how.dual_entries and
+/// how.difference_entries are ignored. Before each check, `progress` receives the number of checks
+/// done and the number of parameter tensors.
 std::vector<CheckedParameter> check_parameters(const Transformer& model, const Batch& batch,
                                                autograd::GradcheckOptions how, double seconds,
                                                const ProgressCallback& progress = {});
 
 /// Compares the loss and its gradients in float32, computed by this machine's SIMD kernels, with
-/// float64.
+/// those in float64.
 autograd::Float32Report check_float32(const Transformer& model, const Batch& batch);
 /// Returns an estimate of the seconds that check_float32() takes. Most of its time is spent in the
 /// slow reference kernels.

@@ -16,7 +16,7 @@ using namespace autograd;
 
 namespace {
 
-// Returns x of shape [B, T, H, d] in float64 and in shape [B, H, T, d].
+// Converts x of shape [B, T, H, d] to float64 and to shape [B, H, T, d].
 Tensor exact_heads(const Tensor& x) { return permute(to(x, float64), {0, 2, 1, 3}); }
 
 Tensor finite_or_zero(const Tensor& x) { return masked_fill(x, logical_not(isfinite(x)), 0); }
@@ -36,7 +36,7 @@ std::optional<Miss> first_miss(const Tensor& got, const Tensor& want, const Tens
   return Miss{unravel(flat, got.shape()), value(got), value(want), value(bound)};
 }
 
-// Terms of a layer's identities, all in float64.
+// Checks the identities of one layer. All arrays are in float64.
 class Identities {
  public:
   Identities(const AttentionArrays& x, const AttentionRules& rules)
@@ -57,8 +57,8 @@ class Identities {
     const bool single = x.pattern.dtype() == float32;
     eps_ = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
     least_ = single ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
-    // A value that is not finite fails at its own place. It must not enter the bounds of other
-    // rows.
+    // A value that is not finite fails the check of its own row. It must not change the bounds of
+    // other rows.
     for (const Tensor& factor : {d_a_, d_o_})
       largest_ = std::max(largest_, max(abs(finite_or_zero(factor))).item());
     least_ *= 1 + largest_;
@@ -78,7 +78,8 @@ class Identities {
   }
 
  private:
-  // Repeats each head of keys and values for its group of heads: [B, Hkv, T, d] -> [B, H, T, d].
+  // Repeats each head of keys and values for all heads that share it. The shape changes from
+  // [B, Hkv, T, d] to [B, H, T, d].
   Tensor for_each_head(const Tensor& x) const {
     const Shape all{x.size(0), x.size(1), shared_, x.size(2), x.size(3)};
     return reshape(expand(unsqueeze(x, 2), all), {x.size(0), -1, x.size(2), x.size(3)});
@@ -138,11 +139,11 @@ class Identities {
   Tensor d_o_, d_v_;                // [B, H, T, d_value], [B, Hkv, T, d_value]
   std::int64_t shared_;             // number of heads that share a head of keys and values
   Tensor masked_;                   // [T, T]: true if the query may not attend to the key
-  Tensor roundings_;                // [B, H, T, 1]: n of the file comment, by query
+  Tensor roundings_;                // [B, H, T, 1]: n (see invariants.h) for each query
   Tensor delta_;                    // [B, H, T]: dL/dO . O
   Tensor bound_;                    // [B, H, T]: allowed difference of sums over keys
-  double eps_;                      // of the dtype
-  double least_;                    // smallest normal number, scaled by 1 + largest_
+  double eps_;                      // machine epsilon of the dtype
+  double least_;                    // smallest normal number, times 1 + largest_
   double largest_ = 0;              // largest finite |dL/dA| or |dL/dO|
 };
 

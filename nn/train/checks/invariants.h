@@ -1,21 +1,25 @@
 // Checks of identities between attention's arrays and their gradients, during a training step
-// (RunConfig::check_invariants). The identities hold for all weights and options. A are the
-// attention weights, D the weights after dropout, S the masked scores, and O = D v. For one head
-// and a query i:
-//   A_ij = dL/dS_ij = 0                     exactly, if i may not attend to key j
+// (RunConfig::check_invariants). The identities hold for all weights and options. L is the loss. A
+// are the attention weights, D the weights after dropout, S the masked scores, v the values, and
+// O = D v the outputs. For one head, a query i and a key j:
+//   A_ij = dL/dS_ij = 0                     exactly, if query i may not attend to key j
 //   sum_j dL/dS_ij = 0                      because softmax ignores a constant added to a row
 //   sum_j A_ij dL/dA_ij = dL/dO_i . O_i     (Dao et al. 2022, appendix B.2)
 //   dL/dv_j = sum_i D_ij dL/dO_i            summed over all heads that share v
-// With a sink, whose weight is not recorded, row i of A sums to a_i < 1. Row i of dL/dS then sums
-// to (1 - a_i) dL/dO_i . O_i, which is minus the gradient of the sink's score. No other option
-// changes an identity.
+// An attention sink changes only the second identity. The weight of the sink is not recorded, so
+// row i of A sums to a_i < 1, and row i of dL/dS sums to (1 - a_i) dL/dO_i . O_i. This sum is minus
+// the gradient of the sink's score. No other option changes an identity.
 //
-// Two sides may differ by n eps sum |terms|. A term of either side is dL/dO_ic D_ij v_jc, or
-// D_ij dL/dO_ic for dL/dv. n is the number of roundings that may affect a term: one for each key in
-// the softmax's sum, forward and backward; one for each query of each head that shares v; one for
-// each column of v; 16 for all other operations; and 4 max_j |S_ij|, because exp turns a relative
-// error of S into an absolute one. eps is that of the dtype. For underflow, n times the smallest
-// normal number is allowed in addition. NaN fails.
+// Because of rounding, the two sides of an identity may differ by n eps sum |terms|, where eps is
+// the machine epsilon of the dtype. A term of either side is dL/dO_ic D_ij v_jc for column c of v,
+// or D_ij dL/dO_ic in the identity of dL/dv. n is the number of roundings that may affect a term:
+//   - one for each key in the sums of the softmax, forward and backward,
+//   - one for each query of each head that shares v,
+//   - one for each column of v,
+//   - 4 max_j |S_ij|, because exp turns an error eps |S_ij| of S_ij into a relative error of A_ij,
+//   - 16 for all other operations.
+// For underflow, the sides may also differ by n times the smallest normal number, multiplied by 1 +
+// the largest |dL/dA| or |dL/dO|. A side that is NaN fails.
 #pragma once
 
 #include <string>
@@ -39,20 +43,22 @@ struct AttentionArrays {
 
 /// Options of a causal layer on which the identities depend.
 struct AttentionRules {
-  std::int64_t layer = 0;   ///< number of the layer, for messages
-  std::int64_t window = 0;  ///< last keys that a query may attend to, its own included; 0: all
-  bool sink = false;        ///< whether the layer has an attention sink
+  std::int64_t layer = 0;  ///< number of the layer, for messages
+  /// Number of last keys that a query may attend to, including the key at its own position; 0: all.
+  std::int64_t window = 0;
+  bool sink = false;  ///< whether the layer has an attention sink
 };
 
-/// Returns the first identity that does not hold, with layer, head, row and both values: "L0H1,
-/// query 3 of sequence 2: the sum of dL/dS over keys is 0.1, needs 0 within 1e-06". Returns "" if
-/// all hold.
+/// Returns a text about the first identity that does not hold, with layer, head, row and both
+/// values, such as "L0H1, query 3 of sequence 2: the sum of dL/dS over keys is 0.1, needs 0 within
+/// 1e-06". Returns "" if all hold.
 std::string broken_invariant(const AttentionArrays& x, const AttentionRules& rules);
 
-/// Makes `probe` record everything that broken_invariant() reads, in the next pass. In each layer
-/// these include 4 arrays of shape [B, H, T, T], or 6 with dropout.
+/// Makes `probe` record, in the next forward and backward pass, the arrays that broken_invariant()
+/// reads. Each layer has 4 arrays of shape [B, H, T, T], or 6 with dropout, and smaller ones.
 void record_invariants(Probe& probe, const Transformer& model);
-/// Returns the first identity that is broken in a recorded forward and backward pass, or "".
+/// Returns the text about the first identity that does not hold in the recorded pass, or "" if all
+/// hold.
 std::string broken_invariant(const Probe& probe, const Transformer& model);
 
 }  // namespace heed::nn

@@ -10,7 +10,7 @@ double entropy_floor(const Batch& batch) {
   const auto inputs = batch.inputs.to_vector<std::int64_t>();
   const auto targets = batch.targets.to_vector<std::int64_t>();
   const std::int64_t T = batch.inputs.size(1);
-  // How often each token follows each beginning.
+  // Number of times that each token follows each beginning of a sequence.
   std::map<std::vector<std::int64_t>, std::map<std::int64_t, double>> next;
   for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
     for (std::int64_t t = 0; t < T; ++t) {

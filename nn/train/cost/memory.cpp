@@ -20,8 +20,8 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 std::string gigabytes(double bytes) { return fmt::format("{:.3g} GB", bytes / 1e9); }
 
-// Returns the number after `key`, such as "MemAvailable:", in a file. An empty key means a file
-// that contains only a number. Returns infinity if the number is missing.
+// Returns the number after `key`, such as "MemAvailable:", in a file. If `key` is empty, the file
+// contains only a number. Returns infinity if the number is missing.
 double number_in(const fs::path& file, const std::string& key) {
   std::ifstream in(file);
   for (std::string word; in >> word;)
@@ -44,7 +44,7 @@ double left_in(fs::path group, const fs::path& top, const char* limit, const cha
 
 double weight_bytes(const Transformer::Options& m, std::int64_t vocab, std::int64_t classes) {
   const MultiHeadAttention::Options a = m.attention.checked();
-  const double rows = double((a.heads + a.kv_heads) * (a.d_head + a.d_value));  // of q, k, v, o
+  const double rows = double((a.heads + a.kv_heads) * (a.d_head + a.d_value));  // of q, k, v and o
   const double matrices = m.activation == Activation::kSwiglu ? 3 : 2;
   const double mlp = m.mlp ? matrices * m.mlp_ratio * double(a.d_model) : 0;
   const double learned = m.positions == Positions::kLearned ? double(m.context) : 0;
@@ -64,7 +64,8 @@ std::string model_text(const Transformer::Options& m, std::int64_t vocab, double
 
 double available_memory(const fs::path& root) {
   double least = 1024 * number_in(root / "proc/meminfo", "MemAvailable:");
-  std::ifstream groups(root / "proc/self/cgroup");  // "0::/a/b", or "5:memory:/a/b" of v1
+  // A line is like "0::/a/b" for cgroup v2, or like "5:memory:/a/b" for v1.
+  std::ifstream groups(root / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
@@ -97,7 +98,7 @@ void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t class
                     " of memory are available; lower `d-model` or `layers`");
   const double stream = 8 * bytes * tokens * double(m.attention.d_model) * layers;
   const double logits = 3 * bytes * tokens * double(classes);
-  // Steps that check invariants also store scores and weights with their gradients.
+  // Steps that check invariants also store attention scores and weights with their gradients.
   const double squares = c.check_invariants == 0 ? 0 : m.attention.dropout > 0 ? 6 : 4;
   const double recorded = squares * bytes * tokens * context * double(m.attention.heads) * layers;
   const double all = weights + stream + logits + recorded;
@@ -120,7 +121,7 @@ double resident_peak() { return 1024 * number_in("/proc/self/status", "VmHWM:");
 
 bool reset_resident_peak() {
   std::ofstream file("/proc/self/clear_refs");
-  file << "5";  // proc(5): resets VmHWM
+  file << "5";  // see proc(5): "5" resets VmHWM
   file.close();
   return file.good();
 }

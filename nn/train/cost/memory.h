@@ -9,20 +9,22 @@
 namespace heed::nn {
 
 /// Returns the bytes that this process can still allocate: MemAvailable of Linux, or less if a
-/// cgroup (v2 or v1: a container, a systemd unit, a batch job) has a lower limit. Returns infinity
-/// if neither number exists. `root` is the directory that contains /proc and /sys.
+/// cgroup (v1 or v2) of a container, a systemd unit or a batch job has a lower limit. Returns
+/// infinity if neither number exists. `root` is the directory that contains /proc and /sys.
 double available_memory(const std::filesystem::path& root = "/");
 
-/// Throws ValueError, with both numbers, if the weights of the model need more than
-/// available_memory(). An absurd size thus fails here and not in malloc. The estimate is a lower
-/// bound.
+/// Throws ValueError that states both numbers if the weights of the model need more than
+/// available_memory(). A model that is much too large therefore fails here and not in malloc. The
+/// estimate is a lower bound.
 void check_model_memory(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
-/// Throws ValueError, with both numbers, if a run needs more than available_memory(). The estimate
-/// is a lower bound. It counts the weights, their gradients, AdamW's two moments, and the values of
-/// the residual stream and the logits that a step stores.
+/// Throws ValueError that states both numbers if a run needs more than available_memory(). The
+/// estimate is a lower bound. It counts the weights, their gradients, AdamW's two moments, and what
+/// a step stores: values of the residual stream, logits and, if the step checks invariants, arrays
+/// of attention.
 void check_run_memory(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
-/// Returns the error message for a run that needs more bytes than are available, or "".
+/// Returns the error message for a run that needs more bytes than are available, or "" if they
+/// suffice.
 std::string memory_shortage(double needed, double available);
 
 /// Returns the largest number of bytes resident in memory (VmHWM) since the last call of

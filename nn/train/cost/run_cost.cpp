@@ -20,7 +20,7 @@ using namespace autograd;
 
 namespace {
 
-// Runs the parts of a run, evaluations and passes, on a given number of sequences.
+// Runs evaluations and passes of a run on a given number of sequences.
 class Rehearsal {
  public:
   explicit Rehearsal(Trainer& t)
@@ -88,7 +88,7 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
   const std::int64_t rows = r.rows(), chunk = r.chunk();
   const auto measured = [&](double share) {
     return peak_of([&] {
-      // The last chunk of an evaluation is smaller, and its buffers have other sizes.
+      // The last chunk of an evaluation may be smaller, so its buffers have other sizes.
       for (const std::int64_t n :
            {std::min(chunk, r.some()), r.some() % chunk, chunk, r.all() % chunk})
         if (n > 0) r.run_evaluation(part(share, n));
@@ -98,7 +98,8 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
   };
   double peak = measured(rows < 4 ? 1 : 0.5);
   if (rows >= 4 && !can_reset) {
-    // Without a reset the peak never falls, so that a quarter and a half cannot be compared.
+    // Without a reset the peak never falls, so that the peaks of a quarter and of half a shard
+    // cannot be compared.
     peak = 2 * peak < available ? measured(1) : 2 * peak;
   } else if (rows >= 4) {
     const double low = double(rows / 4) / double(rows), high = 2 * low;
@@ -108,15 +109,15 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
   double weights = 0;
   for (const NamedTensor& p : parameters(t.model))
     weights += double(p.tensor.numel()) * double(element_size(p.tensor.dtype()));
-  // A run also keeps copies of the best weights, of the weights before its first step (StepAudit),
-  // and of the partial sums of shards.
+  // A run also keeps other arrays of the size of the weights: the best weights, the weights before
+  // its first step (StepAudit), and partial sums of the gradients of shards.
   const auto shards = double(t.config().accumulate);
   const double copies = 2 + (shards > 1 ? std::log2(shards) + 1 : 0);
   return peak + copies * weights;
 }
 
-// Returns the seconds of one call of f: the median over a quarter of a second, or the first call if
-// it takes longer than that.
+// Returns the seconds of one call of f. This is the median of the calls in a quarter of a second,
+// or the first call if it takes longer than that.
 double call_seconds(const std::function<void()>& f) {
   constexpr double kLong = 0.25;
   const double first = seconds_of(f);
@@ -136,7 +137,8 @@ double update_seconds(Trainer& t) {
   return seconds;
 }
 
-// Returns the seconds of forward and backward pass, as a mean over all steps of the run.
+// Returns the seconds of all forward and backward passes of a step, as a mean over the steps of the
+// run.
 double pass_seconds(const RunConfig& c, Rehearsal& r) {
   const double plain = call_seconds([&] { r.run_passes(r.rows(), false); });
   if (r.checked_steps() == 0) return plain * double(c.accumulate);

@@ -17,15 +17,15 @@ struct RunCost {
   double seconds;
 };
 
-/// Estimates the cost of a run from one evaluation, one forward and one backward pass. Takes no
-/// step: weights and random streams do not change.
+/// Estimates the cost of a run from measured evaluations, passes and updates of the weights.
+/// Weights and random streams are unchanged afterwards.
 ///
-/// Bytes are measured on a quarter and on half of a batch, and extrapolated, because memory is
-/// affine in the number of sequences. If Linux does not let a process reset its peak of memory
-/// (`can_reset`), a whole batch is measured; if a whole one may not fit, the bytes of half a batch
-/// are doubled. Seconds are those of whole passes; short passes are repeated. `pictures` draws the
-/// pictures of a run. `available` is in bytes; pass available_memory(). Throws NumericError if the
-/// run's first gradient is not finite.
+/// Bytes are measured on a quarter and on half of a shard, and extrapolated to a whole shard,
+/// because memory is affine in the number of sequences. If Linux does not let a process reset its
+/// peak of memory (`can_reset` is false), a whole shard is measured instead. If this may not fit
+/// into memory, the bytes of half a shard are doubled. Seconds are measured on whole shards; short
+/// passes are repeated. `pictures` draws the pictures of a run. `available` is in bytes; pass
+/// available_memory(). Throws NumericError if the run's first gradient is not finite.
 RunCost run_cost(Trainer& trainer, const std::function<void()>& pictures, double available,
                  bool can_reset = reset_resident_peak());
 

@@ -1,4 +1,4 @@
-// Timing of calls. Times are medians, because other processes disturb a mean.
+// Timing of calls. Times are medians, because other processes would disturb a mean.
 #pragma once
 
 #include <algorithm>

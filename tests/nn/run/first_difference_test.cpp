@@ -55,7 +55,8 @@ TEST_CASE("files with different tensors cannot be compared") {
   CHECK_THROWS_AS(first_difference(a, renamed), IoError);
 }
 
-// A run directory in which each checkpoint and the final weights contain one number.
+// A run directory in which each checkpoint and the final weights contain one tensor, all of whose
+// elements are equal.
 struct TinyRun {
   Folder folder;
   TinyRun(const std::vector<std::pair<std::int64_t, float>>& checkpoints, std::int64_t last,
@@ -91,14 +92,14 @@ TEST_CASE("runs are compared at their common checkpoints, then at their final we
   REQUIRE(e.first);
   CHECK(e.first->b == 5);
 
-  const TinyRun saved_last({{30, 4}}, 30, 5);  // the last step is a checkpoint, too
+  const TinyRun saved_last({{30, 4}}, 30, 5);  // the last step also has a checkpoint
   const TinyRun also({{30, 4}}, 30, 4);
   const RunsDifference g = compare_weights(saved_last.folder.path(), also.folder.path());
   CHECK(g.steps == Steps{30});
   REQUIRE(g.first);
   CHECK(g.first->a == 5);
 
-  const TinyRun longer({{0, 1}}, 60, 5);  // has another final step, which is not compared
+  const TinyRun longer({{0, 1}}, 60, 5);  // final weights of different steps are not compared
   const RunsDifference f = compare_weights(a.folder.path(), longer.folder.path());
   CHECK(f.steps == Steps{0});
   CHECK_FALSE(f.first);

@@ -1,4 +1,5 @@
-// Tests of metrics.csv, which is complete at any moment except for a truncated last line.
+// Tests of metrics.csv. The file is complete at any moment, except that a kill may truncate the
+// last line.
 #include "autograd/base/files.h"
 #include "nn/lab.h"
 #include "nn/run/metrics_file.h"
@@ -73,7 +74,7 @@ TEST_CASE("rows are written during training; a save rewrites the file; a resume 
     t.step();
     log.append(t.history());
     CHECK(csv() == metrics_csv(t.history()));
-  }  // simulates a kill: the last row is of a step that was not saved, and is truncated below
+  }  // simulates a kill: the last row, of a step that was not saved, is truncated below
   fs::resize_file(folder / "metrics.csv", fs::file_size(folder / "metrics.csv") - 5);
   Trainer t = RunFolder(folder).resume();
   CHECK(t.steps_done == 3);

@@ -16,7 +16,7 @@ using namespace heed::nn;
 using namespace heed::testing;
 
 // Returns the number of damaged files to try. HEED_FUZZ=100000 makes the search longer, as in
-// ctest -L soak.
+// `ctest -L soak`.
 int rounds() {
   const char* given = std::getenv("HEED_FUZZ");
   return given ? std::atoi(given) : kSanitized ? 500 : 2000;
@@ -46,7 +46,7 @@ std::string image_of(const Trainer& t) {
   return image + std::to_string(s.step) + " " + std::to_string(s.best_step);
 }
 
-// Changes metadata or a tensor at random. The file is written again with a correct checksum, so
+// Changes metadata or a tensor at random. The caller writes the file with a correct checksum, so
 // only checks of the contents can detect the change.
 void change_state(SafeTensors& state, std::mt19937& random) {
   if (random() % 2) {
@@ -130,13 +130,14 @@ TEST_CASE("a damaged run is rejected or read with its original contents", "[muta
       } else {
         std::vector<std::string> warnings;
         const Trainer t = Trainer::from(RunFolder(folder.path()).load("", &warnings));
-        // A change with a correct checksum may give another run, but its parts must be consistent.
+        // A state that was changed and has a correct checksum may be another valid run, but its
+        // parts must be consistent.
         if (which == 3)
           CHECK((t.steps_done == 6 && t.history().size() == 6));
         else
           (image_of(t) == good_image && warnings.empty() ? same : other) += 1;
       }
-    } catch (const Error&) {  // no other exception is allowed
+    } catch (const Error&) {  // exceptions of other types fail the test
       ++refused;
     }
     put(folder / file, good);

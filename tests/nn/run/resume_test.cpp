@@ -38,7 +38,7 @@ TEST_CASE("the length of a run can change, but not its schedule") {
   constant.schedule = Decay::kConstant;
   Trainer u(constant);
   u.set(lengthened(u.config(), 24, 3, 4));
-  CHECK(u.config().schedule_steps == 0);  // a constant schedule does not depend on it
+  CHECK(u.config().schedule_steps == 0);  // a constant schedule does not use it
 }
 
 TEST_CASE("settings that affect the bits of a run cannot be changed") {
@@ -51,8 +51,8 @@ TEST_CASE("settings that affect the bits of a run cannot be changed") {
   CHECK_THROWS_WITH(t.set(other), Contains("to 'schedule-steps = 30'"));
 }
 
-// A run that is saved after `stop` of 12 steps and resumed on `threads` threads. 0 means the same
-// number of threads.
+// A run of 12 steps that is saved after `stop` steps and resumed on `threads` threads. If `threads`
+// is 0, the number of threads does not change.
 struct Interrupted {
   const char* label;
   std::function<void(RunConfig&)> change = [](RunConfig&) {};
@@ -138,7 +138,8 @@ TEST_CASE("a resume on another SIMD target warns about other bfloat16 products")
     CHECK_THAT(warnings[0], Contains(kernels::bf16_ways()[0] + " in "));
     CHECK_THAT(warnings[0], Contains("is SCALAR, bfloat16 by portable now"));
   }
-  // Without its line for matmul, config.toml would mean float32, which contradicts the weights.
+  // Without the line for matmul, config.toml means float32, which contradicts the recipe in the
+  // weights file.
   std::string config = bytes_of(folder / "config.toml");
   const std::string line = "matmul = \"bfloat16\"\n";
   config.erase(config.find(line), line.size());

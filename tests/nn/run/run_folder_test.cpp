@@ -1,4 +1,4 @@
-// Tests of RunFolder: saves are atomic, and files that do not fit together are rejected with an
+// Tests of RunFolder: saves are atomic, and files that contradict each other are rejected with an
 // error that contains the file name.
 #include <chrono>
 
@@ -35,7 +35,7 @@ std::string some_text() {
   return text;
 }
 
-// Writes a safetensors file again with one metadata entry changed.
+// Changes one metadata entry of a safetensors file. The new file has a correct checksum.
 void change_metadata(const fs::path& file, const std::string& key, const std::string& value) {
   SafeTensors content = load_safetensors(file.string());
   content.metadata.at(key) = value;
@@ -75,7 +75,7 @@ TEST_CASE("a run on a text needs the text for evaluation and resume, but not for
   CHECK(full.task->evaluation(0, 1).references.contains("4-gram"));
 
   std::string other = some_text();
-  other[3] = 'a', other[4] = 'a';  // as long, but not the same
+  other[3] = 'a', other[4] = 'a';  // a different text of the same length
   write_file(file.string(), other);
   CHECK_THROWS_WITH(RunFolder(folder.path()).open("model.safetensors", Use::kSequences),
                     Contains(file.string()));
@@ -109,7 +109,7 @@ TEST_CASE("a state that is damaged is rejected, and one of another machine cause
   }
 }
 
-// The changed files have a correct checksum.
+// The files that this test changes are written with a correct checksum.
 TEST_CASE("the parts of a state must be consistent") {
   Folder folder;
   Trainer t(tiny_run());
@@ -161,8 +161,9 @@ TEST_CASE("a history with missing columns is read; their values are NaN") {
   RunFolder(folder.path()).save(t.snapshot());
   const std::string path = (folder / "state.safetensors").string();
   SafeTensors state = load_safetensors(path);
+  // Removes the last column, clipped_norm.
   for (NamedTensor& n : state.tensors)
-    if (n.name == "history") n.tensor = contiguous(slice(n.tensor, 1, 0, 7));  // no clipped_norm
+    if (n.name == "history") n.tensor = contiguous(slice(n.tensor, 1, 0, 7));
   save_safetensors(path, state.tensors, state.metadata);
   const Trainer resumed = RunFolder(folder.path()).resume();
   CHECK(resumed.history()[2].grad_norm == t.history()[2].grad_norm);
@@ -245,7 +246,7 @@ TEST_CASE("a config.toml that differs from the training configuration is rejecte
   run_to(t, 3, 0);
   RunFolder(folder.path()).save(t.snapshot());
   RunConfig other = t.config();
-  other.steps = 20, other.eval_every = 1;  // these may change, but the schedule may not
+  other.steps = 20, other.eval_every = 1;  // these two may change, but the schedule may not
   write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
   CHECK_THROWS_WITH(RunFolder(folder.path()).resume(),
                     Contains("trained with 'schedule-steps = 12'"));
@@ -256,7 +257,7 @@ TEST_CASE("a config.toml that differs from the training configuration is rejecte
   write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
   CHECK_THROWS_AS(RunFolder(folder.path()).resume(), IoError);
   CHECK_THROWS_AS(RunFolder(folder.path()).open("model.safetensors", Use::kSequences), IoError);
-  // A missing value is an error and does not mean the default.
+  // A value that is missing in config.toml is an error. The default is not used instead.
   const std::string whole = to_toml(t.config());
   for (const std::size_t length : {whole.size() / 2, std::size_t(0)}) {
     write_file((folder / "config.toml").string(), std::string_view(whole).substr(0, length));

@@ -1,5 +1,5 @@
-// Tests the contents of a directory after a result was published, rejected or partly published.
-// tests/tools/heed/kills_test.sh tests kills at each step.
+// Tests the contents of a directory after a result was published, rejected or partly published. For
+// kills during a publication, see tests/tools/heed/kills_test.sh.
 #include "nn/run/staged_folder.h"
 
 #include "autograd/base/files.h"
@@ -83,7 +83,8 @@ TEST_CASE("files that are not published are removed, with the directory created 
     CHECK(staged.holds_result());
     const fs::path file = staged.staging() / "other";
     write(file, "2");
-    CHECK_THROWS_AS(staged.publish({file}), ValueError);  // no later result would remove it
+    // If this file were published, later results would not remove it.
+    CHECK_THROWS_AS(staged.publish({file}), ValueError);
   }
   CHECK(contents(folder) == Contents{"a=1"});
 }

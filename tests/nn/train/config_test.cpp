@@ -149,8 +149,8 @@ TEST_CASE("validate names options that contradict each other, and how to resolve
         "MultiHeadAttention: `form` packed_heads stores q, k and v of each head together, got "
         "`heads` 2 and `kv_heads` 1; choose another form");
   CHECK(attention_problem([](A& a) { a.k_bias = true; }) ==
-        "MultiHeadAttention: `form` packed_qkv needs biases for all of q, k and v or for none, got `q_bias` "
-        "no, `k_bias` yes, `v_bias` no; choose the form separate or per_head");
+        "MultiHeadAttention: `form` packed_qkv needs biases for all of q, k and v or for none, got "
+        "`q_bias` no, `k_bias` yes, `v_bias` no; choose the form separate or per_head");
   CHECK(
       attention_problem([](A& a) { a.k_bias = true, a.form = AttentionForm::kSeparate; }).empty());
   CHECK(attention_problem([](A& a) { a.out_bias = true; }).empty());
@@ -158,8 +158,8 @@ TEST_CASE("validate names options that contradict each other, and how to resolve
         "`mlp-act`: there is no MLP; add `mlp`");
   CHECK(problem([](C& c) { c.model.mlp_ratio = 2; }) == "`mlp-ratio`: there is no MLP; add `mlp`");
   CHECK(problem([](C& c) { c.model.mlp = true, c.model.mlp_ratio = 0.001; }) ==
-        "Transformer: needs `mlp_ratio` times `d_model` from 1 to 1024 times `d_model`, got 0.001 times "
-        "64");
+        "Transformer: needs `mlp_ratio` times `d_model` from 1 to 1024 times `d_model`, got 0.001 "
+        "times 64");
   CHECK(problem([](C& c) {
           c.model.norm = NormPlacement::kNone, c.model.norm_kind = NormKind::kRMSNorm;
         }) == "`norm-kind`: rmsnorm has no effect with `norm` none; choose `norm` pre or post");
@@ -192,7 +192,7 @@ TEST_CASE("config.toml keeps the model's options, and the model has the expected
   Generator g(1);
   const Transformer model = make_model(from_toml(to_toml(c)), 33, 32, g);
   const std::int64_t q = 4 * 6 * 10, k = 6 * 10 + 6, v = 5 * 10 + 5, o = 10 * 4 * 5 + 10;
-  const std::int64_t attention = q + k + v + o + 2 * 6 + 4 + 4;  // gains, scales, sinks
+  const std::int64_t attention = q + k + v + o + 2 * 6 + 4 + 4;  // last: gains, scales, sinks
   const std::int64_t mlp = 3 * 15 * 10 + 15 + 15 + 10, norms = 2 * 10;
   CHECK(count_parameters(model) ==
         33 * 10 + 48 * 10 + 2 * (attention + mlp + norms) + 10 + 32 * 10);

@@ -15,7 +15,8 @@ RunConfig tiny() {
   return c;
 }
 
-// Takes steps and evaluates until the run ends, early or not. Returns the steps done.
+// Takes steps and evaluates until the run ends early or has done all steps. Returns the number of
+// steps done.
 std::int64_t run(Trainer& t) {
   while (t.steps_done < t.config().steps && t.stop_reason().empty()) {
     t.step();
@@ -34,7 +35,8 @@ TEST_CASE("a target loss or accuracy ends the run at the evaluation that reaches
       if (!std::isnan(row.eval_loss) && row.*value <= target) return row.step;
     return std::int64_t(0);
   };
-  // Chooses a target that the evaluation loss and the batch loss reach at different steps.
+  // Chooses a target that the evaluation loss and the loss of the batch first reach at different
+  // steps.
   for (const MetricsRow& row : plain.history())
     if (row.step > 5 && row.step <= 30 && !std::isnan(row.eval_loss) &&
         reached(&MetricsRow::loss, row.eval_loss) != reached(&MetricsRow::eval_loss, row.eval_loss))

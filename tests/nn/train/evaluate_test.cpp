@@ -8,8 +8,8 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 
-// Task with random bits. In half of the sequences the first two targets are an answer that counts
-// for accuracy; in the other half no target counts.
+// Task with random bits. In about half of the sequences the first two targets are an answer that
+// counts in the accuracy. In the other sequences no target counts.
 class Bits : public Task {
  public:
   explicit Bits(bool whole_answers) : Task(info_of(whole_answers)) {}
@@ -60,11 +60,12 @@ TEST_CASE("a loss far below the optimal loss is a leak") {
   Evaluation e;
   e.loss = 1.0, e.optimal = 1.1, e.standard_error = 0.01;
   CHECK(leaks(e));
-  e.standard_error = 0.03;  // 3.3 standard errors may be chance
+  e.standard_error = 0.03;  // a difference of 3.3 standard errors may be chance
   CHECK(!leaks(e));
   e.loss = 1.2, e.standard_error = 0.01;
   CHECK(!leaks(e));
-  // A model that reads all targets has the same gap on every sequence.
+  // If a model reads all targets, optimal - loss can be the same on every sequence. The standard
+  // error is then 0.
   e.loss = 0, e.standard_error = 0;
   CHECK(leaks(e));
   e.loss = 1.0, e.optimal.reset();

@@ -1,4 +1,5 @@
-// Tests of sampling: the choice of the next token, its probability, and several samples as a batch.
+// Tests of sampling: the choice of the next token, the probability of this token, and several
+// samples in one batch.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
@@ -63,7 +64,8 @@ TEST_CASE("a sample does not depend on the other samples, also if some end early
                       .context = 6,
                       .attention = {.d_model = 24, .heads = 2, .dtype = dtype},
                       .positions = Positions::kRope});
-    // Generates the samples with these numbers. The i-th of them ends after ends[i] tokens.
+    // Generates the samples whose numbers are in `numbers`. Sample numbers[i] ends after ends[i]
+    // tokens.
     const auto texts = [&](const std::vector<std::int64_t>& numbers, Past past,
                            const std::vector<std::size_t>& ends) {
       std::vector<Generator> streams;

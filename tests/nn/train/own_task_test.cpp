@@ -1,4 +1,4 @@
-// Test of a user's task, which is defined outside the library.
+// Test of a user-defined task, which is not part of the library.
 #include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
@@ -11,7 +11,7 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::testing::Folder;
 
-// Task with the sequences 0 1 2 3 4 0 1 ..., from a random start.
+// Task whose sequences count 0 1 2 3 4 0 1 ... from a random start.
 TaskInfo info_of() {
   TaskInfo f;
   f.name = "counting", f.vocabulary = Vocabulary::of("01234"), f.classes = 5, f.context = 8;

@@ -1,5 +1,5 @@
-// Tests of RankSession with threads as ranks. They train the same run as one process, bit for bit,
-// and end together.
+// Tests of RankSession with threads as ranks. The ranks train the same run as one process, bit for
+// bit, and end together.
 #include "nn/train/rank_session.h"
 
 #include <atomic>
@@ -37,7 +37,7 @@ class Messages {
     queue.pop_front();
     return message;
   }
-  /// Ends every receive() that waits, or will wait, with an exception.
+  /// After this call, every receive() that has no message to return throws an exception.
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -64,7 +64,7 @@ struct ThreadRank : RankTransport {
   bool stop = false;
 };
 
-// Calls f(rank) on one thread per rank. Throws the first error.
+// Calls f(rank) on one thread per rank. If ranks throw, rethrows the first error.
 void on_ranks(int n, const std::function<void(ThreadRank&)>& f) {
   Messages messages;
   std::atomic<bool> failed = false;
@@ -77,7 +77,7 @@ void on_ranks(int n, const std::function<void(ThreadRank&)>& f) {
         try {
           f(rank);
         } catch (...) {
-          // The first error causes all later ones.
+          // The first error causes the later errors of other ranks.
           if (!failed.exchange(true)) first = std::current_exception();
           messages.close();
         }
@@ -96,7 +96,7 @@ RunConfig tiny_shared(heed::autograd::DType dtype = heed::autograd::float32) {
 }
 
 // Returns a hash of weights, moments, steps and random streams. Evaluations are left out, because
-// only rank 0 makes them.
+// only rank 0 evaluates.
 std::uint32_t bits(const Trainer& t) { return hash_of(t.snapshot()); }
 
 void steps(Trainer& t, int n) {
@@ -151,8 +151,8 @@ TEST_CASE("a run of 2 ranks is resumed by 4 ranks, and by one process") {
   CHECK(bits(alone) == bits(straight));
 }
 
-// Result of a session of one root rank and three worker ranks: the status that run_as_worker()
-// returns on each worker, or -1 if it does not return.
+// Result of a session of one root rank and three worker ranks: for each worker rank, the status
+// that run_as_worker() returns, or -1 if it does not return.
 struct Workers {
   std::array<std::atomic<int>, 4> status{-1, -1, -1, -1};
   bool all(std::uint64_t expected) const {
@@ -161,7 +161,8 @@ struct Workers {
   }
 };
 
-// Runs such a session. `root` is called on the root rank, after run_as_root(), with its trainer.
+// Runs a session of one root rank and three worker ranks. Calls `root` on the root rank, after
+// run_as_root(), with the trainer of that rank.
 void run_session(Workers& workers,
                  const std::function<void(RankSession&, Trainer&, ThreadRank&)>& root) {
   on_ranks(4, [&](ThreadRank& rank) {

@@ -1,5 +1,5 @@
-// Tests that the presets of `heed train TASK` reach their goals. Recipes whose training or
-// attention is checked in more detail have separate tests in this folder.
+// Tests that the presets of `heed train TASK` reach their goals. Presets whose training or
+// attention is checked in more detail have separate tests in this directory.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -17,7 +17,8 @@ struct Recipe {
   std::int64_t seeds;
   Goal reached;
   std::function<void(RunConfig&)> change = [](RunConfig&) {};
-  /// Negative control: it trains to the end, because its goal may hold only there.
+  /// True for a negative control, which must not learn the task. It always trains to the end,
+  /// because the goal can already hold before the model has learned anything.
   bool control = false;
 };
 
@@ -37,7 +38,8 @@ const Recipe kRecipes[] = {
      [](RunConfig& c) {
        c.task_parameters = {{"filler", "random"}};
      }},
-    // The plateau is exact: accuracy 1/K = 0.125, loss ln K = 2.0794.
+    // On the plateau the model guesses one of K = 8 values: the accuracy is 1/K = 0.125, the loss
+    // ln K = 2.0794.
     {"recall with one layer predicts a value of the sequence, but not that of the key", "recall", 3,
      [](const Evaluation& e) {
        return *e.accuracy >= 0.10 && *e.accuracy <= 0.16 && e.loss >= 2.05 &&

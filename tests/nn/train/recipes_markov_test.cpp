@@ -1,5 +1,5 @@
-// Test of the recipe markov-phases: the loss has a plateau at the unigram rule before it falls to
-// the optimum.
+// Test of the preset markov-phases. The loss has a plateau at the loss of the unigram rule, which
+// predicts each symbol with its frequency, before it falls towards the optimal loss.
 #include <algorithm>
 
 #include "tests/support/recipes.h"
@@ -11,7 +11,7 @@ TEST_CASE("markov-phases has a plateau at the unigram rule, then falls below it"
   for (const std::int64_t seed : seeds_to(3)) {
     Trainer t(seeded("markov-phases", seed));
     double nearest = 1;
-    bool left = false;  // whether the short form has seen the plateau and its end
+    bool left = false;  // true after the plateau, in the short version of the test
     while (t.steps_done < t.config().steps && !left) {
       t.step();
       if (t.steps_done % 25 != 0 || (t.steps_done > 300 && !short_form())) continue;

@@ -1,5 +1,5 @@
-// Tests of the modadd recipe. The model soon memorizes the training sums, and also predicts b + a
-// for a memorized a + b. It learns the remaining sums much later, and only with weight decay
+// Tests of the preset modadd. The model soon memorizes the training sums, and also predicts b + a
+// if a + b is a training sum. It learns the remaining sums much later, and only with weight decay
 // (grokking).
 #include "tests/support/recipes.h"
 
@@ -20,12 +20,13 @@ double train_accuracy(const Trainer& t) {
   return right / all;
 }
 
-// Returns whether a held-out accuracy is that of the plateau.
+// Returns whether a held-out accuracy is close to that of the plateau, f (p-1)/p = 0.49. f = 0.5 is
+// the share of the training sums, p = 53 the modulus.
 bool on_plateau(double held_out) { return held_out >= 0.46 && held_out <= 0.53; }
 
 // Trains until 99 % of the held-out sums are right, for at most `most` steps. Returns the held-out
-// accuracy. Checks on the way that the training sums are memorized by step 150, and that the
-// held-out accuracy is on the plateau from step 200 to 400.
+// accuracy. During the training, checks that the training sums are memorized by step 150, and that
+// the held-out accuracy is on the plateau from step 200 to 400.
 double run_to_end(const RunConfig& config, std::int64_t most) {
   Trainer t(config);
   double held_out = 0;
@@ -44,7 +45,8 @@ double run_to_end(const RunConfig& config, std::int64_t most) {
 
 }  // namespace
 
-// The short form ends on the plateau.
+// The short version of this test (short_form) ends at step 400, when the accuracy is on the
+// plateau.
 TEST_CASE("modadd has a plateau of accuracy f (p-1)/p, then gets all sums right") {
   for (const std::int64_t seed : seeds_to(3)) {
     const double held_out = run_to_end(seeded("modadd", seed), short_form() ? 400 : 2500);

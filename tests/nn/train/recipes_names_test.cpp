@@ -1,4 +1,4 @@
-// Test of the recipe names: makemore's transformer on makemore's list of names.
+// Test of the preset `names`: makemore's transformer on makemore's list of names.
 #include <filesystem>
 
 #include "tests/support/files.h"
@@ -15,7 +15,8 @@ TEST_CASE("names: makemore's transformer at 3000 steps") {
   }
   RunConfig config = preset("names");
   config.lines = path;
-  // A loss below 1.8 is only possible if padding counts as targets or the model reads its targets.
+  // A loss below 1.8 is only possible if padding is counted as targets, or if the model reads its
+  // targets.
   const Goal goal = [](const Evaluation& e) { return e.loss <= 2.15 && e.loss >= 1.8; };
   for (const std::int64_t seed : seeds_to(3)) {
     config.seed = seed;

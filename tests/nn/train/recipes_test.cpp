@@ -15,8 +15,8 @@ using namespace heed::nn::testing;
 
 namespace {
 
-// Returns the mean attention weight of a one-layer, one-head model at key `column(query)`, over the
-// queries that have a target.
+// Returns the attention weight of a one-layer, one-head model at key `column(query)`, as a mean
+// over all queries that have a target.
 template <class F>
 double mean_attention(const Trainer& trainer, F column) {
   const Batch batch = trainer.task->evaluation(0, 64);
@@ -39,7 +39,8 @@ double mean_attention(const Trainer& trainer, F column) {
 }  // namespace
 
 // Checks the induction circuit (nn/tasks/README.md): a head of layer 0 attends to the previous
-// token, and a head of layer 1 attends to the token that followed the same token last time.
+// token, and a head of layer 1 attends to the token that followed the previous occurrence of the
+// current token.
 void check_circuit(const Trained& t) {
   const auto best = [](const Study& s, std::int64_t layer, double HeadReport::*score) {
     double most = 0;
@@ -55,7 +56,7 @@ void check_circuit(const Trained& t) {
   CHECK(previous >= 0.4);
   CHECK(induction >= 0.85);
   CHECK(best(s, 0, &HeadReport::induction) < 0.3);
-  // The quantity of heed study --of diff:c-d.
+  // This is the quantity of `heed study --of diff:c-d`: the logit of c minus the logit of d.
   const Vocabulary& spelling = t.trainer.task->info().vocabulary;
   const std::int64_t c = spelling.encode("c")[0], d = spelling.encode("d")[0];
   const auto difference = [&](const std::string& prompt) {
@@ -96,8 +97,8 @@ TEST_CASE("induction with bfloat16 products ends within 0.01 nats of float32, me
 }
 
 TEST_CASE("reverse and copy reach 100 % and attend on their diagonal") {
-  // With N = 16, query N + i predicts the token at the mirror image of place i (reverse), or at
-  // place i (copy).
+  // With N = 16, query N + i predicts the token at position N - 1 - i (reverse) or at position i
+  // (copy).
   const auto mirror = [](std::int64_t row) { return 31 - row; };
   const auto same = [](std::int64_t row) { return row - 16; };
   for (const std::int64_t seed : seeds_to(3)) {

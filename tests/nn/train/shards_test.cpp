@@ -1,4 +1,5 @@
-// Tests of shards: a batch in shards gives the same gradients and the same run as the whole batch.
+// Tests of shards. Up to rounding, a batch in shards gives the same gradients and the same run as
+// the whole batch.
 #include "nn/train/shards.h"
 
 #include "nn/lab.h"
@@ -10,8 +11,8 @@ namespace {
 using namespace heed::nn;
 using heed::autograd::ValueError;
 
-// Returns a batch whose sequences have different numbers of targets: the first has one, and the
-// last has all.
+// Returns a batch whose sequences have different numbers of targets: the first sequence has two
+// targets, and the last sequence has a target at every position.
 Batch uneven(const Task& task, std::int64_t size) {
   Generator g(3);
   Batch batch = task.sample(size, g);
@@ -29,8 +30,8 @@ RunConfig tiny_in_shards(std::int64_t accumulate) {
   c.eval_batch = 16;
   c.steps = 6, c.warmup = 2, c.model.attention.dtype = heed::autograd::float64,
   c.accumulate = accumulate;
-  // SGD, because AdamW divides by the square root of v and would amplify rounding errors of
-  // gradients near 0.
+  // The optimizer is SGD, because AdamW divides by the root of the mean squared gradient, which
+  // would amplify rounding errors of gradients near 0.
   c.optimizer = OptimizerKind::kSGD, c.momentum = 0.9, c.lr = 0.3, c.min_lr = 0;
   return c;
 }
@@ -57,7 +58,7 @@ TEST_CASE("shards with different numbers of targets give the step of the whole b
       CHECK(std::abs(a.grad_norm - b.grad_norm) <= 1e-12 * a.grad_norm);
     }
     CHECK(largest_difference(whole.model, split.model) <= 1e-12);
-    CHECK(largest_difference(whole.model, split.model) > 0);  // the order of the sums differs
+    CHECK(largest_difference(whole.model, split.model) > 0);  // the order of additions differs
   }
 }
 
@@ -66,7 +67,8 @@ TEST_CASE("shards are summed as a balanced tree") {
   const auto f = [&](std::int64_t i) {
     order += std::to_string(i);
     ShardGradients s;
-    // With these values, ((a + b) + (c + d)) is exact, and every other order is not.
+    // Because of rounding, the sum of these values a, b, c, d depends on the order of the
+    // additions: (a + b) + (c + d) is 0, and ((a + b) + c) + d is 1.
     const double values[] = {1e16, 1, -1e16, 1};
     s.loss = values[i];
     s.gradients = {heed::autograd::full({1}, values[i], heed::autograd::float64), Tensor()};

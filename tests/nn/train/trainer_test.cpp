@@ -24,17 +24,17 @@ TEST_CASE("a tiny model memorizes one batch") {
   Generator g(3);
   const Batch batch = t.task->sample(c.batch, g);
   double loss = t.step(&batch).loss;
-  CHECK(loss == Approx(std::log(16.0)).margin(0.5));  // the loss of guessing
+  CHECK(loss == Approx(std::log(16.0)).margin(0.5));  // about the loss of guessing
   while (!(loss < 1e-3) && t.steps_done < c.steps) loss = t.step(&batch).loss;
   INFO("after " << t.steps_done << " steps");
-  // The four sequences of reverse have different beginnings, and only answers are targets, so that
-  // the optimal loss is 0.
+  // The four sequences of the task reverse have different beginnings, and only their answers are
+  // targets. The optimal loss is therefore 0.
   CHECK(loss < 1e-3);
 }
 
 TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
   const auto matmul = GENERATE(Precision::kFloat32, Precision::kBfloat16);
-  RunConfig c;  // induction; large enough that every op and product uses several threads
+  RunConfig c;  // induction, which is large enough that every op uses several threads
   c.model.mlp = c.model.attention.bias = true;
   c.model.attention.dropout = 0.1, c.model.matmul = matmul;
   c.batch = 48, c.steps = kSanitized ? 1 : 3, c.eval_batch = 16;

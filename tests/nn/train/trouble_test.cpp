@@ -1,5 +1,6 @@
-// Tests of errors during training. They name the op that makes the first NaN, and the parameter
-// that no gradient reaches. Weights and random streams are those before the failed step.
+// Tests of errors during training. An error names the op that makes the first NaN, or the parameter
+// that no gradient reaches. After an error, weights and random streams are those before the failed
+// step.
 
 #include "autograd/base/files.h"
 #include "nn/lab.h"
@@ -47,14 +48,14 @@ TEST_CASE("a step that is not finite names the op in its module, and changes not
   CHECK(weights_of(t) == before);
   CHECK(t.steps_done == 1);
   set(weight, kept);
-  CHECK(t.step().loss == twin.step().loss);  // the same batch, the same dropout
+  CHECK(t.step().loss == twin.step().loss);  // takes the same batch and dropout as twin
   CHECK(weights_of(t) == weights_of(twin));
 }
 
 TEST_CASE("a gradient that is not finite names the vjp that made it") {
   Trainer t(tiny_mlp_run());
-  // The hidden layer's values are 1e38. The zero weights of `down` remove them from the output, but
-  // the gradient of these weights is multiplied by 1e38.
+  // The values of the hidden layer are 1e38. The weights of `down` are 0, so the output is finite.
+  // The gradient with respect to these weights is a product with 1e38 and is not finite.
   MLP& mlp = *t.model.blocks[0].mlp;
   set(mlp.up.bias, full(mlp.up.bias.shape(), 1e38, float32));
   set(mlp.down.weight, zeros(mlp.down.weight.shape(), float32));

@@ -9,8 +9,9 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// The layer of notebook 0, with the heads side by side in one projection. Without `permute_back` it
-// has the notebook's mistake: heads are joined without undoing the permute.
+// The attention layer of a notebook, called notebook 0, in which one projection computes q, k and v
+// of all heads. If `permute_back` is false, the layer has the notebook's mistake: the heads are
+// joined without undoing the permute.
 Tensor fused_heads(const Tensor& x, const Tensor& qkv_weight, bool permute_back) {
   const std::int64_t batch = x.size(0), length = x.size(1), heads = 2, d = x.size(2) / heads;
   const Tensor qkv = reshape(linear(x, qkv_weight), {batch, length, heads, 3 * d});
@@ -74,8 +75,8 @@ TEST_CASE("every variant of attention is causal, and a window limits the reach")
       CHECK(r.ok());
     }
     if (o.attention.window == 0) continue;
-    // In two layers the reach is that of two windows. runs[0] is the plain pass, and runs[3] the
-    // pass with a cache.
+    // Through two layers, an output depends on inputs up to 2 (window - 1) positions back. runs[0]
+    // is the plain pass, and runs[3] is the pass with a cache.
     for (const Reach* r : {&c.runs[0], &c.runs[3]})
       for (std::int64_t t = 0; t < 12; ++t)
         for (std::int64_t s = 0; s <= t; ++s) {
@@ -130,7 +131,7 @@ TEST_CASE("a long x is checked in several batches") {
   CHECK(c.ok());
   for (const Reach& r : c.runs) {
     CHECK(r.values.size() == 70 * 70);
-    CHECK(r.at(69, 50) != 0);  // padding is at positions 0 to 16, or from 53 on
+    CHECK(r.at(69, 50) != 0);  // padding is only at 0 to 16, or at 53 to 69
   }
 }
 

@@ -31,7 +31,7 @@ TEST_CASE("check_parameters names exactly the tensors whose gradient is wrong") 
     CHECK(p.digits[int(Oracle::kDual)].value() > 10);
     CHECK(!p.digits[int(Oracle::kDifferences)]);
   }
-  CHECK(calls == std::ssize(parameters(model)));  // one round
+  CHECK(calls == std::ssize(parameters(model)));  // each tensor was checked once
   const Float32Report single = check_float32(model, batch);
   CHECK(single.ok);
   CHECK(single.entries == 1 + count_parameters(model));

@@ -1,5 +1,5 @@
-// Tests of attention's invariants. They hold in every variant of the model, checking them does not
-// change a run, and each fault is found.
+// Tests of attention's invariants. The invariants hold in every variant of the model, checks of
+// them do not change a run, and faults are found.
 #include "autograd/check/mutants.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -29,7 +29,8 @@ struct Variant {
   std::function<void(RunConfig&)> change;
 };
 
-// Returns the variants of variant_models, and variants of options that only a run has.
+// Returns changes of tiny_two_layers(): those listed here, and the models of variant_models() with
+// and without dropout.
 std::vector<Variant> variants() {
   using C = RunConfig;
   std::vector<Variant> list = {
@@ -127,7 +128,8 @@ struct Recorded {
     rules = {.layer = 1, .window = 6, .sink = sink};
   }
   std::string broken() const { return broken_invariant(x, rules); }
-  // Returns the broken invariant after one element of one array is changed.
+  // Returns the text about the broken invariant after `change` is applied to one element of one
+  // array.
   std::string broken(Tensor AttentionArrays::*array, const Dims& at,
                      const std::function<float(float)>& change) const {
     AttentionArrays faulty = x;
@@ -136,7 +138,8 @@ struct Recorded {
     entry = change(entry);
     return broken_invariant(faulty, rules);
   }
-  // Returns the broken invariant after an element grows by a thousandth of the largest one.
+  // Returns the text about the broken invariant after one element grows by 1/1000 of the largest
+  // finite |element| of the array.
   std::string nudged(Tensor AttentionArrays::*array, const Dims& at) const {
     const auto by = float(1e-3 * largest(masked_fill(x.*array, eq(x.*array, -kInf), 0)));
     return broken(array, at, [by](float v) { return v + by; });
@@ -151,7 +154,7 @@ TEST_CASE("a broken invariant is named with layer, head, row and both values") {
     const auto tiny_weight = [](float) { return 1e-30f; };
     CHECK(r.broken(&A::pattern, {1, 2, 3, 5}, tiny_weight) ==
           "L1H2, query 3 of sequence 1: the weight of key 5, which is masked, is 1e-30, needs 0");
-    CHECK(r.broken(&A::pattern, {1, 2, 7, 1}, tiny_weight) ==  // masked by the window
+    CHECK(r.broken(&A::pattern, {1, 2, 7, 1}, tiny_weight) ==  // the window masks key 1
           "L1H2, query 7 of sequence 1: the weight of key 1, which is masked, is 1e-30, needs 0");
     CHECK(r.broken(&A::scores_grad, {2, 0, 0, 7}, tiny_weight) ==
           "L1H0, query 0 of sequence 2: dL/dS of key 7, which is masked, is 1e-30, needs 0");
@@ -163,7 +166,7 @@ TEST_CASE("a broken invariant is named with layer, head, row and both values") {
                StartsWith("L1H1, query 4 of sequence 0: the sum of A * dL/dA is "));
     CHECK_THAT(r.nudged(&A::pattern_grad, {0, 1, 4, 4}), Contains(", needs dL/dO . O = "));
     CHECK(r.nudged(&A::pattern_grad, {0, 1, 4, 5}).empty());  // masked dL/dA is not checked
-    // z is [B, T, H, d]
+    // The shape of z is [B, T, H, d].
     CHECK_THAT(r.nudged(&A::z, {2, 7, 3, 0}),
                StartsWith(sink ? "L1H3, query 7 of sequence 2: the sum of dL/dS "
                                : "L1H3, query 7 of sequence 2: the sum of A * dL/dA is "));
@@ -207,7 +210,7 @@ TEST_CASE("a value that a probe replaces breaks an invariant") {
     backward(cross_entropy(model.forward(ids, {.training = true, .probe = &probe}), ids));
     return broken_invariant(probe, model);
   };
-  const auto at = [](const Tensor& x, const Dims& index) {  // 1 at index, 0 elsewhere
+  const auto at = [](const Tensor& x, const Dims& index) {  // 1 at `index`, 0 elsewhere
     Tensor one = zeros(x.shape(), x.dtype());
     one.mutable_data<float>()[place(index, x.shape())] = 1;
     return one;

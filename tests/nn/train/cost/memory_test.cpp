@@ -1,5 +1,5 @@
-// Tests of the memory estimates. A run that needs more memory than is available is rejected, with
-// both numbers, before memory is allocated.
+// Tests of the memory estimates. A run that needs more memory than is available is rejected before
+// memory is allocated, with an error that states both numbers.
 #include "nn/train/cost/memory.h"
 
 #include "autograd/base/files.h"
@@ -14,7 +14,7 @@ using heed::autograd::ValueError;
 using heed::autograd::write_file;
 namespace fs = std::filesystem;
 
-// Temporary directory that replaces / in available_memory().
+// Temporary directory that replaces the root directory / in available_memory().
 class Machine {
  public:
   void put(const std::string& file, const std::string& text) const {
@@ -35,7 +35,7 @@ TEST_CASE("available memory is MemAvailable, or less because of a cgroup") {
   m.put("proc/self/cgroup", "0::/job/step\n");
   CHECK(m.available() == 2000 * 1024);
   m.put("sys/fs/cgroup/job/step/memory.max", "max\n");
-  m.put("sys/fs/cgroup/job/memory.max", "1000000\n");  // the parent group
+  m.put("sys/fs/cgroup/job/memory.max", "1000000\n");  // the parent cgroup
   m.put("sys/fs/cgroup/job/memory.current", "250000\n");
   CHECK(m.available() == 750000);
   m.put("proc/self/cgroup", "9:cpu:/other\n5:memory:/old\n");
@@ -68,7 +68,7 @@ TEST_CASE("sizes larger than the machine's memory are rejected before memory is 
   logits.model.layers = 1, logits.model.attention.d_model = 2, logits.batch = 65536,
   logits.model.context = 65536;
   CHECK_THROWS_WITH(check_run_memory(logits, 32, 65536), Contains("`context`: batch 65536"));
-  logits.accumulate = 65536;  // one row at a time
+  logits.accumulate = 65536;  // one sequence per shard
   check_run_memory(logits, 32, 64);
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("long contexts are accepted, because scores are not stored") {
   RunConfig c;
   c.model.layers = 2, c.model.attention.heads = 64, c.model.attention.d_model = 64,
   c.model.context = 16384, c.batch = 1;
-  check_run_memory(c, 32, 32);  // the scores would take 270 GB
+  check_run_memory(c, 32, 32);  // stored scores would take 137 GB
 }
 
 }  // namespace

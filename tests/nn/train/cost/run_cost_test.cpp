@@ -54,7 +54,8 @@ TEST_CASE("the time of a run that does not fit into memory is NaN") {
 }
 
 TEST_CASE("if the peak of memory cannot be reset, bytes are still those of a whole batch") {
-  // A sanitizer uses more memory, and a container may hide the peak.
+  // The test is skipped with a sanitizer, which uses more memory, and in a container that does not
+  // allow a reset of the peak.
   if (kSanitized || !reset_resident_peak()) return;
   RunConfig c = tiny_run();
   c.model.attention.d_model = 64, c.model.context = 64, c.batch = 256, c.eval_batch = 1;
@@ -64,7 +65,7 @@ TEST_CASE("if the peak of memory cannot be reset, bytes are still those of a who
   };
   const double extrapolated = bytes(1024, true);
   // The peak is now that of half a batch, and measuring a quarter cannot lower it.
-  CHECK(bytes(1024, false) > 0.9 * extrapolated);  // an upper bound
+  CHECK(bytes(1024, false) > 0.9 * extrapolated);  // this is twice the bytes of half a batch
   CHECK(bytes(HUGE_VAL, false) == Approx(extrapolated).epsilon(0.15));
 }
 

@@ -156,7 +156,7 @@ std::vector<Setting> optimization_settings(RunConfig& c) {
       {"beta2", c.beta2, kShare, "adamw: decay rate of the mean of squared gradients"},
       {"eps", c.eps, {0, 1, true}, "adamw: added to the square root"},
       {"momentum", c.momentum, kShare, "sgd: factor of the previous update"},
-      {"weight-decay", c.weight_decay, {0, 10}, "decoupled weight decay, on matrices only"},
+      {"weight-decay", c.weight_decay, {0, 10}, "weight decay, on matrices only"},
       {"clip", c.clip, {0}, "largest global gradient norm; 0: no clipping"},
       {"clip-value",
        c.clip_value,

@@ -77,7 +77,7 @@ struct RunConfig {
                                 .attention = {.d_model = 64, .heads = 2, .bias = false},
                                 .mlp = false,
                                 .positions = Positions::kRope};
-  Init init = Init::kFanIn;    ///< initial weights of all matrices
+  Init init = Init::kFanIn;    ///< initial weights of the projections; embeddings differ
   std::optional<Init> q_init;  ///< initial weights of queries; if unset, `init` is used
   std::optional<Init> k_init;  ///< initial weights of keys; if unset, `init` is used
   std::optional<Init> v_init;  ///< initial weights of values; if unset, `init` is used

@@ -35,8 +35,8 @@ struct Evaluation {
   std::string trouble = {};
 };
 
-/// Returns whether the loss is more than 4 standard errors below the optimal loss. Apart from
-/// chance, this is only possible if the model reads the tokens that it should predict.
+/// Returns whether the loss is more than 4 standard errors below the optimal loss. This is
+/// very improbable by chance, so the model probably reads the tokens that it should predict.
 bool leaks(const Evaluation& e);
 /// Returns the error message for an evaluation for which leaks() is true. It contains both losses.
 std::string leak_text(const Evaluation& e);

@@ -54,7 +54,7 @@ void RankSession::check_size(int ranks, std::int64_t accumulate) {
   check<ValueError>(
       std::has_single_bit(unsigned(ranks)) && (accumulate == 0 || ranks <= accumulate),
       "accumulate", shards, " cannot be divided among ", ranks,
-      " processes; the number of processes must be a power of two of at most accumulate");
+      " processes; the number of processes must be a power of two and at most accumulate");
 }
 
 std::uint64_t RankSession::sync_status(std::uint64_t mine) {

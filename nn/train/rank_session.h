@@ -55,13 +55,14 @@ struct RanksDiffer : autograd::ValueError {
 ///     same steps.
 ///
 /// sync_status(), all_equal(), run_as_root(), leave(), run_as_worker() and sum_gradients() exchange
-/// messages, so all ranks must call them in the same order.
+/// messages. The root's calls of run_as_root() and leave() correspond to one run_as_worker() of
+/// each worker. All ranks must call the other three functions in the same order.
 class RankSession {
  public:
   /// Creates a session on `transport`, which must outlive it. Throws ValueError unless the number
   /// of ranks is a power of two.
   explicit RankSession(RankTransport& transport);
-  /// Throws ValueError unless `ranks` is a power of two of at most `accumulate`, the number of
+  /// Throws ValueError unless `ranks` is a power of two and at most `accumulate`, the number of
   /// shards of a batch. 0 means that `accumulate` is not known yet.
   static void check_size(int ranks, std::int64_t accumulate = 0);
   /// Returns the number of this rank, from 0.

@@ -68,7 +68,7 @@ class Trainer {
   /// must join with the same run. Each rank computes its share of the config.accumulate shards. All
   /// ranks then have the same bits as a run in one process. If one rank cannot take a step, all
   /// ranks throw the error that one process would throw, and the session ends. `ranks` must outlive
-  /// this Trainer. Throws ValueError unless the number of ranks is a power of two of at most
+  /// this Trainer. Throws ValueError unless the number of ranks is a power of two and at most
   /// config.accumulate.
   void join(RankSession& ranks);
 

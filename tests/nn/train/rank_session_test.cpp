@@ -291,7 +291,7 @@ TEST_CASE("ranks agree on statuses and compare texts") {
   CHECK(right == 8 * 11);
 }
 
-TEST_CASE("the number of ranks is a power of two of at most accumulate") {
+TEST_CASE("the number of ranks is a power of two and at most accumulate") {
   Messages messages;
   for (const int n : {3, 5}) {
     ThreadRank rank(messages, 0, n);

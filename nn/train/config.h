@@ -95,12 +95,13 @@ struct RunConfig {
   double lr = 3e-3;                                 ///< peak learning rate
   double min_lr = 0;                                ///< learning rate at the end of the schedule
   double beta1 = 0.9;                               ///< AdamW: decay rate of the mean of gradients
-  double beta2 = 0.98;      ///< AdamW: decay rate of the mean of squared gradients
-  double eps = 1e-8;        ///< AdamW: added to the square root in the denominator of an update
-  double momentum = 0;      ///< SGD: factor of the previous update in the next update
-  double weight_decay = 0;  ///< decoupled weight decay, applied to matrices only
-  double clip = 1;          ///< largest allowed global norm of the gradient; 0: no clipping
-  double clip_value = 0;    ///< largest allowed |element| of a gradient, before `clip`; 0: no limit
+  double beta2 = 0.98;  ///< AdamW: decay rate of the mean of squared gradients
+  double eps = 1e-8;    ///< AdamW: added to the square root in the denominator of an update
+  double momentum = 0;  ///< SGD: factor of the previous update in the next update
+  double weight_decay =
+      0;  ///< applied to matrices only; decoupled for AdamW, added to the gradient for SGD
+  double clip = 1;        ///< largest allowed global norm of the gradient; 0: no clipping
+  double clip_value = 0;  ///< largest allowed |element| of a gradient, before `clip`; 0: no limit
   // run
   std::int64_t seed = 1;          ///< seed of initialization, data and dropout
   std::int64_t eval_every = 50;   ///< steps between evaluations; 0: only at the end

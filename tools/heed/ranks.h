@@ -32,7 +32,7 @@ std::vector<std::string> without_launcher(const std::vector<std::string>& enviro
 /// launcher has started several processes. Call it at most once in a process. `own_threads` sets
 /// the number of threads: the cores that this process may use are divided equally among all ranks
 /// on this machine that may use the same cores. Throws UsageError if the module is missing. Throws
-/// ValueError unless the number of ranks is a power of two of at most `accumulate`, the number of
+/// ValueError unless the number of ranks is a power of two and at most `accumulate`, the number of
 /// shards; 0 means that it is not known yet.
 nn::RankSession* join_ranks(bool own_threads, std::int64_t accumulate = 0);
 

@@ -206,7 +206,7 @@ TEST_CASE("from_data accepts a vector of any integer type that fits int64") {
   CHECK(from_data(std::vector<float>{1, 2}, 2).dtype() == float32);
 }
 
-// True if var(x, axes, third) compiles.
+// True if var(x, {0}, third) compiles.
 template <class T>
 concept VarTakes = requires(const Tensor& x, T third) {
   var(x, {0}, third);

@@ -25,7 +25,7 @@ Values flatten(Args tensors);
 std::vector<Tensor> to_tensors(const std::vector<Tensor>& inputs, const Values& x);
 
 /// Adapts f at float64 inputs to the checker. If `use_dual` is true, dual numbers are the exact
-/// oracle; otherwise there is no exact oracle.
+/// oracle; otherwise the exact oracle is not used.
 CheckedFunction checked_function(const DifferentiableFunction& f, Args inputs, bool use_dual);
 
 }  // namespace heed::autograd

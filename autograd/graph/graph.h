@@ -139,7 +139,7 @@ class Vjp {
   Vjp(Node& node, const Tensor& g, std::span<const std::uint8_t> wanted)
       : grad(g), node_(node), wanted_(wanted) {}
   const Tensor& grad;  ///< gradient with respect to the output; has the output's shape
-  /// Returns input i. Throws ValueError if there is no input i, if the op does not save its inputs
+  /// Returns input i. Throws ValueError if i is out of range, if the op does not save its inputs
   /// (OpSpec::saves), or if the input was changed in place.
   const Tensor& input(int i) const;
   /// Returns the output. Throws ValueError if the op does not save its output, or if the output was
@@ -224,7 +224,7 @@ class Node {
 
 class OpObserver;  // observer.h
 namespace detail {
-extern thread_local OpObserver* t_observer;  // null if there is no observer
+extern thread_local OpObserver* t_observer;  // null if no observer exists
 void notify_observer(const Op& op, const Inputs& inputs, const Tensor& output);
 }  // namespace detail
 

@@ -1,5 +1,5 @@
 // Observers, which are called for every op on a thread, and NameScope, which names the module for
-// which an op runs. If there is no observer, an op only tests one pointer.
+// which an op runs. Without an observer, an op only tests one pointer.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ using namespace heed::autograd;
 using namespace heed::autograd::testing;
 
 // Every sample that is run has from kEnough to kMost elements. Every kernel that works on elements
-// or rows divides so many elements into several chunks.
+// or rows divides this number of elements into several chunks.
 constexpr std::int64_t kEnough = 1 << 15, kMost = 1 << 19;
 
 std::int64_t elements(const Sample& s) {

@@ -406,8 +406,8 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   return text.str();
 }
 
-// Moves an entry off a kink by 3 to 6 % of its scale.
-// The distance is random, so that two equal entries become different.
+// Moves an entry off a kink by 3 to 6 % of the entry's scale. The distance is random, so that two
+// equal entries become different.
 void Checker::move(const Direction& along) {
   const auto& [k, by] = along.moves[0];
   MovedEntry moved{along.entry, f_.x[k], 0};

@@ -34,7 +34,7 @@ struct Difference {
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon);
 
 /// Returns the derivative by Richardson extrapolation from the four-point differences at two steps.
-/// Its truncation error is O(step^6). Tries several steps, which are powers of two times `scale`.
+/// The truncation error is O(step^6). Tries several steps, which are powers of two times `scale`.
 /// Returns the result with the smallest estimated error. A result without a kink is preferred.
 /// `noise` is the result of measure_noise().
 Difference difference(const Line& f, std::span<const double> v, std::span<const double> noise,

@@ -1,6 +1,6 @@
 // Tests of the texts of shape, dtype and value errors, which are part of the interface.
-// views_test.cpp tests the errors of views, and index_test.cpp those of indexing and joining. The
-// test files of einsum, norms and losses test the errors of these ops.
+// views_test.cpp tests the errors of views, and index_test.cpp tests the errors of indexing and
+// joining. The test files of einsum, norms and losses test the errors of these ops.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 

@@ -38,8 +38,8 @@ TEST_CASE("every check agrees with float64 on every target: value and gradients 
   CHECK(left_out.size() == kNotInFloat32.size());
 }
 
-// ---- block boundaries: sizes that do not fill the last SIMD vector, and sizes larger than a block
-// of the kernel or a chunk of a thread
+// ---- block boundaries: sizes that do not fill the last SIMD vector (a tail), and sizes larger
+// than a block of the kernel or a chunk of a thread
 
 Sample one(const std::string& name, Tensor (*f)(const Tensor&), const Tensor& x) {
   return {name, [f](Args t) { return f(t[0]); }, {x}};
@@ -127,10 +127,10 @@ TEST_CASE("products, norms, sums and losses over a block or a chunk agree with f
   Samples samples;
   for (const std::int64_t k : {191, 192, 193, 383, 384, 385, 577})
     samples.push_back(product(g, {13, k}, {k, 9}));
-  samples.push_back(product(g, {101, 5}, {5, 37}));        // with 101 rows, B is packed
+  samples.push_back(product(g, {101, 5}, {5, 37}));        // the right operand is packed
   samples.push_back(product(g, {300, 20}, {20, 40}));      // the rows are divided among threads
   samples.push_back(product(g, {16, 600}, {600, 16}));     // k is divided among threads
-  samples.push_back(product(g, {3, 2, 5, 7}, {2, 7, 9}));  // batches; B is broadcast
+  samples.push_back(product(g, {3, 2, 5, 7}, {2, 7, 9}));  // batches; the right operand broadcasts
   samples.push_back(product(g, {9, 13, 40}, {9, 40, 33}));
   samples.push_back(projection(g, 70, 200, 21));
   add_rows(samples, g, {70, 150});

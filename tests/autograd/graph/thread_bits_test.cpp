@@ -1,5 +1,6 @@
 // Tests that values and gradients of every registered op, composite and layer have the same bits at
-// any number of threads, in float32 and float64. The samples of a new op are included.
+// any number of threads, in float32 and float64. The test also runs the samples of ops that are
+// added later.
 
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"

@@ -194,8 +194,8 @@ TEST_CASE("randperm is a permutation") {
   }
 }
 
-// Checks that mean and variance of the draws are within 5 standard errors of those of the normal
-// distribution.
+// Checks that the mean and the variance of the draws differ by at most 5 standard errors from the
+// mean and the variance of the normal distribution.
 template <class T>
 void check_moments(const std::vector<T>& x, double mean, double std_dev) {
   const double n = double(x.size());

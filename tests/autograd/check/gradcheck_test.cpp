@@ -85,7 +85,7 @@ TEST_CASE("an entry without terms must be exactly 0") {
   const auto right = [&](Args t) { return masked_fill(t[0], hidden, 0); };
   const std::vector<Tensor> xs = {tensor({1, 2}, float64)};
   CHECK(gradcheck(right, xs).ok());
-  // The gradient of the right function is exactly 0 there, which counts as 16 digits of agreement.
+  // At the masked element the right gradient is exactly 0, which counts as 16 digits of agreement.
   const CheckReport report = gradcheck(right, xs, {.use_differences = false});
   CHECK(report.by(1, Oracle::kDual).worst.digits() == 16);
   CHECK(gradcheck(f, xs, {.use_differences = false}).ok() == false);

@@ -2,7 +2,7 @@
 // each header states its purpose.
 #pragma once
 
-// clang-format off: the include order must stay as it is written
+// clang-format off
 #include "autograd/base/dtype.h"              // element types
 #include "autograd/base/error.h"              // exception types
 #include "autograd/base/parallel.h"           // number of threads, parallel_for
@@ -20,7 +20,7 @@
 #include "autograd/ops/mask.h"                // masks and score biases for attention
 #include "autograd/ops/ops.h"                 // all ops
 #include "autograd/tensor/create.h"           // tensors from constants, data and random numbers
-#include "autograd/tensor/random.h"           // random numbers, equal to PyTorch's
+#include "autograd/tensor/random.h"           // random numbers that equal PyTorch's
 #include "autograd/tensor/tensor.h"           // the class Tensor
 // clang-format on
 

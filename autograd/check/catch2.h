@@ -1,4 +1,5 @@
-// Catch2 matcher (version 2 or 3): CHECK_THAT(check_vjp(forward, backward, x), IsRightGradient()).
+// Matcher for Catch2, version 2 or 3:
+//   CHECK_THAT(check_vjp(forward, backward, x), IsRightGradient());
 // No other header of heed includes this file, so heed does not need Catch2.
 #pragma once
 
@@ -25,7 +26,7 @@ using ReportMatcher = Catch::Matchers::MatcherBase<CheckReport>;
 using ReportMatcher = Catch::Matchers::Impl::MatcherBase<CheckReport>;
 #endif
 
-/// Matches a report whose verdict is kRight. If a test fails, Catch2 prints the report.
+/// Matches a report whose verdict is kRight. If the report does not match, Catch2 prints it.
 struct RightGradientMatcher : ReportMatcher {
   /// Returns report.ok().
   bool match(const CheckReport& report) const override { return report.ok(); }

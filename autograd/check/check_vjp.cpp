@@ -20,7 +20,7 @@ Values flatten_arrays(const Arrays<T>& arrays) {
   return flat;
 }
 
-// Inverse of flatten_arrays(): splits `flat` into arrays of the lengths of `like`.
+// Inverse of flatten_arrays(): splits `flat` into arrays with the lengths of the arrays in `like`.
 template <class T>
 Arrays<T> split_values(Arrays<T> like, const Values& flat) {
   auto next = flat.begin();
@@ -52,8 +52,8 @@ CheckedFunction checked_arrays(const ForwardFunction<T>& forward,
   return c;
 }
 
-// Returns the compared entry of input i with the largest ratio of value to tolerance. Returns null
-// if no entry of the input was compared.
+// Returns the compared entry of input i with the largest ratio of absolute value to tolerance.
+// Returns null if no entry of the input was compared.
 const Comparison* find_clearest(const std::vector<Comparison>& comparisons, std::size_t i) {
   const Comparison* clearest = nullptr;
   for (const Comparison& e : comparisons) {
@@ -65,7 +65,8 @@ const Comparison* find_clearest(const std::vector<Comparison>& comparisons, std:
   return clearest;
 }
 
-// Repeats the comparisons of one input with wrong gradients. `name` is the name of the mutation.
+// Repeats the comparisons of one input with the wrong gradients, and adds the outcome to the
+// report. `name` is the name of the mutation that made the gradients wrong.
 void replay(const Checker& checker, const std::vector<Values>& wrong, std::size_t input,
             std::string_view name, CheckReport& report) {
   bool differs = false, passes = true;
@@ -85,8 +86,8 @@ void replay(const Checker& checker, const std::vector<Values>& wrong, std::size_
                                          "hides the difference at this x");
 }
 
-// Compares all mutations of the gradient of one input, which is at [begin, begin + n) in the
-// gradients. The verdict becomes kVacuous if one passes.
+// Compares all mutations of the gradient of one input. This gradient is at the positions begin to
+// begin + n - 1 of the concatenated gradients. If a mutation passes, the verdict becomes kVacuous.
 void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin, std::int64_t n,
                     CheckReport& report) {
   const std::vector<Comparison>& comparisons = checker.comparisons();
@@ -113,8 +114,9 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
   replay(checker, wrong, input, "one entry dropped", report);
 }
 
-// Returns an error text if x is not finite or if g, the result of backward, is not one gradient of
-// the right length for each input. Otherwise returns an empty string.
+// Returns an error text if x is not finite. Returns an error text if g, the result of backward,
+// does not have one gradient for each input, with the input's length. Otherwise returns an empty
+// string.
 template <class T>
 std::string find_malformed(const Arrays<T>& x, const Arrays<T>& g) {
   for (std::size_t i = 0; i < x.size(); ++i)

@@ -9,23 +9,25 @@ namespace heed::autograd {
 namespace {
 
 constexpr int kCotangents = 2, kMostMoves = 4;
-// Largest number of entries that are compared to find the wrong entry behind a wrong direction.
+// If a comparison in a random direction fails, about this many entries are compared to find the
+// wrong entry.
 constexpr std::int64_t kMostEntries = 2000;
-// Largest number of outputs that are searched for the wrong one.
+// If a function has more outputs than this, the error text does not name the wrong output.
 constexpr std::size_t kMostOutputs = 4096;
-// Roundings allowed in a sum of terms,
-// because backward and oracle add the terms in different order.
+// Number of rounding errors allowed in a sum of terms, because backward and the oracle may add the
+// terms in different orders.
 constexpr double kRoundings = 0x1p10;
-// A tolerance of at most this fraction of the terms needs no second comparison with a wider step.
+// If a tolerance is at most this fraction of the terms, the entry needs no second comparison with a
+// wider step.
 constexpr double kSharp = 0x1p-16;
 
 // Returns the unit roundoff of the function's type.
 double roundoff(const CheckedFunction& f) { return f.single ? 0x1p-24 : 0x1p-53; }
-// Returns the factor by which the line is stretched for measure_noise(). That function reads points
-// 2^-26 apart, and float cannot represent enough numbers that close together.
+// Returns the argument `scale` of measure_noise(), which evaluates points that are 2^-26 * scale
+// apart. In float, more distant points are needed, because float has 24 bits.
 double noise_spread(const CheckedFunction& f) { return f.single ? 0x1p9 : 1; }
 
-// Returns the next power of two above |x|.
+// Returns the smallest power of two above |x|, or 1 if x is 0.
 double power_of_two_above(double x) {
   int exponent;
   std::frexp(x, &exponent);
@@ -48,10 +50,10 @@ double absolute_dot(const Values& a, const Values& b) {
 bool is_not_finite(double x) { return !std::isfinite(x); }
 bool is_not_zero(double x) { return x != 0; }
 
-// Returns difference() with a more careful error estimate if the function computes in float. There,
-// the estimated error of a single step can be small by accident. So the error is raised to twice
-// the distance to the results of two other step sizes.
-// In double the first step is usually exact enough.
+// Returns difference(), with a more careful error estimate if the function computes in float. In
+// float, the estimated error of a single step can be small by accident. So the error is raised to
+// at least twice the distance to the results of two other step sizes. In double, the first step is
+// usually exact enough.
 Difference careful_difference(const Line& line, const Values& v, const Values& noise, bool single) {
   Difference d = difference(line, v, noise, 1);
   if (single)
@@ -70,7 +72,8 @@ bool is_worse(const Comparison& a, const Comparison& b) {
   return !(a.error() <= b.error()) && !std::isnan(b.error());
 }
 
-// Returns whether e agrees with `other` and has a smaller tolerance.
+// Returns true if e agrees with `other` and has a smaller tolerance, or if only e has a finite
+// tolerance.
 bool narrows(const Comparison& e, const Comparison& other) {
   if (!std::isfinite(other.tolerance)) return std::isfinite(e.tolerance);
   return !e.on_kink && e.tolerance < other.tolerance && other.passes(e.expected);
@@ -162,7 +165,8 @@ Values Checker::shifted(const Direction& along, double t) const {
   return moved;
 }
 
-// Returns f on a line through x. The values are cached, because several differences use one line.
+// Returns f on a line through x. The values are cached, because several differences use the same
+// points.
 Line Checker::line_along(const Direction& along) const {
   const auto seen = std::make_shared<std::map<double, Values>>();
   return [this, &along, seen](double t) {
@@ -179,9 +183,9 @@ const ExactDerivative& Checker::exact(const Direction& along) {
   return place->second;
 }
 
-// Returns the error of backward along a direction that is caused by rounding inside backward. It is
-// limited to a fraction of the largest change of <v, f>,
-// so that a backward whose result is mostly noise does not pass.
+// Returns the error that rounding inside backward causes along a direction, for cotangent c. The
+// error is limited to a fraction of the largest product of a gradient entry and its move, so that a
+// backward whose result is mostly noise does not pass.
 double Checker::noise_along(std::size_t c, const Direction& along) {
   Values& noise = gradient_noise_[c];
   if (noise.empty()) {
@@ -199,13 +203,13 @@ double Checker::noise_along(std::size_t c, const Direction& along) {
   return total;
 }
 
-// Draws the cotangents, runs backward and makes the checks that need no oracle.
-// Returns false if one of them failed.
+// Draws the cotangents, runs backward and makes the checks that need no oracle. Returns false if
+// one of these checks failed.
 bool Checker::prepare() {
   for (const Oracle oracle : kAllOracles) by(oracle) = {};
   comparisons_.clear(), kinks_.clear(), exact_.clear(), directions_.clear();
   cotangents_.clear(), gradients_.clear(), gradient_noise_.clear();
-  by(Oracle::kDual).worst.expected = std::nan("");  // replaced below if all values are finite
+  by(Oracle::kDual).worst.expected = std::nan("");  // replaced by 0 below if no check fails
   const Values y = f_.forward(f_.x);
   const auto bad = std::find_if(y.begin(), y.end(), is_not_finite);
   if (bad != y.end()) fail("not finite: output at " + to_text(unravel(bad - y.begin(), f_.output)));
@@ -252,15 +256,16 @@ void Checker::check_by(Oracle oracle) {
   judge(oracle, first);
 }
 
-// Returns the number of entries to compare one by one of an input with n entries, if `count`
-// entries of all inputs are compared.
+// Returns the number of entries of one input that are compared one by one. The input has n entries,
+// and about `count` entries of all inputs together are compared.
 std::int64_t Checker::sample_size(std::int64_t n, std::int64_t count) const {
   const double share = double(count) / double(f_.x.size());
   return std::min(n, std::max(effort_.fewest, std::int64_t(share * double(n))));
 }
 
-// Compares an evenly spaced sample of each input. The positions are jittered, because otherwise all
-// of them could be in one column. Returns false if an entry fails or is on a kink.
+// Compares a sample of the entries of each input. The positions are evenly spaced and then shifted
+// by random amounts, because otherwise they could all be in one column. Returns false if an entry
+// fails or is on a kink.
 bool Checker::compare_entries(Oracle oracle, std::int64_t count) {
   const auto is_sharp = [](const Comparison& e) { return e.tolerance <= kSharp * e.terms; };
   const auto is_resolved = [](const Comparison& e) { return e.resolved; };
@@ -275,9 +280,10 @@ bool Checker::compare_entries(Oracle oracle, std::int64_t count) {
       const double own = own_scale(k);
       std::vector<Comparison> found = compare(oracle, {entry_at(k), {{k, own}}});
       // If an entry is far smaller than the rest of its input, f may hardly change over a step of
-      // the entry's own size. Then a wider step is tried too. Its result is used only if it agrees
-      // with that of the own step, because a wide step may jump over a singularity. If the own
-      // step is not precise enough and the wide step finds a kink, the kink counts.
+      // the entry's own size. Then a wider step is tried too. The result of the wider step is used
+      // if it agrees with the result of the first step and is more precise. If they disagree, the
+      // wider step may have jumped over a singularity. If the first step is not precise enough and
+      // the wider step finds a kink, the entry counts as being on a kink.
       if (oracle == Oracle::kDifferences && own < typical_[i] &&
           !std::all_of(found.begin(), found.end(), is_sharp)) {
         const auto wider = compare(oracle, {entry_at(k), {{k, typical_[i]}}});
@@ -299,7 +305,7 @@ bool Checker::compare_direction(Oracle oracle, const Direction& along) {
   const bool on_kink =
       std::any_of(found.begin(), found.end(), [](const Comparison& e) { return e.on_kink; });
   if (!on_kink && keep(found)) return true;
-  // An entry outside the sample is wrong or on a kink. Compare more entries to find it.
+  // An entry outside the sample is wrong or on a kink. More entries are compared to find it.
   return compare_entries(oracle, kMostEntries) && on_kink;
 }
 
@@ -338,8 +344,8 @@ std::vector<Comparison> Checker::compare(Oracle oracle, const Direction& along) 
   return found;
 }
 
-// Stores comparisons of one direction, or the direction if it is on a kink.
-// Returns false if one of them fails or is on a kink.
+// Stores the comparisons of one direction. If one of them is on a kink, stores only the direction,
+// in kinks_. Returns false if a comparison fails or is on a kink.
 bool Checker::keep(const std::vector<Comparison>& found) {
   const auto kinked =
       std::find_if(found.begin(), found.end(), [](const Comparison& e) { return e.on_kink; });
@@ -348,8 +354,8 @@ bool Checker::keep(const std::vector<Comparison>& found) {
   return std::all_of(found.begin(), found.end(), [](const Comparison& e) { return e.passes(); });
 }
 
-// Reports the worst comparison of an oracle, and the failure if there is one. The comparisons of
-// the oracle start at index `first`.
+// Reports the worst comparison of an oracle. If a comparison failed, reports the failure too. The
+// comparisons of the oracle start at index `first`.
 void Checker::judge(Oracle oracle, std::size_t first) {
   const Comparison* worst = nullptr;
   std::size_t failed = 0;
@@ -365,9 +371,10 @@ void Checker::judge(Oracle oracle, std::size_t first) {
          std::to_string(comparisons_.size() - first) + " comparisons fail");
 }
 
-// Returns a text with the entry and both its values. The values are those of the output whose
-// derivative differs most. If each output alone is right, because backward is not linear, the
-// values are those for the random cotangent.
+// Returns a text with the entry, its value by backward and its value by the oracle. The values are
+// derivatives of one output, the output for which they differ most. If the derivatives of each
+// single output are right (backward is then not linear), the values are those for the random
+// cotangent.
 std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   if (!std::isfinite(worst.tolerance))
     return worst.name() + ": forward is not finite at points near x that differences evaluate";
@@ -399,8 +406,8 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   return text.str();
 }
 
-// Moves an entry off a kink by 3 to 6 % of its scale.
-// The distance is random, so that two equal entries become different.
+// Moves an entry off a kink by 3 to 6 % of the entry's scale. The distance is random, so that two
+// equal entries become different.
 void Checker::move(const Direction& along) {
   const auto& [k, by] = along.moves[0];
   MovedEntry moved{along.entry, f_.x[k], 0};

@@ -1,5 +1,6 @@
-// The core of gradcheck and check_vjp. It compares a backward pass on plain values with measured
-// differences and, for heed's own ops, with an exact oracle. The callers supply the functions.
+// The class Checker, on which gradcheck and check_vjp are built. It compares the results of a
+// backward pass with central differences and, for functions of heed, with an exact oracle:
+// derivatives that are computed independently of the backward pass. All values are plain doubles.
 #pragma once
 
 #include <functional>
@@ -19,7 +20,7 @@ namespace heed::autograd {
 /// Each array is in row-major order.
 using Values = std::vector<double>;
 
-/// Derivative of each output along one direction, from an exact oracle.
+/// Derivative of each output along one direction, computed by the exact oracle (dual numbers).
 struct ExactDerivative {
   Values derivative;  ///< one element for each output
   Values terms;       ///< for each output, the sum of the absolute values of the derivative's terms
@@ -32,32 +33,36 @@ struct CheckedFunction {
   Values x;                   ///< the elements of all inputs
   /// Returns the output at x.
   std::function<Values(const Values& x)> forward;
-  /// Returns J(x)^T v, where v is a cotangent of the output.
+  /// Returns J(x)^T v, where J is the Jacobian of forward and v is a cotangent of the output.
   std::function<Values(const Values& x, const Values& v)> backward;
-  /// Returns J(x) tangent, computed without a step size.
-  /// An empty function if the exact oracle is not used.
+  /// Returns J(x) * tangent, computed without a step size. The function is empty if the exact
+  /// oracle is not used.
   std::function<ExactDerivative(const Values& x, const Values& tangent)> exact = {};
-  bool single = false;  ///< the function computes in float, and every element of x is a float
+  bool single = false;  ///< true if the function computes in float; x then has only float values
 };
 
 /// Number of entries that a check compares, and the precision that it requires.
 struct CheckEffort {
-  /// Entries to compare one by one, indexed by oracle. 0: the oracle is not used.
+  /// Number of entries to compare one by one, indexed by oracle. If it is 0, the oracle is not
+  /// used.
   std::int64_t entries[2] = {};
-  /// Smallest number of entries to compare of each input that has as many.
+  /// Smallest number of entries to compare for each input. If an input has fewer entries, all of
+  /// them are compared.
   std::int64_t fewest = 1;
-  /// An entry counts as checked if its tolerance is at most this fraction of its terms.
+  /// An entry counts as checked if its tolerance is at most this fraction of CheckedEntry::terms.
   double resolved = 0x1p-16;
 };
 
-/// Entries of x that move together: entry k moves to x[k] + t * by.
+/// A direction in which entries of x move together. At distance t along it, entry k has moved from
+/// x[k] to x[k] + t * by, for each pair (k, by) of `moves`.
 struct Direction {
   CheckedEntry entry;  ///< the single entry that moves, or the input of a random direction
-  std::vector<std::pair<std::size_t, double>> moves;  ///< pairs of (k, by)
-  /// Returns the divisor of derivatives along this direction. If a single entry moves, it is that
-  /// entry's move, so that the quotient is its partial derivative. Otherwise it is 1.
+  std::vector<std::pair<std::size_t, double>> moves;  ///< pairs (k, by): entry k moves by t * by
+  /// Returns the number by which a derivative along this direction is divided. If only entry k
+  /// moves, the number is its `by`, so that the quotient is the partial derivative with respect to
+  /// x[k]. Otherwise it is 1.
   double unit() const { return entry.at == CheckedEntry::kDirection ? 1 : moves[0].second; }
-  /// Returns the product of a gradient with this direction, divided by unit().
+  /// Returns the dot product of a gradient with this direction, divided by unit().
   double dot(const Values& gradient) const;
   /// Returns x moved by t along this direction.
   Values from(Values x, double t) const;
@@ -66,26 +71,28 @@ struct Direction {
 /// One comparison, with all data that are needed to repeat it for another gradient.
 struct Comparison : CheckedEntry {
   std::size_t cotangent = 0;  ///< index of the cotangent
-  double rounding = 0;        ///< largest distance of two right gradients, because of rounding
+  double rounding = 0;        ///< difference of two right gradients that rounding can cause
   Direction along;            ///< the direction in which the gradient is compared
-  bool on_kink = false;       ///< the left slope and the right slope differ
-  bool resolved = false;      ///< the oracle can distinguish the entry from rounding errors
-  /// Returns whether `value` in place of the given gradient is within the tolerance.
+  bool on_kink = false;       ///< true if the left slope and the right slope differ
+  bool resolved = false;      ///< true if the oracle can distinguish the entry from rounding errors
+  /// Returns true if `value` differs from `expected` by at most the tolerance.
   bool passes(double value) const;
-  /// Returns whether the given gradient is within the tolerance.
+  /// Returns true if `given` differs from `expected` by at most the tolerance.
   bool passes() const { return passes(given); }
 };
 
-/// Returns n elements with random signs and sizes in [0.5, 1.5), so that each output has an effect.
-/// A float represents each element exactly.
+/// Returns n random numbers with random signs and absolute values in [0.5, 1.5). None is near 0, so
+/// each output has an effect. Each number is exactly representable as a float.
 Values random_cotangent(std::size_t n, Generator& random);
 
-/// Checks one function at one order and writes the findings into a report.
+/// Checks the gradients of one function. Writes the findings into a report, as those of the given
+/// order.
 class Checker {
  public:
   Checker(CheckedFunction f, const CheckEffort& effort, std::uint64_t seed, int order,
           CheckReport& report);
-  /// Compares entries and directions. If an entry is on a kink, moves it and compares all again.
+  /// Compares entries and directions. If an entry is on a kink, moves the entry and repeats all
+  /// comparisons.
   void run();
   /// Returns the point at which f was checked: the given x, or x moved off its kinks.
   const Values& x() const { return f_.x; }
@@ -126,10 +133,10 @@ class Checker {
   Generator random_;
   CheckReport& report_;
   std::vector<std::size_t> starts_;  // index in x at which each input starts, then the size of x
-  Values typical_;                   // typical size of the entries, for each input
+  Values typical_;                   // typical absolute value of the entries of each input
   Values noise_;                     // rounding noise of forward, for each output
   std::vector<Values> cotangents_, gradients_;
-  std::map<std::size_t, Values> gradient_noise_;  // key: index of the cotangent
+  std::map<std::size_t, Values> gradient_noise_;  // noise of backward, by index of the cotangent
   std::vector<Direction> directions_;             // a random direction for each input
   std::vector<Comparison> comparisons_;
   std::vector<Direction> kinks_;

@@ -23,14 +23,14 @@ std::vector<StepError> step_errors(const DifferentiableFunction& f, Args inputs,
   entry.given = along.dot(c.backward(c.x, v));
   const ExactDerivative exact = c.exact(c.x, tangent);
   for (std::size_t o = 0; o < v.size(); ++o) entry.terms += std::abs(v[o] * exact.terms[o]);
-  // Returns (<v, f>(x + h u) - <v, f>(x - h u)) / 2h.
+  // Returns (<v, f>(x + h u) - <v, f>(x - h u)) / 2h, where u is the tangent.
   const auto two_point_difference = [&](double h) {
     const Values right = c.forward(along.from(c.x, h)), left = c.forward(along.from(c.x, -h));
     double change = 0;
     for (std::size_t o = 0; o < v.size(); ++o) change += v[o] * (right[o] - left[o]);
     return change / (2 * h);
   };
-  Values differences;  // for the steps 1, 1/2, ... 2^-(kSteps + 1)
+  Values differences;  // two-point differences for the steps 1, 1/2, ... 2^-(kSteps + 1)
   for (int k = 0; k <= kSteps + 1; ++k)
     differences.push_back(two_point_difference(std::ldexp(1.0, -k)));
   const auto error = [&](double difference) {

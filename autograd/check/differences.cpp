@@ -8,13 +8,13 @@ namespace {
 
 using Values = std::vector<double>;
 
-// Steps to try, as fractions of `scale`. The first one is best if the rounding error is 1e-16 of
-// the value. Larger steps are better if f is noisy.
+// Steps that difference() tries in this order, as fractions of its argument `scale`. The first step
+// is best if the rounding error is 1e-16 of the value. Larger steps are better if f is noisy.
 // Smaller steps are better if f is strongly curved or has a kink nearby.
 constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2};
-constexpr double kGoodEnough = 0x1p-33;  // an error of this fraction of the terms: ten digits
+constexpr double kGoodEnough = 0x1p-33;  // stop at this fraction of the terms: ten digits
 
-// Returns the extrapolated difference at step h. `middle` is f(0).
+// Returns the extrapolated difference at step h. `middle` is the value f(0).
 Difference at_step(const Line& f, std::span<const double> v, std::span<const double> noise,
                    const Values& middle, double h) {
   const Values near_left = f(-h / 2), near_right = f(h / 2), left = f(-h), right = f(h),
@@ -34,16 +34,18 @@ Difference at_step(const Line& f, std::span<const double> v, std::span<const dou
     near_bend += weight * std::abs(near_right[o] + near_left[o] - 2 * middle[o]) / (h / 2);
     all_noise += weight * noise[o] / h;
   }
-  d.error += 4 * all_noise;  // the absolute weights of the differences add up to 3.4 / h
-  // The right slope minus the left slope. If f is smooth, it halves when the step halves.
+  d.error += 4 * all_noise;  // the absolute weights of the six points add up to 3.3 / h
+  // The jump is the right slope minus the left slope. If f is smooth, the jump halves when the step
+  // is halved.
   d.jump = near_bend;
   d.jump_noise = 64 * all_noise;
   d.kink = d.jump > 0.75 * bend && d.jump > d.jump_noise;
   return d;
 }
 
-// Returns whether a is better than b. A finite result without a kink is best, then a finite result
-// with a kink, then any other. Among equals, the smaller error is better.
+// Returns true if a is better than b. A finite result without a kink is best, then a finite result
+// with a kink, then a result that is not finite. Between two results of one of these kinds, the
+// smaller error is better.
 bool better(const Difference& a, const Difference& b) {
   const auto rank = [](const Difference& d) { return !std::isfinite(d.error) ? 2 : int(d.kink); };
   return rank(a) != rank(b) ? rank(a) < rank(b) : a.error < b.error;
@@ -55,9 +57,10 @@ bool hides_kink(const Difference& d, const Difference& kinked) {
   return kinked.kink && !d.kink && d.jump_noise >= kinked.jump;
 }
 
-// Returns whether the results of two steps are equal within their errors. Beside a kink, the two
-// slopes of one step can be equal by accident; then the result contradicts that of another step.
-// Returns true if a has a kink or is not finite.
+// Returns true if the results of two steps are equal within their errors. Beside a kink, the coarse
+// and the fine difference of one step can be equal by accident. The estimated error is then too
+// small, and the result disagrees with the result of another step. Also returns true if a has a
+// kink or is not finite.
 bool agree(const Difference& a, const Difference& b) {
   return a.kink || !std::isfinite(a.error) || std::abs(a.value - b.value) <= a.error + b.error;
 }
@@ -66,8 +69,8 @@ bool agree(const Difference& a, const Difference& b) {
 
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
   constexpr int kPoints = 7, kOrder = 4;
-  constexpr double kGain =
-      8.366600265340756;  // sqrt(1 + 16 + 36 + 16 + 1): weights of the 4th difference
+  // Root of the sum of the squared weights 1, -4, 6, -4, 1 of a fourth difference.
+  constexpr double kGain = 8.366600265340756;
   std::vector<Values> table;
   for (int k = 0; k < kPoints; ++k) table.push_back(f((k - kPoints / 2) * scale * 0x1p-26));
   Values noise;

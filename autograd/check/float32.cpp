@@ -31,7 +31,8 @@ class OnSimdTarget {
   std::string before_ = kernels::simd_target();
 };
 
-// Returns x (float64) as tracked numbers. Every operation on them adds its rounding error.
+// Returns the float64 tensor x as tracked numbers with this seed. Every operation on them adds the
+// noise of a float32 rounding.
 Tensor with_noise(const Tensor& x, std::uint64_t seed) {
   std::vector<Tracked> noisy;
   for (const double value : x.to_vector<double>())
@@ -39,17 +40,18 @@ Tensor with_noise(const Tensor& x, std::uint64_t seed) {
   return from_data(noisy, x.shape());
 }
 
-// A function with the inputs and cotangents (float64) for which its results are compared.
+// A function, with the float64 inputs and cotangents for which its results are compared.
 struct Float32Case {
   const DifferentiableFunction& f;
   Tensors inputs;
-  Tensor cotangent;  // of the value
-  Tensors second;    // of each gradient, at order 2
+  Tensor cotangent;  // cotangent of the value
+  Tensors second;    // cotangent of each gradient, for order 2
   int order;
 
-  // Returns the value and its gradients, computed by fused backwards. At order 2, the gradients
-  // computed from the definitions of the ops follow, and then the gradients of those with respect
-  // to the inputs and the cotangent. `as` converts the tensors that f receives.
+  // Returns the value of f and its gradients, for which fused ops run their backward kernels. At
+  // order 2, two more groups follow: the gradients computed from the definitions of fused ops, and
+  // the gradients of these gradients with respect to the inputs and the cotangent. `as` converts
+  // the inputs and the cotangents to another dtype.
   Tensors results(const std::function<Tensor(const Tensor&)>& as) const {
     const GradMode recording(true);
     Tensors leaves;
@@ -64,7 +66,7 @@ struct Float32Case {
     if (order == 1) return out;
     const Tensors first =
         grad(y, leaves, {.grad_output = v, .create_graph = true, .allow_unused = true});
-    Tensor total = sum(v) * 0.0;  // has a graph even if no gradient has one
+    Tensor total = sum(v) * 0.0;  // with this term, `total` has a graph even if no gradient has one
     for (std::size_t i = 0; i < first.size(); ++i) {
       out.push_back(first[i].detach());
       total = total + sum(first[i] * as(second[i]));
@@ -100,7 +102,7 @@ std::string result_name(std::size_t place, std::size_t inputs) {
   return "gradient of gradients" + at;
 }
 
-// Returns the distance from |x| to the next float, and at least the smallest normal float.
+// Returns the distance from |x| to the next larger float, but at least the smallest normal float.
 double float32_ulp(double x) {
   const float f = std::abs(float(x));
   return std::max(double(std::nextafter(f, HUGE_VALF)) - double(f),

@@ -1,4 +1,5 @@
-// GoogleTest assertion: EXPECT_TRUE(RightGradient(check_vjp(forward, backward, x))).
+// Assertion for GoogleTest:
+//   EXPECT_TRUE(RightGradient(check_vjp(forward, backward, x)));
 // No other header of heed includes this file, so heed does not need GoogleTest.
 #pragma once
 

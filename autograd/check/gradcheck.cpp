@@ -13,8 +13,9 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// Returns h(x..., c) = sum over i of <w_i, (J(x)^T c)_i>, where w is random and fixed. The gradient
-// of h contains every second derivative of f, and computing it runs the double backward.
+// Returns the function h(x..., c) = sum over the inputs i of <w_i, (J(x)^T c)_i>. J is the Jacobian
+// of f, c is a cotangent, and the w_i are random but fixed. The gradient of h depends on every
+// second derivative of f, and its computation differentiates the backward pass of f.
 DifferentiableFunction gradient_function(const DifferentiableFunction& f, std::size_t n,
                                          std::uint64_t seed) {
   return [f, n, seed](Args all) -> Tensor {
@@ -55,7 +56,7 @@ Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
   return to_tensors({inputs.begin(), inputs.end()}, checker.x());
 }
 
-// Checks all orders and fills `report`. Its `order` is always the order that is being checked.
+// Checks all orders and fills `report`. `report.order` is always the order that is being checked.
 void check_orders(const DifferentiableFunction& f, Args inputs, const GradcheckOptions& options,
                   CheckReport& report) {
   check<ValueError>(options.order == 1 || options.order == 2, "gradcheck",

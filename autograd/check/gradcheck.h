@@ -1,6 +1,6 @@
-// Gradient checking of heed's functions. Derivatives are compared with two oracles that share no
-// code with them: central differences, and dual numbers in the forward pass. Cotangents are random.
-// A sum of the outputs would hide errors, because a softmax row sums to 1 for any input.
+// Gradient checking of heed's functions. Gradients are compared with two oracles that do not use
+// the backward pass: central differences, and dual numbers in the forward pass. The cotangents are
+// random, because a cotangent of ones can hide errors: a softmax row sums to 1 for any input.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +17,33 @@ namespace heed::autograd {
 struct GradcheckOptions {
   int order = 1;                ///< 1: checks gradients. 2: checks gradients of gradients too
   std::uint64_t seed = 1;       ///< seed of the random cotangents and directions
-  bool use_differences = true;  ///< compare with central differences
-  bool use_dual = true;         ///< compare with dual numbers
-  /// Entries that dual numbers compare one by one, spread evenly over the inputs. All other entries
-  /// are checked together, in one random direction for each input.
+  bool use_differences = true;  ///< if true, gradients are compared with central differences
+  bool use_dual = true;         ///< if true, gradients are compared with dual numbers
+  /// Number of entries that are compared with dual numbers one by one, spread evenly over the
+  /// inputs. An input with entries that are not in this sample is also checked in one random
+  /// direction, along which all its entries move.
   std::int64_t dual_entries = 128;
-  /// Entries that differences compare one by one. The default is smaller than that of dual numbers,
-  /// because each entry needs several evaluations of f.
+  /// Number of entries that are compared with differences one by one. The default is smaller than
+  /// dual_entries, because differences evaluate f several times for each entry.
   std::int64_t difference_entries = 32;
 };
 
 /// Checks the derivatives of f at float64 inputs of any shape. Entries of J^T v from the engine,
-/// where v is random, are compared with two oracles:
-/// - central differences. The tolerance is twice their own estimated error.
-/// - dual numbers. The tolerance is 2^10 roundings of the entry's terms.
+/// where J is the Jacobian of f and v is random, are compared with two oracles:
+/// - central differences. The tolerance is twice their own estimated error plus the tolerance of
+///   dual numbers.
+/// - dual numbers. The tolerance is 2^10 * 2^-53 times the terms of the entry
+///   (CheckedEntry::terms).
 ///
 /// If an entry fails, the measured rounding error of the engine is added to the tolerance. No
-/// tolerance depends on a size or a constant, so f and f times 2^k get the same verdict.
+/// tolerance has an absolute part, so f and f times 2^k get the same verdict.
 ///
 /// The verdict is also kWrong if zero cotangents give a nonzero gradient, if a second run gives
-/// other bits, or if a value is not finite. Therefore f must be deterministic. An entry whose left
-/// and right slopes differ is moved off its kink. The message of a failure names the worst entry
-/// and the output in which it differs most. The verdict is kVacuous if no entry of a nonempty input
-/// can be distinguished from rounding errors.
+/// different bits, or if a value is not finite. Therefore f must be deterministic. If the left and
+/// right slopes at an entry differ (a kink), the entry is moved and the check is repeated. The
+/// message of a failure names the worst entry and the output in which it differs most. The verdict
+/// is kVacuous if the inputs have entries, but none of them can be distinguished from rounding
+/// errors.
 ///
 /// Throws DTypeError unless all inputs are float64. Throws ValueError if options.order is not 1 or
 /// 2, or if the options check no entry.
@@ -56,8 +60,8 @@ struct CheckResult {
   SkipReason skipped;      ///< reason for skipping this layout; empty if it was checked
 };
 /// Runs the samples of a check in the given layouts. Returns one result for each pair of sample and
-/// layout, whether it was run or skipped. A check without samples fails.
-/// A pair fails if it throws an Error.
+/// layout, even if the layout was skipped. If a pair throws an Error, its verdict is kWrong. If the
+/// check has no samples, returns one result whose verdict is not kRight.
 std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& options,
                                    std::span<const CheckLayout> layouts = kAllLayouts);
 

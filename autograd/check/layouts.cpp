@@ -1,5 +1,6 @@
-// Makes the layouts inside f. A moved leaf would be a new row-major tensor. Therefore the leaves
-// stay row-major and are differentiated, and f receives views of them in the requested layout.
+// Makes the layouts inside the sample's function. The checker evaluates the function at many
+// points, and the leaves at a new point are new row-major tensors. Therefore the leaves stay
+// row-major, and the op receives views of them in the requested layout.
 #include "autograd/check/layouts.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// Returns the sample with the function f(image(0, leaves), image(1, leaves), ...) of the leaves.
+// Returns a sample whose inputs are `leaves`. Its function is f(image(0, leaves), image(1, leaves),
+// ...), where f is the function of s and image(i, leaves) is input i of f.
 SampleInLayout through_images(const Sample& s, Tensors leaves,
                               const std::function<Tensor(std::size_t, Args)>& image) {
   const auto f = [f = s.f, image, n = s.inputs.size()](Args t) {
@@ -75,8 +77,7 @@ SampleInLayout expanded_layout(const Sample& s) {
                         [shapes](std::size_t i, Args t) { return expand(t[i], shapes[i]); });
 }
 
-// Replaces every input that has the shape of the last input by the last input,
-// which becomes leaf 0.
+// Passes the last input in place of every input that has its shape. The last input is leaf 0.
 SampleInLayout aliased_layout(const Sample& s) {
   const auto same = [&](const Tensor& x) { return x.shape() == s.inputs.back().shape(); };
   if (std::count_if(s.inputs.begin(), s.inputs.end(), same) < 2)
@@ -92,7 +93,7 @@ SampleInLayout aliased_layout(const Sample& s) {
 
 struct Row {
   std::string_view name;
-  bool repeats;  // one element of memory is several entries
+  bool repeats;  // true if several entries are one element of memory
   SampleInLayout (*make)(const Sample&);
 };
 // Rows in the order of CheckLayout.

@@ -11,11 +11,11 @@ namespace heed::autograd {
 
 /// Memory layout of a sample's inputs.
 enum class CheckLayout {
-  kContiguous,  ///< as the sample defines them
+  kContiguous,  ///< the inputs as the sample defines them
   kTransposed,  ///< the axes are reversed in memory
   kSliced,      ///< every second element along each axis; the elements between are NaN
   kExpanded,    ///< stride 0 along the last axis
-  kAliased,     ///< inputs of one shape are the same tensor
+  kAliased,     ///< all inputs with the last input's shape are one tensor
 };
 /// All layouts, in the order of the enum.
 inline constexpr CheckLayout kAllLayouts[] = {CheckLayout::kContiguous, CheckLayout::kTransposed,
@@ -24,15 +24,15 @@ inline constexpr CheckLayout kAllLayouts[] = {CheckLayout::kContiguous, CheckLay
 /// Returns a name such as "transposed" or "stride 0".
 std::string_view layout_name(CheckLayout layout);
 
-/// A sample in one layout, or the reason why the layout does not apply.
+/// A sample in one layout, or the reason why the sample is not checked in it.
 struct SampleInLayout {
-  std::optional<Sample> sample;  ///< the sample, with the function changed to make the layout
-  SkipReason why_not = {};       ///< empty if there is a sample
+  std::optional<Sample> sample;  ///< the sample; its function first makes the layout
+  SkipReason why_not = {};       ///< reason if `sample` is empty
 };
-/// Returns the sample with its inputs in `layout`. There is none if the layout does not apply (a
-/// rank-0 input cannot be transposed, a single input cannot be aliased). There is none either if
-/// the sample forbids it: Sample::no_repeats excludes kExpanded and kAliased, which give one
-/// element of memory to several entries.
+/// Returns the sample with its inputs in `layout`. Returns only a reason if the layout does not
+/// apply: for example, a rank-0 input cannot be transposed, and a single input cannot be aliased.
+/// Also returns only a reason for kExpanded and kAliased if Sample::no_repeats excludes them. In
+/// these two layouts, several entries are one element of memory.
 SampleInLayout with_layout(const Sample& sample, CheckLayout layout);
 
 }  // namespace heed::autograd

@@ -15,9 +15,9 @@ namespace {
 
 double largest(const Tensor& x) { return x.numel() == 0 ? 0 : max(abs(x)).item(); }
 
-// Largest relative change that another order of summation can cause. Example: the mean of a
-// softmax's gradient is 0 up to rounding,
-// so that the mutation "mean term dropped" changes only rounding.
+// Largest relative change that another order of summation can cause. For example, the mean of a
+// softmax's gradient is 0 up to rounding, so the mutation "mean term dropped" changes the gradient
+// only by rounding errors.
 constexpr double kRounding = 0x1p-43;
 
 // Applies one mutation to the gradients of one input of one op, and measures the change.
@@ -31,13 +31,14 @@ class Mutant {
     if (mutation_.spoils == Spoils::kFloat32Gradients && g.dtype() != float32) return g;
     Tensor wrong = mutation_.apply(g, shape);
     const NoGrad guard;
-    compare(sum_to(g, shape), sum_to(wrong, shape));  // in the shape of the input
+    compare(sum_to(g, shape), sum_to(wrong, shape));  // both summed to the input's shape
     if (mutation_.order == 2 && g.requires_grad()) largest_difference_ = largest_gradient_;
     return wrong;
   }
 
-  // Returns the sample with a wrong gradient of one input: the gradient at 7/8 of all inputs. This
-  // is the error of a vjp whose values were saved too early.
+  // Returns the sample with a wrong gradient of one input: the gradient at the point 7/8 * x
+  // instead of x, where x are all inputs. A vjp has such an error if it reads values that were
+  // saved too early.
   Sample with_stale_value(const Sample& s) {
     Sample stale = s;
     stale.f = [f = s.f, i = input_](Args t) {
@@ -75,7 +76,7 @@ class Mutant {
   double largest_difference_ = 0, largest_gradient_ = 0;  // over all mutated gradients
 };
 
-// Returns whether the oracle alone rejects the mutant at one of the samples.
+// Returns true if the oracle alone rejects the mutant for at least one sample.
 bool kills(Oracle oracle, const Samples& samples, const Mutation& mutation) {
   const GradcheckOptions options{.order = mutation.order,
                                  .use_differences = oracle == Oracle::kDifferences,
@@ -94,8 +95,8 @@ bool float32_kills(const Samples& samples) {
   });
 }
 
-// Returns the name of an oracle that accepts the mutant.
-// Returns an empty string if each oracle that can detect it rejects it.
+// Returns the name of an oracle that accepts the mutant. Returns an empty string if every oracle
+// that can detect the mutant rejects it.
 std::string_view survived(const Samples& samples, const Mutation& mutation, Mutant& mutant) {
   const MutateGradients guard([&](const Op& op, std::size_t input, const Tensor& g,
                                   const Shape& shape) { return mutant(op, input, g, shape); });

@@ -11,7 +11,7 @@
 namespace heed::autograd {
 
 /// Replaces gradients during the lifetime of the object, on the current thread. Each gradient that
-/// the vjp of an op returns is replaced by f(op, input, gradient, shape of the input),
+/// the vjp of an op returns is replaced by f(op, index of the input, gradient, shape of the input)
 /// before it is summed over broadcast axes.
 class MutateGradients : public OpObserver {
  public:
@@ -25,28 +25,29 @@ class MutateGradients : public OpObserver {
 
 /// Outcome of a mutant.
 enum class MutantFate {
-  kKilled,      ///< each oracle alone, of those that can detect it, rejects it
-  kEquivalent,  ///< it changes no gradient of any sample, so no check can detect it
-  kSurvived,    ///< an oracle that can detect it accepts it: a defect of the checker
+  kKilled,      ///< every oracle that can detect the mutant rejects it
+  kEquivalent,  ///< the mutant changes gradients only by rounding, so no check can detect it
+  kSurvived,    ///< an oracle that can detect the mutant accepts it: a defect of the checker
 };
 
 /// Result for one mutant: the gradient of one input of one op, made wrong by one mutation.
 struct MutantResult {
   std::string_view op;  ///< name of the op
-  /// Index of the op's input. For the mutation "stale saved value": index of the sample's input.
+  /// Index of the op's input. For the mutation "stale saved value", it is the index of an input of
+  /// the sample.
   std::size_t input;
   std::string_view mutation;  ///< name of the mutation, such as "doubled"
   MutantFate fate;
-  std::string_view survived;  ///< the oracle that accepts it; empty if none does
+  std::string_view survived;  ///< name of an oracle that accepts it; empty if no oracle accepts it
   std::int64_t compared = 0;  ///< number of gradients that were mutated
-  /// Largest change of any entry, divided by the largest entry. A mutant is equivalent if this is
-  /// at most 2^-43, which is rounding.
+  /// Largest absolute change of a gradient entry, divided by the largest absolute entry. A change
+  /// of at most 2^-43 is rounding, and the mutant is then equivalent.
   double largest_change = 0;
 };
 
-/// Runs every mutant of an op: each mutation of each input. Each mutation is checked where it has
-/// an effect: at its order, in its memory layout, and in float32 if it affects float32 only. The
-/// check of a layer has no mutants.
+/// Runs every mutant of an op: each mutation of the gradient of each input. Each mutation is
+/// checked where it has an effect: at its order, in its memory layout, and in float32 if it affects
+/// only float32. Returns an empty list for the check of a layer or composite.
 std::vector<MutantResult> run_mutants(const Check& check);
 
 }  // namespace heed::autograd

@@ -14,7 +14,7 @@ Tensor without_first(const Tensor& g, const Shape&) {
   return kept(g, keep);
 }
 
-// Returns g shifted by one step along an axis; the first slice becomes the last.
+// Returns g shifted by one position along an axis; the first slice becomes the last slice.
 Tensor rolled(const Tensor& g, int axis) {
   if (g.rank() == 0 || g.size(axis) < 2) return g;
   return cat({slice(g, axis, 1, g.size(axis)), slice(g, axis, 0, 1)}, axis);
@@ -38,8 +38,9 @@ Tensor zeros_filled(const Tensor& g, const Shape&) {
   return g.numel() == 0 ? g : where(eq(g, 0.0), mean(abs(g)), g);
 }
 
-// Keeps one element along each broadcast axis and sets the rest to 0, where all elements should be
-// summed. The kept element is the last or the first one.
+// Keeps one element along each broadcast axis and sets the others to 0. A right gradient would be
+// the sum of all elements. The kept element is the last one if `last` is true, otherwise the first
+// one.
 Tensor unsummed(const Tensor& g, const Shape& input, bool last) {
   Tensor result = g;
   const int lead = g.rank() - input.rank();
@@ -80,7 +81,7 @@ constexpr Mutation kMutations[] = {
     {"wrong if transposed only", doubled, false, 1, CheckLayout::kTransposed},
     {"wrong in float32 only", [](const Tensor& g, const Shape&) { return g * (1 + 0x1p-10); },
      false, 1, CheckLayout::kContiguous, Spoils::kFloat32Gradients},
-    // `input` is an input of the sample, not of the op.
+    // For this mutation, MutantResult::input is the index of an input of the sample, not of the op.
     {"stale saved value", nullptr, false, 1, CheckLayout::kContiguous, Spoils::kSavedInputs}};
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Mutations: ways to make a right gradient wrong. A check that accepts one of them proves nothing.
+// Mutations: ways to make a right gradient wrong. A check that accepts such a gradient proves
+// nothing.
 #pragma once
 
 #include <span>
@@ -8,8 +9,8 @@
 
 namespace heed::autograd {
 
-/// The values that a mutation changes. Both oracles of gradcheck can detect the change, except that
-/// of kFloat32Gradients, which needs check_float32().
+/// The values that a mutation changes. Both oracles of gradcheck can detect all of these changes
+/// except kFloat32Gradients, which only check_float32() can detect.
 enum class Spoils {
   kGradients,         ///< the gradients that a vjp returns
   kFloat32Gradients,  ///< the gradients that a vjp returns in float32; those in float64 stay right
@@ -19,11 +20,15 @@ enum class Spoils {
 /// One way to make a gradient wrong.
 struct Mutation {
   std::string_view name;  ///< for reports, such as "doubled"
-  /// Returns the wrong gradient for the right gradient g.
-  /// `input` is the shape of the op's input. Null for kSavedInputs.
+  /// Returns the wrong gradient for the right gradient g. `input` is the shape of the op's input.
+  /// The pointer is null for kSavedInputs.
   Tensor (*apply)(const Tensor& g, const Shape& input);
-  bool of_values = false;  ///< works without an op, so check_vjp can apply it to given gradients
-  int order = 1;  ///< order at which it is wrong; 2: the gradient is right, its gradient is not
+  /// If true, the mutation needs no op, so check_vjp can apply it to the gradients that it
+  /// receives.
+  bool of_values = false;
+  /// Order of the wrong gradient. If it is 2, the gradient is right, but the gradient of the
+  /// gradient is wrong.
+  int order = 1;
   CheckLayout layout = CheckLayout::kContiguous;  ///< memory layout in which it is checked
   Spoils spoils = Spoils::kGradients;             ///< the values that it changes
 };

@@ -12,7 +12,7 @@ namespace heed::autograd {
 /// Source of the derivatives that a gradient is compared with.
 enum class Oracle {
   kDifferences,  ///< central differences of the forward pass
-  kDual,         ///< dual numbers in the forward pass; only gradcheck has them
+  kDual,         ///< dual numbers in the forward pass; only gradcheck uses them
 };
 /// All oracles, in the order of the enum.
 inline constexpr Oracle kAllOracles[] = {Oracle::kDifferences, Oracle::kDual};
@@ -23,7 +23,7 @@ std::string_view oracle_name(Oracle oracle);
 enum class Verdict {
   kRight,    ///< every comparison passed
   kWrong,    ///< a comparison failed; CheckReport::message names the entry
-  kVacuous,  ///< a clearly wrong gradient would have passed too, so nothing is proven
+  kVacuous,  ///< a clearly wrong gradient would pass too, so nothing is proven
 };
 
 /// One compared number: an entry of a gradient,
@@ -33,17 +33,18 @@ struct CheckedEntry {
   static constexpr std::int64_t kDirection = -1;
   std::size_t input = 0;                 ///< index of the input, from 0
   std::int64_t at = kDirection;          ///< row-major position in that input, or kDirection
-  std::vector<std::int64_t> index = {};  ///< the same position as an index; empty for a direction
+  std::vector<std::int64_t> index = {};  ///< index of the entry; empty for a direction
   double given = 0;                      ///< value from the backward pass
   double expected = 0;                   ///< value from the oracle
-  /// Sum of the absolute values of the terms that add up to the entry, over all outputs. With dual
-  /// numbers it is also over all paths through the function. Rounding errors are proportional to
-  /// it, so digits are counted relative to it.
+  /// The entry is a sum of terms: one for each output or, if dual numbers are used, one for each
+  /// path from the entry to an output. `terms` is the sum of their absolute values. Rounding errors
+  /// are proportional to `terms`, so digits are counted relative to `terms`.
   double terms = 0;
-  /// Largest |given - expected| that passes, from the measured noise of the oracle at this entry.
+  /// Largest |given - expected| that passes. It depends on the estimated errors at this entry.
   double tolerance = 0;
   double step = 0;  ///< step of the differences, in units of the input; 0 for dual numbers
-  /// Returns |given - expected| / terms: 0 if both are equal, NaN if one is not finite.
+  /// Returns |given - expected| / terms. Returns 0 if the two values are equal, and NaN if one of
+  /// them is not finite.
   double error() const;
   /// Returns the number of decimal digits that agree: -log10(error()), clamped to 0 to 16.
   /// Returns NaN if a value is not finite.
@@ -54,14 +55,15 @@ struct CheckedEntry {
 
 /// Findings of one oracle at one order.
 struct OracleReport {
-  std::int64_t checked = 0;  ///< entries compared one by one that are above the rounding noise
-  CheckedEntry worst;        ///< an entry that fails, or else the one with the fewest digits
-  CheckedEntry direction;    ///< a random direction of an input that was sampled, if there is one
+  std::int64_t checked = 0;  ///< number of compared entries that are above the rounding noise
+  CheckedEntry worst;        ///< the worst failure or, if none, the entry with the fewest digits
+  CheckedEntry direction;    ///< comparison in a random direction, if an input was sampled
 };
 
-/// An entry of x that was moved before the check, because it was on a kink and has no derivative.
+/// An entry of x that was moved before the check, because it was on a kink, where f has no
+/// derivative.
 struct MovedEntry {
-  CheckedEntry entry;  ///< which entry
+  CheckedEntry entry;  ///< the entry
   double from = 0;     ///< its value in x
   double to = 0;       ///< its value in the check
   /// Returns a text such as "input 0 at [2] from 0 to 0.0625".
@@ -79,8 +81,8 @@ struct CheckReport {
   std::int64_t entries[2] = {};  ///< number of entries of all inputs, indexed by order - 1
   /// Number of wrong versions of the given gradients that were compared (check_vjp only).
   std::int64_t mutants = 0;
-  std::int64_t killed = 0;        ///< mutants that were rejected
-  std::int64_t equivalent = 0;    ///< mutants equal to the right gradient, such as a negated zero
+  std::int64_t killed = 0;        ///< number of mutants that were rejected
+  std::int64_t equivalent = 0;    ///< number of mutants that equal the right gradient, such as -0
   std::vector<MovedEntry> moved;  ///< entries that were moved off a kink
   std::uint64_t seed = 0;         ///< seed of the random cotangents and directions
 
@@ -90,16 +92,19 @@ struct CheckReport {
   void refuse(Verdict why_not, const std::string& why);
   /// Returns the findings of one oracle at order o.
   const OracleReport& by(int o, Oracle oracle) const { return oracles[o - 1][int(oracle)]; }
-  /// Returns the worst entry by differences at order 1. check_vjp has no other findings.
+  /// Returns the worst entry that was compared with differences at order 1. check_vjp makes no
+  /// other comparisons.
   const CheckedEntry& worst() const { return by(1, Oracle::kDifferences).worst; }
-  /// Returns the number of entries that differences checked at order 1.
+  /// Returns the number of entries that were checked with finite differences at order 1.
   std::int64_t checked() const { return by(1, Oracle::kDifferences).checked; }
   /// Returns the digits of worst(), or 0 if checked() is 0.
   double digits() const { return checked() > 0 ? worst().digits() : 0; }
-  /// Returns the largest error() at order o of both oracles. NaN counts as the largest.
+  /// Returns the larger error() of the worst entries of the two oracles at order o. NaN counts as
+  /// the largest.
   double error(int o) const;
 };
-/// Writes one line: the verdict, then the reason or the number of digits that agree by each oracle.
+/// Writes one line: the verdict, the reason if the verdict is not kRight, and for each oracle how
+/// many entries were compared and how many digits agree.
 std::ostream& operator<<(std::ostream& out, const CheckReport& report);
 
 }  // namespace heed::autograd

@@ -8,7 +8,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// Splits x into tensors of the shapes of `inputs`.
+// Splits x into tensors with the shapes of `inputs`.
 template <class T>
 Tensors split(const Tensors& inputs, const std::vector<T>& x) {
   Tensors out;
@@ -25,7 +25,7 @@ ExactDerivative derivative_by_dual(const DifferentiableFunction& f, const Tensor
                                    const Values& x, const Values& tangent) {
   std::vector<Tracked> both;
   for (std::size_t k = 0; k < x.size(); ++k) both.emplace_back(x[k], tangent[k]);
-  const GradMode recording(true);  // f may call grad()
+  const GradMode recording(true);  // needed if f calls grad()
   ExactDerivative found;
   for (const Tracked& y : tracked_values(f(split(inputs, both)))) {
     found.derivative.push_back(y.number.tangent);

@@ -1,6 +1,6 @@
-// The registry of gradient checks: every op, composite and layer with the samples that it is
-// checked on. Tests and `heed gradcheck` enumerate registered_checks(), so no check can be
-// forgotten.
+// The registry of gradient checks. It has an entry for every op, layer and composite (a function
+// made of ops), with the samples on which it is checked. Tests and `heed gradcheck` take their
+// checks from registered_checks(), so no check can be forgotten.
 #pragma once
 
 #include <functional>
@@ -16,31 +16,31 @@ namespace heed::autograd {
 
 /// Input tensors of a function.
 using Args = std::span<const Tensor>;
-/// Function from tensors to one tensor, to be differentiated with respect to all its inputs. The
-/// inputs of samples and gradient checks are float64.
+/// Function of tensors that returns one tensor. It is differentiated with respect to all its
+/// inputs. The inputs of samples and gradient checks are float64.
 using DifferentiableFunction = std::function<Tensor(Args)>;
 
-/// Reason why a sample is not checked in a layout. Its kinds are the only valid reasons.
+/// Reason why a sample is not checked in a memory layout. Only the kinds below are valid reasons.
 class SkipReason {
  public:
-  /// The reasons.
+  /// Kinds of reasons.
   enum Kind {
     kNone,                ///< not skipped: the sample is checked
-    kNothingToTranspose,  ///< no input with elements has rank 2 or more
-    kNothingToSlice,      ///< no input with elements has an axis
-    kNothingToExpand,     ///< no input has a last axis of size 2 or more, to be given stride 0
-    kNothingToAlias,      ///< no other input has the shape of the last one, so none can be the same
-    kEqualElements,       ///< stride 0 makes elements of one input equal, which is a kink of the op
-    kEqualOperands,       ///< stride 0 or aliasing makes operands equal, which is a kink of the op
+    kNothingToTranspose,  ///< no nonempty input has rank 2 or more
+    kNothingToSlice,      ///< no nonempty input has an axis
+    kNothingToExpand,     ///< no nonempty input has a last axis of size 2 or more
+    kNothingToAlias,      ///< no other input has the last input's shape, so no two can alias
+    kEqualElements,  ///< stride 0 makes elements of an input equal, and the op has a kink there
+    kEqualOperands,  ///< a layout makes operands equal, and the op has a kink there
   };
   /// Makes a reason of this kind.
-  constexpr SkipReason(Kind kind = kNone) : kind_(kind) {}  // NOLINT: a kind is a reason
+  constexpr SkipReason(Kind kind = kNone) : kind_(kind) {}  // NOLINT: implicit on purpose
   /// Returns true for kNone.
   constexpr bool empty() const { return kind_ == kNone; }
   /// Returns a text such as "equal elements are a kink"; "" for kNone.
   std::string_view text() const;
   /// Returns text(), for reports.
-  operator std::string() const { return std::string(text()); }  // NOLINT: for reports
+  operator std::string() const { return std::string(text()); }  // NOLINT: implicit on purpose
   /// Returns true if both kinds are equal.
   friend constexpr bool operator==(SkipReason, SkipReason) = default;
 
@@ -50,19 +50,21 @@ class SkipReason {
 /// Prints reason.text().
 std::ostream& operator<<(std::ostream& out, SkipReason reason);
 
-/// One call of an op: a function and the inputs at which it is checked. The inputs are not at
-/// kinks.
+/// One call of an op: a function, and the inputs at which its gradient is checked. The function
+/// must not have a kink at these inputs.
 struct Sample {
-  std::string name;            ///< short description, unique in its list, for reports
-  DifferentiableFunction f;    ///< calls the op, with constants such as masks captured
+  std::string name;            ///< description for reports, unique among the samples of a check
+  DifferentiableFunction f;    ///< calls the op; constants such as masks are captured
   std::vector<Tensor> inputs;  ///< inputs of f, float64
-  /// Reason to skip the layouts that repeat elements (stride 0, aliased inputs); kNone: checked.
+  /// Reason to skip the layouts in which several entries share memory (stride 0, aliased inputs).
+  /// If it is kNone, these layouts are checked.
   SkipReason no_repeats = {};
 };
 /// The samples of one check.
 using Samples = std::vector<Sample>;
 
-/// Sizes at which samples are drawn in addition to their own (tests/support/sizes.h).
+/// Sizes at which every op is checked in addition to the sizes of its own samples
+/// (tests/support/sizes.h).
 enum class SampleSize {
   kZero,    ///< an axis of size 0
   kOne,     ///< an axis of size 1
@@ -75,20 +77,22 @@ inline constexpr SampleSize kAllSizes[] = {SampleSize::kZero, SampleSize::kOne, 
 /// A size that an op does not accept, with the reason.
 struct NoSize {
   SampleSize size;       ///< the size
-  std::string_view why;  ///< for example "a maximum of nothing"
+  std::string_view why;  ///< the reason, for example "a maximum of nothing"
 };
-/// Returns the NoSize of an op that works along an axis: it does not accept rank 0.
+/// Returns the value of `no_sizes` for an op that works along an axis. Such an op does not accept
+/// rank 0.
 std::vector<NoSize> needs_axis();
-/// Maps each shape that a sample function requests to the shape that it gets. Empty: no change.
+/// Function that maps each shape that a SampleFn requests to the shape that is drawn. If it is
+/// empty, the requested shapes are drawn.
 using Resize = std::function<Shape(const Shape&)>;
 
-/// Source of reproducible inputs for samples. Each shape that is requested passes through Resize.
+/// Draws reproducible random inputs for samples. A Resize maps each requested shape.
 class SampleGen {
  public:
-  /// Starts the random stream at `seed`.
+  /// Seeds the random numbers with `seed`.
   explicit SampleGen(std::uint64_t seed, Resize resize = {})
       : generator_(seed), resize_(std::move(resize)) {}
-  /// Returns float64 values of the standard normal distribution.
+  /// Returns float64 values drawn from the standard normal distribution.
   Tensor normal(const Shape& shape);
   /// Returns float64 values, uniform in [low, high).
   Tensor uniform(const Shape& shape, double low, double high);
@@ -110,27 +114,27 @@ class SampleGen {
 class SampleFn {
  public:
   SampleFn() = delete;
-  /// Wraps a function or lambda Samples(SampleGen&).
+  /// Wraps a function or lambda with the signature Samples(SampleGen&).
   template <class F>
   requires std::is_invocable_r_v<Samples, F, SampleGen&> SampleFn(F f)
-      : f_(f) {}  // NOLINT: a lambda or function is a SampleFn
-  /// Returns the samples. Each call returns the same ones, apart from `resize`.
+      : f_(f) {}  // NOLINT: implicit on purpose
+  /// Returns the samples. Two calls with the same `resize` return the same samples.
   Samples operator()(const Resize& resize = {}) const;
 
  private:
   std::function<Samples(SampleGen&)> f_;
 };
 
-/// An entry of the registry during its lifetime. An op is registered by its Op, a layer or
-/// composite by a Check at namespace scope.
+/// Entry of the registry; it is registered from its construction to its destruction. An Op contains
+/// its Check. For a layer or composite, define a Check at namespace scope.
 class Check {
  public:
-  /// Adds this check to the registry. `name` must outlive it.
+  /// Adds this check to the registry. `name` must outlive this object.
   Check(std::string_view name, SampleFn samples, std::vector<NoSize> no_sizes = {});
   ~Check();
-  Check(const Check&) = delete;  // the registry stores its address
+  Check(const Check&) = delete;  // the registry stores the address of this object
   Check& operator=(const Check&) = delete;
-  /// Returns the name of the op or composite; layers are named "nn.X".
+  /// Returns the name of the op or composite. The name of a layer X starts with "nn.X".
   std::string_view name() const { return name_; }
   /// Returns the samples, with each shape mapped by `resize`.
   Samples samples(const Resize& resize = {}) const { return samples_(resize); }

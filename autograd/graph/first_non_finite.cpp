@@ -11,8 +11,7 @@
 namespace heed::autograd {
 namespace {
 
-// Returns the elements in row-major order; empty unless float32 or float64. Calls no op, because an
-// op would be observed.
+// Returns the elements in row-major order, or an empty vector if x is neither float32 nor float64.
 std::vector<double> numbers(const Tensor& x) {
   if (x.dtype() == float64) return x.to_vector<double>();
   if (x.dtype() != float32) return {};
@@ -20,8 +19,8 @@ std::vector<double> numbers(const Tensor& x) {
   return {values.begin(), values.end()};
 }
 
-// The places of the first NaN and the first infinity of a tensor, in row-major order, and the range
-// of its finite values.
+// Row-major positions of the first NaN and of the first infinity in a tensor, and the range of its
+// finite values.
 struct Contents {
   std::optional<std::int64_t> nan, infinity;
   double least = HUGE_VAL, largest = -HUGE_VAL;
@@ -39,7 +38,8 @@ struct Contents {
   }
 };
 
-// Returns the element of x that corresponds to index `at` of `shape`, if x broadcasts to `shape`.
+// Returns the element of x that index `at` reads after x is broadcast to `shape`. Returns nullopt
+// if x does not broadcast to `shape`, or if x is neither float32 nor float64.
 std::optional<double> value_at(const Tensor& x, const Dims& at, const Shape& shape) {
   const int lead = shape.rank() - x.rank();
   if (lead < 0) return {};
@@ -77,7 +77,7 @@ std::string FirstNonFinite::text() const {
   return infinity_ + "; which led to " + nan_;
 }
 
-// Returns the beginning of a text, such as "blocks.0.attn: " or "blocks.0.attn: backward of
+// Returns the beginning of a report text, such as "blocks.0.attn: " or "blocks.0.attn: backward of
 // softmax: ".
 std::string FirstNonFinite::place() const {
   if (!vjps_.empty()) return vjps_.back();
@@ -142,7 +142,7 @@ void FirstNonFinite::saw(const Op& op, const Inputs& inputs, const Tensor& outpu
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].defined()) continue;
     if (output.shares_storage(inputs[i]))
-      return;  // a view, possibly of memory that is not written yet
+      return;  // the output is a view; its memory may still be uninitialized
     operands.push_back({"input " + std::to_string(i), &inputs[i]});
   }
   check_result(std::string(op.name()), output, operands);
@@ -157,7 +157,8 @@ void FirstNonFinite::before_vjp(Node& node, const Tensor&) {
                   std::string(node.op()->name()) + ": ");
 }
 
-// Checks the results of backward kernels, which run without an op.
+// Checks the gradients that the vjp returned. A backward kernel computes them without an op, so
+// saw() does not receive them.
 void FirstNonFinite::saw_gradients(Node& node, const Vjp& v, Grads& grads) {
   std::vector<Operand> operands{{"the gradient of the result", &v.grad}};
   for (std::size_t i = 0; i < node.inputs().size(); ++i)

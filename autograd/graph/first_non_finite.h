@@ -10,7 +10,7 @@
 namespace heed::autograd {
 
 /// Finds the first op on this thread, forward or backward, that turns finite numbers into NaN or
-/// infinity. It observes ops during its lifetime:
+/// infinity. It observes ops from its construction to its destruction:
 ///
 ///   FirstNonFinite finder;
 ///   const Tensor loss = sum(log(x) * w);
@@ -19,27 +19,27 @@ namespace heed::autograd {
 ///
 /// An op is at fault if its result has a NaN although no input has one, or an infinity although all
 /// inputs are finite. An op that writes a value it was given (OpSpec::fills, as in masked_fill with
-/// -inf) is never at fault. The first NaN is reported, together with the first infinity if the NaN
-/// came from one. If there is no NaN, the first infinity is reported. The cost is one pass over
-/// every operand.
+/// -inf) is never at fault. The first NaN is reported. If an operand of its op has an infinity, the
+/// first infinity is reported too. If there is no NaN, only the first infinity is reported. As long
+/// as all numbers are finite, the cost is one pass over every result and gradient.
 class FirstNonFinite final : public OpObserver {
  public:
-  /// `names` are names of tensors for text(), such as {"up.weight", up.weight}.
+  /// `names` has the names that text() uses for tensors, such as {"up.weight", up.weight}.
   explicit FirstNonFinite(std::vector<std::pair<std::string, Tensor>> names = {});
 
   /// Returns true if an op at fault was found.
   bool found() const { return !nan_.empty() || !infinity_.empty(); }
   /// Returns a text with the module (NameScope), the op, the index and the value, and for each
   /// operand its shape, its value at that index and its range: "blocks.0.mlp: log [3] float64 is
-  /// nan at [1]: input 0 [3] float64 is -2 there, -2 to 3". If no op is at fault, the text is about
-  /// the first op that received and returned numbers that are not finite; it is "" if there is
-  /// none.
+  /// nan at [1]: input 0 [3] float64 is -2 there, -2 to 3". If no op is at fault, the text
+  /// describes the first op that both received and returned a NaN or an infinity. If there is no
+  /// such op, the text is empty.
   std::string text() const;
 
   void saw(const Op& op, const Inputs& inputs, const Tensor& output) override;
   void before_vjp(Node& node, const Tensor& g) override;
   void saw_gradients(Node& node, const Vjp& v, Grads& grads) override;
-  void after_vjp() override;  ///< Ends what before_vjp() began.
+  void after_vjp() override;  ///< Called when the vjp of before_vjp() has ended.
 
  private:
   struct Operand {
@@ -52,10 +52,10 @@ class FirstNonFinite final : public OpObserver {
   std::string place() const;
 
   std::vector<std::pair<std::string, Tensor>> names_;
-  std::vector<std::pair<std::uint64_t, std::string>> paths_;  // module of each node, by sequence
-  std::vector<std::string> vjps_;                             // vjps that run now, outermost first
-  std::string nan_, infinity_;  // texts about the first NaN and the first infinity
-  std::string passed_on_;       // text about the first op that only passed such a number on
+  std::vector<std::pair<std::uint64_t, std::string>> paths_;  // pairs (Node::sequence(), module)
+  std::vector<std::string> vjps_;  // texts of the running vjps, outermost first
+  std::string nan_, infinity_;     // texts about the first NaN and the first infinity
+  std::string passed_on_;          // text about the first op with an input that is not finite
   bool nan_from_infinity_ = false;
 };
 

@@ -34,8 +34,8 @@ void check_version(const Op& op, std::string_view what, int i, const Tensor& t,
 
 }  // namespace
 
-// t_observer is defined in this file, because must_record() tests it for every op. The compiler
-// sees that it needs no dynamic initialization, so the test is one load.
+// t_observer is defined in this file, because must_record() tests it for every op. Here the
+// compiler sees that t_observer needs no dynamic initialization, so the test is one load.
 thread_local OpObserver* detail::t_observer = nullptr;
 
 bool grad_enabled() { return t_grad_enabled; }
@@ -85,8 +85,8 @@ Node::~Node() {
 }
 
 void Node::destroy(Node* node) {
-  // Destroying a node can drop the last reference to the next one, a million times in a row. A
-  // queue avoids the recursion.
+  // If a node is destroyed, the last reference to another node can disappear, and so on for a
+  // million nodes. The list `pending` avoids the recursion.
   thread_local Node* pending = nullptr;
   thread_local bool draining = false;
   node->next_dead_ = pending;

@@ -1,5 +1,5 @@
-// The graph: nodes that record how a tensor was computed, and record(), by which every op returns.
-// The engine (engine.h) walks the graph.
+// The graph: nodes that record how a tensor was computed, and record(), which every op calls to
+// return its output. The engine (engine.h) walks the graph.
 //
 // To make an op, write one function that checks shapes, runs a kernel and ends in
 //   return record(kOp, {inputs}, output, [captures](const Vjp& v) -> Grads { ... });
@@ -21,32 +21,32 @@
 
 namespace heed::autograd {
 
-/// Gradients that a vjp returns: one per input, in order. An undefined tensor stands for no
-/// gradient.
+/// Gradients that a vjp returns: one for each input, in the order of the inputs. An undefined
+/// tensor means that the input gets no gradient.
 struct Grads : std::vector<Tensor, PoolAllocator<Tensor>> {
   using vector::vector;
   /// Takes the gradients from a std::vector<Tensor>.
-  Grads(std::vector<Tensor> list)  // NOLINT: a vjp may return the vector itself
+  Grads(std::vector<Tensor> list)  // NOLINT: implicit, because a vjp may return a std::vector
       : vector(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end())) {}
 };
 
-/// Which tensors the vjp of an op reads. The node keeps them alive until the backward pass.
+/// The tensors that the vjp of an op reads. The node keeps them alive until the backward pass.
 enum class Saves : std::uint8_t {
   kNothing,  ///< the vjp reads neither inputs nor output
   kInputs,   ///< Vjp::input() is available
   kOutput,   ///< Vjp::output() is available
-  kBoth,     ///< both are available
+  kBoth,     ///< Vjp::input() and Vjp::output() are available
 };
 
 /// Properties of an op.
 struct OpSpec {
   std::string_view name;       ///< name in errors, in reports and in the registry of checks
-  Saves saves = Saves::kBoth;  ///< which tensors the vjp reads
-  /// True: the vjp may return a gradient that has the output's shape. The engine then sums it over
-  /// the broadcast axes to the input's shape.
+  Saves saves = Saves::kBoth;  ///< the tensors that the vjp reads
+  /// If true, the vjp may return a gradient that has the output's shape. The engine then sums it
+  /// over the broadcast axes to the input's shape.
   bool broadcasts = false;
-  /// True: the op writes a value that it is given into its output, as masked_fill with -inf does.
-  /// FirstNonFinite does not report such an infinity.
+  /// If true, the op writes a value that it is given into its output, for example masked_fill with
+  /// -inf. FirstNonFinite does not report such an infinity.
   bool fills = false;
   /// Samples for the gradient check. Required: an op without samples does not compile.
   SampleFn samples;
@@ -54,12 +54,11 @@ struct OpSpec {
 };
 
 /// Descriptor of a differentiable op: a constant at namespace scope beside the op's function. It
-/// must outlive all nodes that it recorded. Its lifetime is also that of its entry in the registry
-/// of checks.
+/// must outlive all nodes of the op. While it exists, the op is in the registry of checks.
 class Op {
  public:
   /// Adds the op to the registry of checks.
-  Op(OpSpec spec)  // NOLINT: reads as const Op kExp({...})
+  Op(OpSpec spec)  // NOLINT: used as const Op kExp({...})
       : spec_(std::move(spec)), check_(spec_.name, spec_.samples, spec_.no_sizes) {}
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
@@ -97,12 +96,13 @@ struct NoGrad : GradMode {
 /// Non-owning list of the inputs of an op. Undefined tensors are allowed.
 class Inputs {
  public:
-  /// Refers to tensors in braces, as in record(kOp, {x, w}, ...). Valid during that call.
+  /// Refers to the tensors of a braced list, as in record(kOp, {x, w}, ...). The list is valid only
+  /// during that call.
   Inputs(std::initializer_list<std::reference_wrapper<const Tensor>> list) : size_(list.size()) {
     refs_ = list.begin();
   }
   /// Refers to a span of tensors.
-  Inputs(Args list) : tensors_(list.data()), size_(list.size()) {}  // NOLINT: reads as a list
+  Inputs(Args list) : tensors_(list.data()), size_(list.size()) {}  // NOLINT: implicit on purpose
   std::size_t size() const { return size_; }  ///< Returns the number of inputs.
   /// Returns input i.
   const Tensor& operator[](std::size_t i) const { return refs_ ? refs_[i].get() : tensors_[i]; }
@@ -113,8 +113,9 @@ class Inputs {
   std::size_t size_ = 0;
 };
 
-/// Tensor that a vjp captures in addition to its inputs, such as a mask or an index. It stores the
-/// version of the tensor, so that a later in-place write is an error instead of a wrong gradient.
+/// Tensor that a vjp captures in addition to the op's inputs, such as a mask or an index. It stores
+/// the version of the tensor, so that a later in-place write is an error instead of a wrong
+/// gradient.
 class Captured {
  public:
   /// Captures x for a vjp of `op`.
@@ -133,15 +134,16 @@ class Node;
 /// Argument of a vjp: the gradient of the output, and access to the tensors that the node saved.
 class Vjp {
  public:
-  /// For the engine. `wanted` has 1 for each input whose gradient the backward pass needs, else 0.
+  /// Called by the engine. `wanted` has one number for each input: 1 if the backward pass needs the
+  /// gradient of the input, otherwise 0.
   Vjp(Node& node, const Tensor& g, std::span<const std::uint8_t> wanted)
       : grad(g), node_(node), wanted_(wanted) {}
-  const Tensor& grad;  ///< gradient of the loss by the output, of the output's shape
-  /// Returns input i. Throws ValueError if the op does not save its inputs (OpSpec::saves) or if
-  /// the input was changed in place.
+  const Tensor& grad;  ///< gradient with respect to the output; has the output's shape
+  /// Returns input i. Throws ValueError if i is out of range, if the op does not save its inputs
+  /// (OpSpec::saves), or if the input was changed in place.
   const Tensor& input(int i) const;
-  /// Returns the output. Throws ValueError if the op does not save it or if it was changed in
-  /// place.
+  /// Returns the output. Throws ValueError if the op does not save its output, or if the output was
+  /// changed in place.
   Tensor output() const;
   /// Returns true if the backward pass needs the gradient of input i. A vjp may return an undefined
   /// tensor for an input whose gradient is not needed.
@@ -158,12 +160,12 @@ class Node {
   /// Edge to one input of the op.
   struct Input {
     Tensor value;               ///< the input, if the op saves its inputs
-    Ref<Node> node;             ///< node of the input; null if it needs no gradient
+    Ref<Node> node;             ///< node of the input; null if the input needs no gradient
     std::uint32_t version = 0;  ///< version of the input when it was saved
   };
-  /// State that only few nodes have.
+  /// State that only few nodes need.
   struct Extras {
-    Tensor grad;                  ///< Tensor::grad()
+    Tensor grad;                  ///< the gradient that Tensor::grad() returns
     bool retain = false;          ///< true after Tensor::retain_grad()
     std::uint64_t next_hook = 0;  ///< id of the next hook
     /// Hooks with their ids, in order of registration.
@@ -172,25 +174,26 @@ class Node {
 
   std::atomic<std::uint32_t> refs{0};  ///< number of references, for Ref
 
-  /// Creates the node of `tensor`. `allocated` is the size in bytes of its block of the pool.
+  /// Creates the node of `tensor`. `allocated` is the size in bytes of the node's memory block.
   Node(const Op* op, const Tensor& tensor, std::size_t allocated);
   virtual ~Node();
-  /// Destroys the node, and all nodes whose last reference this drops. Does not recurse.
+  /// Destroys the node, and then every node that has no other reference left. Does not recurse.
   static void destroy(Node* node);
   /// Creates the node of a leaf that requires grad.
   static Ref<Node> make_leaf(const Tensor& x);
 
-  const Op* op() const { return op_; }                  ///< Returns the op; null for a leaf.
-  std::uint64_t sequence() const { return sequence_; }  ///< Returns a number that rises with time.
-  const Shape& shape() const { return shape_; }         ///< Returns the shape of the tensor.
-  DType dtype() const { return dtype_; }                ///< Returns the dtype of the tensor.
+  const Op* op() const { return op_; }  ///< Returns the op, or null for a leaf.
+  /// Returns the number of the node. A node that is created later has a larger number.
+  std::uint64_t sequence() const { return sequence_; }
+  const Shape& shape() const { return shape_; }               ///< Returns the shape of the tensor.
+  DType dtype() const { return dtype_; }                      ///< Returns the dtype of the tensor.
   std::span<Input> inputs() { return {inputs_, n_inputs_}; }  ///< Returns the edges to the inputs.
   /// Returns true if extras() was called before.
   bool has_extras() const { return extras_.load(std::memory_order_acquire) != nullptr; }
-  /// Returns the extras, which it creates if they do not exist.
+  /// Returns the extras. Creates them if they do not exist.
   Extras& extras();
 
-  /// Computes the vector-Jacobian product from public ops or, for a fused op, by its backward
+  /// Computes the vector-Jacobian product. Calls public ops or, for a fused op, its backward
   /// kernel.
   virtual Grads vjp(const Vjp& v) = 0;
   /// Computes a fused op from public ops. Returns an undefined tensor for other ops.
@@ -213,7 +216,7 @@ class Node {
   std::uint32_t n_inputs_ = 0;
   std::uint32_t output_version_ = 0;
   Input* inputs_ = nullptr;
-  Tensor output_;  // detached, because a reference to this node would be a cycle
+  Tensor output_;  // detached, because a reference to this node would form a cycle
   std::atomic<Extras*> extras_{nullptr};  // atomic, because threads share the nodes of weights
   std::size_t allocated_;
   Node* next_dead_ = nullptr;
@@ -221,15 +224,15 @@ class Node {
 
 class OpObserver;  // observer.h
 namespace detail {
-extern thread_local OpObserver* t_observer;  // null: no observer
+extern thread_local OpObserver* t_observer;  // null if no observer exists
 void notify_observer(const Op& op, const Inputs& inputs, const Tensor& output);
 }  // namespace detail
 
-/// Returns true if record() has to create a node: recording is enabled and an input needs a
-/// gradient. If it returns false, it has notified the observer.
+/// Returns true if record() has to create a node, which means that recording is enabled and an
+/// input needs a gradient. Otherwise notifies the observer and returns false.
 bool must_record(const Op& op, const Inputs& inputs, const Tensor& output);
 /// Fills a new node from the inputs of the op, sets it as the node of `output`, and notifies the
-/// observer. `memory` is where the list of inputs is created.
+/// observer. The list of inputs is created at the address `memory`.
 void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input* memory);
 
 /// Node of an op with a vjp.
@@ -284,8 +287,9 @@ Tensor record(const Op& op, const Inputs& inputs, Tensor output, F vjp) {
 }
 
 /// Ends a fused op, like record() above. `definition` is a function Tensor(Args) that computes the
-/// same value from public ops; a backward pass that must itself be differentiable runs the engine
-/// over it. Any other backward pass runs `backward`, a function Grads(const Vjp&) made of kernels.
+/// output from public ops. `backward` is a function Grads(const Vjp&) that runs kernels. If a
+/// backward pass must itself be differentiable, or if it runs on dual numbers, the engine
+/// differentiates `definition`. Otherwise it calls `backward`.
 template <class Definition, class Backward>
 Tensor record(const Op& op, const Inputs& inputs, Tensor output, Definition definition,
               Backward backward) {

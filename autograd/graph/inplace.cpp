@@ -43,7 +43,8 @@ void fill_(const Tensor& x, double value) {
 void copy_(const Tensor& x, const Tensor& source) {
   check_alike("copy_", x, source);
   prepare_in_place("copy_", x);
-  // The two may be overlapping views of one storage, so everything is read before it is written.
+  // x and `source` may be overlapping views of one storage. Then `source` is copied before x is
+  // written.
   detail::copy_into(x, x.shares_storage(source) ? detached_copy(source) : source);
 }
 

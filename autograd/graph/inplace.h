@@ -1,26 +1,28 @@
 // In-place writes. They are allowed only on tensors that no graph tracks, and on leaves under
 // NoGrad (as in optimizers).
 //
-// Every function throws ValueError for the result of a recorded op and for a leaf that requires
-// grad outside NoGrad, DTypeError for dual64, and ShapeError for a tensor that repeats elements by
-// stride 0. Each call raises the version of the storage, so that a saved value that became stale is
-// an error.
+// Every function checks the tensor x into which it writes. It throws ValueError if x is the result
+// of a recorded op, or if x is a leaf that requires grad and NoGrad is not active. It throws
+// DTypeError if x is dual64 or tracked64, and ShapeError if x repeats elements with stride 0. Each
+// call raises the version of the storage. If a backward pass needs a saved value that was
+// overwritten, the backward pass throws an error.
 #pragma once
 
 #include "autograd/tensor/tensor.h"
 
 namespace heed::autograd {
 
-/// Sets every element of x to `value`. Throws ValueError if x is int64 and `value` is out of its
-/// range.
+/// Sets every element of x to `value`. Throws ValueError if x is int64 and `value` is outside the
+/// range of int64.
 void fill_(const Tensor& x, double value);
-/// Copies `source` into x. Throws ShapeError or DTypeError unless both have the same shape and
-/// dtype. The two may overlap.
+/// Copies `source` into x. Throws ShapeError or DTypeError unless x and `source` have the same
+/// shape and dtype. The memory of x and of `source` may overlap.
 void copy_(const Tensor& x, const Tensor& source);
-/// Adds y to x. Throws ShapeError or DTypeError unless both have the same shape and dtype, float32
-/// or float64. y must not overlap x.
+/// Adds y to x. Throws ShapeError unless x and y have the same shape, and DTypeError unless both
+/// are float32 or both are float64. The memory of y must not overlap that of x.
 void add_(const Tensor& x, const Tensor& y);
-/// Throws the errors above and raises the version of x. Kernels call it before they write into x.
+/// Checks that `op` may write into x, and raises the version of the storage of x. Throws the errors
+/// that every in-place function throws. Optimizers call it before their kernels write into x.
 void prepare_in_place(std::string_view op, const Tensor& x);
 
 }  // namespace heed::autograd

@@ -7,7 +7,7 @@ namespace {
 
 thread_local const NameScope* t_scope = nullptr;
 
-// Suspends the observer during its own calls, because they may run ops.
+// Suspends the observer while one of its functions runs, because this function may run ops.
 class Unobserved {
  public:
   Unobserved() : observer_(std::exchange(detail::t_observer, nullptr)) {}

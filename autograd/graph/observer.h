@@ -1,5 +1,5 @@
-// Observers of every op on a thread, and names of the module that an op runs for. Without an
-// observer, an op pays one test of a pointer.
+// Observers, which are called for every op on a thread, and NameScope, which names the module for
+// which an op runs. Without an observer, an op only tests one pointer.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 
 namespace heed::autograd {
 
-/// Names a part of the computation on this thread during its lifetime, for example "blocks.1".
-/// Scopes nest.
+/// Gives a name, for example "blocks.1", to the computation on this thread until the end of the
+/// scope. Scopes nest.
 class NameScope {
  public:
-  /// Enters the scope. `name` must outlive it.
+  /// Enters the scope. `name` must outlive this object.
   explicit NameScope(std::string_view name);
   ~NameScope();
   NameScope(const NameScope&) = delete;
-  /// Returns the names of all open scopes, outermost first, as in "blocks.1.attn"; "" if none.
+  /// Returns the names of all open scopes, outermost first and joined by dots, such as
+  /// "blocks.1.attn". Returns "" if no scope is open.
   static std::string path();
 
  private:
@@ -25,36 +26,39 @@ class NameScope {
   const NameScope* outer_;
 };
 
-/// Base class of observers. During its lifetime, it is called for every op on its thread and for
-/// every vjp that the engine runs there. It is not called for ops that it runs itself. Only the
-/// observer that was created last is called; the one before it resumes when that one is destroyed.
+/// Base class of observers. From its construction to its destruction, an observer is called for
+/// every op on its thread, and for every vjp that the engine runs on this thread. It is not called
+/// for ops that it runs itself. If a thread has several observers, only the newest one is called.
 class OpObserver {
  public:
   OpObserver();
   virtual ~OpObserver();
   OpObserver(const OpObserver&) = delete;
 
-  /// Receives an op with its inputs and its output. If the output is tracked, it is already
-  /// recorded.
+  /// Receives an op with its inputs and its output. If the op is recorded, the output already has
+  /// its node.
   virtual void saw(const Op&, const Inputs&, const Tensor&) {}
-  /// Called before the engine runs the vjp of a node, with the complete gradient of the node's
-  /// output. Ops reported until after_vjp() belong to this vjp or add its gradients to others. Such
-  /// calls nest.
+  /// Called before the engine runs the vjp of a node. The tensor is the complete gradient of the
+  /// node's output. The ops that the observer receives until after_vjp() are run by this vjp, or
+  /// add its gradients to other gradients. Calls nest, because a vjp can run a backward pass of its
+  /// own.
   virtual void before_vjp(Node&, const Tensor&) {}
   /// Receives the gradients that the vjp returned, and may change them before the engine uses them.
-  /// Ops that it runs are recorded if the ops of the vjp are (create_graph).
+  /// Ops that this function runs are recorded if the backward pass runs with create_graph = true.
   virtual void saw_gradients(Node&, const Vjp&, Grads&) {}
-  /// Called after the gradients of a vjp have been added to those of the inputs.
+  /// Called after the gradients that the vjp returned have been added to the gradients of the
+  /// inputs.
   virtual void after_vjp() {}
 
  private:
   OpObserver* before_;
 };
 
-/// Calls the thread's observer, if there is one, around one vjp. The engine uses it.
+/// Calls the thread's observer, if there is one, before and after one vjp. The engine uses this
+/// class.
 class ObservedVjp {
  public:
-  /// Calls before_vjp().
+  /// Calls OpObserver::before_vjp(). The destructor calls OpObserver::after_vjp().
   ObservedVjp(Node& node, const Vjp& v);
   ~ObservedVjp();
   ObservedVjp(const ObservedVjp&) = delete;

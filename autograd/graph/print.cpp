@@ -12,13 +12,14 @@
 namespace heed::autograd {
 namespace {
 
-// A tensor of more than kThreshold elements is printed with kEdgeItems at each end of its axes.
+// If a tensor has more than kThreshold elements, only kEdgeItems elements at each end of an axis
+// are printed.
 constexpr std::int64_t kThreshold = 1000;
 constexpr std::int64_t kEdgeItems = 3;
 constexpr std::int64_t kLineWidth = 80;  // characters
 constexpr int kPrecision = 4;            // digits after the point
 
-// Texts of the printed elements in row-major order, and the width of a column.
+// Texts of the printed elements in row-major order, and the width of a column in characters.
 struct Cells {
   std::vector<std::string> text;
   std::int64_t width = 1;
@@ -75,8 +76,8 @@ Cells format_floats(const std::vector<double>& values) {
   return cells;
 }
 
-// Formats dual numbers as value+tangent followed by "e", as PyTorch formats complex numbers with
-// "j".
+// Formats a dual number as value, tangent and the letter e, such as "1.0000+0.5000e". PyTorch
+// formats complex numbers in this way, with the letter j.
 Cells format_duals(const std::vector<Dual>& values) {
   std::vector<double> reals, tangents;
   for (const Dual& v : values) {
@@ -194,11 +195,11 @@ class Writer {
   std::size_t next_ = 0;
 };
 
-// Returns the texts after the values: the size of an empty tensor, as "size=(0, 3)", a dtype that
-// is not the default, and the op or requires_grad.
+// Returns the texts after the values: the size of an empty tensor, such as "size=(0, 3)", a dtype
+// that is not the default, and the op or requires_grad.
 std::vector<std::string> suffixes(const Tensor& x) {
   std::vector<std::string> found;
-  const bool is_empty = x.numel() == 0;  // the dtype cannot be read from an element
+  const bool is_empty = x.numel() == 0;  // then no printed element shows the dtype
   if (is_empty && x.rank() != 1) {
     std::string size = "size=(";
     for (int i = 0; i < x.rank(); ++i) size += (i ? ", " : "") + std::to_string(x.shape()[i]);

@@ -1,4 +1,5 @@
-// Functions that copy tensors and elements. Namespace detail is for autograd's own files.
+// Functions that copy tensors and elements. The functions in namespace detail are only for
+// autograd's own files.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +15,11 @@ Tensor detached_copy(const Tensor& x);
 
 namespace detail {
 
-/// Returns a tensor with the values of x in row-major order, for reading only. It is x itself if x
-/// is contiguous or undefined, and otherwise detached_copy(x).
+/// Returns x itself if x is contiguous or undefined, otherwise a row-major copy of x. Only read the
+/// result, because it may share the memory of x.
 Tensor row_major(const Tensor& x);
 
-/// Copies the values of x to y. Both must have the same shape and dtype and must not share
+/// Copies the values of x to y. x and y must have the same shape and dtype, and must not share
 /// elements. Does not change the version of y's storage.
 void copy_into(const Tensor& y, const Tensor& x);
 
@@ -28,7 +29,7 @@ struct Elements {
   std::byte* first;   ///< the element with index [0, ..., 0]
   /// Refers to the elements of x, which must be defined and outlive this object.
   explicit Elements(const Tensor& x);
-  /// Returns the address of the element at offset i from the first, counted in elements.
+  /// Returns the address that is i elements after the first element.
   std::byte* at(std::int64_t i) const { return first + i * size; }
 };
 /// Copies n elements of `size` bytes each from x to y. Strides are in elements. `size` must be the

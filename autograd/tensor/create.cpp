@@ -23,7 +23,7 @@ std::span<T> elements(const Tensor& x) {
   return {x.mutable_data<T>(), std::size_t(x.numel())};
 }
 
-// Returns a float32 or float64 tensor whose elements are filled by draw(span).
+// Returns a float32 or float64 tensor. draw(out) fills its elements, where `out` is a span of them.
 template <class F>
 Tensor random_tensor(const Shape& shape, DType dtype, F draw) {
   Tensor x = empty(shape, dtype);
@@ -72,7 +72,8 @@ Tensor full(const Shape& shape, double value, DType dtype) {
 Tensor zeros(const Shape& shape, DType dtype) {
   Tensor x = empty(shape, dtype);
   Storage& storage = *detail::TensorAccess::storage(x);
-  std::memset(storage.data(), 0, storage.bytes);  // all bytes 0 is the value 0 of every dtype
+  // In every dtype, all bytes of the value 0 are 0.
+  std::memset(storage.data(), 0, storage.bytes);
   return x;
 }
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
@@ -94,8 +95,8 @@ Tensor arange(std::int64_t end) { return arange(0, double(end)); }
 Tensor linspace(double start, double end, std::int64_t steps, DType dtype) {
   check<ValueError>(steps >= 0, "linspace", "needs steps >= 0, got ", steps);
   const double step = steps > 1 ? (end - start) / double(steps - 1) : 0;
-  // The two halves are computed from different ends, so that the first and the last value are
-  // exact.
+  // The first half is computed from `start` and the second half from `end`, so that the first and
+  // the last value are exact.
   return generate("linspace", {steps}, dtype, [=](std::int64_t i) {
     return i < steps / 2 || steps == 1 ? start + double(i) * step
                                        : end - double(steps - 1 - i) * step;

@@ -2,8 +2,8 @@
 //
 // Every result is row-major, is not part of a graph and does not require grad. Shapes have up to
 // eight axes; sizes may be 0. All functions throw ShapeError if a size is negative, or if the
-// tensor would have more than 2^40 elements. Functions that convert a double to int64 truncate it
-// toward 0, and throw ValueError if it is outside the range of int64.
+// tensor would have more than 2^40 elements. Functions that convert a double to int64 truncate the
+// double toward 0. They throw ValueError if it is outside the range of int64.
 #pragma once
 
 #include <initializer_list>
@@ -50,8 +50,8 @@ Tensor eye(std::int64_t n, std::int64_t m = -1, DType dtype = float32);
 
 ///@{
 /// Returns a tensor of this shape with copies of the values, which are in row-major order. The
-/// dtype is that of T; integers of other widths than 64 bits become int64. Throws ShapeError unless
-/// the number of values equals the number of elements of the shape.
+/// dtype corresponds to T; all integer types except bool become int64. Throws ShapeError unless the
+/// number of values equals the number of elements of the shape.
 template <Element T>
 Tensor from_data(std::span<const T> values, const Shape& shape);
 template <class T>
@@ -74,8 +74,8 @@ Tensor tensor(std::initializer_list<double> values, DType dtype = float32);
 Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType dtype = float32);
 ///@}
 
-// The functions below draw from the generator `g`, by default that of the calling thread. Their
-// numbers equal those of PyTorch on the CPU bit for bit; random.h states the details and the
+// The functions below draw from the generator `g`, by default the generator of the calling thread.
+// Their numbers equal PyTorch's numbers on the CPU bit for bit. random.h states the details and the
 // errors.
 
 /// Returns uniform random numbers in [0, 1). The dtype must be float32 or float64.

@@ -1,5 +1,5 @@
 // Implementation of PyTorch's CPU random numbers. To get the same bits, the order of the draws and
-// the position of each fused multiply-add (fma) must be those of PyTorch. Each std::fma below
+// the position of each fused multiply-add (fma) must be the same as in PyTorch. Each std::fma below
 // exists in PyTorch's compiled AVX2 code. No other product may be fused, so the build passes
 // -ffp-contract=off.
 #include "autograd/tensor/random.h"
@@ -58,7 +58,7 @@ double log_unit(double x) { return std::log(x); }
 
 // Computes sin(x) and cos(x) for x in [0, 2 pi), with the polynomials of sincosf in Cephes.
 SinCos<float> sin_cos(float x) {
-  const int j = (int(x * 1.27323954473516f) + 1) & ~1;  // octant, rounded up to even
+  const int j = (int(x * 1.27323954473516f) + 1) & ~1;  // number of the octant, rounded up to even
   const float y = float(j);
   x = std::fma(y, -0.78515625f, x);  // x - j pi/4, where pi/4 is the sum of three constants
   x = std::fma(y, -2.4187564849853515625e-4f, x);
@@ -137,7 +137,8 @@ void Generator::uniform(std::span<double> out, double lo, double hi) { fill_unif
 
 double Generator::next_normal() {
   if (cached_normal_) return *std::exchange(cached_normal_, std::nullopt);
-  // Here u1 determines the angle, but in normal_block() it determines the radius. PyTorch does so.
+  // Here u1 determines the angle, but in normal_block() u1 determines the radius. PyTorch has the
+  // same difference.
   const double u1 = uniform_double();
   const double u2 = uniform_double();
   const double radius = std::sqrt(-2.0 * std::log(1.0 - u2));
@@ -160,8 +161,8 @@ void Generator::fill_normal(std::span<T> out, double mean, double std_dev) {
   const auto transform = [&](std::size_t first) { normal_block(&out[first], T(mean), T(std_dev)); };
   for (T& value : out) value = unit<T>();
   for (std::size_t first = 0; first + kBlock <= n; first += kBlock) transform(first);
-  // If n is not a multiple of 16, PyTorch draws the last 16 elements again, even those that are
-  // done.
+  // If n is not a multiple of 16, PyTorch draws the last 16 elements again, including those that
+  // the loop above has computed.
   if (n % kBlock != 0) {
     for (T& value : out.last(kBlock)) value = unit<T>();
     transform(n - kBlock);
@@ -207,8 +208,8 @@ std::int64_t Generator::draw_index(std::span<const T> p) {
   }
   check<ValueError>(std::any_of(p.begin(), p.end(), [](T value) { return value > 0; }),
                     "multinomial", "needs at least one p > 0, got ", p.size(), " values, none > 0");
-  // If all q[k] have the distribution Exp(1), then p[k] / q[k] is the largest quotient with
-  // probability p[k] / sum(p).
+  // If all q[k] are drawn independently from the distribution Exp(1), then the largest of all
+  // quotients p[k] / q[k] is at index k with probability p[k] / sum(p).
   std::size_t best = p.size();
   T best_score = 0;
   for (std::size_t k = 0; k < p.size(); ++k) {
@@ -243,8 +244,8 @@ void Generator::set_state(const std::string& text) {
   bool ok = n == heed::split(Generator().state(), ' ').size() && tokens[0] == "mt19937" &&
             tokens[n - 2] == "normal";
   // operator>> of std::mt19937 accepts any number, even a position outside its table. The numbers
-  // are therefore checked here: first the words, and then the position, which libstdc++ writes
-  // last.
+  // are therefore checked here: first the words of the table, and then the position in the table,
+  // which libstdc++ writes last.
   constexpr std::size_t kWords = std::mt19937::state_size;
   std::string words;
   for (std::size_t i = 1; ok && i + 2 < n; ++i) {

@@ -1,6 +1,6 @@
 // Random numbers that equal PyTorch's on the CPU bit for bit. The class Generator writes them into
-// arrays. For example, torch.manual_seed(s); torch.rand(n) and Generator(s).uniform(span of n
-// values, 0, 1) produce the same bits. The reference is PyTorch's AVX2 code path.
+// arrays. For example, `torch.manual_seed(s); torch.rand(n)` and `Generator(s).uniform(out, 0, 1)`,
+// where `out` has n floats, produce the same bits. The reference is PyTorch's AVX2 code path.
 //
 // Dropout masks do not use this stream: see kernels/reference/philox.h.
 #pragma once
@@ -22,9 +22,9 @@ namespace heed::autograd {
 /// the same stream independently. A generator is not thread-safe; use one per thread.
 ///
 /// The following have the same bits on every machine: uniform, randint, randperm, bernoulli, and
-/// float32 normal with 16 values or more. Other normals and multinomial use the log, sin and cos of
-/// the C library in float64. With glibc they equal PyTorch's numbers bit for bit; with other
-/// libraries they may differ by 1 ulp.
+/// float32 normal with 16 values or more. All other normal numbers, and multinomial, use the log,
+/// sin and cos of the C library in float64. With glibc they equal PyTorch's numbers bit for bit;
+/// with other libraries they may differ by 1 ulp.
 class Generator {
  public:
   /// The seed that PyTorch uses if manual_seed is not called.
@@ -45,8 +45,8 @@ class Generator {
 
   /// Returns the next 32-bit word of MT19937.
   std::uint32_t next_u32() { return std::uint32_t(engine_()); }
-  /// Returns the next 64 bits, for example as a dropout key. Uses two words; the first one drawn is
-  /// the high half.
+  /// Returns the next 64 bits, for example as a dropout key. Uses two words: the first word is the
+  /// high half, and the second word is the low half.
   std::uint64_t next_u64();
   /// Returns a uniform number in [0, 1), a multiple of 2^-24. Uses one word.
   float uniform_float();
@@ -63,8 +63,8 @@ class Generator {
   ///@{
   /// Fills `out` with normal numbers (Box and Muller 1958). The algorithm makes pairs of numbers.
   /// If `out` has fewer than 16 values, the unused second number of the last pair is kept for the
-  /// next such call. Throws ValueError unless mean and std_dev are finite in the element type and
-  /// std_dev >= 0.
+  /// next call with fewer than 16 values. Throws ValueError unless mean and std_dev are finite in
+  /// the element type and std_dev >= 0.
   void normal(std::span<float> out, double mean, double std_dev);
   void normal(std::span<double> out, double mean, double std_dev);
   ///@}
@@ -82,8 +82,8 @@ class Generator {
 
   ///@{
   /// Returns an index k with probability p[k] / sum(p), as torch.multinomial(p, 1) does for one
-  /// row. The computation uses the type of p. Throws ValueError unless all p[k] are finite and not
-  /// negative, and at least one is positive.
+  /// row. The computation uses the element type of p. Throws ValueError unless all p[k] are finite
+  /// and not negative, and at least one is positive.
   std::int64_t multinomial(std::span<const float> p);
   std::int64_t multinomial(std::span<const double> p);
   ///@}
@@ -92,7 +92,7 @@ class Generator {
   /// standard library.
   std::string state() const;
   /// Restores a state that state() returned, so that the same stream continues. Throws ValueError
-  /// for any other text and then changes nothing.
+  /// for any other text; the generator then keeps its state.
   void set_state(const std::string& text);
 
  private:
@@ -107,7 +107,7 @@ class Generator {
   std::int64_t draw_index(std::span<const T> p);
 
   std::mt19937 engine_;
-  std::optional<double> cached_normal_;  // standard normal; used by float and double fills
+  std::optional<double> cached_normal_;  // standard normal number for the next fill
 };
 
 /// Returns the generator of the calling thread, which random functions use by default. Each thread

@@ -19,14 +19,14 @@ struct Storage {
   /// Returns the first byte of the data.
   std::byte* data() { return reinterpret_cast<std::byte*>(this) + kHeader; }
 
-  /// Allocates a Storage with `bytes` uninitialized bytes. Throws std::bad_alloc if there is no
-  /// memory.
+  /// Allocates a Storage with `bytes` uninitialized bytes. Throws std::bad_alloc if there is not
+  /// enough memory.
   static Ref<Storage> make(std::size_t bytes) {
     auto* s = new (pool_allocate(kHeader + bytes)) Storage;
     s->bytes = bytes;
     return Ref<Storage>(s);
   }
-  /// Frees the block. Ref calls it.
+  /// Frees the block. Ref calls this function when the last reference is gone.
   static void destroy(Storage* s) {
     const std::size_t total = kHeader + s->bytes;
     s->~Storage();

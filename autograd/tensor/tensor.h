@@ -5,7 +5,7 @@
 // Tensor is a handle, like a pointer. Instead of operators < and [], use lt(), slice() or
 // select() in ops.h.
 //
-// If the tensor is undefined, all methods throw ValueError except defined(), requires_grad(),
+// If a tensor is undefined, all its methods throw ValueError except defined(), requires_grad(),
 // is_same() and shares_storage().
 #pragma once
 
@@ -24,7 +24,7 @@
 namespace heed::autograd {
 
 class Generator;
-class Node;  // a node of the graph: the op and the inputs of a tensor (graph.h)
+class Node;  // the op and the inputs that a tensor was computed from (graph.h)
 namespace detail {
 struct TensorAccess;  // access for autograd's own files (tensor_access.h)
 }
@@ -58,7 +58,7 @@ class HookHandle {
 class Tensor {
  public:
   ///@{
-  /// Creates an undefined tensor, or another handle of the same tensor.
+  /// Creates an undefined tensor, or another handle of an existing tensor.
   Tensor();
   Tensor(const Tensor&);
   Tensor(Tensor&&) noexcept;
@@ -107,8 +107,9 @@ class Tensor {
     require_dtype("data", kDTypeOf<T>);
     return reinterpret_cast<const T*>(raw());
   }
-  /// Returns a pointer for writing, otherwise like data(). Use it only to fill a new tensor that no
-  /// op has used yet; use fill_() or copy_() for other tensors, because they update version().
+  /// Returns a pointer like that of data(), but for writing. Use it only to fill a new tensor that
+  /// no op has used yet. For other tensors use fill_() or copy_(), because these functions update
+  /// version().
   template <class T>
   T* mutable_data() const {
     require_dtype("data", kDTypeOf<T>);
@@ -138,8 +139,8 @@ class Tensor {
   /// DTypeError unless the dtype is float32 or float64. Throws ValueError for the result of an op;
   /// for its gradient use retain_grad() or grad(y, {x}).
   Tensor requires_grad_() const;
-  /// Returns true if the tensor is a leaf marked by requires_grad_(), or if it was computed from
-  /// one.
+  /// Returns true if the tensor is a leaf marked by requires_grad_(), or if a recorded op computed
+  /// it from such a leaf.
   bool requires_grad() const;
   /// Returns true unless the tensor is the result of an op that was recorded in the graph.
   bool is_leaf() const;
@@ -152,8 +153,8 @@ class Tensor {
   /// before backward(). Returns the tensor. Throws ValueError unless requires_grad().
   Tensor retain_grad() const;
   /// Adds a hook: f(gradient) is called when the gradient of this tensor is complete. If f returns
-  /// a defined tensor, it replaces the gradient. Hooks run in the order of registration. Throws
-  /// ValueError unless requires_grad().
+  /// a defined tensor, that tensor replaces the gradient. Hooks run in the order of registration.
+  /// Throws ValueError unless requires_grad().
   HookHandle register_hook(std::function<Tensor(const Tensor&)> f) const;
   /// Returns a tensor that shares the storage but is not part of the graph.
   Tensor detach() const;
@@ -185,7 +186,7 @@ class Tensor {
 };
 
 /// Prints a tensor as PyTorch does: nested brackets, four decimals, and "..." in place of the inner
-/// elements if there are more than 1000.
+/// elements if the tensor has more than 1000 elements.
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
 }  // namespace heed::autograd

@@ -1,6 +1,6 @@
 // Tests of the texts of shape, dtype and value errors, which are part of the interface.
-// views_test.cpp tests the errors of views, and index_test.cpp those of indexing and joining. The
-// test files of einsum, norms and losses test the errors of these ops.
+// views_test.cpp tests the errors of views, and index_test.cpp tests the errors of indexing and
+// joining. The test files of einsum, norms and losses test the errors of these ops.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
@@ -206,7 +206,7 @@ TEST_CASE("from_data accepts a vector of any integer type that fits int64") {
   CHECK(from_data(std::vector<float>{1, 2}, 2).dtype() == float32);
 }
 
-// True if var(x, axes, third) compiles.
+// True if var(x, {0}, third) compiles.
 template <class T>
 concept VarTakes = requires(const Tensor& x, T third) {
   var(x, {0}, third);

@@ -1,10 +1,10 @@
-// Tests that `using namespace heed::autograd` and `using namespace heed::nn` do not occupy common
-// names of functions, and that the internals of a Tensor are not accessible.
+// Tests that users can define functions with common names after `using namespace heed::autograd`
+// and `using namespace heed::nn`, and that the internals of a Tensor are not accessible.
 //
 // The tests call functions of a user without qualification, with arguments of heed's types.
-// Argument-dependent lookup then also finds functions of heed with the same name. So if a user
-// defines max(Tensor, Tensor) or split(Tensor, int), overload resolution also considers the op of
-// that name. No library can prevent this for the names of its ops.
+// Argument-dependent lookup then also finds functions of heed that have the name of the user's
+// function. So if a user defines max(Tensor, Tensor) or split(Tensor, int), overload resolution
+// also considers the op of that name. No library can prevent this for the names of its ops.
 
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -46,7 +46,7 @@ std::string call_all() {
 
 namespace {
 
-// Each concept is true if a member of a Tensor is accessible.
+// Each concept is true if a member of T is accessible; the name of the concept names the member.
 template <class T>
 concept HasNode = requires(const T& x) {
   x.node();

@@ -10,7 +10,8 @@ using namespace heed::autograd::testing;
 
 namespace {
 
-// Returns log|x|. A difference of two points on both sides of 0 has the wrong slope.
+// Returns log|x| with its right gradient. A difference of two points on different sides of 0 has
+// the wrong slope.
 template <class T>
 Pair<T> logarithms() {
   return {[](const Arrays<T>& x) {

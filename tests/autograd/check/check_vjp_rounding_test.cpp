@@ -40,7 +40,7 @@ TEST_CASE("a function whose rounding hides its gradient proves nothing") {
 }
 
 TEST_CASE("a zero gradient is vacuous, not right, if rounding hides it") {
-  // x + 1e6 in float: differences cannot distinguish the slope 1 from 0.
+  // The function is x + 1e6 in float. Differences cannot distinguish its slope 1 from 0.
   const Arrays<float> x = {{0.1F, 0.2F, -0.5F}};
   const auto plus = [](const Arrays<float>& a) {
     Arrays<float> y = a;

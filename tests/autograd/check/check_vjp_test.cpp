@@ -105,7 +105,8 @@ TEST_CASE("inputs of any size pass, and their wrong gradients fail") {
     const Arrays<double> x = {{size, -2 * size, 0.7 * size, 0}};
     const auto one = wrong_squares([](Arrays<double>& g) { g[0][1] *= 1.01; });
     CAPTURE(size);
-    if (size > 1e-100) CHECK(check_pair(kSquares, x).ok());  // below this, the squares are 0
+    // If the size is smaller, the squares underflow to 0.
+    if (size > 1e-100) CHECK(check_pair(kSquares, x).ok());
     CHECK(!check_pair(one, x).ok());
   }
 }
@@ -122,7 +123,7 @@ TEST_CASE("a gradient that is zero and right is not vacuous") {
   const Arrays<double> x = {{2, 5}, {7}, {}};
   const CheckReport report = check_pair(right, x);
   CHECK(report.ok());
-  CHECK(report.equivalent == 6);  // all mutants of input 1
+  CHECK(report.equivalent == 6);  // all mutants of input 1, whose gradient is 0
   CHECK(check_pair(first, x).verdict == Verdict::kWrong);
   const Pair<double> wrong = {first.forward, [](const Arrays<double>&, const Arrays<double>& v) {
                                 return Arrays<double>{{3 * v[0][0], 0}, {1e-9 * v[0][0]}, {}};
@@ -185,16 +186,18 @@ TEST_CASE("a large input is sampled, and a random direction covers the rest") {
   CHECK(report.ok());
   CHECK(report.entries[0] == 5002);
   CHECK(report.checked() == 51);
-  // One of 5000 entries is wrong. The direction detects it if it is not in the sample.
+  // One of 5000 entries is wrong. If the sample does not contain this entry, the random direction
+  // detects the error.
   const auto wrong = wrong_squares([](Arrays<double>& g) { g[0][4321] *= 1.5; });
   CHECK(check_pair(wrong, x, {.max_entries = 50}).verdict == Verdict::kWrong);
   // Every second column is wrong. A sample at regular distances could miss all of them.
   const auto columns = wrong_squares([](Arrays<double>& g) {
     for (std::size_t j = 1; j < 5000; j += 2) g[0][j] *= 1.01;
   });
-  const CheckReport odd = check_pair(columns, x, {.max_entries = 51});  // 50 of 5000
+  // The sample has 50 of the 5000 entries of input 0.
+  const CheckReport odd = check_pair(columns, x, {.max_entries = 51});
   CHECK(odd.verdict == Verdict::kWrong);
-  CHECK(odd.worst().at % 2 == 1);  // a wrong entry is named, although the direction fails too
+  CHECK(odd.worst().at % 2 == 1);  // the report names an entry, although the direction fails too
 }
 
 }  // namespace

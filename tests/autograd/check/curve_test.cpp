@@ -7,8 +7,8 @@
 namespace heed::autograd {
 namespace {
 
-// Returns log2 of the ratio of the errors at half the step and at the step,
-// averaged over the steps from `first` to `last`.
+// Returns log2 of the factor by which the error grows when the step is halved, averaged over the
+// steps from `first` to `last`.
 double slope(const std::vector<StepError>& errors, double StepError::*error, std::size_t first,
              std::size_t last) {
   return std::log2(errors[last].*error / errors[first].*error) / double(last - first);
@@ -33,7 +33,7 @@ TEST_CASE("differences of a parabola are exact up to rounding; a wrong gradient 
   const Tensor x = from_data(std::vector{0.5, -1.25, 2.0}, {3});
   for (const StepError& e : step_errors([](Args t) { return t[0] * t[0]; }, std::vector{x}))
     CHECK(e.two_points <= 1e-15 / e.step);
-  // Detach removes half of the gradient.
+  // detach() removes half of the gradient, so the gradient is wrong.
   for (const StepError& e :
        step_errors([](Args t) { return t[0] * t[0].detach(); }, std::vector{x}))
     CHECK(e.two_points > 1e-3);

@@ -1,5 +1,5 @@
-// Compares float32 kernels with float64 on every SIMD target and for the reference kernels. Runs
-// every registered check, and shapes that cross the block boundaries of the kernels.
+// Compares float32 kernels, on every SIMD target and the reference kernels, with float64. Runs the
+// samples of every registered check, and shapes that cross the block boundaries of the kernels.
 #include "autograd/check/float32.h"
 
 #include "autograd/autograd.h"
@@ -38,8 +38,8 @@ TEST_CASE("every check agrees with float64 on every target: value and gradients 
   CHECK(left_out.size() == kNotInFloat32.size());
 }
 
-// ---- block boundaries: tails of all lane counts, blocks of k, rows and keys, chunks of threads,
-// batches
+// ---- block boundaries: sizes that do not fill the last SIMD vector (a tail), and sizes larger
+// than a block of the kernel or a chunk of a thread
 
 Sample one(const std::string& name, Tensor (*f)(const Tensor&), const Tensor& x) {
   return {name, [f](Args t) { return f(t[0]); }, {x}};
@@ -111,9 +111,9 @@ TEST_CASE("rows of every tail agree with float64 on every target") {
     add_rows(samples, g, {3, n});
     samples.push_back(entropy(g, 3, n));
     for (const bool centered : {true, false}) samples.push_back(norm(g, centered, 3, n));
-    samples.push_back(product(g, {5, 7}, {7, n}));  // columns of panels
-    samples.push_back(product(g, {n, 7}, {7, 5}));  // rows of strips
-    samples.push_back(product(g, {3, n}, {n, 2}));  // k
+    samples.push_back(product(g, {5, 7}, {7, n}));  // a tail in the columns of the result
+    samples.push_back(product(g, {n, 7}, {7, 5}));  // a tail in the rows of the result
+    samples.push_back(product(g, {3, n}, {n, 2}));  // a tail in the inner size
     samples.push_back(attend(g, {2}, 3, n, 2, {.causal = true}));
     samples.push_back(attend(g, {2}, 2, 3, n));
   }
@@ -121,16 +121,16 @@ TEST_CASE("rows of every tail agree with float64 on every target") {
 }
 
 TEST_CASE("products, norms, sums and losses over a block or a chunk agree with float64") {
-  const heed::autograd::testing::Threads three(
-      3);  // with two or more threads, a product with a large k is divided among them
+  // With several threads, a product whose inner size k is large is divided along k.
+  const heed::autograd::testing::Threads three(3);
   SampleGen g(32);
   Samples samples;
   for (const std::int64_t k : {191, 192, 193, 383, 384, 385, 577})
     samples.push_back(product(g, {13, k}, {k, 9}));
-  samples.push_back(product(g, {101, 5}, {5, 37}));     // more rows than the kernel reads in place
-  samples.push_back(product(g, {300, 20}, {20, 40}));   // divided among threads
-  samples.push_back(product(g, {16, 600}, {600, 16}));  // steps of k divided among threads
-  samples.push_back(product(g, {3, 2, 5, 7}, {2, 7, 9}));  // batches, one operand broadcast
+  samples.push_back(product(g, {101, 5}, {5, 37}));        // the right operand is packed
+  samples.push_back(product(g, {300, 20}, {20, 40}));      // the rows are divided among threads
+  samples.push_back(product(g, {16, 600}, {600, 16}));     // k is divided among threads
+  samples.push_back(product(g, {3, 2, 5, 7}, {2, 7, 9}));  // batches; the right operand broadcasts
   samples.push_back(product(g, {9, 13, 40}, {9, 40, 33}));
   samples.push_back(projection(g, 70, 200, 21));
   add_rows(samples, g, {70, 150});
@@ -150,7 +150,7 @@ TEST_CASE("attention over more than a block of queries and of keys agrees with f
   const Samples samples = {
       attend(g, {1, 2}, 100, 5, 3),
       attend(g, {1, 1}, 3, 385, 3),
-      attend(g, {2}, 6, 500, 4),  // in some rows the largest score is in the second block
+      attend(g, {2}, 6, 500, 4),  // in some rows, the largest score is in the second block of keys
       attend(g, {}, 50, 400, 5, {.causal = true}),
       attend(g, {3, 3}, 49, 7, 33, {.causal = true}),
       attend(g, {1, 2}, 49, 100, 4, {.keep = KeepMask(keep), .dropout = 0.3}, {2, 1, 100}),
@@ -178,7 +178,7 @@ TEST_CASE("an error in float32 only is found in the value, the gradient and the 
   CHECK(!value.ok);
   CHECK_THAT(value.message, Contains("value at [0]: float32 0.49"));
   CHECK_THAT(value.message, Contains("times the bound"));
-  const auto with_wrong_slope = [&](Args t) {  // the value is right, the gradient is wrong
+  const auto with_wrong_slope = [&](Args t) {  // the value is right, but the gradient is wrong
     const Tensor y = square(t), more = scaled_in_float32(y, 1.00001) - y;
     return y + (more - more.detach());
   };
@@ -202,10 +202,11 @@ TEST_CASE("the bound contains the rounding of every operation, with and without 
   const double unit = 0x1p-24;
   const Float32Bounds exact = bound([](auto of) { return of(3) * of(5) + of(1); });
   CHECK(exact.exact == std::vector<double>{16});
-  CHECK(exact.bound[0] == 2 * 16 * unit);  // no operation rounds: 1 ulp of 16
+  CHECK(exact.bound[0] == 2 * 16 * unit);  // no operation rounds, so the bound is 1 ulp of 16
   const Float32Bounds product = bound([](auto of) { return of(1.1f) * of(1.3f); });
   CHECK(product.bound[0] == Approx(4 * unit * 1.43 + 2 * unit).epsilon(1e-6));
-  // (10000.1 x) - 10000: the rounding error is that of the large product.
+  // In 10000.1 * 1.0001 - 10000, the rounding error of the large product remains in the small
+  // result.
   const Float32Bounds cancelled =
       bound([](auto of) { return of(10000.1f) * of(1.0001f) - of(1e4); });
   CHECK(cancelled.bound[0] > 4 * unit * 9000);

@@ -1,4 +1,4 @@
-// Tests of the checker's verdicts: wrong entries, functions of any scale, kinks, noise and zeros.
+// Tests of gradcheck's verdicts for wrong entries, functions of any scale, kinks, noise and zeros.
 #include "autograd/autograd.h"
 #include "autograd/check/differences.h"
 #include "tests/support/catch.h"
@@ -50,7 +50,7 @@ TEST_CASE("verdict and digits are the same for a function times a power of two")
         const OracleReport &a = one.by(order, oracle), &b = other.by(order, oracle);
         CHECK(a.checked == b.checked);
         CHECK(a.worst.digits() == b.worst.digits());
-        CHECK(a.worst.digits() < 16);  // something was compared
+        CHECK(a.worst.digits() < 16);  // 16 would mean that no entry was compared
         CHECK(b.worst.terms == std::ldexp(a.worst.terms, power));
         CHECK(b.worst.tolerance == std::ldexp(a.worst.tolerance, power));
       }
@@ -85,7 +85,7 @@ TEST_CASE("an entry without terms must be exactly 0") {
   const auto right = [&](Args t) { return masked_fill(t[0], hidden, 0); };
   const std::vector<Tensor> xs = {tensor({1, 2}, float64)};
   CHECK(gradcheck(right, xs).ok());
-  // The right function has an exact 0, which counts as 16 digits.
+  // At the masked element the right gradient is exactly 0, which counts as 16 digits of agreement.
   const CheckReport report = gradcheck(right, xs, {.use_differences = false});
   CHECK(report.by(1, Oracle::kDual).worst.digits() == 16);
   CHECK(gradcheck(f, xs, {.use_differences = false}).ok() == false);
@@ -105,7 +105,7 @@ TEST_CASE("a kink is found, the input moved, and the move reported") {
     CHECK(report.moved[0].text().starts_with("input 0 at [1] from 0 to 0."));
     CHECK(report.moved[1].text().starts_with("input 0 at [3] from 0 to 0."));
   }
-  // Near a kink, smaller steps are used, and the input is not moved.
+  // If the input is near a kink but not on it, smaller steps are used, and the input is not moved.
   const auto near = [](Args t) { return relu(t[0] - 1e-3); };
   const CheckReport beside = gradcheck(near, std::vector<Tensor>{tensor({1}, float64)});
   CHECK((beside.ok() && beside.moved.empty()));
@@ -196,7 +196,7 @@ TEST_CASE("differences estimate their error") {
 }
 
 TEST_CASE("a wide step that seems exact by accident is not used") {
-  // With step 0.45 / 4 both slopes of max(t, 0.1) are -1/54.
+  // With the step 0.45 / 4, the coarse and the fine difference of max(t, 0.1) are both -1/54.
   const auto f = [](double t) { return std::vector<double>{std::max(t, 0.1)}; };
   const Difference d = difference(f, std::vector<double>{1}, std::vector<double>{1e-17}, 0.45);
   CHECK(std::abs(d.value) <= d.error);
@@ -209,7 +209,8 @@ TEST_CASE("differences report a kink only where there is one") {
   const auto jump = [](double t) { return std::vector<double>{t < 0 ? 0.0 : 1.0}; };
   const auto smooth = [](double t) { return std::vector<double>{t * t * t}; };
   CHECK(difference(kinked, v, measure_noise(kinked, 1, 0x1p-53), 1).kink);
-  CHECK(difference(jump, v, measure_noise(jump, 1, 0x1p-53), 1).error > 1);  // a jump has no slope
+  // A function that jumps has no slope.
+  CHECK(difference(jump, v, measure_noise(jump, 1, 0x1p-53), 1).error > 1);
   CHECK(!difference(smooth, v, measure_noise(smooth, 1, 0x1p-53), 1).kink);
 }
 

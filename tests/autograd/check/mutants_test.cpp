@@ -1,5 +1,5 @@
-// Each oracle alone must reject every mutant of every op.
-// A check that passes with a wrong gradient is a defect.
+// Tests that each oracle alone rejects every mutant of every op. A check that accepts a wrong
+// gradient has a defect.
 #include "autograd/check/mutants.h"
 
 #include "autograd/autograd.h"
@@ -11,7 +11,7 @@ namespace {
 using namespace heed::autograd;
 
 TEST_CASE("no mutant of any op survives either oracle") {
-  if (kSanitized) return;  // takes minutes with sanitizers
+  if (kSanitized) return;  // the test takes minutes with sanitizers
   int killed = 0;
   std::map<std::string_view, std::set<std::string_view>> killed_by_mutation;
   for (const Check* check : registered_checks())
@@ -31,7 +31,7 @@ TEST_CASE("no mutant of any op survives either oracle") {
   }
 }
 
-// Returns whether gradcheck accepts f if the gradient of softmax is multiplied by `factor`.
+// Returns true if gradcheck accepts f after the gradient of softmax is multiplied by `factor`.
 bool passes(double factor, const DifferentiableFunction& f, const GradcheckOptions& options) {
   const MutateGradients guard([&](const Op& op, std::size_t, const Tensor& g, const Shape&) {
     return op.name() == "softmax" ? g * factor : g;

@@ -1,4 +1,5 @@
-// Tests of MutateGradients: scopes nest, and an exception inside a mutation ends no scope.
+// Tests of MutateGradients: its scopes nest, and an exception inside a mutation does not end the
+// scope.
 #include "autograd/autograd.h"
 #include "autograd/check/mutants.h"
 #include "tests/support/catch.h"
@@ -8,7 +9,7 @@ namespace {
 using namespace heed::autograd;
 
 double slope_of_exp() {
-  const GradMode recording(true);  // it is off during a backward pass
+  const GradMode recording(true);  // recording is off during a backward pass
   const Tensor x = zeros({}, float64).requires_grad_();
   return grad(exp(x), x).item();
 }

@@ -71,7 +71,7 @@ TEST_CASE(
                                        "[1]: "));
   const Tensor zero = leaf({0});
   FirstNonFinite product;
-  backward(sum(sqrt(zero * zero)));  // infinity * 0
+  backward(sum(sqrt(zero * zero)));  // the vjp of mul computes infinity * 0
   CHECK_THAT(product.text(), StartsWith("backward of sqrt: div [1] float64 is inf at [0]: "));
   CHECK_THAT(product.text(), Contains("; which led to backward of mul: mul [1] float64 is"));
 }

@@ -1,4 +1,4 @@
-// Tests of in-place writes: which are rejected, and which saved values become stale.
+// Tests which in-place writes are rejected, and which saved values an in-place write makes stale.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/checks.h"
@@ -90,13 +90,13 @@ TEST_CASE(
       "a [2] result of an op");
   CHECK_THROWS_WITH(fill_(expand(tensor({1}), {3}), 0),
                     "fill_: cannot write into an expanded tensor: [3] has stride 0 in axis 0");
-  // Tensors without elements do not overlap.
+  // A tensor without elements cannot overlap itself or another tensor.
   fill_(zeros({2, 0}), 1), copy_(zeros({2, 0}), zeros({2, 0}));
   const NoGrad guard;
   CHECK_THROWS_WITH(copy_(x, zeros({3}, float64)), "copy_: needs equal shapes, got [2] and [3]");
   CHECK_THROWS_WITH(copy_(x, zeros({2})), "copy_: needs equal dtypes, got float64 and float32");
   CHECK(x.version() == 0);
-  copy_(x, flip(x, 0));  // overlapping: read before written
+  copy_(x, flip(x, 0));  // x and its flip overlap; all values are read before x is written
   CHECK(values(x) == V{2, 1});
   CHECK(x.version() == 1);
 }

@@ -14,8 +14,8 @@ OpSpec own_op() {
           }};
 }
 
-// Returns the sum of (1 + i * step) * xs[i]. The number of inputs is not fixed, so the vjp returns
-// a vector.
+// Returns the sum over i of (1 + i * step) * xs[i]. The number of inputs is not fixed, so the vjp
+// returns a vector.
 Tensor weighted_sum(const Op& op, Args xs, double step) {
   Tensor y;
   {

@@ -16,8 +16,8 @@ using heed::autograd::testing::has_size, heed::autograd::testing::resized_sample
 namespace fs = std::filesystem;
 using Names = std::set<std::string>;
 
-// Returns the registered names: of layers, whose checks are named nn.X or nn.X.WHAT, or of
-// everything else.
+// Returns the names of all registered layers if `layers` is true, otherwise the names of all other
+// checks. The check of layer X is named nn.X or nn.X.WHAT; the name returned is X.
 Names registered(bool layers) {
   Names names;
   for (const Check* check : library_checks())
@@ -31,7 +31,8 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Returns every match of the first group of `pattern` in the sources below `folder`.
+// Returns what the first group of `pattern` matches in the sources below `folder`. Comments in the
+// sources are ignored.
 Names found_in(const std::string& folder, const std::string& pattern) {
   Names names;
   const std::regex regex(pattern);
@@ -113,8 +114,8 @@ TEST_CASE("a check leaves the list when it is destroyed, and has no copies") {
 
 // ---- sizes
 
-// Returns options that check only a few entries of large samples, and of all samples under
-// sanitizers, where a full check takes minutes.
+// Returns options for gradcheck. Only a few entries of large samples are checked. Under sanitizers,
+// only a few entries of every sample are checked, because a full check takes minutes.
 GradcheckOptions options(SampleSize size) {
   GradcheckOptions how{.order = size == SampleSize::kLarge ? 1 : 2, .use_differences = !kSanitized};
   if (size == SampleSize::kLarge) how.dual_entries = how.difference_entries = 16;
@@ -147,7 +148,8 @@ TEST_CASE(
       const auto& excuses = check->no_sizes();
       const auto excuse = std::find_if(excuses.begin(), excuses.end(),
                                        [&](const NoSize& n) { return n.size == size; });
-      CHECK(covered == (excuse == excuses.end()));  // a size that is covered has no excuse
+      // A size is either covered by a sample or listed in no_sizes().
+      CHECK(covered == (excuse == excuses.end()));
       if (excuse != excuses.end()) CHECK(!excuse->why.empty());
       ran += check_samples(*check, resized, size);
     }

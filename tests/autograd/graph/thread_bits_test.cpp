@@ -1,5 +1,6 @@
 // Tests that values and gradients of every registered op, composite and layer have the same bits at
-// any number of threads, in float32 and float64. The samples of a new op are included.
+// any number of threads, in float32 and float64. The test also runs the samples of ops that are
+// added later.
 
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
@@ -12,8 +13,8 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::autograd::testing;
 
-// kEnough elements make several chunks of any kernel that works on elements or rows. No sample has
-// more than kMost.
+// Every sample that is run has from kEnough to kMost elements. Every kernel that works on elements
+// or rows divides this number of elements into several chunks.
 constexpr std::int64_t kEnough = 1 << 15, kMost = 1 << 19;
 
 std::int64_t elements(const Sample& s) {
@@ -22,7 +23,7 @@ std::int64_t elements(const Sample& s) {
   return n;
 }
 
-// Returns the result and the gradients of all inputs, computed in this dtype.
+// Returns the result and the gradients of all inputs, computed in `dtype`.
 std::vector<Tensor> run(const Sample& s, DType dtype) {
   std::vector<Tensor> leaves;
   for (const Tensor& x : s.inputs) leaves.push_back(to(x, dtype).detach().requires_grad_());
@@ -47,8 +48,8 @@ bool runs(const Sample& s, DType dtype) {
   }
 }
 
-// Returns the samples of the check with every axis of size 2 or more made `factor` times as long;
-// none if a sample does not accept such shapes.
+// Returns the samples of the check with every axis of size 2 or more made `factor` times as long.
+// Returns no samples if one of them does not accept such shapes.
 Samples enlarged(const Check& check, std::int64_t factor) {
   try {
     return check.samples([factor](Shape shape) {
@@ -65,7 +66,7 @@ Samples enlarged(const Check& check, std::int64_t factor) {
   }
 }
 
-// Returns each sample of the check at the smallest size that has enough elements.
+// Returns each sample of the check at the smallest size that has at least kEnough elements.
 Samples large_samples(const Check& check) {
   std::map<std::string, Sample> found;
   for (const std::int64_t factor : {1, 2, 3, 5, 8, 12, 20, 32, 50, 80, 200, 1000, 10000, 50000})
@@ -77,8 +78,8 @@ Samples large_samples(const Check& check) {
   return samples;
 }
 
-// Returns true for checks whose samples accept only their own shapes. They need no test of their
-// own: layers consist of other ops, expand and squeeze are views, and sum_to calls sum.
+// Returns true for checks whose samples accept only their own shapes. These checks need no test
+// here, because layers consist of other ops, expand and squeeze are views, and sum_to calls sum.
 bool has_fixed_shapes(std::string_view check) {
   const std::set<std::string_view> fixed = {"expand", "squeeze", "sum_to"};
   return check.starts_with("nn.") || fixed.contains(check);

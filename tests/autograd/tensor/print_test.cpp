@@ -1,6 +1,6 @@
 // Tests of operator<< for Tensor. The expected texts are those that PyTorch 2 prints for the same
-// values, with heed's dtype names. When the code was written, 328 tensors were compared with
-// PyTorch.
+// values, with heed's dtype names. In addition, the texts of 328 tensors were compared with
+// PyTorch's once, when the code was written.
 
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
@@ -65,7 +65,7 @@ TEST_CASE("dtype, requires_grad and grad_fn are printed after the values", "[pri
   const Tensor leaf = tensor({0.5}).requires_grad_();
   CHECK(printed(leaf) == "tensor([0.5000], requires_grad=True)");
   CHECK(printed(leaf * leaf) == "tensor([0.2500], grad_fn=<mul>)");
-  // The suffix wraps at 80 columns, too.
+  // A suffix also starts a new line if the line would have more than 80 columns.
   const Tensor wide = tensor({-681697, -133549, 65800, 12, 1, 2, 3, 4, 5}, float64);
   CHECK(printed(wide.requires_grad_()) ==
         "tensor([-6.8170e+05, -1.3355e+05,  6.5800e+04,  1.2000e+01,  1.0000e+00,\n"
@@ -113,7 +113,7 @@ TEST_CASE("of more than 1000 elements only the edges print", "[print]") {
         "         [1625, 1626, 1627,  ..., 1747, 1748, 1749],\n"
         "         [1750, 1751, 1752,  ..., 1872, 1873, 1874],\n"
         "         [1875, 1876, 1877,  ..., 1997, 1998, 1999]]])");
-  // The notation is scientific because of the printed values; the others do not matter.
+  // Only the printed values determine whether the notation is scientific.
   CHECK(printed(slice(arange(0, 500, 0.125, float32), 0, 1, 1400)) ==
         "tensor([1.2500e-01, 2.5000e-01, 3.7500e-01,  ..., 1.7462e+02, 1.7475e+02,\n"
         "        1.7488e+02])");

@@ -76,9 +76,9 @@ TEST_CASE("set_state rejects any other text and changes nothing") {
   const auto replaced = [&](std::size_t from, std::size_t n, const std::string& by) {
     return std::string(good).replace(from, n, by);
   };
-  const std::size_t first_end = good.find(' ', 8);          // after the first word
-  const std::size_t cache = good.rfind(' ') + 1;            // the cached normal
-  const std::size_t position_end = good.rfind(" normal ");  // after the last number
+  const std::size_t first_end = good.find(' ', 8);          // the space after the first word
+  const std::size_t cache = good.rfind(' ') + 1;            // start of the cached normal
+  const std::size_t position_end = good.rfind(" normal ");  // end of the engine's last number
   const std::size_t position = good.rfind(' ', position_end - 1) + 1;
   const std::vector<std::string> texts = {
       "",
@@ -92,7 +92,7 @@ TEST_CASE("set_state rejects any other text and changes nothing") {
       replaced(8, first_end - 8, "99999999999999999999999"),
       replaced(position, position_end - position, "4294967296"),
       replaced(cache, 1, "z"),
-      replaced(cache, std::string::npos, "7ff8000000000000")};  // a NaN
+      replaced(cache, std::string::npos, "7ff8000000000000")};  // the bits of a NaN
   for (const std::string& bad : texts) {
     CAPTURE(bad);
     CHECK_THROWS_AS(g.set_state(bad), ValueError);
@@ -101,7 +101,7 @@ TEST_CASE("set_state rejects any other text and changes nothing") {
   CHECK_THROWS_WITH(g.set_state("seed 7"),
                     "Generator::set_state: needs the text of Generator::state() (mt19937, "
                     "624 words, ...), got 6 characters: \"seed 7\"");
-#ifdef __GLIBCXX__  // its text of the engine ends with the position, an index into the words
+#ifdef __GLIBCXX__  // libstdc++ writes the position in the table of words last
   CHECK_THROWS_AS(g.set_state(replaced(position, position_end - position, "625")), ValueError);
 #endif
 }
@@ -194,8 +194,8 @@ TEST_CASE("randperm is a permutation") {
   }
 }
 
-// Checks that mean and variance of the draws are within 5 standard errors of those of the normal
-// distribution.
+// Checks that the mean and the variance of the draws differ by at most 5 standard errors from the
+// mean and the variance of the normal distribution.
 template <class T>
 void check_moments(const std::vector<T>& x, double mean, double std_dev) {
   const double n = double(x.size());

@@ -1,6 +1,6 @@
-// Compares the generator and nn::init with PyTorch's numbers in
-// tests/data/torch_random_vectors.json. A checksum covers every value. autograd/tensor/README.md
-// describes the order of the draws.
+// Compares the numbers of Generator and nn::init with PyTorch's numbers in
+// tests/data/torch_random_vectors.json. The file has the first and the last values of each vector,
+// and a checksum of all values. autograd/tensor/README.md describes the order of the draws.
 #include <bit>
 #include <nlohmann/json.hpp>
 
@@ -19,7 +19,7 @@ using Values = std::variant<std::vector<float>, std::vector<double>, std::vector
 using heed::autograd::empty;
 namespace init = heed::nn::init;
 
-// Returns weight and bias of torch.nn.Linear(in, out).
+// Returns the initial weight and bias of torch.nn.Linear(in, out).
 std::vector<Values> linear(Generator& g, std::int64_t in, std::int64_t out) {
   const auto weight = empty({out, in}), bias = empty({out});
   init::linear(weight, bias, g);
@@ -32,7 +32,7 @@ std::vector<float> initial(const heed::autograd::Tensor& x, double mean, double 
   return x.to_vector<float>();
 }
 
-// Returns F.dropout(torch.ones(n), p).
+// Returns the values of F.dropout(torch.ones(n), p).
 std::vector<float> dropout_of_ones(Generator& g, std::size_t n, double p) {
   const float scale = 1.0f / float(1.0 - p);
   std::vector<float> out;
@@ -40,8 +40,8 @@ std::vector<float> dropout_of_ones(Generator& g, std::size_t n, double p) {
   return out;
 }
 
-// Returns the outputs of every test vector by id. The draws are in PyTorch's order: a braced list
-// is evaluated from left to right.
+// Returns the outputs of every test vector, with its id as the key. The order of the draws is
+// PyTorch's order, because a braced list is evaluated from left to right.
 std::map<std::string, std::vector<Values>> draw_all() {
   using V = std::vector<Values>;
   std::map<std::string, V> drawn;
@@ -65,7 +65,7 @@ std::map<std::string, std::vector<Values>> draw_all() {
   g.manual_seed(5);
   drawn["dropout"] = V{dropout_of_ones(g, 40, 0.1), uniform(g, 1)};
   g.manual_seed(9);
-  const auto out_proj = linear(g, 8, 8)[0];  // PyTorch draws its bias and then sets it to 0
+  const auto out_proj = linear(g, 8, 8)[0];  // PyTorch draws the bias too, then sets it to 0
   const auto in_proj = empty({24, 8});
   init::xavier_uniform(in_proj, g);
   drawn["mha_init"] = V{out_proj, in_proj.to_vector<float>(), uniform(g, 1)};
@@ -110,8 +110,8 @@ std::uint64_t checksum(const Values& values) {
   return sum;
 }
 
-// Checks that values[from + i] == expected[i]. The expected decimals have enough digits to identify
-// a value of the type.
+// Checks that values[from + i] == expected[i] for every i. The expected decimal numbers have enough
+// digits to identify one value of the type.
 void check_slice(const Values& values, std::size_t from, const std::vector<double>& expected) {
   std::visit(
       [&]<class T>(const std::vector<T>& list) {
@@ -158,9 +158,9 @@ TEST_CASE("random numbers equal PyTorch's bit for bit") {
   }
 }
 
-// An fma at a wrong position changes about one value in 1000, and the vectors above are too short
-// to detect that. The expected checksum comes from a Python program that computes the stream in
-// exact rational arithmetic.
+// If an fma is at a wrong position, about one value in 1000 changes. The vectors of the test above
+// are too short to detect this. The expected checksum comes from a Python program that computes the
+// stream in exact rational arithmetic.
 TEST_CASE("1000000 float32 normals have the same roundings and fmas as PyTorch") {
   Generator g(0);
   CHECK(checksum(normal(g, 1000000)) == 10986852288103215308u);

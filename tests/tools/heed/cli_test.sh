@@ -194,7 +194,7 @@ is_json_line; out_has '"stopped":"target-loss: the evaluation loss 2.'
 refuses 2 "--resume early --target-loss 0" train --resume early
 expect 0 train --resume early --target-loss 0 --quiet; out_has "reverse: 400 steps, the last "
 expect 0 train reverse "${tiny[@]}" --steps 400 --lr 3 --clip 0 --patience 2 --out early2 --quiet
-out_has "stopped   patience: 2 evaluations without a loss below "
+out_has "stopped   patience: 2 evaluations without a loss below "; out_has ", that of step "
 refuses 2 "give --eval-every above 0" train reverse --eval-every 0 --patience 2
 expect 0 train reverse "${tiny[@]}" --steps 4 --accumulate 2 --optimizer sgd --momentum 0.9 --clip-value 0.5 \
   --schedule wsd --decay-steps 2 --dropout 0.1 --out options --quiet
@@ -352,7 +352,7 @@ expect 0 generate diverged-1 --tokens 3 --greedy
 expect 3 train --resume diverged --quiet
 
 # --- checks
-expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet; out_has "learned in"
+expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet; out_has "sequences learned in"
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet --dropout 0.5
 expect 1 train reverse --overfit-batch --batch 4 --steps 2 --quiet; out_has "NOT learned"
 # The loss may be far below the best possible loss on new sequences, and this is not a leak.

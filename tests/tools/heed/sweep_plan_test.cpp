@@ -141,7 +141,7 @@ TEST_CASE("the pairs of a sweep cannot be removed, even if all its runs remain")
         "its pairs were scale,seed and are none now; give --pairs scale,seed again, or use its "
         "sweep.toml");
   CHECK(no_longer_planned(paired, plan({"seed", "scale"})).empty());
-  says(no_longer_planned(plan({}), paired), "is missing now");
+  says(no_longer_planned(plan({}), paired), "is no longer in the grid");
   const std::string one = "[sweep]\nscale = [\"none\"]\nseed = [1]\n",
                     two = "[sweep]\nscale = [\"none\", 0.5]\nseed = [1, 2]\n";
   CHECK(

@@ -126,7 +126,7 @@ Report bench_gemm(const BenchOptions& options) {
     for (const ProductLibrary& library : libraries) library.set_threads(threads);
     std::vector<double> ratios;
     for (const ProductShape& p : list) {
-      progress.at_work(fmt::format("bench gemm: {} of {} products", table.rows.size() + 1,
+      progress.at_work(fmt::format("Timing products: {} of {}", table.rows.size() + 1,
                                    list.size() * options.threads.size()));
       ProductRow row = measure_product(p, threads, libraries);
       table.add(std::move(row.cells));

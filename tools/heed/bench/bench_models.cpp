@@ -22,7 +22,7 @@ void add_rows(Report& report, const BenchOptions& options, const char* what, Mea
   for (const std::string& preset : bench_presets()) {
     if (!options.preset.empty() && preset != options.preset) continue;
     for (const int threads : options.threads) {
-      progress.at_work(fmt::format("bench {}: {}, {} threads", what, preset, threads));
+      progress.at_work(fmt::format("Timing {}: {}, {} threads", what, preset, threads));
       autograd::set_num_threads(threads);
       table.add(measure(preset, threads));
     }

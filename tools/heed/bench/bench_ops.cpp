@@ -72,7 +72,7 @@ void time_rows(Report& report, Progress& progress) {
   Table& table = report.table("rows");
   table.title = "[2048, 512] float32, forward and forward + backward";
   for (const RowOp& op : ops) {
-    progress.at_work(fmt::format("bench ops: {}", op.name));
+    progress.at_work(fmt::format("Timing {}", op.name));
     check_close(op.name, op.f(x), op.f(exact_x));
     const Tensor leaf = x.detach().requires_grad_();
     const Tensor g = autograd::randn(op.f(x).shape());
@@ -106,7 +106,7 @@ void time_attention(Report& report, Progress& progress) {
     return autograd::attention_with_weights(q, k, v, causal).output;
   };
   for (const std::int64_t length : {1024, 2048, 4096, 8192}) {
-    progress.at_work(fmt::format("bench ops: attention, T = {}", length));
+    progress.at_work(fmt::format("Timing attention, T = {}", length));
     const auto draw = [&] { return autograd::randn({1, 1, length, 32}); };
     const auto leaf = [&] { return draw().requires_grad_(); };
     const Tensor q = leaf(), k = leaf(), v = leaf(), g = draw();

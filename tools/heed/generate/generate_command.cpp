@@ -229,7 +229,7 @@ The text depends on the seed, but not on the number of threads. The text of samp
 depend on the number of samples, and sample 1 is the text generated without --samples.
 
 Within the context length, a new token costs a forward pass of one token. Beyond it, a new token
-costs a pass over the last tokens of the context, because keys and values are computed anew. With
+costs a pass over the last --context tokens, because keys and values are computed anew. With
 --past slide, the oldest token is dropped instead, and a new token costs a pass of one token
 (positions rope, alibi or none only). Cached values then still depend on dropped tokens, as in one
 long pass under a window mask.)";

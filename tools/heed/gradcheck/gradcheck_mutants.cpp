@@ -33,7 +33,7 @@ Report report_mutants(const GradcheckRequest& request) {
   std::vector<autograd::MutantResult> equivalent, survivors;
   Progress progress(false);
   for (const autograd::Check* check : chosen_checks(request.ops)) {
-    progress.at_work(fmt::format("mutants of {}", check->name()));
+    progress.at_work(fmt::format("Checking mutants of {}", check->name()));
     for (const autograd::MutantResult& m : run_mutants(*check)) {
       killed += m.fate == MutantFate::kKilled;
       if (m.fate == MutantFate::kEquivalent) equivalent.push_back(m);

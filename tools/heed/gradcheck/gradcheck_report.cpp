@@ -240,7 +240,8 @@ Report report_gradchecks(const GradcheckRequest& request) {
   CheckResults results;
   std::vector<Row> rows;
   for (const Check* check : checks) {
-    progress.at_work(fmt::format("{}/{} {}", rows.size() + 1, checks.size(), check->name()));
+    progress.at_work(
+        fmt::format("Checking {}/{}: {}", rows.size() + 1, checks.size(), check->name()));
     Row& row = rows.emplace_back(Row{std::string(check->name()), {}});
     for (CheckResult& r : run_check(*check, request.options(), layouts))
       row.sum.add(results.emplace_back(std::move(r)));

@@ -22,8 +22,8 @@ std::vector<nn::CheckedParameter> check_run(const nn::LoadedRun& run, const nn::
   return check_parameters(
       run.model, batch, request.options(), seconds, [&](std::int64_t done, std::int64_t total) {
         const std::int64_t i = done % total;
-        progress.at_work(fmt::format("round {}, {} of {}: {}", done / total + 1, i + 1, total,
-                                     tensors[std::size_t(i)].name));
+        progress.at_work(fmt::format("Checking round {}, {} of {}: {}", done / total + 1, i + 1,
+                                     total, tensors[std::size_t(i)].name));
       });
 }
 
@@ -40,7 +40,7 @@ std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun&
         "float32 is not checked, because it takes too long; use --seconds {} to check it", needed));
     return {};
   }
-  progress.at_work("float32 against float64");
+  progress.at_work("Comparing float32 with float64");
   return check_float32(run.model, batch);
 }
 

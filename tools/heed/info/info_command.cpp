@@ -45,7 +45,9 @@ nn::SafeTensors load_file(const std::string& path) {
   try {
     return nn::load_safetensors(path);
   } catch (const autograd::IoError& e) {
-    if (path.ends_with(".safetensors")) throw;
+    // Other errors, such as a file that cannot be read, say what is wrong with any kind of file.
+    const bool is_format = std::string_view(e.what()).find("header") != std::string_view::npos;
+    if (path.ends_with(".safetensors") || !is_format) throw;
     heed::fail<autograd::IoError>("info", "'", path,
                                   "' is not a run, safetensors file or PNG picture: ", e.what());
   }

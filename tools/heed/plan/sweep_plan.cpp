@@ -237,7 +237,7 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
   std::set<std::string> names;
   for (const PlannedRun& run : now.runs) names.insert(run.name);
   for (const PlannedRun& run : before.runs)
-    if (!names.contains(run.name)) return "its run " + run.name + " is missing now";
+    if (!names.contains(run.name)) return "its run " + run.name + " is no longer in the grid";
   const std::string were = pairs_text(before.pairs), are = pairs_text(now.pairs);
   if (were == are) return "";
   // The user's file does not contain the pairs of --pairs, but the copy sweep.toml does.

@@ -65,7 +65,7 @@ Table head_importance_table(const std::vector<nn::HeadImportance>& heads) {
       "Heads' importance",
       fmt::format("A gate g multiplies the head's output: g = 1 is the model, g = 0 the zero "
                   "ablation. -dL/dg estimates the ablation; I_h is the mean of |dL/dg|. Minus the "
-                  "integral of dL/dg from 0 to 1 equals the ablation, up to the error shown. "
+                  "integral of dL/dg from 0 to 1 equals the ablation, up to the worst error. "
                   "Saturated: gradient and ablation disagree in sign, so the gradient does not "
                   "measure importance. Means over {}",
                   count == 1 ? "one sequence" : fmt::format("{} sequences", count)),

@@ -302,7 +302,7 @@ void study_command(Command& c) {
          {"over-time", a->over_time, "studies every checkpoint of the run instead of one sequence"},
          {"ascii", a->ascii, "also draws the weights in the terminal"}});
   c.settings[2].may_be_empty = true;
-  c.add("InterventionResults", intervention_settings(a->interventions));
+  c.add("Interventions", intervention_settings(a->interventions));
   c.add_common(Command::kAll | Command::kCsv);
   c.modes = {{.key = "over-time",
               .accepts = c.only({"run", "out", "overwrite"}),

@@ -293,7 +293,7 @@ The run is saved every 60 s; at an evaluation, if the last save is more than 15 
 checkpoint of --save-every; at the end; and when Ctrl-C, SIGTERM or a closed terminal (SIGHUP)
 stops it.
 
-A run that ends early is saved, with one of these exit codes:
+A run can end early with one of these exit codes. It is saved first, unless stated otherwise.
   1    The model reads later inputs (checked at each start), or its loss is
        more than 4 standard errors below the best possible loss.
   3    A loss or a gradient is NaN or infinite; the message names the op. The
@@ -301,7 +301,7 @@ A run that ends early is saved, with one of these exit codes:
        last save stays. Also: with --check-invariants, an identity of attention
        is broken (the message names layer, head and row; the weights before the
        step are saved likewise); with --strict, a parameter gets no gradient.
-  4    A file cannot be written.
+  4    A file cannot be written; the last save stays.
   130  Ctrl-C, SIGTERM or SIGHUP.
 
 {} contains norms of gradient, weight and update of each parameter in the first step.

@@ -210,7 +210,7 @@ function routesText(pane, token) {
   const flow = flowInto(pane, state.layer, token);
   const query = flow.indexOf(Math.max(...flow));
   const largest = `The largest part, ${percent(top.share[token])}, comes ${partText(top.name)}`;
-  const origin = `; most of what passes through keys and values comes from query ${tokenName(pane, query)}`;
+  const origin = `; of all queries, ${tokenName(pane, query)} contributes most through keys and values`;
   const most = flow[query] > 0 ? origin : "";
   return `|dL/d residual| = ${show(total[token])} here. ${largest}${most}.`;
 }

@@ -1,5 +1,5 @@
 // Umbrella header of the library heed::lab: tasks, training, runs on disk and studies of attention.
-// The program heed uses this library. The header also includes all of heed::nn.
+// The program heed uses this library. This header also includes all headers of heed::nn.
 #pragma once
 
 #include "nn/nn.h"

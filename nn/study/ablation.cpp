@@ -18,7 +18,7 @@ constexpr std::string_view kAblate = "ablate";
 
 struct CleanRun {
   Tensor values;          // [B], L of each sequence
-  std::vector<Tensor> z;  // by layer, [B, T, H, d_value]; empty for zero ablation
+  std::vector<Tensor> z;  // by layer, [B, T, H, d_value]; empty for kZero
 };
 
 CleanRun run_clean(const Transformer& model, const Batch& batch, const Objective& objective,
@@ -32,7 +32,7 @@ CleanRun run_clean(const Transformer& model, const Batch& batch, const Objective
   return {objective_values(pass.logits, batch, objective), std::move(pass.at[0])};
 }
 
-// Returns the replacement for z [B, T, H, d_value], in a shape that broadcasts to it.
+// Returns the replacement for z [B, T, H, d_value], in a shape that broadcasts to the shape of z.
 Tensor replacement_of(const CleanRun& clean, std::int64_t layer, const Tensor& z, Ablation how) {
   if (how == Ablation::kZero) return zeros({1}, z.dtype());
   const Tensor& whole = clean.z[std::size_t(layer)];

@@ -1,4 +1,5 @@
-// Ablation: the change of L when the output of heads is replaced. A gradient only estimates it.
+// Ablation measures the change of the objective L when the outputs of heads are replaced. A
+// gradient only estimates this change.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +14,24 @@
 
 namespace heed::nn {
 
-/// The effect of an intervention: the change of L, summarized over sequences. Units are those of L.
+/// The effect of an intervention: the change of the objective L, summarized over sequences. All
+/// numbers except `sequences` have the unit of L.
 struct Effect {
   double mean;             ///< mean change over the sequences
-  double standard_error;   ///< of the mean; NaN for one sequence
+  double standard_error;   ///< standard error of `mean`; NaN for one sequence
   double mean_absolute;    ///< mean magnitude of the change
   std::int64_t sequences;  ///< number of sequences
 };
-/// Summarizes the changes of L, one for each sequence. Throws ValueError if there are none.
+/// Summarizes `changes`, which has the change of L of each sequence. Throws ValueError if `changes`
+/// is empty.
 Effect effect_of(const std::vector<double>& changes);
 
-/// Replacement for a head's output z (blocks.L.attn.hook_z), before the output projection. Means
-/// and outputs of other sequences are those of the model without any replacement.
+/// The value that replaces a head's output z, before the output projection. The site of z is
+/// "blocks.N.attn.hook_z" for block N. Means and outputs of other sequences come from a run of the
+/// model without any replacement.
 enum class Ablation {
   kZero,      ///< zeros
-  kMean,      ///< mean of z over the batch's sequences and positions, padding included
+  kMean,      ///< mean of z over all sequences and positions of the batch, including padding
   kResample,  ///< z of the next sequence at the same position; the last sequence uses the first
 };
 /// Names of the kinds of ablation in configurations.
@@ -38,17 +42,17 @@ struct EnumNames<Ablation> {
       {Ablation::kZero, "zero"}, {Ablation::kMean, "mean"}, {Ablation::kResample, "resample"}};
 };
 
-/// Returns the change of L of each sequence, [B], when the outputs of all `heads` are replaced at
-/// once. The batch has sequences [B, T]. Throws ValueError if `heads` is empty, if the model does
-/// not have one of them, or for kResample with one sequence.
+/// Returns the change of L of each sequence, [B], if the outputs of all `heads` are replaced at
+/// once. The batch has sequences [B, T]. Throws ValueError if `heads` is empty or has a head that
+/// is not in the model, or if `how` is kResample and the batch has one sequence.
 std::vector<double> ablation_changes(const Transformer& model, const Batch& batch,
                                      const Objective& objective,
                                      const std::vector<HeadIndex>& heads, Ablation how);
-/// Returns the summary of ablation_changes(), with the same errors.
+/// Returns effect_of() the result of ablation_changes(). Throws the errors of ablation_changes().
 Effect ablate(const Transformer& model, const Batch& batch, const Objective& objective,
               const std::vector<HeadIndex>& heads, Ablation how);
-/// Ablates each head of the model alone. Returns the effects in the order of all_heads(). Throws
-/// ValueError for kResample with one sequence.
+/// Ablates each head of the model, one head at a time. Returns the effects in the order of
+/// all_heads(). Throws ValueError if `how` is kResample and the batch has one sequence.
 std::vector<Effect> ablate_each(const Transformer& model, const Batch& batch,
                                 const Objective& objective, Ablation how);
 

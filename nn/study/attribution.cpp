@@ -18,7 +18,7 @@ struct EmbeddingRun {
   Tensor gradients;            // [n, T, d_model], dL/d(embeddings)
 };
 
-// Runs n copies of the sequence with these embeddings [n, T, d_model].
+// Runs one copy of the sequence for each of the n elements of `embedded`, [n, T, d_model].
 EmbeddingRun run_embedded(const Transformer& model, const Batch& sequence,
                           const Objective& objective, const Tensor& embedded) {
   const GradMode recording(true);
@@ -52,7 +52,7 @@ TokenAttribution token_attribution(const Transformer& model, const Batch& sequen
   const Tensor embedded = model.tok(sequence.inputs).detach();  // [1, T, d_model]
   const Tensor start = baseline == Baseline::kZero
                            ? zeros({1}, embedded.dtype())
-                           : mean(model.tok.weight.detach(), {0});  // broadcasts
+                           : mean(model.tok.weight.detach(), {0});  // [d_model]
   const Tensor difference = embedded - start;
   TokenAttribution t{};
   Tensor integral = zeros(embedded.shape(), float64);

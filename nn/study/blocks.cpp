@@ -28,7 +28,7 @@ BlockMap block_map(const float* map, const float* scores, std::int64_t length, B
   return r;
 }
 
-// Returns the sum over each block of one number per token.
+// Returns the sum of x over the tokens of each block. x has one number for each token.
 std::vector<double> block_sums(const std::vector<double>& x) {
   const auto length = std::int64_t(x.size()), block = block_length(length);
   std::vector<double> sums(std::size_t((length + block - 1) / block), 0.0);

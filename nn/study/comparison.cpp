@@ -14,8 +14,8 @@ using namespace autograd;
 
 namespace {
 
-// Returns the time in result.json. Returns NaN if the run was resumed later, because a resume does
-// not update the file.
+// Returns the training time in result.json. Returns NaN if result.json is missing or has another
+// number of steps. The steps differ after a resume, because a resume does not update this file.
 double seconds_of_all(const RunFolder& run, std::int64_t steps) {
   const std::filesystem::path file = run.file(RunFolder::kResult);
   if (std::error_code ignored; !std::filesystem::is_regular_file(file, ignored)) return NAN;
@@ -24,12 +24,12 @@ double seconds_of_all(const RunFolder& run, std::int64_t steps) {
     const Json result = Json::parse(read_file(file.string(), kLargest));
     const Json *seconds = result.find("seconds"), *trained = result.find("steps");
     if (trained && *trained == steps && seconds && seconds->as<double>()) return seconds->number();
-  } catch (const Error&) {  // not a file of heed
+  } catch (const Error&) {  // not a result.json of heed: no time
   }
   return NAN;
 }
 
-// Returns the largest or the smallest finite value; NaN if there is none.
+// Returns the largest (or the smallest, if `largest` is false) finite value; NaN if there is none.
 double best_of(const std::vector<double>& values, bool largest) {
   double best = NAN;
   for (const double x : values)
@@ -143,7 +143,7 @@ const std::string& RunGroup::value(const std::string& option) const {
 std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of,
                                  std::optional<double> target) {
   std::vector<std::vector<std::pair<std::string, std::string>>>
-      all;  // by run; keys and their order are equal
+      all;  // by run; all lists have equal keys in equal order
   for (const ComparedRun& run : runs) all.push_back(options_of(run.config));
   std::vector<std::size_t> differing;
   for (std::size_t k = 0; !all.empty() && k < all[0].size(); ++k)

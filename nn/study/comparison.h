@@ -1,4 +1,5 @@
-// Comparison of many runs: one quantity of each run, and its mean over the seeds of each setting.
+// Comparison of many runs by one quantity. Runs that differ only in their seed form a group, and
+// the quantity is averaged over each group.
 #pragma once
 
 #include <cmath>
@@ -14,79 +15,86 @@
 
 namespace heed::nn {
 
-/// The quantity that is compared: "loss", "accuracy", or the name of a number of heads.
+/// The quantity that is compared: "loss", "accuracy", or a quantity that is measured for each head
+/// (head_quantities()).
 struct ComparedQuantity {
-  /// Takes one of names().
+  /// Constructs the quantity with this name, which must be one of names().
   explicit ComparedQuantity(std::string name);
-  /// Returns all names that the constructor takes.
+  /// Returns all names that the constructor accepts.
   static std::vector<std::string> names();
 
-  /// Returns whether a larger value is better.
+  /// Returns true if a larger value is better.
   bool rises() const { return name != "loss"; }
-  /// Returns a description with its unit: "evaluation loss (nats per token)".
+  /// Returns a description with the unit, such as "evaluation loss (nats per token)".
   std::string words() const;
 
   std::string name;                    ///< the name given to the constructor
-  const HeadQuantity* head = nullptr;  ///< the number of heads; null for loss and accuracy
+  const HeadQuantity* head = nullptr;  ///< set for a quantity of heads, otherwise null
 };
 
-/// One run. A number that is unknown is NaN.
+/// One run of a comparison. A number that is unknown is NaN.
 struct ComparedRun {
-  std::filesystem::path folder;        ///< run directory
-  RunConfig config = {};               ///< its configuration
-  double accuracy = NAN;               ///< of the last evaluation; 0 to 1
-  double above = NAN;                  ///< last evaluation loss minus the optimal loss, nats
-  double seconds = NAN;                ///< training time, if heed sweep trained it without a resume
-  StepSeries series = {};              ///< the compared quantity at its steps
-  std::vector<HeadReport> heads = {};  ///< for the last weights, if a number of heads is compared
+  std::filesystem::path folder;  ///< run directory
+  RunConfig config = {};         ///< configuration of the run
+  double accuracy = NAN;         ///< accuracy of the last evaluation, 0 to 1
+  double above = NAN;            ///< last evaluation loss minus the optimal loss, nats
+  /// Training time in seconds. It is set if `heed sweep` trained the run without a resume.
+  double seconds = NAN;
+  StepSeries series = {};              ///< steps and the compared quantity at each of them
+  std::vector<HeadReport> heads = {};  ///< heads of the last weights; set by measure_heads()
 
-  // Set by group_runs().
+  // group_runs() sets the following members.
   double final = NAN;            ///< last value of the series
-  double best = NAN;             ///< best finite value of the series
+  double best = NAN;             ///< best finite value in the series
   double steps_to_target = NAN;  ///< first step whose value reaches the target
 };
 
-/// Reads the configuration and the history of a run, and result.json if heed sweep wrote one. For a
-/// number of heads the series stays empty. Throws IoError or ValueError, which name the file.
-/// Throws IoError if the history has no evaluation.
+/// Reads the configuration and the history of a run, and result.json if `heed sweep` wrote this
+/// file. If the quantity `of` is measured for each head, the series stays empty. Throws IoError or
+/// ValueError, with the name of the file, if a file cannot be used. Throws IoError if the history
+/// has no evaluation.
 ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of);
-/// Measures a number of heads at every checkpoint and for the last weights. The series gets the
-/// largest value of any head. Throws IoError if weights or texts cannot be read.
+/// Measures a quantity of heads at every checkpoint and for the last weights of a run. Adds the
+/// largest value of any head at each step to run.series, and sets run.heads. Throws IoError if the
+/// weights or the run's text file cannot be read.
 void measure_heads(ComparedRun& run, const ComparedQuantity& of);
 
-/// A setting: the runs that differ only in their seed, and the means over these runs.
+/// A group of runs that differ only in their seed, and the means over these runs.
 struct RunGroup {
-  /// Keys and values of the options that differ between any two runs of the comparison.
+  /// Key and value of each option that is not equal in all runs of the comparison. All runs of the
+  /// group have these values.
   std::vector<std::pair<std::string, std::string>> options;
-  std::vector<ComparedRun> runs = {};  ///< one for each seed
-  MeanError final = {};                ///< of ComparedRun::final
-  MeanError accuracy = {};             ///< of ComparedRun::accuracy
-  MeanError above = {};                ///< of ComparedRun::above
-  MeanError steps_to_target = {};      ///< of ComparedRun::steps_to_target
-  MeanError seconds = {};              ///< of ComparedRun::seconds
+  std::vector<ComparedRun> runs = {};  ///< the runs; no two have the same seed
+  MeanError final = {};                ///< mean of ComparedRun::final
+  MeanError accuracy = {};             ///< mean of ComparedRun::accuracy
+  MeanError above = {};                ///< mean of ComparedRun::above
+  MeanError steps_to_target = {};      ///< mean of ComparedRun::steps_to_target
+  MeanError seconds = {};              ///< mean of ComparedRun::seconds
   double best = NAN;                   ///< best value of any run
-  MeanSeries curve = {};               ///< mean of the series over the runs
+  MeanSeries curve = {};               ///< mean of ComparedRun::series
 
-  /// Returns "scale=none, kv-heads=2", or "all runs" if no option differs.
+  /// Returns the options as text, such as "scale=none, kv-heads=2", or "all runs" if `options` is
+  /// empty.
   std::string name() const;
-  /// Returns the name without one option, or "" if that is the only option.
+  /// Returns name() without one option, or "" if no other option differs.
   std::string name_without(const std::string& option) const;
-  /// Returns the value of an option that differs.
+  /// Returns the value of an option, which must be in `options`.
   const std::string& value(const std::string& option) const;
 };
 
-/// Groups runs by setting. Groups are in the order of their first run. Throws ValueError if two
-/// runs have the same options and the same seed.
+/// Groups the runs that differ only in their seed. Groups are in the order of their first run. If
+/// `target` is set, computes steps_to_target. Throws ValueError if two runs have the same options
+/// and the same seed.
 std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of,
                                  std::optional<double> target);
 
-/// A number of one head, over the runs of a setting.
+/// The mean of a quantity of one head over the runs of a group.
 struct HeadMean {
-  std::int64_t layer;  ///< from 0
-  std::int64_t head;   ///< from 0
-  MeanError value;     ///< over the runs in which the number is finite
+  std::int64_t layer;  ///< index of the layer, from 0
+  std::int64_t head;   ///< index of the head in its layer, from 0
+  MeanError value;     ///< mean over the runs in which the quantity is finite
 };
-/// Returns the means of a number for each head, by layer, then head.
+/// Returns the mean of a quantity for each head, ordered by layer, then head.
 std::vector<HeadMean> head_means(const RunGroup& group, const HeadQuantity& quantity);
 
 }  // namespace heed::nn

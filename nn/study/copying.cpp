@@ -12,7 +12,8 @@ using namespace autograd;
 
 namespace {
 
-// Returns [B, T]. Each row is the beginning of a permutation of the tokens that the model predicts.
+// Returns tokens [sequences, T]. Each row is the beginning of a random permutation of the tokens
+// that the model predicts, so that its tokens are distinct.
 Tensor distinct_tokens(const Transformer::Options& o, std::int64_t seed, std::int64_t sequences) {
   const std::int64_t length = std::min(o.context, o.classes);
   Generator random{std::uint64_t(seed)};
@@ -22,8 +23,9 @@ Tensor distinct_tokens(const Transformer::Options& o, std::int64_t seed, std::in
   return contiguous(stack(rows, 0));
 }
 
-// Returns the contribution of a stream [B, T, d_model] to the logits, up to a positive factor at
-// each position: it applies the final norm's mean and weights, but not its division.
+// Returns the contribution of a part of the stream, [B, T, d_model], to the logits, up to a
+// positive factor at each position. It applies the mean and the weights of the final norm, but not
+// the division by the scale of the stream.
 Tensor logits_written(const Transformer& model, const Tensor& stream) {
   Tensor x = stream;
   if (model.ln) {
@@ -35,8 +37,8 @@ Tensor logits_written(const Transformer& model, const Tensor& stream) {
   return linear(x, model.head ? model.head->weight : model.tok.weight);
 }
 
-// Returns the score of one head from raised logits [B, T, classes], attention weights [B, T, T] and
-// tokens [B, T].
+// Returns the score of one head. `raised` has the raise of each logit, [B, T, classes], `pattern`
+// has the attention weights, [B, T, T], and `tokens` is [B, T].
 double copying_score(const Tensor& raised, const Tensor& pattern, const Tensor& tokens) {
   const auto boosts = to_doubles(raised);
   const auto read = argmax(pattern, -1).to_vector<std::int64_t>();
@@ -44,7 +46,7 @@ double copying_score(const Tensor& raised, const Tensor& pattern, const Tensor& 
   const std::int64_t length = tokens.size(1), classes = raised.size(2);
   double read_token = 0, all = 0;
   for (std::size_t row = 0; row < ids.size(); ++row) {
-    const std::size_t first = row - row % std::size_t(length);  // position 0 of the same sequence
+    const std::size_t first = row - row % std::size_t(length);  // position 0 of this sequence
     const double* boost = boosts.data() + row * std::size_t(classes);
     read_token += boost[ids[first + std::size_t(read[row])]];
     for (std::size_t t = first; t < first + std::size_t(length); ++t) all += boost[ids[t]];

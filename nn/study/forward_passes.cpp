@@ -23,7 +23,7 @@ RecordedForward record_forward(const Transformer& model, const Tensor& inputs,
 }
 
 Batch repeat_batch(const Batch& batch, std::int64_t n) {
-  const auto repeated = [&](const Tensor& x) {  // [B, T] -> [n B, T]
+  const auto repeated = [&](const Tensor& x) {  // x: [B, T]; returns [n B, T]
     const std::int64_t count = x.size(0), length = x.size(1);
     const Tensor all = expand(unsqueeze(x, 0), {n, count, length});
     return contiguous(reshape(all, {n * count, length}));

@@ -1,5 +1,5 @@
-// Helpers for studies that run a model: a forward pass that records values in every layer, and
-// copies of a sequence in one batch, so that one pass measures many interventions.
+// Helpers for studies that run a model: a forward pass that records values in every layer, and a
+// batch of copies of a sequence, with which one forward pass measures many interventions.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,24 @@ namespace heed::nn {
 /// The logits of a forward pass, and the values that it recorded.
 struct RecordedForward {
   Tensor logits;                        ///< [B, T, classes]
-  std::vector<std::vector<Tensor>> at;  ///< values by site, in the order requested, then by layer
+  std::vector<std::vector<Tensor>> at;  ///< values by site, in the order of `sites`, then by layer
 };
-/// Runs the model on inputs [B, T] and records these sites of every block, such as "attn.hook_z".
+/// Runs the model on inputs [B, T]. Records the values at the given sites, such as "attn.hook_z",
+/// of every block.
 RecordedForward record_forward(const Transformer& model, const Tensor& inputs,
                                const std::vector<std::string_view>& sites);
 
 /// Largest number of copies of a sequence in one batch. It bounds the memory of a study.
 inline constexpr std::int64_t kMaxCopies = 32;
 
-/// Returns n copies of a batch of B sequences, one after the other: sequence i of the result is
-/// sequence i % B. The result has inputs and targets only.
+/// Returns n copies of a batch of B sequences: sequence i of the result is sequence i % B of the
+/// batch. Only `inputs` and `targets` of the result are set.
 Batch repeat_batch(const Batch& batch, std::int64_t n);
 
-/// Throws ShapeError, which begins with `caller`, unless the batch is one sequence [1, T].
+/// Throws ShapeError unless the batch is one sequence [1, T]. The message begins with `caller`.
 void check_one_sequence(std::string_view caller, const Batch& batch);
 
-/// Returns the elements of a tensor of any dtype, as double.
+/// Returns the elements of a tensor of any dtype as doubles.
 std::vector<double> to_doubles(const Tensor& x);
 
 }  // namespace heed::nn

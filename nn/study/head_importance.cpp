@@ -16,10 +16,10 @@ using namespace autograd;
 namespace {
 
 struct GatedRun {
-  std::vector<double> values, gradients;  // by copy: L and dL/dg
+  std::vector<double> values, gradients;  // by sequence: L and dL/dg
 };
 
-// Runs a batch with one gate on this head for each sequence.
+// Runs a batch in which the gate of head h has the value gates[i] for sequence i.
 GatedRun run_gated(const Transformer& model, const Batch& copies, const Objective& objective,
                    const HeadIndex& h, const std::vector<double>& gates) {
   const GradMode recording(true);

@@ -13,7 +13,7 @@ namespace {
 using R = HeadReport;
 using Q = HeadQuantity;
 
-// Fields: name, unit, what, value, text, column, panel.
+// Each entry has the fields name, unit, what, value, text, column and panel of HeadQuantity.
 constexpr HeadQuantity kQuantities[] = {
     {"entropy",
      "nats",

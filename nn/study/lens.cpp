@@ -30,9 +30,9 @@ LensCell read_cell(const double* logits, std::int64_t classes, std::int64_t toke
   return cell;
 }
 
-// Computes L from a stream: at each position it is the dot product of the stream and a direction,
-// divided by a scale, plus a bias. The scale is that of the final norm on the whole stream, and it
-// stays constant when parts of the stream are read.
+// Computes L from a residual stream. At each position, L is the dot product of the stream and a
+// direction, divided by a scale, plus a bias. The scale is computed by the final norm from the
+// whole stream. It stays constant for parts of the stream.
 class StreamReader {
  public:
   StreamReader(const Transformer& model, const Objective& o, const Tensor& stream)
@@ -44,7 +44,7 @@ class StreamReader {
     inverse_scale_ = ones({1, 1}, float64);
     if (model.ln) read_norm(*model.ln, at_positions(stream));
   }
-  // Returns the contribution of a stream [B, T, d_model] to L, without the bias: [B].
+  // Returns the contribution of a part of the stream, [B, T, d_model], to L without the bias: [B].
   std::vector<double> read(const Tensor& stream) const {
     const Tensor dots = sum(at_positions(stream) * direction_, {2});  // [B, P]
     return to_doubles(mean(dots * inverse_scale_, {1}));
@@ -70,7 +70,7 @@ class StreamReader {
     const double eps = layer ? layer->options.eps : std::get<RMSNorm>(norm.norm).options.eps;
     const Tensor square = layer ? var(stream, {2}, {.correction = 0}) : mean(stream * stream, {2});
     inverse_scale_ = rsqrt(square + eps);
-    // (x - mean(x)) . d = x . (d - mean(d)), so that read() need not subtract the mean of a stream.
+    // Because (x - mean(x)) . d = x . (d - mean(d)), read() need not subtract the mean of a stream.
     if (layer) direction_ = direction_ - mean(direction_);
   }
 

@@ -1,5 +1,6 @@
-// Predictions from intermediate values of the residual stream: the logit lens, and direct logit
-// attribution, which splits a logit into contributions of the embedding, heads and MLPs.
+// The logit lens, which computes predictions from intermediate values of the residual stream, and
+// direct logit attribution, which splits a logit into contributions of the embedding, heads and
+// MLPs.
 #pragma once
 
 #include <cstdint>
@@ -12,43 +13,46 @@
 
 namespace heed::nn {
 
-/// The prediction from the stream after one block at one position, through the final norm, if there
-/// is one, and the output head.
+/// The prediction from the residual stream after one block at one position. It applies the output
+/// head, after the final norm if the model has one.
 struct LensCell {
-  std::int64_t token;      ///< the token of interest; kIgnored if the position has no target
-  double probability;      ///< its probability; NaN without a token
-  std::int64_t rank;       ///< 1 + the number of likelier tokens; 0 without a token
-  std::int64_t top;        ///< the likeliest token
-  double top_probability;  ///< the probability of `top`
+  std::int64_t token;      ///< the token of interest, see logit_lens(); kIgnored if there is none
+  double probability;      ///< probability of `token`; NaN if `token` is kIgnored
+  std::int64_t rank;       ///< rank of `token`, 1 for the largest logit; 0 if it is kIgnored
+  std::int64_t top;        ///< the most probable token
+  double top_probability;  ///< probability of `top`
 };
-/// The predictions after each block at each position.
+/// The predictions after every block at every position.
 struct LogitLens {
   std::int64_t layers;          ///< number of blocks
-  std::int64_t length;          ///< T
-  std::vector<LensCell> cells;  ///< [layers, T]; the last layer has the model's own prediction
-  /// Returns the prediction after block `layer` at `position`, both from 0.
+  std::int64_t length;          ///< number of positions T
+  std::vector<LensCell> cells;  ///< [layers, T]; the last layer has the predictions of the model
+  /// Returns the prediction after block `layer` at `position`. Blocks and positions are counted
+  /// from 0.
   const LensCell& at(std::int64_t layer, std::int64_t position) const {
     return cells[std::size_t(layer * length + position)];
   }
 };
-/// Logit lens (nostalgebraist 2020) from the study of one sequence [1, T]. The token of interest is
-/// the objective's token a, or for a loss the target of the position. Throws ShapeError for another
-/// batch size, and ValueError for a token that the model does not predict.
+/// Computes the logit lens (nostalgebraist 2020) from the study of one sequence [1, T]. If the
+/// objective is a loss, the token of interest is the target of each position. Otherwise it is
+/// objective.a. Throws ShapeError unless the batch size is 1. Throws ValueError if the token of
+/// interest is not one of the model's output classes.
 LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& sequence,
                      const Objective& objective);
 
-/// The contribution of one part of the model to L.
+/// The contribution of one part of the model to the objective L.
 struct Contribution {
   /// "embedding", "position", "L0H1", "L0 bias" (of the output projection), "L0 MLP" or
   /// "norm's bias".
   std::string name;
-  Effect effect;  ///< its term in L, over the sequences
+  Effect effect;  ///< the part's term in the sum L, summarized over the sequences
 };
-/// Direct logit attribution (Elhage et al. 2021; Wang et al. 2022) of a logit or a difference of
-/// logits, from its study on a batch. The scale of the final norm is held constant, so that L is
-/// the sum of the contributions, up to rounding. Throws ValueError for a loss, because it is not
-/// linear in the logits. Throws ValueError for NormPlacement::kPost, because the output of a
-/// sublayer does not reach the logits unchanged.
+/// Computes the direct logit attribution (Elhage et al. 2021; Wang et al. 2022) of a logit or a
+/// difference of logits. `study` must be a study of this model with this objective. The scale of
+/// the final norm is held constant, so that L is the sum of the contributions, up to rounding.
+/// Throws ValueError if the objective is a loss, because a loss is not linear in the logits. Throws
+/// ValueError for NormPlacement::kPost, because its norms change the output of a sublayer before
+/// the logits.
 std::vector<Contribution> logit_attribution(const Transformer& model, const Study& study,
                                             const Objective& objective);
 

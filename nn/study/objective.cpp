@@ -45,7 +45,7 @@ Tensor objective_values(const Tensor& logits, const Batch& batch, const Objectiv
   if (positions.empty()) positions = {length - 1};
   const Tensor there =
       mean(index_select(logits, 1, from_data(positions, {std::ssize(positions)})), {1});
-  const auto logit = [&](std::int64_t token) {  // [B]
+  const auto logit = [&](std::int64_t token) {  // returns [B]
     check<ValueError>(token >= 0 && token < classes, "study", "token ", token,
                       " is not one of the ", classes, " tokens that the model predicts");
     return select(there, 1, token);

@@ -12,7 +12,7 @@ using namespace autograd;
 
 namespace {
 
-// Returns a value of the file's metadata.
+// Returns the value of a key in the file's metadata.
 std::string metadata_of(const SafeTensors& file, const std::string& key) {
   const auto found = file.metadata.find(key);
   check<IoError>(found != file.metadata.end(), file.path, "has no '", key,
@@ -20,7 +20,7 @@ std::string metadata_of(const SafeTensors& file, const std::string& key) {
   return found->second;
 }
 
-// Loads the weights of a checkpoint after checking that it belongs to the run of `first`.
+// Loads the weights of a checkpoint. First checks that it belongs to the same run as `first`.
 void load_checkpoint(Transformer& model, const SafeTensors& file, std::int64_t step,
                      const SafeTensors& first) {
   const std::string stored = metadata_of(file, "step");
@@ -34,7 +34,7 @@ void load_checkpoint(Transformer& model, const SafeTensors& file, std::int64_t s
   load_parameters(parameters(model), file);
 }
 
-// Returns the mean loss over the positions that count for the accuracy; NaN if there are none.
+// Returns the mean loss over the positions that count in the accuracy; NaN if no position counts.
 double loss_where_counted(const Transformer& model, const Batch& batch) {
   const NoGrad guard;
   const auto losses =
@@ -51,7 +51,7 @@ double loss_where_counted(const Transformer& model, const Batch& batch) {
 double mean_optimal(const Batch& batch) {
   double sum = 0;
   for (const double x : batch.optimal) sum += x;
-  return sum / double(batch.optimal.size());  // NaN if unknown
+  return sum / double(batch.optimal.size());  // 0 / 0 is NaN: unknown
 }
 
 double falling_loss(const CheckpointStudy& c) {
@@ -61,12 +61,11 @@ double falling_loss(const CheckpointStudy& c) {
 }  // namespace
 
 Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most) {
-  if (task.info().stop) return without_padding(task.evaluation(0, 1));  // lengths differ
+  if (task.info().stop) return without_padding(task.evaluation(0, 1));  // sequence lengths differ
   constexpr double kBytes = 256e6;
   const auto T = double(task.info().context);
-  const double maps =
-      8 * double(model.options.layers *
-                 model.options.attention.heads);  // scores, weights and their gradients
+  // Each head has about 8 arrays [T, T]: scores, weights and their gradients.
+  const double maps = 8 * double(model.options.layers * model.options.attention.heads);
   most = std::min(most, task.evaluation_size());
   const double fit = kBytes / (4 * T * (T * maps + double(task.info().classes)));
   return task.evaluation(0, std::int64_t(std::clamp(fit, 1.0, double(most))));
@@ -77,7 +76,7 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
   OverTime all;
   all.sequences = batch.inputs.size(0);
   all.optimal = mean_optimal(batch);
-  SafeTensors first;  // path and metadata of the first checkpoint
+  SafeTensors first;  // path and metadata of the first checkpoint, without its tensors
   for (const CheckpointFile& c : checkpoints) {
     if (progress) progress(std::int64_t(all.checkpoints.size()), std::int64_t(checkpoints.size()));
     const SafeTensors file = load_safetensors(c.file.string());

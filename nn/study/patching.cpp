@@ -27,12 +27,12 @@ std::vector<PatchSite> patched_sites(const Transformer::Options& o) {
 }
 
 struct PromptRun {
-  double value;                         // L
-  std::vector<std::vector<Tensor>> at;  // by site, then layer: [1, T, ...]
+  double value;                         // L of the prompt
+  std::vector<std::vector<Tensor>> at;  // by site, then by layer: [1, T, ...]
 };
 
-// Runs a prompt with the targets of the clean prompt, so that L is the same function of the logits
-// for both prompts.
+// Runs `prompt` and computes L with the targets of `clean`. Then L is the same function of the
+// logits for the two prompts.
 PromptRun run_prompt(const Transformer& model, const Batch& prompt, const Batch& clean,
                      const Objective& objective) {
   const NoGrad guard;
@@ -42,17 +42,17 @@ PromptRun run_prompt(const Transformer& model, const Batch& prompt, const Batch&
   return {objective_values(run.logits, clean, objective).item(), std::move(run.at)};
 }
 
-// L of n copies of the corrupt prompt as a function of a [n]. Copy i has a[i] * (clean - corrupt)
-// added to its activation at place i. So a = 1 patches the place, and the estimates are derivatives
-// at a = 0.
+// L of n copies of the corrupt prompt as a function of a, [n]. Copy i adds a[i] * (clean - corrupt)
+// to the activation at its place. So a[i] = 1 patches the place, and the estimates use the
+// derivatives at a = 0.
 struct PatchShares {
   const Transformer& model;
   const Batch& copies;
   const Objective& objective;
   std::string site;
-  Tensor difference;  // [n, T, ...], clean - corrupt at the place of each copy, else 0
+  Tensor difference;  // [n, T, ...], clean - corrupt at each copy's place, 0 elsewhere
 
-  Tensor values(const Tensor& a) const {  // [n] -> [n]
+  Tensor values(const Tensor& a) const {  // a: [n]; returns [n]
     Shape shape = difference.shape();
     for (int i = 1; i < shape.rank(); ++i) shape[i] = 1;
     Probe probe;
@@ -62,7 +62,7 @@ struct PatchShares {
 };
 
 struct PatchOrders {
-  std::vector<double> patched, first, second;  // by place: L at a = 1; dL/da and d2L/da2 at a = 0
+  std::vector<double> patched, first, second;  // by place: L(1), dL/da(0), d2L/da2(0)
 };
 
 void add_orders(PatchOrders& o, const PatchShares& s) {
@@ -79,12 +79,13 @@ void add_orders(PatchOrders& o, const PatchShares& s) {
   const Tensor a = zeros({n}, dtype).requires_grad_();
   const Tensor first = grad(sum(s.values(a)), a, {.create_graph = true});
   append(o.first, first);
-  // If L is linear in a and the weights need no gradient, the first derivative has no graph.
+  // If L is linear in a and no weight requires a gradient, the first derivative has no graph. Then
+  // the second derivative is 0.
   append(o.second,
          first.requires_grad() ? grad(sum(first), a, {.allow_unused = true}) : zeros_like(a));
 }
 
-// Measures one site of one layer, for all places.
+// Computes L and its derivatives for all places of one site.
 PatchOrders orders_of(const Transformer& model, const Batch& corrupt, const Objective& objective,
                       const std::string& site, bool by_head, const Tensor& difference) {
   const std::int64_t axis = by_head ? 2 : 1, places = difference.size(axis);
@@ -122,7 +123,7 @@ Patching patching(const Transformer& model, const Batch& clean, const Batch& cor
   check<ValueError>(std::abs(gap) > 1e-6, "patching", "L is ", whole.value,
                     " on both prompts, so a patch has nothing to restore; change a token that L "
                     "depends on");
-  Batch start;  // the corrupt prompt with the targets of the clean one
+  Batch start;  // the corrupt prompt with the clean prompt's targets
   start.inputs = corrupt.inputs, start.targets = clean.targets;
   const std::vector<PatchSite> sites = patched_sites(model.options);
   Patching result{whole.value, broken.value, {}, {}, {}};

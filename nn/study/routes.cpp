@@ -10,7 +10,7 @@ using namespace autograd;
 
 namespace {
 
-// Returns J^T g, where J is the Jacobian of f at x.
+// Returns the vector-Jacobian product J^T g, where J is the Jacobian of f at x.
 template <class F>
 Tensor vjp_at(const F& f, const Tensor& x, const Tensor& g) {
   const GradMode recording(true);
@@ -18,7 +18,7 @@ Tensor vjp_at(const F& f, const Tensor& x, const Tensor& g) {
   return grad(f(leaf), leaf, {.grad_output = g}).detach();
 }
 
-// One block, and the values and gradients that the study recorded in it.
+// One block of the model, and the values and gradients that the study recorded in this block.
 struct StudiedBlock {
   const Transformer& model;
   const Block& block;
@@ -26,19 +26,20 @@ struct StudiedBlock {
   std::int64_t layer;
 
   bool has(NormPlacement placement) const { return block.norm == placement; }
-  // Returns the input of attention for the stream x.
+  // Returns the input of the attention if the residual stream before the block is x.
   Tensor attention_input(const Tensor& x) const {
     return has(NormPlacement::kPre) ? (*block.ln1)(x) : x;
   }
 };
 
-// dL/d(stream plus output of attention), split into the route past the MLP and the one through it.
+// dL/d(stream + output of the attention) as a sum of two parts: the route past the MLP and the
+// route through the MLP.
 struct StreamGradient {
-  Tensor residual, mlp;  // mlp is undefined without an MLP
+  Tensor residual, mlp;  // `mlp` is undefined in a model without MLPs
 };
 
-// Goes back from the output of the block to the output of attention: through the MLP and, with
-// NormPlacement::kPost, through the norms after the sums.
+// Propagates the gradient at the output of the block back to the output of the attention: through
+// the MLP and, with NormPlacement::kPost, through the norms after the sums.
 StreamGradient gradient_after_attention(const StudiedBlock& b) {
   Tensor g = b.at.resid_post_grad;
   const bool post = b.has(NormPlacement::kPost);
@@ -60,7 +61,8 @@ StreamGradient gradient_after_attention(const StudiedBlock& b) {
   return s;
 }
 
-// Takes dL/dq (or dk, dv) [B, T, H, d] of each head back to the stream. Returns [H, B, T, d_model].
+// Propagates dL/dq (or dL/dk, dL/dv), [B, T, H, d], back to the residual stream, for each head
+// alone. Returns [H, B, T, d_model].
 Tensor through_projection(const StudiedBlock& b, const Tensor& gradient, const Tensor& weight) {
   const Tensor back = einsum("bthd, hmd -> hbtm", {gradient, weight});
   if (!b.has(NormPlacement::kPre)) return back;
@@ -78,7 +80,7 @@ Tensor from_queries(const StudiedBlock& b, const Tensor& total) {
   const Tensor by_keys = contiguous(x).detach().requires_grad_(),
                by_values = contiguous(x).detach().requires_grad_();
   Probe probe;
-  Tensor scores, values;  // scores depend on by_keys alone, values on by_values alone
+  Tensor scores, values;  // `scores` depends only on by_keys, `values` only on by_values
   probe.replace("hook_attn_scores", [&](const Tensor& s) { return scores = s; });
   probe.replace("hook_v", [&](const Tensor& v) { return values = v; });
   ForwardContext ctx{.probe = &probe};
@@ -126,7 +128,7 @@ Routes block_routes(const StudiedBlock& b) {
   return r;
 }
 
-// Returns the output of each head that is added to the stream, [H, B, T, d_model].
+// Returns what each head adds to the residual stream, [H, B, T, d_model].
 Tensor head_outputs(const StudiedBlock& b) {
   const MultiHeadAttention& attn = b.block.attn;
   const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);

@@ -71,7 +71,7 @@ constexpr MapQuantity kMaps[] = {
      "Each weight times its gradient: the first-order estimate of the weight's contribution to L.",
      &L::pattern_x_grad, true, false}};
 
-// Sites that routes() reads and that files do not contain.
+// Sites whose values routes() needs. Files do not contain them.
 struct OtherSite {
   const char* site;
   Tensor LayerStudy::*value;
@@ -83,13 +83,13 @@ std::span<const OtherSite> other_sites(const Block& block) {
   return std::span(kOthers).first(block.mlp ? 3 : 1);
 }
 
-// Returns the norms of x over the given axes, float64.
+// Returns the Euclidean norm of x over the given axes, float64.
 Tensor norms(const Tensor& x, const Dims& axes) {
   const Tensor wide = to(x, float64);
   return sqrt(sum(wide * wide, axes));
 }
 
-// Returns the mean over sequences of the norm of each one.
+// Returns the mean over sequences of the norm of a sequence. x has the shape [B, ...].
 double mean_norm(const Tensor& x) { return mean(norms(reshape(x, {x.size(0), -1}), {1})).item(); }
 
 HeadReport mean_report(const std::vector<HeadReport>& reports) {
@@ -98,12 +98,13 @@ HeadReport mean_report(const std::vector<HeadReport>& reports) {
     double sum = 0, count = 0;
     for (const HeadReport& report : reports)
       if (!std::isnan(report.*q.value)) sum += report.*q.value, ++count;
-    r.*q.value = sum / count;  // NaN if it is NaN for every sequence
+    r.*q.value = sum / count;  // NaN if all sequences have NaN
   }
   return r;
 }
 
-// Returns the gradients of one layer's weights in the per-head form: W_Q [H, d_model, d_head], ...
+// Returns the gradients of one layer's attention weights in the form AttentionForm::kPerHead, such
+// as W_Q [H, d_model, d_head].
 AttentionWeights per_head_gradients(const MultiHeadAttention& attention,
                                     const std::vector<Tensor>& weights,
                                     const std::vector<Tensor>& gradients) {
@@ -124,8 +125,8 @@ void add_weight_norms(HeadReport& r, const AttentionWeights& gradients, std::int
   r.dW_K = norm(gradients.W_K, r.head / group), r.dW_V = norm(gradients.W_V, r.head / group);
 }
 
-// Computes the numbers of each head of one layer, averaged over the sequences. `gradients` are
-// those of the mean L over all sequences.
+// Computes the report of each head of one layer, averaged over the sequences. `gradients` has the
+// gradients of the mean of L over all sequences.
 std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, std::int64_t layer,
                                       const AttentionWeights& gradients) {
   const std::int64_t heads = s.z.size(2), group = heads / s.k.size(2);
@@ -230,7 +231,7 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
   const GradMode recording(true);
   const Tensor values =
       objective_values(model(batch.inputs, {.probe = &probe}), batch, objective);  // [B]
-  // The gradient of the sum gives each sequence the gradient of its own L in the probe.
+  // Because the sum is differentiated, the probe records the gradient of each sequence's own L.
   std::vector<Tensor> gradients = grad(sum(values), weights, {.allow_unused = true});
   const double count = double(batch.inputs.size(0));
   for (Tensor& g : gradients) g = g / count;

@@ -1,7 +1,8 @@
-// A study: attention, its gradients and a few numbers for each head, from one forward and one
-// backward pass of a trained model. All gradients are those of the objective L (objective.h).
-// Sizes: B sequences, T tokens, H heads, Hkv heads of keys and values (grouped-query attention),
-// Tq = Tk = T. Tensors have the dtype of the model unless a comment names another one.
+// A study contains attention, its gradients and a few quantities of each head, from one forward and
+// one backward pass of a trained model. All gradients are gradients of the objective L
+// (objective.h). Sizes are B sequences, T tokens, H heads and Hkv heads of keys and values
+// (grouped-query attention). Tq and Tk are T. Tensors have the dtype of the model unless a comment
+// names another dtype.
 #pragma once
 
 #include <span>
@@ -15,16 +16,16 @@
 
 namespace heed::nn {
 
-/// Norms of the gradient at the input and the output of a block. Each number is the norm of
+/// Norms of the gradient at the input and the output of a block. Each value is the norm of
 /// dL/d(residual stream) over all tokens of a sequence, averaged over the sequences.
 struct LayerFlow {
-  std::int64_t layer;      ///< from 0
-  double resid_pre_grad;   ///< before the block
-  double resid_post_grad;  ///< after the block
+  std::int64_t layer;      ///< index of the layer, from 0
+  double resid_pre_grad;   ///< norm at the input of the block
+  double resid_post_grad;  ///< norm at the output of the block
 };
 
-/// Values inside one block, and the gradient of L at each of them. The gradient at a sequence is
-/// that of its own L, not of the mean over the batch.
+/// Values inside one block, and the gradient of L with respect to each of them. The gradients of a
+/// sequence are those of this sequence's L, not of the mean over the batch.
 struct LayerStudy {
   Tensor resid_pre;        ///< [B, T, d_model], the residual stream before the block
   Tensor resid_pre_grad;   ///< [B, T, d_model], dL/d(resid_pre)
@@ -40,13 +41,13 @@ struct LayerStudy {
   Tensor z_grad;           ///< [B, T, H, d_value], dL/dz
   Tensor scores_raw;       ///< [B, H, Tq, Tk], scores before soft cap, bias and mask
   Tensor scores_raw_grad;  ///< [B, H, Tq, Tk], dL/d(scores_raw)
-  Tensor scores;           ///< [B, H, Tq, Tk], scores after the mask; -inf where it hides a key
+  Tensor scores;           ///< [B, H, Tq, Tk], scores S after the mask; -inf if a key is hidden
   Tensor scores_grad;      ///< [B, H, Tq, Tk], dL/dS
   Tensor pattern;          ///< [B, H, Tq, Tk], the attention weights A
-  Tensor pattern_grad;     ///< [B, H, Tq, Tk], dL/dA; it may be nonzero where the mask hides a key
-  Tensor pattern_x_grad;   ///< [B, H, Tq, Tk], pattern * pattern_grad; 0 where the mask hides a key
+  Tensor pattern_grad;     ///< [B, H, Tq, Tk], dL/dA; may be nonzero if the mask hides a key
+  Tensor pattern_x_grad;   ///< [B, H, Tq, Tk], pattern * pattern_grad; 0 if a key is hidden
 
-  // Values that routes() reads and that files do not contain.
+  // Values that routes() needs. Files do not contain them.
   Tensor attn_out;   ///< [B, T, d_model], output of attention
   Tensor resid_mid;  ///< [B, T, d_model], stream between attention and MLP; undefined without MLP
   Tensor mlp_out;    ///< [B, T, d_model], output of the MLP; undefined without MLP
@@ -54,63 +55,68 @@ struct LayerStudy {
 
 /// The result of study().
 struct Study {
-  double value = 0;                ///< L, mean over the sequences
-  std::vector<HeadReport> heads;   ///< by layer, then head
-  std::vector<LayerFlow> flow;     ///< by layer
+  double value = 0;                ///< objective L, mean over the sequences
+  std::vector<HeadReport> heads;   ///< ordered by layer, then by head
+  std::vector<LayerFlow> flow;     ///< one entry for each layer
   Tensor embed;                    ///< [B, T, d_model], embeddings of the tokens, without positions
   Tensor embed_grad;               ///< [B, T, d_model], dL/d(embed)
-  std::vector<LayerStudy> layers;  ///< by layer
+  std::vector<LayerStudy> layers;  ///< one entry for each layer
 
-  /// Returns the numbers of one head. Throws ValueError if the model does not have this head.
+  /// Returns the report of one head. Throws ValueError if the model does not have this head.
   const HeadReport& head(std::int64_t layer, std::int64_t head) const;
-  /// Returns one member of each layer: by_layer(&LayerStudy::pattern).
+  /// Returns one member of all layers, first layer first, as in by_layer(&LayerStudy::pattern).
   std::vector<Tensor> by_layer(Tensor LayerStudy::*member) const;
 };
 
-/// Describes an array that is written to files: its name there, and its member in memory.
+/// Describes an array of a study that is written to files: its name in files, and the member that
+/// has its values.
 struct ArrayQuantity {
-  /// The name after "blocks.L.", such as "attn.hook_pattern"; for "hook_embed" the whole name.
+  /// The name in files. For an array of each layer, it is the part after "blocks.N.", such as
+  /// "attn.hook_pattern".
   std::string_view site;
-  std::string_view title;        ///< short name for readers: "A"
-  std::string_view shape;        ///< "[B, H, Tq, Tk]"
-  std::string_view what;         ///< description for readers
-  Tensor LayerStudy::*value;     ///< null: the array is Study::embed
-  Tensor LayerStudy::*gradient;  ///< null: the gradient is Study::embed_grad
+  std::string_view title;        ///< short name for people: "A"
+  std::string_view shape;        ///< shape as text: "[B, H, Tq, Tk]"
+  std::string_view what;         ///< description as text
+  Tensor LayerStudy::*value;     ///< null if the array is Study::embed
+  Tensor LayerStudy::*gradient;  ///< null if the gradient is Study::embed_grad
 };
 /// Returns the descriptions of all arrays that files contain.
 std::span<const ArrayQuantity> array_quantities();
 
-/// Returns the arrays with their names in files: "blocks.1.attn.hook_pattern", the gradient with
-/// "_grad" appended, and attn.hook_pattern times its gradient with "_x_grad" appended.
+/// Returns all arrays with their names in files, such as "blocks.1.attn.hook_pattern". The name of
+/// a gradient ends in "_grad". The product of hook_pattern and its gradient has the name
+/// "hook_pattern_x_grad".
 std::vector<NamedTensor> to_named(const Study& study);
 
-/// Describes a map [B, H, Tq, Tk] of each layer that the page shows or that is drawn as a picture.
+/// Describes a map [B, H, Tq, Tk] of each layer. The HTML page shows all maps, and some are also
+/// drawn as pictures.
 struct MapQuantity {
   std::string_view name;       ///< key on the page: "hook_pattern_grad"
-  std::string_view title;      ///< short name for readers: "dL/dA"
-  std::string_view what;       ///< description for readers
-  Tensor LayerStudy::*values;  ///< the map itself
-  bool is_signed;              ///< true: colors diverge from 0
-  bool for_every_checkpoint;   ///< false: the page contains it for the last checkpoint alone
+  std::string_view title;      ///< short name for people: "dL/dA"
+  std::string_view what;       ///< description as text
+  Tensor LayerStudy::*values;  ///< the member with the values of the map
+  bool is_signed;              ///< true: the color scale is centered at 0
+  bool for_every_checkpoint;   ///< false: the page shows only the last checkpoint's map
 
-  /// The picture of a map. A map without a file name has none.
+  /// The picture of a map. If `file` is empty, the map has no picture.
   struct Picture {
-    std::string_view file;        ///< "dA" for dA.png, dA_L1H0.png and dA_difference.png
+    std::string_view file;        ///< prefix of file names: "dA" for dA.png and dA_L1H0.png
     std::string_view heading;     ///< title of the picture
     std::string_view value_name;  ///< label of the color bar
-    std::string_view caption;     ///< how to read the picture
-    bool hatched;                 ///< true: cells that the mask hides are drawn, with hatching
-  } picture = {};                 ///< the map as a picture
+    std::string_view caption;     ///< explanation of the picture
+    bool hatched;                 ///< true: cells that the mask hides are drawn and hatched
+  } picture = {};                 ///< the picture of this map
 };
 /// Returns the descriptions of all maps.
 std::span<const MapQuantity> map_quantities();
 
-/// Runs the model forward and backward on sequences [B, T], without dropout. No parameter's .grad
-/// changes. Throws ShapeError if inputs do not have rank 2, and the errors of objective_values().
+/// Runs the model forward and backward on sequences [B, T], without dropout. Does not change the
+/// .grad of any parameter. Throws ShapeError if the inputs do not have rank 2, and throws the
+/// errors of objective_values().
 Study study(const Transformer& model, const Batch& batch, const Objective& objective);
 
-/// Averages maps [B, H, T, T] along diagonals. Returns [H, T], float64: entry d is the mean, over
-/// sequences and over queries from d on, of the cell whose key is d positions before the query.
+/// Averages maps [B, H, T, T] along their diagonals. Returns [H, T], float64. Entry d of a head is
+/// the mean of all cells whose key is d positions before the query, over all sequences.
 Tensor by_distance(const Tensor& maps);
 
 }  // namespace heed::nn

@@ -1,5 +1,6 @@
-// The task adder: addition of two numbers (Karpathy's minGPT, projects/adder). The sum begins with
-// its last digit, so that each carry comes from a digit that is already generated.
+// The task `adder`: addition of two numbers (Karpathy's minGPT, projects/adder). The sum begins
+// with its last digit, because the carry into a digit comes from the digit after it. So the model
+// has already generated the digits that determine the carry.
 #include <algorithm>
 
 #include "autograd/base/error.h"
@@ -12,7 +13,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kMostDigits = 8;  // per number: the number of problems must fit in int64
+constexpr std::int64_t kMostDigits = 8;  // of one number; 10^16 problems fit in int64
 
 std::int64_t power_of_ten(std::int64_t n) {
   std::int64_t power = 1;
@@ -41,7 +42,7 @@ TaskInfo make_adder_info(const AdderOptions& o) {
           .source = "karpathy/minGPT@37baab71, projects/adder/adder.py"};
 }
 
-// Returns 10^n for numbers of n digits: the number of different numbers.
+// Returns 10^n, which is how many numbers of n digits there are.
 std::int64_t adder_base(const AdderOptions& o) { return power_of_ten(o.context / 3); }
 
 class Adder : public NumberedTask {
@@ -52,14 +53,14 @@ class Adder : public NumberedTask {
         base_(adder_base(o)) {}
 
  private:
-  // Returns the last `count` digits of a number, the last digit first.
+  // Returns the last `count` digits of a number, in the order from the last digit to the first.
   static std::vector<std::int64_t> digits_of(std::int64_t number, std::int64_t count) {
     std::vector<std::int64_t> digits;
     for (std::int64_t i = 0; i < count; ++i, number /= 10) digits.push_back(number % 10);
     return digits;
   }
 
-  // The question a + b has the number a * base + b.
+  // The question a + b has the number a * base_ + b. Returns the digits of a, then those of b.
   std::vector<std::int64_t> question(std::int64_t number) const override {
     std::vector<std::int64_t> digits = digits_of(number, question_length());
     std::ranges::reverse(digits);
@@ -78,7 +79,7 @@ class Adder : public NumberedTask {
 }  // namespace
 
 std::unique_ptr<Task> make_adder(const AdderOptions& options) {
-  TaskInfo info = make_adder_info(options);  // before the constructor, because it checks options
+  TaskInfo info = make_adder_info(options);  // first, because this call checks the options
   return std::make_unique<Adder>(std::move(info), options);
 }
 

@@ -9,8 +9,8 @@
 
 namespace heed::nn {
 
-/// Returns the first n letters of a-z A-Z, followed by `special` (BOS or a separator) unless it is
-/// empty. Requires 0 <= n <= 52.
+/// Returns a vocabulary of the first n letters of a-z A-Z. If `special` is not empty, it is the
+/// last symbol (BOS or a separator). Requires 0 <= n <= 52.
 inline Vocabulary letters(std::int64_t n, const std::string& special) {
   std::vector<std::string> symbols;
   for (std::int64_t i = 0; i < n; ++i)

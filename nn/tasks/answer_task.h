@@ -1,4 +1,4 @@
-// Base classes of tasks whose sequences are a random question and its answer.
+// Base classes of tasks in which each sequence is a random question and its answer.
 #pragma once
 
 #include "nn/tasks/held_out.h"
@@ -6,20 +6,21 @@
 
 namespace heed::nn {
 
-/// Task whose sequences are a question of fixed length, optionally a separator, and the answer.
-/// Only the answer has targets. The question determines the answer, so the optimal loss is 0.
+/// Task in which each sequence is a question of fixed length, optionally a separator, and the
+/// answer. Only the tokens of the answer are targets. The question determines the answer, so the
+/// optimal loss is 0.
 class AnswerTask : public Task {
  protected:
-  /// The inputs are the question, the separator and the answer without its last token. Together
-  /// they must have info.context tokens.
+  /// Constructs the task. The inputs of a sequence are the question, the separator if there is one,
+  /// and the answer without its last token. They must have info.context tokens in total.
   AnswerTask(TaskInfo info, std::int64_t question_length,
              std::optional<std::int64_t> separator = {})
       : Task(std::move(info)), question_length_(question_length), separator_(separator) {}
 
   std::int64_t question_length() const { return question_length_; }
-  /// Returns question_length() uniform random tokens in [0, choices).
+  /// Returns question_length() random tokens, uniform in [0, choices).
   std::vector<std::int64_t> random_question(std::int64_t choices, Generator& g) const;
-  /// Returns the sequence of a question.
+  /// Returns the sequence that consists of this question and its answer.
   Sequence with_answer(const std::vector<std::int64_t>& question) const;
 
  private:
@@ -34,8 +35,8 @@ class AnswerTask : public Task {
   std::optional<std::int64_t> separator_;
 };
 
-/// AnswerTask whose questions are numbered 0 .. questions - 1 and drawn uniformly. Some of them are
-/// held out: they form the evaluation set and training never draws them.
+/// AnswerTask whose questions have the numbers 0 to questions - 1 and are drawn uniformly. A random
+/// set of questions is held out: it is the evaluation set, and training never draws from it.
 class NumberedTask : public AnswerTask {
  public:
   std::int64_t evaluation_size() const override { return std::ssize(held_out_.list()); }
@@ -46,7 +47,7 @@ class NumberedTask : public AnswerTask {
       : AnswerTask(std::move(info), question_length), held_out_(questions, held_out) {}
 
  private:
-  /// Returns the tokens of question `number`.
+  /// Returns the tokens of the question with this number.
   virtual std::vector<std::int64_t> question(std::int64_t number) const = 0;
   Sequence draw(Generator& g) const override;
   std::optional<Sequence> held_out(std::int64_t number) const override;

@@ -1,5 +1,6 @@
-// The tasks parity and majority of random bits. Parity is a negative example: one-layer
-// constructions exist, but training does not find them at this length and number of steps.
+// The tasks `parity` and `majority` of random bits. Models fail to learn `parity`: weights of a
+// one-layer model that solve the task exist, but training does not find them with the default
+// length and number of steps.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +15,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kEnd = 2;  // the token | after the bits
+constexpr std::int64_t kEnd = 2;  // the token `|` after the bits
 
 TaskInfo make_bits_info(const BitsOptions& o) {
   const std::string name = o.majority ? "majority" : "parity";

@@ -1,5 +1,5 @@
-// The reader of text files. It reads a file three times, piece by piece: for its hash, for its
-// symbols and for its tokens.
+// The reader of text files. It reads a file three times, piece by piece: once for the hash, once
+// for the symbols and once for the tokens.
 #include "nn/tasks/corpus.h"
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ void for_each_piece(const InputFile& file, const F& f) {
   }
 }
 
-// Returns the 64-bit FNV-1a hash (Fowler, Noll, Vo) of the file as 16 hexadecimal digits.
+// Returns the 64-bit FNV-1a hash (Fowler, Noll, Vo) of the file, as 16 hexadecimal digits.
 std::string fnv1a(const InputFile& file) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for_each_piece(file, [&](const std::string& piece) {
@@ -58,7 +58,7 @@ std::string fnv1a(const InputFile& file) {
 // Calls f(code point) for each code point of the file. Skips carriage returns if by_line is set.
 template <class F>
 void for_each_code_point(const InputFile& file, bool by_line, const F& f) {
-  std::string rest;  // bytes that are not decoded yet
+  std::string rest;  // bytes that were read but not decoded
   std::uint64_t read = 0;
   for_each_piece(file, [&](const std::string& piece) {
     rest += piece;
@@ -114,7 +114,7 @@ void read_characters(Corpus& corpus, const InputFile& file, bool by_line) {
   corpus.vocabulary = Vocabulary(std::move(symbols));
 }
 
-// Returns the words in the order of decreasing frequency. Equally frequent words are in the order
+// Returns the words in the order of decreasing frequency. Words of equal frequency are in the order
 // of their bytes.
 std::vector<std::string> ranked(const std::unordered_map<std::string, std::int64_t>& counts) {
   std::vector<std::pair<std::int64_t, std::string>> words;

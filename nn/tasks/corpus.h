@@ -1,4 +1,4 @@
-// A text file as an array of tokens and a vocabulary, for the tasks text and lines.
+// A text file as an array of tokens and a vocabulary, for the tasks `text` and `lines`.
 #pragma once
 
 #include <cstdint>
@@ -29,26 +29,27 @@ class TokenArray {
   std::vector<std::uint16_t> two_;
 };
 
-/// The tokens of a text file and the facts that identify it.
+/// The tokens and the vocabulary of a text file, and data that identify the file.
 struct Corpus {
   TokenArray tokens;
   /// Characters are in the order of their code points. Words are in the order of decreasing
-  /// frequency; kUnknown is the last if some words are left out. With TextOptions::by_line, `\n` is
-  /// token 0.
+  /// frequency. If some words are left out, kUnknown is the last symbol. If TextOptions::by_line is
+  /// set, the newline is token 0.
   Vocabulary vocabulary;
-  std::map<std::string, std::string> data;  ///< TaskInfo::data
-  std::int64_t unknown = 0;                 ///< number of tokens that are kUnknown
+  std::map<std::string, std::string> data;  ///< the value of TaskInfo::data
+  std::int64_t unknown = 0;                 ///< number of elements of `tokens` that are kUnknown
 };
 
-/// The symbol of all words that are not in the vocabulary because of max_words.
+/// The symbol that stands for all words that TextOptions::max_words excludes from the vocabulary.
 inline constexpr const char* kUnknown = "<unk>";
 
 /// Reads a text file as tokens. The file is read in pieces, so that only its tokens are in memory.
-/// With TextOptions::by_line, carriage returns are dropped. Throws IoError, with path and reason,
-/// if the file cannot be used, and ValueError if max_words is out of range.
+/// If TextOptions::by_line is set, carriage returns are dropped. Throws IoError with the path and
+/// the reason if the file cannot be used. Throws ValueError if max_words is out of range.
 Corpus read_corpus(const TextOptions& options);
 
-/// Returns the vocabulary stored in TaskInfo::data. Throws IoError if it is missing or damaged.
+/// Returns the vocabulary that `data` (TaskInfo::data) contains as text. Throws IoError if this
+/// text is missing or damaged.
 Vocabulary vocabulary_of(const std::map<std::string, std::string>& data, Unit unit);
 
 }  // namespace heed::nn

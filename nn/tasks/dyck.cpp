@@ -1,6 +1,7 @@
-// The task dyck: balanced brackets of several types and bounded depth. A fair coin decides between
-// opening and closing, and the type of an opening bracket is uniform. The type of a closing bracket
-// is determined. The optimal loss at a position therefore depends only on the depth.
+// The task `dyck`: balanced brackets of several types and bounded depth. Opening and closing have
+// probability 1/2 each, except at depth 0 and at the largest depth. The type of an opening bracket
+// is uniform. The last open bracket determines the type of a closing bracket. So the expected
+// optimal loss at a position depends only on the depth.
 #include <cmath>
 
 #include "nn/tasks/parameters.h"
@@ -12,10 +13,11 @@ using namespace autograd;
 
 namespace {
 
-// Opening and closing bracket of each type. DyckOptions::types is at most the size of this table.
+// The opening and the closing bracket of each type. DyckOptions::types is at most the size of this
+// table.
 constexpr const char* kBrackets[] = {"()", "[]", "{}", "<>", "«»", "⟨⟩", "⌈⌉", "⌊⌋"};
 
-// Token 2 i opens type i, token 2 i + 1 closes it.
+// Token 2 i is the opening bracket of type i, and token 2 i + 1 is the closing bracket of type i.
 bool closes(std::int64_t token) { return token % 2 == 1; }
 
 Vocabulary brackets(std::int64_t types) {
@@ -28,8 +30,8 @@ struct DyckLosses {
   double optimal = 0, depth_only = 0;
 };
 
-// Returns the expected losses. They follow from the distribution of the depth at each step, which
-// is a random walk reflected at 0 and at the largest depth.
+// Returns the expected losses. They are computed from the distribution of the depth at each step.
+// The depth is a random walk that is reflected at 0 and at the largest depth.
 DyckLosses expected_losses(const DyckOptions& o) {
   const auto m = std::size_t(o.depth);
   const double types = std::log(double(o.types)), coin = std::log(2.0);

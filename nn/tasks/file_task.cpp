@@ -43,7 +43,7 @@ std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabular
   check<ValueError>(o.by_line, "`answer-after`", "what follows '", o.answer_after,
                     "' counts only in lines: give the file as `lines`");
   std::vector<bool> marks;
-  // The character must be the last of its token. Otherwise the token would contain the beginning of
+  // The character must be at the end of a token. Otherwise the token would contain the beginning of
   // the answer.
   for (const std::string& symbol : vocabulary.symbols())
     marks.push_back(symbol != kUnknown && symbol.ends_with(o.answer_after));
@@ -71,7 +71,7 @@ Sequence FilePrompts::draw(Generator&) const {
 }
 
 std::vector<std::int64_t> FilePrompts::prompt_inputs(const std::string& text) const {
-  if (by_line_) return Task::prompt_inputs(text);  // adds the newline that starts a line
+  if (by_line_) return Task::prompt_inputs(text);  // adds the newline with which a line starts
   const Vocabulary& v = info().vocabulary;
   if (text.empty()) return {v.find("\n").value_or(0)};
   return v.encode(text, "prompt");
@@ -93,7 +93,7 @@ FileTask::FileTask(const TextOptions& o, Corpus&& corpus, const std::string& des
 
 void FileTask::prepare_evaluation(const std::function<void()>& poll) const {
   if (ngrams_ == 0) return;
-  // Counting is delayed until the first evaluation, because most uses of a text never evaluate.
+  // Counting starts at the first evaluation, because most uses of a text have no evaluation.
   std::call_once(counted_, [&] {
     model_.emplace(info().vocabulary.size(), ngrams_);
     counted_all_ = count_training(*model_, poll);

@@ -10,14 +10,14 @@
 
 namespace heed::nn {
 
-/// Returns, for each token of the vocabulary, whether its symbol ends in the character
-/// answer_after. The token `<unk>` does not. Returns an empty list if answer_after is empty. Throws
-/// ValueError if answer_after is not one character, if no token ends in it, or if by_line is not
-/// set.
+/// Returns one flag for each token of the vocabulary: true if its symbol ends in the character
+/// options.answer_after. The flag of `<unk>` is false. Returns an empty list if answer_after is
+/// empty. Throws ValueError if answer_after is not one character, if no token ends in this
+/// character, or if by_line is not set.
 std::vector<bool> answer_marks(const TextOptions& options, const Vocabulary& vocabulary);
 
-/// Task on a file whose text was not read. It accepts prompts, but drawing a training or evaluation
-/// sequence throws ValueError.
+/// Task on a file of which only the vocabulary is known. It accepts prompts, but drawing a training
+/// or evaluation sequence throws ValueError.
 class FilePrompts : public Task {
  public:
   FilePrompts(const TextOptions& options, const Vocabulary& vocabulary,
@@ -27,7 +27,7 @@ class FilePrompts : public Task {
   std::int64_t evaluation_size() const override { return 0; }
 
  protected:
-  /// Marks the targets before the answer as ignored, if options.answer_after is set.
+  /// If options.answer_after is set, makes the targets before the answer kIgnored.
   void mark_answer(Sequence& s) const;
 
  private:
@@ -36,11 +36,11 @@ class FilePrompts : public Task {
   void mark_prompt(Sequence& s) const override { mark_answer(s); }
 
   bool by_line_;
-  std::vector<bool> marks_;  // answer_marks(), by token id
+  std::vector<bool> marks_;  // the result of answer_marks()
 };
 
-/// Task on a file whose text was read. Losses of n-gram models are references of its evaluation
-/// sequences.
+/// Task on a file whose text is in memory. If options.ngrams is not 0, the losses of n-gram models
+/// are references of its evaluation sequences.
 class FileTask : public FilePrompts {
  protected:
   FileTask(const TextOptions& options, Corpus&& corpus, const std::string& description,
@@ -48,18 +48,19 @@ class FileTask : public FilePrompts {
 
   const TokenArray& tokens() const { return tokens_; }
   void prepare_evaluation(const std::function<void()>& poll) const override;
-  /// Returns the sequence with the losses of the n-gram models added to its references.
+  /// Adds the losses of the n-gram models to the references of the sequence, and returns it.
   Sequence with_ngrams(Sequence s) const;
-  static constexpr std::int64_t kMostCounted = 4'000'000;  ///< tokens that n-grams are counted on
-  static constexpr std::int64_t kPolled = 1 << 14;         ///< tokens between calls of poll()
+  static constexpr std::int64_t kMostCounted = 4'000'000;  ///< limit of training tokens for n-grams
+  static constexpr std::int64_t kPolled = 1 << 14;         ///< tokens between two calls of poll()
 
  private:
-  /// Counts n-grams of up to kMostCounted training tokens and calls poll() every kPolled tokens.
-  /// Returns whether all training tokens were counted.
+  /// Counts the n-grams of the training tokens until at least kMostCounted tokens are counted.
+  /// Calls poll() after about every kPolled tokens. Returns true if all training tokens were
+  /// counted.
   virtual bool count_training(NgramModel& model, const std::function<void()>& poll) const = 0;
 
   TokenArray tokens_;
-  std::int64_t ngrams_;  // the highest order; 0: no n-gram models
+  std::int64_t ngrams_;  // the highest order; 0 means no n-gram models
   mutable std::optional<NgramModel> model_;
   mutable bool counted_all_ = false;
   mutable std::once_flag counted_;

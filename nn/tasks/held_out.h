@@ -1,4 +1,4 @@
-// The split of a finite number of problems into training problems and held-out ones.
+// The split of a finite number of problems into training problems and held-out problems.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace heed::nn {
 
-/// A random subset of `count` of the numbers 0 .. all - 1. It is drawn with a fixed seed, so that
-/// it is the same in every run. Requires 0 <= count < all.
+/// A random set of `count` numbers from 0 to all - 1. It is drawn with a fixed seed, so that equal
+/// arguments give equal sets in all runs. Requires 0 <= count < all.
 class HeldOut {
  public:
   HeldOut(std::int64_t all, std::int64_t count) : all_(all) {
@@ -20,10 +20,10 @@ class HeldOut {
       if (const std::int64_t n = draw_below(all_, g); set_.insert(n).second) list_.push_back(n);
   }
 
-  /// Returns the held-out numbers in the order of drawing. Every prefix of the list is a uniform
-  /// sample of 0 .. all - 1.
+  /// Returns the held-out numbers in the order in which they were drawn. The first n numbers of the
+  /// list are a uniform sample of 0 to all - 1, for every n.
   const std::vector<std::int64_t>& list() const { return list_; }
-  /// Returns whether n is held out.
+  /// Returns true if n is held out.
   bool contains(std::int64_t n) const { return set_.contains(n); }
   /// Returns a uniform random number that is not held out.
   std::int64_t draw_other(Generator& g) const {

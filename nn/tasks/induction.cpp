@@ -1,6 +1,7 @@
-// The task induction: repeated blocks of distinct tokens. The optimum is exact, because a sequence
-// determines its period. Its probability is 1/#periods * 1/V * 1/(V-1) * ... * 1/(V-P+1), and the
-// total loss of the optimal predictor is -ln of this probability.
+// The task `induction`: repeated blocks of distinct tokens. The optimal loss is exact, because a
+// sequence determines its period P. With V tokens, the probability of a sequence is 1/#periods *
+// 1/V * 1/(V-1) * ... * 1/(V-P+1). The total loss of the optimal predictor is -ln of this
+// probability.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,9 +19,10 @@ namespace {
 
 constexpr std::int64_t kExamplePeriod = 16;
 
-// Returns the loss of the optimal predictor at each position, in nats. Before the block repeats,
-// the predictor can infer only P >= t. It gives the first token of the block the probability of P =
-// t, and divides the rest equally among the tokens that have not occurred.
+// Returns the loss of the optimal predictor at each position t, in nats. Before the block repeats,
+// the tokens show only that the period P is at least t. The predictor gives the first token of the
+// block the probability that P = t. It divides the rest equally among the tokens that have not
+// occurred.
 std::vector<double> optimal_losses(const InductionOptions& o, std::int64_t period) {
   std::vector<double> nats(std::size_t(o.context), 0.0);
   for (std::int64_t t = 0; t <= period; ++t) {
@@ -32,8 +34,9 @@ std::vector<double> optimal_losses(const InductionOptions& o, std::int64_t perio
   return nats;
 }
 
-// Returns the mean loss of a predictor that is uniform over all tokens until one has repeated and
-// certain afterwards. An induction head alone achieves this loss.
+// Returns the mean loss of a predictor that gives all tokens equal probabilities until a token has
+// repeated. After that, it predicts each token with certainty. An induction head alone achieves
+// this loss.
 double copy_only_loss(const InductionOptions& o, std::int64_t period) {
   return double(period + 1) * std::log(double(o.vocabulary)) / double(o.context);
 }
@@ -88,7 +91,7 @@ class Induction : public Task {
 
   Sequence repeat_block(std::int64_t period, Generator& g) const {
     std::vector<std::int64_t> block(std::size_t(options_.vocabulary));
-    g.randperm(block);  // the first `period` tokens are the block
+    g.randperm(block);  // the block is the first `period` elements
     Sequence s;
     for (std::int64_t t = 0; t < options_.context; ++t) {
       s.inputs.push_back(t == 0 ? *info().bos : s.targets.back());
@@ -100,7 +103,8 @@ class Induction : public Task {
     return s;
   }
 
-  // Counts the positions after the first repetition of the first token, as in a drawn sequence.
+  // In a drawn sequence, the targets up to and including the first repetition of the first token do
+  // not count. This function sets `counted` of a prompt by the same rule.
   void mark_prompt(Sequence& s) const override {
     const auto wrap = std::find(s.targets.begin() + 1, s.targets.end(), s.targets[0]);
     const auto first = std::min(wrap - s.targets.begin() + 1, std::ptrdiff_t(s.counted.size()));

@@ -1,5 +1,5 @@
-// The task lines: each line of a file is a sequence that starts and ends with \n, as in Karpathy's
-// makemore.
+// The task `lines`: each line of a file is a sequence that starts and ends with `\n`, as in
+// Karpathy's makemore.
 #include <algorithm>
 
 #include "autograd/base/error.h"
@@ -13,7 +13,7 @@ using namespace autograd;
 namespace {
 
 constexpr std::int64_t kFewest = 10;
-constexpr std::int64_t kNewline = 0;  // the token that starts and ends a line
+constexpr std::int64_t kNewline = 0;  // the token at the start and the end of a line
 
 std::int64_t test_lines(std::int64_t all) { return std::min<std::int64_t>(1000, all / 10); }
 
@@ -34,7 +34,8 @@ class LinesTask : public FileTask {
     return with_ngrams(sequence(held_out_.list()[std::size_t(number)]));
   }
 
-  // Returns the token at `at`. The last line always ends with a newline, even if the file does not.
+  // Returns the token at index `at`. After the last token of the file it returns a newline, so that
+  // the last line also ends with a newline.
   std::int64_t token(std::size_t at) const {
     return at < tokens().size() ? tokens()[at] : kNewline;
   }
@@ -48,8 +49,8 @@ class LinesTask : public FileTask {
     }
     s.targets.push_back(kNewline);
     s.counted.assign(s.targets.size(), true);
-    // The padding is at the end and its targets are ignored. A position of a causal model does not
-    // depend on later inputs, so the padding has no effect.
+    // The padding is at the end, and its targets are ignored. It has no effect, because the output
+    // of a causal model at a position does not depend on later inputs.
     const auto context = std::size_t(info().context);
     s.inputs.resize(context, kNewline);
     s.targets.resize(context, kIgnored);
@@ -75,15 +76,15 @@ class LinesTask : public FileTask {
     return true;
   }
 
-  std::vector<std::uint32_t> starts_;  // index of the first token of each line
-  HeldOut held_out_;                   // line numbers: indices into starts_
+  std::vector<std::uint32_t> starts_;  // by line: index of its first token
+  HeldOut held_out_;                   // indices into starts_
 };
 
-// The lines that are used, and the numbers of lines that are left out for each reason.
+// The lines that are used, and how many lines are left out for each reason.
 struct Choice {
-  std::vector<std::uint32_t> starts;  // index of the first token of each line that is used
+  std::vector<std::uint32_t> starts;  // by used line: index of its first token
   std::int64_t too_long = 0, no_answer = 0;
-  std::int64_t longest = 0;  // tokens of the longest line without its newline
+  std::int64_t longest = 0;  // tokens of the longest line, without newline
 
   std::int64_t all() const { return std::ssize(starts) + too_long + no_answer; }
 };

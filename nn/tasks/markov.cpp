@@ -1,7 +1,7 @@
-// The task markov: Markov chains with unknown transition probabilities. If each row of the
-// transition matrix is uniform on the simplex, the sequences have the same distribution as those of
-// one Polya urn per current symbol (urn.cpp). The optimal predictor counts the transitions so
-// far and adds one to each count.
+// The task `markov`: Markov chains with unknown transition probabilities. Each row of the
+// transition matrix is uniform on the simplex. Sequences are drawn with one Polya urn for each
+// current symbol (urn.cpp), which gives the sequences the distribution that the random matrix
+// defines. The optimal predictor counts the transitions so far and adds one to each count.
 #include <cmath>
 #include <limits>
 
@@ -15,7 +15,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kLongestExact = 256;  // tokens; the work grows with the third power
+constexpr std::int64_t kLongestExact = 256;  // tokens; time grows with the third power of this
 
 struct MarkovLosses {
   double bayes = std::numeric_limits<double>::quiet_NaN();
@@ -23,9 +23,9 @@ struct MarkovLosses {
 };
 
 // Returns the expected losses for two symbols, by a sum over all states. The chain starts at symbol
-// 0. Its state after t steps is the current symbol c, the number n0 of transitions from 0, and the
-// number n00 of transitions 0 -> 0. The state determines all counts, because the number of
-// transitions 0 -> 1 is that of 1 -> 0, plus one if c = 1.
+// 0. The state after t steps consists of the current symbol c, the number n0 of transitions from 0,
+// and the number n00 of transitions 0 -> 0. The state determines all other counts, because
+// transitions 0 -> 1 and 1 -> 0 alternate: there is one more 0 -> 1 if c is 1, else as many.
 MarkovLosses expected_losses(std::int64_t context) {
   const auto T = std::size_t(context), side = T + 1;
   const auto at = [&](std::size_t n0, std::size_t n00) { return n0 * side + n00; };

@@ -1,6 +1,6 @@
-// The task modadd: addition modulo p. A model trains on a part of the table of p^2 sums and is
-// evaluated on the rest. The operands determine the sum, so the optimal loss is 0. The task tests
-// whether a model generalizes from the training part.
+// The task `modadd`: addition modulo p. A model trains on a part of the table of p^2 sums and is
+// evaluated on the rest. The task tests whether the model generalizes from the training part. The
+// two numbers determine their sum, so the optimal loss is 0.
 #include <cmath>
 #include <numeric>
 
@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::int64_t kContext = 3;
 
-// Returns one character for each number (0-9 a-z A-Z, then Greek and Cyrillic small letters), then
-// the token '='.
+// Returns a vocabulary of one character for each number (0-9 a-z A-Z, then Greek and Cyrillic small
+// letters), followed by '='.
 Vocabulary numbers(std::int64_t modulus) {
   std::vector<std::string> symbols;
   const Vocabulary all = Vocabulary::of(
@@ -69,8 +69,8 @@ class Modadd : public AnswerTask {
  private:
   using Pair = std::pair<std::int64_t, std::int64_t>;
 
-  // Splits the sums: the first int(f n) in a random order are for training. If the split is
-  // unordered, a + b and b + a are in the same part.
+  // Splits the n sums at random: the first int(train_share * n) in a random order are for training.
+  // If the split is "unordered", a + b and b + a count as one sum and are in the same part.
   void divide() {
     const bool ordered = options_.split == "ordered";
     std::vector<Pair> all;
@@ -102,7 +102,7 @@ class Modadd : public AnswerTask {
     return sum(train_[std::size_t(draw_below(training_size(), g))]);
   }
 
-  // Returns different sums. If the batch is not smaller than the training part, returns the whole
+  // Returns distinct sums. If the training part is not larger than `batch`, returns the whole
   // training part in a fixed order.
   std::vector<Sequence> draw_batch(std::int64_t batch, Generator& g) const override {
     std::vector<std::int64_t> order(train_.size());
@@ -120,7 +120,7 @@ class Modadd : public AnswerTask {
     return sum(test_[std::size_t(number)]);
   }
 
-  // A prompt contains the whole question, so its answer is known.
+  // A prompt contains the whole question, so that the answer can be its target.
   void mark_prompt(Sequence& s) const override { s = with_answer({s.inputs[0], s.inputs[1]}); }
 
   ModaddOptions options_;

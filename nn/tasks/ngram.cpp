@@ -74,10 +74,10 @@ std::vector<double> NgramModel::losses(std::span<const std::int64_t> inputs,
     contexts = advanced(contexts, inputs[t]);
     if (targets[t] < 0) continue;
     double p = 1 / double(vocabulary_);
-    for (std::size_t n = 0; n < order(); ++n) {  // n: length of the context
+    for (std::size_t n = 0; n < order(); ++n) {  // n is the length of the context
       const Level& level = levels_[n];
-      // If there are not enough tokens yet, or if this context was never counted, the estimate of
-      // the shorter context remains.
+      // If there are fewer than n tokens before the target, or if no token was counted after this
+      // context, the estimate p of the shorter context remains.
       if (n < contexts.size() && level.nodes[contexts[n]].total > 0) {
         const Counts& context = level.nodes[contexts[n]];
         const auto found = level.children.find(key(contexts[n], targets[t]));

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kPrefix = "task-";
 
-// Returns the values that a parameter accepts and its default: "2 to 52, default 32".
+// Returns the values that a parameter accepts and its default, such as "2 to 52, default 32".
 std::string values_text(const Setting& parameter) {
   const std::string allowed =
       parameter.names.empty() ? parameter.range.text() : join(parameter.names, " or ");
@@ -50,7 +50,7 @@ std::vector<Setting> task_settings(TaskParameters& values) {
   for (Setting& s : settings) {
     for (const Use& use : uses[s.key.substr(std::string(kPrefix).size())])
       s.help += "; " + join(use.tasks) + ": " + use.values;
-    s.names.clear();  // the help text contains the names, and complete_parameters() checks them
+    s.names.clear();  // s.help has the names, and complete_parameters() checks a name
   }
   return settings;
 }

@@ -1,5 +1,5 @@
-// The task random: independent tokens that cannot be predicted. A model with a lower loss than
-// uniform guessing must have access to its targets.
+// The task `random`: independent tokens that cannot be predicted. If a model has a lower loss than
+// uniform guessing, its targets have leaked into its inputs.
 #include <cmath>
 
 #include "nn/tasks/alphabet.h"

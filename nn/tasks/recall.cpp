@@ -1,5 +1,5 @@
-// The task recall: multi-query associative recall. Only the queries have targets. The pairs
-// determine the value of each key, so the optimal loss is 0.
+// The task `recall`: multi-query associative recall. Only positions with a query have targets. The
+// pairs determine the value of each key, so the optimal loss is 0.
 #include <algorithm>
 #include <cmath>
 
@@ -48,8 +48,8 @@ class Recall : public Task {
       : Task(make_recall_info(options)), options_(options) {}
 
  private:
-  // Keys and values are drawn without replacement. Each key is queried once, at a random position
-  // after the pairs. The input after a query is filler, not the answer.
+  // Keys and values are drawn without replacement. Each key is the query at one random position
+  // after the pairs. The input after a query is filler or another query, not the answer.
   Sequence draw(Generator& g) const override {
     const auto pairs = std::size_t(options_.pairs), length = std::size_t(options_.context);
     std::vector<std::int64_t> keys(std::size_t(kFirstValue - kFirstKey));
@@ -86,7 +86,7 @@ class Recall : public Task {
     return ids;
   }
 
-  // The target of a repeated key is its value.
+  // The target of a key after the pairs is its value, if the key is in one of the pairs.
   void mark_prompt(Sequence& s) const override {
     const auto first = s.inputs.begin(), queries = first + 2 * options_.pairs;
     s.targets.assign(s.inputs.size(), kIgnored);

@@ -1,4 +1,4 @@
-// The tasks reverse and copy. The question determines the answer, so the optimal loss is 0.
+// The tasks `reverse` and `copy`. The question determines the answer, so the optimal loss is 0.
 #include <algorithm>
 
 #include "autograd/base/error.h"

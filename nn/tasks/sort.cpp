@@ -1,5 +1,5 @@
-// The task sort: sorting digits (Karpathy's minGPT, demo.ipynb). Each input corresponds to a number
-// in base `digits`, so that a quarter of all inputs can be held out by number.
+// The task `sort`: sorting digits (Karpathy's minGPT, demo.ipynb). Each input has a number, which
+// is its value in base SortOptions::digits. A quarter of these numbers is held out.
 #include <algorithm>
 #include <cmath>
 
@@ -70,7 +70,7 @@ class Sort : public NumberedTask {
 }  // namespace
 
 std::unique_ptr<Task> make_sort(const SortOptions& options) {
-  TaskInfo info = make_sort_info(options);  // before the constructor, because it checks options
+  TaskInfo info = make_sort_info(options);  // first, because this call checks the options
   return std::make_unique<Sort>(std::move(info), options);
 }
 

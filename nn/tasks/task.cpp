@@ -1,4 +1,4 @@
-// Functions shared by all tasks, and the table of the built-in tasks.
+// Functions that all tasks share, and the table of the built-in tasks.
 #include "nn/tasks/task.h"
 
 #include <algorithm>
@@ -18,11 +18,11 @@ using namespace autograd;
 
 namespace {
 
-// An unusual seed, so that users do not train with it: evaluation must not use the training
-// sequences.
+// If a user trained with this seed, evaluation would use training sequences. So the seed is an
+// unusual number.
 constexpr std::uint32_t kEvaluationSeed = 0xE7A15EED;
 
-// Returns the mean optimal loss of a sequence in nats per target; NaN if unknown.
+// Returns the mean loss of the optimal predictor on a sequence, in nats per target. NaN if unknown.
 double optimal_of(const Sequence& s) {
   if (s.position_optimal.empty()) return s.optimal;
   const auto targets =
@@ -46,7 +46,7 @@ TaskMaker maker_of(const Options& defaults, std::unique_ptr<Task> (*make)(const 
           }};
 }
 
-// Returns the built-in tasks in the order in which they are listed for users.
+// Returns the built-in tasks in the order in which `heed tasks` lists them.
 const std::vector<BuiltIn>& built_in() {
   static const std::vector<BuiltIn> list = {
       {"induction", [] { return maker_of(InductionOptions{}, make_induction); }},
@@ -87,7 +87,7 @@ Batch make_batch(const std::vector<Sequence>& sequences) {
     targets.insert(targets.end(), s.targets.begin(), s.targets.end());
     counted.insert(counted.end(), s.counted.begin(), s.counted.end());
     const double optimal = optimal_of(s);
-    if (optimal == optimal) batch.optimal.push_back(optimal);  // not NaN
+    if (optimal == optimal) batch.optimal.push_back(optimal);  // true unless NaN
     batch.position_optimal.insert(batch.position_optimal.end(), s.position_optimal.begin(),
                                   s.position_optimal.end());
     for (const auto& [name, loss] : s.references) batch.references[name].push_back(loss);

@@ -1,8 +1,9 @@
-// The options of every task and the functions that make the tasks. The defaults are those of
-// make_task(name). Each make function throws ValueError for an option that is out of range.
+// The options of every task and the functions that make the tasks. make_task(name) uses the
+// defaults of these options. Each make function throws ValueError if an option is out of range.
 //
-// parameters() returns the settings that the command line calls --task-KEY (nn/tasks/parameters.h).
-// They refer to the members of the options object, which must outlive them.
+// parameters() returns the settings of a task, which are --task-KEY on the command line
+// (nn/tasks/parameters.h). The settings refer to the members of the options object, which must
+// outlive the settings.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,15 @@
 
 namespace heed::nn {
 
-/// Options of the task `induction`: BOS, then a block of P different random tokens, repeated until
-/// the end. P is random as well, so positions alone do not determine the next token. The accuracy
-/// counts positions t > P; position t = P is not counted because its token cannot be inferred.
-/// Elhage et al. 2021; Olsson et al. 2022.
+/// Options of the task `induction`: BOS, then a block of P distinct random tokens, repeated to the
+/// end of the sequence. P is random too, so the positions alone do not determine the next token.
+/// The accuracy counts the targets at positions t > P. The target at t = P is not counted, because
+/// its prediction needs P, and P is not known before the block repeats. Sources: Elhage et al.
+/// 2021; Olsson et al. 2022.
 struct InductionOptions {
-  std::int64_t vocabulary = 32;  ///< tokens without BOS, 2 to 52
-  Span periods = {3, 24};        ///< P is uniform in this range; at most `vocabulary`
-  std::int64_t context = 48;     ///< tokens, at least periods.last + 2
+  std::int64_t vocabulary = 32;  ///< number of tokens without BOS, 2 to 52
+  Span periods = {3, 24};        ///< range of P, drawn uniformly; at most `vocabulary`
+  std::int64_t context = 48;     ///< tokens of a sequence, at least periods.last + 2
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
     return {{"vocabulary", vocabulary, {2, 52}, "different tokens"},
@@ -32,14 +34,14 @@ struct InductionOptions {
 /// Returns the task `induction`.
 std::unique_ptr<Task> make_induction(const InductionOptions& options = {});
 
-/// Options of the task `recall`: K pairs of a key and its value, then each key once more at a
-/// random position among filler tokens. Only the position of such a query counts, and its target is
-/// the key's value. There are 64 tokens: the blank token '.', 31 keys and 32 values. Arora et al.
-/// 2023, Zoology (multi-query associative recall), with queries at arbitrary positions.
+/// Options of the task `recall`: K pairs of a key and its value, then each key once more, as a
+/// query, at a random position among filler tokens. Only the positions of queries have targets and
+/// count. The target of a query is the value of its key. There are 64 tokens: the blank token '.',
+/// 31 keys and 32 values. Source: Arora et al. 2023, Zoology (multi-query associative recall).
 struct RecallOptions {
-  std::int64_t pairs = 8;        ///< K, 1 to 31
+  std::int64_t pairs = 8;        ///< number of pairs K, 1 to 31
   std::string filler = "blank";  ///< "blank", or "random" for uniform random tokens
-  std::int64_t context = 48;     ///< tokens, at least 3 * pairs
+  std::int64_t context = 48;     ///< tokens of a sequence, at least 3 * pairs
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
     return {{"pairs", pairs, {1, 31}, "pairs of key and value"},
@@ -50,26 +52,28 @@ struct RecallOptions {
 /// Returns the task `recall`.
 std::unique_ptr<Task> make_recall(const RecallOptions& options = {});
 
-/// Options of the task `markov`: a Markov chain. Each sequence draws its own transition matrix,
-/// with rows uniform on the simplex, and a uniform first token. The optimal predictor counts
-/// transitions: (n_ij + 1) / (n_i + symbols). Edelman et al. 2024.
+/// Options of the task `markov`: a Markov chain. Each sequence has its own random transition
+/// matrix, with rows uniform on the simplex, and a uniform first token. The optimal predictor gives
+/// the transition from token i to token j, which occurred n_ij times among n_i transitions from i,
+/// the probability (n_ij + 1) / (n_i + symbols). Source: Edelman et al. 2024.
 struct MarkovOptions {
-  std::int64_t symbols = 2;    ///< different tokens, 2 to 52
-  std::int64_t context = 100;  ///< tokens, at least 1
+  std::int64_t symbols = 2;    ///< number of tokens, 2 to 52
+  std::int64_t context = 100;  ///< tokens of a sequence, at least 1
   /// Returns the settings of this task.
   std::vector<Setting> parameters() { return {{"symbols", symbols, {2, 52}, "different tokens"}}; }
 };
 /// Returns the task `markov`.
 std::unique_ptr<Task> make_markov(const MarkovOptions& options = {});
 
-/// Options of the task `dyck`: balanced brackets of several types, at most `depth` of them open. At
-/// depth 0 a bracket opens and at the largest depth one closes. In between, both are equally
-/// likely. The type of an opening bracket is uniform. The accuracy counts closing brackets. Hewitt
-/// et al. 2020; Yao et al. 2021.
+/// Options of the task `dyck`: balanced brackets of several types, with at most `depth` open
+/// brackets. If no bracket is open, the next bracket is an opening bracket. If `depth` brackets are
+/// open, it is a closing bracket. Otherwise opening and closing are equally likely. The type of an
+/// opening bracket is uniform. The accuracy counts closing brackets. Sources: Hewitt et al. 2020;
+/// Yao et al. 2021.
 struct DyckOptions {
   std::int64_t types = 4;     ///< types of brackets, 2 to 8
   std::int64_t depth = 4;     ///< largest number of open brackets, 1 to 64
-  std::int64_t context = 48;  ///< tokens, at least 2
+  std::int64_t context = 48;  ///< tokens of a sequence, at least 2
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
     return {{"types", types, {2, 8}, "types of brackets"},
@@ -79,13 +83,13 @@ struct DyckOptions {
 /// Returns the task `dyck`.
 std::unique_ptr<Task> make_dyck(const DyckOptions& options = {});
 
-/// Options of the task `modadd`: the inputs a, b, = and one target, (a + b) mod p. The p^2 sums are
-/// split once. Training batches contain sums of the first part without repetition; the evaluation
-/// set is the second part. Power et al. 2022; Nanda et al. 2023.
+/// Options of the task `modadd`: the inputs are a, b and =, and the only target is (a + b) mod p.
+/// The p^2 sums are split at random into a training part and an evaluation part. No sum occurs
+/// twice in a training batch. Sources: Power et al. 2022; Nanda et al. 2023.
 struct ModaddOptions {
-  std::int64_t modulus = 53;  ///< p, 2 to 119
-  double train_share = 0.5;   ///< fraction of the sums in the training part, above 0, below 1
-  /// "ordered" splits all sums; "unordered" puts a + b and b + a into the same part.
+  std::int64_t modulus = 53;  ///< modulus p, 2 to 119
+  double train_share = 0.5;   ///< fraction of sums in the training part; above 0, below 1
+  /// "ordered" splits a + b and b + a independently; "unordered" puts them into the same part.
   std::string split = "ordered";
   std::int64_t split_seed = 1;  ///< seed of the split, 0 to 2^32 - 1
   std::int64_t context = 3;     ///< must be 3
@@ -101,12 +105,13 @@ struct ModaddOptions {
 /// Returns the task `modadd`.
 std::unique_ptr<Task> make_modadd(const ModaddOptions& options = {});
 
-/// Options of the tasks `reverse` and `copy`: T / 2 random tokens, a separator, then the same
-/// tokens in reverse order, or in the same order. Only the answer has targets.
+/// Options of the tasks `reverse` and `copy`: T / 2 random tokens, a separator, then the answer.
+/// The answer is the random tokens in reverse order (`reverse`) or in their order (`copy`). Only
+/// the tokens of the answer are targets.
 struct ReverseOptions {
-  bool copy = false;             ///< true: the task `copy`
-  std::int64_t vocabulary = 16;  ///< tokens without the separator, 1 to 52
-  std::int64_t context = 32;     ///< tokens, even, at least 2
+  bool copy = false;             ///< true: `copy`; false: `reverse`
+  std::int64_t vocabulary = 16;  ///< number of tokens without the separator, 1 to 52
+  std::int64_t context = 32;     ///< tokens of a sequence, T; even, at least 2
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
     return {{"vocabulary", vocabulary, {1, 52}, "different tokens"}};
@@ -115,23 +120,24 @@ struct ReverseOptions {
 /// Returns the task `reverse` or `copy`.
 std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
 
-/// Options of the task `urn`: independent tokens. Each sequence draws its own probabilities,
-/// uniform on the simplex. The optimal predictor counts: (n_j + 1) / (t + colors) for token j after
-/// t tokens, as in Polya's urn.
+/// Options of the task `urn`: independent tokens. Each sequence has its own random probabilities of
+/// the tokens, uniform on the simplex. The optimal predictor gives token j, counted n_j times in t
+/// tokens, the probability (n_j + 1) / (t + colors), as in Polya's urn.
 struct UrnOptions {
-  std::int64_t colors = 3;    ///< different tokens, 2 to 52
-  std::int64_t context = 64;  ///< tokens, at least 1
+  std::int64_t colors = 3;    ///< number of tokens, 2 to 52
+  std::int64_t context = 64;  ///< tokens of a sequence, at least 1
   /// Returns the settings of this task.
   std::vector<Setting> parameters() { return {{"colors", colors, {2, 52}, "different tokens"}}; }
 };
 /// Returns the task `urn`.
 std::unique_ptr<Task> make_urn(const UrnOptions& options = {});
 
-/// Options of the task `sort`: n random digits, then the same digits sorted. T = 2 n - 1, and only
-/// the answer has targets. A quarter of all inputs is held out. Karpathy's minGPT, demo.ipynb.
+/// Options of the task `sort`: n random digits, then the answer, which is these digits sorted. The
+/// context is T = 2 n - 1, and only the tokens of the answer are targets. A quarter of all possible
+/// inputs is held out. Source: Karpathy's minGPT, demo.ipynb.
 struct SortOptions {
-  std::int64_t digits = 3;    ///< different digits, 2 to 10; digits^n is at most 1e6
-  std::int64_t context = 11;  ///< tokens, odd, at least 3
+  std::int64_t digits = 3;    ///< number of distinct digits, 2 to 10; digits^n is at most 1e6
+  std::int64_t context = 11;  ///< tokens of a sequence, T; odd, at least 3
   /// Returns the settings of this task.
   std::vector<Setting> parameters() { return {{"digits", digits, {2, 10}, "different digits"}}; }
 };
@@ -139,23 +145,24 @@ struct SortOptions {
 std::unique_ptr<Task> make_sort(const SortOptions& options = {});
 
 /// Options of the task `adder`: two numbers of n digits, then the n + 1 digits of their sum, the
-/// last digit first. T = 3 n, and only the answer has targets. A fifth of all problems, at most
-/// 500, is held out. Karpathy's minGPT, projects/adder.
+/// last digit first. The context is T = 3 n, and only the digits of the sum are targets. A fifth of
+/// all problems, but at most 500, is held out. Source: Karpathy's minGPT, projects/adder.
 struct AdderOptions {
-  std::int64_t context = 6;  ///< tokens, 3 n for n from 1 to 8
-  /// Returns an empty list: the context determines the task.
+  std::int64_t context = 6;  ///< tokens of a sequence, T; 3 n for n from 1 to 8
+  /// Returns an empty list, because the context length is the task's only option.
   std::vector<Setting> parameters() { return {}; }
 };
 /// Returns the task `adder`.
 std::unique_ptr<Task> make_adder(const AdderOptions& options = {});
 
-/// Options of the tasks `parity` and `majority`: T - 1 random bits, the separator |, then one bit.
-/// It is 1 if the number of ones is odd (parity) or if more than half of the bits are ones
-/// (majority). Only this bit is a target.
+/// Options of the tasks `parity` and `majority`: T - 1 random bits, the separator |, then the
+/// answer, which is one bit. In `parity` the answer is 1 if the number of ones is odd. In
+/// `majority` it is 1 if more than half of the bits are ones. Only the answer is a target.
 struct BitsOptions {
-  bool majority = false;      ///< false: the task `parity`
-  std::int64_t context = 25;  ///< tokens, at least 2; even for majority
-  /// Returns an empty list: the context determines the task.
+  bool majority = false;      ///< true: `majority`; false: `parity`
+  std::int64_t context = 25;  ///< tokens of a sequence, T; at least 2; even for `majority`
+  /// Returns an empty list, because `majority` selects the task and the context has its own
+  /// setting.
   std::vector<Setting> parameters() { return {}; }
 };
 /// Returns the task `parity` or `majority`.
@@ -163,8 +170,8 @@ std::unique_ptr<Task> make_bits(const BitsOptions& options = {});
 
 /// Options of the task `random`: BOS, then independent uniform tokens.
 struct RandomOptions {
-  std::int64_t vocabulary = 32;  ///< tokens without BOS, 2 to 52
-  std::int64_t context = 48;     ///< tokens, at least 1
+  std::int64_t vocabulary = 32;  ///< number of tokens without BOS, 2 to 52
+  std::int64_t context = 48;     ///< tokens of a sequence, at least 1
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
     return {{"vocabulary", vocabulary, {2, 52}, "different tokens"}};
@@ -173,41 +180,45 @@ struct RandomOptions {
 /// Returns the task `random`.
 std::unique_ptr<Task> make_random(const RandomOptions& options = {});
 
-/// Options of the tasks on a UTF-8 text file. Tokens are the code points of the text in their
-/// order, or its words (nn/tasks/vocabulary.h).
+/// Options of the tasks `text` and `lines` on a UTF-8 text file. Each token is a code point or a
+/// word of the text (nn/tasks/vocabulary.h).
 ///
-/// By default the text is a stream: sequences are windows of `context` tokens. The first 90 % of
-/// the text train and the rest validate (nanoGPT's shakespeare_char).
+/// By default (`text`), sequences are windows of `context` tokens of the text. The first 90 % of
+/// the text are for training, the rest is for validation, as in nanoGPT's shakespeare_char.
 ///
-/// With `by_line`, each line is a sequence that starts and ends with the token \\n. The final \\n
-/// is a target; padding is not (makemore). A tenth of the lines, at most 1000, is held out. It is
-/// drawn with a fixed seed, so that all runs are evaluated on the same lines, whatever their seed.
-/// Empty lines are skipped. TaskInfo::note says which other lines are left out.
+/// If `by_line` is set (`lines`), each line is a sequence that starts and ends with a newline
+/// token, as in Karpathy's makemore. The final newline is a target, but padding is not. A tenth of
+/// the lines, but at most 1000, is held out. The held-out lines are drawn with a fixed seed, so
+/// that all runs on a file are evaluated on the same lines. Empty lines are skipped. TaskInfo::note
+/// describes which other lines are left out.
 struct TextOptions {
   std::string path;           ///< the text file, a regular file
-  std::int64_t context = 64;  ///< tokens of a sequence, at least 1
-  /// Highest order of the n-gram models whose losses are references of evaluation sequences
-  /// ("4-gram" in Sequence::references); the lowest is 2. 0: none. They are counted on the first
-  /// 4 million training tokens, and each prediction uses only inputs that the model has, too.
-  /// Counting takes about 0.2 s per order and million tokens.
+  std::int64_t context = 64;  ///< length T of a sequence in tokens, at least 1
+  /// The losses of n-gram models of orders 2 to `ngrams` are references of evaluation sequences
+  /// ("4-gram" in Sequence::references). 0 means no n-gram models. N-grams are counted on the first
+  /// 4 million training tokens. Each prediction uses only tokens that are inputs of the sequence,
+  /// as for the trained model. Counting takes about 0.2 s per order and million tokens.
   std::int64_t ngrams = 0;
-  bool by_line = false;     ///< each line is a sequence
-  Unit unit = Unit::kChar;  ///< unit of text of one token
-  /// Number of words that are tokens, the most frequent first. All other words are the token
-  /// `<unk>`. 1 to 65,534.
+  bool by_line = false;     ///< true: each line is a sequence
+  Unit unit = Unit::kChar;  ///< unit of text that one token stands for
+  /// Largest number of words in the vocabulary, 1 to 65,534. The most frequent words are kept, and
+  /// every other word becomes the token `<unk>`.
   std::int64_t max_words = 8192;
-  /// One character, only with `by_line`. Only the tokens after the first token that ends in this
-  /// character are targets, and the accuracy is the fraction of correct whole answers. Lines
-  /// without the character are left out. Empty: every token of a line is a target.
+  /// Empty or one character; requires `by_line`. If it is set, only the tokens after the first
+  /// token that ends in this character are targets. The accuracy is then the fraction of whole
+  /// answers that are correct. Lines without such a token are left out. If it is empty, every token
+  /// of a line is a target.
   std::string answer_after = {};
 };
-/// Returns the task `text`, or `lines` if options.by_line is set. Throws IoError if `path` is not a
-/// readable regular file of valid UTF-8 of at most 1 GiB. Throws ValueError if the text is too
-/// short, if no line contains answer_after, or if an option is out of range.
+/// Returns the task `text`, or the task `lines` if options.by_line is set. Throws IoError if `path`
+/// is not a readable, non-empty regular file of valid UTF-8, if the file has more than 1 GiB, or if
+/// it has more than 65,536 distinct characters that are tokens. Throws ValueError if the text is
+/// too short or has fewer than 10 usable lines, if no token ends in answer_after, or if an option
+/// is out of range.
 std::unique_ptr<Task> make_text(const TextOptions& options);
-/// Returns a task on a text that is not read. `data` is the TaskInfo::data of the original task.
-/// The task accepts prompts; drawing training or evaluation sequences throws ValueError. Throws
-/// IoError if `data` has no valid vocabulary.
+/// Returns a task on a text without reading the text. `data` is the TaskInfo::data of the task that
+/// read the text. The returned task accepts prompts, but drawing training or evaluation sequences
+/// throws ValueError. Throws IoError if `data` has no valid vocabulary.
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
                                         const TextOptions& options);
 

@@ -1,5 +1,5 @@
-// The task text: windows of a text file. The split and the drawing are those of nanoGPT's
-// data/shakespeare_char and train.py.
+// The task `text`: windows of a text file. The text is split as in nanoGPT's data/shakespeare_char,
+// and windows are drawn as in its train.py.
 #include <algorithm>
 
 #include "autograd/base/error.h"
@@ -17,7 +17,7 @@ std::string describe(const TextOptions& o, const Corpus& corpus) {
          std::to_string(corpus.tokens.size()) + (words ? " words)" : " characters)");
 }
 
-// Returns a sentence about the words that are not in the vocabulary, or "" if there are none.
+// Returns a sentence about the words that are not in the vocabulary, or "" if all words are in it.
 std::string unknown_note(const Corpus& corpus) {
   if (corpus.unknown == 0) return "";
   return std::to_string(corpus.unknown) + " of " + std::to_string(corpus.tokens.size()) +
@@ -29,8 +29,8 @@ class TextTask : public FileTask {
  public:
   TextTask(const TextOptions& o, Corpus&& corpus)
       : FileTask(o, std::move(corpus), describe(o, corpus), unknown_note(corpus)),
-        // Equals int(0.9 * n) in Python. Because 0.9 is not exact, the product must be computed in
-        // float64 for the same split.
+        // This equals int(0.9 * n) in Python, which nanoGPT uses. The product is computed in
+        // float64 as in Python, because 0.9 is rounded and another dtype could give another split.
         cut_(std::int64_t(0.9 * double(tokens().size()))) {
     const std::int64_t validation = all() - cut_;
     const char* units = o.unit == Unit::kWord ? " words, " : " characters, ";
@@ -56,8 +56,8 @@ class TextTask : public FileTask {
     return with_ngrams(window(cut_ + number * info().context));
   }
 
-  // Beyond the end of the text, inputs are token 0 and targets are ignored. A position of a causal
-  // model does not depend on later inputs, so this padding has no effect.
+  // After the end of the text, inputs are token 0 and targets are ignored. This padding has no
+  // effect, because the output of a causal model at a position does not depend on later inputs.
   Sequence window(std::int64_t start) const {
     Sequence s;
     for (std::int64_t i = start; i < start + info().context; ++i) {

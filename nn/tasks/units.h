@@ -8,9 +8,9 @@
 
 namespace heed::nn {
 
-/// Splits a text that arrives code point by code point. put() calls emit(unit) whenever a unit is
-/// complete, and end() must be called after the last code point. Only the white space of C's
-/// isspace separates words.
+/// Splits a text into units (see Unit). put() takes the next code point and calls emit(unit) for
+/// each unit that is complete. end() must be called after the last code point. Words are separated
+/// only by the white space of C's isspace(): the space and the characters 9 to 13.
 class UnitSplitter {
  public:
   explicit UnitSplitter(Unit unit) : unit_(unit) {}
@@ -30,7 +30,7 @@ class UnitSplitter {
 
  private:
   Unit unit_;
-  std::string pending_;  // the code points of the unit that is not complete yet
+  std::string pending_;  // code points of the unit that is not complete yet, as UTF-8
 };
 
 }  // namespace heed::nn

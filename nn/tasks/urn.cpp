@@ -1,7 +1,7 @@
-// The task urn: Polya's urn. Each drawn ball is put back together with another ball of its color.
-// The sequences have the same distribution as independent draws with probabilities that are uniform
-// on the simplex (de Finetti), but drawing needs only integers. The proportions of colors
-// in the urn are the optimal prediction.
+// The task `urn`: Polya's urn. Each drawn ball is put back into the urn, together with another ball
+// of its color. This gives the distribution of independent draws whose probabilities are uniform on
+// the simplex (de Finetti), but drawing needs only integers. The optimal predictor gives each color
+// its share of the balls in the urn.
 #include <cmath>
 
 #include "nn/tasks/alphabet.h"
@@ -14,9 +14,10 @@ using namespace autograd;
 
 namespace {
 
-// Returns the mean over t < T of E[-ln q], where q is the probability of the ball drawn next. After
-// t draws the count n of one color is beta-binomial(t, 1, k - 1). The color has probability
-// q = (n + 1) / (t + k) and adds -q ln q to the expectation.
+// Returns the mean over t < T of E[-ln q], where q is the probability of the next color after t
+// draws. With k colors, the count n of one color in t draws has the distribution beta-binomial(t,
+// 1, k - 1). This color has probability q = (n + 1) / (t + k), and it adds -q ln q to the
+// expectation.
 double expected_loss(const UrnOptions& o) {
   const auto k = double(o.colors);
   double total = 0;

@@ -10,14 +10,14 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::size_t kLongestSummary = 200;  // bytes; a Chinese text has thousands of symbols
+constexpr std::size_t kLongestSummary = 200;  // bytes; a Chinese text may have thousands of symbols
 
 char32_t first_of(const std::string& symbol) {
   std::size_t at = 0;
   return next_code_point(symbol, at).value_or(0);
 }
 
-// Returns the word with escapes for characters that cannot be printed.
+// Returns a word with escapes in place of characters that cannot be printed.
 std::string printable_word(const std::string& word) {
   std::string text;
   for (std::size_t at = 0; at < word.size();) text += printable(next_code_point(word, at).value());
@@ -56,7 +56,7 @@ std::optional<std::int64_t> Vocabulary::find(const std::string& symbol) const {
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
 }
 
-// Returns advice about a word that is not a symbol.
+// Returns advice for the error about a word that is not a symbol, or "" if there is none.
 std::string Vocabulary::advice(const std::string& word) const {
   if (word.find("<unk>") != std::string::npos)
     return "; <unk> stands for words that `max-words` left out and cannot be typed: remove it";
@@ -119,7 +119,7 @@ std::string Vocabulary::summary() const {
   for (std::size_t first = 0, last; first < code_points.size(); first = last + 1) {
     for (last = first; last + 1 < code_points.size(); ++last)
       if (code_points[last + 1] != code_points[last] + 1) break;
-    if (last - first < 3) last = first;  // a short range such as ",-." is hard to read
+    if (last - first < 3) last = first;  // a range such as "a-d" needs 4 or more symbols
     if (text.size() > kLongestSummary)
       return text + " ... (" + std::to_string(symbols_.size()) + " symbols)";
     if (first > 0) text += ' ';

@@ -1,5 +1,5 @@
-// The symbols of a model's tokens. With its vocabulary a checkpoint can read a prompt and print the
-// tokens that it generates, even if the text that it was trained on no longer exists.
+// The symbols of a model's tokens. A checkpoint contains its vocabulary, so that prompts can be
+// read and generated tokens printed even if the training text no longer exists.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace heed::nn {
 
-/// Unit of text of one token. A word is a run of characters other than white space. If a space
-/// precedes it, this one space belongs to the word. Every other white-space character is a separate
-/// token, so that the symbols of a text, concatenated, equal the text.
+/// Unit of text that one token stands for. A word is a run of characters other than white space. If
+/// a space precedes a word, this one space belongs to the word. Every other white-space character
+/// is a separate token. So the text equals the concatenation of its symbols.
 enum class Unit {
   kChar,  ///< a code point
   kWord   ///< a word or a white-space character
 };
-/// Names of Unit: char, word.
+/// Names of the units in configurations.
 template <>
 struct EnumNames<Unit> {
   static constexpr std::pair<Unit, const char*> kTable[] = {{Unit::kChar, "char"},
@@ -34,36 +34,40 @@ class Vocabulary {
   /// Constructs an empty vocabulary.
   Vocabulary() = default;
   /// Constructs a vocabulary in which symbols[id] is the UTF-8 text of token id. Throws ValueError
-  /// unless all symbols are different, and each is one code point (kChar) or at least one (kWord).
+  /// unless all symbols are distinct and each symbol is one code point (kChar) or one or more code
+  /// points (kWord).
   explicit Vocabulary(std::vector<std::string> symbols, Unit unit = Unit::kChar);
 
   /// Returns a vocabulary in which each code point of `symbols` is one token, in this order. Throws
-  /// ValueError unless `symbols` is valid UTF-8 and all code points are different.
+  /// ValueError unless `symbols` is valid UTF-8 and all code points are distinct.
   static Vocabulary of(std::string_view symbols);
 
   /// Returns the number of tokens.
   std::int64_t size() const { return std::int64_t(symbols_.size()); }
-  /// Returns the unit of text of one token.
+  /// Returns the unit of text that one token stands for.
   Unit unit() const { return unit_; }
   /// Returns the symbols in the order of their ids.
   const std::vector<std::string>& symbols() const { return symbols_; }
-  /// Returns the id of a symbol, or nullopt if it is not in the vocabulary.
+  /// Returns the id of a symbol, or no value if the symbol is not in the vocabulary.
   std::optional<std::int64_t> find(const std::string& symbol) const;
-  /// Returns whether both have the same symbols in the same order. Does not compare the units.
+  /// Returns true if the two vocabularies have equal symbols in equal order. Does not compare
+  /// units.
   bool operator==(const Vocabulary& other) const { return symbols_ == other.symbols_; }
 
-  /// Returns the token ids of a UTF-8 text. Throws ValueError for a unit of the text that is not in
-  /// the vocabulary and for invalid UTF-8. The message begins with `what` and contains the first
-  /// such unit, or the offset of the first invalid byte.
+  /// Returns the token ids of a UTF-8 text. Throws ValueError if a character or word of the text is
+  /// not in the vocabulary, or if the text is not valid UTF-8. The message begins with `what`. It
+  /// contains the unknown character or word, or the offset of the invalid byte.
   std::vector<std::int64_t> encode(std::string_view text, std::string_view what = "encode") const;
-  /// Returns the text of token ids. Throws ValueError for an id outside [0, size()).
+  /// Returns the text that the token ids stand for. Throws ValueError if an id is negative or not
+  /// below size().
   std::string decode(std::span<const std::int64_t> ids) const;
-  /// Returns the symbol of one id as an axis label: `\n` for a newline. Throws ValueError for an id
-  /// outside [0, size()).
+  /// Returns the symbol of one id as an axis label, with escapes such as `\n` for a newline. Throws
+  /// ValueError if the id is negative or not below size().
   std::string label(std::int64_t id) const;
-  /// Returns the labels of token ids, in the same order. Throws like label().
+  /// Returns label(id) of each of the ids, in their order. Throws the errors of label().
   std::vector<std::string> labels(std::span<const std::int64_t> ids) const;
-  /// Returns a short list of the symbols: "a-z A-F ^". A long list is cut after about 200 bytes.
+  /// Returns a short list of the symbols, such as "a-z A-F ^". A longer list ends after about 200
+  /// bytes.
   std::string summary() const;
 
  private:

@@ -1,5 +1,5 @@
 // Tests of ablation. Zero ablation must equal a model whose output projection has zeros for the
-// heads. Mean and resample must equal a hand-written replacement.
+// ablated heads. Mean and resample ablation must equal a hand-written replacement.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"

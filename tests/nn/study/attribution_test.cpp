@@ -1,5 +1,5 @@
-// Tests of token attributions: against a gradient computed separately, against sums that must equal
-// L, and against rollout in plain loops.
+// Tests of token attributions. Gradients are compared with a separate computation, sums of
+// attributions with changes of L, and rollout with plain loops.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -12,7 +12,8 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::autograd::testing::values;
 
-// Checks L at both ends. Returns |sum of the integrated gradients - change of L from the baseline|.
+// Checks L with the embeddings and L with the baseline. Returns |sum of the integrated gradients -
+// change of L from the baseline to the embeddings|.
 double completeness_error(const Transformer& model, Baseline baseline, std::int64_t points) {
   const TokenAttribution t = token_attribution(model, one_sequence(), kDiff, baseline, points);
   const Tensor start =

@@ -1,5 +1,5 @@
-// Tests of the copying score on hand-made heads. Their output is the embedding of the token that
-// they read, its negative, or the embedding of another token.
+// Tests of the copying score on hand-made heads. The output of a head is the embedding of the token
+// that it attends to, the negative of this embedding, or the embedding of another token.
 #include "nn/study/copying.h"
 
 #include "autograd/autograd.h"
@@ -13,9 +13,9 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 
 // Returns a model of one layer and one head whose matrices are identities, so that values are
-// one-hot embeddings. The head writes `factor` times the value that it reads; with `shift`,
-// `factor` times the embedding of the next token id. With `uniform`, all visible tokens have equal
-// weights.
+// one-hot embeddings. Each query attends to its own token, and the head writes `factor` times the
+// embedding of this token. If `shift` is true, it writes `factor` times the embedding of the next
+// token id. If `uniform` is true, all visible tokens have equal attention weights.
 Transformer hand_made(double factor, bool shift, bool uniform) {
   constexpr std::int64_t kTokens = 6;
   Transformer::Options o{.vocab = kTokens,
@@ -30,12 +30,13 @@ Transformer hand_made(double factor, bool shift, bool uniform) {
   AttentionWeights& w = model.blocks[0].attn.weights;
   copy_(model.tok.weight, one);
   copy_(model.head->weight, one);
-  // With large queries each one attends to its own token; with queries of 0 to all tokens equally.
+  // If queries are large, each query attends to its own token. If they are 0, the weights are
+  // uniform.
   const double sharp = uniform ? 0 : 100;
   copy_(w.W_Q, unsqueeze(one * sharp, 0));
   copy_(w.W_K, unsqueeze(one, 0));
   copy_(w.W_V, unsqueeze(one, 0));
-  const Tensor after = cat({slice(one, 1, 5, 6), slice(one, 1, 0, 5)}, 1);  // row i is token i + 1
+  const Tensor after = cat({slice(one, 1, 5, 6), slice(one, 1, 0, 5)}, 1);  // row i: token i + 1
   copy_(w.W_O, unsqueeze((shift ? after : one) * factor, 0));
   return model;
 }
@@ -43,9 +44,11 @@ Transformer hand_made(double factor, bool shift, bool uniform) {
 TEST_CASE("a head that writes the token it reads scores 3, one that writes another token -1") {
   CHECK(copying_scores(hand_made(1, false, false)).at(0) == Approx(3));
   CHECK(copying_scores(hand_made(1, true, false)).at(0) == Approx(-1));
-  // The negative of the embedding raises the logits of all tokens except the one that is read.
+  // If the head writes the negative of the embedding, it raises the logits of all tokens except the
+  // token that it attends to.
   CHECK(copying_scores(hand_made(-1, false, false)).at(0) == Approx(-1));
-  // With uniform weights the head raises several tokens, so its score is between the two.
+  // With uniform weights the head raises the logits of several tokens, so its score is between -1
+  // and 3.
   const double uniform = copying_scores(hand_made(1, false, true)).at(0);
   CHECK(uniform > -1);
   CHECK(uniform < 3);

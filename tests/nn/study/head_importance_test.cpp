@@ -1,5 +1,5 @@
-// Tests of head importance: gradients of gates against finite differences, integrals against the
-// ablation, and hand-made heads that are saturated.
+// Tests of head importance. Gradients with respect to gates are compared with finite differences,
+// and integrals with ablation. Some hand-made heads must be saturated.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/studies.h"
@@ -15,7 +15,7 @@ const Batch& two_prompts() {
   return batch;
 }
 
-// Returns L of each sequence when the gate of head h is g.
+// Returns L of each sequence if the gate of head h is g.
 std::vector<double> gated(const Transformer& model, const HeadIndex& h, double g) {
   std::vector<double> gates(std::size_t(model.options.attention.heads), 1);
   gates[std::size_t(h.head)] = g;
@@ -30,7 +30,8 @@ TEST_CASE("the gradient of a gate is the slope of L; its integral equals the abl
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
-    // Without norms the scores are large, so that the integrand is almost a step.
+    // Without norms the scores are large, so that the integrand dL/dg is almost a step function of
+    // g. Then Simpson's rule needs more points.
     const bool steep = o.norm == NormPlacement::kNone;
     const int points = (steep ? 2048 : 256) / (kSanitized ? 16 : 1) + 1;
     const auto all = head_importance(model, two_prompts(), {}, points);
@@ -68,9 +69,10 @@ TEST_CASE("fewer points have a larger completeness error") {
                     "got 4");
 }
 
-// Returns a model of one layer and one head without norms, for a sequence of two equal tokens, so
-// that the output of the head does not depend on its pattern. Channel 0 of the stream is
-// x = 1 + written * g for the gate g. Logit 0 is x, or x - 2 relu(x - bend) with a bend.
+// Returns a model of one layer and one head without norms. The test sequence has two equal tokens,
+// so that the output of the head does not depend on its attention pattern. If the gate of the head
+// is g, channel 0 of the residual stream is x = 1 + written * g. Logit 0 is x - 2 relu(x - bend),
+// or x if `bend` has no value.
 Transformer known_model(double written, std::optional<double> bend) {
   Transformer::Options o;
   o.vocab = 2, o.context = 2, o.attention.d_model = 2, o.attention.heads = 1, o.layers = 1,
@@ -87,7 +89,7 @@ Transformer known_model(double written, std::optional<double> bend) {
   set(model.tok.weight, {{1, 0}, {0, 1}});
   set(model.head->weight, {{1, 0}, {0, 1}});
   set(block.attn.weights.in_proj_weight,
-      {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}, {0, 1}});  // v = x
+      {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}, {0, 1}});  // rows 4 and 5: v is the stream
   set(block.attn.weights.out_proj_weight, {{written, 0}, {0, 0}});
   if (bend) {
     set(block.mlp->up.weight, {{1, 0}});
@@ -100,27 +102,28 @@ Transformer known_model(double written, std::optional<double> bend) {
 TEST_CASE("a head is saturated if -gradient and ablation differ in sign") {
   const Batch batch = batch_of({{0, 0}});
   const Objective logit{Objective::kLogit, 0, 0, {0}};
-  // L = log(1 + exp(-1 - 20 g)) is flat at g = 1, but its slope has the correct sign.
+  // L = log(1 + exp(-1 - 20 g)) is almost flat at g = 1, but the sign of its slope is correct.
   const HeadImportance flat = head_importance(known_model(20, {}), batch, {}, 129)[0];
   CHECK(flat.ablation.mean == Approx(std::log1p(std::exp(-1.0))));
   CHECK(std::abs(flat.gradient.mean) < 1e-7);
   CHECK(flat.integrated == Approx(flat.ablation.mean).epsilon(1e-4));
   CHECK(!flat.saturated);
-  // L = -1 - 4 g is linear, so that the first-order estimate is exact.
+  // L = -1 - 4 g is linear in g, so the first-order estimate is exact.
   const HeadImportance linear = head_importance(known_model(4, 0.0), batch, logit)[0];
   CHECK(linear.gradient.mean == Approx(-4));
   CHECK(linear.ablation.mean == Approx(4));
   CHECK(linear.completeness_error <= 1e-12);
   CHECK(!linear.saturated);
-  // L rises from 1 at g = 0 to 4 at g = 0.75 and falls to 3 at g = 1. The slope at g = 1 is -4, but
-  // the ablation changes L by -2.
+  // L rises from 1 at g = 0 to 4 at g = 0.75 and falls to 3 at g = 1. The slope at g = 1 is -4,
+  // which predicts that ablation raises L, but ablation lowers L by 2.
   const HeadImportance turned = head_importance(known_model(4, 4.0), batch, logit)[0];
   CHECK(turned.gradient.mean == Approx(-4));
   CHECK(turned.ablation.mean == Approx(-2));
   CHECK(turned.saturated);
   // A head whose output is 0 has no effect, so it is not saturated.
   CHECK(!head_importance(known_model(0, {}), batch, logit)[0].saturated);
-  // At g = 1, exp(-1 - 100 g) rounds to 0, so the slope is 0. Without the head L is 0.31 larger.
+  // L = log(1 + exp(-1 - 100 g)). At g = 1 the slope rounds to 0, but without the head L is larger
+  // by 0.31.
   CHECK(head_importance(known_model(100, {}), batch, {})[0].saturated);
 }
 

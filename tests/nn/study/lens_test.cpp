@@ -1,5 +1,5 @@
-// Tests of the logit lens against the output of models, and of direct logit attribution against
-// logits.
+// Tests of the logit lens and of direct logit attribution, which are compared with the outputs of
+// models.
 #include "nn/study/lens.h"
 
 #include "tests/support/catch.h"

@@ -1,5 +1,5 @@
-// Tests of studies over the checkpoints of a run: which files are checkpoints, their order, their
-// numbers and their errors.
+// Tests of studies over the checkpoints of a run: which files are checkpoints, the order of
+// checkpoints, the values of each study, and errors.
 #include "nn/study/over_time.h"
 
 #include "nn/nn.h"
@@ -32,7 +32,7 @@ Batch two_cycles() {
   return make_batch({a, b});
 }
 
-// A run directory whose checkpoints have random weights. The seed is the step + 1.
+// A run directory whose checkpoints have random weights. The seed of a checkpoint is its step + 1.
 struct Checkpoints {
   Folder folder;
   fs::path path(const std::string& name) const { return folder.path() / "checkpoints" / name; }
@@ -58,10 +58,10 @@ bool has(const std::string& text, const std::string& part) {
 
 TEST_CASE("checkpoints are sorted by step, and other files are left out") {
   const Checkpoints c;
-  c.write("1000000.safetensors", 1000000);  // as text it sorts before 999999
+  c.write("1000000.safetensors", 1000000);  // sorted as text, it precedes 999999
   c.write("999999.safetensors", 999999);
   c.write("000000.safetensors", 0);
-  c.write("000500.safetensors", 500);  // with gaps before and after
+  c.write("000500.safetensors", 500);  // steps need not be evenly spaced
   for (const char* other : {"mine.safetensors", "12x4.safetensors", "-5.safetensors", "notes.txt",
                             "77", "000010.safetensors.tmp12.0"})
     std::ofstream(c.path(other)) << "x";
@@ -94,7 +94,7 @@ TEST_CASE("each entry is the study of its own checkpoint on the same batch") {
       }
     REQUIRE(m.flow.size() == 2);
     CHECK(m.flow[1].resid_post_grad == expected.flow[1].resid_post_grad);
-    // 9 of the 12 positions count for the accuracy.
+    // 9 of the 12 positions count in the accuracy: all except 0, 1 and 6.
     const auto losses =
         cross_entropy(model(batch.inputs), batch.targets, {.reduction = Reduction::kNone})
             .to_vector<double>();
@@ -122,7 +122,7 @@ TEST_CASE("the error for a damaged, renamed or foreign checkpoint has the name o
   CHECK(has(c.error(), "000010.safetensors: belongs to another run than "));
   save_safetensors(c.path("000010.safetensors").string(), {{"x", zeros({2})}});
   CHECK(has(c.error(), "has no 'step' in its metadata, so it is not a checkpoint of heed train"));
-  // A complete file with only half of the tensors of the model.
+  // A valid file that has only half of the tensors of the model.
   const Transformer model(cycle_reader());
   std::vector<NamedTensor> half = parameters(model);
   half.resize(half.size() / 2);
@@ -166,12 +166,12 @@ OverTime with_losses(const std::vector<std::pair<std::int64_t, double>>& counted
 
 TEST_CASE("the steepest fall uses the counted loss per step, or the whole loss if none counts") {
   OverTime study = with_losses({{0, 4}, {100, 3}, {110, 2.5}, {200, 1}, {210, 1.2}});
-  const auto fall = steepest_fall(study);  // falls of 0.01, 0.05 and 0.017 per step
+  const auto fall = steepest_fall(study);  // falls per step: 0.01, 0.05, 0.017, less than 0
   REQUIRE(fall);
   CHECK(fall->from == 100);
   CHECK(fall->to == 110);
   CHECK(fall->middle() == 105);
-  for (CheckpointStudy& m : study.checkpoints) m.counted_loss = NAN;  // loss: 1, 2, 2.5, 4, 3.8
+  for (CheckpointStudy& m : study.checkpoints) m.counted_loss = NAN;  // `loss` is 1, 2, 2.5, 4, 3.8
   REQUIRE(steepest_fall(study));
   CHECK(steepest_fall(study)->to == 210);
   CHECK_FALSE(steepest_fall(with_losses({{0, 1}, {10, 2}})));

@@ -1,5 +1,5 @@
-// Tests of activation patching against hand-written replacements, and of its estimates against
-// finite differences.
+// Tests of activation patching. Effects are compared with hand-written replacements, and estimates
+// with finite differences.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -13,7 +13,8 @@ using namespace heed::nn::testing;
 
 const std::vector<std::int64_t> kClean{0, 3, 1, 3, 6, 2}, kCorrupt{0, 5, 1, 3, 4, 2};
 
-// Returns L of the corrupt prompt with the clean run's value at one place of a site.
+// Returns L of the corrupt prompt if the value at one place of a site is replaced by the value of
+// the clean run.
 double patched_by_hand(const Transformer& model, const std::string& site, bool by_head,
                        std::int64_t place, const Objective& o) {
   const Batch clean = batch_of({kClean}), corrupt = batch_of({kCorrupt});
@@ -62,14 +63,15 @@ TEST_CASE("the effect of every place equals a hand-written patch") {
 TEST_CASE(
     "patching the embedding of the only different token restores L; equal tokens have no effect") {
   const Transformer model = random_model(small_options());
-  const std::vector<std::int64_t> corrupt{0, 3, 1, 3, 6, 5};  // differs in the last token only
+  const std::vector<std::int64_t> corrupt{0, 3, 1, 3, 6, 5};  // only the last token differs
   const Patching p = patching(model, batch_of({kClean}), batch_of({corrupt}), kDiff);
   REQUIRE(p.maps[0].site == "hook_resid_pre");
   CHECK(p.maps[0].effect[5] == Approx(1));
   for (std::size_t t = 0; t < 5; ++t) CHECK(p.maps[0].effect[t] == 0);
 }
 
-// Compares with derivatives of L(a) for x = corrupt + a * (clean - corrupt) at each place.
+// At each place, L(a) is L with the activation corrupt + a * (clean - corrupt). The estimates must
+// equal the derivatives of L(a) at a = 0.
 TEST_CASE("first and second order are the derivatives of L along the patch") {
   const Transformer model = random_model(small_options());
   const Batch clean = batch_of({kClean}), corrupt = batch_of({kCorrupt});
@@ -113,7 +115,7 @@ TEST_CASE("first and second order are the derivatives of L along the patch") {
 TEST_CASE("for similar prompts first order is close to the effect, and second order closer") {
   Transformer model = random_model(small_options());
   {
-    const NoGrad guard;  // the embeddings of tokens 5 and 6 are nearly equal
+    const NoGrad guard;  // makes the embeddings of tokens 5 and 6 nearly equal
     Generator random(5);
     copy_(select(model.tok.weight, 0, 5),
           select(model.tok.weight, 0, 6) + 0.005 * randn({12}, float64, random));
@@ -151,7 +153,7 @@ TEST_CASE("estimate_fit of known numbers") {
   PatchMap a{"hook_resid_pre", false, 1, 3, {0, 1, 2}, {1, 3, 5}, {0, 1, 2.5}};
   PatchMap b{"attn.hook_z", true, 2, 1, {3, 4}, {7, 9}, {3, 4}};
   const EstimateFit exact =
-      estimate_fit({a, b}, &PatchMap::first_order);  // estimate = 2 * effect + 1
+      estimate_fit({a, b}, &PatchMap::first_order);  // all estimates are 2 * effect + 1
   CHECK(exact.r == Approx(1));
   CHECK(exact.slope == Approx(2));
   CHECK(exact.worst.site == "attn.hook_z");

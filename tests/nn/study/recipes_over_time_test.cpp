@@ -1,11 +1,12 @@
-// Formation of an induction head, in a study over the checkpoints of a run. The induction score
-// must rise where the loss of repeated tokens falls, and the gradient of the layer's queries must
-// peak there. HEED_SEEDS=1 runs one seed.
+// Tests of the formation of an induction head, in studies over the checkpoints of a run. When the
+// loss of repeated tokens falls, the induction score must rise, and the gradient of W_Q of layer 1
+// must peak. The environment variable HEED_SEEDS=1 runs one seed instead of five.
 //
-// Measured with seeds 1 to 5: the ratio of the largest to the smallest |dL/dW_Q| of layer 1 over
-// steps 40 to 300 is 61 to 177 on blocks of 12 to 24 tokens, and 10.3 to 14.5 on blocks of 3 to 24,
-// the preset. Short blocks repeat so often that the head is useful from the first step on, so the
-// loss has no plateau. The score reaches 0.5 at most 15 steps from the steepest fall.
+// Measured with seeds 1 to 5: the largest |dL/dW_Q| of layer 1 in steps 40 to 300, divided by the
+// smallest, is 61 to 177 on blocks of 12 to 24 tokens. It is 10.3 to 14.5 on blocks of 3 to 24
+// tokens, as in the preset. Short blocks repeat so often that an induction head is useful from the
+// first step on, so the loss then has no plateau. The score reaches 0.5 at most 15 steps before or
+// after the middle of the steepest fall.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -19,7 +20,8 @@ namespace {
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// Trains the preset, saves a checkpoint every 10 steps, and returns the study of the checkpoints.
+// Trains the preset `induction`, saves a checkpoint every 10 steps, and returns the study of all
+// checkpoints.
 OverTime studied_run(std::int64_t seed, const std::string& periods) {
   const heed::testing::Folder folder;
   const RunFolder run(folder.path());
@@ -35,7 +37,7 @@ OverTime studied_run(std::int64_t seed, const std::string& periods) {
   return over_time(trainer.model, run.checkpoints(), batch);
 }
 
-// Returns |dL/dW_Q| of a layer, over all heads together.
+// Returns |dL/dW_Q| of a layer: the norm over all of its heads.
 double query_gradient(const CheckpointStudy& m, std::int64_t layer) {
   double squares = 0;
   for (const HeadReport& h : m.heads)
@@ -43,7 +45,8 @@ double query_gradient(const CheckpointStudy& m, std::int64_t layer) {
   return std::sqrt(squares);
 }
 
-// `ratio`: smallest accepted ratio of the largest to the smallest gradient norm.
+// Checks one run. `ratio` is the smallest accepted ratio of the largest to the smallest gradient
+// norm.
 void check_phase_change(std::int64_t seed, const std::string& periods, double ratio) {
   const OverTime study = studied_run(seed, periods);
   REQUIRE(study.checkpoints.size() == 41);

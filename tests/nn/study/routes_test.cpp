@@ -1,5 +1,5 @@
-// Tests of routes: they sum to the gradient, and each equals the part of the gradient that is lost
-// when its path is detached.
+// Tests of routes. The routes must sum to the gradient. Each route must equal the part of the
+// gradient that is lost if its path is detached.
 #include "nn/study/routes.h"
 
 #include "nn/nn.h"
@@ -22,8 +22,8 @@ Batch two_sequences() {
   return make_batch({a, b});
 }
 
-// Returns dL/d(stream before `layer`) with these sites of the block detached. With `head` >= 0 only
-// that head of each site is detached.
+// Returns dL/d(residual stream before `layer`) if these sites of the block are detached. If `head`
+// is not negative, only this head is detached at each site.
 Tensor gradient_cut_at(const Transformer& model, const Batch& batch, const Objective& o,
                        std::int64_t layer, const std::vector<std::string>& sites,
                        std::int64_t head = -1) {
@@ -52,7 +52,7 @@ void check_block(const Transformer& model, const Batch& batch, const Objective& 
   REQUIRE(scale > 0);
   CHECK(largest(sum(r.vectors, {0}) - r.total) <= 1e-12 * scale);
   const Tensor length = sqrt(sum(r.total * r.total, {-1}));  // [B, T]
-  const Tensor nothing = le(length, 0.0);                    // true after the last target
+  const Tensor nothing = le(length, 0.0);                    // true where the gradient is 0
   CHECK(largest(masked_fill(sum(r.shares(), {0}) - 1.0, nothing, 0)) <= 1e-10);
   const Block& block = model.blocks[std::size_t(r.layer)];
   const std::int64_t heads = model.options.attention.heads, own = block.attn.options.kv_heads;
@@ -117,9 +117,10 @@ TEST_CASE("the value of an edge is the output of its head times the route that r
   o.attention.dtype = float64;
   const Transformer model = random_model(o);
   const RouteStudy s = routes(model, study(model, batch, {}));
-  CHECK(s.edges.size() == 2 * 6);  // from two heads to Q, K and V of two heads
+  CHECK(s.edges.size() == 2 * 6);  // 2 heads to the 6 routes Q, K and V of 2 heads
   for (const RouteEdge& e : s.edges) {
-    // The output of this head alone: a forward pass in which all other heads of its layer are 0.
+    // Computes the output of this head alone by a forward pass in which the outputs of all other
+    // heads of its layer are 0.
     Probe probe;
     probe.record("blocks.0.hook_attn_out");
     probe.replace("blocks.0.attn.hook_z", [&](const Tensor& z) {

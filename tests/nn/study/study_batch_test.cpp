@@ -1,4 +1,4 @@
-// Tests of studies of several sequences, and of each number against a second computation.
+// Tests of studies of several sequences. Each quantity is compared with a second computation.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -41,7 +41,7 @@ TEST_CASE("the study of a batch is the mean of the studies of its sequences") {
     REQUIRE(both.heads.size() == 8);
     for (std::size_t i = 0; i < both.heads.size(); ++i)
       for (const HeadQuantity& q : head_quantities()) {
-        if (q.name.starts_with("dW_")) continue;  // norms of the mean gradient, not means of norms
+        if (q.name.starts_with("dW_")) continue;  // these are norms of means, not means of norms
         CAPTURE(q.name, i);
         const double expected = (a.heads[i].*q.value + b.heads[i].*q.value) / 2;
         CHECK(both.heads[i].*q.value == Approx(expected).epsilon(1e-9).margin(1e-12));
@@ -53,7 +53,7 @@ TEST_CASE("the study of a batch is the mean of the studies of its sequences") {
       INFO(arrays[i].name);
       REQUIRE(arrays[i].tensor.size(0) == 2);
       const Tensor apart = cat({first[i].tensor, second[i].tensor}, 0);
-      const Tensor same = eq(arrays[i].tensor, apart);  // -inf where masked
+      const Tensor same = eq(arrays[i].tensor, apart);  // true for equal cells, also for -inf
       CHECK(largest(masked_fill(arrays[i].tensor - apart, same, 0)) <= 1e-12);
     }
   }
@@ -168,7 +168,7 @@ TEST_CASE("arrays have the names of their sites; a missing head is an error") {
   for (const std::string& site : probe.sites()) {
     if (!arrays.contains(site) || site.starts_with("blocks.0")) continue;
     INFO(site);
-    const Tensor same = eq(probe.value(site), arrays[site]);  // -inf where masked
+    const Tensor same = eq(probe.value(site), arrays[site]);  // true for equal cells, also for -inf
     CHECK(largest(masked_fill(probe.value(site) - arrays[site], same, 0)) <= 1e-12);
     CHECK(arrays[site + "_grad"].shape() == arrays[site].shape());
   }

@@ -1,5 +1,5 @@
-// Tests of head scores on patterns with known scores, and of identities that hold for every
-// gradient of attention, in a float64 model.
+// Tests of head scores on patterns with known scores, and of identities that the gradients of
+// attention fulfill in a float64 model.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -13,7 +13,7 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using namespace heed::autograd::testing;
 
-constexpr std::int64_t kTokens[] = {0, 1, 2, 0, 1, 2};  // a block of three, twice
+constexpr std::int64_t kTokens[] = {0, 1, 2, 0, 1, 2};  // a block of three tokens, repeated once
 
 std::vector<float> pattern_of(std::int64_t (*key_of)(std::int64_t query)) {
   std::vector<float> p(36, 0.0f);
@@ -43,7 +43,7 @@ TEST_CASE(
   const std::vector<float> third(9, 1.0f / 3);
   const HeadReport r = head_scores(third, same);
   CHECK(r.entropy == Approx(std::log(3.0)));
-  CHECK(r.duplicate_token == Approx((1 + 2) / 3.0 / 2));  // query 1 has one copy, query 2 has two
+  CHECK(r.duplicate_token == Approx((1 + 2) / 3.0 / 2));  // queries 1 and 2 have copies
   const std::int64_t distinct[] = {1, 2, 3};
   CHECK(std::isnan(head_scores(third, distinct).induction));
   CHECK_THROWS_WITH(head_scores(third, kTokens), "head_scores: needs 6 x 6 weights, got 9");
@@ -60,7 +60,7 @@ struct Studied {
     for (const NamedTensor& a : to_named(study(model, one, o))) found[a.name] = a.tensor;
     return found;
   }
-  // Returns the logits, and the gradient of the loss with respect to every parameter.
+  // Returns the logits, and the gradient of the loss with respect to each parameter, by name.
   std::map<std::string, Tensor> gradients(const ForwardContext& ctx = {}) {
     const Tensor logits = model.forward(one.inputs, ctx);
     backward(cross_entropy(logits, one.targets));
@@ -101,7 +101,8 @@ TEST_CASE("dL/dS: rows sum to 0, masked entries are 0, and it is A (dL/dA - dO .
   }
 }
 
-// Returns the largest difference of any entry, relative to the largest entry of its tensor.
+// Returns the largest difference of corresponding entries of a and b, relative to the largest entry
+// of their tensor in a.
 double largest_difference(const std::map<std::string, Tensor>& a,
                           const std::map<std::string, Tensor>& b) {
   REQUIRE(a.size() == b.size());
@@ -121,8 +122,8 @@ TEST_CASE("a constant added to a row of scores changes no output and no gradient
   const Tensor rows = 3.0 * randn({3, 8, 1}, float64), keys = randn({3, 1, 8}, float64);
   CHECK(largest_difference(plain, t.gradients({.bias = ScoreBias(rows)})) <= 1e-12);
   CHECK(largest_difference(plain, t.gradients({.bias = ScoreBias(keys)})) >
-        1e-3);  // not constant in a row
-  Probe probe;  // replaced scores use the composite, not the fused kernel
+        1e-3);  // the bias differs within a row
+  Probe probe;  // if scores are replaced, the fused kernel is not used
   for (const char* site : {"blocks.0.attn.hook_attn_scores", "blocks.1.attn.hook_attn_scores"})
     probe.replace(site, [&](const Tensor& scores) { return scores + rows; });
   CHECK(largest_difference(plain, t.gradients({.probe = &probe})) <= 1e-12);
@@ -131,10 +132,10 @@ TEST_CASE("a constant added to a row of scores changes no output and no gradient
 TEST_CASE("permuted heads have permuted gradients") {
   Transformer::Options o = small_options();
   o.attention.form = AttentionForm::kPerHead;
-  o.positions = Positions::kRope;  // without RoPE the gradient of b_K is only rounding; see below
+  o.positions = Positions::kRope;  // without RoPE the gradient of b_K is only rounding error
   Studied t(o), permuted(o);
   const std::vector<std::int64_t> order{2, 0, 1};
-  const auto of_heads = [](const std::string& name) {  // parameters whose first axis is the head
+  const auto of_heads = [](const std::string& name) {  // true if the first axis is the head
     return name.find("W_") != std::string::npos ||
            (name.find(".b_") != std::string::npos && !name.ends_with("b_O"));
   };
@@ -162,7 +163,7 @@ TEST_CASE("permuted heads have permuted gradients") {
   CHECK(largest_difference(before, after) <= 1e-12);
 
   auto inside = t.arrays({});
-  for (auto& [name, x] : inside)  // scores: [1, H, T, T] with -inf above the diagonal
+  for (auto& [name, x] : inside)  // tril() sets the -inf of masked scores to 0
     if (name.find(".attn.") != std::string::npos)
       x = name.ends_with("scores") ? tril(shuffle(x, 1)) : shuffle(x, x.size(1) == 3 ? 1 : 2);
   auto inside_after = permuted.arrays({});
@@ -172,8 +173,8 @@ TEST_CASE("permuted heads have permuted gradients") {
 }
 
 TEST_CASE("the bias of the keys has gradient 0, except with RoPE") {
-  // Without RoPE the bias adds the constant q_i . b to row i. RoPE rotates it by the key's
-  // position.
+  // Without RoPE the bias b of the keys adds the constant q_i . b to row i of the scores. RoPE
+  // rotates b by an angle that depends on the key's position, so that the term is not constant.
   for (const Positions positions : {Positions::kLearned, Positions::kRope}) {
     Transformer::Options o = small_options();
     o.positions = positions;
@@ -205,7 +206,8 @@ TEST_CASE("the value of a study is that of the objective, and .grad does not cha
   CHECK(s.heads[4].head == 1);
   CHECK(s.heads[0].dv > 0);
   for (const NamedTensor& p : parameters(t.model)) CHECK(!p.tensor.grad().defined());
-  // Also between backward() and the step of the optimizer, as in a callback during training.
+  // The study must also not change .grad between backward() and the step of the optimizer, where a
+  // training callback may call it.
   backward(cross_entropy(t.model.forward(t.one.inputs), t.one.targets));
   std::vector<std::vector<double>> before;
   for (const NamedTensor& p : parameters(t.model)) before.push_back(values(p.tensor.grad()));

@@ -1,4 +1,5 @@
-// Tests of the task dyck: its sequences, and its optimum, computed by Bayes' rule over all of them.
+// Tests of the task `dyck`. They check its sequences, and compare its optimal loss with Bayes' rule
+// over all possible sequences.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -8,8 +9,8 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// Adds every sequence that begins with so_far, with its probability by the definition, to `mass`.
-// `open` has the types of the open brackets.
+// Adds every sequence that begins with `so_far` to `mass`, with its probability by the definition
+// of the task. `open` has the types of the open brackets, `probability` is that of `so_far`.
 void each_sequence(Prefixes& mass, const DyckOptions& o, const Ids& so_far, const Ids& open,
                    double probability) {
   if (std::ssize(so_far) == o.context) {
@@ -52,7 +53,7 @@ TEST_CASE("dyck: the optimum equals Bayes' rule over all sequences", "[tasks][dy
   const Batch batch = task->sample(500, g);
   const auto rows = rows_of(batch);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    REQUIRE(mass.contains(rows[i].targets));  // balanced, with allowed depth
+    REQUIRE(mass.contains(rows[i].targets));  // the brackets are balanced, and the depth is allowed
     REQUIRE(batch.optimal[i] == Approx(bayes_nats(mass, rows[i].targets) / 7).epsilon(1e-12));
     for (std::size_t t = 0; t < 7; ++t)
       REQUIRE(rows[i].counted[t] == (rows[i].targets[t] % 2 == 1));
@@ -66,7 +67,7 @@ TEST_CASE("dyck: known constants", "[tasks][dyck]") {
   REQUIRE(optimal(2, 3, 48) == Approx(0.811881).margin(5e-7));
   REQUIRE(optimal(4, 4, 48) == Approx(1.234668).margin(5e-7));
   REQUIRE(optimal(8, 10, 48) == Approx(1.740594).margin(5e-7));
-  // The limit for long sequences: the mean over the second half of 2000 tokens.
+  // The limit of the loss for long sequences: the mean loss over the second half of 2000 tokens.
   const double late = 2 * optimal(4, 4, 2000) - optimal(4, 4, 1000);
   REQUIRE(late == Approx(0.75 * std::log(2.0) + 0.5 * std::log(4.0)).epsilon(1e-9));
   REQUIRE_THROWS_AS(make_dyck({.types = 1}), ValueError);

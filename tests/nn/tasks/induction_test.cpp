@@ -1,5 +1,5 @@
-// Tests of the task induction: its sequences, and its optimum, computed by Bayes' rule over all of
-// them.
+// Tests of the task `induction`. They check its sequences, and compare its optimal loss with Bayes'
+// rule over all possible sequences.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -78,7 +78,7 @@ TEST_CASE("induction: the optimum equals Bayes' rule over all sequences", "[task
     }
     const double copy_only = double(period_of(y) + 1) * std::log(4.0) / 5;
     REQUIRE(batch.references.at("copy-only")[i] == Approx(copy_only).epsilon(1e-12));
-    for (std::size_t t = 0; t < 5; ++t)  // positions that the accuracy counts are determined
+    for (std::size_t t = 0; t < 5; ++t)  // counted targets have probability 1
       if (rows[i].counted[t])
         REQUIRE(mass.at(Ids(y.begin(), y.begin() + std::ptrdiff_t(t) + 1)) ==
                 Approx(mass.at(Ids(y.begin(), y.begin() + std::ptrdiff_t(t)))));
@@ -92,7 +92,7 @@ TEST_CASE("induction: expectations", "[tasks][induction]") {
   const auto task = make_task("induction");
   REQUIRE(task->info().optimal == Approx(0.951870).margin(5e-7));
   const double copy = task->info().references.at("copy-only");
-  REQUIRE(copy == Approx(14.5 * std::log(32.0) / 48).epsilon(1e-12));  // mean P is 13.5
+  REQUIRE(copy == Approx(14.5 * std::log(32.0) / 48).epsilon(1e-12));  // the mean of P + 1 is 14.5
   REQUIRE(make_task("induction", 26)->info().context == 26);
   REQUIRE(error_of([] { make_task("induction", 25); }) ==
           "induction: context 25 is too short for blocks of up to 24 tokens to repeat: needs 26 or "

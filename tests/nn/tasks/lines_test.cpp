@@ -1,4 +1,4 @@
-// Tests of the task lines and of words as tokens: held-out lines, counted positions, errors.
+// Tests of the task `lines` and of words as tokens: held-out lines, counted positions, errors.
 #include "autograd/base/utf8.h"
 #include "nn/tasks/corpus.h"
 #include "nn/tasks/ngram.h"
@@ -14,7 +14,7 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::testing::File;
 
-// Returns the line of a row: the inputs after the start token, up to the first newline.
+// Returns the line of a row: the inputs after the start token, before the next newline.
 std::string line_of(const Task& task, const Row& row) {
   const std::string text = text_of(task, row.inputs);
   return text.substr(1, text.find('\n', 1) - 1);
@@ -45,12 +45,12 @@ TEST_CASE("a line starts and ends with a newline; the last one counts, padding d
   const auto task = make_text({.path = file.path(), .context = 6, .by_line = true});
   const Vocabulary& v = task->info().vocabulary;
   CHECK(v.symbols()[0] == "\n");
-  CHECK(v.summary() == "\\n 0-6 a b c l s t");  // no \r
+  CHECK(v.summary() == "\\n 0-6 a b c l s t");  // \r is dropped
   CHECK(task->info().bos == 0);
   CHECK(task->info().stop == 0);
   CHECK(!task->info().endless);
   CHECK(task->info().note.empty());
-  CHECK(task->evaluation_size() == 1);  // 11 lines
+  CHECK(task->evaluation_size() == 1);  // a tenth of 11 lines
   Generator g(1);
   std::map<std::string, Row> seen;
   for (const Row& row : rows_of(task->sample(500, g))) seen.emplace(line_of(*task, row), row);
@@ -131,7 +131,7 @@ TEST_CASE("decoded words are the text, and rare words are <unk>", "[lines][words
   const Vocabulary& v = task->info().vocabulary;
   CHECK(v.decode(v.encode(long_text)) == long_text);
   CHECK(v.encode(" to be,  or").size() == 4);  // " to", " be,", " ", " or"
-  CHECK(v.symbols()[0] == " to");              // the most frequent
+  CHECK(v.symbols()[0] == " to");              // the most frequent word
   CHECK(!v.find(kUnknown));
   CHECK(task->info().note.empty());
   const auto kept = vocabulary_of(task->info().data, Unit::kWord);
@@ -152,11 +152,11 @@ TEST_CASE("n-grams of lines equal a separate count in which each line has a star
           "[lines][ngram]") {
   const File file(numbers(150));
   const auto task = make_text({.path = file.path(), .context = 6, .ngrams = 3, .by_line = true});
-  // The training lines are the lines that are not held out.
+  // Counts n-grams of the training lines, which are the lines that are not held out.
   const std::set<std::string> test = held_out(*task);
-  std::map<std::string, double> count;  // occurrences of every string; ^ is the start of a line
+  std::map<std::string, double> count;  // key "context|next"; ^ starts a line
   std::map<std::string, std::set<char>> followers;
-  double symbols = 11;  // \n and ten digits
+  double symbols = 11;  // the vocabulary: \n and ten digits
   for (int i = 0; i < 150; ++i) {
     if (test.contains(std::to_string(i))) continue;
     const std::string line = "^" + std::to_string(i) + "\n";
@@ -240,7 +240,7 @@ TEST_CASE("with words, answer_after must be the end of a word that is not <unk>"
                                      : "21 of 31 lines have no word that ends in ':' and are") !=
           std::string::npos);
   }
-  options.answer_after = "k", options.max_words = 10;  // only <unk> contains a k
+  options.answer_after = "k", options.max_words = 10;  // of all tokens, only `<unk>` contains a k
   CHECK(text_error(options).starts_with("`answer-after`: no word that is a token ends in 'k' in"));
 }
 
@@ -266,7 +266,8 @@ TEST_CASE("a text may have at most 65,536 different characters", "[lines][text]"
 }
 
 TEST_CASE("characters that two pieces of a file share are read correctly", "[lines][text]") {
-  // All characters have 3 bytes. Because 2^20 is not a multiple of 3, every piece ends inside one.
+  // All characters have 3 bytes. A piece of 2^20 bytes is not a multiple of 3 bytes, so that pieces
+  // end inside a character.
   std::string text;
   for (int i = 0; i < 800'000; ++i) text += to_utf8(char32_t(0x4E00 + i % 300));
   const File file(text);

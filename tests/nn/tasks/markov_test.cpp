@@ -1,5 +1,5 @@
-// Tests of the task markov: its sequences, and its optimum, computed by integration over the
-// transition probabilities.
+// Tests of the task `markov`. They check its sequences, and compare its optimal loss with an
+// integral over the transition probabilities.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -9,9 +9,10 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// Returns the probability of a path of k symbols: 1/k for its first symbol and, for each row of the
-// matrix, the mean of the product of transition probabilities over the simplex (Dirichlet), which
-// is (k-1)! prod n_j! / (n+k-1)!
+// Returns the probability of a path of k symbols. The first symbol has the factor 1/k. Each row of
+// the transition matrix has as its factor the mean over the simplex of the product of its
+// transition probabilities. If a row has n transitions, n_j of them to symbol j, the mean is (k-1)!
+// n_1! ... n_k! / (n+k-1)!, by the Dirichlet distribution.
 double path_probability(const Ids& path, std::size_t k) {
   std::vector<std::vector<double>> counts(k, std::vector<double>(k));
   for (std::size_t t = 1; t < path.size(); ++t)
@@ -36,8 +37,8 @@ void each_path(std::size_t length, std::size_t k, F f) {
   }
 }
 
-// Returns the loss of the predictor that counts only symbols, in nats, summed from token 1 to the
-// end.
+// Returns the loss in nats, summed from token 1 to the end, of the predictor that counts symbols
+// but not transitions.
 double unigram_nats(const Ids& path, std::size_t k) {
   std::vector<double> seen(k, 1);
   double nats = 0;
@@ -67,7 +68,8 @@ TEST_CASE("markov: the optimum equals Bayes' rule over all paths", "[tasks][mark
 }
 
 TEST_CASE("markov: known losses by position", "[tasks][markov]") {
-  // The loss at position t is t * mean(1 .. t) - (t - 1) * mean(1 .. t - 1).
+  // If mean_to(t) is the mean loss of positions 1 to t, the loss at position t is t * mean_to(t) -
+  // (t - 1) * mean_to(t - 1).
   const auto mean_to = [](std::int64_t T) { return make_markov({.context = T})->info().optimal; };
   const auto at = [&](std::int64_t t) {
     return double(t) * mean_to(t) - (t > 1 ? double(t - 1) * mean_to(t - 1) : 0);
@@ -82,7 +84,7 @@ TEST_CASE("markov: known losses by position", "[tasks][markov]") {
   REQUIRE(mean_to(64) == Approx(0.521954).margin(5e-7));
   REQUIRE(mean_to(100) == Approx(0.511236).margin(5e-7));
   REQUIRE(make_task("markov")->info().references.at("unigram rule") ==
-          Approx(0.582).margin(1e-3));  // Monte Carlo of 200,000 chains
+          Approx(0.582).margin(1e-3));  // estimate from 200,000 random chains
 }
 
 TEST_CASE("markov: each sequence has its Bayes loss, for any number of symbols",
@@ -109,7 +111,7 @@ TEST_CASE("markov: each sequence has its Bayes loss, for any number of symbols",
 
 TEST_CASE("markov: expectations of three symbols", "[tasks][markov]") {
   Generator g(62);
-  // k = 3, by Monte Carlo: 0.886 and 1.008.
+  // The expected values for 3 symbols, 0.886 and 1.008, are Monte Carlo estimates.
   const Batch three = make_markov({.symbols = 3})->sample(4000, g);
   REQUIRE(mean(three.optimal) == Approx(0.886).margin(1e-3 + 4 * standard_error(three.optimal)));
   REQUIRE(mean(three.references.at("unigram rule")) ==

@@ -1,4 +1,5 @@
-// Tests of the task modadd: the two parts of the table, and the accuracy of memorizing one part.
+// Tests of the task `modadd`: the training and evaluation parts of the table of sums, and the
+// accuracy of a predictor that memorizes the training part.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -38,7 +39,8 @@ TEST_CASE("modadd: every sum is in one part, batches do not repeat", "[tasks][mo
   REQUIRE(task->training_size() == 1404);
   REQUIRE(task->sample(5000, g).inputs.size(0) == 1404);
 
-  // Accuracy of a predictor that memorizes the training sums and uses a + b = b + a.
+  // The predictor memorizes the training sums and uses a + b = b + a. `known` counts the evaluation
+  // sums that it predicts.
   double known = 0;
   for (const auto& [a, b] : test) known += train.contains({b, a});
   const double f = 1404.0 / 2809, plateau = f * 52 / 53;

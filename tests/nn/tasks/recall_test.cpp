@@ -1,4 +1,5 @@
-// Tests of the task recall: pairs, queries, prompts, and the loss of guessing among the values.
+// Tests of the task `recall`: pairs, queries, prompts, and the loss of a predictor that guesses one
+// of the values.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -41,8 +42,8 @@ TEST_CASE("recall: each key has a value and is queried once", "[tasks][recall]")
       }
       REQUIRE(asked.size() == 8);
     }
-    // Because keys are drawn without replacement, the statistic is smaller than chi-square's, so
-    // the limit is valid.
+    // Because keys are drawn without replacement, the statistic is on average smaller than
+    // chi-square. So the limit of chi-square is valid.
     REQUIRE(chi_square(places, 32, 8 * draws) < chi_square_limit(32));
     REQUIRE(chi_square(keys, 31, 8 * draws) < chi_square_limit(31));
     REQUIRE(chi_square(values, 32, 8 * draws) < chi_square_limit(32));
@@ -54,7 +55,7 @@ TEST_CASE("recall: loss and accuracy of guessing among the values", "[tasks][rec
   REQUIRE(task->info().optimal == 0);
   REQUIRE(task->info().references.at("values unbound") == Approx(2.0794).margin(5e-5));
   REQUIRE(task->info().accuracy_references.at("values unbound") == 0.125);
-  // Guesses one of the eight values, and measures the accuracy and the loss of these guesses.
+  // Measures the accuracy and the loss of a predictor that guesses one of the eight values.
   Generator g(52), guess(53);
   double right = 0, asked = 0, nats = 0;
   for (const Row& row : rows_of(task->sample(2000, g)))
@@ -79,7 +80,7 @@ TEST_CASE("recall: prompts and errors", "[tasks][recall]") {
   REQUIRE(text_of(*task, row.inputs) == pairs + "..c.xa");
   for (std::size_t t = 0; t < 18; ++t) REQUIRE(row.targets[t] == kIgnored);
   REQUIRE(text_of(*task, {row.targets[18]}) == "X");
-  REQUIRE(row.targets[20] == kIgnored);  // x is not a key of this prompt
+  REQUIRE(row.targets[20] == kIgnored);  // x is not a key in the pairs of this prompt
   REQUIRE(text_of(*task, {row.targets[21]}) == "Z");
   REQUIRE((row.counted[18] && row.counted[21] && !row.counted[19] && !row.counted[20]));
   for (const std::string& wrong : {pairs, std::string("aZ.a"), std::string(), "." + pairs})

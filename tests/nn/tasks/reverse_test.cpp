@@ -1,4 +1,4 @@
-// Tests of the tasks reverse and copy: sequences and prompts.
+// Tests of the tasks `reverse` and `copy`: sequences and prompts.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -38,7 +38,7 @@ TEST_CASE("reverse and copy", "[tasks][reverse]") {
     REQUIRE((answered.counted[16] && answered.counted[18] && !answered.counted[19]));
     REQUIRE(error_of([&] { task->prompt("abc"); }) ==
             task->info().name + ": a prompt needs exactly 16 tokens before the |, got 3");
-    REQUIRE_THROWS_AS(task->prompt(letters + "|" + letters), ValueError);  // 33 tokens
+    REQUIRE_THROWS_AS(task->prompt(letters + "|" + letters), ValueError);  // 33 tokens, too long
   }
   REQUIRE(make_task("copy", 8)->info().context == 8);
   REQUIRE(error_of([] { make_task("reverse", 9); }) ==

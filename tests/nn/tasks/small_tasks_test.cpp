@@ -1,5 +1,5 @@
-// Tests of the tasks sort, adder, parity, majority and random: their optima, computed without code
-// of the tasks, their held-out sequences, prompts and errors.
+// Tests of the tasks `sort`, `adder`, `parity`, `majority` and `random`: optimal losses, which are
+// computed without code of the tasks, held-out sequences, prompts and errors.
 
 #include "nn/io/setting.h"
 #include "tests/support/catch.h"
@@ -11,14 +11,14 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// Returns the symbols of a sequence: its inputs, then its last target.
+// Returns the symbols of a whole sequence: its inputs and its last target.
 std::string whole(const Task& task, const Row& row) {
   Ids ids = row.inputs;
   ids.push_back(row.targets.back());
   return text_of(task, ids);
 }
 
-// The different sequences of `draws` training sequences, and of the evaluation set.
+// The distinct sequences among `draws` training sequences, and those of the evaluation set.
 struct Seen {
   std::set<std::string> train, test;
 };
@@ -31,8 +31,8 @@ Seen seen(const Task& task, int draws) {
   return s;
 }
 
-// Checks that exactly the last `answer` positions count, and that each token of the answer is
-// determined by the tokens before it, so that the optimum is 0.
+// Checks that only the last `answer` positions count, and that the tokens before each token of the
+// answer determine it, so that the optimal loss is 0.
 void check_determined(const Task& task, const std::set<std::string>& sequences,
                       std::size_t answer) {
   CHECK(task.info().optimal == 0);
@@ -58,13 +58,13 @@ TEST_CASE("sort: all inputs occur, a quarter is held out, answers are sorted", "
   const auto task = make_task("sort");
   const Seen s = seen(*task, 8000);
   CHECK(s.test.size() == 182);   // a quarter of 3^6
-  CHECK(s.train.size() == 547);  // the other inputs; the draws miss one with probability 3e-4
+  CHECK(s.train.size() == 547);  // all others; 8000 draws miss one with probability 3e-4
   std::set<std::string> inputs;
   for (const auto* part : {&s.train, &s.test})
     for (const std::string& text : *part) {
       const std::string question = text.substr(0, 6);
       CHECK(inputs.insert(question).second);
-      std::string sorted;  // computed by counting
+      std::string sorted;  // built by counting each digit
       for (const char digit : {'0', '1', '2'})
         sorted +=
             std::string(std::size_t(std::count(question.begin(), question.end(), digit)), digit);
@@ -130,8 +130,7 @@ TEST_CASE("parity and majority, checked by flipping and by sorting", "[tasks]") 
     CHECK(task->info().references.at("guessing") == Approx(std::log(2.0)));
     CHECK(task->prompt("0110100").inputs.numel() == 8);
   }
-  // Without the question the answer can only be guessed, because half of the inputs have each
-  // answer.
+  // Half of the inputs have the answer 1, so that a predictor can only guess without the question.
   int ones = 0;
   for (const std::string& text : seen(*make_task("parity", 8), 4000).train) ones += text[8] == '1';
   CHECK(ones == 64);
@@ -143,7 +142,7 @@ TEST_CASE("parity and majority, checked by flipping and by sorting", "[tasks]") 
 TEST_CASE("random: all tokens are equally likely after every token, so the optimum is ln V",
           "[tasks]") {
   const auto task = make_task("random", 3, {{"vocabulary", "4"}});
-  // The Bayes-optimal loss, by counting all sequences. All have the same probability.
+  // Computes the Bayes-optimal loss from all 64 sequences, which have equal probabilities.
   Prefixes mass;
   for (std::int64_t a = 0; a < 4; ++a)
     for (std::int64_t b = 0; b < 4; ++b)

@@ -1,4 +1,4 @@
-// Tests of all built-in tasks together: batches, prompts, parameters and error messages.
+// Tests that run on all built-in tasks: batches, prompts, parameters and error messages.
 #include "tests/support/tasks.h"
 
 #include "autograd/base/text.h"
@@ -29,7 +29,7 @@ TEST_CASE("every task: shapes, ranges, and a fixed evaluation set", "[tasks]") {
     REQUIRE(!f.optimum.empty());
     REQUIRE(!f.source.empty());
     for (const auto& [line, expected] : f.references) {
-      REQUIRE(!(expected <= f.optimal));  // NaN: unknown
+      REQUIRE(!(expected <= f.optimal));  // holds also for NaN, which means unknown
       REQUIRE(batch.references.at(line).size() == 7);
     }
     for (const Row& row : rows_of(batch)) {
@@ -40,7 +40,8 @@ TEST_CASE("every task: shapes, ranges, and a fixed evaluation set", "[tasks]") {
         REQUIRE((y == kIgnored || (y >= 0 && y < f.classes)));
         REQUIRE((!row.counted[t] || y != kIgnored));
         any = any || row.counted[t];
-        // The next input is this target, except in recall, where filler follows a query.
+        // The next input is this target, except in `recall`, where the input after a query is not
+        // the answer.
         if (t + 1 < row.inputs.size() && y != kIgnored && name != "recall")
           REQUIRE(row.inputs[t + 1] == y);
       }
@@ -181,7 +182,8 @@ TEST_CASE("the parameters of a task are settings", "[tasks]") {
   REQUIRE(refusal("induction", {{"periods", "9..3"}}) ==
           "`task-periods` needs two whole numbers, 1 to 52, the smaller first, such as 3..24, got "
           "'9..3'");
-  // A key has the same kind of value in all tasks.
+  // If several tasks have a parameter of the same name, it has the same kind of value in all of
+  // them.
   std::map<std::string, Setting::Kind> kinds;
   for (const std::string& name : task_names())
     for (const Setting& parameter : task_maker(name).parameters)

@@ -1,5 +1,5 @@
-// Tests of the task text: valid and invalid files, the split, windows, n-grams, and known numbers
-// of the text tiny shakespeare.
+// Tests of the task `text`: valid and invalid files, the split, windows, n-grams, and known numbers
+// for the text tiny shakespeare.
 #include "autograd/base/utf8.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -67,7 +67,7 @@ TEST_CASE("a vocabulary maps tokens to symbols", "[text][vocabulary]") {
 }
 
 TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
-  std::string content;  // 37 characters, of which 2 have two bytes or more
+  std::string content;  // 37 characters, two of which have 2 or 3 bytes
   for (int i = 0; i < 35; ++i) content += char('a' + i * i / 5 % 11);
   content = "é" + content + "€";
   const File file(content);
@@ -83,7 +83,7 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   REQUIRE(all.size() == 37);
   REQUIRE(v.decode(all) == content);
 
-  const std::ptrdiff_t cut = 33;  // int(0.9 * 37); the other 4 are 3 predictions in 1 window
+  const std::ptrdiff_t cut = 33;  // int(0.9 * 37); the other 4 tokens make 1 window of 3 targets
   REQUIRE(task->evaluation_size() == 1);
   const Batch window = task->evaluation(0, 1);
   REQUIRE(window.inputs.to_vector<std::int64_t>() == Ids(all.begin() + cut, all.end() - 1));
@@ -99,7 +99,7 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   REQUIRE(both.inputs.at({1, 0}) == double(all[35]));
   REQUIRE(both.counted.to_vector<bool>() == std::vector<bool>{true, true, true, false});
 
-  // Training draws every possible start in the first part, and no other start.
+  // Training windows lie in the training part, and every possible window is drawn.
   Generator g(1);
   std::set<Ids> starts;
   for (int i = 0; i < 2000; ++i) {
@@ -117,8 +117,9 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   REQUIRE(expected.size() == 30);
   REQUIRE(starts == expected);
 
-  REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});  // the text has no newline
-  REQUIRE(task->prompt(content).inputs.size(1) == 37);                   // longer than a window
+  // An empty prompt is token 0, because the text has no newline. A prompt may exceed the context.
+  REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});
+  REQUIRE(task->prompt(content).inputs.size(1) == 37);
   REQUIRE_THROWS_AS(task->prompt("Z"), ValueError);
 }
 
@@ -166,8 +167,9 @@ NgramModel counted(const Ids& text, std::int64_t vocabulary, std::int64_t order)
 }
 
 TEST_CASE("n-grams by hand", "[text][ngram]") {
-  // The text is a b a b a a, and the vocabulary has 3 tokens. Counts of order 1: a 4, b 2.
-  // After a: b 2, a 1. After b: a 2. After c: none. After ab: a 2. After aa: none.
+  // The text is a b a b a a, and the vocabulary is a, b and c. Token a occurs 4 times and token b
+  // twice. The token after a is b twice and a once. The token after b is a twice, and the token
+  // after a b is also a twice. No token is counted after c or after a a.
   const Ids text{0, 1, 0, 1, 0, 0};
   const NgramModel model = counted(text, 3, 3);
   const double p_a = (4 + 2.0 / 3) / 8, p_b = (2 + 2.0 / 3) / 8, p_c = (0 + 2.0 / 3) / 8;
@@ -181,8 +183,8 @@ TEST_CASE("n-grams by hand", "[text][ngram]") {
   const double p_b_a = (2 + 2 * p_b) / 5, p_a_b = (2 + 1 * p_a) / 3;  // p(b | a), p(a | b)
   REQUIRE(nats({0}, 1, 2) == Approx(-std::log(p_b_a)));
   REQUIRE(nats({1}, 0, 2) == Approx(-std::log(p_a_b)));
-  REQUIRE(nats({2}, 1, 2) == Approx(-std::log(p_b)));    // unknown context: order 1 is used
-  REQUIRE(nats({0}, 1, 3) == Approx(-std::log(p_b_a)));  // context of one token: order 2 is used
+  REQUIRE(nats({2}, 1, 2) == Approx(-std::log(p_b)));    // unknown context, so order 1 is used
+  REQUIRE(nats({0}, 1, 3) == Approx(-std::log(p_b_a)));  // context of 1 token, so order 2 is used
   REQUIRE(nats({0, 1}, 0, 3) == Approx(-std::log((2 + 1 * p_a_b) / 3)));
   REQUIRE(nats({0, 0}, 1, 3) == Approx(-std::log(p_b_a)));
   // The probabilities of each order sum to 1 after every context.
@@ -196,8 +198,8 @@ TEST_CASE("n-grams by hand", "[text][ngram]") {
   REQUIRE(model.losses(Ids{0, 1}, Ids{1, 0})[2] ==
           Approx((nats({0}, 1, 3) + nats({0, 1}, 0, 3)) / 2));
   REQUIRE_THROWS_AS(NgramModel(3, 0), ValueError);
-  // There are 2 + 3 + 3 different n-grams of 1, 2 and 3 tokens. If the limit is lower, the highest
-  // order is dropped, and the losses of the other orders do not change.
+  // The text has 2 + 3 + 3 distinct n-grams of 1, 2 and 3 tokens. If the limit is lower than their
+  // sum, the highest order is dropped, and the losses of the other orders do not change.
   for (const auto& [most, order] : {std::pair{8, 3}, {7, 2}, {5, 2}, {4, 1}, {0, 1}}) {
     NgramModel bounded(3, 3, std::size_t(most));
     for (const std::int64_t id : text) bounded.count(id);
@@ -237,7 +239,7 @@ TEST_CASE("tiny shakespeare", "[text]") {
   REQUIRE(v.summary() == "\\n space ! $ & ' , - . 3 : ; ? A-Z a-z");
   REQUIRE(v.encode("\n z") == Ids{0, 1, 64});
   REQUIRE(contains(task->info().description, "1115394 characters"));
-  // The windows of the validation part contain each of its predictions once.
+  // The windows of the validation part contain each target of this part exactly once.
   std::int64_t predictions = 0;
   Ids validation;
   for (std::int64_t i = 0; i < task->evaluation_size(); i += 500) {
@@ -255,8 +257,8 @@ TEST_CASE("tiny shakespeare", "[text]") {
   REQUIRE(v.decode(validation) == rest);
   REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});
 
-  // The n-gram losses with the context of a model of 64 tokens, and with the whole text as context.
-  // A separate count of strings in Python gives the same numbers.
+  // The n-gram losses in windows of 64 tokens, and in one window with the whole validation part.
+  // The expected numbers are from a separate count of strings in Python.
   const auto ladder = [&](std::int64_t context, std::int64_t order) {
     const auto with_ngrams =
         make_text({.path = path.string(), .context = context, .ngrams = order});
@@ -267,7 +269,7 @@ TEST_CASE("tiny shakespeare", "[text]") {
       double nats = 0;
       for (std::int64_t i = 0; i < windows; ++i)
         nats += losses[std::size_t(i)] *
-                double(std::min(context, 111539 - i * context));  // targets of window i
+                double(std::min(context, 111539 - i * context));  // targets in window i
       mean.push_back(nats / 111539);
     }
     return mean;

@@ -1,4 +1,5 @@
-// Tests of the task urn: its sequences, and its optimum, computed by integration over the simplex.
+// Tests of the task `urn`. They check its sequences, and compare its optimal loss with an integral
+// over the simplex.
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -10,7 +11,8 @@ using namespace heed::nn::testing;
 
 TEST_CASE("urn: sequences have the distribution of uniform probabilities on the simplex",
           "[tasks][urn]") {
-  // The counts after T draws are uniform over all ways to write T as a sum of k counts.
+  // The k counts after T draws are uniform over all ways to write T as a sum of k numbers: 21 ways
+  // if T is 5 and k is 3.
   const auto task = make_urn({.colors = 3, .context = 5});
   Generator g(21);
   const int draws = 8400;
@@ -19,7 +21,8 @@ TEST_CASE("urn: sequences have the distribution of uniform probabilities on the 
     Ids counts(3);
     for (const auto y : row.targets) ++counts[std::size_t(y)];
     ++seen[std::to_string(counts[0]) + "," + std::to_string(counts[1])];
-    // The draws are exchangeable: a single b among a's is equally likely at every position.
+    // The order of the draws does not matter: a single b among four a is equally likely at every
+    // position.
     if (counts[0] == 4 && counts[1] == 1) ++ordered[text_of(*task, row.targets)];
   }
   REQUIRE(seen.size() == 21);
@@ -28,9 +31,10 @@ TEST_CASE("urn: sequences have the distribution of uniform probabilities on the 
 }
 
 TEST_CASE("urn: the optimum equals integration over the simplex", "[tasks][urn]") {
-  // The probability of each sequence of 4 tokens is the mean of p0^n0 p1^n1 p2^n2 over the simplex.
-  // It is integrated by Simpson's rule after the substitution p1 = (1 - p0) u. The integrands are
-  // polynomials of low degree, so 64 steps are exact to 1e-7.
+  // The probability of a sequence of 4 tokens, in which token j occurs n_j times, is the mean of
+  // p0^n0 p1^n1 p2^n2 over the simplex. The mean is computed with Simpson's rule after the
+  // substitution p1 = (1 - p0) u. The integrands are polynomials of low degree, so the error with
+  // 64 steps is below 1e-7.
   constexpr int kSteps = 64;
   const auto simpson = [](const std::function<double(double)>& f) {
     double sum = 0;
@@ -44,7 +48,7 @@ TEST_CASE("urn: the optimum equals integration over the simplex", "[tasks][urn]"
     add_sequence(mass, y, simpson([&](double p0) {
                    return simpson([&](double u) {
                      const double p[] = {p0, (1 - p0) * u, (1 - p0) * (1 - u)};
-                     double product = 2 * (1 - p0);  // density 2, Jacobian 1 - p0
+                     double product = 2 * (1 - p0);  // density 2 times Jacobian 1 - p0
                      for (const auto token : y) product *= p[token];
                      return product;
                    });
@@ -77,7 +81,8 @@ TEST_CASE("urn: expectations", "[tasks][urn]") {
   const auto task = make_task("urn");
   Generator g(23);
   const Batch batch = task->sample(4000, g);
-  // The probability of a whole sequence is (k-1)! n_1! ... n_k! / (T+k-1)!
+  // The probability of a sequence of T tokens of k colors is (k-1)! n_1! ... n_k! / (T+k-1)!, if
+  // color j occurs n_j times.
   const auto rows = rows_of(batch);
   for (std::size_t i = 0; i < 100; ++i) {
     double counts[3] = {};

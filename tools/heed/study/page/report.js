@@ -85,7 +85,7 @@ async function copyRows(rows) {
   const text = csvOf(rows);
   try {
     await navigator.clipboard.writeText(text);
-  } catch { // not allowed, or the browser is old
+  } catch { // the clipboard is not allowed or not available
     const area = el("textarea", { "aria-hidden": true }, text);
     document.body.append(area);
     area.select();
@@ -192,7 +192,10 @@ function paneView(pane) {
     headsView(pane), edgesView(pane));
 }
 
-/** Selects data.chosen or the head with the largest |dL/dg|, the last query, and the key with the largest magnitude. */
+/**
+ * Selects the head data.chosen or, if it is null, the head with the largest |dL/dg|, where g is a gate on the output
+ * of the head. Also selects the last query, and the key with the largest magnitude for this query.
+ */
 function firstChoice() {
   state.checkpoint = longest.checkpoints.length - 1;
   const [pane] = panes;

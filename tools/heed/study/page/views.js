@@ -108,7 +108,7 @@ function cellText(pane, i, j) {
   return where + parts.join(", ");
 }
 
-/** Shows the sequence. A click selects a token. Tokens from which more of its gradient comes are shaded darker. */
+/** Shows the sequence. A click selects a token. Shading: how much of its gradient comes from each token. */
 function tokensView(pane) {
   const buttons = tokenNames(pane).map((name, token) => el("button", { type: "button", class: "token", title: name,
     "aria-label": `token ${name}`, onclick: () => change({ token }) }, visible(pane.tokens[token])));
@@ -183,7 +183,7 @@ function fromText(pane, [row, query], rows) {
   return `${where}: ${show(x)}, ${percent(x / whole)} of the gradient at this token`;
 }
 
-/** Shows the parts of the model through which the gradient reaches the selected token in the selected layer. */
+/** Shows how the gradient at the selected token, before the selected layer, divides into routes through the model. */
 function routesView(pane) {
   const [title, words, bars] = [el("h3"), el("p"), el("div", { class: "parts" })];
   const routes = () => checkpointOf(pane).routes?.[state.layer];

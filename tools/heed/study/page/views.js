@@ -108,7 +108,10 @@ function cellText(pane, i, j) {
   return where + parts.join(", ");
 }
 
-/** Shows the sequence. A click selects a token. Shading: how much of its gradient comes from each token. */
+/**
+ * Shows the sequence. A click selects a token. The shading of each token shows how much of the gradient at the selected
+ * token comes from there.
+ */
 function tokensView(pane) {
   const buttons = tokenNames(pane).map((name, token) => el("button", { type: "button", class: "token", title: name,
     "aria-label": `token ${name}`, onclick: () => change({ token }) }, visible(pane.tokens[token])));

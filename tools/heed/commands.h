@@ -1,5 +1,5 @@
 // Declarations of all commands. Each function fills in a Command: its name, help, settings and
-// modes. Each command has a folder.
+// modes. Each command is implemented in the directory of its name.
 #pragma once
 
 #include "tools/heed/command_line/command.h"

@@ -27,8 +27,8 @@ fs::path newest_run() {
   return newest->path();
 }
 
-// Throws IoError if the run does not contain the file `weights`. The message lists its weights
-// files.
+// Throws IoError if the run does not contain the file `weights`. The message lists the weights
+// files that the run contains.
 void check_weights(const RunFolder& run, const std::string& weights) {
   std::error_code ignored;
   if (fs::exists(run.file(weights), ignored)) return;

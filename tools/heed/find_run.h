@@ -9,7 +9,8 @@
 
 namespace heed {
 
-/// Returns the setting RUN, whose value is passed to find_run().
+/// Returns the setting `run` of a command. Its value is stored in the variable `run`, and the
+/// command passes it to find_run().
 nn::Setting run_setting(std::string& run);
 
 /// Returns the directory of the run `given`. An empty `given` means the run under runs/ that was
@@ -17,7 +18,8 @@ nn::Setting run_setting(std::string& run);
 /// contains no run.
 std::filesystem::path find_run(const std::string& given);
 
-/// Calls RunFolder::open(), and prints its note about the weights file, if any, to stderr.
+/// Calls RunFolder::open(). If the opened run has a note about the weights file, prints the note to
+/// stderr. Throws IoError if the directory has no file `weights`.
 nn::LoadedRun open_run(const std::filesystem::path& folder, const std::string& weights,
                        nn::Use use);
 

@@ -1,4 +1,4 @@
-// Main program: chooses the command of a command line, and turns exceptions into exit codes.
+// Main program: runs the command that the command line names, and turns exceptions into exit codes.
 #include "tools/heed/heed.h"
 
 #include <fcntl.h>
@@ -36,16 +36,18 @@ Three commands to start with:
 heed --help lists all commands. heed train --help lists all options of train.
 )";
 
-// Opens /dev/null for each standard stream that was closed at the start, in a mode in which reads
-// (or writes) fail. Otherwise a file that we open later could get the number of the stream.
+// Opens /dev/null for each standard stream that was closed when the program started, in a mode in
+// which using the stream fails. Otherwise a file that is opened later could get the file descriptor
+// of the stream.
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0)
       std::ignore = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-// Calls f with a stack that is large enough for the kernels' blocks and for recursion. If ulimit -s
-// is too small, f runs in a new thread, and threads of the pool get the same stack size.
+// Calls f with a stack that is large enough for the kernels' blocks and for recursion. If the stack
+// limit is below 8 MiB, f runs in a new thread with a stack of 8 MiB, and all other new threads get
+// a stack of this size, too.
 template <class F>
 void with_enough_stack(F f) {
   constexpr std::size_t kEnough = 8 << 20;
@@ -76,7 +78,7 @@ int run(int argc, char** argv) {
   const Commands commands = all_commands();
   std::vector<char*> arguments(argv, argv + argc);
   char help[] = "--help";
-  if (argc > 1 && std::string_view(argv[1]) == "help") {  // heed help train = heed train --help
+  if (argc > 1 && std::string_view(argv[1]) == "help") {  // `heed help X` is `heed X --help`
     arguments.erase(arguments.begin() + 1);
     arguments.push_back(help);
   }
@@ -89,7 +91,7 @@ int run(int argc, char** argv) {
     print("{}", kStart);
     return kOk;
   }
-  // This comes after help, so that help works with an invalid HEED_SIMD, too.
+  // HEED_SIMD is read after help was printed, so that help works even if HEED_SIMD is invalid.
   if (const char* target = std::getenv("HEED_SIMD")) autograd::kernels::force_simd_target(target);
   if (line.version) {
     print("heed {}\nthreads  {}\n", version_text(), autograd::num_threads());
@@ -135,7 +137,7 @@ int exit_code_of(const std::function<int()>& command) {
         "out of memory; heed train --dry-run prints the memory that a run needs and the memory "
         "that is available; lower batch, context, d-model or layers, or raise --accumulate");
     code = kInputOutput;
-  } catch (const std::system_error& e) {  // the file system, a closed stdout
+  } catch (const std::system_error& e) {  // from files, a closed stdout or a thread
     const bool thread = e.code() == std::errc::resource_unavailable_try_again;
     print_error(thread ? "cannot start a thread: too little memory, or too many threads"
                        : e.what());

@@ -18,13 +18,14 @@
 namespace heed {
 namespace {
 
-// Returns the name of the run for a title: ", run first". Returns "" without a run.
+// Returns the name of the run for a title: ", run induction-1". Returns "" if the source has no
+// run.
 std::string in_run(const PictureSource& source) {
   const std::string name = source.run_name();
   return name.empty() ? "" : ", run " + name;
 }
 
-// Returns the elements of one head of an array of shape [1, H, T, T].
+// Returns the elements [T, T] of one head of an array of shape [1, H, T, T].
 std::vector<float> values_of(const nn::Tensor& heads, std::int64_t head) {
   return contiguous(to(select(select(heads, 0, 0), 0, head), autograd::float32)).to_vector<float>();
 }

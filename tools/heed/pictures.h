@@ -35,34 +35,35 @@ std::vector<plot::PngText> png_metadata(const PictureSource& source);
 std::vector<plot::PngText> png_metadata(const PictureSource& source, const plot::HeatmapGrid& grid);
 ///@}
 
-/// Returns tokens as text for a title, cut to a fixed width. Unprintable characters are replaced by
-/// their names.
+/// Returns tokens as text for a title, shortened to a fixed width. Unprintable characters are
+/// replaced by their names.
 std::string shortened_tokens(const std::vector<std::string>& labels);
 
-/// Returns whether an axis for these values should be logarithmic: the smallest finite value is
-/// above 0, and the largest is more than ten times the smallest.
+/// Returns whether an axis for these values should be logarithmic: whether the smallest finite
+/// value is above 0 and the largest is more than ten times the smallest.
 bool spans_decades(const std::vector<double>& values);
 
 /// Draws loss.png: the loss of each step and evaluation. If `last` is given, it also shows the
 /// optimal loss and the other reference losses of that evaluation. The axis is logarithmic if
-/// spans_decades().
+/// spans_decades() is true for the losses of the steps.
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                const std::optional<nn::Evaluation>& last);
 
-/// Returns heat maps of queries by keys, one panel per head and one row of panels per layer, for
-/// `maps` with shape [1, H, T, T] per layer. With `only`, returns one large panel with numbers. A
-/// cell is marked as masked if the layer's score, in `scores` of the same shape, is -inf: the
-/// causal mask, a window or padding hides that key.
+/// Returns heat maps whose rows are queries and whose columns are keys: one panel per head, and one
+/// row of panels per layer. `maps` and `scores` contain one tensor [1, H, T, T] per layer. If
+/// `only` is given, returns one large panel with numbers. A cell is marked as masked if its score
+/// is -inf, because the causal mask, a window or padding hides that key.
 plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores,
                              std::optional<nn::HeadIndex> only = {});
-/// Returns the heat maps of attention.png for the weights and scores of each layer, with the shapes
-/// of heads_grid().
+/// Returns the heat maps of attention.png. `weights` and `scores` contain one tensor [1, H, T, T]
+/// per layer.
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
                                  const std::vector<nn::Tensor>& scores,
                                  const std::vector<std::string>& labels, const std::string& title);
 /// Draws attention.png: the attention weights of every layer and head on the task's example
-/// sequence, or on its first 256 tokens if it is longer.
+/// sequence, or on its first 256 tokens if it is longer. `steps` is the number of training steps,
+/// for the title.
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
                     const nn::Task& task, std::int64_t steps);
 /// Returns the bytes of loss.png.
@@ -72,8 +73,9 @@ std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluat
 std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
                           const PictureSource& source = {});
 
-/// Draws the reach matrix of each pass. Elements that are exactly 0 are gray. Throws IoError if the
-/// file cannot be written.
+/// Draws, for each kind of pass in `causality`, how strongly each output depends on each input
+/// (nn::Reach). Derivatives that are exactly 0 are gray. Throws IoError if the file cannot be
+/// written.
 void draw_reach(const std::filesystem::path& file, const nn::Causality& causality,
                 const PictureSource& source);
 

@@ -38,16 +38,18 @@ class MpiTransport : public nn::RankTransport {
   const MpiTable& mpi_;
 };
 
-// If a process fails, the launcher ends all other processes. OpenMPI takes one second for it.
+// Time after which the launcher has ended all processes if one process failed. OpenMPI takes one
+// second.
 constexpr std::chrono::seconds kLauncherEnds(3);
 
 std::string rank_text(int rank) { return fmt::format("rank {}: ", rank); }
 
-// MPI can be started only once in a process, so these are global.
+// These objects are global, because MPI can be started only once in a process.
 std::unique_ptr<MpiTransport> transport;
 std::unique_ptr<nn::RankSession> session;
 
-// Loads libheed_mpi.so. RTLD_GLOBAL is needed because MPI's plugins use MPI's symbols.
+// Loads libheed_mpi.so. RTLD_GLOBAL is needed because MPI's plugins use the symbols of the MPI
+// library.
 const MpiTable& load_module(int size) {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   std::string reason = "not found";
@@ -115,7 +117,7 @@ std::vector<std::string> without_launcher(const std::vector<std::string>& enviro
 nn::RankSession* join_ranks(bool own_threads, std::int64_t accumulate) {
   const Launcher started = launcher();
   if (started.size == 1) return nullptr;
-  // This check comes before MPI is started, so that only the root rank prints the error.
+  // This check comes before the start of MPI, so that only the root rank prints the error.
   nn::RankSession::check_size(started.size, accumulate);
   transport = std::make_unique<MpiTransport>(load_module(started.size));
   if (transport->size != started.size)

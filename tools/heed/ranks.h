@@ -1,5 +1,5 @@
-// Training by several processes that a launcher (mpirun, srun) has started. nn::RankSession
-// exchanges its messages by MPI.
+// Training by several processes that a launcher (mpirun, srun) has started. The messages of
+// nn::RankSession are sent by MPI.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace heed {
 
 /// Place of this process among those that a launcher has started.
 struct Launcher {
-  int rank = 0;  ///< 0 to size - 1
+  int rank = 0;  ///< number of this process, from 0 to size - 1
   int size = 1;  ///< number of processes; 1 without a launcher
   int here = 1;  ///< number of processes on this machine; 1 if the launcher does not state it
 };
@@ -29,28 +29,38 @@ Launcher launcher();
 std::vector<std::string> without_launcher(const std::vector<std::string>& environment);
 
 /// Loads libheed_mpi.so (tools/mpi/module.h) and connects to the other ranks. Returns null if no
+<<<<<<< HEAD
 /// launcher has started several processes. Call it at most once in a process. `own_threads` sets
 /// the number of threads: the cores that this process may use are divided equally among all ranks
 /// on this machine that may use the same cores. Throws UsageError if the module is missing. Throws
 /// ValueError unless the number of ranks is a power of two and at most `accumulate`, the number of
 /// shards; 0 means that it is not known yet.
+=======
+/// launcher has started several processes. Call it at most once in a process. If `own_threads` is
+/// set, this function also sets the number of threads: the cores that this process may use are
+/// divided equally among all ranks on this machine that may use the same cores. Throws UsageError
+/// if the module cannot be loaded, or if MPI and the launcher report different numbers of
+/// processes. Throws ValueError unless the number of ranks is a power of two and at most
+/// `accumulate`, the number of shards. If `accumulate` is 0, the number of shards is not known yet.
+>>>>>>> program
 nn::RankSession* join_ranks(bool own_threads, std::int64_t accumulate = 0);
 
-/// Calls run_as_root() of the session. Does nothing if `ranks` is null.
+/// Calls ranks->run_as_root(). Does nothing if `ranks` is null.
 void lead_ranks(nn::Trainer& trainer, nn::RankSession* ranks);
 
-/// Calls run_as_worker() of the session. Returns a report that contains only the exit code, because
-/// only the root rank prints.
+/// Calls ranks.run_as_worker(). Returns a report that contains only the exit code, because only the
+/// root rank prints.
 Report work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make);
 
 /// Leaves the group of ranks; call it before the process exits. Returns `code`. If the session has
-/// ended, it waits for all ranks. Otherwise only this rank has an error, and the call ends all
-/// other ranks.
+/// ended, waits until all ranks have called leave_ranks(). Otherwise this rank has an error that
+/// the other ranks do not have, and the function ends all other ranks.
 int leave_ranks(int code);
 
-/// Returns f(). If the command line is wrong, every rank throws the same error; then only the root
-/// rank prints it, and the launcher ends the worker ranks. A worker rank that is still running
-/// three seconds later prints the error, because it may be the only rank that has it.
+/// Returns f(). If the command line is wrong, f() throws the same error on every rank. Then only
+/// the root rank prints the error, and the launcher ends the worker ranks. A worker rank that is
+/// still running three seconds later prints the error as well, because it may be the only rank that
+/// has an error.
 int as_rank(const std::function<int()>& f);
 
 }  // namespace heed

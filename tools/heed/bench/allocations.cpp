@@ -1,4 +1,4 @@
-// Counts calls of operator new for heed bench train.
+// Counts calls of operator new for `heed bench train`.
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -13,7 +13,8 @@ std::uint64_t heed::allocations() { return g_allocations.load(std::memory_order_
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// All other forms of operator new call these two. They allocate in the same way as libstdc++.
+// All other forms of operator new call these two. These two allocate in the same way as in
+// libstdc++.
 void* operator new(std::size_t bytes) {
   g_allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;

@@ -1,6 +1,7 @@
-// heed bench: measures the speed of kernels, ops, training steps and generation on this machine.
+// `heed bench`: measures the speed of kernels, ops, training steps and generation on this machine.
 // Matrix products and ops are compared with a reference before they are timed, and training steps
-// must reduce the loss. Times that are compared are measured alternately in one run.
+// must reduce the loss. Times that are compared are measured alternately, within one run of the
+// program.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,12 @@
 
 namespace heed {
 
-/// Options of heed bench.
+/// Options of `heed bench`.
 struct BenchOptions {
   std::string what;          ///< the mode: gemm, ops, train or generate
-  std::string preset;        ///< preset for train and generate; empty: all four
+  std::string preset;        ///< model of train and generate; empty: each of bench_presets()
   std::vector<int> threads;  ///< thread counts to measure
-  autograd::Precision matmul = autograd::Precision::kFloat32;  ///< for train
+  autograd::Precision matmul = autograd::Precision::kFloat32;  ///< of the products in train
 };
 
 Report bench_gemm(const BenchOptions& options);
@@ -25,11 +26,11 @@ Report bench_ops(const BenchOptions& options);
 Report bench_train(const BenchOptions& options);
 Report bench_generate(const BenchOptions& options);
 
-/// Returns the number of calls of operator new in this program so far, on all threads. It is 0
-/// under sanitizers.
+/// Returns how often operator new was called in this program so far, on all threads. In a build
+/// with a sanitizer, calls are not counted and the result is 0.
 std::uint64_t allocations();
 
-// Keys that the functions above set.
+// Keys of the reports that the functions above return.
 inline constexpr Column kGemmColumns[] = {{"m", "m"},
                                           {"n", "n"},
                                           {"k", "k"},

@@ -1,4 +1,4 @@
-// The command heed bench: options, help and modes.
+// The command `heed bench`: options, help and modes.
 #include "autograd/base/parallel.h"
 #include "nn/train/config.h"
 #include "tools/heed/bench/bench.h"
@@ -37,8 +37,8 @@ void bench_command(Command& c) {
              .shows("all"),
          nn::Setting("matmul", o->matmul, "for train: operands of linear layers")});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
-  // Without --threads, gemm uses one thread, because its published ratios are for one thread. train
-  // and generate are measured with one thread and with all threads.
+  // Without --threads, `heed bench gemm` uses one thread, because its published ratios are for one
+  // thread; train and generate are measured with one thread and then with all threads.
   const auto mode = [&](const char* what, std::vector<std::string> accepts, Columns keys,
                         Report (*f)(const BenchOptions&)) {
     c.modes.push_back({.key = "what",

@@ -1,4 +1,4 @@
-// heed bench gemm: compares heed's matrix product with other libraries, on every product in a
+// `heed bench gemm`: compares heed's matrix product with other libraries, on every product in a
 // training step of the four presets and on square matrices.
 #include <algorithm>
 #include <cmath>
@@ -32,8 +32,9 @@ std::vector<ProductShape> products() {
       add({rows, in, out, false, false});  // dx = dy W
       add({out, in, rows, true, false});   // dW = dy^T x
     }
-    add({t, t, h, false, true});   // scores = q k^T and dP = dO v^T
-    add({t, h, t, false, false});  // out = P v and dq = dS k
+    // Attention: scores S = q k^T, weights P = softmax(S), output O = P v.
+    add({t, t, h, false, true});   // S = q k^T and dP = dO v^T
+    add({t, h, t, false, false});  // O = P v and dq = dS k
     add({t, h, t, true, false});   // dv = P^T dO and dk = dS^T q
   }
   for (const auto& [m, n, k] : std::initializer_list<std::tuple<int, int, int>>{
@@ -43,8 +44,8 @@ std::vector<ProductShape> products() {
   return list;
 }
 
-// Returns true if four rows of c (first, at a third, middle, last) equal those of the reference
-// kernel up to rounding.
+// Returns true if four rows of c (the first, one at a third, the middle one, the last) equal the
+// rows of the reference kernel up to rounding.
 bool agrees(const ProductShape& p, const std::vector<float>& a, const std::vector<float>& b,
             const std::vector<float>& c) {
   std::vector<float> row(std::size_t(p.n));
@@ -55,8 +56,8 @@ bool agrees(const ProductShape& p, const std::vector<float>& a, const std::vecto
     kernels::reference::gemm(g);
     for (std::int64_t j = 0; j < p.n; ++j) {
       const float got = c[std::size_t(i * p.n + j)];
-      // Entries are N(0, 1). The tolerance is a few times the rounding errors of two sums of k
-      // terms.
+      // The entries of a and b are drawn from N(0, 1). The tolerance is a few times the rounding
+      // errors of two sums of k terms.
       if (!(std::abs(got - row[std::size_t(j)]) <= 2e-6f * float(p.k))) return false;
     }
   }

@@ -1,6 +1,6 @@
-// heed bench train: time and memory of a training step, and its speed relative to the machine's
-// peak. heed bench generate: tokens per second of one sequence. Each token reads every weight once,
-// so the bandwidth of memory or cache is the limit.
+// `heed bench train`: time and memory of a training step, and its speed relative to the machine's
+// peak. `heed bench generate`: tokens per second of one sequence. Each token reads every weight
+// once, so the bandwidth of memory or cache is the limit.
 #include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
 #include "autograd/kernels/simd/elementwise.h"
@@ -29,8 +29,8 @@ void add_rows(Report& report, const BenchOptions& options, const char* what, Mea
   }
 }
 
-// Returns the size of the square product that measures the peak. The reference kernels, which run
-// if there is no SIMD target, are too slow for 2048.
+// Returns the size of the square product that measures the peak speed. If there is no SIMD target,
+// the reference kernels run, and they are too slow for 2048.
 std::int64_t peak_size() { return autograd::kernels::simd_runs() ? 2048 : 256; }
 
 std::vector<Value> measure_training(const std::string& preset, autograd::Precision matmul,
@@ -58,7 +58,7 @@ std::vector<Value> measure_training(const std::string& preset, autograd::Precisi
   const auto times = seconds_by_turn(calls, 7, 0.1);
   step.check_learned();
   std::vector<double> best = times[1];  // time of the fastest product in each turn
-  std::size_t fastest = 1;              // index of the library that is fastest in the median
+  std::size_t fastest = 1;              // index in `times` of the fastest product
   for (std::size_t i = 2; i < times.size(); ++i) {
     for (std::size_t t = 0; t < best.size(); ++t) best[t] = std::min(best[t], times[i][t]);
     if (median_ratio(times[i], times[fastest]) < 1) fastest = i;
@@ -76,9 +76,10 @@ std::vector<Value> measure_training(const std::string& preset, autograd::Precisi
           libraries[fastest - 1].name};
 }
 
-// Measures generation, and alternately a loop that reads as much memory as the weights. The loop
-// divides the memory evenly among the threads and adds pairs of float32 rows into a row that stays
-// in the L1 cache. No sum depends on the sum before it, so that only memory limits the loop.
+// Measures generation and, alternately, a loop that reads as many bytes as the weights have. The
+// loop divides the memory evenly among the threads and adds pairs of float32 rows into a row that
+// stays in the L1 cache. No sum depends on an earlier sum, so that only reading memory limits the
+// loop.
 std::vector<Value> measure_generation(const std::string& preset, int threads) {
   constexpr std::int64_t kRow = 512;
   Generation generate(nn::preset(preset), bench_vocabulary(preset));

@@ -1,4 +1,4 @@
-// heed bench ops: the fixed cost of one op, the speed of the row kernels, and time and memory of
+// `heed bench ops`: the fixed cost of one op, the speed of the row kernels, and time and memory of
 // attention on long sequences.
 #include <cmath>
 
@@ -28,7 +28,8 @@ void check_close(const std::string& name, const Tensor& got, const Tensor& exact
     throw std::logic_error(fmt::format("bench: the error of {} is {:.2g}", name, error));
 }
 
-// Measures the cost of a graph node and its vjp, with an addition of 8 numbers.
+// Measures the cost of a graph node and of its vjp (the backward function), with an addition of 8
+// numbers.
 void overhead(Report& report) {
   const Tensor a = autograd::randn({8}).requires_grad_(), b = autograd::randn({8}).requires_grad_();
   const Tensor ones = autograd::ones({8});
@@ -51,7 +52,7 @@ void overhead(Report& report) {
 
 struct RowOp {
   const char* name;
-  int passes;  // number of arrays of the input's size that are read or written
+  int passes;  // arrays of the input's size that are read or written
   std::function<Tensor(const Tensor&)> f;
 };
 
@@ -84,8 +85,8 @@ void time_rows(Report& report, Progress& progress) {
   }
 }
 
-// Returns the peak memory in bytes of attention forward and backward, without inputs, output and
-// gradients.
+// Returns the peak memory in bytes of attention forward and backward, not counting the inputs, the
+// output and the gradients.
 double extra_bytes(const std::function<void()>& step, std::int64_t length) {
   const auto live = autograd::pool_stats().live_bytes;
   autograd::reset_peak_bytes();

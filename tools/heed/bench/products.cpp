@@ -16,10 +16,10 @@ namespace {
 
 namespace kernels = autograd::kernels;
 
-// Opens the first library that exists. The threads of these libraries spin for up to 200 ms after a
-// product by default, and would occupy cores that the next product needs (heed's threads spin for
-// 0.5 ms). The environment variables shorten this. They are read when a library is loaded, and
-// values that the user has set are kept.
+// Opens the first library that exists. By default, the threads of these libraries spin for up to
+// 200 ms after a product, and would occupy cores that the next product needs (heed's threads spin
+// for 0.5 ms). The environment variables shorten the spinning. A library reads them when it is
+// loaded. Values that the user has set are kept.
 void* open_first(std::initializer_list<const char*> names) {
   setenv("GOMP_SPINCOUNT", "20000", 0);
   setenv("KMP_BLOCKTIME", "1", 0);

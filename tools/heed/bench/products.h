@@ -1,4 +1,4 @@
-// Matrix products of heed and of other libraries. The other libraries are never linked: they are
+// Matrix products of heed and of other libraries. The other libraries are not linked. They are
 // loaded with dlopen, and a library that is not installed is left out.
 #pragma once
 
@@ -32,10 +32,11 @@ struct ProductLibrary {
 autograd::kernels::Gemm<float> gemm_of(const ProductShape& p, const float* a, const float* b,
                                        float* c);
 
-/// Returns heed and the installed libraries, in the order oneDNN, OpenBLAS, MKL.
+/// Returns heed, followed by those of oneDNN, OpenBLAS and MKL that are installed.
 std::vector<ProductLibrary> load_product_libraries();
-/// Returns the libraries whose fastest product is the peak speed for MFU: heed and oneDNN. For
-/// bfloat16 operands it adds heed's bfloat16 product, which can be faster than the float32 peak.
+/// Returns the libraries whose fastest product defines the peak speed for MFU (model FLOPs
+/// utilization): heed and oneDNN. If `matmul` is bfloat16, the list also contains heed's bfloat16
+/// product, because it can be faster than every float32 product.
 std::vector<ProductLibrary> load_peak_libraries(autograd::Precision matmul);
 
 }  // namespace heed

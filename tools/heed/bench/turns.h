@@ -15,8 +15,8 @@ namespace heed {
 
 using nn::median;
 
-/// Returns the median over turns t of f(a[t], b[t]), where `a` and `b` are times of the same turns.
-/// A few slow turns do not change the median.
+/// Returns the median of f(a[t], b[t]) over all turns t. `a` and `b` are times of the same turns. A
+/// few slow turns do not change the median.
 template <class F>
 double median_of_turns(const std::vector<double>& a, const std::vector<double>& b, F f) {
   std::vector<double> values;
@@ -50,9 +50,9 @@ inline std::vector<std::vector<double>> seconds_by_turn(
   std::vector<std::vector<double>> times(functions.size());
   for (int t = 0; t < turns; ++t)
     for (std::size_t i = 0; i < functions.size(); ++i) {
-      // Waits until the threads of the previous function have stopped spinning on the cores.
+      // Waits until the threads of the previous function no longer spin on the cores.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      if (repeats[i] > 1) functions[i]();  // wakes the threads of this function
+      if (repeats[i] > 1) functions[i]();  // not timed: wakes the threads of this function
       times[i].push_back(seconds(functions[i], repeats[i]));
     }
   return times;

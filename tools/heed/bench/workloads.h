@@ -1,4 +1,4 @@
-// Workloads that heed bench and tools/peers/blocks time: a training step and a generation.
+// Workloads that `heed bench` and tools/peers/blocks time: a training step and a generation.
 #pragma once
 
 #include <memory>
@@ -14,19 +14,19 @@ namespace heed {
 
 /// Returns the names of the presets for speed measurements (nn/train/README.md).
 std::vector<std::string> bench_presets();
-/// Returns the vocabulary size with which a bench preset is timed. Throws std::logic_error for
-/// another preset.
+/// Returns the vocabulary size with which a bench preset is timed. Throws std::logic_error if
+/// `preset` is not one of bench_presets().
 std::int64_t bench_vocabulary(std::string_view preset);
 
-/// Repeated training steps on one fixed random batch. The constructor throws the errors of
-/// nn::validate().
+/// Repeated training steps on one fixed random batch. The constructor throws what nn::validate()
+/// throws.
 class TrainingStep {
  public:
   TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary);
   /// Takes one step and returns its loss.
   double operator()();
-  /// Throws std::logic_error unless the last loss is below the first, so that the speed of a wrong
-  /// step is never reported.
+  /// Throws std::logic_error unless the last loss is below the first one. This prevents a report of
+  /// the speed of wrong steps.
   void check_learned() const;
   /// Returns the number of tokens per step.
   double tokens() const { return double(config_.batch * config_.model.context); }
@@ -49,8 +49,8 @@ class Generation {
   void operator()();
   /// Returns the number of tokens per call.
   double tokens() const { return double(model_.options.context); }
-  /// Returns the bytes of all weights except the embeddings, because a token reads only one row of
-  /// these.
+  /// Returns the bytes of all weights except the embeddings, because each generated token reads
+  /// only one row of an embedding.
   double weight_bytes() const { return weight_bytes_; }
 
  private:

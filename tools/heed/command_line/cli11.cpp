@@ -41,7 +41,7 @@ std::string two_columns(const std::string& name, const std::string& description)
   return wrapped(text + std::string(kDescriptions - used, ' ') + description, kDescriptions) + "\n";
 }
 
-// Formats help with at most 80 columns, in the same way for every version of CLI11.
+// Formats help texts with at most 80 columns. The format does not depend on the version of CLI11.
 class Help : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
@@ -87,7 +87,8 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
   const std::string where = is_argument ? setting.key : name;
   option->check(CLI::Validator(
       [&setting, where](std::string& text) -> std::string {
-        // CLI11 also accepts another option, or an empty text, as the value.
+        // This check is needed because CLI11 accepts another option, or an empty text, as the
+        // value.
         if (text.starts_with("--") || (text.empty() && !setting.may_be_empty))
           usage_error("{} needs a value", where);
         if (const std::string wrong = setting.problem(where, text); !wrong.empty())
@@ -98,8 +99,8 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
   return option;
 }
 
-// Returns notes for help. Successive lines are joined to a paragraph, which is wrapped; lines that
-// start with a blank are kept.
+// Formats the notes of a command for help. Successive lines become one paragraph, which is wrapped.
+// Lines that start with a blank are kept.
 std::string notes_text(const std::string& notes) {
   std::string text;
   bool joins = false;
@@ -116,7 +117,7 @@ std::string json_help(const Command& command) {
   std::map<std::string, std::string> keys;
   for (const Mode& mode : command.modes) {
     const Mode& last = command.modes.back();
-    // True if the default mode, which is listed, has the same keys.
+    // True if this mode has the same keys as the default mode. These keys are listed only once.
     const bool is_listed =
         &mode != &last && last.key.empty() && mode.result.begin() == last.result.begin();
     if (mode.result.size() > 0 && !is_listed) keys[mode.name()] = keys_text(mode.result);
@@ -152,7 +153,7 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
   }
 }
 
-// Returns the command that the line names, or null.
+// Returns the command that the command line names, or null if it names none.
 Command* named_command(const Commands& commands, int argc, char** argv) {
   Command* command = nullptr;
   for (int i = 1; i < argc; ++i) {
@@ -200,7 +201,7 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
   const auto formatter = std::make_shared<Help>();
   formatter->label("Positionals", "Arguments");
   app.formatter(formatter);
-  app.allow_extras();  // report_unknown() reports unknown options
+  app.allow_extras();  // unknown options reach report_unknown()
   app.require_subcommand(0, 1);
   app.footer(kExitCodes);
   CommandLine line;
@@ -227,7 +228,7 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
     line.help = help_text(*parser);
     return line;
   } catch (const UsageError&) {
-    check_rest();  // the bad argument may be the value of an unknown option; report that first
+    check_rest();  // if the bad argument is the value of an unknown option, report the option
     throw;
   } catch (const CLI::ParseError& e) {
     check_rest();

@@ -1,5 +1,5 @@
-// Parses command lines with CLI11. Only the .cpp of this header includes CLI11, because its
-// templates take seconds to compile.
+// Parses command lines with CLI11. Only cli11.cpp includes CLI11, because the templates of CLI11
+// take seconds to compile.
 #pragma once
 
 #include <string>
@@ -16,8 +16,9 @@ struct CommandLine {
 };
 
 /// Parses the command line, finds the command and fills its `values` with checked values. Throws
-/// UsageError for invalid input. For an unknown option the error suggests the nearest name, or
-/// heed's name for an option of nanoGPT or PyTorch.
+/// UsageError for invalid input. For an unknown option, the error suggests the option with the most
+/// similar name. If the option is known from nanoGPT or PyTorch, the error gives heed's name for
+/// it.
 CommandLine parse_command_line(const Commands& commands, int argc, char** argv);
 
 }  // namespace heed

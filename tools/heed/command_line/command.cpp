@@ -107,7 +107,7 @@ const Mode& Command::mode() const {
     for (const Mode& m : modes) names.push_back(m.name());
     usage_error("{0} needs {1}; try heed {0} {2}", name, heed::join(names, " or "), names[0]);
   }
-  for (const bool in_file : {false, true})  // reports options of the command line first
+  for (const bool in_file : {false, true})  // options of the command line are reported first
     for (const auto& [key, given_values] : values)
       if (const Value& value = given_values.back();
           value.in_file == in_file && !takes(*chosen, key))

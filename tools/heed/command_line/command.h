@@ -1,5 +1,5 @@
 // One command of the program: its name, settings and modes. This header does not depend on the
-// parser (cli11.h), so that `heed completions` can use it, too.
+// parser (cli11.h), because `heed completions` uses it without the parser.
 #pragma once
 
 #include <functional>
@@ -16,29 +16,31 @@ namespace heed {
 struct Command;
 using Commands = std::vector<std::unique_ptr<Command>>;
 
-/// One of the functions of a command, such as `heed bench gemm`. The first mode whose option was
-/// given is chosen. A mode without a key is the default and must be the last.
+/// One variant of a command: `heed bench gemm` is a mode of `heed bench`. The first mode whose
+/// option was given is chosen. A mode without a key is the default mode and must be the last.
 struct Mode {
-  /// Key of the option or argument that selects the mode. A switch must be on. Another option must
-  /// be given and, unless `values` is empty, have one of these values.
+  /// Key of the option or argument that selects the mode. If it is a switch, the switch must be on.
+  /// Any other option must be given and, unless `values` is empty, must have one of these values.
   std::string key = {};
   std::vector<std::string> values = {};           ///< accepted values of `key`; empty: all values
-  std::function<bool(const Command&)> when = {};  ///< if set, must also return true
-  std::string label = {};                         ///< name, if it is not that of key or values
-  /// Keys of the settings that the mode uses (Command::only, Command::all_but); empty: all. The
-  /// parser rejects all other settings.
+  std::function<bool(const Command&)> when = {};  ///< an additional condition, if set
+  std::string label = {};                         ///< the result of name(), if not ""
+  /// Keys of the settings that the mode uses, from Command::only() or Command::all_but(). If it is
+  /// empty, the mode uses all settings. Command::mode() rejects all other settings.
   std::vector<std::string> accepts = {};
-  /// Returns advice for a rejected option, as the start of a command line: "a new run like it: heed
-  /// train --config DIR/config.toml". The error appends the option.
+  /// Returns advice for the error of a rejected option: "a new run like it: heed train --config
+  /// DIR/config.toml". The error appends the option to this command line.
   std::function<std::string(const Command&)> instead = {};
-  /// Keys of the result. Without keys --json is rejected, and without a table --csv.
+  /// Keys of the result. If there are none, --json is rejected. If none of them is a table, --csv
+  /// is rejected.
   Columns result = {};
   std::function<Report(const Command&)> run = {};  ///< runs the mode
-  bool several = false;  ///< true: a launcher (mpirun) may start it as several processes
+  bool several = false;  ///< true: mpirun may start several processes of it
 
-  /// Returns the name for help and errors: "--over-time", "text or lines"; "" for the default.
+  /// Returns the name of the mode for help and errors: "--over-time", "text or lines". The name of
+  /// the default mode is "".
   std::string name() const;
-  /// Returns true if the result contains a table.
+  /// Returns whether a key of the result is a table.
   bool has_table() const;
 };
 
@@ -69,7 +71,7 @@ struct Command {
   enum Common { kJson = 1, kConfig = 2, kThreads = 4, kAll = 7, kCsv = 8 };
   /// Adds common settings; `which` is a sum of Common values.
   void add_common(int which);
-  /// Adds settings under the heading `group` of help.
+  /// Adds settings. The help text lists them under the heading `group`.
   void add(const std::string& group, std::vector<nn::Setting> more);
 
   /// One value that the user gave.
@@ -78,22 +80,23 @@ struct Command {
     std::string text;      ///< the value
     bool in_file = false;  ///< true: from the --config file
   };
-  std::map<std::string, std::vector<Value>> values;  ///< by key, in the given order
+  std::map<std::string, std::vector<Value>> values;  ///< all values of each key, in the order given
   /// Returns true if the user gave a value for this key.
   bool given(const std::string& key) const { return values.contains(key); }
   /// Returns the last value that was given for this key, or "".
   std::string text(const std::string& key) const;
 
-  /// Returns a list for Mode::accepts: `keys` and the common settings.
+  /// Returns a list for Mode::accepts that contains `keys` and the common settings.
   std::vector<std::string> only(std::vector<std::string> keys) const;
-  /// Returns a list for Mode::accepts: all settings except `keys`.
+  /// Returns a list for Mode::accepts that contains all settings except `keys`.
   std::vector<std::string> all_but(const std::vector<std::string>& keys) const;
   /// Returns the mode that the given options select. Throws UsageError if no mode is selected, or
   /// if a given option has no effect in the mode.
   const Mode& mode() const;
 
-  /// Adds the values of the --config file for this command. The command line has precedence. `all`
-  /// is the list of commands; a section that names none of them is an error.
+  /// Adds the values of the --config file for this command. A value of the command line takes
+  /// precedence over a value of the file. `all` is the list of commands. Throws UsageError for a
+  /// section that is not named after a command.
   void read_config_file(const Commands& all);
   /// Assigns the given values to the variables of the settings.
   void assign() const;

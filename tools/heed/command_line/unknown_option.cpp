@@ -12,8 +12,8 @@ namespace {
 
 // An option of heed and its names in nanoGPT, PyTorch, Lightning and transformers.
 struct Foreign {
-  std::string_view ours;    // key of heed's option, or a sentence if heed has no such option
-  std::string_view theirs;  // names separated by blanks, with - instead of _
+  std::string_view ours;    // heed's key, or a sentence if heed has no such option
+  std::string_view theirs;  // the other names, separated by blanks, with - for _
 };
 constexpr Foreign kForeign[] = {
     {"layers", "n-layer n-layers num-layers num-hidden-layers"},

@@ -6,8 +6,9 @@
 
 namespace heed {
 
-/// Returns the error text for an option that `command` does not have. It names heed's option if
-/// another program (nanoGPT, PyTorch) calls it so ("--n_layer"), else the nearest of `keys`.
+/// Returns the error text for an option that `command` does not have. If the option is known from
+/// another program (nanoGPT's "--n_layer"), the text gives heed's name for it, otherwise the most
+/// similar of `keys`.
 std::string unknown_option(const std::string& argument, const std::string& command,
                            const std::vector<std::string>& keys);
 

@@ -34,8 +34,9 @@ struct FoundRuns {
   std::vector<LeftOut> left_out;
 };
 
-// Returns the run directories that a command-line argument means: the argument itself, the runs of
-// a sweep in its order, or the runs directly inside a directory by name.
+// Returns the run directories that a command-line argument stands for. A run directory stands for
+// itself, a sweep for its runs in the order of the sweep, and any other directory for the runs
+// directly inside it, in alphabetical order.
 std::vector<fs::path> run_folders(const fs::path& given) {
   std::error_code ignored;
   if (!fs::exists(given, ignored))
@@ -56,8 +57,8 @@ std::vector<fs::path> run_folders(const fs::path& given) {
   return runs;
 }
 
-// Returns the run with the error `why`, without the run's name in it. The name is printed beside
-// it.
+// Returns an entry for a run that cannot be read. The path of the run is removed from the error
+// `why`, because it is printed beside the error.
 LeftOut damaged_run(const fs::path& run, std::string why) {
   const std::string folder = (run / "").string();
   for (std::size_t at = why.find(folder); at != std::string::npos; at = why.find(folder))
@@ -65,7 +66,7 @@ LeftOut damaged_run(const fs::path& run, std::string why) {
   return {run, why, true};
 }
 
-// Returns the names of up to three runs with the reasons.
+// Returns the names of the first three runs, each with the reason why it is left out.
 std::string list_text(const std::vector<LeftOut>& left_out) {
   constexpr std::size_t kNamed = 3;
   std::string text;
@@ -98,7 +99,8 @@ void add_run(FoundRuns& found, const fs::path& folder, const nn::ComparedQuantit
 
 FoundRuns find_runs(const Command& c, const nn::ComparedQuantity& of) {
   FoundRuns found;
-  // The list of the setting is not used, because names of runs contain commas.
+  // The arguments are read from c.values. CompareArguments::runs is not used, because its items are
+  // separated by commas, and names of runs contain commas.
   for (const Command::Value& given : c.values.at("runs"))
     for (const fs::path& folder : run_folders(given.text)) add_run(found, folder, of);
   check_not_empty(found);
@@ -110,8 +112,8 @@ FoundRuns find_runs(const Command& c, const nn::ComparedQuantity& of) {
   return found;
 }
 
-// Measures the scores of the heads of all runs. Moves runs whose weights or texts cannot be read to
-// found.left_out.
+// Measures the scores of the heads of all runs. If the weights or the text file of a run cannot be
+// read, moves the run to found.left_out.
 void measure_heads(FoundRuns& found, const nn::ComparedQuantity& of) {
   std::vector<nn::ComparedRun> measured;
   Progress progress(false);
@@ -128,7 +130,7 @@ void measure_heads(FoundRuns& found, const nn::ComparedQuantity& of) {
   check_not_empty(found);
 }
 
-// Returns the option on the x axis of against.png, or "" if it is not drawn.
+// Returns the option on the x axis of against.png, or "" if that picture is not drawn.
 std::string chosen_against(const std::string& given, const RunComparison& c) {
   std::vector<std::string> differ;
   for (const auto& [key, value] : c.groups[0].options) differ.push_back(key);

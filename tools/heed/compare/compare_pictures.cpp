@@ -21,9 +21,9 @@ void add_mean(plot::Series& series, double x, const MeanError& m) {
   series.high.push_back(m.mean + error);
 }
 
-// Returns the number of runs in the means: ", mean of 5 seeds and its standard error". If the
-// numbers differ: ", mean of 3 to 5 seeds and its standard error". Returns "" if there are no
-// means.
+// Returns a text with the number of runs in each mean: ", mean of 5 seeds and its standard error",
+// or ", mean of 3 to 5 seeds and its standard error" if this number is not the same for all means.
+// Returns "" if `means` is empty.
 std::string seeds_text(const std::vector<MeanError>& means) {
   if (means.empty()) return "";
   const auto [least, most] = std::minmax_element(
@@ -33,12 +33,12 @@ std::string seeds_text(const std::vector<MeanError>& means) {
   return fmt::format(", mean of {}{} seeds and its standard error", some, most->n);
 }
 
-// Returns whether all runs of the setting reach the target. Otherwise the mean steps to the target
-// are not drawn, because a mean over only the runs that reach it is too low.
+// Returns whether all runs of the group reach the target. If they do not, the mean number of steps
+// to the target is not drawn, because a mean over only the runs that reach the target is too low.
 bool all_reached(const RunGroup& g) { return g.steps_to_target.n == g.runs.size(); }
 
-// Returns the settings that are not drawn, or "" if all are:
-// "; not drawn, since not all seeds reached it: kv-heads=1 (0 of 5), kv-heads=2 (3 of 5)"
+// Returns a text with the groups that are not drawn, or "" if all are drawn: "; not drawn, since
+// not all seeds reached it: kv-heads=1 (0 of 5), kv-heads=2 (3 of 5)"
 std::string not_drawn_text(const RunComparison& c) {
   constexpr std::size_t kNamed = 4;
   std::string text;
@@ -106,7 +106,7 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
       : c.of.head ? fmt::format("Largest {} of any head, at the end", c.of.name)
                   : "Final " + c.of.words();
   std::vector<MeanError> drawn;
-  std::vector<std::string> values;  // different values of the option
+  std::vector<std::string> values;  // distinct values of the option
   for (const RunGroup& g : c.groups) {
     if (!steps || all_reached(g)) drawn.push_back(g.*number);
     index_in(values, g.value(option));
@@ -136,7 +136,7 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
                       index_in(names, g.name_without(option)),
                       steps && !all_reached(g) ? MeanError() : g.*number});
   }
-  // The points of a curve must be ordered by x, whatever the order of the groups.
+  // The points of a curve must be ordered by x. The groups may be in any order.
   std::stable_sort(points.begin(), points.end(),
                    [](const Point& a, const Point& b) { return a.x < b.x; });
   for (const std::string& name : names) chart.series.push_back({.name = name, .points = !numbers});

@@ -44,7 +44,8 @@ constexpr Column kCompareKeys[] = {{"task"},
                                    rows("left_out", kLeftOut),
                                    {"files"}};
 
-// Returns "0.1234 ± 0.0012", or only the mean if there is one run.
+// Formats a mean and its standard error: "0.1234 ± 0.0012". Returns only the mean if there is one
+// run.
 Value mean_text(const MeanError& m, int digits) {
   if (m.n == 0) return {};
   if (m.n == 1) return fmt::format("{:.{}f}", m.mean, digits);
@@ -65,8 +66,8 @@ TableRow run_cells(const nn::ComparedRun& r) {
           r.above,           r.accuracy,    r.steps_to_target, r.seconds};
 }
 
-// Returns a row for each score of each head of a setting. Returns no rows if the compared quantity
-// is not a score of heads.
+// Returns one row for each score of each head of the model, as means over the runs of a group.
+// Returns no rows if the compared quantity is not measured per head.
 std::vector<TableRow> head_rows(const RunComparison& c, const RunGroup& g) {
   std::vector<TableRow> list;
   if (!c.of.head) return list;
@@ -106,7 +107,8 @@ TableRow setting_cells(const RunComparison& c, const RunGroup& g) {
           list_of(heads)};
 }
 
-// Returns an empty table whose columns are the options of a setting and then `keys`.
+// Returns an empty table. Its columns are the options that differ between the groups, and then
+// `keys`.
 Table options_table(const RunComparison& c, std::initializer_list<std::string_view> keys) {
   std::vector<Column> columns;
   for (const auto& [key, value] : c.groups[0].options) columns.push_back({key});
@@ -121,7 +123,7 @@ void add_row(Table& table, const RunGroup& group, const TableRow& cells) {
   table.add(std::move(row));
 }
 
-// Returns "1 run" or "2 runs".
+// Returns the number with its noun: "1 run" or "2 runs".
 std::string counted(std::size_t n, const std::string& noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }

@@ -12,8 +12,8 @@
 
 namespace heed {
 
-/// The runs of a comparison, grouped into settings. A setting is a group of runs that differ only
-/// in their seeds.
+/// The runs of a comparison, in groups. The runs of one group differ only in their seeds. The texts
+/// of `heed compare` call a group a setting.
 struct RunComparison {
   nn::ComparedQuantity of;           ///< the compared quantity
   std::optional<double> target;      ///< value of the quantity for steps_to_target
@@ -25,31 +25,32 @@ struct RunComparison {
 
 extern const Columns kComparisonKeys;  ///< keys of comparison_report()
 
-/// Returns a report with a row per setting, in which n is the number of runs with a finite last
-/// value. If the quantity is a score of heads, adds a row per head. Does not set the keys left_out
-/// and files.
+/// Returns a report with one row per group of runs. Its column n is the number of runs whose last
+/// value is finite. If the quantity is measured per head, adds one row per head. Does not set the
+/// keys `left_out` and `files`.
 Report comparison_report(const RunComparison& c);
 
-/// Writes compare.csv (a line per setting), runs.csv (per run), curves.csv (per setting and step)
-/// and, if the quantity is a score of heads, heads.csv (per setting, head and score). Returns their
-/// paths. Throws IoError if a file cannot be written.
+/// Writes compare.csv (one line per group of runs), runs.csv (one per run), curves.csv (one per
+/// group and step) and, if the quantity is measured per head, heads.csv (one per group, head and
+/// score). Returns the paths of the files. Throws IoError if a file cannot be written.
 std::vector<std::filesystem::path> write_comparison(const std::filesystem::path& folder,
                                                     const RunComparison& c);
 
 inline constexpr std::size_t kMostCurves = 8;  ///< largest number of curves of curves_chart()
-/// Returns a chart of the mean of each setting over the training steps, with a band of one standard
-/// error above and below. Draws only the first kMostCurves settings.
+/// Returns a chart with one curve per group of runs: the mean over the runs of the group at each
+/// training step. A band shows one standard error above and below the mean. Draws only the first
+/// kMostCurves groups.
 plot::LineChart curves_chart(const RunComparison& c);
 
-/// Returns a chart of the means `number` of all settings against the value of one option. Each
-/// combination of the other options has its color. If the values are numbers, draws curves,
-/// otherwise points. If `number` is steps_to_target, settings in which not all runs reach the
-/// target are not drawn, and the title names them.
+/// Returns a chart of `number`, a mean over the runs of a group, for all groups. The x axis is the
+/// value of one option. Each combination of the other options has a color of its own. If all values
+/// of the option are numbers, draws curves, otherwise points. If `number` is steps_to_target,
+/// groups in which not all runs reach the target are not drawn, and the title names them.
 plot::LineChart against_chart(const RunComparison& c, const std::string& option,
                               nn::MeanError nn::RunGroup::*number);
 
-/// Draws curves.png. Unless `against` is empty, draws also against.png and, if there is a target,
-/// steps.png. Returns their paths. Throws IoError if a file cannot be written.
+/// Draws curves.png. Unless the option `against` is empty, also draws against.png and, if there is
+/// a target, steps.png. Returns the paths of the files. Throws IoError if a file cannot be written.
 std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& folder,
                                                    const RunComparison& c,
                                                    const std::string& against);

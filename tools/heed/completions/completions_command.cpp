@@ -1,4 +1,4 @@
-// heed completions: prints shell completions, generated from the declarations of the commands.
+// `heed completions`: prints shell completions, generated from the declarations of the commands.
 #include <fmt/format.h>
 
 #include "nn/tasks/task.h"
@@ -17,10 +17,10 @@ std::string plain(std::string text) {
   return text;
 }
 
-// An option as the shells need it.
+// The texts of one option that a completion script contains.
 struct Offer {
   std::string key, help;
-  std::string unit;   // "" for a switch
+  std::string unit;   // name of the value, such as "FILE"; "" for a switch
   std::string words;  // possible values separated by blanks; "" if they are not known
 };
 
@@ -47,7 +47,7 @@ std::string bash_text(const Commands& commands) {
     std::string words = argument_words(*c, list) + " --help";
     for (const Offer& o : list) {
       words += " --" + o.key;
-      if (!o.words.empty() || o.unit == "FILE" || o.unit == "DIR")  // no words: bash offers files
+      if (!o.words.empty() || o.unit == "FILE" || o.unit == "DIR")  // "": bash offers files
         cases += fmt::format("    {}:--{}) words='{}' ;;\n", c->name, o.key, o.words);
     }
     const bool path = c->arguments > 0 && argument_words(*c, list).empty();  // bash offers files

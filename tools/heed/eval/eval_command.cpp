@@ -1,4 +1,5 @@
-// The command heed eval: loss and accuracy of a run, beside the best possible ones.
+// The command `heed eval`: prints loss and accuracy of a run, beside the best possible loss and
+// accuracy.
 #include <cmath>
 
 #include "nn/run/run_folder.h"
@@ -25,8 +26,8 @@ constexpr Column kPositions[] = {
     {"", "+2", "", "{:.3f}"}, {"", "+3", "", "{:.3f}"}, {"", "+4", "", "{:.3f}"},
     {"", "+5", "", "{:.3f}"}, {"", "+6", "", "{:.3f}"}, {"", "+7", "", "{:.3f}"}};
 
-// Adds a table of the mean loss at each position. If the optimal loss is known, it follows in the
-// next row.
+// Adds a table of the mean loss at each position. If the optimal loss is known, the row below each
+// row of losses contains it.
 void add_positions(Report& report, const nn::Evaluation& e) {
   const std::size_t per_line = std::size(kPositions) - 1;
   const bool known = !e.position_optimal.empty();

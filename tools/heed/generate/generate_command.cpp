@@ -1,4 +1,4 @@
-// The command heed generate: continues a prompt with a trained model.
+// The command `heed generate`: continues a prompt with a trained model.
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,8 +30,8 @@ void write_out(const std::string& text) {
   if (std::fflush(stdout) != 0) throw autograd::IoError("generate: cannot write to stdout");
 }
 
-// Writes tokens to stdout as they are generated: as text, or with --probabilities as one line per
-// token.
+// Writes each token to stdout when it is generated: as text or, with --probabilities, as one line
+// per token.
 class TokenWriter {
  public:
   TokenWriter(const nn::TaskInfo& info, bool probabilities) : info_(info), table_(probabilities) {}
@@ -77,7 +77,7 @@ Columns keys_of(bool several, bool probabilities) {
   return probabilities ? Columns(kProbabilityKeys) : Columns(kTextKeys);
 }
 
-// Returns the values of kSampleColumns and, with `probabilities`, of kProbabilities.
+// Returns the values of kSampleColumns and, if `probabilities` is set, of kProbabilities.
 std::vector<Value> values_of(const Sample& sample, const nn::Vocabulary& vocabulary,
                              bool probabilities) {
   std::string text;
@@ -121,7 +121,7 @@ void check_past(nn::Past past, const nn::Transformer::Options& model) {
 
 struct Generated {
   std::vector<Sample> samples;
-  std::int64_t tokens = 0;  // of all samples
+  std::int64_t tokens = 0;  // number of tokens of all samples
   double seconds = 0;
 
   double tokens_per_s() const { return seconds > 0 ? double(tokens) / seconds : 0; }
@@ -173,13 +173,14 @@ Report generate(const GenerateArguments& a, bool json) {
   std::vector<std::int64_t> stops = info.vocabulary.encode(a.stop, "stop");
   if (info.stop) stops.push_back(*info.stop);
 
-  // A sequence of a task ends at the context length; a text has no end.
+  // A sequence of a task ends at the context length. A text file has no such end.
   const std::int64_t room = info.context + 1 - std::int64_t(ids.size());
   const std::int64_t most = info.endless ? a.tokens : std::min(a.tokens, room);
   std::vector<nn::Generator> streams;
   for (std::int64_t i = 0; i < a.samples; ++i) streams.push_back(nn::sample_stream(a.seed, i));
   Generated g{.samples = std::vector<Sample>(streams.size())};
-  // Several samples are generated at the same time, so they are printed at the end.
+  // If there are several samples, they are generated at the same time and therefore printed at the
+  // end.
   const bool live = !json && streams.size() == 1;
   TokenWriter writer(info, a.how.probabilities);
   if (live) writer.prompt(ids);

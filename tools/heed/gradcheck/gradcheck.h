@@ -1,4 +1,4 @@
-// The command heed gradcheck: its options, and the function that makes the report of each mode.
+// The command `heed gradcheck`: its options, and the function that makes the report of each mode.
 #pragma once
 
 #include <deque>
@@ -17,13 +17,13 @@ enum class OracleChoice { kDifferences, kDual, kBoth };
 /// Options of the command line.
 struct GradcheckRequest {
   std::vector<std::string> ops;  ///< names of ops and layers; empty: all that are registered
-  std::int64_t order = 2;        ///< 1: gradients; 2: gradients of gradients too
+  std::int64_t order = 2;        ///< 1: gradients; 2: also gradients of gradients
   OracleChoice oracle = OracleChoice::kBoth;
   std::int64_t seed = 1;             ///< seed of random cotangents and directions
   std::vector<std::string> layouts;  ///< names of memory layouts; empty: all
   std::string junit;                 ///< JUnit file to write; empty: none
   std::string curve;                 ///< PNG file that report_curves() writes
-  bool mutants = false;              ///< select report_mutants()
+  bool mutants = false;              ///< true: the mode of report_mutants()
   std::string run;                   ///< run directory for report_run_gradcheck()
   std::int64_t seconds = 5;          ///< time limit of report_run_gradcheck(), in seconds
 
@@ -36,13 +36,14 @@ struct GradcheckRequest {
 std::vector<const autograd::Check*> chosen_checks(const std::vector<std::string>& names);
 /// Returns the name of a layout for --layouts, such as "stride0".
 std::string setting_name(autograd::CheckLayout layout);
-/// Returns a number of digits for a table, rounded down: "15.6" or "nan".
+/// Formats a number of digits for a table, rounded down: "15.6" or "nan".
 std::string digits_text(double digits);
 
-/// The results of all checks. A deque, because pointers to elements must stay valid.
+/// The results of all checks. The container is a deque, because pointers to its elements must stay
+/// valid when elements are added.
 using CheckResults = std::deque<autograd::CheckResult>;
-/// Returns the findings of each oracle at one order, one per line,
-/// and the command that repeats the check.
+/// Returns what each oracle found at one order (1: gradients, 2: gradients of gradients), one line
+/// per finding, and the command that repeats the check.
 std::string findings_text(const autograd::CheckResult& r, int order,
                           const GradcheckRequest& request);
 /// Returns one test suite as XML 1.0 in UTF-8, with a test case for each sample, layout and order.
@@ -50,20 +51,23 @@ std::string findings_text(const autograd::CheckResult& r, int order,
 /// because XML does not allow them.
 std::string junit_xml(const CheckResults& results, double seconds, const GradcheckRequest& request);
 
-/// Runs the checks. The report contains a table of the digits that agree. For each failure it
-/// contains the sample, the layout, the worst entry of each oracle and the command that repeats the
-/// check. If `junit` is not empty, writes that file. The exit code is 1 if a check failed or none
-/// ran. Throws UsageError if a name is not registered, and IoError if the file cannot be written.
+/// Runs the checks. The report contains a table of the number of digits to which engine and oracle
+/// agree. For each failure it contains the sample, the layout, the worst entry of each oracle and
+/// the command that repeats the check. If request.junit is not empty, writes that file. The exit
+/// code is 1 if a check failed or none ran. Throws UsageError if a name is not registered, and
+/// IoError if the file cannot be written.
 Report report_gradchecks(const GradcheckRequest& request);
-/// Checks every registered op with the gradient of one input made wrong by one mutation. If an
-/// oracle accepts a mutant, the report names it and the exit code is 1.
+/// Tests the checker. A mutant is an op in which the gradient of one input is made wrong by one
+/// mutation. Checks every mutant of the requested ops. If an oracle accepts a mutant, the report
+/// names the mutant. The exit code is 1 if an oracle accepts a mutant or if the ops have none.
 Report report_mutants(const GradcheckRequest& request);
-/// Draws the error of central differences against their step, for 1 to 8 ops. Throws UsageError for
-/// another number of ops, and IoError if the picture cannot be written.
+/// Draws the error of central differences against the step size, for 1 to 8 ops. Throws UsageError
+/// for another number of ops, and IoError if the picture cannot be written.
 Report report_curves(const GradcheckRequest& request);
-/// Checks the gradient of a trained model's loss in each parameter tensor, in float64, on two
-/// sequences of the model's task.
-/// If a gradient is wrong, the report names the tensor and the exit code is 1.
+/// Checks the gradient of a trained model's loss with respect to each parameter tensor, in float64,
+/// on two sequences of the model's task. If the model is float32 and the time limit allows it, also
+/// compares loss and gradients in float32 with those in float64. If a gradient is wrong, the report
+/// names the tensor and the exit code is 1.
 Report report_run_gradcheck(const GradcheckRequest& request);
 
 // ---- keys and columns of the reports

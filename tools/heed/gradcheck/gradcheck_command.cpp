@@ -1,4 +1,4 @@
-// The command heed gradcheck: checks derivatives with finite differences and dual numbers.
+// The command `heed gradcheck`: checks derivatives with finite differences and dual numbers.
 #include "tools/heed/commands.h"
 #include "tools/heed/gradcheck/gradcheck.h"
 

@@ -1,4 +1,4 @@
-// heed gradcheck --curve: the error of central differences against their step.
+// `heed gradcheck --curve`: the error of central differences against the step size.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,7 @@ using autograd::StepError;
 
 namespace {
 
-// The curve of one op.
+// The errors of one op for all step sizes.
 struct Curve {
   std::string name, sample;
   std::vector<StepError> steps;
@@ -88,7 +88,7 @@ void add_curves(Report& report, const std::vector<Curve>& curves) {
 Report report_curves(const GradcheckRequest& request) {
   if (!request.curve.ends_with(".png"))
     usage_error("--curve writes a PNG and needs a FILE.png, got '{}'", request.curve);
-  constexpr std::size_t kMost = 8;  // colors
+  constexpr std::size_t kMost = 8;  // number of colors
   const auto checks = chosen_checks(request.ops);
   if (request.ops.empty() || checks.size() > kMost)
     usage_error("gradcheck --curve draws 1 to {} ops, got {}: heed gradcheck softmax --curve {}",

@@ -1,4 +1,4 @@
-// heed gradcheck --junit: writes the results as JUnit XML, which CI services read.
+// `heed gradcheck --junit`: writes the results as JUnit XML, which CI services read.
 #include <fmt/format.h>
 
 #include "autograd/base/utf8.h"
@@ -10,12 +10,12 @@ using autograd::CheckResult;
 
 namespace {
 
-// Returns whether XML 1.0 allows a character (section 2.2 of its specification).
+// Returns whether XML 1.0 allows the character (section 2.2 of the XML specification).
 bool xml_has(char32_t c) {
   return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c < 0xfffe) || c > 0xffff;
 }
 
-// Returns a text with the special characters of XML escaped.
+// Returns the text with the special characters of XML escaped.
 std::string xml_text(std::string_view text) {
   std::string escaped;
   for (std::size_t at = 0; at < text.size();) {

@@ -1,4 +1,4 @@
-// heed gradcheck --mutants: tests the checker itself with wrong gradients.
+// `heed gradcheck --mutants`: tests the checker itself with wrong gradients.
 #include <algorithm>
 
 #include "autograd/check/mutants.h"

@@ -1,4 +1,4 @@
-// heed gradcheck: runs the checks of ops and layers in all layouts and reports the results.
+// `heed gradcheck`: runs the checks of ops and layers in all layouts and reports the results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,12 +24,12 @@ namespace {
 // Returns whether a < b. NaN is less than every number.
 bool is_less(double a, double b) { return !(a >= b) && !std::isnan(b); }
 
-// Totals of the results of one check, or of all checks. Contains pointers to the results.
+// Totals of the results of one check, or of all checks. It contains pointers to the results.
 struct Summary {
   std::int64_t checked = 0, failed = 0, moved = 0;
   std::map<std::string, std::int64_t> skipped;  // number of skipped layouts, by reason
-  std::int64_t compared[2] = {};                // entries compared one by one, by oracle
-  std::int64_t entries[2] = {};                 // entries of all inputs, by oracle
+  std::int64_t compared[2] = {};                // per oracle: entries compared one by one
+  std::int64_t entries[2] = {};                 // per oracle: entries of all inputs
   const CheckResult* largest[2] = {};    // result with the largest error, by order; NaN is largest
   const CheckResult* fewest[2][2] = {};  // result with the fewest digits, by order and oracle
 
@@ -39,7 +39,7 @@ struct Summary {
     for (const auto& [reason, count] : skipped) n += count;
     return n;
   }
-  // Returns the largest error at an order, or nothing if no check ran at it.
+  // Returns the largest error at an order (1 or 2), or nothing if no check of this order ran.
   std::optional<double> error(int order) const {
     const CheckResult* r = largest[order - 1];
     return r ? std::optional(r->report.error(order)) : std::nullopt;
@@ -125,8 +125,8 @@ Value oracle_value(const Summary& sum, Oracle oracle) {
   return found;
 }
 
-// Fills the table. In text it shows the fewest digits of each oracle and order, and the number of
-// entries that were compared one by one.
+// Fills the table. In text it shows, for each oracle and order, the smallest number of digits that
+// agree, and the number of entries that were compared one by one.
 void add_rows(Report& report, const std::vector<Row>& rows) {
   Table& table = report.table("rows");
   for (const auto& [name, sum] : rows)

@@ -1,4 +1,5 @@
-// heed gradcheck --run: checks the gradients of a trained model in every parameter tensor.
+// `heed gradcheck --run`: checks the gradients of a trained model with respect to every parameter
+// tensor.
 #include <cmath>
 #include <optional>
 
@@ -27,8 +28,9 @@ std::vector<nn::CheckedParameter> check_run(const nn::LoadedRun& run, const nn::
       });
 }
 
-// Compares loss and gradients in float32, computed by the kernels of this machine, with float64.
-// Returns nothing if the run was trained in float64, or if the check takes more than --seconds.
+// Computes loss and gradients in float32 by the kernels of this machine, and compares them with
+// float64. Returns nothing if the run was not trained in float32, or if the check would take more
+// than --seconds.
 std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun& run,
                                                             const nn::Batch& batch,
                                                             const GradcheckRequest& request) {
@@ -104,7 +106,13 @@ Report report_run_gradcheck(const GradcheckRequest& request) {
       failed);
   if (float32)
     report.line(
+<<<<<<< HEAD
         "in float32{} on {}: errors up to {:.2f} times the bound, in the loss and its {} gradients",
+=======
+        "in float32{} on {}, the errors of the loss and of its {} gradients are at most {:.2f} "
+        "times "
+        "the bound",
+>>>>>>> program
         run.model.options.matmul == autograd::Precision::kFloat32
             ? ""
             : " with products in " + nn::enum_name(run.model.options.matmul),

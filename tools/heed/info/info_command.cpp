@@ -1,4 +1,4 @@
-// heed info: describes a run, a safetensors file or a picture.
+// `heed info`: describes a run, a safetensors file or a picture.
 #include "nn/io/safetensors.h"
 #include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
@@ -70,7 +70,7 @@ Report info_on_file(const std::string& path) {
   report.set("metadata", file.metadata);
   Table& metadata = report.text_table(kMetadataColumns);
   for (const auto& [key, value] : file.metadata) {
-    constexpr std::size_t kShown = 60;  // the state of a generator has 7000 characters
+    constexpr std::size_t kShown = 60;  // characters; the state of a random generator has 7000
     metadata.add(
         {key, value.size() <= kShown
                   ? value
@@ -99,8 +99,8 @@ bool names_file(const Command& c) {
   return std::filesystem::is_regular_file(c.text("run"), ignored);
 }
 
-// Returns true if the argument is a picture by its name or by its first bytes, so that the error of
-// a damaged picture says that it is one.
+// Returns true if the argument is a file whose name ends in .png or whose first bytes are those of
+// a PNG. A damaged picture is recognized by its name, so that its error is about a picture.
 bool names_picture(const Command& c) {
   return names_file(c) && (c.text("run").ends_with(".png") || plot::is_png(c.text("run")));
 }

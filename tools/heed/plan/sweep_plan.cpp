@@ -23,8 +23,8 @@ namespace {
 constexpr const char *kSweepFile = "sweep.toml", *kPairs = "pairs";
 constexpr std::size_t kLongestName = 200;  // bytes; file systems allow 255
 
-// The settings of a run and the configuration that they refer to. One object is reused for all
-// runs, because constructing the settings takes long.
+// The settings of a run and the configuration that they refer to. One object is used for all runs
+// of a sweep, because constructing the settings takes long.
 struct Recipe {
   nn::RunConfig config;
   std::string preset;
@@ -39,7 +39,8 @@ struct Recipe {
               where, with_commas(std::int64_t(kMostSweepRuns)));
 }
 
-// Checks each value of a list, and replaces it by the text that the setting writes for this value.
+// Checks each value of a list. Replaces each value by the text that its setting writes for it, such
+// as 1e-3 by 0.001.
 void check_values(nn::TomlItem& item, const std::vector<nn::Setting>& settings) {
   if (item.values.empty())
     usage_error("{}: the list {} is empty; it needs at least one value", item.where, item.key);
@@ -66,7 +67,7 @@ void check_section(const nn::TomlItem& item) {
               item.section);
 }
 
-// Returns the plan without its runs.
+// Parses a sweep file. Returns a plan whose `runs` are still empty.
 SweepPlan read_sweep(const std::string& text, const std::string& file) {
   const Recipe recipe;
   const std::vector<nn::Setting>& settings = recipe.command.settings;
@@ -105,8 +106,8 @@ std::vector<std::string> swept_keys(const SweepPlan& sweep) {
   return keys;
 }
 
-// Returns the stride of each list. Run i has the value with index i / stride % size of the list.
-// Paired lists have the same stride.
+// Returns the stride of each list. Run i has the value at index (i / stride) % (size of the list).
+// Paired lists have equal strides.
 std::vector<std::size_t> strides_of(const SweepPlan& sweep, const std::string& file) {
   const std::vector<std::string> keys = swept_keys(sweep);
   const std::vector<std::string>& pairs = sweep.pairs;
@@ -127,7 +128,7 @@ std::vector<std::size_t> strides_of(const SweepPlan& sweep, const std::string& f
   for (std::size_t i = keys.size(); i-- > 0;) {
     if (is_paired(sweep.lists[i]) && &sweep.lists[i] != &*first) continue;
     strides[i] = runs;
-    runs *= sweep.lists[i].values.size();  // at most kMostSweepRuns each
+    runs *= sweep.lists[i].values.size();  // each factor is at most kMostSweepRuns
     if (runs > kMostSweepRuns) too_many(file);
   }
   for (std::size_t i = 0; i < keys.size(); ++i)
@@ -135,8 +136,8 @@ std::vector<std::size_t> strides_of(const SweepPlan& sweep, const std::string& f
   return strides;
 }
 
-// Returns the value as a part of a directory name. Letters, digits, '+', '-' and '.' remain; other
-// characters, such as the '/' of "1/sqrt-d-head", become '_'.
+// Returns the value as a part of a directory name. Letters, digits, '+', '-' and '.' are kept. All
+// other characters, such as the '/' of "1/sqrt-d-head", become '_'.
 std::string name_of_value(std::string value) {
   constexpr std::string_view kSigns = "+-.";
   for (char& c : value)
@@ -176,7 +177,8 @@ PlannedRun plan_run(const SweepPlan& sweep, const std::vector<std::size_t>& stri
   return run;
 }
 
-// Returns the options in alphabetical order, such as "scale,seed", or "none".
+// Returns the names of the options in alphabetical order: "scale,seed". Returns "none" if there are
+// none.
 std::string pairs_text(std::vector<std::string> pairs) {
   std::sort(pairs.begin(), pairs.end());
   return pairs.empty() ? "none" : fmt::format("{}", fmt::join(pairs, ","));
@@ -191,7 +193,7 @@ SweepPlan plan_sweep(const std::string& text, const std::string& file,
     usage_error("{} contains pairs already; omit --pairs", file);
   if (!pairs.empty()) plan.pairs = pairs;
   const std::vector<std::size_t> strides = strides_of(plan, file);
-  std::size_t runs = 1;  // the largest stride times its size
+  std::size_t runs = 1;  // largest product of a list's stride and size
   for (std::size_t i = 0; i < strides.size(); ++i)
     runs = std::max(runs, strides[i] * plan.lists[i].values.size());
   std::set<std::string> names;
@@ -277,7 +279,7 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
   const bool begun = std::any_of(before.runs.begin(), before.runs.end(), [&](const auto& run) {
     return fs::exists(folder / run.name, error);
   });
-  if (!begun) return;  // the sweep.toml may be replaced, because it has no runs
+  if (!begun) return;  // a sweep without runs may be replaced
   if (const std::string change = no_longer_planned(before, plan); !change.empty())
     usage_error(
         "--out {} contains another sweep: {}; a sweep can only be extended by values; choose "

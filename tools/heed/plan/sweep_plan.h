@@ -16,32 +16,33 @@ inline constexpr std::size_t kMostSweepRuns = 10'000;  ///< largest number of ru
 /// One combination of the values of the swept options.
 struct PlannedRun {
   std::string name;      ///< name of its directory: "scale=none,seed=1"
-  std::string recipe;    ///< TOML text for heed train --config
+  std::string recipe;    ///< TOML text for `heed train --config`
   nn::RunConfig config;  ///< the configuration that the recipe describes
 };
 
-/// The contents of a sweep file. Numbers are in the form that run names contain: 1e-3 is 0.001.
+/// The contents of a sweep file. Numbers are written as in the names of runs: 0.001 for 1e-3.
 struct SweepPlan {
   std::vector<nn::TomlItem> base;   ///< options under [train], each with one value
   std::vector<nn::TomlItem> lists;  ///< options under [sweep], without `pairs`
-  std::vector<std::string> pairs;   ///< keys of lists that are paired instead of crossed
+  std::vector<std::string> pairs;   ///< keys of the lists that are paired; see plan_sweep()
   std::vector<PlannedRun> runs;     ///< all runs; the value of the last list changes fastest
 };
 
 /// Parses `text`, the contents of `file`. Options under [train] are shared by all runs. Options
-/// under [sweep] are lists, and every combination of their values is a run. The lists of options
-/// named by `pairs`, given here or in [sweep], are paired: their first values form a combination,
-/// then their second values, and so on. Throws UsageError or ValueError, with file and line, if the
-/// text is not a sweep, if a run is invalid, or if there are more than kMostSweepRuns runs.
+/// under [sweep] are lists, and every combination of their values is a run. The options that
+/// `pairs` names, in this argument or in [sweep], are an exception: their first values are used
+/// together, then their second values, and so on. Throws UsageError or ValueError, with file and
+/// line, if the text is not a sweep, if a run is invalid, or if there are more than kMostSweepRuns
+/// runs.
 SweepPlan plan_sweep(const std::string& text, const std::string& file,
                      const std::vector<std::string>& pairs = {});
 
-/// Returns `text` with a line for `pairs` added after the line [sweep], or unchanged if `pairs` is
-/// empty. Throws UsageError if the text has no line [sweep].
+/// Returns the sweep file `text` with a line that sets `pairs`, inserted after the line [sweep]. If
+/// `pairs` is empty, returns `text` unchanged. Throws UsageError if the text has no line [sweep].
 std::string with_pairs(std::string text, const std::vector<std::string>& pairs);
 
-/// Returns "" if `now` contains all runs of `before`, with the same options and pairs. More values
-/// are allowed. Otherwise returns a sentence about the first difference.
+/// Returns "" if `now` contains all runs of `before`, with the same options and pairs. `now` may
+/// contain more values of the options. Otherwise returns a sentence about the first difference.
 std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now);
 
 // ---- The directory of a sweep
@@ -55,9 +56,9 @@ bool is_sweep(const std::filesystem::path& folder);
 /// like plan_sweep().
 SweepPlan read_plan(const std::filesystem::path& folder);
 
-/// Throws UsageError unless the sweep can use the directory. It can if the directory is missing or
-/// empty, if it contains this sweep, possibly with fewer values, or if it contains a sweep without
-/// any run directory.
+/// Throws UsageError unless the sweep `plan` can use the directory. It can use a directory that is
+/// missing or empty, that contains this sweep, possibly with fewer values, or that contains any
+/// sweep without run directories.
 void check_sweep_folder(const std::filesystem::path& folder, const SweepPlan& plan);
 
 /// Creates the directory and writes `text` as its sweep.toml. Throws IoError if this fails.
@@ -68,7 +69,8 @@ void save_sweep(const std::filesystem::path& folder, const std::string& text);
 std::filesystem::path save_recipe(const std::filesystem::path& folder, const PlannedRun& run);
 
 using RunState = nn::RunFolder::State;
-/// Returns the state of a run directory. First finishes its publication if a kill interrupted it.
+/// Returns the state of a run directory. If a kill interrupted the publication of its files,
+/// finishes the publication first.
 RunState state_of(const std::filesystem::path& run);
 
 }  // namespace heed

@@ -41,8 +41,8 @@ void check_config(const nn::RunConfig& config, const Command& c) {
                 c.given("preset") ? "the preset " + c.text("preset") : "the task " + config.task,
                 config.task);
   nn::validate(config);
-  // A file may contain every key, as the files that heed writes. A value without effect is
-  // therefore allowed in a file if it equals the value of the preset or the default.
+  // The files that heed writes contain every key. Therefore a value without effect is allowed in a
+  // file if it equals the value of the preset or the default.
   nn::RunConfig preset = chosen_preset(c), none;
   const std::vector<nn::Setting> presets = preset.settings(), defaults = none.settings();
   for (const nn::Setting& s : c.settings) {

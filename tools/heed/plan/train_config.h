@@ -13,13 +13,13 @@ namespace heed {
 /// settings refer to both arguments, which must outlive them.
 std::vector<nn::Setting> recipe_settings(nn::RunConfig& config, std::string& preset);
 
-/// Returns the preset to which c.assign() applies the given values: the preset that was given, or
-/// the preset of the task. If a text or lines file is given, it determines the task. Throws
-/// UsageError if the given values contradict each other or are unknown.
+/// Returns the configuration to which c.assign() applies the given values. It is the preset that
+/// was given or, if none was given, the preset of the task. If a text or lines file is given, it
+/// determines the task. Throws UsageError if the given values contradict each other or are unknown.
 nn::RunConfig chosen_preset(const Command& c);
 
 /// Checks the configuration that c.assign() has produced from chosen_preset(c). Throws UsageError
-/// or ValueError for values that exclude each other or have no effect.
+/// or ValueError if values contradict each other or have no effect.
 void check_config(const nn::RunConfig& config, const Command& c);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// heed plot: draws a matrix from a file as a heat map.
+// `heed plot`: draws a matrix from a file as a heat map.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -22,7 +22,7 @@ struct PlotArguments {
   std::string file, name, title, x_axis = "column", y_axis = "row", x_labels, y_labels, out;
 };
 
-// The values to draw, with the names that the file contains.
+// The values to draw, and the names of rows and columns that the file contains.
 struct Matrix {
   nn::Tensor values;      // [..., rows, columns]
   std::string name = {};  // name of a tensor of a .safetensors file
@@ -65,8 +65,8 @@ Matrix read_matrix(const PlotArguments& a) {
   usage_error("heed plot draws a FILE.npy, FILE.safetensors or FILE.csv, got '{}'", a.file);
 }
 
-// Returns the labels of --x-labels or --y-labels: a list separated by commas, or the lines of a
-// file.
+// Returns the labels that --x-labels or --y-labels gives: a list separated by commas, or the lines
+// of a file. Throws UsageError unless there are `count` labels.
 std::vector<std::string> read_labels(const std::string& where, const std::string& given,
                                      std::int64_t count) {
   constexpr std::uint64_t kLargest = 1'000'000;  // bytes
@@ -95,8 +95,8 @@ void check_float32(const nn::Tensor& x, const nn::Tensor& narrow) {
           given[i]);
 }
 
-// Adds a panel for each matrix of x [..., rows, columns]. Its title is its index in the leading
-// axes, for example "1, 0".
+// Adds a panel for each matrix of x, which has shape [..., rows, columns]. The title of a panel is
+// the index of its matrix in the leading axes, such as "1, 0".
 void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
   constexpr std::int64_t kLongest = 16'384, kMostPanels = 256, kMostColumns = 16;
   const std::int64_t rows = x.size(-2), cols = x.size(-1);

@@ -1,4 +1,4 @@
-// Reports an evaluation: the loss, always together with the best possible loss.
+// Reports an evaluation: the loss, together with the best possible loss if that is known.
 #pragma once
 
 #include <string>
@@ -20,8 +20,9 @@ inline constexpr Column kEvaluationKeys[] = {{"loss"},
                                              {"eval_sequences"},
                                              {"eval_tokens"}};
 
-/// Sets kEvaluationKeys (null where undefined) and adds a table for text. The table contains loss,
-/// best possible loss and reference losses, as measured on these sequences and in expectation.
+/// Sets kEvaluationKeys and adds a table for text. A key whose value is undefined is null. The
+/// table contains loss, best possible loss and reference losses, as measured on these sequences and
+/// in expectation.
 void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskInfo& info);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Reports the parameters, memory and work of a model, for heed info and heed train --dry-run.
+// Reports the parameters, memory and work of a model, for `heed info` and `heed train --dry-run`.
 #pragma once
 
 #include "nn/layers/transformer.h"
@@ -23,8 +23,8 @@ inline constexpr Column kModelKeys[] = {
 
 /// Returns the sizes of a shape as a list.
 Value sizes_of(const autograd::Shape& shape);
-/// Sets kModelKeys. Runs a forward pass to measure memory. In text the table of parameters comes
-/// first.
+/// Sets kModelKeys. Runs a forward pass to measure memory. In text, the table of parameters is the
+/// first item.
 void add_model(Report& report, const nn::Transformer& model);
 
 }  // namespace heed

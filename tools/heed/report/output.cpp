@@ -23,7 +23,7 @@ std::string with_options(std::string_view text) {
     out += text.substr(0, begin);
     out += is_key ? "--" : "`";
     for (const char c : key) out += is_key && c == '_' ? '-' : c;
-    text.remove_prefix(is_key ? end + 1 : end);  // if this was not a key, `end` may begin one
+    text.remove_prefix(is_key ? end + 1 : end);  // if no key ends at `end`, one may begin there
   }
 }
 
@@ -38,7 +38,7 @@ void print_error(std::string_view text) {
 
 namespace {
 
-// Returns the word for a shell, in single quotes if it contains special characters.
+// Returns the word as it is typed in a shell: in single quotes if it contains special characters.
 std::string shell_word(const std::string& word) {
   constexpr const char* kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./:=,+@%";

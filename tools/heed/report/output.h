@@ -17,7 +17,7 @@ enum ExitCode {
   kOk = 0,
   kCheckFailed = 1,    ///< a gradient is wrong, a batch is not learned, or a model is not causal
   kUsage = 2,          ///< invalid or contradictory options
-  kNumeric = 3,        ///< NaN or infinity; with --strict a parameter without gradient
+  kNumeric = 3,        ///< NaN or infinity; with --strict also a parameter without gradient
   kInputOutput = 4,    ///< a file cannot be read or written
   kBug = 70,           ///< an internal error
   kInterrupted = 130,  ///< Ctrl-C, SIGTERM or SIGHUP
@@ -39,8 +39,9 @@ template <class... Args>
   throw UsageError(fmt::format(text, std::forward<Args>(args)...));
 }
 
-/// Runs `f` after all user input has been checked. A shape, dtype or value error in `f` is a bug in
-/// heed, so it is rethrown as std::logic_error. Numeric, check and I/O errors are not changed.
+/// Calls `f`, for use after all user input has been checked. Then a shape, dtype or value error in
+/// `f` is a bug in heed, so it is rethrown as std::logic_error. Numeric, check and I/O errors are
+/// not changed.
 template <class F>
 decltype(auto) past_input_checks(F&& f) {
   try {
@@ -62,7 +63,7 @@ void print(fmt::format_string<Args...> text, Args&&... args) {
   fmt::print(text, std::forward<Args>(args)...);
 }
 /// Replaces each key in backquotes by the option of the program: `d_model` becomes --d-model. The
-/// libraries write keys in this way in their error texts.
+/// error texts of the libraries contain keys in backquotes.
 std::string with_options(std::string_view text);
 /// Prints one line to stderr: "heed: ", the prefix if one is set ("rank 3: "), and the text after
 /// with_options(). Line breaks in the text become blanks.
@@ -72,8 +73,8 @@ void set_error_prefix(const std::string& prefix);
 
 /// Stores the command line for typed_command(). Only main() calls it.
 void remember_command(int argc, char** argv);
-/// Returns the command line, quoted so that it can be pasted into a shell: heed study --prompt
-/// 'a b'. It is stored in pictures.
+/// Returns the command line. Arguments are quoted if necessary, so that it can be pasted into a
+/// shell. Pictures contain it as metadata.
 const std::string& typed_command();
 
 /// Returns version, compiler and SIMD target: "0.1.0 (GCC 12.2.0, SIMD target AVX3_ZEN4)".

@@ -18,7 +18,7 @@ void on_interrupt(int) { interrupt_seen = 1; }
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
-// Returns true if the signal is SIGHUP and is ignored, as nohup does.
+// Returns true if the signal is SIGHUP and is ignored, because nohup started the program.
 bool is_ignored_hangup(int signal) {
   struct sigaction now {};
   return signal == SIGHUP && sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
@@ -46,7 +46,7 @@ Progress::Progress(bool quiet, double silence)
   if (quiet_) return;
   try {
     repeater_ = std::jthread([this](const std::stop_token& stop) { repeat(stop); });
-  } catch (const std::system_error&) {  // no thread is available: activities are not repeated
+  } catch (const std::system_error&) {  // without a thread, activities are not printed again
   }
 }
 
@@ -127,7 +127,7 @@ InterruptGuard::InterruptGuard() {
 
 InterruptGuard::~InterruptGuard() {
   for (const int signal : kSignals)
-    if (!is_ignored_hangup(signal))  // the second SIGHUP of a terminal may arrive even later
+    if (!is_ignored_hangup(signal))  // a terminal's second SIGHUP may arrive after this destructor
       std::signal(signal, signal == SIGHUP && interrupted() ? SIG_IGN : SIG_DFL);
 }
 

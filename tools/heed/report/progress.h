@@ -21,13 +21,13 @@ class Stopwatch {
 };
 
 /// Prints lines to stderr and, at a terminal, one live line below them that is overwritten. While
-/// an activity runs, a thread repeats its text so that output never pauses for ten seconds. If
-/// stderr is closed (its terminal was closed), printing has no effect and training continues. Only
-/// one thread may use an object.
+/// an activity runs, a thread prints its text again from time to time, so that output never pauses
+/// for ten seconds. If stderr is closed (its terminal was closed), printing has no effect and
+/// training continues. Only one thread may use an object.
 class Progress {
  public:
-  /// `quiet`: only warnings are printed. `silence`: seconds between progress lines if stderr is not
-  /// a terminal.
+  /// If `quiet` is set, only warnings are printed. `silence` is the number of seconds between
+  /// progress lines if stderr is not a terminal.
   explicit Progress(bool quiet, double silence = 8);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -36,12 +36,13 @@ class Progress {
   /// `silence` seconds without output.
   bool is_due() const;
   /// Sets the current activity, which lasts until clear(), and prints it if it is due. At a
-  /// terminal it is the live line, cut to the terminal's width; elsewhere it is a line.
+  /// terminal the text becomes the live line, shortened to the terminal's width. Elsewhere it is
+  /// printed as a permanent line.
   void at_work(const std::string& text);
   /// Prints a permanent line, unless the object is quiet.
   void line(const std::string& text);
-  /// Prints a permanent line, also if the object is quiet. At a terminal it is red, unless NO_COLOR
-  /// is set.
+  /// Prints a permanent line, even if the object is quiet. At a terminal the line is red, unless
+  /// the environment variable NO_COLOR is set.
   void warn(const std::string& text);
 
   /// Ends the current activity and removes the live line.
@@ -67,9 +68,9 @@ struct Interrupted {};
 
 /// Handles signals during its lifetime. Ctrl-C (SIGINT), SIGTERM and SIGHUP (the terminal was
 /// closed) only set a flag. A second SIGINT or SIGTERM ends the program immediately. If nohup has
-/// disabled SIGHUP, it stays ignored. SIGPIPE is ignored from the construction on, also after the
-/// lifetime: unread progress output does not end a training, and writing results to a closed pipe
-/// is an error.
+/// disabled SIGHUP, it stays ignored. SIGPIPE is ignored from the construction on, even after the
+/// lifetime. Therefore a training does not end if progress is written to a closed pipe, and writing
+/// results to a closed pipe fails with an error.
 class InterruptGuard {
  public:
   InterruptGuard();

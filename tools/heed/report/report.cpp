@@ -102,7 +102,7 @@ std::string csv_text(const Value& value) {
     for (const Value& item : *items) words += (words.empty() ? "" : " ") + csv_text(item);
     return words;
   }
-  const std::string text = value.dump();  // "null" also for a number that is not finite
+  const std::string text = value.dump();  // dump() also writes "null" for inf and NaN
   return text == "null" ? "" : text;
 }
 

@@ -31,7 +31,7 @@ namespace heed {
 using Value = nn::Json;
 struct Column;
 
-/// A view of declared columns. The columns must outlive it.
+/// A view of declared columns. The columns must outlive the view.
 class Columns {
  public:
   constexpr Columns() = default;
@@ -53,16 +53,18 @@ class Columns {
   std::size_t size_ = 0;
 };
 
-/// One key of a result: a field of a report or a column of a table. The texts must outlive it.
+/// One key of a result: a field of a report or a column of a table. The texts must outlive the
+/// object.
 struct Column {
   std::string_view key = "";    ///< key in JSON and CSV; empty: only in text
   std::string_view label = "";  ///< heading or label in text; empty: not in text
-  std::string_view unit = "";   ///< in text after the label (tables) or the value (fields)
+  std::string_view unit = "";   ///< unit; text shows it
   /// Format of a number in text: an fmt format ("{:.3f}"), or bytes, commas, percent (of a
-  /// fraction), seconds or si. Empty: integers with all digits, other numbers with four.
+  /// fraction), seconds or si. If it is empty, integers have all their digits and other numbers
+  /// have four significant digits.
   std::string_view format = "";
-  /// If a table is wider than 80 columns, text drops the columns with the largest `drop` first. A
-  /// column with 0 is never dropped.
+  /// If a table is wider than 80 characters, text omits columns, those with the largest `drop`
+  /// first. A column whose `drop` is 0 is never omitted.
   int drop = 0;
   Columns inside = {};    ///< keys of the value, if it is an object or a table
   bool is_table = false;  ///< true: the value is a table with the columns `inside`
@@ -90,14 +92,14 @@ constexpr auto joined(const Column (&... lists)[N]) {
   return all;
 }
 
-/// Rows of cells, one cell per column. Text leaves out columns without any value.
+/// Rows of cells, one cell per column. Text omits a column in which every cell is empty or unknown.
 struct Table {
   explicit Table(Columns columns_) : columns(columns_) {}
   /// Creates a table whose columns are known only at run time.
   explicit Table(const std::vector<Column>& list)
       : own(std::make_shared<std::vector<Column>>(list)), columns(own->data(), own->size()) {}
 
-  std::shared_ptr<const std::vector<Column>> own = {};  ///< columns known only at run time
+  std::shared_ptr<const std::vector<Column>> own = {};  ///< owns columns made at run time
   Columns columns;
   std::string title = {}, note = {};  ///< lines above and below the table in text
   std::size_t shown = SIZE_MAX;       ///< largest number of rows in text
@@ -107,18 +109,18 @@ struct Table {
   void add(std::vector<Value> cells);
 };
 
-/// Returns an object with these keys and values, in order. Throws std::logic_error if their numbers
-/// differ.
+/// Returns an object with these keys and values, in order. Throws std::logic_error unless there is
+/// one value per key.
 Value object_of(Columns keys, const std::vector<Value>& values);
-/// Returns a cell that text shows as "nan" if `x` is NaN. Use it if NaN is a result. A NaN in any
-/// other cell means "unknown", and text shows it as "-".
+/// Returns a cell that text shows as "nan" if `x` is NaN. Use it where NaN is a valid result. In
+/// any other cell, NaN means "unknown" and text shows "-".
 Value with_nan(double x);
-/// Returns a list with one object per row.
+/// Returns the table as a list with one object per row.
 Value list_of(const Table& table);
 
-/// The result of a command. JSON contains the declared keys in their order, and null if a key was
-/// not set. Text contains the items in the order in which they were added. A report without keys
-/// prints nothing as JSON.
+/// The result of a command. JSON contains the declared keys in the order of their declaration. The
+/// value of a key that was not set is null. Text contains the items in the order in which they were
+/// added. A report without keys prints nothing as JSON.
 class Report {
  public:
   /// A paragraph or a block of lines that appears only in text.
@@ -128,7 +130,7 @@ class Report {
   };
   /// A field, a table or a text.
   struct Item {
-    const Column* column = nullptr;  ///< declaration of its key; null: only in text
+    const Column* column = nullptr;  ///< null: the item has no key and appears only in text
     std::variant<Value, Table, Text> what;
   };
 
@@ -183,15 +185,15 @@ class Report {
 
 // The results of the following functions end with a newline, unless they are empty.
 
-/// Formats as text of at most 80 columns, unless a name or a block is wider.
+/// Formats a report or a table as text of at most 80 columns, unless a name or a block is wider.
 std::string to_text(const Report& report);
 std::string to_text(const Table& table);
-/// Formats as one JSON object on one line. Numbers that are not finite are null.
+/// Formats a report as one JSON object on one line. Numbers that are not finite are null.
 std::string to_json(const Report& report);
-/// Formats as CSV: a line with the keys of the columns, then one line per row. Values that are null
-/// or not finite are empty. Columns that contain objects or tables are left out.
+/// Formats a table as CSV: a line with the keys of the columns, then one line per row. Values that
+/// are null or not finite are empty. Columns that contain objects or tables are left out.
 std::string to_csv(const Table& table);
-/// Formats the first table that has a key as CSV.
+/// Formats the first table of the report that has a key as CSV.
 std::string to_csv(const Report& report);
 
 /// Returns the keys as text. The keys of objects and tables are in parentheses: "task heads (layer

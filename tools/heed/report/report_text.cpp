@@ -55,7 +55,7 @@ std::string text_of(const Value& value, const Column& column) {
 struct TextColumn {
   int drop;                             // Column::drop
   bool is_right = true;                 // right-aligned, because all cells are numbers
-  std::size_t width = 0;                // of the widest cell
+  std::size_t width = 0;                // width of the widest cell
   std::vector<std::string> cells = {};  // the heading, then one cell per row
 
   const std::string& add(const std::string& cell) {
@@ -72,7 +72,7 @@ std::size_t width_of(const std::vector<TextColumn>& columns) {
   return width - kGap.size();
 }
 
-// Returns true if the cell is aligned as a number. Text that starts with a digit counts, too:
+// Returns true if the cell is aligned like a number. This includes a text that starts with a digit:
 // "12 / 20", "3.4 %".
 bool is_number(const Value& value, const std::string& cell) {
   if (!value.as<std::string>()) return !value.as<Value::Array>();
@@ -148,7 +148,8 @@ std::string field_lines(const std::vector<std::pair<const Column*, std::string>>
   return text;
 }
 
-// Wraps each line of the text separately. Continuation lines are indented as the line is.
+// Wraps each line of the text separately. All lines into which a line is broken have its
+// indentation.
 std::string paragraph_lines(const std::string& text) {
   std::string lines;
   for (const std::string& line : split(text, '\n')) {
@@ -169,7 +170,7 @@ bool is_shown(const Report::Item& item) {
 
 std::string wrapped(std::string_view text, std::size_t hang) {
   std::string lines;
-  std::size_t used = 0, at = 0;  // columns of the line, bytes of the text
+  std::size_t used = 0, at = 0;  // columns used in this line; byte in `text`
   const std::string indent = "\n" + std::string(hang, ' ');
   while (at < text.size()) {
     const std::size_t word = std::min(text.find_first_not_of(' ', at), text.size()),
@@ -201,7 +202,7 @@ std::string to_text(const Table& table) {
   return text + (table.note.empty() ? "" : wrapped(table.note) + "\n");
 }
 
-// An empty line separates tables, groups of fields and paragraphs.
+// An empty line separates tables, groups of fields and groups of paragraphs.
 std::string to_text(const Report& report) {
   std::string text;
   std::size_t kind = std::variant_npos;

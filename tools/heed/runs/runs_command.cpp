@@ -38,8 +38,8 @@ constexpr Column kRunColumns[] = {{"run", "run"},
                                   {"problem"}};
 constexpr Column kRunsKeys[] = {rows("runs", kRunColumns)};
 
-// Returns a row of kRunColumns. If the run cannot be read, the row contains the values that are
-// known and the error. For a run that is training, the row contains its current step.
+// Returns a row of kRunColumns. If the run cannot be read, the row contains the error and the
+// values that are known. If the run is training, the row contains its current step.
 std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
   nn::RunConfig config;
   nn::MetricsRow last(0), evaluation(0);  // last row of the history, last row with an evaluation
@@ -72,7 +72,7 @@ std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
 
 Report list_runs(const std::string& folder) {
   const fs::path top = folder.empty() ? "runs" : folder;
-  std::vector<std::pair<fs::file_time_type, nn::RunFolder>> runs;  // with the time of the last save
+  std::vector<std::pair<fs::file_time_type, nn::RunFolder>> runs;  // each with its last save
   if (!folder.empty() || fs::exists(top))
     for (const nn::RunFolder& run : nn::RunFolder::list(top)) {
       std::error_code ignored;

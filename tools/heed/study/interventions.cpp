@@ -34,7 +34,7 @@ void add_effect(Table& t, const std::string& name, const nn::Effect& e) {
   t.add({name, e.mean, e.standard_error, e.mean_absolute, e.sequences});
 }
 
-// Returns the numbers of each head, as means over the sequences of the study.
+// Returns a table with the numbers of each head, which are means over the sequences of the study.
 Table sequences_table(const nn::Study& study, const std::string& objective) {
   std::vector<Column> shown{{"", "head"}};
   for (const nn::HeadQuantity& q : nn::head_quantities())
@@ -43,7 +43,7 @@ Table sequences_table(const nn::Study& study, const std::string& objective) {
           {.key = "",
            .label = q.name,
            .unit = q.unit,
-           .drop = int(q.name.size() + q.unit.size())});  // wide columns are dropped first
+           .drop = int(q.name.size() + q.unit.size())});  // the widest column is omitted first
   Table t(shown);
   t.title = "Heads over sequences";
   t.note = fmt::format(
@@ -95,7 +95,7 @@ Table copying_table(const nn::Transformer& model) {
   return t;
 }
 
-// Returns "L1 resid_pre at 3 (c)" or "L1H0".
+// Returns the name of a patched activation: "L1 resid_pre at 3 (c)", or "L1H0" for a head.
 std::string place_name(const nn::PatchMap& map, std::int64_t layer, std::int64_t column,
                        const std::vector<std::string>& tokens) {
   if (map.by_head) return nn::head_name({layer, column});
@@ -206,13 +206,14 @@ void check_samples(const InterventionArguments& a, const Command& c, const nn::T
         "--ablation resample uses the output of another sequence; give --samples 2 or more");
 }
 
-// Sequences to measure on, and L on them.
+// The sequences on which effects are measured, and the objective L on these sequences.
 struct MeasuredSequences {
   nn::Batch batch;
   nn::Objective objective;
 };
 
-// Returns the first --samples evaluation sequences. Throws UsageError if they need too much memory.
+// Returns the first evaluation sequences; --samples gives their number. Throws UsageError if they
+// need too much memory.
 MeasuredSequences chosen_sample(const InterventionArguments& a, const Command& c,
                                 const Subject& s) {
   const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
@@ -223,11 +224,12 @@ MeasuredSequences chosen_sample(const InterventionArguments& a, const Command& c
   if (c.given("at")) return sample;
   sample.objective.positions.clear();
   if (s.objective.kind != nn::Objective::kLoss)
-    sample.objective.positions = {sample.batch.inputs.size(1) - 1};  // last position of the sample
+    sample.objective.positions = {sample.batch.inputs.size(1) - 1};  // last position
   return sample;
 }
 
-// Adds the study of --samples.
+// Adds to `results` the numbers of the heads, as means over the sequences in `sample`, and draws
+// by_distance.png.
 void add_sample(InterventionResults& results, const MeasuredSequences& sample, const Subject& s,
                 const std::filesystem::path& out) {
   if (s.info().stop)
@@ -270,7 +272,8 @@ void add_ablation(InterventionResults& results, const InterventionArguments& a, 
         head_importance_table(nn::refined_head_importance(s.model(), batch, objective)));
 }
 
-// Returns the labels of the tokens: "c", or "c/d" where the corrupt prompt has d instead of c.
+// Returns a label for each position: "c" if the token is c in both prompts, or "c/d" if it is c in
+// the clean prompt and d in the corrupt prompt.
 std::vector<std::string> pair_labels(const std::vector<std::string>& clean,
                                      const std::vector<std::string>& corrupt) {
   std::vector<std::string> labels = clean;
@@ -300,7 +303,7 @@ void add_attribution(InterventionResults& results, const Subject& s, const nn::S
   results.tables.push_back(token_table(s, study));
   results.tables.push_back(lens_table(s, study));
   if (s.model().options.norm == nn::NormPlacement::kPost)
-    return;  // outputs of parts cannot be separated
+    return;  // the stream is not the sum of the outputs of heads and MLPs
   results.tables.push_back(copying_table(s.model()));
   if (s.objective.kind == nn::Objective::kLoss) return;
   Table parts =

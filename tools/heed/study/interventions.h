@@ -1,4 +1,5 @@
-// Interventions and attributions of heed study: the effect of heads, activations and tokens on L.
+// Interventions and attributions of `heed study`. They measure or estimate the effect of heads,
+// activations and tokens on the objective L.
 #pragma once
 
 #include <filesystem>
@@ -17,9 +18,9 @@ struct InterventionArguments {
   std::string corrupt;                          ///< the corrupt prompt
   nn::Ablation ablation = nn::Ablation::kZero;  ///< replacement for a head's output
   std::int64_t samples = 0;                     ///< number of evaluation sequences
-  bool attribute = false;                       ///< also attributions to tokens and parts
+  bool attribute = false;                       ///< also attribute L to tokens, heads and MLPs
 };
-/// Returns the options as settings that are bound to `a`.
+/// Returns the options as settings. Their values are stored in `a`, which must outlive them.
 std::vector<nn::Setting> intervention_settings(InterventionArguments& a);
 
 /// Results of the interventions.
@@ -28,8 +29,8 @@ struct InterventionResults {
   std::vector<std::filesystem::path> files;  ///< pictures of --samples and --corrupt
 };
 /// Runs the interventions that the options name. `study` is the study of the subject. Pictures are
-/// written into `out`. Throws UsageError, which names the option, if an option is not compatible
-/// with the other options, the run or the sequence.
+/// written into `out`. Throws UsageError, with the name of the option, if an option is not
+/// compatible with the other options, the run or the sequence.
 InterventionResults run_interventions(const InterventionArguments& a, const Command& c,
                                       const Subject& subject, const nn::Study& study,
                                       const std::filesystem::path& out);

@@ -16,7 +16,7 @@
 namespace heed {
 namespace {
 
-constexpr double kHalfScore = 0.5;  // a head with this induction score counts as an induction head
+constexpr double kHalfScore = 0.5;  // an induction head has at least this induction score
 
 // ---- JSON and CSV
 
@@ -52,7 +52,8 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
 
 // ---- text
 
-// Returns a table of the losses and of one score, for the heads with the largest score.
+// Returns a table as text: a row for each checkpoint, with the losses and with one score of the
+// heads in which this score is largest.
 std::string score_text(const nn::OverTime& study, const char* title,
                        double nn::HeadReport::*score) {
   const std::vector<std::size_t> heads = nn::strongest_heads(study, score);
@@ -72,8 +73,8 @@ std::string score_text(const nn::OverTime& study, const char* title,
   return to_text(table);
 }
 
-// Finds the first layer with a head whose induction score reaches kHalfScore during training.
-// Returns the layer and the step.
+// Finds the first layer with a head whose induction score reaches kHalfScore after the first
+// checkpoint. Returns this layer and the step of the checkpoint.
 std::optional<std::pair<std::int64_t, std::int64_t>> induction_forms(const nn::OverTime& study) {
   for (const nn::LayerFlow& f : study.checkpoints[0].flow) {
     const auto step = nn::first_reached(study, &nn::HeadReport::induction, f.layer, kHalfScore);
@@ -149,7 +150,8 @@ plot::LineChart flow_panel(const nn::OverTime& study) {
   return panel;
 }
 
-// Returns a pane of up to eight checkpoints. The model keeps the weights of the last one.
+// Returns a pane with up to eight of the checkpoints. Loads their weights into `model`, which has
+// the weights of the last one afterwards.
 PagePane pane_over_time(const Subject& s, nn::Transformer& model,
                         const std::vector<nn::CheckpointFile>& checkpoints,
                         const nn::OverTime& study) {

@@ -1,4 +1,4 @@
-// heed study --over-time: the numbers of each head at every checkpoint of a run.
+// `heed study --over-time`: the numbers of each head at every checkpoint of a run.
 #pragma once
 
 #include <string>
@@ -16,12 +16,13 @@ Report study_over_time(const std::string& run, const std::string& out, bool over
 /// Returns the keys of the result of study_over_time().
 Columns over_time_keys();
 
-/// Returns over_time.csv: one row for each number, with step, layer, head, quantity and value. A
-/// row with a head has a number of nn::head_quantities(). A row with only a layer has a number of
-/// nn::LayerFlow. A row without both has loss, counted_loss or optimal_loss.
+/// Returns the table of over_time.csv: one row for each number, with step, layer, head, quantity
+/// and value. If a row names a head, its quantity is one of nn::head_quantities(). If it names only
+/// a layer, the quantity is a member of nn::LayerFlow. If it names neither, the quantity is loss,
+/// counted_loss or optimal_loss.
 Table over_time_table(const nn::OverTime& study);
-/// Returns over_time.png: panels of losses, scores and gradients over training steps. A vertical
-/// line marks the steepest fall of the loss.
+/// Returns the chart of over_time.png: panels of losses, scores and gradients over training steps.
+/// A vertical line marks the steepest fall of the loss.
 plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
                                  const std::string& run);
 

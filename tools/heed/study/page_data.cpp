@@ -13,7 +13,8 @@
 namespace heed {
 namespace {
 
-// Adds the maps [1, H, T, T] of one layer to `list`.
+// Adds the maps [1, H, T, T] of one layer to `list`. In long sequences, blocks of cells are reduced
+// to one cell by `rule`.
 void add_maps(nn::Json& list, std::int64_t layer, const nn::Tensor& maps, const nn::Tensor& scores,
               nn::BlockRule rule) {
   const std::vector<nn::BlockMap> heads = nn::block_maps(maps, scores, rule);
@@ -24,7 +25,8 @@ void add_maps(nn::Json& list, std::int64_t layer, const nn::Tensor& maps, const 
   }
 }
 
-// Returns the routes of one layer; with the maps Routes::from if `with_from`.
+// Returns the routes of one layer as JSON. They include the maps Routes::from if `with_from` is
+// set.
 nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_from) {
   const nn::BlockRoutes blocks = nn::block_routes(r);
   nn::Json parts = nn::Json::array(), from = nn::Json::array();

@@ -15,7 +15,7 @@ namespace heed {
 /// A pane of the page: one run on one sequence [1, T], at one or several checkpoints.
 struct PagePane {
   std::string name;                          ///< title of the pane
-  std::string hash;                          ///< hash of the weights
+  std::string hash;                          ///< nn::hash_of_tensors() of the weights
   std::string objective;                     ///< description of L
   std::vector<std::string> tokens;           ///< labels of the tokens, [T]
   std::int64_t layers, heads;                ///< size of the model
@@ -23,17 +23,19 @@ struct PagePane {
   /// Number of checkpoints that the run saved, if `checkpoints` is a selection of them.
   std::optional<std::int64_t> saved_checkpoints = {};
 
-  /// Adds the study and the routes of the weights after `step`. If `complete`, it adds every map
-  /// and the origins of routes. Otherwise it adds only the maps with
-  /// MapQuantity::for_every_checkpoint, and routes without origins.
+  /// Adds a checkpoint: the study and the routes of the weights after `step`. If `complete` is set,
+  /// adds every map, and the maps Routes::from. Otherwise adds only the maps for which
+  /// MapQuantity::for_every_checkpoint is true.
   void add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
                       const nn::RouteStudy& routes, bool complete);
   /// Returns the pane as JSON.
   nn::Json json() const;
 };
-/// Returns a pane without checkpoints. `label` is appended to the name of the run: "clean prompt".
+/// Returns a pane without checkpoints. Its name is the name of the run and, if `label` is not
+/// empty, the label: "induction-1, clean prompt".
 PagePane make_pane(const Subject& subject, const std::string& label = "");
-/// Returns a pane with the complete study of the subject.
+/// Returns a pane with one checkpoint: the complete study of the subject. `label` is used as in
+/// make_pane().
 PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& label = "");
 
 /// Writes report.html into the directory and returns its path. page/README.md describes the format

@@ -37,7 +37,7 @@ void check_same_tokens(const Subject& a, const std::string& b_folder, const nn::
         length, b_folder, y.context);
 }
 
-// Returns the lines of config.toml that are not in the config.toml of the other run.
+// Returns the lines of the config.toml of `config` that are not in the config.toml of `other`.
 std::vector<std::string> lines_without(const nn::RunConfig& config, const nn::RunConfig& other) {
   const std::string other_text = "\n" + to_toml(other);
   std::vector<std::string> lines = heed::split(to_toml(config), '\n');
@@ -49,7 +49,8 @@ std::vector<std::string> lines_without(const nn::RunConfig& config, const nn::Ru
 
 // ---- pictures
 
-// Returns the maps [1, H, T, T] of each layer in float32, only for heads that both studies have.
+// Returns the maps [1, H, T, T] of each layer of `s` in float32, restricted to the layers and heads
+// that `other` has, too.
 std::vector<nn::Tensor> shared_maps(const nn::Study& s, const nn::Study& other,
                                     nn::Tensor nn::LayerStudy::*maps) {
   std::vector<nn::Tensor> shared;
@@ -77,7 +78,7 @@ std::filesystem::path draw_grid(const std::filesystem::path& file, plot::Heatmap
                        {{"Run B", s.b.source.run_name()}, {"Weights B", s.b.source.weights}});
 }
 
-// Draws the weights of A and B side by side, with a row of panels for each layer.
+// Draws the attention weights of run A and run B side by side, with a row of panels for each layer.
 std::filesystem::path draw_both(const std::filesystem::path& out, const StudiedPair& s) {
   plot::HeatmapGrid grid = shared_patterns(s.study_a, s.study_b);
   std::vector<plot::Panel> of_a = std::move(grid.panels),
@@ -110,7 +111,8 @@ std::filesystem::path draw_difference(const std::filesystem::path& out, const St
 
 // ---- numbers
 
-// The numbers of A and B for each layer and head. A pointer is null if the run has no such head.
+// For each layer and head, the reports of run A and run B. A pointer is null if the run has no such
+// head.
 using HeadPairs =
     std::map<std::pair<std::int64_t, std::int64_t>, std::array<const nn::HeadReport*, 2>>;
 HeadPairs head_pairs(const StudiedPair& s) {
@@ -120,7 +122,7 @@ HeadPairs head_pairs(const StudiedPair& s) {
   return pairs;
 }
 
-// Returns the number in A and in B; NaN if the run has no such head.
+// Returns the value of `q` in run A and in run B. A value is NaN if the run has no such head.
 std::pair<double, double> values_of(const nn::HeadQuantity& q,
                                     const std::array<const nn::HeadReport*, 2>& reports) {
   return {reports[0] ? reports[0]->*q.value : NAN, reports[1] ? reports[1]->*q.value : NAN};
@@ -128,7 +130,7 @@ std::pair<double, double> values_of(const nn::HeadQuantity& q,
 
 constexpr Column kHeadDifferences[] = {{"layer"}, {"head"}, {"quantity"},
                                        {"a"},     {"b"},    {"difference"}};
-// Returns compare.csv: a row for each head and number.
+// Returns the table of compare.csv: one row for each head and quantity.
 Table head_differences(const StudiedPair& s) {
   Table table(kHeadDifferences);
   for (const auto& [at, reports] : head_pairs(s))
@@ -141,7 +143,8 @@ Table head_differences(const StudiedPair& s) {
 
 constexpr Column kScoreDifferences[] = {
     {"", "head"}, {"", "A", "", "{:.3f}"}, {"", "B", "", "{:.3f}"}, {"", "B-A", "", "{:.3f}"}};
-// Adds the tables of the text output: one for each score with kComparison, a row for each head.
+// Adds the tables of the text output: one for each quantity with the flag kComparison. A table has
+// one row for each head.
 void add_score_tables(Report& report, const StudiedPair& s) {
   constexpr std::size_t kShown = 24;
   for (const nn::HeadQuantity& q : nn::head_quantities()) {
@@ -170,8 +173,8 @@ Value heads_json(const StudiedPair& s) {
   return list_of(heads);
 }
 
-// Compares the weights at all steps that both runs saved. Returns no value if their names, shapes
-// or dtypes differ.
+// Compares the weights of two runs at all steps that both runs saved. Returns no value if the
+// names, shapes or dtypes of the weights differ.
 std::optional<nn::RunsDifference> compared_weights(const Subject& a, const Subject& b) {
   const auto x = parameters(a.model()), y = parameters(b.model());
   const bool same = std::ranges::equal(x, y, [](const auto& p, const auto& q) {
@@ -245,8 +248,8 @@ plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b,
   const auto maps_a = shared_maps(a, b, quantity.values), scores_a = shared_maps(a, b, kScores);
   for (std::size_t l = 0; l < maps.size(); ++l) {
     maps[l] = maps[l] - maps_a[l];
-    // A score of -inf hides a cell. A hatched picture hides a cell if one of the runs hides it, the
-    // other pictures if both do.
+    // A score of -inf hides a cell. A hatched picture hides a cell if at least one of the runs
+    // hides it. All other pictures hide a cell only if both runs hide it.
     scores[l] = quantity.picture.hatched ? minimum(scores[l], scores_a[l])
                                          : maximum(scores[l], scores_a[l]);
   }

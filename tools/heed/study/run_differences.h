@@ -1,4 +1,5 @@
-// heed study A B: the heads of two runs on one sequence, and the first weight that differs.
+// `heed study A B`: compares the heads of two runs on one sequence, and finds the first weight that
+// differs.
 #pragma once
 
 #include <string>
@@ -10,10 +11,10 @@
 
 namespace heed {
 
-/// Compares run B with the run of subject `a`, on the sequence of `a`. `other` is the directory of
-/// run B, and `weights` the name of the weights file in it. Pictures and tables are written into
-/// `out`, which is resolved by open_study_folder(). Throws UsageError if run B cannot read the
-/// sequence, because its vocabulary is different or its context is shorter.
+/// Compares run B with run A, the run of subject `a`, on the sequence of `a`. `other` is the
+/// directory of run B, and `weights` the name of the weights file in it. Writes pictures and tables
+/// into the directory that open_study_folder() returns for `out`. Throws UsageError if run B cannot
+/// read the sequence, because its vocabulary is different or its context is shorter.
 Report run_differences(const Subject& a, const std::string& other, const std::string& weights,
                        const std::string& out, bool overwrite);
 /// Returns the keys of the result of run_differences().

@@ -1,4 +1,4 @@
-// heed study: attention and its gradients on one sequence, as pictures, arrays and numbers.
+// `heed study`: attention and its gradients on one sequence, as pictures, arrays and numbers.
 #include <algorithm>
 #include <filesystem>
 #include <future>
@@ -32,7 +32,8 @@ struct StudyArguments {
   InterventionArguments interventions;
 };
 
-// Returns the token that --of names by its symbol.
+// Returns the id of the token that --of gives as `symbol`. Throws UsageError if the model does not
+// predict such a token.
 std::int64_t token_of(const nn::TaskInfo& info, const std::string& symbol) {
   const auto token = info.vocabulary.find(symbol);
   if (token && *token < info.classes) return *token;
@@ -43,7 +44,8 @@ std::int64_t token_of(const nn::TaskInfo& info, const std::string& symbol) {
               predicted.summary());
 }
 
-// Reads the positions of --at, such as "3" or "3,5".
+// Parses the positions of --at, such as "3" or "3,5". Throws UsageError for a position outside of
+// the sequence.
 std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t length) {
   std::vector<std::int64_t> positions;
   for (const std::string& item : heed::split(text, ',')) {
@@ -57,7 +59,7 @@ std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t len
   return positions;
 }
 
-// Reads --of and --at: loss, logit:C or diff:A-B. A token may be '-'.
+// Parses --of (loss, logit:C or diff:A-B) and --at. The tokens A, B and C may be '-'.
 nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskInfo& info,
                                std::int64_t length) {
   nn::Objective o;
@@ -80,7 +82,7 @@ nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskInfo& info
   return o;
 }
 
-// Returns the run, the sequence and L that the arguments name.
+// Returns the run, the sequence and the objective L that the arguments select.
 Subject chosen_subject(const StudyArguments& a, const Command& c) {
   const std::filesystem::path folder = find_run(a.run);
   const bool of_prompt = c.given("prompt") && !c.given("samples");
@@ -101,7 +103,7 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   return Subject(folder, run, sequence, chosen_objective(a, task.info(), length));
 }
 
-// Returns the head of --head, or no value without --head.
+// Returns the head that --head selects, or no value if --head was not given.
 std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command& c,
                                          const nn::Transformer::Options& model) {
   if (!c.given("head")) return {};
@@ -112,8 +114,9 @@ std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command&
 
 // ---- files of the study of one sequence
 
-// Describes the arrays for the metadata of arrays.safetensors, by the end of their names. The name
-// of a gradient has "_grad" appended.
+// Returns descriptions of the arrays, for the metadata of arrays.safetensors. A key is the end of
+// the array's name. A gradient, whose name is the array's name and "_grad", has no entry of its
+// own.
 nn::Json schema() {
   nn::Json arrays = nn::Json::object();
   for (const nn::ArrayQuantity& q : nn::array_quantities())
@@ -131,13 +134,13 @@ void save_arrays(const std::filesystem::path& file, const Subject& s, const nn::
   nn::save_safetensors(file.string(), to_named(study), metadata);
 }
 
-// Returns a pane for the sequence and, if `corrupt` is not empty, a second one for the corrupt
+// Returns a pane for the sequence and, if `corrupt` is not empty, a second pane for the corrupt
 // prompt.
 std::vector<PagePane> panes_of(const Subject& s, const nn::Study& study,
                                const std::string& corrupt) {
   if (corrupt.empty()) return {pane_of(s, study)};
   nn::Batch other = s.run->task->prompt(corrupt);
-  other.targets = s.sequence.targets;  // the same L as in patching()
+  other.targets = s.sequence.targets;  // so that L is the same as in patching()
   const Subject corrupted(s.source.run, s.run, other, s.objective);
   return {pane_of(s, study, "clean prompt"),
           pane_of(corrupted, corrupted.study(), "corrupt prompt")};
@@ -149,8 +152,8 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
                                                const StudyArguments& a,
                                                std::optional<nn::HeadIndex> head) {
   const std::filesystem::path arrays = out / "arrays.safetensors";
-  // The arrays take hundreds of megabytes for 8 layers with T = 512. They are written while the
-  // page and the pictures are made.
+  // The arrays take hundreds of megabytes for 8 layers and 512 tokens. Threads write the arrays and
+  // the page while the pictures are drawn.
   auto saved = std::async(std::launch::async, [&] { save_arrays(arrays, s, study); });
   auto page = std::async(std::launch::async, [&] {
     return write_page(out, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
@@ -171,7 +174,8 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
 
 // ---- result of the study of one sequence
 
-// Returns the weights as characters of ten shades, query by key.
+// Draws the attention weights of each head as text: one line for each query, and in it one of ten
+// characters, from light to dark, for each key.
 std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {
   static constexpr char kShades[] = " .:-=+*#%@";
   std::string text;

@@ -16,15 +16,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory contains a study if it contains one of these files. Studies of one sequence, of two
-// runs and over time each write at least one of them.
+// A directory contains a study if it contains one of these files. Every kind of study (of one
+// sequence, of two runs, over time) writes at least one of them.
 const std::vector<std::string> kStudyMarks = {"arrays.safetensors", "compare.csv", "over_time.csv",
                                               "report.html"};
-// Further files of studies. They do not mark a directory.
+// Other files that studies write. A directory that has only such files does not count as a study.
 const std::vector<std::string> kOtherStudyFiles = {"over_time.json", "over_time.png",
                                                    "patching.png", "cells.csv", "by_distance.png"};
 
-// Returns whether a name is one like "dS.png", "dS_L0H1.png" or "dS_difference.png".
+// Returns whether `name` is the name of a study's picture, such as "dS.png", "dS_L0H1.png" or
+// "dS_difference.png".
 bool is_study_picture(const std::string& name) {
   return std::ranges::any_of(nn::map_quantities(), [&](const nn::MapQuantity& q) {
     const std::string stem(q.picture.file);
@@ -39,7 +40,7 @@ bool is_study_file(const std::string& name) {
          (name.starts_with("npy/") && name.ends_with(".npy"));
 }
 
-// Appends a row for each cell of an array [1, H, Tq, Tk].
+// Appends a row to `table` for each cell of an array [1, H, Tq, Tk].
 void append_cells(std::string& table, std::string_view quantity, std::size_t layer,
                   const nn::Tensor& array) {
   const std::int64_t heads = array.size(1), queries = array.size(2), keys = array.size(3);
@@ -81,7 +82,7 @@ std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out,
 
 std::string study_cells(const nn::Study& study) {
   constexpr std::int64_t kMostRows = 20'000'000;
-  std::int64_t rows = 0;  // for two sites and their gradients
+  std::int64_t rows = 0;  // of the scores, the weights and their gradients
   for (const nn::LayerStudy& layer : study.layers) rows += 4 * layer.scores.numel();
   heed::check<autograd::ValueError>(rows <= kMostRows, "study", "a table of ", rows,
                                     " cells exceeds the limit of ", kMostRows,

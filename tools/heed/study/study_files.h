@@ -12,11 +12,12 @@
 
 namespace heed {
 
-/// Opens the directory of a study and creates its staging directory. If `out` is empty, it opens
-/// the first of `default_path`, `default_path`-2, ... that contains no study and is not in use. If
-/// `overwrite` is set, it opens `out` or `default_path` itself, which may contain a study.
-/// Otherwise it throws UsageError if `out` contains a study of any kind. It also throws UsageError
-/// if the only directory that it may open is in use.
+/// Opens the directory of a study and creates its staging directory. With `overwrite`, this is
+/// `out` (or `default_path` if `out` is empty), even if it contains a study. Without `overwrite`, a
+/// directory that contains a study of any kind is never opened: if `out` is not empty, a study in
+/// it is an error; if `out` is empty, the function opens the first of `default_path`,
+/// `default_path`-2, ... that contains no study and is not in use. Throws UsageError for this
+/// error, and if the only directory that may be opened is in use.
 std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out,
                                                     const std::filesystem::path& default_path,
                                                     bool overwrite);
@@ -31,10 +32,10 @@ enum class StudyExport {
 /// ValueError if a table would have more than 20 million rows.
 std::vector<std::filesystem::path> export_study(const std::filesystem::path& folder,
                                                 const nn::Study& study, StudyExport format);
-/// Returns the table of cells.csv, quantity,layer,head,query,key,value. It has one row for each
-/// cell of the scores, the weights and their gradients. A quantity is the name of a site, or that
-/// name and
-/// "_grad". A value is the shortest decimal text that reads back as the same float32.
+/// Returns the table of cells.csv with the columns quantity, layer, head, query, key and value. It
+/// has one row for each cell of the scores, the weights and the gradients of both. A quantity is
+/// hook_attn_scores or hook_pattern, with _grad appended for a gradient. A value is the shortest
+/// decimal text that reads back as the same float32.
 std::string study_cells(const nn::Study& study);
 
 }  // namespace heed

@@ -11,7 +11,8 @@
 namespace heed {
 namespace {
 
-// Returns a chart with a line for each head: the mean of its map by distance.
+// Returns a chart with a line for each head: the mean of the head's map at each distance from key
+// to query.
 plot::LineChart by_distance_chart(const nn::Study& study, const char* title,
                                   nn::Tensor nn::LayerStudy::*maps) {
   plot::LineChart chart{

@@ -8,17 +8,18 @@
 
 namespace heed {
 
-/// Returns the columns layer, head, all of nn::head_quantities(), cut and saturated.
+/// Returns the columns `layer`, `head`, one for each of nn::head_quantities(), `cut` and
+/// `saturated`.
 Columns head_columns();
-/// Adds a row for each head, and a note that explains the columns.
+/// Adds a row for each head to a table with head_columns(), and a note that explains the columns.
 void add_heads(Table& table, const nn::Study& study);
 
 /// Columns of an entry of "tables" in JSON and on the page.
 inline constexpr Column kNameAndUnit[] = {{"name"}, {"unit"}};
 inline constexpr Column kTableKeys[] = {
     {"title"}, {"what"}, rows("columns", kNameAndUnit), {"rows"}};
-/// Returns the tables as JSON. Their own columns have labels but no keys, so each table is
-/// converted to names of columns and rows of values.
+/// Returns the tables as JSON. The columns of these tables have labels but no keys, so each table
+/// becomes an object with the names of its columns and the rows of its values.
 Value tables_json(const std::vector<Table>& tables);
 
 }  // namespace heed

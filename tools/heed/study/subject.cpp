@@ -12,14 +12,14 @@
 namespace heed {
 namespace {
 
-// Returns "3", "3 and 5".
+// Formats positions: "3" or "3 and 5".
 std::string positions_text(const std::vector<std::int64_t>& positions) {
   std::vector<std::string> numbers;
   for (const std::int64_t p : positions) numbers.push_back(std::to_string(p));
   return heed::join(numbers);
 }
 
-// Returns a description of L for readers who do not know the option --of.
+// Returns a description of L in words, for readers who do not know the option --of.
 std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
   const std::string there =
       (o.positions.size() == 1 ? "at position " : "at positions ") + positions_text(o.positions);

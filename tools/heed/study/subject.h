@@ -17,7 +17,7 @@ namespace heed {
 struct StudyTexts {
   std::string run;                  ///< name of the run directory
   std::string task;                 ///< name of the task
-  std::string objective;            ///< "the logit of c minus that of d, at position 5"
+  std::string objective;            ///< L in words: "the logit of c at position 5"
   std::vector<std::string> tokens;  ///< labels of the axes, [T]
 
   /// Returns the texts as metadata of a file.
@@ -39,17 +39,18 @@ struct Subject {
   const nn::Transformer& model() const { return run->model; }
   const nn::TaskInfo& info() const { return run->task->info(); }
   std::string folder() const { return source.run.string(); }
-  /// Returns L in the notation of --of and --at: "diff:c-d at 5".
+  /// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".
   std::string objective_text() const;
   /// Returns the sequence as text.
   std::string text() const;
 
-  /// Runs the model forward and backward. Also measures the cut of each head, unless that would
-  /// take seconds. Throws NumericError if L is not finite.
+  /// Runs the model forward and backward. Also measures how much L changes if the output of a head
+  /// is set to 0 (HeadReport::cut), for each head, unless that would take seconds. Throws
+  /// NumericError if L is not finite.
   nn::Study study() const;
 };
 
-/// Returns L in the notation of --of and --at.
+/// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info);
 
 }  // namespace heed

@@ -21,8 +21,8 @@ struct SweepArguments {
   bool dry_run = false, quiet = false;
 };
 
-// Returns the runs that this process trains. --part I/N selects every N-th run of the sweep. A
-// launcher with M ranks divides these runs among the ranks.
+// Returns the runs that this process trains. --part I/N selects every N-th run of the sweep. If a
+// launcher has started several ranks, these runs are divided among the ranks.
 std::vector<const PlannedRun*> own_runs(const SweepPlan& plan, const std::string& part) {
   std::int64_t index = 1, count = 1;
   if (!part.empty()) {
@@ -44,8 +44,8 @@ std::vector<const PlannedRun*> own_runs(const SweepPlan& plan, const std::string
 }
 
 SweepJobs jobs_of(const SweepArguments& a, const Command& c, const std::filesystem::path& folder) {
-  // A launcher may bind its processes to different cores or let them share all cores. In the second
-  // case each process uses its share.
+  // A launcher may bind its processes to different cores or let them share all cores. If they share
+  // all cores, each process uses an equal number of them.
   const std::int64_t shared = ::sysconf(_SC_NPROCESSORS_ONLN) / launcher().here;
   const auto cores = std::clamp<std::int64_t>(shared, 1, autograd::available_cores());
   const std::int64_t at_a_time = a.jobs > 0 ? a.jobs : cores / std::max<std::int64_t>(1, c.threads);
@@ -73,7 +73,7 @@ Report plan_report(const std::filesystem::path& folder,
     const char* state = found == RunState::kFinished ? "finished"
                         : found == RunState::kSaved  ? "goes on"
                                                      : "new";
-    // The value in JSON and CSV remains "goes on" for scripts.
+    // JSON and CSV still contain the older value "goes on", because scripts may depend on it.
     const char* shown = found == RunState::kSaved ? "resumes" : state;
     table.add({shown, (folder / run->name).string(), state});
   }

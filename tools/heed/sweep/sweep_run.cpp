@@ -28,8 +28,8 @@ class Sweep {
   }
 
   SweepOutcome train() {
-    constexpr std::chrono::milliseconds kPollInterval(5);  // for child processes
-    constexpr double kElsewhereInterval = 0.2;             // seconds, for runs of another process
+    constexpr std::chrono::milliseconds kPollInterval(5);  // between checks of the child processes
+    constexpr double kElsewhereInterval = 0.2;             // seconds, for runs of other processes
     for (SweptRun& run : sweep_.runs)
       if (is_finished(run)) run.state = State::kBefore;
     for (Stopwatch since_check; !has_ended(); std::this_thread::sleep_for(kPollInterval)) {
@@ -78,7 +78,8 @@ class Sweep {
     for (const Job& job : running_) job.worker.stop();
   }
 
-  // Returns false if the run cannot be read. Its child process then reports the reason.
+  // Returns whether the run is finished. Returns false if it cannot be read; then the child process
+  // that trains it reports the reason.
   bool is_finished(const SweptRun& run) const {
     try {
       return state_of(folder_of(run)) == RunState::kFinished;
@@ -87,9 +88,9 @@ class Sweep {
     }
   }
 
-  // Checks whether another process still trains the runs that are kElsewhere: a second sweep, or a
-  // child of a killed sweep, which saves and ends. If a run is free and not finished, it is waiting
-  // again, so that this sweep resumes it.
+  // Updates the runs in the state kElsewhere. Such a run is trained by a second sweep, or by a
+  // child of a killed sweep, which saves and ends. If no process trains the run any more and it is
+  // not finished, its state becomes kWaiting, so that this sweep resumes it.
   void check_elsewhere() {
     for (SweptRun& run : sweep_.runs)
       if (run.state == State::kElsewhere && !nn::is_taken(folder_of(run)))
@@ -107,7 +108,7 @@ class Sweep {
     run.state = State::kElsewhere;
     if (nn::is_taken(folder)) return;
     const RunState found = state_of(folder);
-    if (found == RunState::kFinished) {  // by another process in the meantime
+    if (found == RunState::kFinished) {  // another process has finished it
       run.state = State::kBefore;
       return;
     }
@@ -149,16 +150,16 @@ class Sweep {
       if (!line.empty()) lines.push_back(line.starts_with("heed: ") ? line.substr(6) : line);
     if (code == kOk) {
       run.state = State::kFinished;
-      for (const std::string& line : lines)  // each warning is printed only for the first run
+      for (const std::string& line : lines)  // a warning of several runs is printed once
         if (warnings_.insert(line).second) progress_.warn(run.plan->name + ": " + line);
       try {
         save_result(job);
-      } catch (const std::exception& e) {  // only a warning, because the run itself is saved
+      } catch (const std::exception& e) {  // a warning suffices: the run is saved
         progress_.warn(fmt::format("{}: {}", run.plan->name, e.what()));
       }
     } else if (sweep_.interrupted && was_stopped(code)) {
       run.state = State::kStopped;
-    } else if (nn::is_taken(folder_of(run)) || is_finished(run)) {  // by another process
+    } else if (nn::is_taken(folder_of(run)) || is_finished(run)) {  // another process has it
       run.exit_code = 0;
       run.state = State::kElsewhere;
     } else {
@@ -169,8 +170,8 @@ class Sweep {
     }
   }
 
-  // Returns whether a run with this exit code was stopped: after a save, or by a signal that
-  // arrived before the process handled signals.
+  // Returns whether this is the exit code of a run that was stopped. The run was stopped after a
+  // save, or by a signal that arrived before the process handled signals.
   static bool was_stopped(int code) {
     return code == kInterrupted || code == 128 + SIGHUP || code == 128 + SIGTERM ||
            code == 128 + SIGINT;
@@ -243,9 +244,9 @@ std::string SweepProgress::text() const {
   return text;
 }
 
-// nn::flops_per_token() is not used because it needs the model. Its vocabulary is known only after
-// the data is read, which is too slow for runs that wait. The estimate is used only for the
-// remaining time.
+// nn::flops_per_token() is not used, because it needs the model. A model can be created only after
+// the data is read, because the data determines the vocabulary, and reading the data of all waiting
+// runs is too slow. The estimate is used only for the remaining time.
 double work_of(const nn::RunConfig& c) {
   constexpr double kVocabulary = 64;
   const double width = double(c.model.attention.d_model),

@@ -23,14 +23,14 @@ struct SweepJobs {
 
 /// A run of a sweep and its state in this call of train_runs().
 struct SweptRun {
-  /// At the end of train_runs() a run is finished, was finished before, has failed or was stopped.
-  /// If the sweep was interrupted, it may also be waiting or running in another process.
+  /// When train_runs() returns, the state of a run is kFinished, kBefore, kFailed or kStopped. If
+  /// the sweep was interrupted, it may also be kWaiting or kElsewhere.
   enum class State {
     kWaiting,    ///< not started in this call
     kElsewhere,  ///< another process trains it
     kRunning,    ///< a child process trains it
     kFinished,   ///< finished in this call
-    kBefore,     ///< was finished before, or by another process
+    kBefore,     ///< was finished before this call, or by another process
     kFailed,     ///< its process failed
     kStopped     ///< its process was stopped because the sweep was interrupted
   };
@@ -39,20 +39,21 @@ struct SweptRun {
   State state = State::kWaiting;
   int exit_code = 0;
   std::string error = {};  ///< last line of stderr of a run that failed
-  Value result = {};       ///< output of heed train --json
+  Value result = {};       ///< output of `heed train --json`
 };
 
 /// Result of train_runs().
 struct SweepOutcome {
   std::vector<SweptRun> runs;
-  bool interrupted = false;  ///< by Ctrl-C, SIGTERM or SIGHUP
+  bool interrupted = false;  ///< true: Ctrl-C, SIGTERM or SIGHUP stopped it
   double seconds = 0;        ///< elapsed time
   /// Returns the number of runs in a state.
   std::size_t count(SweptRun::State state) const;
 };
 
-/// Trains the given runs to their end. Finished runs are skipped and saved runs are resumed. If a
-/// run fails, the others continue. Ctrl-C, SIGTERM and SIGHUP stop all runs after a save.
+/// Trains the given runs to their last step. Finished runs are skipped, and runs that were saved
+/// but not finished are resumed. If a run fails, the others continue. After Ctrl-C, SIGTERM or
+/// SIGHUP, all runs are saved and stopped.
 SweepOutcome train_runs(const SweepJobs& jobs, const std::vector<const PlannedRun*>& runs);
 
 /// Numbers of the progress line of a sweep.
@@ -67,8 +68,8 @@ struct SweepProgress {
   std::string text() const;
 };
 
-/// Returns an estimate of the number of multiplications of all steps. Only ratios of these numbers
-/// are meaningful.
+/// Returns an estimate of the number of multiplications in all steps of a run. Only ratios of such
+/// estimates are meaningful.
 double work_of(const nn::RunConfig& config);
 
 /// Estimates the remaining time of a sweep from its finished runs.
@@ -76,14 +77,15 @@ class SweepPace {
  public:
   /// A run that is training.
   struct Running {
-    double work;     ///< work_of() the whole run
+    double work;     ///< work_of() of the run, from its first step to its last
     double seconds;  ///< since it was started
   };
 
   /// Adds a run that was trained without interruption.
   void add(double work, double seconds) { work_ += work, seconds_ += seconds; }
-  /// Returns the estimated seconds until the waiting work and the running runs are done, with up to
-  /// `jobs` runs at a time. Returns NaN before the first call of add().
+  /// Returns the estimated seconds until all runs are done, if up to `jobs` runs are trained at a
+  /// time. `waiting` is the sum of work_of() over the runs that have not been started. Returns NaN
+  /// before the first call of add().
   double left(double waiting, const std::vector<Running>& running, std::size_t jobs) const;
 
  private:

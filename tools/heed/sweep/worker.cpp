@@ -22,7 +22,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return list;
 }
 
-constexpr int kStopping[] = {SIGINT, SIGTERM, SIGHUP};  // heed train saves and ends
+constexpr int kStopping[] = {SIGINT, SIGTERM, SIGHUP};  // they make `heed train` save and end
 
 sigset_t stopping_signals() {
   sigset_t signals;
@@ -31,12 +31,12 @@ sigset_t stopping_signals() {
   return signals;
 }
 
-// Runs between fork and exec, so it may only call async-signal-safe functions. Signals that arrived
-// since the fork stay blocked until their actions are reset to the defaults.
+// Runs in the child between fork and exec, so it may call only async-signal-safe functions. Signals
+// that arrived since the fork stay blocked until the default actions are restored.
 [[noreturn]] void become_heed(char* const* arguments, char* const* environment, int out, int err,
                               pid_t parent) {
   ::setpgid(0, 0);
-  for (const int signal : kStopping) ::signal(signal, SIG_DFL);  // nohup may have ignored SIGHUP
+  for (const int signal : kStopping) ::signal(signal, SIG_DFL);  // SIGHUP may be ignored (nohup)
   ::prctl(PR_SET_PDEATHSIG, SIGHUP);
   if (::getppid() != parent) ::_exit(127);  // the parent was killed before prctl
   const sigset_t signals = stopping_signals();

@@ -9,9 +9,9 @@
 
 namespace heed {
 
-/// A child process that runs heed. Its environment does not contain the variables of a launcher. It
-/// has a separate process group, so Ctrl-C at the terminal does not reach it; stop() stops it. If
-/// this process is killed, the child receives SIGHUP.
+/// A child process that runs heed. Its environment does not contain the variables of a launcher
+/// (mpirun), so it is not a rank. It has a separate process group, so Ctrl-C at the terminal does
+/// not reach it; stop() stops it. If the parent process is killed, the child receives SIGHUP.
 class Worker {
  public:
   /// Starts the process with these arguments. Throws IoError if the system cannot start it.
@@ -20,11 +20,12 @@ class Worker {
   ~Worker();
   Worker(const Worker&) = delete;
 
-  /// Returns the exit code, or 128 + signal if a signal killed the process; nothing while it runs.
+  /// Returns the exit code, or 128 + the signal's number if a signal killed the process. Returns
+  /// nothing while the process runs.
   std::optional<int> ended();
-  /// Sends SIGHUP, after which heed train saves and ends. It may receive SIGHUP several times. A
-  /// second SIGTERM would end it at once, for example if a system sends SIGTERM to all processes
-  /// and this process sends another one.
+  /// Sends SIGHUP, after which `heed train` saves the run and ends. `heed train` may receive SIGHUP
+  /// several times. SIGTERM is not sent, because a second SIGTERM would end the process before it
+  /// has saved, and the system may have sent the first one to all processes.
   void stop() const;
   /// Returns the text that the process has written to stdout so far.
   std::string out() const;

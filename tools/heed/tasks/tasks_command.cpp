@@ -11,9 +11,9 @@
 namespace heed {
 namespace {
 
-constexpr int kTextSeconds = 75;  // preset shakespeare-cpu on the text tiny shakespeare, 2 cores
+constexpr int kTextSeconds = 75;  // measured: preset shakespeare-cpu, 2 cores
 
-// Returns a rounded duration: "about 2 s", "about 3 min".
+// Formats a duration, rounded: "about 2 s", "about 3 min".
 std::string about(int seconds) {
   if (seconds == 0) return "time not measured";
   return seconds < 60 ? fmt::format("about {} s", seconds)
@@ -24,7 +24,7 @@ std::string nats(double loss) {
   return std::isfinite(loss) ? fmt::format("{:.6f}", loss) : "unknown";
 }
 
-// Returns the preset with the name of the task, then the other presets of the same task.
+// Returns the names of the presets for the task. The first one has the name of the task.
 std::vector<std::string> presets_of(const std::string& task) {
   std::vector<std::string> names = {task};
   for (const std::string& name : nn::preset_names())
@@ -68,8 +68,8 @@ Report list_tasks() {
   return report;
 }
 
-// A sequence as three texts of equal length. Ignored targets are dots. A star marks each position
-// that counts in the accuracy.
+// A sequence as three texts of equal length. An ignored target is shown as a dot. A star marks each
+// position that counts for the accuracy.
 struct ExampleText {
   std::string inputs, targets, counted;
 };

@@ -1,5 +1,5 @@
-// The command heed train. It combines command line, config file and preset into a configuration and
-// trains it into a run directory.
+// The command `heed train`. It combines command line, config file and preset into a configuration,
+// trains a model with it, and stores the run in a run directory.
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +33,7 @@ constexpr const char* kResumedOptions[] = {"steps",           "eval-every",  "sa
                                            "patience",        "target-loss", "target-accuracy",
                                            "check-invariants"};
 
-// Applies the settings that were given with --resume.
+// Applies to `trainer` the settings that were given together with --resume.
 void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
   nn::RunConfig changed = trainer.config();
   const std::vector<nn::Setting> settings = changed.settings();
@@ -42,8 +42,8 @@ void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
   trainer.set(changed);
 }
 
-// Returns "" if a resumed run still has work: steps, its last evaluation or its pictures. Otherwise
-// returns the reason why it has no work, and what to do instead.
+// Returns "" if resuming the run has an effect: if steps, the last evaluation or the pictures are
+// missing. Otherwise returns the reason why nothing is missing, and what to do instead.
 std::string nothing_to_do(const nn::RunFolder& folder, const nn::Trainer& trainer,
                           const Command& c) {
   const std::string run = folder.text(), reason = trainer.stop_reason();
@@ -118,7 +118,7 @@ Report new_run(TrainArguments& a, const Command& c) {
   progress.clear();
   if (const std::string& note = trainer.task->info().note; !note.empty())
     print_error("note: " + note);
-  lead_ranks(trainer, a.run.ranks);  // may fail, so call it before a run directory is created
+  lead_ranks(trainer, a.run.ranks);  // may fail, so it comes before the run directory
   if (!folder) folder = nn::RunFolder::make_next(config.task);
   nn::RunFolder(folder->staging()).save(trainer.snapshot(), config_notes());
   folder->publish();
@@ -139,8 +139,8 @@ constexpr Column kDryRunAfter[] = {{"flops_per_step"},   {"bytes"},
 constexpr auto kDryRunKeys = joined(kDryRunBefore, kModelKeys, kDryRunAfter);
 constexpr Column kSiteColumns[] = {{"", "site"}, {"", "shape", "batch, tokens, ..."}};
 
-// Returns steps, from 0, at which the learning rate is printed: the first one, the end of the
-// warm-up, and the end of each quarter.
+// Returns the steps, counted from 0, at which the learning rate is printed: the first step, the end
+// of the warm-up, and the last step of each quarter of the run.
 std::vector<std::int64_t> steps_shown(const nn::RunConfig& c) {
   std::vector<std::int64_t> steps = {0, c.warmup};
   for (int quarter = 1; quarter <= 4; ++quarter) steps.push_back(c.steps * quarter / 4 - 1);
@@ -150,8 +150,9 @@ std::vector<std::int64_t> steps_shown(const nn::RunConfig& c) {
   return steps;
 }
 
-// Returns every step of a short run, or evenly spaced steps of a long one, including the last.
-constexpr std::int64_t kCurve = 64;
+constexpr std::int64_t kCurve = 64;  // largest number of steps of lr_plot()
+// Returns every step of a short run, or kCurve evenly spaced steps of a long run, with the last
+// step.
 std::vector<std::int64_t> curve_steps(const nn::RunConfig& c) {
   std::vector<std::int64_t> steps;
   const std::int64_t points = std::min(kCurve, c.steps);
@@ -181,7 +182,7 @@ std::string lr_plot(const nn::RunConfig& c) {
   return text + "            1" + std::string(width - 1 - last.size(), ' ') + last + "\n";
 }
 
-// Adds the shapes of the main activations for a batch.
+// Adds a table with the shapes of the main activations for one batch.
 void add_shapes(Report& report, const nn::Trainer& t) {
   Table& table = report.text_table(kSiteColumns);
   for (const auto& [name, shape] : nn::site_shapes(t.model)) {
@@ -230,7 +231,7 @@ Report dry_run(const nn::RunConfig& config, bool quiet) {
     try {
       loss_png(t, {});
       attention_png(t.model, *t.task, 0);
-    } catch (const std::exception&) {  // a picture is too wide; the run would print a warning
+    } catch (const std::exception&) {  // a picture is too wide; `heed train` would only warn
     }
   };
   const nn::RunCost cost = past_input_checks([&] { return nn::run_cost(t, pictures, available); });
@@ -239,7 +240,7 @@ Report dry_run(const nn::RunConfig& config, bool quiet) {
   report.line("{}: {}", c.task, t.task->info().description);
   report.set("task", c.task);
   report.set("steps", c.steps);
-  add_model(report, t.model);  // after the measurement, because it stores scores
+  add_model(report, t.model);  // after run_cost(): its forward pass takes memory
   add_shapes(report, t);
   add_cost(report, t, cost, available);
   add_learning_rate(report, c);
@@ -252,8 +253,8 @@ Report dry_run(const nn::RunConfig& config, bool quiet) {
 constexpr Column kOverfitKeys[] = {{"task"}, {"steps"},      {"seconds"},
                                    {"loss"}, {"least_loss"}, {"learned"}};
 
-// Trains on one batch, without dropout, until its loss is within 1e-3 of the least possible loss
-// (nn::entropy_floor).
+// Trains on one batch, without dropout, until the loss is within 1e-3 of the least possible loss on
+// this batch (nn::entropy_floor).
 Report overfit_batch(nn::RunConfig config, bool quiet) {
   config.model.attention.dropout = 0;  // with dropout a batch cannot be memorized
   nn::Trainer t(config);

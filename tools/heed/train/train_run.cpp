@@ -256,7 +256,8 @@ class ProgressObserver : public nn::TrainingObserver {
     report_.line("run       {}", run.folder().text());
   }
 
-  // Draws a picture; returns an empty path, with a warning, if that cannot be done.
+  // Draws a picture and returns its path. If this fails, prints a warning and returns an empty
+  // path.
   template <class Draw>
   fs::path picture(const TrainingRun& run, const char* name, Draw draw) {
     try {
@@ -279,8 +280,8 @@ class ProgressObserver : public nn::TrainingObserver {
     });
   }
 
-  // Draws the loss so far. It is drawn only as often as that takes less than a twentieth of the
-  // time.
+  // Draws loss.png during training. After a drawing that took t seconds, the next one follows after
+  // at least 20 t seconds, so that drawing takes less than a twentieth of the time.
   void draw_loss_meanwhile(const TrainingRun& run) {
     constexpr double kShare = 20;
     const double started = run.seconds();
@@ -295,7 +296,7 @@ class ProgressObserver : public nn::TrainingObserver {
   Progress progress_;
   Report report_ = Report(kTrainKeys);
   bool info_shown_ = false;
-  double next_picture_ = 0;  // in seconds, as TrainingRun::seconds()
+  double next_picture_ = 0;  // on the clock of TrainingRun::seconds()
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// heed verify: verifies that a run's model is causal, or that the run resumes bit for bit.
+// `heed verify`: verifies that a run's model is causal, or that the run resumes bit for bit.
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -103,7 +103,7 @@ Report verify_causality(const VerifyArguments& a) {
   std::string no_picture;
   try {
     draw_reach(file, all[0].causality, source_of(folder, run.model));
-  } catch (const std::exception& e) {  // the result is reported even if the picture fails
+  } catch (const std::exception& e) {  // the result is printed even without a picture
     no_picture = e.what();
   }
   Report report(kCausalityKeys);

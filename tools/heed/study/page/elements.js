@@ -1,4 +1,5 @@
-// Components of the views: elements, texts of numbers and tokens, tables, color bars and interactive maps.
+// Components of the views: elements, formatting of numbers and tokens, tables, color bars and
+// interactive maps.
 
 /** Creates an element. Children that are strings become text nodes, never HTML. */
 function el(tag, attributes = {}, ...children) {
@@ -11,7 +12,7 @@ function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Returns the text of a value: a number with three digits, a string as it is, a missing value as a dash. */
+/** Formats a value: a number with three significant digits, a string unchanged, a missing value as a dash. */
 function show(x) {
   if (typeof x === "string") return x;
   if (typeof x === "boolean") return x ? "yes" : "no";
@@ -28,7 +29,7 @@ function percent(share) {
 }
 
 const visibleSigns = { " ": "␣", "\n": "↵", "\t": "⇥", "\u00a0": "⍽" };
-/** Returns a token with visible signs for spaces and control characters. */
+/** Returns the token with a visible sign for each space and control character. */
 function visible(token) {
   const sign = (c) => visibleSigns[c] ?? String.fromCharCode(0x2400 + c.charCodeAt(0));
   return token === "" ? "∅" : token.replace(/[\u0000-\u0020\u00a0]/g, sign);
@@ -36,7 +37,7 @@ function visible(token) {
 const labelsOf = (pane) => pane.tokens.map(visible).map((text) => (text.length > 9 ? text.slice(0, 8) + "…" : text));
 const headName = (layer, head) => `L${layer}H${head}`;
 
-/** Returns "6 “c”", or "24–27" if a cell covers several tokens. */
+/** Returns the name of row or column i: '6 “c”' for one token, "24–27" if a cell covers several tokens. */
 function tokenName(pane, i) {
   const first = i * pane.block;
   const last = Math.min(first + pane.block, pane.length) - 1;
@@ -44,7 +45,7 @@ function tokenName(pane, i) {
 }
 const tokenNames = (pane) => pane.tokens.map((_, i) => tokenName(pane, i));
 
-/** Creates a table. The first row has the headings; the first cell of each row is its name. */
+/** Creates a table from rows of cells. The first row has the headings. The first cell of a row names the row. */
 function tableOf([head, ...rows], name) {
   const line = ([name, ...cells]) => el("tr", {}, el("th", { scope: "row" }, show(name)),
     ...cells.map((cell) => el("td", {}, show(cell))));
@@ -64,7 +65,7 @@ function csvOf(rows) {
 const copyButton = (name, rows) =>
   el("button", { type: "button", "aria-label": `Copy CSV: ${name}`, onclick: () => copyRows(rows()) }, "Copy CSV");
 
-/** Makes the arrow keys press the next button of a group. Only the pressed button is a stop for Tab. */
+/** Makes an arrow key press the next button of a group in its direction. Tab stops only at the pressed button. */
 function pressOneOf(holder, buttons, columns) {
   holder.addEventListener("keydown", (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
@@ -80,7 +81,7 @@ function setPressed(button, pressed) {
   button.tabIndex = pressed ? 0 : -1;
 }
 
-/** Creates the table "Numbers" of a view, drawn when it is opened, and a button that copies `forCsv` as CSV. */
+/** Creates the table "Numbers" of a view, which is filled when the user opens it, and a button that copies `forCsv`. */
 function numbersBehind(name, rows, forCsv = rows) {
   const holder = el("div", { class: "scroll" });
   const details = el("details", { class: "numbers" }, el("summary", {}, "Numbers"), holder);
@@ -89,7 +90,7 @@ function numbersBehind(name, rows, forCsv = rows) {
   return { element: el("div", { class: "tools" }, copyButton(name, forCsv), details), draw };
 }
 
-/** Creates a color bar with five ticks and a text that describes it. */
+/** Creates a color bar with five ticks. draw(scale, text) draws it; `text` describes the scale. */
 function colorBar() {
   const canvas = el("canvas", { "aria-hidden": true });
   const ticks = el("div", { class: "ticks" });
@@ -110,9 +111,10 @@ const scaleWords = (q, scale) => [q.title, q.unit, rangeWords[state.range], scal
   .filter(Boolean).join(", ");
 
 /**
- * Creates an interactive map for pointer and keys. `describe` returns the map for drawMap() with its
- * `numbers`, or null. `move` and `choose` are called with a row and a column. If a label of an axis is
- * chosen, one of the two is null.
+ * Creates an interactive map, for pointer and keyboard. describe() returns the map for drawMap() with its
+ * `numbers`, or a falsy value to hide the map. move(row, column) is called when the cursor moves.
+ * choose(row, column) is called when the user selects a cell or a label. For a label of a row, the column is
+ * null; for a label of a column, the row is null.
  */
 function explorable(label, { describe, move, choose }) {
   const canvas = el("canvas", { class: "map", tabindex: 0, role: "application", "aria-roledescription": "heat map",

@@ -5,7 +5,7 @@ const hiddenCode = -32768;
 const largestCode = 32767;
 const decoded = new WeakMap();
 
-/** Decodes a map of encode_map() (page.h). Returns numbers [n, n], row-major, NaN where masked. */
+/** Decodes a map that encode_map() (page.h) has encoded. Returns [n, n] numbers, row-major. A masked cell is NaN. */
 function numbersOf(map, n) {
   if (decoded.has(map)) return decoded.get(map);
   const text = atob(map.data);
@@ -21,8 +21,9 @@ function numbersOf(map, n) {
   return numbers;
 }
 
-// Colors of the scales. viridis: every 16th color of tools/plot/colormap.cpp, and the last one. blue and
-// orange: the negative and positive half of the signed scale, from 0 outward.
+// Colors of the scales. viridis has every 16th color of tools/plot/colormap.cpp, and the last
+// color. blue and orange are the negative and the positive half of the signed scale; their first
+// color is that of the value 0.
 const ramps = {
   viridis: ("440154 48186a 472d7b 424086 3b528b 33638d 2c728e 26828e 21918c 1fa088 28ae80 3fbc73 5ec962 " +
     "84d44b addc30 d8e219 fde725").split(" "),
@@ -40,7 +41,7 @@ const ramps = {
 
 const channels = (hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
-/** Returns the color of a ramp at `share` in [0, 1]. */
+/** Returns the color of a ramp (a list of colors) at `share`, from 0 (first color) to 1 (last color). */
 function rampColor(ramp, share) {
   const at = Math.min(Math.max(share, 0), 1) * (ramp.length - 1);
   const low = Math.min(Math.floor(at), ramp.length - 2);
@@ -51,7 +52,7 @@ function rampColor(ramp, share) {
 const colorTables = new Map();
 const tableSteps = 512;
 
-/** Returns 513 colors for the places [0, 1] of a scale. */
+/** Returns 513 colors for the places 0, 1/512, ..., 1 of a scale (see placeOf()). */
 function colorTable(theme, signed) {
   const key = theme + signed;
   if (!colorTables.has(key)) {
@@ -63,7 +64,7 @@ function colorTable(theme, signed) {
   return colorTables.get(key);
 }
 
-/** Returns the place in [0, 1] of a value on a scale {max, signed, root}. A signed 0 has place 0.5. */
+/** Returns the place of a value on a scale {max, signed, root}, from 0 to 1. On a signed scale, 0 has the place 0.5. */
 function placeOf(value, scale) {
   let share = scale.max > 0 ? value / scale.max : 0;
   if (scale.root) share = Math.sign(share) * Math.sqrt(Math.abs(share));
@@ -76,7 +77,7 @@ function valueAt(place, scale) {
   return scale.max * (scale.root ? Math.sign(share) * share * share : share);
 }
 
-/** Draws one pixel for each cell. The page or drawMap() enlarges the canvas. */
+/** Draws one pixel for each cell. CSS or drawMap() enlarges the picture. */
 function paint(canvas, numbers, rows, columns, scale, theme) {
   const table = colorTable(theme, scale.signed);
   const masked = channels(ramps[theme].masked);
@@ -97,7 +98,7 @@ const labelFont = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
 const labelRoom = 64; // largest width of a label in pixels
 const titleRoom = 16; // height of the title of an axis in pixels
 
-/** Returns the positions of the parts of a map in CSS pixels. Cells are square unless `height` is given. */
+/** Returns sizes and positions of the parts of a map in CSS pixels. Cells are square unless map.height is set. */
 function mapLayout(context, map, width) {
   context.font = labelFont;
   const widest = (labels) => Math.min(labelRoom, Math.max(0, ...labels.map((text) => context.measureText(text).width)));
@@ -109,7 +110,7 @@ function mapLayout(context, map, width) {
   return { left, bottom, cellWidth, cellHeight, upright, width, height: map.rows * cellHeight + bottom + 1 };
 }
 
-// Draws those labels of one axis that fit, and always the label at the cursor, in bold.
+// Draws as many labels of one axis as fit. Always draws the label at the cursor, in bold.
 function drawLabels(context, labels, size, cursor, put) {
   const step = Math.ceil(12 / size);
   labels.forEach((text, k) => {
@@ -145,7 +146,7 @@ function drawAxes(context, map, at, colors) {
   context.fillText(map.rowTitle, 0, 0);
 }
 
-// Draws a light line inside a dark line, which is visible on every color.
+// Draws a white line and a black line around it, so that the outline is visible on every color.
 function outline(context, x, y, width, height) {
   for (const [color, grow] of [["#000", 1.5], ["#fff", 0]]) {
     context.strokeStyle = color;
@@ -155,13 +156,13 @@ function outline(context, x, y, width, height) {
 }
 
 /**
- * Draws a map {picture, rows, columns, rowLabels, columnLabels, rowTitle, columnTitle, cursor, column,
- * height} with the given width. Returns its layout. `column` is a column to mark, or null.
+ * Draws a map with the given width in CSS pixels. Returns its layout. `map` is {picture, rows, columns, rowLabels,
+ * columnLabels, rowTitle, columnTitle, cursor, column, height}. `column` is a column to mark, or null.
  */
 function drawMap(canvas, map, width, colors) {
   const context = canvas.getContext("2d");
   const at = mapLayout(context, map, width);
-  const sharp = Math.max(2, window.devicePixelRatio); // 2 or more, for printing
+  const sharp = Math.max(2, window.devicePixelRatio); // at least 2, for sharp prints
   canvas.width = Math.round(at.width * sharp);
   canvas.height = Math.round(at.height * sharp);
   canvas.style.width = at.width + "px";
@@ -185,7 +186,7 @@ function drawMap(canvas, map, width, colors) {
   return at;
 }
 
-/** Returns the row and the column at a point of the canvas. Each is null if the point is outside the cells. */
+/** Returns the row and the column at a point of the canvas. A coordinate outside of the cells gives null. */
 function cellAt(at, map, x, y) {
   const column = Math.floor((x - at.left) / at.cellWidth);
   const row = Math.floor(y / at.cellHeight);

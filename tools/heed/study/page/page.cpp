@@ -33,7 +33,8 @@ std::string base64_of(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-// Replaces the first occurrence of the mark in the page by the text.
+// Replaces the first occurrence of `mark` in the page by `text`. Throws std::logic_error if there
+// is none.
 void fill_in(std::string& page, std::string_view mark, std::string_view text) {
   const std::size_t at = page.find(mark);
   if (at == std::string::npos)
@@ -74,7 +75,8 @@ nn::Json encode_map(std::span<const double> values, std::int64_t n, bool triangl
 }
 
 std::string study_page(const nn::Json& data) {
-  // In JSON a '<' only occurs inside a string. Escaped, it cannot begin </script> or <!--.
+  // In JSON, the character '<' occurs only inside strings. It is escaped, so that no string can
+  // contain </script> or <!--.
   std::string json;
   for (const char c : data.dump()) {
     if (c == '<') {

@@ -1,4 +1,5 @@
-// The files of the page as strings of the program. The assembler includes them.
+// Defines the files of the page as strings. The assembler copies the files into the program
+// (.incbin).
 #define HEED_PAGE_TEXT(name, files)                                                   \
   asm(".pushsection .rodata\n"                                                        \
       ".globl " name "; .hidden " name "; .type " name ", %object\n" name ":\n" files \

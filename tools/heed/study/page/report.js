@@ -6,7 +6,7 @@ const views = []; // {keys, draw}
 const state = { quantity: 0, layer: 0, head: 0, checkpoint: 0, query: 0, key: 0, token: 0, fromHead: 0, fromQuery: 0,
   range: "heads", theme: "auto", roots: {} };
 
-/** Registers a view. Its `draw` is called when one of these keys of `state` changes. */
+/** Registers a view. `draw` is called when one of these keys of `state` changes. */
 function addView(keys, draw) {
   views.push({ keys, draw });
 }
@@ -24,7 +24,7 @@ const cursorOf = (pane) => [state.query, state.key].map((i) => Math.min(i, pane.
 const headsOf = (pane) => Array.from({ length: pane.layers * pane.heads }, (_, k) =>
   ({ layer: Math.floor(k / pane.heads), head: k % pane.heads }));
 
-/** Returns the checkpoint of the pane whose step is nearest to that of the slider. */
+/** Returns the checkpoint of the pane whose step is nearest to the step that the slider selects. */
 function checkpointOf(pane) {
   const step = longest.checkpoints[state.checkpoint].step ?? Infinity;
   const distance = (other) => (other.step === step ? 0 : Math.abs((other.step ?? Number.MAX_VALUE) - step));
@@ -37,7 +37,7 @@ const mapOf = (pane, q, layer, head) => checkpointOf(pane).maps[q.name]?.find(of
 const reportOf = (pane, layer, head) => checkpointOf(pane).heads.find(ofHead(layer, head));
 const fromOf = (pane, layer) => checkpointOf(pane).routes?.[layer]?.from ?? [];
 
-/** Returns, for each query, the magnitude of the token's gradient that comes from it through the layer's heads. */
+/** Returns for each query how much of the token's gradient comes from it: the sum of magnitudes over the heads. */
 function flowInto(pane, layer, token) {
   const n = pane.tokens.length;
   const maps = fromOf(pane, layer).map((map) => numbersOf(map, n));
@@ -45,7 +45,7 @@ function flowInto(pane, layer, token) {
   return Array.from({ length: n }, (_, i) => through(i));
 }
 
-/** Returns one scale for both panes, so that their colors are comparable. */
+/** Returns the color scale of a head. All panes have the same scale, so that their colors are comparable. */
 function scaleOf(q, layer, head) {
   const maps = panes.flatMap((pane) => (state.range === "steps" ? pane.checkpoints : [checkpointOf(pane)]))
     .flatMap((checkpoint) => checkpoint.maps[q.name] ?? []);
@@ -66,7 +66,7 @@ function pageColors() {
   return { text: color("text"), muted: color("muted"), line: color("line"), accent: color("accent") };
 }
 const applyTheme = () => change({ theme: state.theme });
-// Registered before all other views, because they read the colors of the theme.
+// This view is registered first, because all other views read the colors of the theme.
 addView(["theme"], () => (document.documentElement.dataset.theme = theme()));
 prefersDark.addEventListener("change", applyTheme);
 for (const [event, now] of [["beforeprint", true], ["afterprint", false]])
@@ -85,7 +85,7 @@ async function copyRows(rows) {
   const text = csvOf(rows);
   try {
     await navigator.clipboard.writeText(text);
-  } catch { // not allowed, or the browser is old
+  } catch { // the clipboard is not allowed or not available
     const area = el("textarea", { "aria-hidden": true }, text);
     document.body.append(area);
     area.select();
@@ -99,7 +99,7 @@ async function copyRows(rows) {
 // --- controls
 const most = (key) => Math.max(...panes.map((pane) => pane[key]));
 
-/** Creates a selection list that shows and sets state[key]. Options are [value, text]. */
+/** Creates a selection list that shows and sets state[key]. Each option is [value, text]. */
 function choice(name, key, options) {
   const select = el("select", {}, ...options.map(([value, text]) => el("option", { value }, text)));
   select.addEventListener("change", () => change({ [key]: options[select.selectedIndex][0] }));
@@ -162,7 +162,7 @@ function toCheckpoint(by) {
   change({ checkpoint: Math.min(Math.max(state.checkpoint + by, 0), longest.checkpoints.length - 1) });
   return true;
 }
-/** Handles a key on a map. Returns whether the key is a shortcut. */
+/** Handles a key that was pressed on a map. Returns whether the key is a shortcut. */
 function shortcut(key) {
   const counts = { h: ["head", most("heads")], l: ["layer", most("layers")], q: ["quantity", data.quantities.length] };
   const [name, count] = counts[key.toLowerCase()] ?? [];
@@ -192,7 +192,10 @@ function paneView(pane) {
     headsView(pane), edgesView(pane));
 }
 
-/** Selects the head with the largest |dL/dg|, its last query, and the key with the largest value there. */
+/**
+ * Selects the head data.chosen or, if it is null, the head with the largest |dL/dg|, where g is a gate on the output
+ * of the head. Also selects the last query, and the key with the largest magnitude for this query.
+ */
 function firstChoice() {
   state.checkpoint = longest.checkpoints.length - 1;
   const [pane] = panes;
@@ -205,7 +208,7 @@ function firstChoice() {
   const row = map ? Array.from(numbersOf(map, n).slice((n - 1) * n), (x) => Math.abs(x || 0)) : [0];
   const key = row.indexOf(Math.max(...row));
   Object.assign(state, { layer, head, query: n - 1, key, token: key, fromHead: head, fromQuery: n - 1, root: false });
-  for (const q of data.quantities) state.roots[q.name] = q.signed; // gradients vary by orders of magnitude
+  for (const q of data.quantities) state.roots[q.name] = q.signed; // values of gradients vary by orders of magnitude
 }
 
 function start() {

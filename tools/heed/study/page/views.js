@@ -1,12 +1,13 @@
-// Views: each draws one part of a pane from `state`, and registers the keys of `state` that it reads.
+// Views. Each view draws one part of a pane from `state`, and registers the keys of `state` that it
+// reads.
 
 const mapKeys = ["quantity", "checkpoint", "root", "range", "theme"];
-const rounded = (x) => (Number.isNaN(x) ? null : Number(x.toPrecision(6))); // maps have no more digits
+const rounded = (x) => (Number.isNaN(x) ? null : Number(x.toPrecision(6))); // the digits that maps have
 const rowOf = (numbers, n, i) => Array.from(numbers.slice(i * n, (i + 1) * n));
 const chosenMap = (pane, q = quantity()) => mapOf(pane, q, state.layer, state.head);
 const isChosen = ({ layer, head }) => layer === state.layer && head === state.head;
 
-/** Shows every head as a small map. A click enlarges it. */
+/** Shows every head as a small map. A click on a map selects its head. */
 function overviewView(pane) {
   const n = pane.tokens.length;
   const panels = headsOf(pane).map(({ layer, head }) => {
@@ -60,7 +61,7 @@ function allCells(pane) {
   return rows;
 }
 
-/** Shows one head enlarged, and the values of the cell at the cursor as text. */
+/** Shows the selected head as a large map, and the values of the cell at the cursor as text. */
 function headView(pane) {
   const n = pane.tokens.length;
   const [title, readout, bar] = [el("h3"), el("output", { class: "readout" }), colorBar()];
@@ -107,7 +108,10 @@ function cellText(pane, i, j) {
   return where + parts.join(", ");
 }
 
-/** Shows the sequence. A click on a token shows its routes. The shading shows the origin of its gradient. */
+/**
+ * Shows the sequence. A click selects a token. The shading of each token shows how much of the gradient at the selected
+ * token comes from there.
+ */
 function tokensView(pane) {
   const buttons = tokenNames(pane).map((name, token) => el("button", { type: "button", class: "token", title: name,
     "aria-label": `token ${name}`, onclick: () => change({ token }) }, visible(pane.tokens[token])));
@@ -124,7 +128,7 @@ function tokensView(pane) {
   return el("section", { class: "view" }, el("h3", {}, "Tokens: select one to see the routes of its gradient"), strip);
 }
 
-/** Returns bars from 0 to the right or left, for items {name, kind, value, text}. */
+/** Returns a bar for each item {name, kind, value, text}. Bars begin at 0; `kind` determines the color. */
 function barsOf(items) {
   const values = items.map((item) => item.value ?? 0);
   const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
@@ -142,7 +146,7 @@ const partKind = (name) => name.match(/(residual|mlp|[QKV])$/)?.[0].toLowerCase(
 const chosenFrom = (pane) => fromOf(pane, state.layer);
 const fromNames = (pane) => chosenFrom(pane).map(({ head }) => headName(state.layer, head));
 
-/** Shows the gradient that reaches the selected token from each query through keys and values, by head. */
+/** Shows how much gradient reaches the selected token from each query, through the keys and values of each head. */
 function fromView(pane) {
   const n = pane.tokens.length;
   const [readout, picture, bar] = [el("output", { class: "readout" }), el("canvas"), colorBar()];
@@ -182,7 +186,7 @@ function fromText(pane, [row, query], rows) {
   return `${where}: ${show(x)}, ${percent(x / whole)} of the gradient at this token`;
 }
 
-/** Shows the routes of the gradient at the selected token and layer. */
+/** Shows how the gradient at the selected token, before the selected layer, divides into routes through the model. */
 function routesView(pane) {
   const [title, words, bars] = [el("h3"), el("p"), el("div", { class: "parts" })];
   const routes = () => checkpointOf(pane).routes?.[state.layer];
@@ -202,7 +206,7 @@ function routesView(pane) {
   return section;
 }
 
-/** Returns a text with the largest route and the query that contributes most. */
+/** Returns a text that names the largest route and the query that contributes most. */
 function routesText(pane, token) {
   const { total, parts } = checkpointOf(pane).routes[state.layer];
   if (!(total[token] > 0)) return "No gradient arrives at this token, because L does not depend on it here.";
@@ -257,7 +261,7 @@ function headsView(pane) {
     el("div", { class: "scroll" }, table), el("div", { class: "tools" }, copyButton("heads", rows)));
 }
 
-/** Shows the effect of each head's output through a later head. */
+/** Shows the pairs of heads whose first head affects L most through the second head (gradient × activation). */
 function edgesView(pane) {
   const bars = el("div", { class: "parts" });
   const sorted = () => [...(checkpointOf(pane).edges ?? [])].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
@@ -275,7 +279,7 @@ function edgesView(pane) {
   return section;
 }
 
-/** Shows a table of the whole study: ablation, patching, lens. */
+/** Shows one table of the study, such as ablation, patching or logit lens. */
 function tableView({ title, what, columns, rows }) {
   const head = columns.map(({ name, unit }) => (unit ? `${name} (${unit})` : name));
   const table = [head, ...rows];

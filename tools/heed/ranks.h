@@ -29,20 +29,12 @@ Launcher launcher();
 std::vector<std::string> without_launcher(const std::vector<std::string>& environment);
 
 /// Loads libheed_mpi.so (tools/mpi/module.h) and connects to the other ranks. Returns null if no
-<<<<<<< HEAD
-/// launcher has started several processes. Call it at most once in a process. `own_threads` sets
-/// the number of threads: the cores that this process may use are divided equally among all ranks
-/// on this machine that may use the same cores. Throws UsageError if the module is missing. Throws
-/// ValueError unless the number of ranks is a power of two and at most `accumulate`, the number of
-/// shards; 0 means that it is not known yet.
-=======
 /// launcher has started several processes. Call it at most once in a process. If `own_threads` is
 /// set, this function also sets the number of threads: the cores that this process may use are
 /// divided equally among all ranks on this machine that may use the same cores. Throws UsageError
 /// if the module cannot be loaded, or if MPI and the launcher report different numbers of
 /// processes. Throws ValueError unless the number of ranks is a power of two and at most
 /// `accumulate`, the number of shards. If `accumulate` is 0, the number of shards is not known yet.
->>>>>>> program
 nn::RankSession* join_ranks(bool own_threads, std::int64_t accumulate = 0);
 
 /// Calls ranks->run_as_root(). Does nothing if `ranks` is null.

@@ -106,13 +106,7 @@ Report report_run_gradcheck(const GradcheckRequest& request) {
       failed);
   if (float32)
     report.line(
-<<<<<<< HEAD
         "in float32{} on {}: errors up to {:.2f} times the bound, in the loss and its {} gradients",
-=======
-        "in float32{} on {}, the errors of the loss and of its {} gradients are at most {:.2f} "
-        "times "
-        "the bound",
->>>>>>> program
         run.model.options.matmul == autograd::Precision::kFloat32
             ? ""
             : " with products in " + nn::enum_name(run.model.options.matmul),

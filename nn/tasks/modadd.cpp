@@ -49,7 +49,7 @@ TaskInfo make_modadd_info(const ModaddOptions& o) {
           .accuracy_references = memory,
           .optimum =
               "0: the numbers determine the sum; memorizing the training fraction f and using "
-              "a + b = b + a gives f (p-1)/p of the held-out sums",
+              "a + b = b + a gets f (p-1)/p of the held-out sums right",
           .source = "Power et al. 2022, arXiv 2201.02177; Nanda et al. 2023, arXiv 2301.05217"};
 }
 

@@ -52,8 +52,9 @@ inline std::vector<double> values(const Tensor& x) { return to(x, float64).to_ve
 /// Returns a float64 leaf that requires grad.
 inline Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).requires_grad_(); }
 
-/// `index` is an index into a tensor to which a tensor of shape `shape` is broadcast. Returns the
-/// row-major position, in the smaller tensor, of the element at `index`.
+/// A tensor of shape `shape` is broadcast to a larger shape, and `index` is an index into the
+/// larger shape. Returns the row-major position in `shape` of the element that is broadcast to
+/// `index`.
 inline std::size_t place(const Dims& index, const Shape& shape) {
   std::int64_t flat = 0;
   for (int i = 0; i < shape.rank(); ++i) {

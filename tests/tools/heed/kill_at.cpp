@@ -29,8 +29,8 @@ long selected() {
   return at;
 }
 
-// Counts a call, and returns true if the process must be killed before it. `written` is the file
-// descriptor that write() receives. For all other functions it is -1.
+// Counts a call, and returns true if the process must be killed before this call. `written` is the
+// file descriptor that write() receives. For all other functions it is -1.
 bool is_selected(int written = -1) {
   if (last_written.exchange(written) == written && written >= 0) return false;
   return ++calls == selected();

@@ -1,19 +1,20 @@
-# Checks the direction of includes: a file may include only its own room (folder) and rooms that are
-# earlier in the list below. A folder that is not in the list is an error, too.
+# Checks the direction of includes. A room is a folder in the list below. A file may include only files of
+# its own room and of rooms that are earlier in the list. A folder that is not in the list is an error.
 # Run: cmake -P tests/arrows.cmake
 cmake_policy(VERSION 3.24)
 set(rooms
     autograd/base autograd/kernels autograd/tensor autograd/graph autograd/ops autograd/engine
     autograd/check autograd nn/io nn/layers nn/optim nn nn/tasks nn/train nn/run nn/study nn/lab.h
     tools/plot tools/mpi tools/heed tools/peers examples tests)
-# Folders of tools/heed that commands share, lowest first. "heed" means the files directly in
-# tools/heed. Every other folder belongs to one command.
+# Folders of tools/heed that all commands share. A folder may include the folders before it. "heed" means
+# the files directly in tools/heed. Every other folder of tools/heed belongs to one command.
 set(shared_folders report command_line heed plan)
 set(pictures_may_know autograd/base autograd/tensor tools/plot)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 
-# Returns the first room that contains the path, and its index in `rooms`. The folders autograd and
-# nn contain only umbrella headers: nn/nn.h includes the rooms before "nn", nn/lab.h all rooms.
+# Returns the first room that contains the path, and the index of this room in `rooms`. The folders
+# autograd and nn directly contain only umbrella headers: nn/nn.h includes the rooms before "nn", and
+# nn/lab.h includes all rooms of autograd and nn.
 function(room_of path room_result rank_result)
   set(rank 0)
   foreach(room ${rooms})
@@ -29,8 +30,8 @@ function(room_of path room_result rank_result)
   set(${rank_result} -1 PARENT_SCOPE)
 endfunction()
 
-# Returns the folder of a file of tools/heed, and its rank. The folder of a command has a higher
-# rank than all shared folders.
+# Returns the folder of a file in tools/heed, and the rank of the folder. The rank of a shared folder is its
+# index in `shared_folders`. The folder of a command has a higher rank than all shared folders.
 function(program_folder path folder_result rank_result)
   if(path MATCHES "^tools/heed/([^/]+)/")
     set(folder ${CMAKE_MATCH_1})
@@ -79,8 +80,8 @@ foreach(path ${files})
       list(APPEND failures "${path} (the reference) includes ${target}")
     endif()
   endforeach()
-  # Public headers include only the standard library and headers of heed, except the two headers for
-  # test frameworks, which users include explicitly.
+  # A public header may include only the standard library and headers of heed. The two headers for test
+  # frameworks are exceptions, because users include them explicitly.
   if(path MATCHES "^(autograd|nn)/.*\\.h$" AND NOT path MATCHES "-inl\\.h$"
      AND NOT path MATCHES "^autograd/check/(catch2|googletest)\\.h$")
     file(STRINGS ${root}/${path} foreign REGEX "^#include <(fmt|nlohmann|toml|CLI|hwy|stb|catch2|gtest)")

@@ -1,4 +1,4 @@
-# Checks that every Markdown file that any file cites exists, and every source file that a Markdown
+# Checks that all cited files exist: Markdown files that any file cites, and source files that a Markdown
 # file names in `backticks`. A path is relative to the folder of the citing file or to the root.
 # Run: cmake -P tests/citations.cmake  (-DROOT=DIR for another tree)
 cmake_policy(VERSION 3.24)

@@ -1,9 +1,9 @@
-# Fails if a file in the folder of a command (tools/heed) includes the JSON header or prints a
-# result. Commands must return Reports, which heed.cpp prints.
+# Fails if a file in the folder of a command (tools/heed/COMMAND) includes the JSON header or prints a
+# result. A command must return a Report, which heed.cpp prints.
 # Run: cmake -P tests/commands.cmake
 cmake_policy(VERSION 3.24)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
-# Files that may print, because their text is printed while it is generated.
+# Files that may print: `heed generate` prints its text while it is generated.
 set(streams generate/generate_command.cpp)
 set(shared command_line report plan)  # folders that are not commands
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fails if six successive lines of code occur twice in autograd, nn or tools. Indentation, comments,
+# Fails if a sequence of six lines of code occurs twice in autograd, nn or tools. Indentation, comments,
 # includes and lines that contain only braces are ignored.
 set -euo pipefail
-cd "${1-$(dirname "${BASH_SOURCE[0]}")/..}"  # the test of this script passes another tree
+cd "${1-$(dirname "${BASH_SOURCE[0]}")/..}"  # a test of this script passes another directory as $1
 find autograd nn tools \( -name '*.cpp' -o -name '*.h' \) -print0 | sort -z | xargs -0 awk '
   FNR == 1 { n = 0; files++ }
   {

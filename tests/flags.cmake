@@ -1,5 +1,6 @@
-# Fails if a string literal in autograd/ or nn/ contains an option of the program ("--lr"). The
-# libraries write the key of a setting in backquotes, and the program replaces it by its option.
+# Fails if a string literal in autograd/ or nn/ contains an option of heed, such as "--lr". A message of
+# the libraries must contain the key of the setting in backquotes, such as `lr`. heed replaces the key by
+# the option.
 # Run: cmake -P tests/flags.cmake
 cmake_policy(VERSION 3.24)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)

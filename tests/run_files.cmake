@@ -1,6 +1,6 @@
-# Fails if code in nn/ or tools/heed, other than nn/run/run_folder.h, contains the name of a file of
-# a run directory. Help texts and examples must use the constants of RunFolder. Comments are
-# ignored, and so are other files with similar names (arrays.safetensors).
+# Fails if code in nn/ or tools/heed contains the name of a file of a run directory, such as
+# model.safetensors. Only nn/run/run_folder.h may contain these names. All other code, even help texts and
+# examples, must use the constants of RunFolder. Comments are not checked.
 # Run: cmake -P tests/run_files.cmake
 cmake_policy(VERSION 3.24)
 set(names "config\\.toml|(model|best|state)\\.safetensors|metrics\\.(csv|jsonl)|audit\\.txt")

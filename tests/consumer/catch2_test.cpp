@@ -1,4 +1,5 @@
-// Tests check_vjp of the installed package with Catch2. The test "wrong" must fail.
+// A user's test that calls check_vjp of the installed package, with Catch2. The test "wrong" must
+// fail.
 #include "autograd/check/catch2.h"
 
 #include "cubes.h"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds tests/consumer, a project that uses heed, and runs it.
 # usage: consumer_test.sh package BUILD_DIR SCRATCH CXX
-#            installs BUILD_DIR into SCRATCH and tests find_package with and without COMPONENTS,
-#            rejected requests, and pkg-config
+#            installs the build in BUILD_DIR into SCRATCH, and tests find_package with and without
+#            COMPONENTS, requests that must fail, and pkg-config
 #        consumer_test.sh subdirectory HEED_DIR SCRATCH CXX
-#            tests add_subdirectory
+#            tests add_subdirectory with the sources in HEED_DIR
 set -euo pipefail
 mode=$1 heed=$2 scratch=$3
 export CXX=$4
@@ -16,11 +16,11 @@ mkdir -p "$scratch"
 # Runs a command and prints its output only if it fails.
 quiet() { "$@" > "$scratch/log" 2>&1 || { cat "$scratch/log"; echo "failed: $*"; exit 1; }; }
 
-# usage: configure NAME CMAKE_ARGUMENT...; configures tests/consumer into $scratch/NAME
+# configure NAME CMAKE_ARGUMENT...: configures tests/consumer in the build directory $scratch/NAME
 configure() {
   cmake -S "$here" -B "$scratch/$1" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" "${@:2}"
 }
-# usage: build_and_run NAME PROGRAM...; builds and runs exactly these programs
+# build_and_run NAME PROGRAM...: builds the project and runs these programs. Fails if the project builds others
 build_and_run() {
   quiet cmake --build "$scratch/$1"
   local program
@@ -33,7 +33,7 @@ build_and_run() {
     fi
   done
 }
-# usage: refused NAME TEXT CMAKE_ARGUMENT...; configuring must fail with an error that contains TEXT
+# refused NAME TEXT CMAKE_ARGUMENT...: checks that configuring fails with an error that contains TEXT
 refused() {
   if configure "$1" "${@:3}" > "$scratch/log" 2>&1; then echo "$1 was not rejected"; exit 1; fi
   grep -qF -- "$2" "$scratch/log" || { cat "$scratch/log"; echo "$1: the error lacks '$2'"; exit 1; }
@@ -41,8 +41,8 @@ refused() {
 
 if [[ $mode == subdirectory ]]; then
   configure subdirectory -DHEED_DIR="$heed" -DCMAKE_UNITY_BUILD=ON > "$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
-  grep -F "heed's own targets are compiled with -O2" "$scratch/log"  # no build type was given
-  # An explicit build type and flags replace -O2, so that this compiles faster.
+  grep -F "heed's own targets are compiled with -O2" "$scratch/log"  # because no build type is given
+  # An explicit build type and flags replace -O2. This compiles faster.
   quiet configure subdirectory -DHEED_DIR="$heed" -DCMAKE_UNITY_BUILD=ON -DCMAKE_BUILD_TYPE=Debug \
     -DCMAKE_CXX_FLAGS_DEBUG=-O0
   build_and_run subdirectory gradient model
@@ -62,9 +62,9 @@ build_and_run all gradient model picture
 refused version 'requested version "0.9"' -DHEED_VERSION=0.9
 refused component "heed has no component 'vision'" -DHEED_VERSION=0.1 -DHEED_COMPONENTS="autograd;vision"
 
-# Tests of a user with each installed framework: the correct gradient passes, and the error for the
-# wrong gradient names its entry.
-# usage: framework NAME SELECT; SELECT is the prefix of the option that runs one test
+# framework NAME SELECT: builds a user's tests with the test framework NAME. The test of the correct gradient
+# must pass. The test of the wrong gradient must fail with an error that names the wrong entry. SELECT followed
+# by "right" or "wrong" is the argument that selects one test
 framework() {
   local output
   quiet configure "$1" -DHEED_COMPONENTS=autograd -DHEED_FRAMEWORK="$1"
@@ -85,7 +85,7 @@ if ! command -v pkg-config > /dev/null; then
   echo "skipped: pkg-config is not installed"
   exit
 fi
-# The output of pkg-config below is not quoted, because it must be split into words.
+# The output of pkg-config is not quoted, because the shell must split it into words.
 "$CXX" -std=c++20 "$here/gradient.cpp" -o "$scratch/gradient" $(pkg-config --cflags --libs heed-autograd)
 "$scratch/gradient"
 "$CXX" -std=c++20 "$here/middle.cpp" "$here/model.cpp" -o "$scratch/model" $(pkg-config --cflags --libs heed)

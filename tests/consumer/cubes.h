@@ -1,4 +1,4 @@
-// A user's function on plain arrays, with a correct and a wrong backward function.
+// A function of a user on plain arrays, with a correct and a wrong backward function.
 #pragma once
 
 #include <cstddef>

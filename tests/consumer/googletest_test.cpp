@@ -1,4 +1,5 @@
-// Tests check_vjp of the installed package with GoogleTest. The test "wrong" must fail.
+// A user's test that calls check_vjp of the installed package, with GoogleTest. The test of the
+// wrong gradient must fail.
 #include "autograd/check/googletest.h"
 
 #include "cubes.h"

@@ -1,4 +1,4 @@
-// Links only heed::autograd and checks that all ops are registered.
+// A program that links only heed::autograd. It checks that all ops are registered.
 #include <iostream>
 
 #include "autograd/autograd.h"

@@ -1,4 +1,4 @@
-// A static library between model.cpp and heed.
+// A static library that uses heed. model.cpp uses this library.
 #include "nn/nn.h"
 
 std::size_t count_checks() { return heed::autograd::registered_checks().size(); }

@@ -1,4 +1,5 @@
-// Checks that all ops and layers are registered if heed is linked through another static library.
+// A program that links heed through another static library. It checks that all ops and layers are
+// registered.
 #include <cstddef>
 #include <cstdint>
 #include <iostream>

@@ -1,4 +1,4 @@
-// Draws a heat map with heed::plot and checks that the picture is not empty.
+// A program that draws a heat map with heed::plot. It checks that the picture is not empty.
 #include <iostream>
 
 #include "tools/plot/heatmap.h"

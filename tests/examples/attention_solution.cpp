@@ -1,4 +1,4 @@
-// The solution of the exercise in examples/exercises/attention.cpp.
+// A solution of the exercise in examples/exercises/attention.cpp.
 #include <cmath>
 
 #include "examples/exercises/attention.h"

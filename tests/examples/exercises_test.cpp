@@ -1,5 +1,5 @@
-// Tests that check_attention names every mistake, alone and in combinations,
-// and accepts right layers.
+// Tests that check_attention names every known mistake, alone and in combinations, and accepts
+// correct layers.
 #include "examples/exercises/attention.h"
 #include "examples/exercises/check_attention.h"
 #include "tests/support/catch.h"
@@ -10,7 +10,8 @@ namespace nn = heed::nn;
 
 namespace {
 
-// Attention written with einsums as in notebook 1. Each step can be replaced by a wrong one.
+// Attention as a student may write it, with einsums as in notebook 1. Each step can be replaced by
+// a wrong step.
 struct Student {
   using Step = std::function<Tensor(const Tensor&)>;
   Step scale = [](const Tensor& s) { return s / std::sqrt(3.0); };  // d_head is 3
@@ -26,7 +27,7 @@ struct Student {
       return masked_fill(s, gt(triu(ones({n, n}), 1 + diagonal), 0.0), fill);
     };
   }
-  static Step keep_later(std::int64_t from) {  // masks the keys before the diagonal `from`
+  static Step keep_later(std::int64_t from) {  // masks keys below the diagonal `from`
     return [=](const Tensor& s) {
       const std::int64_t n = s.size(-1);
       return masked_fill(s, gt(tril(ones({n, n}), from - 1), 0.0), -kInf);

@@ -1,5 +1,6 @@
-// Tests the prompts and results in the documentation (label tasks). The default model must continue
-// every induction prompt that a README.md, --help or heed tasks shows, with seeds 1 to 5.
+// Tests the prompts and the results in the documentation (label tasks). The default model of the
+// task induction must correctly continue every induction prompt in a Markdown file, in `heed
+// --help` and in `heed tasks`, if it is trained with any of the seeds 1 to 5.
 #include <fmt/format.h>
 
 #include <regex>
@@ -17,7 +18,7 @@ using namespace heed::nn;
 using heed::nn::testing::seeds_to;
 namespace fs = std::filesystem;
 
-// Returns the distinct texts that group 1 of the pattern matches.
+// Returns the distinct texts that group 1 of the regular expression `pattern` matches.
 std::set<std::string> matches(const std::string& text, const char* pattern) {
   const std::regex regex(pattern);
   std::set<std::string> found;
@@ -26,7 +27,7 @@ std::set<std::string> matches(const std::string& text, const char* pattern) {
   return found;
 }
 
-// Returns the files that show commands to a user.
+// Returns the Markdown files, and the source files of commands, whose help shows commands.
 std::vector<fs::path> shown_files() {
   const fs::path root = HEED_SOURCE_DIR;
   std::vector<fs::path> files = {root / "README.md"};
@@ -38,7 +39,7 @@ std::vector<fs::path> shown_files() {
   return files;
 }
 
-// Returns all induction prompts in these files and in the text of the task.
+// Returns all induction prompts in shown_files() and in the description of the task.
 std::set<std::string> shown_prompts() {
   std::set<std::string> prompts;
   std::size_t in_readme = 0;
@@ -55,7 +56,7 @@ std::set<std::string> shown_prompts() {
   return prompts;
 }
 
-// Returns the length of the block that a prompt repeats.
+// Returns the length of the shortest block whose repetition begins with the prompt.
 std::size_t period_of(const std::string& prompt) {
   std::size_t p = 1;
   while (!prompt.starts_with(prompt.substr(p))) ++p;
@@ -70,18 +71,18 @@ Trainer trained_induction(std::int64_t seed) {
   return trainer;
 }
 
-// Returns the trained model of the first run in README.md.
+// Returns the trainer of the first run in README.md, after training.
 Trainer& first_run() {
   static Trainer trainer = trained_induction(1);
   return trainer;
 }
 
-// Checks that greedy generation continues the prompt with the right tokens, up to 40, and that each
-// of them has more than this probability.
+// Checks that greedy generation continues the prompt with up to 40 correct tokens, and that the
+// probability of each of these tokens is above `probability`.
 void check_continues(const Trainer& trainer, const std::string& prompt, double probability) {
   INFO(prompt);
   const std::size_t period = period_of(prompt);
-  REQUIRE(period < prompt.size());  // otherwise no right continuation exists
+  REQUIRE(period < prompt.size());  // otherwise no block is repeated
   const auto ids = trainer.task->prompt(prompt).inputs.to_vector<std::int64_t>();
   const auto room = trainer.task->info().context + 1 - std::ssize(ids);
   const std::int64_t count = std::min<std::int64_t>(40, room);
@@ -95,7 +96,7 @@ void check_continues(const Trainer& trainer, const std::string& prompt, double p
     return true;
   });
   CHECK(got == right);
-  // Because got == right, these are the probabilities of the right tokens.
+  // Because got == right, `least` is the lowest probability of a correct token.
   CHECK(least > probability);
   std::cout << "  " << prompt << ": least probability " << least << std::endl;
 }
@@ -132,7 +133,7 @@ TEST_CASE("the tour of tools/heed/study/README.md gives the stated results") {
   for (const PatchMap& map : patched.maps)
     if (map.site == "hook_attn_out") {
       found = true;
-      CHECK(map.effect[std::size_t(map.columns + last)] > 0.9);  // row of layer 1
+      CHECK(map.effect[std::size_t(map.columns + last)] > 0.9);  // the row of layer 1
     }
   CHECK(found);
 }
@@ -152,7 +153,7 @@ TEST_CASE("every shown induction prompt is continued correctly, for seeds 1 to 5
 }
 
 TEST_CASE("the loss, optimum and accuracy in README.md are those of its run") {
-  // Line breaks may stand anywhere in the sentence.
+  // The sentence may contain line breaks, so each becomes a space.
   const std::string text =
       std::regex_replace(read_file(HEED_SOURCE_DIR "/README.md"), std::regex("\\s+"), " ");
   std::smatch match;
@@ -168,7 +169,7 @@ TEST_CASE("the loss, optimum and accuracy in README.md are those of its run") {
   CHECK(match[4] == fmt::format("{:.2f}", 100 * e.accuracy.value()));
 }
 
-// examples/induction.safetensors has the arrays of README's first picture
+// examples/induction.safetensors contains the arrays of the first picture in README.md
 // (tests/tools/heed/study_pictures_test.cpp). The sequence is BOS and three copies of a block.
 TEST_CASE("README.md describes the heads in its picture correctly for every row") {
   const SafeTensors stored = load_safetensors(HEED_SOURCE_DIR "/examples/induction.safetensors");
@@ -179,7 +180,8 @@ TEST_CASE("README.md describes the heads in its picture correctly for every row"
   const auto pattern = [&](const char* name, std::int64_t head) {
     return select(select(stored.find(name), 0, 0), 0, head);  // [Tq, Tk]
   };
-  // The mean weight that rows begin .. end - 1 of layer 0 have on the query's `count` last keys.
+  // Returns the weight of the last `count` keys up to the query, summed over these keys and
+  // averaged over the queries begin to end - 1, for a head of layer 0.
   const auto recent = [&](std::int64_t head, std::int64_t count, std::int64_t begin,
                           std::int64_t end) {
     const Tensor rows = pattern("blocks.0.attn.hook_pattern", head);
@@ -245,8 +247,8 @@ TEST_CASE("the gradients that README.md describes are those of the induction cir
     CHECK(argmax(-gradient_row(1, head, last), 0).item() == 0);
     CHECK(argmax(gradient_row(0, head, before + 1), 0).item() == double(before));
   }
-  // The picture in README.md is drawn from stored arrays (study_pictures_test.cpp).
-  // They must be those of this run.
+  // The picture in README.md is drawn from stored arrays (study_pictures_test.cpp). The gradients
+  // among them must equal the gradients of this run.
   int compared = 0;
   for (const NamedTensor& stored :
        load_safetensors(HEED_SOURCE_DIR "/examples/study.safetensors").tensors)
@@ -258,5 +260,5 @@ TEST_CASE("the gradients that README.md describes are those of the induction cir
         // A different compiler or libm changes values by up to 2 %.
         CHECK(allclose(array.tensor, stored.tensor, 0, 0.05 * max(abs(stored.tensor)).item()));
       }
-  CHECK(compared == 2);  // dL/dS of both layers
+  CHECK(compared == 2);  // dL/dS of 2 layers
 }

@@ -1,28 +1,29 @@
 #!/usr/bin/env bash
-# Runs the first block of commands of README.md and of tools/heed/README.md, and all commands of
-# nn/train/FIRST_MODEL.md, each page in order in an empty directory. Each command must work, and its output must be about the run that it names.
-# Training is cut to a few steps; nothing else is changed.
+# Runs the commands of three pages: the first block of commands in README.md, the first block in
+# tools/heed/README.md, and all commands in nn/train/FIRST_MODEL.md. The commands of a page run in order in an
+# empty directory. Each command must succeed, and its output must be about the run that the command names.
+# Options are added so that training takes only a few steps, and `heed bench` only prints its help.
 # Usage: first_contact_test.sh PATH-TO-HEED
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$root/tests/tools/heed/expect.sh" "$1"
 
-# first_block PAGE, all_commands PAGE: print the indented lines that begin with heed.
+# first_block PAGE prints the first block of indented lines that begin with heed, all_commands PAGE all of them.
 first_block() { awk '/^    heed / { on = 1; print; next } on { exit }' "$root/$1"; }
 all_commands() { grep '^    heed ' "$root/$1"; }
-# arguments: removes "heed" and comments, and puts the name of a text in place of FILE.
+# arguments: reads commands, removes "heed" and comments from them, and replaces FILE by the name of a text.
 arguments() { sed 's/^    heed //; s/ *#.*//; s/FILE/notes.txt/'; }
 
-# cut_short: appends options to the array words, so that a command takes seconds.
+# cut_short: appends options to the command in the array `words`, so that the command takes seconds.
 cut_short() {
   case "${words[*]}" in
-    *--overfit-batch*) words+=(--threads 1) ;;  # needs its steps to learn the batch
+    *--overfit-batch*) words+=(--threads 1) ;;  # it needs all steps to learn the batch
     train*--resume*) words+=(--steps 12 --threads 1) ;;
     train*) words+=(--steps 8 --eval-batch 16 --threads 1) ;;
-    bench*) words+=(--help) ;;  # takes minutes, and its numbers are not checked
+    bench*) words+=(--help) ;;  # it takes minutes, and its numbers are not checked
   esac
 }
 
-# run_page LEAST: runs the commands of standard input, of which there are at least LEAST.
+# run_page LEAST: runs the commands that it reads from stdin. There must be at least LEAST commands.
 run_page() {
   local count=0 words word run file
   for i in $(seq 200); do echo "note $i"; done > notes.txt
@@ -50,7 +51,7 @@ run_page() {
   ok [ -s runs/first/model.safetensors ]
 }
 
-# in_directory NAME LEAST: runs the commands of standard input in a new directory.
+# in_directory NAME LEAST: calls run_page LEAST in the new directory NAME.
 in_directory() {
   mkdir "$1" && cd "$1" || exit 1
   run_page "$2"

@@ -1,5 +1,5 @@
-// Tests that README.md quotes examples/tour.cpp word for word. For the prompts that README.md
-// shows, see first_contact_test.cpp.
+// Tests that pages quote their example programs word for word. first_contact_test.cpp tests the
+// prompts that README.md shows.
 #include "autograd/base/files.h"
 #include "tests/support/catch.h"
 

@@ -4,8 +4,8 @@
 set -euo pipefail
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
-# Joins all lines, because the page wraps the output. Removes what depends on the compiler and libm: the
-# number of digits that agree, and everything after the sixth decimal.
+# Prints stdin in a form that can be compared. Joins all lines, because the page wraps the output. Removes
+# what depends on the compiler and libm: the number of digits that agree, and decimals after the sixth.
 normalized() { tr -s ' \n' ' ' | sed -E 's/[0-9.]+ digits agree with/N digits agree with/g; s/(\.[0-9]{6})[0-9]+/\1/g'; }
 
 page=$(cd "$root" && normalized < autograd/check/YOUR_GRADIENT.md)

@@ -1,6 +1,6 @@
 // Compares the results of a notebook program with every verified entry of
 // tests/data/notebook_numbers.json (see tests/data/README.md).
-// The exit code is 1 if a number differs.
+// If a number differs, the exit code is 1.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -15,21 +15,21 @@ using namespace heed::autograd;
 using heed::notebook::text;
 using Json = nlohmann::json;
 
-// A result that the program showed.
+// A result that the notebook program showed.
 struct Shown {
   std::string cell, name;
   Tensor x;
   std::string text;
 };
 
-// Returns a number, which JSON stores as text if it is infinite or NaN.
+// Returns the number that `v` stores. In JSON, infinity and NaN are stored as texts.
 double number(const Json& v) {
   if (!v.is_string()) return v.get<double>();
   return v == "-inf" ? -kInf : v == "inf" ? kInf : std::nan("");
 }
 
-// Returns a text with the first element of `got` that differs from `want[key]` by more than the
-// tolerances. Returns an empty string if there is none.
+// Returns a description of the first element of `got` that differs from the element of `want[key]`
+// by more than the tolerances. If there is none, returns an empty string.
 std::string difference(const Json& want, const char* key, const std::vector<double>& got,
                        double tol_abs, double tol_rel) {
   if (want[key].size() != got.size()) return text(got.size(), " values, not ", want[key].size());
@@ -44,7 +44,7 @@ std::string difference(const Json& want, const char* key, const std::vector<doub
   return {};
 }
 
-// Returns the numbers of a printed tensor without brackets and commas.
+// Returns the numbers of a printed tensor, separated by spaces, without brackets and commas.
 std::string digits(const std::string& printed) {
   std::string out;
   for (const char c : printed.substr(printed.find('(') + 1))
@@ -55,9 +55,9 @@ std::string digits(const std::string& printed) {
   return out;
 }
 
-// Compares one result with its entry and returns the first difference, or an empty string. Compared
-// are the shape, the data within the stated tolerances, the float64 reference to 1e-9, and the
-// printed characters if the notebook prints at most as many decimals as PyTorch.
+// Compares one result with its entry. Returns a description of the first difference, or an empty
+// string. It compares the shape, the data within the stated tolerances, the float64 reference to
+// 1e-9, and, if the notebook prints at most as many decimals as PyTorch, the printed characters.
 std::string difference(const Json& want, const Shown& got) {
   const Shape shape = Dims(want.at("shape").get<std::vector<std::int64_t>>());
   if (got.x.shape() != shape) return text("shape ", got.x.shape(), ", not ", shape);
@@ -74,10 +74,10 @@ std::string difference(const Json& want, const Shown& got) {
   return why;
 }
 
-// Returns the difference between the shown results and the expected value `name` of an entry,
-// or an empty string.
+// Compares the results that the program showed with the expected value `name` of an entry. Returns
+// a description of the difference, or an empty string.
 std::string difference(const Json& want, const std::string& name, const std::vector<Shown>& shown) {
-  if (want.is_array()) {  // a list of [name, shape] for all results
+  if (want.is_array()) {  // `want` is a list of [name, shape] for all results
     Json got = Json::array();
     for (const Shown& s : shown)
       got.push_back({s.name, std::vector<std::int64_t>(s.x.shape().begin(), s.x.shape().end())});
@@ -87,7 +87,8 @@ std::string difference(const Json& want, const std::string& name, const std::vec
       std::find_if(shown.begin(), shown.end(), [&](const Shown& s) { return s.name == name; });
   if (result == shown.end()) return "the program does not show it";
   if (want.is_object()) return difference(want, *result);
-  // A boolean, or the text of an error. For an error, only its existence is compared.
+  // `want` is a boolean, or the text of an error. The text itself is not compared, only that an
+  // error occurred.
   const bool expected = want.is_string() || want.get<bool>();
   return result->x.item() == double(expected) ? "" : text("is not ", want.dump());
 }
@@ -111,8 +112,8 @@ struct Golden : heed::notebook::Observer {
     for (const Json& entry : json.at("entries")) {
       if (entry.at("seed") != notebook) continue;
       const std::string id = entry.at("id");
-      // The heading of a cell is the entry's cell or,
-      // for derived entries, its id ("derived.scaled").
+      // The heading of a cell of the program is the cell of its entry, or, for derived entries, the
+      // end of the ID ("derived.scaled").
       std::vector<Shown> here;
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (all[i].cell != entry.value("cell", id) && all[i].cell != id.substr(id.find('.') + 1))

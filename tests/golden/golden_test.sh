@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
-# Tests the comparison of golden.cpp. It must accept right numbers, and reject and name each kind of
-# wrong number. $1 is the program of notebook 1, linked with golden.cpp.
+# Tests the comparison in golden.cpp. The comparison must accept correct numbers. It must reject each kind of
+# wrong number and name the number. $1 is the path of the program of notebook 1, linked with golden.cpp.
 set -u
 program=$1
 file=$(mktemp)
 trap 'rm -f "$file"' EXIT
 failed=0
 
-# entry ID VERIFIED EXPECTED: prints an entry as JSON. The ID in4 is the cell "In [4]".
+# entry ID VERIFIED EXPECTED: prints an entry as JSON. If ID begins with "in4", the entry's cell is "In [4]".
 entry() {
   local cell=${1/#in4/In [4]}
   printf '{"id": "s1.%s", "cell": "%s", "seed": 1, "verified": %s, "expected": {%s}},' \
     "$1" "${cell%%.*}" "$2" "$3"
 }
 
-# compares EXIT TEXT ENTRY...: checks that the program exits with EXIT and prints TEXT. The program
-# shows four cells, so the file also has an unverified entry for each. $last is the ID of the last one.
+# compares EXIT TEXT ENTRY...: writes these entries to the file of expected numbers and runs the program. Its
+# exit code must be EXIT, and its output must contain TEXT. The program shows four cells, and each needs an
+# entry, so the file also contains an unverified entry for each cell. $last is the ID of the fourth entry.
 last=derived.small
 compares() {
   local expected=$1 text=$2 output code known=
@@ -35,7 +36,7 @@ compares() {
 }
 
 data='[1, "-inf", "-inf", 4, 5, "-inf", 7, 8, 9]'
-masked() {  # masked SHAPE DATA TOL_ABS REFERENCE
+masked() {  # masked SHAPE DATA TOL_ABS REFERENCE: prints the expected value "masked"
   printf '"masked": {"shape": %s, "data": %s, "tol_abs": %s, "reference": %s}' "$@"
 }
 causal() { entry in4.causal true "$(masked "$@")"; }

@@ -1,5 +1,5 @@
-// Random calls of attention with any combination of its options. Each call can be computed in three
-// ways: by the fused kernel, by the composite of public ops, and by independent einsums.
+// Random calls of attention with random combinations of its options. Each call can be computed by
+// three implementations: the fused kernel, the composite of public ops, and independent einsums.
 #pragma once
 
 #include "autograd/engine/engine.h"
@@ -10,18 +10,18 @@
 
 namespace heed::autograd::testing {
 
-/// Implementation that computes a call.
+/// Implementation of attention that computes a call.
 enum class Implementation { kFused, kComposite, kEinsum };
 
 /// One call of attention. The inputs are float64 tensors whose values are exact in float32.
 struct Call {
-  Shape scores;                // [..., Tq, Tk]; the leading axes are those of q, k, v broadcast
+  Shape scores;                // [..., Tq, Tk]; leading axes: those of q, k, v, broadcast
   std::vector<Tensor> inputs;  // q, k, v and, if there is one, the bias to differentiate
-  std::vector<Dims> axes;      // permutation of each input before the call; empty: none
+  std::vector<Dims> axes;      // permutation of each input before the call; {}: none
   AttentionOptions options;
   std::string text;  // description for messages
 
-  /// Returns input i, permuted as the call needs it.
+  /// Returns input i after its permutation, as it is passed to attention.
   Tensor arranged(std::size_t i) const {
     return axes[i].rank() == 0 ? inputs[i] : permute(inputs[i], axes[i]);
   }
@@ -42,10 +42,11 @@ struct Call {
     };
     return broadcast("test", lead(0), lead(1)) != scores.sub(0, scores.rank() - 2);
   }
-  /// Returns true if the bias to differentiate is one number per row of scores. Such a bias does
-  /// not change the softmax.
+  /// Returns true if the bias to differentiate adds one number to all scores of a row. Such a bias
+  /// does not change the softmax.
   bool row_shares_bias() const { return inputs.size() > 3 && arranged(3).size(-1) == 1; }
-  /// Returns the combined keep-mask, without the bias: bool8, of the shape of the scores.
+  /// Returns the keep-mask, the causal mask and the window combined, as bool8 with the shape of the
+  /// scores. A bias of -inf is not included.
   Tensor kept() const {
     KeepMask keep = options.keep;
     if (options.causal) keep = keep & KeepMask::causal(tq(), tk(), options.alignment);
@@ -53,8 +54,8 @@ struct Call {
       keep = keep & KeepMask::sliding_window(tq(), tk(), options.window, options.alignment);
     return keep.defined() ? expand(keep.tensor(), scores) : full(scores, 1, bool8);
   }
-  /// Returns the fully masked rows, bool8 [..., Tq, 1]: all scores of the row are -inf, by mask or
-  /// bias.
+  /// Returns bool8 [..., Tq, 1]: true for a fully masked row. All scores of such a row are -inf
+  /// because of a mask or the bias.
   Tensor fully_masked_rows() const {
     Tensor visible = kept();
     if (inputs.size() > 3) visible = logical_and(visible, ne(arranged(3), -kInf));
@@ -68,8 +69,8 @@ inline Shape with_rows(Shape lead, std::int64_t rows, std::int64_t columns) {
   return lead;
 }
 
-/// Returns a call with contiguous q, k and v with these leading axes. It has a bias if the shape
-/// `bias` has axes.
+/// Returns a call with contiguous q, k and v, which have the leading axes `lead`. If the shape
+/// `bias` has axes, the call has a bias of this shape.
 inline Call plain_call(const Shape& lead, std::int64_t tq, std::int64_t tk, std::int64_t d,
                        std::int64_t dv, const AttentionOptions& options, const Shape& bias,
                        Generator& g) {
@@ -90,8 +91,8 @@ T pick(std::mt19937& random, std::initializer_list<T> from) {
   return *(from.begin() + random() % from.size());
 }
 
-/// Returns a random call. Sizes are one to three SIMD vectors and sizes between these; sometimes
-/// they are several of the kernel's blocks of keys (384) and chunks of queries (96).
+/// Returns a random call. Most sizes are at most 64: multiples of a SIMD vector, and sizes between
+/// these. Some are larger than the kernel's block of keys (384) or its chunk of queries (96).
 inline Call draw_call(std::mt19937& random) {
   using I = std::int64_t;
   const auto one_in = [&](unsigned n) { return random() % n == 0; };
@@ -105,8 +106,8 @@ inline Call draw_call(std::mt19937& random) {
   if (tq * tk > 5000) b = pick<I>(random, {1, 2}), h = 1, d = std::min<I>(d, 8), dv = 3;
   Generator g(random());
 
-  // Leading axes of an input: both, one of them with size 1, or missing; rarely there is a third
-  // axis.
+  // lead() draws the leading axes of an input: [b, h], one of these axes with size 1, only [h], or
+  // none. Rarely q has a third leading axis.
   const bool few = one_in(6);
   const auto lead = [&] {
     if (few) return pick<Shape>(random, {{h}, {}});
@@ -117,8 +118,8 @@ inline Call draw_call(std::mt19937& random) {
   b = common.rank() > 1 ? common[common.rank() - 2] : 1;
   h = common.rank() > 0 ? common.back() : 1;
   Call c{.scores = with_rows(common, tq, tk), .inputs = {}, .axes = {}, .options = {}, .text = {}};
-  // Returns the shape of a bias or mask, changed so that it has at most as many axes as the scores,
-  // and five axes if the scores have five.
+  // Changes the shape of a bias or mask so that it does not have more axes than the scores. If the
+  // scores have five axes, a shape with four axes gets a fifth.
   const auto fitting = [&](Shape shape) {
     if (common.rank() == 3 && shape.rank() == 4)
       return Shape{pick<I>(random, {1, common[0]}), shape[0], shape[1], shape[2], shape[3]};
@@ -152,7 +153,8 @@ inline Call draw_call(std::mt19937& random) {
   if (one_in(9) && common.rank() > 0) {
     o.bias = ScoreBias::alibi(h, tq, tk, float64), c.text += " alibi";
   } else if (!one_in(3)) {
-    // A bias that is the same for all keys of a row changes nothing, unless it is -inf.
+    // The last two shapes add one number to all scores of a row. Such a bias does not change the
+    // softmax, unless the number is -inf.
     const Shape shape = fitting(pick<Shape>(random, {{b, h, tq, tk},
                                                      {h, tq, tk},
                                                      {tq, tk},
@@ -167,8 +169,8 @@ inline Call draw_call(std::mt19937& random) {
   }
   o.causal = one_in(2);
   o.alignment = pick(random, {CausalAlignment::kBottomRight, CausalAlignment::kTopLeft});
-  // Without the default scale, scores of 256 terms would give all weight to one key, and gradients
-  // would consist only of rounding errors.
+  // If d is 256, only the default scale is used. With a scale of 1, one key would get all weight,
+  // and gradients would consist only of rounding errors.
   if (one_in(3) && d < 256) o.scale = pick(random, {1.0, -0.5, 0.05});
   if (one_in(3) && !c.v_has_own_axes()) o.dropout = pick(random, {0.1, 0.5, 1.0});
   switch (random() % 6) {
@@ -184,7 +186,7 @@ inline Call draw_call(std::mt19937& random) {
       c.text += " window " + std::to_string(window);
       if (window > 0)
         o.window = window;
-      else  // the same window as a keep-mask
+      else  // a keep-mask that is a window of -window keys
         o.keep = KeepMask::sliding_window(tq, tk, -window);
       break;
     }
@@ -210,13 +212,13 @@ inline Call draw_call(std::mt19937& random) {
   return c;
 }
 
-/// Computes attention from its definition: exp divided by the sum of exp, over the keys that the
-/// masks keep.
+/// Computes attention from its definition. The weight of a key is exp(score), divided by the sum of
+/// exp(score) over all keys that the masks keep.
 inline Tensor by_einsum(const Call& c, const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
                         const AttentionOptions& o) {
   const Shape lead = c.scores.sub(0, c.scores.rank() - 2);
   const std::int64_t tq = c.tq(), tk = c.tk();
-  const auto heads = [&](const Tensor& x) {  // returns [product of the leading axes, T, d]
+  const auto heads = [&](const Tensor& x) {  // [product of leading axes, T, d]
     return reshape(expand(x, with_rows(lead, x.size(-2), x.size(-1))),
                    {lead.numel(), x.size(-2), x.size(-1)});
   };
@@ -242,8 +244,8 @@ inline Tensor by_einsum(const Call& c, const Tensor& q_in, const Tensor& k_in, c
   return reshape(out, with_rows(lead, tq, v_in.size(-1)));
 }
 
-/// Returns the output, the gradients of all inputs and, if `second`, the second derivatives in a
-/// random direction.
+/// Returns the output and the gradients with respect to all inputs. If `second` is true, it also
+/// returns the second derivatives in a random direction.
 inline std::vector<Tensor> run(const Call& c, Implementation implementation, DType dtype,
                                bool second = false) {
   std::vector<Tensor> leaves, x;
@@ -274,7 +276,7 @@ inline std::vector<Tensor> run(const Call& c, Implementation implementation, DTy
   return results;
 }
 
-/// Stores the tensors that AttentionHooks receive.
+/// Stores the tensors that the observers of its AttentionHooks receive.
 struct RecordedTensors {
   static constexpr const char* kNames[] = {"raw scores",
                                            "scores",

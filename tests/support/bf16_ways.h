@@ -9,7 +9,7 @@
 
 namespace heed::autograd::testing {
 
-/// Selects an implementation until the end of the scope.
+/// Selects an implementation of bfloat16 products. The destructor selects the default again.
 class OnBf16Way {
  public:
   explicit OnBf16Way(const std::string& name) { kernels::force_bf16_way(name); }
@@ -17,8 +17,8 @@ class OnBf16Way {
   OnBf16Way(const OnBf16Way&) = delete;
 };
 
-/// Calls f() with each implementation, on the best SIMD target. No other thread may run kernels
-/// meanwhile.
+/// Calls f() with each implementation of bfloat16 products, on the best SIMD target. While it runs,
+/// no other thread may run kernels.
 template <class F>
 void for_each_bf16_way(F f) {
   const OnTarget best("");

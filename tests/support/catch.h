@@ -40,16 +40,16 @@ inline auto Contains(const std::string& text) { return Catch::Matchers::Contains
 using Catch::Matchers::Contains;
 #endif
 
-/// True under AddressSanitizer or ThreadSanitizer. Tests then take 20 times as long, so loops that
-/// only repeat a check run fewer times.
+/// True under AddressSanitizer or ThreadSanitizer. Tests then take 20 times as long, so some loops
+/// repeat a check fewer times.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif
 
-/// Returns the message of the E that f throws, or "" if f throws nothing. Other exceptions
-/// propagate.
+/// Calls f(). Returns the message of the exception of class E that f throws, or "" if f throws
+/// nothing. Exceptions of other classes propagate.
 template <class E = std::exception, class F>
 std::string message_of(F&& f) {
   try {
@@ -60,6 +60,6 @@ std::string message_of(F&& f) {
   return {};
 }
 
-/// Checks that the expression throws a `type` whose message is `text`.
+/// Checks that `expression` throws an exception of class `type` with the message `text`.
 #define CHECK_ERROR(type, expression, text) \
   CHECK(message_of<type>([&] { static_cast<void>(expression); }) == (text))

@@ -7,7 +7,8 @@
 
 namespace heed::autograd {
 
-/// Returns all registered checks, except those that tests of the checker register ("test.").
+/// Returns all registered checks, except those whose names begin with "test.", which
+/// only tests of the gradient checker register.
 inline std::vector<const Check*> library_checks() {
   std::vector<const Check*> list = registered_checks();
   std::erase_if(list, [](const Check* check) { return check->name().starts_with("test."); });

@@ -5,8 +5,8 @@
 
 namespace heed::testing {
 
-/// Returns `bytes` after 1 to 3 random edits: bytes are overwritten, inserted or removed, mostly
-/// among the first `focus` bytes, or the end is cut off.
+/// Returns `bytes` with up to 3 random changes. A change overwrites, inserts or removes bytes, or
+/// cuts off the end. Three of four changes begin in the first `focus` bytes.
 inline std::string mutated(std::string bytes, std::mt19937& random, std::size_t focus) {
   const char* const kFragments[] = {"0",   "9",   "-", "[",    "{",   "\"",       ",",
                                     "1e9", "}",   "]", "=",    "nan", "#",        "\n",

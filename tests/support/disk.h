@@ -1,4 +1,4 @@
-// Temporary files and directories, and limits on file sizes, which end with their scope.
+// Temporary files and directories, and a limit of the file size. The destructors remove them.
 #pragma once
 
 #include <sys/resource.h>
@@ -29,7 +29,7 @@ class Folder {
   }
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  /// Returns the number of entries.
+  /// Returns the number of entries directly in the directory.
   std::size_t files() const {
     return std::size_t(std::distance(std::filesystem::directory_iterator(path_),
                                      std::filesystem::directory_iterator()));
@@ -39,7 +39,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// A temporary file with these bytes.
+/// A temporary file that contains `bytes`. The destructor removes it.
 class File {
  public:
   explicit File(const std::string& bytes) : path_((folder_ / "file.txt").string()) {
@@ -52,8 +52,8 @@ class File {
   std::string path_;
 };
 
-/// Limits the size of files during its lifetime, so that a write beyond `bytes` fails partway
-/// (EFBIG).
+/// Limits the size of files to `bytes` until the object is destroyed. A write beyond this size
+/// stores only a part and fails (EFBIG).
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -1,5 +1,5 @@
-// Functions that return vectors of random numbers. They call the functions of Generator that fill
-// raw memory.
+// Functions that return random numbers as a std::vector. They call the functions of Generator that
+// write random numbers into raw memory.
 #pragma once
 
 #include <cstddef>

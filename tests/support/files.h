@@ -1,4 +1,4 @@
-// Paths of files that tests read: those in tests/data, and texts that are not part of this
+// Paths of files that tests read: files in tests/data, and texts that are not part of this
 // repository for reasons of copyright.
 #pragma once
 
@@ -12,8 +12,8 @@ inline std::filesystem::path data_file(const char* name) {
   return std::filesystem::path(HEED_SOURCE_DIR) / "tests/data" / name;
 }
 
-/// Returns the path of a text in the directory HEED_TEST_DATA or, if that is not set, in
-/// ../shared/data. The file may be missing (tests/README.md).
+/// Returns the path of a text in the directory that the environment variable HEED_TEST_DATA names.
+/// If it is not set, the directory is ../shared/data. The file may be missing (tests/README.md).
 inline std::filesystem::path text_corpus(const char* name) {
   const char* folder = std::getenv("HEED_TEST_DATA");
   return (folder ? std::filesystem::path(folder)

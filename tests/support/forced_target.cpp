@@ -1,6 +1,7 @@
-// Runs all tests on the SIMD target HEED_SIMD. If HEED_SIMD_OTHER is also set and HEED_SIMD is the
-// best target, on which tests run by default, the tests are skipped. CI uses this.
-#define CATCH_CONFIG_EXTERNAL_INTERFACES  // makes Catch2 version 2 declare listeners
+// Runs all tests on the SIMD target that the environment variable HEED_SIMD names. If
+// HEED_SIMD_OTHER is also set and HEED_SIMD names the best target, the program skips all tests,
+// because they run on the best target by default. CI uses this.
+#define CATCH_CONFIG_EXTERNAL_INTERFACES  // Catch2 version 2 then declares listeners
 #include <cstdio>
 
 #include "tests/support/simd_targets.h"

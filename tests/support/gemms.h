@@ -1,5 +1,5 @@
-// Helpers for the tests of gemm and gemm_bf16: memory layouts of operands, and products of which a
-// single output is tested.
+// Helpers for the tests of gemm and gemm_bf16: memory layouts of operands, and products of which
+// a test compares one output element.
 #pragma once
 
 #include "autograd/kernels/simd/gemm.h"
@@ -34,18 +34,18 @@ std::vector<T> random_values(std::mt19937& random, int64_t n) {
   return v;
 }
 
-/// Storage order of A and B.
+/// Storage order of the operands A and B of a product.
 enum class StorageOrder {
-  kRows,        ///< both row-major
-  kTransposed,  ///< both transposed
-  kWeight       ///< A row-major and B transposed, as x and w of linear()
+  kRows,        ///< both operands are row-major
+  kTransposed,  ///< both operands are transposed
+  kWeight       ///< A is row-major and B is transposed, like x and w of linear()
 };
 
-/// Initial value of a sum.
+/// Value to which a product is added: 0, the bias, or the previous content of C.
 enum class Start { kZero, kBias, kC };
 
-/// Computes A [m, k] times B [k, n], where `row` is row i of A and `column` is column j of B, and
-/// returns output [i, j]. All other elements of A and B are constants.
+/// Multiplies A [m, k] by B [k, n], and returns element [i, j] of the product. `row` is row i of A,
+/// and `column` is column j of B. All other elements of A and B are constants.
 template <class T>
 T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m, int64_t n,
              int64_t i, int64_t j, StorageOrder order, int64_t batch = 1,

@@ -9,7 +9,7 @@
 
 namespace heed::autograd::testing {
 
-/// Returns true if y was computed, directly or indirectly, by an op with this name.
+/// Returns true if the graph of y contains an op with the name `op`.
 inline bool has_op(const Tensor& y, std::string_view op) {
   std::vector<Ref<Node>> open = {detail::TensorAccess::node(y)};
   while (!open.empty()) {

@@ -19,8 +19,9 @@ struct LayoutVariant {
   Tensor x;
 };
 
-/// Returns copies of x that are contiguous, stored in reversed order of axes, sliced out of a
-/// larger tensor of NaN (1 if x is not floating), and stored with negative strides.
+/// Returns four copies of x: contiguous, stored with the axes in reverse order, a slice of a larger
+/// tensor, and stored with negative strides. The other elements of the larger tensor are NaN, or 1
+/// if the dtype of x is not a floating dtype.
 inline std::vector<LayoutVariant> layouts(const Tensor& x) {
   Dims reversed;
   for (int i = x.rank() - 1; i >= 0; --i) reversed.push_back(i);
@@ -51,8 +52,9 @@ inline std::vector<double> values(const Tensor& x) { return to(x, float64).to_ve
 /// Returns a float64 leaf that requires grad.
 inline Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).requires_grad_(); }
 
-/// Returns the row-major position in `shape` of the element that is broadcast to `index`, an index
-/// into a larger shape.
+/// A tensor of shape `shape` is broadcast to a larger shape, and `index` is an index into the
+/// larger shape. Returns the row-major position in `shape` of the element that is broadcast to
+/// `index`.
 inline std::size_t place(const Dims& index, const Shape& shape) {
   std::int64_t flat = 0;
   for (int i = 0; i < shape.rank(); ++i) {
@@ -62,8 +64,8 @@ inline std::size_t place(const Dims& index, const Shape& shape) {
   return std::size_t(flat);
 }
 
-/// Returns the largest difference divided by the largest expected magnitude (at least 1). If a
-/// difference is NaN or the sizes differ, the result is infinity.
+/// Returns the largest difference, divided by the largest expected magnitude or 1, whichever is
+/// larger. If a difference is NaN or the sizes differ, the result is infinity.
 inline double error(const std::vector<double>& got, const std::vector<double>& expected) {
   if (got.size() != expected.size()) return kInf;
   double scale = 1, worst = 0;
@@ -75,18 +77,18 @@ inline double error(const std::vector<double>& got, const std::vector<double>& e
   return worst / scale;
 }
 
-/// Returns the largest magnitude of an element; 0 if x is empty.
+/// Returns the largest magnitude of an element, or 0 if x is empty.
 inline double largest(const Tensor& x) { return x.numel() ? max(abs(x)).item() : 0; }
-/// Returns the largest difference of two elements, computed in float64.
+/// Returns the largest magnitude of an element of a - b, computed in float64.
 inline double distance(const Tensor& a, const Tensor& b) {
   return largest(to(a, float64) - to(b, float64));
 }
-/// Returns true if the shapes are equal and no error exceeds `tolerance` times the largest expected
-/// magnitude.
+/// Returns true if the shapes are equal and no difference exceeds `tolerance` times the largest
+/// magnitude in `want`.
 inline bool close(const Tensor& got, const Tensor& want, double tolerance = 1e-13) {
   return got.shape() == want.shape() && largest(got - want) <= tolerance * largest(want);
 }
-/// Returns standard normal values in float64, which depend only on shape and seed.
+/// Returns random standard normal values in float64. They depend only on shape and seed.
 inline Tensor draw(const Shape& shape, std::uint64_t seed) {
   Generator g(seed);
   return randn(shape, float64, g);
@@ -95,11 +97,11 @@ inline Tensor draw(const Shape& shape, std::uint64_t seed) {
 inline bool is_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
 
 /// Returns the largest relative rounding error of a dtype: half the distance between 1 and the next
-/// number.
+/// larger number.
 inline double unit_roundoff(DType dtype) { return dtype == float32 ? 0x1p-24 : 0x1p-53; }
 
-/// Returns the largest |got - want| / (scale * unit roundoff of got's dtype). If NaN or infinity do
-/// not match, the result is infinity.
+/// Returns the largest |got - want| / (scale * unit roundoff of got's dtype) of all elements. If an
+/// element is NaN or infinite in only one of `got` and `want`, the result is infinity.
 inline double worst_error(const Tensor& got, const V& want, const V& scale) {
   const V g = values(got);
   REQUIRE(g.size() == want.size());
@@ -112,7 +114,7 @@ inline double worst_error(const Tensor& got, const V& want, const V& scale) {
   return worst;
 }
 
-/// Returns true if shape, dtype and bits are equal (NaN equals NaN).
+/// Returns true if shape, dtype and the bits of all elements are equal. Any NaN equals any NaN.
 inline bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
   const std::vector<double> x = values(a), y = values(b);

@@ -1,4 +1,5 @@
-// Models and layers for tests. No parameter is 0 or 1, so that every parameter affects the result.
+// Models and layers for tests. Their parameters are random, so that none keeps an initial value of
+// 0 or 1, and every parameter affects the result.
 #pragma once
 
 #include "nn/layers/transformer.h"
@@ -9,8 +10,8 @@ inline constexpr Positions kAllPositions[] = {Positions::kLearned, Positions::kS
                                               Positions::kRope, Positions::kAlibi,
                                               Positions::kNone};
 
-/// Returns an initialized module to whose parameters, including biases and norms, random numbers
-/// are added.
+/// Returns an initialized module, after adding random numbers to all of its parameters, including
+/// those of biases and norms.
 template <class M>
 M random_module(const typename M::Options& o, std::int64_t seed = 3) {
   Generator g(seed);
@@ -27,13 +28,13 @@ inline Transformer random_model(const Transformer::Options& o) {
   return random_module<Transformer>(o);
 }
 
-/// Options of a model, with a name for messages.
+/// Options of a model, with a name that messages of tests contain.
 struct NamedModel {
   std::string name;
   Transformer::Options options;
 };
-/// Returns variants of `base`. Each variant changes one option of attention, norm, MLP or residual,
-/// sometimes with the positions; the last variant changes all of them.
+/// Returns variants of `base`. Each variant changes one feature of attention, norm, MLP or residual
+/// stream, and some also change the positions. The last variant combines most of the features.
 inline std::vector<NamedModel> variant_models(const Transformer::Options& base) {
   std::vector<NamedModel> models;
   const auto add = [&](const std::string& name, auto change) {

@@ -24,8 +24,8 @@ inline std::vector<std::uint8_t> bytes_of(const std::string& base64) {
   return bytes;
 }
 
-/// Returns the values of a map in their stored order, as the page decodes them. A hidden value is
-/// NaN.
+/// Decodes a heat map like the page does, and returns its values in the order in which they are
+/// stored. A cell that the page draws as masked is NaN.
 inline std::vector<double> decoded(const nn::Json& map) {
   const auto bytes = bytes_of(map.find("data")->text());
   REQUIRE(bytes.size() % 2 == 0);

@@ -1,4 +1,4 @@
-// Helpers for tests of pictures: pixels and texts of an Image.
+// Functions for tests of pictures. They examine the pixels and the texts of an Image.
 #pragma once
 
 #include "tests/support/catch.h"
@@ -21,9 +21,9 @@ inline bool same(const Image& a, const Image& b) {
          std::equal(a.data(), a.data() + 3 * a.width() * a.height(), b.data());
 }
 
-/// Returns a description of all faults of the text in a picture: a line within 4 pixels of the edge
-/// or outside, a line that overlaps another, or text that is too small. Returns "" if there are no
-/// faults.
+/// Returns a description of all faults of the texts in a picture, or "" if there are none. Faults
+/// are a line of text closer than 4 pixels to the edge, a line that overlaps another line, and text
+/// smaller than kSmallestText.
 inline std::string text_faults(const Image& image) {
   std::ostringstream faults;
   const std::vector<TextBox>& boxes = image.text_boxes();
@@ -43,7 +43,7 @@ inline std::string text_faults(const Image& image) {
   return faults.str();
 }
 
-/// Returns true if the picture contains a line with exactly this text.
+/// Returns true if the picture contains a line of text that is exactly `text`.
 inline bool has_text(const Image& image, const std::string& text) {
   return std::any_of(image.text_boxes().begin(), image.text_boxes().end(),
                      [&](const TextBox& box) { return box.text == text; });

@@ -1,5 +1,5 @@
 // Reads the pixels of a PNG file with stb_image. Only one test file of a folder may include this
-// header, because a unity build compiles a folder as one file.
+// header, because a unity build compiles all files of a folder as one.
 #pragma once
 
 #include "tests/support/catch.h"
@@ -12,7 +12,7 @@
 
 namespace heed::plot {
 
-/// Returns true if the pixels of the file equal those of the image.
+/// Returns true if the size and the pixels of the PNG file `png` equal those of the image.
 inline bool same_pixels(const std::string& png, const Image& image) {
   int width = 0, height = 0, channels = 0;
   stbi_uc* pixels = stbi_load(png.c_str(), &width, &height, &channels, 3);

@@ -1,4 +1,5 @@
-// Helpers for tests of recipes: trains a recipe and checks bounds that hold for every recipe.
+// Functions for tests of recipes. A recipe is a configuration that trains a model to a stated
+// result. trained() also checks bounds that hold for every recipe.
 #pragma once
 
 #include "nn/train/trainer.h"
@@ -6,16 +7,16 @@
 
 namespace heed::nn::testing {
 
-/// A trained recipe, with its evaluation on the whole evaluation set.
+/// The trainer of a recipe after training, and its evaluation on the whole evaluation set.
 struct Trained {
   Trainer trainer;
   Evaluation result;
 };
 
-/// Returns the loss minus the optimal loss, in nats per token.
+/// Returns the loss of an evaluation minus its optimal loss, in nats per token.
 inline double gap(const Evaluation& e) { return e.loss - e.optimal.value(); }
 
-/// Returns the reference loss with this name; the test fails if there is none.
+/// Returns the reference loss with the name `name`. If there is none, the test fails.
 inline double reference(const Evaluation& e, const std::string& name) {
   for (const auto& [known, loss] : e.references)
     if (known == name) return loss;
@@ -23,20 +24,20 @@ inline double reference(const Evaluation& e, const std::string& name) {
   return 0;
 }
 
-/// Returns true if HEED_SEEDS=1, as in tools/test. Then each recipe runs with one seed and may end
-/// when it reaches its goal, and control runs are as short as possible. ctest -L tasks runs all of
-/// it.
+/// Returns true if the environment variable HEED_SEEDS is at most 1, as in tools/test. Then each
+/// recipe runs with one seed and may end when it reaches its goal, and control runs are as short as
+/// possible. `ctest -L tasks` does not set HEED_SEEDS, and runs all seeds and steps.
 inline bool short_form() {
   const char* most = std::getenv("HEED_SEEDS");
   return most && std::stoll(most) <= 1;
 }
 
-/// Returns true if an evaluation on the whole evaluation set is within the recipe's bounds.
+/// A goal returns true if an evaluation on the whole evaluation set is within the recipe's bounds.
 using Goal = std::function<bool(const Evaluation&)>;
 
-/// Trains a configuration and checks that the loss is not below the optimal loss by more than 4
-/// standard errors. Checks the goal if one is given. In short form, the goal is tested every 50
-/// steps, and the run ends when it is reached.
+/// Trains a configuration. Checks that the loss is at most 4 standard errors below the optimal
+/// loss, and that the goal, if there is one, is reached at the end. If short_form() is true, the
+/// goal is also tested every 50 steps, and training ends when it is reached.
 inline Trained trained(const RunConfig& config, const Goal& goal = {}) {
   Trainer trainer(config);
   bool reached = false;
@@ -57,8 +58,8 @@ inline Trained trained(const RunConfig& config, const Goal& goal = {}) {
   return {std::move(trainer), result};
 }
 
-/// Returns the seeds 1 to `count`, but at most HEED_SEEDS of them. tools/test sets HEED_SEEDS=1;
-/// ctest -L tasks does not set it.
+/// Returns the seeds 1 to `count`. If the environment variable HEED_SEEDS is set, it limits the
+/// number of seeds. tools/test sets HEED_SEEDS=1, and `ctest -L tasks` does not set it.
 inline std::vector<std::int64_t> seeds_to(std::int64_t count) {
   const char* most = std::getenv("HEED_SEEDS");
   if (most) count = std::clamp<std::int64_t>(std::stoll(most), 1, count);
@@ -67,7 +68,7 @@ inline std::vector<std::int64_t> seeds_to(std::int64_t count) {
   return seeds;
 }
 
-/// Returns a preset with this seed.
+/// Returns the preset `name` with the seed `seed`.
 inline RunConfig seeded(const std::string& name, std::int64_t seed) {
   RunConfig config = preset(name);
   config.seed = seed;

@@ -9,12 +9,12 @@
 
 namespace heed::testing {
 
-/// Redirects a stream into a file during its lifetime.
+/// Redirects a stream into a file until the object is destroyed.
 class Redirected {
  public:
   Redirected(std::FILE* stream, const std::filesystem::path& file)
       : Redirected(stream, ::open(file.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600)) {}
-  /// Redirects into an open file descriptor, which it closes.
+  /// Redirects the stream into the open file descriptor `file`, and closes `file`.
   Redirected(std::FILE* stream, int file) : stream_(stream), kept_(::dup(::fileno(stream))) {
     std::fflush(stream_);
     ::dup2(file, ::fileno(stream_));

@@ -1,4 +1,4 @@
-// Very short training runs, and comparison of their files.
+// Very short training runs, and a function that compares the files of two runs.
 #pragma once
 
 #include "autograd/base/files.h"
@@ -8,8 +8,8 @@
 
 namespace heed::nn::testing {
 
-/// Returns a run of 12 steps with all state that a resumed run must restore: moments, a schedule
-/// and dropout.
+/// Returns the configuration of a run of 12 steps. The run has every kind of state that a resume
+/// must restore: moments of the optimizer, a schedule, and dropout.
 inline RunConfig tiny_run(const char* task = "reverse") {
   RunConfig c = preset(task);
   c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 8, c.batch = 8,
@@ -18,7 +18,7 @@ inline RunConfig tiny_run(const char* task = "reverse") {
   return c;
 }
 
-/// Trains until `step` and evaluates every `eval_every` steps; 0 means never.
+/// Trains until `step`. Evaluates every `eval_every` steps, or never if `eval_every` is 0.
 inline void run_to(Trainer& t, std::int64_t step, std::int64_t eval_every) {
   while (t.steps_done < step) {
     t.step();
@@ -26,7 +26,8 @@ inline void run_to(Trainer& t, std::int64_t step, std::int64_t eval_every) {
   }
 }
 
-/// Returns the message of the NumericError of the next step, or "" if there is none.
+/// Runs the next step. Returns the message of the NumericError that it throws, or "" if it throws
+/// none.
 inline std::string error_of_step(Trainer& t) {
   return message_of<autograd::NumericError>([&] { t.step(); });
 }
@@ -36,8 +37,8 @@ inline std::string bytes_of(const std::filesystem::path& file) {
   return autograd::read_file(file.string());
 }
 
-/// Checks that two run directories have the same files, byte for byte. `best` is true if the run
-/// was evaluated and therefore has best.safetensors.
+/// Checks that the files of two run directories are equal, byte for byte. `best` is true if the
+/// runs were evaluated during training and therefore contain best.safetensors.
 inline void check_same_run(const std::filesystem::path& a, const std::filesystem::path& b,
                            bool best = true) {
   for (const char* file : {"model.safetensors", "best.safetensors", "state.safetensors",

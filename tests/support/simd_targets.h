@@ -1,5 +1,5 @@
-// Runs tests on every compiled SIMD target that this machine supports. Targets differ in bits, so a
-// test must compare each with an oracle.
+// Runs tests on every compiled SIMD target that this machine supports. Results of two targets
+// may differ in bits, so a test must compare each with an oracle.
 #pragma once
 
 #include "autograd/kernels/simd/simd.h"
@@ -7,13 +7,14 @@
 
 namespace heed::autograd::testing {
 
-/// Selects the default target of tests: HEED_SIMD, or the best if that is not set.
+/// Selects the default SIMD target of tests: the target that the environment variable HEED_SIMD
+/// names, or the best target if HEED_SIMD is not set.
 inline void force_default_target() {
   const char* name = std::getenv("HEED_SIMD");
   kernels::force_simd_target(name ? name : "");
 }
 
-/// Selects a target until the end of the scope.
+/// Selects a SIMD target. The destructor selects the default target of tests again.
 class OnTarget {
  public:
   explicit OnTarget(const std::string& name) { kernels::force_simd_target(name); }
@@ -21,8 +22,8 @@ class OnTarget {
   OnTarget(const OnTarget&) = delete;
 };
 
-/// Calls f() on each SIMD target except "scalar". It is for tests that call kernels directly. No
-/// other thread may run kernels meanwhile.
+/// Calls f() on each SIMD target except "scalar". It is for tests that call kernels directly. While
+/// it runs, no other thread may run kernels.
 template <class F>
 void for_each_simd_target(F f) {
   int ran = 0;

@@ -1,6 +1,6 @@
-// Samples of checks with additional sizes: 0, 1, rank 0 and large. The sample function of a check
-// is called again with other shapes, so that masks and indices, which it also draws, get matching
-// shapes.
+// Additional samples of gradient checks: samples with an axis of size 0, 1 or 67, and samples of
+// rank 0. To draw them, the sample function of a check is called again with other shapes. The
+// sample function also draws masks and indices, so their shapes match the inputs.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,15 @@
 namespace heed::autograd::testing {
 namespace sizes {
 
-inline constexpr std::int64_t kLargeSize = 67;  // a block of 64 columns and a remainder of 3
+inline constexpr std::int64_t kLargeSize = 67;  // 64 columns are one block, 3 are a remainder
 inline constexpr std::int64_t kMostElements = 100'000;
 
 inline std::int64_t extent_of(SampleSize size) {
   return size == SampleSize::kZero ? 0 : size == SampleSize::kOne ? 1 : kLargeSize;
 }
 
-// Returns the samples of the check in other shapes; none if the check throws an Error for them.
+// Returns the samples of the check, with each shape changed by `resize`. Returns no samples if the
+// check throws an Error for the changed shapes.
 inline Samples drawn(const Check& check, const Resize& resize) {
   try {
     return check.samples(resize);
@@ -32,8 +33,8 @@ inline Samples drawn(const Check& check, const Resize& resize) {
   }
 }
 
-// Returns true if the op accepts the sample and its value is finite. (The mean of an empty tensor,
-// for example, is not.)
+// Returns true if the op accepts the sample and all elements of its output are finite. For example,
+// the mean of an empty tensor is not finite.
 inline bool accepted(const Sample& s) {
   const NoGrad guard;
   try {
@@ -50,7 +51,7 @@ inline std::int64_t elements(const Sample& s) {
   return n;
 }
 
-// Returns all sizes above 1 of all axes of all inputs.
+// Returns the set of all axis sizes above 1 in all inputs.
 inline std::set<std::int64_t> extents(const Samples& samples) {
   std::set<std::int64_t> all;
   for (const Sample& s : samples)
@@ -68,7 +69,8 @@ inline std::string_view size_name(SampleSize size) {
   return kNames[std::size_t(size)];
 }
 
-/// Returns true if an input of the sample has that size.
+/// Returns true if an input of the sample has an axis of this size. For kScalar it returns true if
+/// an input has rank 0.
 inline bool has_size(const Sample& sample, SampleSize size) {
   return std::any_of(sample.inputs.begin(), sample.inputs.end(), [&](const Tensor& x) {
     if (size == SampleSize::kScalar) return x.rank() == 0;
@@ -78,10 +80,10 @@ inline bool has_size(const Sample& sample, SampleSize size) {
   });
 }
 
-/// Returns the samples of the check in which one of their sizes is replaced everywhere by `size`
-/// (rank 0: all inputs have rank 0). Samples that the op does not accept are left out. For kLarge
-/// only the smallest sample is returned. If an op accepts no sample of that size, it throws an
-/// Error, and no_sizes() of the check contains the size.
+/// Returns samples of the check in which all axes of one certain size have `size` instead. There is
+/// a set of such samples for each size above 1. For kScalar all shapes have rank 0 instead. Samples
+/// that the op does not accept are left out. For kLarge only the smallest sample is returned. If an
+/// op must reject every sample of a size, no_sizes() of its check contains the size.
 inline Samples resized_samples(const Check& check, SampleSize size) {
   Samples found;
   const auto add = [&](const std::string& name, const Resize& resize) {

@@ -11,7 +11,7 @@
 
 namespace heed::nn::testing {
 
-/// Returns a batch for next-token prediction.
+/// Returns a batch of the sequences `rows`. The target of each position is the next token.
 inline Batch batch_of(const std::vector<std::vector<std::int64_t>>& rows) {
   std::vector<Sequence> sequences;
   for (const auto& row : rows) {
@@ -23,7 +23,7 @@ inline Batch batch_of(const std::vector<std::vector<std::int64_t>>& rows) {
   return make_batch(sequences);
 }
 
-/// The logit of token 4 minus the logit of token 2.
+/// Objective: the logit of token 4 minus the logit of token 2.
 inline const Objective kDiff{Objective::kDifference, 4, 2, {}};
 
 inline const Batch& one_sequence() {
@@ -38,8 +38,8 @@ inline Transformer::Options small_options() {
   return o;
 }
 
-/// Returns variant_models(), the default model, a post-norm model, a model without norms and a
-/// model without MLPs.
+/// Returns the variant_models() of small_options(), and four more models: small_options()
+/// unchanged, with post-norm, without norms, and without MLPs.
 inline std::vector<NamedModel> studied_models() {
   const Transformer::Options base = small_options();
   std::vector<NamedModel> models = variant_models(base);

@@ -1,5 +1,5 @@
-// Helpers for tests of tasks: the rows of a batch, the Bayes-optimal loss by enumeration, and
-// limits for random deviations.
+// Functions for tests of tasks: the sequences of a batch, the Bayes-optimal loss computed by
+// enumeration of all sequences, and statistics of random draws.
 #pragma once
 
 #include "nn/tasks/tasks.h"
@@ -38,10 +38,11 @@ std::string error_of(F&& f) {
   return message_of<autograd::ValueError>(f);
 }
 
-/// Probability of each prefix of each sequence. The Bayes-optimal probability of a token is the
-/// ratio of two of them.
+/// Probability of each prefix of each sequence. The Bayes-optimal probability of a token is that of
+/// the prefix that ends with the token, divided by the probability of the prefix before the token.
 using Prefixes = std::map<Ids, double>;
-/// Returns the negative log-likelihood of a sequence in nats for the Bayes-optimal predictor.
+/// Returns the negative log-likelihood, in nats, that the Bayes-optimal predictor assigns to a
+/// sequence.
 inline double bayes_nats(const Prefixes& mass, const Ids& sequence) {
   double nats = 0;
   Ids prefix;
@@ -58,15 +59,16 @@ inline void add_sequence(Prefixes& mass, const Ids& sequence, double probability
     mass[Ids(sequence.begin(), sequence.begin() + std::ptrdiff_t(n))] += probability;
 }
 
-/// Returns the chi-square statistic of `draws` draws from `cells` equally probable cells.
+/// Returns the chi-square statistic of `draws` draws from `cells` equally probable cells. `seen`
+/// counts the draws of each cell that was drawn.
 inline double chi_square(const std::map<std::string, int>& seen, std::size_t cells, int draws) {
   const double expected = double(draws) / double(cells);
   double sum = double(cells - seen.size()) * expected;
   for (const auto& [cell, n] : seen) sum += (n - expected) * (n - expected) / expected;
   return sum;
 }
-/// Returns the chi-square value that is exceeded with probability about 1e-4 (Wilson and Hilferty
-/// 1931).
+/// Returns the value that the chi-square statistic of `cells` cells exceeds with a probability of
+/// about 1e-4 (Wilson and Hilferty 1931).
 inline double chi_square_limit(std::size_t cells) {
   const double d = double(cells - 1), c = 2 / (9 * d);
   return d * std::pow(1 - c + 3.72 * std::sqrt(c), 3);

@@ -5,7 +5,7 @@
 
 namespace heed::autograd::testing {
 
-/// Sets the number of threads until the end of the scope, then restores the previous number.
+/// Sets the number of threads of heed. The destructor restores the previous number.
 class Threads {
  public:
   explicit Threads(int n = num_threads()) { set_num_threads(n); }

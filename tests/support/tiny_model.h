@@ -21,8 +21,8 @@ inline Tensor random_ids(std::int64_t batch, std::int64_t n = kContext) {
   return randint(0, kVocab, {batch, n}, g);
 }
 
-/// Returns the largest difference divided by the largest expected magnitude; NaN if an element is
-/// NaN.
+/// Returns the largest difference, divided by the largest magnitude in `want`. If an element is
+/// NaN, the result is NaN.
 inline double relative_distance(const Tensor& got, const Tensor& want) {
   REQUIRE(got.shape() == want.shape());
   const double worst = max(abs(got - want)).item(), largest = max(abs(want)).item();

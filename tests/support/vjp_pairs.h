@@ -1,5 +1,5 @@
-// Forward and backward functions for tests of check_vjp: x squared with a correct and with wrong
-// backward functions.
+// Forward and backward functions for tests of check_vjp. The forward function squares each element,
+// and the backward functions are correct or wrong.
 #pragma once
 
 #include "autograd/check/check_vjp.h"
@@ -14,7 +14,7 @@ struct Pair {
   BackwardFunction<T> backward;
 };
 
-/// Runs check_vjp. The report is printed if the next assertion fails.
+/// Runs check_vjp and returns its report. If the next assertion fails, Catch2 prints the report.
 template <class T>
 CheckReport check_pair(const Pair<T>& pair, const Arrays<T>& x, const CheckOptions& options = {}) {
   CheckReport report = check_vjp(pair.forward, pair.backward, x, options);

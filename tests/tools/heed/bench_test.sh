@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Tests the output of heed bench, and those of its numbers that do not depend on the load of the machine.
+# Tests the output of `heed bench`. Of the printed numbers, it tests those that do not depend on the load of
+# the machine.
 # Usage: bench_test.sh PATH-TO-HEED
 set -euo pipefail
 heed=$1
 fail() { echo "FAILED: $*"; exit 1; }
-# number KEY: prints the last value of the key in the JSON line on stdin
+# number KEY: reads a JSON line from stdin and prints the last value of the key
 number() { grep -o "\"$1\":[-0-9.e+]*" | tail -1 | cut -d: -f2; }
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
@@ -17,7 +18,8 @@ done
 less "$(number mfu <<< "$train")" 1 || fail "faster than the peak: $train"
 [[ $train != *'"peak_of":"'*bfloat16* ]] || fail "a bfloat16 peak for a float32 step: $train"
 less "$(number mallocs_per_step <<< "$train")" 10 || fail "a step calls malloc: $train"
-# With the reference kernels, the peak is measured with a product that they compute within a second.
+# With --simd scalar, the peak speed is measured with a small matrix product, because the reference kernels
+# are slow.
 scalar=$(timeout 100 "$heed" bench train --preset micro --threads 1 --simd scalar) || fail "bench train --simd scalar"
 [[ $scalar == *"256^3 products"* ]] || fail "bench train --simd scalar: $scalar"
 
@@ -25,7 +27,8 @@ generate=$("$heed" bench generate --preset micro --threads 1 --json)
 for key in tokens_per_s gb_per_s read_share; do
   less 0 "$(number $key <<< "$generate")" || fail "bench generate: $key in $generate"
 done
-# The weights are matrices of 12 x 32 x 32, the head of 32 x 32, biases and norms, but not embeddings.
+# The weights that are read are matrices with 12 x 32 x 32 elements, the head with 32 x 32 elements, biases and
+# norms, but not embeddings.
 [[ $(number weight_bytes <<< "$generate") == 55168* ]] || fail "weights of micro: $generate"
 
 ops=$("$heed" bench ops --json)
@@ -33,8 +36,8 @@ less 0 "$(number forward_ns <<< "$ops")" || fail "bench ops: $ops"
 for key in $("$heed" bench --help | sed -n '/^Keys of --json, ops:/,/^$/p' | tail -n +2 | tr -d '()'); do
   grep -q "\"$key\":" <<< "$ops" || fail "bench ops: no key $key in $ops"
 done
-# The memory of attention is proportional to T: 8 times as much for 8192 as for 1024. If it were
-# proportional to T^2, it would be 64 times as much.
+# The memory of attention is proportional to the number of tokens T, so T = 8192 needs 8 times as much as
+# T = 1024. If it were proportional to T^2, it would need 64 times as much.
 extra() { grep -o "\"length\":$1,[^}]*" <<< "$ops" | number extra_bytes; }
 less "$(extra 8192)" "$(awk -v a="$(extra 1024)" 'BEGIN { print 10 * a }')" ||
   fail "attention's memory: $ops"

@@ -23,7 +23,7 @@ done
 expect 0 completions bash
 checks=$((checks + 1)); bash -n out || fail "$what: not bash"
 cp out heed.bash
-# completes EXPECTED WORD...: checks the completions of bash for the last word
+# completes EXPECTED WORD...: checks which completions bash offers for the last word
 completes() {
   local expected=$1 completed
   shift
@@ -34,8 +34,8 @@ completes rope heed train --positions ro
 completes generate heed gen
 completes urn heed train u
 completes "induction recall markov urn modadd dyck reverse copy sort adder majority parity random" heed train --task ""
-completes "" heed train --text ""  # bash offers files
-completes "" heed info ""          # bash offers files
+completes "" heed train --text ""  # bash itself offers files
+completes "" heed info ""          # bash itself offers files
 expect 0 tasks; out_has "induction"; out_has "0.951870"; out_has "about 2 s on 2 cores"
 expect 0 tasks dyck; out_has "1.234668"; out_has "--task-depth N"; out_has "arXiv 2010.07515"; out_has "counted  "
 expect 0 tasks dyck --json; is_json_line; out_has '"option":"--task-types","default":"4"'
@@ -44,14 +44,14 @@ refuses 2 "the task urn does not have this parameter; only induction has it" tra
 refuses 2 "2 to 52, got '1'" train urn --task-colors 1
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 
-# --- commands that need a run, before one exists
+# --- commands that need a run fail if no run exists
 refuses 4 "heed train creates one" eval
 refuses 4 "heed train creates one" generate
 for command in eval generate info "train --resume"; do
   refuses 4 "no run or file 'nowhere'" $command nowhere
 done
 
-# --- unknown names, nearest names, names of other programs
+# --- unknown names: the error states the nearest name, or heed's name of an option of another program
 refuses 2 "did you mean heed train?" trian
 refuses 2 "did you mean 'induction'?" train indution
 refuses 2 "did you mean 'micro'?" train --preset mikro
@@ -87,11 +87,11 @@ refuses 2 "add --run or leave out --seconds" gradcheck add --seconds 3
 refuses 2 "--curve draws 1 to 8 ops, got none" gradcheck --curve F.png
 refuses 2 "--curve draws 1 to 8 ops, got 9" gradcheck --curve F.png exp log tanh sqrt add sub mul div softmax
 
-# --- numbers
+# --- invalid numbers and unavailable values
 refuses 2 "context" train --context 60000 --batch 60000
 refuses 2 "of memory are available; lower" train --layers 100 --d-model 16384 --mlp --batch 1
 refuses 2 "--lr needs a value" train --lr
-refuses 2 "--steps needs a whole number" train --steps -4  # a value, not an option
+refuses 2 "--steps needs a whole number" train --steps -4  # -4 is a value, not an option
 refuses 2 "--lr needs a number" train --lr -1
 refuses 2 "'avx9' is not available on this machine; choose one of " train --simd avx9
 HEED_SIMD=avx9 refuses 2 "'avx9' is not available on this machine; choose one of " info
@@ -100,13 +100,13 @@ HEED_SIMD=scalar expect 0 --version; out_has "SIMD target SCALAR"
 refuses 2 "divisible" train --heads 3
 refuses 2 "contradict" train --mlp --no-mlp
 
-# --- missing values; options_test.cpp tests --OPTION=VALUE of every option
+# --- missing values; options_test.cpp tests invalid values of every option in the form --OPTION=VALUE
 refuses 2 "--resume needs a value" train --resume ""
 refuses 2 "--text needs a value" train --text= induction
 refuses 2 "--out needs a value" train --out --quiet
 for command in eval generate info; do refuses 2 "run needs a value" $command ""; done
 
-# --- files
+# --- missing, invalid and empty files, and other errors of usage
 refuses 2 "--text FILE" train --preset micro
 printf 'caf\xe9 au lait' > latin1.txt
 refuses 4 "byte 3" train --text latin1.txt
@@ -140,7 +140,7 @@ expect 0 train --config good.toml --lr 0.25 --dry-run
 out_has "reverse"; out_has "7: 0.25"
 checks=$((checks + 1)); [[ ! -e runs ]] || fail "--dry-run created runs/"
 
-# --- a run
+# --- a run: its output and its files
 expect 0 train reverse "${tiny[@]}" --steps 8 --save-every 4
 out_has "runs/reverse-1"; out_has "best possible"; err_has "step     4/8"
 for file in config.toml model.safetensors best.safetensors state.safetensors metrics.csv loss.png \
@@ -172,7 +172,7 @@ rm -r runs/unsaved
 # out_folder_test.sh and kills_test.sh test the files that a kill leaves.
 mkdir -p mine2/checkpoints && touch mine2/checkpoints/000000.safetensors
 refuses 2 "is not a run directory" train reverse --out mine2
-# An error while the run writes its first checkpoint comes after its first save, so it can be resumed.
+# The first checkpoint is written after the first save. If writing the checkpoint fails, the run can be resumed.
 mkdir late && touch late/config.toml late/checkpoints
 expect 4 train reverse "${tiny[@]}" --steps 2 --save-every 1 --out late --overwrite --quiet
 rm late/checkpoints
@@ -188,7 +188,7 @@ expect 0 train --config printed.toml --out printed --quiet
 same runs/reverse-1/model.safetensors printed/model.safetensors
 same runs/reverse-1/metrics.csv printed/metrics.csv
 
-# --- a training that ends early states the reason
+# --- if training ends early, the output states the reason
 expect 0 train reverse "${tiny[@]}" --steps 400 --target-loss 2.7 --lr 0.01 --out early --json
 is_json_line; out_has '"stopped":"target-loss: the evaluation loss 2.'
 refuses 2 "--resume early --target-loss 0" train --resume early
@@ -199,9 +199,9 @@ refuses 2 "give --eval-every above 0" train reverse --eval-every 0 --patience 2
 expect 0 train reverse "${tiny[@]}" --steps 4 --accumulate 2 --optimizer sgd --momentum 0.9 --clip-value 0.5 \
   --schedule wsd --decay-steps 2 --dropout 0.1 --out options --quiet
 refuses 2 "power of two that divides --batch 4" train reverse "${tiny[@]}" --accumulate 3
-ok test "$(wc -l < options/metrics.csv)" == 6  # a row per step
+ok test "$(wc -l < options/metrics.csv)" == 6  # a header and a row for each step
 
-# --- a picture that cannot be drawn does not affect the result
+# --- if a picture cannot be drawn, the result is printed anyway
 expect 0 train reverse "${tiny[@]}" --heads 1024 --d-head 1 --context 2 --positions none --steps 1 --out wide
 out_has "best possible"; err_has "warning: no attention.png"; has_file wide/loss.png
 
@@ -212,7 +212,7 @@ expect 0 train --resume runs/reverse-2 --steps 17
 err_has "reverse: resuming at step 8 of 17 in runs/reverse-2; Ctrl-C"
 
 # --- Ctrl-C, a closed terminal, and a kill
-# train_into DIR: starts a long training in the background and returns after its first save and step
+# train_into DIR: starts a long training in the background, and returns after its first save and its first step
 train_into() {
   "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out "$1" > "$1.out" 2> "${stderr-$1.err}" &
   pid=$!
@@ -234,10 +234,10 @@ refuses 2 "of 1000000; --steps 1 is less" train --resume stopped --steps 1
 err_has "heed train --resume stopped"
 has_file stopped/model.safetensors
 expect 0 eval stopped --sequences 8
-stderr=/dev/full train_into hung  # as after closing the terminal, writing to stderr fails
+stderr=/dev/full train_into hung  # writing to stderr fails, as after the terminal was closed
 for _ in $(seq 2000); do kill -HUP $pid 2> /dev/null || break; done
 ends_with 130
-ok test "$(saved_step hung)" != 0  # SIGHUP saves
+ok test "$(saved_step hung)" != 0  # on SIGHUP, heed saves the run
 trap '' HUP; train_into nohup; trap - HUP
 kill -HUP $pid; sleep 0.5
 checks=$((checks + 1)); kill -TERM $pid 2> /dev/null || fail "$what: SIGHUP ends it under nohup"
@@ -246,7 +246,7 @@ cp nohup.err err; err_has "heed train --resume nohup"
 train_into murdered
 kill -KILL $pid
 ends_with 137
-refuses 2 "of 1000000; --steps 1 is less" train --resume murdered --steps 1  # it is not locked
+refuses 2 "of 1000000; --steps 1 is less" train --resume murdered --steps 1  # a killed run is not locked
 
 # --- eval, generate, info
 expect 0 eval runs/reverse-1 --sequences 64; out_has "best possible"; out_has "loss by position"
@@ -268,7 +268,7 @@ refuses 2 "'7'" generate runs/reverse-1 --prompt ab7
 refuses 2 "leave out --top-k" generate runs/reverse-1 --greedy --top-k 3
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --samples 3
 out_has "--- sample 1 of 3"; out_has "--- sample 3 of 3"; err_has "3 samples"
-# Sample 1 is the text that heed generates without --samples.
+# Sample 1 equals the text that `heed generate` prints without --samples.
 sed -n 2p out > second_line; mv second_line out; same out first
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --samples 2 --json; is_json_line
 out_has '"samples":[{"text":'
@@ -282,13 +282,13 @@ refuses 4 "broken.safetensors" info broken.safetensors
 what="heed tasks > /dev/full"; : > out
 checks=$((checks + 1)); [[ $code == 4 ]] || fail "$what: exit code $code, expected 4"
 
-# --- a text
+# --- a run that trains on a text
 for i in $(seq 60); do echo "line $i: the quick brown fox, naïve café"; done > text.txt
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --out text-run --quiet
 out_has "characters right"
 expect 0 generate text-run --prompt "naïve" --tokens 20; out_has "naïve"
 refuses 2 "leave --past out" generate text-run --past slide
-expect 0 study text-run --prompt "naï" --of "diff:ï-n"; out_has "L0H0"  # a prompt needs no text
+expect 0 study text-run --prompt "naï" --of "diff:ï-n"; out_has "L0H0"  # --prompt does not need the text file
 refuses 2 "too few for context" train --text text.txt --context 512
 mkdir -p 'a #"\b'
 cp text.txt 'a #"\b/text.txt'
@@ -297,7 +297,7 @@ expect 0 eval odd-path --sequences 4
 expect 0 train --config odd-path/config.toml --out odd-again --quiet
 same odd-path/model.safetensors odd-again/model.safetensors
 expect 0 eval text-run; out_has "4-gram"
-mv text.txt moved.txt  # resume_test.sh tests resuming with a moved text
+mv text.txt moved.txt  # resume_test.sh tests --resume with a moved text
 refuses 4 "text.txt" eval text-run
 expect 0 generate text-run --tokens 5 --greedy
 expect 0 info text-run; out_has "tok.weight"
@@ -316,13 +316,13 @@ out_has '"ok":true'; out_has '"files":[]'
 refuses 2 "try heed verify causality" verify
 refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
 
-# --- the list of runs
+# --- heed runs, which lists the runs
 mkdir -p runs/broken runs/notes && echo 'steps = 1, 2' > runs/broken/config.toml
 expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "cannot be read: runs/broken/config.toml"
 ok test "$(grep -c runs/notes out)" = 0
 printf '9,1.5,0.0' >> runs/reverse-1/metrics.csv  # an incomplete row, as after a kill
 expect 0 runs --json; is_json_line; out_has '"run":"runs/reverse-1","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":'
-printf '9,1.5,0.0,,,,,\n' >> runs/reverse-1/metrics.csv  # a step that was never saved
+printf '9,1.5,0.0,,,,,\n' >> runs/reverse-1/metrics.csv  # a row of a step after the last save
 sed -i 's/^9,1.5,0.09,/9,/' runs/reverse-1/metrics.csv
 expect 0 runs --json; out_has '"step":9,"saved_step":8,"steps":8,'
 expect 0 runs; out_has "9/8"; out_has "  8, 20"
@@ -335,8 +335,8 @@ HEED_SIMD=abacus expect 0 --help; out_has "Exit codes"
 HEED_SIMD=abacus expect 0; out_has "heed generate"
 HEED_SIMD=abacus refuses 2 "'abacus' is not available on this machine" tasks
 
-# --- numeric errors. A norm over one number is constant, so no gradient passes it. 16 layers without
-# norms and with weights near 10 overflow float32 for any input and any initial weights.
+# --- numeric errors. The norm of a vector with one element is constant, so no gradient passes through it.
+# 16 layers without norms overflow float32 after a step with lr 10, for any input and any initial weights.
 refuses 3 "blocks.0.ln1.weight" train --text text.txt "${tiny[@]}" --d-model 1 --context 8 \
   --strict --steps 4 --out severed --quiet
 diverges=(--text text.txt --layers 16 --heads 1 --d-model 16 --mlp --context 8 --norm none --clip 0
@@ -345,17 +345,17 @@ expect 3 train "${diverges[@]}" --steps 50 --out diverged
 err_has "diverged contains the save of step"; err_has "; first blocks."; has_file diverged/audit.txt
 expect 0 eval diverged --sequences 4
 has_file diverged/state.safetensors
-expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1  # evaluates only at the end
+expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1  # the only evaluation is at the end
 err_has "the evaluation after step 1 is"; err_has "; first blocks."; err_has "diverged-1 contains the save of step 0"
 has_file diverged-1/state.safetensors
 expect 0 generate diverged-1 --tokens 3 --greedy
 expect 3 train --resume diverged --quiet
 
-# --- checks
+# --- heed train --overfit-batch, and heed gradcheck
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet; out_has "sequences learned in"
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet --dropout 0.5
 expect 1 train reverse --overfit-batch --batch 4 --steps 2 --quiet; out_has "NOT learned"
-# The loss may be far below the best possible loss on new sequences, and this is not a leak.
+# The loss on one batch may be far below the best possible loss on new sequences. heed must not report a leak.
 expect 0 train urn --overfit-batch --layers 2 --batch 1 --steps 1500 --quiet; out_has "loss 0.000"
 refuses 2 "--out has no effect with --overfit-batch" train --overfit-batch --out somewhere
 expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"
@@ -371,7 +371,7 @@ out_has "5.0e-01"; out_has "5.8e-11"; out_has "softmax, sample 'last axis': smal
 expect 0 gradcheck softmax exp --curve two.png --json; is_json_line; has_file two.png
 for key in curves name sample step steps error error_of_six_points seed file; do out_has "\"$key\":"; done
 expect 4 gradcheck softmax --curve no-such-folder/softmax.png
-# --- gradcheck of a run in float64, and the error of float32 with the same weights
+# --- gradcheck --run checks a run in float64, and prints the error of float32 with the same weights
 for dtype in float32 float64; do
   expect 0 train copy "${tiny[@]}" --steps 2 --dtype $dtype --out checked-$dtype --quiet
   expect 0 gradcheck --run checked-$dtype --seconds 1 --order 1 --json; is_json_line

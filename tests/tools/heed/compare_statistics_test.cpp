@@ -1,4 +1,5 @@
-// Tests of comparisons: settings, means over seeds, and their charts.
+// Tests of comparisons of runs: groups of runs that differ only in their seeds, means over seeds,
+// and charts.
 #include <fmt/format.h>
 
 #include "nn/run/metrics_file.h"
@@ -14,7 +15,7 @@ using nn::RunGroup;
 
 const nn::ComparedQuantity kLoss("loss");
 
-// Returns a run with an evaluation every 10 steps. The losses are those of the evaluations.
+// Returns a run that is evaluated every 10 steps. `losses` are the losses of its evaluations.
 ComparedRun record(std::int64_t seed, std::int64_t kv_heads, std::vector<double> losses) {
   ComparedRun run;
   run.folder = fmt::format("runs/{}-{}", kv_heads, seed);
@@ -54,10 +55,11 @@ TEST_CASE("runs that differ only in their seeds are one setting; settings keep t
   INFO(table);
   CHECK(table.find("kv-heads=2  2  1.5000 ± 0.5000  1.0000  1.0000 ± 0.5000  10 (1/2)") !=
         std::string::npos);
-  CHECK(table.find("Also in --json: accuracy\n") != std::string::npos);  // 80 columns
+  // The column accuracy does not fit into 80 columns, so the table only names it.
+  CHECK(table.find("Also in --json: accuracy\n") != std::string::npos);
   CHECK(table.find("10 (1/2)") != std::string::npos);
   CHECK(table.find("never (0/1)") != std::string::npos);
-  CHECK(table.find("seconds") == std::string::npos);  // because no run has seconds
+  CHECK(table.find("seconds") == std::string::npos);  // no run has this value
 
   CHECK(group({record(1, 2, {1}), record(2, 2, {1})})[0].name() == "all runs");
   CHECK_THROWS_AS(group({record(1, 2, {1}), record(1, 2, {1})}), autograd::ValueError);
@@ -116,7 +118,7 @@ TEST_CASE("JSON contains the number of runs in the mean of a head") {
   }
 }
 
-// Writes a run directory like one of heed sweep.
+// Writes a run directory with the files of a run of `heed sweep` that a comparison reads.
 void write_run(const testing::Folder& folder, const nn::RunConfig& config,
                const std::vector<nn::MetricsRow>& history, const std::string& result) {
   std::ofstream(folder / "config.toml") << nn::to_toml(config);
@@ -141,7 +143,7 @@ TEST_CASE("the seconds of a run cover all its steps, otherwise they are unknown"
     return run.seconds;
   };
   CHECK(seconds(R"({"steps":30,"seconds":1.5})") == 1.5);
-  CHECK(std::isnan(seconds(R"({"steps":10,"seconds":1.5})")));  // resumed later, with more --steps
+  CHECK(std::isnan(seconds(R"({"steps":10,"seconds":1.5})")));  // seconds of 10 of 30 steps
   CHECK(std::isnan(seconds(R"({"steps":30,"seconds":null})")));
   CHECK(std::isnan(seconds(R"({"seconds":1.5})")));
   CHECK(std::isnan(seconds("[]")));
@@ -155,9 +157,10 @@ TEST_CASE("a run without an evaluation cannot be compared") {
   for (const std::vector<nn::MetricsRow>& history :
        {std::vector<nn::MetricsRow>{}, std::vector<nn::MetricsRow>{step}}) {
     write_run(folder, record(1, 2, {1}).config, history, "{}");
-    CHECK_THROWS_WITH(nn::read_compared(folder.path(), kLoss),
-                      (folder / "metrics.csv").string() +
-                          ": the history has no evaluation; compare needs at least one evaluation of each run");
+    CHECK_THROWS_WITH(
+        nn::read_compared(folder.path(), kLoss),
+        (folder / "metrics.csv").string() +
+            ": the history has no evaluation; compare needs at least one evaluation of each run");
   }
 }
 
@@ -171,7 +174,7 @@ TEST_CASE("charts: a band of one standard error, and the final value against an 
   CHECK(curves.series[0].y == std::vector<double>{3, 2.5});
   CHECK(curves.series[0].low == std::vector<double>{3, 2});
   CHECK(curves.series[0].high == std::vector<double>{3, 3});
-  CHECK(curves.series[1].low == curves.series[1].y);  // no band, because there is one run
+  CHECK(curves.series[1].low == curves.series[1].y);  // a single run has no band
   const plot::LineChart against = against_chart(c, "kv-heads", &RunGroup::final);
   REQUIRE(against.series.size() == 1);
   CHECK(against.series[0].x == std::vector<double>{1, 4});
@@ -191,7 +194,7 @@ TEST_CASE("points of a curve are ordered by x, whatever the order of the runs") 
   for (const auto number : {&RunGroup::final, &RunGroup::steps_to_target}) {
     const plot::LineChart chart = against_chart(c, "kv-heads", number);
     REQUIRE(chart.series.size() == 2);
-    CHECK(chart.series[0].name == "lr=0.5");  // the order of the runs
+    CHECK(chart.series[0].name == "lr=0.5");  // the lr of the first run
     CHECK(chart.log_x);
     for (const plot::Series& s : chart.series) CHECK(s.x == std::vector<double>{1, 4, 8});
   }
@@ -199,8 +202,8 @@ TEST_CASE("points of a curve are ordered by x, whatever the order of the runs") 
 }
 
 TEST_CASE("steps to a target are drawn for settings in which all seeds reach it") {
-  // Runs that reach the target: kv-heads=1: 1 of 2, at step 0; 2: both, at steps 0 and 10; 4: 0
-  // of 1.
+  // With kv-heads=1, one of two runs reaches the target, at step 0. With kv-heads=2, two of two
+  // runs reach it, at steps 0 and 10. With kv-heads=4, the only run does not reach it.
   std::vector<ComparedRun> runs = {record(1, 1, {1, 1}), record(2, 1, {3, 3}), record(1, 2, {1, 1}),
                                    record(2, 2, {3, 1}), record(1, 4, {3, 3})};
   const plot::LineChart chart =
@@ -217,7 +220,7 @@ TEST_CASE("steps to a target are drawn for settings in which all seeds reach it"
   CHECK(std::isnan(y[2]));
   plot::draw_chart(chart);
 
-  runs.resize(2), runs.push_back(record(1, 4, {3, 3}));  // nothing to draw
+  runs.resize(2), runs.push_back(record(1, 4, {3, 3}));  // no group can be drawn
   const plot::LineChart none =
       against_chart(compare(runs, 1.5), "kv-heads", &RunGroup::steps_to_target);
   CHECK_THAT(none.title, Contains("task induction; not drawn, since not all seeds"));

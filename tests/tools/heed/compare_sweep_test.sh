@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tests heed compare: settings, files, and runs that are not compared. Usage: compare_sweep_test.sh PATH-TO-HEED
+# Tests `heed compare`: its table, its files, and runs that it cannot compare. A setting is a group of runs
+# whose options differ only in the seed. Usage: compare_sweep_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 cat > s.toml << 'TOML'
 [train]
@@ -27,22 +28,22 @@ ok grep -q '^none,"sweeps/s/scale=none,seed=1",1,loss,' sweeps/s/compare/runs.cs
 ok grep -q '^none,loss,12,3,' sweeps/s/compare/curves.csv
 expect 0 info sweeps/s/compare/curves.png; out_has "mean of 3 seeds and its standard error"
 cp sweeps/s/compare/compare.csv first.csv
-expect 0 compare sweeps/s; same first.csv sweeps/s/compare/compare.csv  # replaces the first comparison
+expect 0 compare sweeps/s; same first.csv sweeps/s/compare/compare.csv  # this replaces the first comparison
 expect 0 compare sweeps/s/scale=none,seed=[12] --json --out two
 is_json_line; out_has '"setting":"all runs"'; out_has '"n":2'; has_file two/curves.png
 ok test ! -e two/against.png
 expect 0 compare sweeps/s/scale=none,seed=3 --out one; out_has "1 run of 1 setting,"; has_file one/curves.png
 
-# --- steps to a target, a head's score at every checkpoint
+# --- the number of steps to a target, and the score of a head at every checkpoint
 expect 0 compare sweeps/s --target 100 --against scale; out_has "target: 100"; out_has "(3/3)"; has_file sweeps/s/compare/steps.png
 expect 0 compare sweeps/s --target 0; out_has "never (0/3)"
 expect 0 compare sweeps/s --of accuracy --out accuracy; out_has "final: accuracy of evaluations"
 expect 0 compare sweeps/s --of previous_token --out heads
 out_has "final: largest previous_token of any"; out_has "L0H1"; has_file heads/heads.csv
-ok test "$(grep -c '^none,previous_token,' heads/curves.csv)" == 3  # steps 0, 6, 12
+ok test "$(grep -c '^none,previous_token,' heads/curves.csv)" == 3  # the checkpoints of steps 0, 6 and 12
 ok grep -q '^none,0,1,entropy,3,' heads/heads.csv
 
-# --- files of an earlier comparison are removed if the new one does not write them; a user's file stays
+# --- files of an earlier comparison are removed if the new comparison does not write them; files of users stay
 expect 0 compare sweeps/s --of previous_token --target 0.5 --against scale --out again
 for file in heads.csv steps.png against.png; do has_file again/$file; done
 expect 0 compare sweeps/s --out again
@@ -51,7 +52,7 @@ mkdir own; echo mine > own/steps.png
 expect 0 compare sweeps/s --out own; ok test "$(cat own/steps.png)" == mine
 
 # --- a damaged run is not compared, and a warning gives its name and the reason
-damage() {  # damage FILE [SIZE]: cuts a file of the first run, in a copy of the sweep, to SIZE bytes (0)
+damage() {  # damage FILE [SIZE]: copies the sweep, and truncates FILE of the first run to SIZE bytes (default: 0)
   rm -rf bad
   cp -r sweeps/s bad
   head -c "${2:-0}" "sweeps/s/scale=none,seed=1/$1" > "bad/scale=none,seed=1/$1"
@@ -101,7 +102,7 @@ fi
 # --- help states which scores are compared and how many settings are drawn
 expect 0 compare --help; help_has "the largest score of any head"; help_has "of more than 8 settings the first 8"
 
-# --- the seconds of a run are unknown after it was extended, because they must cover the whole run
+# --- a run that was extended has no value of seconds, because the stored value covers only a part of its steps
 cp -r sweeps/s longer
 expect 0 compare longer/scale=none,seed=1 --out one; out_has "seconds"
 expect 0 train --resume longer/scale=none,seed=1 --steps 16 --quiet

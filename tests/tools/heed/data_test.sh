@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Tests of training on the user's files (lines and words) and of heed generate.
+# Tests of training on files of the user (lines, and texts whose tokens are words), and of `heed generate`.
 # Usage: data_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 small=("${tiny[@]}" --steps 4 --quiet --threads 1)
 
-# --- the task lines; eval, generate, study and resume take its options from the run
+# --- the task `lines`: eval, generate, study and resume read its options from the run
 for a in $(seq 0 9); do for b in $(seq 0 9); do echo "$a+$b=$((a + b))"; done; done > sums.txt
 expect 0 train --lines sums.txt --answer-after = "${small[@]}" --context 8 --out sums
 out_has "5-gram"; out_has "whole answers right"
@@ -12,7 +12,7 @@ ok grep -q 'answer-after = "="' sums/config.toml
 expect 0 eval sums --json; is_json_line; out_has '"4-gram":'; out_has '"eval_sequences":10,'
 mv sums.txt moved.txt
 expect 0 generate sums --prompt 3+4= --greedy --json; is_json_line; out_has '"prompt":"\n3+4="'
-for seed in 1 2 3 4; do  # all tokens have nearly the same probability, also the newline that ends a line
+for seed in 1 2 3 4; do  # all tokens have nearly equal probabilities, even the newline that ends a line
   expect 0 generate sums --prompt 3 --temperature 1000 --seed $seed --json; cat out >> texts
 done
 ok grep -q '"stopped":true' texts
@@ -22,7 +22,7 @@ refuses 4 "if it was moved, resume the run once with --lines set to its new path
 refuses 4 "if it was moved, resume the run once with --lines set to its new path" study sums
 refuses 4 "file: cannot read" eval sums
 mv moved.txt sums.txt
-expect 0 study sums; out_has "on 6 tokens"  # the context has 8 tokens; those after the line are padding
+expect 0 study sums; out_has "on 6 tokens"  # the context has 8 tokens, but 2 of them are padding
 expect 0 study sums --sample 3; out_has "on 7 tokens"
 expect 0 train --resume sums --steps 8 --quiet
 echo "9+9=19" >> sums.txt

@@ -14,7 +14,7 @@ awk 'BEGIN {
 expect 0 "${dry[@]}" "${cosine[@]}" --json; is_json_line
 grep -oE '"step":[0-9]+,"lr":[0-9.e-]+' out | tr ':,' '  ' | awk '{ printf "%d %.9f\n", $2, $4 }' > got
 same expected got
-# FLOPs of a step: the tokens of a step times the FLOPs per token.
+# The FLOPs of a step are the number of its tokens (4 x 16) times the FLOPs per token.
 number() { grep -o "\"$1\":[0-9.e+]*" out | head -1 | cut -d : -f 2; }
 ok [ "$(number flops_per_step)" = "$(awk -v x="$(number flops_per_token)" 'BEGIN { printf "%.1f", x * 4 * 16 }')" ]
 
@@ -22,7 +22,7 @@ expect 0 "${dry[@]}" "${cosine[@]}"
 out_has "lr        cosine, by step:"
 out_has "          1: 0.00333  2: 0.00667  3: 0.01  4: 0.0094  6: 0.0055  8: 0.0016"
 out_has "dry run: no step taken, nothing written"
-# The drawn curve of a constant schedule is one row of stars at the top; the bottom row has only the axis.
+# The curve of a constant schedule is one row of stars at the top. The bottom row contains only the axis.
 expect 0 "${dry[@]}" --schedule constant --warmup 0 --steps 8 --lr 0.01
 out_has "      0.01 |********"
 out_has "         0 |________"

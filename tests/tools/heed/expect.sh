@@ -1,5 +1,5 @@
-# Functions for shell tests of the program. A test sources this file with the path of heed, works in a
-# temporary directory, and calls end_of_checks at its end.
+# Functions for shell tests of heed. A test sources this file with the path of heed as the argument. This file
+# changes to a temporary directory. At its end, the test calls end_of_checks.
 # shellcheck shell=bash
 set -u
 heed=$(readlink -f "$1")
@@ -18,7 +18,7 @@ fail() {
   echo "  stderr: $(head -c 400 err)"
 }
 
-# expect CODE ARGUMENTS...: runs heed, checks the exit code, and writes ./out and ./err
+# expect CODE ARGUMENTS...: runs heed and checks the exit code. Stores stdout in ./out and stderr in ./err
 expect() {
   local code=$1
   shift
@@ -29,11 +29,12 @@ expect() {
   [[ $got == "$code" ]] || fail "$what: exit code $got, expected $code"
 }
 out_has() { checks=$((checks + 1)); grep -qF -- "$1" out || fail "$what: stdout lacks '$1'"; }
-# help_has TEXT: as out_has, but a line break in stdout matches a blank, because help is wrapped
+# help_has TEXT: checks that stdout contains TEXT. Because help is wrapped, a space in TEXT also matches a
+# line break
 help_has() { checks=$((checks + 1)); tr -s ' \n' ' ' < out | grep -qF -- "$1" || fail "$what: stdout lacks '$1'"; }
 err_has() { checks=$((checks + 1)); grep -qF -- "$1" err || fail "$what: stderr lacks '$1'"; }
-# refuses CODE TEXT ARGUMENTS...: checks that heed rejects the input: exit code CODE, one line on
-# stderr that contains TEXT, and nothing on stdout
+# refuses CODE TEXT ARGUMENTS...: checks that heed rejects the arguments. The exit code must be CODE, stderr
+# must be one line that contains TEXT, and stdout must be empty
 refuses() {
   local code=$1 text=$2
   shift 2
@@ -49,12 +50,12 @@ is_json_line() {
 }
 has_file() { checks=$((checks + 1)); [[ -s $1 ]] || fail "$what: no file $1"; }
 same() { checks=$((checks + 1)); cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
-# same_run DIR DIR: checks that weights and metrics of two runs are the same, byte for byte
+# same_run DIR DIR: checks that the weights and the metrics of two runs are equal, byte for byte
 same_run() { for file in model.safetensors best.safetensors metrics.csv; do same "$1/$file" "$2/$file"; done; }
 saved_step() { "$heed" info "$1/state.safetensors" | sed -n 's/^ *step  *//p'; }
 tiny=(--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4)
 ok() { checks=$((checks + 1)); "$@" || fail "$what: $*"; }
-# under "ulimit -v 1000" CHECK...: runs a check in a shell with that limit
+# under LIMIT CHECK...: runs the command LIMIT, such as "ulimit -v 1000", and then a check, in a subshell
 under() {
   local limit=$1 before=$failures
   shift

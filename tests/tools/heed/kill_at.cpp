@@ -1,9 +1,10 @@
 // A library that LD_PRELOAD loads into heed. It replaces the functions of the C library that change
-// the file system, and kills the process (SIGKILL) just before one of these calls.
-// HEED_KILL_AT=N selects the Nth call, counted from 1. Consecutive writes to one file count as one
-// call. If that call is selected, half of its first write is done before the kill.
-// HEED_KILL_COUNT=FILE: at its end, the process writes the number of its calls to FILE.
-// HEED_NO_FLOCK=1: flock fails, as on file systems without locks.
+// the file system, and counts their calls. Environment variables select what the library does:
+// - HEED_KILL_AT=N: just before the Nth call, counted from 1, it kills the process (SIGKILL).
+//   Consecutive writes to one file count as one call. If this call is the Nth, the process writes
+//   half of the first write before the kill.
+// - HEED_KILL_COUNT=FILE: when the process ends, it writes the number of calls to FILE.
+// - HEED_NO_FLOCK=1: flock fails, as on file systems without locks.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,14 +23,14 @@ namespace {
 std::atomic<long> calls{0};
 std::atomic<int> last_written{-1};
 
-// Returns the number of the selected call, or 0 if none is selected.
+// Returns the number of the call that HEED_KILL_AT selects, or 0 if it selects none.
 long selected() {
   static const long at = std::getenv("HEED_KILL_AT") ? std::atol(std::getenv("HEED_KILL_AT")) : 0;
   return at;
 }
 
-// Counts a call, and returns true if it is the selected one. `written` is the descriptor that
-// write() receives, or -1 for all other functions.
+// Counts a call, and returns true if the process must be killed before this call. `written` is the
+// file descriptor that write() receives. For all other functions it is -1.
 bool is_selected(int written = -1) {
   if (last_written.exchange(written) == written && written >= 0) return false;
   return ++calls == selected();
@@ -40,7 +41,7 @@ void die() {
   for (;;) ::pause();
 }
 
-// Returns the C library's function `name`, which the function of that name here replaces.
+// Returns the function `name` of the C library. A function in this file replaces it.
 template <class F>
 F* next(F*, const char* name) {
   return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
@@ -61,8 +62,8 @@ int opened(const char* path, int flags, mode_t mode, const char* name) {
 
 }  // namespace
 
-// Defines a replacement that kills the process before the selected call, and otherwise calls the C
-// library's function.
+// Defines a replacement of the function `name`. Before the selected call it kills the process.
+// Otherwise it calls the function of the C library.
 #define HEED_BEFORE(name, parameters, ...)    \
   int name parameters {                       \
     if (is_selected()) die();                 \
@@ -101,7 +102,8 @@ ssize_t write(int file, const void* bytes, size_t size) {
   return real(file, bytes, size);
 }
 
-// The C++ name differs from the symbol "flock", because <fcntl.h> declares a struct flock.
+// The function has another name in C++ than its symbol "flock", because <fcntl.h> declares a struct
+// flock.
 int flock_or_not(int file, int operation) __asm__("flock");
 int flock_or_not(int file, int operation) {
   if (std::getenv("HEED_NO_FLOCK")) {

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Tests that a kill loses no result. heed train, study and compare replace an earlier result, and are
-# killed with SIGKILL just before a call that changes the file system. Each EVERYth such call is tested.
-# After the kill and the next command, the output directory must contain the complete old result or the
-# complete new result, and all files of the user. The output directory is a plain directory, a mount
-# point, the current directory, a symbolic link, or a directory whose parent is not writable.
+# Tests that a kill does not lose a result. heed train, study and compare replace an earlier result, and are
+# killed (SIGKILL) just before a call that changes the file system. The test repeats this for every EVERYth
+# such call. After the kill and the next command, the output directory must contain all files of the user, and
+# either the complete old result or the complete new result. The output directory is a plain directory, a
+# mount point, the current directory, a symbolic link, or a directory whose parent is not writable (KINDS).
 # Usage: [KINDS="plain link"] kills_test.sh PATH-TO-HEED PATH-TO-kill_at.so [EVERY]
 [[ -w /dev/shm ]] && export TMPDIR=/dev/shm  # fsync is fast there
 killer=$(readlink -f "$2")
 source "$(dirname "$0")/expect.sh" "$1"
-cp "$heed" heed; cp "$killer" kill_at.so; heed=$dir/heed  # the copies are readable for another user
+cp "$heed" heed; cp "$killer" kill_at.so; heed=$dir/heed  # another user can read the copies
 chmod -R a+rX "$dir"
 every=${3:-1}
 other_user=65534
 kills=0
 trap 'umount "$dir/mount/DIR" 2> /dev/null; rm -rf "$dir"' EXIT
 
-# --- the old and the new command of each test, without --out
+# --- the commands that write the old and the new result of each test, without --out
 learn=(train reverse "${tiny[@]}" --steps 4 --quiet --threads 1)
 expect 0 "${learn[@]}" --save-every 2 --out a
 expect 0 "${learn[@]}" --scale none --save-every 2 --out b
@@ -27,14 +27,14 @@ study_new=(study "$dir/a" --prompt abcdefghijklmnop --of logit:a --threads 1)
 compare_old=(compare "$dir/a" "$dir/b" --of previous_token --target 0.5 --against scale)
 compare_new=(compare "$dir/a" "$dir/b")
 
-# run ARGUMENTS...: runs heed from the working directory and as the user of this kind of directory
+# run ARGUMENTS...: runs heed in the directory $from, as the user that this kind of output directory needs
 run() { (cd "$from" && "${as[@]}" "$heed" "$@" > "$dir/out" 2> "$dir/err" < /dev/null); }
 # Prints the checksums of all files in $place, without heed's own directories and the names in $skip.
 contents() {
   (cd "$place" 2> /dev/null && find . \( -path ./.staging -o -path ./.publish \) -prune -o ! -type d \
     ! -name "${skip[0]}" ! -name "${skip[1]}" -print0 | sort -z | xargs -0r md5sum)
 }
-# restore FOLDER: makes $place a copy of FOLDER; with "nothing", $place becomes empty or is removed
+# restore FOLDER: makes $place a copy of FOLDER. If FOLDER is "nothing", it empties or removes $place
 restore() {
   if [[ $kind == plain ]]; then rm -rf "$place"; [[ $1 == nothing ]] && return; mkdir "$place"; fi
   find "$place/" -mindepth 1 -delete
@@ -43,7 +43,7 @@ restore() {
 }
 same_contents() { checks=$((checks + 1)); [[ $1 == "$2" ]] || fail "$what: $3: $(diff <(echo "$1") <(echo "$2"))"; }
 
-# one_kill COMMAND N: kills COMMAND before its Nth call, runs the next command, and COMMAND again
+# one_kill COMMAND N: kills COMMAND before its Nth call, runs another command, and then repeats COMMAND
 one_kill() {
   local -n new=${1%_first}_new
   local command=("${new[@]}" --out "$out" "${overwrite[@]}")
@@ -54,7 +54,7 @@ one_kill() {
   kills=$((kills + 1))
   if [[ -s $place/.publish/heed-journal ]]; then committed=yes; else committed=no; fi
   [[ $1 != train* && $committed == no ]] && { now=$(contents); [[ $now == "$after" ]] || same_contents "$now" "$before" "not committed"; }
-  case $1 in  # the next command either reads $place, or writes there and is rejected
+  case $1 in  # the other command reads $place, or tries to write there and is rejected
     train*) run info "$out" ;;
     *) run study "$dir/a" --out "$out"; ok test $? == 2; ok grep -q "already contains a study" "$dir/err" ;;
   esac
@@ -62,7 +62,7 @@ one_kill() {
   if [[ $now == "$before" ]]; then
     ok test $committed == no
     run "${command[@]}"; ok test $? == 0
-  elif [[ $1 == train* ]]; then  # the directory has the new run, up to its last save
+  elif [[ $1 == train* ]]; then  # the directory contains the new run as of its last save
     ok grep -q "seed = 2" "$place/config.toml"
     run train --resume "$out" --quiet --threads 1 || ok grep -q "has done its" "$dir/err"
   fi
@@ -70,12 +70,13 @@ one_kill() {
   ok test -z "$(find "$place/" -name .staging -o -name .publish -o -name '*.tmp*')"
 }
 
-# all_kills COMMAND: replaces a result in $place once without a kill, then with a kill at each EVERYth call
+# all_kills COMMAND: replaces a result in $place once without a kill, and then once for every EVERYth call, with
+# a kill before this call
 all_kills() {
   local -n replaced=${1}_old
   local -n new=${1%_first}_new
   old=nothing overwrite=() skip=("" "")
-  [[ $1 == train* ]] && skip=("*.png" "state.safetensors")  # these may differ after a kill and a resume
+  [[ $1 == train* ]] && skip=("*.png" "state.safetensors")  # a kill and a resume may change these files
   what="$kind, $1"
   rm -rf nothing; mkdir nothing
   restore nothing
@@ -119,8 +120,8 @@ for kind in ${KINDS:-plain mount current link readonly}; do
   train_first_old=() train_first_new=()
   for command in train_first train study compare; do all_kills $command; done
 done
-# --- on a file system without locks, files that are not committed may belong to another process, so heed
-# does not touch them; a committed journal is completed
+# --- a file system without locks: files that are not committed may belong to another process, so heed does not
+# change them. If the journal is committed, heed completes the moves that it lists
 nolock() { HEED_NO_FLOCK=1 LD_PRELOAD=$dir/kill_at.so expect "$@"; }
 nolock 0 "${learn[@]}" --out free; nolock 0 "${learn[@]}" --out free --overwrite
 nolock 0 study a --out free

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Tests that a large text is in memory only once: each byte of text costs at most 1.3 bytes of memory.
+# Tests that a large text is in memory only once: each byte of the text needs at most 1.3 bytes of memory.
 # Usage: large_text_test.sh PATH-TO-HEED [MEGABYTES]
 source "$(dirname "$0")/expect.sh" "$1"
 megabytes=${2:-50}
 
-# peak_of MB: prints the peak resident memory, in MB, of a training step on a text of that size.
-# Loading the text takes long enough for the polling of /proc to observe the peak.
+# peak_of MB: prints the peak resident memory, in MB, of a training step on a text of MB megabytes. The function
+# reads /proc every 0.05 s, which is often enough, because loading the text takes longer.
 peak_of() {
   yes "The quick brown fox jumps over the lazy dog, $1 times." | head -c "$1"000000 > text.txt
   "$heed" train --text text.txt --layers 1 --heads 1 --d-model 8 --batch 2 --steps 1 --eval-every 0 \

@@ -1,4 +1,4 @@
-// Tests of launcher(), which reads the variables that launchers set.
+// Tests of launcher(), which reads the environment variables that launchers such as mpirun set.
 #include "tests/support/catch.h"
 #include "tools/heed/ranks.h"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests of invalid files and of tight resource limits. heed must print an error that names the file or
-# the limit, and must never crash. Usage: limits_test.sh PATH-TO-HEED
+# Tests of invalid files and of tight resource limits. heed must not crash. It must print an error that names
+# the file or the limit. Usage: limits_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 
 # --- invalid TOML in a --config file and in a run's config.toml
@@ -33,7 +33,7 @@ done <<'BAD'
 BAD
 cp kept.toml run/config.toml
 
-# --- devices, pipes and files that are too long in place of a configuration file
+# --- a device, a pipe or a file that is too long instead of a configuration file
 for file in /dev/zero /dev/urandom; do
   what="heed train --config $file"
   timeout 20 "$heed" train --config $file > out 2> err
@@ -42,7 +42,7 @@ done
 mkfifo pipe.toml
 what="heed train --config pipe.toml"
 timeout 20 "$heed" train --config pipe.toml > out 2> err; ok test $? == 4; err_has "not a regular file"
-# A pipe in place of metrics.csv, and one in place of the journal of StagedFolder.
+# One run has a pipe instead of metrics.csv, another run has a pipe instead of the journal of StagedFolder.
 mkdir fifo; cp -r run fifo/rows; rm fifo/rows/metrics.csv; cp -r run fifo/journal; mkdir fifo/journal/.publish
 mkfifo fifo/rows/metrics.csv fifo/journal/.publish/heed-journal pipe.csv
 for command in "runs --runs fifo" "info fifo/journal" "plot pipe.csv"; do
@@ -56,14 +56,14 @@ mv run/config.toml kept; cp long.toml run/config.toml
 refuses 4 "has at most 1000000" eval run
 mv kept run/config.toml
 
-# --- a configuration of a larger model than the saved weights: rejected before the model is allocated
+# --- if config.toml describes a larger model than the saved weights, heed fails before it allocates the model
 sed -i 's/^d-model = .*/d-model = 4096/' run/config.toml
 under "ulimit -v 1000000" refuses 4 "contains 'd-model = 4096', but run/state.safetensors was trained with 'd-model = 16'" train --resume run
 under "ulimit -v 1000000" refuses 4 "was trained with 'd-model = 16'" eval run
 cp kept.toml run/config.toml
 
 # --- files of many or large tensors
-# header FILE JSON ZEROS: writes a safetensors file with that header and ZEROS bytes of data, all 0
+# header FILE JSON N: writes a safetensors file with the header JSON and N bytes of data, which are all 0
 header() {
   { printf "$(printf '\\x%02x' $((${#2} & 255)) $((${#2} >> 8 & 255)) $((${#2} >> 16 & 255)) 0 0 0 0 0)"; printf '%s' "$2"; } > "$1"
   truncate -s +"$3" "$1"
@@ -73,7 +73,7 @@ for ((i = 0; i < 20000; i++)); do list+=",\"t$i\":{\"dtype\":\"F32\",\"shape\":[
 header many.safetensors "{${list:1}}" 80000
 SECONDS=0
 expect 0 info many.safetensors; out_has "20000 tensors"
-ok test $SECONDS -lt 8  # it took 14 s when each tensor was compared with all others
+ok test $SECONDS -lt 8  # comparing each tensor with all others took 14 s
 bytes=$((4 << 36))
 header large.safetensors "{\"huge\":{\"dtype\":\"F32\",\"shape\":[$((1 << 36))],\"data_offsets\":[0,$bytes]}}" $bytes
 under "ulimit -v 4000000" refuses 4 'tensor "huge", F32 [68719476736], needs 274877906944 bytes of memory' info large.safetensors
@@ -84,8 +84,8 @@ ok test -z "$(tr -d '[:print:]\n' < out)"
 # --- the run may be given as an argument or as the option --run
 expect 0 eval --run run --sequences 8; out_has "best possible"
 
-# --- a small stack, little memory, few file handles: heed finishes, or prints one line that names the
-# resource that is exhausted
+# --- a small stack, little memory, or few file handles: heed either succeeds or prints one line that names the
+# exhausted resource
 for stack in 64 200; do
   under "ulimit -s $stack" expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --threads 2 --out "stack-$stack"
   under "ulimit -s $stack" expect 0 study "stack-$stack"
@@ -100,11 +100,11 @@ for kilobytes in 14000 18000 20000 22000 24000 26000 28000 30000 34000 40000 600
     # shellcheck disable=SC2086
     (ulimit -v $kilobytes; exec "$heed" $command) > out 2> err
     code=$?
-    # Exit code 127: the dynamic loader itself had too little memory.
+    # Exit code 127 means that the dynamic loader had too little memory.
     [[ $code == 0 || $code == 127 ]] || { failed=$((failed + 1)); ok test $code == 4 -o $code == 2; ok test "$(wc -l < err)" == 1; }
   done
 done
-ok test $failed -gt 0  # the limits include some that are too low
+ok test $failed -gt 0  # some of the limits must be too low
 for handles in 3 4 5 6 7 8 10; do
   what="heed train with $handles file handles"
   (ulimit -n $handles; exec "$heed" train reverse "${tiny[@]}" --steps 2 --quiet --save-every 1 --out handles-$handles) > out 2> err

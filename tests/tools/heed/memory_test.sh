@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the predictions of heed train --dry-run with measured runs: the peak memory must agree
-# within 15 %, and the time within a factor of 1.5.
+# Compares the predictions of `heed train --dry-run` with measurements of the same runs. The peak memory must
+# agree within 15 %, and the time within a factor of 1.5.
 # Usage: memory_test.sh PATH-TO-HEED
 set -eu
 heed=$(readlink -f "$1")
@@ -15,7 +15,7 @@ megabytes() {
     awk '{ print $1 * ($2 == "G" ? 1000 : $2 == "k" ? 0.001 : 1) }'
 }
 failures=0
-# check_memory ARGUMENTS...: compares predicted and measured peak memory of heed train
+# check_memory ARGUMENTS...: compares the predicted and the measured peak memory of `heed train`
 check_memory() {
   "$heed" train "$@" --threads 1 --dry-run > dry
   "$heed" train "$@" --threads 1 --quiet --out run --overwrite > real
@@ -32,10 +32,10 @@ check_memory --text text.txt --preset chargpt --steps 3
 check_memory urn --context 16 --layers 1 --mlp --d-model 1024 --heads 16 --batch 1 --steps 2 --eval-batch 2
 check_memory --text text.txt --preset toy --context 2048 --layers 1 --batch 2 --steps 2 --eval-batch 4
 
-# One of three tries must agree, because other programs on the machine disturb the measured time.
+# Other programs on the machine disturb the measured time, so it is enough if one of three tries agrees.
 # number KEY FILE: prints the first value of a JSON key
 number() { grep -o "\"$1\":[0-9.e+-]*" "$2" | head -1 | cut -d : -f 2; }
-# check_time ARGUMENTS...: compares predicted and measured seconds of heed train
+# check_time ARGUMENTS...: compares the predicted and the measured seconds of `heed train`
 check_time() {
   for try in 1 2 3; do
     "$heed" train "$@" --threads 1 --quiet --dry-run --json > dry
@@ -51,5 +51,5 @@ check_time() {
 }
 check_time --text text.txt --preset toy --steps 60
 check_time urn --steps 100
-check_time urn --steps 100 --check-invariants 50  # the invariants are checked in two steps of 100
+check_time urn --steps 100 --check-invariants 50  # checks the invariants in two of 100 steps
 exit $failures

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests of unusual model options with every command: training, counts, study, verification and a
-# repeated run. Also tests combinations of options that heed rejects.
+# Tests of unusual model options: runs with these options are trained, evaluated, studied, verified and
+# repeated. The test also checks parameter counts, and combinations of options that heed must reject.
 # Usage: model_options_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 
@@ -10,7 +10,7 @@ everything=(--layers 2 --heads 4 --d-head 6 --d-value 5 --kv-heads 1 --window 5 
   --norm-kind rmsnorm --residual-scale 1/sqrt-2-layers --form separate --init orthogonal
   --q-init ones --o-init gpt2)
 
-# Runs every command on runs of five steps.
+# Trains a run of five steps for each line of options, and runs the other commands on it.
 number=0
 while read -r -a options; do
   number=$((number + 1))
@@ -37,17 +37,17 @@ out_has "products of bfloat16"
 expect 0 gradcheck --run run$number --order 1
 out_has "in float32 with products in bfloat16 on"
 
-# Expected counts, computed by hand: 17 input tokens (16 symbols and the separator), 16 output classes,
-# d-model 8, 8 positions.
+# The expected counts are computed by hand. The model has 17 input tokens (16 symbols and the separator), 16
+# output classes, d-model 8, and 8 positions.
 expect 0 train "${five_steps[@]}" "${everything[@]}" --dry-run --json
 matrices=$((2 * (4 * 6 * 8 + 6 * 8 + 5 * 8 + 8 * 4 * 5 + 3 * 12 * 8) + 16 * 8))  # q, k, v, o, MLP; head
 vectors=$((2 * (6 + 5 + 2 * 6 + 4 + 4 + 12 + 8 + 12 + 2 * 8) + 8))  # biases, gains, scales, sinks, norms
 out_has "\"parameters\":$((17 * 8 + 8 * 8 + matrices + vectors)),"
 out_has "\"flops_per_token\":$((6 * matrices + 6 * 2 * 8 * 4 * (6 + 5))).0"
 out_has '"attention":"composite because of soft cap"'
-out_has '"name":"blocks.1.q.weight","shape":[24,8],"std":0.0}'  # ones
+out_has '"name":"blocks.1.q.weight","shape":[24,8],"std":0.0}'  # all elements are 1
 
-# Messages about invalid combinations name the options. config_test.cpp tests all combinations.
+# The error for an invalid combination names the options. config_test.cpp tests all combinations.
 refuses 2 "--kv-heads 3 does not divide --heads 2; choose a divisor" train --kv-heads 3
 refuses 2 "--matmul: bfloat16 rounds float32 numbers" train --matmul bfloat16 --dtype float64
 refuses 2 "--mlp-act: there is no MLP; add --mlp" train --mlp-act silu

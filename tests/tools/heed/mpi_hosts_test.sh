@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Test of heed train on two hosts. The hosts are network namespaces with their own host names, joined
-# by a virtual cable: OpenMPI starts the ranks remotely, and they communicate over TCP. Needs root.
+# Test of `heed train` on two hosts. The hosts are network namespaces with their own host names, and a
+# virtual cable connects them. OpenMPI starts the ranks remotely, and the ranks communicate over TCP. The
+# test needs root.
 # Usage: mpi_hosts_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 if ! command -v mpirun > /dev/null || [[ ! -e $(dirname "$heed")/libheed_mpi.so ]]; then
@@ -21,7 +22,7 @@ for end in "$left hl$$ 10.77.7.1" "$right hr$$ 10.77.7.2"; do
   ip -n "$host" link set "$cable" up
   ip -n "$host" link set lo up
 done
-# Replaces ssh: remote ADDRESS COMMAND runs the command on the right host.
+# The script `remote` replaces ssh. `remote ADDRESS COMMAND` runs the command on the host $right.
 cat > remote << END
 #!/usr/bin/env bash
 shift
@@ -29,7 +30,7 @@ exec ip netns exec $right unshare --uts bash -c 'hostname $right; eval "\$1"' _ 
 END
 chmod +x remote
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-hosts() { # N ARGUMENTS...: runs heed on both hosts, N processes on each
+hosts() { # hosts N COMMAND...: runs the command on both hosts, with N processes on each
   local n=$1
   shift
   timeout 120 ip netns exec $left unshare --uts bash -c 'hostname "$1"; shift; exec "$@"' _ $left \
@@ -51,7 +52,8 @@ for n in 1 2; do
   sent=$(ip -n $right -s link show hr$$ | awk '/TX:/ { getline; print $1 }')
   echo "  $n on each host: $sent bytes sent so far by the right one"; ok test "$sent" -gt 1000000
 done
-# One host is killed, twice. The saved run is resumed, and has the weights of an undisturbed run.
+# All processes of one host are killed during a run, and again after the run was resumed. The checkpoint of the
+# resumed run must equal that of a run without kills.
 for command in "${recipe[*]} --steps 100000 --save-every 20 --out cut" "--resume cut"; do
   what="mpirun on two hosts, one of which dies"
   last=$(ls cut/checkpoints 2> /dev/null | tail -n 1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests of heed train with 1, 2 and 4 processes by OpenMPI. Results have the bits of one process, also
-# after a stop, a kill and a resume.
+# Tests of `heed train` with 1, 2 and 4 processes that OpenMPI starts. The results must equal those of one
+# process, bit for bit, even after a stop, a kill or a resume.
 # Usage: mpi_test.sh PATH-TO-HEED [KILLS]
 source "$(dirname "$0")/expect.sh" "$1"
 kills=${2:-3}
@@ -9,7 +9,8 @@ if ! command -v mpirun > /dev/null || [[ ! -e $(dirname "$heed")/libheed_mpi.so 
   exit
 fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-# ranks N CODE ARGUMENTS...: runs heed as N processes, writes ./out and ./err, and expects exit code CODE
+# ranks N CODE ARGUMENTS...: runs heed as N processes, and checks that the exit code is CODE. Stores stdout in
+# ./out and stderr in ./err
 ranks() {
   local n=$1 code=$2 got
   shift 2
@@ -23,7 +24,7 @@ one_message() { ok test "$(grep -c '^heed: ' err)" == 1; err_has "$1"; ok test !
 recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --accumulate 4 --dropout 0.1 --eval-batch 8
   --eval-every 7 --schedule constant)
 
-# --- the program runs without MPI
+# --- heed does not need MPI to run as one process
 what="ldd heed"
 ldd "$heed" > out; ok test "$(grep -ci mpi out)" == 0
 mkdir hidden && cp "$heed" hidden/
@@ -33,7 +34,7 @@ for command in "train ${recipe[*]} --steps 4 --out hidden/run" "train --resume h
 done
 heed=$dir/hidden/heed ranks 2 2 train "${recipe[@]}" --out none; one_message "tools/setup --mpi"
 
-# --- the same bits with 1, 2 and 4 processes; a run of 2 is resumed by 4 and by 1
+# --- runs of 1, 2 and 4 processes have equal bits; a run of 2 processes is resumed by 4 processes, then by 1
 expect 0 train "${recipe[@]}" --steps 40 --quiet --out plain
 for n in 1 2 4; do
   ranks $n 0 train "${recipe[@]}" --steps 40 --out "of-$n"; same_run "of-$n" plain
@@ -47,13 +48,13 @@ expect 0 train --resume longer --steps 40 --quiet; same_run longer plain
 ranks 2 0 train "${recipe[@]}" --steps 4 --json; is_json_line; out_has '"ranks":2'
 expect 0 train "${recipe[@]}" --steps 4 --json --quiet; out_has '"ranks":1'
 
-# --- all processes end early together
+# --- if training ends early, all processes end after the same step
 early=(--steps 4000 --target-loss 2.75)
 expect 0 train "${recipe[@]}" "${early[@]}" --quiet --out early
 ranks 4 0 train "${recipe[@]}" "${early[@]}" --quiet --out early-4; same_run early-4 early; out_has "target-loss: the evaluation loss"
 ranks 2 2 train --resume early-4; one_message "ended early"
 
-# --- usage errors: exit 2, printed by one process only
+# --- usage errors: the exit code is 2, and only one process prints the error
 ranks 3 2 train "${recipe[@]}" --out none; one_message "4 cannot be divided among 3 processes"
 ranks 8 2 train "${recipe[@]}" --out none; one_message "4 cannot be divided among 8 processes"
 ranks 2 2 train reverse --out none; one_message "1 cannot be divided among 2 processes"
@@ -66,10 +67,11 @@ ranks 8 2 train --resume plain --steps 44; one_message "cannot be divided among 
 ranks 3 2 train --resume plain --steps 44; one_message "cannot be divided among 3 processes"
 ranks 2 4 train --resume nowhere; one_message "found no run or file"
 ok test ! -e none
-# unlike TEXT ONE OTHER: starts two processes with different environments or arguments
+# unlike TEXT ONE OTHER: starts a process with the command ONE and a process with the command OTHER. Both
+# commands run heed with different environments or arguments, and the error must contain TEXT
 unlike() {
   what="mpirun, $2 beside $3"
-  # "mpirun ... : ..." is not used, because OpenMPI 5.0.7 crashes on it.
+  # The form `mpirun ... : ...` is not used, because OpenMPI 5.0.7 crashes on it.
   # shellcheck disable=SC2016
   timeout 60 mpirun --oversubscribe -n 2 bash -c \
     'if ((OMPI_COMM_WORLD_RANK == 0)); then exec env $1; else exec env $2; fi' unlike "$2" "$3" > out 2> err < /dev/null
@@ -81,14 +83,14 @@ ok test ! -e none
 text=(--layers 1 --heads 1 --d-model 16 --batch 4 --accumulate 2 --context 8)
 unlike "the processes have different runs" "$heed train --text a.txt ${text[*]} --out texts" "$heed train --text b.txt ${text[*]} --out texts"
 
-# --- each rank trains runs of a sweep; a run that fails does not end the others
+# --- a sweep: each rank trains some of its runs. If a run fails, the other runs continue
 printf '%s\n' '[train]' 'task = "reverse"' 'layers = 1' 'heads = 2' 'd-model = 256' 'batch = 4' 'eval-batch = 8' 'optimizer = "sgd"' \
   'momentum = 0.9999' 'clip = 0' 'norm = "none"' '[sweep]' 'lr = [10.0, 3e-3]' 'steps = [60, 400]' 'pairs = ["lr", "steps"]' > wild.toml
 ranks 2 0 sweep wild.toml --quiet
 out_has "1 runs, 0 trained"; out_has "1 runs, 1 trained"; out_has "failed  lr=10,steps=60"; has_file "sweeps/wild/lr=0.003,steps=400/result.json"
 expect 1 sweep wild.toml --quiet; out_has "1 finished before, 1 failed"
 
-# --- a NaN ends all processes at the same step, with the error that one process would give
+# --- a NaN ends all processes at the same step, with the error message of a run with one process
 wild=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --accumulate 4 --lr 10 --weight-decay 10 --warmup 0
   --clip 0 --steps 400 --eval-every 0 --quiet)
 expect 3 train "${wild[@]}" --out wild; sed 's/wild/RUN/g' err > message
@@ -104,7 +106,7 @@ what="mpirun, whose run was moved away"; ok test $code == 4; err_has "No such fi
 
 # --- SIGTERM to mpirun or to any rank stops all processes after a step, and the run is saved
 expect 0 train "${recipe[@]}" --steps 30000 --quiet --out long
-export OMPI_MCA_odls_base_sigkill_timeout=2  # seconds before mpirun sends TERM, and again before it sends KILL
+export OMPI_MCA_odls_base_sigkill_timeout=2  # mpirun sends TERM after 2 s, and KILL after 2 s more
 for at in mpirun 0 1; do
   what="mpirun -n 2 heed train, TERM at $at"
   mpirun --oversubscribe -n 2 "$heed" train "${recipe[@]}" --steps 30000 --quiet --out "term-$at" > out 2> err < /dev/null &
@@ -113,16 +115,16 @@ for at in mpirun 0 1; do
   if [[ $at == mpirun ]]; then kill -TERM $pid; else kill -TERM "$(pgrep -P $pid | sed -n $((at + 1))p)"; fi
   wait $pid; code=$?
   ok test $code != 0
-  [[ $at == mpirun ]] || err_has "stopped after step"  # OpenMPI 5 drops the output after a TERM
+  [[ $at == mpirun ]] || err_has "stopped after step"  # after a TERM, OpenMPI 5 drops the output
   step=$(saved_step "term-$at"); ok test "$step" -gt 0 -a "$step" -lt 30000
-  # Columns of evaluations are left out, because the stop may interrupt an evaluation; --resume makes it up.
+  # The columns of evaluations are not compared. If the stop interrupts an evaluation, only a resume repeats it.
   cut -d, -f1-4,8 long/metrics.csv | head -n $((step + 2)) > beginning
   cut -d, -f1-4,8 "term-$at/metrics.csv" > ended; same beginning ended
 done
 unset OMPI_MCA_odls_base_sigkill_timeout
 
-# --- kill -9 of a rank at random moments, then a resume with another number of ranks: the run has the
-# bits of an undisturbed one
+# --- a rank is killed (kill -9) at random moments, and the run is resumed with a random number of ranks. At the
+# end, the run must equal a run without kills, bit for bit
 RANDOM=${SEED:-12}
 steps=$((300 * kills + 1500))
 expect 0 train "${recipe[@]}" --steps $steps --quiet --out undisturbed
@@ -137,7 +139,7 @@ for ((try = 0; killed < kills && try < 4 * kills; try++)); do
   victim=$(pgrep -P $pid | sed -n $((RANDOM % n + 1))p)
   [[ -n $victim ]] && kill -KILL "$victim" 2> /dev/null && killed=$((killed + 1))
   wait $pid 2> /dev/null
-  grep -q "has done its" err && rm -r killed  # start again
+  grep -q "has done its" err && rm -r killed  # the run was complete: start a new one
   for file in killed/*.safetensors killed/checkpoints/*.safetensors; do
     [[ -e $file ]] && expect 0 info "$file"
   done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests that heed rejects options that would have no effect. Such values in a file that heed wrote are
-# accepted, because the user did not choose them. Usage: no_effect_test.sh PATH-TO-HEED
+# Tests that heed rejects options that would have no effect. In a file that heed wrote, heed accepts values
+# without effect, because the user did not choose them. Usage: no_effect_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 quick=(reverse "${tiny[@]}" --steps 4 --quiet --threads 1)
 for i in $(seq 60); do echo "line $i: the quick brown fox"; done > text.txt
@@ -23,8 +23,8 @@ END
 refuses 2 "--max-words needs --unit word" train --text text.txt --max-words 9
 expect 0 train "${quick[@]}" --schedule wsd --decay-steps 2 --min-lr 1e-4 --warmup 4 --optimizer sgd --momentum 0.5 --dry-run
 
-# A user's file contains only chosen values, so these are checked. A config.toml of a run, or one from
-# --print-config, contains every key, so its values are not checked.
+# A configuration file of the user contains only values that the user chose, so heed checks them. The
+# config.toml of a run and the output of --print-config contain every key, so heed does not check their values.
 printf '[train]\nmomentum = 0.5\noptimizer = "adamw"\n' > mine.toml
 refuses 2 "mine.toml:2: momentum needs --optimizer sgd" train "${quick[@]}" --config mine.toml
 expect 0 train "${quick[@]}" --config mine.toml --optimizer sgd --dry-run

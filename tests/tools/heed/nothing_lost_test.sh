@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Tests of kills, full disks and closed streams. A saved run stays, and is resumed with the same bits.
+# Tests of kills, full disks and closed streams. The last save of a run must stay complete, and a resumed run
+# must equal an undisturbed run, bit for bit.
 # Usage: nothing_lost_test.sh PATH-TO-HEED [KILLS]
 source "$(dirname "$0")/expect.sh" "$1"
 kills=${2:-10}
 quick=("${tiny[@]}" --quiet --threads 1)
 
-# --- kill -9 at random moments until the run is finished: the result is that of an undisturbed run
+# --- a run is killed (kill -9) at random moments and resumed. At the end, it must equal an undisturbed run
 RANDOM=9
 recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 4 --eval-batch 8 --eval-every 7 --save-every 10
   --steps $((40 * kills)) --quiet --threads 1)
@@ -22,7 +23,7 @@ for ((try = 0; killed < kills && try < 4 * kills; try++)); do
   code=$?
   [[ $code == 137 ]] && killed=$((killed + 1))
   ok test $code == 137 -o $code == 0 -o $code == 2
-  [[ $code == 2 ]] && { err_has "has done its"; rm -r killed; }  # start again
+  [[ $code == 2 ]] && { err_has "has done its"; rm -r killed; }  # the run was complete: start a new one
   for file in killed/*.safetensors killed/checkpoints/*.safetensors; do
     [[ -e $file ]] && expect 0 info "$file"
   done
@@ -37,9 +38,10 @@ same_run killed undisturbed
 ok test -z "$(find killed -name '*.tmp*')"
 for file in undisturbed/checkpoints/*; do same "$file" "killed/checkpoints/${file##*/}"; done
 
-# --- a full disk, or a limit of file sizes: exit 4 with the reason, and the last save stays
+# --- a full disk, or a limit of file sizes: the exit code is 4, the error states the reason, and the last
+# save stays
 expect 0 train reverse "${quick[@]}" --steps 6 --out start
-full_disk() { # FOLDER REASON: resuming there fails
+full_disk() { # full_disk DIR REASON: checks that resuming the run in DIR fails with REASON
   what="heed train --resume $1 ($2)"
   expect 4 train --resume "$1" --steps 60 --save-every 1 --quiet
   err_has "$2"; err_has "cannot write"
@@ -62,7 +64,7 @@ if mount -t tmpfs -o size=600k tmpfs disk 2> /dev/null; then
   expect 0 train --resume disk/run --save-every 0 --quiet
   expect 0 train reverse "${quick[@]}" --steps 60 --out unhindered
   for file in model.safetensors metrics.csv; do same unhindered/$file disk/run/$file; done
-  # A failure before the first save leaves no directory, but a directory that existed before stays.
+  # If heed fails before the first save, it removes the run directory, unless the directory existed before.
   mount -t tmpfs -o size=8k tmpfs full
   (cd full && refuses 4 "No space left on device" train "${recipe[@]:0:1}" "${quick[@]}")
   ok test -z "$(ls full/runs)"
@@ -98,7 +100,7 @@ wait $pid; code=$?
 what="heed train, whose run directory was removed"
 ok test $code == 4; err_has "removed: does not exist any more: No such file or directory"
 
-# --- saved at least once a minute (only with 200 kills, because it takes more than a minute)
+# --- a run is saved at least once a minute (tested only if KILLS is at least 200, because this takes 75 s)
 if ((kills >= 200)); then
   "$heed" train reverse "${tiny[@]}" --steps 100000000 --eval-every 0 --quiet --out minute > out 2> err &
   pid=$!
@@ -108,9 +110,9 @@ if ((kills >= 200)); then
   what="heed train, killed after 75 s"; ok test "$(saved_step minute)" -gt 0
 fi
 
-# --- streams without a reader: training continues; results that cannot be written are exit 4
+# --- stdout or stderr has no reader: training continues. If results cannot be written, the exit code is 4
 expect 0 train reverse "${quick[@]}" --steps 8 --out whole-8
-# check_run NAME CODE: checks that $code is CODE, and that the run NAME equals the undisturbed run
+# check_run NAME CODE: checks that $code is CODE, and that the run NAME equals the run whole-8
 check_run() {
   what="heed train, $1"
   ok test "$code" == "$2"
@@ -127,7 +129,7 @@ not_quiet=(train reverse "${tiny[@]}" --steps 8 --threads 1)
 for run in full-stderr no-stderr; do refuses 2 "has done its 8 steps" train --resume $run; done
 "$heed" train --help 2> err | head -n 1 > out; what="heed train --help | head -1"; ok test ! -s err
 
-# --- weights that are not finite do not replace the last save
+# --- weights with NaN or infinity do not replace the last save
 expect 3 train reverse "${quick[@]}" --lr 10 --weight-decay 10 --warmup 0 --clip 0 --steps 400 --eval-every 0 --save-every 1 --out wild
 err_has "wild contains the save of step"
 expect 0 eval wild --sequences 4
@@ -136,11 +138,12 @@ ok test "$step" -gt 0
 expect 3 train --resume wild --quiet; err_has "wild contains the save of step $step"
 ok test "$(saved_step wild)" == "$step"
 
-# --- a flipped bit is an error that names the file; files without a checksum (PyTorch's) give a note
+# --- if a bit of a file is flipped, heed prints an error that names the file. If a file has no checksum, like
+# the files of PyTorch, heed prints a note
 cp -r whole-8 flipped
 printf 'x' | dd of=flipped/model.safetensors bs=1 seek=$(($(stat -c %s flipped/model.safetensors) - 9)) conv=notrunc 2> /dev/null
 refuses 4 "flipped/model.safetensors: its checksum is" eval flipped
-for file in model best state; do # the same tensors and metadata without the checksum
+for file in model best state; do # removes the checksum and keeps tensors and other metadata
   at=$(grep -aob '"heed_checksum":"crc32c:........",' whole-8/$file.safetensors | cut -d: -f1)
   { head -c "$at" whole-8/$file.safetensors; printf '%34s' ''; tail -c +$((at + 35)) whole-8/$file.safetensors; } > flipped/$file.safetensors
 done

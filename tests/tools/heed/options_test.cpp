@@ -1,6 +1,6 @@
-// Tests every option of every command, as the commands declare them. Help must state unit, range
-// and default. A bad value must cause an error of one line that names the option, with the correct
-// exit code. The test fails if it has no bad value for an option.
+// Tests every option that a command declares. The help must state the unit, the range and the
+// default of the option. A bad value must cause an error of one line that names the option, and the
+// correct exit code. The test fails if this file contains no bad value for an option.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -28,7 +28,8 @@ struct Outcome {
   std::string out, err;
 };
 
-// A temporary current directory with a tiny run and other input files.
+// A temporary directory with a tiny run and other input files. It is the current directory until
+// the object is destroyed.
 class Place {
  public:
   Place() : before_(fs::current_path()), threads_(heed::autograd::num_threads()) {
@@ -80,20 +81,20 @@ class Place {
 struct BadValue {
   std::string value;
   int code = kUsage;                   // expected exit code
-  std::vector<std::string> more = {};  // other arguments that the command line needs
-  std::string error = "";              // text of the error, if it does not name the option
+  std::vector<std::string> more = {};  // other required arguments
+  std::string error = "";              // text of an error that does not name the option
 };
 
 const std::string kRun = "runs/reverse-1";
 
-// Returns bad values of a file option: a missing file, and a directory that is not a run. `more`
-// are other arguments that the command line needs.
+// Returns bad values of an option that names a file or a run: the missing file `absent`, and a
+// directory that is not a run. `more` are other arguments that the command line needs.
 std::vector<BadValue> no_file(const std::string& absent,
                               const std::vector<std::string>& more = {}) {
   return {{absent, kInputOutput, more, absent}, {"directory", kInputOutput, more, "directory"}};
 }
-// BadValue values of text options, which depend on the meaning of the option. The keys are "command
-// key", or "* key" for all commands.
+// Returns the bad values of options whose value is a text. A key of the map is "COMMAND OPTION", or
+// "* OPTION" for all commands that are not listed themselves.
 const std::map<std::string, std::vector<BadValue>>& bad_texts() {
   static const std::map<std::string, std::vector<BadValue>> table = {
       {"* config", no_file("absent.toml")},
@@ -157,7 +158,7 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
 }
 
 std::vector<BadValue> bad_values(const std::string& command, const nn::Setting& s) {
-  std::vector<BadValue> list = {{""}};  // a missing value
+  std::vector<BadValue> list = {{""}};  // --OPTION= without a value
   if (s.may_be_empty) list.clear();
   if (s.kind == Kind::kSwitch) return {{"maybe"}};
   if (s.kind == Kind::kInteger || s.kind == Kind::kReal) {
@@ -210,7 +211,7 @@ TEST_CASE("a bad value for any option is one line that names it") {
   CHECK(values > 300);
 }
 
-// Returns the words of a text, separated by single blanks.
+// Returns the words of a text, separated by single spaces.
 std::string words_of(const std::string& text) {
   std::istringstream words(text);
   std::string all;
@@ -218,8 +219,8 @@ std::string words_of(const std::string& text) {
   return all;
 }
 
-// Returns the help of an option: its line and the indented lines below it, as words separated by
-// single blanks.
+// Returns the help of an option, which is its line and the indented lines below that line. All
+// words are separated by single spaces.
 std::string help_of(const std::string& help, const std::string& key) {
   std::istringstream lines(help);
   std::string text;
@@ -248,7 +249,8 @@ TEST_CASE("printed help states of every option its unit, its range or names, and
       CHECK(help.ends_with("(default: " + (s.shown.empty() ? none : s.shown) + ")"));
       CHECK(help.find("(default: ") == help.rfind("(default: "));
       for (const std::string& choice : s.names) CHECK(help.find(choice) != std::string::npos);
-      // A setting of several tasks has one range and one default per task.
+      // An option --task-X belongs to several tasks and has a range for each task, so the option
+      // itself need not have a range.
       const bool of_tasks = s.key.starts_with("task-");
       if ((s.kind == Kind::kInteger || s.kind == Kind::kReal) && !of_tasks)
         CHECK((std::isfinite(s.range.low) || std::isfinite(s.range.high)));
@@ -275,8 +277,8 @@ TEST_CASE("an option that a mode excludes is rejected, also if it is a common op
   CHECK(o.err == "heed: --threads has no effect with resume; leave out --threads\n");
 }
 
-// Checks that the printed keys are the declared keys in their order, also inside objects and
-// tables.
+// Checks that the printed keys are the declared keys in the declared order. Keys inside objects and
+// tables are checked, too.
 void check_keys(Columns declared, const nn::Json& printed) {
   if (const auto* items = printed.as<nn::Json::Array>()) {
     for (const nn::Json& item : *items) check_keys(declared, item);
@@ -293,7 +295,7 @@ void check_keys(Columns declared, const nn::Json& printed) {
       check_keys(column.inside, *value);
 }
 
-// Checks that the first line consists of the declared keys of the first table.
+// Checks that the first line of `csv` consists of the declared keys of the first table.
 void check_csv(Columns declared, const std::string& csv) {
   const Column* table = std::find_if(declared.begin(), declared.end(),
                                      [](const Column& column) { return column.is_table; });
@@ -323,7 +325,7 @@ TEST_CASE("help has at most 80 columns") {
 }
 
 TEST_CASE("the keys of --json and --csv are those that help states; text has 80 columns") {
-  if (kSanitized) return;  // it would take two minutes
+  if (kSanitized) return;  // with sanitizers this test takes two minutes
   const Place place;
   const std::vector<std::string> tiny = {"reverse", "--layers",     "1", "--d-model",
                                          "16",      "--batch",      "4", "--steps",
@@ -332,7 +334,8 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
     words.insert(words.end(), more.begin(), more.end());
     return words;
   };
-  // Arguments for each mode, by command and mode. bench_test.sh tests bench gemm and ops.
+  // The arguments of a call in each mode. The key is "COMMAND MODE". The modes `bench gemm` and
+  // `bench ops` are not called here; bench_test.sh tests `bench ops`.
   const std::map<std::string, std::vector<std::string>> calls = {
       {"train ", with(tiny, {"--steps", "2", "--out", "json-run", "--overwrite"})},
       {"train --resume", {"--resume", kRun, "--quiet"}},
@@ -354,7 +357,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"info of a picture", {"p.png"}},
       {"info of a file", {kRun + "/model.safetensors"}},
       {"runs ", {}},
-      {"sweep ", {"s.toml"}},  // finds that all of its runs are finished
+      {"sweep ", {"s.toml"}},  // all runs of this sweep are finished already
       {"sweep --dry-run", {"s.toml", "--dry-run"}},
       {"compare ", {"sweeps/s", "--of", "entropy"}},
       {"tasks ", {}},

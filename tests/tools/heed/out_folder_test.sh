@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Tests of heed train with an output directory that was used before. Usage: out_folder_test.sh PATH-TO-HEED
+# Tests of `heed train --out DIR` if the directory was used before. Usage: out_folder_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 small=("${tiny[@]}" --steps 4 --quiet --threads 1)
 
 # --- --overwrite removes the files that a run wrote, and no others
 expect 0 train reverse "${small[@]}" --save-every 2 --out run
 touch run/mine run/checkpoints/mine.safetensors run/checkpoints/notes.txt run/checkpoints/12x4.safetensors
-expect 0 verify causality run; has_file run/causality.png  # belongs to the run that is replaced
-echo '{"seconds": 1, "steps": 6}' > run/result.json  # a file that heed sweep writes
+expect 0 verify causality run; has_file run/causality.png  # --overwrite also removes this file
+echo '{"seconds": 1, "steps": 6}' > run/result.json  # `heed sweep` writes this file
 mkdir run/checkpoints/000009.safetensors run/study && touch run/study/weights.png
 refuses 2 "--overwrite needs a value" train reverse "${small[@]}" --out run --overwrite=
 refuses 2 "--overwrite" train reverse "${small[@]}" --out run
@@ -19,7 +19,7 @@ done
 for gone in 000000 000002 000004; do ok test ! -e run/checkpoints/$gone.safetensors; done
 ok grep -q 'seed = 2' run/config.toml; ok test ! -e run/causality.png -a ! -e run/result.json
 
-# --- --overwrite removes no files through a symbolic link
+# --- --overwrite does not remove files through a symbolic link
 mkdir outside
 expect 0 train reverse "${small[@]}" --out linked
 ln -s ../outside linked/checkpoints
@@ -31,7 +31,7 @@ cp outside/model.safetensors kept
 expect 0 train reverse "${small[@]}" --seed 3 --out linked --overwrite
 same outside/model.safetensors kept
 ln -s run by-name
-expect 0 train reverse "${small[@]}" --seed 4 --out by-name --overwrite  # the output directory itself may be a symbolic link
+expect 0 train reverse "${small[@]}" --seed 4 --out by-name --overwrite  # the output directory may be a symbolic link
 ok grep -q 'seed = 4' run/config.toml
 
 # --- a kill before the new run is saved leaves the complete old run
@@ -45,7 +45,7 @@ for milliseconds in 1 2 3 4 5 6 8 10 12 14 16 18 20 25 30 40 60; do
   sleep "$(printf '0.%03d' $milliseconds)"
   kill -KILL $pid
   wait $pid 2> /dev/null
-  expect 0 info old  # completes or removes the interrupted replacement
+  expect 0 info old  # this command completes or removes the interrupted replacement
   if grep -q 'seed = 5' old/config.toml; then
     expect 0 info old/state.safetensors; expect 0 eval old --sequences 4
     rm -r old; cp -r saved old
@@ -56,13 +56,13 @@ for milliseconds in 1 2 3 4 5 6 8 10 12 14 16 18 20 25 30 40 60; do
   fi
 done
 expect 0 train --resume old --steps 5 --quiet
-ok test "$(cksum < old/audit.txt)" == "$audit"  # audit.txt describes step 1, so a resume does not change it
+ok test "$(cksum < old/audit.txt)" == "$audit"  # a resume keeps audit.txt, which describes step 1
 ok test -z "$(find old -name '*.tmp*')"
 
-# --- if a kill interrupts the moves of the new run's files, the next command completes them
+# --- if a kill interrupts heed while it moves the files of the new run, the next command completes the moves
 expect 0 train reverse "${small[@]}" --seed 5 --save-every 2 --out earlier
 expect 0 train reverse "${tiny[@]}" --steps 5 --quiet --threads 1 --out later
-rm later/audit.txt later/attention.png  # the earlier run's files of these names must be removed, too
+rm later/audit.txt later/attention.png  # so files of these names in earlier/ must be removed
 files=(best.safetensors config.toml loss.png metrics.csv model.safetensors state.safetensors)
 gone=(attention.png audit.txt checkpoints/00000{0,2,4}.safetensors)
 for command in info eval "train --resume" runs; do
@@ -80,7 +80,7 @@ for command in info eval "train --resume" runs; do
   done
 done
 rm -r runs
-# A large model starts slowly, so that the kill comes before the first save.
+# Creating a large model takes long, so the kill happens before the first save.
 "$heed" train reverse --layers 24 --heads 16 --d-model 1024 --out old --overwrite > /dev/null 2>&1 &
 pid=$!
 sleep 0.02
@@ -91,7 +91,7 @@ what="heed train --overwrite, before its first save"
 ok grep -q 'steps = 5' during/config.toml
 expect 0 eval during --sequences 4; expect 0 eval old --sequences 4
 
-# --- a directory with only temporary files of an early kill can be used again
+# --- if a directory contains only temporary files of a killed run, it can be used as an output directory
 dead=$(bash -c 'echo $$')
 mkdir -p bare/checkpoints
 expect 0 train reverse "${small[@]}" --out bare
@@ -103,16 +103,16 @@ refuses 2 "is not a run directory" train reverse "${small[@]}" --out mine; ok te
 mkdir foreign && touch foreign/model.safetensors.tmp
 refuses 2 "is not a run directory" train reverse "${small[@]}" --out foreign
 
-# --- stale temporary files are removed, other files are not
+# --- a resume removes stale temporary files, and no other files
 mkdir -p bare/checkpoints
 touch bare/model.safetensors.tmp"$dead".0 bare/checkpoints/000002.safetensors.tmp"$dead".7 \
   bare/state.safetensors.tmp$$.0 bare/notes.tmp"$dead".0 bare/model.safetensors.tmp
 expect 0 train --resume bare --steps 5 --quiet
 ok test ! -e bare/model.safetensors.tmp"$dead".0; ok test ! -e bare/checkpoints/000002.safetensors.tmp"$dead".7
-ok test ! -e bare/state.safetensors.tmp$$.0  # process $$ is alive, but the lock shows that it does not write
+ok test ! -e bare/state.safetensors.tmp$$.0  # process $$ is alive, but it does not hold the lock
 ok test -e bare/notes.tmp"$dead".0; ok test -e bare/model.safetensors.tmp
 
-# --- one writer at a time; eval and info may read at the same time
+# --- only one process may write to a run directory; eval and info may read during training
 "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out busy > /dev/null 2>&1 &
 pid=$!
 for _ in $(seq 100); do [[ -e busy/model.safetensors ]] && break; sleep 0.05; done

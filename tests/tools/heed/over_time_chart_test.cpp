@@ -1,4 +1,4 @@
-// Tests of over_time.png, its panels and lines, and of over_time.csv.
+// Tests of the chart over_time.png (its panels and lines) and of the table over_time.csv.
 #include "tests/support/catch.h"
 #include "tools/heed/study/over_time.h"
 
@@ -6,8 +6,8 @@ namespace {
 
 using namespace heed;
 
-// Returns a study of two layers of six heads at three steps. Head h of layer l has the induction
-// score (l + h) / 10 at step 0.
+// Returns a study over three steps of a model with two layers of six heads. At step s, head h of
+// layer l has the induction score (l + h) / 10 + s.
 nn::OverTime six_heads() {
   nn::OverTime study;
   study.sequences = 2, study.optimal = 0.5;
@@ -60,7 +60,7 @@ TEST_CASE("over_time.png has a line for each head, and marks the steepest fall")
   CHECK(panel(stack, "loss")->hlines.at(0).y == 0.5);
   CHECK(panel(stack, "gradient flow")->series.at(1).y == std::vector<double>{3, 3, 3});
   REQUIRE(stack.vline);
-  CHECK(stack.vline->x == 15);  // fall of the counted loss
+  CHECK(stack.vline->x == 15);  // the counted loss falls between steps 10 and 20
   CHECK(plot::draw_chart_stack(stack).width() == 1000);
 }
 

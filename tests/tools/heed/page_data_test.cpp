@@ -1,4 +1,5 @@
-// Tests of the page's data: it has the numbers of the study, in blocks for a long sequence.
+// Tests of the data of a study's page. The data must contain the numbers of the study. If the
+// sequence is long, tokens are combined into blocks.
 #include "tools/heed/study/page_data.h"
 
 #include "autograd/ops/ops.h"
@@ -11,7 +12,8 @@ namespace {
 using namespace heed;
 using heed::testing::decoded;
 
-// A study of a model with random weights, and its pane: checkpoint 0 is reduced, 1 is complete.
+// A study of a model with random weights, and its pane of the page. Checkpoint 0 contains only some
+// of the maps, checkpoint 1 contains all of them.
 struct PagedStudy {
   nn::Batch sequence;
   nn::Study study;
@@ -35,7 +37,7 @@ struct PagedStudy {
     routes = nn::routes(model, study);
     page.add_checkpoint(7, study, routes, false);
     for (nn::HeadReport& h : study.heads) h.cut = -h.importance;
-    *study.heads[1].cut *= -1;  // disagrees with the sign of the gradient
+    *study.heads[1].cut *= -1;  // not the sign that the gradient predicts
     page.add_checkpoint(8, study, routes, true);
     pane = page.json();
   }
@@ -49,7 +51,8 @@ TEST_CASE("the page has the maps, heads and routes of the study") {
   const auto& shown = p.checkpoint(0).find("maps")->entries();
   REQUIRE(shown.size() == 2);
   CHECK((shown[0].first == "hook_pattern" && shown[1].first == "hook_attn_scores_grad"));
-  CHECK(*p.checkpoint(0).find("heads")->items()[1].find("saturated") == nullptr);  // not measured
+  // Checkpoint 0 has no measured effects of heads, so heads are not classified as saturated or not.
+  CHECK(*p.checkpoint(0).find("heads")->items()[1].find("saturated") == nullptr);
   const nn::Json& complete = p.checkpoint(1);
   CHECK(*complete.find("step") == 8);
   CHECK(complete.find("value")->number() == p.study.value);
@@ -61,13 +64,13 @@ TEST_CASE("the page has the maps, heads and routes of the study") {
   const auto& maps = complete.find("maps")->find("hook_pattern_grad")->items();
   REQUIRE(maps.size() == 4);
   const nn::Tensor array = p.study.layers[1].pattern_grad;
-  const std::vector<double> cells = decoded(maps[3]);  // L1H1
+  const std::vector<double> cells = decoded(maps[3]);  // the map of L1H1
   const double step = maps[3].find("scale")->number() / 32767;
   std::size_t at = 0;
   for (std::int64_t i = 0; i < 6; ++i)
     for (std::int64_t j = 0; j <= i; ++j, ++at) {
       CAPTURE(i, j);
-      if (i - j >= 3)  // outside the window
+      if (i - j >= 3)  // key j is outside the window
         CHECK(std::isnan(cells[at]));
       else
         CHECK(std::abs(cells[at] - array.at({0, 1, i, j})) <= step);
@@ -98,8 +101,8 @@ TEST_CASE("a long sequence is reduced to blocks with the largest visible cell of
   const nn::Tensor array = p.study.layers[0].scores_grad;
   const std::vector<double> cells = decoded(map);
   REQUIRE(cells.size() == 65 * 66 / 2);
-  // Returns whether x is the cell of the largest magnitude in its block. If two cells have that
-  // magnitude and different signs, either one is accepted.
+  // Returns true if x equals the cell with the largest magnitude in its block of 2 x 2 cells. If
+  // two cells have this magnitude and different signs, x may equal either cell.
   const auto is_largest = [&](double x, std::int64_t row, std::int64_t column, double within) {
     double most = 0;
     bool found = false;

@@ -1,4 +1,5 @@
-// Reads the data of a page as JSON from stdin and writes the page to stdout, for page_test.py.
+// A program for page_test.py. It reads the data of a page as JSON from stdin, and writes the page
+// to stdout.
 #include <iostream>
 #include <iterator>
 

@@ -1,4 +1,4 @@
-// Tests of the page: the precision of its maps, the escaping of its texts, and its size.
+// Tests of the page of a study: the precision of its maps, the escaping of its texts, and its size.
 #include "tools/heed/study/page/page.h"
 
 #include "autograd/base/error.h"
@@ -83,8 +83,8 @@ TEST_CASE("the page refers to no other file and uses no network") {
   CHECK(page.size() < 100'000);
 }
 
-// Returns one checkpoint with maps of `quantities` for each head, and with routes of every layer.
-// With `from`, the routes have the maps of their origins.
+// Returns one checkpoint with a map of each of `quantities` for each head, and with the routes of
+// every layer. If `from` is true, the routes also contain maps of their origins.
 Json checkpoint_of(std::int64_t layers, std::int64_t heads, std::int64_t n,
                    const std::vector<std::string>& quantities, bool from) {
   Json maps = Json::object(), routes = Json::array();

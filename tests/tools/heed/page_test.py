@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Tests the page of a study in headless Chromium, with pointer and keys.
+"""Tests the page of a study in headless Chromium. The test moves the pointer and presses keys.
 
-Usage: page_test.py HEED_PAGE, where HEED_PAGE is the program of page_main.cpp. Needs chromium and
-chromedriver (Debian's chromium and chromium-driver, tools/setup --all). Without them the test prints a
-note and is skipped. It uses only the standard library: WebDriver is JSON over HTTP
+Usage: page_test.py HEED_PAGE, where HEED_PAGE is the program built from page_main.cpp. The test needs chromium
+and chromedriver (Debian's packages chromium and chromium-driver, or `tools/setup --all`). Without them the test
+prints a note and is skipped. It uses only Python's standard library, because WebDriver is JSON over HTTP
 (https://www.w3.org/TR/webdriver2/).
 """
 import base64
@@ -79,7 +79,7 @@ class Browser:
 
     def click(self, css, index=0):
         element = self.find(css, index)
-        self.run("arguments[0].scrollIntoView({block: 'center'})", element)  # so that the controls do not cover it
+        self.run("arguments[0].scrollIntoView({block: 'center'})", element)  # the controls then do not cover it
         self.send("POST", f"/element/{element[ELEMENT]}/click", {})
 
     def focus(self, css, index=0):
@@ -94,7 +94,7 @@ class Browser:
         self.send("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": strokes}]})
 
     def hover(self, css, x, y, index=0, press=False):
-        """Moves the pointer to (x, y), measured from the top left corner of the element."""
+        """Moves the pointer to (x, y), in pixels from the top left corner of the element. Clicks if `press` is true."""
         element = self.find(css, index)
         box = self.run("arguments[0].scrollIntoView({block: 'center'}); const b = arguments[0].getBoundingClientRect();"
                        "return [b.left, b.top]", element)
@@ -119,7 +119,7 @@ class Browser:
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
 
-# --- a synthetic study, in which every number is known
+# --- a synthetic study, whose numbers are all known
 HOSTILE = ["^", "a", " ", "\n", "</script><script>window.broken=1</script>", "<img src=x onerror=window.broken=1>",
            '"', "&lt;", "é", "c", "b", "a"]
 QUANTITIES = [
@@ -199,7 +199,7 @@ def number(text):
 
 
 def cell_read(browser, pane=0):
-    """Reads the text of the cell at the cursor. Returns (head, query, key, {title: value or None})."""
+    """Reads the text that the page shows for the cell at the cursor. Returns (head, query, key, {title: value or None})."""
     text = browser.text(".pane:nth-of-type(%d) output.readout" % (pane + 1))
     found = re.match(r"(L\d+H\d+), query (\d+) “.*?”, key (\d+) “.*?”: (.*)$", text, re.S)
     check(f"the text has the expected form: {text!r}", found)
@@ -213,7 +213,7 @@ def cell_read(browser, pane=0):
 
 
 def same(got, wanted):
-    """Returns whether two numbers are equal in the three digits that the page shows."""
+    """Returns True if two numbers are equal in the three digits that the page shows."""
     return got is not None and abs(got - wanted) <= 0.006 * abs(wanted) + 1e-5
 
 
@@ -334,7 +334,7 @@ def check_numbers(browser, data):
     check("CSV of the tables", copied(browser, "#tables .tools button") == [["head", "zero (nats)"], ["L0H0", "0.5"], ["L1H0", "-1.25"]])
     browser.click("#controls button", 0)
     count = "return [...document.querySelectorAll('details.numbers')].map((d) => d.querySelectorAll('td').length)"
-    end = time.monotonic() + 5  # the toggle event of <details> arrives later
+    end = time.monotonic() + 5  # <details> sends its toggle event later
     while min(views := browser.run(count)) == 0 and time.monotonic() < end:
         time.sleep(0.02)
     check(f"every view has a table: {views}", len(views) == 2 * 5 and min(views) > 0)
@@ -369,7 +369,8 @@ def corner(browser):
 
 
 def colors(browser, expected, seconds=5):
-    """Waits until the colors of background and masked cell are the expected ones: a theme changes a frame later."""
+    """Returns the colors of the background and of a masked cell. Waits up to `seconds` until they are `expected`,
+    because the page changes its theme a frame later."""
     end = time.monotonic() + seconds
     while (found := (background(browser), corner(browser))) != expected and time.monotonic() < end:
         time.sleep(0.05)

@@ -1,4 +1,5 @@
-// Tests of the matrix products that measure the peak speed for MFU.
+// Tests of the matrix products that `heed bench` times to measure the peak speed, from which it
+// computes the MFU (model FLOPs utilization).
 #include "tools/heed/bench/products.h"
 
 #include "autograd/kernels/simd/gemm_bf16.h"
@@ -15,7 +16,7 @@ TEST_CASE("for bfloat16 operands the peak includes heed's bfloat16 product") {
   REQUIRE(rounded.size() == exact.size() + 1);
   CHECK(exact[0].name == "heed");
   CHECK(rounded.back().name == std::string("heed, bfloat16 by ") + autograd::kernels::bf16_way());
-  // 1 + 1/512 is not a bfloat16 number; it is rounded to 1.
+  // 1 + 1/512 is not a bfloat16 number; the nearest bfloat16 number is 1.
   const ProductShape shape{64, 64, 64};
   const std::vector<float> a(64 * 64, 1 + 1.0f / 512), b(64 * 64, 0.5f);
   std::vector<float> c(64 * 64);

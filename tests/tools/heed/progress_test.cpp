@@ -1,5 +1,5 @@
-// Tests of the progress output on stderr: plain lines in a file, one live line at a terminal, and
-// repeated lines during long work.
+// Tests of the progress output on stderr. In a file it consists of plain lines. At a terminal it is
+// one line that is overwritten. During long work it is repeated.
 #include "tools/heed/report/progress.h"
 
 #include <sys/ioctl.h>
@@ -21,7 +21,7 @@ using heed::testing::Redirected;
 
 void wait(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-// Returns the text that f writes to stderr, redirected to a file.
+// Returns the text that f writes to stderr while stderr is a file.
 template <class F>
 std::string written_by(F f) {
   const Folder folder;
@@ -32,7 +32,7 @@ std::string written_by(F f) {
   return heed::autograd::read_file((folder / "err").string());
 }
 
-// Returns the text that f writes to stderr, redirected to a terminal of 40 columns. The text must
+// Returns the text that f writes to stderr while stderr is a terminal of 40 columns. The text must
 // fit into the terminal's buffer.
 template <class F>
 std::string shown_by(F f) {
@@ -42,7 +42,7 @@ std::string shown_by(F f) {
   REQUIRE(::unlockpt(screen) == 0);
   const int line = ::open(::ptsname(screen), O_RDWR | O_NOCTTY);
   REQUIRE(line >= 0);
-  const int keeps_open = ::dup(line);  // the text is lost when the last descriptor is closed
+  const int keeps_open = ::dup(line);  // closing the last descriptor would lose the text
   winsize size{};
   size.ws_row = 5, size.ws_col = 40;
   ::ioctl(line, TIOCSWINSZ, &size);
@@ -63,7 +63,7 @@ std::string shown_by(F f) {
   return text;
 }
 
-// Sets an environment variable, or removes it for nullptr. The destructor restores it.
+// Sets an environment variable, or removes it if `value` is nullptr. The destructor restores it.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -108,7 +108,7 @@ TEST_CASE("quiet suppresses all lines but warnings") {
     });
   };
   CHECK(output(true) == "trouble\n");
-  CHECK(output(false) == "works\na line\ntrouble\n");  // without color in a file
+  CHECK(output(false) == "works\na line\ntrouble\n");  // a file gets no color codes
 }
 
 TEST_CASE("a terminal has one live line, cut to its width, and red warnings") {

@@ -14,14 +14,14 @@ ok [ "$(grep -c $'\033' err)" = 0 ]
 expect 0 "${reverse[@]}" --steps 8 --quiet --out quiet
 ok test ! -s err
 
-# --- each step appends a row, whether the run is saved or not
+# --- each step appends a row to metrics.csv, even if the run is not saved after the step
 "$heed" "${reverse[@]}" --steps 1000000 --eval-every 0 --out rows > out 2> err &
 pid=$!
 for _ in $(seq 500); do
   [[ -e rows/metrics.csv && $(wc -l < rows/metrics.csv) -gt 20 ]] && break
   sleep 0.02
 done
-touch rows/best.safetensors.tmp12.0  # belongs to another process as long as the lock is held
+touch rows/best.safetensors.tmp12.0  # it may belong to the process that holds the lock
 what="a second writer"
 "$heed" "${reverse[@]}" --out rows --overwrite > second.out 2> second.err < /dev/null
 ok [ $? = 4 ]

@@ -1,4 +1,4 @@
-// Tests of reports as text, JSON and CSV.
+// Tests of the output of a report as text, JSON and CSV.
 #include "tools/heed/report/report.h"
 
 #include "tests/support/catch.h"

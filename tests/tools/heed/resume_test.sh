@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Tests of --resume: more steps, a moved text, a stop near the end; and of heed verify resume.
+# Tests of `heed train --resume` (more steps, a moved text, a stop near the end) and of `heed verify resume`.
 # Usage: resume_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 quick=("${tiny[@]}" --quiet --threads 1)
 
-# --- more steps: the schedule keeps its end, with a message; resume_test.cpp tests every schedule
+# --- more steps: the schedule still ends at the old last step, and heed prints a note about it. resume_test.cpp
+# tests every schedule
 cosine=(reverse "${quick[@]}" --schedule cosine --min-lr 1e-4)
 expect 0 train "${cosine[@]}" --steps 10 --out longer
 expect 0 train --resume longer --steps 14 --quiet
@@ -15,17 +16,17 @@ same_run longer straight; same longer/config.toml straight/config.toml
 expect 0 train reverse "${quick[@]}" --steps 10 --out constant
 cp -r constant short
 expect 0 train --resume constant --steps 14 --quiet; ok test ! -s err
-expect 0 train urn --steps 30 --seed 7 --batch 4 --eval-batch 8 --out runs/my-urn --quiet  # a shorter form of the example in --help
+expect 0 train urn --steps 30 --seed 7 --batch 4 --eval-batch 8 --out runs/my-urn --quiet  # a shorter version of the example in --help
 expect 0 train --resume runs/my-urn --steps 40 --quiet; err_has "cosine schedule still ends at step 30"
 
-# --- a text that was moved
+# --- the text of a run was moved
 for i in $(seq 60); do echo "line $i: the quick brown fox, naïve café"; done > text.txt
 expect 0 train --text text.txt "${quick[@]}" --context 16 --steps 4 --out text-run
 mkdir elsewhere && mv text.txt elsewhere/new.txt
 refuses 4 "text.txt" train --resume text-run --steps 8
 expect 0 train --resume text-run --text elsewhere/new.txt --steps 8 --quiet
 ok grep -q 'elsewhere/new.txt' text-run/config.toml
-mv elsewhere/new.txt elsewhere/newer.txt  # the run is finished and has no steps to train
+mv elsewhere/new.txt elsewhere/newer.txt  # the run is finished, so no steps remain
 cp text-run/state.safetensors kept
 expect 0 train --resume text-run --text elsewhere/newer.txt; err_has "text-run: saved the new path of its text"
 ok grep -q 'elsewhere/newer.txt' text-run/config.toml; same kept text-run/state.safetensors
@@ -51,7 +52,7 @@ mv lines.txt elsewhere/
 refuses 4 "lines.txt" train --resume lines-run --steps 8
 expect 0 train --resume lines-run --lines elsewhere/lines.txt --steps 8 --quiet
 
-# --- a run that ends after its last step but before its evaluation and pictures: --resume makes them
+# --- if a run is stopped between its last step and the last evaluation and pictures, --resume adds these
 long=(reverse --layers 2 --heads 4 --d-model 96 --batch 1 --eval-batch 4 --eval-every 2 --steps 4 --quiet --threads 1)
 expect 0 train "${long[@]}" --out whole
 for signal in KILL INT TERM HUP; do
@@ -71,7 +72,8 @@ for signal in KILL INT TERM HUP; do
   refuses 2 "has done its 4 steps" train --resume cut-$signal
 done
 
-# --- heed verify resume, for three tasks and for runs with more state; it does not change the run
+# --- `heed verify resume` for four tasks, and for a run that saves more state than others. The command must not
+# change the run that it verifies
 expect 0 train copy "${quick[@]}" --steps 50 --dropout 0.2 --accumulate 2 --schedule cosine --out copy
 expect 0 train induction "${quick[@]}" --steps 3 --out induction
 for run in straight copy induction text-run; do

@@ -1,4 +1,4 @@
-// Tests of the difference maps of two models on one sequence.
+// Tests of maps of the differences between two models on one sequence.
 #include "tools/heed/study/run_differences.h"
 
 #include "autograd/ops/ops.h"

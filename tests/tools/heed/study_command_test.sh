@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Tests of the commands heed study and heed plot. Usage: study_command_test.sh PATH-TO-HEED
+# Tests of the commands `heed study` and `heed plot`. Usage: study_command_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 expect 0 train reverse "${tiny[@]}" --steps 8 --save-every 4 --quiet
 expect 0 train reverse "${tiny[@]}" --steps 2 --out again --quiet
 for i in $(seq 200); do echo "line $i: the quick brown fox"; done > text.txt
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --out text-run --quiet
 
-# --- one sequence
+# --- studies of one sequence, and errors of usage
 expect 0 study runs/reverse-1; out_has "L0H0"; out_has "arrays.safetensors"
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --of logit:a --out once; out_has "-: no value, because no token occurs twice"
 for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reverse-1/study/$file"; done
@@ -18,7 +18,7 @@ refuses 2 "is 0 for every model" study runs/reverse-1 --of diff:a-a
 refuses 2 "loss, logit:C or diff:A-B" study runs/reverse-1 --of diff:a
 refuses 2 "not one token" study runs/reverse-1 --of logit:ab
 refuses 2 "'b-c' is not one token that the model predicts; it predicts a-p" study runs/reverse-1 --of diff:a-b-c
-refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # the model reads it but does not predict it
+refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # '|' is not an output class
 expect 0 study runs/reverse-1 --sample 2 --at 18,19 --out looked --overwrite; out_has "the loss at 18 and 19"
 refuses 2 "--at: needs positions from 0 to" study runs/reverse-1 --of logit:a --at 99
 refuses 2 "give only one of them" study runs/reverse-1 --prompt ab --sample 1
@@ -51,7 +51,7 @@ expect 0 info head/dS.png --json; is_json_line; out_has '"keyword":"Command line
 head -c 1000 head/dS.png > cut.png; refuses 4 "cut off" info cut.png
 cp runs/reverse-1/config.toml text.png; refuses 4 "does not begin with the PNG signature" info text.png
 
-# --- plot: the example of its help, each kind of file, errors
+# --- `heed plot`: the example in its help, files of each kind, and errors
 printf '1,0.5\n0.2,1\n' > words.csv
 expect 0 plot words.csv --x-labels the,cat --y-labels die,Katze --title 'Who reads whom'; has_file words.png
 expect 0 info words.png; out_has "Who reads whom"; out_has "'Who reads whom'"; out_has "0 to 1"
@@ -65,7 +65,7 @@ refuses 2 "draw the tensors of its arrays.safetensors" plot head/cells.csv
 printf '1,2\n3\n' > ragged.csv; refuses 4 "line 2" plot ragged.csv
 head -c 20 npy/npy/blocks.0.attn.hook_q.npy > cut.npy; refuses 4 "cut off" plot cut.npy
 seq -s, 20000 > wide.csv; refuses 2 "up to 16384 rows and columns" plot wide.csv
-expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_q --out q.png  # four dimensions
+expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_q --out q.png  # the tensor has four dimensions
 
 # --- a study is only replaced with --overwrite
 has_file runs/reverse-1/study-2/arrays.safetensors
@@ -78,15 +78,15 @@ has_file patched/npy/blocks.0.attn.hook_q.npy
 checks=$((checks + 1)); [[ ! -e patched/patching.png && -e patched/mine.png ]] || fail "patched: $(ls patched)"
 expect 0 study runs/reverse-1 --out patched --overwrite
 ok test ! -e patched/npy; ok test ! -e patched/.staging; ok test ! -e patched/.publish
-# More about files of users, links and killed processes: staged_folder_test.cpp, kills_test.sh.
-# Without --out, the directory of a killed study is used again; one in use is not.
+# staged_folder_test.cpp and kills_test.sh test files of users, links and killed processes in more detail.
+# Without --out, heed uses the directory of a killed study again, unless another process has locked it.
 cp -r runs/reverse-1 own && rm -rf own/study* && mkdir -p own/study/.staging
 exec 9< own/study && flock 9
 expect 0 study own; has_file own/study-2/arrays.safetensors
 refuses 2 "own/study: it is locked by another process" study own --overwrite
 exec 9<&-
 expect 0 study own; has_file own/study/arrays.safetensors
-# An existing directory, empty or a link, is not removed, even if the study fails.
+# If the output directory existed before (an empty directory or a link), a study that fails keeps it.
 mkdir -p target empty && ln -sfn target link
 expect 0 study runs/reverse-1 --out link; has_file link/dS.png
 refuses 2 "is not a head of this model" study runs/reverse-1 --out empty --ablate L7H0
@@ -117,7 +117,7 @@ expect 0 train --resume bare --quiet; expect 0 study bare
 cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetensors
 refuses 4 "contains step 0, not the step in its name" study cut --over-time
 
-# --- two runs
+# --- studies that compare two runs
 cp -r runs/reverse-1 copy
 expect 0 study runs/reverse-1 copy; out_has "equal, bit by bit, at all 3 steps that both saved, 0 to 8"
 rm -r copy/checkpoints
@@ -128,7 +128,7 @@ done
 expect 0 train reverse "${tiny[@]}" --heads 2 --seed 2 --steps 4 --save-every 4 --out two-heads --quiet
 expect 0 study runs/reverse-1 two-heads --out heads; out_has "only B: seed = 2"
 out_has "weights first differ at step 0: tok.weight [0, 0]: "; out_has "previous_token"
-ok test "$(grep -c '^head  *A  *B  *B-A$' out)" == 3  # a table for each score
+ok test "$(grep -c '^head  *A  *B  *B-A$' out)" == 3  # there is a table for each score
 ok awk -F, 'NR > 1 && $6 != "" { n++; d = $5 - $4 - $6; if (d > 1e-9 || d < -1e-9) n = -1000 } END { exit n < 10 }' heads/compare.csv
 expect 0 study runs/reverse-1 two-heads --json; is_json_line; out_has '"equal":false,"first_difference":{"step":0'
 expect 0 train sort "${tiny[@]}" --steps 1 --out sorts --quiet

@@ -1,6 +1,7 @@
-// Tests of the pictures of a study: masked cells, pictures from stored arrays, metadata, exports.
-// The pictures of README.md are compared pixel by pixel: examples/NAME.safetensors has the arrays
-// of examples/NAME.png. After a change of the drawing code, this command draws them again:
+// Tests of the pictures of a study: masked cells, pictures drawn from stored arrays, metadata, and
+// exported files. The pictures of README.md are compared pixel by pixel: examples/NAME.safetensors
+// contains the arrays of examples/NAME.png. If the drawing code has changed, draw the pictures of
+// README.md again with this command:
 //
 //   HEED_REDRAW=1 build/release/tests/heed_tests "[readme_pictures]"
 #include "tools/heed/study/study_pictures.h"
@@ -28,7 +29,7 @@ using plot::same_pixels;
 
 constexpr std::int64_t kLength = 6, kWindow = 3;
 
-// A study of two layers of two heads with a window of three tokens.
+// Returns a study of a model with two layers of two heads and a window of three tokens.
 const nn::Study& windowed_study() {
   static const nn::Study study = [] {
     const nn::Transformer model =
@@ -44,7 +45,7 @@ const nn::Study& windowed_study() {
   }();
   return study;
 }
-// Returns an array of arrays.safetensors for each layer, for a name like "hook_pattern".
+// Returns the array `name`, such as "hook_pattern", of each layer from the file arrays.safetensors.
 std::vector<Tensor> layers_of(const nn::SafeTensors& file, std::string_view name) {
   std::vector<Tensor> layers;
   for (const nn::NamedTensor& array : file.tensors)
@@ -84,7 +85,8 @@ TEST_CASE("cells that the mask or a window hides are masked in every picture", "
     CHECK(plot::text_faults(image) == "");
     CHECK(plot::has_text(image,
                          grid.hatch ? "hatched: of a weight that the mask hides" : "gray: masked"));
-    // In each of four panels 15 of 36 cells are visible, and the others are gray, unlike zeros.
+    // In each of the four panels, 15 of 36 cells are visible and 21 are masked. Masked cells are
+    // gray unless they are hatched.
     CHECK((plot::count(image, plot::kMaskedGray) > 4 * 15 * 30 * 30) == !grid.hatch);
   }
 }
@@ -155,7 +157,8 @@ TEST_CASE("arrays are exported as npy and as a table of cells") {
   export_study(folder.path(), s, StudyExport::kCsv);
   const std::string table = autograd::read_file(folder / "cells.csv");
   CHECK(table.starts_with("quantity,layer,head,query,key,value\n"));
-  // Scores, weights and both gradients, of 2 layers and 2 heads.
+  // The table has a header, and a line for each cell of 4 quantities (scores, weights and the
+  // gradients with respect to them), 2 layers and 2 heads.
   CHECK(std::count(table.begin(), table.end(), '\n') == 1 + 4 * 2 * 2 * kLength * kLength);
   CHECK(table.find(fmt::format("hook_pattern_grad,1,0,4,3,{}\n",
                                float(s.layers[1].pattern_grad.at({0, 0, 4, 3})))) !=

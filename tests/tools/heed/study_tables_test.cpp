@@ -1,4 +1,4 @@
-// Tests of the tables of a study: their JSON, and the table of heads.
+// Tests of the tables of a study: their JSON output, and the table of heads.
 #include "tools/heed/study/study_tables.h"
 
 #include "tests/support/catch.h"

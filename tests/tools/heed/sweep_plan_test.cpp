@@ -1,4 +1,5 @@
-// Tests of sweep plans: the grid, names of runs, pairs, errors, and changes of a sweep file.
+// Tests of plan_sweep(): grids of options, names of runs, pairs of options, errors, and changes of
+// a sweep file.
 #include "tools/heed/plan/sweep_plan.h"
 
 #include "tests/support/catch.h"
@@ -15,7 +16,7 @@ std::vector<std::string> names(const SweepPlan& plan) {
   return list;
 }
 
-// Returns the error of plan_sweep() for an invalid text.
+// Returns the message of the error that plan_sweep() throws for an invalid sweep file.
 std::string refusal(const std::string& text, const std::vector<std::string>& pairs = {}) {
   return message_of<autograd::Error>([&] { plan_sweep(text, "s.toml", pairs); });
 }
@@ -90,7 +91,7 @@ TEST_CASE("the error of an invalid sweep states place and reason") {
   says(refusal("[sweep]\nlayers = [0]\n"), "s.toml:2: layers needs");
   says(refusal("[train]\nseed = 1\n[sweep]\nseed = [1]\n"), "seed is in [train], too");
   says(refusal("[train]\nsteps = [1, 2]\n[sweep]\nseed = [1]\n"), "takes one value");
-  says(refusal("[sweep]\nheads = [2, 3]\n"), "heads=3: ");  // d-model is 64
+  says(refusal("[sweep]\nheads = [2, 3]\n"), "heads=3: ");  // 3 does not divide d-model = 64
   says(refusal("[sweep]\nmomentum = [0.5]\n"), "needs `optimizer` sgd");
   says(refusal("[sweep]\nanswer-after = [\"/\", \"?\"]\n[train]\nlines = \"x\"\n"),
        "two runs would have the name answer-after=_");
@@ -153,10 +154,10 @@ TEST_CASE("the remaining time is estimated from waiting, running and finished ru
   SweepPace pace;
   CHECK(std::isnan(pace.left(10, {}, 2)));
   pace.add(10, 2);
-  pace.add(20, 4);  // 5 a second
+  pace.add(20, 4);  // in total 30 units of work in 6 s: 5 per second
   CHECK(pace.left(100, {}, 1) == Approx(20));
   CHECK(pace.left(100, {{10, 1}, {10, 5}}, 2) == Approx((100 + 5 + 0) / 10.0));
-  CHECK(pace.left(0, {{100, 2}, {10, 0}}, 4) == Approx(90 / 5.0));  // a run cannot be divided
+  CHECK(pace.left(0, {{100, 2}, {10, 0}}, 4) == Approx(90 / 5.0));  // one run uses only one job
   CHECK(SweepProgress{20, 7, 1, 2, 0, 80}.text() ==
         "7 of 20 runs done, 1 failed, 2 running, 1m20s left");
   CHECK(SweepProgress{20, 0, 0, 2}.text() == "0 of 20 runs done, 2 running");

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Tests that a sweep of 20 runs on N cores takes at most 1.1 / N of the time of the same runs one after
-# the other on one thread. Half of these are trained before the sweep and half after it, and the median of
-# three tries counts, because the cores here change their speed by a quarter within a minute.
+# Tests that a sweep of 20 runs on N cores takes at most 1.1 T / N, where T is the time of the same runs one
+# after the other on one thread. The speed of the cores here changes by a quarter within a minute. Therefore
+# half of the single runs are trained before the sweep and half after it, and the test repeats this three
+# times and uses the median.
 # Usage: sweep_share_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 cores=$(nproc)
 printf '%s\n' "[train]" 'task = "induction"' "[sweep]" "seed = [$(seq -s, 20)]" > s.toml
-alone() {  # alone FIRST LAST: trains these seeds one after the other
+alone() {  # alone FIRST LAST: trains the seeds FIRST to LAST one after the other
   for seed in $(seq "$1" "$2"); do
     expect 0 train induction --seed "$seed" --threads 1 --quiet --out "alone/$seed"
   done

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Tests heed sweep: which runs it trains, skips and resumes, failures, sharing and interrupts. Usage: sweep_test.sh PATH-TO-HEED
+# Tests `heed sweep`: which runs it trains, skips or resumes, failures of runs, runs that processes share, and
+# interrupts. Usage: sweep_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
-recipe() {  # recipe STEPS LINE...: prints a sweep file of tiny runs, with the lines under [sweep]
+recipe() {  # recipe STEPS LINE...: prints a sweep file of tiny runs, with each LINE under [sweep]
   local steps=$1
   shift
   printf '%s\n' "[train]" 'task = "reverse"' "steps = $steps" "layers = 1" "heads = 2" "d-model = 16" \
@@ -10,7 +11,8 @@ recipe() {  # recipe STEPS LINE...: prints a sweep file of tiny runs, with the l
 weights() { find "$1" -name model.safetensors | sort | xargs sha256sum | sed "s#  $1/#  #"; }
 finished() { find "$1" -name result.json | wc -l; }
 
-# --- a grid: names of directories, the same bits as with heed train, finished runs are skipped
+# --- a grid: the directories of its runs, weights equal to those of `heed train`, and finished runs, which are
+# skipped
 recipe 8 'scale = ["none", "1/d-head"]' 'seed = [1, 2]' > s.toml
 expect 0 sweep s.toml --dry-run; out_has "new    sweeps/s/scale=1_d-head,seed=2"; out_has "4 runs"
 ok test ! -e sweeps
@@ -29,7 +31,7 @@ weights sweeps/s > before
 expect 0 sweep s.toml; out_has "0 trained"; out_has "4 finished before"
 expect 0 sweep s.toml --json; is_json_line; out_has '"state":"before"'
 weights sweeps/s > after; same before after
-expect 0 sweep s.toml --jobs 1 --threads 2 --out one --quiet  # the bits do not depend on jobs and threads
+expect 0 sweep s.toml --jobs 1 --threads 2 --out one --quiet  # the weights do not depend on jobs and threads
 weights one > after; same before after
 recipe 8 'scale = ["none", "1/d-head", 0.5]' 'seed = [1, 2]' > more.toml
 expect 0 sweep more.toml --out sweeps/s --quiet; out_has "2 trained"; out_has "4 finished before"
@@ -55,7 +57,7 @@ for part in 0/2 3/2 2 x/2 1/ /2 1/0 1/4611686018427387904; do refuses 2 "--part"
 printf '[sweep]\nseed = [%s]\nsteps = [%s]\n' "$(seq -s, 100)" "$(seq -s, 100)" > many.toml
 expect 0 sweep many.toml --dry-run; out_has "10,000 runs"
 
-# --- parts and ranks of a launcher divide the runs; a run started by a rank is not a rank itself
+# --- --part and the ranks of a launcher divide the runs. A run that a rank starts must not act as a rank
 recipe 4 'seed = [1, 2, 3, 4, 5, 6, 7]' > seven.toml
 for part in 1 2 3; do expect 0 sweep seven.toml --part $part/3 --dry-run; cat out; done | grep seed= | sort > parts
 expect 0 sweep seven.toml --dry-run; grep seed= out | sort > all; same all parts
@@ -71,33 +73,34 @@ wait
 ok grep -q "3 runs, 3 trained" rank0; ok grep -q "2 runs, 2 trained" rank1; ok grep -q "2 runs, 2 trained" rank2
 expect 0 sweep seven.toml; out_has "7 finished before"
 
-# --- a run that fails is reported, and the other runs continue
+# --- if a run fails, heed reports it, and the other runs continue
 recipe 8 'lr = [3e-3, 10.0]' 'optimizer = ["sgd"]' 'momentum = [0.9999]' 'clip = [0]' 'norm = ["none"]' 'seed = [1]' > fail.toml
 sed -i 's/^d-model = 16/d-model = 256/; s/^steps = 8/steps = 60/' fail.toml
 expect 1 sweep fail.toml --quiet
 out_has "2 runs, 1 trained"; out_has "1 failed"; out_has "failed  lr=10,"; err_has "lr=10,"
 expect 1 sweep fail.toml --json; is_json_line; out_has '"state":"failed","exit_code":3'; out_has '"state":"before"'
 
-# --- after Ctrl-C or SIGTERM each run saves; the same command continues and ends with the same bits
+# --- on Ctrl-C or SIGTERM, each run is saved. The same command then continues the sweep, and the weights at the
+# end equal those of a sweep without a stop, bit for bit
 recipe 90 'seed = [1, 2, 3]' > long.toml
 sed -i 's/^batch = 4/batch = 32/; s/^d-model = 16/d-model = 96/' long.toml
 expect 0 sweep long.toml --out straight --quiet
 weights straight > before
-wait_for_steps() {  # waits until two runs of the sweep in directory $1 have done some steps
+wait_for_steps() {  # wait_for_steps DIR: waits until two runs of the sweep in DIR have done some steps
   for _ in $(seq 500); do
     if [[ $(cat "$1"/seed=[12]/metrics.csv 2> /dev/null | wc -l) -gt 24 ]]; then return; fi
     sleep 0.02
   done
 }
-all_saved() {  # those runs were saved after step 0; without a stop they save only once a minute
+all_saved() {  # all_saved DIR: checks that a stop saved the two runs; otherwise a run is saved once a minute
   for run in "$1"/seed=[12]; do ok test "$(saved_step "$run")" -gt 0; done
 }
 for signal in INT TERM both; do
-  # Background jobs of a shell ignore SIGINT, and so do their children unless they reset it.
+  # A shell makes its background jobs and their children ignore SIGINT, so `env` resets it.
   env --default-signal=INT "$heed" sweep long.toml --out $signal --jobs 2 > out 2> err &
   pid=$!
   wait_for_steps $signal
-  if [[ $signal == both ]]; then  # the sweep and its runs receive the signal, as from systemctl stop
+  if [[ $signal == both ]]; then  # both the sweep and its runs receive the signal, as with `systemctl stop`
     # shellcheck disable=SC2046
     kill -TERM $(pgrep -P $pid) $pid
   else
@@ -115,7 +118,7 @@ for signal in INT TERM both; do
   weights $signal > after; same before after
 done
 
-# --- two sweeps of one directory share its runs; a new sweep waits for runs of a killed sweep
+# --- two sweeps in one directory divide the runs. A new sweep waits for runs that a killed sweep started
 "$heed" sweep long.toml --out twice --jobs 1 --quiet > other 2>&1 &
 pid=$!
 expect 0 sweep long.toml --out twice --jobs 1 --quiet
@@ -143,7 +146,7 @@ refuses 2 "pairs needs at least two different options" sweep s.toml --pairs seed
 printf '%s\n' '[train]' 'preset = "micro"' '[sweep]' 'seed = [1]' > file.toml
 refuses 2 'text = "FILE"' sweep file.toml --out none
 
-# --- after kill -9 of the sweep, its runs save and end, too
+# --- if the sweep is killed (kill -9), its runs save and end
 "$heed" sweep long.toml --out killed --jobs 2 > /dev/null 2>&1 &
 pid=$!
 wait_for_steps killed

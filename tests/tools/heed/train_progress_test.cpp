@@ -1,4 +1,4 @@
-// Tests of the progress lines of heed train: their contents, and their width of at most 80 columns.
+// Tests of the progress lines of `heed train`: their contents, and the limit of 80 columns.
 #include "tests/support/catch.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/train/train_run.h"
@@ -54,7 +54,7 @@ TEST_CASE("the first lines of a run have at most 80 columns, for every preset") 
     nn::RunConfig c = nn::preset(name);
     if (nn::learns_file(c)) c.task = "induction", c.answer_after.clear();
     c.seed = 0xffffffff, c.model.tied = false;
-    if (c.model.context < 8 || name == "small") continue;  // creating small takes seconds
+    if (c.model.context < 8 || name == "small") continue;  // creating this model is slow
     c.model.context = nn::make_task(c.task)->info().context;
     const nn::Trainer t(c);
     const std::string start = start_line(t);

@@ -1,8 +1,9 @@
-// A program that trains with one deliberate fault, so that a test can check that heed train detects
-// it and ends the run. Usage: heed_trouble FAULT DIRECTORY. The faults are:
+// A program that trains like `heed train`, but with one deliberate fault. A test checks that
+// training detects the fault. Usage: heed_trouble FAULT DIRECTORY. The faults are:
 // - task: the task states an optimal loss that is too high;
 // - model: attention is not causal;
-// - severed, strict: a weight receives no gradient (strict also sets --strict);
+// - severed: a weight receives no gradient;
+// - strict: a weight receives no gradient, and the option --strict is set;
 // - invariants: attention reads keys outside its window.
 // Any other name, for example "none", trains without a fault.
 #include <filesystem>
@@ -17,8 +18,7 @@ namespace {
 
 using namespace heed;
 
-// A task with a wrong optimal loss: it states 5 nats, which is more than the loss of uniform
-// guesses.
+// A task that states a wrong optimal loss: 5 nats, which is more than the loss of uniform guesses.
 class WrongOptimum final : public nn::Task {
  public:
   WrongOptimum(std::unique_ptr<nn::Task> task) : Task(task->info()), task_(std::move(task)) {}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests of errors that end a training run: the exit code, the message, and that the run is saved. $1 is
+# Tests of faults that `heed train` detects: the exit code, the message, and the saved run. $1 is the path of
 # the program built from tests/tools/heed/trouble.cpp.
 set -u
 program=$1
@@ -13,14 +13,14 @@ fail() {
   failed=1
 }
 
-# run FAULT EXPECTED_EXIT: runs the program with this fault, which must save the run
+# run FAULT EXPECTED_EXIT: runs the program with this fault. Checks the exit code, and that the run was saved
 run() {
   "$program" "$1" "$dir/$1" > "$dir/out" 2> "$dir/err"
   local code=$?
   [ "$code" -eq "$2" ] || fail "$1: exit $code, needs $2"
   [ -s "$dir/$1/model.safetensors" ] || fail "$1: nothing was saved"
 }
-# has_line REGEX: checks that stderr has a line that matches
+# has_line REGEX: checks that a line of stderr matches REGEX
 has_line() { grep -Eq -- "$1" "$dir/err" || fail "no line matches: $1"; }
 
 run none 0

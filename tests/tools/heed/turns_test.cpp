@@ -1,4 +1,4 @@
-// Tests of seconds_by_turn(), which times functions in turns, and of medians of its results.
+// Tests of seconds_by_turn(), which times functions in turns, and of medians of the measured times.
 #include "tools/heed/bench/turns.h"
 
 #include "tests/support/catch.h"
@@ -8,9 +8,10 @@ using namespace heed;
 namespace {
 
 TEST_CASE("a change in the machine's speed does not affect the ratio of turns") {
-  // Undisturbed, a takes 2 and b takes 1. In turns 0 and 1 only b is disturbed, and in turns 2 and
-  // 3 the machine is ten times slower. So the median of a comes from a fast turn and the median of
-  // b from a slow turn, and the ratio of the medians is wrong. The median of the ratios is correct.
+  // Without disturbance, function a takes 2 s and function b takes 1 s. In turns 0 and 1 only b is
+  // disturbed, and in turns 2 and 3 the machine is ten times slower. The median of a is then from a
+  // fast turn, and the median of b from a disturbed turn, so the ratio of the medians is wrong. The
+  // median of the ratios is correct.
   const std::vector<double> a = {2, 2, 20, 20, 2}, b = {9, 9, 10, 10, 1};
   CHECK(median(a) / median(b) < 0.3);
   CHECK(median_ratio(a, b) == 2);
@@ -29,7 +30,7 @@ TEST_CASE("functions take turns") {
     };
   };
   const auto times = seconds_by_turn({wait('a', 2), wait('b', 4)}, 3, 1e-3);
-  CHECK(log == "aabbababab");  // two calls to warm up, then one per turn, because a call is long
+  CHECK(log == "aabbababab");  // two calls each to warm up, then one call each per turn
   REQUIRE(times.size() == 2);
   for (const double s : times[0]) CHECK(s >= 2e-3);
   for (const double s : times[1]) CHECK(s >= 4e-3);

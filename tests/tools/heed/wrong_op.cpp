@@ -1,8 +1,8 @@
-// An op with a selectable error in its derivative. A second build of the program contains it, so
-// that a test can check that `heed gradcheck` fails. The environment variable HEED_WRONG_OP selects
-// the error: sign, factor, dropped_term, missing_unbroadcast (the gradient of w is one row instead
-// of the sum of all rows) or wrong_shape (the gradient of w has all rows). If it is unset, the op
-// is correct.
+// An op whose derivative can contain an error. A second build of heed, heed_wrong_op, contains the
+// op, so that a test can check that `heed gradcheck` detects the error. The environment variable
+// HEED_WRONG_OP selects the error: sign, factor, dropped_term, missing_unbroadcast (the gradient of
+// w is one row instead of the sum of all rows) or wrong_shape (the gradient of w has all rows). If
+// HEED_WRONG_OP is not set, the op is correct.
 #include <cstdlib>
 #include <string_view>
 
@@ -20,7 +20,8 @@ bool fault(std::string_view name) {
 
 Tensor wrong_op(const Tensor& x, const Tensor& w);
 
-// A sample name with characters that XML must escape, and some that XML cannot contain.
+// A sample name. It has characters that must be escaped in XML, and characters that XML cannot
+// contain.
 constexpr const char* kOddName = "a<b & \"c\">]]> \x01\xff";
 
 Samples samples(SampleGen& g) {
@@ -30,7 +31,7 @@ Samples samples(SampleGen& g) {
 }
 const Op kWrongOp({.name = "wrong_op", .saves = Saves::kInputs, .samples = samples});
 
-// A correct op whose sample contains a kink: abs at 0.
+// The check of a correct op, abs, whose sample contains a kink: abs is not differentiable at 0.
 const Check kKinked("kinked", [](SampleGen&) -> Samples {
   return {{"at 0", [](Args t) { return abs(t[0]); }, {from_data(std::vector{0.0, 1.0}, {2})}}};
 });

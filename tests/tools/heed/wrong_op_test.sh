@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests that heed gradcheck passes a correct op and fails each wrong one: exit code 1, and a message that
-# names the op, the input, the element and both values. $1 is the program that contains
-# tests/tools/heed/wrong_op.cpp.
+# Tests that `heed gradcheck` accepts a correct op and detects each error in a wrong op. For a wrong op the exit
+# code must be 1, and the message must name the op, the input, the element, and the two values that differ. $1
+# is the path of the program that contains tests/tools/heed/wrong_op.cpp.
 set -u
 program=$1
 failed=0
@@ -12,7 +12,7 @@ fail() {
   failed=1
 }
 
-# run MUTANT EXPECTED_EXIT [ARGUMENT...]: runs heed gradcheck wrong_op with that error
+# run MUTANT EXPECTED_EXIT [ARGUMENT...]: runs `heed gradcheck wrong_op` with the error MUTANT in the derivative
 run() {
   local mutant=$1 expected=$2
   shift 2
@@ -21,7 +21,7 @@ run() {
   [ "$code" -eq "$expected" ] || fail "HEED_WRONG_OP='$mutant' $*: exit $code, needs $expected"
 }
 
-# has_line REGEX: checks that the last output has a line that matches.
+# has_line REGEX: checks that a line of the last output matches REGEX.
 has_line() { grep -Eq -- "$1" <<<"$output" || fail "no line matches: $1"; }
 
 number='-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?'
@@ -68,7 +68,7 @@ assert all(c.tag == "testcase" and c.get("classname") == "wrong_op" for c in cas
 assert (len(cases), len(failed), len(skipped)) == tuple(
     int(suite.get(k)) for k in ("tests", "failures", "skipped"))
 names = [c.get("name") for c in cases]
-assert len(set(names)) == len(cases) == 2 * 5 * 2, names  # samples, layouts, orders
+assert len(set(names)) == len(cases) == 2 * 5 * 2, names  # 2 samples, 5 layouts, 2 orders
 assert 'a<b & "c">]]> \ufffd\ufffd, contiguous, order 2' in names, names
 assert all(c.find("skipped").get("message") for c in skipped)
 for c in cases:
@@ -90,7 +90,7 @@ run sign 1 --junit "$junit"
 junit_is sign
 run wrong_shape 1 --junit "$junit"
 grep -q '<failure message="order 1: threw .*needs \[3\]' "$junit" || fail 'a sample that throws must be a failed case'
-# The report names an input at a kink, although the check passes.
+# If an input is at a kink, the report names the input, and the check passes.
 "$program" gradcheck kinked --junit "$junit" >/dev/null || fail 'kinked: needs exit 0'
 grep -q 'entries moved off a kink: 1; the first: input 0 at \[0\] from 0 to ' "$junit" || fail 'the report lacks the kink'
 # If the JUnit file cannot be written, no other file changes.
@@ -99,7 +99,7 @@ run sign 4 --junit "$junit/no"
 cmp -s "$junit" "$junit.kept" || fail 'a file that cannot be written changed another'
 rm -f "$junit.kept"
 
-# In a check of all ops, only the wrong op fails; with the correct op, all pass.
+# If all ops are checked, only wrong_op fails. If wrong_op has no error, all ops pass.
 output=$(HEED_WRONG_OP=factor "$program" gradcheck --order 1 --layouts contiguous 2>&1)
 [ $? -eq 1 ] || fail 'all ops, one wrong: needs exit 1'
 [ "$(grep -c '  FAILED$' <<<"$output")" -eq 1 ] || fail 'exactly one op should fail'

@@ -1,8 +1,8 @@
 // Trains a single nn::MultiHeadAttention layer and draws its attention weights before and after.
 //
-// Each token has eight numbers, its own position and the position of a target token. The output
-// must be the numbers of the target token.
-// So the weights that attention should learn are known: `wanted`.
+// The input of each token consists of eight random numbers, its own position and the position of a
+// target token. The correct output is the eight numbers of the target token. Therefore the
+// attention weights that the layer should learn are known: they are `wanted`.
 #include <cstdio>
 
 #include "nn/nn.h"

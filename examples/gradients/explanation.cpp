@@ -1,11 +1,12 @@
-// Lab: is attention an explanation? In `induction` the position of the answer is known: it follows
-// the earlier copy of the token that is read. Four methods assign a relevance to each token. A
-// method is right if its largest relevance is at the answer:
+// Lab: is attention an explanation? In the task `induction`, the position of the answer in the
+// input is known: it follows the earlier copy of the current token. Four methods assign a relevance
+// to each token. A method is right if its largest relevance is at this position:
 //   raw attention          weights of the last layer, mean over heads
 //   rollout                product over layers of (A + 1) / 2 (Abnar & Zuidema 2020)
 //   attention x gradient   R <- R + A' R, A' = mean over heads of (A * dy/dA)+ (Chefer et al. 2021)
 //   occlusion              decrease of log p(answer) if one input token is replaced
-// Occlusion is causal, because it runs the model. It finds more than the position of the answer.
+// Occlusion measures a causal effect, because it runs the model with changed inputs. It also finds
+// tokens other than the answer.
 #include <cmath>
 #include <cstdio>
 
@@ -23,7 +24,7 @@ constexpr std::int64_t kQuery = 30, kTokens = kQuery + 1, kSequences = 64;
 struct Questions {
   Tensor inputs;  // [B, kTokens]
   Tensor answer;  // [B], the next token
-  Tensor copied;  // [B], its position in the input
+  Tensor copied;  // [B], position of the answer in the input
 };
 
 Questions draw_questions() {
@@ -41,7 +42,7 @@ Tensor pick(const Tensor& x, const Tensor& index) {
   return squeeze(gather(x, 1, unsqueeze(index, 1)), 1);
 }
 
-// Relevance of each token by each method, [B, T].
+// Relevance of each token according to each method, [B, T].
 struct Relevance {
   Tensor raw, rollout, attention_x_gradient, occlusion;
 };
@@ -75,7 +76,7 @@ void explain_by_occlusion(const Transformer& model, const Questions& q, Relevanc
     std::vector<std::int64_t> ids = q.inputs.to_vector<std::int64_t>();
     for (std::int64_t b = 0; b < kSequences; ++b) {
       std::int64_t& id = ids[std::size_t(b * kTokens + j)];
-      id = (id + 1) % 32;  // a different one of the 32 tokens
+      id = (id + 1) % 32;  // replaces the token by another of the 32 tokens
     }
     drops.push_back(whole - log_p(from_data(ids, q.inputs.shape())));
   }
@@ -95,7 +96,7 @@ int main() {
   std::printf("share of %ld questions where the largest entry is on the copied token\n\n",
               long(kSequences));
   std::printf("step   raw    rollout   attention x gradient   occlusion\n");
-  double gradient_lead = 0, raw_lead = 0;  // largest leads: gradient over raw, raw over rollout
+  double gradient_lead = 0, raw_lead = 0;  // largest differences
   for (std::int64_t step = 20; step <= 240; step += 20) {
     train_to(run, step);
     explain_by_attention(run.model, q, r);

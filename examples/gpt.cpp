@@ -1,4 +1,4 @@
-// A GPT in under 100 lines. It memorizes a nursery rhyme and continues a prompt.
+// A GPT in 100 lines. It memorizes a nursery rhyme and continues a prompt.
 #include <cstdio>
 
 #include "autograd/engine/engine.h"
@@ -16,8 +16,7 @@ namespace {
 constexpr std::int64_t kBatch = 16, kContext = 96, kWidth = 64, kHeads = 4, kLayers = 2;
 const Vocabulary kLetters = Vocabulary::of("\n .JTabcdeghiklmnorstuvwy");
 
-// Each verse contains the previous verse. The word after "that " can be predicted only from earlier
-// text.
+// Each verse contains the previous verse. Only earlier text determines the word after "that ".
 std::string rhyme() {
   std::string text, verse;
   for (const char* start : {"house that Jack built.\n", "malt that lay in the ",

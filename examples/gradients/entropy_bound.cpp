@@ -30,8 +30,8 @@ struct Row {
 Row measure(const std::vector<double>& scores) {
   const auto n = double(scores.size());
   const double highest = *std::max_element(scores.begin(), scores.end());
-  double average = 0, squares = 0, z = 0,
-         mean_score = 0;  // mean_score: weighted mean of score - highest
+  // mean_score is the mean of (score - highest), weighted by the attention weights.
+  double average = 0, squares = 0, z = 0, mean_score = 0;
   for (const double s : scores) average += s / n, z += std::exp(s - highest);
   for (const double s : scores) {
     squares += (s - average) * (s - average);

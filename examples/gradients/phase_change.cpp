@@ -8,8 +8,8 @@
 // learn, long before the loss falls. It is largest when the loss falls fastest, and then decays.
 //
 // There is a plateau only if blocks have at least 12 tokens. By default, heed's blocks have 3 to 24
-// tokens. Copying a token from only a few positions back is learned gradually, so the phase change
-// is weaker.
+// tokens. Copying a token from two or three positions back is learned gradually, so the phase
+// change is weaker.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -12,7 +12,7 @@
 namespace heed::plot {
 
 /// One curve. Points are joined by a line in the given order. A point that is not finite, or not
-/// positive on a logarithmic axis, is left out, and the line breaks there. A curve of up to 30
+/// positive on a logarithmic axis, is left out, and the line breaks there. A curve of at most 30
 /// points also shows each point as a dot.
 struct Series {
   /// Name in the legend. If the series is in a ChartStack that has `colors` or `dashes`, the name
@@ -50,15 +50,15 @@ struct LineChart {
   /// Title above the plot, name of the x axis, name of the y axis; each may be empty.
   std::string title = {}, x_name = {}, y_name = {};
   ///@}
-  std::vector<Series> series =
-      {};  ///< the curves; each is drawn on top of those before it in the list
+  /// The curves. Each is drawn on top of the curves before it in the list.
+  std::vector<Series> series = {};
   std::vector<HLine> hlines = {};  ///< reference values, drawn on top of the curves
   ///@{
   /// True: the y axis or the x axis is logarithmic. ", logarithmic" is added to its name.
   bool log_y = false, log_x = false;
   ///@}
-  std::vector<std::string> x_labels =
-      {};                         ///< text at x = 0, 1, ...; if empty, the axis has numbers
+  /// Text at x = 0, 1, ... on the x axis. If it is empty, the axis has numbers.
+  std::vector<std::string> x_labels = {};
   std::vector<double> ends = {};  ///< values that the range of the y axis must include
   /// Height of the plot in pixels. 0 means 96 if the picture has several panels. If it has only one
   /// panel, 0 means that the whole picture is 640 pixels high.
@@ -83,15 +83,16 @@ struct ChartStack {
   /// Meaning of each color, for the legend. At most 8 colors are category colors. If there are
   /// more, all are taken from viridis.
   std::vector<std::string> colors = {};
-  std::vector<std::string> dashes =
-      {};                           ///< meaning of each dash pattern, at most kDashPatterns entries
+  /// Meaning of each dash pattern, for the legend; at most kDashPatterns entries.
+  std::vector<std::string> dashes = {};
   std::optional<VLine> vline = {};  ///< marks a position on the x axis, if set
 };
 
-/// Draws the chart as a picture of 1000 x 640 pixels. The legend is above the plot and never covers
-/// a curve. Throws ShapeError if `x` and `y` of a series differ in length, or if its `low` and
-/// `high` are neither empty nor of that length. Throws ValueError if a series has a `color` of 0 or
-/// more, or a `dash` outside 0 to kDashPatterns - 1.
+/// Draws the chart as a picture that is 1000 pixels wide, and 640 pixels high unless `height` is
+/// set. The legend is above the plot and never covers a curve. Throws ShapeError if `x` and `y` of
+/// a series differ in length, or if its `low` and `high` are neither empty nor of that length.
+/// Throws ValueError if a series has a `color` of 0 or more, or a `dash` outside 0 to kDashPatterns
+/// - 1.
 Image draw_chart(const LineChart& chart);
 
 /// Draws the stack as a picture that is 1000 pixels wide. Throws ShapeError under the conditions of

@@ -56,8 +56,7 @@ void Image::frame(int x, int y, int width, int height, Rgb color) {
 void Image::line(double x0, double y0, double x1, double y1, Rgb color, double thickness) {
   if (!std::isfinite(x0 + y0 + x1 + y1)) return;
   const double reach = thickness / 2 + 0.5;
-  const auto pixel = [](double v,
-                        int size) {  // clamps first, because the conversion could overflow
+  const auto pixel = [](double v, int size) {  // clamps first: the conversion could overflow
     return int(std::floor(std::clamp(v, -1.0, double(size))));
   };
   const int left = pixel(std::min(x0, x1) - reach, width_);

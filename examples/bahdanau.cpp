@@ -37,7 +37,7 @@ int main() {
   manual_seed(1);
   const std::int64_t batch = 3, tq = 3, tk = 4, d = 5, h = 6;
   const auto draw = [](const Shape& shape) { return randn(shape, float64).requires_grad_(); };
-  const Tensor queries = draw({batch, 1, tq, d}), memory = draw({batch, 1, tk, d});  // one head
+  const Tensor queries = draw({batch, 1, tq, d}), memory = draw({batch, 1, tk, d});  // 1 head
   const Tensor w_q = draw({h, d}), w_k = draw({h, d}), v = draw({h});
   const std::vector<std::int64_t> lengths{4, 2, 0};
   const KeepMask keep = KeepMask::padding(lengths, tk) & KeepMask::causal(tq, tk);

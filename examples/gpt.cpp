@@ -69,7 +69,7 @@ struct GPT : Module {
 int main() {
   manual_seed(1);
   const std::vector<std::int64_t> text = kLetters.encode(rhyme());
-  std::vector<Tensor> windows;  // of kContext + 1 tokens: inputs and the next tokens
+  std::vector<Tensor> windows;  // each has kContext + 1 tokens: the inputs and one more
   for (auto at = text.begin(); at + kContext < text.end(); ++at)
     windows.push_back(from_data(std::span(at, kContext + 1), {kContext + 1}));
   const Tensor all = stack(windows, 0);

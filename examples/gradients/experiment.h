@@ -20,7 +20,7 @@ class Predictions {
 
   /// Prints the prediction and the measurement. The lab fails unless low <= measured <= high.
   void expect(const std::string& what, double measured, double low, double high = kNoLimit) {
-    const bool holds = measured >= low && measured <= high;  // false if NaN
+    const bool holds = measured >= low && measured <= high;  // false if `measured` is NaN
     holds_ = holds_ && holds;
     std::printf("%s: predicted %s, measured %.4g: %s\n", what.c_str(), range(low, high).c_str(),
                 measured, holds ? "holds" : "FAILS");

@@ -51,7 +51,7 @@ void explain_by_attention(const Transformer& model, const Questions& q, Relevanc
   Probe probe;
   for (const std::int64_t layer : {0, 1}) probe.record(attention_site(layer, "hook_pattern"));
   const Tensor answers = sum(pick(at_query(model(q.inputs, {.probe = &probe})), q.answer));
-  grad(answers, model.tok.weight);  // a backward pass through both layers
+  grad(answers, model.tok.weight);  // runs backward, so that the probe records gradients
   const Tensor identity = eye(kTokens);
   Tensor rolled = identity, relevance = identity, weights;
   for (const std::int64_t layer : {0, 1}) {
@@ -96,7 +96,8 @@ int main() {
   std::printf("share of %ld questions where the largest entry is on the copied token\n\n",
               long(kSequences));
   std::printf("step   raw    rollout   attention x gradient   occlusion\n");
-  double gradient_lead = 0, raw_lead = 0;  // largest differences
+  // Largest differences between two methods: gradient - raw, and raw - rollout.
+  double gradient_lead = 0, raw_lead = 0;
   for (std::int64_t step = 20; step <= 240; step += 20) {
     train_to(run, step);
     explain_by_attention(run.model, q, r);

@@ -43,7 +43,7 @@ Tensor ln(const Tensor& x) { return layer_norm(x, Shape{kWidth}); }
 // sum.
 Tensor residual_sum(const Tensor& x, const Layer& w, Norm norm) {
   const auto attend = [&](const Tensor& u) {
-    const Tensor none = zeros_like(u);  // queries and keys
+    const Tensor none = zeros_like(u);  // queries and keys are 0
     return attention(none, none, matmul(u, w.value));
   };
   const auto mlp = [&](const Tensor& u) { return matmul(relu(matmul(u, w.up)), w.down); };
@@ -52,8 +52,9 @@ Tensor residual_sum(const Tensor& x, const Layer& w, Norm norm) {
 }
 
 struct Measured {
-  std::vector<double> depth, gradient;  // depth; norm of the gradient of the last `down`
-  std::vector<double> size = std::vector<double>(kDeepest);  // E |residual_sum|^2 / d by layer
+  // Depths L, and for each depth the norm of the gradient of `down` in the last layer.
+  std::vector<double> depth, gradient;
+  std::vector<double> size = std::vector<double>(kDeepest);  // E |residual_sum|^2 / d of each layer
 };
 
 // Returns means over seeds. The model of depth L consists of the first L of kDeepest layers.
@@ -88,7 +89,7 @@ int main() {
   std::printf("d = %ld, %ld tokens, %ld seeds; norm of dL/dW, the last layer's second matrix\n\n",
               long(kWidth), long(kTokens), long(kSeeds));
   std::printf(" depth L   post-LN   pre-LN   pre-LN * sqrt(L)   |stream|^2 / d: post   pre\n");
-  std::vector<double> flat, law;  // pre-LN * sqrt(L), and its mean / sqrt(L)
+  std::vector<double> flat, law;  // flat: pre-LN gradient * sqrt(L); law: average / sqrt(L)
   for (std::size_t i = 0; i < pre.depth.size(); ++i) {
     flat.push_back(pre.gradient[i] * std::sqrt(pre.depth[i]));
     const auto last = std::size_t(pre.depth[i]) - 1;
@@ -100,7 +101,7 @@ int main() {
   for (const double x : flat) average += x / double(flat.size());
   for (const double x : flat) spread = std::max(spread, std::abs(x / average - 1));
   for (const double depth : pre.depth) law.push_back(average / std::sqrt(depth));
-  double low = HUGE_VAL, high = 0;  // |x|^2 of the stream, divided by its lower and upper bound
+  double low = HUGE_VAL, high = 0;  // smallest |x|^2 / lower bound, largest / upper bound
   for (std::size_t l = 1; l <= pre.size.size(); ++l) {
     low = std::min(low, pre.size[l - 1] / (1 + 0.5 * double(l)));
     high = std::max(high, pre.size[l - 1] / (1 + 1.5 * double(l)));

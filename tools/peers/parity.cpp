@@ -44,7 +44,7 @@ struct Case {
 
 struct Forward {
   Tensor loss;
-  std::vector<NamedTensor> values;  // parity.py compares these
+  std::vector<NamedTensor> values;  // parity.py compares these tensors
   std::vector<NamedTensor> inputs;  // parity.py compares the gradients of these inputs, too
 };
 

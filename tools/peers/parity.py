@@ -51,7 +51,7 @@ class Case:
     name: str
     dtype: torch.dtype
     make: Callable[[], torch.nn.Module]
-    inputs: dict[str, torch.Tensor]  # [STEPS, ...] each
+    inputs: dict[str, torch.Tensor]  # each is [STEPS, ...]
     options: dict[str, object]       # describes the model for heed_parity
     run: Callable                    # (model, one step's inputs) -> output, loss
     weights: Callable | None = None  # (model, one step's inputs) -> [B, H, Tq, Tk]

@@ -265,7 +265,7 @@ void draw_curve(Image& image, const Series& s, Rgb color, const Area& area, bool
 
 void draw_panel(Image& image, const ChartStack& stack, const LineChart& panel, const Area& area) {
   bool any = false;
-  for (std::size_t i = 0; i < panel.series.size(); ++i)  // first, so that curves cover them
+  for (std::size_t i = 0; i < panel.series.size(); ++i)  // bands are below all curves
     draw_band(image, panel.series[i], series_color(stack, panel, i), area);
   if (stack.vline) {
     const double x = area.spot(stack.vline->x, 0).x;

@@ -147,7 +147,7 @@ bool begins_as_png(const autograd::InputFile& file) {
 
 std::string encode_png(const Image& image, std::string_view alt_text,
                        const std::vector<PngText>& metadata) {
-  constexpr std::size_t kHeaderEnd = 8 + 25;  // the signature and the chunk IHDR come first
+  constexpr std::size_t kHeaderEnd = 8 + 25;  // bytes of the signature and the chunk IHDR
   std::string texts = text_chunk("Description", alt_text);
   for (const PngText& fact : metadata) texts += text_chunk(fact.keyword, fact.text);
   std::string png = encode(image);
@@ -163,8 +163,8 @@ void write_png(const std::string& path, const Image& image, std::string_view alt
 bool is_png(const std::string& path) { return begins_as_png(autograd::InputFile(path)); }
 
 PngInfo read_png_info(const std::string& path) {
-  constexpr std::uint64_t kFrame = 12;            // bytes of length, type and checksum
-  constexpr std::uint64_t kMostText = 1'000'000;  // bytes
+  constexpr std::uint64_t kFrame = 12;            // bytes of a chunk's length, type and checksum
+  constexpr std::uint64_t kMostText = 1'000'000;  // bytes of all text chunks
   const autograd::InputFile file(path);
   const auto refuse = [&](const auto&... parts) {
     heed::fail<autograd::IoError>("png", "cannot read ", path, ": ", parts...);

@@ -46,7 +46,7 @@ TEST_CASE("a heat map draws its cells in their colors, and NaN in gray", "[plot]
   CHECK(count(holes, kGray) < 2 * kCell + 600);  // two cells and the swatch of the legend
   CHECK(count(holes, viridis(0)) == count(finite, viridis(0)) - 2 * kCell);
 
-  grid.scale = ColorScale::kDiverging;  // symmetric: 2 is orange, -2 is blue
+  grid.scale = ColorScale::kDiverging;  // the limits are symmetric: 2 is orange, -2 is blue
   grid.panels[0].values[20] = -2;
   grid.panels[0].values[21] = -0.5;  // on a root scale, a quarter of the limit is at position 0.5
   const Image signs = draw_heatmap(grid);

@@ -2,9 +2,10 @@
 // input is known: it follows the earlier copy of the current token. Four methods assign a relevance
 // to each token. A method is right if its largest relevance is at this position:
 //   raw attention          weights of the last layer, mean over heads
-//   rollout                product over layers of (A + 1) / 2 (Abnar & Zuidema 2020)
+//   rollout                product over layers of (A + I) / 2 (Abnar & Zuidema 2020)
 //   attention x gradient   R <- R + A' R, A' = mean over heads of (A * dy/dA)+ (Chefer et al. 2021)
 //   occlusion              decrease of log p(answer) if one input token is replaced
+// A [T, T] are the attention weights, y is the logit of the answer, and (x)+ is max(x, 0).
 // Occlusion measures a causal effect, because it runs the model with changed inputs. It also finds
 // tokens other than the answer.
 #include <cmath>

@@ -29,7 +29,7 @@ TextMask rasterize_text(std::string_view text, double size);
 /// pixels. Throws ValueError if `size` is below kSmallestText.
 double advance_width(std::string_view text, double size);
 
-/// Returns true if drawing `c` changes pixels. Returns false for a space, for example.
+/// Returns true if the character `c` is visible. Returns false for a space, for example.
 bool has_ink(char32_t c);
 
 }  // namespace heed::plot

@@ -94,12 +94,13 @@ class Image {
   /// `x`, and `style.align` is relative to `y`. Throws ValueError if the size is below
   /// kSmallestText.
   void text(int x, int y, std::string_view text, const TextStyle& style = {});
-  /// Draws `lines` below each other, the first at (x, y). Each line is shortened to `width` pixels.
-  /// Returns the y of the next line. If the style is upward, each line is drawn to the right of the
-  /// previous line, and the function returns `y`.
+  /// Draws `lines` below each other, the first at (x, y). Each line is shortened to at most `width`
+  /// pixels. Returns the y of the next line. If the style is upward, each line is drawn to the
+  /// right of the previous line, and the function returns `y`.
   int text_lines(int x, int y, const std::vector<std::string>& lines, int width,
                  const TextStyle& style);
-  /// Returns all lines that text() has drawn, in order. Lines that changed no pixel are left out.
+  /// Returns all lines that text() has drawn, in order. Lines without visible characters are left
+  /// out.
   const std::vector<TextBox>& text_boxes() const { return text_boxes_; }
 
  private:

@@ -21,7 +21,7 @@ int line_height(double size);  ///< distance from one baseline to the next
 std::string visible_text(std::string_view text);
 
 /// Returns a token as the label of an axis. This is visible_text(token), in which a space is
-/// replaced by U+2423 (open box). Any other character without a visible pixel is replaced by its
+/// replaced by U+2423 (open box). Any other invisible character is replaced by its
 /// code point, for example `U+00A0`.
 std::string token_text(std::string_view token);
 

@@ -1,6 +1,7 @@
 // Computes the gradient of attention by hand and compares it with the engine's.
 //
-//   S = Q K^T / sqrt(d),  A = softmax(S) for each row,  O = A V.  Given dO = dL/dO:
+//   S = Q K^T / sqrt(d),  A = softmax(S) for each row,  O = A V.  L is a scalar function of O. The
+//   gradients follow from dO = dL/dO, where * is the product of elements:
 //   dV = A^T dO,  dA = dO V^T,  dS = A * (dA - rowsum(A * dA)),  dQ = dS K / sqrt(d),
 //   dK = dS^T Q / sqrt(d).
 #include <cmath>
@@ -21,7 +22,8 @@ int main() {
   const Tensor d_out = draw();
   const KeepMask causal = KeepMask::causal(tokens, tokens);
 
-  // By the engine. Every intermediate result is a tensor, so grad() can compute its gradient too.
+  // The engine computes the gradients. Every intermediate result is a tensor, so grad() can compute
+  // its gradient, too.
   const AttentionResult r = attention_with_weights(q, k, v, {.keep = causal});
   const auto engine = grad(sum(r.output * d_out), {q, k, v, r.pattern, r.scores});
 

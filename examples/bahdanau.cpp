@@ -1,5 +1,6 @@
-// Additive attention (Bahdanau et al. 2015) built from public ops, with the masks of dot-product
-// attention. A small network compares query and key, where Vaswani et al. (2017) use a dot product.
+// Additive attention (Bahdanau et al. 2015), built from public ops. It uses the masks of
+// dot-product attention (KeepMask). A small network computes the score of a query and a key.
+// Vaswani et al. (2017) use a dot product for this.
 //
 //   scores_ij = v . tanh(W_q q_i + W_k k_j),  weights = softmax(masked scores),  output = weights k
 #include <cstdio>
@@ -26,7 +27,7 @@ Result additive(const Tensor& queries, const Tensor& memory, const Tensor& w_q, 
   const Tensor q = unsqueeze(linear(queries, w_q), -2);  // [..., Tq, 1, h]
   const Tensor k = unsqueeze(linear(memory, w_k), -3);   // [..., 1, Tk, h]
   const Tensor scores = masked_fill(matmul(tanh(q + k), v), logical_not(keep.tensor()), -kInf);
-  const Tensor weights = softmax(scores, -1);  // a row with only -inf becomes 0
+  const Tensor weights = softmax(scores, -1);  // if all scores of a row are -inf, its weights are 0
   return {matmul(weights, memory), weights};
 }
 
@@ -36,7 +37,7 @@ int main() {
   manual_seed(1);
   const std::int64_t batch = 3, tq = 3, tk = 4, d = 5, h = 6;
   const auto draw = [](const Shape& shape) { return randn(shape, float64).requires_grad_(); };
-  const Tensor queries = draw({batch, 1, tq, d}), memory = draw({batch, 1, tk, d});  // one head
+  const Tensor queries = draw({batch, 1, tq, d}), memory = draw({batch, 1, tk, d});  // 1 head
   const Tensor w_q = draw({h, d}), w_k = draw({h, d}), v = draw({h});
   const std::vector<std::int64_t> lengths{4, 2, 0};
   const KeepMask keep = KeepMask::padding(lengths, tk) & KeepMask::causal(tq, tk);
@@ -57,7 +58,7 @@ int main() {
   const CheckReport report = gradcheck(f, std::vector{queries, memory, w_q, w_k, v}, {.order = 2});
   std::cout << report << "\n\n";
 
-  // Put NaN into the padding. Then set every key that no query may read to 0 before use.
+  // `dirty` has NaN in every key that no query may read. `cleared` has 0 there.
   const Tensor unread = mT(logical_not(any(keep.tensor(), {-2}, true)));  // [batch, 1, tk, 1]
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Tensor dirty = masked_fill(memory.detach(), unread, nan);

@@ -1,6 +1,6 @@
 // Checks a backward pass that does not use heed: softmax with cross-entropy on float arrays, as in
-// a C program. One version has a bug that no test with equal cotangents can detect.
-// check_vjp names the wrong entry.
+// a C program. A second version of the backward pass has a bug. No test with equal cotangents can
+// detect the bug, but check_vjp names a wrong entry.
 #include <cmath>
 #include <iostream>
 #include <vector>
@@ -36,8 +36,8 @@ void cross_entropy_backward(float* dlogits, const float* dlosses, const float* p
           (probabilities[r * classes + c] - float(c == targets[r])) * dlosses[r];
 }
 
-// A wrong version of the backward pass.
-// After the target's column it uses the dloss of the next row.
+// A wrong version of the backward pass. In the columns after the target's column, it uses the dloss
+// of the next row.
 void cross_entropy_backward_wrong(float* dlogits, const float* dlosses, const float* probabilities,
                                   const int* targets, int rows, int classes) {
   for (int r = 0; r < rows; r++) {

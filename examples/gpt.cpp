@@ -1,4 +1,4 @@
-// A GPT in under 100 lines. It memorizes a nursery rhyme and continues a prompt.
+// A GPT in 100 lines. It memorizes a nursery rhyme and continues a prompt.
 #include <cstdio>
 
 #include "autograd/engine/engine.h"
@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kBatch = 16, kContext = 96, kWidth = 64, kHeads = 4, kLayers = 2;
 const Vocabulary kLetters = Vocabulary::of("\n .JTabcdeghiklmnorstuvwy");
 
-// Each verse repeats the one before. The word after "that " can only be found in earlier text.
+// Each verse contains the previous verse. Only earlier text determines the word after "that ".
 std::string rhyme() {
   std::string text, verse;
   for (const char* start : {"house that Jack built.\n", "malt that lay in the ",
@@ -25,7 +25,7 @@ std::string rhyme() {
   return text;
 }
 
-// Causal attention, then an MLP. Both add to the residual stream [B, T, width].
+// Causal attention, then an MLP. The output of each is added to the residual stream [B, T, width].
 struct Block : Module {
   LayerNorm ln1{{.normalized_shape = kWidth}}, ln2{{.normalized_shape = kWidth}};
   Linear qkv{{.in = kWidth, .out = 3 * kWidth}}, proj{{.in = kWidth, .out = kWidth}};
@@ -69,7 +69,7 @@ struct GPT : Module {
 int main() {
   manual_seed(1);
   const std::vector<std::int64_t> text = kLetters.encode(rhyme());
-  std::vector<Tensor> windows;  // kContext + 1 tokens: the targets are the inputs shifted by one
+  std::vector<Tensor> windows;  // each has kContext + 1 tokens: the inputs and one more
   for (auto at = text.begin(); at + kContext < text.end(); ++at)
     windows.push_back(from_data(std::span(at, kContext + 1), {kContext + 1}));
   const Tensor all = stack(windows, 0);

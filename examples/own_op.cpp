@@ -13,14 +13,14 @@ namespace {
 
 Tensor softsign(const Tensor& x);
 
-// Inputs for the gradient check. apart() avoids 0, because |x| has a kink there.
+// Inputs for the gradient check. g.apart() returns no values near 0, because |x| has a kink at 0.
 Samples softsign_samples(SampleGen& g) {
   return {{"matrix", [](Args t) { return softsign(t[0]); }, {g.apart({3, 4})}},
           {"size 0", [](Args t) { return softsign(t[0]); }, {g.normal({0, 2})}}};
 }
 const Op kSoftsign({.name = "softsign", .saves = Saves::kInputs, .samples = softsign_samples});
 
-// Returns x / (1 + |x|). Its derivative 1 / (1 + |x|)^2 is made of public ops, so it can be
+// Returns x / (1 + |x|). The derivative 1 / (1 + |x|)^2 is computed with public ops, so it can be
 // differentiated again.
 Tensor softsign(const Tensor& x) {
   const auto f = [](auto v) { return v / (decltype(v)(1) + (v < decltype(v)(0) ? -v : v)); };
@@ -37,7 +37,8 @@ int main() {
       gradcheck([](Args t) { return softsign(t[0]); }, std::vector{x}, {.order = 2});
   std::cout << "softsign: " << right << "\n";
 
-  // This derivative has a wrong sign. The checker names the entry and both values.
+  // This derivative has a wrong sign: 1 - |x| instead of 1 + |x|. The report names an entry and
+  // both values of its derivative.
   const auto wrong = [](Args t) {
     return record(kSoftsign, {t[0]}, softsign(t[0].detach()),
                   [](const Vjp& v) -> Grads { return {v.grad / pow(1.0 - abs(v.input(0)), 2)}; });

@@ -1,8 +1,8 @@
 // Defines a task and trains a model on it with heed's training loop. No file of heed has to change.
 //
 // A sequence is five random digits, a bar and the same digits sorted: 31415|11345. Four of the ten
-// targets are random digits, which cost ln 10 nats each at best.
-// The rest can be predicted exactly. So the optimal loss is known.
+// targets are random digits. The loss of each is at least ln 10 nats on average. The other targets
+// can be predicted exactly. Therefore the optimal loss is known.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -30,8 +30,8 @@ class Sorting : public Task {
               .optimal = (kDigits - 1) * std::log(10.0) / (2 * kDigits)}) {}
 
  private:
-  // Draws one sequence. Targets are the inputs shifted by one.
-  // The accuracy counts the sorted digits.
+  // Draws one sequence. The targets are the inputs shifted by one position. The accuracy is
+  // measured on the sorted digits only.
   Sequence draw(Generator& g) const override {
     std::vector<std::int64_t> digits(kDigits);
     g.randint(digits, 0, 10);

@@ -1,8 +1,8 @@
 // Trains a single nn::MultiHeadAttention layer and draws its attention weights before and after.
 //
-// Each token has eight numbers, its own position and the position of a target token. The output
-// must be the numbers of the target token.
-// So the weights that attention should learn are known: `wanted`.
+// The input of each token consists of eight random numbers, its own position and the position of a
+// target token. The correct output is the eight numbers of the target token. Therefore the
+// attention weights that the layer should learn are known: they are `wanted`.
 #include <cstdio>
 
 #include "nn/nn.h"
@@ -14,7 +14,9 @@ using namespace heed::nn;
 constexpr std::int64_t kTokens = 8, kNumbers = 8, kWidth = kNumbers + 2 * kTokens, kHeads = 2;
 
 struct Examples {
-  Tensor x, wanted, y;  // [B, T, d_model], [B, T, T] of 0 and 1, [B, T, numbers]
+  // x [B, T, d_model] is the input. wanted [B, T, T] is 1 at the target of each token and 0
+  // elsewhere. y [B, T, kNumbers] is the correct output.
+  Tensor x, wanted, y;
   explicit Examples(std::int64_t batch) {
     const Tensor numbers = randn({batch, kTokens, kNumbers}), one_hot = eye(kTokens);
     wanted = embedding(one_hot, randint(0, kTokens, {batch, kTokens}));

@@ -1,6 +1,6 @@
-// Does the same as `heed train` in ten lines: trains a model in a run directory, with saves,
-// evaluations and checkpoints.
-// If the program is killed, RunFolder::resume() continues the run with bit-identical results.
+// Does the work of `heed train` in ten lines: trains a model in a run directory, saves its state
+// and checkpoints, and evaluates it. If the program is killed, RunFolder::resume() continues the
+// run with bit-identical results.
 #include <cstdio>
 
 #include "nn/run/training_run.h"
@@ -11,7 +11,7 @@ int main() {
   RunConfig config = preset("induction");
   config.steps = 100, config.save_every = 50;
   Trainer trainer(config);
-  const auto folder = RunFolder::make_next(config.task);  // runs/induction-1, locked
+  const auto folder = RunFolder::make_next(config.task);  // locks runs/induction-1, for example
   TrainingRun run(trainer, RunFolder(folder->folder()));
   const TrainingResult result = run.run();
   std::printf("%s: loss %.4f, optimal loss %.4f, %zu checkpoints\n", run.folder().text().c_str(),

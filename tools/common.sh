@@ -1,13 +1,13 @@
-# Functions and paths for the other scripts, which source this file: the packages of tools/setup
-# --user, the Clang of CI, and progress.
+# Paths and functions for the other scripts, which source this file. It adds the packages of `tools/setup --user` to
+# the search paths, finds the Clang that CI uses, and prints progress.
 deps=$PWD/build/deps/usr
 
-# usage: append NAME DIR; appends DIR to a list of directories such as PATH
+# usage: append NAME DIR; appends DIR to the variable NAME, a list of directories such as PATH
 append() { export "$1=${!1:+${!1}:}$2"; }
 if [[ -d $deps ]]; then
   append PATH "$deps/bin"
   append CMAKE_PREFIX_PATH "$deps"
-  append LD_LIBRARY_PATH "$(echo "${deps%/usr}"/lib/*-linux-gnu*)"  # CMake of build/deps needs these libraries
+  append LD_LIBRARY_PATH "$(echo "${deps%/usr}"/lib/*-linux-gnu*)"  # the CMake in build/deps needs these libraries
   for deps_lib in "$deps"/lib/*-linux-gnu*; do
     append LD_LIBRARY_PATH "$deps_lib"
     append PKG_CONFIG_PATH "$deps_lib/pkgconfig:$deps/share/pkgconfig"
@@ -27,8 +27,8 @@ checking_clang() {
 
 # usage: COMMAND | progress NAME [REGEX]
 # Prints the output of COMMAND to stderr. Lines that match REGEX are progress: at most one is printed every
-# 3 s. Other lines are printed at once. After 4 s without output it prints a line itself. The default REGEX
-# matches ninja's [n/N].
+# 3 s. Other lines are printed at once. After 4 s without output, prints a line with the elapsed time. The
+# default REGEX matches ninja's [n/N].
 progress() {
   local name=$1 status=${2-'^\[[0-9]+/[0-9]+\]'} rest="" line last="" shown=-3 code told=1
   SECONDS=0

@@ -1,5 +1,5 @@
-// The five steps to fill in: replace each call of blank() by a return statement.
-// All ops are in autograd/ops/ops.h.
+// The five steps of the exercise. Replace each call of blank() by a return statement. All ops are
+// in autograd/ops/ops.h.
 #include "examples/exercises/attention.h"
 
 using namespace heed::autograd;

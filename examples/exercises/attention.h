@@ -1,5 +1,6 @@
 // Exercise: an attention layer with five blank steps. Fill them in, in attention.cpp. The program
-// exercise_attention prints what is still wrong. The names are those of notebook 1.
+// exercise_attention prints what is still wrong. The names are taken from notebook 1
+// (examples/notebooks).
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@ using autograd::Tensor;
 /// Returns the scaled scores of each query for each key, [batch, heads, posn_Q, posn_K]. q and k
 /// are [batch, heads, posn, d_head].
 Tensor attention_scores(const Tensor& q, const Tensor& k, std::int64_t d_model);
-/// Returns the scores with every key masked that is later than its query. Input and result are
-/// [batch, heads, posn_Q, posn_K].
+/// Returns the scores after masking. For each query, every later key is masked. Input and result
+/// are [batch, heads, posn_Q, posn_K].
 Tensor apply_causal_mask(const Tensor& scores);
 /// Returns the attention weights, which add up to 1 for each query. Input (the masked scores) and
 /// result are [batch, heads, posn_Q, posn_K].

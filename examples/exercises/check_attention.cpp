@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kBatch = 2, kTokens = 5, kHeads = 2, kModel = 6, kHead = 3;
 
-// A point at which layers are compared: weights, input and cotangent of the output.
+// Weights, input and cotangent of the output with which layers are compared.
 struct TestPoint {
   nn::AttentionWeights weights;
   Tensor x, cotangent;
@@ -24,7 +24,7 @@ std::vector<Tensor> leaves_of(const TestPoint& p) {
 }
 
 // Makes a point with random weights, because with equal weights all heads would be equal. The
-// biases of q and k lower all scores by about 3 depth^2.
+// biases of q and k lower all scores (before scaling) by about 3 depth^2.
 TestPoint make_point(double depth) {
   Generator g(7);
   const auto normal = [&](const Shape& shape) {
@@ -61,7 +61,7 @@ Behavior observe(const AttentionFunction& f, const TestPoint& p) {
 }
 
 double largest_of(const Tensor& x) { return max(abs(x)).item(); }
-// Returns whether a and b are equal up to the rounding of numbers of size `scale`.
+// Returns true if a and b differ by at most 1e-9 scale, which allows for rounding.
 bool agree(const Tensor& a, const Tensor& b, double scale) {
   return largest_of(a - b) <= 1e-9 * scale;
 }
@@ -69,8 +69,8 @@ bool same_values(const Behavior& mine, const Behavior& other) {
   return agree(mine.value, other.value, largest_of(other.value));
 }
 // Returns the index in kNames of the first gradient of `mine` that differs from `other`, or nothing
-// if all agree. The tolerance is relative to the largest gradient of all,
-// because the gradient of b_K is 0 up to rounding.
+// if all agree. The tolerance is relative to the largest entry of all gradients, because the
+// gradient of b_K is 0 up to rounding.
 std::optional<std::size_t> find_wrong_gradient(const Behavior& mine, const Behavior& other) {
   double largest = 0;
   for (const Tensor& g : other.gradients) largest = std::max(largest, largest_of(g));
@@ -81,7 +81,7 @@ std::optional<std::size_t> find_wrong_gradient(const Behavior& mine, const Behav
 
 using Mistakes = std::vector<Mistake>;
 
-// Attention with these mistakes, at most one in each step.
+// Computes attention with these mistakes. There is at most one mistake in each step.
 Tensor attend(const Mistakes& mistakes, const nn::AttentionWeights& w, const Tensor& x) {
   const auto makes = [&](Mistake m) {
     return std::find(mistakes.begin(), mistakes.end(), m) != mistakes.end();
@@ -135,7 +135,7 @@ std::vector<Mistakes> combinations() {
   return all;
 }
 
-// Returns the finding for a list of mistakes. `more` is appended to the message.
+// Returns the finding that describes `mistakes`. `more` is appended to the message.
 AttentionFinding explain(const Mistakes& mistakes, const std::string& more = "") {
   std::string text;
   for (const Mistake m : mistakes) text += std::string(text.empty() ? "" : "; ") + describe(m);
@@ -143,7 +143,7 @@ AttentionFinding explain(const Mistakes& mistakes, const std::string& more = "")
           mistakes.empty() ? "right: values and gradients agree" : "mistake: " + text + more};
 }
 
-// Returns a text with the first output that differs and its right value.
+// Returns a text that names the first wrong output and its right value.
 std::string first_difference(const Behavior& mine, const Behavior& right) {
   const auto a = mine.value.to_vector<double>(), b = right.value.to_vector<double>();
   std::size_t at = 0;

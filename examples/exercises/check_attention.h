@@ -13,8 +13,8 @@ namespace heed::exercises {
 enum class Mistake {
   kNoScale,             ///< scores are not divided by sqrt(d_head)
   kScaledByModel,       ///< scores are divided by sqrt(d_model), not by sqrt(d_head)
-  kMaskHidesItself,     ///< off by one: a query cannot attend to its own position
-  kMaskShowsNext,       ///< off by one: a query can attend to the next position
+  kMaskHidesItself,     ///< mask off by one: a query cannot attend to its own position
+  kMaskShowsNext,       ///< mask off by one: a query can attend to the next position
   kMaskTransposed,      ///< a query can attend to its own and later positions only
   kMaskInverted,        ///< a query can attend to later positions only
   kNoMask,              ///< no key is masked
@@ -42,9 +42,10 @@ struct AttentionFinding {
 };
 
 /// Finds the mistakes of f, which should be causal self-attention. Runs f and its gradients at two
-/// points in float64: one with ordinary scores, and one with scores of -3e12, which are far below
-/// -1e9. Then runs every combination of the mistakes above until one gives the same results. If f
-/// throws an Error, the mistake is kUnknown and the message is the text of the error.
+/// points in float64. At one point the scores are ordinary numbers. At the other, they are about
+/// -3e12 before scaling, which is far below -1e9. Then the function runs attention with each
+/// combination of the mistakes above, until one combination has the same results as f. If f throws
+/// an Error, the mistake is kUnknown and the message is the text of the error.
 AttentionFinding check_attention(const AttentionFunction& f);
 
 }  // namespace heed::exercises

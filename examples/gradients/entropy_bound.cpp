@@ -1,9 +1,10 @@
-// Lab: the size of the scores limits how sharp attention can be. Take the scores of a query for n
-// keys, subtract their mean, and let rho be the norm of the result.
-// Then the entropy of the attention weights is at least
+// Lab: the size of the scores limits how sharp attention can be. Let rho be the norm of the scores
+// of one query and n keys, after their mean is subtracted. Then the entropy of the attention
+// weights is at least
 //   ln(1 + (n - 1) b) + rho sqrt(n (n - 1)) b / (1 + (n - 1) b),   b = exp(-rho sqrt(n / (n - 1))),
-// (the closed form of Zhai et al. 2023, arXiv 2303.06296). Both are equal if one score is above n -
-// 1 equal scores. The bound falls exponentially with rho, so small scores keep the entropy high.
+// (the closed form of Zhai et al. 2023, arXiv 2303.06296). Entropy and bound are equal if n - 1
+// scores are equal and the remaining score is higher. The bound falls exponentially with rho, so
+// the entropy is high if the scores are small.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -29,7 +30,8 @@ struct Row {
 Row measure(const std::vector<double>& scores) {
   const auto n = double(scores.size());
   const double highest = *std::max_element(scores.begin(), scores.end());
-  double average = 0, squares = 0, z = 0, mean_score = 0;  // mean_score: expected score - highest
+  // mean_score is the mean of (score - highest), weighted by the attention weights.
+  double average = 0, squares = 0, z = 0, mean_score = 0;
   for (const double s : scores) average += s / n, z += std::exp(s - highest);
   for (const double s : scores) {
     squares += (s - average) * (s - average);
@@ -38,7 +40,7 @@ Row measure(const std::vector<double>& scores) {
   return {std::log(z) - mean_score, bound(n, std::sqrt(squares))};
 }
 
-// Returns the largest |entropy - bound| for scores where both should be equal.
+// Returns the largest |entropy - bound| for scores at which entropy and bound should be equal.
 double gap_at_equality() {
   double gap = 0;
   for (const int n : {2, 8, 32, 128})
@@ -51,7 +53,7 @@ double gap_at_equality() {
   return gap;
 }
 
-// Returns the smallest entropy - bound of 20,000 random rows with scores of many sizes.
+// Returns the smallest value of entropy - bound among 20,000 random rows of scores.
 double margin_of_random_rows() {
   constexpr std::int64_t kRows = 20000;
   manual_seed(1);
@@ -66,10 +68,10 @@ double margin_of_random_rows() {
 
 struct Measurement {
   Row layers[2] = {};        // means over sequences, heads and queries
-  double margin = HUGE_VAL;  // smallest entropy - bound of all rows
+  double margin = HUGE_VAL;  // smallest value of entropy - bound
 };
 
-// Measures entropy and bound of both layers at the current weights.
+// Measures the entropy and its bound in both layers at the current weights.
 Measurement measure_model(const Transformer& model, const Batch& batch) {
   const NoGrad guard;
   Probe probe;
@@ -82,7 +84,7 @@ Measurement measure_model(const Transformer& model, const Batch& batch) {
     const std::vector<double> all = to(scores, float64).to_vector<double>();
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t query = i % length;
-      if (query == 0) continue;  // it can attend to itself only
+      if (query == 0) continue;  // query 0 can attend only to itself
       const auto begin = all.begin() + i * length;
       const Row row = measure({begin, begin + query + 1});
       const double share = 1 / double(rows / length * (length - 1));

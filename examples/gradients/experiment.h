@@ -12,20 +12,20 @@
 
 #include "tools/plot/plot.h"
 
-/// Compares the predictions of a lab with measurements.
-/// Each prediction is an interval for one number.
+/// Compares the predictions of a lab with measurements. A prediction is the interval in which a
+/// measured number should be.
 class Predictions {
  public:
   static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-  /// Prints prediction and measurement. The lab fails unless low <= measured <= high.
+  /// Prints the prediction and the measurement. The lab fails unless low <= measured <= high.
   void expect(const std::string& what, double measured, double low, double high = kNoLimit) {
-    const bool holds = measured >= low && measured <= high;  // false if NaN
+    const bool holds = measured >= low && measured <= high;  // false if `measured` is NaN
     holds_ = holds_ && holds;
     std::printf("%s: predicted %s, measured %.4g: %s\n", what.c_str(), range(low, high).c_str(),
                 measured, holds ? "holds" : "FAILS");
   }
-  /// Prints prediction and measurement. The lab fails unless measured <= high.
+  /// Prints the prediction and the measurement. The lab fails unless measured <= high.
   void expect_at_most(const std::string& what, double measured, double high) {
     expect(what, measured, -kNoLimit, high);
   }

@@ -1,11 +1,13 @@
-// Lab: is attention an explanation? In `induction` the position of the answer is known: it follows
-// the earlier copy of the token that is read. Four methods assign a relevance to each token. A
-// method is right if its largest relevance is at the answer:
+// Lab: is attention an explanation? In the task `induction`, the position of the answer in the
+// input is known: it follows the earlier copy of the current token. Four methods assign a relevance
+// to each token. A method is right if its largest relevance is at this position:
 //   raw attention          weights of the last layer, mean over heads
-//   rollout                product over layers of (A + 1) / 2 (Abnar & Zuidema 2020)
+//   rollout                product over layers of (A + I) / 2 (Abnar & Zuidema 2020)
 //   attention x gradient   R <- R + A' R, A' = mean over heads of (A * dy/dA)+ (Chefer et al. 2021)
 //   occlusion              decrease of log p(answer) if one input token is replaced
-// Occlusion is causal, because it runs the model. It finds more than the position of the answer.
+// A [T, T] are the attention weights, y is the logit of the answer, and (x)+ is max(x, 0).
+// Occlusion measures a causal effect, because it runs the model with changed inputs. It also finds
+// tokens other than the answer.
 #include <cmath>
 #include <cstdio>
 
@@ -23,7 +25,7 @@ constexpr std::int64_t kQuery = 30, kTokens = kQuery + 1, kSequences = 64;
 struct Questions {
   Tensor inputs;  // [B, kTokens]
   Tensor answer;  // [B], the next token
-  Tensor copied;  // [B], its position in the input
+  Tensor copied;  // [B], position of the answer in the input
 };
 
 Questions draw_questions() {
@@ -41,7 +43,7 @@ Tensor pick(const Tensor& x, const Tensor& index) {
   return squeeze(gather(x, 1, unsqueeze(index, 1)), 1);
 }
 
-// Relevance of each token by each method, [B, T].
+// Relevance of each token according to each method, [B, T].
 struct Relevance {
   Tensor raw, rollout, attention_x_gradient, occlusion;
 };
@@ -50,7 +52,7 @@ void explain_by_attention(const Transformer& model, const Questions& q, Relevanc
   Probe probe;
   for (const std::int64_t layer : {0, 1}) probe.record(attention_site(layer, "hook_pattern"));
   const Tensor answers = sum(pick(at_query(model(q.inputs, {.probe = &probe})), q.answer));
-  grad(answers, model.tok.weight);  // a backward pass through both layers
+  grad(answers, model.tok.weight);  // runs backward, so that the probe records gradients
   const Tensor identity = eye(kTokens);
   Tensor rolled = identity, relevance = identity, weights;
   for (const std::int64_t layer : {0, 1}) {
@@ -75,7 +77,7 @@ void explain_by_occlusion(const Transformer& model, const Questions& q, Relevanc
     std::vector<std::int64_t> ids = q.inputs.to_vector<std::int64_t>();
     for (std::int64_t b = 0; b < kSequences; ++b) {
       std::int64_t& id = ids[std::size_t(b * kTokens + j)];
-      id = (id + 1) % 32;  // a different one of the 32 tokens
+      id = (id + 1) % 32;  // replaces the token by another of the 32 tokens
     }
     drops.push_back(whole - log_p(from_data(ids, q.inputs.shape())));
   }
@@ -95,7 +97,8 @@ int main() {
   std::printf("share of %ld questions where the largest entry is on the copied token\n\n",
               long(kSequences));
   std::printf("step   raw    rollout   attention x gradient   occlusion\n");
-  double gradient_lead = 0, raw_lead = 0;  // largest leads: gradient over raw, raw over rollout
+  // Largest differences between two methods: gradient - raw, and raw - rollout.
+  double gradient_lead = 0, raw_lead = 0;
   for (std::int64_t step = 20; step <= 240; step += 20) {
     train_to(run, step);
     explain_by_attention(run.model, q, r);

@@ -1,13 +1,14 @@
-// Lab: which head matters? Multiply the output of each head by a gate.
-// The gate 1 changes nothing and the gate 0 cuts the head. Then compare
+// Lab: which head matters? The output of each head is multiplied by a gate. A gate of 1 changes
+// nothing, and a gate of 0 removes the head. L is the loss on repeat tokens. The lab compares
 //   the gradient          dL/dgate at 1, and I_h = E |dL/dgate| over sequences (Michel et al. 2019)
 //   the ablation          L(gate = 0) - L(gate = 1)
 //   integrated gradients  -(integral of dL/dgate from 0 to 1), which equals the ablation.
-// When the loss starts to fall, the gradient has the sign and the size of the ablation. The sign is
-// lost first: at the steepest fall (repeat loss 2.2), a slightly smaller gate of a layer 0 head
-// does no harm, but a gate of 0 does much. After training, the loss is flat near gate 1. Then the
-// gradient underestimates the most important head by a factor of 900 (seed 1). The factor is 60 if
-// two heads share the work, as in seed 2.
+// When the loss starts to fall, the gradient has the sign and the size of the ablation. Later, the
+// gradient first loses the correct sign. When the loss falls fastest (L is 2.2), a slightly smaller
+// gate of a layer 0 head does not increase the loss, but a gate of 0 increases it much. After
+// training, the loss is almost constant near a gate of 1. Then the gradient underestimates the most
+// important head by a factor of 900 (seed 1). The factor is 60 if two heads share the work, as in
+// seed 2.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -24,12 +25,12 @@ constexpr std::int64_t kSequences = 64, kLayers = 2, kHeads = 2;
 constexpr int kIntervals = 32;  // Simpson's rule with 33 points
 
 struct Point {
-  double loss;            // on repeat tokens, mean over sequences
+  double loss;            // L, mean over sequences
   Tensor gate_gradients;  // [sequences, layers * heads]
 };
 
-// Runs the model with one gate for each sequence and head.
-// All gates are 1, except that of head `cut`.
+// Runs the model with one gate for each sequence and head. The gates of head `cut` have the value
+// `gate`, and all other gates are 1.
 Point run_gated(const Transformer& model, const Batch& batch, std::int64_t cut, double gate) {
   const Tensor heads = arange(kLayers * kHeads);
   const Tensor gates = where(eq(heads, double(cut)), full({1}, gate), ones({1}));
@@ -56,7 +57,7 @@ Head measure(const Transformer& model, const Batch& batch, std::int64_t head) {
     const Tensor g = select(p.gate_gradients, 1, head);
     h.path.push_back(p.loss);
     h.gradient = mean(g).item(),
-    h.importance = mean(abs(g)).item();  // the final values are those at gate 1
+    h.importance = mean(abs(g)).item();  // the last iteration is at gate 1
     const double weight = i == 0 || i == kIntervals ? 1 : i % 2 == 1 ? 4 : 2;
     h.integrated -= weight / (3.0 * kIntervals) * h.gradient;
   }
@@ -76,7 +77,7 @@ std::vector<Head> measure_all(const Transformer& model, const Batch& batch, std:
   return heads;
 }
 
-// Returns the index of the head with the largest value of a member.
+// Returns the index of the head whose member `by` is largest.
 std::size_t top(const std::vector<Head>& heads, double Head::*by) {
   const auto largest = std::max_element(
       heads.begin(), heads.end(), [&](const Head& a, const Head& b) { return a.*by < b.*by; });

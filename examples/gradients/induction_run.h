@@ -2,8 +2,8 @@
 // task is `induction`: a random block of tokens that repeats.
 //
 // Position t reads token y[t - 1] and predicts y[t]. If the block has P tokens, the repeat tokens
-// are those from t = P + 1 on. The answer there can be copied from position t - P + 1, directly
-// after the earlier copy of the token that is read.
+// are those from t = P + 1 on. A repeat token can be copied from position t - P + 1, directly after
+// the earlier copy of the token that position t reads.
 #pragma once
 
 #include <string>
@@ -11,8 +11,9 @@
 #include "autograd/engine/engine.h"
 #include "nn/train/trainer.h"
 
-/// Returns a trainer with the options of `heed train`. Only the form differs: the projections are
-/// stored separately, so that each has its own gradient. `periods` is the range of block lengths.
+/// Returns a trainer with the default options of `heed train`, except one: the weights of queries,
+/// keys and values are separate tensors, so that each has its own gradient. `periods` is the range
+/// of block lengths.
 inline heed::nn::Trainer induction_run(std::int64_t seed, const std::string& periods = "3..24") {
   heed::nn::RunConfig config;
   config.task_parameters = {{"periods", periods}};
@@ -47,7 +48,7 @@ inline double repeat_loss(const heed::nn::Transformer& model, const heed::nn::Ba
   return mean(repeat_losses(model(batch.inputs), batch)).item();
 }
 
-/// Returns the name of a probe site in the attention of a layer.
+/// Returns the full name of an intermediate tensor in the attention of a layer, for a Probe.
 inline std::string attention_site(std::int64_t layer, const std::string& name) {
   return "blocks." + std::to_string(layer) + ".attn." + name;
 }

@@ -1,17 +1,19 @@
-// Lab: the placement of LayerNorm decides how large the gradient of the last layer is before the
-// first step (Xiong et al. 2020, arXiv 2002.04745), and so whether training needs a warm-up.
+// Lab: the placement of LayerNorm (LN) determines how large the gradient of the last layer is
+// before the first step (Xiong et al. 2020, arXiv 2002.04745). This decides whether training needs
+// a warm-up.
 //
 //   post-LN  h = LN(x + attend(x)),  x <- LN(h + mlp(h))    Vaswani et al. 2017
-//   pre-LN   h = x + attend(LN(x)),  x <- h + mlp(LN(h))    GPT-2; with one more LN at the end
+//   pre-LN   h = x + attend(LN(x)),  x <- h + mlp(LN(h))    GPT-2, which has one more LN at the end
 //
-// The model is that of the theorem: one head with queries and keys of 0, which averages all tokens,
-// and an MLP d -> d -> d with ReLU. The matrices are N(0, 1/d).
+// The model is the one of the theorem. It has L layers of width d. Each has one head with queries
+// and keys of 0, which averages all tokens, and an MLP d -> d -> d with ReLU. The entries of the
+// matrices are drawn from N(0, 1/d).
 //
-// Post-LN: every sum h + mlp(h) has squared norm 3d/2. That is d from h and d/2 from the MLP,
-// because ReLU passes half. The gradient of the last layer does not depend on the depth L. Pre-LN:
-// the stream grows, with (1 + l/2) d <= |x|^2 <= (1 + 3l/2) d after layer l. The LN at the end
-// divides by its size, so the gradient falls like 1/sqrt(L).
-// All of this holds at initialization only.
+// Post-LN: every sum h + mlp(h) has squared norm 3d/2. Of this, d comes from h and d/2 from the
+// MLP, because ReLU keeps half of the squared norm. The gradient of the last layer does not depend
+// on the depth L. Pre-LN: the residual stream x grows, with (1 + l/2) d <= |x|^2 <= (1 + 3l/2) d
+// after layer l. The LN at the end divides by |x|, so the gradient falls like 1/sqrt(L). All of
+// this is true at initialization only.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -37,10 +39,11 @@ struct Layer {
 
 Tensor ln(const Tensor& x) { return layer_norm(x, Shape{kWidth}); }
 
-// Returns the last sum of a layer. With post-LN, the next layer reads LN of this sum.
+// Returns the last sum of a layer. If `norm` is kPost, the input of the next layer is LN of this
+// sum.
 Tensor residual_sum(const Tensor& x, const Layer& w, Norm norm) {
   const auto attend = [&](const Tensor& u) {
-    const Tensor none = zeros_like(u);  // queries and keys
+    const Tensor none = zeros_like(u);  // queries and keys are 0
     return attention(none, none, matmul(u, w.value));
   };
   const auto mlp = [&](const Tensor& u) { return matmul(relu(matmul(u, w.up)), w.down); };
@@ -49,11 +52,12 @@ Tensor residual_sum(const Tensor& x, const Layer& w, Norm norm) {
 }
 
 struct Measured {
-  std::vector<double> depth, gradient;  // L, and the norm of dL/d(down) in layer L, the last
-  std::vector<double> size = std::vector<double>(kDeepest);  // E |residual_sum|^2 / d by layer
+  // Depths L, and for each depth the norm of the gradient of `down` in the last layer.
+  std::vector<double> depth, gradient;
+  std::vector<double> size = std::vector<double>(kDeepest);  // E |residual_sum|^2 / d of each layer
 };
 
-// Returns means over seeds. The first L layers are the model of depth L.
+// Returns means over seeds. The model of depth L consists of the first L of kDeepest layers.
 Measured measure(Norm norm) {
   Measured m{.depth = {4, 8, 16, 32}, .gradient = std::vector<double>(4)};
   for (std::int64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -66,8 +70,8 @@ Measured measure(Norm norm) {
       m.size[std::size_t(l - 1)] += mean(end * end).item() / kSeeds;
       const auto at = std::find(m.depth.begin(), m.depth.end(), double(l));
       if (at != m.depth.end()) {
-        const Tensor loss =
-            cross_entropy(matmul(ln(end), head), targets);  // both models end with LN and head
+        // Both models end with LN and a linear layer.
+        const Tensor loss = cross_entropy(matmul(ln(end), head), targets);
         const Tensor g = grad(loss, layer.down);
         m.gradient[std::size_t(at - m.depth.begin())] += std::sqrt(sum(g * g).item()) / kSeeds;
       }
@@ -85,7 +89,7 @@ int main() {
   std::printf("d = %ld, %ld tokens, %ld seeds; norm of dL/dW, the last layer's second matrix\n\n",
               long(kWidth), long(kTokens), long(kSeeds));
   std::printf(" depth L   post-LN   pre-LN   pre-LN * sqrt(L)   |stream|^2 / d: post   pre\n");
-  std::vector<double> flat, law;  // pre-LN * sqrt(L), and its mean / sqrt(L)
+  std::vector<double> flat, law;  // flat: pre-LN gradient * sqrt(L); law: average / sqrt(L)
   for (std::size_t i = 0; i < pre.depth.size(); ++i) {
     flat.push_back(pre.gradient[i] * std::sqrt(pre.depth[i]));
     const auto last = std::size_t(pre.depth[i]) - 1;
@@ -97,7 +101,7 @@ int main() {
   for (const double x : flat) average += x / double(flat.size());
   for (const double x : flat) spread = std::max(spread, std::abs(x / average - 1));
   for (const double depth : pre.depth) law.push_back(average / std::sqrt(depth));
-  double low = HUGE_VAL, high = 0;  // |x|^2 of the stream, divided by its lower and upper bound
+  double low = HUGE_VAL, high = 0;  // smallest |x|^2 / lower bound, largest / upper bound
   for (std::size_t l = 1; l <= pre.size.size(); ++l) {
     low = std::min(low, pre.size[l - 1] / (1 + 0.5 * double(l)));
     high = std::max(high, pre.size[l - 1] / (1 + 1.5 * double(l)));

@@ -1,7 +1,9 @@
 // Lab: attention weights are not identifiable, because other weights give the same output (Brunner
 // et al. 2020, arXiv 1908.04211). A row a of attention weights over T tokens has an effect only
-// through the product a V, where V is [T, d_value]. A change delta with delta V = 0 and delta 1 = 0
-// changes nothing after the head. There are T - rank [V, 1] >= T - d_value - 1 such directions.
+// through the product a V, where V is [T, d_value]. Let delta be a change of a whose elements add
+// up to 0, with delta V = 0. Then a + delta gives the same output of the head. There are T - rank
+// [V, 1] >= T - d_value - 1 linearly independent changes delta. [V, 1] is V with a column of ones
+// appended.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,8 +19,8 @@ namespace {
 
 double norm(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
 
-// Subtracts from x its projection onto the span of the orthonormal `basis`.
-// The second pass removes what rounding left.
+// Subtracts from x its projection onto the span of the orthonormal `basis`. Subtracts twice, to
+// remove the rounding error of the first time.
 Tensor outside(Tensor x, const std::vector<Tensor>& basis) {
   for (int twice = 0; twice < 2; ++twice)
     for (const Tensor& b : basis) x = x - b * sum(x * b);
@@ -48,11 +50,11 @@ double largest_step(const Tensor& a, const Tensor& delta) {
 
 int main() {
   const NoGrad guard;
-  const Trainer run = induction_run(1);  // not trained
+  const Trainer run = induction_run(1);  // the model is not trained
   Probe probe;
   probe.record(attention_site(1, "hook_pattern")).record(attention_site(1, "hook_v"));
   run.model(long_blocks(1).inputs, {.probe = &probe});
-  // L1H0: the attention weights of the last token [T], and the values [T, d_value].
+  // For head 0 of layer 1: a is the row of the last token [T], and v is [T, d_value].
   const Tensor pattern = probe.value(attention_site(1, "hook_pattern"));  // [1, H, T, T]
   const Tensor a = to(select(select(select(pattern, 0, 0), 0, 0), 0, -1), float64);
   const Tensor v =

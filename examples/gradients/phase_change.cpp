@@ -1,14 +1,15 @@
 // Lab: the gradient during a phase change. At first the model does not learn to copy the repeated
-// block (the plateau). Then, within a few dozen steps, it learns it completely: layer 0 attends to
-// the previous token, and layer 1 attends to the token that followed the same token last time.
-// Neither layer is useful without the other.
+// block (the plateau). Then, within a few dozen steps, it learns this completely: layer 0 attends
+// to the previous token, and layer 1 attends to the token that followed the earlier copy of the
+// current token. Neither layer is useful without the other.
 //
-// On the plateau, the gradient of layer 1's queries and keys is much smaller than that of its
-// values. It grows when layer 0 begins to learn, long before the loss falls. It is largest at the
-// steepest fall of the loss, and then decays.
+// On the plateau, the gradient of layer 1's query and key weights is much smaller than the gradient
+// of its value weights. The gradient of the query and key weights grows when layer 0 begins to
+// learn, long before the loss falls. It is largest when the loss falls fastest, and then decays.
 //
-// There is a plateau only with blocks of at least 12 tokens. heed's default has blocks of 3 to 24
-// tokens. Repeats two or three tokens back are learned gradually, so the phase change is weaker.
+// There is a plateau only if blocks have at least 12 tokens. By default, heed's blocks have 3 to 24
+// tokens. Copying a token from two or three positions back is learned gradually, so the phase
+// change is weaker.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -26,7 +27,7 @@ constexpr std::int64_t kSteps = 300, kEvery = 20, kSequences = 32;
 struct Measurement {
   std::int64_t step;
   double repeat_loss;
-  double norm[2][3];  // norms of dL/dW_Q, dL/dW_K and dL/dW_V, by layer
+  double norm[2][3];  // [layer][i], norms of the gradients of W_Q, W_K and W_V
 };
 
 // Measures the repeat loss and the gradient norms at the current step.
@@ -43,7 +44,7 @@ Measurement measure(const Trainer& run, const Batch& batch) {
   return m;
 }
 
-// Trains a model and returns a measurement every 20 steps.
+// Trains a model and returns one measurement for every 20 steps.
 std::vector<Measurement> train(std::int64_t seed, const std::string& periods) {
   Trainer run = induction_run(seed, periods);
   const Batch batch = run.task->evaluation(0, kSequences);  // the same batch for all measurements
@@ -56,7 +57,7 @@ std::vector<Measurement> train(std::int64_t seed, const std::string& periods) {
 }
 
 struct Change {
-  double ratio;       // largest / smallest |dL/dW_Q| of layer 1 from step 40 on
+  double ratio;       // largest / smallest |dL/dW_Q| of layer 1, steps 40 to 300
   double peak_delay;  // steps from the steepest fall of the repeat loss to the largest |dL/dW_Q|
 };
 

@@ -1,11 +1,13 @@
-// Lab: rank collapse. Attention without skip connections makes tokens equal, cubically fast. The
-// gradients of its queries and keys vanish with it (Dong et al. 2021; Noci et al. 2022).
+// Lab: rank collapse. Attention without skip connections makes tokens equal: in each layer, small
+// relative differences r become about r^3. The gradients of the query and key weights vanish, too
+// (Dong et al. 2021; Noci et al. 2022).
 //
-// The tokens are m + r x_i, with a small r. In the scores (m + r x_i) W (m + r x_j), the terms that
-// depend only on j are the same for all queries. Only r^2 x_i W x_j differs between queries. The
-// values differ by r, so the outputs differ by r^3. dL/dS has one factor r from the values. Its sum
-// over keys is 0, so multiplying it by the keys gives another factor r. Therefore dL/dW_Q and
-// dL/dW_K fall as r^2. dL/dW_V does not depend on r.
+// Token i is m + r x_i, where m is common to all tokens and r is small. In the scores S_ij = (m + r
+// x_i) W (m + r x_j), terms that depend only on i do not change the softmax, and terms that depend
+// only on j are equal for all queries. Only r^2 x_i W x_j makes the weights of queries differ. The
+// values differ by r, so the outputs differ by r^3. For a loss L, dL/dS has one factor r from the
+// values. Its sum over keys is 0, so multiplying it by the keys gives another factor r. Therefore
+// dL/dW_Q and dL/dW_K fall as r^2. dL/dW_V does not depend on r.
 #include <cstdio>
 
 #include "autograd/engine/engine.h"
@@ -20,8 +22,8 @@ namespace {
 constexpr std::int64_t kTokens = 32, kWidth = 64;
 
 double norm(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
-// Returns the norm of the tokens' deviation from their mean,
-// relative to the norm of the tokens x [n, d].
+// Returns the norm of x - mean(x), relative to the norm of x. x contains n tokens, [n, d], and the
+// mean is taken over tokens.
 double residual(const Tensor& x) { return norm(x - mean(x, {0}, true)) / norm(x); }
 
 struct Weights {
@@ -36,7 +38,8 @@ Tensor layer(const Tensor& x, const Weights& w) {
   return attention(matmul(x, w.q), matmul(x, w.k), matmul(x, w.v));
 }
 
-// Prints the relative differences of the tokens after each of six layers, without and with skips.
+// Prints the relative differences of the tokens after each of six layers, first without and then
+// with skip connections.
 void print_six_layers() {
   std::printf("six layers from N(0, 1) tokens, relative differences:\n");
   for (const bool skip : {false, true}) {

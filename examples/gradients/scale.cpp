@@ -1,12 +1,13 @@
-// Lab: why attention divides by sqrt(d_k).
-// Without the division, the softmax saturates and its gradient vanishes.
+// Lab: why attention divides scores by sqrt(d_k), where d_k is the size of a key. Without the
+// division, the softmax saturates and its gradient vanishes.
 //
-// The Jacobian of softmax at weights a is J = diag(a) - a a^T, and dL/dS = J dL/dA. For queries and
-// keys with N(0, 1) entries, the scores have standard deviation sqrt(d_k). Then only the two
-// largest of n scores matter, and E[tr J] -> c_n / sqrt(d_k), where
-//   c_n = n (n - 1) * integral of phi(x)^2 Phi(x)^(n-2)
-// is the density at 0 of the gap between the two largest of n normal variables. If the scores are
-// divided by sqrt(d_k), tr J does not depend on d_k.
+// The Jacobian of a = softmax(s) is J = diag(a) - a a^T, so for a loss L, dL/ds = J dL/da. For
+// queries and keys with N(0, 1) entries, the scores have standard deviation sqrt(d_k). Then only
+// the two largest of n scores matter, and E[tr J] -> c_n / sqrt(d_k), where
+//   c_n = n (n - 1) * integral of phi(x)^2 Phi(x)^(n-2) dx
+// is the density at 0 of the gap between the two largest of n normal variables. phi and Phi are the
+// density and the distribution function of N(0, 1). If the scores are divided by sqrt(d_k), tr J
+// does not depend on d_k.
 #include <algorithm>
 #include <cstdio>
 #include <numbers>
@@ -20,9 +21,9 @@ using namespace heed::autograd;
 namespace {
 
 constexpr std::int64_t kKeys = 64, kSets = 16,
-                       kQueries = 250;  // kSets sets of keys, with kQueries queries each
+                       kQueries = 250;  // kSets sets of keys; kQueries queries for each set
 
-// Returns c_n.
+// Returns c_n, computed numerically.
 double gap_density(std::int64_t n) {
   double sum = 0;
   const double h = 1e-3;
@@ -37,7 +38,7 @@ double gap_density(std::int64_t n) {
 
 struct Row {
   double trace, median, dead;    // mean and median of tr J, fraction of queries with tr J < 1e-3
-  double squared_J, squared_dS;  // mean ||J||_F^2, and mean ||dL/dS||^2 for dL/dA from N(0, 1)
+  double squared_J, squared_dS;  // mean ||J||_F^2; mean ||dL/ds||^2 if dL/da is from N(0, 1)
 };
 
 Row measure(const Tensor& scores) {  // [sets, queries, keys]

@@ -1,7 +1,8 @@
 // Lab: an attention sink in a small model. The weights of a softmax add up to 1, so a head that has
 // nothing to attend to attends to the first token (Xiao et al. 2023, arXiv 2309.17453). In
 // `induction`, a token can be copied only after the block starts to repeat. Before that, layer 1
-// attends to the ^ (BOS) at the start of every sequence. After that, it does not.
+// attends to the token ^ (BOS) at the start of every sequence. After the repeat has started, it
+// does not.
 #include <cstdio>
 
 #include "examples/gradients/experiment.h"
@@ -31,10 +32,10 @@ int main() {
   // The block lengths P [B]. The repeat tokens are those from P + 1 to 47.
   const Tensor period = 47.0 - sum(to(batch.counted, float64), {1});
 
-  // `since` is the time since the block started to repeat.
-  // At 1, the model reads the first token that occurred before.
+  // `since` is the number of tokens since the block started to repeat. If it is 1, the model reads
+  // the first repeated token.
   std::vector<heed::plot::Series> curves{{"L1H0", {}, {}}, {"L1H1", {}, {}}};
-  double nothing = 0, something = 0;  // means of both heads
+  double nothing = 0, something = 0;  // mean weights over both heads
   std::printf("weight of layer 1 on the first token\n\nsince   L1H0     L1H1\n");
   for (std::int64_t since = -kBefore; since <= kAfter; ++since) {
     const Tensor position = unsqueeze(unsqueeze(to(period + double(since), int64), 1), 2);

@@ -18,15 +18,16 @@ Tensor create_mask(std::int64_t size) {
 struct Attended {
   Tensor scaled, weights, values;
 };
-// The notebook's `attention` (In [26]: scale 1) and `scaled_dot_product` (In [49]: 1/sqrt(d_k)).
+// Does the work of two functions of the notebook: `attention` (In [26]), whose scale is 1, and
+// `scaled_dot_product` (In [49]), whose scale is 1/sqrt(d_k).
 Attended scaled_dot_product(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                             double scale) {
   const Tensor scaled = matmul(q, mT(k)) * scale, weights = softmax(scaled + mask, -1);
   return {scaled, weights, matmul(weights, v)};
 }
 
-// The class of In [68], which has every step of In [36] to In [55].
-// The notebook forgets `permute_back`.
+// The class of In [68], which contains every step of In [36] to In [55]. If `permute_back` is
+// false, forward() has the mistake of the notebook: a permutation is missing.
 struct MultiHeadAttention {
   Tensor qkv_weight, qkv_bias, out_weight, out_bias;
   std::int64_t heads;

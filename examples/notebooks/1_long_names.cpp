@@ -77,8 +77,8 @@ void masked_scores() {
   cell("In [4]");
   const Tensor test1 = tensor({{1, 2, 3}, {4, 5, 6}, {7, 8, 9}});
   show("masked", hidden_apply_causal_mask(test1));
-  // The notebook leaves the exercise open, so allclose receives nothing to compare.
-  // It is an error in the notebook and here.
+  // The notebook leaves the exercise unsolved, so allclose receives an undefined tensor. This is an
+  // error in the notebook and in heed.
   const std::string error = error_text([&] { allclose(Tensor(), test1); });
   show_as("text", full({}, !error.empty()), error);
 
@@ -134,7 +134,7 @@ void heads() {
   show("z", small.z);
   show("attn_out", small.attn_out);
 
-  // Count how many of the two wrong layers the test of the notebook detects.
+  // detected() counts how many of the two wrong layers the test of the notebook detects.
   const auto passes = [&](const nn::AttentionWeights& truth, const nn::AttentionWeights& user) {
     return allclose(hidden_attention(truth, test).attn_out, hidden_attention(user, test).attn_out);
   };

@@ -1,5 +1,5 @@
 // Notebook 2: self-attention of a sentence, first without and then with the projections U_q, U_k
-// and U_v, all with manual_seed(123). As in the notebook, random numbers are float32.
+// and U_v. All random numbers are drawn after manual_seed(123), in float32 as in the notebook.
 // Results are computed in float64.
 #include <cmath>
 
@@ -40,8 +40,8 @@ void with_projections(const nn::Embedding& embed, const Tensor& sentence) {
           allclose(select(attention(queries, keys, values), 0, 1), context_vector_2, 1e-12));
 
   // Not in the notebook: the size of the gradient that passes through each softmax. It is measured
-  // by the trace of the Jacobian, 1 - sum of squares.
-  // The trace is 7/8 if all weights are equal, and 0 if one weight is 1.
+  // by the trace of the Jacobian, which is 1 - the sum of the squared weights. The trace is 7/8 if
+  // all 8 weights are equal, and 0 if one weight is 1.
   const auto mean_trace = [&](const Tensor& a) { return mean(1.0 - sum(a * a, {-1})).item(); };
   const auto weights_of = [&](const Tensor& U_q, const Tensor& U_k) {
     return softmax(matmul(project(U_q), mT(project(U_k))) / std::sqrt(double(d)), -1);

@@ -24,8 +24,8 @@ Attended compute_self_attention(const Tensor& queries, const Tensor& keys, const
   return {matmul(attention_weights, values), attention_weights};
 }
 
-// Does the same as plt.imshow(weights, cmap='viridis') with a color bar.
-// Adds a description in words.
+// Draws the picture of plt.imshow(weights, cmap='viridis') with a color bar. Adds a description in
+// words to the file.
 void display_attention_weights(const Tensor& weights, const std::string& file,
                                const std::string& alt_text) {
   plot::HeatmapGrid grid;
@@ -46,7 +46,8 @@ double luminance(plot::Rgb c) {
 
 struct MultiHeadAttentionLayer {
   static constexpr std::int64_t embedding_size = 4, heads = 2, head_dim = 2;
-  // Initialized in the order of the notebook, in float32 as in PyTorch. Used in float64.
+  // The layers are initialized in the order of the notebook, in float32 as in PyTorch. forward()
+  // uses them in float64.
   nn::Linear values_layer{{.in = embedding_size, .out = embedding_size, .bias = false}};
   nn::Linear keys_layer{{.in = embedding_size, .out = embedding_size, .bias = false}};
   nn::Linear queries_layer{{.in = embedding_size, .out = embedding_size, .bias = false}};
@@ -55,7 +56,8 @@ struct MultiHeadAttentionLayer {
   struct Result {
     Tensor output, energy, weights;
   };
-  // With `permutes` = true and another `second`, the layer has the mistakes of the notebook.
+  // The notebook makes two mistakes: `permutes` = true, and another text `second` of the second
+  // einsum.
   Result forward(const Tensor& x, double scale, bool permutes = false,
                  const char* second = "nhql,nlhd->nqhd") const {
     const std::int64_t batch = x.size(0), length = x.size(1);
@@ -100,7 +102,8 @@ void self_attention(const Tensor& sample_input) {
   require("the file contains a description, which the notebook announces but does not have",
           bytes.find("iTXtDescription") != bytes.npos && bytes.find(alt_text) != bytes.npos);
 
-  // Check for each pair of different weights whether the larger weight has the lighter color.
+  // stronger_is(true) is true if the larger weight of each pair has the lighter color.
+  // stronger_is(false) is true if it has the darker color.
   const double largest = max(weights).item();
   const auto light = [&](double weight) { return luminance(plot::viridis(weight / largest)); };
   const auto values = weights.to_vector<double>();

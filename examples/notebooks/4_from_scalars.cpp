@@ -1,5 +1,5 @@
-// Notebook 4: dot-product attention, starting with two keys;
-// the reason for the scale; masks of -1e9.
+// Notebook 4: dot-product attention of one query and two keys, the reason for the scale, and masks
+// that set scores to -1e9.
 #include <cmath>
 
 #include "examples/notebooks/notebook.h"
@@ -12,7 +12,8 @@ namespace {
 struct Attended {
   Tensor scores, output, p_attn;
 };
-// The three functions of the notebook: In [19] with scale 1, In [25] and In [59] with 1/sqrt(d_k).
+// Does the work of three functions of the notebook. The scale is 1 in In [19], and 1/sqrt(d_k) in
+// In [25] and In [59].
 Attended dotproduct_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                               double scale, const Tensor& mask = {}) {
   Tensor scores = matmul(query, mT(key)) * scale;

@@ -1,4 +1,4 @@
-// Helpers shared by the five notebook programs: printing of results, and tests of them.
+// Helpers shared by the five notebook programs. They print and test results.
 #pragma once
 
 #include <cmath>
@@ -13,8 +13,9 @@ namespace heed::notebook {
 
 using autograd::Tensor;
 
-/// Receives everything that a program shows. By default, a program has no observer.
-/// The tests link one in, to compare the results with the numbers of the original notebooks.
+/// Receives every result that a program shows. By default, a program has no observer. The tests
+/// link an observer into the program, to compare the results with the numbers of the original
+/// notebooks.
 struct Observer {
   virtual ~Observer() = default;
   /// Called for each result. `text` is the printed text.
@@ -65,14 +66,14 @@ inline void show_truth(const std::string& name, bool truth) {
   show_as(name, autograd::full({}, truth), truth ? "True" : "False");
 }
 
-/// Prints a statement and whether it holds. If it does not, the exit code is 1.
+/// Prints the statement `what` and whether it holds. If it does not hold, the exit code is 1.
 inline void require(const std::string& what, bool holds) {
   failures += !holds;
   std::cout << (holds ? "holds: " : "FAILED: ") << what << "\n";
 }
 
-/// Reports a mistake of the notebook. It is caught if a check passes for the right code and fails
-/// for the code of the notebook. `seen` is printed as the explanation.
+/// Reports a mistake in the original notebook. The mistake is caught if a check passes for the
+/// right code and fails for the code of the notebook. `seen` is printed as the explanation.
 inline void fault(const std::string& name, bool right_passes, bool wrong_passes,
                   const std::string& seen) {
   const bool caught = right_passes && !wrong_passes;
@@ -114,8 +115,9 @@ inline Tensor counted(const autograd::Shape& shape, std::int64_t step, std::int6
   return autograd::from_data(values, shape);
 }
 
-/// Returns c for the matrices weights = softmax(c * products) and products. The ratio of two
-/// weights in a row is exp(c * difference of the products). The function uses the last row.
+/// Returns the factor c of weights = softmax(c * products), where both are matrices. The ratio of
+/// two weights in a row is exp(c * difference of their products). The function uses two weights of
+/// the last row.
 inline double fitted_scale(const Tensor& weights, const Tensor& products) {
   const std::int64_t row = weights.size(0) - 1;
   return std::log(weights.at({row, 0}) / weights.at({row, 1})) /

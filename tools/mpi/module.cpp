@@ -18,7 +18,7 @@ void start(int* rank, int* size) {
 }
 
 void swap(int peer, const void* mine, void* theirs, std::uint64_t bytes) {
-  constexpr std::uint64_t kMost = 1u << 30;  // bytes per message, because MPI's counts are int
+  constexpr std::uint64_t kMost = 1u << 30;  // bytes in a message; the counts of MPI are int
   for (std::uint64_t at = 0; at < bytes; at += kMost) {
     const int n = int(std::min(kMost, bytes - at));
     MPI_Sendrecv(static_cast<const char*>(mine) + at, n, MPI_BYTE, peer, 0,

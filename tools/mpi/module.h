@@ -6,7 +6,7 @@
 
 namespace heed {
 
-/// Functions of the module.
+/// Table of the functions of the module.
 struct MpiTable {
   /// Version of this table. A module with another version is rejected.
   int version;
@@ -17,13 +17,13 @@ struct MpiTable {
   /// it. `peer` must make the matching call.
   void (*swap)(int peer, const void* mine, void* theirs, std::uint64_t bytes);
   /// Returns the number of ranks on this machine that pass the same `number`. All ranks must call
-  /// it.
+  /// this function.
   int (*on_machine_with)(std::uint64_t number);
   /// Calls MPI_Finalize, which waits for all ranks.
   void (*end)();
   /// Ends all ranks at once with this exit code (MPI_Abort).
   void (*abort)(int code);
-  /// Returns name and version of the MPI library on one line: "Open MPI v4.1.4".
+  /// Returns the name and version of the MPI library, such as "Open MPI v4.1.4".
   const char* (*library)();
 };
 

@@ -1,5 +1,6 @@
-// Measures the exchange between two ranks. Prints one line per message size, "bytes seconds", with
-// the median of 21 blocks of exchanges. Start it with mpirun -n 2; tools/ranks reads the output.
+// Measures the time of an exchange between two ranks. Prints one line "bytes seconds" per message
+// size. The time is the median of 21 blocks of exchanges. Start the program with `mpirun -n 2`;
+// tools/ranks reads its output.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -12,7 +12,7 @@ set(heed_wanted ${heed_FIND_COMPONENTS})
 if(NOT heed_wanted)
   set(heed_wanted ${heed_components})
 endif()
-# Adds the libraries that the requested ones depend on, before them.
+# Inserts the libraries on which the requested libraries depend, before the requested libraries.
 if("lab" IN_LIST heed_wanted)
   list(PREPEND heed_wanted nn)
 endif()

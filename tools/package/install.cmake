@@ -1,5 +1,5 @@
-# Install rules for `cmake --install` and `cpack`. The component `heed` has the program; `dev` has headers and
-# libraries. Users find the libraries with find_package(heed) or pkg-config.
+# Install rules for `cmake --install` and `cpack`. The component `heed` contains the program, and the component
+# `dev` contains headers and libraries. Users find the libraries with find_package(heed) or pkg-config.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
@@ -42,7 +42,7 @@ if(TARGET heed_mpi)
   install(TARGETS heed_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/heed COMPONENT mpi)
 endif()
 
-# The program prints the man page and the completions, so it must be able to run on this machine.
+# The program heed prints the man page and the completions, so it must be able to run on this machine.
 if(TARGET heed AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   add_custom_command(
     OUTPUT heed.1
@@ -63,8 +63,8 @@ if(TARGET heed AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   add_custom_target(heed_printed ALL DEPENDS ${printed})
 endif()
 
-# Run cpack in the build folder. heed_*.deb contains the program, heed-mpi_*.deb its module for MPI (if MPI
-# is installed), and libheed-dev_*.deb headers and libraries.
+# Run cpack in the build folder. heed_*.deb contains the program, heed-mpi_*.deb contains its module for
+# MPI (only if MPI is installed), and libheed-dev_*.deb contains headers and libraries.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "The developers of heed <heed@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

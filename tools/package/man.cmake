@@ -2,7 +2,7 @@
 # Run: cmake -DPROGRAM=build/release/heed -DVERSION=0.1.0 -DOUTPUT=heed.1 -P tools/package/man.cmake
 cmake_policy(VERSION 3.24)
 
-# Returns the help text of `heed ARGN`, escaped so that roff prints it unchanged.
+# Sets the variable `result` to the help text of `heed ARGN`, escaped so that roff prints the text unchanged.
 function(help_text result)
   execute_process(COMMAND ${PROGRAM} ${ARGN} --help OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   string(REPLACE "\\" "\\e" text "${text}")
@@ -23,7 +23,7 @@ heed \\- train toy causal models, see the gradients inside attention, check ever
 .EX
 ${text}.EE
 ")
-# The lines below "Commands:", up to an empty line: a name and a description each.
+# Finds the lines below "Commands:", up to an empty line. Each contains the name and description of a command.
 string(REGEX MATCH "\nCommands:\n(  [^\n]*\n)+" block "${text}")
 string(REGEX MATCHALL "\n  [a-z]+" commands "${block}")
 if(NOT commands)

@@ -1,8 +1,9 @@
-// heed_blocks [--threads N]: heed's side of tools/peers/speed and tools/costs. For each line WORK
-// SIZE SECONDS of stdin it repeats the work for that many seconds, at least once. It prints the
-// median seconds of one repetition and the peak bytes of tensors. WORK SIZE is train MODEL, generate
-// MODEL or attention BxHxTxD. MODEL is a speed preset with optional settings, such as
-// toy,context=256,batch=1. The exit codes are those of heed.
+// `heed_blocks [--threads N]` measures heed for tools/peers/speed and tools/costs. It reads lines
+// `WORK SIZE SECONDS` from stdin. For each line, it repeats the work for that many seconds, at
+// least once. Then it prints the median seconds of one repetition and the peak bytes of tensors.
+// `WORK SIZE` is `train MODEL`, `generate MODEL` or `attention BxHxTxD`. MODEL is a speed preset
+// with optional settings, such as `toy,context=256,batch=1`. The exit codes are the same as those
+// of the program heed.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -56,7 +57,7 @@ nn::RunConfig config_of(const std::string& model, bool train) {
   return config;
 }
 
-// Returns a call of causal attention, forward and backward. `shape` is "BxHxTxD".
+// Returns a function that runs causal attention, forward and backward. `shape` is "BxHxTxD".
 Call attention_call(const std::string& shape) {
   std::vector<std::int64_t> sizes;
   for (const std::string& word : split(shape, 'x'))
@@ -92,7 +93,7 @@ int blocks(const std::vector<std::string>& arguments) {
     if (threads < 1) usage_error("usage: heed_blocks [--threads N]");
     autograd::set_num_threads(threads);
   }
-  std::map<std::string, Call> calls;  // kept, so that a repeated line is warm
+  std::map<std::string, Call> calls;  // kept, so that a repeated line needs no warm-up
   std::string line;
   while (std::getline(std::cin, line)) {
     std::istringstream words(line);

@@ -13,7 +13,7 @@ std::vector<std::vector<T>> converted(const std::vector<std::vector<U>>& arrays)
   return out;
 }
 
-/// Checks the case in double precision, or in float if `single` is set.
+/// Checks the case in double precision, or in float if `c.single` is true.
 inline autograd::CheckReport check_case(const GradientCase& c,
                                         const autograd::CheckOptions& options = {}) {
   if (!c.single) return autograd::check_vjp(c.forward, c.backward, c.x, options);

@@ -1,4 +1,4 @@
-"""The compiled training step of heed's speed presets in JAX, timed by peer.py."""
+"""A compiled training step of heed's speed presets, implemented in JAX and timed by peer.py."""
 import functools
 import math
 
@@ -78,7 +78,7 @@ def train_step(state, ids, targets, heads):
 
 
 def training_step(preset):
-    """Returns a step on one batch."""
+    """Returns a function that trains one step on one batch."""
     key = jax.random.PRNGKey(1)
     parameters = initial_parameters(preset, key)
     zeros = jax.tree_util.tree_map(jnp.zeros_like, parameters)

@@ -1,4 +1,4 @@
-"""heed's speed presets in PyTorch, timed by peer.py: a training step, generation and attention.
+"""The speed presets of heed, implemented in PyTorch and timed by peer.py: a training step, generation and attention.
 
 The parameters have the names and shapes of heed's Transformer, so parity.py can exchange them."""
 import torch
@@ -52,7 +52,8 @@ def make_model(preset):
 
 
 def training_step(preset, words):
-    """Returns a step on one batch. `words` may contain fused (AdamW), compile and bf16 (autocast)."""
+    """Returns a function that trains one step on one batch. `words` may contain fused (the fused AdamW), compile
+    (torch.compile) and bf16 (autocast to bfloat16)."""
     model = make_model(preset)
     optimizer = make_optimizer(model, fused="fused" in words)
     ids, targets = torch.randint(preset.vocab, (2, preset.batch, preset.context))
@@ -74,8 +75,8 @@ def training_step(preset, words):
 
 
 def attend_cached(block, x, cache, t, keep):
-    """Block.forward for the token at position t. Shapes: x [1, 1, d_model], cache k and v [1, heads, T, d_head].
-    `keep` is a mask over the whole cache, or None to read only its first t + 1 entries."""
+    """Computes Block.forward for the token at position t. x is [1, 1, d_model]. cache contains k and v, each
+    [1, heads, T, d_head]. `keep` is a mask over the whole cache. If it is None, only the first t + 1 entries are read."""
     q, k, v = (y.unflatten(-1, (block.heads, -1)).transpose(1, 2)
                for y in block.qkv(block.ln1(x)).chunk(3, dim=-1))
     for whole, new in zip(cache, (k, v)):
@@ -87,9 +88,10 @@ def attend_cached(block, x, cache, t, keep):
 
 
 def generation(preset, words):
-    """Returns greedy generation with cached keys and values: batch 1, from one token to a full context."""
+    """Returns a function that generates one sequence, from one token to a full context, greedily and with cached keys
+    and values."""
     model = make_model(preset)
-    static = "compile" in words  # compiled code needs equal shapes for every token
+    static = "compile" in words  # compiled code needs the same shapes for every token
     shape = (2, 1, preset.heads, preset.context, preset.d_model // preset.heads)
     caches = [torch.zeros(shape) for _ in model.blocks]
     places = [torch.tensor([t]) for t in range(preset.context)]
@@ -109,7 +111,7 @@ def generation(preset, words):
             tokens.append(run(torch.tensor([[tokens[-1]]]), t).argmax().item())
         return tokens
 
-    with torch.inference_mode():  # checks that the result equals the one without a cache
+    with torch.inference_mode():  # checks that a model without a cache gives the same logits
         tokens = generate()
         exact = model(torch.tensor([tokens[:-1]]))[0, -1]
         error = (run(torch.tensor([[tokens[-2]]]), places[-1]) - exact).abs().max().item()
@@ -119,7 +121,7 @@ def generation(preset, words):
 
 
 def attention(shape):
-    """Returns causal attention, forward and backward. `shape` is (batch, heads, T, d_head)."""
+    """Returns a function that runs causal attention, forward and backward. `shape` is (batch, heads, T, d_head)."""
     torch.manual_seed(1)
     q, k, v = (torch.randn(shape, requires_grad=True) for _ in range(3))
     gradient = torch.randn(shape)

@@ -1,5 +1,6 @@
-// C functions that give the cases to gradcheckers.py. `list` is 0 for gradient_cases() and 1 for
-// resolution_cases(). Arrays are passed one after the other in one buffer.
+// C functions through which gradcheckers.py uses the cases. If `list` is 0, the cases are
+// gradient_cases(); if it is 1, they are resolution_cases(). All arrays of a case are concatenated
+// in one buffer.
 #include <algorithm>
 #include <sstream>
 

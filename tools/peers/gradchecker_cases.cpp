@@ -12,7 +12,7 @@ using Size = std::size_t;
 using Values = std::vector<double>;
 using Backward = decltype(GradientCase::backward);
 
-// Returns n pseudo-random numbers in [-2, 2]. They are equal on every machine.
+// Returns n pseudo-random numbers in [-2, 2]. They are the same on every machine.
 Values numbers(Size n, unsigned seed) {
   Values out;
   for (Size k = 0; k < n; ++k) {
@@ -34,7 +34,7 @@ Values softmax_rows(const Values& x, Size columns) {
   }
   return y;
 }
-// Returns y (v - mean * <y, v>). The right gradient has mean = 1.
+// Returns y (v - mean * <y, v>) for each row. This is the correct gradient if mean = 1.
 template <class T>
 Values softmax_rows_backward(const Values& y, const Values& v, Size columns, double mean = 1) {
   Values g(y.size());
@@ -47,7 +47,7 @@ Values softmax_rows_backward(const Values& y, const Values& v, Size columns, dou
   return g;
 }
 
-// Returns the case scale * softmax, whose gradient is multiplied by `factor`.
+// Returns the case of the function scale * softmax. Its gradient is multiplied by `factor`.
 template <class T = double>
 GradientCase softmax_case(const std::string& what, double factor, double scale = 1,
                           double mean = 1) {
@@ -68,7 +68,8 @@ GradientCase softmax_case(const std::string& what, double factor, double scale =
           }};
 }
 
-// Returns the right softmax gradient, applied to cotangents that were changed by change().
+// Returns a softmax case. Its backward pass is correct, but receives cotangents changed by
+// change().
 GradientCase softmax_of_cotangents(const std::string& what, double (*change)(double)) {
   GradientCase c = softmax_case(what, 1);
   c.backward = [right = c.backward, change](const Vectors& x, Vectors v) {
@@ -138,11 +139,11 @@ GradientCase attention_case(std::string what, AttentionBug bug) {
           }};
 }
 
-// ---- layer norm of [3, 4] with gain [4]; `strided` reads the columns of transposed memory
+// ---- layer norm of [3, 4] with gain [4]; if `strided`, the memory is transposed, [4, 3]
 
 struct NormBug {
   bool no_mean_term = false, gain_assigned = false, stale_deviation = false;
-  bool strided = false;  // no bug
+  bool strided = false;  // not a bug: x is in transposed memory
 };
 
 GradientCase layer_norm_case(std::string what, NormBug bug) {
@@ -224,7 +225,7 @@ GradientCase cross_entropy_case(std::string what, LossBug bug) {
           }};
 }
 
-// ---- rows of a table [4, 3] selected by index, one of them twice
+// ---- embedding: rows of a table [4, 3] are selected by index, row 1 twice
 
 struct IndexBug {
   bool assigned = false;
@@ -255,7 +256,7 @@ GradientCase index_case(std::string what, IndexBug bug) {
           }};
 }
 
-// ---- sum of relu(x)^2 + relu(x), which has a kink at 0
+// ---- relu(x)^2 + relu(x) of each element, which has a kink at 0
 
 GradientCase kink_case(std::string what, Values x) {
   return {.op = "relu",

@@ -1,5 +1,5 @@
 // Test cases for gradient checkers: functions on plain arrays, each with a backward pass that is
-// wrong, or right but awkward to check. tools/peers/gradcheckers.py gives them to every checker.
+// wrong, or correct but difficult to check. tools/peers/gradcheckers.py runs every checker on them.
 #pragma once
 
 #include <functional>
@@ -16,14 +16,15 @@ struct GradientCase {
   Vectors x;
   std::function<Vectors(const Vectors& x)> forward;
   std::function<Vectors(const Vectors& x, const Vectors& cotangents)> backward;
-  bool single = false;      ///< computes in float, and all values are floats
-  bool transposed = false;  ///< checkers of tensors receive x [3, 4] as a transposed view
+  bool single = false;      ///< true: computes in float, and all values are floats
+  bool transposed = false;  ///< true: PyTorch receives x [3, 4] as a transposed view
 };
 
-/// Returns the 20 wrong and the 5 right cases. Each function has one output array.
+/// Returns 20 cases with a wrong and 5 with a correct backward pass. Each function has one output
+/// array.
 const std::vector<GradientCase>& gradient_cases();
-/// Returns 14 cases: the gradient of softmax times 1 + 10^-d, for d = 1 to 14. The largest d that a
-/// checker reports as wrong is its resolution in digits.
+/// Returns 14 cases, in which the gradient of softmax is multiplied by 1 + 10^-d, for d = 1 to 14.
+/// If a checker reports all cases up to d as wrong, its resolution is d digits.
 const std::vector<GradientCase>& resolution_cases();
 
 }  // namespace heed::peers

@@ -1,6 +1,6 @@
-// Runs check_vjp and, if it was built with Ceres, its GradientChecker on the cases of
-// gradchecker_cases.h. Prints one line per case for gradcheckers.py:
-// checker|list|case|right or not|digits|milliseconds.
+// Runs heed's check_vjp on the cases of gradchecker_cases.h. If the program was built with Ceres,
+// it also runs Ceres' GradientChecker. For gradcheckers.py, it prints one line per checker and
+// case: checker|list|case|1 if the checker accepts the gradient, otherwise 0|digits|milliseconds.
 #include <chrono>
 #include <iostream>
 
@@ -21,7 +21,8 @@ struct Answer {
 };
 
 #ifdef HEED_CERES
-// Adapts a case to Ceres, which needs a Jacobian: calls backward once per unit cotangent.
+// Adapts a case to Ceres. Ceres needs a Jacobian, so Evaluate() calls backward once per unit
+// cotangent.
 class CostOfCase : public ceres::CostFunction {
  public:
   explicit CostOfCase(const GradientCase& c) : case_(c) {

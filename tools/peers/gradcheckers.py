@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compares gradient checkers on wrong gradients and on right but awkward ones. The checkers are
-torch.autograd.gradcheck, jax.test_util.check_grads, Ceres' GradientChecker and heed's check_vjp, each with
-its defaults. All get the same C++ functions (gradchecker_cases.cpp). Prints the Markdown table of
-autograd/check/README.md.
+"""Compares gradient checkers on wrong gradients, and on correct gradients that are difficult to check. The
+checkers are torch.autograd.gradcheck, jax.test_util.check_grads, Ceres' GradientChecker and heed's check_vjp,
+each with its default options. All check the same C++ functions (gradchecker_cases.cpp). Prints the Markdown
+table of autograd/check/README.md.
 
     cmake --build build/release --target heed_gradcheckers
     python tools/peers/gradcheckers.py
@@ -66,7 +66,7 @@ def check_torch(case):
             gradients = case.backward([memory(x) for x in ctx.saved_tensors], cotangent.numpy())
             return tuple(like(torch.from_numpy(g), x) for g, x in zip(gradients, ctx.saved_tensors))
 
-    # The transposed input is a view [3, 4] of memory [4, 3]. The function reads the memory.
+    # If the case is transposed, x is a view [3, 4] of memory [4, 3]. The C++ function reads the memory.
     def memory(x):
         return (x.detach().t() if x.dim() == 2 else x.detach()).contiguous().numpy()
 
@@ -104,7 +104,7 @@ def check_jax(case):
 
 def run_python(check, cases):
     answers, took = [], 0
-    check(cases[0][0])  # warm-up: imports and the first call are not timed
+    check(cases[0][0])  # a warm-up, so that imports and the first call are not timed
     for which in cases:
         answers.append([])
         for case in which:
@@ -115,7 +115,7 @@ def run_python(check, cases):
 
 
 def run_program(program):
-    """Runs heed's checker and, if the program was built with it, Ceres'."""
+    """Runs heed's checker. If the program was built with Ceres, also runs Ceres' checker."""
     checkers = {}
     for line in subprocess.run([program], check=True, capture_output=True, text=True).stdout.split():
         name, which, _, right, _, milliseconds = line.split("|")
@@ -126,7 +126,7 @@ def run_program(program):
 
 
 def summary(cases, checker):
-    """Returns the cells of one checker: wrong gradients found, right ones refused, digits, seconds."""
+    """Returns the column of one checker: wrong gradients found, correct gradients rejected, digits, seconds."""
     right, resolution = checker["right"]
     caught = sum(c.wrong and not r for c, r in zip(cases, right))
     alarms = sum(not c.wrong and not r for c, r in zip(cases, right))
@@ -160,7 +160,7 @@ def main():
     parser.add_argument("--build", default="build/release/tools/peers", type=pathlib.Path)
     parser.add_argument("--all", action="store_true", help="print a row for every case")
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore")  # torch warns about float32
+    warnings.simplefilter("ignore")  # PyTorch warns about float32
     library = ctypes.CDLL(str(arguments.build.resolve() / "libheed_gradchecker_cases.so"))
     cases = [[Case(library, which, i) for i in range(library.peer_case_count(which))] for which in (0, 1)]
     checkers = {}

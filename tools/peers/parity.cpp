@@ -1,7 +1,8 @@
-// heed's side of tools/peers/parity.py. Trains one model and exchanges it as safetensors files.
+// heed_parity: the program that tools/peers/parity.py compares with PyTorch. Reads a model from a
+// safetensors file, trains it and writes it back.
 //   heed_parity FOLDER
-//   reads   state.safetensors (a state_dict) and inputs.safetensors (the inputs of each AdamW step;
-//           its metadata describes the model)
+//   reads   state.safetensors (a state_dict) and inputs.safetensors (the inputs of each AdamW step,
+//           and metadata that describes the model)
 //   writes  loaded.safetensors and trained.safetensors (the state_dict before and after the steps)
 //           and results.safetensors (outputs, losses and gradients that parity.py compares)
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 
-// Hyperparameters, equal to those in presets.py.
+// Hyperparameters. They must be equal to the values in presets.py.
 constexpr double kLearningRate = 1e-3, kWeightDecay = 0.1, kMaxNorm = 1;
 constexpr AdamWOptions kAdamW{.beta1 = 0.9, .beta2 = 0.95};
 
@@ -34,7 +35,7 @@ struct Case {
   bool flag(const std::string& option) const { return file.metadata.at(option) == "True"; }
   std::int64_t steps() const { return file.find("target").size(0); }
   DType dtype() const { return file.metadata.at("dtype") == "float64" ? float64 : float32; }
-  // Returns the input of one step, or an undefined tensor if there is none.
+  // Returns the input `name` of one step, or an undefined tensor if the file does not contain it.
   Tensor at(const std::string& name, std::int64_t step) const {
     const Tensor all = file.find(name);
     return all.defined() ? contiguous(select(all, 0, step)) : all;
@@ -43,8 +44,8 @@ struct Case {
 
 struct Forward {
   Tensor loss;
-  std::vector<NamedTensor> values;  // parity.py compares these
-  std::vector<NamedTensor> inputs;  // parity.py compares the gradients of these, too
+  std::vector<NamedTensor> values;  // parity.py compares these tensors
+  std::vector<NamedTensor> inputs;  // parity.py compares the gradients of these inputs, too
 };
 
 struct Attention {
@@ -58,7 +59,8 @@ struct Attention {
                .causal = in.flag("causal"),
                .dtype = in.dtype()}) {}
 
-  // The loss is the mean squared distance to a target. Without a memory, it is self-attention.
+  // The loss is the mean squared difference from a target. If there is no memory, the layer
+  // computes self-attention.
   Forward run(const Case& in, std::int64_t step) const {
     const Tensor query = in.at("query", step).requires_grad_();
     std::vector<NamedTensor> leaves{{"query", query}};

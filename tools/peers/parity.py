@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""Compares heed with PyTorch: equal weights, exchanged as safetensors, must give equal numbers.
+"""Compares heed with PyTorch: models with equal weights, exchanged as safetensors, must give equal numbers.
 
-For each case the script writes a state_dict and inputs, runs heed_parity, which loads them, runs forward and
-backward and take 20 AdamW steps (presets.py's hyperparameters, gradients clipped),
-does the same in PyTorch and prints one line. Columns are largest errors over the largest entry of
-the same tensor, the worst of all tensors:
-  exchange   the state_dict that heed saves after loading PyTorch's: the same bits
-  output     of the forward pass (logits)         weights    attention's, per head
-  gradients  of parameters and float inputs       losses, norms    of the 20 steps, before clipping
+For each case, the script writes a state_dict and inputs and runs heed_parity. That program loads the files, runs
+forward and backward, and takes 20 AdamW steps with clipped gradients (hyperparameters: presets.py). The script
+does the same in PyTorch and prints one line. Most columns are errors. The error of a tensor is its largest
+difference, divided by its largest entry in PyTorch. A column is the largest error of these tensors:
+  exchange   the state_dict that heed saves after loading PyTorch's; it must have the same bits
+  output     output of the forward pass (logits)
+  weights    attention weights of each head
+  gradients  gradients of parameters and float inputs
+  losses     losses of the 20 steps
+  norms      gradient norms of the 20 steps, before clipping
   trained    parameters after the steps
-  back       output of a PyTorch model that loaded heed's trained state_dict, strict=True
-  clipped    steps whose gradients were
-What "trained" shows in cases with a bias is the key bias: its gradient is 0 to rounding, and AdamW
-divides that rounding, different on each side, by little more than eps = 1e-8.
-float64 must agree within 1e-10. float32 is about the exchange; its outputs must agree within 1e-5.
-Nothing else in heed needs PyTorch."""
+  back       output of a PyTorch model that loaded heed's trained state_dict with strict=True
+  clipped    number of steps whose gradients were clipped
+In cases with a bias, the key bias causes the error "trained". Its gradient is 0 except for rounding errors, which
+differ between heed and PyTorch. AdamW divides them by little more than eps = 1e-8.
+In float64, heed and PyTorch must agree within 1e-10. The cases in float32 test the exchange, and their outputs
+must agree within 1e-5. No other part of heed needs PyTorch."""
 import argparse
 import subprocess
 import sys
@@ -48,7 +51,7 @@ class Case:
     name: str
     dtype: torch.dtype
     make: Callable[[], torch.nn.Module]
-    inputs: dict[str, torch.Tensor]  # the first axis is the step
+    inputs: dict[str, torch.Tensor]  # each is [STEPS, ...]
     options: dict[str, object]       # describes the model for heed_parity
     run: Callable                    # (model, one step's inputs) -> output, loss
     weights: Callable | None = None  # (model, one step's inputs) -> [B, H, Tq, Tk]
@@ -59,7 +62,7 @@ def attention_case(name, dtype=torch.float64, *, causal=False, cross=False, padd
     B, Tq, Tk, d, heads = 3, 7, 9 if cross else 7, 16, 4
 
     def make():
-        # PyTorch stores separate weights only if keys or values have another width. heed has no such rule.
+        # PyTorch stores separate weights only if keys or values have another width than queries. heed always can.
         other = {"kdim": d + 1, "vdim": d + 1} if separate else {}
         m = torch.nn.MultiheadAttention(d, heads, bias=bias, batch_first=True, dtype=dtype, **other)
         if separate:
@@ -78,7 +81,7 @@ def attention_case(name, dtype=torch.float64, *, causal=False, cross=False, padd
 
     def attend(m, x, **how):
         memory = x.get("memory", x["query"])
-        if causal:  # aligned at the bottom right, like heed's mask
+        if causal:  # the last query can attend to the last key, as in heed's mask
             how["attn_mask"] = torch.ones(Tq, Tk, dtype=torch.bool).triu(1 + Tk - Tq)
         if padded:
             how["key_padding_mask"] = torch.arange(Tk) >= x["lengths"][:, None]
@@ -166,7 +169,7 @@ def train(case, model):
 
 
 def error(ours, theirs):
-    """Returns the largest error of any tensor in two dicts with equal names. NaN wins, so that it fails."""
+    """Returns the largest error of all tensors of two dicts with equal names. Returns NaN if an error is NaN."""
     if ours.keys() != theirs.keys():
         sys.exit(f"parity: names differ: {sorted(ours.keys() ^ theirs.keys())}")
     errors = []
@@ -184,7 +187,7 @@ def compare(case, program):
     """Returns the errors by column, and the number of steps that clipped gradients."""
     model = case.make()
     with torch.no_grad():
-        # A bias of 0 or a scale of 1 would hide mistakes. Some steps clip gradients, others do not.
+        # A bias of 0 or a LayerNorm gain of 1 would hide mistakes. With these weights, only some steps clip gradients.
         for p in model.parameters():
             p += 0.2 * torch.randn_like(p)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A peer of heed, as a process that waits for work. For each line WORK SIZE SECONDS of stdin it repeats
-the work for that many seconds, at least once, and prints the median seconds of one repetition, like
-`heed_blocks`.
+"""Runs another library (one that heed is compared with) as a process that waits for work. Reads lines
+`WORK SIZE SECONDS` from stdin. For each line, repeats the work for that many seconds, at least once, and prints
+the median seconds of one repetition, like `heed_blocks`.
 
-VARIANT is jax, or torch and what is added to it: torch, torch+fused, torch+compile+fused, torch+bf16.
+VARIANT is jax, or torch with options: torch, torch+fused, torch+compile+fused, torch+bf16.
 
     echo train toy 1 | python tools/peers/peer.py torch+fused --threads 1
 """
@@ -48,7 +48,7 @@ def main():
     parser.add_argument("variant", metavar="VARIANT")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads and cores (default: %(default)s)")
     arguments = parser.parse_args()
-    # XLA starts one thread per available core.
+    # XLA (JAX) starts one thread per available core, so this also limits its threads.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:arguments.threads])
     if arguments.variant.startswith("torch"):
         import torch

@@ -22,17 +22,17 @@ void linear_ticks(Axis& axis, double low, double high, int wanted, double least_
   const int decimals = std::max(0, -int(std::floor(std::log10(step * 1.001))));
   const bool plain = decimals <= 4 && std::max(std::abs(low), std::abs(high)) < 1e6;
   for (double i = std::ceil(low / step); i * step <= high; ++i) {
-    const double value = i == 0 ? 0 : i * step;  // not -0
+    const double value = i == 0 ? 0 : i * step;  // avoids -0
     axis.ticks.push_back(value);
     axis.labels.push_back(plain ? typeset_number(fmt::format("{:.{}f}", value, decimals))
                                 : format_number(value, 6));
-    if (axis.ticks.size() > 100) break;  // for a very large i, i + 1 == i, and the loop never ends
+    if (axis.ticks.size() > 100) break;  // if i is very large, i + 1 == i: the loop would not end
   }
 }
 
 void log_ticks(Axis& axis, int wanted) {
   const double decades = axis.high - axis.low;
-  if (decades < 0.7) {  // too short for ticks at 1, 2, 5 times a power of ten
+  if (decades < 0.7) {  // too short a range for ticks at 1, 2, 5 times a power of ten
     linear_ticks(axis, std::pow(10.0, axis.low), std::pow(10.0, axis.high), wanted, 0);
     return;
   }

@@ -10,10 +10,10 @@ namespace heed::plot {
 struct Axis {
   bool log = false;  ///< true: the scale is logarithmic
   ///@{
-  /// End of the range in axis units: the value, or its log10 if the axis is logarithmic.
+  /// Lower and upper end of the range: the value, or its log10 if the axis is logarithmic.
   double low = 0, high = 1;
   ///@}
-  std::vector<double> ticks;        ///< positions of the ticks, as values, also if `log`
+  std::vector<double> ticks;        ///< value at each tick (not its log10, even if `log`)
   std::vector<std::string> labels;  ///< [ticks], the text at each tick
 
   /// Returns true if the axis can show `value`: it is finite, its magnitude is below 1e300, and it
@@ -26,8 +26,8 @@ struct Axis {
 };
 
 /// Returns an axis whose range contains all `values` that it can show. The range is extended at
-/// both ends by `air`, a fraction of its length. There are about `wanted` ticks. If all values are
-/// whole numbers, so are the ticks of a linear axis.
+/// both ends by the fraction `air` of its length. There are about `wanted` ticks. If the axis is
+/// linear and all values are whole numbers, the ticks are whole numbers, too.
 Axis fit_axis(const std::vector<double>& values, bool log, double air, int wanted);
 
 }  // namespace heed::plot

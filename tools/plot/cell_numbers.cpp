@@ -24,7 +24,7 @@ int CellNumbers::width(const HeatmapGrid& grid, double size) const {
 
 CellNumbers cell_numbers(double largest) {
   if (!(largest > 0) || !std::isfinite(largest)) return {};
-  const int digits = int(std::floor(std::log10(largest)));  // exponent of the first digit
+  const int digits = int(std::floor(std::log10(largest)));  // power of ten of the first digit
   const bool plain = digits >= -1 && digits <= 2;
   return plain ? CellNumbers{0, 2 - std::max(digits, 0)} : CellNumbers{digits, 2};
 }

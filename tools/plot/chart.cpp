@@ -22,7 +22,7 @@ constexpr TextStyle kCentered{.size = kText, .align = Align::kCenter};
 const int kCap = cap_height(kText), kLine = line_height(kText);
 
 // Returns true if the stack states the meaning of its colors or dashes. Otherwise each series of a
-// panel has its own color, and the legend contains its name.
+// panel has a different color, and the legend contains the name of each series.
 bool explains_colors(const ChartStack& stack) {
   return !stack.colors.empty() || !stack.dashes.empty();
 }
@@ -100,7 +100,7 @@ std::vector<Key> legend_of(const ChartStack& stack) {
 }
 
 // Draws the legend in rows above the panels and returns the y below it. If `image` is null, it only
-// measures.
+// computes this y.
 int draw_legend(Image* image, const ChartStack& stack, int left, int y) {
   constexpr int kSwatch = 36, kBetween = 32;
   const double thickness = explains_colors(stack) ? kCurve : 4;
@@ -123,7 +123,7 @@ int draw_legend(Image* image, const ChartStack& stack, int left, int y) {
   return keys.empty() ? y : y + kLine;
 }
 
-// A label at the right of a panel: the name of a curve, or name and value of a reference line.
+// A label to the right of a panel: the name of a curve, or the name and value of a reference line.
 struct SideLabel {
   std::string text;
   Rgb color;
@@ -180,8 +180,8 @@ void draw_x_axis(Image& image, const Area& area, bool last) {
   }
 }
 
-// Draws the horizontal grid lines and labels that have room. On a logarithmic axis powers of ten
-// are placed first.
+// Draws those horizontal grid lines and labels that do not overlap. On a logarithmic axis, powers
+// of ten have priority.
 void draw_y_axis(Image& image, const Area& area) {
   const auto is_power = [&](std::size_t i) {
     const double power = std::log10(std::abs(area.y.ticks[i]));
@@ -209,7 +209,7 @@ void draw_axes(Image& image, const LineChart& panel, const Area& area, bool last
   draw_y_axis(image, area);
   image.rect(area.left, area.top, 1, area.height() + 1, kInk);
   image.rect(area.left, area.bottom, area.width(), 1, kInk);
-  const bool beside = !panel.y_name.empty();  // false: the title names the y axis
+  const bool beside = !panel.y_name.empty();  // if false, the title is the name of the y axis
   image.text(area.left, area.top - kLabelGap - kCap,
              shorten_text(beside ? panel.title : area.y.title(panel.title),
                           kWidth - kMargin - area.left, kText),
@@ -221,7 +221,7 @@ void draw_axes(Image& image, const LineChart& panel, const Area& area, bool last
                shorten_text(area.x.title(panel.x_name), area.width(), kText), kCentered);
 }
 
-// Returns the y in pixels of an edge of a band, clamped to the plot.
+// Returns the y coordinate in pixels of the edge of a band at `value`, clamped to the plot.
 double band_y(const Area& area, double value) {
   if (std::isfinite(value) && !area.y.shows(value)) return area.bottom;
   return std::clamp(area.spot(0, value).y, double(area.top), double(area.bottom));
@@ -265,7 +265,7 @@ void draw_curve(Image& image, const Series& s, Rgb color, const Area& area, bool
 
 void draw_panel(Image& image, const ChartStack& stack, const LineChart& panel, const Area& area) {
   bool any = false;
-  for (std::size_t i = 0; i < panel.series.size(); ++i)  // below every curve
+  for (std::size_t i = 0; i < panel.series.size(); ++i)  // bands are below all curves
     draw_band(image, panel.series[i], series_color(stack, panel, i), area);
   if (stack.vline) {
     const double x = area.spot(stack.vline->x, 0).x;
@@ -295,7 +295,8 @@ void draw_panel(Image& image, const ChartStack& stack, const LineChart& panel, c
   if (!any) image.text(area.center(), area.middle(), "no data", kCentered);
 }
 
-// Returns the x axis of all panels: named columns if the last panel has `x_labels`, else numbers.
+// Returns the x axis of all panels. It has labels if the last panel has `x_labels`, otherwise
+// numbers.
 Axis x_axis_of(const ChartStack& stack, int width) {
   const LineChart& last = stack.panels.back();
   const int count = int(last.x_labels.size());

@@ -1,5 +1,5 @@
-// Line charts: curves over training steps or positions, with reference values. A chart is a picture
-// of its own, or one of several charts stacked above each other along one x axis.
+// Line charts: curves over training steps or positions, with reference values. A picture shows one
+// chart, or several charts below each other that share one x axis.
 #pragma once
 
 #include <optional>
@@ -12,36 +12,36 @@
 namespace heed::plot {
 
 /// One curve. Points are joined by a line in the given order. A point that is not finite, or not
-/// positive on a logarithmic axis, is left out, and the line breaks there. A curve of up to 30
+/// positive on a logarithmic axis, is left out, and the line breaks there. A curve of at most 30
 /// points also shows each point as a dot.
 struct Series {
-  /// Name in the legend. If the stack has `colors` or `dashes`, the name is at the right end of the
-  /// curve instead.
+  /// Name in the legend. If the series is in a ChartStack that has `colors` or `dashes`, the name
+  /// is at the right end of the curve instead.
   std::string name = {};
   ///@{
-  /// Coordinates of the points; x and y have the same length.
+  /// Coordinates of the points. `x` and `y` have the same length.
   std::vector<double> x = {}, y = {};
   ///@}
-  /// Pattern of the line, 0 to kDashPatterns - 1. In a stack it is an index into
-  /// ChartStack::dashes. Without `colors` and `dashes`, a dashed curve (pattern 1 or more) has no
-  /// dots; use it for a prediction.
+  /// Pattern of the line, 0 to kDashPatterns - 1. ChartStack::dashes gives the meaning of each
+  /// pattern. If the series is not in a ChartStack with `colors` or `dashes`, a dashed curve
+  /// (pattern 1 or more) has no dots. Such a curve can show a prediction.
   int dash = 0;
   ///@{
-  /// Lower and upper edge of a pale band around the curve: one value per point, or empty. On a
-  /// logarithmic axis a value that is not positive puts the edge at the bottom of the plot.
+  /// Lower and upper edge of a pale band around the curve: one value per point, or empty. If the y
+  /// axis is logarithmic and a value is not positive, the edge is at the bottom of the plot.
   std::vector<double> low = {}, high = {};
   ///@}
-  bool points = false;  ///< true: dots without a line; the band becomes a bar through each dot
-  /// Index into ChartStack::colors, or -1 for kInk. If the stack has neither `colors` nor `dashes`,
-  /// each series gets a color of its own.
+  bool points = false;  ///< true: draws dots without a line, and the band as a bar through each dot
+  /// Index into ChartStack::colors, or -1 for kInk. If the series is not in a ChartStack with
+  /// `colors` or `dashes`, this must be -1, and each series has a different color.
   int color = -1;
 };
 
-/// A reference value, drawn as a dashed horizontal line. Name and value are printed at the right of
-/// the plot.
+/// A reference value, drawn as a dashed horizontal line. Its name and value are printed to the
+/// right of the plot.
 struct HLine {
   std::string name;  ///< text before the value
-  double y = 0;      ///< the value; a line that is not finite is not drawn
+  double y = 0;      ///< the value; if it is not finite, no line is drawn
 };
 
 /// A line chart: a picture of its own (draw_chart) or one panel of a ChartStack.
@@ -50,16 +50,18 @@ struct LineChart {
   /// Title above the plot, name of the x axis, name of the y axis; each may be empty.
   std::string title = {}, x_name = {}, y_name = {};
   ///@}
-  std::vector<Series> series = {};  ///< the curves, later ones above earlier ones
-  std::vector<HLine> hlines = {};   ///< reference values, drawn above the curves
+  /// The curves. Each is drawn on top of the curves before it in the list.
+  std::vector<Series> series = {};
+  std::vector<HLine> hlines = {};  ///< reference values, drawn on top of the curves
   ///@{
-  /// True: that axis is logarithmic, and its name says so.
+  /// True: the y axis or the x axis is logarithmic. ", logarithmic" is added to its name.
   bool log_y = false, log_x = false;
   ///@}
-  std::vector<std::string> x_labels = {};  ///< labels of x = 0, 1, ... instead of numbers
-  std::vector<double> ends = {};           ///< values that the range of the y axis must include
-  /// Height of the plot in pixels. 0 means 96 in a stack of several panels; a single chart then
-  /// fills a picture of 640 pixels.
+  /// Text at x = 0, 1, ... on the x axis. If it is empty, the axis has numbers.
+  std::vector<std::string> x_labels = {};
+  std::vector<double> ends = {};  ///< values that the range of the y axis must include
+  /// Height of the plot in pixels. 0 means 96 if the picture has several panels. If it has only one
+  /// panel, 0 means that the whole picture is 640 pixels high.
   int height = 0;
 };
 
@@ -69,30 +71,35 @@ struct VLine {
   double x = 0;      ///< position on the x axis
 };
 
-/// Charts above each other along one x axis. The name, scale and labels of the axis are those of
-/// the last panel; its range covers the points of all panels.
+/// Charts below each other that share one x axis. The `x_name`, `log_x` and `x_labels` of the last
+/// panel apply to all panels. If `x_labels` is empty, the range of the axis contains the points of
+/// all panels.
 struct ChartStack {
   ///@{
-  /// Title, and the explanation below it; lines are wrapped.
+  /// Title of the picture, and an explanation below the title. Long lines are wrapped.
   std::string title = {}, caption = {};
   ///@}
   std::vector<LineChart> panels = {};  ///< from top to bottom, at least one
-  /// Meaning of each color, for the legend. Up to 8 colors are category colors; more are taken from
-  /// viridis.
+  /// Meaning of each color, for the legend. At most 8 colors are category colors. If there are
+  /// more, all are taken from viridis.
   std::vector<std::string> colors = {};
-  std::vector<std::string> dashes = {};  ///< meaning of each dash pattern, up to kDashPatterns
-  std::optional<VLine> vline = {};       ///< a marked position on the x axis, if there is one
+  /// Meaning of each dash pattern, for the legend; at most kDashPatterns entries.
+  std::vector<std::string> dashes = {};
+  std::optional<VLine> vline = {};  ///< marks a position on the x axis, if set
 };
 
-/// Draws the chart as a picture of 1000 x 640 pixels. The legend is above the plot and never covers
-/// a curve. Throws ShapeError if the x and y of a series, or its y and band, differ in length.
-/// Throws ValueError if a series sets `color`, or a `dash` outside 0 to kDashPatterns - 1.
+/// Draws the chart as a picture that is 1000 pixels wide, and 640 pixels high unless `height` is
+/// set. The legend is above the plot and never covers a curve. Throws ShapeError if `x` and `y` of
+/// a series differ in length, or if its `low` and `high` are neither empty nor of that length.
+/// Throws ValueError if a series has a `color` of 0 or more, or a `dash` outside 0 to kDashPatterns
+/// - 1.
 Image draw_chart(const LineChart& chart);
 
 /// Draws the stack as a picture that is 1000 pixels wide. Throws ShapeError under the conditions of
-/// draw_chart. Throws ValueError if `panels` is empty, if a series uses a color or dash without an
-/// entry in `colors` or `dashes`, or if `dashes` has more than kDashPatterns entries. A series with
-/// a name may use any pattern.
+/// draw_chart. Throws ValueError if `panels` is empty, if `dashes` has more than kDashPatterns
+/// entries, or if the `color` of a series has no entry in `colors`. Also throws ValueError if a
+/// `dash` is outside 0 to kDashPatterns - 1. In a stack with `colors` or `dashes`, the `dash` of a
+/// series without a name must be 0 or have an entry in `dashes`; otherwise throws ValueError.
 Image draw_chart_stack(const ChartStack& stack);
 
 }  // namespace heed::plot

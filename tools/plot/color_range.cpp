@@ -8,8 +8,8 @@
 namespace heed::plot {
 namespace {
 
-// Calls f for every finite, visible value of the panel: with |value| on a diverging scale, else
-// with the value.
+// Calls f for every finite, visible value of the panel. Passes |value| if the scale is diverging,
+// otherwise the value.
 template <class F>
 void for_colored(const HeatmapGrid& grid, const Panel& panel, F f) {
   const bool diverging = grid.scale == ColorScale::kDiverging;
@@ -32,8 +32,8 @@ bool few_are_large(const HeatmapGrid& grid, double largest) {
   return largest > 0 && large * kFew < all;
 }
 
-// Returns true if half of the panels that are not all 0 have a largest value below `largest` /
-// kFaint.
+// Returns true if more than half of the panels have a largest value (limit) below `largest` /
+// kFaint. Panels with only zeros do not count.
 bool half_look_empty(std::vector<double> limits, double largest) {
   constexpr double kFaint = 50;
   std::erase(limits, 0.0);

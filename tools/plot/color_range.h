@@ -1,5 +1,5 @@
-// Mapping from the values of a heat map to colors: the limits of the scale, and whether it is
-// linear or follows the square root.
+// Mapping from the values of a heat map to colors: the limits of the color scale, and its form,
+// which is linear or a square root.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace heed::plot {
 /// Mapping from values to colors for all panels of a grid.
 struct ColorRange {
   ColorScale scale = ColorScale::kSequential;  ///< colors of the scale
-  bool root = false;      ///< true: positions follow the square root of |value|; false: linear
-  bool by_panel = false;  ///< true: each panel has its own limit
-  std::vector<double> limits = {};  ///< [panels], above 0: the value that gets the last color
+  bool root = false;                ///< true: square root of |value| / limit; false: linear
+  bool by_panel = false;            ///< true: each panel has its own limit
+  std::vector<double> limits = {};  ///< [panels], above 0: the value that has the last color
 
   /// Returns the position of a value of panel `p` on the color bar. Within the limits it is 0 to 1
   /// (sequential) or -1 to 1 (diverging).
@@ -24,20 +24,23 @@ struct ColorRange {
 
   /// Returns the position of the color bar's low end: -1 if diverging, else 0.
   double first_position() const { return scale == ColorScale::kDiverging ? -1 : 0; }
-  /// Returns the numbers beside the color bar, from its low end to position 1, evenly spaced.
+  /// Returns the numbers beside the color bar, from its low end to position 1. Their positions are
+  /// evenly spaced.
   std::vector<double> bar_values() const;
-  /// Returns the range in words, for example "0 to 0.31, by the root".
+  /// Returns the range of values in words, for example "0 to 0.31, by the root".
   std::string text(const HeatmapGrid& grid) const;
 };
 
-/// Returns the mapping for `grid`. Where the grid sets `root` or `by_panel`, that choice is used.
+/// Returns the mapping for `grid`. If the grid sets `root` or `by_panel`, that value is used.
 /// Otherwise these rules apply:
-/// - A diverging scale follows the root, because a few entries of a gradient are much larger than
-///   all other entries.
-/// - A sequential scale follows the root if fewer than 1 in 100 visible cells are above half of the
-///   largest value. On a linear scale all other cells would have nearly the same color.
-/// - Each panel has its own limit if half of the panels that are not all 0 end below 1/50 of the
-///   largest value. With one common limit they would look empty.
+/// - A diverging scale uses the square root, because a few entries of a gradient are usually much
+///   larger than all other entries.
+/// - A sequential scale uses the square root if fewer than 1 in 100 visible cells are above half of
+///   the largest value. On a linear scale all other cells would have nearly the same color.
+/// - Each panel has its own limit if more than half of the panels have a largest value below 1/50
+/// of
+///   the largest value of the grid. Panels with only zeros do not count. With one common limit, the
+///   panels with small values would look empty.
 ColorRange color_range(const HeatmapGrid& grid);
 
 }  // namespace heed::plot

@@ -39,9 +39,10 @@ constexpr std::uint32_t kViridis[256] = {
     0xf6e620, 0xf8e621, 0xfbe723, 0xfde725,
 };
 
-// The two arms of the diverging map, computed in CIE Lab. At the same distance from white they have
-// the same lightness (L* = 48.5 at the ends; they differ by less than 0.5 in between). The hues
-// are a blue and an orange that readers with any common form of color blindness can distinguish.
+// The blue half and the orange half of the diverging map, computed in CIE Lab. At the same distance
+// from white, both halves have the same lightness: L* is 48.5 at the ends, and differs by less than
+// 0.5 in between. The hues are a blue and an orange that readers with any common form of color
+// blindness can distinguish.
 constexpr int kArmSteps = 6;
 constexpr Rgb kBlueArm[kArmSteps + 1] = {{255, 255, 255}, {222, 231, 250}, {191, 207, 241},
                                          {159, 183, 230}, {125, 161, 219}, {89, 139, 207},

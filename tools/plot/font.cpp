@@ -8,11 +8,11 @@
 #include "autograd/base/utf8.h"
 #include "tools/plot/text.h"
 
-// Only this file contains the implementation of stb_truetype. STATIC hides its names from all other
-// files.
+// Only this file contains the implementation of stb_truetype. STBTT_STATIC hides its names from all
+// other files.
 #define STB_TRUETYPE_IMPLEMENTATION
 #define STBTT_STATIC
-// stb does not check for null, so allocate with operator new, which throws.
+// stb does not check for null, so it must allocate with operator new, which throws.
 #define STBTT_malloc(bytes, unused) (static_cast<void>(unused), ::operator new(bytes))
 #define STBTT_free(memory, unused) (static_cast<void>(unused), ::operator delete(memory))
 #include <stb/stb_truetype.h>
@@ -49,7 +49,7 @@ struct Glyph {
   int index = 0;
   float scale = 0;  // pixels per font unit
   float shift = 0;  // fraction of a pixel by which the glyph is shifted to the right
-  Box box;          // bounding box of the ink, relative to the beginning of the line
+  Box box;          // bounding box, relative to the beginning of the line
 };
 
 // The positioned glyphs of one line. `width` is the sum of their advances.

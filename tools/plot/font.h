@@ -7,10 +7,11 @@
 
 namespace heed::plot {
 
-/// The ink of a line of text, as the coverage of each pixel.
+/// A rasterized line of text: how much of each pixel is covered by letters.
 struct TextMask {
   ///@{
-  /// Offset of pixel (0, 0) from the beginning of the line at the top of its capitals, in pixels.
+  /// Position of pixel (0, 0) of the mask, in pixels. `left` is relative to the beginning of the
+  /// line, and `top` is relative to the top of a capital letter.
   int left = 0, top = 0;
   ///@}
   ///@{
@@ -20,15 +21,15 @@ struct TextMask {
   std::vector<std::uint8_t> coverage;  ///< [height, width], row by row, 0 to 255
 };
 
-/// Returns the ink of one line of UTF-8 text with kerning. A character that the font lacks is drawn
-/// as the font's box. Throws ValueError if `size` is below kSmallestText.
+/// Rasterizes one line of UTF-8 text, with kerning. A character that the font lacks is drawn as a
+/// box. Throws ValueError if `size` is below kSmallestText.
 TextMask rasterize_text(std::string_view text, double size);
 
 /// Returns the distance from the beginning of the line to the position of the next character, in
 /// pixels. Throws ValueError if `size` is below kSmallestText.
 double advance_width(std::string_view text, double size);
 
-/// Returns true if the glyph of `c` has visible ink; a space has none.
+/// Returns true if the character `c` is visible. Returns false for a space, for example.
 bool has_ink(char32_t c);
 
 }  // namespace heed::plot

@@ -76,7 +76,7 @@ void draw_hatching(Image& image, int left, int top, int width, int height, Rgb c
 
 void draw_number(Image& image, const Layout& at, float value, int x, int y, Rgb color) {
   const std::string text = at.numbers.text(double(value));
-  const int lightness = (2 * color.r + 7 * color.g + color.b) / 10;  // approximate, 0 to 255
+  const int lightness = (2 * color.r + 7 * color.g + color.b) / 10;  // 0 to 255
   image.text(
       x + at.cell / 2, y + (at.cell - cap_height(at.number_size)) / 2, text,
       {.color = lightness < 128 ? kWhite : kInk, .size = at.number_size, .align = Align::kCenter});
@@ -103,7 +103,7 @@ void draw_cells(Image& image, const HeatmapGrid& grid, const Layout& at, int p) 
 // Draws a line between masked and visible cells, because hatching alone is hard to see on small
 // cells.
 void outline_masked(Image& image, const Panel& panel, const Layout& at, int p) {
-  constexpr int kSmallest = 3;  // side in pixels; the line would cover a smaller cell
+  constexpr int kSmallest = 3;  // pixels; a line would cover a smaller cell
   if (panel.masked.empty() || at.block > 1 || at.cell < kSmallest) return;
   const auto masked = [&](int row, int col) {
     return panel.masked[std::size_t(row) * std::size_t(panel.cols) + std::size_t(col)] != 0;

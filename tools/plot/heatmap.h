@@ -18,7 +18,7 @@ struct Panel {
   int rows = 0, cols = 0;
   ///@}
   std::vector<float> values;              ///< [rows, cols], row by row
-  std::vector<std::uint8_t> masked = {};  ///< [rows, cols], 1 = the cell is masked; or empty
+  std::vector<std::uint8_t> masked = {};  ///< [rows, cols], 1 if the cell is masked; or empty
 };
 
 /// Colors of a heat map.
@@ -27,47 +27,50 @@ enum class ColorScale {
   kDiverging,   ///< blue-white-orange, symmetric about 0, up to the largest |value|
 };
 
-/// Panels of one size side by side. Labels are at the left of each row of panels and below the
-/// lowest panels; without labels the positions are printed.
+/// Heat maps of the same size, arranged in rows. Labels are to the left of each row of panels and
+/// below the lowest panels. If there are no labels, the row and column numbers are printed.
 struct HeatmapGrid {
-  std::string title = {};           ///< above the picture; wrapped
-  std::string caption = {};         ///< explanation below the title; wrapped
-  std::string gray = "not finite";  ///< meaning of values that are not finite, for the legend
-  std::vector<Panel> panels = {};   ///< row by row, at least one
+  std::string title = {};           ///< title above the panels; long lines are wrapped
+  std::string caption = {};         ///< explanation below the title; long lines are wrapped
+  std::string gray = "not finite";  ///< name of values that are not finite, in the legend
+  std::vector<Panel> panels = {};   ///< the heat maps, row by row; at least one
   int panel_columns = 1;            ///< panels per row, at least 1
   ///@{
-  /// Labels (tokens) of the rows or columns: one each, or empty.
+  /// `row_labels` has one label (token) per row of the matrix, and `col_labels` one per column.
+  /// Each may also be empty.
   std::vector<std::string> row_labels = {}, col_labels = {};
   ///@}
   ///@{
-  /// Name of an axis, for example "query" and "key".
+  /// Names of the axis of rows and the axis of columns, for example "query" and "key".
   std::string row_axis = {}, col_axis = {};
   ///@}
   std::string value_name = {};  ///< text beside the color bar, for example "attention weight"
   ColorScale scale = ColorScale::kSequential;  ///< colors of the values
   ///@{
-  /// `root`: colors follow the square root of |value|. `by_panel`: each panel has its own limit. An
-  /// unset member is chosen from the values (color_range.h), and the color bar states the choice.
+  /// `root`: the color scale is a square root of |value|. `by_panel`: each panel has its own limit.
+  /// If a member is unset, color_range() (color_range.h) chooses it, and the text at the color bar
+  /// states the choice.
   std::optional<bool> root = {}, by_panel = {};
   ///@}
-  std::string masked = "masked";  ///< meaning of masked cells, for the legend
-  /// True: masked cells show their values, hatched and outlined. False: masked cells are light gray
-  /// and their values are ignored.
+  std::string masked = "masked";  ///< name of masked cells, in the legend
+  /// True: masked cells have the color of their value, and are hatched and outlined. False: masked
+  /// cells are light gray, and their values are ignored.
   bool hatch = false;
-  /// Prints the values in the cells if the cells can be large enough; otherwise the caption says
-  /// that there are too many cells.
+  /// True: prints the value in each cell. If the cells would be too small for this, no values are
+  /// printed, and a sentence in the caption states the reason.
   bool print_values = false;
 };
 
-/// Gray of a masked cell, lighter than that of a value that is not finite.
+/// Gray of a masked cell. It is lighter than kGray, the color of a value that is not finite.
 inline constexpr Rgb kMaskedGray{218, 218, 218};
 
-/// Draws the grid as a picture of at most about 2400 x 2400 pixels. To fit, cells shrink to one
-/// pixel. After that each pixel shows a square block of cells, and the caption says so. The color
-/// of a block is that of its value of largest magnitude; it is gray if the block contains NaN, and
-/// masked only if all of its cells are masked. Throws ValueError if `panels` is empty or if
-/// panel_columns < 1. Throws ShapeError if a panel is empty, if panels differ in size, or if the
-/// number of values, mask entries or labels does not match the size.
+/// Draws the grid as a picture of at most about 2400 x 2400 pixels. Cells are drawn smaller, down
+/// to one pixel, until the picture fits. If this is not enough, each pixel shows a square block of
+/// cells, and the caption states the size of the blocks. A block has the color of its value of
+/// largest magnitude. It is gray if a visible cell of the block is NaN, and masked only if all of
+/// its cells are masked. Throws ValueError if `panels` is empty or if panel_columns < 1. Throws
+/// ShapeError if a panel is empty, if panels differ in size, or if the number of values, mask
+/// entries or labels does not match the size.
 Image draw_heatmap(const HeatmapGrid& grid);
 
 }  // namespace heed::plot

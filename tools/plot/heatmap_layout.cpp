@@ -73,8 +73,8 @@ HeatmapLayout empty_layout(const HeatmapGrid& grid) {
   return at;
 }
 
-// Sets text sizes that grow with the width of the picture, because a page shows a wide picture
-// smaller.
+// Sets text sizes that grow with the width of the picture, because a page scales a wide picture
+// down.
 void set_text_sizes(HeatmapLayout& at) {
   at.text_size = std::clamp(at.panel_columns * at.panel_width() / 66.0, kSmallText, 27.5);
   at.title_size = at.text_size * 4 / 3;
@@ -126,10 +126,10 @@ void set_vertical(HeatmapLayout& at, const HeatmapGrid& grid) {
               int(at.text_size / 4) + L::kMargin;
 }
 
-constexpr int kNumberRoom = 8;  // free pixels in a cell, beside its number
+constexpr int kNumberRoom = 8;  // width in pixels that the number in a cell leaves free
 
-// Returns the side of a cell that holds its number at the smallest text size, in pixels. Returns 0
-// if numbers are not requested or if cells of that size do not fit.
+// Returns the width in pixels of a cell in which a number of the smallest text size fits. Returns 0
+// if numbers are not requested or if cells of that width do not fit.
 int cell_for_numbers(const HeatmapGrid& grid, const HeatmapLayout& at) {
   constexpr int kWidest = 1800, kLeast = 24;
   if (!grid.print_values || kLeast * longer_side(grid) * at.panel_columns > kWidest) return 0;
@@ -160,7 +160,7 @@ HeatmapLayout lay_out(HeatmapLayout at, const HeatmapGrid& grid, int cell, int b
   return at;
 }
 
-// Returns the side in pixels of the largest cell to try. Larger cells are not useful, because a
+// Returns the width in pixels of the largest cell to try. Larger cells are not useful, because a
 // page would shrink the picture.
 int first_cell(const HeatmapGrid& grid, const HeatmapLayout& at) {
   constexpr int kGrid = 1100, kPanel = 560, kSmallPanel = 224, kLeastPanel = 170;

@@ -18,13 +18,13 @@ struct LegendLine {
 struct HeatmapLayout {
   static constexpr int kMargin = 24, kTick = 5, kLabelGap = 6, kBarWidth = 22, kSwatch = 20;
 
-  int cell = 1;   ///< side of a drawn cell
-  int block = 1;  ///< a drawn cell represents block x block values
+  int cell = 1;   ///< width and height of a drawn cell
+  int block = 1;  ///< a drawn cell shows a square of block x block values
   int cells_wide = 0, cells_high = 0;
   int panel_columns = 0, panel_rows = 0;
   int panel_title = 0;  ///< height of the titles above the panels, 0 if there are none
   double text_size = 0, title_size = 0;
-  int gap = 0;            ///< between panels; wide enough for the labels at both sides of it
+  int gap = 0;            ///< space between panels, wide enough for labels
   int left = 0, top = 0;  ///< top left corner of the first panel's cells
   int bar_height = 0;
   int bar_numbers = 0;        ///< width of the widest number beside the color bar
@@ -34,9 +34,9 @@ struct HeatmapLayout {
   std::vector<std::string> panel_titles;
   std::vector<LegendLine> legend;
   ColorRange colors;
-  std::vector<double> bar_values;  ///< numbers beside the color bar, evenly spaced
+  std::vector<double> bar_values;  ///< numbers beside the color bar, at evenly spaced positions
   CellNumbers numbers;             ///< format of the numbers in the cells
-  double number_size = 0;          ///< text size of these numbers; 0: none are printed
+  double number_size = 0;          ///< text size of the numbers in the cells; 0 if none are printed
 
   int panel_width() const { return cells_wide * cell; }
   int panel_height() const { return cells_high * cell; }
@@ -46,11 +46,11 @@ struct HeatmapLayout {
   int panel_x(int p) const { return left + p % panel_columns * (panel_width() + gap); }
   int panel_y(int p) const { return top + p / panel_columns * row_pitch(); }
   int bar_x() const { return left + grid_width() + gap; }
-  double pitch() const { return double(cell) / block; }  ///< pixels per value
+  double pitch() const { return double(cell) / block; }  ///< pixels per row or column of the matrix
 };
 
-/// Returns the layout with the largest cells that fit. If even cells of one pixel do not fit, it
-/// uses the smallest blocks that do.
+/// Returns the layout with the largest cells that fit. If even cells of one pixel do not fit, each
+/// cell shows a block of values, and the blocks are as small as possible.
 HeatmapLayout lay_out(const HeatmapGrid& grid);
 
 }  // namespace heed::plot

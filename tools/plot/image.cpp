@@ -56,7 +56,7 @@ void Image::frame(int x, int y, int width, int height, Rgb color) {
 void Image::line(double x0, double y0, double x1, double y1, Rgb color, double thickness) {
   if (!std::isfinite(x0 + y0 + x1 + y1)) return;
   const double reach = thickness / 2 + 0.5;
-  const auto pixel = [](double v, int size) {  // clamps before the conversion, which may overflow
+  const auto pixel = [](double v, int size) {  // clamps first: the conversion could overflow
     return int(std::floor(std::clamp(v, -1.0, double(size))));
   };
   const int left = pixel(std::min(x0, x1) - reach, width_);
@@ -97,7 +97,7 @@ void Image::text(int x, int y, std::string_view text, const TextStyle& style) {
   const int before = style.align == Align::kLeft     ? 0
                      : style.align == Align::kCenter ? width / 2
                                                      : width;
-  const int along = mask.left - before, across = mask.top;  // offset of the ink from (x, y)
+  const int along = mask.left - before, across = mask.top;  // offset of the letters from (x, y)
   for (int row = 0; row < mask.height; ++row) {
     for (int column = 0; column < mask.width; ++column) {
       const double opacity = mask.coverage[std::size_t(row * mask.width + column)] / 255.0;

@@ -21,12 +21,12 @@ struct Rgb {
   bool operator==(const Rgb&) const = default;
 };
 
-/// Returns the linear mixture of two colors: `a` for share 0, `b` for share 1.
+/// Returns a linear mixture of two colors. It is `a` if `share` is 0, and `b` if `share` is 1.
 Rgb mix(Rgb a, Rgb b, double share);
 
 inline constexpr Rgb kWhite{255, 255, 255};  ///< background
 inline constexpr Rgb kInk{34, 34, 34};       ///< text and axes
-inline constexpr Rgb kMuted{110, 110, 110};  ///< captions and other text that explains
+inline constexpr Rgb kMuted{110, 110, 110};  ///< captions and other explanations
 inline constexpr Rgb kGray{187, 187, 187};   ///< values that are not finite
 
 /// Position of a text relative to the point that Image::text receives.
@@ -40,14 +40,14 @@ enum class Align {
 struct TextStyle {
   Rgb color = kInk;            ///< color of the letters
   double size = 16.5;          ///< pixels per em, at least kSmallestText
-  Align align = Align::kLeft;  ///< position relative to the given point
-  bool upward = false;         ///< true: reads from bottom to top, for a vertical axis
+  Align align = Align::kLeft;  ///< position relative to the point passed to Image::text
+  bool upward = false;         ///< true: the text runs from bottom to top, for a vertical axis
 };
 
-/// A line of text that was drawn, with the bounding box of its ink in pixels. The box is not
-/// clipped: if it extends beyond the picture, that part of the text was not drawn.
+/// A line of text that was drawn, with the bounding box of its letters in pixels. The box is not
+/// clipped. If it extends beyond the picture, a part of the text was not drawn.
 struct TextBox {
-  std::string text;  ///< the text in the form that was drawn (visible_text)
+  std::string text;  ///< the drawn text, which is the result of visible_text()
   double size = 0;   ///< pixels per em
   ///@{
   /// Top left corner of the box.
@@ -83,21 +83,24 @@ class Image {
   /// Draws an antialiased line with round ends; `thickness` is in pixels. Draws nothing if a
   /// coordinate is not finite.
   void line(double x0, double y0, double x1, double y1, Rgb color, double thickness = 1.0);
-  /// Fills the area between two segments: from (x0, low0) to (x1, low1) and from (x0, high0) to
-  /// (x1, high1). A column of pixels is filled if its center is in [x0, x1), so that two areas that
-  /// share an end do not overlap. Draws nothing if a coordinate is not finite or x0 >= x1.
+  /// Fills the area between two line segments: one from (x0, low0) to (x1, low1), the other from
+  /// (x0, high0) to (x1, high1). A column of pixels is filled if its center is in [x0, x1), so that
+  /// two areas that share an end do not overlap. Draws nothing if a coordinate is not finite or x0
+  /// >= x1.
   void area(double x0, double low0, double high0, double x1, double low1, double high1, Rgb color,
             double opacity);
-  /// Draws one line of text. The tops of its capitals are at `y`, accents are above, and the text
-  /// is aligned at `x`. If the style is upward, the tops are at `x` and the text is aligned at `y`.
-  /// Throws ValueError if the size is below kSmallestText.
+  /// Draws one line of text. The tops of capital letters are at `y`, accents are above `y`, and
+  /// `style.align` is relative to `x`. If the style is upward, the tops of capital letters are at
+  /// `x`, and `style.align` is relative to `y`. Throws ValueError if the size is below
+  /// kSmallestText.
   void text(int x, int y, std::string_view text, const TextStyle& style = {});
-  /// Draws `lines` below each other, the first at (x, y); each is shortened to `width` pixels.
-  /// Returns the y below the last line. If the style is upward, each line is to the right of the
-  /// line before, and `y` is returned.
+  /// Draws `lines` below each other, the first at (x, y). Each line is shortened to at most `width`
+  /// pixels. Returns the y of the next line. If the style is upward, each line is drawn to the
+  /// right of the previous line, and the function returns `y`.
   int text_lines(int x, int y, const std::vector<std::string>& lines, int width,
                  const TextStyle& style);
-  /// Returns all lines that text() has drawn, in order, except lines without ink.
+  /// Returns all lines that text() has drawn, in order. Lines without visible characters are left
+  /// out.
   const std::vector<TextBox>& text_boxes() const { return text_boxes_; }
 
  private:

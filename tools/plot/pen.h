@@ -1,4 +1,4 @@
-// Pen: draws dashed lines whose pattern continues across segments.
+// A pen that draws dashed lines. The dash pattern continues from one line segment to the next.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class Pen {
   double thickness_;
   const std::vector<double>& pattern_;
   std::size_t part_ = 0;  // index of the current dash (even) or gap (odd) in the pattern
-  double in_part_ = 0;    // pixels of it that are done
+  double in_part_ = 0;    // pixels of the current dash or gap that are done
 };
 
 }  // namespace heed::plot

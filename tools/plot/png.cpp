@@ -23,8 +23,8 @@ void* reallocate(void* old, std::size_t bytes) {
 
 }  // namespace
 
-// Only this file contains the implementation of stb_image_write. STATIC hides its names from all
-// other files.
+// Only this file contains the implementation of stb_image_write. STB_IMAGE_WRITE_STATIC hides its
+// names from all other files.
 #define STBIW_MALLOC(bytes) reallocate(nullptr, bytes)
 #define STBIW_REALLOC(old, bytes) reallocate(old, bytes)
 #define STBIW_FREE(memory) std::free(memory)
@@ -88,8 +88,8 @@ std::string text_chunk(std::string_view keyword, std::string_view text) {
 
 std::string encode(const Image& image) {
   // Flat areas compress best without a filter, and trying all five filters would take most of the
-  // time. These are global variables of stb, so they are set once, because two threads may write
-  // pictures at the same time.
+  // time. Both settings are global variables of stb. They are set only once, because two threads
+  // may write pictures at the same time.
   static const bool configured = [] {
     stbi_write_force_png_filter = 0;
     stbi_write_png_compression_level = 5;
@@ -109,7 +109,7 @@ std::string encode(const Image& image) {
 
 // Reads the data of a text chunk. tEXt consists of keyword, 0, Latin-1 text. iTXt consists of
 // keyword, 0, compression flag, compression method, language, 0, translated keyword, 0, UTF-8 text.
-// Returns nothing if the data has another form.
+// Returns std::nullopt if the data has another form.
 std::optional<PngText> read_text(bool international, std::string_view body) {
   const std::size_t end = body.find('\0');
   if (end == body.npos || end == 0 || end > kLongestKeyword) return {};
@@ -147,7 +147,7 @@ bool begins_as_png(const autograd::InputFile& file) {
 
 std::string encode_png(const Image& image, std::string_view alt_text,
                        const std::vector<PngText>& metadata) {
-  constexpr std::size_t kHeaderEnd = 8 + 25;  // signature and IHDR come first
+  constexpr std::size_t kHeaderEnd = 8 + 25;  // bytes of the signature and the chunk IHDR
   std::string texts = text_chunk("Description", alt_text);
   for (const PngText& fact : metadata) texts += text_chunk(fact.keyword, fact.text);
   std::string png = encode(image);
@@ -163,8 +163,8 @@ void write_png(const std::string& path, const Image& image, std::string_view alt
 bool is_png(const std::string& path) { return begins_as_png(autograd::InputFile(path)); }
 
 PngInfo read_png_info(const std::string& path) {
-  constexpr std::uint64_t kFrame = 12;            // bytes of length, type and checksum
-  constexpr std::uint64_t kMostText = 1'000'000;  // bytes
+  constexpr std::uint64_t kFrame = 12;            // bytes of a chunk's length, type and checksum
+  constexpr std::uint64_t kMostText = 1'000'000;  // bytes of all text chunks
   const autograd::InputFile file(path);
   const auto refuse = [&](const auto&... parts) {
     heed::fail<autograd::IoError>("png", "cannot read ", path, ": ", parts...);

@@ -13,7 +13,8 @@ namespace heed::plot {
 
 using autograd::next_code_point;
 
-// In DejaVu Sans an em is 2048 units, a capital is 1493 units high, and a line with its gap 2384.
+// In DejaVu Sans an em is 2048 units, a capital letter is 1493 units high, and the distance between
+// two lines is 2384 units.
 int cap_height(double size) { return int(std::lround(size * 1493 / 2048)); }
 int line_height(double size) { return int(std::ceil(size * 2384 / 2048)) + 3; }
 

@@ -1,6 +1,6 @@
-// Measures and converts the text of pictures, which is DejaVu Sans. A `size` is in pixels per em
-// and is rounded so that capitals are a whole number of pixels high. Widths and heights are in
-// pixels. Strings are UTF-8.
+// Measures and converts text for pictures. The font is DejaVu Sans. A `size` is in pixels per em
+// and is rounded so that capital letters are a whole number of pixels high. Widths and heights are
+// in pixels. Strings are UTF-8.
 #pragma once
 
 #include <string>
@@ -16,12 +16,13 @@ inline constexpr double kSmallestText = 11;
 int cap_height(double size);   ///< height from the baseline to the top of a capital
 int line_height(double size);  ///< distance from one baseline to the next
 
-/// Returns `text` with every character that does not print as an escape: `\n`, `\t`, `\r`, or a
-/// code point such as `U+0007`. An invalid byte becomes an escape such as `\xff`.
+/// Returns `text` with every nonprinting character replaced by an escape: `\n`, `\t`, `\r`, or a
+/// code point such as `U+0007`. An invalid byte is replaced by an escape such as `\xff`.
 std::string visible_text(std::string_view text);
 
-/// Returns a token as the label of an axis. It is visible_text, but a space becomes U+2423 (open
-/// box), and any other character without ink becomes its code point, for example `U+00A0`.
+/// Returns a token as the label of an axis. This is visible_text(token), in which a space is
+/// replaced by U+2423 (open box). Any other invisible character is replaced by its
+/// code point, for example `U+00A0`.
 std::string token_text(std::string_view token);
 
 /// Returns the width of `text` on one line.
@@ -30,18 +31,18 @@ int text_width(std::string_view text, double size);
 int text_width(const std::vector<std::string>& lines, double size);
 
 /// Returns visible_text(text), broken at spaces into lines of at most `width` pixels. A word that
-/// is wider gets a line of its own.
+/// is wider than `width` is not broken; it has a line of its own.
 std::vector<std::string> wrap_text(std::string_view text, int width, double size);
 
-/// Returns visible_text(text) if it is at most `width` pixels wide; otherwise its beginning and an
-/// ellipsis.
+/// Returns visible_text(text) if it is at most `width` pixels wide. Otherwise returns its
+/// beginning, followed by an ellipsis.
 std::string shorten_text(std::string_view text, int width, double size);
 
-/// Returns `value` with up to `digits` significant digits: 0.333, 1.5·10⁻⁷, nan.
+/// Returns `value` as text with at most `digits` significant digits: 0.333, 1.5·10⁻⁷, nan.
 std::string format_number(double value, int digits = 3);
 
-/// Returns a number that std::printf or fmt has written in typographic form: -1.5e-07 becomes
-/// −1.5·10⁻⁷.
+/// Returns the typographic form of a number that std::printf or fmt has formatted. For example,
+/// "-1.5e-07" becomes "−1.5·10⁻⁷".
 std::string typeset_number(std::string_view plain);
 
 }  // namespace heed::plot

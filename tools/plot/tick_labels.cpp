@@ -14,13 +14,13 @@ int label_step(double pitch, int extent) {
 
 TickLabels tick_labels(const std::vector<std::string>& tokens, int positions, double pitch,
                        bool horizontal, double size) {
-  const int longest = int(9 * size);  // pixels
+  const int longest = int(9 * size);  // in pixels
   std::vector<std::string> all;
   for (int i = 0; i < positions; ++i)
     all.push_back(tokens.empty() ? std::to_string(i)
                                  : shorten_text(token_text(tokens[std::size_t(i)]), longest, size));
-  // Along a horizontal axis text is horizontal if it fits. To make it fit, numbers may be left out,
-  // but tokens may not; tokens are then turned upward.
+  // Along a horizontal axis, text is horizontal if it fits. If it does not fit, tokens are turned
+  // upward. Numbers stay horizontal, but not every position has one.
   const int flat = text_width(all, size) + int(tokens.empty() ? size : size / 2);
   const int line = cap_height(size) + int(size / 3);
   TickLabels labels;

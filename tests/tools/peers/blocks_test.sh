@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Tests heed_blocks: it prints a line of seconds and bytes for each line of input, and rejects invalid
-# lines.
+# Tests that heed_blocks prints a line with seconds and bytes for each line of input, and rejects invalid lines.
 # Usage: blocks_test.sh PATH-TO-HEED_BLOCKS
 set -euo pipefail
 blocks=$1

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests tools/peers: the scripts compile, and `speed` runs heed and the peer in turns, divides the peer's time by
-heed's, and works with and without PyTorch. Usage: speed_test.py PATH-TO-HEED"""
+"""Tests tools/peers. All scripts compile. `speed` runs heed and the peer in turns, divides the peer's time by heed's,
+and works with and without PyTorch. Usage: speed_test.py PATH-TO-HEED"""
 import importlib.machinery
 import importlib.util
 import json
@@ -24,7 +24,7 @@ loader.exec_module(speed)
 
 
 class Fake:
-    """Replaces a program that is measured: block i takes times[i] seconds."""
+    """Replaces a process that `speed` measures. Block i takes times[i] seconds."""
     log = []
 
     def __init__(self, name, times):
@@ -43,7 +43,7 @@ class Fake:
         pass
 
 
-# Undisturbed, heed takes 1 s and the peer 2 s. In turns 0 and 1 only heed is disturbed, and in turns 2 and 3 the
+# On an idle machine, heed takes 1 s and the peer 2 s. In turns 0 and 1, only heed is slow, and in turns 2 and 3 the
 # machine is ten times slower. So heed's median comes from a slow turn, and the peer's from a fast turn. The median of
 # the ratios is correct.
 sides = {"heed": Fake("heed", [9, 9, 10, 10, 1]), "torch": Fake("torch", [2, 2, 20, 20, 2])}

@@ -71,7 +71,7 @@ TEST_CASE("panels share the x axis: a vertical line is in the same columns of ea
              lower = differing(with.height() - 140, with.height() - 60);
   REQUIRE_FALSE(upper.empty());
   CHECK(upper == lower);
-  CHECK(upper.size() < 12);  // two thin lines
+  CHECK(upper.size() < 12);  // the pictures differ only in two thin lines
 }
 
 TEST_CASE("color shows the layer, dashes the head; a value that is not finite ends the line") {
@@ -82,7 +82,7 @@ TEST_CASE("color shows the layer, dashes the head; a value that is not finite en
   const auto orange = columns_with(image, kOrange, keys_end, end);
   REQUIRE(blue.size() > 100);
   REQUIRE_FALSE(orange.empty());
-  CHECK(orange.back() < blue.back() - 100);    // its last value is NaN
+  CHECK(orange.back() < blue.back() - 100);    // ends earlier: its last value is NaN
   CHECK(orange.size() < 2 * blue.size() / 3);  // the line is dashed
   CHECK(orange.front() <= blue.front() + 2);
   s.panels[1].series[1].dash = 0;

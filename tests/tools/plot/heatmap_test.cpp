@@ -13,8 +13,8 @@ Panel panel(int rows, int cols, float value = 0) {
   return {"L0H0", rows, cols, std::vector<float>(std::size_t(rows) * std::size_t(cols), value)};
 }
 
-// Returns a grid of `layers` rows of `heads` panels of size length x length. The label of each
-// position is `token`.
+// Returns a grid with `layers` rows of `heads` panels each. A panel has length x length cells. The
+// label of each position is `token`.
 HeatmapGrid attention(int layers, int heads, int length, const std::string& token) {
   HeatmapGrid grid;
   grid.title = "Where each head looks: a task of some name, after 400 training steps";
@@ -35,7 +35,7 @@ TEST_CASE("a heat map draws its cells in their colors, and NaN in gray", "[plot]
   grid.panels[0].values[9] = 2;
   constexpr int kCell = 56 * 56;
   const Image finite = draw_heatmap(grid);
-  CHECK(count(finite, kGray) < 100);  // antialiased text has a few pixels of that gray
+  CHECK(count(finite, kGray) < 100);  // antialiased text has a few pixels of this gray
   CHECK(count(finite, viridis(0)) >= 62 * kCell);
   CHECK(count(finite, viridis(1)) >= kCell);
 
@@ -46,9 +46,9 @@ TEST_CASE("a heat map draws its cells in their colors, and NaN in gray", "[plot]
   CHECK(count(holes, kGray) < 2 * kCell + 600);  // two cells and the swatch of the legend
   CHECK(count(holes, viridis(0)) == count(finite, viridis(0)) - 2 * kCell);
 
-  grid.scale = ColorScale::kDiverging;  // symmetric: 2 is at the orange end, -2 at the blue end
+  grid.scale = ColorScale::kDiverging;  // the limits are symmetric: 2 is orange, -2 is blue
   grid.panels[0].values[20] = -2;
-  grid.panels[0].values[21] = -0.5;  // root scale: a quarter of the limit is at position 0.5
+  grid.panels[0].values[21] = -0.5;  // on a root scale, a quarter of the limit is at position 0.5
   const Image signs = draw_heatmap(grid);
   CHECK(count(signs, diverging(1)) >= kCell);
   CHECK(count(signs, diverging(-1)) >= kCell);
@@ -89,10 +89,10 @@ TEST_CASE("masked cells are light gray, or hatched over their values", "[plot]")
   grid.panels[0].values[2] = grid.panels[0].values[3] = 1;
   grid.hatch = true;
   const Image hatched = draw_heatmap(grid);
-  CHECK(count(hatched, kMaskedGray) < 50);                       // a few pixels of antialiased text
-  CHECK(count(hatched, viridis(1)) > kCell / 2);                 // the cell of 100 shows its color
-  CHECK(count(hatched, viridis(1)) < kCell);                     // partly covered by hatching
-  CHECK(count(hatched, viridis(0.01)) >= 61 * kCell);            // the masked 100 affects the scale
+  CHECK(count(hatched, kMaskedGray) < 50);             // a few pixels of antialiased text
+  CHECK(count(hatched, viridis(1)) > kCell / 2);       // the cell with 100 has its color
+  CHECK(count(hatched, viridis(1)) < kCell);           // hatching covers a part of this cell
+  CHECK(count(hatched, viridis(0.01)) >= 61 * kCell);  // the masked 100 affects the scale
   CHECK(count(hatched, kInk) > count(gray, kInk) + 4 * 2 * 56);  // masked cells are outlined
   CHECK(has_text(hatched, "hatched: after the query"));
   CHECK(text_faults(hatched) == "");
@@ -106,7 +106,7 @@ TEST_CASE("a block is drawn as masked only if all of its cells are masked", "[pl
   std::vector<std::uint8_t>& masked = grid.panels[0].masked;
   masked.assign(grid.panels[0].values.size(), 0);
   const auto gray = [&] { return count(draw_heatmap(grid), kMaskedGray); };
-  std::fill_n(masked.begin() + 4096, 4096, 1);  // row 1, which is half of each block
+  std::fill_n(masked.begin() + 4096, 4096, 1);  // masks row 1, which is half of each block
   const int with_legend = gray();
   CHECK(with_legend < 1500);  // the swatch of the legend and antialiased text
   for (std::size_t row = 8; row < 16; ++row)
@@ -115,7 +115,7 @@ TEST_CASE("a block is drawn as masked only if all of its cells are masked", "[pl
 }
 
 TEST_CASE("the values determine the scale, and the color bar states it", "[plot]") {
-  const auto some_large = [](int large) {  // `large` of 10,000 cells are 1, all other cells 0.1
+  const auto some_large = [](int large) {  // of 10,000 cells, `large` have the value 1
     HeatmapGrid grid{.panels = {panel(100, 100, 0.1f)}, .value_name = "weight"};
     std::fill_n(grid.panels[0].values.begin(), large, 1.0f);
     return grid;
@@ -134,7 +134,8 @@ TEST_CASE("the values determine the scale, and the color bar states it", "[plot]
   CHECK(count(draw_heatmap(linear), viridis(0.1)) > 9000);
   CHECK_FALSE(has_text(draw_heatmap(linear), "weight, root scale"));
 
-  // One of the four panels is all 0, and two have a largest magnitude far below that of the first.
+  // The largest magnitudes of the four panels are 100, 0, 1 and 1.5. The panel with 0 does not
+  // count.
   HeatmapGrid grid{.panel_columns = 2, .scale = ColorScale::kDiverging};
   for (const float largest : {100.0f, 0.0f, -1.0f, 1.5f}) {
     grid.panels.push_back(panel(4, 4));
@@ -148,7 +149,7 @@ TEST_CASE("the values determine the scale, and the color bar states it", "[plot]
   CHECK(has_text(by_panel, "L0H0 (1 = 1.5)"));
   CHECK(has_text(by_panel, "1 is each panel's largest, root scale"));
   CHECK(text_faults(by_panel) == "");
-  grid.panels[2].values[5] = grid.panels[3].values[5] = 2;  // 1/50 of 100 is visible
+  grid.panels[2].values[5] = grid.panels[3].values[5] = 2;  // 1/50 of 100, so it is visible
   CHECK_FALSE(color_range(grid).by_panel);
   CHECK(color_range(grid).text(grid) == "−100 to 100, by the root");
 }
@@ -162,7 +163,7 @@ TEST_CASE("cells contain their numbers if these are large enough to read", "[plo
   CHECK(text_faults(small) == "");
   for (float& v : grid.panels[0].values) v *= 3e-5f;
   const Image tiny = draw_heatmap(grid);
-  CHECK(has_text(tiny, "−0.38"));  // in units of 1e-5; the caption states the unit
+  CHECK(has_text(tiny, "−0.38"));  // in units of 10^-5; the caption states the unit
   CHECK(text_faults(tiny) == "");
   for (const int side : {30, 60}) {
     HeatmapGrid large{.panels = {panel(side, side, -0.5f)}, .print_values = true};
@@ -181,7 +182,7 @@ TEST_CASE("a large grid shrinks to blocks that keep the extreme value", "[plot]"
   CHECK(blank.width() <= 2400);
   CHECK(blank.height() <= 2400);
   CHECK(blank.width() > 1200);
-  grid.panels[63].values[511 * 512 + 7] = -4;  // one value of 16.8 million
+  grid.panels[63].values[511 * 512 + 7] = -4;  // one of 16.8 million values
   CHECK(count(draw_heatmap(grid), diverging(-1)) == count(blank, diverging(-1)) + 1);
 
   // One NaN makes one pixel gray, so moving the NaN to another panel changes two pixels.
@@ -208,8 +209,8 @@ TEST_CASE("labels are thinned until they fit", "[plot]") {
   for (const double pitch : {0.25, 1.0, 3.0, 7.5, 100.0})
     CHECK(label_step(pitch, 30) * pitch >= 30);
 
-  // All of 16 labels are drawn, so that changing any label changes the picture. Of 512 labels most
-  // are left out.
+  // If there are 16 labels, all are drawn, so changing any label changes the picture. If there are
+  // 512 labels, most are left out.
   const auto with_label = [](int size, int changed) {
     const auto n = std::size_t(size);
     HeatmapGrid grid{.panels = {panel(size, size)}, .row_labels = std::vector<std::string>(n, "a")};
@@ -243,7 +244,7 @@ TEST_CASE("all text of a heat map is inside the picture, does not overlap, and i
         CHECK(image.width() <= 2400);
         CHECK(image.height() <= 2400);
         CHECK(has_text(image, "L0H0"));
-        int axis_names = 0;  // one for each row of panels; it may be wrapped into lines
+        int axis_names = 0;  // should be one per row of panels; names may be wrapped
         for (const TextBox& box : image.text_boxes()) axis_names += box.text.starts_with("query:");
         CHECK(axis_names == layers);
       }

@@ -46,7 +46,7 @@ std::vector<Chunk> chunks(const std::string& png) {
   return out;
 }
 
-// Returns the CRC-32 of `bytes`, computed independently of the writer.
+// Returns the CRC-32 of `bytes`. It does not use the code of encode_png().
 std::uint32_t crc32(const std::string& bytes) {
   std::uint32_t table[256];
   for (std::uint32_t n = 0; n < 256; ++n) {
@@ -185,7 +185,7 @@ TEST_CASE("a chart draws curves and single points, and works without data", "[pl
       return draw_chart({"", "", "", {s}, {}, false});
     };
     const Rgb ink = first;
-    // The two lines have the same length; only the line of 30 points also has dots.
+    // Both lines have the same length, but only the line of 30 points also has dots.
     CHECK(count(points(30, false), ink) > count(points(31, false), ink));
     const int line = count(points(2, false), ink), dashes = count(points(2, true), ink);
     CHECK(dashes > line / 2);
@@ -194,7 +194,7 @@ TEST_CASE("a chart draws curves and single points, and works without data", "[pl
   SECTION("a logarithmic axis leaves out values that are not positive") {
     const Image log =
         draw_chart({"", "", "", {{"", {0, 1, 2}, {1e-3, 0, 10}}}, {{"optimal", 0}}, true});
-    CHECK(count(log, first) > 40);  // two dots
+    CHECK(count(log, first) > 40);  // two dots are drawn
     CHECK(count(log, first) < 160);
   }
   SECTION("with two logarithmic axes, a power of x is a straight line") {
@@ -258,8 +258,8 @@ TEST_CASE("a band is pale, is drawn behind its curve, and covers no pixel twice"
   const Image image = draw_chart(chart);
   const int shades = count(image, pale);
   CHECK(shades > 50'000);
-  // Pixels with the color of a band drawn twice occur only at the antialiased edges of the curve,
-  // so there are few of them.
+  // If parts of the band overlapped, many pixels would have the color of a band that is drawn
+  // twice. Only antialiased edges of the curve may have it.
   CHECK(count(image, mix(pale, blue, 0.2)) < shades / 100);
   LineChart without = chart;
   without.series[0].low.clear(), without.series[0].high.clear();

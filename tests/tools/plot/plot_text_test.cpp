@@ -1,4 +1,4 @@
-// Tests of the text in pictures: letters are distinguishable, extents are correct, all scripts of
+// Tests of the text in pictures: letters can be distinguished, sizes are correct, all alphabets of
 // the font are drawn, and invisible tokens become visible.
 
 #include "autograd/base/error.h"
@@ -15,7 +15,7 @@ Image drawn(const std::string& text, double size, bool upward = false) {
   return image;
 }
 
-// Returns the number of pixels that differ by at least 64 of 255 in brightness.
+// Returns the number of pixels whose brightness (0 to 255) differs by at least 64.
 int difference(const Image& a, const Image& b) {
   int n = 0;
   for (int y = 0; y < a.height(); ++y)
@@ -69,13 +69,15 @@ TEST_CASE("drawn text has the size that cap_height(), text_width() and line_heig
     CHECK(flat.right < 40 + width);
     CHECK(flat.right > 40 + width * 9 / 10);
     CHECK(flat.bottom < 40 + line_height(size));
-    // Upward text is the same ink, rotated about the point at which it is drawn.
+    // Upward text has the pixels of horizontal text, rotated about the point at which the text is
+    // drawn.
     CHECK(upward.left - 40 == flat.top - 40);
     CHECK(upward.right - 40 == flat.bottom - 40);
     CHECK(199 - upward.bottom == flat.left - 40);
     CHECK(199 - upward.top == flat.right - 40);
   }
-  CHECK(text_width("AVAVAV", 40) < 3 * (text_width("A", 40) + text_width("V", 40)) - 6);  // kerned
+  // Kerning moves the letters of AVAVAV closer together.
+  CHECK(text_width("AVAVAV", 40) < 3 * (text_width("A", 40) + text_width("V", 40)) - 6);
   CHECK(text_width("", 11) == 0);
   CHECK(ink(drawn("", 11)).right == -1);
 }
@@ -83,12 +85,12 @@ TEST_CASE("drawn text has the size that cap_height(), text_width() and line_heig
 TEST_CASE("characters of many scripts are drawn; a character that the font lacks is a box",
           "[plot]") {
   const Image box = drawn("\U0010FFFD", 16.5);
-  CHECK(ink(box).right > 40);  // the box has ink
+  CHECK(ink(box).right > 40);  // the box is visible
   for (const char* c : {"é", "ß", "λ", "Ж", "ש", "ع", "∂", "→", "₂", "─", "✓", "␣", "𝔸"}) {
     INFO(c);
     CHECK(difference(drawn(c, 16.5), box) >= 4);
   }
-  CHECK(difference(drawn("中", 16.5), box) == 0);  // DejaVu Sans has no Chinese
+  CHECK(difference(drawn("中", 16.5), box) == 0);  // DejaVu Sans has no Chinese characters
 }
 
 TEST_CASE("invalid bytes and invisible characters are spelled out", "[plot]") {
@@ -101,7 +103,7 @@ TEST_CASE("invalid bytes and invisible characters are spelled out", "[plot]") {
 
   CHECK(token_text(" the\n") == "␣the\\n");
   CHECK(token_text("\u00A0") == "U+00A0");
-  CHECK(token_text("\u3000") == "\u3000");  // the font lacks it and draws its box
+  CHECK(token_text("\u3000") == "\u3000");  // the font lacks it and draws a box, which is visible
   CHECK(token_text("^") == "^");
 }
 

@@ -16,7 +16,7 @@ std::string small_png(const std::vector<PngText>& metadata) {
   return encode_png(Image(2, 3), "two by three", metadata);
 }
 
-// Returns the error text of reading a file with these bytes; "" if reading succeeds.
+// Writes a file with these bytes and reads it. Returns the error text, or "" if reading succeeds.
 std::string read_error(const testing::Folder& folder, const std::string& bytes) {
   const std::string path = folder / "p.png";
   std::ofstream(path, std::ios::binary) << bytes;
@@ -26,7 +26,8 @@ std::string read_error(const testing::Folder& folder, const std::string& bytes) 
   return text;
 }
 
-// Returns a text chunk with a correct checksum, cut out of a file that encode_png has written.
+// Returns the bytes of a text chunk with a correct checksum. They are taken from a file that
+// encode_png has written.
 std::string chunk(const std::string& keyword, const std::string& text) {
   const std::string with = small_png({{keyword, text}}), without = small_png({});
   const std::size_t at = with.find("IDAT") - 4, size = with.size() - without.size();

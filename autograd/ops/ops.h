@@ -182,7 +182,7 @@ Tensor var(const Tensor& x, const Dims& axes, bool) = delete;
 ///@{
 /// Returns the largest (smallest) element, as torch.amax and torch.amin do. If an element is NaN,
 /// the result is NaN. If several elements have the largest (smallest) value, they share the
-/// gradient equally. Throws ShapeError if there are no elements to reduce.
+/// gradient equally. Throws ShapeError if the number of elements to reduce is 0.
 Tensor max(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 Tensor min(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 ///@}
@@ -201,8 +201,8 @@ Tensor sum_to(const Tensor& x, const Shape& shape);
 //      keepdim and the shape of the result are as in the section above.
 
 ///@{
-/// Returns bool8: true if any (all) of the reduced elements are true. If there are no elements,
-/// any() returns false and all() returns true. Throws DTypeError unless x is bool8.
+/// Returns bool8: true if any (all) of the reduced elements are true. For 0 elements, any() returns
+/// false and all() returns true. Throws DTypeError unless x is bool8.
 Tensor any(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 ///@}

@@ -30,9 +30,9 @@ void check_alive(const Node& node) {
 template <class T>
 using PoolVector = std::vector<T, PoolAllocator<T>>;
 
-// The nodes of one walk. The position of a node in the list is stored here and not in the node,
-// because several walks may visit the same node: threads walk graphs that share leaves, and a hook
-// or the definition of a fused op starts a walk inside a walk.
+// The nodes of one walk. The position of a node in visits_ is stored in this class and not in the
+// node, because several walks may visit the same node: threads walk graphs that share leaves, and a
+// hook or the definition of a fused op starts a walk inside a walk.
 class Walk {
  public:
   struct Visit {
@@ -176,7 +176,8 @@ Grads run_vjp(Node& node, const Vjp& v, bool create_graph) {
   return node.vjp(v);
 }
 
-// Runs the vjps of the nodes in order. Calls keep(node, gradient) with each complete gradient.
+// Runs the vjps of the nodes in order. Calls keep(node, gradient) with each node and its complete
+// gradient.
 template <class Keep>
 void run(Walk& walk, const GradOptions& options, Keep keep) {
   const GradMode mode(options.create_graph);

@@ -15,8 +15,8 @@ class Pieces {
  public:
   static constexpr std::int64_t kSize = 256;
 
-  // Returns the address of the n elements from `begin` on, which are adjacent in memory there.
-  // Unless the stride is 1, n must be at most kSize.
+  // Returns the address of n adjacent elements: the elements of the run from `begin` on if the
+  // stride is 1, else a copy of them. For a copy, n must be at most kSize.
   const std::byte* at(std::int64_t begin, std::int64_t n) {
     const std::byte* from = from_ + begin * stride_ * size_;
     if (stride_ == 1) return from;

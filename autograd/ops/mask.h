@@ -39,8 +39,8 @@ class KeepMask {
   /// Returns the mask [Tq, Tk] in which a query reads the keys at a distance below `window` from
   /// the query's position (first_query), before and after it. Combined with causal() by `&`, each
   /// query reads the last `window` keys up to its position (Beltagy et al. 2020).
-  /// AttentionOptions::window has the same effect without a mask. Throws ValueError unless window >
-  /// 0.
+  /// AttentionOptions::window has this effect without a mask. Throws ValueError unless `window` is
+  /// positive.
   static KeepMask sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window,
                                  CausalAlignment alignment = CausalAlignment::kBottomRight);
   /// Returns the mask [B, 1, 1, Tk] in which sequence b keeps its first lengths[b] keys; the rest

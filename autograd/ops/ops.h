@@ -78,8 +78,8 @@ Tensor sigmoid(const Tensor& x);  ///< Returns 1 / (1 + exp(-x)), without overfl
 Tensor erf(const Tensor& x);      ///< Returns the error function.
 /// Returns the absolute value. The gradient at 0 is 0.
 Tensor abs(const Tensor& x);
-/// Limits x to [low, high]. The gradient is 1 if low <= x <= high, else 0. Throws ValueError if low
-/// > high.
+/// Limits x to [low, high]. The gradient is 1 if low <= x <= high, else 0. Throws ValueError unless
+/// low <= high.
 Tensor clamp(const Tensor& x, double low, double high);
 /// Returns max(x, 0). The gradient at 0 is 0. The result for NaN is NaN.
 Tensor relu(const Tensor& x);
@@ -192,8 +192,8 @@ Tensor logsumexp(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 /// Returns running sums along one axis: element i of the result is the sum of x's elements 0 to i.
 /// The result has x's shape. Also accepts int64, and then wraps around on overflow.
 Tensor cumsum(const Tensor& x, std::int64_t axis);
-/// Sums x over the axes that broadcasting from `shape` to x's shape repeats. The result has the
-/// given shape. The engine sums the gradients of broadcast operands with this function. Also
+/// Sums x over the axes that are repeated when `shape` is broadcast to x's shape. The result has
+/// the given shape. The engine sums the gradients of broadcast operands with this function. Also
 /// accepts int64. Throws ShapeError unless `shape` broadcasts to x's shape.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
@@ -295,13 +295,13 @@ Tensor squeeze(const Tensor& x, std::int64_t axis);
 /// axis is the last one.
 Tensor unsqueeze(const Tensor& x, std::int64_t axis);
 /// Merges the axes `first` to `last`, including `last`. For example, first = 1 and last = 2 turn
-/// shape [a, b, c, d] into [a, b*c, d]. A tensor of rank 0 becomes [1]. Throws ShapeError if first
-/// > last.
+/// shape [a, b, c, d] into [a, b*c, d]. A tensor of rank 0 becomes [1]. Throws ShapeError unless
+/// first <= last.
 Tensor flatten(const Tensor& x, std::int64_t first = 0, std::int64_t last = -1);
 /// Returns the elements of one axis with the indices start, start + step, ... below `end`. This
 /// axis gets size ceil((end - start) / step), or 0 if end <= start. The other axes do not change.
-/// Negative bounds and bounds beyond the axis are handled as in Python. Throws ValueError if step <
-/// 1.
+/// Negative bounds and bounds beyond the axis are handled as in Python. Throws ValueError if `step`
+/// is below 1.
 Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t end,
              std::int64_t step = 1);
 /// Returns the part of x at one index of an axis. The result does not have this axis. A negative
@@ -436,7 +436,8 @@ struct AttentionHooks {
   /// Observers of values are called before attention() returns. Observers of gradients are called
   /// during a backward pass.
   using Observer = std::function<void(const Tensor&)>;
-  Observer raw_scores = {};       ///< q k^T * scale, before cap, bias and mask; 0 for unread keys
+  /// Receives q k^T * scale, before cap, bias and mask; 0 for a key that no query may read.
+  Observer raw_scores = {};
   Observer scores = {};           ///< scores after cap, bias and mask; -inf where masked
   Observer pattern = {};          ///< softmax of the scores, before dropout
   Observer dropped = {};          ///< weights after dropout; they multiply the values
@@ -484,8 +485,8 @@ struct AttentionOptions {
   FullyMasked fully_masked = FullyMasked::kZero;  ///< policy for fully masked rows
   double dropout = 0;                             ///< probability, 0 to 1, of setting a weight to 0
   Generator* generator = nullptr;  ///< source of the dropout key; null: default_generator()
-  /// Callbacks, or null. attention() copies them, so this object need not exist during the backward
-  /// pass.
+  /// Callbacks, or null. attention() copies the AttentionHooks object, so it need not exist during
+  /// the backward pass.
   const AttentionHooks* hooks = nullptr;
 };
 /// Result of attention_with_weights(). Each tensor is differentiable.

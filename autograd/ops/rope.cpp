@@ -36,9 +36,9 @@ struct Angles {
 // because these positions may not be needed again.
 constexpr std::int64_t kKept = 1 << 14;
 
-// Returns a table that has at least the positions first to first + rows - 1. Tables are cached per
-// thread, because every layer and step uses the same positions, and generation with a KV cache uses
-// the positions that follow. Only requested positions are computed.
+// Returns a table that has at least the positions `first` to first + rows - 1. Tables are cached
+// per thread, because every layer and step uses the same positions, and generation with a KV cache
+// uses the positions that follow. Only requested positions are computed.
 const Angles& angles(std::int64_t first, std::int64_t rows, std::int64_t d, double base) {
   thread_local std::map<std::pair<std::int64_t, double>, Angles> cache;
   Angles& table = cache[{d, base}];

@@ -72,8 +72,8 @@ TEST_CASE("observers of fused attention receive the values of the composite and 
       const Tensor got = fused.x[k], want = composite.x[k];
       CHECK(values(eq(got, -kInf)) == values(eq(want, -kInf)));
       const auto finite = [&](const Tensor& x) { return masked_fill(x, eq(want, -kInf), 0); };
-      // If a query reads only one key, the gradient of its score is 0. The computed gradient then
-      // is a rounding error that is relative to the gradient of the pattern.
+      // If a query reads only one key, the gradient of its score is 0. The computed gradient is
+      // then a rounding error, whose size depends on the gradient of the pattern.
       const double scale =
           std::max(largest(finite(want)), of_scores(k) ? largest(composite.pattern_grad()) : 0);
       CHECK(distance(finite(got), finite(want)) <= 1e-12 * scale);

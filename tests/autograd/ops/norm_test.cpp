@@ -143,8 +143,8 @@ TEST_CASE(
   const auto exact = grad(layer_norm(wx, ww, wb), {wx, ww, wb},
                           {.grad_output = to(gy, float64), .create_graph = true});
   for (std::size_t i = 0; i < 3; ++i)
-    // Partial sums over about 1000 rows and the moments are float32, so the error is a few ulps of
-    // the largest entry.
+    // The kernels compute moments and the partial sums of a chunk of rows in float32, so the error
+    // is a few ulps of the largest entry.
     CHECK(error(values(narrow[i]), values(exact[i].detach())) <= 8 * tolerance(float32));
 }
 

@@ -57,7 +57,8 @@ std::set<CheckLayout> run_all(bool layers) {
       CAPTURE(check->name(), r.sample, layout_name(r.layout), r.order, r.skipped, r.report.message);
       const bool repeats = r.layout == CheckLayout::kExpanded || r.layout == CheckLayout::kAliased;
       if (!r.skipped.empty()) {
-        // A sample may be skipped only in these two layouts, or if no input fits the layout.
+        // A sample may be skipped only in the expanded and aliased layouts, or if no input fits the
+        // layout.
         CHECK((repeats || !can_be(r.layout, *check, r.sample)));
         continue;
       }

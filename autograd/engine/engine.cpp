@@ -1,6 +1,6 @@
-// The engine. A walk finds every node that y depends on and visits them from the latest to the
+// The engine. A walk finds every node that y depends on and visits the nodes from the latest to the
 // oldest. It passes each node its complete gradient once, and adds the gradients that the node's
-// vjp returns to those of its inputs. Nothing recurses.
+// vjp returns to the gradients of the node's inputs. No function of the walk is recursive.
 #include "autograd/engine/engine.h"
 
 #include <algorithm>
@@ -30,9 +30,9 @@ void check_alive(const Node& node) {
 template <class T>
 using PoolVector = std::vector<T, PoolAllocator<T>>;
 
-// The nodes of one walk. The position of a node in the list is stored here and not in the node,
-// because several walks may visit the same node: threads walk graphs that share leaves, and a hook
-// or the definition of a fused op starts a walk inside a walk.
+// The nodes of one walk. The position of a node in visits_ is stored in this class and not in the
+// node, because several walks may visit the same node: threads walk graphs that share leaves, and a
+// hook or the definition of a fused op starts a walk inside a walk.
 class Walk {
  public:
   struct Visit {
@@ -41,8 +41,8 @@ class Walk {
     Tensor grad = {};
   };
 
-  // Finds all nodes that `root` depends on and that are not older than `oldest`. Sorts them, latest
-  // first.
+  // Finds all nodes that `root` depends on and whose sequence number is at least `oldest`. Sorts
+  // these nodes, latest first.
   void discover(const Ref<Node>& root, std::uint64_t oldest) {
     visits_.reserve(16);
     make_table(64);
@@ -66,8 +66,8 @@ class Walk {
     return place < 0 ? nullptr : &visits_[std::size_t(place)];
   }
 
-  // Marks as needed only the nodes that depend on a tensor of `wrt`. Goes from the oldest to the
-  // latest, because an op is needed if one of its inputs is.
+  // Marks as needed only the nodes that depend on a tensor of `wrt`. Visits the nodes from the
+  // oldest to the latest, because a node is needed if one of its inputs is needed.
   void keep_paths_to(std::span<const Tensor> wrt) {
     for (Visit& v : visits_) v.needed = false;
     for (const Tensor& x : wrt)
@@ -80,8 +80,9 @@ class Walk {
   PoolVector<Visit>& visits() { return visits_; }
 
  private:
-  // Looks up a node in the hash table (open addressing). Returns the entry with the position of the
-  // node in visits_, or the free entry (-1) for it. The table is never full, so the search ends.
+  // Looks up a node in the hash table (open addressing). Returns the entry that has the position of
+  // the node in visits_. If there is none, returns the free entry (-1) where it must be stored. The
+  // table is never full, so the search ends.
   int& entry(const Node* node) {
     const std::size_t mask = table_.size() - 1;
     const std::uint64_t hash = (reinterpret_cast<std::uintptr_t>(node) >> 6) * 0x9E3779B97F4A7C15u;
@@ -107,9 +108,9 @@ class Walk {
   PoolVector<int> table_;
 };
 
-// Returns g as .grad stores it: row-major, in memory that no other tensor shares, so that a write
-// into it changes no other gradient. Copies if necessary. The copy is differentiable if recording
-// is enabled.
+// Returns g in the form in which .grad stores it: row-major, in memory that no other tensor shares.
+// A write into .grad then changes no other gradient. Copies g if necessary. The copy is
+// differentiable if recording is enabled.
 Tensor owned(const Tensor& g) {
   if (g.is_contiguous() && TensorAccess::is_sole_owner(g)) return g;
   return grad_enabled() ? g * 1.0 : detached_copy(g);
@@ -121,8 +122,9 @@ bool is_private(const Tensor& x) {
   return x.layout().repeated_axis() < 0 && TensorAccess::is_sole_owner(x);
 }
 
-// Returns sum + g. Accumulates in place if a buffer is unshared and no observer is active. Either
-// buffer may be used, because a + b and b + a have the same bits.
+// Returns sum + g. Adds in place if sum or g shares its memory with no other tensor and no observer
+// is active. The result does not depend on which of the two tensors is overwritten, because a + b
+// and b + a have the same bits.
 Tensor add_up(const Tensor& sum, const Tensor& g, bool observed) {
   if (!sum.defined()) return g;
   if (!observed && !grad_enabled() && sum.dtype() == g.dtype() && !is_dual(g.dtype())) {
@@ -135,7 +137,7 @@ Tensor add_up(const Tensor& sum, const Tensor& g, bool observed) {
 // Checks the dtype of a gradient that a vjp returned for input i, and sums it to the shape of the
 // input.
 Tensor fit(const Op& op, std::size_t i, Tensor g, const Node& input) {
-  const bool lifted = is_dual(g.dtype()) || is_dual(input.dtype());  // inside jvp
+  const bool lifted = is_dual(g.dtype()) || is_dual(input.dtype());  // true inside jvp()
   check<DTypeError>(g.dtype() == input.dtype() || lifted, op, "its vjp returned a gradient of ",
                     g.dtype(), " for input ", i, ", needs ", input.dtype());
   if (g.shape() == input.shape()) return g;
@@ -152,7 +154,8 @@ Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
   for (int i = 0; i < n; ++i) {
     Tensor x = v.input(i);
     if (v.needs(i)) {
-      // The walk ends at this new tensor. It is connected to the input if a graph is created.
+      // The walk over the definition ends at the new tensor x. With create_graph, x stays connected
+      // to the input.
       x = create_graph ? expand(x, x.shape()) : x.detach().requires_grad_();
       wrt.push_back(x);
     }
@@ -173,7 +176,8 @@ Grads run_vjp(Node& node, const Vjp& v, bool create_graph) {
   return node.vjp(v);
 }
 
-// Runs the vjps of the nodes in order. Calls keep(node, gradient) with each complete gradient.
+// Runs the vjps of the nodes in order. Calls keep(node, gradient) with each node and its complete
+// gradient.
 template <class Keep>
 void run(Walk& walk, const GradOptions& options, Keep keep) {
   const GradMode mode(options.create_graph);
@@ -186,7 +190,7 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
     const Ref<Node> node = visits[i].node;
     Tensor g = std::move(visits[i].grad);
     if (node->has_extras()) {
-      const auto hooks = node->extras().hooks;  // a hook may remove itself
+      const auto hooks = node->extras().hooks;  // a copy: a hook may remove itself
       for (const auto& [id, hook] : hooks) {
         const Tensor replaced = hook(g);
         if (!replaced.defined()) continue;
@@ -198,7 +202,7 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
     }
     keep(*node, g);
     if (!node->op()) continue;
-    check_alive(*node);  // a backward pass inside a hook may have freed it
+    check_alive(*node);  // a backward pass inside a hook may have freed the graph
     const auto inputs = node->inputs();
     targets.clear(), wanted.clear();
     for (const Node::Input& input : inputs) {
@@ -307,7 +311,7 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
     for (std::size_t k = 0; k < x.size(); ++k) both.emplace_back(x[k], t[k]);
     duals.push_back(from_data(both, inputs[i].shape()));
   }
-  const GradMode recording(true);  // f may call grad()
+  const GradMode recording(true);  // enabled, because f may call grad()
   const Tensor y = f(duals);
   JvpResult result{empty(y.shape(), float64), zeros(y.shape(), float64)};
   if (y.dtype() == float64) {  // f does not depend on its inputs
@@ -346,14 +350,14 @@ std::vector<Tensor> hvp(const DifferentiableFunction& f, Args inputs, Args v) {
   const GradMode recording(true);
   const std::vector<Tensor> leaves = as_leaves(inputs);
   const auto first = grad(f(leaves), leaves, {.create_graph = true, .allow_unused = true});
-  Tensor along;  // sum of <gradient, v> over the gradients that are not constant
+  Tensor along;  // sum of the inner products <gradient, v>; constant gradients are omitted
   for (std::size_t i = 0; i < first.size(); ++i) {
     if (!first[i].requires_grad()) continue;
     const Tensor term = sum(first[i] * v[i]);
     along = along.defined() ? along + term : term;
   }
   if (along.defined()) return grad(along, leaves, {.allow_unused = true});
-  std::vector<Tensor> zero;  // f is linear
+  std::vector<Tensor> zero;  // all gradients of f are constant, so its Hessian is 0
   for (const Tensor& x : inputs) zero.push_back(zeros_like(x));
   return zero;
 }
@@ -362,8 +366,8 @@ Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const
   return hvp(of_one(f), Args(&x, 1), Args(&v, 1))[0];
 }
 
-// J^T u is linear in u, so its gradient by u, weighted with the direction, is J times the
-// direction.
+// Let J be the Jacobian of y with respect to x. g = J^T u is linear in u, so the gradient of <g,
+// direction> with respect to u is J times `direction`.
 Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& direction) {
   const Tensor u = zeros(y.shape(), y.dtype()).requires_grad_();
   const Tensor g = grad(y, x, {.grad_output = u, .create_graph = true});

@@ -14,23 +14,23 @@ namespace heed::autograd {
 
 /// Options of grad() and backward().
 struct GradOptions {
-  /// Gradient of the loss by y, of y's shape and dtype. It may be undefined if y has one element;
-  /// its value is then 1.
+  /// Gradient of the loss with respect to y, with y's shape and dtype. If y has one element,
+  /// grad_output may be undefined, which means 1.
   Tensor grad_output = {};
-  bool create_graph = false;  ///< true: the gradients are differentiable; also keeps the graph
-  bool retain_graph = false;  ///< true: keeps saved values, so that a later pass may use this graph
+  bool create_graph = false;  ///< true: the gradients are differentiable; implies retain_graph
+  bool retain_graph = false;  ///< true: keeps saved values for a later backward pass
   /// true: a tensor that y does not depend on gets gradient 0 instead of an error.
   bool allow_unused = false;
 };
 
 ///@{
-/// Returns the gradients of y with respect to each tensor of `wrt`, in that order, each with the
-/// shape and dtype of its tensor. The gradients are weighted by options.grad_output. Changes no
-/// .grad.
+/// Returns the gradients of y with respect to the tensors of `wrt`, in the order of `wrt`. Each
+/// gradient has the shape and dtype of its tensor. If y has several elements, options.grad_output
+/// has their weights. This function does not change .grad of any tensor.
 ///
 /// Throws ValueError if y has no graph, if a tensor of `wrt` does not require grad, if an earlier
-/// pass freed the graph, or if y does not depend on a tensor of `wrt` (unless allow_unused). Throws
-/// ShapeError or DTypeError if grad_output does not fit y.
+/// backward pass freed the graph, or if y does not depend on a tensor of `wrt` (unless
+/// allow_unused). Throws ShapeError or DTypeError if grad_output does not fit y.
 std::vector<Tensor> grad(const Tensor& y, std::span<const Tensor> wrt,
                          const GradOptions& options = {});
 std::vector<Tensor> grad(const Tensor& y, std::initializer_list<Tensor> wrt,
@@ -44,34 +44,36 @@ Tensor grad(const Tensor& y, const Tensor& wrt, const GradOptions& options = {})
 /// allow_unused has no effect. Throws the errors of grad().
 void backward(const Tensor& loss, const GradOptions& options = {});
 
-// ---- derivatives built on these
+// ---- directional derivatives, Hessian-vector products and Jacobians
 
 /// Result of jvp().
 struct JvpResult {
   Tensor value;    ///< f(inputs)
-  Tensor tangent;  ///< derivative of f in the direction of the tangents, of value's shape
+  Tensor tangent;  ///< derivative of f in the direction of the tangents; has value's shape
 };
-/// Computes f and its directional derivative by dual numbers (forward mode): exact, without a step
-/// size. f may call anything differentiable, also grad(). Throws DTypeError unless inputs and
-/// tangents are float64, and ShapeError unless each tangent has the shape of its input.
+/// Computes f and its directional derivative with dual numbers (forward mode). The derivative is
+/// exact and needs no step size. f may call any differentiable function, including grad(). Throws
+/// DTypeError unless inputs and tangents are float64, and ShapeError unless each tangent has the
+/// shape of its input.
 JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents);
 
 ///@{
-/// Returns the Hessian of a scalar function f times v, one tensor per input, by double backward.
-/// Throws ShapeError unless there is one v per input, of its shape.
+/// Returns the product of the Hessian of a scalar function f and v, as one tensor per input. It is
+/// computed by double backward. Throws ShapeError unless v has one tensor per input, with the shape
+/// of this input.
 std::vector<Tensor> hvp(const DifferentiableFunction& f, Args inputs, Args v);
 Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
 ///@}
 
-/// Returns the change of y when x moves in this direction: the Jacobian of y by x times
-/// `direction`. The result has y's shape and no graph. Works for any floating dtype, by two
-/// backward passes through the graph of y. `direction` has x's shape and dtype, else ShapeError or
-/// DTypeError. Throws ValueError if y does not depend on x.
+/// Returns the derivative of y when x moves in `direction`: the Jacobian of y with respect to x,
+/// times `direction`. The result has y's shape and no graph. The function runs two backward passes
+/// through the graph of y and works for float32 and float64. Throws ShapeError or DTypeError unless
+/// `direction` has x's shape and dtype. Throws ValueError if y does not depend on x.
 Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& direction);
 
 ///@{
-/// Returns the Jacobian of f at its inputs: for each input x, a tensor of shape [f.shape...,
-/// x.shape...]. Runs one backward pass per element of f's result.
+/// Returns the Jacobian of f at its inputs: for each input x, a tensor whose axes are the axes of
+/// f's result followed by the axes of x. Runs one backward pass per element of f's result.
 std::vector<Tensor> jacobian(const DifferentiableFunction& f, Args inputs);
 Tensor jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x);
 ///@}

@@ -1,6 +1,6 @@
-// Scaled dot-product attention by a fused kernel with O(T) memory. Its definition is in
-// autograd/ops/attention_with_weights.cpp; it also runs for arguments that the kernel does not
-// support.
+// Scaled dot-product attention by a fused kernel with O(T) memory. The definition of the op is in
+// autograd/ops/attention_with_weights.cpp. The definition also runs for arguments that the kernel
+// does not support.
 #include "autograd/kernels/simd/attention.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 // is a fourth one, the bias.
 auto attention_with(const AttentionOptions& options, const AttentionHooks& hooks = {}) {
   return [options, hooks](Args t) {
-    Generator fixed(7);  // a new one in every call, so that equal inputs give equal results
+    Generator fixed(7);  // new in every call, so that equal inputs give equal results
     AttentionOptions o = options;
     o.generator = &fixed;
     if (hooks.replaces()) o.hooks = &hooks;
@@ -43,7 +43,7 @@ std::vector<Tensor> with_bias(SampleGen& g, std::vector<Tensor> inputs, const Sh
 }
 
 Samples attention_samples(SampleGen& g) {
-  // Row 1 may read no key, and no row may read key 1.
+  // Query 1 may read no key, and no query may read key 1.
   const KeepMask keep(from_data(
       std::vector<bool>{true, false, true, false, false, false, true, false, false}, {3, 3}));
   const KeepMask nothing(full({3, 3}, 0, bool8));
@@ -88,13 +88,13 @@ Samples attention_samples(SampleGen& g) {
   samples.push_back({"q, k and v of one shape",
                      attention_with({.causal = true, .dropout = 0.3}),
                      {g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3})}});
-  // One head of keys serves two heads of queries.
+  // Two heads of queries share one head of keys.
   std::vector<Tensor> shared = qkv(g, {1, 2}, 2, 3);
   shared[1] = g.normal({1, 1, 3, 3});
   samples.push_back({"a shared key head", attention_with({}), shared});
   samples.push_back({"five axes", attention_with({.keep = keep, .dropout = 0.3}),
                      with_bias(g, qkv(g, {2, 1, 2}, 3, 3), {2, 1, 1, 3, 3})});
-  // With replacing hooks, attention() computes the composite.
+  // If hooks replace values, attention() calls attention_with_weights().
   const auto through_tanh = [](const Tensor& x) { return tanh(x); };
   const auto squared = [](const Tensor& x) { return x * x; };
   samples.push_back(
@@ -112,7 +112,7 @@ const Op kAttention({.name = "attention",
 
 Shape leading_axes(const Tensor& x) { return x.shape().sub(0, x.rank() - 2); }
 
-// Returns the shape to which the leading axes of all three broadcast.
+// Returns the shape to which the leading axes of q, k and v broadcast.
 Shape leading_axes(const Tensor& q, const Tensor& k, const Tensor& v) {
   return broadcast(kAttention, broadcast(kAttention, leading_axes(q), leading_axes(k)),
                    leading_axes(v));
@@ -122,8 +122,8 @@ bool broadcasts_to(const Tensor& x, const Shape& shape) {
          (x.rank() <= shape.rank() && broadcast(kAttention, x.shape(), shape) == shape);
 }
 
-// Returns true if the kernel supports these arguments. The composite receives the rest, and reports
-// invalid arguments.
+// Returns true if the kernel supports these arguments. Otherwise attention() calls
+// attention_with_weights(), which also reports invalid arguments.
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const auto fits = [&](const Tensor& x) {
     return x.rank() >= 2 && x.numel() > 0 && x.dtype() == q.dtype();
@@ -150,8 +150,8 @@ kernels::HeadStrides head_strides(const Tensor& x) {
   at.row = x.strides()[-2];
   return at;
 }
-// Returns the strides of a mask or bias x that broadcasts to `lead` leading axes and [Tq, Tk]; 0
-// for axes that are repeated.
+// Returns the strides of a mask or bias x that broadcasts to `lead` leading axes and [Tq, Tk]. The
+// stride of a repeated axis is 0.
 kernels::ScoreStrides score_strides(const Tensor& x, int lead) {
   const auto axis = [&](int i) {
     const int own = x.rank() - lead - 2 + i;
@@ -275,8 +275,8 @@ Grads backward(const Vjp& v, const Call& call) {
   });
   notify(hooks.scores_grad, dscores), notify(hooks.pattern_grad, dpattern);
   notify(hooks.dropped_grad, ddropped);
-  // scores and raw_scores differ only by a bias and a mask, and both have gradient 0 where masked,
-  // so their gradients are equal.
+  // The scores are the raw scores plus a bias, except where masked. The gradient of both tensors is
+  // 0 where masked, so their gradients are equal.
   notify(hooks.raw_scores_grad, dscores);
   return {dq, dk, dv, dbias};
 }
@@ -285,14 +285,14 @@ Grads backward(const Vjp& v, const Call& call) {
 Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
   const auto call = std::allocate_shared<Call>(PoolAllocator<Call>());
   call->options = options;
-  call->options.generator = nullptr;  // the key was drawn; later calls use the key
+  call->options.generator = nullptr;  // not needed later, because call->key is stored
   if (options.hooks) call->hooks = *options.hooks;
   call->options.hooks = nullptr;
   if (options.keep.defined()) call->keep.emplace(kAttention, options.keep.tensor());
   call->key = attention_dropout_key(options);
   call->scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
   const Tensor bias = options.bias.tensor();
-  call->options.bias = {};  // the node stores it as an input
+  call->options.bias = {};  // the node stores the bias as an input
   const Tensor out = forward(Heads(q, k, v, bias), *call);
   if (options.fully_masked == FullyMasked::kError) throw_if_fully_masked(eq(call->lse, -kInf));
   // Observers of values are called only here. Observers of gradients are called by the backward

@@ -1,5 +1,5 @@
 // Attention composed of public ops, with every intermediate value differentiable. It is the
-// definition of the fused op, and it replaces the kernel where that cannot run.
+// definition of the fused op. It also runs for arguments that the fused kernel does not support.
 #include "autograd/ops/attention_with_weights.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ const Check kAttentionWithWeights(
     },
     needs_axis());
 
-// Returns x or its replacement. Calls `value` with it now, and `gradient` with its complete
-// gradient during the backward pass.
+// Returns x, or replace(x) if `replace` is set. Calls `value` with the result now, and `gradient`
+// with the complete gradient of the result during the backward pass.
 Tensor hooked(Tensor x, const AttentionHooks::Replace& replace,
               const AttentionHooks::Observer& value, const AttentionHooks::Observer& gradient) {
   if (replace) x = replace(x);
@@ -84,7 +84,7 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
   const Tensor keep = mask.tensor();  // [..., Tq, Tk]; undefined if every key may be read
   // Sets keys or values that no query may read to 0. A weight of 0 is not enough, because 0 * NaN
   // is NaN.
-  const auto cleared = [](const Tensor& x, const Tensor& unread) {  // [..., 1, Tk]
+  const auto cleared = [](const Tensor& x, const Tensor& unread) {  // unread: [..., 1, Tk]
     if (!unread.defined() || !any(unread).item<bool>()) return x;
     const Tensor gone = mT(unread);  // [..., Tk, 1]
     return masked_fill(expand(x, broadcast("attention", x.shape(), gone.shape())), gone, 0);

@@ -1,4 +1,4 @@
-// Functions shared by fused attention and its definition.
+// Functions shared by the fused attention op and its definition, which is made of public ops.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,19 @@
 
 namespace heed::autograd {
 
-/// Computes attention from public ops. `bias` replaces options.bias, because a backward pass
-/// through the definition supplies the bias as an input of the node; it may be undefined. `key` is
-/// the dropout key. Throws the errors of attention_with_weights().
+/// Computes attention from public ops. Uses `bias`, which may be undefined, and ignores
+/// options.bias: a backward pass through the definition supplies the bias as an input of the node.
+/// `key` is the dropout key. Throws the errors of attention_with_weights().
 AttentionResult attention_definition(const Tensor& q, const Tensor& k, const Tensor& v,
                                      const Tensor& bias, const AttentionOptions& options,
                                      std::uint64_t key);
 
-/// Draws the dropout key from the generator of the options. Without dropout it draws nothing and
-/// returns 0.
+/// Draws the dropout key from the generator of the options. If options.dropout is 0, draws nothing
+/// and returns 0.
 std::uint64_t attention_dropout_key(const AttentionOptions& options);
 
-/// Throws ValueError with the index of the first query that may read no key. `fully_masked`
-/// [..., Tq] is bool8 and true for such queries.
+/// Throws ValueError if a query may read no key; the message has the index of the first such query.
+/// `fully_masked` [..., Tq] is bool8 and true for such queries.
 void throw_if_fully_masked(const Tensor& fully_masked);
 
 }  // namespace heed::autograd

@@ -50,7 +50,7 @@ const Op kCrossEntropy({.name = "cross_entropy",
                         .samples = cross_entropy_samples,
                         .no_sizes = needs_axis()});
 
-// Returns how many rows make a parallel chunk.
+// Returns the number of rows in one parallel chunk.
 std::int64_t row_grain(std::int64_t classes) {
   constexpr std::int64_t kExpCost = 2;  // cost of a vectorized exponential, in additions
   return std::max<std::int64_t>(1, kGrain / (classes * kExpCost));
@@ -68,8 +68,8 @@ void check_arguments(const Tensor& logits, const Tensor& targets, const CrossEnt
                     "needs label_smoothing in [0, 1], got ", o.label_smoothing);
 }
 
-// Returns the number of (contiguous) targets that are not ignored. Throws ValueError for a target
-// that is neither ignored nor a class.
+// Returns the number of targets that are not ignored. `targets` must be contiguous. Throws
+// ValueError for a target that is neither ignored nor a class.
 std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int64_t ignored) {
   const std::int64_t* t = targets.data<std::int64_t>();
   std::int64_t counted = 0;
@@ -84,8 +84,8 @@ std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int
   return counted;
 }
 
-// Returns the weight of the loss of each row in the mean: 1 / number of targets that are not
-// ignored.
+// Returns the factor of the loss of each row in the mean: 1 / counted, where `counted` is the
+// number of targets that are not ignored, or 0 if there are none.
 double mean_weight(std::int64_t counted) { return counted > 0 ? 1.0 / double(counted) : 0; }
 
 struct Forward {
@@ -127,8 +127,8 @@ Forward forward(const Tensor& x, const Tensor& targets, std::int64_t counted,
   return result;
 }
 
-// Returns the gradient of the logits: upstream gradient * (softmax - target distribution); 0 in
-// ignored rows.
+// Returns the gradient of the logits: upstream gradient * (softmax - target distribution). It is 0
+// in ignored rows.
 Grads backward(const Vjp& v, const Tensor& row_lse, std::int64_t counted,
                const CrossEntropyOptions& o) {
   const Tensor g = contiguous(v.grad), x = contiguous(v.input(0)), targets = contiguous(v.input(1));
@@ -158,8 +158,8 @@ Grads backward(const Vjp& v, const Tensor& row_lse, std::int64_t counted,
 }
 
 // Computes cross_entropy from public ops. Ignored rows are replaced by 0 before use, so that a NaN
-// in one changes neither the loss nor a gradient. Terms of weight 0 are omitted, because 0 * inf is
-// NaN.
+// in an ignored row changes neither the loss nor a gradient. Terms with factor 0 are omitted,
+// because 0 * inf is NaN.
 Tensor definition(const Tensor& logits, const Tensor& targets, std::int64_t counted,
                   const CrossEntropyOptions& o) {
   const Tensor ignored = eq(targets, double(o.ignore_index));
@@ -186,7 +186,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
   const Tensor classes = contiguous(targets);
   const std::int64_t counted = count_targets(classes, logits.size(-1), options.ignore_index);
   const Forward result = forward(detail::row_major(logits), classes, counted, options);
-  // The targets are an input of the node, so that an in-place change of them is detected.
+  // The targets are an input of the node, so that an in-place change of the targets is detected.
   return record(
       kCrossEntropy, {logits, targets}, result.loss,
       [counted, options](Args t) { return definition(t[0], t[1], counted, options); },

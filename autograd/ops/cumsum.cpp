@@ -33,7 +33,7 @@ Tensor cumsum(const Tensor& x, std::int64_t axis) {
         });
   });
   return record(kCumsum, {x}, y, [a](const Vjp& v) -> Grads {
-    return {flip(cumsum(flip(v.grad, a), a), a)};  // each element adds to all later sums
+    return {flip(cumsum(flip(v.grad, a), a), a)};  // element i is in the sums i, i + 1, ...
   });
 }
 

@@ -14,7 +14,7 @@ namespace {
 Samples dropout_samples(SampleGen& g) {
   const auto dropout_with = [](double p) {
     return [p](Args t) {
-      Generator fixed(7);  // a new one in every call, so that equal inputs give equal results
+      Generator fixed(7);  // new in every call, so that equal inputs give equal results
       return dropout(t[0], p, fixed);
     };
   };
@@ -32,8 +32,8 @@ const Op kDropout({.name = "dropout", .saves = Saves::kNothing, .samples = dropo
 
 constexpr std::int64_t kPhiloxCost = 8;  // cost of the random word of one element, in additions
 
-// Sets y[i] = keep(first + i) ? x[i * stride] * scale : 0 for n adjacent elements of the output. It
-// selects instead of multiplying, so a dropped NaN becomes 0.
+// Sets y[i] = keep(first + i) ? x[i * stride] * scale : 0 for n adjacent elements of the output.
+// The function does not multiply dropped elements by 0, so a dropped NaN becomes 0.
 template <class T>
 void drop_run(T* y, const T* x, std::int64_t stride, std::int64_t n, std::int64_t first,
               const kernels::DropoutMask& mask, T scale) {
@@ -47,15 +47,15 @@ void drop_run(T* y, const T* x, std::int64_t stride, std::int64_t n, std::int64_
   }
 }
 
-// Applies dropout with the mask of one key. It is linear in x with a diagonal matrix, so it is its
-// own vjp.
+// Applies dropout with the mask of one key. This multiplies x by a diagonal matrix, so drop() is
+// its own vjp.
 Tensor drop(const Tensor& x, double p, std::uint64_t key) {
   Tensor y = empty_like(x);
   const kernels::DropoutMask mask(key, p);
   dispatch_floating(x.dtype(), kDropout, [&]<class T> {
     T* out = y.mutable_data<T>();
     const T* in = x.data<T>();
-    // The output is row-major, so its offset is the element's index.
+    // The output is row-major, so the offset of an element is its index.
     for_each_run(StridedLoop<2>(y.shape(), {&y.strides(), &x.strides()}), kPhiloxCost,
                  [&](const auto& at, std::int64_t n, const auto& s) {
                    drop_run(out + at[0], in + at[1], s[1], n, at[0], mask, T(1 / (1 - p)));
@@ -79,7 +79,7 @@ Tensor dropout(const Tensor& x, double p, std::uint64_t key) {
 
 Tensor dropout(const Tensor& x, double p, Generator& g) {
   check_arguments(x, p);
-  if (p == 0) return x;  // draws nothing; any other p draws one key for any shape
+  if (p == 0) return x;  // draws no key; any other p draws one key, for any shape
   return drop(x, p, g.next_u64());
 }
 

@@ -1,6 +1,6 @@
-// Einstein summation. The equation is parsed into labels; then the operands are contracted from
-// left to right, each pair by one matmul. It is a composite, so its gradient comes from the ops
-// that it calls.
+// Einstein summation. The equation is parsed into labels. Then the operands are contracted from
+// left to right, with one matmul or one elementwise product per step. einsum is made of public ops,
+// so its gradient comes from these ops.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -54,8 +54,8 @@ bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0;
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_name(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; }
 
-// Throws E with the text "einsum: <parts>", then a line with the equation, then a caret under its
-// place `at`.
+// Throws E with the text "einsum: <parts>", then a line with the equation, then a line with a caret
+// under place `at` of the equation.
 template <class E, class... Parts>
 [[noreturn]] void fail_at(std::string_view text, std::size_t at, const Parts&... parts) {
   std::string line(text);
@@ -66,8 +66,8 @@ template <class E, class... Parts>
   fail<E>("einsum", parts..., "\n  ", line, "\n  ", std::string(std::size_t(column), ' '), "^");
 }
 
-// Throws ValueError because the character at `at` is not part of a label. The text has a hint if a
-// likely intention is known.
+// Throws ValueError because the character at `at` is not part of a label. If the character is 0 or
+// 1 in place of a single letter, the message suggests 'o' or 'l'.
 [[noreturn]] void fail_on_character(std::string_view text, std::size_t at, bool names) {
   const std::string_view rest = text.substr(at);
   if (rest.starts_with("..."))
@@ -83,7 +83,8 @@ template <class E, class... Parts>
       names ? "names of letters, digits and '_' that begin with a letter" : "letters", hint);
 }
 
-// Parses text[begin, end) into labels: words if `names`, else single letters; spaces are ignored.
+// Parses text[begin, end) into labels. Labels are words if `names` is true, else single letters.
+// Spaces between labels are ignored.
 Term parse_term(std::string_view text, std::size_t begin, std::size_t end, bool names) {
   Term term;
   for (std::size_t i = begin; i < end;) {
@@ -150,7 +151,8 @@ Equation parse(std::string_view text) {
   return e;
 }
 
-// Checks that the rank of each operand fits its term, and that each label has one size.
+// Checks that the rank of each operand fits its term, and that all axes with the same label have
+// equal sizes.
 void check_sizes(const Equation& e, Args operands) {
   struct Seen {
     std::string_view name;
@@ -181,7 +183,7 @@ void check_sizes(const Equation& e, Args operands) {
   }
 }
 
-// A tensor and the labels of its axes, which are all different.
+// A tensor and the labels of its axes. No label occurs twice.
 struct Labeled {
   Tensor x;
   Term labels;
@@ -248,8 +250,8 @@ Shape label_sizes(const Labeled& a, const Term& labels) {
   return shape;
 }
 
-// Returns the product of two operands, summed over the labels that both have and for which `kept`
-// returns false.
+// Returns the product of two operands, summed over the labels that a and b both have and for which
+// `kept` returns false.
 template <class Kept>
 Labeled contract(const Labeled& a, const Labeled& b, std::string_view text, Kept kept) {
   Term batch, contracted, a_free, b_free;
@@ -272,7 +274,8 @@ Labeled contract(const Labeled& a, const Labeled& b, std::string_view text, Kept
                 batch_sizes.joined(Dims::filled(a_sizes.rank(), 1)).joined(b_sizes));
     return {left * right, labels};
   }
-  // Batch axes are not merged, because that could need a copy, and matmul accepts any strides.
+  // Batch axes are merged only if the operands of matmul would have too many axes otherwise,
+  // because a merge may need a copy.
   const Shape lead = batch_sizes.rank() + 2 <= kMaxRank ? batch_sizes : Shape{batch_sizes.numel()};
   const std::int64_t m = a_sizes.numel(), k = label_sizes(a, contracted).numel(),
                      n = b_sizes.numel();
@@ -291,7 +294,7 @@ Tensor einsum(std::string_view text, std::span<const Tensor> operands) {
                     e.terms.size(), e.terms.size() == 1 ? " term" : " terms", ", got ",
                     operands.size(), operands.size() == 1 ? " operand\n  " : " operands\n  ", text);
   check_sizes(e, operands);
-  // Returns a function that is true for labels that the output or a term after term k has.
+  // Returns a function that returns true for a label of the output or of a term after term k.
   const auto read_after = [&e](std::size_t k) {
     return [&e, k](const Label& l) {
       return has(e.output, l.name) ||

@@ -15,7 +15,8 @@ class Pieces {
  public:
   static constexpr std::int64_t kSize = 256;
 
-  // Returns the address of n <= kSize adjacent elements, which are those from `begin` on.
+  // Returns the address of n adjacent elements: the elements of the run from `begin` on if the
+  // stride is 1, else a copy of them. For a copy, n must be at most kSize.
   const std::byte* at(std::int64_t begin, std::int64_t n) {
     const std::byte* from = from_ + begin * stride_ * size_;
     if (stride_ == 1) return from;
@@ -31,7 +32,7 @@ class Pieces {
   alignas(Tracked) std::array<std::byte, kSize * sizeof(Tracked)> buffer_;
 };
 
-// Runs `loop` over all of `out`, with operands in[K]....
+// Fills all of `out` by calls of `loop`. The operands are in[0], in[1], and so on.
 template <std::size_t... K>
 void run_over(const Tensor& out, const Tensor* const* in, Loop loop, const void* f,
               std::index_sequence<K...>) {

@@ -1,6 +1,6 @@
-// elementwise(): the building block of elementwise ops. An op passes a function of scalars. For
-// each dtype it is compiled into one loop over adjacent values. Operands with other strides are
-// copied piece by piece into a buffer of adjacent values.
+// elementwise(): the building block of elementwise ops. An op passes a function of scalars, which
+// is compiled into one loop over adjacent values for each dtype. An operand whose values are not
+// adjacent is copied, one piece at a time, into a buffer of adjacent values.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace heed::autograd {
 
-/// List of the element types T that a function accepts. All operands of a call have the same T.
-/// Result is the element type of the result; void stands for T.
+/// List of the element types T that a function accepts. In one call, all operands have the same
+/// element type T. `Result` is the element type of the result; void means T.
 template <class Result, class... T>
 struct Domain {};
 /// Floating dtypes; the result has the dtype of the operands.
@@ -37,14 +37,14 @@ namespace detail {
 /// Sets y[i] = f(in[0][i], in[1][i], ...) for n adjacent elements. `f` points to the function
 /// object.
 using Loop = void (*)(const void* f, void* y, const void* const* in, std::int64_t n);
-/// The loops of an op, one per dtype in the order of DType; null for a dtype that it does not
-/// accept.
+/// The loops of an op, one per dtype, in the order of DType. The loop is null for a dtype that the
+/// op does not accept.
 struct Loops {
   std::array<Loop, 6> of{};
   bool to_bool = false;  ///< true: the result is bool8; false: it has the dtype of the operands
 };
 
-/// A Loop for a result of type R and operands of types A....
+/// A Loop for a result of type R and operands of the types A.
 template <class F, class R, class... A>
 void run_loop(const void* f, void* y, const void* const* in, std::int64_t n) {
   const F g = *static_cast<const F*>(f);
@@ -78,17 +78,18 @@ inline constexpr Loops kLoops = make_loops<F, kOperands>(D{});
 /// Loops for float32 only. Their `f` points to a SimdMap or a SimdZip.
 extern const Loops kSimdMap, kSimdZip;
 
-/// Fills `out` (contiguous) by the loop, in parallel. Operands broadcast to the shape of `out`.
+/// Fills the contiguous tensor `out` by calls of `loop`, in parallel. The operands broadcast to the
+/// shape of `out`.
 void run(const Tensor& out, std::initializer_list<const Tensor*> in, Loop loop, const void* f);
-/// Returns a new tensor with the broadcast shape of one or two operands, filled by the loop for
-/// their dtype.
+/// Returns a new tensor with the broadcast shape of one or two operands. It is filled by the loop
+/// for their dtype.
 Tensor run_new(std::string_view op, std::initializer_list<const Tensor*> in, const Loops& loops,
                const void* f);
 
 }  // namespace detail
 
 /// Returns a new tensor f(x) with x's shape. f is compiled for scalars of each type of the domain
-/// D. Throws DTypeError for another dtype; the text begins with `op`.
+/// D. Throws DTypeError for another dtype; the message begins with `op`.
 template <class D = FloatingDomain, class F>
 Tensor elementwise(std::string_view op, const Tensor& x, const F& f, SimdMap simd = nullptr) {
   if (simd && x.dtype() == float32 && kernels::simd_runs())

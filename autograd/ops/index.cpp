@@ -1,7 +1,7 @@
-// Reads and additions at places given by int64 indices. gather and scatter_add are each other's
-// derivative, and so are index_select and index_add. Every index is checked before the first write.
-// Repeated places are added in the order of the index, so results do not depend on the thread
-// count.
+// Ops that read or add at places given by int64 indices. The derivative of gather is scatter_add
+// and vice versa. The derivative of index_select is index_add and vice versa. Every index is
+// checked before the first write. If a place is repeated, its values are added in the order of the
+// index, so results do not depend on the number of threads.
 #include <algorithm>
 #include <optional>
 
@@ -134,7 +134,7 @@ void add_wrapping(T& sum, T x) {
   sum = detail::wrapping(std::plus<>())(sum, x);
 }
 
-// Adds n values x to sum.
+// Adds the n values of x to the n values of sum, elementwise.
 template <class T>
 void add_run(T* sum, std::int64_t sum_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
   if constexpr (!std::is_same_v<T, std::int64_t>)
@@ -142,7 +142,7 @@ void add_run(T* sum, std::int64_t sum_stride, const T* x, std::int64_t x_stride,
   for (std::int64_t i = 0; i < n; ++i) add_wrapping(sum[i * sum_stride], x[i * x_stride]);
 }
 
-// Returns the slices of x along axis a at an index that was checked before.
+// Returns the slices of x along axis a at the given indices. The caller has checked the indices.
 Tensor slices_at(const Tensor& x, int a, const Tensor& index) {
   const std::int64_t n = index.numel(), stride = index.strides()[0];
   Tensor y = empty(x.shape().with(a, n), x.dtype());
@@ -241,8 +241,8 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
   dispatch_numeric(dtype, kIndexAdd, [&]<class T> {
     T* out = y.mutable_data<T>();
     const T* in = src.data<T>();
-    // Threads divide the columns and never the indices, so each sum is taken in the order of the
-    // index.
+    // Each thread adds the values of all indices, but only for some of the columns. So each sum is
+    // computed in the order of the index.
     const std::int64_t columns =
         std::max<std::int64_t>(64, kGrain / std::max<std::int64_t>(1, work));
     parallel_for(one_slice.inner(), columns, [&](std::int64_t b, std::int64_t e) {

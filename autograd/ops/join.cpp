@@ -53,14 +53,16 @@ const Check kChunk(
     },
     needs_axis());
 
-// Returns a tensor with the common dtype of xs: a dual one if there is one, else the first.
+// Returns a tensor that has the common dtype of xs: xs[0], converted to dual numbers if another
+// tensor has dual numbers.
 Tensor with_common_dtype(Args xs) {
   Tensor first = xs[0];
   for (Tensor x : xs) detail::unify(kCat, first, x);
   return first;
 }
 
-// Returns the shape of the joined tensors. Throws ShapeError unless all other axes are equal.
+// Returns the shape of the joined tensors. Throws ShapeError unless their sizes on all other axes
+// are equal.
 Shape joined_shape(Args xs, int axis) {
   Shape shape = xs[0].shape();
   for (std::size_t k = 1; k < xs.size(); ++k) {

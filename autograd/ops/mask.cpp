@@ -25,7 +25,7 @@ KeepMask KeepMask::causal(std::int64_t tq, std::int64_t tk, CausalAlignment alig
 KeepMask KeepMask::sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window,
                                   CausalAlignment alignment) {
   check<ValueError>(window > 0, "KeepMask::sliding_window", "needs window > 0, got ", window);
-  const std::int64_t most = std::min(window - 1, tq + tk);  // limited, so that no sum overflows
+  const std::int64_t most = std::min(window - 1, tq + tk);  // limited, to avoid overflow below
   const std::int64_t first = first_query(tq, tk, alignment);
   return KeepMask(logical_and(tril_mask(tq, tk, first + most),
                               logical_not(tril_mask(tq, tk, first - most - 1))));
@@ -80,7 +80,7 @@ bool is_zero_one_mask(const Tensor& x) {
   return any(one).item<bool>() && all(logical_or(one, eq(x, 0.0))).item<bool>();
 }
 
-// Returns the slope of a head, counted from 0 (ScoreBias::alibi).
+// Returns the slope that ScoreBias::alibi() uses for a head. Heads are counted from 0 here.
 double alibi_slope(std::int64_t head, std::int64_t heads) {
   std::int64_t power = 1;
   while (2 * power <= heads) power *= 2;
@@ -122,7 +122,7 @@ ScoreBias ScoreBias::with_sink_column(const Tensor& logits, std::int64_t tk) con
   const Tensor first = logits.defined() ? reshape(logits, {-1, 1, 1}) : zero(rest);
   const Shape keys =
       broadcast("attention", broadcast("attention", rest.shape(), {tk}), first.shape());
-  ScoreBias both;  // without the check of the constructor; see operator+
+  ScoreBias both;  // not checked, for the reason given in operator+
   both.bias_ = cat({expand(first, keys.with(-1, 1)), expand(rest, keys)}, -1);
   return both;
 }
@@ -130,7 +130,8 @@ ScoreBias ScoreBias::with_sink_column(const Tensor& logits, std::int64_t tk) con
 ScoreBias operator+(const ScoreBias& a, const ScoreBias& b) {
   if (!a.defined()) return b;
   if (!b.defined()) return a;
-  // The operands were checked. The sum is not checked, because a sum of 0 and 1 is a valid bias.
+  // The check of the constructor is omitted for the sum, because a sum that has only the values 0
+  // and 1 is a valid bias.
   ScoreBias both;
   both.bias_ = a.bias_ + b.bias_;
   return both;

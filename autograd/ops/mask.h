@@ -1,6 +1,6 @@
 // Masks and biases of attention scores. KeepMask selects keys for each query (true = may attend);
-// ScoreBias is added to the scores. They are two types, because a float mask of 0 and 1 that is
-// added would mask nothing.
+// ScoreBias is added to the scores. They are separate types, because a mask of 0 and 1 that is
+// added to the scores by mistake would mask nothing.
 //
 // Tq is the number of queries, Tk the number of keys, B the batch size and H the number of heads.
 // Masks are bool8, biases float32 or float64.
@@ -14,48 +14,52 @@ namespace heed::autograd {
 
 /// Alignment of queries to keys in causal masks and windows, if Tq and Tk differ.
 enum class CausalAlignment {
-  kBottomRight,  ///< query i reads keys up to i + Tk - Tq; the last query reads all (KV cache)
+  kBottomRight,  ///< query i reads keys up to i + Tk - Tq (with a KV cache)
   kTopLeft,      ///< query i reads keys up to i (PyTorch's is_causal)
 };
 
-/// Returns the position of query 0 among the keys; query i has position i + that. It is negative if
-/// kBottomRight leaves no key for query 0.
+/// Returns the position of query 0 among the keys. Query i has position first_query() + i. The
+/// result is negative if kBottomRight leaves no key for query 0.
 std::int64_t first_query(std::int64_t tq, std::int64_t tk, CausalAlignment alignment);
 
-/// Keep-mask: bool8, broadcastable to [..., Tq, Tk], true = may attend. For scores [B, H, Tq, Tk],
-/// a mask per sequence has shape [B, 1, Tq, Tk]. An undefined mask (the default) keeps everything.
+/// Keep-mask: bool8, broadcastable to [..., Tq, Tk]. The value true means that the query may attend
+/// to the key. For scores [B, H, Tq, Tk], a mask per sequence has shape [B, 1, Tq, Tk]. An
+/// undefined mask (the default) keeps all keys for every query.
 class KeepMask {
  public:
   KeepMask() = default;
-  /// Uses this mask. Shape [Tk] becomes [1, Tk]: the keys that every query may read. Throws
-  /// DTypeError unless it is bool8, because a float mask could be meant in two ways.
+  /// Creates a KeepMask from the tensor `keep`. A tensor of shape [Tk] becomes [1, Tk]: every query
+  /// may read the same keys. Throws DTypeError unless `keep` is bool8, because a float mask could
+  /// also be meant as a bias.
   explicit KeepMask(const Tensor& keep);
-  /// Returns the mask [Tq, Tk] in which no query reads a later key.
+  /// Returns the mask [Tq, Tk] in which no query reads a key after the query's position
+  /// (first_query).
   static KeepMask causal(std::int64_t tq, std::int64_t tk,
                          CausalAlignment alignment = CausalAlignment::kBottomRight);
-  /// Returns the mask [Tq, Tk] in which a query reads keys at a distance below `window`, before and
-  /// after its position (that of causal()). `& causal(tq, tk)` leaves the last `window` keys, that
-  /// of the query included (Beltagy et al. 2020). AttentionOptions::window has the same effect
-  /// without a mask. Throws ValueError unless window > 0.
+  /// Returns the mask [Tq, Tk] in which a query reads the keys at a distance below `window` from
+  /// the query's position (first_query), before and after it. Combined with causal() by `&`, each
+  /// query reads the last `window` keys up to its position (Beltagy et al. 2020).
+  /// AttentionOptions::window has this effect without a mask. Throws ValueError unless `window` is
+  /// positive.
   static KeepMask sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window,
                                  CausalAlignment alignment = CausalAlignment::kBottomRight);
   /// Returns the mask [B, 1, 1, Tk] in which sequence b keeps its first lengths[b] keys; the rest
   /// is padding. Throws ValueError for a length outside 0 to tk.
   static KeepMask padding(std::span<const std::int64_t> lengths, std::int64_t tk);
-  /// Returns the mask for tk + 1 keys. The new first key is an attention sink: every query may read
-  /// it.
+  /// Returns the mask for tk + 1 keys. The new first key is an attention sink, which every query
+  /// may read.
   KeepMask with_sink_column(std::int64_t tk) const;
 
-  /// Returns false if the mask keeps everything.
+  /// Returns false if this mask is undefined, so that it keeps all keys.
   bool defined() const { return keep_.defined(); }
-  /// Returns the mask, bool8 of rank 2 or more; undefined if it keeps everything.
+  /// Returns the mask as a bool8 tensor of rank 2 or more; undefined if this mask is undefined.
   const Tensor& tensor() const { return keep_; }
-  /// Returns `scores` [..., Tq, Tk] where the mask is true, -inf elsewhere. Throws ShapeError if
-  /// they do not broadcast.
+  /// Returns `scores` [..., Tq, Tk] where the mask is true, and -inf elsewhere. Throws ShapeError
+  /// if `scores` and the mask do not broadcast.
   Tensor apply(const Tensor& scores) const;
-  /// Returns the mask that is true where both are.
+  /// Returns the mask that is true where a and b are both true.
   friend KeepMask operator&(const KeepMask& a, const KeepMask& b);
-  /// Returns the mask that is true where at least one is.
+  /// Returns the mask that is true where a or b is true.
   friend KeepMask operator|(const KeepMask& a, const KeepMask& b);
   /// Returns the inverted mask. Throws ValueError if a is undefined.
   friend KeepMask operator!(const KeepMask& a);
@@ -64,31 +68,33 @@ class KeepMask {
   Tensor keep_;
 };
 
-/// Term added to the scaled scores: float32 or float64, broadcastable to [..., Tq, Tk],
-/// differentiable. An undefined bias (the default) adds nothing.
+/// Term added to the scaled scores: a float32 or float64 tensor, broadcastable to [..., Tq, Tk]. It
+/// is differentiable. An undefined bias (the default) adds nothing.
 class ScoreBias {
  public:
   ScoreBias() = default;
-  /// Uses this bias. Throws DTypeError for bool8 and int64. Throws ValueError if the tensor does
-  /// not require grad and holds only 0 and 1, with at least one 1: such a tensor is a mask, and
-  /// adding it masks nothing.
+  /// Creates a ScoreBias from the tensor `bias`. Throws DTypeError for bool8 and int64. Throws
+  /// ValueError if the tensor does not require grad and holds only 0 and 1, with at least one 1:
+  /// such a tensor is a mask, and adding it masks nothing.
   explicit ScoreBias(const Tensor& bias);
-  /// Returns the ALiBi bias [H, Tq, Tk]: -slope * distance, where a query has the position of
-  /// causal(). If H is a power of two, head h, counted from 1, has slope 2^(-8 h / H). Otherwise
-  /// slopes of two powers of two are interleaved, as in the code of ALiBi (Press et al. 2022).
-  /// Throws ValueError unless heads > 0.
+  /// Returns the ALiBi bias [H, Tq, Tk] for H = heads: -slope * distance, where distance is the
+  /// distance of the key from the query's position (first_query). If H is a power of two, head h =
+  /// 1, ..., H has slope 2^(-8 h / H). Otherwise, let P be the largest power of two below H. The
+  /// first P heads have the slopes of P heads. The other heads have the slopes of the heads 1, 3,
+  /// 5, ... of 2 P heads, as in the code of ALiBi (Press et al. 2022). Throws ValueError unless
+  /// heads > 0.
   static ScoreBias alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk,
                          DType dtype = float32,
                          CausalAlignment alignment = CausalAlignment::kBottomRight);
 
-  /// Returns the bias for tk + 1 keys. The new first key is an attention sink: its bias in head h
-  /// is logits[h], or 0 if logits [H] are undefined. If that key consists of zeros, its bias is its
-  /// score.
+  /// Returns the bias for tk + 1 keys. The new first key is an attention sink. Its bias in head h
+  /// is logits[h], or 0 if `logits` [H] is undefined. If the vector of this key is 0, the bias is
+  /// the score of the key.
   ScoreBias with_sink_column(const Tensor& logits, std::int64_t tk) const;
 
-  /// Returns false if the bias adds nothing.
+  /// Returns false if this bias is undefined, so that it adds nothing.
   bool defined() const { return bias_.defined(); }
-  /// Returns the bias; undefined if it adds nothing.
+  /// Returns the bias as a tensor; undefined if this bias is undefined.
   const Tensor& tensor() const { return bias_; }
   /// Returns the sum of two biases.
   friend ScoreBias operator+(const ScoreBias& a, const ScoreBias& b);

@@ -1,5 +1,5 @@
-// matmul of 1-D, 2-D and batched operands of any strides, without copies; batch axes broadcast.
-// linear: x W^T + b in one kernel.
+// matmul: the product of 1-D, 2-D and batched operands. The operands may have any strides and are
+// not copied, and batch axes broadcast. linear: x W^T + b in one kernel.
 #include <algorithm>
 #include <array>
 #include <type_traits>
@@ -91,7 +91,8 @@ const Op kLinear({.name = "linear",
 
 thread_local Precision t_matmul_precision = Precision::kFloat32;
 
-// Computes C [m, n] = A B (+ bias) for row-major or transposed operands.
+// Computes C = A B, plus `bias` [n] if it is not null, for A [m, k] and B [k, n]. The strides of A
+// and B are given; C is row-major.
 template <class T>
 void multiply_rows(Precision precision, T* c, const T* a, std::int64_t a_row, std::int64_t a_col,
                    const T* b, std::int64_t b_row, std::int64_t b_col, std::int64_t m,
@@ -107,11 +108,12 @@ void multiply_rows(Precision precision, T* c, const T* a, std::int64_t a_row, st
   kernels::gemm(g);
 }
 
-// Returns the product of all axes except the last. It is computed from the shape, because in or out
-// may be 0.
+// Returns the product of the sizes of all axes except the last. It is not computed as number of
+// elements / last size, because the last size may be 0.
 std::int64_t row_count(const Shape& shape) { return shape.without(-1).numel(); }
 
-// Computes x [rows, in], w [out, in] -> [rows, out], as a tensor of the given shape.
+// Returns x w^T + bias for x [rows, in] and w [out, in]. The result has the given shape, which is
+// [rows, out] or has several leading axes instead of `rows`. `bias` may be undefined.
 Tensor linear_forward(Precision precision, const Tensor& x, const Tensor& w, const Tensor& bias,
                       const Shape& shape) {
   Tensor y = empty(shape, x.dtype());
@@ -152,7 +154,8 @@ Tensor linear_by_definition(Args t) {
   return t[2].defined() ? y + t[2] : y;
 }
 
-// Returns x with the possible effect of rounding it to bfloat16 in its tangent (base/tracked.h).
+// Returns x with noise in its tangent that simulates the rounding of x to bfloat16
+// (base/tracked.h).
 Tensor with_operand_roundings(const Tensor& x, std::uint64_t seed) {
   std::vector<Tracked> roundings;
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
@@ -164,8 +167,8 @@ Tensor with_operand_roundings(const Tensor& x, std::uint64_t seed) {
   return x + from_data(roundings, x.shape());
 }
 
-// Computes linear with the roundings of bfloat16, for the error bound of check_float32: all six
-// operands of its three products are rounded.
+// Computes linear() with simulated roundings to bfloat16, from which check_float32() derives its
+// error bound. All six operands of the three matrix products are rounded.
 Tensor linear_with_roundings(Args t, std::uint64_t seed) {
   const auto rounded = [seed](const Tensor& x) { return with_operand_roundings(x, seed); };
   const Tensor y = matmul(rounded(t[0]), mT(rounded(t[1])));
@@ -186,8 +189,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   const std::int64_t inner = b.size(b.rank() == 1 ? 0 : -2);
   check(a.size(-1) == inner, kMatmul, "needs [..., m, k] x [..., k, n], got ", a.shape(), " x ",
         b.shape());
-  // A vector is a row on the left and a column on the right. The axis that is added here is removed
-  // from the result.
+  // A 1-D operand a is used as a row, and a 1-D operand b as a column. The axis that is added here
+  // is removed from the result.
   if (a.rank() == 1) return squeeze(matmul(unsqueeze(a, 0), b), b.rank() == 1 ? 0 : -2);
   if (b.rank() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), -1);
   const Shape batch =

@@ -68,8 +68,9 @@ const Op kRmsNorm({.name = "rms_norm",
 // Returns true for layer_norm, which subtracts the mean.
 bool is_centered(const Op& op) { return &op == &kLayerNorm; }
 
-// A tensor [..., D] as rows of D adjacent values. `grain` rows make a parallel chunk. There are at
-// least 16, so that the partial sums of a chunk are small compared with its rows.
+// A tensor [..., D] as rows of D adjacent values. `grain` is the number of rows in a parallel
+// chunk. It is at least 16, so that the partial sums of a chunk need little memory compared with
+// its rows.
 struct Rows {
   std::int64_t count, size, grain;
 
@@ -123,9 +124,9 @@ Normalized forward(const Op& op, Tensor x, Tensor weight, Tensor bias, double ep
   return result;
 }
 
-// Sets out[c] to the sum of column c over `rows` rows at distance `width`. The order of additions
-// is that of reference::sum: every fourth row is added to one of four sums, and the rows of an
-// incomplete group of four to the first.
+// Sets out[c] to the sum of column c over `rows` rows, which are `width` values apart. The
+// additions are in the order of reference::sum: row r is added to sum r % 4 of four sums. If the
+// last group has fewer than four rows, its rows are added to the first sum.
 template <class T>
 void sum_columns_in_order(T* out, const T* x, std::int64_t rows, std::int64_t width,
                           std::int64_t columns) {
@@ -170,7 +171,8 @@ Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
       kernels::normalize_backward(to, pg + begin * size, px + begin * size, pm + 2 * begin, w,
                                   end - begin, size, is_centered(op));
     });
-    // Chunks are added in order, so the bits do not depend on the thread count.
+    // The sums of the chunks are added in order, so the result does not depend on the number of
+    // threads.
     const auto gradient = [&](std::int64_t first) {
       Tensor d = empty({size}, x.dtype());
       sum_columns_in_order(d.template mutable_data<T>(), sums.data() + first, rows.chunks(), width,
@@ -183,7 +185,7 @@ Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
   return grads;
 }
 
-// Returns u * weight + bias; undefined operands are omitted.
+// Returns u * weight + bias. An undefined weight or bias is omitted.
 Tensor scaled(Tensor u, const Tensor& weight, const Tensor& bias) {
   if (weight.defined()) u = u * weight;
   return bias.defined() ? u + bias : u;

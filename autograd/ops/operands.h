@@ -12,9 +12,9 @@
 namespace heed::autograd::detail {
 
 ///@{
-/// Makes the dtypes of all operands equal and returns this dtype. If an operand is dual64 or
-/// tracked64, float64 operands are converted to that dtype. Throws DTypeError, with both dtypes in
-/// the text, for any other mix. Undefined operands are skipped; the first operand must be defined.
+/// Makes the dtypes of all operands equal and returns the common dtype. If an operand is dual64 or
+/// tracked64, float64 operands are converted to this dtype. Any other mix throws DTypeError, whose
+/// message has both dtypes. Undefined operands are skipped. The first operand must be defined.
 DType unify(std::string_view op, std::span<Tensor* const> operands);
 template <class... Tensors>
 DType unify(std::string_view op, Tensors&... operands) {
@@ -22,22 +22,23 @@ DType unify(std::string_view op, Tensors&... operands) {
 }
 ///@}
 
-/// Converts a float64 tensor to the dtype of `like`, dual64 or tracked64, with tangent 0. The
-/// result is contiguous. Returns x itself if it has that dtype. If `like` carries rounding noise,
-/// the result does too, because constants are also rounded. Throws DTypeError for any other dtype
-/// of x.
+/// Converts the float64 tensor x to the dtype of `like`, which is dual64 or tracked64. The result
+/// is contiguous and has tangent 0. If `like` has rounding noise (base/tracked.h), the result gets
+/// noise, too, because float32 code also rounds constants. Returns x itself if x has the dtype of
+/// `like`. Throws DTypeError for any other dtype of x.
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like);
 
 /// Returns the seed of the rounding noise in a tracked64 tensor (base/tracked.h), or 0 if it has no
 /// noise or another dtype.
 std::uint64_t noise_seed(const Tensor& x);
 
-/// Converts a `double` operand to a tensor of rank 0 and x's dtype (float64 for dual numbers).
-/// Throws DTypeError if x is int64 and the value is not an int64.
+/// Converts a `double` operand to a tensor of rank 0 with x's dtype, or float64 if x has dual
+/// numbers. Throws DTypeError if x is int64 and the value is not a whole number in the range of
+/// int64.
 Tensor scalar_like(std::string_view op, const Tensor& x, double value);
 
-/// Returns f, except that int64 operands are computed as uint64, so that an overflow wraps around
-/// as in PyTorch.
+/// Returns a function that computes f(a, b). It converts int64 operands to uint64 first, so that an
+/// overflow wraps around as in PyTorch.
 template <class F>
 auto wrapping(F f) {
   return [f]<class T>(T a, T b) -> T {

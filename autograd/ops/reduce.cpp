@@ -61,7 +61,8 @@ const Check kSumTo("sum_to", [](SampleGen& g) -> Samples {
           {"rank 0", [](Args t) { return sum_to(t[0], {}); }, {g.normal({})}}};
 });
 
-// The axes of a tensor, divided into kept and reduced ones. with_ones is the shape for keepdim.
+// The axes of a tensor, divided into kept axes and reduced axes. with_ones is the shape of the
+// result if keepdim is true.
 struct Split {
   Shape kept, reduced, with_ones;
   Strides kept_strides, reduced_strides;
@@ -82,8 +83,8 @@ struct Split {
   }
 };
 
-// Calls f(o, address of the first element to reduce) for each output element o, in parallel.
-// Outputs are numbered in row-major order of split.kept.
+// Calls f(o, address of the first element to reduce) for each output element, in parallel. o is the
+// index of the output element in the row-major order of split.kept.
 template <class T, class G>
 void for_each_kept(const Split& split, const Tensor& x, std::int64_t work, G f) {
   const Strides dense = Layout::contiguous(split.kept).strides;
@@ -104,8 +105,9 @@ void for_each_kept(const Split& split, const Tensor& x, std::int64_t work, G f) 
   });
 }
 
-// Sums many rows of at most kWide columns. The threads divide the rows into parts of at least kPart
-// rows, as ops on these rows do. The sums of the parts are then added in order.
+// Sums many rows of at most kWide columns. The rows are divided into at most 16 parts of at least
+// kPart rows (the last part may be smaller), which are summed in parallel. The sums of the parts
+// are then added in order.
 constexpr std::int64_t kPart = 32, kWide = 4096;
 template <class T, class Sum>
 void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t columns, Sum* out) {
@@ -127,8 +129,8 @@ void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t colu
   for (std::int64_t c = 0; c < columns; ++c) out[c] = Sum(sums[std::size_t(c)]);
 }
 
-// Sums rows of memory into adjacent outputs. It is for a kept innermost axis of stride 1, where
-// sums of one output at a time would read memory in large steps.
+// Sums rows of adjacent elements into adjacent outputs. This function is used if the last kept axis
+// has stride 1, because a loop over one output at a time would then read memory in large steps.
 template <class T, class Sum>
 void sum_columns(const Split& split, const Tensor& x, Sum* out) {
   const std::int64_t columns = split.kept.back();
@@ -156,7 +158,8 @@ void sum_columns(const Split& split, const Tensor& x, Sum* out) {
                });
 }
 
-// Sums elements of type T into results of type Sum: T itself, or int64 for counts of bool.
+// Sums elements of type T into results of type Sum, which is T, or int64 if bool elements are
+// counted.
 template <class T, class Sum>
 void sum_into(const Split& split, const Tensor& x, Sum* out) {
   const int last = split.kept.rank() - 1;
@@ -173,12 +176,12 @@ void sum_into(const Split& split, const Tensor& x, Sum* out) {
   });
 }
 
-// Returns the result with the reduced axes as size 1 if keepdim, else without them.
+// Returns y. If keepdim is true, the result has the reduced axes with size 1.
 Tensor shaped(const Tensor& y, const Split& split, bool keepdim) {
   return keepdim ? detail::TensorAccess::view(y, Layout::contiguous(split.with_ones)) : y;
 }
 
-// Returns the number of true elements of a bool8 tensor along the axes, int64.
+// Returns, as int64, the number of true elements of a bool8 tensor along the axes.
 Tensor count_true(std::string_view op, const Tensor& x, const Dims& axes, bool keepdim) {
   check<DTypeError>(x.dtype() == bool8, op, "needs bool8, got ", x.dtype());
   const Split split(op, x, axes);
@@ -187,7 +190,7 @@ Tensor count_true(std::string_view op, const Tensor& x, const Dims& axes, bool k
   return shaped(y, split, keepdim);
 }
 
-// Returns the largest of the reduced elements; NaN if one of them is NaN.
+// Returns the largest of the reduced elements, or NaN if one of them is NaN.
 Tensor largest(const Split& split, const Tensor& x) {
   Tensor y = empty(split.kept, x.dtype());
   const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
@@ -290,7 +293,7 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
     T* out = y.mutable_data<T>();
     for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
       using std::exp, std::log;
-      double top = -kInf;  // without a tangent, because the derivative of the shift cancels
+      double top = -kInf;  // needs no tangent, because the derivative of the shift cancels
       inner.run([&](const auto& at, std::int64_t n, const auto& s) {
         for (std::int64_t i = 0; i < n; ++i)
           top = std::max(top, double(real(from[at[0] + i * s[0]])));
@@ -306,8 +309,8 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
   });
   return record(kLogsumexp, {x}, shaped(y, split, keepdim),
                 [ones = split.with_ones](const Vjp& v) -> Grads {
-                  // The gradient is softmax = exp(x - y). Elements that are all -inf have y = -inf,
-                  // and their gradient must be 0 instead of NaN.
+                  // The gradient is softmax = exp(x - y). If all elements are -inf, y is -inf, and
+                  // the gradient must be 0 instead of NaN.
                   const Tensor lse = reshape(v.output(), ones);
                   const Tensor safe = masked_fill(lse, eq(lse, -kInf), 0);
                   return {reshape(v.grad, ones) * exp(v.input(0) - safe)};

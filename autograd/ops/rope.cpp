@@ -24,21 +24,21 @@ Samples rope_samples(SampleGen& g) {
 const Op kRope(
     {.name = "rope", .saves = Saves::kNothing, .samples = rope_samples, .no_sizes = needs_axis()});
 
-constexpr std::int64_t kMaxOffset = 1 << 24;  // positions up to here are exact also in float32
+constexpr std::int64_t kMaxOffset = 1 << 24;  // positions up to this value are exact in float32
 
-// Table of cos and sin of position * base^(-2i/d), [rows, d/2], for positions `first` to first +
-// rows - 1.
+// Tables of the cosine and sine of position * base^(-2i/d), each [rows, d/2], for the positions
+// `first` to first + rows - 1 and i = 0, ..., d/2 - 1.
 struct Angles {
   std::int64_t first = 0, rows = 0;
   std::vector<double, PoolAllocator<double>> cosine, sine;
 };
-// A table is discarded if it has more positions than this before the first one that is requested,
-// because those may not be needed again.
+// A table is discarded if it has more than kKept positions before the first requested position,
+// because these positions may not be needed again.
 constexpr std::int64_t kKept = 1 << 14;
 
-// Returns a table that has at least the positions first to first + rows - 1. Tables are cached per
-// thread, because every layer and step uses the same positions, and generation with a KV cache uses
-// the positions that follow. Only requested positions are computed.
+// Returns a table that has at least the positions `first` to first + rows - 1. Tables are cached
+// per thread, because every layer and step uses the same positions, and generation with a KV cache
+// uses the positions that follow. Only requested positions are computed.
 const Angles& angles(std::int64_t first, std::int64_t rows, std::int64_t d, double base) {
   thread_local std::map<std::pair<std::int64_t, double>, Angles> cache;
   Angles& table = cache[{d, base}];
@@ -57,8 +57,8 @@ const Angles& angles(std::int64_t first, std::int64_t rows, std::int64_t d, doub
   return table;
 }
 
-// Rotates the pairs (i, i + d/2) of x [..., T, d] by their angles (direction 1) or back (direction
-// -1).
+// Rotates the pairs (i, i + d/2) of x [..., T, d] by their angles if `direction` is 1, and by the
+// negative angles if it is -1.
 Tensor rotate(const Tensor& x, const RopeOptions& o, int direction) {
   const std::int64_t t = x.size(-2), d = x.size(-1), half = d / 2;
   const Angles& table = angles(o.offset, t, d, o.base);

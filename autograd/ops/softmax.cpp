@@ -37,7 +37,8 @@ const Op kLogSoftmax({.name = "log_softmax",
 
 constexpr std::int64_t kExpCost = 2;  // cost of a vectorized exponential, in additions
 
-// Returns a new tensor, filled by row(y, y_stride, x, x_stride, n) for every row along `axis`.
+// Returns a new tensor of x's shape. Calls row(y, y_stride, x, x_stride, n) for every line of n
+// elements along `axis`.
 template <class Row>
 Tensor for_each_row(const Op& op, const Tensor& x, int axis, Row row) {
   Tensor y = empty_like(x);
@@ -53,7 +54,7 @@ Tensor softmax(const Tensor& x, std::int64_t axis) {
   const int a = normalized_axis(kSoftmax, x.shape(), axis);
   const Tensor y = for_each_row(kSoftmax, x, a, [](auto... row) { kernels::softmax_row(row...); });
   return record(kSoftmax, {x}, y, [a](const Vjp& v) -> Grads {
-    const Tensor p = v.output(), gp = v.grad * p;  // J^T g = g*p - p*sum(g*p)
+    const Tensor p = v.output(), gp = v.grad * p;  // vjp: g*p - p*sum(g*p)
     return {gp - p * sum(gp, {a}, true)};
   });
 }
@@ -66,7 +67,7 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis) {
     const Tensor log_p = v.output();
     const Tensor g = v.grad - exp(log_p) * sum(v.grad, {a}, true);
     if (log_p.shape()[a] == 0) return {g};
-    return {masked_fill(g, eq(max(log_p.detach(), {a}, true), -kInf), 0)};  // fully masked rows
+    return {masked_fill(g, eq(max(log_p.detach(), {a}, true), -kInf), 0)};  // 0 if all are -inf
   });
 }
 

@@ -1,4 +1,5 @@
-// Views: each is a new Layout on the same storage, if the strides permit it. The vjp reverses it.
+// View ops. Each op creates a new Layout on the storage of x, if the strides of x allow it. The vjp
+// of an op reverses the op.
 #include <algorithm>
 
 #include "autograd/graph/graph.h"
@@ -9,16 +10,19 @@
 namespace heed::autograd {
 namespace {
 
-// The elements that slice() read: along one axis of a tensor of this shape, from `start` in steps.
+// The elements that slice() has read from a tensor of shape `shape`: the indices start, start +
+// step, ... of axis `axis`.
 struct Place {
   Shape shape;
   int axis;
   std::int64_t start, step;
 };
-// Writes x to this place in a tensor of zeros. It is the vjp of slice(), and slice() is its vjp.
+// Returns a tensor of zeros, except that the elements at `place` are those of x. unslice() is the
+// vjp of slice(), and slice() is the vjp of unslice().
 Tensor unslice(const Tensor& x, const Place& place);
 
-// A sample of a shape that the function of the other samples does not accept.
+// A sample with a function of its own, for a shape that the function of the other samples does not
+// accept.
 struct OtherSize {
   const char* name;
   Shape shape;
@@ -28,7 +32,8 @@ template <class F>
 SampleFn view_samples(F f, const std::vector<OtherSize>& others = {}) {
   return [f, others](SampleGen& g) -> Samples {
     const auto one = [f](Args t) { return f(t[0]); };
-    // A view is linear. The square gives it a second derivative that is not 0.
+    // A view is linear, so its second derivative is 0. The square makes the second derivative of f
+    // different from 0.
     const auto squared = [f](Args t) { return f(t[0] * t[0]); };
     Samples samples = {{"of a leaf", one, {g.normal({2, 3, 4})}},
                        {"of a product", squared, {g.normal({2, 3, 4})}}};
@@ -115,7 +120,8 @@ const Check kFlatten("flatten", view_samples([](const Tensor& x) { return flatte
 const Check kSelect("select", view_samples([](const Tensor& x) { return select(x, 1, -2); }),
                     needs_axis());
 
-// Creates and records a view. Every op of this file ends here or calls one that does.
+// Creates and records a view. Every op that returns a view calls this function, directly or through
+// another op.
 template <class F>
 Tensor record_view(const Op& op, const Tensor& x, const Layout& layout, F vjp) {
   return record(op, {x}, detail::TensorAccess::view(x, layout), std::move(vjp));
@@ -132,7 +138,7 @@ Tensor unslice(const Tensor& x, const Place& place) {
   });
 }
 
-// Returns the shape with the size given as -1 computed from the others.
+// Returns `shape`. If one size is -1, this size is computed from the others.
 Shape resolved(const Tensor& x, const Shape& shape) {
   Shape out = shape;
   int unknown = -1;
@@ -256,8 +262,8 @@ Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
   layout.shape.push_back(length);
   layout.strides.push_back(stride);
   return record_view(kDiagonal, x, layout, [=](const Vjp& v) -> Grads {
-    // Makes [..., n, m] from g [..., min(n, m)], with g on the diagonal, then moves the two axes
-    // back to their places.
+    // Creates a tensor [..., n, m] with g [..., min(n, m)] on its diagonal and 0 elsewhere. Then
+    // moves the last two axes to the places a and b.
     Tensor g = v.grad;
     if (n > length) g = unslice(g, {g.shape().with(-1, n), g.rank() - 1, 0, 1});
     const Tensor on = gt(eye(n, m), 0.0);

@@ -1,5 +1,5 @@
-// relu and the smooth activations. Each of these has a forward kernel, a backward kernel and a
-// definition.
+// relu and the fused activations gelu, gelu_tanh and silu. Each fused op has a forward kernel, a
+// backward kernel and a definition.
 #include <cmath>
 #include <numbers>
 
@@ -11,7 +11,7 @@
 namespace heed::autograd {
 namespace {
 
-using std::erf, std::exp, std::tanh;  // of float and double
+using std::erf, std::exp, std::tanh;  // for float and double
 
 template <class F>
 SampleFn activation_samples(F f) {
@@ -32,16 +32,16 @@ const Op kSilu({.name = "silu", .saves = Saves::kInputs, .samples = activation_s
 constexpr double kSqrt2OverPi = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 constexpr double kCubic = 0.044715;
 
-// Adds to tracked numbers the error of the float32 kernel of gelu, which is an approximation: up to
-// 8 ulp (autograd/kernels/README.md).
+// If x is Tracked, adds rounding noise for the error of the float32 kernel of gelu. This kernel is
+// an approximation with errors of up to 8 ulp (autograd/kernels/README.md).
 template <class T>
 T as_float32_gelu(T x) {
   if constexpr (std::is_same_v<T, Tracked>) x.round(8);
   return x;
 }
 
-// Runs and records a fused op of one operand. value(x) and slope(x), its derivative, are functions
-// of scalars; the definition is a function of tensors. `forward` and `backward` are optional SIMD
+// Runs and records a fused op of one operand. value(x) and its derivative slope(x) are functions of
+// scalars. The definition is a function of tensors. `forward` and `backward` are optional SIMD
 // kernels for float32.
 template <class Value, class Slope, class Definition>
 Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition definition,
@@ -58,7 +58,7 @@ Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition
 }  // namespace
 
 Tensor relu(const Tensor& x) {
-  const auto f = [](auto v) { return v < decltype(v)(0) ? decltype(v)(0) : v; };  // keeps a NaN
+  const auto f = [](auto v) { return v < decltype(v)(0) ? decltype(v)(0) : v; };  // NaN for NaN
   return record(kRelu, {x}, elementwise(kRelu, x, f), [](const Vjp& v) -> Grads {
     return {masked_fill(v.grad, le(v.input(0), 0.0), 0)};
   });
@@ -69,7 +69,7 @@ Tensor gelu(const Tensor& x) {
     using T = decltype(v);
     return as_float32_gelu(T(0.5) * v * (T(1) + erf(v * T(std::numbers::sqrt2 / 2))));
   };
-  const auto slope = [](auto v) {  // Phi(x) + x phi(x)
+  const auto slope = [](auto v) {  // Phi(v) + v phi(v), where phi is the derivative of Phi
     using T = decltype(v);
     return T(0.5) * (T(1) + erf(v * T(std::numbers::sqrt2 / 2))) +
            v * exp(T(-0.5) * v * v) * T(0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);

@@ -71,8 +71,8 @@ const Op kMinimum({.name = "minimum",
                    .broadcasts = true,
                    .samples = extremum_samples(minimum)});
 
-// Returns the gradient of one operand of maximum or minimum: 0 where `loses`, half of it where
-// `ties`, and all of it elsewhere.
+// Returns the gradient of one operand of maximum or minimum: 0 where `loses` is true, half of
+// `grad` where `ties` is true, and `grad` elsewhere.
 Tensor share(const Tensor& grad, const Tensor& loses, const Tensor& ties) {
   return masked_fill(where(ties, grad * 0.5, grad), loses, 0);
 }
@@ -121,7 +121,7 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
   return record(kMaximum, {a, b},
                 elementwise<NumericDomain>(kMaximum, a, b,
                                            [](auto x, auto y) {
-                                             // The result is NaN if one operand is, as in PyTorch.
+                                             // NaN if x or y is NaN, as in PyTorch.
                                              return x > y || x != x ? x : y;
                                            }),
                 [](const Vjp& v) -> Grads {

@@ -65,8 +65,8 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
   check(a.shape() == b.shape(), "allclose", "shapes differ: ", a.shape(), " and ", b.shape());
   const auto close = [=](auto x, auto y) {
     const double u = double(real(x)), v = double(real(y));
-    // Equal infinities are close. Any other infinite v is not, although it would make the tolerance
-    // infinite.
+    // Equal infinities are close. If v is infinite and u is not equal to v, they are not close,
+    // although the tolerance is infinite.
     return u == v || (std::isfinite(v) && std::abs(u - v) <= atol + rtol * std::abs(v));
   };
   return all(elementwise<ComparisonDomain>("allclose", a, b, close)).item<bool>();

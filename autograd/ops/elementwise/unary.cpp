@@ -14,10 +14,10 @@
 namespace heed::autograd {
 namespace {
 
-// Functions of float and double.
+// Overloads for float and double.
 using std::abs, std::erf, std::exp, std::log, std::pow, std::sqrt, std::tanh;
 
-// Returns samples of f on values that `draw` makes: a matrix, a scalar and an empty tensor.
+// Returns samples of f. The inputs, a matrix, a scalar and an empty tensor, are drawn by `draw`.
 template <class F, class Draw>
 SampleFn unary_samples(F f, Draw draw) {
   return [f, draw](SampleGen& g) -> Samples {
@@ -115,7 +115,7 @@ Tensor sigmoid(const Tensor& x) {
   const auto f = [](auto v) {
     using T = decltype(v);
     if (v >= T(0)) return T(1) / (T(1) + exp(-v));
-    const T e = exp(v);  // no overflow for large negative v
+    const T e = exp(v);  // v is negative or NaN, so exp(v) does not overflow
     return e / (T(1) + e);
   };
   return record(kSigmoid, {x}, elementwise(kSigmoid, x, f), [](const Vjp& v) -> Grads {
@@ -159,7 +159,7 @@ Tensor to(const Tensor& x, DType dtype) {
   Tensor y = empty(x.shape(), is_dual(dtype) ? float64 : dtype);
   dispatch_any(x.dtype(), [&]<class From> {
     dispatch_any(y.dtype(), [&]<class To> {
-      // Dual numbers convert only to bool8. A conversion to dual numbers is done by lift() below.
+      // Dual numbers can be converted only to bool8. lift() below converts to dual numbers.
       if constexpr (!is_dual(kDTypeOf<To>) &&
                     (!is_dual(kDTypeOf<From>) || std::is_same_v<To, bool>)) {
         const auto convert = [](From v) {

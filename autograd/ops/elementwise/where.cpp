@@ -1,4 +1,5 @@
-// where, masked_fill, tril, triu. They select and never multiply, because 0 * inf is NaN.
+// where, masked_fill, tril and triu. These ops select elements and never multiply by 0, because 0 *
+// inf is NaN.
 #include "autograd/graph/graph.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/operands.h"

@@ -44,7 +44,7 @@ TEST_CASE("grad touches no .grad; backward fills only leaves and retained result
   CHECK(values(w.grad()) == V{40});
   CHECK(values(h.grad()) == V{20});
   backward(y);
-  CHECK(values(h.grad()) == V{40});  // a retained gradient accumulates as well
+  CHECK(values(h.grad()) == V{40});  // .grad of a retained tensor accumulates, too
   CHECK_THROWS_WITH(y.grad(),
                     "grad: this [1] tensor is the result of mul, whose gradient is not kept: call "
                     "retain_grad() before backward()");
@@ -62,7 +62,7 @@ TEST_CASE("each .grad is row-major and shares its memory with no other tensor") 
   CHECK(values(b.grad()) == V{1, 1});
   CHECK(values(start) == V{1, 1});
   const Tensor x = leaf({1, 2}), m = ones({2, 3}, float64).requires_grad_();
-  backward(sum(x));  // an expanded scalar
+  backward(sum(x));  // the gradient is an expanded scalar
   backward(sum(mT(m) * tensor({{1, 2}, {3, 4}, {5, 6}}, float64)));
   CHECK(x.grad().is_contiguous());
   CHECK(m.grad().is_contiguous());
@@ -70,7 +70,7 @@ TEST_CASE("each .grad is row-major and shares its memory with no other tensor") 
   fill_(slice(x.grad(), 0, 0, 1), 5);
   CHECK(values(x.grad()) == V{5, 1});
   const Tensor y = leaf({3});
-  backward(y * 2.0 + y * y, {.create_graph = true});  // the copy keeps its history
+  backward(y * 2.0 + y * y, {.create_graph = true});  // y.grad() stays differentiable
   CHECK(values(grad(y.grad(), y)) == V{2});
 }
 
@@ -199,7 +199,7 @@ TEST_CASE("a chain of 1,000,000 ops is built, walked and freed, also without a b
   const Tensor x = tensor(1, float64).requires_grad_();
   {
     const Tensor y = chain(x);
-    backward(y);  // dy/dx = 1 - 2^-n + 2^-n
+    backward(y);  // dy/dx = 1, because each step averages y and x
     CHECK(x.grad().item() == Approx(1).epsilon(1e-15));
   }
   { const Tensor dropped = chain(x); }
@@ -225,7 +225,8 @@ TEST_CASE("two threads build and differentiate separate graphs") {
   CHECK(b == alone_b);
 }
 
-// Returns a loss of weights that all threads share. A hook starts a walk inside the walk.
+// Returns a loss that depends on weights w and b, which all threads share. A hook calls grad()
+// during the backward pass.
 Tensor loss_of_shared(const Tensor& w, const Tensor& b, double scale) {
   const Tensor x = full({3, 4}, scale, float64);
   const Tensor h = tanh(linear(x, w, b));
@@ -246,7 +247,7 @@ TEST_CASE("8 threads differentiate with the same weights") {
     for (int r = 0; r < repeats; ++r) {
       const Tensor loss = loss_of_shared(w, b, 0.1 * double(i + 1));
       out = values(grad(loss, {w, b}, {.retain_graph = true})[0]);
-      backward(loss);  // adds to the .grad that they share
+      backward(loss);  // all threads add to the same .grad
     }
   };
   for (std::size_t i = 0; i < kThreads; ++i) work(i, 1, alone[i]);

@@ -1,4 +1,4 @@
-// Tests of derivatives of derivatives: create_graph, hvp, jacobian, jvp, and one inside another.
+// Tests of create_graph, hvp, jacobian and jvp, and of such derivatives inside each other.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -16,8 +16,9 @@ TEST_CASE("create_graph differentiates again and again") {
     y = sum(grad(sum(y), {x}, {.create_graph = true})[0]);
     derivatives.push_back(y.item());
   }
-  CHECK(derivatives == V{80, 160, 240, 240});  // 5x^4, 20x^3, 60x^2, 120x
-  // A fused op is differentiated through its definition: gelu''' is phi(x) x (x^2 - 4).
+  CHECK(derivatives == V{80, 160, 240, 240});  // 5x^4, 20x^3, 60x^2, 120x at x = 2
+  // A fused op is differentiated through its definition: gelu'''(x) is phi(x) x (x^2 - 4), where
+  // phi is the normal density.
   const double t = 0.7, phi = std::exp(-t * t / 2) / std::sqrt(2 * std::acos(-1.0));
   const Tensor u = leaf({t});
   Tensor g = gelu(u);
@@ -27,19 +28,19 @@ TEST_CASE("create_graph differentiates again and again") {
 
 TEST_CASE("hvp, jacobian and jvp have their closed forms") {
   const Tensor x = tensor({1, 2, 3}, float64), v = tensor({1, -1, 2}, float64);
-  const auto f = [](const Tensor& t) { return sum(t * t * t); };  // H = diag(6 x)
+  const auto f = [](const Tensor& t) { return sum(t * t * t); };  // the Hessian is diag(6 x)
   CHECK(values(hvp(f, x, v)) == V{6, -12, 36});
   CHECK(values(hvp([](const Tensor& t) { return sum(t); }, x, v)) == V{0, 0, 0});
   CHECK_THROWS_WITH(hvp(f, x, ones({1}, float64)), "hvp: needs v of x's shape [3], got [1]");
   const Tensor a = tensor({{1, 2, 3}, {4, 5, 6}}, float64);
-  const Tensor j = jacobian([&](const Tensor& t) { return matmul(a, t * t); }, x);  // a_ij 2 x_j
+  const Tensor j = jacobian([&](const Tensor& t) { return matmul(a, t * t); }, x);  // 2 a_ij x_j
   CHECK(j.shape() == Shape{2, 3});
   CHECK(values(j) == V{2, 8, 18, 8, 20, 36});
   CHECK(jacobian([](const Tensor& t) { return t * t; }, ones({2, 2}, float64)).shape() ==
         Shape{2, 2, 2, 2});
   const JvpResult r = jvp([](Args t) { return t[0] * t[1]; }, std::vector{x, v}, std::vector{v, x});
   CHECK(values(r.value) == V{1, -2, 6});
-  CHECK(values(r.tangent) == V{2, 5, 13});  // v^2 + x^2
+  CHECK(values(r.tangent) == V{2, 5, 13});  // x dv + v dx = x^2 + v^2
   CHECK_THROWS_WITH(
       jvp([](Args t) { return t[0]; }, std::vector{x}, std::vector{ones({2}, float64)}),
       "jvp: input 0 has shape [3], its tangent has shape [2]");
@@ -59,7 +60,8 @@ TEST_CASE("grad of one tensor is one tensor") {
 TEST_CASE("hvp and jacobian take several tensors") {
   const std::vector<Tensor> at{tensor({1, 2}, float64), tensor({3, 5}, float64),
                                tensor({7}, float64)};
-  // The Hessian of f(a, b, c) = sum(a^2 b) + c is [2 b_i, 2 a_i; 2 a_i, 0] for each i, and 0 for c.
+  // The Hessian of f(a, b, c) = sum(a^2 b) + c in each pair (a_i, b_i) is [[2 b_i, 2 a_i], [2 a_i,
+  // 0]]. All other entries are 0.
   const auto f = [](Args t) { return sum(t[0] * t[0] * t[1]) + sum(t[2]); };
   const std::vector<Tensor> v{tensor({1, -1}, float64), tensor({2, 0}, float64),
                               tensor({4}, float64)};

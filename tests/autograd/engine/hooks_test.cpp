@@ -1,4 +1,4 @@
-// Tests of hooks: their order, what they may change and call, and walks inside a walk.
+// Tests of hooks: their order, what they may change and call, and calls of grad() inside a hook.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -18,9 +18,9 @@ TEST_CASE(
   });
   x.register_hook([&](const Tensor& g) {
     seen.push_back(values(g));
-    return Tensor();  // changes nothing
+    return Tensor();  // undefined: the gradient stays as it is
   });
-  backward(sum(x * x + x));  // two paths, so the hook must receive their sum
+  backward(sum(x * x + x));  // the hook must receive the sum over all uses of x
   CHECK(seen == std::vector<V>{{3, 5}, {30, 50}});
   CHECK(values(x.grad()) == V{30, 50});
   first.remove();
@@ -51,7 +51,7 @@ TEST_CASE("hooks may remove themselves, call the engine, and must keep shape and
     handle->remove();
     // Recording is disabled in hooks unless create_graph is set, as in PyTorch.
     const GradMode recording(true);
-    const Tensor t = leaf({4});  // a walk inside the walk
+    const Tensor t = leaf({4});  // grad() runs inside backward()
     return grad(t * t, t);
   }));
   backward(x * x);
@@ -66,7 +66,7 @@ TEST_CASE("hooks may remove themselves, call the engine, and must keep shape and
       tensor({1}).register_hook([](const Tensor& g) { return g; }),
       "register_hook: no gradient flows to this [1] tensor; call requires_grad_() on a "
       "leaf first");
-  CHECK_NOTHROW(backward(x * x));  // the walk that threw left no state behind
+  CHECK_NOTHROW(backward(x * x));  // the backward pass that threw left no state
 }
 
 TEST_CASE("a nested walk over the same graph does not disturb the outer one") {
@@ -80,7 +80,7 @@ TEST_CASE("a nested walk over the same graph does not disturb the outer one") {
   });
   backward(y);
   CHECK(values(inside) == V{4});
-  CHECK(values(x.grad()) == V{32});  // x^4
+  CHECK(values(x.grad()) == V{32});  // y = x^4, so dy/dx = 4 x^3
 }
 
 TEST_CASE(

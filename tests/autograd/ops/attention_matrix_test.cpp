@@ -17,9 +17,10 @@ double largest_among(const std::vector<Tensor>& results, std::size_t begin, std:
   return most;
 }
 
-// Compares the results [begin, end) of one order. Softmax does not depend on a bias that is equal
-// for all keys of a row. The gradient of such a bias is 0 up to rounding of long sums, whose terms
-// are as large as the other gradients; `floor` allows for this.
+// Compares got[k] with want[k] for begin <= k < end. These results have one order: they are values,
+// gradients or second derivatives. Softmax does not depend on a bias that is equal for all keys of
+// a row. The gradient of such a bias is 0 up to rounding of long sums, whose terms are as large as
+// the other gradients; `floor` allows for this.
 void check_float64(const Call& c, const std::vector<Tensor>& got, const std::vector<Tensor>& want,
                    std::size_t begin, std::size_t end) {
   for (std::size_t k = begin; k < end; ++k) {
@@ -48,7 +49,7 @@ TEST_CASE("fused, composite and einsums agree in float64, at orders 1 and 2") {
         check_float64(c, got, want, 1, n + 1);
         check_float64(c, got, want, n + 1, want.size());
       }
-      // Without create_graph, the backward pass is the kernel.
+      // Without create_graph, the backward pass runs the kernel.
       check_float64(c, run(c, Implementation::kFused, float64), want, 1, n + 1);
       if (any(c.fully_masked_rows()).item() == 0) continue;
       Call refused = c;
@@ -76,9 +77,10 @@ TEST_CASE(
         const auto got = run(c, implementation, float32);
         for (std::size_t k = 0; k < exact.size(); ++k) {
           CAPTURE(int(implementation), k);
-          // The composite may be exact by chance, above all for few numbers. `floor` then allows a
-          // few roundings. For a gradient they are relative to the largest of all gradients,
-          // because a gradient of 0 may be the sum of terms that are not 0.
+          // The float32 result of the composite may be exact by chance, especially if it has few
+          // numbers. So `floor` allows a few rounding errors. For gradients, these errors are
+          // relative to the largest gradient of the call, because a gradient of 0 may be the sum of
+          // terms that are not 0.
           const double scale = k == 0 ? largest(exact[0]) : of_gradients;
           const double floor = (k == 4 && c.row_shares_bias() ? 64 : 4) * 0x1p-24 * scale;
           CHECK(distance(got[k], exact[k]) <= 4 * distance(single[k], exact[k]) + floor);
@@ -109,9 +111,9 @@ TEST_CASE("attention without heads, queries, keys or channels") {
     }
 }
 
-// Returns bool8 [..., Tk, 1], with the leading axes of `keys`: true for keys that no query may
-// read, in any of the heads that share them. `reads` [..., Tq, Tk] is true where a query may read a
-// key.
+// Returns bool8 [..., Tk, 1], with the leading axes of `keys`: true for a key that no query may
+// read. If heads share the key, this holds for the queries of all these heads. `reads` [..., Tq,
+// Tk] is true where a query may read a key.
 Tensor unread(const Tensor& reads, const Shape& keys) {
   Tensor read = mT(any(reads, {-2}, true));
   while (read.rank() > keys.rank()) read = any(read, {0});
@@ -169,8 +171,7 @@ TEST_CASE("a fully masked row gives zeros, uniform weights or an error, as the o
   CHECK(largest(select(output(FullyMasked::kZero), 1, 1)) == 0);
   const Tensor uniform = output(FullyMasked::kUniform);
   CHECK(allclose(select(uniform, 1, 1), mean(v, {1}), 1e-15, 1e-15));
-  // The result is that of a finite sentinel instead of -inf: equal weights that do not depend on
-  // the scores.
+  // Row 1 has equal weights that do not depend on the scores, so the gradients of q and k are 0.
   const auto d = grad(sum(select(uniform, 1, 1) * 2.0), {q, k, v});
   CHECK(largest(d[0]) == 0);
   CHECK(largest(d[1]) == 0);

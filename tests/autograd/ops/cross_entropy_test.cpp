@@ -38,7 +38,8 @@ Values reference(const Tensor& logits, const Tensor& targets, const CrossEntropy
   return losses;
 }
 
-// Returns the gradient of the logits by the kernel. Also checks that the definition gives the same.
+// Returns the gradient of the logits, computed by the kernel. Also checks that the gradient of the
+// definition is equal.
 Values gradient(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& o = {}) {
   const Tensor x = logits.detach().requires_grad_();
   const Tensor y = cross_entropy(x, targets, o);
@@ -76,7 +77,7 @@ TEST_CASE("cross_entropy equals plain loops: reductions, smoothing, ignored rows
         CHECK(error(values(cross_entropy(in, t, o)), {total / counted}) <= tol);
       }
     }
-    const Tensor tt = transpose(contiguous(transpose(t, 0, 1)), 0, 1);  // strided targets
+    const Tensor tt = transpose(contiguous(transpose(t, 0, 1)), 0, 1);  // not contiguous
     CHECK(values(cross_entropy(x, tt)) == values(cross_entropy(x, t)));
     CHECK(cross_entropy(select(select(x, 0, 0), 0, 0), classes({3}, {})).shape() == Shape{});
   }
@@ -129,7 +130,7 @@ TEST_CASE("cross_entropy with logits of -inf") {
   const Tensor beside = tensor({{0, -kInf, 0}}, float64);
   CHECK(cross_entropy(beside, classes({2})).item() == Approx(std::log(2.0)));
   CHECK(gradient(beside, classes({2})) == Values{0.5, 0, -0.5});
-  // Smoothing spreads some of the target over all classes, also over that of logit -inf.
+  // Smoothing gives some target probability to every class, including the class with logit -inf.
   CHECK(cross_entropy(beside, classes({2}), {.label_smoothing = 0.1}).item() == kInf);
   CHECK(cross_entropy(beside, classes({1})).item() == kInf);
   CHECK(gradient(beside, classes({1})) == Values{0.5, -1, 0.5});
@@ -157,7 +158,7 @@ TEST_CASE("a float32 loss is summed in float64") {
   const double expected = 0x1p24 + double(n - 1) * std::log(2.0);
   const Tensor t = where(eq(arange(n), 0.0), ones({}, int64), zeros({}, int64));
   const double got = cross_entropy(x, t, {.reduction = Reduction::kSum}).item();
-  CHECK(std::abs(got - expected) <= 1);  // half an ulp of 2^24
+  CHECK(std::abs(got - expected) <= 1);  // half a float32 ulp at 2^24
 }
 
 TEST_CASE("cross_entropy errors name value, place and classes") {

@@ -1,4 +1,5 @@
-// Tests of dropout: which elements are kept, how much is drawn, the gradient, edge cases, errors.
+// Tests of dropout: which elements are kept, the use of the generator, the gradient, edge cases,
+// errors.
 #include "autograd/autograd.h"
 #include "autograd/kernels/reference/philox.h"
 #include "tests/support/catch.h"

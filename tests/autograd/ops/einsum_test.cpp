@@ -50,7 +50,8 @@ Tensor by_loops(const std::string& equation, const std::vector<Tensor>& operands
 
 bool nearly(const Tensor& a, const Tensor& b) { return allclose(a, b, 1e-12, 1e-12); }
 
-// Returns the text of the E that einsum throws for zeros of these shapes; empty if it throws none.
+// Returns the message of the error E that einsum throws for zero tensors of these shapes, or an
+// empty text if einsum does not throw.
 template <class E>
 std::string message(const std::string& equation, const std::vector<Shape>& shapes) {
   std::vector<Tensor> operands;
@@ -127,8 +128,8 @@ TEST_CASE("einsum accepts letters or names, spaces, and NumPy's implicit output"
   CHECK(nearly(einsum("i j, j k -> i k", {a, b}), product));
   CHECK(nearly(einsum("row mid_1, mid_1 column -> row column", {a, b}), product));
   CHECK(nearly(einsum("ij,jk", {a, b}), product));
-  CHECK(nearly(einsum("kj,ji", {a, b}), mT(product)));  // output "ik": alphabetical
-  CHECK(nearly(einsum("aB,BC", {a, b}), mT(product)));  // capitals come first
+  CHECK(nearly(einsum("kj,ji", {a, b}), mT(product)));  // the output is "ik"
+  CHECK(nearly(einsum("aB,BC", {a, b}), mT(product)));  // the output is "Ca"
   CHECK(nearly(einsum("ii", {square}), sum(diagonal(square))));
   CHECK(nearly(einsum("ii->i", {square}), diagonal(square)));
   CHECK(nearly(einsum(",ij->ji", {tensor(2, float64), a}), mT(a) * 2));

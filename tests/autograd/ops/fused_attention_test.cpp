@@ -1,5 +1,5 @@
-// Tests of the fused kernel of attention: its bits, its memory and its observers.
-// attention_matrix_test.cpp compares its results with the composite.
+// Tests of the fused attention kernel: reproducible bits, skipped blocks, memory and observers.
+// attention_matrix_test.cpp compares the kernel's results with attention made of public ops.
 #include "autograd/autograd.h"
 #include "autograd/base/pool.h"
 #include "tests/support/attention_calls.h"
@@ -11,8 +11,8 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::autograd::testing;
 
-// Returns calls that cover each path through the kernel: chunks of queries, biases that heads or
-// rows share.
+// Returns calls that together cover each path through the kernel, for example chunks of queries,
+// and biases that heads or rows share.
 std::vector<Call> calls_for_each_path() {
   Generator g(4);
   std::vector<Call> calls;
@@ -72,8 +72,8 @@ TEST_CASE("observers of fused attention receive the values of the composite and 
       const Tensor got = fused.x[k], want = composite.x[k];
       CHECK(values(eq(got, -kInf)) == values(eq(want, -kInf)));
       const auto finite = [&](const Tensor& x) { return masked_fill(x, eq(want, -kInf), 0); };
-      // The scores of a query with one key have gradient 0. The difference is then the rounding of
-      // dA.
+      // If a query reads only one key, the gradient of its score is 0. The computed gradient is
+      // then a rounding error, whose size depends on the gradient of the pattern.
       const double scale =
           std::max(largest(finite(want)), of_scores(k) ? largest(composite.pattern_grad()) : 0);
       CHECK(distance(finite(got), finite(want)) <= 1e-12 * scale);
@@ -126,14 +126,14 @@ TEST_CASE("a query with one key has weight exactly 1, and its score has gradient
   });
 }
 
-// Returns the mask as a bias of 0 and -inf. Softmax gives the same result, but the kernel skips no
-// block.
+// Returns the mask as a bias of 0 and -inf. This bias has the effect of the mask, but the kernel
+// does not skip blocks.
 Tensor as_bias(const KeepMask& keep, DType dtype) {
   return masked_fill(zeros(keep.tensor().shape(), dtype), logical_not(keep.tensor()), -kInf);
 }
 
-// Returns a random mask in patches of 70 x 100, which do not align with tiles. Some rows are fully
-// masked.
+// Returns a random mask in which patches of 70 x 100 entries are equal. The patches do not align
+// with the tiles of the kernel. Some rows are fully masked.
 KeepMask patches(std::int64_t tq, std::int64_t tk, Generator& g) {
   const Tensor coarse = bernoulli(0.2, {(tq + 69) / 70, 1, (tk + 99) / 100, 1}, g);
   const Shape fine{coarse.size(0), 70, coarse.size(2), 100};
@@ -169,7 +169,7 @@ TEST_CASE("skipping blocks that a window or a mask hides changes no bit") {
       CAPTURE(i);
       KeepMask keep = patches(500, 900, g);
       if (i % 2 == 1) keep = keep | KeepMask(from_data(std::vector<bool>{true}, {1, 1}));
-      // Row 60 i is fully masked.
+      // Masks row 60 i fully.
       keep = keep & !KeepMask(eq(unsqueeze(arange(500), 1), double(60 * i)));
       AttentionOptions by_bias{.causal = i >= 3}, by_mask = by_bias;
       by_bias.bias = ScoreBias(as_bias(keep, float64)), by_mask.keep = keep;
@@ -204,16 +204,18 @@ TEST_CASE("a NaN in a skipped block changes no result") {
         return all(isfinite(slice(x, 0, begin, end))).item() != 0;
       };
       CHECK(!numbers(y, 5, 25));
-      CHECK(numbers(y, 100, t));       // earlier queries may share a tile with one that reads key 5
-      CHECK(numbers(d[0], 100, 864));  // between those tiles and the tile of query 890
+      // Queries before 100 are not checked, because they may share a tile with a query that reads
+      // key 5. Queries from 864 on may share a tile with query 890, whose gradients are NaN.
+      CHECK(numbers(y, 100, t));
+      CHECK(numbers(d[0], 100, 864));
       CHECK(numbers(d[1], 100, 800));
       CHECK(numbers(d[2], 100, 800));
     }
   });
 }
 
-// Returns the peak memory of a forward and a backward pass in bytes, without the memory in use
-// before.
+// Returns the peak memory of a forward and a backward pass in bytes, minus the memory that was in
+// use before.
 double peak_bytes(std::int64_t t, AttentionOptions o) {
   const auto leaf = [&] { return randn({1, 2, t, 8}).requires_grad_(); };
   const Tensor q = leaf(), k = leaf(), v = leaf(), g = randn({1, 2, t, 8});
@@ -227,14 +229,15 @@ double peak_bytes(std::int64_t t, AttentionOptions o) {
 }
 
 TEST_CASE("the memory of fused attention is linear in the length") {
-  if (kSanitized) return;  // it would count the same bytes and take half a minute
+  if (kSanitized) return;  // this test takes half a minute with a sanitizer
   for (const bool causal : {false, true}) {
     const AttentionOptions o{.causal = causal, .dropout = 0.2};
     const double short_one = peak_bytes(512, o), long_one = peak_bytes(4096, o);
     INFO(short_one << " bytes at 512, " << long_one << " at 4096");
-    // The scratch memory of blocks does not depend on the length.
+    // The length grows by a factor of 8. The scratch memory for blocks does not depend on the
+    // length.
     CHECK(long_one <= 8.5 * short_one + (1 << 20));
-    CHECK(long_one < 4.0 * 4096 * 4096);  // the scores of one head alone are 64 MB
+    CHECK(long_one < 4.0 * 4096 * 4096);  // the scores of one head would need 64 MB
   }
 }
 

@@ -28,7 +28,8 @@ Tensor made_of(const Shape& shape, F f) {
   return from_data(v, shape);
 }
 
-// Returns x with the element of src at each index added at to(index).
+// Returns x after the element of src at `index` is added to the element at to(index), for every
+// index.
 template <class F>
 Tensor added(const Tensor& x, const Tensor& src, F to) {
   V v = values(x);
@@ -79,8 +80,8 @@ TEST_CASE("split and chunk are views that cat joins again") {
   CHECK(parts[2].shape() == Shape{2, 1});
   CHECK(parts[1].shares_storage(x));
   CHECK(same_bits(cat(parts, 1), x));
-  CHECK(chunk(x, 3, -1).size() == 3);  // 3, 3, 1
-  CHECK(chunk(x, 5, -1).size() == 4);  // 2, 2, 2, 1: fewer than five
+  CHECK(chunk(x, 3, -1).size() == 3);  // sizes 3, 3 and 1
+  CHECK(chunk(x, 5, -1).size() == 4);  // sizes 2, 2, 2 and 1
   CHECK(chunk(x, 9, -1).size() == 7);
   CHECK(split(zeros({0, 2}), 3, 0).size() == 1);
   CHECK(chunk(zeros({0, 2}), 3, 0).size() == 3);
@@ -102,7 +103,7 @@ TEST_CASE("gather reads the places of its index; scatter_add accumulates repeate
                   tensor({{2, 2}, {3, 4}}, int64)));
   CHECK(same_bits(scatter_add(zeros({2}, int64), 0, zeros({3}, int64), ones({3}, int64)),
                   tensor({3, 0}, int64)));
-  // The result of an expanded tensor has separate elements.
+  // If x is expanded (stride 0), the elements of the result still have separate memory.
   CHECK(same_bits(scatter_add(expand(tensor(1), {2}), 0, tensor({1}, int64), tensor({5})),
                   tensor({1, 6})));
 }

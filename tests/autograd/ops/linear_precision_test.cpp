@@ -1,4 +1,5 @@
-// Tests of linear with MatmulPrecision: which of its products have rounded operands, and when.
+// Tests of linear() with MatmulPrecision: which of its matrix products have rounded operands, and
+// when.
 #include "autograd/autograd.h"
 #include "autograd/check/float32.h"
 #include "autograd/kernels/simd/gemm_bf16.h"
@@ -29,7 +30,7 @@ struct Operands {
 
 using Results = std::array<Floats, 4>;  // y, dx, dw, db
 
-// Returns y, which the caller recorded, and its gradients.
+// Returns y, which the caller has computed from x, w and b, and the gradients of x, w and b.
 Results results_of(const Operands& o, const Tensor& y, bool create_graph = false) {
   const auto grads = grad(y, {o.x, o.w, o.b},
                           {.grad_output = o.g, .create_graph = create_graph, .retain_graph = true});
@@ -102,7 +103,7 @@ TEST_CASE("float64, matmul and gradients that are differentiated are never round
   for (std::size_t i = 1; i < 4; ++i) CHECK(differentiable[i] == whole[i]);
 }
 
-// Two layers. Each rounds its operands and the gradient of its output.
+// Two linear layers. Each layer rounds its operands and the gradient of its output to bfloat16.
 Tensor two_layers(Args t) {
   const MatmulPrecision precision(Precision::kBfloat16);
   return linear(gelu(linear(t[0], t[1], t[2])), t[3]);
@@ -117,7 +118,7 @@ TEST_CASE("check_float32 has a bound for every bfloat16 kernel and reports error
     const Float32Report r = check_float32(two_layers, inputs, {kernels::simd_targets()[0]}, 1)[0];
     CAPTURE(r.message, r.worst);
     CHECK(r.ok);
-    CHECK(r.worst > 0.05);  // share of the bound; the bound is not so wide that everything passes
+    CHECK(r.worst > 0.05);  // error / bound: the bound must not be much too wide
   });
   const auto with_error = [](Args t) {  // a relative error of 1/8 in an operand, only in float32
     return two_layers(std::array{t[0].dtype() == float32 ? t[0] * 1.125 : t[0], t[1], t[2], t[3]});

@@ -35,13 +35,14 @@ bool all_finite(const Tensor& x) { return all(isfinite(x)).item() != 0; }
 
 TEST_CASE("KeepMask: polarity, alignment, window, padding, logic") {
   CHECK(values(KeepMask::causal(3, 3).tensor()) == V{1, 0, 0, 1, 1, 0, 1, 1, 1});
-  // Bottom-right alignment: the last query reads all keys, with more keys than queries and with
-  // fewer.
+  // With bottom-right alignment, the last query reads all keys, whether there are more keys than
+  // queries or fewer.
   CHECK(values(KeepMask::causal(2, 4).tensor()) == V{1, 1, 1, 0, 1, 1, 1, 1});
   CHECK(values(KeepMask::causal(3, 2).tensor()) == V{0, 0, 1, 0, 1, 1});
   CHECK(values(KeepMask::causal(2, 4, CausalAlignment::kTopLeft).tensor()) ==
         V{1, 0, 0, 0, 1, 1, 0, 0});
-  // The window extends to both sides of the query, which has the position of causal().
+  // The window extends to both sides of the query's position, which is the last key that causal()
+  // allows.
   CHECK(values(KeepMask::sliding_window(3, 3, 1).tensor()) == V{1, 0, 0, 0, 1, 0, 0, 0, 1});
   CHECK(values(KeepMask::sliding_window(2, 4, 2).tensor()) == V{0, 1, 1, 1, 0, 0, 1, 1});
   CHECK(values(KeepMask::sliding_window(2, 4, 2, CausalAlignment::kTopLeft).tensor()) ==
@@ -80,7 +81,7 @@ TEST_CASE("causal: the gradient of output t is exactly 0 in every later key and 
     }
 }
 
-// Rows that keep-masks and causality mask are tested in attention_matrix_test.cpp.
+// attention_matrix_test.cpp tests rows that are masked by a keep-mask or by causality.
 TEST_CASE("rows that a hook masks fully have output 0, gradients 0 and no NaN") {
   const Tensor row1 =
       bool_tensor({true, true, false, false, false, false, true, false, true}, {3, 3});

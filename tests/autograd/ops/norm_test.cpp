@@ -33,7 +33,8 @@ Values reference(const Tensor& x, const Tensor& weight, const Tensor& bias, doub
 
 double tolerance(DType dtype) { return dtype == float32 ? 8 * 0x1p-24 : 1e-14; }
 
-// Inputs x, weight, bias and dL/dy of the numbers from PyTorch below.
+// Inputs x, weight and bias, and g, the gradient of the output. The values from PyTorch below are
+// for these inputs.
 struct Example {
   Tensor x = tensor({{1, 2, 4, -3}, {0.5, -1.5, 2.5, 0.25}}, float64).requires_grad_();
   Tensor weight = tensor({0.5, -1, 2, 1.5}, float64).requires_grad_();
@@ -101,7 +102,7 @@ TEST_CASE("layer_norm has PyTorch's values and gradients") {
   CHECK(error(values(y), {0.1, -0.19223196855958524, 2.053391811357512, -1.9533918113575115,
                           0.1220325777014482, 1.5660198174897864, 2.6083002565911584,
                           0.20170680068696656}) <= 1e-14);
-  for (const bool create_graph : {true, false}) {  // the definition, then the kernel
+  for (const bool create_graph : {true, false}) {  // true: definition, false: kernel
     const auto d =
         grad(y, {e.x, e.weight, e.bias}, {.grad_output = e.g, .create_graph = create_graph});
     CHECK(error(values(d[0]), {-0.5883479528393779, 0.19611568256335787, 0.19611507913048865,
@@ -142,8 +143,8 @@ TEST_CASE(
   const auto exact = grad(layer_norm(wx, ww, wb), {wx, ww, wb},
                           {.grad_output = to(gy, float64), .create_graph = true});
   for (std::size_t i = 0; i < 3; ++i)
-    // Partial sums over about 1000 rows and the moments are float32, so the error is a few ulps of
-    // the largest entry.
+    // The kernels compute moments and the partial sums of a chunk of rows in float32, so the error
+    // is a few ulps of the largest entry.
     CHECK(error(values(narrow[i]), values(exact[i].detach())) <= 8 * tolerance(float32));
 }
 

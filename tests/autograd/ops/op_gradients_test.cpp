@@ -32,7 +32,7 @@ TEST_CASE("every check has samples with elements in their inputs and outputs") {
 }
 
 // Returns true if the sample `name` has an input that the layout can change. Such a sample must not
-// be skipped for the reason that it has none.
+// be skipped.
 bool can_be(CheckLayout layout, const Check& check, const std::string& name) {
   const int rank = layout == CheckLayout::kTransposed ? 2 : layout == CheckLayout::kSliced ? 1 : 0;
   for (const Sample& s : check.samples())
@@ -41,12 +41,13 @@ bool can_be(CheckLayout layout, const Check& check, const std::string& name) {
   return false;
 }
 
-// Runs all checks of layers, or of all others, at order 2, which includes order 1. Returns the
-// layouts that were checked. At order 1, at least 12 digits must agree by dual numbers and 9 by
-// differences; digits are relative to the terms that add up to an entry.
+// Runs the registered checks of layers if `layers` is true, else all other checks, at order 2,
+// which includes order 1. Returns the layouts that were checked. At order 1, gradients must agree
+// with dual numbers in at least 12 digits, and with differences in at least 9 digits. Digits are
+// relative to the terms that add up to an entry.
 std::set<CheckLayout> run_all(bool layers) {
   GradcheckOptions how{.order = 2, .use_differences = !kSanitized};
-  if (kSanitized) how.dual_entries = 4;  // without this limit it takes minutes
+  if (kSanitized) how.dual_entries = 4;  // without this limit the test takes minutes
   std::set<CheckLayout> ran;
   for (const Check* check : library_checks()) {
     if (is_layer(check) != layers) continue;
@@ -56,7 +57,8 @@ std::set<CheckLayout> run_all(bool layers) {
       CAPTURE(check->name(), r.sample, layout_name(r.layout), r.order, r.skipped, r.report.message);
       const bool repeats = r.layout == CheckLayout::kExpanded || r.layout == CheckLayout::kAliased;
       if (!r.skipped.empty()) {
-        // No other reason to skip is valid.
+        // A sample may be skipped only in the expanded and aliased layouts, or if no input fits the
+        // layout.
         CHECK((repeats || !can_be(r.layout, *check, r.sample)));
         continue;
       }
@@ -167,7 +169,7 @@ TEST_CASE("a vector-Jacobian product is linear in the cotangent") {
 
 TEST_CASE("gradcheck names order, input, place and both values") {
   const auto f = [](Args t) {
-    // Computes x * y, but without the gradient of y at place [1].
+    // Computes x * y, but leaves out the gradient of y at place [1].
     const Tensor y = where(from_data(std::vector<bool>{true, false}, {2}), t[1], t[1].detach());
     return t[0] * y;
   };
@@ -175,18 +177,20 @@ TEST_CASE("gradcheck names order, input, place and both values") {
   const CheckReport report = gradcheck(f, xs);
   CHECK(!report.ok());
   CHECK(report.message ==
-        "order 1: input 1 at [1]: backward returns 0, differences give 4 for output [1] (0 digits agree); "
+        "order 1: input 1 at [1]: backward returns 0, differences give 4 for output [1] (0 digits "
+        "agree); "
         "2 of 8 comparisons fail");
   const CheckReport dual = gradcheck(f, xs, {.use_differences = false});
   CHECK(!dual.ok());
-  CHECK(
-      dual.message ==
-      "order 1: input 1 at [1]: backward returns 0, dual numbers give 4 for output [1] (0 digits agree); "
-      "2 of 8 comparisons fail");
+  CHECK(dual.message ==
+        "order 1: input 1 at [1]: backward returns 0, dual numbers give 4 for output [1] (0 digits "
+        "agree); "
+        "2 of 8 comparisons fail");
 }
 
 TEST_CASE("gradcheck finds a wrong second derivative if the first is right") {
-  // Computes x^2 with a detached factor x. The gradient 2x is right, but its derivative is 0.
+  // Computes x^2 as 2 c x - c^2, where c is x detached. The gradient 2 c is right, but its
+  // derivative is 0 instead of 2.
   const auto f = [](Args t) {
     const Tensor x = t[0], fixed = x.detach();
     return 2.0 * (fixed * x) - fixed * fixed;
@@ -227,7 +231,7 @@ TEST_CASE("a layout that does not apply is skipped for a stated reason") {
   const std::string expanded = "no input has a last axis of size 2 or more to give stride 0";
   const std::string aliased =
       "no other input has the shape of the last one, so none can be the same tensor";
-  CHECK(skipped == std::vector<std::string>{"", transposed, "", "", aliased,  // vector
+  CHECK(skipped == std::vector<std::string>{"", transposed, "", "", aliased,  // of the vector
                                             "", transposed, sliced, expanded, aliased});
   const Sample no_inputs{"none", [](Args) { return ones({1}, float64); }, {}};
   for (const CheckLayout layout : kAllLayouts)

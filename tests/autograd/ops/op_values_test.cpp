@@ -37,7 +37,7 @@ struct Unary {
   double low, high;  // range of the random inputs
   double ulps;       // allowed error, in half-ulps of the scale
   V specials;
-  bool relative_to_x = false;  // rounding errors are relative to x, not to the result
+  bool relative_to_x = false;  // true: errors are relative to x, not to the result
 };
 
 const double kNaN = std::nan("");
@@ -130,8 +130,8 @@ const std::vector<Binary> kBinary = {
     {"gt", gt, [](double a, double b) { return double(a > b); }},
     {"ge", ge, [](double a, double b) { return double(a >= b); }}};
 
-// Returns small integers, so that equal pairs occur and every result except that of div is exact in
-// float32.
+// Returns small integers, so that equal pairs occur and the result of every op except div is exact
+// in float32.
 Tensor small_integers(const Shape& shape, DType dtype, Generator& g) {
   return to(randint(1, 6, shape, g), dtype);
 }
@@ -263,7 +263,7 @@ TEST_CASE("tril, triu and tril_mask keep their side of a diagonal, for any sizes
       for (std::size_t f = 0; f < low.size(); ++f) {
         const std::int64_t i = std::int64_t(f) / columns % rows, j = std::int64_t(f) % columns;
         CHECK(std::isnan(low[f]) == (j <= i + k));
-        CHECK((std::isnan(low[f]) || low[f] == 0));  // a NaN on the other side is replaced
+        CHECK((std::isnan(low[f]) || low[f] == 0));  // 0 has replaced the NaN
         CHECK(std::isnan(high[f]) == (j >= i + k));
         CHECK((mask[std::size_t(i * columns + j)] != 0) == (j <= i + k));
       }

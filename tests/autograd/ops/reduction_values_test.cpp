@@ -12,7 +12,8 @@ double error(const Tensor& got, const V& want, double scale) {
   return worst_error(got, want, V(want.size(), scale));
 }
 
-// Applies f to the elements that are reduced to each output, by plain indexing.
+// For each output, applies f to the elements that are reduced to this output. Finds them by plain
+// indexing.
 V reduce(const Tensor& x, const Dims& axes, const std::function<double(const V&)>& f) {
   Shape ones = x.shape();
   for (int i = 0; i < x.rank(); ++i)
@@ -83,7 +84,7 @@ TEST_CASE("reductions equal plain loops over every set of axes, in every layout"
             CHECK(values(kept) == values(r.op(laid_out, axes, false)));
           }
         }
-        // The operand has stride 0.
+        // Also checks an operand with stride 0.
         const Tensor wide = expand(slice(x, 1, 0, 1), shape);
         for (const Dims& axes : kAxes) {
           const V want = reduce(wide, axes, r.f);
@@ -232,7 +233,7 @@ TEST_CASE(
       {{3}, {5, 3, 4}, {5}, {5, 4}, 1, 4},
       {{5, 2, 3}, {3}, {5}, {5, 2}, 2, 1},
       {{2, 3}, {3, 4}, {}, {2, 4}, 2, 4},
-      {{3, 8, 4}, {3, 3, 4, 8}, {3, 3}, {3, 3, 8, 8}, 8, 8},  // notebook 4
+      {{3, 8, 4}, {3, 3, 4, 8}, {3, 3}, {3, 3, 8, 8}, 8, 8},  // notebooks/4_from_scalars.cpp
       {{2, 1, 3, 5}, {4, 5, 2}, {2, 4}, {2, 4, 3, 2}, 3, 2},
       {{2, 1, 2, 3, 4}, {3, 1, 4, 2}, {2, 3, 2}, {2, 3, 2, 3, 2}, 3, 2},
       {{2, 0}, {0, 3}, {}, {2, 3}, 2, 3},
@@ -291,7 +292,7 @@ TEST_CASE("any and all") {
   CHECK(all(a).item() == 0);
   CHECK(values(any(zeros({2, 0}, bool8), {1})) == V{0, 0});
   CHECK(values(all(zeros({2, 0}, bool8), {1}, true)) == V{1, 1});
-  // Many rows of few columns, which the threads divide.
+  // The 200 rows of 3 columns are divided among the threads.
   const Tensor last = ge(reshape(arange(600), {200, 3}), 598.0);
   CHECK(values(any(last, {0})) == V{0, 1, 1});
   CHECK(values(all(logical_not(last), {0})) == V{1, 0, 0});

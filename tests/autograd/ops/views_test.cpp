@@ -1,4 +1,5 @@
-// Tests of shape ops: which are views and which copy, their values by plain indexing, their errors.
+// Tests of shape ops: which ops return views and which copy, their values compared with plain
+// indexing, and their errors.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -11,7 +12,8 @@ using namespace testing;
 // Returns [2, 3, 4] with the values 0 to 23: the value at [i, j, k] is 12 i + 4 j + k.
 Tensor box() { return reshape(arange(0, 24, 1, float64), {2, 3, 4}); }
 
-// Returns true if the value of y at each index equals that of x at from(index).
+// Returns true if, for each index, the value of y at the index equals the value of x at
+// from(index).
 template <class F>
 bool reads(const Tensor& y, const Tensor& x, F from) {
   const V v = values(y);
@@ -100,7 +102,7 @@ TEST_CASE("reshape is a view if the strides permit it, else a row-major copy") {
     CAPTURE(c.what);
     const Tensor y = reshape(c.from, c.to);
     CHECK(y.shape() == c.to);
-    CHECK(values(y) == values(c.from));  // row-major order does not change
+    CHECK(values(y) == values(c.from));  // the order of the elements stays row-major
     CHECK(y.shares_storage(c.from) == c.view);
     if (!c.view) CHECK(y.is_contiguous());
   }
@@ -133,7 +135,7 @@ TEST_CASE("contiguous returns x itself or a copy; flatten, squeeze and stack sha
   CHECK(contiguous(x).is_same(x));
   CHECK(!contiguous(mT(x)).shares_storage(x));
   CHECK(contiguous(mT(x)).is_contiguous());
-  CHECK(contiguous(slice(x, 0, 1, 2)).shares_storage(x));  // an offset does not matter
+  CHECK(contiguous(slice(x, 0, 1, 2)).shares_storage(x));  // an offset needs no copy
   CHECK(flatten(x, 1).shape() == Shape{2, 12});
   CHECK(flatten(x, 0, 1).shape() == Shape{6, 4});
   CHECK(flatten(full({}, 1)).shape() == Shape{1});

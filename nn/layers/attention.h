@@ -117,9 +117,10 @@ struct AttentionWeights {
 struct MultiHeadAttention : Module {
   /// Options of a MultiHeadAttention.
   struct Options {
-    std::int64_t d_model;      ///< size of the last axis of inputs and result
-    std::int64_t heads;        ///< H, number of query heads
-    std::int64_t d_head = 0;   ///< size of a head's queries and keys; 0: d_model / heads, a whole number
+    std::int64_t d_model;  ///< size of the last axis of inputs and result
+    std::int64_t heads;    ///< H, number of query heads
+    std::int64_t d_head =
+        0;  ///< size of a head's queries and keys; 0: d_model / heads, a whole number
     std::int64_t d_value = 0;  ///< size of a head's values; 0 means d_head
     /// Hkv, the number of heads of keys and values. It must divide `heads`. Query head h uses the
     /// keys and values of head h / (heads / kv_heads), rounded down. 0 means `heads`.

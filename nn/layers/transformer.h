@@ -153,8 +153,9 @@ struct Transformer : Module {
   /// before its forward pass. Dropping requires relative positions (are_relative()).
   ///
   /// Throws ShapeError if `ids` has another rank or more than `context` tokens. Throws DTypeError
-  /// unless `ids` are int64. Throws ValueError if an id is outside the vocabulary, if the cache does not fit the model, is full, or has dropped tokens while positions are not
-  /// relative, and if ctx.probe records or replaces a site that no forward pass has reached.
+  /// unless `ids` are int64. Throws ValueError if an id is outside the vocabulary, if the cache
+  /// does not fit the model, is full, or has dropped tokens while positions are not relative, and
+  /// if ctx.probe records or replaces a site that no forward pass has reached.
   Tensor forward(const Tensor& ids, const ForwardContext& ctx = {}) const;
   /// Returns forward(ids, ctx).
   Tensor operator()(const Tensor& ids, const ForwardContext& ctx = {}) const {

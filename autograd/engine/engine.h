@@ -53,14 +53,14 @@ struct JvpResult {
 };
 /// Computes f and its directional derivative with dual numbers (forward mode). The derivative is
 /// exact and needs no step size. f may call any differentiable function, including grad(). Throws
-/// DTypeError unless inputs and tangents are float64, and ShapeError unless each tangent has the
-/// shape of its input.
+/// DTypeError unless inputs, tangents and the result of f are float64, and ShapeError unless there
+/// is one tangent per input, with the shape of this input.
 JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents);
 
 ///@{
 /// Returns the product of the Hessian of a scalar function f and v, as one tensor per input. It is
 /// computed by double backward. Throws ShapeError unless v has one tensor per input, with the shape
-/// of this input.
+/// of this input, and ValueError if the result of f has no graph.
 std::vector<Tensor> hvp(const DifferentiableFunction& f, Args inputs, Args v);
 Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
 ///@}

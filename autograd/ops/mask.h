@@ -57,7 +57,8 @@ class KeepMask {
   /// Returns `scores` [..., Tq, Tk] where the mask is true, and -inf elsewhere. Throws ShapeError
   /// if `scores` and the mask do not broadcast.
   Tensor apply(const Tensor& scores) const;
-  /// Returns the mask that is true where a and b are both true.
+  /// Returns the mask that is true where a and b are both true. An undefined operand is true
+  /// everywhere, here and in the next function.
   friend KeepMask operator&(const KeepMask& a, const KeepMask& b);
   /// Returns the mask that is true where a or b is true.
   friend KeepMask operator|(const KeepMask& a, const KeepMask& b);
@@ -75,7 +76,8 @@ class ScoreBias {
   ScoreBias() = default;
   /// Creates a ScoreBias from the tensor `bias`. Throws DTypeError for bool8 and int64. Throws
   /// ValueError if the tensor does not require grad and holds only 0 and 1, with at least one 1:
-  /// such a tensor is a mask, and adding it masks nothing.
+  /// such a tensor is a mask, and adding it masks nothing. A tensor that was computed from a
+  /// parameter under NoGrad does not require grad.
   explicit ScoreBias(const Tensor& bias);
   /// Returns the ALiBi bias [H, Tq, Tk] for H = heads: -slope * distance, where distance is the
   /// distance of the key from the query's position (first_query). If H is a power of two, head h =

@@ -144,13 +144,14 @@ const Tensor& expect_shape(const Tensor& x, const Shape& shape);
 /// but must have equal dtypes.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 /// Returns x with `value` in every place where `mask` is true. The result has x's shape. `mask` is
-/// bool8. x may have any dtype. Throws ShapeError unless `mask` broadcasts to x's shape. Throws
-/// ValueError if x is int64 and `value` is outside the range of int64.
+/// bool8. x may have any dtype; for int64 the fraction of `value` is dropped. Throws ShapeError
+/// unless `mask` broadcasts to x's shape. Throws ValueError if x is int64 and `value` is outside
+/// the range of int64.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 ///@{
 /// Keeps the elements on and below (triu: on and above) a diagonal of the last two axes of x [...,
 /// m, n], and replaces the others by 0. The diagonal is where column = row + `diagonal`. The result
-/// has x's shape. x may have any dtype.
+/// has x's shape. x may have any dtype. Throws ShapeError if x has fewer than two axes.
 Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 ///@}
@@ -231,7 +232,8 @@ Tensor matmul(const Tensor& a, const Tensor& b);
 /// Returns x W^T + bias of shape [..., out], where W is the weight. Shapes: x [..., in], weight
 /// [out, in], bias [out] or undefined. The op runs as one fused kernel. It has three matrix
 /// products: the result, the gradient of x and the gradient of the weight. MatmulPrecision
-/// determines whether the operands of these products are rounded.
+/// determines whether the operands of these products are rounded. Throws ShapeError if the shapes
+/// do not fit.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// Precision of the matrix products of linear() for float32 tensors. Operands of other dtypes are
 /// never rounded.
@@ -265,7 +267,8 @@ class MatmulPrecision {
 /// - Axes with equal labels must have equal sizes; size 1 is not broadcast. Operands are contracted
 ///   from left to right.
 ///
-/// Throws ValueError for an invalid equation; the message has a caret under the invalid place.
+/// Throws ValueError for an invalid equation (the message has a caret under the invalid place) and
+/// for a wrong number of operands.
 /// Throws ShapeError if ranks or sizes do not fit the labels, or if an intermediate result has more
 /// than 8 axes.
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands);

@@ -35,14 +35,14 @@ Tensor zeros_like(const Tensor& x);
 Tensor ones_like(const Tensor& x);
 /// Returns a tensor filled with `value`, with the shape and dtype of x.
 Tensor full_like(const Tensor& x, double value);
-/// Returns the one-dimensional tensor start, start + step, ... up to but not including `end`. The
-/// dtype is int64 by default. Throws ValueError if `step` is 0, if an argument is not finite, or if
-/// there would be 2^40 elements or more.
+/// Returns the one-dimensional tensor start, start + step, ... while the number is below `end` (or,
+/// for a negative step, above it). The dtype is int64 by default. Throws ValueError if `step` is 0
+/// or NaN, if `start` or `end` is not finite, or if there would be 2^40 elements or more.
 Tensor arange(double start, double end, double step = 1, DType dtype = int64);
 /// Returns the int64 tensor 0, 1, ..., end - 1.
 Tensor arange(std::int64_t end);
-/// Returns `steps` equally spaced numbers from `start` to `end`, both included. Rounds as
-/// torch.linspace does: the first half is computed from `start`, the second half from `end`. Throws
+/// Returns `steps` equally spaced numbers from `start` to `end`, both included. As in
+/// torch.linspace, the first half is computed from `start` and the second half from `end`. Throws
 /// ValueError if `steps` is negative.
 Tensor linspace(double start, double end, std::int64_t steps, DType dtype = float32);
 /// Returns an n x m matrix with ones on the diagonal and zeros elsewhere. A negative m means m = n.
@@ -78,9 +78,11 @@ Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType d
 // Their numbers equal PyTorch's numbers on the CPU bit for bit. random.h states the details and the
 // errors.
 
-/// Returns uniform random numbers in [0, 1). The dtype must be float32 or float64.
+/// Returns uniform random numbers in [0, 1). Throws DTypeError unless the dtype is float32 or
+/// float64.
 Tensor rand(const Shape& shape, DType dtype = float32, Generator& g = default_generator());
-/// Returns standard normal random numbers. The dtype must be float32 or float64.
+/// Returns standard normal random numbers. Throws DTypeError unless the dtype is float32 or
+/// float64.
 Tensor randn(const Shape& shape, DType dtype = float32, Generator& g = default_generator());
 /// Returns uniform random int64 numbers in [low, high). Throws ValueError unless low < high.
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,

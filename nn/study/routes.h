@@ -13,9 +13,9 @@ namespace heed::nn {
 /// The routes of the gradient backward through one block. Their names are:
 ///   residual  only the residual stream, past the attention and the MLP,
 ///   mlp       through the MLP, then past the attention,
-///   L1H0.Q    through the queries of a head,
-///   L1H0.K    through the keys of a head,
-///   L1H0.V    through the values of a head.
+///   L1H0.Q    through the queries of a head: which tokens this token searches for,
+///   L1H0.K    through the keys of a head: how other tokens find this token,
+///   L1H0.V    through the values of a head: what other tokens read from this token.
 /// Heads that share keys and values have one route K and one route V together, such as L1H0-1.K.
 struct Routes {
   std::int64_t layer;              ///< index of the block, from 0

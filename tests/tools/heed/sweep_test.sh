@@ -47,7 +47,7 @@ expect 0 sweep paired/sweep.toml --out paired; out_has "2 finished before"
 refuses 2 "contains pairs already" sweep paired/sweep.toml --pairs scale,seed --out paired
 expect 0 compare paired; ok test ! -s err
 recipe 8 'scale = ["none", "1/d-head"]' 'seed = [1, 2]' 'pairs = ["scale", "seed"]' > uncrossed.toml
-refuses 2 "its run scale=none,seed=2 is missing now" sweep uncrossed.toml --out one
+refuses 2 "its run scale=none,seed=2 is no longer in the grid" sweep uncrossed.toml --out one
 
 # --- invalid sweep files and options are rejected
 refuse_text() { printf '%b' "$2" > bad.toml; refuses 2 "$1" sweep bad.toml; ok test ! -e sweeps/bad; }

@@ -35,7 +35,7 @@ static Arrays backward(const Arrays& inputs, const Arrays& grad_output) {
   return {dx, dW, db};
 }
 
-// The mistake: the gradient of b has no derivative of tanh.
+// The mistake: the gradient of b lacks the factor 1 - y^2, the derivative of tanh.
 static Arrays wrong_backward(const Arrays& inputs, const Arrays& grad_output) {
   Arrays gradients = backward(inputs, grad_output);
   gradients[2] = grad_output[0];

@@ -59,8 +59,8 @@ struct Direction {
   CheckedEntry entry;  ///< the single entry that moves, or the input of a random direction
   std::vector<std::pair<std::size_t, double>> moves;  ///< pairs (k, by): entry k moves by t * by
   /// Returns the number by which a derivative along this direction is divided. If only entry k
-  /// moves, the number is its `by`, so that the quotient is the partial derivative with respect to
-  /// x[k]. Otherwise it is 1.
+  /// moves, the number is the distance `by` of its pair, so that the quotient is the partial
+  /// derivative with respect to x[k]. Otherwise it is 1.
   double unit() const { return entry.at == CheckedEntry::kDirection ? 1 : moves[0].second; }
   /// Returns the dot product of a gradient with this direction, divided by unit().
   double dot(const Values& gradient) const;

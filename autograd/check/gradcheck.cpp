@@ -14,8 +14,8 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 // Returns the function h(x..., c) = sum over the inputs i of <w_i, (J(x)^T c)_i>. J is the Jacobian
-// of f, c is a cotangent, and the w_i are random but fixed. The gradient of h depends on every
-// second derivative of f, and its computation differentiates the backward pass of f.
+// of f, c is a cotangent, and the w_i are random but fixed. The gradient of h depends on all
+// second derivatives of f, and its computation differentiates the backward pass of f.
 DifferentiableFunction gradient_function(const DifferentiableFunction& f, std::size_t n,
                                          std::uint64_t seed) {
   return [f, n, seed](Args all) -> Tensor {

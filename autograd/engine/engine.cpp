@@ -122,8 +122,8 @@ bool is_private(const Tensor& x) {
   return x.layout().repeated_axis() < 0 && TensorAccess::is_sole_owner(x);
 }
 
-// Returns sum + g. Adds in place if sum or g shares its memory with no other tensor and no observer
-// is active. The result does not depend on which of the two tensors is overwritten, because a + b
+// Returns sum + g. If no observer is active, and if no other tensor shares the memory of `sum` or
+// that of `g`, the function adds in place. The result does not depend on which of the two tensors is overwritten, because a + b
 // and b + a have the same bits.
 Tensor add_up(const Tensor& sum, const Tensor& g, bool observed) {
   if (!sum.defined()) return g;

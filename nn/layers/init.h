@@ -3,8 +3,8 @@
 // Random values equal those of torch.nn.init bit for bit, except for orthogonal(). Generators in
 // equal states give equal values for tensors of equal shape, in row-major order, whatever the
 // strides of the tensors are. All functions are for leaf tensors of dtype float32 or float64. They
-// throw ValueError for the result of an op that has a gradient history. Functions that draw throw
-// DTypeError for another dtype.
+// throw ValueError for a tensor that was computed by a recorded op. The functions that draw random
+// values throw DTypeError for any other dtype.
 #pragma once
 
 #include <span>

@@ -102,8 +102,8 @@ RunConfig dyck() {
 // Returns a small version of the experiment of Nanda et al. 2023: one layer, all training sums in
 // each step, and weight decay. The model is smaller and has LayerNorms, so that training takes less
 // than a minute. The model has memorized the training sums at step 150, and generalizes at step
-// 1400 to 2050. With a weight decay of 1 it generalizes at step 850, but for some seeds the
-// accuracy then has no plateau before that.
+// 1400 to 2050. With a weight decay of 1, it generalizes at step 850 already, but for some
+// seeds the accuracy has no plateau before step 850.
 RunConfig modadd() {
   RunConfig c;
   c.task = "modadd";

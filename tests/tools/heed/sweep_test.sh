@@ -57,7 +57,8 @@ for part in 0/2 3/2 2 x/2 1/ /2 1/0 1/4611686018427387904; do refuses 2 "--part"
 printf '[sweep]\nseed = [%s]\nsteps = [%s]\n' "$(seq -s, 100)" "$(seq -s, 100)" > many.toml
 expect 0 sweep many.toml --dry-run; out_has "10,000 runs"
 
-# --- --part and the ranks of a launcher divide the runs. A run that a rank starts must not act as a rank
+# --- --part and the ranks of a launcher divide the runs. If a rank
+# --- starts a run, the process of that run must not behave as a rank of the launcher.
 recipe 4 'seed = [1, 2, 3, 4, 5, 6, 7]' > seven.toml
 for part in 1 2 3; do expect 0 sweep seven.toml --part $part/3 --dry-run; cat out; done | grep seed= | sort > parts
 expect 0 sweep seven.toml --dry-run; grep seed= out | sort > all; same all parts

@@ -184,8 +184,8 @@ const ExactDerivative& Checker::exact(const Direction& along) {
 }
 
 // Returns the error that rounding inside backward causes along a direction, for cotangent c. The
-// returned error is at most a fraction of the largest |gradient entry * step of this entry along the
-// direction|. Otherwise a backward whose result is mostly noise would pass.
+// returned error is at most a fraction of the largest |gradient entry * step of this entry along
+// the direction|. Otherwise a backward whose result is mostly noise would pass.
 double Checker::noise_along(std::size_t c, const Direction& along) {
   Values& noise = gradient_noise_[c];
   if (noise.empty()) {
@@ -298,7 +298,8 @@ bool Checker::compare_entries(Oracle oracle, std::int64_t count) {
   return right;
 }
 
-// Compares the gradient along a random direction of one input with the oracle. Returns false if it fails or is on a kink.
+// Compares the gradient along a random direction of one input with the oracle. Returns false if it
+// fails or is on a kink.
 bool Checker::compare_direction(Oracle oracle, const Direction& along) {
   const std::vector<Comparison> found = compare(oracle, along);
   by(oracle).direction = found[0];

@@ -123,8 +123,8 @@ bool is_private(const Tensor& x) {
 }
 
 // Returns sum + g. If no observer is active, and if no other tensor shares the memory of `sum` or
-// that of `g`, the function adds in place. The result does not depend on which of the two tensors is overwritten, because a + b
-// and b + a have the same bits.
+// that of `g`, the function adds in place. The result does not depend on which of the two tensors
+// is overwritten, because a + b and b + a have the same bits.
 Tensor add_up(const Tensor& sum, const Tensor& g, bool observed) {
   if (!sum.defined()) return g;
   if (!observed && !grad_enabled() && sum.dtype() == g.dtype() && !is_dual(g.dtype())) {

@@ -161,7 +161,7 @@ TEST_CASE("the loss, optimum and accuracy in README.md are those of its run") {
       text, match,
       std::regex("After (\\d+) steps, the loss on the evaluation sequences is (\\S+) nats per "
                  "token. The best possible loss on them is (\\S+), .*right for (\\S+) % of the "
-                 "copied tokens")));
+                 "tokens")));
   const Evaluation e = first_run().evaluate(true);
   CHECK(match[1] == std::to_string(first_run().steps_done));
   CHECK(match[2] == fmt::format("{:.2f}", e.loss));

@@ -198,8 +198,8 @@ Tensor cumsum(const Tensor& x, std::int64_t axis);
 /// accepts int64. Throws ShapeError unless `shape` broadcasts to x's shape.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
-// ---- reductions whose result is bool8 or int64 and has no gradient (ops/reduce.cpp). `axes`,
-//      keepdim and the shape of the result are as in the section above.
+// ---- reductions without a gradient: the result is int64 or, for any and all, bool8
+//      (ops/reduce.cpp). `axes`, keepdim and its shape are as in the section above.
 
 ///@{
 /// Returns bool8: true if any (all) of the reduced elements are true. For 0 elements, any() returns

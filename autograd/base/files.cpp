@@ -70,10 +70,12 @@ struct PendingWrite {
 PendingWrite begin_write(const std::string& path) {
   PendingWrite pending{path, {}, -1};
   std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) {
-    if (!std::filesystem::is_regular_file(path, ignored))
-      cannot_write(path, std::filesystem::is_directory(path, ignored) ? "it is a directory"
-                                                                      : "it is not a regular file");
+  // One call, because another process may move the directory of `path` between two calls.
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(status)) {
+    if (!std::filesystem::is_regular_file(status))
+      cannot_write(path, std::filesystem::is_directory(status) ? "it is a directory"
+                                                               : "it is not a regular file");
     const auto resolved = std::filesystem::canonical(path, ignored);
     if (!resolved.empty()) pending.target = resolved.string();
   }

@@ -296,7 +296,7 @@ def check_routes(browser, data):
     top = max(route["parts"], key=lambda part: abs(part["share"][1]))["name"]
     check("the text names the largest route", ("MLP" if top == "mlp" else top.split(".")[0]) in browser.text(".routes p"))
     flow = [sum(abs(value_of(2, 0, 2, 1, h, i, 1)) for h in range(2)) for i in range(1, 12)]
-    check("the text names the query that contributes most", f"from query {1 + flow.index(max(flow))} " in browser.text(".routes p"))
+    check("the text names the query that contributes most", f"of all queries, {1 + flow.index(max(flow))} " in browser.text(".routes p"))
     shaded = browser.run("return [...document.querySelectorAll('.pane:first-of-type .tokens button')].map((b) => Number(b.style.getPropertyValue('--share')))")
     check("the tokens are shaded by their contribution", shaded[0] == 0 and shaded.index(1) == 1 + flow.index(max(flow)))
     browser.focus(".routes canvas.map")

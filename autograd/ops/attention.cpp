@@ -177,7 +177,7 @@ struct Call {
   std::optional<Captured> keep;
   std::uint64_t key;
   double scale;
-  Tensor lse;  // [..., Tq]: log-sum-exp of each row of scores
+  Tensor lse;  // float64 [..., Tq]: log-sum-exp of each row of scores
 };
 
 // Tensors of one call in the form that the kernel reads. q, k, v [..., T, d] have the same leading
@@ -205,7 +205,7 @@ kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Call& c
     a.keep = keep.data<bool>(), a.keep_at = score_strides(keep, h.lead());
   }
   a.q = h.q.data<T>(), a.k = h.k.data<T>(), a.v = h.v.data<T>();
-  a.out = out.mutable_data<T>(), a.lse = call.lse.mutable_data<T>();
+  a.out = out.mutable_data<T>(), a.lse = call.lse.mutable_data<double>();
   a.q_at = head_strides(h.q), a.k_at = head_strides(h.k), a.v_at = head_strides(h.v);
   a.out_at = head_strides(out);
   a.scale = call.scale;
@@ -229,7 +229,7 @@ void notify(const AttentionHooks::Observer& observer, const Tensor& x) {
 // Runs the kernel and the observers of values. Also writes call.lse.
 Tensor forward(const Heads& h, Call& call) {
   const Tensor out = empty_heads(h.rows(h.v.size(-1)), h.q.dtype());
-  call.lse = empty(h.q.shape().without(-1), h.q.dtype());
+  call.lse = empty(h.q.shape().without(-1), float64);
   const AttentionHooks& hooks = call.hooks;
   Tensor raw_scores, scores, pattern, dropped;
   dispatch_floating(h.q.dtype(), kAttention, [&]<class T> {

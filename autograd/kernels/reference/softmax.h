@@ -55,8 +55,10 @@ void log_softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_str
   }
   Accumulator<T> total{};
   for (std::int64_t i = 0; i < n; ++i) total += Accumulator<T>(exp(x[i * x_stride] - T(top)));
-  const T log_total = T(log(total));
-  for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = (x[i * x_stride] - T(top)) - log_total;
+  Accumulator<T> log_total = log(total);
+  if (n <= kShortRow) log_total = Accumulator<T>(T(log_total));
+  for (std::int64_t i = 0; i < n; ++i)
+    y[i * y_stride] = T(Accumulator<T>(x[i * x_stride] - T(top)) - log_total);
 }
 
 }  // namespace heed::autograd::kernels::reference

@@ -50,7 +50,8 @@ struct Head {
   const std::int64_t index;  // number of the head, in row-major order of the leading axes
   LeadAxes place = {};       // index of the head along each leading axis
   const T *q, *k, *v;
-  T *out, *lse;
+  T* out;
+  double* lse;
   std::int64_t mask;  // index of the keep-mask in `visible`
   KeyRange keys;      // contains every key that any query may read
   bool plain;         // true if scores need only scaling; exp_row() then scales them
@@ -94,6 +95,17 @@ struct Head {
     const KeyRange row = visible.row(i);
     const std::int64_t end = std::clamp<std::int64_t>(row.end - seen.begin, 0, seen.size());
     return {std::clamp<std::int64_t>(row.begin - seen.begin, 0, end), end};
+  }
+  // Returns true if query i may read so many keys that they are summed in blocks (kShortRow). The
+  // keep-mask has no effect on this.
+  bool is_long(std::int64_t i) const { return sizeof(T) == 4 && visible.row(i).size() > kShortRow; }
+  // Returns the number of queries from i0 on that are computed together. They are in one tile, end
+  // before `end`, and is_long() is equal for all of them.
+  std::int64_t rows_together(std::int64_t i0, std::int64_t end) const {
+    end = std::min(end, i0 - i0 % kQueries + kQueries);
+    std::int64_t i = i0 + 1;
+    while (i < end && is_long(i) == is_long(i0)) ++i;
+    return i - i0;
   }
   // Returns the factor that exp_row() must apply to the scores.
   T scale() const { return plain ? T(a.scale) : T(1); }
@@ -154,6 +166,26 @@ HWY_INLINE void times_transposed(T* s, std::int64_t s_row, const T* x, std::int6
                     nullptr);
 }
 
+// Adds s [rows, keys] times the panels of a block of keys to sums [rows, n]. If the sums are
+// float64 and s is float32, blocks of kTogether keys are summed in float32. Key 0 of the panels is
+// key j0.
+template <class T, class Sum>
+HWY_NOINLINE void add_product(Sum* sums, const T* s, std::int64_t s_row, std::int64_t rows,
+                              std::int64_t n, Panels<T> panels, std::int64_t j0,
+                              std::int64_t keys) {
+  if constexpr (sizeof(Sum) == sizeof(T)) {
+    multiply_block<T>(rows, n, keys, {s, s_row, 1}, panels, sums, n, 1, false, nullptr);
+  } else {
+    constexpr std::int64_t kTogether = 32;
+    HWY_ALIGN T part[kQueries * kMaxHead];
+    for (std::int64_t j = 0, some; j < keys; j += some, panels.b += some * panels.row) {
+      some = std::min(kTogether - (j0 + j) % kTogether, keys - j);
+      multiply_block<T>(rows, n, some, {s + j, s_row, 1}, panels, part, n, 1, true, nullptr);
+      for (std::int64_t i = 0; i < rows * n; ++i) sums[i] += Sum(part[i]);
+    }
+  }
+}
+
 // Converts n columns of row i of q k^T, starting at key j0, to scores in place: multiplies by the
 // scale, adds the bias, and writes -inf where the keep-mask is false.
 template <class T>
@@ -192,14 +224,16 @@ HWY_INLINE void finish_scores(const Head<T>& h, T* s, std::int64_t i, std::int64
 }
 
 // Computes p = exp(s * scale - shift) in the columns `own` and p = 0 in the other columns below
-// `end`, and returns the sum of p. In the columns before own.begin, s must be -inf. p may be the
-// same array as s. The product s * scale is rounded before the subtraction, so that the weight of a
-// single key is exactly 1.
+// `end`, and returns the sum of p, which is computed in blocks if `blocked` is true. In the
+// columns before own.begin, s must be -inf. p may be the same array as s. The product s * scale is
+// rounded before the subtraction, so that the weight of a single key is exactly 1.
 template <class T>
-HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::int64_t end) {
+HWY_NOINLINE double exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::int64_t end,
+                            bool blocked) {
   const Full<T> d;
   const auto lanes = std::int64_t(hn::Lanes(d));
-  auto total = hn::Zero(d);
+  auto block = hn::Zero(d);
+  double total = 0;
   std::int64_t i = 0;
   for (; i + lanes <= own.begin; i += lanes) hn::Store(hn::Zero(d), d, p + i);
   // The last load may read beyond own.end. This is safe, because rows are padded to whole vectors.
@@ -208,10 +242,14 @@ HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::in
     const auto scaled = hn::Mul(hn::Load(d, s + i), hn::Set(d, scale));
     const auto e = hn::IfThenElseZero(in, exp_near_zero(d, hn::Sub(scaled, hn::Set(d, shift))));
     hn::Store(e, d, p + i);
-    total = hn::Add(total, e);
+    block = hn::Add(block, e);
+    if (blocked && i / lanes % kBlockVectors == kBlockVectors - 1) {
+      total += double(hn::GetLane(hn::SumOfLanes(d, block)));
+      block = hn::Zero(d);
+    }
   }
   for (; i < end; i += lanes) hn::Store(hn::Zero(d), d, p + i);
-  return hn::GetLane(hn::SumOfLanes(d, total));
+  return total + double(hn::GetLane(hn::SumOfLanes(d, block)));
 }
 
 // Returns the largest of n scores, or -inf if n is 0.

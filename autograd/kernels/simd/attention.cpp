@@ -30,9 +30,9 @@ template decltype(drop_row<double>) drop_row<double>;
 // Writes the scores and the weights of a block of queries for a probe. `top` is the largest score
 // of each row, and `total` is the denominator of its softmax. The values are computed in a separate
 // pass, so that a probe does not change a bit of the output.
-template <class T>
+template <class T, class Sum>
 HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std::int64_t i0,
-                              std::int64_t rows, const T* top, const T* total) {
+                              std::int64_t rows, const T* top, const Sum* total) {
   const Attention<T>& a = h.a;
   const std::int64_t end = a.raw_scores ? h.keys.end : h.causal_end(i0 + rows - 1);
   KeptRow memory;
@@ -53,8 +53,8 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
       for (std::int64_t j = 0; a.raw_scores && j < some; ++j) a.raw_scores[at + j] *= T(a.scale);
       finish_scores(h, row, i0 + r, j0, own, true);
       write_row(offset_or_null(a.scores, at), row, n, columns, kMinusInf<T>);
-      exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], own, s_row);
-      const T inverse = total[r] == T(0) ? T(0) : T(1) / total[r];
+      exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], own, s_row, false);
+      const T inverse = total[r] == 0 ? T(0) : T(1 / total[r]);
       for (std::int64_t j = 0; j < n; ++j) row[j] *= inverse;
       write_row(offset_or_null(a.pattern, at), row, n, columns);
       if (a.dropout > 0) {
@@ -66,28 +66,22 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
   }
 }
 
-// Computes y = x * factor for n adjacent values. y may be the same array as x.
-template <class T>
-HWY_INLINE void multiply_row(T* y, const T* x, T factor, std::int64_t n) {
-  const auto scale = hn::Set(Full<T>(), factor);
-  for_each_vector<T>(
-      n, [&](auto, auto load, auto store) HWY_ATTR { store(hn::Mul(load(x), scale), y); });
-}
-
-// Computes the output of a block of at most kQueries queries, starting at query i0.
-template <class T>
+// Computes the output of `rows` queries, starting at query i0. The queries are those of
+// h.rows_together(), and sums over their keys have type Sum.
+template <class T, class Sum>
 HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T* packed_values,
-                                std::int64_t i0) {
+                                std::int64_t i0, std::int64_t rows) {
   const Attention<T>& a = h.a;
-  const std::int64_t rows = std::min(kQueries, a.tq - i0), dv = a.d_value;
+  const std::int64_t dv = a.d_value;
   const T scale = h.scale();
   HWY_ALIGN T s[kQueries * kKeys];
-  HWY_ALIGN T acc[kQueries * kMaxHead];
+  HWY_ALIGN Sum acc[kQueries * kMaxHead];
   KeptRow memory;
-  T top[kQueries], total[kQueries];
+  T top[kQueries];
+  Sum total[kQueries];
   std::fill_n(top, rows, kMinusInf<T>);
-  std::fill_n(total, rows, T(0));
-  std::fill_n(acc, rows * dv, T(0));
+  std::fill_n(total, rows, Sum(0));
+  std::fill_n(acc, rows * dv, Sum(0));
   bool first = true;
   for (std::int64_t j0 = 0; j0 < h.keys.end; j0 += kKeys) {
     const KeyRange seen = h.tile(i0, rows, j0);
@@ -105,27 +99,28 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
       const T now = std::max(top[r], n > 0 ? max_row(row, n) * scale : top[r]);
       const T shift = now == kMinusInf<T> ? T(0) : now;
       const T shrink = first ? T(0) : std::exp(top[r] - shift);
-      total[r] = total[r] * shrink + exp_row(row, row, scale, shift, own, s_row);
+      total[r] =
+          total[r] * shrink + Sum(exp_row(row, row, scale, shift, own, s_row, h.is_long(i0)));
       if (a.dropout > 0) {  // after total[r] is summed, because dropout does not change total[r]
         const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, seen.begin, n);
         drop_row(row, keep, T(1), n);
       }
-      if (!first && shrink != T(1)) multiply_row(acc + r * dv, acc + r * dv, shrink, dv);
+      if (!first && shrink != T(1))
+        for (std::int64_t c = 0; c < dv; ++c) acc[r * dv + c] *= shrink;
       top[r] = now;
     }
-    multiply_block<T>(rows, dv, columns, {s, s_row, 1},
-                      packed_rows(packed_values, {0, h.keys.end}, dv, seen.begin), acc, dv, 1,
-                      false, nullptr);
+    add_product(acc, s, s_row, rows, dv,
+                packed_rows(packed_values, {0, h.keys.end}, dv, seen.begin), seen.begin, columns);
     first = false;
   }
   const T kept = a.dropout > 0 ? dropout_scale(a) : T(1);
   for (std::int64_t r = 0; r < rows; ++r) {
-    const T inverse = total[r] > T(0) ? kept / total[r] : T(0);  // 0 for a fully masked row
+    const Sum inverse = total[r] > 0 ? kept / total[r] : 0;  // 0 for a fully masked row
     T* out = h.out + (i0 + r) * a.out_at.row;
-    multiply_row(out, acc + r * dv, inverse, dv);
-    h.lse[i0 + r] = top[r] + std::log(total[r]);
+    for (std::int64_t c = 0; c < dv; ++c) out[c] = T(acc[r * dv + c] * inverse);
+    h.lse[i0 + r] = double(top[r] + std::log(total[r]));
     if (total[r] != total[r])  // a score was NaN, so the output is NaN
-      std::fill_n(out, dv, total[r]);
+      std::fill_n(out, dv, T(total[r]));
   }
   if (a.raw_scores || a.scores || a.pattern || a.dropped)
     write_block(h, packed_keys, s, i0, rows, top, total);
@@ -146,8 +141,12 @@ void forward(const Attention<T>& a) {
                 some);
     });
     over((a.tq + kQueries - 1) / kQueries, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-      for (std::int64_t i = begin; i < end; ++i)
-        forward_block(h, keys.get(), values.get(), i * kQueries);
+      end = std::min(end * kQueries, a.tq);
+      for (std::int64_t i = begin * kQueries, rows; i < end; i += rows) {
+        rows = h.rows_together(i, end);
+        const auto block = h.is_long(i) ? forward_block<T, double> : forward_block<T, T>;
+        block(h, keys.get(), values.get(), i, rows);
+      }
     });
   };
   // If there are at least 8 heads, each thread computes whole heads. Otherwise the heads are

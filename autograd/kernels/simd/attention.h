@@ -62,16 +62,16 @@ struct AttentionShape {
 /// is -inf.
 template <class T>
 struct Attention : AttentionShape {
-  const T* q = nullptr;  ///< queries, [leading axes, tq, d]
-  const T* k = nullptr;  ///< keys, [leading axes, tk, d]
-  const T* v = nullptr;  ///< values, [leading axes, tk, d_value]
-  T* out = nullptr;      ///< output, [leading axes, tq, d_value]
-  HeadStrides q_at;      ///< strides of q
-  HeadStrides k_at;      ///< strides of k
-  HeadStrides v_at;      ///< strides of v
-  HeadStrides out_at;    ///< strides of out
-  T* lse = nullptr;      ///< output [leading axes, tq]: log-sum-exp of the scores, can be -inf
-  double scale = 1;      ///< factor of q k^T
+  const T* q = nullptr;   ///< queries, [leading axes, tq, d]
+  const T* k = nullptr;   ///< keys, [leading axes, tk, d]
+  const T* v = nullptr;   ///< values, [leading axes, tk, d_value]
+  T* out = nullptr;       ///< output, [leading axes, tq, d_value]
+  HeadStrides q_at;       ///< strides of q
+  HeadStrides k_at;       ///< strides of k
+  HeadStrides v_at;       ///< strides of v
+  HeadStrides out_at;     ///< strides of out
+  double* lse = nullptr;  ///< output [leading axes, tq]: log-sum-exp of the scores, can be -inf
+  double scale = 1;       ///< factor of q k^T
 
   const T* bias = nullptr;        ///< null or [leading axes, tq, tk]; added to the scaled scores
   ScoreStrides bias_at;           ///< strides of bias

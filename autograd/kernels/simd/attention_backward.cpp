@@ -140,10 +140,14 @@ HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t
   const Full<T> d;
   const auto lanes = std::int64_t(hn::Lanes(d));
   finish_scores(h, p, i, j0, own, !h.plain);
-  const T total = exp_row(p, p, h.scale(), h.lse[i] == kMinusInf<T> ? T(0) : h.lse[i], own, s_row);
+  const double lse = h.lse[i] == kMinusInf<double> ? 0 : h.lse[i];
+  // In a long row, most scores are near the log-mean-exp. The differences s - shift are then small,
+  // and so are their rounding errors.
+  const T shift = T(h.is_long(i) ? lse - std::log(double(h.visible.row(i).size())) : lse);
+  const T total = T(exp_row(p, p, h.scale(), shift, own, s_row, false));
   if (keep) drop_row(ds, keep, dropout_scale(h.a), columns);
   if (dpattern) std::copy_n(ds, columns, dpattern);
-  T scale = 1;
+  T scale = T(std::exp(double(shift) - lse));
   if (in_one_block(h, i)) {
     scale = total > 0 ? 1 / total : T(0);
     delta = weighted_sum(p, ds, s_row) * scale;
@@ -223,9 +227,10 @@ HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Pack
   }
 }
 
-// Computes the gradients of a block of `rows` queries, starting at query i0. Writes dq, and adds to
-// the sums for dk, dv and dbias.
-template <class T>
+// Computes the gradients of `rows` queries, starting at query i0. The queries are those of
+// h.rows_together(), and sums over their keys have type Sum. Writes dq, and adds to the sums for
+// dk, dv and dbias.
+template <class T, class Sum>
 HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, Packed<T>& x,
                                  const Sums<T>& sums, std::int64_t i0, std::int64_t rows) {
   const Attention<T>& a = h.a;
@@ -236,7 +241,8 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
   T delta[kQueries] = {};
   if (!in_one_block(h, i0 + rows - 1))
     dot_rows(delta, grad_out, g.grad_out_at.row, h.out + i0 * a.out_at.row, a.out_at.row, rows, dv);
-  for (std::int64_t r = 0; r < rows; ++r) std::fill_n(dq + r * g.dq_at.row, d, T(0));
+  HWY_ALIGN Sum sum_dq[kQueries * kMaxHead];
+  std::fill_n(sum_dq, rows * d, Sum(0));
   pack_panels(x.q.get(), q, a.q_at.row, 1, rows, d);
   x.scale_all(x.q.get(), rows * padded<T>(d), T(a.scale));
   pack_panels(x.g.get(), grad_out, g.grad_out_at.row, 1, rows, dv);
@@ -260,14 +266,15 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
       }
     }
     const std::int64_t at = seen.begin - sums.keys.begin;
-    multiply_block<T>(rows, d, columns, {x.ds, s_row, 1},
-                      packed_rows(x.keys.get(), x.range, d, seen.begin), dq, g.dq_at.row, 1, false,
-                      nullptr);
+    add_product(sum_dq, x.ds, s_row, rows, d, packed_rows(x.keys.get(), x.range, d, seen.begin),
+                seen.begin, columns);
     multiply_block<T>(columns, dv, rows, {x.p, 1, s_row}, packed_panels(x.g.get(), rows),
                       sums.dv + at * sums.dv_row, sums.dv_row, 1, false, nullptr);
     multiply_block<T>(columns, d, rows, {x.ds, 1, s_row}, packed_panels(x.q.get(), rows),
                       sums.dk + at * sums.dk_row, sums.dk_row, 1, false, nullptr);
   }
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < d; ++c) dq[r * g.dq_at.row + c] = T(sum_dq[r * d + c]);
   if (g.dscores || g.dpattern || g.ddropped) write_block(h, g, x, grad_out, i0, rows, delta);
 }
 
@@ -289,10 +296,11 @@ HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, c
       std::fill_n(sums.dv + cleared * sums.dv_row, h.a.d_value, T(0));
     }
   };
-  for (std::int64_t i0 = begin; i0 < end; i0 += kQueries) {
-    const std::int64_t rows = std::min(kQueries, end - i0);
+  for (std::int64_t i0 = begin, rows; i0 < end; i0 += rows) {
+    rows = h.rows_together(i0, end);
     clear_before(h.visible.rows(i0, rows).end - sums.keys.begin);
-    backward_block(h, g, x, sums, i0, rows);
+    const auto block = h.is_long(i0) ? backward_block<T, double> : backward_block<T, T>;
+    block(h, g, x, sums, i0, rows);
   }
   clear_before(sums.keys.size());
 }

@@ -22,8 +22,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-HWY_INLINE float sum_lanes(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
-
 float row_max_loop(const float* x, std::int64_t n) {
   const D d;
   const V lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
@@ -40,12 +38,10 @@ float row_max_loop(const float* x, std::int64_t n) {
 
 float sum_exp_loop(const float* x, float top, std::int64_t n) {
   const D d;
-  V total = hn::Zero(d);
-  for_each_vector(n, [&](auto mask, auto load, auto) HWY_ATTR {
-    total = hn::Add(total,
-                    hn::IfThenElseZero(mask, exp_near_zero(d, hn::Sub(load(x), hn::Set(d, top)))));
-  });
-  return sum_lanes(total);
+  return sum_row<1>(n, [&](auto mask, auto load, auto, V* sum) HWY_ATTR {
+    *sum = hn::Add(*sum,
+                   hn::IfThenElseZero(mask, exp_near_zero(d, hn::Sub(load(x), hn::Set(d, top)))));
+  })[0];
 }
 
 void softmax_row_loop(float* y, const float* x, std::int64_t n) {
@@ -55,13 +51,12 @@ void softmax_row_loop(float* y, const float* x, std::int64_t n) {
     std::fill_n(y, n, 0.0f);
     return;
   }
-  V total = hn::Zero(d);
-  for_each_vector(n, [&](auto mask, auto load, auto store) HWY_ATTR {
+  const auto [total] = sum_row<1>(n, [&](auto mask, auto load, auto store, V* sum) HWY_ATTR {
     const V e = hn::IfThenElseZero(mask, exp_near_zero(d, hn::Sub(load(x), hn::Set(d, top))));
-    total = hn::Add(total, e);
+    *sum = hn::Add(*sum, e);
     store(e, y);
   });
-  const V scale = hn::Set(d, 1.0f / sum_lanes(total));
+  const V scale = hn::Set(d, 1.0f / total);
   for_each_vector(n,
                   [&](auto, auto load, auto store) HWY_ATTR { store(hn::Mul(load(y), scale), y); });
 }
@@ -79,15 +74,19 @@ void layer_norm_moments_loop(double* moments, const float* x, std::int64_t rows,
                              double eps) {
   const D d;
   for (std::int64_t r = 0; r < rows; ++r, x += n, moments += 2) {
-    V total = hn::Zero(d);
-    for_each_vector(n, [&](auto, auto load, auto) HWY_ATTR { total = hn::Add(total, load(x)); });
-    const float mean = sum_lanes(total) / float(n);
-    V squares = hn::Zero(d);
-    for_each_vector(n, [&](auto mask, auto load, auto) HWY_ATTR {
+    const auto mean_from = [&](float origin) HWY_ATTR {
+      const auto [total] = sum_row<1>(n, [&](auto mask, auto load, auto, V* sum) HWY_ATTR {
+        *sum = hn::Add(*sum, hn::IfThenElseZero(mask, hn::Sub(load(x), hn::Set(d, origin))));
+      });
+      return total / float(n);
+    };
+    float mean = mean_from(0);
+    if (in_blocks(n)) mean += mean_from(mean);  // is then exact if all values are equal
+    const auto [squares] = sum_row<1>(n, [&](auto mask, auto load, auto, V* sum) HWY_ATTR {
       const V centered = hn::IfThenElseZero(mask, hn::Sub(load(x), hn::Set(d, mean)));
-      squares = hn::MulAdd(centered, centered, squares);
+      *sum = hn::MulAdd(centered, centered, *sum);
     });
-    const float variance = sum_lanes(squares) / float(n);
+    const float variance = squares / float(n);
     moments[0] = double(mean);
     moments[1] = 1 / std::sqrt(double(variance) + eps);
   }
@@ -118,11 +117,10 @@ void normalize_backward_loop(const NormGrads<float>& to, const float* g, const f
     const auto u_of = [&](auto load) HWY_ATTR { return hn::Mul(hn::Sub(load(x), mean), rstd); };
     const auto h_of = [&](auto load)
                           HWY_ATTR { return weight ? hn::Mul(load(g), load(weight)) : load(g); };
-    V sum_h = hn::Zero(d), sum_hu = hn::Zero(d);
-    for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const auto [sum_h, sum_hu] = sum_row<2>(n, [&](auto, auto load, auto store, V* sums) HWY_ATTR {
       const V h = h_of(load), u = u_of(load);  // lanes after the end of the row have h = 0
-      sum_h = hn::Add(sum_h, h);
-      sum_hu = hn::MulAdd(h, u, sum_hu);
+      sums[0] = hn::Add(sums[0], h);
+      sums[1] = hn::MulAdd(h, u, sums[1]);
       if (to.weight) {
         store(hn::MulAdd(load(g), u, load(to.weight)), to.weight);
         store(hn::Add(load(to.bias), load(g)), to.bias);
@@ -130,8 +128,8 @@ void normalize_backward_loop(const NormGrads<float>& to, const float* g, const f
     });
     if (!to.x) continue;
     float* dx = to.x + r * n;
-    const V mean_h = hn::Set(d, centered ? sum_lanes(sum_h) / float(n) : 0.0f);
-    const V mean_hu = hn::Set(d, sum_lanes(sum_hu) / float(n));
+    const V mean_h = hn::Set(d, centered ? sum_h / float(n) : 0.0f);
+    const V mean_hu = hn::Set(d, sum_hu / float(n));
     for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
       const V h = hn::Sub(h_of(load), mean_h);
       store(hn::Mul(rstd, hn::NegMulAdd(u_of(load), mean_hu, h)), dx);
@@ -237,10 +235,15 @@ void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int6
     std::fill_n(dx, n, 0.0f);
     return;
   }
+  const auto offset = float(scale * smoothing / double(n)),
+             at_target = float(scale * (1 - smoothing));
+  if (n > kShortRow) {  // log_total is large, and rounding it would change all probabilities
+    scale *= std::exp(-lse.log_total);
+    lse.log_total = 0;
+  }
   HWY_DYNAMIC_DISPATCH(scaled_probabilities_loop)
-  (dx, x, float(lse.top), float(lse.log_total), float(scale), float(scale * smoothing / double(n)),
-   n);
-  dx[target] -= float(scale * (1 - smoothing));
+  (dx, x, float(lse.top), float(lse.log_total), float(scale), offset, n);
+  dx[target] -= at_target;
 }
 void layer_norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n,
                         double eps) {

@@ -16,8 +16,7 @@ namespace heed::autograd::kernels::simd {
 void softmax_row(float* y, const float* x, std::int64_t n);
 
 /// Writes mean and rstd of each row of x [rows, n] to moments [rows, 2]. rstd is 1 / sqrt(variance
-/// + eps). Each lane accumulates its sum in float32, which is accurate enough because rows are
-/// short.
+/// + eps).
 void layer_norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n,
                         double eps);
 /// Computes y = (x - mean) * rstd * weight + bias for each row of x and y [rows, n]. weight and

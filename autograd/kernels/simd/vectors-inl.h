@@ -8,9 +8,11 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "autograd/kernels/reference/reduce.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,16 +25,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// lanes outside the mask may belong to another thread.
 constexpr bool kExactMasks = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
 
-/// Calls f(mask, load, store) for each whole vector of n values, and then for the shorter last
-/// vector if there is one. For an array p of n values, load(p) returns the current vector of p, and
-/// store(v, p) overwrites it with v. In the last vector, lanes after the end of the array are
-/// loaded as 0 and are not stored. `mask` is true for the lanes before the end.
+/// Calls f(mask, load, store) for each whole vector of the values i, ..., n - 1, and then for the
+/// shorter last vector if there is one. For an array p of n values, load(p) returns the current
+/// vector of p, and store(v, p) overwrites it with v. In the last vector, lanes after the end of
+/// the array are loaded as 0 and are not stored. `mask` is true for the lanes before the end.
 template <class T = float, class F>
-HWY_INLINE void for_each_vector(std::int64_t n, F f) {
+HWY_INLINE void for_each_vector(std::int64_t n, F f, std::int64_t i = 0) {
   using Tag = hn::ScalableTag<T>;
   const Tag d;
   const auto lanes = std::int64_t(hn::Lanes(d));
-  std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
     f(
         hn::FirstN(d, hn::Lanes(d)), [=](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); },
@@ -58,6 +59,39 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f) {
           std::copy_n(rest, n - i, p + i);
         });
   }
+}
+
+/// The number of vectors in a block of a long row (kShortRow).
+constexpr std::int64_t kBlockVectors = 8;
+
+/// Returns true if a row of n values is summed in blocks (kShortRow).
+HWY_INLINE bool in_blocks(std::int64_t n) {
+  return n > kShortRow || hn::MaxLanes(hn::ScalableTag<float>()) == 1;
+}
+
+/// Calls f(mask, load, store, sums) for each vector of n float32 values, as for_each_vector() does.
+/// `sums` is an array of kSums vectors, to which f adds. Returns the sums of their lanes.
+template <std::size_t kSums, class F>
+HWY_INLINE std::array<float, kSums> sum_row(std::int64_t n, F f) {
+  const hn::ScalableTag<float> d;
+  const auto sum = [&](std::int64_t i, std::int64_t end) HWY_ATTR {
+    hn::Vec<decltype(d)> sums[kSums];
+    for (auto& s : sums) s = hn::Zero(d);
+    for_each_vector(
+        end, [&](auto mask, auto load, auto store) HWY_ATTR { f(mask, load, store, sums); }, i);
+    std::array<float, kSums> totals;
+    for (std::size_t k = 0; k < kSums; ++k) totals[k] = hn::GetLane(hn::SumOfLanes(d, sums[k]));
+    return totals;
+  };
+  if (!in_blocks(n)) return sum(0, n);
+  const std::int64_t block = kBlockVectors * std::int64_t(hn::Lanes(d));
+  std::array<double, kSums> totals{};
+  for (std::int64_t i = 0; i < n; i += block)
+    for (std::size_t k = 0; const float part : sum(i, std::min(n, i + block)))
+      totals[k++] += double(part);
+  std::array<float, kSums> rounded;
+  for (std::size_t k = 0; k < kSums; ++k) rounded[k] = float(totals[k]);
+  return rounded;
 }
 
 /// Computes y = a + b for n values. y may be the same array as a or b.

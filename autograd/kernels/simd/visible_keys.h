@@ -64,8 +64,8 @@ class VisibleKeys {
     return a_.keep ? read_.get() + mask * a_.tk : nullptr;
   }
   /// Returns a range that contains every key in [j0, j0 + kKeys) that any of the queries i0, ...,
-  /// i0 + n - 1 may read. Requires 0 < n <= kQueries. i0 must be a multiple of kQueries, and j0 a
-  /// multiple of kKeys.
+  /// i0 + n - 1 may read. Requires 0 < n <= kQueries. The queries must be in one tile, and j0 must
+  /// be a multiple of kKeys.
   KeyRange tile(std::int64_t mask, std::int64_t i0, std::int64_t n, std::int64_t j0) const;
 
  private:

@@ -63,9 +63,11 @@ if(TARGET heed AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   add_custom_target(heed_printed ALL DEPENDS ${printed})
 endif()
 
-# Run cpack in the build folder. heed_*.deb contains the program, heed-mpi_*.deb contains its module for
-# MPI (only if MPI is installed), and libheed-dev_*.deb contains headers and libraries.
+# Run cpack in the build folder; it needs the packages dpkg-dev and file. heed_*.deb contains the program,
+# heed-mpi_*.deb contains its module for MPI (only if MPI is installed), and libheed-dev_*.deb contains headers and
+# libraries.
 set(CPACK_GENERATOR DEB)
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/tools/package/need_dpkg_dev.cmake)
 set(CPACK_PACKAGE_CONTACT "The developers of heed <heed@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)

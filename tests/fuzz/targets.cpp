@@ -1,0 +1,174 @@
+#include "tests/fuzz/targets.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "autograd/autograd.h"
+#include "autograd/base/text.h"
+#include "nn/io/csv.h"
+#include "nn/io/json.h"
+#include "nn/io/npy.h"
+#include "nn/io/safetensors.h"
+#include "nn/io/toml.h"
+#include "nn/layers/sites.h"
+#include "nn/run/metrics_file.h"
+#include "nn/run/snapshot_file.h"
+#include "nn/tasks/corpus.h"
+#include "tools/heed/command_line/cli11.h"
+#include "tools/heed/plan/sweep_plan.h"
+#include "tools/heed/study/subject.h"
+
+namespace heed::fuzz {
+namespace {
+
+using autograd::Error;
+
+// A file in memory, because the readers of tensors take a path.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view bytes) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+    require(::write(descriptor_, bytes.data(), bytes.size()) == ssize_t(bytes.size()), "memfd");
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
+// Calls f and ignores heed's errors.
+template <class F>
+void try_to(const F& f) {
+  try {
+    f();
+  } catch (const Error&) {
+  }
+}
+
+// Splits a text at the first newline.
+std::pair<std::string, std::string> first_line(std::string_view text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  return {std::string(text.substr(0, end)),
+          std::string(text.substr(std::min(end + 1, text.size())))};
+}
+
+void use_vocabulary(const nn::Vocabulary& vocabulary, const std::string& text) {
+  static_cast<void>(vocabulary.summary());
+  for (std::int64_t id = 0; id < vocabulary.size(); ++id) static_cast<void>(vocabulary.label(id));
+  try_to([&] {
+    require(vocabulary.decode(vocabulary.encode(text)) == text, "a decoded text is different");
+  });
+}
+
+// The first line has the rank of each operand as one digit, the rest is the equation.
+void einsum_of(std::string_view text) {
+  const auto [ranks, equation] = first_line(text);
+  std::vector<autograd::Tensor> operands;
+  for (const char c : ranks.substr(0, 6))
+    operands.push_back(
+        autograd::ones(autograd::Dims::filled(std::clamp(c - '0', 0, autograd::kMaxRank), 2)));
+  autograd::einsum(equation, operands);
+}
+
+void objective_of(std::string_view text) {
+  const auto [of, at] = first_line(text);
+  nn::TaskInfo info;
+  info.name = "fuzz";
+  info.vocabulary = nn::Vocabulary::of("abc-,:\u00e9\n");
+  info.classes = 7;  // the newline is not predicted
+  const nn::Objective o = nn::Objective(parse_objective(of, at, info, 9));
+  static_cast<void>(objective_text(o, info));
+  for (const std::int64_t p : o.positions) require(p >= 0 && p < 9, "a position is out of range");
+  require(std::min(o.a, o.b) >= 0 && std::max(o.a, o.b) < 7, "a token is out of range");
+}
+
+// Each line is one argument. The command is not run.
+void command_line_of(std::string_view text) {
+  static const Commands commands = all_commands();  // constructing them takes long
+  for (const auto& c : commands) c->values.clear();
+  std::vector<std::string> words = split(text, '\n');
+  words.insert(words.begin(), "heed");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  const CommandLine line = parse_command_line(commands, int(arguments.size()), arguments.data());
+  if (!line.command) return;
+  static_cast<void>(line.command->mode());
+  for (const nn::Setting& s : line.command->settings)
+    if (s.kind != nn::Setting::Kind::kList && line.command->given(s.key))
+      s.set(s.key, line.command->text(s.key));
+}
+
+}  // namespace
+
+void safetensors(std::string_view bytes) {
+  const MemoryFile file(bytes);
+  try_to([&] {
+    const nn::SafeTensors read = nn::load_safetensors(file.path());
+    require(nn::load_metadata(file.path()).size() >= read.metadata.size(), "metadata are missing");
+    static_cast<void>(nn::hash_of_tensors(read.tensors));
+    for (const nn::Unit unit : {nn::Unit::kChar, nn::Unit::kWord})
+      try_to([&] { use_vocabulary(nn::vocabulary_of(read.metadata, unit), "a b"); });
+    nn::read_snapshot(read, nn::RunConfig());
+  });
+  try_to([&] { nn::load_npy(file.path()); });
+  try_to([&] {
+    const nn::Json value = nn::Json::parse(bytes);
+    require(nn::Json::parse(value.dump()) == value, "JSON that was written reads back differently");
+  });
+}
+
+void toml(std::string_view bytes) {
+  const std::string text(bytes);
+  try_to([&] { nn::read_toml(text, "f"); });
+  try_to([&] {
+    const nn::RunConfig config = nn::from_toml(text, "f");
+    nn::validate(config);
+    const std::string written = nn::to_toml(config);
+    require(nn::to_toml(nn::from_toml(written, "f")) == written,
+            "config.toml reads back differently");
+  });
+  try_to([&] { plan_sweep(text, "f"); });
+}
+
+void csv(std::string_view bytes) {
+  try_to([&] {
+    const nn::CsvMatrix m = nn::parse_csv(bytes, "f");
+    require(m.rows >= 0 && m.cols >= 0 && std::int64_t(m.values.size()) == m.rows * m.cols &&
+                (m.row_names.empty() || std::int64_t(m.row_names.size()) == m.rows) &&
+                (m.col_names.empty() || std::int64_t(m.col_names.size()) == m.cols),
+            "the sizes of a matrix contradict each other");
+  });
+  try_to([&] {
+    const std::string written = nn::metrics_csv(nn::parse_metrics_csv(std::string(bytes), "f"));
+    require(nn::metrics_csv(nn::parse_metrics_csv(written, "f")) == written,
+            "metrics.csv reads back differently");
+  });
+}
+
+void language(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const char which = bytes[0];
+  const std::string text(bytes.substr(1));
+  try_to([&] {
+    if (which == 'e') einsum_of(text);
+    if (which == 'h') static_cast<void>(nn::parse_heads("--ablate", text, 4, 8));
+    if (which == 'o') objective_of(text);
+    if (which == 'c') command_line_of(text);
+    if (which == 'v') {
+      const auto [symbols, prompt] = first_line(text);
+      use_vocabulary(nn::Vocabulary::of(symbols), prompt);
+    }
+    if (which == 'w') {
+      const auto [symbols, prompt] = first_line(text);
+      use_vocabulary(nn::vocabulary_of({{"vocabulary", symbols}}, nn::Unit::kWord), prompt);
+    }
+  });
+}
+
+}  // namespace heed::fuzz

@@ -1,0 +1,72 @@
+# tools/check --systems sources this file. It tests the last commit on a bare Debian 12 and 13, as a new user would:
+# the two commands of README.md, the Debian packages, and the tests with Clang.
+check_systems() {
+  if (( EUID != 0 )) || ! command -v debootstrap > /dev/null; then
+    echo "check: --systems needs root and debootstrap; run it as root after: apt-get install debootstrap" >&2
+    return 1
+  fi
+  local systems number name bare build
+  systems=$(mktemp -d "${TMPDIR:-/var/tmp}/heed-systems.XXXXXX")
+  # shellcheck disable=SC2064
+  trap "if [[ -n \${running-} ]]; then kill -KILL \$running; sleep 1; fi; rm -rf --one-file-system '$systems'" EXIT
+  logs=$PWD/build/systems commit=$(git rev-parse HEAD) failures=0
+  mkdir -p "$logs"
+  for number in 12 13; do
+    name=bookworm bare=$systems/bare-$number build=$systems/build-$number
+    if (( number == 13 )); then name=trixie; fi
+    step debootstrap unshare --mount --pid --fork --kill-child --mount-proc \
+      debootstrap --variant=minbase "$name" "$bare" || continue
+    cp --remove-destination -L /etc/resolv.conf "$bare/etc/resolv.conf"
+    cp -a "$bare" "$build"
+    git clone -q "$PWD" "$build$PWD"
+    git -C "$build$PWD" checkout -q --detach "$commit"
+    if [[ -n ${CMAKE_CXX_COMPILER_LAUNCHER-} ]]; then
+      step launcher in_system "$build" \
+        "apt-get update && apt-get install -y --no-install-recommends ${CMAKE_CXX_COMPILER_LAUNCHER##*/}" || continue
+    fi
+    # If one of these steps fails, the others still run.
+    step demo in_system "$build" ./tools/demo || true
+    step test in_system "$build" ./tools/test || true
+    step cpack in_system "$build" './tools/setup --mpi && ./tools/build && cd build/release &&
+      apt-get install -y --no-install-recommends dpkg-dev file && cpack' || true
+    mkdir -p "$bare$PWD"
+    cp "$build$PWD"/build/release/*.deb "$bare$PWD" || true
+    step packages in_system "$bare" 'apt-get update && apt-get install -y ./*.deb &&
+      heed train --steps 100 --out run && heed eval run && heed generate run && heed study run --prompt abcab &&
+      mpirun --allow-run-as-root --oversubscribe -n 2 heed train urn --steps 20 --accumulate 2' || true
+    step clang in_system "$build" './tools/setup --check && rm -rf build && source tools/common.sh &&
+      CXX=$(checking_clang) ./tools/test' || true
+    rm -rf --one-file-system "$bare" "$build"
+  done
+  if (( failures )); then echo "check: FAILED: systems: $failures steps; logs: $logs" >&2; return 1; fi
+  echo "check: systems: nothing found; logs: $logs"
+}
+
+# usage: step NAME COMMAND...; runs COMMAND with its output in a log, and prints one line with the result
+step() {
+  local title="Debian $number, $1" log=$logs/$number-$1.log start=$SECONDS code=0
+  echo "check: $title" >&2
+  "${@:2}" > "$log" 2>&1 < /dev/null &
+  running=$!
+  wait "$running" || code=$?
+  running=
+  if (( !code )); then echo "check: $title: passed in $((SECONDS - start)) s"; return; fi
+  failures=$((failures + 1))
+  tail -n 5 "$log" >&2
+  echo "check: $title: FAILED with exit code $code after $((SECONDS - start)) s; log: $log"
+  return 1
+}
+
+# usage: in_system ROOT COMMANDS; replaces this process by a shell that runs COMMANDS in the system ROOT, in the
+# checkout. Its processes and its mounts are in namespaces of their own, so the kernel ends them with the shell.
+in_system() {
+  local variable settings=(PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive)
+  for variable in CMAKE_CXX_COMPILER_LAUNCHER http_proxy https_proxy no_proxy "${!CCACHE_@}"; do
+    if [[ -n ${!variable-} ]]; then settings+=("$variable=${!variable}"); fi
+  done
+  mkdir -p "$1${CCACHE_DIR-}"
+  exec unshare --mount --pid --fork --kill-child bash -ec '
+    for folder in /dev /sys ${CCACHE_DIR-}; do mount --rbind "$folder" "$0$folder"; done
+    mount -t proc proc "$0/proc"
+    exec chroot "$0" env -i "${@:2}" bash -c "cd \"$PWD\" && $1"' "$1" "$2" "${settings[@]}"
+}

@@ -16,7 +16,7 @@ foreach(folder ${folders})
        ${root}/tools/heed/${folder}/*.h)
   foreach(path ${files})
     file(STRINGS ${root}/tools/heed/${path} lines
-         REGEX "^#include|(^|[^a-z_])(fmt::)?print\\(|std::cout")
+         REGEX "^#include|(^|[^a-z_])((fmt::)?print|put_text|fputs|fwrite)\\(|std::cout")
     foreach(line ${lines})
       if(line MATCHES "nn/io/json\\.h|nlohmann")
         list(APPEND failures "${path}: ${line}")

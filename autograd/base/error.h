@@ -32,7 +32,8 @@ struct ValueError : Error {
 struct NumericError : Error {
   using Error::Error;
 };
-/// Thrown if a file cannot be read or written, or if its contents are invalid.
+/// Thrown if a file cannot be read or written, or if its contents are invalid. Also thrown if the
+/// system cannot start a thread.
 struct IoError : Error {
   using Error::Error;
 };

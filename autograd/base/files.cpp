@@ -6,11 +6,11 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "autograd/base/error.h"
 
@@ -26,13 +26,42 @@ std::string reason(int error) { return std::generic_category().message(error); }
   fail<IoError>("file", "cannot read ", path, ": ", why);
 }
 
+// Makes a system call. Repeats it as long as a signal interrupts it.
+template <class Call>
+auto repeat_interrupted(Call call) {
+  auto result = call();
+  while (result == -1 && errno == EINTR) result = call();
+  return result;
+}
+
+// Returns the descriptor of the directory to which a path is relative.
+int descriptor_of(const PathAt& path) {
+  return path.directory ? path.directory->descriptor() : AT_FDCWD;
+}
+
+// Returns the path `name` relative to the directory of `path`.
+PathAt with_path(const PathAt& path, std::string name) { return {path.directory, std::move(name)}; }
+
+int open_at(const PathAt& path, int flags, mode_t mode = 0) {
+  return repeat_interrupted(
+      [&] { return ::openat(descriptor_of(path), path.path.c_str(), flags | O_CLOEXEC, mode); });
+}
+
+// Returns the kind of file at `path` (S_IFREG, S_IFDIR, ...), or 0 if there is none. `flags` is 0,
+// or AT_SYMLINK_NOFOLLOW for the kind of a symbolic link instead of its target.
+mode_t kind_of(const PathAt& path, int flags = 0) {
+  struct stat status {};
+  const int found = ::fstatat(descriptor_of(path), path.path.c_str(), &status, flags);
+  return found == 0 ? status.st_mode & S_IFMT : 0;
+}
+
 // Creates a temporary file in the directory of `path` and returns its descriptor, or -1. Tries up
 // to 101 names, because processes that were killed may have left files with these names.
-int create_beside(const std::string& path, std::string& temporary) {
+int create_beside(const PathAt& path, std::string& temporary) {
   static std::atomic<unsigned> counter{0};
   for (int attempt = 0;; ++attempt) {
-    temporary = path + ".tmp" + std::to_string(::getpid()) + "." + std::to_string(counter++);
-    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    temporary = path.path + ".tmp" + std::to_string(::getpid()) + "." + std::to_string(counter++);
+    const int file = open_at(with_path(path, temporary), O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (file >= 0 || errno != EEXIST || attempt == 100) return file;
   }
 }
@@ -40,55 +69,73 @@ int create_beside(const std::string& path, std::string& temporary) {
 // Writes all bytes. Returns 0, or the errno of the failure.
 int write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes = bytes.subspan(std::size_t(written));
-    } else if (errno != EINTR) {
-      return errno;
-    }
+    const ssize_t written =
+        repeat_interrupted([&] { return ::write(file, bytes.data(), bytes.size()); });
+    if (written < 0) return errno;
+    bytes = bytes.subspan(std::size_t(written));
   }
   return 0;
 }
 
+int sync_file(int file) {
+  return repeat_interrupted([file] { return ::fsync(file); });
+}
+
 // Writes the parts, calls fsync and closes the file. Returns 0, or the errno of the first failure.
+// Small parts are copied into a buffer, so that a file of many small tensors needs few calls.
 int write_and_close(int file, std::span<const std::span<const std::byte>> parts) {
+  constexpr std::size_t kBuffer = 1 << 16;
+  std::vector<std::byte> buffer;
   int error = 0;
-  for (const auto& part : parts)
-    if (error == 0) error = write_all(file, part);
-  if (error == 0 && ::fsync(file) != 0) error = errno;
+  const auto flush = [&](std::span<const std::byte> bytes) {
+    if (error == 0) error = write_all(file, bytes);
+  };
+  for (const auto& part : parts) {
+    if (buffer.size() + part.size() > kBuffer) flush(buffer), buffer.clear();
+    if (part.size() > kBuffer)
+      flush(part);
+    else
+      buffer.insert(buffer.end(), part.begin(), part.end());
+  }
+  flush(buffer);
+  if (error == 0 && sync_file(file) != 0) error = errno;
   if (::close(file) != 0 && error == 0) error = errno;
   return error;
 }
 
-// A write in progress: the resolved path of the target, and the path and descriptor of the
-// temporary file that will replace it.
-struct PendingWrite {
-  std::string target, temporary;
-  int file;
-};
-
-PendingWrite begin_write(const std::string& path) {
-  PendingWrite pending{path, {}, -1};
-  std::error_code ignored;
+// Returns the path that write_file() replaces: `path`, or the target of this symbolic link. Throws
+// IoError if the path exists and is not a regular file.
+PathAt target_of(const PathAt& path) {
   // One call, because another process may move the directory of `path` between two calls.
-  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
-  if (std::filesystem::exists(status)) {
-    if (!std::filesystem::is_regular_file(status))
-      cannot_write(path, std::filesystem::is_directory(status) ? "it is a directory"
-                                                               : "it is not a regular file");
-    const auto resolved = std::filesystem::canonical(path, ignored);
-    if (!resolved.empty()) pending.target = resolved.string();
-  }
-  pending.file = create_beside(pending.target, pending.temporary);
-  if (pending.file < 0) cannot_write(path, reason(errno));
-  return pending;
+  const mode_t kind = kind_of(path);
+  if (kind != 0 && kind != S_IFREG)
+    cannot_write(path.text(), kind == S_IFDIR ? "it is a directory" : "it is not a regular file");
+  if (kind == 0 || kind_of(path, AT_SYMLINK_NOFOLLOW) != S_IFLNK) return path;
+  std::error_code ignored;
+  const auto resolved = std::filesystem::canonical(path.text(), ignored);
+  return resolved.empty() ? path : PathAt(resolved.string());
+}
+
+// Returns the directory part of a path, or "." if it has none.
+PathAt parent_of(const PathAt& path) {
+  const auto parent = std::filesystem::path(path.path).parent_path();
+  return with_path(path, parent.empty() ? "." : parent.string());
+}
+
+void sync_at(const PathAt& path) {
+  const int file = open_at(path, O_RDONLY | O_DIRECTORY);
+  // EACCES is not an error: a directory can be writable without being readable.
+  int error = file < 0 && errno != EACCES ? errno : 0;
+  if (file >= 0 && sync_file(file) != 0 && errno != EINVAL) error = errno;
+  if (file >= 0) ::close(file);
+  if (error != 0) cannot_write(path.text(), reason(error) + " (when syncing the directory)");
 }
 
 // Opens a regular file for reading. Returns its descriptor and its size in bytes.
 std::pair<int, std::uint64_t> open_regular(const std::string& path) {
   // With O_NONBLOCK, opening a FIFO does not wait for a writer. The flag has no effect on regular
   // files.
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int file = open_at(path, O_RDONLY | O_NONBLOCK);
   if (file < 0) cannot_read(path, reason(errno));
   struct stat status {};
   std::string problem;
@@ -108,36 +155,81 @@ std::pair<int, std::uint64_t> open_regular(const std::string& path) {
 
 }  // namespace
 
+Directory::Directory(const std::string& path)
+    : path_(path), descriptor_(open_at(path, O_RDONLY | O_DIRECTORY)) {
+  if (descriptor_ < 0) fail<IoError>("cannot open " + path, reason(errno));
+}
+
+Directory::~Directory() { ::close(descriptor_); }
+
+bool Directory::is_at(const std::string& path) const {
+  struct stat opened {
+  }, now{};
+  return ::fstat(descriptor_, &opened) == 0 && ::stat(path.c_str(), &now) == 0 &&
+         opened.st_dev == now.st_dev && opened.st_ino == now.st_ino;
+}
+
+std::string Directory::path() const {
+  if (is_at(path_) || is_removed()) return path_;
+  std::error_code error;
+  const auto now =
+      std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor_), error);
+  return error ? path_ : now.string();
+}
+
+bool Directory::is_removed() const {
+  struct stat status {};
+  return ::fstat(descriptor_, &status) != 0 || status.st_nlink == 0;
+}
+
 void check_writable(const std::string& path) {
-  const PendingWrite pending = begin_write(path);
-  ::close(pending.file);
-  ::unlink(pending.temporary.c_str());
+  const PathAt directory = parent_of(target_of(path));
+  if (::access(directory.path.c_str(), W_OK | X_OK) != 0) cannot_write(path, reason(errno));
 }
 
-void sync_directory(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // EACCES is not an error: a directory can be writable without being readable.
-  int error = file < 0 && errno != EACCES ? errno : 0;
-  if (file >= 0 && ::fsync(file) != 0 && errno != EINVAL) error = errno;
-  if (file >= 0) ::close(file);
-  if (error != 0) cannot_write(path, reason(error) + " (when syncing the directory)");
-}
+void sync_directory(const std::string& path) { sync_at(path); }
 
-void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
-  const auto [target, temporary, file] = begin_write(path);
+void write_file(const PathAt& path, std::span<const std::span<const std::byte>> parts) {
+  const PathAt target = target_of(path);
+  std::string temporary;
+  const int file = create_beside(target, temporary), directory = descriptor_of(target);
+  if (file < 0) cannot_write(path.text(), reason(errno));
   int error = write_and_close(file, parts);
-  if (error == 0 && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
+  if (error == 0 && ::renameat(directory, temporary.c_str(), directory, target.path.c_str()) != 0)
+    error = errno;
   if (error != 0) {
-    ::unlink(temporary.c_str());
-    cannot_write(path, reason(error));
+    ::unlinkat(directory, temporary.c_str(), 0);
+    cannot_write(path.text(), reason(error));
   }
-  const auto directory = std::filesystem::path(target).parent_path();
-  sync_directory(directory.empty() ? "." : directory.string());
+  sync_at(parent_of(target));
 }
 
-void write_file(const std::string& path, std::string_view text) {
+void write_file(const PathAt& path, std::string_view text) {
   const std::span<const std::byte> all[] = {std::as_bytes(std::span(text))};
   write_file(path, all);
+}
+
+void make_directory(const PathAt& path) {
+  if (::mkdirat(descriptor_of(path), path.path.c_str(), 0777) == 0) return;
+  const int error = errno;
+  if (error != EEXIST || kind_of(path) != S_IFDIR)
+    fail<IoError>("cannot make the directory " + path.text(), reason(error));
+}
+
+bool remove_file(const PathAt& path) {
+  return ::unlinkat(descriptor_of(path), path.path.c_str(), 0) == 0;
+}
+
+AppendFile::AppendFile(const PathAt& path)
+    : path_(path.text()), descriptor_(open_at(path, O_WRONLY | O_APPEND)) {
+  if (descriptor_ < 0) cannot_write(path_, reason(errno));
+}
+
+AppendFile::~AppendFile() { ::close(descriptor_); }
+
+void AppendFile::write(std::string_view text) const {
+  const int error = write_all(descriptor_, std::as_bytes(std::span(text)));
+  if (error != 0) cannot_write(path_, reason(error));
 }
 
 std::string read_file(const std::string& path, std::uint64_t limit) {

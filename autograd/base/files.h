@@ -2,14 +2,60 @@
 // atomically: after a crash, the path has either the old contents or the new contents.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace heed::autograd {
+
+/// An open directory. Files that are written relative to it (PathAt) are stored in this directory,
+/// even if the directory is moved and another one takes its path.
+class Directory {
+ public:
+  /// Opens the directory. Throws IoError if this fails.
+  explicit Directory(const std::string& path);
+  ~Directory();
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  /// Returns the file descriptor, for system calls such as openat.
+  int descriptor() const { return descriptor_; }
+  /// Returns whether `path` leads to this directory now.
+  bool is_at(const std::string& path) const;
+  /// Returns the path that was given to the constructor if it still leads to this directory. If the
+  /// directory was moved, returns its new absolute path. If the directory was removed, or if /proc
+  /// is not mounted, returns the path that was given to the constructor.
+  std::string path() const;
+  /// Returns whether the directory was removed. No file can be created in it then.
+  bool is_removed() const;
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+/// The path of a file to write. If `directory` is not null, the path is relative to this directory,
+/// as in openat (POSIX). The directory must outlive the object.
+struct PathAt {
+  /// Converts a path: a std::string, a std::filesystem::path or a literal.
+  template <std::convertible_to<std::string> Path>
+  PathAt(const Path& path_) : path(path_) {}
+  /// Creates a path that is relative to a directory.
+  PathAt(const Directory* directory_, std::string path_)
+      : directory(directory_), path(std::move(path_)) {}
+
+  const Directory* directory = nullptr;  ///< null: the current directory
+  std::string path;                      ///< path of the file
+  /// Returns the path with the current path of the directory, for messages.
+  std::string text() const {
+    return !directory ? path : directory->path() + (path == "." ? "" : "/" + path);
+  }
+};
 
 ///@{
 /// Creates the file at `path`, or replaces its contents. Writes the parts one after the other into
@@ -17,18 +63,42 @@ namespace heed::autograd {
 /// calls fsync on the directory. If `path` is a symbolic link, its target is replaced and the link
 /// stays. Throws IoError if a step fails, or if `path` exists and is not a regular file. If a step
 /// before the rename fails, the old file is intact and the temporary file is removed.
-void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
-void write_file(const std::string& path, std::string_view text);
+void write_file(const PathAt& path, std::span<const std::span<const std::byte>> parts);
+void write_file(const PathAt& path, std::string_view text);
 ///@}
+
+/// Creates a directory if it does not exist. Its parent must exist. Throws IoError on failure.
+void make_directory(const PathAt& path);
+/// Removes a file. Returns whether this succeeded. Does not throw.
+bool remove_file(const PathAt& path);
+
+/// Appends to an existing file.
+class AppendFile {
+ public:
+  /// Opens the file. Throws IoError if this fails.
+  explicit AppendFile(const PathAt& path);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  /// Writes the text at the end of the file, normally by one system call. Throws IoError on
+  /// failure; a part of the text may then be in the file.
+  void write(std::string_view text) const;
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
 
 /// Calls fsync on a directory, so that earlier renames in it survive a power failure. Does nothing
 /// if the directory is not readable, or if the file system does not support fsync on a directory.
 /// Throws IoError on any other failure.
 void sync_directory(const std::string& path);
 
-/// Checks that write_file() can start to write this path: creates the temporary file and removes it
-/// again. Throws the IoError of write_file() if this fails. The file at `path` is not changed. Call
-/// this function before a long computation whose result is written at the end.
+/// Checks that write_file() can start to write this path: that the directory is writable, and that
+/// the path is not a directory, a pipe or a device. Throws the IoError of write_file() otherwise.
+/// Creates no file. Call this function before a long computation whose result is written at the
+/// end.
 void check_writable(const std::string& path);
 
 /// Returns the contents of a regular file. Throws IoError if the file cannot be read, if it has

@@ -45,8 +45,9 @@ class ThreadPool {
     } catch (const std::system_error& e) {
       const int started = size();
       stop();
-      fail<ValueError>("set_num_threads", "the system can start only ", started, " of ", threads,
-                       " threads (", e.what(), ")");
+      fail<IoError>("set_num_threads", "the system can start only ", started, " of ", threads,
+                    " threads (", e.what(),
+                    "); lower `threads`, or raise the limit of processes (ulimit -u)");
     }
   }
 
@@ -175,8 +176,10 @@ class ThreadPool {
   std::exception_ptr error_;  // first error of the job; mutex_ guards it until the last chunk ends
 };
 
-std::unique_ptr<ThreadPool>& pool() {
-  static auto p = std::make_unique<ThreadPool>(available_cores());
+// Returns the pool. The first call starts it, with `threads` threads or, if that is 0, one per
+// core.
+std::unique_ptr<ThreadPool>& pool(int threads = 0) {
+  static auto p = std::make_unique<ThreadPool>(threads > 0 ? threads : available_cores());
   return p;
 }
 
@@ -196,7 +199,7 @@ int num_threads() { return pool()->size(); }
 
 void set_num_threads(int n) {
   check<ValueError>(n >= 1 && n <= 256, "set_num_threads", "needs 1 to 256 threads, got ", n);
-  if (n != pool()->size()) pool() = std::make_unique<ThreadPool>(n);
+  if (n != pool(n)->size()) pool() = std::make_unique<ThreadPool>(n);
 }
 
 void detail::run_chunks(std::int64_t chunks, ChunkFn call, void* f) {

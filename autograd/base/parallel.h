@@ -16,9 +16,9 @@ int available_cores();
 /// Returns the number of threads that parallel_for() uses, including the calling thread. The
 /// default is available_cores().
 int num_threads();
-/// Sets the number of threads. Throws ValueError if n is not in [1, 256], or if the system cannot
-/// start n threads. The number of threads is then unchanged. Do not call it while a parallel_for()
-/// is running.
+/// Sets the number of threads. Throws ValueError if n is not in [1, 256], and IoError if the system
+/// cannot start n threads. The number of threads is then unchanged. Do not call it while a
+/// parallel_for() is running.
 void set_num_threads(int n);
 
 namespace detail {

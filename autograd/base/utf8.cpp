@@ -53,8 +53,10 @@ std::string printable(char32_t c) {
   if (c == U'\n') return "\\n";
   if (c == U'\t') return "\\t";
   if (c == U'\r') return "\\r";
-  if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return code_point_name(c);
-  return to_utf8(c);
+  if (c >= 0x20 && (c < 0x7F || c >= 0xA0)) return to_utf8(c);
+  std::array<char, 8> text{};
+  std::snprintf(text.data(), text.size(), "\\x%02x", unsigned(c));
+  return text.data();
 }
 
 }  // namespace heed::autograd

@@ -18,7 +18,7 @@ bool is_utf8(std::string_view text);
 std::string to_utf8(char32_t c);
 
 /// Returns a text for labels and errors: the character itself, or an escape such as \\n, \\t, \\r
-/// or U+0007 for a control character.
+/// or \\x1b for a control character.
 std::string printable(char32_t c);
 
 /// Returns the name of a code point, for example "U+00E9".

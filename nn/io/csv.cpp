@@ -6,6 +6,7 @@
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
+#include "nn/io/limits.h"
 #include "nn/io/safetensors_format.h"
 
 namespace heed::nn {
@@ -39,7 +40,8 @@ class CsvLines {
     ++line_;
     Fields fields;
     do fields.push_back(field());
-    while (accept(','));
+    while (accept(',') && fields.size() <= kMaxCsvColumns);
+    if (fields.size() > kMaxCsvColumns) refuse("it has more than ", kMaxCsvColumns, " fields");
     accept('\r');
     if (!rest_.empty() && !accept('\n')) refuse("there is text between a quoted field and a comma");
     return fields;
@@ -125,8 +127,7 @@ void add_row(CsvMatrix& m, const CsvLines& lines, const Fields& fields, std::siz
 }  // namespace
 
 CsvMatrix load_csv(const std::string& path) {
-  constexpr std::uint64_t kLargest = 32'000'000;  // largest size of a file in bytes
-  return parse_csv(autograd::read_file(path, kLargest), path);
+  return parse_csv(autograd::read_file(path, kMaxCsvBytes), path);
 }
 
 CsvMatrix parse_csv(std::string_view text, const std::string& path) {

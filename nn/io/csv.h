@@ -23,9 +23,9 @@ struct CsvMatrix {
 /// lines are row names if any of these fields is not a number.
 ///
 /// Throws IoError with path, line and reason for a field that is not a number, for lines of
-/// different lengths, for a file without numbers, for a quote without an end, and for a file of
-/// more than 32 MB. If the file has no column names, it also throws if only some of the first
-/// fields are numbers.
+/// different lengths, for a file without numbers, for a quote without an end, and for a file that
+/// exceeds a limit (nn/io/limits.h). If the file has no column names, it also throws if only some
+/// of the first fields are numbers.
 CsvMatrix load_csv(const std::string& path);
 /// Parses the contents of a CSV file of any size, like load_csv(). `path` is only used in error
 /// texts.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "autograd/base/error.h"
+#include "nn/io/limits.h"
 
 namespace heed::nn {
 
@@ -119,7 +120,7 @@ class Json {
   /// Parses a JSON text. Throws JsonError if `text` is not JSON in UTF-8 (the error text has the
   /// position of the error), if it contains a zero byte, a duplicate key or a number out of range,
   /// or if it exceeds the limits.
-  static Json parse(std::string_view text, const Limits& limits = {64, INT32_MAX});
+  static Json parse(std::string_view text, const Limits& limits = {kMaxJsonDepth, INT32_MAX});
 
  private:
   template <class T>

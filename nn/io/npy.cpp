@@ -16,6 +16,7 @@
 
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
+#include "nn/io/limits.h"
 #include "nn/io/safetensors_format.h"
 
 namespace heed::nn {
@@ -93,7 +94,7 @@ std::string as_json(std::string_view python) {
 
 // Returns the text of the header and the offset of the elements.
 std::pair<std::string, std::uint64_t> read_npy_header(const InputFile& file) {
-  constexpr std::uint64_t kShortest = 10, kLongest = 1'000'000;
+  constexpr std::uint64_t kShortest = 10;
   std::string start(std::size_t(std::min<std::uint64_t>(file.size(), 12)), '\0');
   file.read(0, std::as_writable_bytes(std::span(start)));
   if (start.size() < kShortest || !start.starts_with(kNpyMagic))
@@ -104,7 +105,9 @@ std::pair<std::string, std::uint64_t> read_npy_header(const InputFile& file) {
   const std::size_t begin = std::min<std::size_t>(major == 1 ? 10 : 12, start.size());
   std::uint32_t length = 0;
   std::memcpy(&length, &start[8], begin - 8);
-  if (length > file.size() - begin || length > kLongest)
+  if (length > kMaxNpyHeader)
+    refuse_npy(file.path(), "its header has ", length, " bytes; the limit is ", kMaxNpyHeader);
+  if (length > file.size() - begin)
     refuse_npy(file.path(), "its header has ", length, " bytes, and ", file.size() - begin,
                " follow; the file is cut off, or it is not an npy file");
   std::string header(length, '\0');

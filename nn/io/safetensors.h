@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "autograd/base/files.h"
 #include "nn/io/named_tensor.h"
 
 namespace heed::nn {
@@ -29,7 +30,7 @@ struct SafeTensors {
 /// file (heed_checksum), which other readers of the format ignore. Throws ValueError for a
 /// duplicate name, the name "__metadata__", an undefined tensor, and text that is not UTF-8. Throws
 /// DTypeError for dual64. Throws IoError, with path and reason, if the file cannot be written.
-void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+void save_safetensors(const autograd::PathAt& path, const std::vector<NamedTensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 
 /// Reads all tensors of a file. F32, F64, I64 and BOOL keep their type; F16 and BF16 are converted

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <span>
 
+#include "nn/io/limits.h"
+
 namespace heed::nn::safetensors {
 
 std::string quoted(const std::string& text) {
@@ -19,7 +21,6 @@ std::string shown(const Json& value) {
 }
 
 autograd::Shape shape_of(const Json& sizes) {
-  constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 40;
   const auto bad = [&](const std::string& need) {
     throw JsonError("has shape " + shown(sizes) + "; heed needs " + need);
   };

@@ -9,6 +9,7 @@
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/json.h"
+#include "nn/io/limits.h"
 #include "nn/io/safetensors.h"
 #include "nn/io/safetensors_format.h"
 
@@ -18,9 +19,6 @@ using namespace autograd;
 using namespace safetensors;
 
 namespace {
-
-// Largest header in bytes, which is also the limit of the reference implementation.
-constexpr std::uint64_t kMaxHeader = 100'000'000;
 
 // Entry of a tensor in the header. `begin` and `end` are offsets in bytes from the start of the
 // data.
@@ -168,8 +166,8 @@ std::string read_header(const InputFile& file) {
   if (length > file.size() - 8)
     refuse(path, "its first 8 bytes give a header of ", length, " bytes, but only ",
            file.size() - 8, " follow; it is not a safetensors file, or it was cut off");
-  if (length > kMaxHeader)
-    refuse(path, "its header has ", length, " bytes; the limit is ", kMaxHeader);
+  if (length > kMaxSafetensorsHeader)
+    refuse(path, "its header has ", length, " bytes; the limit is ", kMaxSafetensorsHeader);
   std::string text(std::size_t(length), '\0');
   file.read(8, std::as_writable_bytes(std::span(text)));
   if (text.empty() || text[0] != '{')

@@ -1,10 +1,7 @@
 // Reads TOML with toml++. No other file includes toml++.
 #include "nn/io/toml.h"
 
-#define TOML_EXCEPTIONS 1
-#define TOML_ENABLE_FORMATTERS 0
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <span>
@@ -12,13 +9,64 @@
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
 #include "nn/io/json.h"
+#include "nn/io/limits.h"
 #include "nn/io/nearest.h"
+
+// Invalid files violate assertions of toml++, such as "[=". With NDEBUG, Clang assumes that they
+// hold, which is undefined behavior. Without both, toml++ reports these files as errors.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(condition) static_assert(true)
+#define TOML_EXCEPTIONS 1
+#define TOML_ENABLE_FORMATTERS 0
+#define TOML_MAX_NESTED_VALUES ::heed::nn::kMaxTomlNesting
+#include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 namespace heed::nn {
 
 using autograd::ValueError;
 
 namespace {
+
+// Returns the index after the end of the string that starts at text[at], which is a quote.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const bool is_long = text.substr(at).starts_with(std::string(3, quote));  // may have lines
+  const std::string end(is_long ? 3 : 1, quote);
+  for (at += end.size(); at < text.size(); ++at) {
+    if (quote == '"' && text[at] == '\\') {
+      ++at;
+    } else if (text.substr(at).starts_with(end)) {
+      // Up to two quotes may stand before the three quotes at the end of a long string.
+      const std::string_view last = text.substr(at, is_long ? 5 : 1);
+      return at + std::min(last.find_first_not_of(quote), last.size());
+    } else if (!is_long && text[at] == '\n') {
+      return at;  // not TOML
+    }
+  }
+  return text.size();
+}
+
+// Throws ValueError if a key or a table name has too many parts. toml++ makes a table for each part
+// of a key, and destroys them by recursion, so that many parts would overflow the stack.
+void check_key_parts(std::string_view text, const std::string& file) {
+  std::size_t line = 1, dots = 0;
+  for (std::size_t at = 0, next; at < text.size(); at = next) {
+    const char c = text[at];
+    next = c == '"' || c == '\'' ? end_of_string(text, at)
+           : c == '#'            ? std::min(text.find('\n', at), text.size())
+                                 : at + 1;
+    line += std::size_t(std::ranges::count(text.substr(at, next - at), '\n'));
+    // No other character ends a key. So an unknown character cannot hide a part.
+    if (std::string_view("\n=,[]{}").find(c) != std::string_view::npos) dots = 0;
+    dots += c == '.';
+    if (dots >= kMaxTomlKeyParts)
+      fail<ValueError>(fmt::format("{}:{}", file, line), "a key or section has more than ",
+                       kMaxTomlKeyParts,
+                       " parts with dots between them; heed's own have one part, such as lr");
+  }
+}
 
 // Returns a number as the text of a setting. A whole floating-point number keeps its decimal point,
 // so that it is not taken for an integer.
@@ -70,6 +118,8 @@ void add_items(std::vector<TomlItem>& items, const toml::table& table, const std
     item.where = fmt::format("{}:{}", file, node.source().begin.line);
     if (const toml::table* inner = node.as_table()) {
       const std::string name = section.empty() ? item.key : section + "." + item.key;
+      check<ValueError>(name.size() <= kMaxTomlTableName, item.where, "the name of a section has ",
+                        name.size(), " bytes; the limit is ", kMaxTomlTableName);
       items.push_back({name, "", item.where, {}, {}});
       add_items(items, *inner, name, file);
       continue;
@@ -101,6 +151,7 @@ const char* type_problem(const Setting& setting, TomlItem::Type type) {
 }  // namespace
 
 std::vector<TomlItem> read_toml(const std::string& text, const std::string& file) {
+  check_key_parts(text, file);
   std::vector<TomlItem> items;
   try {
     add_items(items, toml::parse(text), "", file);
@@ -112,10 +163,9 @@ std::vector<TomlItem> read_toml(const std::string& text, const std::string& file
 }
 
 std::string read_toml_text(const std::string& file) {
-  constexpr std::uint64_t kMost = 1'000'000;
   const autograd::InputFile input(file);
-  check<autograd::IoError>(input.size() <= kMost, file, "has ", input.size(),
-                           " bytes; a configuration file has at most ", kMost);
+  check<autograd::IoError>(input.size() <= kMaxTomlBytes, file, "has ", input.size(),
+                           " bytes; a configuration file has at most ", kMaxTomlBytes);
   std::string text(std::size_t(input.size()), '\0');
   input.read(0, std::as_writable_bytes(std::span(text)));
   return text;

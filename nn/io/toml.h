@@ -25,12 +25,13 @@ struct TomlItem {
 };
 
 /// Parses the contents `text` of a file and returns its items in the order of the file. `file`, the
-/// path, is only used in error texts. Throws ValueError with file and line if the text is not TOML,
-/// and for values other than true, false, numbers, strings and lists of these.
+/// path, is only used in error texts. Throws ValueError with file and line if the text is not TOML
+/// or exceeds a limit (nn/io/limits.h), and for values other than true, false, numbers, strings and
+/// lists of these.
 std::vector<TomlItem> read_toml(const std::string& text, const std::string& file);
 
 /// Returns the contents of a configuration file. Throws IoError unless it is a readable regular
-/// file of at most 1 MB.
+/// file of at most kMaxTomlBytes.
 std::string read_toml_text(const std::string& file);
 
 /// Returns the setting for an item. Throws ValueError with file, line and key in three cases: if no

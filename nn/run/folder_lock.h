@@ -2,6 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
+
+#include "autograd/base/files.h"
 
 namespace heed::nn {
 
@@ -11,9 +14,9 @@ namespace heed::nn {
 class FolderLock {
  public:
   /// Tries to lock the directory. Retries for up to 0.1 s, because is_taken() may hold the lock
-  /// briefly. Throws IoError if the directory cannot be opened.
+  /// briefly. Throws IoError if the directory cannot be opened, or if locking fails although the
+  /// file system supports it.
   explicit FolderLock(const std::filesystem::path& folder);
-  ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
@@ -21,13 +24,12 @@ class FolderLock {
   bool held() const { return state_ == State::kHeld; }
   /// Returns whether another process held the lock when this object was constructed.
   bool taken() const { return state_ == State::kTaken; }
-  /// Returns whether the path still refers to the directory that this object opened. Returns false
-  /// if another process has removed or replaced the directory.
-  bool is_of(const std::filesystem::path& folder) const;
+  /// Returns the open directory. The lock is released when the last pointer to it is destroyed.
+  const std::shared_ptr<const autograd::Directory>& directory() const { return directory_; }
 
  private:
   enum class State { kHeld, kTaken, kNoLocks };
-  int directory_;
+  std::shared_ptr<const autograd::Directory> directory_;
   State state_;
 };
 

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "autograd/base/files.h"
 #include "nn/train/metrics.h"
 
 namespace heed::nn {
@@ -14,9 +15,11 @@ namespace heed::nn {
 /// Numbers have 17 significant digits and no column contains a time, so that equal runs have equal
 /// files.
 std::string metrics_csv(const std::vector<MetricsRow>& history);
-/// Parses the text of metrics_csv(). Values of missing columns are NaN, and unknown columns are
-/// ignored. A last line without a line break is ignored as well, because a kill may have truncated
-/// this line. Throws IoError, which begins with `path`, if the text is not in this format.
+/// Parses the text of metrics_csv(). The last columns may be missing, and their values are NaN.
+/// Columns after the known ones are ignored. A last line without a line break is ignored as well,
+/// because a kill may have truncated this line. Throws IoError, "PATH: damaged, line N: REASON", if
+/// the header or a number is invalid, or unless the steps are whole, start with 0 or 1 and increase
+/// by one.
 std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::string& path);
 
 /// Appends rows to the metrics.csv of a run while it trains. Each row is written at once, so that a
@@ -24,24 +27,14 @@ std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::st
 /// called after each save.
 class MetricsLog {
  public:
-  MetricsLog() = default;
-  ~MetricsLog() { close(); }
-  MetricsLog(const MetricsLog&) = delete;
-  MetricsLog& operator=(const MetricsLog&) = delete;
-
   /// Opens the file, which contains the first `rows` rows of the history. Throws IoError if the
   /// file cannot be opened.
-  void restart(const std::filesystem::path& file, std::size_t rows);
-  /// Writes the rows of the history that are not in the file yet. Throws IoError that states path
-  /// and reason if a write fails or if the run's directory was moved or removed.
+  void restart(const autograd::PathAt& file, std::size_t rows);
+  /// Writes the rows of the history that are not in the file yet. Throws IoError if a write fails.
   void append(const std::vector<MetricsRow>& history);
 
  private:
-  void close();
-  void write(const std::string& text) const;
-
-  std::filesystem::path file_;
-  int descriptor_ = -1;
+  std::optional<autograd::AppendFile> file_;
   std::size_t rows_ = 0;  // number of rows in the file
 };
 

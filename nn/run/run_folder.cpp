@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
+#include "nn/io/json.h"
+#include "nn/io/limits.h"
 #include "nn/io/toml.h"
 #include "nn/optim/first_non_finite.h"
 #include "nn/run/metrics_file.h"
@@ -19,7 +22,9 @@ using namespace autograd;
 namespace {
 
 constexpr std::string_view kWeights = ".safetensors";
-constexpr const char* kFinishedKey = "finished";  // metadata key in kModel of a finished run
+// Metadata key in kModel of a finished run. The value is the hash_of_tensors() of the weights. Runs
+// of older versions have the value "yes".
+constexpr const char *kFinishedKey = "finished", *kOlderMark = "yes";
 
 bool is_there(const fs::path& file) {
   std::error_code ignored;
@@ -41,6 +46,18 @@ void check_recipe(const RunFolder& run, const RunConfig& config, const std::stri
     fail<IoError>(run.file(RunFolder::kConfig).string(), "contains '", difference->a, "', but ",
                   trained, " was trained with '", difference->b.substr(0, 80),
                   "'; restore the line, or train a new run with this configuration");
+}
+
+// Throws IoError if a number in kMetrics is not that in kState. Numbers that are missing in one of
+// the files are not compared: the evaluation after the last step is only in kMetrics.
+void check_history(const std::vector<MetricsRow>& rows, const std::vector<MetricsRow>& saved,
+                   const std::string& path) {
+  for (std::size_t i = 0; i < std::min(rows.size(), saved.size()); ++i)
+    for (const auto& [name, value] : kMetricsColumns) {
+      const double a = rows[i].*value, b = saved[i].*value;
+      check<IoError>(a == b || std::isnan(a) || std::isnan(b), path, "damaged, line ", i + 2,
+                     ": its ", name, " is not that of ", RunFolder::kState);
+    }
 }
 
 }  // namespace
@@ -106,6 +123,14 @@ ResultFiles RunFolder::result_files() {
   return {{kConfig}, contains, kCheckpoints};
 }
 
+PathAt RunFolder::target(std::string_view name) const {
+  return directory_ ? PathAt(directory_.get(), std::string(name)) : PathAt(file(name));
+}
+
+RunFolder RunFolder::opened() const {
+  return directory_ ? *this : RunFolder(std::make_shared<Directory>(path_.string()));
+}
+
 bool RunFolder::is_run() const {
   std::error_code ignored;
   return fs::is_regular_file(file(kConfig), ignored);
@@ -116,7 +141,13 @@ bool RunFolder::has_saved() const { return is_there(file(kModel)) || is_there(fi
 RunFolder::State RunFolder::state() const {
   if (!is_run()) return State::kNew;
   if (!has_saved()) return State::kUnsaved;
-  return finished_step() ? State::kFinished : State::kSaved;
+  try {
+    if (!finished_step()) return State::kSaved;
+    verify(kModel);
+    return State::kFinished;
+  } catch (const IoError&) {  // damaged
+    return State::kSaved;
+  }
 }
 
 std::optional<fs::file_time_type> RunFolder::last_saved() const {
@@ -141,6 +172,36 @@ std::optional<std::int64_t> RunFolder::finished_step() const {
   return metadata.contains(kFinishedKey) ? step_in(metadata) : std::nullopt;
 }
 
+std::optional<std::string> RunFolder::verify(const std::string& name) const {
+  const std::string path = file(name).string();
+  if (name.ends_with(kWeights)) {
+    const SafeTensors content = load_safetensors(path);
+    const auto mark = content.metadata.find(kFinishedKey);
+    check<IoError>(mark == content.metadata.end() || mark->second == kOlderMark ||
+                       mark->second == hash_of_tensors(content.tensors),
+                   path,
+                   "its weights are not those of the finished run; another program changed it");
+    if (name == kState) read_snapshot(content, {});
+    return content.checksum.empty() ? std::nullopt : std::optional("checksum " + content.checksum);
+  }
+  if (name != kConfig && name != kMetrics) {
+    const std::string text = read_file(path);
+    if (name == kResult) Json::parse(text);
+    return {};
+  }
+  std::optional<Snapshot> state;
+  try {
+    state = read_snapshot(load_safetensors(file(kState).string()), {});
+  } catch (const Error&) {  // kState is missing or damaged
+  }
+  if (name == kMetrics) {
+    check_history(metrics(), state ? state->history : std::vector<MetricsRow>(), path);
+  } else {
+    state ? static_cast<void>(load()) : static_cast<void>(config());  // load() compares the recipes
+  }
+  return state ? kState : "its format";
+}
+
 RunConfig RunFolder::config() const {
   const std::string path = file(kConfig).string(), text = read_toml_text(path);
   try {
@@ -155,9 +216,14 @@ RunConfig RunFolder::config() const {
 }
 
 std::vector<MetricsRow> RunFolder::metrics() const {
-  constexpr std::uint64_t kLargest = 1'000'000'000;  // bytes
-  const std::string path = file(kMetrics).string();
-  return parse_metrics_csv(read_file(path, kLargest), path);
+  const std::optional<std::int64_t> finished = finished_step();
+  const std::string path = file(kMetrics).string(), text = read_file(path, kMaxMetricsBytes);
+  std::vector<MetricsRow> rows = parse_metrics_csv(text, path);
+  const std::int64_t last = rows.empty() ? 0 : rows.back().step;
+  check<IoError>(!finished || (*finished == last && text.ends_with('\n')), path, "damaged, line ",
+                 rows.size() + (text.ends_with('\n') ? 1 : 2), ": the run finished at step ",
+                 finished.value_or(0), ", but the last complete line is of step ", last);
+  return rows;
 }
 
 std::vector<CheckpointFile> RunFolder::checkpoints() const {
@@ -243,31 +309,31 @@ void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) c
                         " is not finite after step ", s.step, "; lower lr (now ", s.config.lr,
                         ") or weight-decay");
   save_config(s.config, notes);
-  write_snapshot(s, file(kState).string());
+  write_snapshot(s, target(kState));
   save_results(s);
   save_weights(kModel, s, false);
-  std::error_code ignored;
-  fs::remove(file(kOldMetrics), ignored);  // its rows would differ from those of kMetrics
+  remove_file(target(kOldMetrics));  // its rows would differ from those of kMetrics
 }
 
 void RunFolder::save_config(const RunConfig& config, const std::vector<std::string>& notes) const {
-  write_file(file(kConfig).string(), std::string_view(to_toml(config, notes)));
+  write_file(target(kConfig), std::string_view(to_toml(config, notes)));
 }
 
 void RunFolder::save_results(const Snapshot& s) const {
-  write_file(file(kMetrics).string(), std::string_view(metrics_csv(s.history)));
+  write_file(target(kMetrics), std::string_view(metrics_csv(s.history)));
   if (s.best_loss)
-    save_safetensors(file(kBest).string(), s.part("best."), weights_metadata(s, s.best_step));
+    save_safetensors(target(kBest), s.part("best."), weights_metadata(s, s.best_step));
 }
 
 void RunFolder::save_weights(const std::string& name, const Snapshot& s, bool finished) const {
   auto metadata = weights_metadata(s, s.step);
-  if (finished) metadata[kFinishedKey] = "yes";
-  save_safetensors(file(name).string(), s.part("model."), metadata);
+  const std::vector<NamedTensor> weights = s.part("model.");
+  if (finished) metadata[kFinishedKey] = hash_of_tensors(weights);
+  save_safetensors(target(name), weights, metadata);
 }
 
 void RunFolder::save_checkpoint(const Snapshot& s) const {
-  fs::create_directory(file(kCheckpoints));  // throws if the run's directory is missing
+  make_directory(target(kCheckpoints));
   save_weights(fmt::format("{}/{:06}{}", kCheckpoints, s.step, kWeights), s, false);
 }
 

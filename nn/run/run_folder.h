@@ -15,6 +15,9 @@
 
 namespace heed::nn {
 
+using autograd::Directory;
+using autograd::PathAt;
+
 /// A file with the weights of one step: checkpoints/000200.safetensors, or RunFolder::kModel.
 struct CheckpointFile {
   std::int64_t step;           ///< step of the weights
@@ -40,8 +43,9 @@ struct LoadedRun {
 };
 
 /// The directory of a run. The object stores only the path, and every function reads the disk
-/// again. Every file is written atomically (write_file). All functions throw IoError that states
-/// the file and the reason if a file cannot be read, written or understood.
+/// again. If it was constructed from an open directory, all files are written into this directory,
+/// even if it is moved. Every file is written atomically (write_file). All functions throw IoError
+/// that states the file and the reason if a file cannot be read, written or understood.
 class RunFolder {
  public:
   static constexpr const char* kConfig = "config.toml";       ///< the configuration
@@ -76,12 +80,15 @@ class RunFolder {
   enum class State {
     kNew,       ///< not a run: kConfig is missing
     kUnsaved,   ///< started, but stopped before the first save
-    kSaved,     ///< saved but not finished; a resume continues the run
+    kSaved,     ///< not finished, or kModel is damaged; a resume continues from kState
     kFinished,  ///< finished; a resume has an effect only with more steps
   };
 
   /// Stores the path. The directory need not exist.
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  /// Stores an open directory, such as StagedFolder::directory().
+  explicit RunFolder(std::shared_ptr<const Directory> directory)
+      : directory_(std::move(directory)) {}
   /// Returns the runs in the directory `runs`, ordered by path. Directories that cannot be read are
   /// included. Finishes interrupted publications first (finish_publication).
   static std::vector<RunFolder> list(const std::filesystem::path& runs);
@@ -94,31 +101,47 @@ class RunFolder {
   /// Returns a description of the files of a run, which a new run replaces.
   static ResultFiles result_files();
 
-  /// Returns the path that was passed to the constructor.
-  const std::filesystem::path& path() const { return path_; }
+  /// Returns the path that was passed to the constructor, or the current path of the open directory
+  /// (Directory::path).
+  std::filesystem::path path() const {
+    return directory_ ? std::filesystem::path(directory_->path()) : path_;
+  }
   /// Returns the path as text, for messages.
-  std::string text() const { return path_.string(); }
-  /// Returns the path of a file inside the directory.
-  std::filesystem::path file(std::string_view name) const { return path_ / name; }
+  std::string text() const { return path().string(); }
+  /// Returns the path of a file inside the directory, to read it.
+  std::filesystem::path file(std::string_view name) const { return path() / name; }
+  /// Returns the path of a file inside the directory, to write it.
+  PathAt target(std::string_view name) const;
+  /// Returns the same run with its directory open. Throws IoError if it cannot be opened.
+  RunFolder opened() const;
+  /// Returns whether the open directory was removed; false if the object stores only a path.
+  bool is_removed() const { return directory_ && directory_->is_removed(); }
 
   /// Returns whether kConfig exists. Every run has this file from its start.
   bool is_run() const;
   /// Returns whether kModel or kState exists, that is, whether the run has been saved at least
   /// once.
   bool has_saved() const;
-  /// Returns the state of the run.
+  /// Returns the state of the run. Reads all of kModel if it is marked as finished.
   State state() const;
   /// Returns the time of the last save; nothing if there was none.
   std::optional<std::filesystem::file_time_type> last_saved() const;
   /// Returns the step of kState, from which a resume continues; nothing if the file is missing.
   std::optional<std::int64_t> saved_step() const;
-  /// Returns the last step of a finished run; nothing if the run is not finished.
+  /// Returns the last step of a run that is marked as finished, otherwise nothing. Reads only the
+  /// metadata of kModel; state() also verifies the weights.
   std::optional<std::int64_t> finished_step() const;
+  /// Reads all of a file: one of kFiles or a checkpoint, such as "checkpoints/000200.safetensors".
+  /// Throws an Error with the reason if the file is missing or damaged. Returns by what it was
+  /// verified: "checksum 1a2b3c4d", kState (the recipe of kConfig, the numbers of kMetrics) or "its
+  /// format". Returns nothing if the file has no checksum, and was only read.
+  std::optional<std::string> verify(const std::string& name) const;
 
   /// Reads and validates kConfig.
   RunConfig config() const;
-  /// Reads kMetrics. If the run is training or was killed, the file may contain rows after the last
-  /// save.
+  /// Reads kMetrics. If the run is not marked as finished, the file may contain rows after the last
+  /// save, and an incomplete last line, which is ignored. Throws IoError ("damaged, line N: ...")
+  /// if the file is invalid, or if the history of a finished run is incomplete.
   std::vector<MetricsRow> metrics() const;
   /// Returns the checkpoints ordered by step. Ignores other files. Throws IoError if two files have
   /// the same step.
@@ -152,13 +175,15 @@ class RunFolder {
   void save_results(const Snapshot& snapshot) const;
   /// Writes the weights as the checkpoint of their step. The run's directory must exist.
   void save_checkpoint(const Snapshot& snapshot) const;
-  /// Writes the weights as kModel and marks the run as finished.
+  /// Writes the weights as kModel and marks the run as finished. The mark is the checksum of the
+  /// weights.
   void finish(const Snapshot& snapshot) const;
 
  private:
   void save_weights(const std::string& name, const Snapshot& snapshot, bool finished) const;
 
-  std::filesystem::path path_;
+  std::filesystem::path path_;                  // not used if `directory_` is not null
+  std::shared_ptr<const Directory> directory_;  // null: the object stores only the path
 };
 
 }  // namespace heed::nn

@@ -22,7 +22,7 @@ std::map<std::string, std::string> weights_metadata(const Snapshot& snapshot, st
 
 /// Writes the tensors, the history and the random streams, but not the configuration. Throws
 /// IoError if the file cannot be written.
-void write_snapshot(const Snapshot& snapshot, const std::string& path);
+void write_snapshot(const Snapshot& snapshot, const autograd::PathAt& path);
 /// Returns the snapshot that write_snapshot() wrote, with the configuration `config`. The history
 /// in the file may have fewer columns than kMetricsColumns; the missing ones become NaN. Throws
 /// IoError if parts of the file are missing or contradict each other.

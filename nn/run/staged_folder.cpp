@@ -1,6 +1,7 @@
 #include "nn/run/staged_folder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <sstream>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "autograd/base/files.h"
+#include "nn/io/limits.h"
 
 namespace heed::nn {
 
@@ -119,8 +121,7 @@ void remove_staging(const fs::path& staging) {
 // file system does not support locks, two processes may perform them at the same time.
 void replay_journal(const fs::path& folder) {
   const fs::path from = folder / kPublish;
-  constexpr std::uint64_t kLargest = 100'000'000;  // bytes; the journal has a line per checkpoint
-  std::istringstream lines(autograd::read_file((from / kJournal).string(), kLargest));
+  std::istringstream lines(autograd::read_file((from / kJournal).string(), kMaxJournalBytes));
   for (std::string line; std::getline(lines, line);) {
     const std::string name = line.substr(std::min<std::size_t>(2, line.size()));
     const fs::path target = final_path(folder, name);
@@ -182,7 +183,7 @@ StagedFolder::StagedFolder(const fs::path& folder, ResultFiles files)
     } catch (const IoError&) {
       if (fs::exists(folder_, error)) throw;
     }
-  } while (!lock_ || !lock_->is_of(folder_));
+  } while (!lock_ || !directory()->is_at(folder_.string()));
   check<FolderInUse>(!lock_->taken(), cannot_write(folder_),
                      "it is locked by another process; wait for this process or stop it (Ctrl-C "
                      "saves a run), or choose another directory");
@@ -195,8 +196,7 @@ StagedFolder::StagedFolder(const fs::path& folder, ResultFiles files)
   change(folder_, [&] {
     remove_staging(staging);
     if (!lock_->held()) return;  // temporary files may then belong to another process
-    for (const std::string& name : file_names(folder_, files_.subfolder))
-      if (files_.contains(target_of_temporary(name))) fs::remove(folder_ / name);
+    remove_temporaries(folder_, files_);
   });
 }
 
@@ -230,7 +230,8 @@ fs::path StagedFolder::staging() {
                    "directory");
   change(folder_, [&] {
     is_staged_ = fs::create_directory(staging);
-    std::ofstream(staging / kJournal);
+    check<IoError>(std::ofstream(staging / kJournal).good(), cannot_write(folder_),
+                   (staging / kJournal).string(), ": ", std::generic_category().message(errno));
   });
   return staging;
 }
@@ -256,6 +257,8 @@ std::string StagedFolder::journal() const {
 }
 
 std::vector<fs::path> StagedFolder::publish(const std::vector<fs::path>& staged) {
+  check<IoError>(directory()->is_at(folder_.string()), cannot_write(folder_),
+                 "the directory was moved or removed after heed had locked it");
   std::vector<fs::path> paths;
   for (const fs::path& file : staged)
     paths.push_back(folder_ / file.lexically_relative(folder_ / kStaging));
@@ -268,6 +271,13 @@ std::vector<fs::path> StagedFolder::publish(const std::vector<fs::path>& staged)
   });
   finish(folder_);
   return paths;
+}
+
+void remove_temporaries(const fs::path& folder, const ResultFiles& files) {
+  change(folder, [&] {
+    for (const std::string& name : file_names(folder, files.subfolder))
+      if (files.contains(target_of_temporary(name))) fs::remove(folder / name);
+  });
 }
 
 void finish_publication(const fs::path& folder) {

@@ -51,6 +51,11 @@ class StagedFolder {
 
   /// Returns the directory of the result.
   const std::filesystem::path& folder() const { return folder_; }
+  /// Returns the open directory of the result.
+  const std::shared_ptr<const autograd::Directory>& directory() const { return lock_->directory(); }
+  /// Returns whether the directory is locked. Returns false if the file system does not support
+  /// locks; then another process that writes into the directory is not detected.
+  bool is_locked() const { return lock_->held(); }
   /// Returns whether the directory contains a published result (ResultFiles::marks).
   bool holds_result() const;
   /// Returns the directory for the new files, which must be written with write_file(). The first
@@ -60,7 +65,8 @@ class StagedFolder {
   /// Replaces the result in the directory, if there is one, by the files in staging(). `staged`
   /// lists some of these files; publish() returns their final paths. If it throws IoError, either
   /// nothing has changed, or the new result is committed and the next process that locks the
-  /// directory finishes the publication.
+  /// directory finishes the publication. Throws IoError, too, if the directory was moved or
+  /// removed.
   std::vector<std::filesystem::path> publish(const std::vector<std::filesystem::path>& staged = {});
 
  private:
@@ -71,6 +77,11 @@ class StagedFolder {
   bool is_new_ = false, is_staged_ = false;
   std::optional<FolderLock> lock_;
 };
+
+/// Removes the temporary files of write_file() that belong to these files. The caller must hold the
+/// lock that all processes hold while they write such files. Throws IoError if a file cannot be
+/// removed.
+void remove_temporaries(const std::filesystem::path& folder, const ResultFiles& files);
 
 /// Finishes a publication that was interrupted after its commit. Waits up to 2 s for a publication
 /// in progress. Must be called before a directory is read. Throws FolderInUse if another process

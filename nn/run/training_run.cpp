@@ -36,15 +36,25 @@ void check_causal(const Trainer& t) {
 
 }  // namespace
 
-TrainingRun::TrainingRun(Trainer& trainer, RunFolder folder, TrainingOptions options,
+TrainingRun::TrainingRun(Trainer& trainer, const RunFolder& folder, TrainingOptions options,
                          TrainingObserver* observer)
     : t_(trainer),
-      folder_(std::move(folder)),
+      folder_(folder.opened()),
+      known_path_(folder_.path()),
       options_(std::move(options)),
       observer_(observer ? *observer : none_),
       saved_(trainer.steps_done) {}
 
 TrainingResult TrainingRun::run() {
+  try {
+    return train();
+  } catch (const IoError&) {
+    if (folder_.is_removed()) recover();
+    throw;
+  }
+}
+
+TrainingResult TrainingRun::train() {
   try {
     begin();
     while (!ended() && !stopping()) step();
@@ -54,6 +64,31 @@ TrainingResult TrainingRun::run() {
     if (options_.ranks) options_.ranks->leave();
     return stop();
   }
+}
+
+// Saves the run in a new directory beside the path of its directory, which was removed.
+void TrainingRun::recover() {
+  const std::filesystem::path removed = known_path_;
+  if (removed.has_parent_path()) std::filesystem::create_directories(removed.parent_path());
+  for (int n = 1;; ++n) {
+    const std::string path = fmt::format("{}.recovered-{}", removed.string(), n);
+    if (!std::filesystem::create_directory(path)) continue;
+    folder_ = RunFolder(path).opened();
+    save();
+    throw IoError(fmt::format(
+        "{} was removed during training; the run is saved in {} after step {}; resume it there",
+        removed.string(), path, t_.steps_done));
+  }
+}
+
+// Tells the observer if the directory was moved. Throws IoError if it was removed; without this
+// check, the log of an already open file would hide the removal until the next save.
+void TrainingRun::check_folder() {
+  if (folder_.path() != known_path_) {
+    known_path_ = folder_.path();
+    observer_.on_move(*this);
+  }
+  heed::check<IoError>(!folder_.is_removed(), folder_.text(), "was removed during training");
 }
 
 double TrainingRun::seconds() const {
@@ -86,7 +121,7 @@ void TrainingRun::begin() {
   const bool fresh = t_.steps_done == 0;
   observer_.on_start(*this);
   if (fresh && folder_.has_saved())
-    log_.restart(folder_.file(RunFolder::kMetrics), t_.history().size());
+    log_.restart(folder_.target(RunFolder::kMetrics), t_.history().size());
   else
     save();
   // If the process was killed between a step and its evaluation, the evaluation is still missing.
@@ -123,6 +158,7 @@ void TrainingRun::step() {
     folder_.save_checkpoint(t_.snapshot());
     save();
   }
+  check_folder();
   log_.append(t_.history());
   if (seconds() - last_saved_ > options_.longest_unsaved) save();
   observer_.on_step(*this, report);
@@ -208,7 +244,7 @@ void TrainingRun::save() {
   } catch (const NumericError& e) {
     throw NumericError(fmt::format("{}; {}", e.what(), last_save()));
   }
-  log_.restart(folder_.file(RunFolder::kMetrics), t_.history().size());
+  log_.restart(folder_.target(RunFolder::kMetrics), t_.history().size());
   saved_ = t_.steps_done;
   last_saved_ = seconds();
 }

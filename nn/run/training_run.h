@@ -34,6 +34,9 @@ struct TrainingObserver {
   /// Called during an evaluation of `total` sequences, after each chunk. `all` is true in the final
   /// evaluation on all sequences.
   virtual void on_evaluating(std::int64_t /*done*/, std::int64_t /*total*/, bool /*all*/) {}
+  /// Called after another process has moved the run's directory. TrainingRun::folder() returns its
+  /// new path, into which the run continues to write.
+  virtual void on_move(const TrainingRun&) {}
   /// Called with a warning for the user. The run continues.
   virtual void on_warning(const std::string&) {}
   /// Called at the end of a run that was not stopped, before the run is marked as finished. If the
@@ -72,12 +75,13 @@ struct LeakError : autograd::Error {
 };
 
 /// Trains a run and saves it. After a kill at any moment the directory contains the last save, from
-/// which RunFolder::resume() continues with the same bits.
+/// which RunFolder::resume() continues with the same bits. All files are written into the directory
+/// that was open at construction, even if it is moved.
 class TrainingRun {
  public:
   /// Trainer, observer and options.ranks must outlive the object. The directory must exist. If the
   /// directory contains no save yet, run() saves before the first step.
-  TrainingRun(Trainer& trainer, RunFolder folder, TrainingOptions options = {},
+  TrainingRun(Trainer& trainer, const RunFolder& folder, TrainingOptions options = {},
               TrainingObserver* observer = nullptr);
 
   /// Trains up to config.steps, until an early end, or until a stop is requested. Throws:
@@ -86,7 +90,8 @@ class TrainingRun {
   ///    not finite. Such weights never replace a save.
   ///  - LeakError if an output depends on a later input (tested at the start), or if leaks() is
   ///    true for an evaluation, whose loss is then too far below the optimal loss.
-  ///  - IoError if a file cannot be written.
+  ///  - IoError if a file cannot be written. If the reason is that the run's directory was removed,
+  ///    the run is saved in a new directory first: PATH.recovered-1, or the next free number.
   TrainingResult run();
 
   /// Returns the trainer that was passed to the constructor.
@@ -108,6 +113,9 @@ class TrainingRun {
   double seconds_left() const;
 
  private:
+  TrainingResult train();
+  [[noreturn]] void recover();
+  void check_folder();
   void begin();
   void step();
   TrainingResult stop();
@@ -126,6 +134,7 @@ class TrainingRun {
 
   Trainer& t_;
   RunFolder folder_;
+  std::filesystem::path known_path_;  // the directory's path, to detect that it was moved
   TrainingOptions options_;
   TrainingObserver none_;
   TrainingObserver& observer_;

@@ -5,6 +5,7 @@
 
 #include "autograd/base/files.h"
 #include "nn/io/json.h"
+#include "nn/io/limits.h"
 #include "nn/run/run_folder.h"
 #include "nn/study/over_time.h"
 
@@ -20,8 +21,7 @@ double seconds_of_all(const RunFolder& run, std::int64_t steps) {
   const std::filesystem::path file = run.file(RunFolder::kResult);
   if (std::error_code ignored; !std::filesystem::is_regular_file(file, ignored)) return NAN;
   try {
-    constexpr std::uint64_t kLargest = 1'000'000;  // bytes
-    const Json result = Json::parse(read_file(file.string(), kLargest));
+    const Json result = Json::parse(read_file(file.string(), kMaxResultBytes));
     const Json *seconds = result.find("seconds"), *trained = result.find("steps");
     if (trained && *trained == steps && seconds && seconds->as<double>()) return seconds->number();
   } catch (const Error&) {  // not a result.json of heed: no time

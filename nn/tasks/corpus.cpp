@@ -12,6 +12,7 @@
 #include "autograd/base/files.h"
 #include "autograd/base/utf8.h"
 #include "nn/io/json.h"
+#include "nn/io/limits.h"
 #include "nn/tasks/units.h"
 
 namespace heed::nn {
@@ -20,8 +21,6 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::uint64_t kMaxBytes = 1 << 30;
-constexpr std::size_t kMaxSymbols = 1 << 16;
 constexpr std::size_t kPiece = 1 << 20;  // bytes
 constexpr std::size_t kCodePoints = 0x110000;
 
@@ -158,8 +157,8 @@ Corpus read_corpus(const TextOptions& o) {
                     "needs 1 to ", kMaxSymbols - 2, ", got ", o.max_words);
   const InputFile file = open_text(o.path);
   check<IoError>(file.size() > 0, "text", "'", o.path, "' is empty");
-  check<IoError>(file.size() <= kMaxBytes, "text", "'", o.path, "' has ", file.size(),
-                 " bytes; the limit is ", kMaxBytes, " (1 GiB): use a part of it");
+  check<IoError>(file.size() <= kMaxTextBytes, "text", "'", o.path, "' has ", file.size(),
+                 " bytes; the limit is ", kMaxTextBytes, " (1 GiB): use a part of it");
   Corpus corpus;
   corpus.data = {{"text_size", std::to_string(file.size())}, {"text_hash", fnv1a(file)}};
   if (o.unit == Unit::kChar)

@@ -58,5 +58,5 @@ assert [run["batch"] for run in result["dry_run"]] == [1, 2]
 for run in result["dry_run"]:
     assert 0.8 < run["peak_bytes"] / run["said_bytes"] < 1.25, run
     assert run["steps"] >= 3, run
-    assert 0.2 < run["seconds_per_step"] / run["said_seconds_per_step"] < 5, run  # memory_test.sh tests a tighter bound
+    assert run["seconds_per_step"] > 0 and run["said_seconds_per_step"] > 0, run  # times_test.sh compares these times
 print("costs: passed")

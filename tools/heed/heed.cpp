@@ -9,8 +9,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <new>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -65,6 +67,17 @@ void with_enough_stack(F f) {
   if (pthread_create(&thread, &attributes, call, &f) != 0) return f();
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
+}
+
+// Ends the process after an exception that cannot be thrown further, such as std::bad_alloc in a
+// destructor. Prints the exception like any other. Every file that heed writes is whole at any
+// time.
+[[noreturn]] void end_process() {
+  const std::exception_ptr error = std::current_exception();
+  std::_Exit(exit_code_of([&]() -> int {
+    if (error) std::rethrow_exception(error);
+    throw std::logic_error("std::terminate was called");
+  }));
 }
 
 int print_report(const Report& report, const Command& command) {
@@ -137,10 +150,8 @@ int exit_code_of(const std::function<int()>& command) {
         "out of memory; heed train --dry-run prints the memory that a run needs and the memory "
         "that is available; lower batch, context, d-model or layers, or raise --accumulate");
     code = kInputOutput;
-  } catch (const std::system_error& e) {  // from files, a closed stdout or a thread
-    const bool thread = e.code() == std::errc::resource_unavailable_try_again;
-    print_error(thread ? "cannot start a thread: too little memory, or too many threads"
-                       : e.what());
+  } catch (const std::system_error& e) {  // from std::filesystem
+    print_error(e.what());
     code = kInputOutput;
   } catch (const std::exception& e) {
     print_error(fmt::format("a bug in heed: {}", e.what()));
@@ -158,6 +169,7 @@ int exit_code_of(const std::function<int()>& command) {
 
 int run_heed(int argc, char** argv) {
   open_standard_streams();
+  std::set_terminate(end_process);
   std::signal(SIGXFSZ, SIG_IGN);  // makes a write beyond the file size limit fail with an error
   int code = kBug;
   with_enough_stack([&] {

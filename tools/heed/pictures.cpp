@@ -105,12 +105,6 @@ plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
   return grid;
 }
 
-void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
-               const std::optional<nn::Evaluation>& last) {
-  autograd::write_file(file.string(),
-                       loss_png(trainer, last, source_of(file.parent_path(), trainer.model)));
-}
-
 std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
                      const PictureSource& source) {
   plot::Series train{.name = "training batch"}, evaluation{.name = "evaluation"};
@@ -139,12 +133,6 @@ std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluat
   }
   for (const auto& line : chart.hlines) alt += fmt::format(" {}: {:.4f}.", line.name, line.y);
   return plot::encode_png(plot::draw_chart(chart), alt, png_metadata(source));
-}
-
-void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
-                    const nn::Task& task, std::int64_t steps) {
-  autograd::write_file(file.string(),
-                       attention_png(model, task, steps, source_of(file.parent_path(), model)));
 }
 
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,

@@ -43,11 +43,11 @@ std::string shortened_tokens(const std::vector<std::string>& labels);
 /// value is above 0 and the largest is more than ten times the smallest.
 bool spans_decades(const std::vector<double>& values);
 
-/// Draws loss.png: the loss of each step and evaluation. If `last` is given, it also shows the
-/// optimal loss and the other reference losses of that evaluation. The axis is logarithmic if
-/// spans_decades() is true for the losses of the steps.
-void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
-               const std::optional<nn::Evaluation>& last);
+/// Returns the bytes of loss.png: the loss of each step and evaluation. If `last` is given, it also
+/// shows the optimal loss and the other reference losses of that evaluation. The axis is
+/// logarithmic if spans_decades() is true for the losses of the steps.
+std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
+                     const PictureSource& source = {});
 
 /// Returns heat maps whose rows are queries and whose columns are keys: one panel per head, and one
 /// row of panels per layer. `maps` and `scores` contain one tensor [1, H, T, T] per layer. If
@@ -61,15 +61,9 @@ plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
                                  const std::vector<nn::Tensor>& scores,
                                  const std::vector<std::string>& labels, const std::string& title);
-/// Draws attention.png: the attention weights of every layer and head on the task's example
-/// sequence, or on its first 256 tokens if it is longer. `steps` is the number of training steps,
-/// for the title.
-void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
-                    const nn::Task& task, std::int64_t steps);
-/// Returns the bytes of loss.png.
-std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
-                     const PictureSource& source = {});
-/// Returns the bytes of attention.png.
+/// Returns the bytes of attention.png: the attention weights of every layer and head on the task's
+/// example sequence, or on its first 256 tokens if it is longer. `steps` is the number of training
+/// steps, for the title.
 std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
                           const PictureSource& source = {});
 

@@ -16,8 +16,8 @@ inline constexpr double kSmallestText = 11;
 int cap_height(double size);   ///< height from the baseline to the top of a capital
 int line_height(double size);  ///< distance from one baseline to the next
 
-/// Returns `text` with every nonprinting character replaced by an escape: `\n`, `\t`, `\r`, or a
-/// code point such as `U+0007`. An invalid byte is replaced by an escape such as `\xff`.
+/// Returns `text` with every control character and every invalid byte replaced by an escape: `\n`,
+/// `\t`, `\r`, or a number such as `\x1b`.
 std::string visible_text(std::string_view text);
 
 /// Returns a token as the label of an axis. This is visible_text(token), in which a space is

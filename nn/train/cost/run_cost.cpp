@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
+#include <future>
 #include <limits>
-#include <thread>
 
 #include "autograd/engine/engine.h"
 #include "autograd/tensor/copy.h"
@@ -62,21 +61,14 @@ class Rehearsal {
 };
 
 // Returns the peak of resident memory during f(). f runs in a new thread, because the memory pool
-// frees a thread's buffers when the thread ends.
+// frees a thread's buffers when the thread ends. If no thread can be started, f runs in this one.
 double peak_of(const std::function<void()>& f) {
-  double peak = 0;
-  std::exception_ptr failed;
-  std::thread([&] {
-    try {
-      reset_resident_peak();
-      f();
-      peak = resident_peak();
-    } catch (...) {
-      failed = std::current_exception();
-    }
-  }).join();
+  const double peak = std::async([&] {
+                        reset_resident_peak();
+                        f();
+                        return resident_peak();
+                      }).get();
   malloc_trim(0);
-  if (failed) std::rethrow_exception(failed);
   return peak;
 }
 

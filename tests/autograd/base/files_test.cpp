@@ -53,6 +53,47 @@ TEST_CASE("write_file replaces a file, or changes nothing and leaves no temporar
   CHECK(folder.files() == 2);
 }
 
+TEST_CASE("files relative to an open directory are written into it after it was moved") {
+  const Folder folder;
+  const std::string path = folder / "d", moved = folder / "moved";
+  fs::create_directory(path);
+  const Directory directory(path);
+  CHECK(directory.path() == path);
+  fs::rename(path, moved);
+  CHECK(directory.path() == fs::canonical(moved));
+  fs::create_directory(path);  // another directory takes the path
+  CHECK(!directory.is_at(path));
+  write_file(PathAt(&directory, "f"), std::string_view("1"));
+  AppendFile(PathAt(&directory, "f")).write("2");
+  make_directory(PathAt(&directory, "inside"));
+  make_directory(PathAt(&directory, "inside"));
+  write_file(PathAt(&directory, "inside/g"), std::string_view("3"));
+  fs::create_symlink("f", folder / "moved/link");
+  write_file(PathAt(&directory, "link"), std::string_view("4"));
+  CHECK(read_file(moved + "/f") == "4");
+  CHECK(read_file(moved + "/inside/g") == "3");
+  CHECK(fs::is_empty(path));
+  CHECK(remove_file(PathAt(&directory, "f")));
+  CHECK(!remove_file(PathAt(&directory, "f")));
+
+  fs::remove_all(moved);
+  CHECK(directory.is_removed());
+  CHECK(directory.path() == path);
+  CHECK_THROWS_WITH(write_file(PathAt(&directory, "f"), std::string_view("x")),
+                    "file: cannot write " + path + "/f: No such file or directory");
+  CHECK_THROWS_WITH(make_directory(PathAt(&directory, "e")), Contains("No such file"));
+  CHECK_THROWS_WITH(AppendFile(folder / "none"), Contains("none: No such file or directory"));
+  CHECK_THROWS_WITH(Directory(moved), Contains("cannot open " + moved));
+}
+
+TEST_CASE("check_writable creates no file") {
+  const Folder folder;
+  check_writable(folder / "f");
+  CHECK(folder.files() == 0);
+  CHECK_THROWS_WITH(check_writable(folder / "no/f"), Contains("no/f: No such file or directory"));
+  CHECK_THROWS_WITH(check_writable(folder.path().string()), Contains("it is a directory"));
+}
+
 TEST_CASE("a write that fails in the middle keeps the old file") {
   const Folder folder;
   const std::string path = folder / "f";

@@ -71,12 +71,13 @@ TEST_CASE("nested calls and concurrent calls run inline") {
 
 // Runs two chunks that wait for each other to start. Returns true if they run on two threads. If
 // one thread runs both, the first chunk waits until its deadline, and the function returns false.
+// The deadline is so far away that two threads meet before it even on a loaded machine.
 bool two_threads_meet() {
   std::atomic<bool> arrived[2] = {false, false};
   std::atomic<bool> late{false};
   parallel_for(2, 1, [&](std::int64_t i, std::int64_t) {
     arrived[i] = true;
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(200);
     while (!arrived[1 - i])
       if (std::chrono::steady_clock::now() > deadline) {
         late = true;

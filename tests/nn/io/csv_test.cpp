@@ -69,6 +69,7 @@ TEST_CASE("errors in a CSV file name the line") {
   check_error("a,b,c\n1,2\n", "names 3 columns, but the rows have 2");
   check_error("1,2\n3,\"4\n", "line 2: a quote has no end");
   check_error("1,\"2\"x\n", "line 1: there is text between a quoted field and a comma");
+  check_error("1\n" + std::string(65'536, ','), "line 2: it has more than 65536 fields");
   CHECK_THROWS_AS(load_csv(folder / "absent.csv"), IoError);
   std::ofstream(folder / "large.csv") << std::string(33'000'000, ',');
   CHECK_THROWS_AS(load_csv(folder / "large.csv"), IoError);

@@ -4,6 +4,7 @@
 
 #include "autograd/base/files.h"
 #include "nn/lab.h"
+#include "nn/run/metrics_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
@@ -227,6 +228,120 @@ TEST_CASE("states of runs, and the run that was saved last") {
   second.finish(t.snapshot());
   CHECK((second.state() == State::kFinished && second.finished_step() == 0));
   CHECK(RunFolder(folder.path()).state() == State::kNew);
+}
+
+// Changes one bit in the middle of a file.
+void flip_bit(const fs::path& file) {
+  std::string bytes = bytes_of(file);
+  bytes[bytes.size() / 2] ^= 4;
+  write_file(file.string(), std::string_view(bytes));
+}
+
+TEST_CASE("a finished run with damaged weights is saved but not finished") {
+  using State = RunFolder::State;
+  const Folder folder;
+  const RunFolder run(folder.path());
+  Trainer t(tiny_run());
+  run_to(t, 3, 0);
+  run.save(t.snapshot());
+  run.finish(t.snapshot());
+  CHECK(run.state() == State::kFinished);
+  const fs::path model = run.file(RunFolder::kModel);
+  const std::string whole = bytes_of(model);
+  CHECK(load_metadata(model.string()).at("finished") ==
+        hash_of_tensors(load_safetensors(model.string()).tensors));
+
+  change_metadata(model, "finished", "yes");  // the mark of older versions
+  CHECK(run.state() == State::kFinished);
+  CHECK(message_of<IoError>([&] { run.verify(RunFolder::kModel); }).empty());
+
+  write_file(model.string(), std::string_view(whole));
+  flip_bit(model);
+  CHECK(run.state() == State::kSaved);
+  CHECK_THROWS_WITH(run.verify(RunFolder::kModel), Contains("the file is damaged"));
+  CHECK(run.finished_step() == 3);  // reads only the mark
+  write_file(model.string(), std::string_view(whole).substr(0, 20));
+  CHECK(run.state() == State::kSaved);
+
+  // Other weights, in a file with a correct checksum.
+  write_file(model.string(), std::string_view(whole));
+  change_metadata(model, "finished", "crc32c 00000000");
+  CHECK(run.state() == State::kSaved);
+  CHECK_THROWS_WITH(run.verify(RunFolder::kModel),
+                    Contains("its weights are not those of the finished run"));
+
+  const Trainer resumed = run.resume();
+  run.finish(resumed.snapshot());
+  CHECK(bytes_of(model) == whole);
+}
+
+TEST_CASE("only a run that is not finished may have an incomplete line, or later steps") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  Trainer t(tiny_run());
+  run_to(t, 3, 0);
+  run.save(t.snapshot());
+  const std::string csv = bytes_of(run.file(RunFolder::kMetrics));
+  const auto damage = [&](const std::string& text) {
+    write_file(run.file(RunFolder::kMetrics).string(), text);
+    std::string error = message_of<IoError>([&] { run.metrics(); });
+    const std::string path = run.file(RunFolder::kMetrics).string() + ": damaged, ";
+    return error.starts_with(path) ? error.substr(path.size()) : error;
+  };
+  const std::string later = csv + "4,2,,,,,,\n";
+  for (const std::string& text : {csv, later, csv + "4,2", later + "5"}) CHECK(damage(text) == "");
+  run.finish(t.snapshot());
+  CHECK(damage(csv) == "");
+  const std::string finished = "the run finished at step 3, but the last complete line is of step ";
+  CHECK(damage(later) == "line 5: " + finished + "4");
+  CHECK(damage(csv + "4,2") == "line 5: " + finished + "3");
+  CHECK(damage(csv.substr(0, csv.size() - 3)) == "line 4: " + finished + "2");
+  CHECK(damage(csv.substr(0, csv.rfind("\n3,") + 1)) == "line 3: " + finished + "2");
+}
+
+TEST_CASE("every file of a run is verified") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  Trainer t(tiny_run());
+  run_to(t, 6, 3);
+  run.save(t.snapshot());
+  run.save_checkpoint(t.snapshot());
+  run.finish(t.snapshot());
+  write_file(run.file(RunFolder::kResult).string(), std::string_view("{}\n"));
+  write_file(run.file(RunFolder::kAudit).string(), std::string_view("audit\n"));
+  const auto damage = [&](const std::string& name) {
+    return message_of<Error>([&] { run.verify(name); });
+  };
+  const std::string checkpoint = "checkpoints/000006.safetensors";
+  for (const std::string name :
+       {RunFolder::kModel, RunFolder::kBest, RunFolder::kState, checkpoint.c_str()}) {
+    INFO(name);
+    CHECK(run.verify(name)->starts_with("checksum "));
+    const std::string whole = bytes_of(run.file(name));
+    flip_bit(run.file(name));
+    CHECK_THAT(damage(name), Contains("the file is damaged"));
+    write_file(run.file(name).string(), std::string_view(whole));
+  }
+  CHECK(run.verify(RunFolder::kConfig) == "state.safetensors");
+  CHECK(run.verify(RunFolder::kMetrics) == "state.safetensors");
+  CHECK(!run.verify(RunFolder::kAudit));
+  CHECK(!run.verify(RunFolder::kResult));
+  write_file(run.file(RunFolder::kResult).string(), std::string_view("{"));
+  CHECK_THAT(damage(RunFolder::kResult), Contains("is "));
+  CHECK_THAT(damage(RunFolder::kLossPicture), Contains("No such file"));
+
+  RunConfig other = t.config();
+  other.lr *= 2;
+  run.save_config(other, {});
+  CHECK_THAT(damage(RunFolder::kConfig), Contains("config.toml: contains 'lr = "));
+  std::vector<MetricsRow> rows = run.metrics();
+  rows[1].loss = std::nextafter(rows[1].loss, 0);
+  write_file(run.file(RunFolder::kMetrics).string(), std::string_view(metrics_csv(rows)));
+  CHECK_THAT(damage(RunFolder::kMetrics),
+             Contains("damaged, line 3: its loss is not that of state.safetensors"));
+  flip_bit(run.file(RunFolder::kState));  // without the state, the two files cannot be compared
+  CHECK(run.verify(RunFolder::kConfig) == "its format");
+  CHECK(run.verify(RunFolder::kMetrics) == "its format");
 }
 
 TEST_CASE("a run of heed 0.1 can be opened, and a save removes its metrics.jsonl") {

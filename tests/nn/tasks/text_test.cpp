@@ -62,8 +62,8 @@ TEST_CASE("a vocabulary maps tokens to symbols", "[text][vocabulary]") {
           "each token");
   const Vocabulary odd({"\n", " ", "a", "b", "é", "\x07"});
   REQUIRE(odd.label(0) == "\\n");
-  REQUIRE(odd.label(5) == "U+0007");
-  REQUIRE(odd.summary() == "\\n space a b é U+0007");
+  REQUIRE(odd.label(5) == "\\x07");
+  REQUIRE(odd.summary() == "\\n space a b é \\x07");
 }
 
 TEST_CASE("a text is split, numbered and cut into windows", "[text]") {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests the output of `heed bench`. Of the printed numbers, it tests those that do not depend on the load of
-# the machine.
+# the machine. times_test.sh tests mfu.
 # Usage: bench_test.sh PATH-TO-HEED
 set -euo pipefail
 heed=$1
@@ -15,12 +15,11 @@ for key in ms_per_step tokens_per_s mfu peak_bytes; do
   less 0 "$(number $key <<< "$train")" || fail "bench train: $key in $train"
 done
 [[ $train == *'"matmul":"float32"'* ]] || fail "bench train: no dtype of products: $train"
-less "$(number mfu <<< "$train")" 1 || fail "faster than the peak: $train"
 [[ $train != *'"peak_of":"'*bfloat16* ]] || fail "a bfloat16 peak for a float32 step: $train"
 less "$(number mallocs_per_step <<< "$train")" 10 || fail "a step calls malloc: $train"
 # With --simd scalar, the peak speed is measured with a small matrix product, because the reference kernels
 # are slow.
-scalar=$(timeout 100 "$heed" bench train --preset micro --threads 1 --simd scalar) || fail "bench train --simd scalar"
+scalar=$("$heed" bench train --preset micro --threads 1 --simd scalar) || fail "bench train --simd scalar"
 [[ $scalar == *"256^3 products"* ]] || fail "bench train --simd scalar: $scalar"
 
 generate=$("$heed" bench generate --preset micro --threads 1 --json)

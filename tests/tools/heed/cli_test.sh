@@ -188,11 +188,15 @@ expect 0 train --config printed.toml --out printed --quiet
 same runs/reverse-1/model.safetensors printed/model.safetensors
 same runs/reverse-1/metrics.csv printed/metrics.csv
 
-# --- if training ends early, the output states the reason
-expect 0 train reverse "${tiny[@]}" --steps 400 --target-loss 2.7 --lr 0.01 --out early --json
-is_json_line; out_has '"stopped":"target-loss: the evaluation loss 2.'
+# --- a run has the same bits with any number of threads. mpi_test.sh tests this for any number of processes
+several=(train induction --steps 4 --eval-every 2 --eval-batch 16 --accumulate 2 --quiet)
+for n in 1 2 3 8; do expect 0 "${several[@]}" --threads $n --out "threads-$n"; same_run "threads-$n" threads-1; done
+
+# --- if training ends early, the output states the reason. The loss starts at 1.1 and is below 0.3 after 200 steps
+expect 0 train sort "${tiny[@]}" --steps 400 --target-loss 0.7 --lr 0.01 --out early --json
+is_json_line; out_has '"stopped":"target-loss: the evaluation loss 0.'
 refuses 2 "--resume early --target-loss 0" train --resume early
-expect 0 train --resume early --target-loss 0 --quiet; out_has "reverse: 400 steps, the last "
+expect 0 train --resume early --target-loss 0 --quiet; out_has "sort: 400 steps, the last "
 expect 0 train reverse "${tiny[@]}" --steps 400 --lr 3 --clip 0 --patience 2 --out early2 --quiet
 out_has "stopped   patience: 2 evaluations without a loss below "; out_has ", that of step "
 refuses 2 "give --eval-every above 0" train reverse --eval-every 0 --patience 2
@@ -217,8 +221,7 @@ train_into() {
   "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out "$1" > "$1.out" 2> "${stderr-$1.err}" &
   pid=$!
   what="heed train --out $1"
-  for _ in $(seq 100); do [[ -e $1/model.safetensors ]] && break; sleep 0.1; done
-  sleep 0.3
+  wait_until $pid has_lines 2 "$1/metrics.csv"
 }
 ends_with() {
   wait $pid
@@ -239,7 +242,7 @@ for _ in $(seq 2000); do kill -HUP $pid 2> /dev/null || break; done
 ends_with 130
 ok test "$(saved_step hung)" != 0  # on SIGHUP, heed saves the run
 trap '' HUP; train_into nohup; trap - HUP
-kill -HUP $pid; sleep 0.5
+kill -HUP $pid; wait_until $pid has_lines $(($(wc -l < nohup/metrics.csv) + 20)) nohup/metrics.csv
 checks=$((checks + 1)); kill -TERM $pid 2> /dev/null || fail "$what: SIGHUP ends it under nohup"
 ends_with 130
 cp nohup.err err; err_has "heed train --resume nohup"
@@ -314,21 +317,36 @@ out_has "trained weights, without padding"; out_has "no picture"; err_has "block
 expect 4 verify causality runs/reverse-1 --length 4 --out blocked --json; is_json_line
 out_has '"ok":true'; out_has '"files":[]'
 refuses 2 "try heed verify causality" verify
+refuses 2 "verify resume accepts only one run; leave out 'b'" verify resume a b
+expect 0 verify run runs/reverse-1 runs/reverse-2; out_has "runs/reverse-1/loss.png"; out_has "runs/reverse-2/state.safetensors"
+expect 0 verify run runs/reverse-1 --json; is_json_line; out_has '"ok":true,"files":[{"run":"runs/reverse-1","file":"config.toml","state":"whole"'
+cp -r runs/reverse-1 damaged
+for file in config.toml model.safetensors best.safetensors state.safetensors metrics.csv loss.png attention.png; do
+  flip_bit damaged/$file
+  expect 1 verify run runs/reverse-1 damaged; ok grep -q "^damaged/$file  *damaged" out
+  ok test "$(grep -c '  damaged *$' out)" == 1
+  cp runs/reverse-1/$file damaged
+done
+flip_bit damaged/audit.txt; expect 0 verify run damaged; ok grep -q "^damaged/audit.txt  *unknown" out
+rm damaged/model.safetensors; expect 1 verify run damaged --json; is_json_line
+out_has '"file":"model.safetensors","state":"damaged","reason":"file: cannot read damaged/model.safetensors: No such file'
+rm -r damaged
 refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
 
 # --- heed runs, which lists the runs
 mkdir -p runs/broken runs/notes && echo 'steps = 1, 2' > runs/broken/config.toml
 expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "cannot be read: runs/broken/config.toml"
 ok test "$(grep -c runs/notes out)" = 0
-printf '9,1.5,0.0' >> runs/reverse-1/metrics.csv  # an incomplete row, as after a kill
-expect 0 runs --json; is_json_line; out_has '"run":"runs/reverse-1","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":'
-printf '9,1.5,0.0,,,,,\n' >> runs/reverse-1/metrics.csv  # a row of a step after the last save
-sed -i 's/^9,1.5,0.09,/9,/' runs/reverse-1/metrics.csv
+cp -r runs/reverse-1 runs/stopped; rm runs/stopped/model.safetensors  # this file marks a finished run
+printf '9,1.5,0.0' >> runs/stopped/metrics.csv  # an incomplete row, as after a kill
+expect 0 runs --json; is_json_line; out_has '"run":"runs/stopped","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":'
+printf ',,,,,\n' >> runs/stopped/metrics.csv  # a row of a step after the last save
 expect 0 runs --json; out_has '"step":9,"saved_step":8,"steps":8,'
 expect 0 runs; out_has "9/8"; out_has "  8, 20"
+sed -i '4d' runs/stopped/metrics.csv; expect 0 runs; out_has "8/8"; out_has "runs/stopped/metrics.csv: damaged, line 4: its"
 refuses 4 "cannot read absent" runs --runs absent
 expect 0 runs --runs runs/reverse-1; out_has "runs/reverse-1 is a run directory, not a directory that contains runs"
-rm -r runs/broken runs/notes
+rm -r runs/broken runs/notes runs/stopped
 
 # --- help works even if HEED_SIMD is invalid
 HEED_SIMD=abacus expect 0 --help; out_has "Exit codes"

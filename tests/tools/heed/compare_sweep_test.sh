@@ -62,7 +62,11 @@ expect 0 compare bad; out_has "5 runs of 2 settings"
 err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (config.toml: has no 'task'"
 damage metrics.csv
 expect 0 compare bad; out_has "scale=none      2"
-err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (metrics.csv: the history has no evaluation"
+err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (metrics.csv: damaged, line 1: it is not 'step,loss,"
+damage metrics.csv 200
+refuses 4 "(metrics.csv: damaged, line " compare bad/scale=none,seed=1
+damage model.safetensors 1000000; flip_bit bad/scale=none,seed=1/model.safetensors
+expect 0 compare bad; out_has "5 runs of 2 settings"; err_has "model.safetensors: its checksum is "
 for size in 0 300; do
   damage model.safetensors $size
   expect 0 compare bad --of entropy; out_has "5 runs of 2 settings"; out_has "scale=none      2"; out_has "L0H1  2"

@@ -52,9 +52,22 @@ has_file() { checks=$((checks + 1)); [[ -s $1 ]] || fail "$what: no file $1"; }
 same() { checks=$((checks + 1)); cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
 # same_run DIR DIR: checks that the weights and the metrics of two runs are equal, byte for byte
 same_run() { for file in model.safetensors best.safetensors metrics.csv; do same "$1/$file" "$2/$file"; done; }
+# flip_bit FILE: changes one bit in the middle of a file
+flip_bit() {
+  local at=$(($(stat -c %s "$1") / 2))
+  printf "\\x$(printf %x $((0x$(od -An -tx1 -j $at -N 1 "$1" | tr -d ' ') ^ 1)))" | dd of="$1" bs=1 seek=$at conv=notrunc status=none
+}
 saved_step() { "$heed" info "$1/state.safetensors" | sed -n 's/^ *step  *//p'; }
 tiny=(--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4)
 ok() { checks=$((checks + 1)); "$@" || fail "$what: $*"; }
+# wait_until PID CONDITION...: waits until the command CONDITION succeeds, or until the process PID has ended
+wait_until() {
+  local process=$1
+  shift
+  until "$@" || ! kill -0 "$process" 2> /dev/null; do sleep 0.02; done
+}
+# has_lines N FILE: succeeds if FILE has more than N lines
+has_lines() { [[ -e $2 && $(wc -l < "$2") -gt $1 ]]; }
 # under LIMIT CHECK...: runs the command LIMIT, such as "ulimit -v 1000", and then a check, in a subshell
 under() {
   local limit=$1 before=$failures

@@ -4,11 +4,11 @@
 # such call. After the kill and the next command, the output directory must contain all files of the user, and
 # either the complete old result or the complete new result. The output directory is a plain directory, a
 # mount point, the current directory, a symbolic link, or a directory whose parent is not writable (KINDS).
-# Usage: [KINDS="plain link"] kills_test.sh PATH-TO-HEED PATH-TO-kill_at.so [EVERY]
+# Usage: [KINDS="plain link"] kills_test.sh PATH-TO-HEED PATH-TO-failing_calls.so [EVERY]
 [[ -w /dev/shm ]] && export TMPDIR=/dev/shm  # fsync is fast there
-killer=$(readlink -f "$2")
+calls_library=$(readlink -f "$2")
 source "$(dirname "$0")/expect.sh" "$1"
-cp "$heed" heed; cp "$killer" kill_at.so; heed=$dir/heed  # another user can read the copies
+cp "$heed" heed; cp "$calls_library" failing_calls.so; heed=$dir/heed  # another user can read the copies
 chmod -R a+rX "$dir"
 every=${3:-1}
 other_user=65534
@@ -49,7 +49,7 @@ one_kill() {
   local command=("${new[@]}" --out "$out" "${overwrite[@]}")
   what="$kind, heed ${new[*]}, killed before call $2"
   restore "$old"
-  { (cd "$from" && "${as[@]}" env HEED_KILL_AT="$2" LD_PRELOAD="$dir/kill_at.so" "$heed" "${command[@]}" > "$dir/out" 2> "$dir/err"); } 2> /dev/null
+  { (cd "$from" && "${as[@]}" env HEED_KILL_AT="$2" LD_PRELOAD="$dir/failing_calls.so" "$heed" "${command[@]}" > "$dir/out" 2> "$dir/err"); } 2> /dev/null
   ok test $? == 137
   kills=$((kills + 1))
   if [[ -s $place/.publish/heed-journal ]]; then committed=yes; else committed=no; fi
@@ -89,7 +89,7 @@ all_kills() {
   fi
   restore "$old"; before=$(contents 2> /dev/null)
   touch count; chmod a+w count
-  (cd "$from" && "${as[@]}" env HEED_KILL_COUNT="$dir/count" LD_PRELOAD="$dir/kill_at.so" "$heed" "${new[@]}" --out "$out" "${overwrite[@]}" > "$dir/out" 2> "$dir/err")
+  (cd "$from" && "${as[@]}" env HEED_CALL_COUNT="$dir/count" LD_PRELOAD="$dir/failing_calls.so" "$heed" "${new[@]}" --out "$out" "${overwrite[@]}" > "$dir/out" 2> "$dir/err")
   ok test $? == 0
   after=$(contents)
   local calls n
@@ -120,9 +120,23 @@ for kind in ${KINDS:-plain mount current link readonly}; do
   train_first_old=() train_first_new=()
   for command in train_first train study compare; do all_kills $command; done
 done
+# --- a sweep, killed before a call. Its runs are killed before the same call, too. The next start finishes all
+# runs and leaves no temporary file
+printf '%s\n' "[train]" 'task = "reverse"' "steps = 2" "layers = 1" "heads = 1" "d-model = 16" "batch = 4" \
+  "eval-batch = 8" "[sweep]" "seed = [1, 2]" > sweep.toml
+expect 0 sweep sweep.toml --out whole --quiet --jobs 2
+for ((n = 1; n <= 30; n += 1 + every / 40)); do
+  rm -rf swept; what="heed sweep, killed before call $n"
+  HEED_KILL_AT=$n LD_PRELOAD=$dir/failing_calls.so "$heed" sweep sweep.toml --out swept --quiet --jobs 2 > out 2> err
+  ok test $? != 0
+  kills=$((kills + 1))
+  expect 0 sweep sweep.toml --out swept --quiet --jobs 2
+  for seed in 1 2; do same_run whole/seed=$seed swept/seed=$seed; done
+  ok test -z "$(find swept -name '*.tmp*')"
+done 2> killed
 # --- a file system without locks: files that are not committed may belong to another process, so heed does not
 # change them. If the journal is committed, heed completes the moves that it lists
-nolock() { HEED_NO_FLOCK=1 LD_PRELOAD=$dir/kill_at.so expect "$@"; }
+nolock() { HEED_NO_FLOCK=1 LD_PRELOAD=$dir/failing_calls.so expect "$@"; }
 nolock 0 "${learn[@]}" --out free; nolock 0 "${learn[@]}" --out free --overwrite
 nolock 0 study a --out free
 mkdir free/.staging && touch free/.staging/heed-journal

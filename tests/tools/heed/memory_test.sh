@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the predictions of `heed train --dry-run` with measurements of the same runs. The peak memory must
-# agree within 15 %, and the time within a factor of 1.5.
+# Compares the peak memory that `heed train --dry-run` predicts with measurements of the same runs. It must agree
+# within 15 %.
 # Usage: memory_test.sh PATH-TO-HEED
 set -eu
 heed=$(readlink -f "$1")
@@ -31,25 +31,4 @@ check_memory --text text.txt --preset toy --steps 3
 check_memory --text text.txt --preset chargpt --steps 3
 check_memory urn --context 16 --layers 1 --mlp --d-model 1024 --heads 16 --batch 1 --steps 2 --eval-batch 2
 check_memory --text text.txt --preset toy --context 2048 --layers 1 --batch 2 --steps 2 --eval-batch 4
-
-# Other programs on the machine disturb the measured time, so it is enough if one of three tries agrees.
-# number KEY FILE: prints the first value of a JSON key
-number() { grep -o "\"$1\":[0-9.e+-]*" "$2" | head -1 | cut -d : -f 2; }
-# check_time ARGUMENTS...: compares the predicted and the measured seconds of `heed train`
-check_time() {
-  for try in 1 2 3; do
-    "$heed" train "$@" --threads 1 --quiet --dry-run --json > dry
-    "$heed" train "$@" --threads 1 --quiet --out run --overwrite --json > real
-    predicted=$(number seconds dry) measured=$(number seconds real)
-    if awk -v a="$predicted" -v b="$measured" 'BEGIN { exit !(b > 0 && a / b >= 1 / 1.5 && a / b <= 1.5) }'; then
-      echo "predicted $predicted s, measured $measured s: heed train $*"
-      return
-    fi
-  done
-  echo "FAILED: predicted $predicted s, measured $measured s: heed train $*"
-  failures=$((failures + 1))
-}
-check_time --text text.txt --preset toy --steps 60
-check_time urn --steps 100
-check_time urn --steps 100 --check-invariants 50  # checks the invariants in two of 100 steps
 exit $failures

@@ -83,22 +83,43 @@ expect 0 train --resume limited --steps 12 --quiet
 expect 0 train reverse "${quick[@]}" --steps 12 --out unlimited
 same_run limited unlimited
 
-# --- a run directory that was moved or removed
-timeout 60 "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --save-every 50 --quiet --out gone > out 2> err &
+# --- a run directory that is moved, and another run at its old path: the first run continues in its directory
+slow=(train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --save-every 50 --threads 1)
+what="heed train, whose run directory was moved"
+"$heed" "${slow[@]}" --quiet --out gone > out 2> err &
 pid=$!
-for _ in $(seq 200); do [[ -e gone/checkpoints/000050.safetensors ]] && break; sleep 0.02; done
+wait_until $pid test -e gone/checkpoints/000050.safetensors
+kill -STOP $pid
 mv gone away
-wait $pid; code=$?
-what="heed train, whose run directory was moved away"
-ok test $code == 4; err_has "gone"; err_has "No such file or directory"
-expect 0 info away/state.safetensors
-timeout 60 "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --quiet --out removed > out 2> err &
-pid=$!
-for _ in $(seq 200); do [[ -e removed/audit.txt ]] && break; sleep 0.02; done
-rm -r removed
-wait $pid; code=$?
-what="heed train, whose run directory was removed"
-ok test $code == 4; err_has "removed: does not exist any more: No such file or directory"
+expect 0 train reverse "${quick[@]}" --seed 5 --steps 8 --out gone
+cp -r gone second
+saved=$(ls away/checkpoints | wc -l)
+more_saved() { [[ $(ls away/checkpoints | wc -l) -gt $saved && -s err ]]; }
+kill -CONT $pid
+wait_until $pid more_saved
+kill -INT $pid; wait $pid; code=$?
+what="heed train, whose run directory was moved"
+ok test $code == 130
+err_has "warning: the run's directory was moved; training continues in $dir/away"
+err_has "heed train --resume $dir/away"
+ok test "$(grep -c "was moved" err)" == 1
+same_run gone second; same gone/state.safetensors second/state.safetensors
+ok test "$(ls gone)" == "$(ls second)"
+ok test "$(saved_step away)" -gt 50
+# The directory is removed: the run is saved in another one.
+for n in 1 2; do
+  what="heed train, whose run directory was removed ($n)"
+  "$heed" "${slow[@]}" --quiet --out removed > out 2> err &
+  pid=$!
+  wait_until $pid test -e removed/checkpoints/000050.safetensors
+  kill -STOP $pid; rm -r removed; kill -CONT $pid
+  wait $pid; code=$?
+  ok test $code == 4
+  err_has "removed was removed during training; the run is saved in removed.recovered-$n after step"
+  ok test "$(saved_step removed.recovered-$n)" -ge 50
+  ok test ! -e removed
+  expect 0 eval removed.recovered-$n --sequences 4
+done
 
 # --- a run is saved at least once a minute (tested only if KILLS is at least 200, because this takes 75 s)
 if ((kills >= 200)); then

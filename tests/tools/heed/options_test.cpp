@@ -352,6 +352,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"study --other", {kRun, kRun}},
       {"verify causality", {"causality", kRun, "--length", "4"}},
       {"verify resume", {"resume", kRun}},
+      {"verify run", {"run", kRun}},
       {"info ", {kRun}},
       {"plot ", {"m.csv"}},
       {"info of a picture", {"p.png"}},

@@ -115,7 +115,7 @@ ok test -e bare/notes.tmp"$dead".0; ok test -e bare/model.safetensors.tmp
 # --- only one process may write to a run directory; eval and info may read during training
 "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out busy > /dev/null 2>&1 &
 pid=$!
-for _ in $(seq 100); do [[ -e busy/model.safetensors ]] && break; sleep 0.05; done
+wait_until $pid test -e busy/model.safetensors
 for arguments in "--resume busy" "reverse --out busy" "reverse --out busy --overwrite"; do
   # shellcheck disable=SC2086
   expect 4 train $arguments

@@ -53,7 +53,7 @@ class Browser:
         request = urllib.request.Request(url, method=method, headers={"Content-Type": "application/json"},
                                          data=None if body is None else json.dumps(body).encode())
         try:
-            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=600) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise RuntimeError(error.read().decode()[:600]) from None
@@ -334,7 +334,7 @@ def check_numbers(browser, data):
     check("CSV of the tables", copied(browser, "#tables .tools button") == [["head", "zero (nats)"], ["L0H0", "0.5"], ["L1H0", "-1.25"]])
     browser.click("#controls button", 0)
     count = "return [...document.querySelectorAll('details.numbers')].map((d) => d.querySelectorAll('td').length)"
-    end = time.monotonic() + 5  # <details> sends its toggle event later
+    end = time.monotonic() + 300  # <details> sends its toggle event later
     while min(views := browser.run(count)) == 0 and time.monotonic() < end:
         time.sleep(0.02)
     check(f"every view has a table: {views}", len(views) == 2 * 5 and min(views) > 0)
@@ -368,7 +368,7 @@ def corner(browser):
                        "return [...one.getImageData(0, 0, 1, 1).data]")
 
 
-def colors(browser, expected, seconds=5):
+def colors(browser, expected, seconds=300):
     """Returns the colors of the background and of a masked cell. Waits up to `seconds` until they are `expected`,
     because the page changes its theme a frame later."""
     end = time.monotonic() + seconds

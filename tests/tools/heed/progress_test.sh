@@ -17,10 +17,7 @@ ok test ! -s err
 # --- each step appends a row to metrics.csv, even if the run is not saved after the step
 "$heed" "${reverse[@]}" --steps 1000000 --eval-every 0 --out rows > out 2> err &
 pid=$!
-for _ in $(seq 500); do
-  [[ -e rows/metrics.csv && $(wc -l < rows/metrics.csv) -gt 20 ]] && break
-  sleep 0.02
-done
+wait_until $pid has_lines 20 rows/metrics.csv
 touch rows/best.safetensors.tmp12.0  # it may belong to the process that holds the lock
 what="a second writer"
 "$heed" "${reverse[@]}" --out rows --overwrite > second.out 2> second.err < /dev/null

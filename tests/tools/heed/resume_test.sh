@@ -46,6 +46,15 @@ refuses 2 "has done its 14 steps" train --resume constant
 refuses 2 "has done its 10 steps, and --steps 10 is not more; continue with heed train --resume short --steps 20" \
   train --resume short --steps 10
 
+# --- a finished run whose weights are damaged: --resume writes them again and marks the run as finished
+for size in 0 20 1000000; do
+  cp -r constant again; head -c $size constant/model.safetensors > again/model.safetensors
+  [[ $size == 1000000 ]] && flip_bit again/model.safetensors
+  expect 0 train --resume again --quiet; same_run constant again
+  refuses 2 "has done its 14 steps" train --resume again
+  rm -r again
+done
+
 for i in $(seq 60); do echo "$i fox"; done > lines.txt
 expect 0 train --lines lines.txt "${quick[@]}" --context 16 --steps 4 --out lines-run
 mv lines.txt elsewhere/
@@ -57,12 +66,16 @@ long=(reverse --layers 2 --heads 4 --d-model 96 --batch 1 --eval-batch 4 --eval-
 expect 0 train "${long[@]}" --out whole
 for signal in KILL INT TERM HUP; do
   what="heed train, SIG$signal in its last evaluation"
-  "$heed" train "${long[@]}" --out cut-$signal > cut.out 2> err &
-  pid=$!
-  for _ in $(seq 500); do [[ $(tail -n 1 cut-$signal/metrics.csv 2> /dev/null) == 4,*,*,*,*,* ]] && break; sleep 0.02; done
-  kill -$signal $pid
-  wait $pid 2> /dev/null
-  code=$?
+  code=0
+  while [[ $code == 0 ]]; do  # if the run ended before the signal arrived, it is repeated
+    rm -rf cut-$signal
+    "$heed" train "${long[@]}" --out cut-$signal > cut.out 2> err &
+    pid=$!
+    wait_until $pid grep -qs '^4,.*,.*,.*,.*,' cut-$signal/metrics.csv
+    kill -$signal $pid 2> /dev/null
+    wait $pid 2> /dev/null
+    code=$?
+  done
   if [[ $signal == KILL ]]; then ok test $code == 137; else
     ok test $code == 130; err_has "heed train --resume cut-$signal"; fi
   ok test ! -s cut.out

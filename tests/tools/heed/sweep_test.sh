@@ -30,6 +30,9 @@ same flags/model.safetensors sweeps/s/scale=none,seed=2/model.safetensors
 weights sweeps/s > before
 expect 0 sweep s.toml; out_has "0 trained"; out_has "4 finished before"
 expect 0 sweep s.toml --json; is_json_line; out_has '"state":"before"'
+flip_bit sweeps/s/scale=none,seed=1/model.safetensors  # the run is resumed, which writes its weights again
+expect 0 sweep s.toml --dry-run; out_has "resumes   sweeps/s/scale=none,seed=1"
+expect 0 sweep s.toml --quiet; out_has "1 trained"; out_has "3 finished before"
 weights sweeps/s > after; same before after
 expect 0 sweep s.toml --jobs 1 --threads 2 --out one --quiet  # the weights do not depend on jobs and threads
 weights one > after; same before after
@@ -88,10 +91,7 @@ sed -i 's/^batch = 4/batch = 32/; s/^d-model = 16/d-model = 96/' long.toml
 expect 0 sweep long.toml --out straight --quiet
 weights straight > before
 wait_for_steps() {  # wait_for_steps DIR: waits until two runs of the sweep in DIR have done some steps
-  for _ in $(seq 500); do
-    if [[ $(cat "$1"/seed=[12]/metrics.csv 2> /dev/null | wc -l) -gt 24 ]]; then return; fi
-    sleep 0.02
-  done
+  for run in 1 2; do wait_until $pid has_lines 8 "$1/seed=$run/metrics.csv"; done
 }
 all_saved() {  # all_saved DIR: checks that a stop saved the two runs; otherwise a run is saved once a minute
   for run in "$1"/seed=[12]; do ok test "$(saved_step "$run")" -gt 0; done
@@ -135,6 +135,24 @@ expect 0 sweep long.toml --out orphans --quiet
 wait $pid 2> /dev/null
 weights orphans > after; same before after
 
+# --- temporary files that a killed sweep left are removed, but only while no other process has the lock
+temporaries=(sweep.toml.tmp12.0 recipes/seed=1.toml.tmp12.1 seed=2/result.json.tmp12.2)
+for file in "${temporaries[@]}"; do echo part > "twice/$file"; done
+touch twice/seed=2/mine.tmp12.0 twice/mine.toml.tmp12.0
+mkdir began; echo part > began/sweep.toml.tmp12.0
+for folder in twice began; do
+  exec 9< $folder; flock 9
+  "$heed" sweep long.toml --out $folder --jobs 2 --quiet > out 2> err 9<&- &
+  pid=$!
+  sleep 0.5
+  ok test -e $folder/sweep.toml.tmp12.0; ok kill -0 $pid
+  exec 9<&-
+  wait $pid; ok test $? == 0
+  ok test -z "$(find $folder -name '*.tmp*' ! -name 'mine*')"
+  weights $folder > after; same before after
+done
+ok test -e twice/seed=2/mine.tmp12.0; ok test -e twice/mine.toml.tmp12.0
+
 # --- directories and files that prevent a run
 mkdir -p rest/seed=1 && touch rest/seed=1/mine && cp long.toml rest/sweep.toml
 expect 1 sweep long.toml --out rest --quiet; out_has "rest/seed=1 is not empty and does not contain a run; remove it"
@@ -148,16 +166,15 @@ printf '%s\n' '[train]' 'preset = "micro"' '[sweep]' 'seed = [1]' > file.toml
 refuses 2 'text = "FILE"' sweep file.toml --out none
 
 # --- if the sweep is killed (kill -9), its runs save and end
-"$heed" sweep long.toml --out killed --jobs 2 > /dev/null 2>&1 &
+"$heed" sweep long.toml --out killed-$$ --jobs 2 > /dev/null 2>&1 &
 pid=$!
-wait_for_steps killed
+wait_for_steps killed-$$
 kill -KILL $pid
 wait $pid 2> /dev/null
-for _ in $(seq 500); do pgrep -f "out=killed/" > /dev/null || break; sleep 0.02; done
+while pgrep -f "out=killed-$$/" > /dev/null; do sleep 0.02; done
 what="heed sweep, killed"
-ok test -z "$(pgrep -f out=killed/)"
-all_saved killed
-expect 0 sweep long.toml --out killed --quiet
-weights killed > after; same before after
+all_saved killed-$$
+expect 0 sweep long.toml --out killed-$$ --quiet
+weights killed-$$ > after; same before after
 
 end_of_checks

@@ -95,10 +95,10 @@ TEST_CASE("characters of many scripts are drawn; a character that the font lacks
 
 TEST_CASE("invalid bytes and invisible characters are spelled out", "[plot]") {
   CHECK(visible_text("a z~ \xC3\xA9 \xF0\x9F\x98\x80") == "a z~ \xC3\xA9 \xF0\x9F\x98\x80");
-  CHECK(visible_text("a\n\t\r\x07") == "a\\n\\t\\rU+0007");
+  CHECK(visible_text("a\n\t\r\x07") == "a\\n\\t\\r\\x07");
   CHECK(visible_text("\xFF\xC3") == "\\xff\\xc3");  // a stray byte and a truncated character
   CHECK(visible_text("\xC0\x80") == "\\xc0\\x80");  // an overlong encoding
-  CHECK(visible_text(std::string("\0", 1)) == "U+0000");
+  CHECK(visible_text(std::string("\0", 1)) == "\\x00");
   CHECK(same(drawn("\xFF", 16.5), drawn("\\xff", 16.5)));
 
   CHECK(token_text(" the\n") == "␣the\\n");

@@ -89,10 +89,13 @@ void check_not_empty(const FoundRuns& found) {
 // Adds a run to found.runs, or to found.left_out if it is not finished or cannot be read.
 void add_run(FoundRuns& found, const fs::path& folder, const nn::ComparedQuantity& of) try {
   const RunState state = state_of(folder);
-  if (state == RunState::kFinished)
+  if (state == RunState::kFinished) {
     found.runs.push_back(nn::read_compared(folder, of));
-  else
+  } else {
+    const nn::RunFolder run(folder);
+    if (run.finished_step()) run.verify(nn::RunFolder::kModel);  // throws, because it is damaged
     found.left_out.push_back({folder, nn::enum_name(state)});
+  }
 } catch (const autograd::Error& e) {
   found.left_out.push_back(damaged_run(folder, e.what()));
 }
@@ -210,7 +213,8 @@ With --target X, steps to target is the step of the first evaluation, or checkpo
 loss is at most X, or at which another quantity is at least X. The mean is over the runs that reach
 the target; their number is in parentheses: (reached/all).
 
-Runs that are not finished or cannot be read are not compared. A warning names them.
+Runs that are not finished or are damaged are not compared. A warning names them. If the weights of
+a run are damaged, heed train --resume writes them again.
 
 The directory --out receives compare.csv (a line per setting), runs.csv (per run), curves.csv (per
 step), heads.csv (per head), curves.png (the mean with a band of one standard error above and below,

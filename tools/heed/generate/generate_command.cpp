@@ -26,7 +26,7 @@ struct Sample {
 };
 
 void write_out(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
+  put_text(stdout, text);
   if (std::fflush(stdout) != 0) throw autograd::IoError("generate: cannot write to stdout");
 }
 
@@ -138,7 +138,7 @@ void print_summary(const std::string& run, const nn::TaskInfo& info, const Gener
     text += "; stopped";
   else if (ended)
     text += fmt::format("; {} sequences end after {} tokens", info.name, info.context + 1);
-  fmt::print(stderr, "{}: {}\n", run, text);
+  put_text(stderr, fmt::format("{}: {}\n", run, text));
 }
 
 Report report_on(const Generated& g, const std::string& run, const std::string& prompt,

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char *kSweepFile = "sweep.toml", *kPairs = "pairs";
+constexpr const char *kSweepFile = "sweep.toml", *kRecipes = "recipes", *kPairs = "pairs";
 constexpr std::size_t kLongestName = 200;  // bytes; file systems allow 255
 
 // The settings of a run and the configuration that they refer to. One object is used for all runs
@@ -287,16 +287,37 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
         folder.string(), change);
 }
 
-void save_sweep(const fs::path& folder, const std::string& text) {
+std::unique_ptr<nn::FolderLock> lock_sweep(const fs::path& folder) {
+  for (int tries = 0;; ++tries) {
+    auto lock = std::make_unique<nn::FolderLock>(folder);  // waits for up to 0.1 s
+    if (!lock->taken()) return lock;
+    heed::check<nn::FolderInUse>(
+        tries < 100, "cannot write into " + folder.string(),
+        "it is locked by another process; wait for this process or stop it");
+  }
+}
+
+void save_sweep(const fs::path& folder, const SweepPlan& plan, const std::string& text) {
   make_folder(folder);
+  const auto lock = lock_sweep(folder);
+  const auto contains = [](const fs::path& name) {
+    return name == kSweepFile || name == nn::RunFolder::kResult || name.parent_path() == kRecipes;
+  };
+  if (lock->held()) {  // without locks, temporary files may belong to another process
+    nn::remove_temporaries(folder, {{}, contains, kRecipes});
+    for (const PlannedRun& run : plan.runs)
+      if (fs::is_directory(folder / run.name))
+        nn::remove_temporaries(folder / run.name, {{}, contains});
+  }
   const fs::path file = folder / kSweepFile;
   if (is_sweep(folder) && autograd::read_file(file.string()) == text) return;
   autograd::write_file(file.string(), std::string_view(text));
 }
 
 fs::path save_recipe(const fs::path& folder, const PlannedRun& run) {
-  make_folder(folder / "recipes");
-  const fs::path file = folder / "recipes" / (run.name + ".toml");
+  make_folder(folder / kRecipes);
+  const fs::path file = folder / kRecipes / (run.name + ".toml");
+  const auto lock = lock_sweep(folder);
   autograd::write_file(file.string(), std::string_view(run.recipe));
   return file;
 }

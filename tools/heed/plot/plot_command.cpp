@@ -7,6 +7,7 @@
 #include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/csv.h"
+#include "nn/io/limits.h"
 #include "nn/io/nearest.h"
 #include "nn/io/npy.h"
 #include "nn/io/safetensors.h"
@@ -69,10 +70,9 @@ Matrix read_matrix(const PlotArguments& a) {
 // of a file. Throws UsageError unless there are `count` labels.
 std::vector<std::string> read_labels(const std::string& where, const std::string& given,
                                      std::int64_t count) {
-  constexpr std::uint64_t kLargest = 1'000'000;  // bytes
   std::error_code ignored;
   const bool is_file = std::filesystem::is_regular_file(given, ignored);
-  std::string text = is_file ? autograd::read_file(given, kLargest) : given;
+  std::string text = is_file ? autograd::read_file(given, nn::kMaxLabelBytes) : given;
   if (is_file && text.ends_with('\n')) text.pop_back();
   std::erase(text, '\r');
   const std::vector<std::string> labels = split(text, is_file ? '\n' : ',');

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,16 +58,26 @@ decltype(auto) past_input_checks(F&& f) {
   }
 }
 
+/// Writes a text to stdout or stderr. All output of the program passes through this function. If
+/// the stream is a terminal, control characters and invalid UTF-8 are escaped (`\x1b`), because a
+/// terminal executes them, and names and texts from files may contain them. Newlines and tabs are
+/// written as they are. In a file or a pipe, the output is the text, byte by byte. If writing
+/// fails, the text is lost and the error flag of the stream is set.
+void put_text(std::FILE* stream, std::string_view text);
 /// Prints results to stdout.
 template <class... Args>
 void print(fmt::format_string<Args...> text, Args&&... args) {
-  fmt::print(text, std::forward<Args>(args)...);
+  put_text(stdout, fmt::format(text, std::forward<Args>(args)...));
 }
 /// Replaces each key in backquotes by the option of the program: `d_model` becomes --d-model. The
 /// error texts of the libraries contain keys in backquotes.
 std::string with_options(std::string_view text);
+/// Cuts each quoted text and each word that is longer than 200 characters, and states its length:
+/// 'aaa...' (20,000 characters). A text with a slash may be a path, which is useful only as a
+/// whole. It is cut only if it is longer than any path, 4,095 bytes.
+std::string with_short_values(std::string_view text);
 /// Prints one line to stderr: "heed: ", the prefix if one is set ("rank 3: "), and the text after
-/// with_options(). Line breaks in the text become blanks.
+/// with_options() and with_short_values(). Line breaks in the text become blanks.
 void print_error(std::string_view text);
 /// Sets the prefix of all later errors.
 void set_error_prefix(const std::string& prefix);

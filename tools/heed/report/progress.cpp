@@ -3,11 +3,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
+
+#include "tools/heed/report/output.h"
+#include "tools/plot/text.h"
 
 namespace heed {
 namespace {
@@ -24,8 +28,7 @@ bool is_ignored_hangup(int signal) {
   return signal == SIGHUP && sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-// Writes to stderr without errors. fmt::print would throw if stderr is closed.
-void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
+constexpr const char* kWipe = "\r\033[K";
 
 bool at_terminal() {
   const char* term = std::getenv("TERM");
@@ -80,14 +83,22 @@ void Progress::at_work(const std::string& text) {
 
 // Prints the activity: at a terminal it replaces the live line, elsewhere it is a new line.
 void Progress::put_activity(const std::string& text) {
-  put(terminal_ ? "\r\033[K" + text.substr(0, terminal_width() - 1) : text + "\n");
+  if (terminal_) {
+    const std::string line = plot::visible_text(text);  // without line breaks and tabs
+    std::size_t end = std::min(terminal_width() - 1, line.size());
+    while (end < line.size() && (line[end] & 0xC0) == 0x80) --end;  // not inside a character
+    std::fputs(kWipe, stderr);
+    put_text(stderr, line.substr(0, end));
+  } else {
+    put_text(stderr, text + "\n");
+  }
   std::fflush(stderr);
   shown_ = terminal_;
   last_output_ = clock_.seconds();
 }
 
 void Progress::wipe() {
-  if (shown_) put("\r\033[K");
+  if (shown_) std::fputs(kWipe, stderr);
   shown_ = false;
 }
 
@@ -101,14 +112,16 @@ void Progress::line(const std::string& text) {
   if (quiet_) return;
   const std::lock_guard lock(mutex_);
   wipe();
-  put(text + "\n");
+  put_text(stderr, text + "\n");
   last_output_ = clock_.seconds();
 }
 
 void Progress::warn(const std::string& text) {
   const std::lock_guard lock(mutex_);
   wipe();
-  put(color_ ? "\033[31m" + text + "\033[0m\n" : text + "\n");
+  if (color_) std::fputs("\033[31m", stderr);
+  put_text(stderr, with_short_values(text) + (color_ ? "" : "\n"));
+  if (color_) std::fputs("\033[0m\n", stderr);
   last_output_ = clock_.seconds();
 }
 

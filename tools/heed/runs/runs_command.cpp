@@ -102,7 +102,8 @@ constexpr const char* kRunsNotes =
 larger than its saved step, from which --resume continues. eval loss is the loss of the last
 evaluation in nats per token, on the first --eval-batch sequences of the evaluation set. above is
 this loss minus the optimal loss on the same sequences. heed train, heed eval and heed sweep report
-the loss on the whole evaluation set, which differs.)";
+the loss on the whole evaluation set, which differs. The weights are not read: heed verify run finds
+damaged files.)";
 
 }  // namespace
 

@@ -4,7 +4,6 @@
 #include <future>
 #include <map>
 
-#include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
@@ -32,56 +31,6 @@ struct StudyArguments {
   InterventionArguments interventions;
 };
 
-// Returns the id of the token that --of gives as `symbol`. Throws UsageError if the model does not
-// predict such a token.
-std::int64_t token_of(const nn::TaskInfo& info, const std::string& symbol) {
-  const auto token = info.vocabulary.find(symbol);
-  if (token && *token < info.classes) return *token;
-  const auto& symbols = info.vocabulary.symbols();
-  const nn::Vocabulary predicted({symbols.begin(), symbols.begin() + info.classes},
-                                 info.vocabulary.unit());
-  usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
-              predicted.summary());
-}
-
-// Parses the positions of --at, such as "3" or "3,5". Throws UsageError for a position outside of
-// the sequence.
-std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t length) {
-  std::vector<std::int64_t> positions;
-  for (const std::string& item : heed::split(text, ',')) {
-    const auto position = heed::parse_number<std::int64_t>(item);
-    if (!position || *position < 0 || *position >= length)
-      usage_error("--at: needs positions from 0 to {}, such as 0,1; got '{}'", length - 1, item);
-    if (std::ranges::count(positions, *position) > 0)
-      usage_error("--at: position {} is given twice", *position);
-    positions.push_back(*position);
-  }
-  return positions;
-}
-
-// Parses --of (loss, logit:C or diff:A-B) and --at. The tokens A, B and C may be '-'.
-nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskInfo& info,
-                               std::int64_t length) {
-  nn::Objective o;
-  if (!a.at.empty()) o.positions = positions_of(a.at, length);
-  if (a.of == "loss") return o;
-  if (a.at.empty()) o.positions = {length - 1};
-  if (a.of.starts_with("logit:")) {
-    o.kind = nn::Objective::kLogit;
-    o.a = token_of(info, a.of.substr(6));
-    return o;
-  }
-  const std::string pair = a.of.starts_with("diff:") ? a.of.substr(5) : "";
-  const std::size_t dash = pair.size() > 1 ? pair.find('-', 1) : std::string::npos;
-  if (dash == std::string::npos || dash + 1 >= pair.size())
-    usage_error("--of: '{}' is not loss, logit:C or diff:A-B; try --of diff:a-b", a.of);
-  o.kind = nn::Objective::kDifference;
-  o.a = token_of(info, pair.substr(0, dash));
-  o.b = token_of(info, pair.substr(dash + 1));
-  if (o.a == o.b) usage_error("--of: {} is 0 for every model; give two different tokens", a.of);
-  return o;
-}
-
 // Returns the run, the sequence and the objective L that the arguments select.
 Subject chosen_subject(const StudyArguments& a, const Command& c) {
   const std::filesystem::path folder = find_run(a.run);
@@ -100,7 +49,7 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   const std::int64_t length = sequence.inputs.numel();
   if (length > task.info().context)
     usage_error("--prompt: {} tokens, but the model reads at most {}", length, task.info().context);
-  return Subject(folder, run, sequence, chosen_objective(a, task.info(), length));
+  return Subject(folder, run, sequence, parse_objective(a.of, a.at, task.info(), length));
 }
 
 // Returns the head that --head selects, or no value if --head was not given.
@@ -153,9 +102,9 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
                                                std::optional<nn::HeadIndex> head) {
   const std::filesystem::path arrays = out / "arrays.safetensors";
   // The arrays take hundreds of megabytes for 8 layers and 512 tokens. Threads write the arrays and
-  // the page while the pictures are drawn.
-  auto saved = std::async(std::launch::async, [&] { save_arrays(arrays, s, study); });
-  auto page = std::async(std::launch::async, [&] {
+  // the page while the pictures are drawn. If no thread can be started, get() does the work.
+  auto saved = std::async([&] { save_arrays(arrays, s, study); });
+  auto page = std::async([&] {
     return write_page(out, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
                       panes_of(s, study, a.interventions.corrupt), tables_json(results.tables),
                       head);

@@ -50,6 +50,12 @@ struct Subject {
   nn::Study study() const;
 };
 
+/// Parses `of` (loss, logit:C or diff:A-B), the value of --of, and `at` (positions such as "3" or
+/// "3,5", or ""), the value of --at. The tokens A, B and C may be '-'. `length` is the length of
+/// the sequence. Throws UsageError for any other text, for a token that the model does not predict,
+/// and for a position outside of the sequence.
+nn::Objective parse_objective(const std::string& of, const std::string& at,
+                              const nn::TaskInfo& info, std::int64_t length);
 /// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info);
 

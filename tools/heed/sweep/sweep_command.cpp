@@ -121,7 +121,7 @@ Report sweep(const SweepArguments& a, const Command& c) {
   if (folder.empty()) folder = "sweeps" / std::filesystem::path(a.file).stem();
   check_sweep_folder(folder, plan);
   if (a.dry_run) return plan_report(folder, runs);
-  save_sweep(folder, with_pairs(text, a.pairs));
+  save_sweep(folder, plan, with_pairs(text, a.pairs));
   return outcome_report(folder, train_runs(jobs_of(a, c, folder), runs));
 }
 
@@ -143,7 +143,8 @@ the current directory.
 
 The name of a run's directory contains its values: sweeps/FILE/scale=none,seed=1. Characters of a
 value other than letters, digits, +, - and . are replaced by _. The directory of the sweep contains
-the file as sweep.toml. Finished runs are skipped and unfinished runs are resumed. To continue after
+the file as sweep.toml. Finished runs are skipped. Unfinished runs, and runs whose weights are
+damaged, are resumed. To continue after
 Ctrl-C (each run saves, exit 130) or a kill, repeat the command. Values can be added to the lists.
 If the command is started twice at the same time, both processes share the runs.
 

@@ -184,6 +184,7 @@ class Sweep {
       run.result["seconds"] = Value();  // the output covers only the steps after the resume
     else
       pace_.add(work_of(run.plan->config), job.clock.seconds());
+    const auto lock = lock_sweep(jobs_.folder);
     autograd::write_file(nn::RunFolder(folder_of(run)).file(nn::RunFolder::kResult).string(),
                          std::string_view(run.result.dump() + "\n"));
     const Value* loss = run.result.find("loss");

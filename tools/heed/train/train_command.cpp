@@ -48,7 +48,8 @@ std::string nothing_to_do(const nn::RunFolder& folder, const nn::Trainer& traine
                           const Command& c) {
   const std::string run = folder.text(), reason = trainer.stop_reason();
   const std::int64_t done = trainer.steps_done;
-  if (folder.finished_step() != done) return "";
+  if (folder.state() != nn::RunFolder::State::kFinished || folder.finished_step() != done)
+    return "";  // this includes a finished run with damaged weights
   if (done >= trainer.config().steps)
     return fmt::format(
         "{0} has done its {1} steps{3}; continue with heed train --resume {0} --steps {2}", run,
@@ -60,6 +61,14 @@ std::string nothing_to_do(const nn::RunFolder& folder, const nn::Trainer& traine
       done, reason, reason.substr(0, reason.find(':')));
 }
 
+void warn_without_lock(const nn::StagedFolder& folder) {
+  if (!folder.is_locked())
+    print_error(
+        fmt::format("warning: this file system has no flock; a second process that writes "
+                    "to '{}' is not detected",
+                    folder.folder().string()));
+}
+
 Report resume(TrainArguments& a, const Command& c) {
   const std::string moved = c.text(c.given("lines") ? "lines" : "text");
   a.run.ranks = join_ranks(!c.given("threads"));
@@ -69,8 +78,9 @@ Report resume(TrainArguments& a, const Command& c) {
       apply_resume_settings(trainer, c);
       return trainer;
     });
-  const nn::RunFolder folder(find_run(a.resume));
-  const nn::StagedFolder lock(folder.path(), nn::RunFolder::result_files());
+  const nn::StagedFolder locked(find_run(a.resume), nn::RunFolder::result_files());
+  const nn::RunFolder folder(locked.directory());
+  warn_without_lock(locked);
   Progress progress(a.run.quiet);
   progress.at_work("Reading " + folder.text());
   std::vector<std::string> warnings;
@@ -120,9 +130,10 @@ Report new_run(TrainArguments& a, const Command& c) {
     print_error("note: " + note);
   lead_ranks(trainer, a.run.ranks);  // may fail, so it comes before the run directory
   if (!folder) folder = nn::RunFolder::make_next(config.task);
+  warn_without_lock(*folder);
   nn::RunFolder(folder->staging()).save(trainer.snapshot(), config_notes());
   folder->publish();
-  return train_run(trainer, nn::RunFolder(folder->folder()), a.run);
+  return train_run(trainer, nn::RunFolder(folder->directory()), a.run);
 }
 
 Report print_config(const nn::RunConfig& config) {

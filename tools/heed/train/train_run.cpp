@@ -166,7 +166,7 @@ class ProgressObserver : public nn::TrainingObserver {
   }
 
   void on_audit(const TrainingRun& run, const std::vector<nn::ParameterAudit>& audit) override {
-    autograd::write_file(run.folder().file(RunFolder::kAudit).string(), audit_table(audit));
+    autograd::write_file(run.folder().target(RunFolder::kAudit), audit_table(audit));
     progress_.line(audit_line(audit));
   }
 
@@ -189,6 +189,11 @@ class ProgressObserver : public nn::TrainingObserver {
   void on_evaluating(std::int64_t done, std::int64_t total, bool all) override {
     progress_.at_work(
         fmt::format("{}: {} of {}", all ? "Evaluating all sequences" : "Evaluating", done, total));
+  }
+
+  void on_move(const TrainingRun& run) override {
+    progress_.warn(fmt::format("warning: the run's directory was moved; training continues in {}",
+                               run.folder().text()));
   }
 
   void on_warning(const std::string& text) override {
@@ -256,12 +261,13 @@ class ProgressObserver : public nn::TrainingObserver {
     report_.line("run       {}", run.folder().text());
   }
 
-  // Draws a picture and returns its path. If this fails, prints a warning and returns an empty
-  // path.
-  template <class Draw>
-  fs::path picture(const TrainingRun& run, const char* name, Draw draw) {
+  // Draws and writes a picture, and returns its path. If this fails, prints a warning and returns
+  // an empty path.
+  template <class Encode>
+  fs::path picture(const TrainingRun& run, const char* name, Encode encode) {
     try {
-      draw(run.folder().file(name));
+      const std::string png = encode(source_of(run.folder().path(), run.trainer().model));
+      autograd::write_file(run.folder().target(name), png);
       return run.folder().file(name);
     } catch (const std::exception& e) {
       progress_.warn(fmt::format("warning: no {}: {}", name, e.what()));
@@ -269,14 +275,14 @@ class ProgressObserver : public nn::TrainingObserver {
     }
   }
   fs::path draw_loss_now(const TrainingRun& run) {
-    return picture(run, RunFolder::kLossPicture, [&](const fs::path& file) {
-      draw_loss(file, run.trainer(), run.last_evaluation());
+    return picture(run, RunFolder::kLossPicture, [&](const PictureSource& source) {
+      return loss_png(run.trainer(), run.last_evaluation(), source);
     });
   }
   fs::path draw_attention_now(const TrainingRun& run) {
     const nn::Trainer& t = run.trainer();
-    return picture(run, RunFolder::kAttentionPicture, [&](const fs::path& file) {
-      draw_attention(file, t.model, *t.task, t.steps_done);
+    return picture(run, RunFolder::kAttentionPicture, [&](const PictureSource& source) {
+      return attention_png(t.model, *t.task, t.steps_done, source);
     });
   }
 

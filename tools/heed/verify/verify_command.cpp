@@ -1,4 +1,5 @@
-// `heed verify`: verifies that a run's model is causal, or that the run resumes bit for bit.
+// `heed verify`: verifies that a run's model is causal, that the run resumes bit for bit, or that
+// its files are whole.
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -13,6 +14,8 @@
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/plot/png.h"
+#include "tools/plot/text.h"
 
 namespace heed {
 namespace {
@@ -20,9 +23,17 @@ namespace {
 namespace fs = std::filesystem;
 
 struct VerifyArguments {
-  std::string what, run, weights = nn::RunFolder::kModel, out;
+  std::string what, weights = nn::RunFolder::kModel, out;
+  std::vector<std::string> runs;
   std::int64_t length = 0;
 };
+
+// Returns the run that was given, or "". Throws UsageError if several runs were given.
+std::string only_run(const Command& c) {
+  if (c.given("run") && c.values.at("run").size() > 1)
+    usage_error("verify {} accepts only one run; leave out '{}'", c.text("what"), c.text("run"));
+  return c.text("run");
+}
 
 // Result of the causality check for one set of weights.
 struct Verified {
@@ -72,8 +83,8 @@ void add_matrix(Report& report, const std::vector<nn::Reach>& trained) {
   report.block("\n" + shown.text());
 }
 
-Report verify_causality(const VerifyArguments& a) {
-  const fs::path folder = find_run(a.run);
+Report verify_causality(const VerifyArguments& a, const Command& c) {
+  const fs::path folder = find_run(only_run(c));
   if (!a.out.empty()) make_folder(a.out);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const std::int64_t context = run.model.options.context;
@@ -151,8 +162,8 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-Report verify_resume(const std::string& given) {
-  const fs::path folder = find_run(given);
+Report verify_resume(const Command& c) {
+  const fs::path folder = find_run(only_run(c));
   const nn::RunConfig config = open_run(folder, nn::RunFolder::kModel, nn::Use::kSequences).config;
   const TemporaryFolder temporary;
   const InterruptGuard interrupt;
@@ -185,6 +196,57 @@ Report verify_resume(const std::string& given) {
   return report;
 }
 
+constexpr Column kFileColumns[] = {{"", "file"},        {"run"},   {"file"}, {"state", "state"},
+                                   {"", "verified by"}, {"reason"}};
+constexpr Column kFilesKeys[] = {{"ok"}, rows("files", kFileColumns)};
+
+// Returns the names of the files to verify: those that exist, and those that each saved run has.
+std::vector<std::string> files_of(const nn::RunFolder& run) {
+  using Run = nn::RunFolder;
+  std::vector<std::string> names(std::begin(Run::kFiles), std::end(Run::kFiles));
+  std::erase_if(names, [&](const std::string& name) {
+    std::error_code ignored;
+    return name != Run::kModel && name != Run::kState && name != Run::kMetrics &&
+           !fs::exists(run.file(name), ignored);
+  });
+  for (const nn::CheckpointFile& checkpoint : run.checkpoints())
+    names.push_back(checkpoint.file.lexically_relative(run.path()).string());
+  return names;
+}
+
+void add_file(Table& table, const nn::RunFolder& run, const std::string& name) {
+  const std::string path = run.file(name).string();
+  try {
+    std::optional<std::string> by = "its checksums";
+    if (name.ends_with(".png"))
+      plot::read_png_info(path);
+    else
+      by = run.verify(name);
+    table.add({path, run.text(), name, by ? "whole" : "unknown", by.value_or("no checksum"), by});
+  } catch (const autograd::Error& e) {
+    const std::string why = e.what();  // an error in a JSON text does not name the file
+    table.add({path, run.text(), name, "damaged", "", why});
+    table.note += plot::visible_text(why.find(path) == why.npos ? path + " " + why : why) + "\n";
+  }
+}
+
+Report verify_files(const Command& c) {
+  std::vector<Command::Value> given(1);  // the names may contain commas, as in `heed compare`
+  if (c.given("run")) given = c.values.at("run");
+  Report report(kFilesKeys);
+  Table& table = report.table("files");
+  Progress progress(false);
+  for (const Command::Value& value : given) {
+    const nn::RunFolder run(find_run(value.text));
+    progress.at_work("Reading " + run.text());
+    for (const std::string& name : files_of(run)) add_file(table, run, name);
+  }
+  progress.clear();
+  report.set("ok", table.note.empty());
+  report.fail(table.note.empty() ? kOk : kCheckFailed);
+  return report;
+}
+
 constexpr const char* kVerifyNotes =
     R"(causality: computes the derivative of every output with respect to every input. It must be
 exactly 0 for later inputs and not 0 for the input at the output's position. This is checked without
@@ -196,40 +258,55 @@ resume: trains the run's first 40 steps twice: without interruption with 1 threa
 and resumed with 2 threads. Every row of metrics, weight, moment and random stream must be the same
 bit for bit. Prints one hash. Works in a temporary directory and only reads the run.
 
+run: reads every file of one or more runs and prints whether it is whole or damaged. Weights, state
+and pictures have checksums. {0} and {1} must be valid and agree with the state. Other files
+have no checksum and are only read; their state is unknown. If only the weights are damaged, heed
+train --resume writes them again.
+
 The exit code is 1 if a check fails. It is 4 if the check passes but the picture cannot be written;
 the result is printed before the error.)";
 
 }  // namespace
 
 void verify_command(Command& c) {
-  c.name = "verify", c.what = "verify that a model is causal, or that a run resumes bit for bit";
+  c.name = "verify",
+  c.what = "verify that a model is causal, a run resumes bit for bit, its files are whole";
   c.examples =
       "  heed verify causality\n"
       "  heed verify resume runs/induction-1\n"
+      "  heed verify run runs/induction-1 runs/induction-2\n"
       "  heed verify causality runs/induction-1 --length 48 --json";
-  c.notes = kVerifyNotes;
+  c.notes = fmt::format(kVerifyNotes, nn::RunFolder::kConfig, nn::RunFolder::kMetrics);
   auto a = std::make_shared<VerifyArguments>();
   c.arguments = 2;
-  c.add("Options", {nn::Setting("what", a->what, std::vector<std::string>{"causality", "resume"},
-                                "what to verify")
-                        .shows(""),
-                    run_setting(a->run),
-                    {"weights", a->weights, "FILE", "weights file in the run directory"},
-                    nn::Setting("length", a->length, {2, 4096}, "number of tokens")
-                        .shows("the context, at most 32"),
-                    nn::Setting("out", a->out, "DIR",
-                                fmt::format("directory for {}", nn::RunFolder::kCausalityPicture))
-                        .shows("the run")});
+  nn::Setting runs("run", a->runs, {}, "run directory; `verify run` accepts several");
+  runs.unit = "DIR", runs.shown = "the newest under runs/";
+  c.add("Options",
+        {nn::Setting("what", a->what, std::vector<std::string>{"causality", "resume", "run"},
+                     "what to verify")
+             .shows(""),
+         std::move(runs),
+         {"weights", a->weights, "FILE", "weights file in the run directory"},
+         nn::Setting("length", a->length, {2, 4096}, "number of tokens")
+             .shows("the context, at most 32"),
+         nn::Setting("out", a->out, "DIR",
+                     fmt::format("directory for {}", nn::RunFolder::kCausalityPicture))
+             .shows("the run")});
   c.add_common(Command::kAll | Command::kCsv);
   c.modes = {{.key = "what",
               .values = {"causality"},
               .result = kCausalityKeys,
-              .run = [a](const Command&) { return verify_causality(*a); }},
+              .run = [a](const Command& command) { return verify_causality(*a, command); }},
              {.key = "what",
               .values = {"resume"},
               .accepts = c.all_but({"weights", "length", "out", "threads"}),
               .result = kResumeKeys,
-              .run = [a](const Command&) { return verify_resume(a->run); }}};
+              .run = verify_resume},
+             {.key = "what",
+              .values = {"run"},
+              .accepts = c.all_but({"weights", "length", "out", "threads", "simd"}),
+              .result = kFilesKeys,
+              .run = verify_files}};
 }
 
 }  // namespace heed

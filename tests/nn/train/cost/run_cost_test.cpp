@@ -1,5 +1,5 @@
-// Tests that run_cost() does not change the run. tests/tools/heed/memory_test.sh compares its
-// predictions with measured runs.
+// Tests that run_cost() does not change the run. memory_test.sh and times_test.sh in
+// tests/tools/heed/ compare its predictions with measured runs.
 #include "nn/train/cost/run_cost.h"
 
 #include "autograd/autograd.h"

@@ -14,7 +14,9 @@
 //   HEED_FAIL_AT, when it is reached for the first time after main() has begun. The call site is
 //   the first return address outside libstdc++, so that each use of a std::string counts.
 //   HEED_FAILED receives it.
-// - HEED_NO_FLOCK=1: flock fails, as on file systems without locks.
+// - HEED_NO_FLOCK=ENOLCK, ENOTSUP or ENOSYS: flock fails with this error, as on file systems
+// without
+//   locks.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -34,6 +36,7 @@
 #include <cstring>
 #include <iterator>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -43,6 +46,16 @@ std::atomic<int> last_written{-1};
 long number_in(const char* variable) {
   const char* text = std::getenv(variable);
   return text ? std::atol(text) : 0;
+}
+
+// Returns the errno with this name, or 0 for any other text.
+int error_named(const std::string& name) {
+  const std::pair<const char*, int> errors[] = {
+      {"ENOSPC", ENOSPC}, {"EIO", EIO},         {"EACCES", EACCES}, {"EINTR", EINTR},
+      {"ENOLCK", ENOLCK}, {"ENOTSUP", ENOTSUP}, {"ENOSYS", ENOSYS}};
+  for (const auto& [known, error] : errors)
+    if (name == known) return error;
+  return 0;
 }
 
 // Returns the function `name` of the C library. A function in this file replaces it.
@@ -67,11 +80,7 @@ struct Failure {
   Failure() {
     if (at == 0) return;
     const std::string with = std::getenv("HEED_FAIL_WITH");
-    error = with == "ENOSPC"   ? ENOSPC
-            : with == "EIO"    ? EIO
-            : with == "EACCES" ? EACCES
-            : with == "EINTR"  ? EINTR
-                               : 0;
+    error = error_named(with);
     allocations = with == "new";
     below = std::string(std::getenv("HEED_FAIL_BELOW")) + "/";
     report = std::getenv("HEED_FAILED");
@@ -255,8 +264,8 @@ ssize_t write(int file, const void* bytes, size_t size) {
 // flock.
 int flock_or_not(int file, int operation) __asm__("flock");
 int flock_or_not(int file, int operation) {
-  if (std::getenv("HEED_NO_FLOCK")) {
-    errno = ENOLCK;
+  if (const char* error = std::getenv("HEED_NO_FLOCK")) {
+    errno = error_named(error);
     return -1;
   }
   if (fails("flock", path_of(file))) return -1;

@@ -136,15 +136,19 @@ for ((n = 1; n <= 30; n += 1 + every / 40)); do
 done 2> killed
 # --- a file system without locks: files that are not committed may belong to another process, so heed does not
 # change them. If the journal is committed, heed completes the moves that it lists
-nolock() { HEED_NO_FLOCK=1 LD_PRELOAD=$dir/failing_calls.so expect "$@"; }
-nolock 0 "${learn[@]}" --out free; nolock 0 "${learn[@]}" --out free --overwrite
+no_flock=ENOLCK
+nolock() { HEED_NO_FLOCK=$no_flock LD_PRELOAD=$dir/failing_calls.so expect "$@"; }
+warns() { err_has "warning: this file system has no flock; a second process that writes to '$1' is not detected"; }
+for no_flock in ENOTSUP ENOSYS ENOLCK; do nolock 0 "${learn[@]}" --out "free-$no_flock"; warns "free-$no_flock"; done
+mv free-ENOLCK free; nolock 0 "${learn[@]}" --out free --overwrite; warns free
+no_flock=EIO nolock 4 "${learn[@]}" --out free --overwrite; err_has "cannot lock free: Input/output error"
 nolock 0 study a --out free
 mkdir free/.staging && touch free/.staging/heed-journal
 nolock 2 study a --out free --overwrite; err_has "free/.staging may be in use by another process"
 nolock 4 train --resume free --steps 5; err_has "free/.staging may be in use by another process"
 mkdir free/.publish && printf -- '- dA.png\n' > free/.publish/heed-journal
 nolock 0 eval free --sequences 4; ok test ! -e free/dA.png; ok test ! -e free/.publish
-rm -r free/.staging; nolock 0 train --resume free --steps 5 --quiet
+rm -r free/.staging; nolock 0 train --resume free --steps 5 --quiet; warns free
 
 echo "$kills kills"
 end_of_checks

@@ -82,17 +82,17 @@ int sync_file(int file) {
 }
 
 // Writes the parts, calls fsync and closes the file. Returns 0, or the errno of the first failure.
-// Small parts are copied into a buffer, so that a file of many small tensors needs few calls.
-int write_and_close(int file, std::span<const std::span<const std::byte>> parts) {
-  constexpr std::size_t kBuffer = 1 << 16;
-  std::vector<std::byte> buffer;
+// Small parts are copied into the empty buffer, so that a file of many small tensors needs few
+// calls. Its capacity is not changed: while the file is open, no memory is allocated.
+int write_and_close(int file, std::span<const std::span<const std::byte>> parts,
+                    std::vector<std::byte>& buffer) {
   int error = 0;
   const auto flush = [&](std::span<const std::byte> bytes) {
     if (error == 0) error = write_all(file, bytes);
   };
   for (const auto& part : parts) {
-    if (buffer.size() + part.size() > kBuffer) flush(buffer), buffer.clear();
-    if (part.size() > kBuffer)
+    if (buffer.size() + part.size() > buffer.capacity()) flush(buffer), buffer.clear();
+    if (part.size() > buffer.capacity())
       flush(part);
     else
       buffer.insert(buffer.end(), part.begin(), part.end());
@@ -170,11 +170,13 @@ bool Directory::is_at(const std::string& path) const {
 }
 
 std::string Directory::path() const {
-  if (is_at(path_) || is_removed()) return path_;
+  if (is_at(path_)) return path_;
   std::error_code error;
-  const auto now =
-      std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor_), error);
-  return error ? path_ : now.string();
+  const std::filesystem::path link = "/proc/self/fd/" + std::to_string(descriptor_);
+  std::string now = std::filesystem::read_symlink(link, error).string();
+  constexpr std::string_view kRemoved = " (deleted)";  // Linux appends it, see proc(5)
+  if (is_removed() && now.ends_with(kRemoved)) now.resize(now.size() - kRemoved.size());
+  return error ? path_ : now;
 }
 
 bool Directory::is_removed() const {
@@ -192,9 +194,11 @@ void sync_directory(const std::string& path) { sync_at(path); }
 void write_file(const PathAt& path, std::span<const std::span<const std::byte>> parts) {
   const PathAt target = target_of(path);
   std::string temporary;
+  std::vector<std::byte> buffer;
+  buffer.reserve(1 << 16);
   const int file = create_beside(target, temporary), directory = descriptor_of(target);
-  if (file < 0) cannot_write(path.text(), reason(errno));
-  int error = write_and_close(file, parts);
+  int error = file < 0 ? errno : write_and_close(file, parts, buffer);
+  if (file < 0) cannot_write(path.text(), reason(error));
   if (error == 0 && ::renameat(directory, temporary.c_str(), directory, target.path.c_str()) != 0)
     error = errno;
   if (error != 0) {

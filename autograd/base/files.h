@@ -25,11 +25,11 @@ class Directory {
 
   /// Returns the file descriptor, for system calls such as openat.
   int descriptor() const { return descriptor_; }
-  /// Returns whether `path` leads to this directory now.
+  /// Returns whether `path` refers to this directory.
   bool is_at(const std::string& path) const;
-  /// Returns the path that was given to the constructor if it still leads to this directory. If the
-  /// directory was moved, returns its new absolute path. If the directory was removed, or if /proc
-  /// is not mounted, returns the path that was given to the constructor.
+  /// Returns the path that was given to the constructor if it still refers to this directory.
+  /// Otherwise returns the absolute path of the directory: the current one if it was moved, the
+  /// last one if it was removed. Without /proc, always returns the path that was given.
   std::string path() const;
   /// Returns whether the directory was removed. No file can be created in it then.
   bool is_removed() const;
@@ -95,10 +95,10 @@ class AppendFile {
 /// Throws IoError on any other failure.
 void sync_directory(const std::string& path);
 
-/// Checks that write_file() can start to write this path: that the directory is writable, and that
-/// the path is not a directory, a pipe or a device. Throws the IoError of write_file() otherwise.
-/// Creates no file. Call this function before a long computation whose result is written at the
-/// end.
+/// Checks that the directory of the path is writable, and that the path is not a directory, a pipe
+/// or a device. Throws the IoError of write_file() otherwise. Creates no file, and so does not
+/// detect a full disk or a name that is too long. Call this function before a long computation
+/// whose result is written at the end.
 void check_writable(const std::string& path);
 
 /// Returns the contents of a regular file. Throws IoError if the file cannot be read, if it has

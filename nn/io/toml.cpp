@@ -13,7 +13,8 @@
 #include "nn/io/nearest.h"
 
 // Invalid files violate assertions of toml++, such as "[=". With NDEBUG, Clang assumes that they
-// hold, which is undefined behavior. Without both, toml++ reports these files as errors.
+// hold, which is undefined behavior. Without NDEBUG and without assertions, toml++ reports these
+// files as errors.
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_assert(true)
@@ -48,9 +49,11 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// Throws ValueError if a key or a table name has too many parts. toml++ makes a table for each part
-// of a key, and destroys them by recursion, so that many parts would overflow the stack.
-void check_key_parts(std::string_view text, const std::string& file) {
+// Throws ValueError for texts that toml++ cannot read safely. It makes a table for each part of a
+// key, and destroys them by recursion, so many parts would overflow the stack. Outside of strings
+// and comments, TOML allows only ASCII, and the result of toml++ for U+035E is undefined.
+void check_before_parsing(std::string_view text, const std::string& file) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
   std::size_t line = 1, dots = 0;
   for (std::size_t at = 0, next; at < text.size(); at = next) {
     const char c = text[at];
@@ -58,6 +61,9 @@ void check_key_parts(std::string_view text, const std::string& file) {
            : c == '#'            ? std::min(text.find('\n', at), text.size())
                                  : at + 1;
     line += std::size_t(std::ranges::count(text.substr(at, next - at), '\n'));
+    check<ValueError>((c & 0x80) == 0, fmt::format("{}:{}", file, line),
+                      "a character outside of strings and comments is not ASCII; texts and "
+                      "paths need quotes");
     // No other character ends a key. So an unknown character cannot hide a part.
     if (std::string_view("\n=,[]{}").find(c) != std::string_view::npos) dots = 0;
     dots += c == '.';
@@ -151,7 +157,7 @@ const char* type_problem(const Setting& setting, TomlItem::Type type) {
 }  // namespace
 
 std::vector<TomlItem> read_toml(const std::string& text, const std::string& file) {
-  check_key_parts(text, file);
+  check_before_parsing(text, file);
   std::vector<TomlItem> items;
   try {
     add_items(items, toml::parse(text), "", file);

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
 #include "autograd/base/error.h"
 #include "autograd/base/text.h"
+#include "nn/io/limits.h"
 #include "nn/io/safetensors_format.h"
 
 namespace heed::nn {
@@ -48,18 +50,23 @@ std::string metrics_csv(const std::vector<MetricsRow>& history) {
 }
 
 std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::string& path) {
-  std::vector<std::string> lines = heed::split(text, '\n');
-  lines.pop_back();  // empty, or a line that a kill has truncated
-  std::size_t line = 1;
+  std::size_t line = 0, columns = 0;
   const auto refuse = [&](const auto&... parts) {
-    heed::fail<IoError>(path, "damaged, line ", line, ": ", parts...);
+    heed::fail<IoError>(path, "damaged, line ", std::max<std::size_t>(line, 1), ": ", parts...);
   };
-  if (lines.empty() || !is_header(lines[0])) refuse("it is not '", header_line(), "'");
-  const std::size_t columns = heed::split(lines[0], ',').size();
   std::vector<MetricsRow> rows;
-  while (line < lines.size()) {
-    const std::vector<std::string> fields = heed::split(lines[line++], ',');
-    if (fields.size() != columns) refuse("it has ", fields.size(), " fields, needs ", columns);
+  // A last line without a line break was truncated by a kill.
+  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+    const std::string content = text.substr(begin, end - begin);
+    const std::size_t size = std::size_t(std::ranges::count(content, ',')) + 1;
+    if (++line == 1) {
+      if (!is_header(content)) break;
+      if (size > kMaxCsvColumns) refuse("it has more than ", kMaxCsvColumns, " fields");
+      columns = size;
+      continue;
+    }
+    if (size != columns) refuse("it has ", size, " fields, needs ", columns);
+    const std::vector<std::string> fields = heed::split(content, ',');
     const auto step = parse_number<std::int64_t>(fields[0]);
     if (!step || (rows.empty() ? *step != 0 && *step != 1 : *step != rows.back().step + 1))
       refuse("its step is ", safetensors::quoted(fields[0]), ", needs ",
@@ -71,6 +78,7 @@ std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::st
       if (c <= std::size(kMetricsColumns)) row.*kMetricsColumns[c - 1].value = *value;
     }
   }
+  if (columns == 0) refuse("it is not '", header_line(), "'");
   return rows;
 }
 

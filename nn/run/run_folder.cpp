@@ -48,15 +48,21 @@ void check_recipe(const RunFolder& run, const RunConfig& config, const std::stri
                   "'; restore the line, or train a new run with this configuration");
 }
 
-// Throws IoError if a number in kMetrics is not that in kState. Numbers that are missing in one of
-// the files are not compared: the evaluation after the last step is only in kMetrics.
+// Throws IoError if the rows of kMetrics are not those of kState. The row of the last save may be
+// missing, because it is written after the save. The evaluation after the last step may be in only
+// one of the files.
 void check_history(const std::vector<MetricsRow>& rows, const std::vector<MetricsRow>& saved,
                    const std::string& path) {
+  check<IoError>(rows.size() + 1 >= saved.size(), path, "damaged, line ", rows.size() + 2, ": ",
+                 RunFolder::kState, " has ", saved.size(), " rows, but this file has ",
+                 rows.size());
   for (std::size_t i = 0; i < std::min(rows.size(), saved.size()); ++i)
     for (const auto& [name, value] : kMetricsColumns) {
       const double a = rows[i].*value, b = saved[i].*value;
-      check<IoError>(a == b || std::isnan(a) || std::isnan(b), path, "damaged, line ", i + 2,
-                     ": its ", name, " is not that of ", RunFolder::kState);
+      const bool later = i + 1 == saved.size() && std::string_view(name).starts_with("eval_");
+      const int missing = int(std::isnan(a)) + int(std::isnan(b));
+      check<IoError>(a == b || missing == 2 || (missing == 1 && later), path, "damaged, line ",
+                     i + 2, ": its ", name, " is not that of ", RunFolder::kState);
     }
 }
 
@@ -172,34 +178,40 @@ std::optional<std::int64_t> RunFolder::finished_step() const {
   return metadata.contains(kFinishedKey) ? step_in(metadata) : std::nullopt;
 }
 
-std::optional<std::string> RunFolder::verify(const std::string& name) const {
+RunFolder::Proof RunFolder::verify(const std::string& name) const {
   const std::string path = file(name).string();
   if (name.ends_with(kWeights)) {
     const SafeTensors content = load_safetensors(path);
     const auto mark = content.metadata.find(kFinishedKey);
-    check<IoError>(mark == content.metadata.end() || mark->second == kOlderMark ||
-                       mark->second == hash_of_tensors(content.tensors),
-                   path,
-                   "its weights are not those of the finished run; another program changed it");
+    if (mark != content.metadata.end() && mark->second != kOlderMark) {
+      const std::string hash = hash_of_tensors(content.tensors);
+      check<IoError>(mark->second == hash, path, "the checksum of its weights is ", hash,
+                     ", but that of the finished run is ", mark->second,
+                     "; resume the run, which writes its weights again");
+    }
     if (name == kState) read_snapshot(content, {});
-    return content.checksum.empty() ? std::nullopt : std::optional("checksum " + content.checksum);
+    return content.checksum.empty() ? Proof::kNone : Proof::kChecksum;
+  }
+  if (name == kResult) {
+    Json::parse(read_file(path, kMaxResultBytes));
+    return Proof::kNone;
   }
   if (name != kConfig && name != kMetrics) {
-    const std::string text = read_file(path);
-    if (name == kResult) Json::parse(text);
-    return {};
+    read_file(path, kMaxMetricsBytes);
+    return Proof::kNone;
   }
   std::optional<Snapshot> state;
   try {
     state = read_snapshot(load_safetensors(file(kState).string()), {});
   } catch (const Error&) {  // kState is missing or damaged
   }
-  if (name == kMetrics) {
+  if (name == kMetrics)
     check_history(metrics(), state ? state->history : std::vector<MetricsRow>(), path);
-  } else {
-    state ? static_cast<void>(load()) : static_cast<void>(config());  // load() compares the recipes
-  }
-  return state ? kState : "its format";
+  else if (state)
+    load();  // compares the recipes
+  else
+    config();
+  return state ? Proof::kState : Proof::kFormat;
 }
 
 RunConfig RunFolder::config() const {
@@ -216,7 +228,11 @@ RunConfig RunFolder::config() const {
 }
 
 std::vector<MetricsRow> RunFolder::metrics() const {
-  const std::optional<std::int64_t> finished = finished_step();
+  std::optional<std::int64_t> finished;
+  try {
+    finished = finished_step();
+  } catch (const IoError&) {  // kModel is damaged, which is not an error of kMetrics
+  }
   const std::string path = file(kMetrics).string(), text = read_file(path, kMaxMetricsBytes);
   std::vector<MetricsRow> rows = parse_metrics_csv(text, path);
   const std::int64_t last = rows.empty() ? 0 : rows.back().step;

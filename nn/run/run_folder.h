@@ -131,11 +131,16 @@ class RunFolder {
   /// Returns the last step of a run that is marked as finished, otherwise nothing. Reads only the
   /// metadata of kModel; state() also verifies the weights.
   std::optional<std::int64_t> finished_step() const;
+  /// How verify() found that a file is whole.
+  enum class Proof {
+    kNone,      ///< nothing proves it: the file has no checksum and was only read
+    kFormat,    ///< the format is valid, but kState, which proves more, is missing or damaged
+    kState,     ///< kState has the same recipe (kConfig) or the same numbers (kMetrics)
+    kChecksum,  ///< the checksum in the file
+  };
   /// Reads all of a file: one of kFiles or a checkpoint, such as "checkpoints/000200.safetensors".
-  /// Throws an Error with the reason if the file is missing or damaged. Returns by what it was
-  /// verified: "checksum 1a2b3c4d", kState (the recipe of kConfig, the numbers of kMetrics) or "its
-  /// format". Returns nothing if the file has no checksum, and was only read.
-  std::optional<std::string> verify(const std::string& name) const;
+  /// Throws an Error with the reason if the file is missing or damaged.
+  Proof verify(const std::string& name) const;
 
   /// Reads and validates kConfig.
   RunConfig config() const;

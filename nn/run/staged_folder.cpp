@@ -1,9 +1,7 @@
 #include "nn/run/staged_folder.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -169,108 +167,115 @@ void check_not_older(const fs::path& folder) {
 
 }  // namespace
 
-StagedFolder::StagedFolder(const fs::path& folder, ResultFiles files)
-    : folder_(folder), files_(std::move(files)) {
+StagedFolder::StagedFolder(const fs::path& folder, ResultFiles files) : files_(std::move(files)) {
   std::error_code error;
   do {  // repeats if another process removes the directory at the same time
-    is_new_ = !fs::exists(folder_, error);
-    const bool is_file = !is_new_ && !fs::is_directory(folder_, error);
-    if (!is_file) fs::create_directories(folder_, error);
-    check<IoError>(!is_file && !error, "cannot make the directory " + folder_.string(),
+    is_new_ = !fs::exists(folder, error);
+    const bool is_file = !is_new_ && !fs::is_directory(folder, error);
+    if (!is_file) fs::create_directories(folder, error);
+    check<IoError>(!is_file && !error, "cannot make the directory " + folder.string(),
                    is_file ? "it is a file" : error.message());
     try {
-      lock_.emplace(folder_);
+      lock_.emplace(folder);
     } catch (const IoError&) {
-      if (fs::exists(folder_, error)) throw;
+      if (fs::exists(folder, error)) throw;
     }
-  } while (!lock_ || !directory()->is_at(folder_.string()));
-  check<FolderInUse>(!lock_->taken(), cannot_write(folder_),
+  } while (!lock_ || !directory()->is_at(folder.string()));
+  check<FolderInUse>(!lock_->taken(), cannot_write(folder),
                      "it is locked by another process; wait for this process or stop it (Ctrl-C "
                      "saves a run), or choose another directory");
-  check_not_older(folder_);
-  finish(folder_);
-  const fs::path staging = folder_ / kStaging;
-  check<FolderInUse>(lock_->held() || !is_ours(staging), cannot_write(folder_), staging.string(),
+  check_not_older(folder);
+  finish(folder);
+  const fs::path staging = folder / kStaging;
+  check<FolderInUse>(lock_->held() || !is_ours(staging), cannot_write(folder), staging.string(),
                      " may be in use by another process, because this file system does not support "
                      "locks; remove it if no such process exists, or choose another directory");
-  change(folder_, [&] {
+  change(folder, [&] {
     remove_staging(staging);
     if (!lock_->held()) return;  // temporary files may then belong to another process
-    remove_temporaries(folder_, files_);
+    remove_temporaries(folder, files_);
   });
 }
 
 StagedFolder::~StagedFolder() {
+  if (directory()->is_removed()) return;  // another directory may have its path
   try {
-    if (is_staged_) remove_staging(folder_ / kStaging);
+    if (is_staged_) remove_staging(folder() / kStaging);
   } catch (const fs::filesystem_error&) {
     // The next process that locks the directory removes .staging.
   }
-  if (is_new_) remove_if_empty(folder_);
+  if (is_new_) remove_if_empty(folder());
 }
 
 bool StagedFolder::holds_result() const {
   std::error_code ignored;
+  const fs::path folder = this->folder();
   return std::any_of(files_.marks.begin(), files_.marks.end(),
-                     [&](const std::string& name) { return fs::exists(folder_ / name, ignored); });
+                     [&](const std::string& name) { return fs::exists(folder / name, ignored); });
 }
 
 fs::path StagedFolder::staging() {
-  const fs::path staging = folder_ / kStaging, subfolder = folder_ / files_.subfolder;
+  const fs::path folder = this->folder(), staging = folder / kStaging,
+                 subfolder = folder / files_.subfolder;
   if (is_staged_) return staging;
+  check_not_removed();
   check<autograd::ValueError>(
       files_.subfolder.empty() || !fs::is_symlink(fs::symlink_status(subfolder)),
-      cannot_write(folder_), subfolder.string(),
+      cannot_write(folder), subfolder.string(),
       " is a symbolic link, and heed does not remove files through links; remove it, or choose "
       "another directory");
-  for (const fs::path& taken : {staging, folder_ / kPublish})
-    check<IoError>(!fs::exists(fs::symlink_status(taken)), cannot_write(folder_), "heed needs ",
+  for (const fs::path& taken : {staging, folder / kPublish})
+    check<IoError>(!fs::exists(fs::symlink_status(taken)), cannot_write(folder), "heed needs ",
                    taken.string(),
                    ", which exists and was not created by heed; move it, or choose another "
                    "directory");
-  change(folder_, [&] {
-    is_staged_ = fs::create_directory(staging);
-    check<IoError>(std::ofstream(staging / kJournal).good(), cannot_write(folder_),
-                   (staging / kJournal).string(), ": ", std::generic_category().message(errno));
-  });
+  change(folder, [&] { is_staged_ = fs::create_directory(staging); });
+  autograd::write_file(staging / kJournal, std::string_view());
   return staging;
 }
 
 // Returns the text of the journal. Throws ValueError if staging() contains a file that does not
 // belong to this kind of result, and IoError if a directory has the name of a new file.
-std::string StagedFolder::journal() const {
-  std::vector<std::string> staged = file_names(folder_ / kStaging, files_.subfolder);
+std::string StagedFolder::journal(const fs::path& folder) const {
+  std::vector<std::string> staged = file_names(folder / kStaging, files_.subfolder);
   std::erase(staged, kJournal);
   std::string text;
   if (holds_result())
-    for (const std::string& name : file_names(folder_, files_.subfolder))
+    for (const std::string& name : file_names(folder, files_.subfolder))
       if (files_.contains(name) && !std::binary_search(staged.begin(), staged.end(), name))
         text += "- " + name + "\n";
   for (const std::string& name : staged) {
-    check<autograd::ValueError>(files_.contains(name), cannot_write(folder_), "'", name,
+    check<autograd::ValueError>(files_.contains(name), cannot_write(folder), "'", name,
                                 "' is not a file of this kind of result");
-    check<IoError>(!is_real_directory(folder_ / name),
-                   "cannot replace " + (folder_ / name).string(), "it is a directory");
+    check<IoError>(!is_real_directory(folder / name), "cannot replace " + (folder / name).string(),
+                   "it is a directory");
     text += "+ " + name + "\n";
   }
   return text;
 }
 
 std::vector<fs::path> StagedFolder::publish(const std::vector<fs::path>& staged) {
-  check<IoError>(directory()->is_at(folder_.string()), cannot_write(folder_),
-                 "the directory was moved or removed after heed had locked it");
+  check_not_removed();
+  const fs::path folder = this->folder();
   std::vector<fs::path> paths;
-  for (const fs::path& file : staged)
-    paths.push_back(folder_ / file.lexically_relative(folder_ / kStaging));
-  change(folder_, [&] {
-    const std::string text = journal();
-    autograd::write_file((folder_ / kStaging / kJournal).string(), std::string_view(text));
-    fs::rename(folder_ / kStaging, folder_ / kPublish);
+  for (const fs::path& file : staged) {  // the directory may have moved since `file` was written
+    const bool inside = file.parent_path().filename() == files_.subfolder;
+    paths.push_back(folder / (inside ? files_.subfolder : "") / file.filename());
+  }
+  change(folder, [&] {
+    const std::string text = journal(folder);
+    autograd::write_file(folder / kStaging / kJournal, std::string_view(text));
+    fs::rename(folder / kStaging, folder / kPublish);
     is_staged_ = false;
-    autograd::sync_directory(folder_.string());
+    autograd::sync_directory(folder.string());
   });
-  finish(folder_);
+  finish(folder);
   return paths;
+}
+
+void StagedFolder::check_not_removed() const {
+  check<IoError>(!directory()->is_removed(), cannot_write(folder()),
+                 "the directory was removed after heed had locked it");
 }
 
 void remove_temporaries(const fs::path& folder, const ResultFiles& files) {

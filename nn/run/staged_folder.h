@@ -49,8 +49,8 @@ class StagedFolder {
   ~StagedFolder();
   StagedFolder(const StagedFolder&) = delete;
 
-  /// Returns the directory of the result.
-  const std::filesystem::path& folder() const { return folder_; }
+  /// Returns the path of the directory, which may have changed (Directory::path).
+  std::filesystem::path folder() const { return directory()->path(); }
   /// Returns the open directory of the result.
   const std::shared_ptr<const autograd::Directory>& directory() const { return lock_->directory(); }
   /// Returns whether the directory is locked. Returns false if the file system does not support
@@ -65,14 +65,14 @@ class StagedFolder {
   /// Replaces the result in the directory, if there is one, by the files in staging(). `staged`
   /// lists some of these files; publish() returns their final paths. If it throws IoError, either
   /// nothing has changed, or the new result is committed and the next process that locks the
-  /// directory finishes the publication. Throws IoError, too, if the directory was moved or
-  /// removed.
+  /// directory finishes the publication. If the directory was moved, the result is published in it;
+  /// if it was removed, throws IoError.
   std::vector<std::filesystem::path> publish(const std::vector<std::filesystem::path>& staged = {});
 
  private:
-  std::string journal() const;
+  std::string journal(const std::filesystem::path& folder) const;
+  void check_not_removed() const;
 
-  std::filesystem::path folder_;
   ResultFiles files_;
   bool is_new_ = false, is_staged_ = false;
   std::optional<FolderLock> lock_;

@@ -49,8 +49,8 @@ TrainingResult TrainingRun::run() {
   try {
     return train();
   } catch (const IoError&) {
-    if (folder_.is_removed()) recover();
-    throw;
+    if (!folder_.is_removed()) throw;
+    throw IoError(save_elsewhere());
   }
 }
 
@@ -66,29 +66,30 @@ TrainingResult TrainingRun::train() {
   }
 }
 
-// Saves the run in a new directory beside the path of its directory, which was removed.
-void TrainingRun::recover() {
-  const std::filesystem::path removed = known_path_;
-  if (removed.has_parent_path()) std::filesystem::create_directories(removed.parent_path());
-  for (int n = 1;; ++n) {
-    const std::string path = fmt::format("{}.recovered-{}", removed.string(), n);
-    if (!std::filesystem::create_directory(path)) continue;
-    folder_ = RunFolder(path).opened();
-    save();
-    throw IoError(fmt::format(
-        "{} was removed during training; the run is saved in {} after step {}; resume it there",
-        removed.string(), path, t_.steps_done));
+// Saves the run in a new directory beside its directory, which was removed. Returns a text that
+// states what happened.
+std::string TrainingRun::save_elsewhere() {
+  const std::filesystem::path removed = folder_.path();
+  const std::string text = removed.string() + " was removed during training";
+  try {
+    const auto folder =
+        RunFolder::make_next(removed.filename().string() + ".recovered", removed.parent_path());
+    RunFolder(folder->directory()).save(t_.snapshot(), options_.notes);
+    return fmt::format("{}; the run is saved in {} after step {}; resume it there", text,
+                       folder->folder().string(), t_.steps_done);
+  } catch (const Error& e) {
+    return fmt::format("{}, and the run cannot be saved elsewhere: {}", text, e.what());
   }
 }
 
-// Tells the observer if the directory was moved. Throws IoError if it was removed; without this
-// check, the log of an already open file would hide the removal until the next save.
+// Calls on_move() if the directory was moved. Throws IoError if it was removed, which writing into
+// an open file does not detect.
 void TrainingRun::check_folder() {
-  if (folder_.path() != known_path_) {
-    known_path_ = folder_.path();
-    observer_.on_move(*this);
-  }
-  heed::check<IoError>(!folder_.is_removed(), folder_.text(), "was removed during training");
+  const std::filesystem::path path = folder_.path();
+  heed::check<IoError>(!folder_.is_removed(), path.string(), "was removed");
+  if (path == known_path_) return;
+  known_path_ = path;
+  observer_.on_move(*this);
 }
 
 double TrainingRun::seconds() const {
@@ -165,6 +166,7 @@ void TrainingRun::step() {
 }
 
 TrainingResult TrainingRun::stop() {
+  check_folder();
   // If this step is saved already, the run was stopped during the final evaluation. A save now
   // would contain an evaluation that a longer run would not perform.
   if (saved_ < t_.steps_done) save();
@@ -183,6 +185,7 @@ TrainingResult TrainingRun::finish() {
   folder_.save_results(t_.snapshot());
   result.all = nn::evaluate(t_.model, *t_.task, 0, progress(true));
   check(*result.all);
+  check_folder();
   observer_.on_end(*this, result);
   folder_.finish(t_.snapshot());
   return result;

@@ -114,7 +114,7 @@ class TrainingRun {
 
  private:
   TrainingResult train();
-  [[noreturn]] void recover();
+  std::string save_elsewhere();
   void check_folder();
   void begin();
   void step();

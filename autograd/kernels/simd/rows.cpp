@@ -81,7 +81,7 @@ void layer_norm_moments_loop(double* moments, const float* x, std::int64_t rows,
       return total / float(n);
     };
     float mean = mean_from(0);
-    if (in_blocks(n)) mean += mean_from(mean);  // is then exact if all values are equal
+    if (in_blocks(n)) mean += mean_from(mean);  // exact if all values are equal
     const auto [squares] = sum_row<1>(n, [&](auto mask, auto load, auto, V* sum) HWY_ATTR {
       const V centered = hn::IfThenElseZero(mask, hn::Sub(load(x), hn::Set(d, mean)));
       *sum = hn::MulAdd(centered, centered, *sum);

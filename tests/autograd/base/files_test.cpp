@@ -76,11 +76,12 @@ TEST_CASE("files relative to an open directory are written into it after it was 
   CHECK(remove_file(PathAt(&directory, "f")));
   CHECK(!remove_file(PathAt(&directory, "f")));
 
+  const std::string last = fs::canonical(moved);
   fs::remove_all(moved);
   CHECK(directory.is_removed());
-  CHECK(directory.path() == path);
+  CHECK(directory.path() == last);
   CHECK_THROWS_WITH(write_file(PathAt(&directory, "f"), std::string_view("x")),
-                    "file: cannot write " + path + "/f: No such file or directory");
+                    "file: cannot write " + last + "/f: No such file or directory");
   CHECK_THROWS_WITH(make_directory(PathAt(&directory, "e")), Contains("No such file"));
   CHECK_THROWS_WITH(AppendFile(folder / "none"), Contains("none: No such file or directory"));
   CHECK_THROWS_WITH(Directory(moved), Contains("cannot open " + moved));

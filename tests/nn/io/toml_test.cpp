@@ -27,13 +27,11 @@ const std::string kTooMany =
 
 TEST_CASE("a TOML key or section has at most 16 parts") {
   const std::size_t most = heed::nn::kMaxTomlKeyParts;
-  for (const std::string part : {"a.", "\"b.b\" .\t", "'c'. ", "\"\\\".\".", "é."}) {
+  for (const std::string part : {"a.", "\"b.b\" .\t", "'c'. ", "\"\\\".\"."}) {
     INFO(part);
     const std::string fits = repeated(part, most - 1) + "a", deep = repeated(part, 20'000) + "a";
-    if (part != "é.") {
-      CHECK(toml_refusal(fits + " = 1").empty());
-      CHECK(toml_refusal("[" + fits + "]\n" + fits + " = {" + fits + " = 1}").empty());
-    }
+    CHECK(toml_refusal(fits + " = 1").empty());
+    CHECK(toml_refusal("[" + fits + "]\n" + fits + " = {" + fits + " = 1}").empty());
     CHECK(toml_refusal(part + fits + " = 1") == "f:1" + kTooMany);
     CHECK(toml_refusal("x = 1 # a comment\n" + deep + " = 1") == "f:2" + kTooMany);
     CHECK(toml_refusal("[" + deep + "]") == "f:1" + kTooMany);
@@ -58,6 +56,17 @@ TEST_CASE("a TOML key or section has at most 16 parts") {
             .empty());
 }
 
+TEST_CASE("outside of strings and comments, TOML has only ASCII characters") {
+  const std::string error =
+      "f:2: a character outside of strings and comments is not ASCII; texts and paths need quotes";
+  // For U+035E, toml++ 3.0 reaches code that must not be reached.
+  for (const std::string odd : {"\xcd\x9e", "\u00a0", "é", "\u3000", "\xff"})
+    for (const std::string& text :
+         {odd + " = 1", "a" + odd + ".b = 1", "[" + odd + "]", "a = " + odd})
+      CHECK(toml_refusal("\n" + text) == error);
+  CHECK(toml_refusal("\xef\xbb\xbf# é\n'é' = \"\xcd\x9e\" # \u3000").empty());
+}
+
 TEST_CASE("nested TOML values are rejected before they overflow the stack") {
   const std::string dotted = repeated("a.", 15) + "a";
   for (const std::string& open : {std::string("["), "{" + dotted + " = "}) {
@@ -70,7 +79,7 @@ TEST_CASE("nested TOML values are rejected before they overflow the stack") {
 }
 
 TEST_CASE("invalid TOML that violates assertions of toml++ is reported as an error") {
-  for (const std::string text : {"[=]", "[\1]", "x = 1\n[ \xc3\xa9]", "a.=1", "a = {=1}"}) {
+  for (const std::string text : {"[=]", "[\1]", "x = 1\n[ \x02]", "a.=1", "a = {=1}"}) {
     INFO(text);
     CHECK_THAT(toml_refusal(text), Contains("not TOML"));
   }

@@ -49,6 +49,11 @@ TEST_CASE("a metrics.csv with an invalid line is rejected, with the number of th
     INFO(text);
     CHECK(damage(text).starts_with("m.csv: damaged, line 1: it is not 'step,loss,lr,grad_norm,"));
   }
+  CHECK(damage("step" + std::string(65'536, ',') + "\n").starts_with("m.csv: damaged, line 1: "));
+  std::string wide = metrics_csv({});
+  wide.pop_back();
+  CHECK(damage(wide + std::string(65'536, ',') + "\n") ==
+        "m.csv: damaged, line 1: it has more than 65536 fields");
   CHECK(damage(header + "1,2,3\n4,5") == "");  // the last line is incomplete
   CHECK(damage(header + "1,2,3\n2,5\n") == "m.csv: damaged, line 3: it has 2 fields, needs 3");
   CHECK(damage(header + "1,2,3\n\n") == "m.csv: damaged, line 3: it has 1 fields, needs 3");

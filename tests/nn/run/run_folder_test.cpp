@@ -300,6 +300,7 @@ TEST_CASE("only a run that is not finished may have an incomplete line, or later
 }
 
 TEST_CASE("every file of a run is verified") {
+  using Proof = RunFolder::Proof;
   const Folder folder;
   const RunFolder run(folder.path());
   Trainer t(tiny_run());
@@ -316,16 +317,16 @@ TEST_CASE("every file of a run is verified") {
   for (const std::string name :
        {RunFolder::kModel, RunFolder::kBest, RunFolder::kState, checkpoint.c_str()}) {
     INFO(name);
-    CHECK(run.verify(name)->starts_with("checksum "));
+    CHECK(run.verify(name) == Proof::kChecksum);
     const std::string whole = bytes_of(run.file(name));
     flip_bit(run.file(name));
     CHECK_THAT(damage(name), Contains("the file is damaged"));
     write_file(run.file(name).string(), std::string_view(whole));
   }
-  CHECK(run.verify(RunFolder::kConfig) == "state.safetensors");
-  CHECK(run.verify(RunFolder::kMetrics) == "state.safetensors");
-  CHECK(!run.verify(RunFolder::kAudit));
-  CHECK(!run.verify(RunFolder::kResult));
+  CHECK(run.verify(RunFolder::kConfig) == Proof::kState);
+  CHECK(run.verify(RunFolder::kMetrics) == Proof::kState);
+  CHECK(run.verify(RunFolder::kAudit) == Proof::kNone);
+  CHECK(run.verify(RunFolder::kResult) == Proof::kNone);
   write_file(run.file(RunFolder::kResult).string(), std::string_view("{"));
   CHECK_THAT(damage(RunFolder::kResult), Contains("is "));
   CHECK_THAT(damage(RunFolder::kLossPicture), Contains("No such file"));
@@ -339,9 +340,24 @@ TEST_CASE("every file of a run is verified") {
   write_file(run.file(RunFolder::kMetrics).string(), std::string_view(metrics_csv(rows)));
   CHECK_THAT(damage(RunFolder::kMetrics),
              Contains("damaged, line 3: its loss is not that of state.safetensors"));
+  rows = t.history();
+  rows[1].loss = MetricsRow::kNone;
+  write_file(run.file(RunFolder::kMetrics).string(), std::string_view(metrics_csv(rows)));
+  CHECK_THAT(damage(RunFolder::kMetrics), Contains("line 3: its loss is not that of"));
+  // A run that is not finished may lack the row of its last save, but no other row. A model file
+  // whose header is damaged is not an error of metrics.csv.
+  write_file(run.file(RunFolder::kModel).string(), std::string_view("damaged"));
+  rows = t.history();
+  for (const char* error : {"", "", "line 6: state.safetensors has 6 rows, but this file has 4"}) {
+    write_file(run.file(RunFolder::kMetrics).string(), std::string_view(metrics_csv(rows)));
+    CHECK_THAT(damage(RunFolder::kMetrics), Contains(error));
+    CHECK(damage(RunFolder::kMetrics).empty() == std::string_view(error).empty());
+    rows.pop_back();
+  }
+  run.save_results(t.snapshot());
   flip_bit(run.file(RunFolder::kState));  // without the state, the two files cannot be compared
-  CHECK(run.verify(RunFolder::kConfig) == "its format");
-  CHECK(run.verify(RunFolder::kMetrics) == "its format");
+  CHECK(run.verify(RunFolder::kConfig) == Proof::kFormat);
+  CHECK(run.verify(RunFolder::kMetrics) == Proof::kFormat);
 }
 
 TEST_CASE("a run of heed 0.1 can be opened, and a save removes its metrics.jsonl") {

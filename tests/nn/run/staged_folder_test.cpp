@@ -60,6 +60,27 @@ TEST_CASE("a published result replaces only the files of the earlier result") {
   CHECK(contents(folder) == Contents{"a=2", "mine=mine", "s", "s/mine=mine", "mine.tmp12.0=mine"});
 }
 
+TEST_CASE("a directory that is moved receives the result, and another one at its path does not") {
+  const Folder temporary;
+  const fs::path folder = temporary / "d", moved = temporary / "moved", again = temporary / "again";
+  StagedFolder staged(folder, result_files());
+  const auto take_path = [&](const fs::path& to) {
+    fs::rename(staged.folder(), to);
+    fs::remove_all(folder);
+    write(folder / ".staging/heed-journal", "of another process");
+  };
+  take_path(moved);
+  const fs::path file = staged.staging() / "s/c";
+  write(file, "1");
+  take_path(again);
+  CHECK(staged.publish({file}) == std::vector{fs::canonical(again) / "s/c"});
+  CHECK(contents(again) == Contents{"s", "s/c=1"});
+  CHECK(contents(folder) == Contents{".staging", ".staging/heed-journal=of another process"});
+  fs::remove_all(again);
+  CHECK_THROWS_WITH(staged.staging(), Contains("was removed after heed had"));
+  CHECK_THROWS_WITH(staged.publish(), Contains("was removed after heed had"));
+}
+
 TEST_CASE("without an earlier result, files with names of a result belong to the user") {
   const Folder temporary;
   write(temporary / "b", "mine");

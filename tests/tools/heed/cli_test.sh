@@ -324,12 +324,12 @@ cp -r runs/reverse-1 damaged
 for file in config.toml model.safetensors best.safetensors state.safetensors metrics.csv loss.png attention.png; do
   flip_bit damaged/$file
   expect 1 verify run runs/reverse-1 damaged; ok grep -q "^damaged/$file  *damaged" out
-  ok test "$(grep -c '  damaged *$' out)" == 1
+  ok test "$(grep -c '  damaged ' out)" == 1
   cp runs/reverse-1/$file damaged
 done
 flip_bit damaged/audit.txt; expect 0 verify run damaged; ok grep -q "^damaged/audit.txt  *unknown" out
 rm damaged/model.safetensors; expect 1 verify run damaged --json; is_json_line
-out_has '"file":"model.safetensors","state":"damaged","reason":"file: cannot read damaged/model.safetensors: No such file'
+out_has '"file":"model.safetensors","state":"damaged","verified_by":null,"reason":"file: cannot read damaged/model.safetensors: No such file'
 rm -r damaged
 refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
 

@@ -7,9 +7,9 @@
 // - HEED_CALL_COUNT=FILE: when the process ends, it writes the number of these calls to FILE.
 // - HEED_FAIL_AT=N: the Nth call of open, write, fsync, rename, unlink, mkdir, ftruncate or flock
 //   (each call counts, an open for reading, too) fails with the error HEED_FAIL_WITH, such as
-//   ENOSPC, or, if that is "short", a write stores only half of its bytes and any other call
-//   succeeds. Only calls for relative paths and for files below HEED_FAIL_BELOW count. The library
-//   writes the function and the path of the call to HEED_FAILED. Child processes are not affected.
+//   ENOSPC. If that is "short", only writes count, and a write stores half of its bytes. Only calls
+//   for relative paths and for files below HEED_FAIL_BELOW count. The library writes the function
+//   and the path of the call to HEED_FAILED. Child processes are not affected.
 // - HEED_FAIL_WITH=new: operator new throws std::bad_alloc at the Nth distinct call site, N being
 //   HEED_FAIL_AT, when it is reached for the first time after main() has begun. The call site is
 //   the first return address outside libstdc++, so that each use of a std::string counts.
@@ -172,11 +172,11 @@ bool allocation_fails(const void* caller) {
 bool fails(const char* call, const std::string& path) {
   static std::atomic<long> count{0};
   if (failure.at == 0 || failure.allocations || path.empty() ||
-      (path[0] == '/' && !path.starts_with(failure.below)))
+      (path[0] == '/' && !path.starts_with(failure.below)) ||
+      (failure.error == 0 && std::strcmp(call, "write") != 0))
     return false;
   if (++count != failure.at) return false;
   write_text(failure.report.c_str(), std::string(call) + " " + path + "\n");
-  if (failure.error == 0) return std::strcmp(call, "write") == 0;
   errno = failure.error;
   return true;
 }
@@ -202,6 +202,12 @@ int opened(int at, const char* path, int flags, mode_t mode) {
   if ((flags & (O_CREAT | O_TRUNC)) != 0 && kills()) die();
   if (fails("open", path)) return -1;
   return next(&::openat, "openat")(at, path, flags, mode);
+}
+
+FILE* opened(const char* path, const char* mode) {
+  if (std::strchr(mode, 'r') == nullptr && kills()) die();
+  if (fails("open", path)) return nullptr;
+  return next(&::fopen, "fopen")(path, mode);
 }
 
 }  // namespace
@@ -243,11 +249,8 @@ HEED_REPLACE_OPEN(open64, AT_FDCWD, (const char* path, int flags, ...))
 HEED_REPLACE_OPEN(openat, at, (int at, const char* path, int flags, ...))
 HEED_REPLACE_OPEN(openat64, at, (int at, const char* path, int flags, ...))
 
-FILE* fopen(const char* path, const char* mode) {
-  if (std::strchr(mode, 'r') == nullptr && kills()) die();
-  if (fails("open", path)) return nullptr;
-  return next(&::fopen, "fopen")(path, mode);
-}
+FILE* fopen(const char* path, const char* mode) { return opened(path, mode); }
+FILE* fopen64(const char* path, const char* mode) { return opened(path, mode); }
 
 ssize_t write(int file, const void* bytes, size_t size) {
   const auto real = next(&::write, "write");

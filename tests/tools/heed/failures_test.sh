@@ -24,7 +24,7 @@ allowed=(
   "$run * $sync" 0 "warning: no "
   # Removal: the next start removes what is left. metrics.jsonl exists only in runs of heed 0.1.
   "$run * unlinkat *metrics.jsonl" 0 -
-  "* * remove *@(target/run|target/study|target/compare|checkpoints|npy)" 0 -
+  "* * @(remove|unlink|unlinkat|rmdir) *@(target/run|target/study|target/compare|checkpoints|npy)" 0 -
   "sweep * remove target/sweep/seed=1*" 0 -
   "sweep * open target/sweep/seed=1/.staging" 0 -
   # Sync: a directory that is not readable cannot be synced, but may be writable.
@@ -40,25 +40,26 @@ allowed=(
   "resume * open target/run/model.safetensors" 0 -
   # compare leaves out a run that it cannot read.
   "compare * open [ab]/*" 0 "are not compared"
-  # sweep: a run that cannot be started is reported like a run that fails; result.json is an extract of the run.
+  # sweep: a run that cannot be started, or whose result cannot be written, is reported like a run that fails.
   "sweep * * target/sweep*" 1 " failed: "
-  "sweep * * *result.json*" 0 "seed=1: "
-  "sweep * @(open|flock|fsync) target/sweep@(|/seed=1)" 0 "seed=1: "
   # sweep: if the lock cannot be read, the process that trains the run reads it again.
   "sweep * @(open|flock) target/sweep/seed=1" 0 -
 )
 
-# Prints the checksums of all files that a command writes. Left out are pictures and the state of a resumed run,
-# which differ in the command line and the number of threads, and result.json and junit.xml, which contain times.
-contents() { find target -type f ! -name '*.png' ! -name state.safetensors ! -name result.json ! -name junit.xml -print0 2> /dev/null | sort -z | xargs -0r md5sum; }
+# Prints the checksums of all files that a command writes. Left out are result.json and junit.xml, which contain times,
+# and the files in `left_out`.
+contents() { find target -type f ! -name result.json ! -name junit.xml "${left_out[@]}" -print0 2> /dev/null | sort -z | xargs -0r md5sum; }
 
 # --- the commands. before_NAME is the directory `target` before the command
 learn=(train reverse "${tiny[@]}" --steps 2 --eval-every 2 --save-every 2 --quiet --threads 1)
 expect 0 "${learn[@]}" --out a
 expect 0 "${learn[@]}" --scale none --out b
-mkdir before_train before_sweep before_study before_compare before_gradcheck
-mkdir before_replace before_resume before_restudy before_causality
+for i in $(seq 60); do echo "$i fox"; done > text.txt
+mkdir before_train before_sweep before_study before_compare before_gradcheck before_overtime before_other before_plot
+mkdir before_replace before_resume before_restudy before_causality before_retext
 cp -r a before_replace/run; cp -r a before_resume/run; cp -r a before_causality/run
+expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --quiet --out before_retext/run
+mv text.txt moved.txt; printf '1,0.5\n0.2,1\n' > words.csv
 expect 0 study a --head L0H0 --out before_restudy/study --threads 1
 printf '[train]\ntask = "reverse"\nlayers = 1\nheads = 1\nd-model = 16\nbatch = 4\neval-batch = 8\nsteps = 2\n[sweep]\nseed = [1]\n' > s.toml
 command_train=("${learn[@]}" --out target/run)
@@ -69,15 +70,25 @@ command_study=(study a --export npy --out target/study --overwrite --threads 1)
 command_restudy=(study a --prompt abcdefghijklmnop --of logit:a --out target/study --overwrite --threads 1)
 command_compare=(compare a b --out target/compare)
 command_gradcheck=(gradcheck relu --junit target/junit.xml --threads 1)
+command_overtime=(study a --over-time --out target/study --threads 1)
+command_other=(study a b --out target/study --threads 1)
+command_plot=(plot words.csv --out target/words.png)
+command_retext=(train --resume target/run --text moved.txt --threads 1)
 command_causality=(verify causality target/run --threads 1)
 
 restore() { rm -rf target; cp -r "before_$1" target; }
 check_runs() {  # finds each run whole that has been saved
   local run
-  for run in a target/run; do
+  for run in a target/run target/sweep/seed=1; do
     [[ -e $run/config.toml || -s $run/.publish/heed-journal ]] || continue
     expect 0 verify run "$run"
   done
+}
+# holds_old_or_new NAME: succeeds if the old result of a command that replaces it is whole, or the new one is committed
+holds_old_or_new() {
+  [[ -n $(find target -path '*/.publish/heed-journal' -size +0) ]] && return
+  (cd "before_$1" && find . -type f -exec md5sum {} +) | (cd target && md5sum -c --status -) && return
+  [[ $(contents) == "$after" ]] || { [[ $1 == replace ]] && grep -q "^seed = 2" target/run/config.toml; }
 }
 
 # is_allowed CALL CODE: returns whether the table contains this exit code for this failure
@@ -109,6 +120,7 @@ one_failure() {
   silent=""
   [[ $code == 4 ]] || is_allowed "$call" "$code" || fail "$what: exit code $code"
   ok test "$(find target -name '*.tmp*' | wc -l)" -le 1
+  [[ $1 == replace || $1 == restudy ]] && ok holds_old_or_new "$1"
   check_runs
   [[ $(contents) == "$after" ]] && return 0
   ok test "$code$silent" != 0-
@@ -123,8 +135,10 @@ one_failure() {
 }
 
 points=0
-for name in ${COMMANDS:-train replace resume sweep study restudy compare gradcheck causality}; do
+for name in ${COMMANDS:-train replace resume retext sweep study restudy overtime other compare gradcheck causality plot}; do
   declare -n plain=command_$name
+  # After a failure some commands are resumed. The state and the pictures then contain another command line.
+  left_out=(); [[ $name =~ ^(train|replace|resume|sweep)$ ]] && left_out=(! -name '*.png' ! -name state.safetensors)
   restore "$name"
   expect 0 "${plain[@]}"
   after=$(contents)

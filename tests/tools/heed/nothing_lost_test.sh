@@ -115,11 +115,35 @@ for n in 1 2; do
   kill -STOP $pid; rm -r removed; kill -CONT $pid
   wait $pid; code=$?
   ok test $code == 4
-  err_has "removed was removed during training; the run is saved in removed.recovered-$n after step"
+  err_has "$dir/removed was removed during training; the run is saved in $dir/removed.recovered-$n after step"
   ok test "$(saved_step removed.recovered-$n)" -ge 50
   ok test ! -e removed
   expect 0 eval removed.recovered-$n --sequences 4
 done
+# The directory is moved and removed, while another run is at its old path; and a path that ends with a slash.
+what="heed train --resume, whose run directory was moved and removed"
+"$heed" train --resume removed.recovered-1/ --quiet > out 2> err &
+pid=$!
+saved=$(wc -l < removed.recovered-1/metrics.csv)
+wait_until $pid has_lines $((saved + 2)) removed.recovered-1/metrics.csv
+kill -STOP $pid; mv removed.recovered-1 away2; cp -r second removed.recovered-1; rm -r away2; kill -CONT $pid
+wait $pid; code=$?
+ok test $code == 4; err_has "$dir/away2 was removed during training; the run is saved in $dir/away2.recovered-1 after step"
+ok test "$(grep -c "was moved" err)" == 0
+ok test -e away2.recovered-1/state.safetensors; same_run removed.recovered-1 second
+# The directory is removed during the final evaluation, and the run is stopped then.
+what="heed train, whose run directory was removed during its final evaluation"
+code=0
+while [[ $code == 0 ]]; do  # if the run ended before the signal arrived, it is repeated
+  rm -rf last last.recovered-1
+  "$heed" train reverse --layers 2 --heads 4 --d-model 96 --batch 1 --eval-batch 4 --steps 4 --quiet --threads 1 --out last > out 2> err &
+  pid=$!
+  wait_until $pid grep -qs '^4,.*,.*,.*,.*,' last/metrics.csv
+  kill -STOP $pid; rm -r last; kill -INT $pid; kill -CONT $pid
+  wait $pid; code=$?
+done
+ok test $code == 4; err_has "$dir/last was removed during training; the run is saved in $dir/last.recovered-1 after step 4"
+expect 0 train --resume last.recovered-1 --quiet
 
 # --- a run is saved at least once a minute (tested only if KILLS is at least 200, because this takes 75 s)
 if ((kills >= 200)); then

@@ -154,8 +154,8 @@ class Sweep {
         if (warnings_.insert(line).second) progress_.warn(run.plan->name + ": " + line);
       try {
         save_result(job);
-      } catch (const std::exception& e) {  // a warning suffices: the run is saved
-        progress_.warn(fmt::format("{}: {}", run.plan->name, e.what()));
+      } catch (const std::exception& e) {
+        fail(run, fmt::format("trained and saved, but without its result: {}", e.what()));
       }
     } else if (sweep_.interrupted && was_stopped(code)) {
       run.state = State::kStopped;

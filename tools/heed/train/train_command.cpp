@@ -131,7 +131,7 @@ Report new_run(TrainArguments& a, const Command& c) {
   lead_ranks(trainer, a.run.ranks);  // may fail, so it comes before the run directory
   if (!folder) folder = nn::RunFolder::make_next(config.task);
   warn_without_lock(*folder);
-  nn::RunFolder(folder->staging()).save(trainer.snapshot(), config_notes());
+  nn::RunFolder(folder->staging()).opened().save(trainer.snapshot(), config_notes());
   folder->publish();
   return train_run(trainer, nn::RunFolder(folder->directory()), a.run);
 }

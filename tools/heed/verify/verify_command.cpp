@@ -196,11 +196,13 @@ Report verify_resume(const Command& c) {
   return report;
 }
 
-constexpr Column kFileColumns[] = {{"", "file"},        {"run"},   {"file"}, {"state", "state"},
-                                   {"", "verified by"}, {"reason"}};
+constexpr Column kFileColumns[] = {
+    {"", "file"}, {"run"}, {"file"}, {"state", "state"}, {"verified_by", "verified by"},
+    {"reason"}};
 constexpr Column kFilesKeys[] = {{"ok"}, rows("files", kFileColumns)};
 
 // Returns the names of the files to verify: those that exist, and those that each saved run has.
+// Checkpoints are not included.
 std::vector<std::string> files_of(const nn::RunFolder& run) {
   using Run = nn::RunFolder;
   std::vector<std::string> names(std::begin(Run::kFiles), std::end(Run::kFiles));
@@ -209,25 +211,48 @@ std::vector<std::string> files_of(const nn::RunFolder& run) {
     return name != Run::kModel && name != Run::kState && name != Run::kMetrics &&
            !fs::exists(run.file(name), ignored);
   });
-  for (const nn::CheckpointFile& checkpoint : run.checkpoints())
-    names.push_back(checkpoint.file.lexically_relative(run.path()).string());
   return names;
 }
 
-void add_file(Table& table, const nn::RunFolder& run, const std::string& name) {
+// Adds a row for a file. `verify` returns how the file was verified, or throws an Error if it is
+// damaged.
+template <class Verify>
+void add_file(Table& table, const nn::RunFolder& run, const std::string& name, Verify verify) {
+  using Proof = nn::RunFolder::Proof;
   const std::string path = run.file(name).string();
   try {
-    std::optional<std::string> by = "its checksums";
-    if (name.ends_with(".png"))
-      plot::read_png_info(path);
-    else
-      by = run.verify(name);
-    table.add({path, run.text(), name, by ? "whole" : "unknown", by.value_or("no checksum"), by});
+    const Proof proof = verify();
+    const char* by = proof == Proof::kChecksum ? "its checksum"
+                     : proof == Proof::kState  ? nn::RunFolder::kState
+                     : proof == Proof::kFormat ? "its format"
+                                               : "nothing";
+    table.add({path, run.text(), name, proof == Proof::kNone ? "unknown" : "whole", by, Value()});
   } catch (const autograd::Error& e) {
-    const std::string why = e.what();  // an error in a JSON text does not name the file
-    table.add({path, run.text(), name, "damaged", "", why});
-    table.note += plot::visible_text(why.find(path) == why.npos ? path + " " + why : why) + "\n";
+    std::string why = e.what();
+    if (why.find(path) == why.npos) why = path + ": " + why;  // such as an error in a JSON text
+    table.add({path, run.text(), name, "damaged", Value(), why});
+    table.note += plot::visible_text(with_short_values(why)) + "\n";
   }
+}
+
+void add_run(Table& table, const nn::RunFolder& run) {
+  using Proof = nn::RunFolder::Proof;
+  std::vector<std::string> names = files_of(run);
+  try {
+    for (const nn::CheckpointFile& checkpoint : run.checkpoints())
+      names.push_back(checkpoint.file.lexically_relative(run.path()).string());
+  } catch (const autograd::Error&) {
+    add_file(table, run, nn::RunFolder::kCheckpoints, [&] {
+      run.checkpoints();  // throws again
+      return Proof::kNone;
+    });
+  }
+  for (const std::string& name : names)
+    add_file(table, run, name, [&] {
+      if (!name.ends_with(".png")) return run.verify(name);
+      plot::read_png_info(run.file(name).string());
+      return Proof::kChecksum;
+    });
 }
 
 Report verify_files(const Command& c) {
@@ -239,7 +264,7 @@ Report verify_files(const Command& c) {
   for (const Command::Value& value : given) {
     const nn::RunFolder run(find_run(value.text));
     progress.at_work("Reading " + run.text());
-    for (const std::string& name : files_of(run)) add_file(table, run, name);
+    add_run(table, run);
   }
   progress.clear();
   report.set("ok", table.note.empty());
@@ -259,9 +284,10 @@ and resumed with 2 threads. Every row of metrics, weight, moment and random stre
 bit for bit. Prints one hash. Works in a temporary directory and only reads the run.
 
 run: reads every file of one or more runs and prints whether it is whole or damaged. Weights, state
-and pictures have checksums. {0} and {1} must be valid and agree with the state. Other files
-have no checksum and are only read; their state is unknown. If only the weights are damaged, heed
-train --resume writes them again.
+and pictures have checksums. {0} must be valid and have the recipe of the state: all settings
+but those that --resume may change. {1} must have the numbers of the state. Other files have no
+checksum, so their state is unknown unless they cannot be read. If only the weights are damaged,
+heed train --resume writes them again.
 
 The exit code is 1 if a check fails. It is 4 if the check passes but the picture cannot be written;
 the result is printed before the error.)";
@@ -269,8 +295,7 @@ the result is printed before the error.)";
 }  // namespace
 
 void verify_command(Command& c) {
-  c.name = "verify",
-  c.what = "verify that a model is causal, a run resumes bit for bit, its files are whole";
+  c.name = "verify", c.what = "verify causality, a resume bit for bit, or the files of runs";
   c.examples =
       "  heed verify causality\n"
       "  heed verify resume runs/induction-1\n"

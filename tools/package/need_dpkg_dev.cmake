@@ -1,5 +1,5 @@
-# cpack includes this file before it makes packages. Without dpkg-shlibdeps, cpack would make Debian packages that have
-# no dependencies. Without file, it would fail with a message that names no package.
+# cpack includes this file before it creates packages. Without dpkg-shlibdeps, cpack would create Debian packages that
+# have no dependencies. Without file, it would fail, and its error would not name the missing package.
 if(CPACK_GENERATOR STREQUAL "DEB")
   find_program(heed_shlibdeps dpkg-shlibdeps NO_CACHE)
   find_program(heed_file file NO_CACHE)

@@ -58,7 +58,8 @@ decltype(auto) past_input_checks(F&& f) {
   }
 }
 
-/// Writes a text to stdout or stderr. All output of the program passes through this function. If
+/// Writes a text to stdout or stderr. All text of the program passes through this function, but not
+/// the escape sequences of Progress. If
 /// the stream is a terminal, control characters and invalid UTF-8 are escaped (`\x1b`), because a
 /// terminal executes them, and names and texts from files may contain them. Newlines and tabs are
 /// written as they are. In a file or a pipe, the output is the text, byte by byte. If writing

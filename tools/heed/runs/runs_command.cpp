@@ -92,7 +92,7 @@ Report list_runs(const std::string& folder) {
     const Value& problem = table.rows.back().back();
     if (problem.as<std::string>())
       table.note += fmt::format("{} cannot be read: {}\n", plot::visible_text(run.text()),
-                                plot::visible_text(problem.text()));
+                                plot::visible_text(with_short_values(problem.text())));
   }
   return report;
 }

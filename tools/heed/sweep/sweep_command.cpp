@@ -144,9 +144,9 @@ the current directory.
 The name of a run's directory contains its values: sweeps/FILE/scale=none,seed=1. Characters of a
 value other than letters, digits, +, - and . are replaced by _. The directory of the sweep contains
 the file as sweep.toml. Finished runs are skipped. Unfinished runs, and runs whose weights are
-damaged, are resumed. To continue after
-Ctrl-C (each run saves, exit 130) or a kill, repeat the command. Values can be added to the lists.
-If the command is started twice at the same time, both processes share the runs.
+damaged, are resumed. To continue after Ctrl-C (each run saves, exit 130) or a kill, repeat the
+command. Values can be added to the lists. If the command is started twice at the same time, both
+processes share the runs.
 
 If a run fails, it is reported, the other runs continue, and the exit code is 1.
 

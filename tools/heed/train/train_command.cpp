@@ -313,7 +313,9 @@ A run can end early with one of these exit codes. It is saved first, unless stat
        last save stays. Also: with --check-invariants, an identity of attention
        is broken (the message names layer, head and row; the weights before the
        step are saved likewise); with --strict, a parameter gets no gradient.
-  4    A file cannot be written; the last save stays.
+  4    A file cannot be written; the last save stays. If the directory DIR of
+       the run was removed, the run is saved in DIR.recovered-1 (or the next
+       free number). If DIR was only moved, training continues in it.
   130  Ctrl-C, SIGTERM or SIGHUP.
 
 {} contains norms of gradient, weight and update of each parameter in the first step.

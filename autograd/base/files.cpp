@@ -10,7 +10,6 @@
 #include <system_error>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "autograd/base/error.h"
 
@@ -82,22 +81,10 @@ int sync_file(int file) {
 }
 
 // Writes the parts, calls fsync and closes the file. Returns 0, or the errno of the first failure.
-// Small parts are copied into the empty buffer, so that a file of many small tensors needs few
-// calls. Its capacity is not changed: while the file is open, no memory is allocated.
-int write_and_close(int file, std::span<const std::span<const std::byte>> parts,
-                    std::vector<std::byte>& buffer) {
+int write_and_close(int file, std::span<const std::span<const std::byte>> parts) {
   int error = 0;
-  const auto flush = [&](std::span<const std::byte> bytes) {
-    if (error == 0) error = write_all(file, bytes);
-  };
-  for (const auto& part : parts) {
-    if (buffer.size() + part.size() > buffer.capacity()) flush(buffer), buffer.clear();
-    if (part.size() > buffer.capacity())
-      flush(part);
-    else
-      buffer.insert(buffer.end(), part.begin(), part.end());
-  }
-  flush(buffer);
+  for (const auto& part : parts)
+    if (error == 0) error = write_all(file, part);
   if (error == 0 && sync_file(file) != 0) error = errno;
   if (::close(file) != 0 && error == 0) error = errno;
   return error;
@@ -194,10 +181,8 @@ void sync_directory(const std::string& path) { sync_at(path); }
 void write_file(const PathAt& path, std::span<const std::span<const std::byte>> parts) {
   const PathAt target = target_of(path);
   std::string temporary;
-  std::vector<std::byte> buffer;
-  buffer.reserve(1 << 16);
   const int file = create_beside(target, temporary), directory = descriptor_of(target);
-  int error = file < 0 ? errno : write_and_close(file, parts, buffer);
+  int error = file < 0 ? errno : write_and_close(file, parts);
   if (file < 0) cannot_write(path.text(), reason(error));
   if (error == 0 && ::renameat(directory, temporary.c_str(), directory, target.path.c_str()) != 0)
     error = errno;

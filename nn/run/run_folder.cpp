@@ -205,8 +205,13 @@ RunFolder::Proof RunFolder::verify(const std::string& name) const {
     state = read_snapshot(load_safetensors(file(kState).string()), {});
   } catch (const Error&) {  // kState is missing or damaged
   }
+  std::optional<std::int64_t> finished;
+  try {
+    finished = finished_step();
+  } catch (const IoError&) {  // kModel is damaged, which is not an error of kMetrics
+  }
   if (name == kMetrics)
-    check_history(metrics(), state ? state->history : std::vector<MetricsRow>(), path);
+    check_history(read_metrics(finished), state ? state->history : std::vector<MetricsRow>(), path);
   else if (state)
     load();  // compares the recipes
   else
@@ -227,12 +232,9 @@ RunConfig RunFolder::config() const {
   }
 }
 
-std::vector<MetricsRow> RunFolder::metrics() const {
-  std::optional<std::int64_t> finished;
-  try {
-    finished = finished_step();
-  } catch (const IoError&) {  // kModel is damaged, which is not an error of kMetrics
-  }
+std::vector<MetricsRow> RunFolder::metrics() const { return read_metrics(finished_step()); }
+
+std::vector<MetricsRow> RunFolder::read_metrics(std::optional<std::int64_t> finished) const {
   const std::string path = file(kMetrics).string(), text = read_file(path, kMaxMetricsBytes);
   std::vector<MetricsRow> rows = parse_metrics_csv(text, path);
   const std::int64_t last = rows.empty() ? 0 : rows.back().step;

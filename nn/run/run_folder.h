@@ -185,6 +185,7 @@ class RunFolder {
   void finish(const Snapshot& snapshot) const;
 
  private:
+  std::vector<MetricsRow> read_metrics(std::optional<std::int64_t> finished_step) const;
   void save_weights(const std::string& name, const Snapshot& snapshot, bool finished) const;
 
   std::filesystem::path path_;                  // not used if `directory_` is not null

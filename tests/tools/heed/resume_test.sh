@@ -55,6 +55,11 @@ for size in 0 20 1000000; do
   rm -r again
 done
 
+for file in metrics.csv best.safetensors; do  # metrics.csv and the best weights, too
+  cp -r constant again; truncate -s 100 again/$file
+  expect 0 train --resume again --quiet; same_run constant again
+  rm -r again
+done
 for i in $(seq 60); do echo "$i fox"; done > lines.txt
 expect 0 train --lines lines.txt "${quick[@]}" --context 16 --steps 4 --out lines-run
 mv lines.txt elsewhere/

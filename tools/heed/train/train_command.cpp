@@ -42,14 +42,24 @@ void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
   trainer.set(changed);
 }
 
+// Returns whether a finished run needs a resume, which writes these files again.
+bool has_damaged_results(const nn::RunFolder& folder) try {
+  for (const char* name : {nn::RunFolder::kModel, nn::RunFolder::kMetrics}) folder.verify(name);
+  if (std::filesystem::exists(folder.file(nn::RunFolder::kBest)))
+    folder.verify(nn::RunFolder::kBest);
+  return false;
+} catch (const autograd::Error&) {
+  return true;
+}
+
 // Returns "" if resuming the run has an effect: if steps, the last evaluation or the pictures are
-// missing. Otherwise returns the reason why nothing is missing, and what to do instead.
+// missing, or if weights or metrics.csv are damaged. Otherwise returns the reason why nothing is
+// missing, and what to do instead.
 std::string nothing_to_do(const nn::RunFolder& folder, const nn::Trainer& trainer,
                           const Command& c) {
   const std::string run = folder.text(), reason = trainer.stop_reason();
   const std::int64_t done = trainer.steps_done;
-  if (folder.state() != nn::RunFolder::State::kFinished || folder.finished_step() != done)
-    return "";  // this includes a finished run with damaged weights
+  if (has_damaged_results(folder) || folder.finished_step() != done) return "";
   if (done >= trainer.config().steps)
     return fmt::format(
         "{0} has done its {1} steps{3}; continue with heed train --resume {0} --steps {2}", run,

@@ -286,8 +286,8 @@ bit for bit. Prints one hash. Works in a temporary directory and only reads the 
 run: reads every file of one or more runs and prints whether it is whole or damaged. Weights, state
 and pictures have checksums. {0} must be valid and have the recipe of the state: all settings
 but those that --resume may change. {1} must have the numbers of the state. Other files have no
-checksum, so their state is unknown unless they cannot be read. If only the weights are damaged,
-heed train --resume writes them again.
+checksum, so their state is unknown unless they cannot be read. If the state and {0} are whole,
+heed train --resume writes damaged weights and {1} again.
 
 The exit code is 1 if a check fails. It is 4 if the check passes but the picture cannot be written;
 the result is printed before the error.)";

@@ -205,13 +205,17 @@ RunFolder::Proof RunFolder::verify(const std::string& name) const {
     state = read_snapshot(load_safetensors(file(kState).string()), {});
   } catch (const Error&) {  // kState is missing or damaged
   }
-  std::optional<std::int64_t> finished;
-  try {
-    finished = finished_step();
-  } catch (const IoError&) {  // kModel is damaged, which is not an error of kMetrics
-  }
+  // If kModel is damaged, that is not an error of kMetrics.
+  const auto finished = [&]() -> std::optional<std::int64_t> {
+    try {
+      return finished_step();
+    } catch (const IoError&) {
+      return {};
+    }
+  };
   if (name == kMetrics)
-    check_history(read_metrics(finished), state ? state->history : std::vector<MetricsRow>(), path);
+    check_history(read_metrics(finished()), state ? state->history : std::vector<MetricsRow>(),
+                  path);
   else if (state)
     load();  // compares the recipes
   else

@@ -1,11 +1,11 @@
 #include "nn/run/staged_folder.h"
 
 #include <algorithm>
-#include <chrono>
+#include <cerrno>
+#include <fstream>
 #include <sstream>
 #include <string_view>
 #include <system_error>
-#include <thread>
 
 #include "autograd/base/files.h"
 #include "nn/io/limits.h"
@@ -230,7 +230,12 @@ fs::path StagedFolder::staging() {
                    ", which exists and was not created by heed; move it, or choose another "
                    "directory");
   change(folder, [&] { is_staged_ = fs::create_directory(staging); });
-  autograd::write_file(staging / kJournal, std::string_view());
+  // One system call creates the file. A temporary file that a kill leaves in .staging would make it
+  // look like a directory of the user.
+  const bool created = std::ofstream(staging / kJournal).good();
+  const int error = errno;
+  check<IoError>(created, cannot_write(folder), (staging / kJournal).string(), ": ",
+                 std::generic_category().message(error));
   return staging;
 }
 

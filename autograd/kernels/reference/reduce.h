@@ -34,8 +34,9 @@ using Accumulator = typename AccumulatorOf<T>::type;
 
 /// The largest number of values of a row that float32 sums add one after the other in each lane.
 ///
-/// Longer rows, and all rows on targets with one lane, use blocked summation: blocks of 8 vectors,
-/// or of 32 keys of attention, are summed in float32, and the sums of the blocks in float64. With b
+/// Longer rows, and except in attention all rows on targets with one lane, use blocked summation:
+/// blocks of 8 vectors, or of 32 keys of attention, are summed in float32, and the sums of the
+/// blocks in float64. With b
 /// additions per block, the error is at most about b 2^-24 times the sum of the magnitudes of the
 /// terms, for any number of blocks (Blanchard, Higham and Mary, A Class of Fast and Accurate
 /// Summation Algorithms, 2020). tests/autograd/ops/long_rows_test.cpp requires at most 1e-6.

@@ -96,9 +96,9 @@ struct Head {
     const std::int64_t end = std::clamp<std::int64_t>(row.end - seen.begin, 0, seen.size());
     return {std::clamp<std::int64_t>(row.begin - seen.begin, 0, end), end};
   }
-  // Returns true if the keys of query i are summed in blocks (kShortRow). The keep-mask has no
-  // effect on this.
-  bool is_long(std::int64_t i) const { return sizeof(T) == 4 && in_blocks(visible.row(i).size()); }
+  // Returns true if query i may read so many keys that they are summed in blocks (kShortRow). The
+  // keep-mask has no effect on this.
+  bool is_long(std::int64_t i) const { return sizeof(T) == 4 && visible.row(i).size() > kShortRow; }
   // Returns the number of queries from i0 on that are computed together. They are in one tile, end
   // before `end`, and is_long() is equal for all of them.
   std::int64_t rows_together(std::int64_t i0, std::int64_t end) const {

@@ -268,7 +268,7 @@ TEST_CASE("a finished run with damaged weights is saved but not finished") {
   change_metadata(model, "finished", "crc32c 00000000");
   CHECK(run.state() == State::kSaved);
   CHECK_THROWS_WITH(run.verify(RunFolder::kModel),
-                    Contains("its weights are not those of the finished run"));
+                    Contains("but that of the finished run is crc32c 00000000"));
 
   const Trainer resumed = run.resume();
   run.finish(resumed.snapshot());

@@ -72,12 +72,15 @@ void with_enough_stack(F f) {
 // Ends the process after an exception that cannot be thrown further, such as std::bad_alloc in a
 // destructor. Prints the exception like any other. Every file that heed writes is whole at any
 // time.
-[[noreturn]] void end_process() {
+[[noreturn]] void end_process() try {
   const std::exception_ptr error = std::current_exception();
   std::_Exit(exit_code_of([&]() -> int {
     if (error) std::rethrow_exception(error);
     throw std::logic_error("std::terminate was called");
   }));
+} catch (...) {  // no memory is left, not even for the text of an error
+  constexpr std::string_view kText = "heed: out of memory\n";
+  std::_Exit(::write(STDERR_FILENO, kText.data(), kText.size()) < 0 ? kBug : kInputOutput);
 }
 
 int print_report(const Report& report, const Command& command) {

@@ -78,3 +78,6 @@ end_of_checks() {
   echo "$checks checks, $failures failed"
   [[ $failures == 0 ]]
 }
+# is_saved DIR: tests whether --resume DIR can continue. A run that was killed in the middle of its first publication is
+# saved, but its files are still in DIR/.publish
+is_saved() { [[ -e $1/state.safetensors || -e $1/.publish ]]; }

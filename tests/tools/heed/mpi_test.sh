@@ -130,7 +130,7 @@ steps=$((300 * kills + 1500))
 expect 0 train "${recipe[@]}" --steps $steps --quiet --out undisturbed
 killed=0
 for ((try = 0; killed < kills && try < 4 * kills; try++)); do
-  if [[ -e killed/state.safetensors ]]; then command=(--resume killed); else command=("${recipe[@]}" --save-every 100 --steps $steps --out killed); fi
+  if is_saved killed; then command=(--resume killed); else command=("${recipe[@]}" --save-every 100 --steps $steps --out killed); fi
   n=$((2 << (RANDOM % 2)))
   what="mpirun -n $n heed train ${command[*]}, try $try"
   mpirun --oversubscribe -n $n "$heed" train "${command[@]}" --quiet > out 2> err < /dev/null &
@@ -145,7 +145,7 @@ for ((try = 0; killed < kills && try < 4 * kills; try++)); do
   done
 done
 ok test $killed == "$kills"
-if [[ -e killed/state.safetensors ]]; then
+if is_saved killed; then
   expect 0 info killed
   timeout 300 mpirun --oversubscribe -n 4 "$heed" train --resume killed --quiet > out 2> err < /dev/null || err_has "has done its"
 else

@@ -13,7 +13,7 @@ recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 4 --eval-batch 8 --eva
 expect 0 train "${recipe[@]}" --out undisturbed
 killed=0
 for ((try = 0; killed < kills && try < 4 * kills; try++)); do
-  if [[ -e killed/state.safetensors ]]; then command=(--resume killed --quiet); else command=("${recipe[@]}" --out killed); fi
+  if is_saved killed; then command=(--resume killed --quiet); else command=("${recipe[@]}" --out killed); fi
   what="heed train ${command[*]}, try $try"
   "$heed" train "${command[@]}" > out 2> err &
   pid=$!
@@ -29,7 +29,7 @@ for ((try = 0; killed < kills && try < 4 * kills; try++)); do
   done
 done
 ok test $killed == "$kills"
-if [[ -e killed/state.safetensors ]]; then
+if is_saved killed; then
   "$heed" train --resume killed --quiet > out 2> err || err_has "has done its"
 else
   expect 0 train "${recipe[@]}" --out killed

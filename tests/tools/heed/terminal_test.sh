@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Tests that control characters in names, values and generated text are escaped if stdout or stderr is a terminal, and
-# written as they are to a file or a pipe. `script` (util-linux) provides the terminal. Also tests that errors
-# cut long values. Usage: terminal_test.sh PATH-TO-HEED
+# written as they are to a file or a pipe. `script` (util-linux) provides the terminal and runs $SHELL. Also tests
+# that errors cut long values. Usage: terminal_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 # at_terminal COMMAND: runs a command of the shell at a terminal, and stores what the terminal receives in ./out
 at_terminal() {
   what=$1
-  TERM=dumb heed=$heed script -qE never -c "stty -onlcr; $1" /dev/null < /dev/null > out 2>&1
+  TERM=dumb SHELL=$BASH heed=$heed script -qE never -c "stty -onlcr; $1" /dev/null < /dev/null > out 2>&1
   checks=$((checks + 1))
   if LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]' out; then fail "$what: a control character at the terminal"; fi
 }

@@ -144,6 +144,10 @@ bool RunFolder::is_run() const {
 
 bool RunFolder::has_saved() const { return is_there(file(kModel)) || is_there(file(kState)); }
 
+bool RunFolder::is_complete() const {
+  return is_run() && is_there(file(kModel)) && is_there(file(kState)) && is_there(file(kMetrics));
+}
+
 RunFolder::State RunFolder::state() const {
   if (!is_run()) return State::kNew;
   if (!has_saved()) return State::kUnsaved;

@@ -122,6 +122,8 @@ class RunFolder {
   /// Returns whether kModel or kState exists, that is, whether the run has been saved at least
   /// once.
   bool has_saved() const;
+  /// Returns whether all files exist that a run has from its first save on.
+  bool is_complete() const;
   /// Returns the state of the run. Reads all of kModel if it is marked as finished.
   State state() const;
   /// Returns the time of the last save; nothing if there was none.

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "autograd/base/text.h"
 
@@ -49,9 +50,19 @@ TrainingResult TrainingRun::run() {
   try {
     return train();
   } catch (const IoError&) {
-    if (!folder_.is_removed()) throw;
+    if (!is_being_removed()) throw;
     throw IoError(save_elsewhere());
   }
+}
+
+// Returns whether the directory was removed. `rm -r` removes the files before the directory.
+// Therefore, if files are missing, waits up to 1 s until the directory is removed.
+bool TrainingRun::is_being_removed() const {
+  for (int tries = 0; tries < 50 && !folder_.is_removed(); ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (folder_.is_complete()) return false;
+  }
+  return folder_.is_removed();
 }
 
 TrainingResult TrainingRun::train() {

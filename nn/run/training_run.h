@@ -114,6 +114,7 @@ class TrainingRun {
 
  private:
   TrainingResult train();
+  bool is_being_removed() const;
   std::string save_elsewhere();
   void check_folder();
   void begin();

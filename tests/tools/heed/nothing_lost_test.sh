@@ -120,6 +120,18 @@ for n in 1 2; do
   ok test ! -e removed
   expect 0 eval removed.recovered-$n --sequences 4
 done
+# The directory is removed while the run writes its files.
+for try in {1..10}; do
+  what="heed train, whose run directory was removed while it was saved, try $try"
+  "$heed" train "${quick[@]}" reverse --eval-every 1 --save-every 1 --steps 1000000 --out written > out 2> err &
+  pid=$!
+  wait_until $pid test -e written/checkpoints/000003.safetensors
+  while [[ -e written ]]; do rm -rf written 2> /dev/null; done
+  wait $pid; code=$?
+  ok test $code == 4; err_has "$dir/written was removed during training; the run is saved in $dir/written.recovered-1 after step"
+  expect 0 info written.recovered-1/state.safetensors
+  rm -r written.recovered-1
+done
 # The directory is moved and removed, while another run is at its old path; and a path that ends with a slash.
 what="heed train --resume, whose run directory was moved and removed"
 "$heed" train --resume removed.recovered-1/ --quiet > out 2> err &

@@ -63,7 +63,7 @@ TEST_CASE("characters that are not ASCII are errors outside of strings and comme
          {odd + " = 1", "a" + odd + ".b = 1", "[" + odd + "]", "a = " + odd, "a = [1\\u00'[a" + odd,
           "a = 1='" + odd + "'", "a = \"\"\"\\" + odd + "\"\"\""}) {
       INFO(text);
-      CHECK_THAT(toml_refusal("\n" + text), StartsWith("f:2: not TOML: "));
+      CHECK_THAT(toml_refusal("\n" + text), Catch::Matchers::StartsWith("f:2: not TOML: "));
     }
     CHECK(toml_refusal("a = \"\"\"x \\\n" + odd + "\"\"\"").empty());
     CHECK(toml_refusal("\xef\xbb\xbf# \u00e9\n'\u00e9' = \"" + odd + "\" # \u3000").empty());

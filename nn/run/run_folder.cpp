@@ -66,6 +66,12 @@ void check_history(const std::vector<MetricsRow>& rows, const std::vector<Metric
     }
 }
 
+RunResult read_result(const std::string& path) try {
+  return parse_run_result(read_file(path, kMaxResultBytes));
+} catch (const JsonError& e) {
+  fail<IoError>(path, "damaged: ", e.what());
+}
+
 }  // namespace
 
 bool RunFolder::is_checkpoint(std::string_view name) {
@@ -197,7 +203,7 @@ RunFolder::Proof RunFolder::verify(const std::string& name) const {
     return content.checksum.empty() ? Proof::kNone : Proof::kChecksum;
   }
   if (name == kResult) {
-    Json::parse(read_file(path, kMaxResultBytes));
+    read_result(path);
     return Proof::kNone;
   }
   if (name != kConfig && name != kMetrics) {
@@ -250,6 +256,26 @@ std::vector<MetricsRow> RunFolder::read_metrics(std::optional<std::int64_t> fini
                  rows.size() + (text.ends_with('\n') ? 1 : 2), ": the run finished at step ",
                  finished.value_or(0), ", but the last complete line is of step ", last);
   return rows;
+}
+
+std::optional<RunResult> RunFolder::result() const {
+  if (!is_there(file(kModel)) || !is_there(file(kResult))) return {};
+  const auto metadata = load_metadata(file(kModel).string());
+  const auto mark = metadata.find(kFinishedKey);
+  if (mark == metadata.end()) return {};
+  const RunResult result = read_result(file(kResult).string());
+  if (result.weights.empty() || result.steps != step_in(metadata)) return {};
+  if (mark->second != result.weights && mark->second != kOlderMark) return {};
+  return result;
+}
+
+std::optional<double> RunFolder::seconds() const {
+  try {
+    const RunResult result = read_result(file(kResult).string());
+    return result.steps == finished_step() ? result.seconds : std::nullopt;
+  } catch (const IoError&) {  // there is no result
+    return {};
+  }
 }
 
 std::vector<CheckpointFile> RunFolder::checkpoints() const {
@@ -363,6 +389,14 @@ void RunFolder::save_checkpoint(const Snapshot& s) const {
   save_weights(fmt::format("{}/{:06}{}", kCheckpoints, s.step, kWeights), s, false);
 }
 
-void RunFolder::finish(const Snapshot& s) const { save_weights(kModel, s, true); }
+void RunFolder::finish(const Snapshot& s, RunResult result) const {
+  result.weights = hash_of_tensors(s.part("model."));
+  save_result(result);
+  save_weights(kModel, s, true);
+}
+
+void RunFolder::save_result(const RunResult& result) const {
+  write_file(target(kResult), std::string_view(to_json(result)));
+}
 
 }  // namespace heed::nn

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nn/io/safetensors.h"
+#include "nn/run/run_result.h"
 #include "nn/run/staged_folder.h"
 #include "nn/train/trainer.h"
 
@@ -59,7 +60,7 @@ class RunFolder {
   static constexpr const char* kCausalityPicture = "causality.png";  ///< by `heed verify causality`
   static constexpr const char* kOldMetrics = "metrics.jsonl";        ///< history of heed 0.1
   static constexpr const char* kCheckpoints = "checkpoints";         ///< directory of checkpoints
-  static constexpr const char* kResult = "result.json";              ///< written only by heed sweep
+  static constexpr const char* kResult = "result.json";  ///< RunResult of a finished run
   /// Names of all files directly inside the directory; kConfig is the first.
   static constexpr const char* kFiles[] = {kConfig,
                                            kModel,
@@ -150,6 +151,12 @@ class RunFolder {
   /// save, and an incomplete last line, which is ignored. Throws IoError ("damaged, line N: ...")
   /// if the file is invalid, or if the history of a finished run is incomplete.
   std::vector<MetricsRow> metrics() const;
+  /// Returns the result of a finished run. Returns nothing if the run is not finished, or if
+  /// kResult is missing or belongs to other weights, as in runs of earlier versions.
+  std::optional<RunResult> result() const;
+  /// Returns the training time in kResult, in seconds, also of a file that `heed sweep` of an
+  /// earlier version wrote. Returns nothing if it does not cover all steps of a finished run.
+  std::optional<double> seconds() const;
   /// Returns the checkpoints ordered by step. Ignores other files. Throws IoError if two files have
   /// the same step.
   std::vector<CheckpointFile> checkpoints() const;
@@ -182,9 +189,11 @@ class RunFolder {
   void save_results(const Snapshot& snapshot) const;
   /// Writes the weights as the checkpoint of their step. The run's directory must exist.
   void save_checkpoint(const Snapshot& snapshot) const;
-  /// Writes the weights as kModel and marks the run as finished. The mark is the checksum of the
-  /// weights.
-  void finish(const Snapshot& snapshot) const;
+  /// Writes kResult, then the weights as kModel, and marks the run as finished. The mark is the
+  /// checksum of the weights, which is also RunResult::weights.
+  void finish(const Snapshot& snapshot, RunResult result) const;
+  /// Writes only kResult.
+  void save_result(const RunResult& result) const;
 
  private:
   std::vector<MetricsRow> read_metrics(std::optional<std::int64_t> finished_step) const;

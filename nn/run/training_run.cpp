@@ -198,7 +198,9 @@ TrainingResult TrainingRun::finish() {
   check(*result.all);
   check_folder();
   observer_.on_end(*this, result);
-  folder_.finish(t_.snapshot());
+  RunResult saved = run_result(*result.all, *t_.task, t_.steps_done);
+  if (steps_ == t_.steps_done) saved.seconds = seconds();
+  folder_.finish(t_.snapshot(), saved);
   return result;
 }
 

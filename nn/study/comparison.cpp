@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "autograd/base/files.h"
-#include "nn/io/json.h"
-#include "nn/io/limits.h"
 #include "nn/run/run_folder.h"
 #include "nn/study/over_time.h"
 
@@ -14,20 +11,6 @@ namespace heed::nn {
 using namespace autograd;
 
 namespace {
-
-// Returns the training time in result.json. Returns NaN if result.json is missing or has another
-// number of steps. The steps differ after a resume, because a resume does not update this file.
-double seconds_of_all(const RunFolder& run, std::int64_t steps) {
-  const std::filesystem::path file = run.file(RunFolder::kResult);
-  if (std::error_code ignored; !std::filesystem::is_regular_file(file, ignored)) return NAN;
-  try {
-    const Json result = Json::parse(read_file(file.string(), kMaxResultBytes));
-    const Json *seconds = result.find("seconds"), *trained = result.find("steps");
-    if (trained && *trained == steps && seconds && seconds->as<double>()) return seconds->number();
-  } catch (const Error&) {  // not a result.json of heed: no time
-  }
-  return NAN;
-}
 
 // Returns the largest (or the smallest, if `largest` is false) finite value; NaN if there is none.
 double best_of(const std::vector<double>& values, bool largest) {
@@ -48,7 +31,6 @@ void set_means(RunGroup& group, const ComparedQuantity& of, std::optional<double
   std::vector<double> bests;
   std::vector<const StepSeries*> series;
   for (ComparedRun& run : group.runs) {
-    if (!run.series.values.empty()) run.final = run.series.values.back();
     run.best = best_of(run.series.values, of.rises());
     if (target) run.steps_to_target = first_step(run.series, *target, of.rises());
     bests.push_back(run.best);
@@ -76,14 +58,14 @@ ComparedQuantity::ComparedQuantity(std::string name_) : name(std::move(name_)) {
 }
 
 std::vector<std::string> ComparedQuantity::names() {
-  std::vector<std::string> names = {"loss", "accuracy"};
+  std::vector<std::string> names = {"loss", "accuracy", "eval_loss", "eval_accuracy"};
   for (const HeadQuantity& q : head_quantities()) names.emplace_back(q.name);
   return names;
 }
 
 std::string ComparedQuantity::words() const {
-  if (name == "loss") return "evaluation loss (nats per token)";
-  if (name == "accuracy") return "accuracy of evaluations";
+  if (!rises()) return name + " (nats per token)";
+  if (!head) return name;
   return "largest " + name + " of any head";
 }
 
@@ -95,15 +77,24 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
     if (std::isnan(row.eval_loss)) continue;
     run.accuracy = row.eval_accuracy;
     run.above = row.eval_loss - row.eval_optimal;
+    run.final = of.rises() ? row.eval_accuracy : row.eval_loss;
     run.series.steps.push_back(double(row.step));
-    run.series.values.push_back(of.name == "loss" ? row.eval_loss : row.eval_accuracy);
+    run.series.values.push_back(run.final);
   }
   if (run.series.steps.empty())
     throw IoError(
         files.file(RunFolder::kMetrics).string() +
         ": the history has no evaluation; compare needs at least one evaluation of each run");
-  if (of.head) run.series = {};
-  run.seconds = seconds_of_all(files, history.back().step);
+  run.seconds = files.seconds().value_or(NAN);
+  const std::optional<RunResult> saved = files.result();
+  run.has_result = saved.has_value();
+  if (of.is_result() || of.head) {
+    const RunResult result = saved.value_or(RunResult{.loss = NAN});
+    run.accuracy = result.accuracy.value_or(NAN);
+    run.above = result.loss - result.optimal.value_or(NAN);
+    run.final = of.name == "loss" ? result.loss : run.accuracy;
+  }
+  if (of.head) run.final = NAN, run.series = {};
   return run;
 }
 
@@ -122,6 +113,7 @@ void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
     run.series.steps.push_back(double(checkpoint.step));
     run.series.values.push_back(best_of(scores, true));
   }
+  run.final = run.series.values.back();
   run.heads = study.checkpoints.back().heads;
 }
 

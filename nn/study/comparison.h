@@ -15,8 +15,9 @@
 
 namespace heed::nn {
 
-/// The quantity that is compared: "loss", "accuracy", or a quantity that is measured for each head
-/// (head_quantities()).
+/// The quantity that is compared: "loss" or "accuracy" of the result of a run (RunResult),
+/// "eval_loss" or "eval_accuracy" of its last evaluation during training, or a quantity that is
+/// measured for each head (head_quantities()).
 struct ComparedQuantity {
   /// Constructs the quantity with this name, which must be one of names().
   explicit ComparedQuantity(std::string name);
@@ -24,8 +25,13 @@ struct ComparedQuantity {
   static std::vector<std::string> names();
 
   /// Returns true if a larger value is better.
-  bool rises() const { return name != "loss"; }
-  /// Returns a description with the unit, such as "evaluation loss (nats per token)".
+  bool rises() const { return name != "loss" && name != "eval_loss"; }
+  /// Returns true if the quantity is a part of the result of a run.
+  bool is_result() const { return name == "loss" || name == "accuracy"; }
+  /// Returns the name of the quantity in the series of a run: "eval_loss" for "loss" and
+  /// "eval_accuracy" for "accuracy", otherwise `name`.
+  std::string series_name() const { return is_result() ? "eval_" + name : name; }
+  /// Returns a description with the unit, such as "loss (nats per token)".
   std::string words() const;
 
   std::string name;                    ///< the name given to the constructor
@@ -36,27 +42,27 @@ struct ComparedQuantity {
 struct ComparedRun {
   std::filesystem::path folder;  ///< run directory
   RunConfig config = {};         ///< configuration of the run
-  double accuracy = NAN;         ///< accuracy of the last evaluation, 0 to 1
-  double above = NAN;            ///< last evaluation loss minus the optimal loss, nats
-  /// Training time in seconds. It is set if `heed sweep` trained the run without a resume.
-  double seconds = NAN;
-  StepSeries series = {};              ///< steps and the compared quantity at each of them
+  bool has_result = false;       ///< whether the run has a result (RunFolder::result)
+  double final = NAN;            ///< the compared quantity at the end of the run
+  double accuracy = NAN;         ///< accuracy on the sequences of `final`, 0 to 1
+  double above = NAN;            ///< loss minus optimal loss on the sequences of `final`, nats
+  double seconds = NAN;          ///< training time of a run that was not resumed
+  StepSeries series = {};        ///< steps, and series_name() of the quantity at each of them
   std::vector<HeadReport> heads = {};  ///< heads of the last weights; set by measure_heads()
 
   // group_runs() sets the following members.
-  double final = NAN;            ///< last value of the series
   double best = NAN;             ///< best finite value in the series
   double steps_to_target = NAN;  ///< first step whose value reaches the target
 };
 
-/// Reads the configuration and the history of a run, and result.json if `heed sweep` wrote this
-/// file. If the quantity `of` is measured for each head, the series stays empty. Throws IoError or
-/// ValueError, with the name of the file, if a file cannot be used. Throws IoError if the history
-/// has no evaluation.
+/// Reads the configuration, the history and the result of a run. If the quantity `of` is measured
+/// for each head, `final` and the series are not set. If the run has no result and `of` is a part
+/// of it, `final` is NaN. Throws IoError or ValueError, with the name of the file, if a file cannot
+/// be used. Throws IoError if the history has no evaluation.
 ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of);
 /// Measures a quantity of heads at every checkpoint and for the last weights of a run. Adds the
-/// largest value of any head at each step to run.series, and sets run.heads. Throws IoError if the
-/// weights or the run's text file cannot be read.
+/// largest value of any head at each step to run.series, and sets run.final and run.heads. Throws
+/// IoError if the weights or the run's text file cannot be read.
 void measure_heads(ComparedRun& run, const ComparedQuantity& of);
 
 /// A group of runs that differ only in their seed, and the means over these runs.

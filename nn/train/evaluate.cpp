@@ -135,12 +135,18 @@ std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info) {
   return std::int64_t(std::clamp(kBytes / each, 1.0, kMost));
 }
 
+std::int64_t whole_evaluation(const Task& task) {
+  constexpr std::int64_t kMostPositions = 1'000'000;
+  const std::int64_t most = std::max<std::int64_t>(1, kMostPositions / task.info().context);
+  return std::min(most, task.evaluation_size());
+}
+
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences,
                     const ProgressCallback& progress) {
   const NoGrad guard;
   const std::int64_t chunk = evaluation_chunk(model, task.info());
-  const std::int64_t size = task.evaluation_size();
-  const std::int64_t total = sequences > 0 ? std::min(sequences, size) : size;
+  const std::int64_t total =
+      sequences > 0 ? std::min(sequences, task.evaluation_size()) : whole_evaluation(task);
   task.prepare_evaluation([&] {
     if (progress) progress(0, total);
   });

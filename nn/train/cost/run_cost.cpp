@@ -23,7 +23,7 @@ namespace {
 class Rehearsal {
  public:
   explicit Rehearsal(Trainer& t)
-      : t_(t), all_(t.task->evaluation_size()), some_(std::min(t.config().eval_batch, all_)) {}
+      : t_(t), all_(whole_evaluation(*t.task)), some_(std::min(t.config().eval_batch, all_)) {}
 
   /// Returns the number of sequences in a shard.
   std::int64_t rows() const { return t_.config().batch / t_.config().accumulate; }

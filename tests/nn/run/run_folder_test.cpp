@@ -225,7 +225,7 @@ TEST_CASE("states of runs, and the run that was saved last") {
   fs::last_write_time(first.file(RunFolder::kConfig),
                       *second.last_saved() + std::chrono::seconds(5));
   CHECK(RunFolder::newest(runs)->path() == first.path());
-  second.finish(t.snapshot());
+  second.finish(t.snapshot(), {});
   CHECK((second.state() == State::kFinished && second.finished_step() == 0));
   CHECK(RunFolder(folder.path()).state() == State::kNew);
 }
@@ -244,7 +244,7 @@ TEST_CASE("a finished run with damaged weights is saved but not finished") {
   Trainer t(tiny_run());
   run_to(t, 3, 0);
   run.save(t.snapshot());
-  run.finish(t.snapshot());
+  run.finish(t.snapshot(), {});
   CHECK(run.state() == State::kFinished);
   const fs::path model = run.file(RunFolder::kModel);
   const std::string whole = bytes_of(model);
@@ -271,8 +271,49 @@ TEST_CASE("a finished run with damaged weights is saved but not finished") {
                     Contains("but that of the finished run is crc32c 00000000"));
 
   const Trainer resumed = run.resume();
-  run.finish(resumed.snapshot());
+  run.finish(resumed.snapshot(), {});
   CHECK(bytes_of(model) == whole);
+}
+
+TEST_CASE("the result of a run is that of its finished weights, to the bit") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  Trainer t(tiny_run());
+  run_to(t, 3, 0);
+  run.save(t.snapshot());
+  CHECK(!run.result());
+  RunResult result = run_result(evaluate(t.model, *t.task), *t.task, 3);
+  result.seconds = 1. / 3;
+  run.finish(t.snapshot(), result);
+  const RunResult read = run.result().value();
+  CHECK(read.loss == result.loss);
+  CHECK(read.optimal == result.optimal);
+  CHECK(read.accuracy == result.accuracy);
+  CHECK(read.standard_error == result.standard_error);
+  CHECK((read.steps == 3 && read.sequences == t.task->evaluation_size()));
+  CHECK(read.targets == result.targets);
+  CHECK(read.evaluation_set == t.task->evaluation_size());
+  CHECK(read.weights == hash_of_tensors(t.snapshot().part("model.")));
+  CHECK(run.seconds() == 1. / 3);
+
+  run.save(t.snapshot());  // a resume removes the mark of the finished run
+  CHECK((!run.result() && !run.seconds()));
+  Trainer other(tiny_run());
+  run_to(other, 3, 1);
+  run.finish(other.snapshot(), result);
+  run.save_result(read);  // the result of other weights
+  CHECK(!run.result());
+  const fs::path model = run.file(RunFolder::kModel);
+  change_metadata(model, "finished", "yes");  // the mark of older versions has no checksum
+  CHECK(run.result().value().loss == result.loss);
+  run.save_result(result);  // no checksum, as in the files of older versions of `heed sweep`
+  CHECK(!run.result());
+  CHECK(run.seconds() == 1. / 3);
+  write_file(run.file(RunFolder::kResult).string(), std::string_view("{"));
+  CHECK(!run.seconds());
+  CHECK_THROWS_WITH(run.result(), Contains("result.json: damaged: "));
+  fs::remove(run.file(RunFolder::kResult));
+  CHECK((!run.result() && !run.seconds()));
 }
 
 TEST_CASE("only a run that is not finished may have an incomplete line, or later steps") {
@@ -290,7 +331,7 @@ TEST_CASE("only a run that is not finished may have an incomplete line, or later
   };
   const std::string later = csv + "4,2,,,,,,\n";
   for (const std::string& text : {csv, later, csv + "4,2", later + "5"}) CHECK(damage(text) == "");
-  run.finish(t.snapshot());
+  run.finish(t.snapshot(), {});
   CHECK(damage(csv) == "");
   const std::string finished = "the run finished at step 3, but the last complete line is of step ";
   CHECK(damage(later) == "line 5: " + finished + "4");
@@ -307,8 +348,7 @@ TEST_CASE("every file of a run is verified") {
   run_to(t, 6, 3);
   run.save(t.snapshot());
   run.save_checkpoint(t.snapshot());
-  run.finish(t.snapshot());
-  write_file(run.file(RunFolder::kResult).string(), std::string_view("{}\n"));
+  run.finish(t.snapshot(), {});
   write_file(run.file(RunFolder::kAudit).string(), std::string_view("audit\n"));
   const auto damage = [&](const std::string& name) {
     return message_of<Error>([&] { run.verify(name); });
@@ -327,8 +367,10 @@ TEST_CASE("every file of a run is verified") {
   CHECK(run.verify(RunFolder::kMetrics) == Proof::kState);
   CHECK(run.verify(RunFolder::kAudit) == Proof::kNone);
   CHECK(run.verify(RunFolder::kResult) == Proof::kNone);
-  write_file(run.file(RunFolder::kResult).string(), std::string_view("{"));
-  CHECK_THAT(damage(RunFolder::kResult), Contains("is "));
+  for (const char* text : {"{", "[]", "{}", R"({"steps":"6"})"}) {
+    write_file(run.file(RunFolder::kResult).string(), std::string_view(text));
+    CHECK_THAT(damage(RunFolder::kResult), Contains("result.json: damaged: "));
+  }
   CHECK_THAT(damage(RunFolder::kLossPicture), Contains("No such file"));
 
   RunConfig other = t.config();

@@ -56,6 +56,21 @@ TEST_CASE("accuracy counts positions, or whole answers if the task has whole_ans
   CHECK(evaluate(model, by_position).accuracy.value() == right_positions / double(2 * answers));
 }
 
+TEST_CASE("the whole evaluation set has at most 1,000,000 positions") {
+  class Many : public Task {
+   public:
+    explicit Many(std::int64_t size) : Task({.name = "many", .context = 64}), size_(size) {}
+    std::int64_t evaluation_size() const override { return size_; }
+
+   private:
+    Sequence draw(Generator&) const override { return {}; }
+    std::int64_t size_;
+  };
+  CHECK(whole_evaluation(Many(15'625)) == 15'625);
+  CHECK(whole_evaluation(Many(15'626)) == 15'625);
+  CHECK(whole_evaluation(Many(3)) == 3);
+}
+
 TEST_CASE("a loss far below the optimal loss is a leak") {
   Evaluation e;
   e.loss = 1.0, e.optimal = 1.1, e.standard_error = 0.01;

@@ -339,7 +339,7 @@ expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "cannot be read:
 ok test "$(grep -c runs/notes out)" = 0
 cp -r runs/reverse-1 runs/stopped; rm runs/stopped/model.safetensors  # this file marks a finished run
 printf '9,1.5,0.0' >> runs/stopped/metrics.csv  # an incomplete row, as after a kill
-expect 0 runs --json; is_json_line; out_has '"run":"runs/stopped","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":'
+expect 0 runs --json; is_json_line; out_has '"run":"runs/stopped","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":null,"optimal_loss":null,"above_optimum":null,"eval_loss":'
 printf ',,,,,\n' >> runs/stopped/metrics.csv  # a row of a step after the last save
 expect 0 runs --json; out_has '"step":9,"saved_step":8,"steps":8,'
 expect 0 runs; out_has "9/8"; out_has "  8, 20"

@@ -23,6 +23,8 @@ ComparedRun record(std::int64_t seed, std::int64_t kv_heads, std::vector<double>
   run.config.seed = seed, run.config.model.attention.heads = 4,
   run.config.model.attention.kv_heads = kv_heads;
   for (std::size_t i = 0; i < losses.size(); ++i) run.series.steps.push_back(double(i) * 10);
+  run.has_result = true;
+  run.final = losses.back();
   run.above = losses.back() - 0.5, run.accuracy = 1 - losses.back() / 10;
   run.series.values = std::move(losses);
   return run;
@@ -118,36 +120,37 @@ TEST_CASE("JSON contains the number of runs in the mean of a head") {
   }
 }
 
-// Writes a run directory with the files of a run of `heed sweep` that a comparison reads.
+// Writes the configuration and the history of a run.
 void write_run(const testing::Folder& folder, const nn::RunConfig& config,
-               const std::vector<nn::MetricsRow>& history, const std::string& result) {
+               const std::vector<nn::MetricsRow>& history) {
   std::ofstream(folder / "config.toml") << nn::to_toml(config);
   std::ofstream(folder / "metrics.csv") << nn::metrics_csv(history);
-  std::ofstream(folder / "result.json") << result;
 }
 
-TEST_CASE("the seconds of a run cover all its steps, otherwise they are unknown") {
+TEST_CASE("a run of an earlier version has no result, and its evaluations can be compared") {
   std::vector<nn::MetricsRow> history;
   for (const double loss : {3.0, 2.0, 1.0, double(NAN)}) {
     nn::MetricsRow& row = history.emplace_back(std::int64_t(history.size()));
     row.eval_loss = loss, row.eval_optimal = 0.5, row.eval_accuracy = 1 - loss / 10;
   }
   const testing::Folder folder;
-  const auto seconds = [&](const std::string& result) {
-    write_run(folder, record(1, 2, {1}).config, history, result);
-    const ComparedRun run = nn::read_compared(folder.path(), kLoss);
+  write_run(folder, record(1, 2, {1}).config, history);
+  const auto check = [&](const char* of, double final, double above) {
+    const ComparedRun run = nn::read_compared(folder.path(), nn::ComparedQuantity(of));
+    INFO(of);
+    CHECK(!run.has_result);
+    CHECK(std::isnan(run.seconds));
     CHECK(run.series.steps == std::vector<double>{0, 1, 2});
-    CHECK(run.series.values == std::vector<double>{3, 2, 1});
-    CHECK(run.above == 0.5);
-    CHECK(run.accuracy == 0.9);
-    return run.seconds;
+    const bool rises = nn::ComparedQuantity(of).rises();
+    CHECK(run.series.values ==
+          (rises ? std::vector<double>{0.7, 0.8, 0.9} : std::vector<double>{3, 2, 1}));
+    CHECK((run.final == final || (std::isnan(run.final) && std::isnan(final))));
+    CHECK((run.above == above || (std::isnan(run.above) && std::isnan(above))));
   };
-  CHECK(seconds(R"({"steps":3,"seconds":1.5})") == 1.5);
-  CHECK(std::isnan(seconds(R"({"steps":1,"seconds":1.5})")));  // seconds of 1 of 3 steps
-  CHECK(std::isnan(seconds(R"({"steps":3,"seconds":null})")));
-  CHECK(std::isnan(seconds(R"({"seconds":1.5})")));
-  CHECK(std::isnan(seconds("[]")));
-  CHECK(std::isnan(seconds("torn")));
+  check("loss", NAN, NAN);
+  check("accuracy", NAN, NAN);
+  check("eval_loss", 1, 0.5);
+  check("eval_accuracy", 0.9, 0.5);
 }
 
 TEST_CASE("a run without an evaluation cannot be compared") {
@@ -156,7 +159,7 @@ TEST_CASE("a run without an evaluation cannot be compared") {
   step.loss = 2;
   for (const std::vector<nn::MetricsRow>& history :
        {std::vector<nn::MetricsRow>{}, std::vector<nn::MetricsRow>{step}}) {
-    write_run(folder, record(1, 2, {1}).config, history, "{}");
+    write_run(folder, record(1, 2, {1}).config, history);
     CHECK_THROWS_WITH(
         nn::read_compared(folder.path(), kLoss),
         (folder / "metrics.csv").string() +
@@ -209,7 +212,8 @@ TEST_CASE("steps to a target are drawn for settings in which all seeds reach it"
   const plot::LineChart chart =
       against_chart(compare(runs, 1.5), "kv-heads", &RunGroup::steps_to_target);
   CHECK(chart.title ==
-        "Steps until loss is at most 1.5 against kv-heads: task induction, mean of 2 seeds and its "
+        "Steps until eval_loss is at most 1.5 against kv-heads: task induction, mean of 2 seeds "
+        "and its "
         "standard error; not drawn, since not all seeds reached it: kv-heads=1 (1 of 2), "
         "kv-heads=4 (0 of 1)");
   REQUIRE(chart.series.size() == 1);
@@ -242,7 +246,7 @@ TEST_CASE("pictures of a score show the largest score of any head") {
   CHECK(against_chart(c, "kv-heads", &RunGroup::final).y_name ==
         "Largest dW_O of any head, at the end");
   CHECK_THAT(curves_chart(c).title,
-             Catch::Matchers::StartsWith("Largest dW_O of any head while training: "));
+             Catch::Matchers::StartsWith("During training: largest dW_O of any head, task "));
 }
 
 TEST_CASE("values that are names are drawn as points side by side") {

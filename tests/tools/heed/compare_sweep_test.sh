@@ -25,8 +25,8 @@ for file in compare.csv runs.csv curves.csv curves.png against.png; do has_file 
 ok test "$(head -1 sweeps/s/compare/compare.csv)" == "scale,quantity,n,final_mean,final_error,best,above_mean,above_error,accuracy_mean,accuracy_error,target,reached,steps_mean,steps_error,seconds_mean,seconds_error"
 ok test "$(wc -l < sweeps/s/compare/compare.csv)" == 3; ok test "$(wc -l < sweeps/s/compare/runs.csv)" == 7
 ok grep -q '^none,"sweeps/s/scale=none,seed=1",1,loss,' sweeps/s/compare/runs.csv
-ok grep -q '^none,loss,12,3,' sweeps/s/compare/curves.csv
-expect 0 info sweeps/s/compare/curves.png; out_has "mean of 3 seeds and its standard error"
+ok grep -q '^none,eval_loss,12,3,' sweeps/s/compare/curves.csv
+expect 0 info sweeps/s/compare/curves.png; help_has "mean of 3 seeds and its standard error"
 cp sweeps/s/compare/compare.csv first.csv
 expect 0 compare sweeps/s; same first.csv sweeps/s/compare/compare.csv  # this replaces the first comparison
 expect 0 compare sweeps/s/scale=none,seed=[12] --json --out two
@@ -37,7 +37,7 @@ expect 0 compare sweeps/s/scale=none,seed=3 --out one; out_has "1 run of 1 setti
 # --- the number of steps to a target, and the score of a head at every checkpoint
 expect 0 compare sweeps/s --target 100 --against scale; out_has "target: 100"; out_has "(3/3)"; has_file sweeps/s/compare/steps.png
 expect 0 compare sweeps/s --target 0; out_has "never (0/3)"
-expect 0 compare sweeps/s --of accuracy --out accuracy; out_has "final: accuracy of evaluations"
+expect 0 compare sweeps/s --of accuracy --out accuracy; out_has "final: accuracy"
 expect 0 compare sweeps/s --of previous_token --out heads
 out_has "final: largest previous_token of any"; out_has "L0H1"; has_file heads/heads.csv
 ok test "$(grep -c '^none,previous_token,' heads/curves.csv)" == 3  # the checkpoints of steps 0, 6 and 12

@@ -7,7 +7,7 @@ small=("${tiny[@]}" --steps 4 --quiet --threads 1)
 expect 0 train reverse "${small[@]}" --save-every 2 --out run
 touch run/mine run/checkpoints/mine.safetensors run/checkpoints/notes.txt run/checkpoints/12x4.safetensors
 expect 0 verify causality run; has_file run/causality.png  # --overwrite also removes this file
-echo '{"seconds": 1, "steps": 6}' > run/result.json  # `heed sweep` writes this file
+cp run/result.json first.json
 mkdir run/checkpoints/000009.safetensors run/study && touch run/study/weights.png
 refuses 2 "--overwrite needs a value" train reverse "${small[@]}" --out run --overwrite=
 refuses 2 "--overwrite" train reverse "${small[@]}" --out run
@@ -17,7 +17,7 @@ for kept in mine checkpoints/mine.safetensors checkpoints/notes.txt checkpoints/
   ok test -e run/$kept
 done
 for gone in 000000 000002 000004; do ok test ! -e run/checkpoints/$gone.safetensors; done
-ok grep -q 'seed = 2' run/config.toml; ok test ! -e run/causality.png -a ! -e run/result.json
+ok grep -q 'seed = 2' run/config.toml; ok test ! -e run/causality.png; ok test "$(cat first.json)" != "$(cat run/result.json)"
 
 # --- --overwrite does not remove files through a symbolic link
 mkdir outside
@@ -63,7 +63,7 @@ ok test -z "$(find old -name '*.tmp*')"
 expect 0 train reverse "${small[@]}" --seed 5 --save-every 2 --out earlier
 expect 0 train reverse "${tiny[@]}" --steps 5 --quiet --threads 1 --out later
 rm later/audit.txt later/attention.png  # so files of these names in earlier/ must be removed
-files=(best.safetensors config.toml loss.png metrics.csv model.safetensors state.safetensors)
+files=(best.safetensors config.toml loss.png metrics.csv model.safetensors result.json state.safetensors)
 gone=(attention.png audit.txt checkpoints/00000{0,2,4}.safetensors)
 for command in info eval "train --resume" runs; do
   for moved in 0 1 2 5; do

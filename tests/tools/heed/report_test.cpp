@@ -59,7 +59,7 @@ TEST_CASE("the evaluation of a diverged model shows its loss as nan") {
   Report report(kEvaluationKeys);
   nn::Evaluation diverged{};
   diverged.loss = NAN;
-  add_evaluation(report, diverged, nn::TaskInfo{});
+  add_evaluation(report, diverged, *nn::make_task("copy"));
   CHECK(to_text(report).find("nan") != std::string::npos);
 }
 

@@ -136,7 +136,7 @@ wait $pid 2> /dev/null
 weights orphans > after; same before after
 
 # --- temporary files that a killed sweep left are removed, but only while no other process has the lock
-temporaries=(sweep.toml.tmp12.0 recipes/seed=1.toml.tmp12.1 seed=2/result.json.tmp12.2)
+temporaries=(sweep.toml.tmp12.0 recipes/seed=1.toml.tmp12.1)
 for file in "${temporaries[@]}"; do echo part > "twice/$file"; done
 touch twice/seed=2/mine.tmp12.0 twice/mine.toml.tmp12.0
 mkdir began; echo part > began/sweep.toml.tmp12.0

@@ -115,6 +115,19 @@ FoundRuns find_runs(const Command& c, const nn::ComparedQuantity& of) {
   return found;
 }
 
+// If a run has no result, because an earlier version of heed finished it, replaces the quantity by
+// that of the last evaluation during training, which all runs have.
+void use_common_quantity(FoundRuns& found, nn::ComparedQuantity& of) {
+  const auto lacks = std::find_if(found.runs.begin(), found.runs.end(),
+                                  [](const nn::ComparedRun& run) { return !run.has_result; });
+  if (!of.is_result() || lacks == found.runs.end()) return;
+  print_error(fmt::format(
+      "note: {0} has no {1} of the whole evaluation set, so {2} is compared; heed eval {0} adds it",
+      lacks->folder.string(), of.name, of.series_name()));
+  of = nn::ComparedQuantity(of.series_name());
+  for (nn::ComparedRun& run : found.runs) run = nn::read_compared(run.folder, of);
+}
+
 // Measures the scores of the heads of all runs. If the weights or the text file of a run cannot be
 // read, moves the run to found.left_out.
 void measure_heads(FoundRuns& found, const nn::ComparedQuantity& of) {
@@ -166,8 +179,9 @@ Report run_compare(const CompareArguments& a, const Command& c) {
   if (!c.given("runs")) usage_error("compare needs runs, or the directory of a sweep");
   const auto target = c.given("target") ? std::optional(a.target) : std::nullopt;
   RunComparison comparison{nn::ComparedQuantity(a.of), target, {}};
-  const nn::ComparedQuantity& of = comparison.of;
+  nn::ComparedQuantity& of = comparison.of;
   FoundRuns found = find_runs(c, of);
+  use_common_quantity(found, of);
   if (!a.out.empty()) make_folder(a.out);  // reports errors of arguments before the work starts
   comparison.groups = group_runs(found.runs, of, target);
   chosen_against(a.against, comparison);
@@ -200,17 +214,19 @@ constexpr const char* kCompareNotes =
 that differ only in their seed are one setting. Numbers are means over the seeds of a setting with
 the standard error of the mean.
 
-final is the loss of the last evaluation during training in nats per token, on the first
---eval-batch sequences of the evaluation set. heed train and heed sweep print the loss on the whole
-evaluation set, which differs. above optimum is the final loss minus the optimal loss on the same
-sequences. best is the lowest loss of any run at any evaluation.
+final is the loss at the end in nats per token, on the whole evaluation set. heed train, eval, runs
+and sweep print the same number. above optimum is this loss minus the optimal loss on the same
+sequences. best is the lowest eval_loss of any run: the loss of an evaluation during training, on
+the first --eval-batch sequences of the set. The curves show eval_loss. If a run was finished by
+heed 0.1, final is the last eval_loss of all runs (--of eval_loss), until heed eval RUN has measured
+its loss.
 
 If --of is a score of heads (as in heed study), final is the largest score of any head. It is
 measured on sequences of the evaluation set, at every checkpoint (heed train --save-every) and at
 the end.
 
-With --target X, steps to target is the step of the first evaluation, or checkpoint, at which the
-loss is at most X, or at which another quantity is at least X. The mean is over the runs that reach
+With --target X, steps to target is the step of the first evaluation, or checkpoint, at which
+eval_loss is at most X, or at which another quantity is at least X. The mean is over the runs that reach
 the target; their number is in parentheses: (reached/all).
 
 Runs that are not finished or are damaged are not compared. A warning names them. If the weights of

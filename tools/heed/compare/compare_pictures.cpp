@@ -79,11 +79,11 @@ plot::LineChart curves_chart(const RunComparison& c) {
                               : "";
   std::vector<MeanError> finals;
   for (const RunGroup& g : c.groups) finals.push_back(g.final);
-  plot::LineChart chart{.title = fmt::format("{} while training: task {}{}{}", c.of.words(),
-                                             c.task(), seeds_text(finals), some),
+  const std::string what = nn::ComparedQuantity(c.of.series_name()).words();
+  plot::LineChart chart{.title = fmt::format("During training: {}, task {}{}{}", what, c.task(),
+                                             seeds_text(finals), some),
                         .x_name = "training step",
-                        .y_name = c.of.words()};
-  chart.title[0] = char(std::toupper(static_cast<unsigned char>(chart.title[0])));
+                        .y_name = what};
   std::vector<double> means;
   for (std::size_t i = 0; i < shown; ++i) {
     const RunGroup& g = c.groups[i];
@@ -101,7 +101,7 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
                               MeanError RunGroup::*number) {
   const bool steps = number == &RunGroup::steps_to_target;
   const std::string what =
-      steps       ? fmt::format("Steps until {} is {} {}", c.of.name,
+      steps       ? fmt::format("Steps until {} is {} {}", c.of.series_name(),
                           c.of.rises() ? "at least" : "at most", c.target.value_or(NAN))
       : c.of.head ? fmt::format("Largest {} of any head, at the end", c.of.name)
                   : "Final " + c.of.words();

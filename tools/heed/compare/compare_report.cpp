@@ -143,7 +143,11 @@ Report comparison_report(const RunComparison& c) {
   table.title = fmt::format("{}: {} of {}, mean ± standard error\nfinal: {}{}\n", c.task(),
                             counted(runs, "run"), counted(c.groups.size(), "setting"), c.of.words(),
                             c.target ? fmt::format("; target: {}", *c.target) : "");
-  if (!c.of.head) table.title += "on the first --eval-batch sequences of the evaluation set\n";
+  if (c.of.is_result())
+    table.title +=
+        fmt::format("on the whole evaluation set; best: {} during training\n", c.of.series_name());
+  else if (!c.of.head)
+    table.title += "on the first --eval-batch sequences of the evaluation set\n";
   if (!c.of.head) return report;
   Table& heads = report.text_table(kHeadText);
   heads.title = c.of.name + " of each head";
@@ -176,7 +180,8 @@ std::vector<std::filesystem::path> write_comparison(const std::filesystem::path&
     }
     for (std::size_t i = 0; i < g.curve.steps.size(); ++i) {
       const MeanError& m = g.curve.values[i];
-      add_row(curves, g, {c.of.name, std::int64_t(g.curve.steps[i]), m.n, m.mean, m.error});
+      add_row(curves, g,
+              {c.of.series_name(), std::int64_t(g.curve.steps[i]), m.n, m.mean, m.error});
     }
     for (const TableRow& cells : head_rows(c, g)) add_row(heads, g, cells);
   }

@@ -2,6 +2,7 @@
 // accuracy.
 #include <cmath>
 
+#include "nn/run/folder_lock.h"
 #include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
@@ -45,6 +46,17 @@ void add_positions(Report& report, const nn::Evaluation& e) {
   }
 }
 
+// Writes the result of a finished run that has none, because an earlier version of heed finished
+// it.
+void save_missing_result(const std::filesystem::path& folder, const nn::RunResult& result) try {
+  const nn::FolderLock lock(folder);
+  const nn::RunFolder run(lock.directory());
+  if (!lock.taken() && run.finished_step() == result.steps && !run.result())
+    run.save_result(result);
+} catch (const autograd::IoError& e) {
+  print_error(fmt::format("note: the result of the run is not kept: {}", e.what()));
+}
+
 Report eval(const EvalArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kSequences);
@@ -68,12 +80,18 @@ Report eval(const EvalArguments& a) {
   report.set("steps", run.step);
   report.set("seconds", seconds);
   report.set("tokens_per_s", double(e.sequences * info.context) / seconds);
-  add_evaluation(report, e, info);
+  add_evaluation(report, e, *run.task);
   report.set("run", folder.string());
   report.set("weights", a.weights);
   report.set("position_loss", e.position_loss);
   report.set("position_optimal", e.position_optimal);
   add_positions(report, e);
+  if (a.weights == nn::RunFolder::kModel && a.sequences == 0 && run.step && std::isfinite(e.loss)) {
+    nn::RunResult result = nn::run_result(e, *run.task, *run.step);
+    result.weights = nn::hash_of_tensors(nn::parameters(run.model));
+    result.seconds = nn::RunFolder(folder).seconds();
+    save_missing_result(folder, result);
+  }
   if (!std::isfinite(e.loss))
     report.fail(kNumeric, "eval: the loss is not finite; first " + e.trouble);
   else if (nn::leaks(e))
@@ -95,7 +113,7 @@ void eval_command(Command& c) {
                     nn::Setting("sequences", a->sequences, {1, 1 << 20},
                                 "number of sequences of the evaluation set (text: of its "
                                 "validation part)")
-                        .shows("all")});
+                        .shows("all, but at most 1,000,000 tokens")});
   c.add_common(Command::kAll);
   c.modes = {{.result = kEvalKeys, .run = [a](const Command&) { return eval(*a); }}};
 }

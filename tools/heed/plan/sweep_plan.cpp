@@ -184,6 +184,19 @@ std::string pairs_text(std::vector<std::string> pairs) {
   return pairs.empty() ? "none" : fmt::format("{}", fmt::join(pairs, ","));
 }
 
+// Locks the directory of a sweep. Every process must hold this lock while it writes a file of the
+// sweep, because save_sweep() removes temporary files. Waits up to 10 s for other processes, then
+// throws FolderInUse.
+std::unique_ptr<nn::FolderLock> lock_sweep(const fs::path& folder) {
+  for (int tries = 0;; ++tries) {
+    auto lock = std::make_unique<nn::FolderLock>(folder);  // waits for up to 0.1 s
+    if (!lock->taken()) return lock;
+    heed::check<nn::FolderInUse>(
+        tries < 100, "cannot write into " + folder.string(),
+        "it is locked by another process; wait for this process or stop it");
+  }
+}
+
 }  // namespace
 
 SweepPlan plan_sweep(const std::string& text, const std::string& file,
@@ -287,28 +300,14 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
         folder.string(), change);
 }
 
-std::unique_ptr<nn::FolderLock> lock_sweep(const fs::path& folder) {
-  for (int tries = 0;; ++tries) {
-    auto lock = std::make_unique<nn::FolderLock>(folder);  // waits for up to 0.1 s
-    if (!lock->taken()) return lock;
-    heed::check<nn::FolderInUse>(
-        tries < 100, "cannot write into " + folder.string(),
-        "it is locked by another process; wait for this process or stop it");
-  }
-}
-
-void save_sweep(const fs::path& folder, const SweepPlan& plan, const std::string& text) {
+void save_sweep(const fs::path& folder, const std::string& text) {
   make_folder(folder);
   const auto lock = lock_sweep(folder);
   const auto contains = [](const fs::path& name) {
-    return name == kSweepFile || name == nn::RunFolder::kResult || name.parent_path() == kRecipes;
+    return name == kSweepFile || name.parent_path() == kRecipes;
   };
-  if (lock->held()) {  // without locks, temporary files may belong to another process
-    nn::remove_temporaries(folder, {{}, contains, kRecipes});
-    for (const PlannedRun& run : plan.runs)
-      if (fs::is_directory(folder / run.name))
-        nn::remove_temporaries(folder / run.name, {{}, contains});
-  }
+  // Without locks, temporary files may belong to another process.
+  if (lock->held()) nn::remove_temporaries(folder, {{}, contains, kRecipes});
   const fs::path file = folder / kSweepFile;
   if (is_sweep(folder) && autograd::read_file(file.string()) == text) return;
   autograd::write_file(file.string(), std::string_view(text));

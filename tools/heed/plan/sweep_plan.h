@@ -61,15 +61,9 @@ SweepPlan read_plan(const std::filesystem::path& folder);
 /// sweep without run directories.
 void check_sweep_folder(const std::filesystem::path& folder, const SweepPlan& plan);
 
-/// Locks the directory of a sweep. Every process must hold this lock while it writes a file of the
-/// sweep, because save_sweep() removes temporary files. Waits up to 10 s for other processes, then
-/// throws FolderInUse.
-std::unique_ptr<nn::FolderLock> lock_sweep(const std::filesystem::path& folder);
-
-/// Creates the directory, removes temporary files that a killed sweep left in it and in the runs of
-/// `plan`, and writes `text` as its sweep.toml. Throws IoError if this fails.
-void save_sweep(const std::filesystem::path& folder, const SweepPlan& plan,
-                const std::string& text);
+/// Creates the directory, removes temporary files that a killed sweep left in it, and writes `text`
+/// as its sweep.toml. Throws IoError if this fails.
+void save_sweep(const std::filesystem::path& folder, const std::string& text);
 
 /// Writes the run's recipe as a file for --config and returns its path. Throws IoError if this
 /// fails.

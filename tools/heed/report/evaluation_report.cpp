@@ -12,7 +12,8 @@ constexpr Column kTable[] = {
 
 }  // namespace
 
-void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskInfo& info) {
+void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& task) {
+  const nn::TaskInfo& info = task.info();
   report.set("loss", e.loss);
   report.set("optimal_loss", e.optimal);
   report.set("accuracy", e.accuracy);
@@ -25,6 +26,7 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskInfo&
   report.set("expected_accuracy_references", info.accuracy_references);
   report.set("eval_sequences", e.sequences);
   report.set("eval_tokens", e.tokens);
+  report.set("evaluation_set", task.evaluation_size());
   Table& table = report.text_table(kTable);
   const auto known = [](double x) { return std::isfinite(x) ? Value(x) : Value(""); };
   table.add({"loss", with_nan(e.loss), ""});
@@ -37,8 +39,12 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskInfo&
   if (e.standard_error) table.add({"standard error", *e.standard_error, ""});
   if (e.accuracy) table.add({info.accuracy, percent(*e.accuracy), ""});
   for (const auto& [name, share] : info.accuracy_references) table.add({name, "", percent(share)});
-  table.note = fmt::format("measured on {} sequences, {} tokens that count",
-                           with_commas(e.sequences), with_commas(e.tokens));
+  const std::string set = e.sequences < task.evaluation_size()
+                              ? fmt::format("the first {} of {}", with_commas(e.sequences),
+                                            with_commas(task.evaluation_size()))
+                              : with_commas(e.sequences);
+  table.note =
+      fmt::format("measured on {} sequences, {} tokens that count", set, with_commas(e.tokens));
 }
 
 }  // namespace heed

@@ -18,11 +18,12 @@ inline constexpr Column kEvaluationKeys[] = {{"loss"},
                                              {"expected_references"},
                                              {"expected_accuracy_references"},
                                              {"eval_sequences"},
-                                             {"eval_tokens"}};
+                                             {"eval_tokens"},
+                                             {"evaluation_set"}};
 
 /// Sets kEvaluationKeys and adds a table for text. A key whose value is undefined is null. The
 /// table contains loss, best possible loss and reference losses, as measured on these sequences and
 /// in expectation.
-void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskInfo& info);
+void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& task);
 
 }  // namespace heed

@@ -30,9 +30,11 @@ constexpr Column kRunColumns[] = {{"run", "run"},
                                   {"step"},
                                   {"saved_step"},
                                   {"steps"},
-                                  {"loss", "eval loss", "", "{:.4f}"},
+                                  {"loss", "loss", "", "{:.4f}"},
                                   {"optimal_loss"},
                                   {"above_optimum", "above", "", "{:.4f}"},
+                                  {"eval_loss", "eval_loss", "", "{:.4f}"},
+                                  {"eval_optimal"},
                                   {"", "saved: step, date"},
                                   {"date"},
                                   {"problem"}};
@@ -43,6 +45,7 @@ constexpr Column kRunsKeys[] = {rows("runs", kRunColumns)};
 std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
   nn::RunConfig config;
   nn::MetricsRow last(0), evaluation(0);  // last row of the history, last row with an evaluation
+  std::optional<nn::RunResult> result;
   std::optional<std::int64_t> saved;
   std::string problem;
   try {
@@ -52,6 +55,7 @@ std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
       if (!std::isnan(row.eval_loss)) evaluation = row;
     }
     saved = run.saved_step();
+    result = run.result();
   } catch (const autograd::Error& e) {
     problem = e.what();
   }
@@ -62,9 +66,11 @@ std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
           known(last.step),
           saved,
           known(config.steps),
+          result ? Value(result->loss) : Value(),
+          result ? Value(result->optimal) : Value(),
+          result && result->optimal ? Value(result->loss - *result->optimal) : Value(),
           evaluation.eval_loss,
           evaluation.eval_optimal,
-          evaluation.eval_loss - evaluation.eval_optimal,
           (saved ? std::to_string(*saved) : "-") + ", " + date,
           date,
           problem.empty() ? Value() : Value(problem)};
@@ -99,11 +105,12 @@ Report list_runs(const std::string& folder) {
 
 constexpr const char* kRunsNotes =
     R"(The newest run is the last. The step of a run that is training, or that was killed, may be
-larger than its saved step, from which --resume continues. eval loss is the loss of the last
-evaluation in nats per token, on the first --eval-batch sequences of the evaluation set. above is
-this loss minus the optimal loss on the same sequences. heed train, heed eval and heed sweep report
-the loss on the whole evaluation set, which differs. The weights are not read: heed verify run finds
-damaged files.)";
+larger than its saved step, from which --resume continues. loss is the loss of a finished run on the
+whole evaluation set in nats per token, the same number as in heed train, eval, sweep and compare.
+above is this loss minus the optimal loss on the same sequences. eval_loss is the loss of the last
+evaluation during training, on the first --eval-batch sequences of the set. A run that was finished
+by heed 0.1 has no loss until heed eval RUN has measured it. The weights are not read: heed verify
+run finds damaged files.)";
 
 }  // namespace
 

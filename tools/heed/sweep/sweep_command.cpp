@@ -121,7 +121,7 @@ Report sweep(const SweepArguments& a, const Command& c) {
   if (folder.empty()) folder = "sweeps" / std::filesystem::path(a.file).stem();
   check_sweep_folder(folder, plan);
   if (a.dry_run) return plan_report(folder, runs);
-  save_sweep(folder, plan, with_pairs(text, a.pairs));
+  save_sweep(folder, with_pairs(text, a.pairs));
   return outcome_report(folder, train_runs(jobs_of(a, c, folder), runs));
 }
 
@@ -149,9 +149,6 @@ command. Values can be added to the lists. If the command is started twice at th
 processes share the runs.
 
 If a run fails, it is reported, the other runs continue, and the exit code is 1.
-
-The printed loss of a run is measured on the whole evaluation set. heed compare and heed runs use
-the last evaluation during training, on the first --eval-batch sequences of the set.
 
 Each run is a separate process. By default there are as many at the same time as cores, each with
 one thread. With --jobs 1 each run has all cores. The weights do not depend on this.

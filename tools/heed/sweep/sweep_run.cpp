@@ -152,11 +152,7 @@ class Sweep {
       run.state = State::kFinished;
       for (const std::string& line : lines)  // a warning of several runs is printed once
         if (warnings_.insert(line).second) progress_.warn(run.plan->name + ": " + line);
-      try {
-        save_result(job);
-      } catch (const std::exception& e) {
-        fail(run, fmt::format("trained and saved, but without its result: {}", e.what()));
-      }
+      add_result(job);
     } else if (sweep_.interrupted && was_stopped(code)) {
       run.state = State::kStopped;
     } else if (nn::is_taken(folder_of(run)) || is_finished(run)) {  // another process has it
@@ -177,18 +173,15 @@ class Sweep {
            code == 128 + SIGINT;
   }
 
-  void save_result(const Job& job) {
+  void add_result(const Job& job) {
     SweptRun& run = job.run;
     run.result = Value::parse(job.worker.out());
     if (job.resumed)
       run.result["seconds"] = Value();  // the output covers only the steps after the resume
     else
       pace_.add(work_of(run.plan->config), job.clock.seconds());
-    const auto lock = lock_sweep(jobs_.folder);
-    autograd::write_file(nn::RunFolder(folder_of(run)).file(nn::RunFolder::kResult).string(),
-                         std::string_view(run.result.dump() + "\n"));
     const Value* loss = run.result.find("loss");
-    progress_.line(fmt::format("{}: loss {:.4f} on the whole evaluation set; {}", run.plan->name,
+    progress_.line(fmt::format("{}: loss {:.4f}; {}", run.plan->name,
                                loss && loss->as<double>() ? loss->number() : NAN, progress_now()));
   }
 

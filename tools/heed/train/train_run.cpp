@@ -101,13 +101,13 @@ std::string start_line(const nn::Trainer& t) {
 }
 
 std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task& task) {
-  const std::int64_t all = task.evaluation_size();
-  const bool whole = e.sequences == all;
+  const std::int64_t all = task.evaluation_size(), at_end = nn::whole_evaluation(task);
+  const std::string end = at_end == all ? "all" : "the first " + with_commas(at_end);
   std::vector<std::string> lines = {
-      whole
+      e.sequences == all
           ? fmt::format("  evaluated on all {} evaluation sequences", with_commas(all))
-          : fmt::format("  evaluated on the first {} of {} evaluation sequences, at the end on all",
-                        with_commas(e.sequences), with_commas(all))};
+          : fmt::format("  evaluated on the first {} of {} evaluation sequences, at the end on {}",
+                        with_commas(e.sequences), with_commas(all), end)};
   if (e.optimal)
     lines.push_back(fmt::format(
         "  best possible loss on them {:.4f}; in parentheses: loss above that", *e.optimal));
@@ -248,7 +248,7 @@ class ProgressObserver : public nn::TrainingObserver {
     report_.set("steps", t.steps_done);
     report_.set("seconds", run.seconds());
     report_.set("tokens_per_s", run.tokens_per_second());
-    add_evaluation(report_, e, t.task->info());
+    add_evaluation(report_, e, *t.task);
     report_.set("run", run.folder().text());
     report_.set("parameters", parameters);
     report_.set("seed", c.seed);

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Tests that train, eval, runs, sweep and compare print the same loss of a run, to the bit. Usage:
+# one_loss_test.sh PATH-TO-HEED
+source "$(dirname "$0")/expect.sh" "$1"
+# losses KEY: prints each value of the key in the JSON in ./out, a line each
+losses() { grep -oE "\"$1\":[^,}]*" out | cut -d: -f2; }
+has_losses() { checks=$((checks + 1)); [[ $1 == "$2" ]] || fail "$what: the losses '$2' are not '$1'"; }
+cat > s.toml << 'TOML'
+[train]
+task = "reverse"
+steps = 12
+layers = 1
+heads = 2
+d-model = 16
+batch = 4
+eval-batch = 8
+eval-every = 4
+[sweep]
+seed = [1, 2]
+TOML
+expect 0 sweep s.toml --quiet --json; swept=$(losses loss)
+ok test "$(echo "$swept" | wc -l)" == 2
+expect 0 runs --runs sweeps/s --json; listed=$(losses loss); has_losses "$swept" "$listed"; eval_loss=$(losses eval_loss)
+ok test "$eval_loss" != "$listed"  # of 8 sequences, not of the whole set
+expect 0 compare sweeps/s --json; has_losses "$swept" "$(losses final)"
+expect 0 compare sweeps/s --json --of eval_loss; has_losses "$eval_loss" "$(losses final)"
+for seed in 1 2; do
+  run=sweeps/s/seed=$seed one=$(echo "$swept" | sed -n ${seed}p)
+  expect 0 eval $run --json; has_losses "$one" "$(losses loss)"
+  ok grep -q "\"loss\":$one,.*\"evaluation_set\":1024," $run/result.json
+  expect 0 train --config sweeps/s/recipes/seed=$seed.toml --out train-$seed --quiet --json; has_losses "$one" "$(losses loss)"
+done
+
+# --- a run without result.json, as of an earlier version, has only an eval_loss until heed eval has measured it
+mv sweeps/s/seed=2/result.json kept.json
+expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
+has_losses "$eval_loss" "$(losses eval_loss)"
+expect 0 compare sweeps/s --json; has_losses "$eval_loss" "$(losses final)"; out_has '"quantity":"eval_loss"'
+err_has "note: sweeps/s/seed=2 has no loss of the whole evaluation set, so eval_loss is compared; heed eval sweeps/s/seed=2 adds it"
+for partly in "--sequences 8" "--weights best.safetensors"; do
+  # shellcheck disable=SC2086
+  expect 0 eval sweeps/s/seed=2 $partly; ok test ! -e sweeps/s/seed=2/result.json
+done
+expect 0 eval sweeps/s/seed=2; ok test ! -s err
+same <(sed 's/"seconds":[^,]*/"seconds":null/' kept.json) sweeps/s/seed=2/result.json
+expect 0 compare sweeps/s --json; has_losses "$swept" "$(losses final)"; ok test ! -s err
+
+# --- a run that has not ended, or that goes on, has no loss
+"$heed" train --resume sweeps/s/seed=2 --steps 100000 --quiet > out 2> err &
+pid=$!
+until grep -q '^1[3-9],' sweeps/s/seed=2/metrics.csv; do sleep 0.05; done
+expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
+kill -TERM $pid; wait $pid; ok test $? == 130
+expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
+expect 0 eval sweeps/s/seed=2; ok grep -q '"steps":12,' sweeps/s/seed=2/result.json  # not replaced
+
+# --- a finished run whose directory is not writable keeps no result
+cp -r train-1 fixed; rm fixed/result.json; chmod a-w fixed
+if [[ ! -w fixed ]]; then expect 0 eval fixed; err_has "note: the result of the run is not kept: "; fi
+chmod u+w fixed
+end_of_checks

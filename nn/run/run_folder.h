@@ -51,7 +51,7 @@ class RunFolder {
  public:
   static constexpr const char* kConfig = "config.toml";       ///< the configuration
   static constexpr const char* kModel = "model.safetensors";  ///< weights of the last save
-  static constexpr const char* kBest = "best.safetensors";    ///< weights with the lowest eval loss
+  static constexpr const char* kBest = "best.safetensors";    ///< weights with the lowest eval_loss
   static constexpr const char* kState = "state.safetensors";  ///< snapshot for a resume
   static constexpr const char* kMetrics = "metrics.csv";      ///< the history
   static constexpr const char* kAudit = "audit.txt";          ///< StepAudit of the first step

@@ -85,9 +85,9 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
     throw IoError(
         files.file(RunFolder::kMetrics).string() +
         ": the history has no evaluation; compare needs at least one evaluation of each run");
-  run.seconds = files.seconds().value_or(NAN);
   const std::optional<RunResult> saved = files.result();
   run.has_result = saved.has_value();
+  run.seconds = (saved ? saved->seconds : files.seconds()).value_or(NAN);
   if (of.is_result() || of.head) {
     const RunResult result = saved.value_or(RunResult{.loss = NAN});
     run.accuracy = result.accuracy.value_or(NAN);

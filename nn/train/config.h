@@ -110,7 +110,7 @@ struct RunConfig {
   // conditions that end the run before its last step
   /// The run ends after this number of evaluations in a row without a lower loss; 0: never.
   std::int64_t patience = 0;
-  double target_loss = 0;  ///< the run ends at an evaluation loss of at most this, nats; 0: never
+  double target_loss = 0;  ///< the run ends at an eval_loss of at most this, nats; 0: never
   /// The run ends at an evaluation accuracy of at least this, 0 to 1; 0: never.
   double target_accuracy = 0;
   /// Steps between checks of identities of attention's gradients (checks/invariants.h); 0: no

@@ -25,7 +25,7 @@ struct Snapshot {
   /// changes them.
   std::vector<NamedTensor> tensors = {};
   std::vector<MetricsRow> history = {};          ///< Trainer::history()
-  std::optional<double> best_loss = {};          ///< lowest finite evaluation loss, if any
+  std::optional<double> best_loss = {};          ///< lowest finite eval_loss, if any
   std::int64_t best_step = 0;                    ///< step at which `best_loss` was measured
   std::string data_stream = {};                  ///< Generator::state() of the stream of batches
   std::string dropout_stream = {};               ///< Generator::state() of the stream of dropout

@@ -348,7 +348,7 @@ std::string Trainer::stop_reason() const {
   if (history_.empty() || std::isnan(history_.back().eval_loss)) return "";
   const MetricsRow& last = history_.back();
   if (config_.target_loss > 0 && last.eval_loss <= config_.target_loss)
-    return fmt::format("target-loss: the evaluation loss {:.6f} is at most {:g}", last.eval_loss,
+    return fmt::format("target-loss: the eval_loss {:.6f} is at most {:g}", last.eval_loss,
                        config_.target_loss);
   if (config_.target_accuracy > 0 && last.eval_accuracy >= config_.target_accuracy)
     return fmt::format("target-accuracy: the evaluation accuracy {:.6f} is at least {:g}",

@@ -47,7 +47,7 @@ TEST_CASE("a target loss or accuracy ends the run at the evaluation that reaches
   CHECK(run(by_loss) == expected);
   CHECK(expected > 5);
   CHECK(expected <= 30);
-  CHECK_THAT(by_loss.stop_reason(), Contains("target-loss: the evaluation loss "));
+  CHECK_THAT(by_loss.stop_reason(), Contains("target-loss: the eval_loss "));
   CHECK(by_loss.history()[5].loss == plain.history()[5].loss);
   c.target_loss = 0, c.target_accuracy = 1e-9;
   Trainer by_accuracy(c);

@@ -194,7 +194,7 @@ for n in 1 2 3 8; do expect 0 "${several[@]}" --threads $n --out "threads-$n"; s
 
 # --- if training ends early, the output states the reason. The loss starts at 1.1 and is below 0.3 after 200 steps
 expect 0 train sort "${tiny[@]}" --steps 400 --target-loss 0.7 --lr 0.01 --out early --json
-is_json_line; out_has '"stopped":"target-loss: the evaluation loss 0.'
+is_json_line; out_has '"stopped":"target-loss: the eval_loss 0.'
 refuses 2 "--resume early --target-loss 0" train --resume early
 expect 0 train --resume early --target-loss 0 --quiet; out_has "sort: 400 steps, the last "
 expect 0 train reverse "${tiny[@]}" --steps 400 --lr 3 --clip 0 --patience 2 --out early2 --quiet

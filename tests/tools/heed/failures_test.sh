@@ -41,7 +41,7 @@ allowed=(
   "@(resume|retext) * open target/run/@(model.safetensors|best.safetensors|state.safetensors|metrics.csv)" 0 -
   # compare leaves out a run that it cannot read.
   "compare * open [ab]/*" 0 "are not compared"
-  # sweep: a run that cannot be started, or whose result cannot be written, is reported like a run that fails.
+  # sweep: a run that cannot be started is reported like a run that fails.
   "sweep * * target/sweep*" 1 " failed: "
   # sweep: if the lock cannot be read, the process that trains the run reads it again.
   "sweep * @(open|flock) target/sweep/seed=1" 0 -

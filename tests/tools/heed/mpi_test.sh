@@ -51,7 +51,7 @@ expect 0 train "${recipe[@]}" --steps 4 --json --quiet; out_has '"ranks":1'
 # --- if training ends early, all processes end after the same step
 early=(--steps 4000 --target-loss 2.75)
 expect 0 train "${recipe[@]}" "${early[@]}" --quiet --out early
-ranks 4 0 train "${recipe[@]}" "${early[@]}" --quiet --out early-4; same_run early-4 early; out_has "target-loss: the evaluation loss"
+ranks 4 0 train "${recipe[@]}" "${early[@]}" --quiet --out early-4; same_run early-4 early; out_has "target-loss: the eval_loss"
 ranks 2 2 train --resume early-4; one_message "ended early"
 
 # --- usage errors: the exit code is 2, and only one process prints the error

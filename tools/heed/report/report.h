@@ -1,7 +1,7 @@
 // Results of commands as values, and functions that write them as text, JSON or CSV.
 //
 // A command declares the keys of its result as constexpr Columns beside the code that fills them:
-//   constexpr Column kRun[] = {{"run", "run"}, {"loss", "eval loss", "", "{:.4f}"}, {"date"}};
+//   constexpr Column kRun[] = {{"run", "run"}, {"loss", "loss", "nats", "{:.4f}"}, {"date"}};
 //   constexpr Column kKeys[] = {rows("runs", kRun), {"seconds"}};
 // `--help` lists the keys of --json from this declaration. The command then returns a Report:
 //   Report report(kKeys);

@@ -30,17 +30,34 @@ LensCell read_cell(const double* logits, std::int64_t classes, std::int64_t toke
   return cell;
 }
 
+// Returns the rows of the output weight for a difference of logits that L is, float64: [n, T,
+// d_model] for a margin of n sequences, [1, 1, d_model] for an L that is the same everywhere.
+Tensor direction_of(const Transformer& model, const Objective& o) {
+  const Tensor rows = to(output_weight(model), float64);  // [classes, d_model]
+  if (o.kind != Objective::kMargin) {
+    const Tensor other = o.kind == Objective::kDifference ? select(rows, 0, o.b) : mean(rows, {0});
+    return reshape(select(rows, 0, o.a) - other, {1, 1, -1});
+  }
+  const Tensor measured = ne(o.right, double(kIgnored));
+  const auto rows_of = [&](const Tensor& tokens) {
+    return embedding(masked_fill(tokens, logical_not(measured), 0), rows);
+  };
+  // L is a mean over the measured positions, but StreamReader computes a mean over all positions.
+  const Tensor one = to(measured, float64);
+  return (rows_of(o.right) - rows_of(o.wrong)) * unsqueeze(one / mean(one, {1}, true), -1);
+}
+
 // Computes L from a residual stream. At each position, L is the dot product of the stream and a
 // direction, divided by a scale, plus a bias. The scale is computed by the final norm from the
 // whole stream. It stays constant for parts of the stream.
 class StreamReader {
  public:
   StreamReader(const Transformer& model, const Objective& o, const Tensor& stream)
-      : direction_(row(model, o.a)) {
-    if (o.kind == Objective::kDifference) direction_ = direction_ - row(model, o.b);
+      : direction_(direction_of(model, o)) {
     std::vector<std::int64_t> positions = o.positions;
     if (positions.empty()) positions = {stream.size(1) - 1};
-    positions_ = from_data(positions, {std::ssize(positions)});
+    positions_ = o.kind == Objective::kMargin ? arange(stream.size(1))
+                                              : from_data(positions, {std::ssize(positions)});
     inverse_scale_ = ones({1, 1}, float64);
     if (model.ln) read_norm(*model.ln, at_positions(stream));
   }
@@ -49,35 +66,31 @@ class StreamReader {
     const Tensor dots = sum(at_positions(stream) * direction_, {2});  // [B, P]
     return to_doubles(mean(dots * inverse_scale_, {1}));
   }
-  double bias() const { return bias_; }
-  bool has_bias() const { return has_bias_; }
+  // Returns the part of L that is the bias of the final norm, of each sequence; empty without bias.
+  std::vector<double> bias(std::int64_t sequences) const {
+    return bias_.defined() ? to_doubles(expand(bias_, {sequences})) : std::vector<double>();
+  }
 
  private:
-  static Tensor row(const Transformer& model, std::int64_t token) {
-    return to(select(output_weight(model), 0, token), float64);
-  }
   Tensor at_positions(const Tensor& stream) const {
     return to(index_select(stream, 1, positions_), float64);
   }
   void read_norm(const Norm& norm, const Tensor& stream) {
     const auto* layer = std::get_if<LayerNorm>(&norm.norm);
     const Tensor weight = layer ? layer->weight : std::get<RMSNorm>(norm.norm).weight;
-    if (layer && layer->bias.defined()) {
-      has_bias_ = true;
-      bias_ = sum(to(layer->bias, float64) * direction_).item();
-    }
+    if (layer && layer->bias.defined())
+      bias_ = mean(sum(to(layer->bias, float64) * direction_, {2}), {1});
     if (weight.defined()) direction_ = direction_ * to(weight, float64);
     const double eps = layer ? layer->options.eps : std::get<RMSNorm>(norm.norm).options.eps;
     const Tensor square = layer ? var(stream, {2}, {.correction = 0}) : mean(stream * stream, {2});
     inverse_scale_ = rsqrt(square + eps);
     // Because (x - mean(x)) . d = x . (d - mean(d)), read() need not subtract the mean of a stream.
-    if (layer) direction_ = direction_ - mean(direction_);
+    if (layer) direction_ = direction_ - mean(direction_, {2}, true);
   }
 
-  Tensor direction_;  // [d_model]
+  Tensor direction_;  // [B or 1, T or 1, d_model]
   Tensor positions_, inverse_scale_;
-  double bias_ = 0;
-  bool has_bias_ = false;
+  Tensor bias_;  // [B or 1]; undefined without bias
 };
 
 }  // namespace
@@ -88,7 +101,10 @@ LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& 
   const NoGrad guard;
   const std::int64_t length = sequence.inputs.size(1), classes = output_weight(model).size(0);
   std::vector<std::int64_t> tokens = sequence.targets.to_vector<std::int64_t>();
-  if (objective.kind != Objective::kLoss) tokens.assign(std::size_t(length), objective.a);
+  if (objective.kind == Objective::kMargin)
+    tokens = objective.right.to_vector<std::int64_t>();
+  else if (objective.kind != Objective::kLoss)
+    tokens.assign(std::size_t(length), objective.a);
   for (const std::int64_t token : tokens)
     check<ValueError>(token == kIgnored || (token >= 0 && token < classes), "logit_lens", "token ",
                       token, " is not one of the ", classes, " tokens that the model predicts");
@@ -106,9 +122,10 @@ LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& 
 std::vector<Contribution> logit_attribution(const Transformer& model, const Study& study,
                                             const Objective& objective) {
   const Transformer::Options& o = model.options;
-  check<ValueError>(
-      objective.kind != Objective::kLoss, "logit_attribution",
-      "needs a logit or a difference of logits, got a loss, which is not a sum of parts");
+  check<ValueError>(objective.is_linear(), "logit_attribution",
+                    "needs a logit or a difference of logits, got a loss or a log probability, "
+                    "which is not a sum "
+                    "of parts");
   check<ValueError>(
       o.norm != NormPlacement::kPost, "logit_attribution",
       "this model normalizes the stream after each sum, so the logits are not a sum of "
@@ -135,9 +152,8 @@ std::vector<Contribution> logit_attribution(const Transformer& model, const Stud
       add(name + " bias", expand(w.b_O * block.residual_scale, study.embed.shape()));
     if (o.mlp) add(name + " MLP", at.mlp_out);
   }
-  if (reader.has_bias())
-    parts.push_back({"norm's bias", effect_of(std::vector<double>(std::size_t(study.embed.size(0)),
-                                                                  reader.bias()))});
+  const std::vector<double> bias = reader.bias(study.embed.size(0));
+  if (!bias.empty()) parts.push_back({"norm's bias", effect_of(bias)});
   return parts;
 }
 

@@ -1,6 +1,7 @@
 #include "nn/study/objective.h"
 
 #include <set>
+#include <span>
 
 #include "autograd/ops/ops.h"
 
@@ -9,6 +10,11 @@ namespace heed::nn {
 using namespace autograd;
 
 namespace {
+
+void check_position(std::int64_t position, std::int64_t length) {
+  check<ValueError>(position >= 0 && position < length, "study", "position ", position,
+                    " is outside the sequence of ", length);
+}
 
 Tensor losses(const Tensor& logits, const Batch& batch, const Objective& o) {
   const std::int64_t count = batch.targets.size(0), length = batch.targets.size(1);
@@ -33,24 +39,86 @@ Tensor losses(const Tensor& logits, const Batch& batch, const Objective& o) {
   return sum(each, {1}) * to(from_data(weights, {count}), logits.dtype());
 }
 
+// Returns the token with the largest logit except `left_out`. The logits are those of one position.
+std::int64_t largest_but(std::span<const double> logits, std::int64_t left_out) {
+  std::int64_t best = left_out == 0 ? 1 : 0;
+  for (std::int64_t c = 0; c < std::ssize(logits); ++c)
+    if (c != left_out && logits[std::size_t(c)] > logits[std::size_t(best)]) best = c;
+  return best;
+}
+
+Tensor margins(const Tensor& logits, const Objective& o) {
+  const std::int64_t count = logits.size(0), length = logits.size(1);
+  const bool fits = o.right.defined() && count % o.right.size(0) == 0 && length == o.right.size(1);
+  check(fits, "margin", "the tokens of the margin have the shape ",
+        o.right.defined() ? o.right.shape() : Shape(), ", but the batch has ", count,
+        " sequences of ", length, " tokens");
+  const std::int64_t copies = count / o.right.size(0);
+  const Tensor measured = ne(o.right, double(kIgnored));
+  const auto repeated = [&](const Tensor& x) {  // [n, T] -> [B, T]
+    return reshape(expand(unsqueeze(x, 0), {copies, x.size(0), length}), {count, length});
+  };
+  const auto logits_of = [&](const Tensor& tokens) {
+    const Tensor index = repeated(masked_fill(tokens, logical_not(measured), 0));
+    return squeeze(gather(logits, 2, contiguous(unsqueeze(index, -1))), -1);  // [B, T]
+  };
+  const Tensor weights = to(repeated(measured), logits.dtype());
+  return sum((logits_of(o.right) - logits_of(o.wrong)) * weights, {1}) / sum(weights, {1});
+}
+
 }  // namespace
+
+Objective margin(const Transformer& model, const Batch& batch,
+                 const std::vector<std::int64_t>& positions) {
+  const NoGrad guard;
+  const Tensor logits = to(model(batch.inputs), float64);
+  const std::int64_t count = logits.size(0), length = logits.size(1), classes = logits.size(2);
+  check<ValueError>(classes >= 2, "margin", "needs a model that predicts at least 2 tokens, got ",
+                    classes);
+  const std::vector<double> values = contiguous(logits).to_vector<double>();
+  const auto targets = batch.targets.to_vector<std::int64_t>();
+  const auto counted = batch.counted.to_vector<bool>();
+  std::vector<std::int64_t> right(targets.size(), kIgnored), wrong(targets.size(), kIgnored);
+  for (std::int64_t b = 0; b < count; ++b) {
+    std::vector<std::int64_t> measured = positions;
+    for (std::int64_t t = 0; t < length && positions.empty(); ++t) {
+      const auto i = std::size_t(b * length + t);
+      if (counted[i] && targets[i] != kIgnored) measured.push_back(t);
+    }
+    if (measured.empty()) measured = {length - 1};
+    for (const std::int64_t t : measured) {
+      check_position(t, length);
+      const auto i = std::size_t(b * length + t);
+      const std::span<const double> here(values.data() + std::ptrdiff_t(i) * classes,
+                                         std::size_t(classes));
+      right[i] = targets[i] != kIgnored ? targets[i] : largest_but(here, -1);
+      wrong[i] = largest_but(here, right[i]);
+    }
+  }
+  const Shape shape = batch.targets.shape();
+  return {.kind = Objective::kMargin,
+          .positions = positions,
+          .right = from_data(right, shape),
+          .wrong = from_data(wrong, shape)};
+}
 
 Tensor objective_values(const Tensor& logits, const Batch& batch, const Objective& o) {
   const std::int64_t length = logits.size(1), classes = logits.size(2);
-  for (const std::int64_t p : o.positions)
-    check<ValueError>(p >= 0 && p < length, "study", "position ", p, " is outside the sequence of ",
-                      length);
+  for (const std::int64_t p : o.positions) check_position(p, length);
+  if (o.kind == Objective::kMargin) return margins(logits, o);
   if (o.kind == Objective::kLoss) return losses(logits, batch, o);
   std::vector<std::int64_t> positions = o.positions;
   if (positions.empty()) positions = {length - 1};
-  const Tensor there =
-      mean(index_select(logits, 1, from_data(positions, {std::ssize(positions)})), {1});
+  Tensor at = index_select(logits, 1, from_data(positions, {std::ssize(positions)}));
+  if (o.kind == Objective::kLogProbability) at = log_softmax(at, -1);
+  if (o.kind == Objective::kLogit) at = at - mean(at, {-1}, true);
+  const Tensor there = mean(at, {1});           // [B, P, classes] -> [B, classes]
   const auto logit = [&](std::int64_t token) {  // returns [B]
     check<ValueError>(token >= 0 && token < classes, "study", "token ", token,
                       " is not one of the ", classes, " tokens that the model predicts");
     return select(there, 1, token);
   };
-  return o.kind == Objective::kLogit ? logit(o.a) : logit(o.a) - logit(o.b);
+  return o.kind == Objective::kDifference ? logit(o.a) - logit(o.b) : logit(o.a);
 }
 
 }  // namespace heed::nn

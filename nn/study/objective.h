@@ -1,10 +1,11 @@
-// The objective L of a study: the scalar that the study differentiates. It is a loss, a logit or a
-// difference of logits, at chosen positions.
+// The objective L of a study: the scalar that the study differentiates. It is a margin, a loss, a
+// log probability, a logit or a difference of logits, at chosen positions.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "nn/layers/transformer.h"
 #include "nn/tasks/task.h"
 
 namespace heed::nn {
@@ -13,20 +14,45 @@ namespace heed::nn {
 struct Objective {
   /// Kinds of objective.
   enum Kind {
-    kLoss,             ///< cross-entropy, mean over the targets at the positions, nats
-    kLogit,            ///< logit of token `a`, mean over the positions
-    kDifference,       ///< logit of `a` minus logit of `b`, mean over the positions
+    kLoss,  ///< cross-entropy, mean over the targets at the positions, nats
+    /// Logit of token `a` minus the mean logit over the classes, mean over the positions. Without
+    /// the second term, a head that adds the same number to all logits would have an effect,
+    /// although it changes no probability.
+    kLogit,
+    kLogProbability,  ///< log probability of token `a`, mean over the positions, nats
+    kDifference,      ///< logit of `a` minus logit of `b`, mean over the positions
+    /// Logit of `right` minus logit of `wrong`, mean over the positions that have these tokens.
+    /// margin() returns such an objective.
+    kMargin,
   } kind = kLoss;      ///< kind of this objective
   std::int64_t a = 0;  ///< a token in [0, classes); not used by kLoss
   std::int64_t b = 0;  ///< a token in [0, classes); used only by kDifference
   /// Positions at which L is computed, counted from 0. A BOS token has a position. If the list is
   /// empty, kLoss uses all positions that have a target, and the other kinds use the last position.
   std::vector<std::int64_t> positions = {};
+  Tensor right = {};  ///< [B, T] int64, a token or kIgnored; used only by kMargin
+  Tensor wrong = {};  ///< [B, T] int64, a token where `right` is one; used only by kMargin
+
+  /// Returns whether L is a linear function of the logits.
+  bool is_linear() const { return kind != kLoss && kind != kLogProbability; }
 };
 
+/// Returns the margin of a model on a batch: the logit of the target minus the largest other logit,
+/// mean over the positions that count in the accuracy (Batch::counted), or over `positions`. A
+/// position without a target has the token with the largest logit instead of the target. If no
+/// position of a sequence counts, the margin is that of its last position. The tokens are those of
+/// this model. If an intervention changes the model's output, the objective keeps them, so that it
+/// stays a linear function of the logits. Throws ValueError if a position is out of range, or if
+/// the model predicts fewer than two tokens. Logit differences instead of probabilities: Zhang and
+/// Nanda 2023, arXiv 2309.16042; Heimersheim and Nanda 2024, arXiv 2404.15255.
+Objective margin(const Transformer& model, const Batch& batch,
+                 const std::vector<std::int64_t>& positions = {});
+
 /// Computes L of each sequence from the logits [B, T, classes] of a batch. Returns [B], in the
-/// dtype of the logits. Throws ValueError if a position or a token is out of range, or if L is a
-/// loss and a sequence has no target at the positions.
+/// dtype of the logits. For kMargin, B may be a multiple of the number n of sequences of the
+/// objective (repeat_batch); sequence i then has the tokens of sequence i % n. Throws ValueError if
+/// a position or a token is out of range, or if L is a loss and a sequence has no target at the
+/// positions. Throws ShapeError if the tokens of a margin are those of a batch of another shape.
 Tensor objective_values(const Tensor& logits, const Batch& batch, const Objective& objective);
 
 }  // namespace heed::nn

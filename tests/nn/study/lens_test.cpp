@@ -64,8 +64,9 @@ TEST_CASE("the contributions of all parts sum to the logit or the difference of 
     for (auto [name, o] : studied_models()) {
       o.attention.dtype = dtype;
       const Transformer model = random_model(o);
-      for (const Objective& wanted : {Objective{Objective::kDifference, 4, 2, {}},
-                                      Objective{Objective::kLogit, 4, 0, {1, 4}}}) {
+      for (const Objective& wanted :
+           {Objective{Objective::kDifference, 4, 2, {}}, Objective{Objective::kLogit, 4, 0, {1, 4}},
+            margin(model, batch), margin(model, batch, {1, 5})}) {
         CAPTURE(name, dtype, wanted.kind);
         if (o.norm == NormPlacement::kPost) {
           CHECK_THROWS_WITH(logit_attribution(model, study(model, batch, wanted), wanted),
@@ -106,7 +107,9 @@ TEST_CASE("without norms the contribution of a last-layer head equals minus its 
   CHECK(seen == 3);
   CHECK_THROWS_AS(logit_attribution(model, s, {Objective::kLogit, 4, 0, {6}}), ValueError);
   CHECK_THROWS_WITH(logit_attribution(model, s, {}),
-                    Contains("a loss, which is not a sum of parts"));
+                    Contains("a loss or a log probability, which is not a sum of parts"));
+  CHECK_THROWS_WITH(logit_attribution(model, s, {Objective::kLogProbability, 4, 0, {}}),
+                    Contains("which is not a sum of parts"));
 }
 
 }  // namespace

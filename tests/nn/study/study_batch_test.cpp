@@ -1,5 +1,6 @@
 // Tests of studies of several sequences. Each quantity is compared with a second computation.
 #include "nn/lab.h"
+#include "nn/study/forward_passes.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
@@ -70,12 +71,74 @@ TEST_CASE("an objective at given positions uses only these positions") {
   };
   CHECK(study(model, one, {.positions = {1, 3}}).value ==
         Approx((loss_at(1) + loss_at(3)) / 2).epsilon(1e-12));
-  CHECK(study(model, one, {Objective::kLogit, 2, 0, {}}).value ==
-        Approx(logits.at({0, 5, 2})).epsilon(1e-12));
-  CHECK(study(model, one, {Objective::kLogit, 2, 0, {1, 4}}).value ==
-        Approx((logits.at({0, 1, 2}) + logits.at({0, 4, 2})) / 2).epsilon(1e-12));
+  const Tensor centered = logits - mean(logits, {2}, true), log_p = log_softmax(logits, 2);
+  for (const auto& [kind, x] :
+       {std::pair{Objective::kLogit, centered}, std::pair{Objective::kLogProbability, log_p}}) {
+    CHECK(study(model, one, {kind, 2, 0, {}}).value == Approx(x.at({0, 5, 2})).epsilon(1e-12));
+    CHECK(study(model, one, {kind, 2, 0, {1, 4}}).value ==
+          Approx((x.at({0, 1, 2}) + x.at({0, 4, 2})) / 2).epsilon(1e-12));
+    const Objective o{kind, 2, 0, {1, 4}};  // a number added to all logits changes nothing
+    CHECK(objective_values(logits + 3, one, o).item() ==
+          Approx(objective_values(logits, one, o).item()).epsilon(1e-12));
+  }
   CHECK_THROWS_WITH(study(model, make_batch({kSecond}), {.positions = {2, 4}}),
                     Contains("the positions of L have no target"));
+}
+
+TEST_CASE("a margin is the logit of the target minus the largest other logit, kept for all runs") {
+  const Transformer model = random_model(small());
+  Batch batch = make_batch({kFirst, kSecond});
+  const Objective o = margin(model, batch);
+  const Tensor logits = model(batch.inputs);
+  const auto targets = batch.targets.to_vector<std::int64_t>();
+  const auto counted = batch.counted.to_vector<bool>();
+  const auto right = o.right.to_vector<std::int64_t>(), wrong = o.wrong.to_vector<std::int64_t>();
+  const std::int64_t length = logits.size(1), classes = logits.size(2);
+  const auto margin_at = [&](std::int64_t b, std::int64_t t, std::int64_t token) {
+    double rival = -HUGE_VAL;
+    for (std::int64_t c = 0; c < classes; ++c)
+      if (c != token) rival = std::max(rival, logits.at({b, t, c}));
+    return logits.at({b, t, token}) - rival;
+  };
+  for (std::int64_t b = 0; b < 2; ++b) {
+    double total = 0, count = 0;
+    for (std::int64_t t = 0; t < length; ++t) {
+      const auto i = std::size_t(b * length + t);
+      const bool measured = counted[i] && targets[i] != kIgnored;
+      CHECK(right[i] == (measured ? targets[i] : kIgnored));
+      CHECK((wrong[i] == kIgnored) == !measured);
+      if (measured) total += margin_at(b, t, targets[i]), ++count;
+    }
+    REQUIRE(count > 0);
+    CHECK(objective_values(logits, batch, o).at({b}) == Approx(total / count).epsilon(1e-12));
+  }
+  // Copies of the batch have the same tokens, and L is linear in the logits.
+  const Batch copies = repeat_batch(batch, 3);
+  const Tensor many = objective_values(model(copies.inputs), copies, o);
+  for (std::int64_t i = 0; i < 6; ++i)
+    CHECK(many.at({i}) == Approx(many.at({i % 2})).epsilon(1e-12));
+  Generator g(3);
+  const Tensor other = randn(logits.shape(), logits.dtype(), g);
+  CHECK(objective_values(logits + 2 * other, batch, o).at({1}) ==
+        Approx(objective_values(logits, batch, o).at({1}) +
+               2 * objective_values(other, batch, o).at({1}))
+            .epsilon(1e-12));
+
+  // Without a target, the margin is that of the largest logit; without a counted position, that of
+  // the last position.
+  batch.counted = zeros(batch.counted.shape(), bool8);
+  batch.targets = full(batch.targets.shape(), double(kIgnored), int64);
+  const Tensor last = objective_values(logits, batch, margin(model, batch));
+  const auto best = argmax(logits, -1).to_vector<std::int64_t>();
+  for (std::int64_t b = 0; b < 2; ++b) {
+    const std::int64_t t = length - 1;
+    CHECK(last.at({b}) > 0);
+    CHECK(last.at({b}) ==
+          Approx(margin_at(b, t, best[std::size_t(b * length + t)])).epsilon(1e-12));
+  }
+  CHECK_THROWS_WITH(margin(model, batch, {length}), Contains("outside the sequence"));
+  CHECK_THROWS_WITH(objective_values(logits, batch, {.kind = Objective::kMargin}),
+                    Contains("but the batch has 2 sequences"));
 }
 
 TEST_CASE(

@@ -15,7 +15,11 @@ expect 0 study runs/reverse-1 --sample 2 --of diff:a-b --at 1 --ascii --out look
 has_file looked/dS.png
 expect 0 study runs/reverse-1 --sample 3 --of logit:a --json; is_json_line
 refuses 2 "is 0 for every model" study runs/reverse-1 --of diff:a-a
-refuses 2 "loss, logit:C or diff:A-B" study runs/reverse-1 --of diff:a
+expect 0 study runs/reverse-1 --of margin --out margin --json; is_json_line; out_has '"objective":"the margin"'
+expect 0 study runs/reverse-1 --of margin --at 18 --ablate all --samples 16 --attribute --out margin --overwrite
+out_has "Direct logit attribution"; out_has "the margin at 18"
+expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
+refuses 2 "margin, loss, logit:C, logprob:C or diff:A-B" study runs/reverse-1 --of diff:a
 refuses 2 "not one token" study runs/reverse-1 --of logit:ab
 refuses 2 "'b-c' is not one token that the model predicts; it predicts a-p" study runs/reverse-1 --of diff:a-b-c
 refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # '|' is not an output class

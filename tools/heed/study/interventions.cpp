@@ -221,6 +221,10 @@ MeasuredSequences chosen_sample(const InterventionArguments& a, const Command& c
     usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
                 most, a.samples);
   MeasuredSequences sample{s.run->task->evaluation(0, a.samples), s.objective};
+  if (s.objective.kind == nn::Objective::kMargin) {
+    sample.objective = nn::margin(s.model(), sample.batch, s.objective.positions);
+    return sample;
+  }
   if (c.given("at")) return sample;
   sample.objective.positions.clear();
   if (s.objective.kind != nn::Objective::kLoss)
@@ -250,7 +254,8 @@ void add_ablation(InterventionResults& results, const InterventionArguments& a, 
                           : nn::parse_heads("--ablate", a.ablate, o.layers, o.attention.heads);
   const MeasuredSequences sample =
       a.samples > 0 ? chosen_sample(a, c, s) : MeasuredSequences{s.sequence, s.objective};
-  if (a.samples > 0 && s.objective.kind != nn::Objective::kLoss && !c.given("at") && s.info().stop)
+  if (a.samples > 0 && s.objective.kind != nn::Objective::kLoss &&
+      s.objective.kind != nn::Objective::kMargin && !c.given("at") && s.info().stop)
     usage_error("--samples: sequences of {} end at different positions; give --at, or --of loss",
                 s.info().name);
   const auto& [batch, objective] = sample;
@@ -305,7 +310,7 @@ void add_attribution(InterventionResults& results, const Subject& s, const nn::S
   if (s.model().options.norm == nn::NormPlacement::kPost)
     return;  // the stream is not the sum of the outputs of heads and MLPs
   results.tables.push_back(copying_table(s.model()));
-  if (s.objective.kind == nn::Objective::kLoss) return;
+  if (!s.objective.is_linear()) return;
   Table parts =
       effects_table("Direct logit attribution",
                     "the contribution of each part's output to L, with the scale of the final "

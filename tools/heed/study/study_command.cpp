@@ -242,9 +242,11 @@ void study_command(Command& c) {
          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
          nn::Setting("sample", a->sample, {0}, "the sequence, by its index in the evaluation set")
              .shows(""),
-         {"of", a->of, "WHAT", "objective L: loss (mean over the sequence), logit:C or diff:A-B"},
-         nn::Setting("at", a->at, "POS,...", "positions of the loss or logits, from 0; BOS counts")
-             .shows("all with a target; for logits the last"),
+         {"of", a->of, "WHAT",
+          "objective L: loss (mean over the sequence), margin (logit of the right token minus the "
+          "largest other logit), logit:C (minus the mean logit), logprob:C or diff:A-B"},
+         nn::Setting("at", a->at, "POS,...", "positions of L, from 0; BOS counts")
+             .shows("all with a target (margin: that count in the accuracy); for logits the last"),
          nn::Setting("out", a->out, "DIR", "directory for the files")
              .shows("study in the run, or the first free of study-2, ..."),
          nn::Setting("head", a->head, "LxHy", "also draws each picture for this head alone, large")

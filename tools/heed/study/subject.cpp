@@ -28,9 +28,25 @@ std::string objective_description(const nn::Objective& o, const nn::Vocabulary& 
   if (o.kind == nn::Objective::kLoss)
     return o.positions.empty() ? "the mean loss over the sequence" : "the mean loss " + there;
   const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
+  if (o.kind == nn::Objective::kMargin) {
+    const auto right = o.right.to_vector<std::int64_t>(), wrong = o.wrong.to_vector<std::int64_t>();
+    const auto measured = [](std::int64_t id) { return id != nn::kIgnored; };
+    const auto first = std::find_if(right.begin(), right.end(), measured);
+    const std::int64_t count = std::count_if(right.begin(), right.end(), measured);
+    if (count > 1)
+      return fmt::format(
+          "the margin, mean over {} positions: the logit of the right token minus the largest "
+          "other logit",
+          count);
+    const auto at = first - right.begin();
+    return fmt::format("the margin: the logit of {} minus that of {}, at position {}",
+                       token(right[std::size_t(at)]), token(wrong[std::size_t(at)]), at);
+  }
+  if (o.kind == nn::Objective::kDifference)
+    return fmt::format("the logit of {} minus that of {}, {}", token(o.a), token(o.b), there);
   return o.kind == nn::Objective::kLogit
-             ? fmt::format("the logit of {} {}", token(o.a), there)
-             : fmt::format("the logit of {} minus that of {}, {}", token(o.a), token(o.b), there);
+             ? fmt::format("the logit of {} minus the mean logit, {}", token(o.a), there)
+             : fmt::format("the log probability of {} {}", token(o.a), there);
 }
 
 // Returns the id of the token that --of gives as `symbol`. Throws UsageError if the model does not
@@ -67,16 +83,24 @@ nn::Objective parse_objective(const std::string& of, const std::string& at,
   nn::Objective o;
   if (!at.empty()) o.positions = positions_of(at, length);
   if (of == "loss") return o;
+  if (of == "margin") {
+    o.kind = nn::Objective::kMargin;
+    return o;
+  }
   if (at.empty()) o.positions = {length - 1};
-  if (of.starts_with("logit:")) {
-    o.kind = nn::Objective::kLogit;
-    o.a = token_of(info, of.substr(6));
+  constexpr std::pair<std::string_view, nn::Objective::Kind> kOfOneToken[] = {
+      {"logit:", nn::Objective::kLogit}, {"logprob:", nn::Objective::kLogProbability}};
+  for (const auto& [prefix, kind] : kOfOneToken) {
+    if (!of.starts_with(prefix)) continue;
+    o.kind = kind;
+    o.a = token_of(info, of.substr(prefix.size()));
     return o;
   }
   const std::string pair = of.starts_with("diff:") ? of.substr(5) : "";
   const std::size_t dash = pair.size() > 1 ? pair.find('-', 1) : std::string::npos;
   if (dash == std::string::npos || dash + 1 >= pair.size())
-    usage_error("--of: '{}' is not loss, logit:C or diff:A-B; try --of diff:a-b", of);
+    usage_error("--of: '{}' is not margin, loss, logit:C, logprob:C or diff:A-B; try --of diff:a-b",
+                of);
   o.kind = nn::Objective::kDifference;
   o.a = token_of(info, pair.substr(0, dash));
   o.b = token_of(info, pair.substr(dash + 1));
@@ -86,11 +110,21 @@ nn::Objective parse_objective(const std::string& of, const std::string& at,
 
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
   const std::string places = positions_text(o.positions);
-  if (o.kind == nn::Objective::kLoss)
-    return o.positions.empty() ? "the loss" : "the loss at " + places;
+  if (o.kind == nn::Objective::kLoss || o.kind == nn::Objective::kMargin) {
+    const std::string name = o.kind == nn::Objective::kLoss ? "the loss" : "the margin";
+    return o.positions.empty() ? name : name + " at " + places;
+  }
   const std::string a = info.vocabulary.label(o.a), b = info.vocabulary.label(o.b);
-  const std::string what = o.kind == nn::Objective::kLogit ? "logit:" + a : "diff:" + a + "-" + b;
+  const std::string what = o.kind == nn::Objective::kDifference ? "diff:" + a + "-" + b
+                           : o.kind == nn::Objective::kLogit    ? "logit:" + a
+                                                                : "logprob:" + a;
   return fmt::format("{} at {}", what, places);
+}
+
+nn::Objective with_tokens(const nn::Objective& o, const nn::Transformer& model,
+                          const nn::Batch& batch) {
+  if (o.kind != nn::Objective::kMargin || o.right.defined()) return o;
+  return nn::margin(model, batch, o.positions);
 }
 
 std::map<std::string, std::string> StudyTexts::metadata() const {
@@ -104,7 +138,7 @@ Subject::Subject(const std::filesystem::path& folder, std::shared_ptr<const nn::
                  nn::Batch sequence_, const nn::Objective& objective_)
     : run(std::move(run_)),
       sequence(std::move(sequence_)),
-      objective(objective_),
+      objective(with_tokens(objective_, run->model, sequence)),
       source(source_of(folder, run->model)),
       texts{plot::visible_text(source.run_name()), info().name,
             objective_description(objective, info().vocabulary),

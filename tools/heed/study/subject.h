@@ -26,7 +26,8 @@ struct StudyTexts {
 
 /// A run, a sequence and an objective L.
 struct Subject {
-  /// `sequence` is a batch of one sequence [1, T] of the run's task.
+  /// `sequence` is a batch of one sequence [1, T] of the run's task. If the objective is a margin
+  /// without tokens, its tokens are those of the run's model on this sequence.
   Subject(const std::filesystem::path& folder, std::shared_ptr<const nn::LoadedRun> run,
           nn::Batch sequence, const nn::Objective& objective);
 
@@ -50,12 +51,15 @@ struct Subject {
   nn::Study study() const;
 };
 
-/// Parses `of` (loss, logit:C or diff:A-B), the value of --of, and `at` (positions such as "3" or
-/// "3,5", or ""), the value of --at. The tokens A, B and C may be '-'. `length` is the length of
-/// the sequence. Throws UsageError for any other text, for a token that the model does not predict,
-/// and for a position outside of the sequence.
+/// Parses `of` (margin, loss, logit:C, logprob:C or diff:A-B), the value of --of, and `at`
+/// (positions such as "3" or "3,5", or ""), the value of --at. The tokens A, B and C may be '-'.
+/// `length` is the length of the sequence. Throws UsageError for any other text, for a token that
+/// the model does not predict, and for a position outside of the sequence.
 nn::Objective parse_objective(const std::string& of, const std::string& at,
                               const nn::TaskInfo& info, std::int64_t length);
+/// Returns the objective. A margin without tokens gets those of the model on this batch.
+nn::Objective with_tokens(const nn::Objective& o, const nn::Transformer& model,
+                          const nn::Batch& batch);
 /// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info);
 

@@ -69,7 +69,7 @@ void check_history(const std::vector<MetricsRow>& rows, const std::vector<Metric
 RunResult read_result(const std::string& path) try {
   return parse_run_result(read_file(path, kMaxResultBytes));
 } catch (const JsonError& e) {
-  fail<IoError>(path, "damaged: ", e.what());
+  fail<IoError>(path, "damaged: ", e.what(), "; heed eval writes it again");
 }
 
 }  // namespace
@@ -259,21 +259,28 @@ std::vector<MetricsRow> RunFolder::read_metrics(std::optional<std::int64_t> fini
 }
 
 std::optional<RunResult> RunFolder::result() const {
-  if (!is_there(file(kModel)) || !is_there(file(kResult))) return {};
-  const auto metadata = load_metadata(file(kModel).string());
+  if (!is_there(file(kModel))) return {};
+  const std::string model = file(kModel).string();
+  const auto metadata = load_metadata(model);
   const auto mark = metadata.find(kFinishedKey);
   if (mark == metadata.end()) return {};
-  const RunResult result = read_result(file(kResult).string());
-  if (result.weights.empty() || result.steps != step_in(metadata)) return {};
-  if (mark->second != result.weights && mark->second != kOlderMark) return {};
-  return result;
+  try {
+    const RunResult result = read_result(file(kResult).string());
+    if (result.weights_checksum.empty() || result.steps != step_in(metadata)) return {};
+    const std::string checksum = mark->second == kOlderMark
+                                     ? hash_of_tensors(load_safetensors(model).tensors)
+                                     : mark->second;
+    return result.weights_checksum == checksum ? std::optional(result) : std::nullopt;
+  } catch (const IoError&) {  // missing or damaged
+    return {};
+  }
 }
 
 std::optional<double> RunFolder::seconds() const {
   try {
     const RunResult result = read_result(file(kResult).string());
     return result.steps == finished_step() ? result.seconds : std::nullopt;
-  } catch (const IoError&) {  // there is no result
+  } catch (const IoError&) {  // missing or damaged
     return {};
   }
 }
@@ -390,7 +397,8 @@ void RunFolder::save_checkpoint(const Snapshot& s) const {
 }
 
 void RunFolder::finish(const Snapshot& s, RunResult result) const {
-  result.weights = hash_of_tensors(s.part("model."));
+  result.steps = s.step;
+  result.weights_checksum = hash_of_tensors(s.part("model."));
   save_result(result);
   save_weights(kModel, s, true);
 }

@@ -152,10 +152,11 @@ class RunFolder {
   /// if the file is invalid, or if the history of a finished run is incomplete.
   std::vector<MetricsRow> metrics() const;
   /// Returns the result of a finished run. Returns nothing if the run is not finished, or if
-  /// kResult is missing or belongs to other weights, as in runs of earlier versions.
+  /// kResult is missing or damaged or is not the result of these weights. Runs of earlier versions
+  /// have no result.
   std::optional<RunResult> result() const;
-  /// Returns the training time in kResult, in seconds, also of a file that `heed sweep` of an
-  /// earlier version wrote. Returns nothing if it does not cover all steps of a finished run.
+  /// Returns RunResult::seconds of a finished run, also from a file that `heed sweep` of an earlier
+  /// version wrote. Returns nothing if this is unknown.
   std::optional<double> seconds() const;
   /// Returns the checkpoints ordered by step. Ignores other files. Throws IoError if two files have
   /// the same step.
@@ -189,10 +190,10 @@ class RunFolder {
   void save_results(const Snapshot& snapshot) const;
   /// Writes the weights as the checkpoint of their step. The run's directory must exist.
   void save_checkpoint(const Snapshot& snapshot) const;
-  /// Writes kResult, then the weights as kModel, and marks the run as finished. The mark is the
-  /// checksum of the weights, which is also RunResult::weights.
+  /// Writes `result` as kResult, with step and checksum of the weights. Then writes the weights as
+  /// kModel and marks the run as finished. The mark is the checksum of the weights.
   void finish(const Snapshot& snapshot, RunResult result) const;
-  /// Writes only kResult.
+  /// Writes only kResult. The members `steps` and `weights_checksum` must be set.
   void save_result(const RunResult& result) const;
 
  private:

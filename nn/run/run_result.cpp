@@ -27,18 +27,18 @@ std::optional<double> number_of(const Json& json, std::string_view key) {
 
 }  // namespace
 
-RunResult run_result(const Evaluation& all, const Task& task, std::int64_t steps) {
+RunResult run_result(const Evaluation& e, const Task& task, std::int64_t steps) {
   return {.steps = steps,
-          .loss = all.loss,
-          .optimal = all.optimal,
-          .accuracy = all.accuracy,
-          .standard_error = all.standard_error,
-          .sequences = all.sequences,
-          .targets = all.tokens,
+          .loss = e.loss,
+          .optimal = e.optimal,
+          .accuracy = e.accuracy,
+          .standard_error = e.standard_error,
+          .sequences = e.sequences,
+          .targets = e.tokens,
           .evaluation_set = task.evaluation_size()};
 }
 
-// The keys are those of `heed train --json`.
+// All keys but the last are those of `heed train --json`.
 std::string to_json(const RunResult& r) {
   return Json::object({{"steps", r.steps},
                        {"loss", r.loss},
@@ -49,7 +49,7 @@ std::string to_json(const RunResult& r) {
                        {"eval_tokens", r.targets},
                        {"evaluation_set", r.evaluation_set},
                        {"seconds", r.seconds},
-                       {"weights", r.weights}})
+                       {"weights_checksum", r.weights_checksum}})
              .dump() +
          "\n";
 }
@@ -64,9 +64,9 @@ RunResult parse_run_result(std::string_view text) {
                    .sequences = count_of(json, "eval_sequences"),
                    .targets = count_of(json, "eval_tokens"),
                    .seconds = number_of(json, "seconds")};
-  if (!json.find("weights")) return result;
+  if (!json.find("weights_checksum")) return result;
   result.evaluation_set = count_of(json, "evaluation_set");
-  result.weights = value_of(json, "weights").text();
+  result.weights_checksum = value_of(json, "weights_checksum").text();
   return result;
 }
 

@@ -10,26 +10,29 @@
 
 namespace heed::nn {
 
-/// Contents of RunFolder::kResult. Losses are means in nats per target.
+/// Contents of RunFolder::kResult. Losses are means in nats per target. The final evaluation uses
+/// final_evaluation_size() sequences.
 struct RunResult {
-  std::int64_t steps = 0;                     ///< number of steps of the run
-  double loss = 0;                            ///< loss of the last weights; finite
-  std::optional<double> optimal = {};         ///< see Evaluation::optimal
-  std::optional<double> accuracy = {};        ///< see Evaluation::accuracy
-  std::optional<double> standard_error = {};  ///< see Evaluation::standard_error
-  std::int64_t sequences = 0;                 ///< number of sequences that were evaluated
-  std::int64_t targets = 0;                   ///< number of targets that were evaluated
-  /// Number of sequences of the evaluation set; 0 if `heed sweep` of an earlier version wrote this.
+  std::int64_t steps = 0;                     ///< step of the weights
+  double loss = 0;                            ///< Evaluation::loss of the final evaluation; finite
+  std::optional<double> optimal = {};         ///< Evaluation::optimal
+  std::optional<double> accuracy = {};        ///< Evaluation::accuracy
+  std::optional<double> standard_error = {};  ///< Evaluation::standard_error
+  std::int64_t sequences = 0;                 ///< Evaluation::sequences
+  std::int64_t targets = 0;                   ///< Evaluation::tokens
+  /// Number of sequences of the evaluation set; 0 in a file of `heed sweep` of an earlier version.
   std::int64_t evaluation_set = 0;
-  /// Training time in seconds; none if the run was resumed.
+  /// Time from the start of training to the end of the final evaluation in seconds. None if the run
+  /// was resumed.
   std::optional<double> seconds = {};
-  /// hash_of_tensors() of the evaluated weights; "" if `heed sweep` of an earlier version wrote
-  /// this.
-  std::string weights = {};
+  /// hash_of_tensors() of the evaluated weights; "" in a file of `heed sweep` of an earlier
+  /// version.
+  std::string weights_checksum = {};
 };
 
-/// Returns the result of an evaluation of all sequences. `steps` is the step of the weights.
-RunResult run_result(const Evaluation& all, const Task& task, std::int64_t steps);
+/// Returns the result of a final evaluation, without seconds and checksum. `steps` is the step of
+/// the weights.
+RunResult run_result(const Evaluation& e, const Task& task, std::int64_t steps);
 
 /// Returns the result as one line of JSON. Doubles are read back with the same bits.
 std::string to_json(const RunResult& result);

@@ -185,8 +185,8 @@ TrainingResult TrainingRun::stop() {
 }
 
 TrainingResult TrainingRun::finish() {
-  // Every evaluation in the history uses the same sequences. The result of the run uses all
-  // sequences of the evaluation set. An evaluation that a longer run would not perform must not be
+  // Every evaluation in the history uses the same sequences. The final evaluation uses the whole
+  // evaluation set. An evaluation that a longer run would not perform must not be
   // in the files that resume reads, so the run is saved before this evaluation.
   save();
   TrainingResult result{.finished = true, .early_end = "", .all = {}};
@@ -196,10 +196,11 @@ TrainingResult TrainingRun::finish() {
   folder_.save_results(t_.snapshot());
   result.all = nn::evaluate(t_.model, *t_.task, 0, progress(true));
   check(*result.all);
+  result.seconds = seconds();
   check_folder();
   observer_.on_end(*this, result);
   RunResult saved = run_result(*result.all, *t_.task, t_.steps_done);
-  if (steps_ == t_.steps_done) saved.seconds = seconds();
+  if (steps_ == t_.steps_done) saved.seconds = result.seconds;
   folder_.finish(t_.snapshot(), saved);
   return result;
 }

@@ -32,7 +32,7 @@ struct TrainingObserver {
   /// Called after an evaluation. If its loss is not finite, the run ends after this call.
   virtual void on_evaluation(const TrainingRun&, const Evaluation&) {}
   /// Called during an evaluation of `total` sequences, after each chunk. `all` is true in the final
-  /// evaluation on all sequences.
+  /// evaluation.
   virtual void on_evaluating(std::int64_t /*done*/, std::int64_t /*total*/, bool /*all*/) {}
   /// Called after another process has moved the run's directory. TrainingRun::folder() returns its
   /// new path, into which the run continues to write.
@@ -62,8 +62,9 @@ struct TrainingOptions {
 struct TrainingResult {
   bool finished = false;       ///< false: the run was stopped and saved for a resume
   std::string early_end = {};  ///< Trainer::stop_reason() of a run that ended early, otherwise ""
-  /// Evaluation after the last step on all sequences of the evaluation set.
+  /// The final evaluation: after the last step, on final_evaluation_size() sequences.
   std::optional<Evaluation> all = {};
+  double seconds = 0;  ///< TrainingRun::seconds() at the end of the final evaluation
   /// Evaluation after the last step on the first `eval-batch` sequences, as in the history.
   std::optional<Evaluation> comparable = {};
 };

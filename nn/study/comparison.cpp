@@ -75,27 +75,32 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
   const std::vector<MetricsRow> history = files.metrics();
   for (const MetricsRow& row : history) {
     if (std::isnan(row.eval_loss)) continue;
-    run.accuracy = row.eval_accuracy;
-    run.above = row.eval_loss - row.eval_optimal;
-    run.final = of.rises() ? row.eval_accuracy : row.eval_loss;
+    run.last = row;
     run.series.steps.push_back(double(row.step));
-    run.series.values.push_back(run.final);
+    run.series.values.push_back(of.rises() ? row.eval_accuracy : row.eval_loss);
   }
   if (run.series.steps.empty())
     throw IoError(
         files.file(RunFolder::kMetrics).string() +
         ": the history has no evaluation; compare needs at least one evaluation of each run");
-  const std::optional<RunResult> saved = files.result();
-  run.has_result = saved.has_value();
-  run.seconds = (saved ? saved->seconds : files.seconds()).value_or(NAN);
-  if (of.is_result() || of.head) {
-    const RunResult result = saved.value_or(RunResult{.loss = NAN});
-    run.accuracy = result.accuracy.value_or(NAN);
-    run.above = result.loss - result.optimal.value_or(NAN);
-    run.final = of.name == "loss" ? result.loss : run.accuracy;
-  }
-  if (of.head) run.final = NAN, run.series = {};
+  run.result = files.result();
+  run.seconds = files.seconds().value_or(NAN);
+  if (of.head) run.series = {};
   return run;
+}
+
+ComparedQuantity set_finals(std::vector<ComparedRun>& runs, const ComparedQuantity& of) {
+  const bool have_results =
+      std::all_of(runs.begin(), runs.end(), [](const ComparedRun& run) { return run.result; });
+  const bool by_result = have_results && (of.is_result() || of.head);
+  for (ComparedRun& run : runs) {
+    const double loss = by_result ? run.result->loss : run.last.eval_loss;
+    const double optimal = by_result ? run.result->optimal.value_or(NAN) : run.last.eval_optimal;
+    run.accuracy = by_result ? run.result->accuracy.value_or(NAN) : run.last.eval_accuracy;
+    run.above = loss - optimal;
+    if (!of.head) run.final = of.rises() ? run.accuracy : loss;
+  }
+  return have_results ? of : ComparedQuantity(of.series_name());
 }
 
 void measure_heads(ComparedRun& run, const ComparedQuantity& of) {

@@ -30,8 +30,8 @@ LensCell read_cell(const double* logits, std::int64_t classes, std::int64_t toke
   return cell;
 }
 
-// Returns the rows of the output weight for a difference of logits that L is, float64: [n, T,
-// d_model] for a margin of n sequences, [1, 1, d_model] for an L that is the same everywhere.
+// Returns the direction in the stream after the final norm whose dot product with the stream is L,
+// float64. Its shape is [n, T, d_model] for a margin of n sequences, otherwise [1, 1, d_model].
 Tensor direction_of(const Transformer& model, const Objective& o) {
   const Tensor rows = to(output_weight(model), float64);  // [classes, d_model]
   if (o.kind != Objective::kMargin) {

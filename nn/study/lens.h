@@ -34,9 +34,9 @@ struct LogitLens {
   }
 };
 /// Computes the logit lens (nostalgebraist 2020) from the study of one sequence [1, T]. If the
-/// objective is a loss, the token of interest is the target of each position. Otherwise it is
-/// objective.a. Throws ShapeError unless the batch size is 1. Throws ValueError if the token of
-/// interest is not one of the model's output classes.
+/// objective is a loss, the token of interest is the target of each position. If it is a margin, it
+/// is objective.right, otherwise objective.a. Throws ShapeError unless the batch size is 1. Throws
+/// ValueError if the token of interest is not one of the model's output classes.
 LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& sequence,
                      const Objective& objective);
 
@@ -47,12 +47,12 @@ struct Contribution {
   std::string name;
   Effect effect;  ///< the part's term in the sum L, summarized over the sequences
 };
-/// Computes the direct logit attribution (Elhage et al. 2021; Wang et al. 2022) of a logit or a
-/// difference of logits. `study` must be a study of this model with this objective. The scale of
-/// the final norm is held constant, so that L is the sum of the contributions, up to rounding.
-/// Throws ValueError if the objective is a loss, because a loss is not linear in the logits. Throws
-/// ValueError for NormPlacement::kPost, because its norms change the output of a sublayer before
-/// the logits.
+/// Computes the direct logit attribution (Elhage et al. 2021; Wang et al. 2022) of a margin, a
+/// logit or a difference of logits. `study` must be a study of this model with this objective. The
+/// scale of the final norm is held constant, so that L is the sum of the contributions, up to
+/// rounding. Throws ValueError if the objective is a loss or a log probability, because it is not
+/// linear in the logits. Throws ValueError for NormPlacement::kPost, because its norms change the
+/// output of a sublayer before the logits.
 std::vector<Contribution> logit_attribution(const Transformer& model, const Study& study,
                                             const Objective& objective);
 

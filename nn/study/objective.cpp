@@ -49,7 +49,8 @@ std::int64_t largest_but(std::span<const double> logits, std::int64_t left_out) 
 
 Tensor margins(const Tensor& logits, const Objective& o) {
   const std::int64_t count = logits.size(0), length = logits.size(1);
-  const bool fits = o.right.defined() && count % o.right.size(0) == 0 && length == o.right.size(1);
+  const bool fits = o.right.defined() && o.wrong.defined() && o.right.shape() == o.wrong.shape() &&
+                    count % o.right.size(0) == 0 && length == o.right.size(1);
   check(fits, "margin", "the tokens of the margin have the shape ",
         o.right.defined() ? o.right.shape() : Shape(), ", but the batch has ", count,
         " sequences of ", length, " tokens");
@@ -62,8 +63,10 @@ Tensor margins(const Tensor& logits, const Objective& o) {
     const Tensor index = repeated(masked_fill(tokens, logical_not(measured), 0));
     return squeeze(gather(logits, 2, contiguous(unsqueeze(index, -1))), -1);  // [B, T]
   };
-  const Tensor weights = to(repeated(measured), logits.dtype());
-  return sum((logits_of(o.right) - logits_of(o.wrong)) * weights, {1}) / sum(weights, {1});
+  const Tensor here = repeated(measured);  // [B, T]
+  const Tensor difference = logits_of(o.right) - logits_of(o.wrong);
+  return sum(masked_fill(difference, logical_not(here), 0), {1}) /
+         sum(to(here, logits.dtype()), {1});
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ struct Objective {
   std::int64_t a = 0;  ///< a token in [0, classes); not used by kLoss
   std::int64_t b = 0;  ///< a token in [0, classes); used only by kDifference
   /// Positions at which L is computed, counted from 0. A BOS token has a position. If the list is
-  /// empty, kLoss uses all positions that have a target, and the other kinds use the last position.
+  /// empty, kLoss uses all positions that have a target, kMargin those of `right`, and the other
+  /// kinds the last position. kMargin uses those of `right` also if the list is not empty.
   std::vector<std::int64_t> positions = {};
   Tensor right = {};  ///< [B, T] int64, a token or kIgnored; used only by kMargin
   Tensor wrong = {};  ///< [B, T] int64, a token where `right` is one; used only by kMargin
@@ -37,14 +38,15 @@ struct Objective {
   bool is_linear() const { return kind != kLoss && kind != kLogProbability; }
 };
 
-/// Returns the margin of a model on a batch: the logit of the target minus the largest other logit,
-/// mean over the positions that count in the accuracy (Batch::counted), or over `positions`. A
-/// position without a target has the token with the largest logit instead of the target. If no
-/// position of a sequence counts, the margin is that of its last position. The tokens are those of
-/// this model. If an intervention changes the model's output, the objective keeps them, so that it
-/// stays a linear function of the logits. Throws ValueError if a position is out of range, or if
-/// the model predicts fewer than two tokens. Logit differences instead of probabilities: Zhang and
-/// Nanda 2023, arXiv 2309.16042; Heimersheim and Nanda 2024, arXiv 2404.15255.
+/// Returns an objective of the kind kMargin for a model and a batch [B, T]: the logit of the target
+/// minus the largest other logit, mean over the positions that count in the accuracy
+/// (Batch::counted), or over `positions`. A position without a target has the token with the
+/// largest logit instead of the target. If no position of a sequence counts, the margin is that of
+/// its last position. The tokens are those of this model. If an intervention changes the model's
+/// output, the objective keeps them, so that it stays a linear function of the logits. Throws
+/// ValueError if a position is out of range, or if the model predicts fewer than two tokens. Logit
+/// differences instead of probabilities: Zhang and Nanda 2023, arXiv 2309.16042; Heimersheim and
+/// Nanda 2024, arXiv 2404.15255.
 Objective margin(const Transformer& model, const Batch& batch,
                  const std::vector<std::int64_t>& positions = {});
 

@@ -174,7 +174,7 @@ std::vector<Setting> run_settings(RunConfig& c) {
       {"eval-batch",
        c.eval_batch,
        {1, 1 << 20},
-       "sequences per evaluation (text: windows); the last evaluation uses all"},
+       "sequences per evaluation (text: windows); the final evaluation uses the whole set"},
       {"save-every", c.save_every, kStepsOrNone,
        "steps between checkpoints of the weights; 0: none"},
       {"patience", c.patience, kStepsOrNone,

@@ -135,7 +135,7 @@ std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info) {
   return std::int64_t(std::clamp(kBytes / each, 1.0, kMost));
 }
 
-std::int64_t whole_evaluation(const Task& task) {
+std::int64_t final_evaluation_size(const Task& task) {
   constexpr std::int64_t kMostPositions = 1'000'000;
   const std::int64_t most = std::max<std::int64_t>(1, kMostPositions / task.info().context);
   return std::min(most, task.evaluation_size());
@@ -146,7 +146,7 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
   const NoGrad guard;
   const std::int64_t chunk = evaluation_chunk(model, task.info());
   const std::int64_t total =
-      sequences > 0 ? std::min(sequences, task.evaluation_size()) : whole_evaluation(task);
+      sequences > 0 ? std::min(sequences, task.evaluation_size()) : final_evaluation_size(task);
   task.prepare_evaluation([&] {
     if (progress) progress(0, total);
   });

@@ -44,13 +44,13 @@ std::string leak_text(const Evaluation& e);
 /// Returns the number of sequences in each forward pass of evaluate().
 std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info);
 
-/// Returns the number of sequences in an evaluation of the whole evaluation set. If the set has
-/// more than 1,000,000 positions, as in a long text, this is the number of sequences with that
-/// many.
-std::int64_t whole_evaluation(const Task& task);
+/// Returns the number of sequences in the final evaluation of a run: all of the evaluation set, or
+/// the first with 1,000,000 positions in total if the set is larger, as in a long text.
+std::int64_t final_evaluation_size(const Task& task);
 
 /// Evaluates the model, without dropout, on the first `sequences` sequences of the task's
-/// evaluation set. If `sequences` is 0, uses whole_evaluation() sequences. If it is larger than the
+/// evaluation set. If `sequences` is 0, this is a final evaluation, of
+/// final_evaluation_size() sequences. If it is larger than the
 /// set, uses the set. Draws no random numbers, so that evaluating more or less often does not
 /// change a run. `progress` receives the number of sequences done and their total.
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,

@@ -23,11 +23,13 @@ namespace {
 class Rehearsal {
  public:
   explicit Rehearsal(Trainer& t)
-      : t_(t), all_(whole_evaluation(*t.task)), some_(std::min(t.config().eval_batch, all_)) {}
+      : t_(t),
+        all_(final_evaluation_size(*t.task)),
+        some_(std::min(t.config().eval_batch, t.task->evaluation_size())) {}
 
   /// Returns the number of sequences in a shard.
   std::int64_t rows() const { return t_.config().batch / t_.config().accumulate; }
-  /// Returns the number of sequences in the last evaluation, which uses the whole set.
+  /// Returns the number of sequences in the final evaluation.
   std::int64_t all() const { return all_; }
   /// Returns the number of sequences in an evaluation during the run.
   std::int64_t some() const { return some_; }

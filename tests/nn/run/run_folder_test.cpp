@@ -293,26 +293,37 @@ TEST_CASE("the result of a run is that of its finished weights, to the bit") {
   CHECK((read.steps == 3 && read.sequences == t.task->evaluation_size()));
   CHECK(read.targets == result.targets);
   CHECK(read.evaluation_set == t.task->evaluation_size());
-  CHECK(read.weights == hash_of_tensors(t.snapshot().part("model.")));
+  CHECK(read.weights_checksum == hash_of_tensors(t.snapshot().part("model.")));
   CHECK(run.seconds() == 1. / 3);
 
-  run.save(t.snapshot());  // a resume removes the mark of the finished run
+  RunResult other = read;
+  other.steps = 2;
+  run.save_result(other);
   CHECK((!run.result() && !run.seconds()));
-  Trainer other(tiny_run());
-  run_to(other, 3, 1);
-  run.finish(other.snapshot(), result);
-  run.save_result(read);  // the result of other weights
-  CHECK(!run.result());
+  other = read;
+  other.weights_checksum = "crc32c 00000000";
   const fs::path model = run.file(RunFolder::kModel);
-  change_metadata(model, "finished", "yes");  // the mark of older versions has no checksum
-  CHECK(run.result().value().loss == result.loss);
-  run.save_result(result);  // no checksum, as in the files of older versions of `heed sweep`
-  CHECK(!run.result());
-  CHECK(run.seconds() == 1. / 3);
-  write_file(run.file(RunFolder::kResult).string(), std::string_view("{"));
-  CHECK(!run.seconds());
-  CHECK_THROWS_WITH(run.result(), Contains("result.json: damaged: "));
+  const std::string whole = bytes_of(model);
+  for (const char* mark : {"", "yes"}) {  // "yes" is the mark of older versions
+    if (*mark) change_metadata(model, "finished", mark);
+    run.save_result(read);
+    CHECK(run.result());
+    run.save_result(other);
+    CHECK(!run.result());
+    run.save_result(
+        result);  // without a checksum, like the files of older versions of `heed sweep`
+    CHECK((!run.result() && run.seconds() == 1. / 3));
+  }
+  write_file(model.string(), std::string_view(whole));
+  for (const std::string text : {"", "{", "[]", "{}", R"({"steps":"3"})"}) {
+    write_file(run.file(RunFolder::kResult).string(), std::string_view(text));
+    CHECK((!run.result() && !run.seconds()));
+  }
   fs::remove(run.file(RunFolder::kResult));
+  CHECK((!run.result() && !run.seconds()));
+  run.save_result(read);
+  CHECK(run.result());
+  run.save(t.snapshot());  // a resume removes the mark of the finished run
   CHECK((!run.result() && !run.seconds()));
 }
 

@@ -66,9 +66,9 @@ TEST_CASE("the whole evaluation set has at most 1,000,000 positions") {
     Sequence draw(Generator&) const override { return {}; }
     std::int64_t size_;
   };
-  CHECK(whole_evaluation(Many(15'625)) == 15'625);
-  CHECK(whole_evaluation(Many(15'626)) == 15'625);
-  CHECK(whole_evaluation(Many(3)) == 3);
+  CHECK(final_evaluation_size(Many(15'625)) == 15'625);
+  CHECK(final_evaluation_size(Many(15'626)) == 15'625);
+  CHECK(final_evaluation_size(Many(3)) == 3);
 }
 
 TEST_CASE("a loss far below the optimal loss is a leak") {

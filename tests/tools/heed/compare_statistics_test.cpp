@@ -23,7 +23,6 @@ ComparedRun record(std::int64_t seed, std::int64_t kv_heads, std::vector<double>
   run.config.seed = seed, run.config.model.attention.heads = 4,
   run.config.model.attention.kv_heads = kv_heads;
   for (std::size_t i = 0; i < losses.size(); ++i) run.series.steps.push_back(double(i) * 10);
-  run.has_result = true;
   run.final = losses.back();
   run.above = losses.back() - 0.5, run.accuracy = 1 - losses.back() / 10;
   run.series.values = std::move(losses);
@@ -127,7 +126,7 @@ void write_run(const testing::Folder& folder, const nn::RunConfig& config,
   std::ofstream(folder / "metrics.csv") << nn::metrics_csv(history);
 }
 
-TEST_CASE("a run of an earlier version has no result, and its evaluations can be compared") {
+TEST_CASE("final values are those of the results, or all are those of the last evaluations") {
   std::vector<nn::MetricsRow> history;
   for (const double loss : {3.0, 2.0, 1.0, double(NAN)}) {
     nn::MetricsRow& row = history.emplace_back(std::int64_t(history.size()));
@@ -135,22 +134,34 @@ TEST_CASE("a run of an earlier version has no result, and its evaluations can be
   }
   const testing::Folder folder;
   write_run(folder, record(1, 2, {1}).config, history);
-  const auto check = [&](const char* of, double final, double above) {
-    const ComparedRun run = nn::read_compared(folder.path(), nn::ComparedQuantity(of));
-    INFO(of);
-    CHECK(!run.has_result);
-    CHECK(std::isnan(run.seconds));
-    CHECK(run.series.steps == std::vector<double>{0, 1, 2});
-    const bool rises = nn::ComparedQuantity(of).rises();
-    CHECK(run.series.values ==
-          (rises ? std::vector<double>{0.7, 0.8, 0.9} : std::vector<double>{3, 2, 1}));
-    CHECK((run.final == final || (std::isnan(run.final) && std::isnan(final))));
-    CHECK((run.above == above || (std::isnan(run.above) && std::isnan(above))));
+  const nn::RunResult result{.steps = 3, .loss = 1.25, .optimal = 0.75, .accuracy = 0.5};
+  const auto check = [&](const char* of, bool has_result, const char* shown, double final,
+                         double above, double accuracy) {
+    INFO(of << " " << has_result);
+    const nn::ComparedQuantity quantity(of);
+    std::vector<ComparedRun> runs(2, nn::read_compared(folder.path(), quantity));
+    CHECK(!runs[0].result);
+    CHECK(std::isnan(runs[0].seconds));
+    runs[0].result = result;
+    if (has_result) runs[1].result = result;
+    CHECK(nn::set_finals(runs, quantity).name == shown);
+    for (const ComparedRun& run : runs) {
+      CHECK((run.final == final || (std::isnan(final) && std::isnan(run.final))));
+      CHECK(run.above == above);
+      CHECK(run.accuracy == accuracy);
+      if (quantity.head) continue;
+      CHECK(run.series.steps == std::vector<double>{0, 1, 2});
+      CHECK(run.series.values ==
+            (quantity.rises() ? std::vector<double>{0.7, 0.8, 0.9} : std::vector<double>{3, 2, 1}));
+    }
   };
-  check("loss", NAN, NAN);
-  check("accuracy", NAN, NAN);
-  check("eval_loss", 1, 0.5);
-  check("eval_accuracy", 0.9, 0.5);
+  check("loss", true, "loss", 1.25, 0.5, 0.5);
+  check("accuracy", true, "accuracy", 0.5, 0.5, 0.5);
+  check("eval_loss", true, "eval_loss", 1, 0.5, 0.9);
+  check("entropy", true, "entropy", NAN, 0.5, 0.5);
+  check("loss", false, "eval_loss", 1, 0.5, 0.9);
+  check("accuracy", false, "eval_accuracy", 0.9, 0.5, 0.9);
+  check("entropy", false, "entropy", NAN, 0.5, 0.9);
 }
 
 TEST_CASE("a run without an evaluation cannot be compared") {

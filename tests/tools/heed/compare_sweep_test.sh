@@ -106,7 +106,7 @@ fi
 # --- help states which scores are compared and how many settings are drawn
 expect 0 compare --help; help_has "the largest score of any head"; help_has "of more than 8 settings the first 8"
 
-# --- a run that was extended has no value of seconds, because the stored value covers only a part of its steps
+# --- a run that was extended has no value of seconds, because a resume does not measure all its steps
 cp -r sweeps/s longer
 expect 0 compare longer/scale=none,seed=1 --out one; out_has "seconds"
 expect 0 train --resume longer/scale=none,seed=1 --steps 16 --quiet

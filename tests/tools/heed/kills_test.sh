@@ -29,10 +29,12 @@ compare_new=(compare "$dir/a" "$dir/b")
 
 # run ARGUMENTS...: runs heed in the directory $from, as the user that this kind of output directory needs
 run() { (cd "$from" && "${as[@]}" "$heed" "$@" > "$dir/out" 2> "$dir/err" < /dev/null); }
-# Prints the checksums of all files in $place, without heed's own directories and the names in $skip.
+# Prints the checksums of all files in $place, without heed's own directories and the names in $skip, and result.json
+# without the time.
 contents() {
   (cd "$place" 2> /dev/null && find . \( -path ./.staging -o -path ./.publish \) -prune -o ! -type d \
-    ! -name "${skip[0]}" ! -name "${skip[1]}" ! -name "${skip[2]}" -print0 | sort -z | xargs -0r md5sum)
+    ! -name "${skip[0]}" ! -name "${skip[1]}" ! -name result.json -print0 | sort -z | xargs -0r md5sum
+    [[ ! -e result.json ]] || sed 's/"seconds":[^,]*/"seconds":null/' result.json)
 }
 # restore FOLDER: makes $place a copy of FOLDER. If FOLDER is "nothing", it empties or removes $place
 restore() {
@@ -75,8 +77,8 @@ one_kill() {
 all_kills() {
   local -n replaced=${1}_old
   local -n new=${1%_first}_new
-  old=nothing overwrite=() skip=("" "" "")
-  [[ $1 == train* ]] && skip=("*.png" "state.safetensors" "result.json")  # a kill and a resume may change these files
+  old=nothing overwrite=() skip=("" "")
+  [[ $1 == train* ]] && skip=("*.png" "state.safetensors")  # a kill and a resume may change these files
   what="$kind, $1"
   rm -rf nothing; mkdir nothing
   restore nothing

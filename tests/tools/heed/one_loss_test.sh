@@ -29,6 +29,8 @@ for seed in 1 2; do
   expect 0 eval $run --json; has_losses "$one" "$(losses loss)"
   ok grep -q "\"loss\":$one,.*\"evaluation_set\":1024," $run/result.json
   expect 0 train --config sweeps/s/recipes/seed=$seed.toml --out train-$seed --quiet --json; has_losses "$one" "$(losses loss)"
+  seconds=$(losses seconds); ok grep -q "\"seconds\":$seconds," train-$seed/result.json
+  expect 0 compare train-$seed --out c --json; ok test "$(losses seconds)" == "$seconds"
 done
 
 # --- a run without result.json, as of an earlier version, has only an eval_loss until heed eval has measured it
@@ -36,26 +38,38 @@ mv sweeps/s/seed=2/result.json kept.json
 expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
 has_losses "$eval_loss" "$(losses eval_loss)"
 expect 0 compare sweeps/s --json; has_losses "$eval_loss" "$(losses final)"; out_has '"quantity":"eval_loss"'
-err_has "note: sweeps/s/seed=2 has no loss of the whole evaluation set, so eval_loss is compared; heed eval sweeps/s/seed=2 adds it"
+err_has "note: 1 of 2 runs have no result, so eval_loss and eval_accuracy are shown instead of loss and accuracy; to measure a result, run heed eval sweeps/s/seed=2"
 for partly in "--sequences 8" "--weights best.safetensors"; do
   # shellcheck disable=SC2086
   expect 0 eval sweeps/s/seed=2 $partly; ok test ! -e sweeps/s/seed=2/result.json
 done
-expect 0 eval sweeps/s/seed=2; ok test ! -s err
+expect 0 eval sweeps/s/seed=2; ok test ! -s err; out_has "wrote sweeps/s/seed=2/result.json"
 same <(sed 's/"seconds":[^,]*/"seconds":null/' kept.json) sweeps/s/seed=2/result.json
 expect 0 compare sweeps/s --json; has_losses "$swept" "$(losses final)"; ok test ! -s err
+expect 0 eval sweeps/s/seed=2; ok test "$(grep -c wrote out)" == 0
+# A damaged file is reported, and written again.
+echo '{' > sweeps/s/seed=2/result.json; touch sweeps/s/seed=2/result.json.tmp12.0
+expect 1 verify run sweeps/s/seed=2; out_has "damaged"; out_has "heed eval writes it again"
+expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
+expect 0 eval sweeps/s/seed=2; ok test ! -e sweeps/s/seed=2/result.json.tmp12.0
+expect 0 verify run sweeps/s/seed=2; expect 0 runs --runs sweeps/s --json; has_losses "$swept" "$(losses loss)"
 
-# --- a run that has not ended, or that goes on, has no loss
+# --- a run that is resumed has no loss until it ends
 "$heed" train --resume sweeps/s/seed=2 --steps 100000 --quiet > out 2> err &
 pid=$!
-until grep -q '^1[3-9],' sweeps/s/seed=2/metrics.csv; do sleep 0.05; done
+wait_until $pid grep -q '^1[3-9],' sweeps/s/seed=2/metrics.csv
 expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
 kill -TERM $pid; wait $pid; ok test $? == 130
 expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
 expect 0 eval sweeps/s/seed=2; ok grep -q '"steps":12,' sweeps/s/seed=2/result.json  # not replaced
 
-# --- a finished run whose directory is not writable keeps no result
-cp -r train-1 fixed; rm fixed/result.json; chmod a-w fixed
-if [[ ! -w fixed ]]; then expect 0 eval fixed; err_has "note: the result of the run is not kept: "; fi
-chmod u+w fixed
+# --- a finished run whose directory is not writable: the loss is printed, but not saved
+cp -r train-1 fixed; rm fixed/result.json
+if unshare --map-root-user --mount true 2> /dev/null; then
+  # shellcheck disable=SC2016
+  unshare --map-root-user --mount bash -c \
+    'mount --bind fixed fixed && mount -o remount,bind,ro fixed && exec "$0" "$@"' "$heed" eval fixed > out 2> err; code=$?
+  what="heed eval in a read-only directory"
+  ok test $code == 0; out_has "standard error"; err_has "note: the result of the run is not saved: "
+fi
 end_of_checks

@@ -17,7 +17,10 @@ expect 0 study runs/reverse-1 --sample 3 --of logit:a --json; is_json_line
 refuses 2 "is 0 for every model" study runs/reverse-1 --of diff:a-a
 expect 0 study runs/reverse-1 --of margin --out margin --json; is_json_line; out_has '"objective":"the margin"'
 expect 0 study runs/reverse-1 --of margin --at 18 --ablate all --samples 16 --attribute --out margin --overwrite
-out_has "Direct logit attribution"; out_has "the margin at 18"
+out_has "Direct logit attribution"; out_has "the margin at 18"; out_has "position  token  right  wrong"
+expect 0 study runs/reverse-1 --of margin --prompt abcdefghijklmnop --corrupt bacdefghijklmnop --out margin --overwrite; out_has "Patching"
+expect 0 study runs/reverse-1 runs/reverse-1 --of margin --out margin-two
+expect 0 study runs/reverse-1 --of logprob:a --json --out margin --overwrite; is_json_line; out_has '"objective":"logprob:a at '
 expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
 refuses 2 "margin, loss, logit:C, logprob:C or diff:A-B" study runs/reverse-1 --of diff:a
 refuses 2 "not one token" study runs/reverse-1 --of logit:ab

@@ -115,17 +115,18 @@ FoundRuns find_runs(const Command& c, const nn::ComparedQuantity& of) {
   return found;
 }
 
-// If a run has no result, because an earlier version of heed finished it, replaces the quantity by
-// that of the last evaluation during training, which all runs have.
-void use_common_quantity(FoundRuns& found, nn::ComparedQuantity& of) {
-  const auto lacks = std::find_if(found.runs.begin(), found.runs.end(),
-                                  [](const nn::ComparedRun& run) { return !run.has_result; });
-  if (!of.is_result() || lacks == found.runs.end()) return;
-  print_error(fmt::format(
-      "note: {0} has no {1} of the whole evaluation set, so {2} is compared; heed eval {0} adds it",
-      lacks->folder.string(), of.name, of.series_name()));
-  of = nn::ComparedQuantity(of.series_name());
-  for (nn::ComparedRun& run : found.runs) run = nn::read_compared(run.folder, of);
+// Sets the final values of all runs. If a run has no result, because an earlier version of heed
+// finished it, compares the last evaluations during training, which all runs have.
+void set_finals(FoundRuns& found, nn::ComparedQuantity& of) {
+  const auto lacks = [](const nn::ComparedRun& run) { return !run.result; };
+  const auto first = std::find_if(found.runs.begin(), found.runs.end(), lacks);
+  if (first != found.runs.end() && (of.is_result() || of.head))
+    print_error(fmt::format(
+        "note: {} of {} runs have no result, so eval_loss and eval_accuracy are shown instead of "
+        "loss and accuracy; to measure a result, run heed eval {}",
+        std::count_if(found.runs.begin(), found.runs.end(), lacks), found.runs.size(),
+        first->folder.string()));
+  of = nn::set_finals(found.runs, of);
 }
 
 // Measures the scores of the heads of all runs. If the weights or the text file of a run cannot be
@@ -181,7 +182,7 @@ Report run_compare(const CompareArguments& a, const Command& c) {
   RunComparison comparison{nn::ComparedQuantity(a.of), target, {}};
   nn::ComparedQuantity& of = comparison.of;
   FoundRuns found = find_runs(c, of);
-  use_common_quantity(found, of);
+  set_finals(found, of);
   if (!a.out.empty()) make_folder(a.out);  // reports errors of arguments before the work starts
   comparison.groups = group_runs(found.runs, of, target);
   chosen_against(a.against, comparison);
@@ -217,9 +218,9 @@ the standard error of the mean.
 final is the loss at the end in nats per token, on the whole evaluation set. heed train, eval, runs
 and sweep print the same number. above optimum is this loss minus the optimal loss on the same
 sequences. best is the lowest eval_loss of any run: the loss of an evaluation during training, on
-the first --eval-batch sequences of the set. The curves show eval_loss. If a run was finished by
-heed 0.1, final is the last eval_loss of all runs (--of eval_loss), until heed eval RUN has measured
-its loss.
+the first --eval-batch sequences of the set. The curves show eval_loss. A run that an earlier
+version of heed finished has no loss until heed eval RUN has measured it. As long as one run has
+none, final is the last eval_loss of each run, as with --of eval_loss.
 
 If --of is a score of heads (as in heed study), final is the largest score of any head. It is
 measured on sequences of the evaluation set, at every checkpoint (heed train --save-every) and at

@@ -95,7 +95,7 @@ TableRow setting_cells(const RunComparison& c, const RunGroup& g) {
           mean_text(g.above, 4),
           g.accuracy.mean,
           g.accuracy.error,
-          c.of.name == "accuracy" ? Value() : mean_text(g.accuracy, 4),
+          c.of.series_name() == "eval_accuracy" ? Value() : mean_text(g.accuracy, 4),
           g.steps_to_target.n,
           g.steps_to_target.mean,
           g.steps_to_target.error,

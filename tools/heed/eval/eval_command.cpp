@@ -46,15 +46,19 @@ void add_positions(Report& report, const nn::Evaluation& e) {
   }
 }
 
-// Writes the result of a finished run that has none, because an earlier version of heed finished
-// it.
-void save_missing_result(const std::filesystem::path& folder, const nn::RunResult& result) try {
+// Writes the result of a finished run if it has none. Returns the path of the file, or nothing if
+// it was not written.
+std::vector<std::filesystem::path> save_missing_result(const std::filesystem::path& folder,
+                                                       const nn::RunResult& result) try {
   const nn::FolderLock lock(folder);
   const nn::RunFolder run(lock.directory());
-  if (!lock.taken() && run.finished_step() == result.steps && !run.result())
-    run.save_result(result);
+  if (lock.taken() || run.finished_step() != result.steps || run.result()) return {};
+  if (lock.held()) nn::remove_temporaries(run.path(), nn::RunFolder::result_files());
+  run.save_result(result);
+  return {run.file(nn::RunFolder::kResult)};
 } catch (const autograd::IoError& e) {
-  print_error(fmt::format("note: the result of the run is not kept: {}", e.what()));
+  print_error(fmt::format("note: the result of the run is not saved: {}", e.what()));
+  return {};
 }
 
 Report eval(const EvalArguments& a) {
@@ -86,12 +90,15 @@ Report eval(const EvalArguments& a) {
   report.set("position_loss", e.position_loss);
   report.set("position_optimal", e.position_optimal);
   add_positions(report, e);
-  if (a.weights == nn::RunFolder::kModel && a.sequences == 0 && run.step && std::isfinite(e.loss)) {
+  const bool is_final = a.weights == nn::RunFolder::kModel && a.sequences == 0 && run.step;
+  std::vector<std::filesystem::path> files;
+  if (is_final && std::isfinite(e.loss) && !nn::leaks(e)) {
     nn::RunResult result = nn::run_result(e, *run.task, *run.step);
-    result.weights = nn::hash_of_tensors(nn::parameters(run.model));
+    result.weights_checksum = nn::hash_of_tensors(nn::parameters(run.model));
     result.seconds = nn::RunFolder(folder).seconds();
-    save_missing_result(folder, result);
+    files = save_missing_result(folder, result);
   }
+  if (!files.empty()) report.line("wrote {}", files[0].string());
   if (!std::isfinite(e.loss))
     report.fail(kNumeric, "eval: the loss is not finite; first " + e.trouble);
   else if (nn::leaks(e))
@@ -106,6 +113,12 @@ void eval_command(Command& c) {
   c.name = "eval";
   c.what = "evaluate a run: loss beside the best possible loss, accuracy, loss by position";
   c.examples = fmt::format("  heed eval\n  heed eval --weights {} --json", nn::RunFolder::kBest);
+  c.notes = fmt::format(
+      "Without --weights and --sequences, this measures the loss of the run, which heed train, "
+      "runs, "
+      "sweep and compare also print. If an earlier version of heed finished the run, or if {0} is "
+      "damaged, it writes {0} into the run.",
+      nn::RunFolder::kResult);
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
   c.add("Options", {run_setting(a->run),

@@ -170,6 +170,25 @@ Table token_table(const Subject& s, const nn::Study& study) {
   return t;
 }
 
+// Returns a table of the tokens that a margin compares, with the margin at each position.
+Table margin_table(const Subject& s) {
+  Table t = titled("Margin",
+                   "the logit of right minus that of wrong, which is the token with the largest "
+                   "other logit; L is the mean. All interventions keep these tokens",
+                   {{"", "position"}, {"", "token"}, {"", "right"}, {"", "wrong"}, {"", "margin"}});
+  const autograd::NoGrad guard;
+  const nn::Tensor logits = s.model()(s.sequence.inputs);  // [1, T, classes]
+  const nn::Vocabulary& vocabulary = s.info().vocabulary;
+  for (std::int64_t p = 0; p < logits.size(1); ++p) {
+    const auto right = std::int64_t(s.objective.right.at({0, p})),
+               wrong = std::int64_t(s.objective.wrong.at({0, p}));
+    if (right != nn::kIgnored)
+      t.add({p, s.texts.tokens[std::size_t(p)], vocabulary.label(right), vocabulary.label(wrong),
+             logits.at({0, p, right}) - logits.at({0, p, wrong})});
+  }
+  return t;
+}
+
 Table lens_table(const Subject& s, const nn::Study& study) {
   const nn::LogitLens lens = nn::logit_lens(s.model(), study, s.sequence, s.objective);
   const nn::Vocabulary& vocabulary = s.info().vocabulary;
@@ -256,8 +275,10 @@ void add_ablation(InterventionResults& results, const InterventionArguments& a, 
       a.samples > 0 ? chosen_sample(a, c, s) : MeasuredSequences{s.sequence, s.objective};
   if (a.samples > 0 && s.objective.kind != nn::Objective::kLoss &&
       s.objective.kind != nn::Objective::kMargin && !c.given("at") && s.info().stop)
-    usage_error("--samples: sequences of {} end at different positions; give --at, or --of loss",
-                s.info().name);
+    usage_error(
+        "--samples: sequences of {} end at different positions; give --at, --of margin or --of "
+        "loss",
+        s.info().name);
   const auto& [batch, objective] = sample;
   Table t =
       effects_table("Ablation",
@@ -353,6 +374,7 @@ InterventionResults run_interventions(const InterventionArguments& a, const Comm
                                       const std::filesystem::path& out) {
   check_samples(a, c, *s.run->task);
   InterventionResults results;
+  if (s.objective.kind == nn::Objective::kMargin) results.tables.push_back(margin_table(s));
   if (c.given("samples") && !c.given("ablate")) add_sample(results, chosen_sample(a, c, s), s, out);
   if (c.given("ablate")) add_ablation(results, a, c, s);
   if (c.given("corrupt")) add_patching(results, a.corrupt, s, out);

@@ -35,8 +35,9 @@ std::string objective_description(const nn::Objective& o, const nn::Vocabulary& 
     const std::int64_t count = std::count_if(right.begin(), right.end(), measured);
     if (count > 1)
       return fmt::format(
-          "the margin, mean over {} positions: the logit of the right token minus the largest "
-          "other logit",
+          "the margin, mean over {} positions: the logit of the right token minus that of its "
+          "largest "
+          "rival",
           count);
     const auto at = first - right.begin();
     return fmt::format("the margin: the logit of {} minus that of {}, at position {}",
@@ -74,6 +75,13 @@ std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t len
     positions.push_back(*position);
   }
   return positions;
+}
+
+// Returns the objective. A margin without tokens gets those of the model on this batch.
+nn::Objective with_tokens(const nn::Objective& o, const nn::Transformer& model,
+                          const nn::Batch& batch) {
+  if (o.kind != nn::Objective::kMargin || o.right.defined()) return o;
+  return nn::margin(model, batch, o.positions);
 }
 
 }  // namespace
@@ -119,12 +127,6 @@ std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
                            : o.kind == nn::Objective::kLogit    ? "logit:" + a
                                                                 : "logprob:" + a;
   return fmt::format("{} at {}", what, places);
-}
-
-nn::Objective with_tokens(const nn::Objective& o, const nn::Transformer& model,
-                          const nn::Batch& batch) {
-  if (o.kind != nn::Objective::kMargin || o.right.defined()) return o;
-  return nn::margin(model, batch, o.positions);
 }
 
 std::map<std::string, std::string> StudyTexts::metadata() const {

@@ -57,9 +57,6 @@ struct Subject {
 /// the model does not predict, and for a position outside of the sequence.
 nn::Objective parse_objective(const std::string& of, const std::string& at,
                               const nn::TaskInfo& info, std::int64_t length);
-/// Returns the objective. A margin without tokens gets those of the model on this batch.
-nn::Objective with_tokens(const nn::Objective& o, const nn::Transformer& model,
-                          const nn::Batch& batch);
 /// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info);
 

@@ -101,7 +101,7 @@ std::string start_line(const nn::Trainer& t) {
 }
 
 std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task& task) {
-  const std::int64_t all = task.evaluation_size(), at_end = nn::whole_evaluation(task);
+  const std::int64_t all = task.evaluation_size(), at_end = nn::final_evaluation_size(task);
   const std::string end = at_end == all ? "all" : "the first " + with_commas(at_end);
   std::vector<std::string> lines = {
       e.sequences == all
@@ -188,7 +188,7 @@ class ProgressObserver : public nn::TrainingObserver {
 
   void on_evaluating(std::int64_t done, std::int64_t total, bool all) override {
     progress_.at_work(
-        fmt::format("{}: {} of {}", all ? "Evaluating all sequences" : "Evaluating", done, total));
+        fmt::format("{}: {} of {}", all ? "Final evaluation" : "Evaluating", done, total));
   }
 
   void on_move(const TrainingRun& run) override {
@@ -242,11 +242,11 @@ class ProgressObserver : public nn::TrainingObserver {
     const std::string part =
         run.steps() < t.steps_done ? fmt::format(", the last {}", run.steps()) : "";
     report_.line("{}: {} steps{} in {}, {} tokens/s, {} parameters", c.task, t.steps_done, part,
-                 seconds_text(run.seconds()), si_text(run.tokens_per_second()),
+                 seconds_text(result.seconds), si_text(run.tokens_per_second()),
                  with_commas(parameters));
     report_.set("task", c.task);
     report_.set("steps", t.steps_done);
-    report_.set("seconds", run.seconds());
+    report_.set("seconds", result.seconds);
     report_.set("tokens_per_s", run.tokens_per_second());
     add_evaluation(report_, e, *t.task);
     report_.set("run", run.folder().text());

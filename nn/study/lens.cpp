@@ -123,9 +123,8 @@ std::vector<Contribution> logit_attribution(const Transformer& model, const Stud
                                             const Objective& objective) {
   const Transformer::Options& o = model.options;
   check<ValueError>(objective.is_linear(), "logit_attribution",
-                    "needs a logit or a difference of logits, got a loss or a log probability, "
-                    "which is not a sum "
-                    "of parts");
+                    "needs a margin, a logit or a difference of logits, got a loss or a log "
+                    "probability, which is not a sum of parts");
   check<ValueError>(
       o.norm != NormPlacement::kPost, "logit_attribution",
       "this model normalizes the stream after each sum, so the logits are not a sum of "

@@ -103,7 +103,7 @@ LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& 
   std::vector<std::int64_t> tokens = sequence.targets.to_vector<std::int64_t>();
   if (objective.kind == Objective::kMargin)
     tokens = objective.right.to_vector<std::int64_t>();
-  else if (objective.kind != Objective::kLoss)
+  else if (!objective.is_of_targets())
     tokens.assign(std::size_t(length), objective.a);
   for (const std::int64_t token : tokens)
     check<ValueError>(token == kIgnored || (token >= 0 && token < classes), "logit_lens", "token ",

@@ -110,6 +110,7 @@ Tensor objective_values(const Tensor& logits, const Batch& batch, const Objectiv
   for (const std::int64_t p : o.positions) check_position(p, length);
   if (o.kind == Objective::kMargin) return margins(logits, o);
   if (o.kind == Objective::kLoss) return losses(logits, batch, o);
+  if (o.kind == Objective::kLogLikelihood) return -losses(logits, batch, o);
   std::vector<std::int64_t> positions = o.positions;
   if (positions.empty()) positions = {length - 1};
   Tensor at = index_select(logits, 1, from_data(positions, {std::ssize(positions)}));

@@ -14,7 +14,8 @@ namespace heed::nn {
 struct Objective {
   /// Kinds of objective.
   enum Kind {
-    kLoss,  ///< cross-entropy, mean over the targets at the positions, nats
+    kLoss,           ///< cross-entropy, mean over the targets at the positions, nats
+    kLogLikelihood,  ///< minus kLoss: mean log probability of the targets at the positions, nats
     /// Logit of token `a` minus the mean logit over the classes, mean over the positions. Without
     /// the second term, a head that adds the same number to all logits would have an effect,
     /// although it changes no probability.
@@ -28,14 +29,17 @@ struct Objective {
   std::int64_t a = 0;  ///< a token in [0, classes); not used by kLoss
   std::int64_t b = 0;  ///< a token in [0, classes); used only by kDifference
   /// Positions at which L is computed, counted from 0. A BOS token has a position. If the list is
-  /// empty, kLoss uses all positions that have a target, kMargin those of `right`, and the other
-  /// kinds the last position. kMargin uses those of `right` also if the list is not empty.
+  /// empty, kLoss and kLogLikelihood use all positions that have a target, kMargin those of
+  /// `right`, and the other kinds the last position. kMargin uses those of `right` also if the list
+  /// is not empty.
   std::vector<std::int64_t> positions = {};
   Tensor right = {};  ///< [B, T] int64, a token or kIgnored; used only by kMargin
   Tensor wrong = {};  ///< [B, T] int64, a token where `right` is one; used only by kMargin
 
   /// Returns whether L is a linear function of the logits.
-  bool is_linear() const { return kind != kLoss && kind != kLogProbability; }
+  bool is_linear() const { return kind == kLogit || kind == kDifference || kind == kMargin; }
+  /// Returns whether L is computed from the targets of the sequences.
+  bool is_of_targets() const { return kind == kLoss || kind == kLogLikelihood; }
 };
 
 /// Returns an objective of the kind kMargin for a model and a batch [B, T]: the logit of the target

@@ -26,6 +26,7 @@ TaskInfo file_info(const TextOptions& o, const Vocabulary& vocabulary,
                 .context = o.context,
                 .endless = !o.by_line,
                 .whole_answers = !o.answer_after.empty(),
+                .random_targets = o.answer_after.empty(),
                 .note = note,
                 .data = data};
   if (o.by_line) info.bos = info.stop = 0;

@@ -70,6 +70,7 @@ TaskInfo make_markov_info(const MarkovOptions& o) {
           .vocabulary = letters(o.symbols, ""),
           .classes = o.symbols,
           .context = o.context,
+          .random_targets = true,
           .optimal = expected.bayes,
           .references = references,
           .optimum =

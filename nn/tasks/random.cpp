@@ -22,6 +22,7 @@ TaskInfo make_random_info(const RandomOptions& o) {
           .classes = o.vocabulary,
           .context = o.context,
           .bos = o.vocabulary,
+          .random_targets = true,
           .optimal = std::log(double(o.vocabulary)),
           .optimum = "ln V: all tokens are equally likely, whatever the tokens before",
           .source = "the definition of entropy"};

@@ -82,6 +82,9 @@ struct TaskInfo {
   /// correctly, as in a correct greedy continuation. If false, it is the fraction of counted
   /// positions that are predicted correctly. Sequences without counted positions are skipped.
   bool whole_answers = false;
+  /// If true, the targets that count are drawn at random, as in a text. If false, the earlier
+  /// tokens of a sequence determine them, as in a copied block.
+  bool random_targets = false;
   std::string note = {};  ///< sentence about data that are left out; empty if none are
   /// Expected value of Sequence::optimal over the sequences of the task, in nats per target. NaN if
   /// unknown.

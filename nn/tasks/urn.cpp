@@ -44,6 +44,7 @@ TaskInfo make_info(const UrnOptions& o) {
           .classes = o.colors,
           .context = o.context,
           .bos = o.colors,
+          .random_targets = true,
           .optimal = expected_loss(o),
           .optimum =
               "mean over t < T of E[-ln (n + 1) / (t + k)], n the next color's count after t "

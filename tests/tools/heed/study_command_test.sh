@@ -7,7 +7,8 @@ for i in $(seq 200); do echo "line $i: the quick brown fox"; done > text.txt
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --out text-run --quiet
 
 # --- studies of one sequence, and errors of usage
-expect 0 study runs/reverse-1; out_has "L0H0"; out_has "arrays.safetensors"
+expect 0 study runs/reverse-1; out_has "L0H0"; out_has "arrays.safetensors"; out_has "runs/reverse-1: the margin = "
+help_has "L is the margin, mean over 15 positions: the logit of the right token minus that of its largest rival"
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --of logit:a --out once; out_has "-: no value, because no token occurs twice"
 for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reverse-1/study/$file"; done
 expect 0 info runs/reverse-1/study/arrays.safetensors; out_has "blocks.0.attn.hook_attn_scores_grad"
@@ -15,18 +16,24 @@ expect 0 study runs/reverse-1 --sample 2 --of diff:a-b --at 1 --ascii --out look
 has_file looked/dS.png
 expect 0 study runs/reverse-1 --sample 3 --of logit:a --json; is_json_line
 refuses 2 "is 0 for every model" study runs/reverse-1 --of diff:a-a
-expect 0 study runs/reverse-1 --of margin --out margin --json; is_json_line; out_has '"objective":"the margin"'
-expect 0 study runs/reverse-1 --of margin --at 18 --ablate all --samples 16 --attribute --out margin --overwrite
+expect 0 study runs/reverse-1 --out margin --json; is_json_line; out_has '"objective":"the margin"'; out_has '"title":"Margin"'
+expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --attribute --out margin --overwrite
 out_has "Direct logit attribution"; out_has "the margin at 18"; out_has "position  token  right  wrong"
-expect 0 study runs/reverse-1 --of margin --prompt abcdefghijklmnop --corrupt bacdefghijklmnop --out margin --overwrite; out_has "Patching"
-expect 0 study runs/reverse-1 runs/reverse-1 --of margin --out margin-two
-expect 0 study runs/reverse-1 --of logprob:a --json --out margin --overwrite; is_json_line; out_has '"objective":"logprob:a at '
 expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt bacdefghijklmnop --out margin --overwrite; out_has "Patching"
+expect 0 study runs/reverse-1 runs/reverse-1 --out margin-two
+expect 0 study runs/reverse-1 --of loss --json --out margin --overwrite; is_json_line; out_has '"objective":"the loss"'
+expect 0 study runs/reverse-1 --of logprob:a --json --out margin --overwrite; is_json_line; out_has '"objective":"logprob:a at '
+# The targets of a text are random, so L is their log probability, and for a prompt the margin of the prediction.
+expect 0 study text-run --out text-study; out_has "text-run: the log probability = -"
+help_has "L is the mean log probability of the next tokens over the sequence"
+expect 0 study text-run --samples 4 --ablate all --out text-study --overwrite
+expect 0 study text-run --prompt "the quick" --out text-study --overwrite; out_has "text-run: the margin at 8 = "
 refuses 2 "margin, loss, logit:C, logprob:C or diff:A-B" study runs/reverse-1 --of diff:a
 refuses 2 "not one token" study runs/reverse-1 --of logit:ab
 refuses 2 "'b-c' is not one token that the model predicts; it predicts a-p" study runs/reverse-1 --of diff:a-b-c
 refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # '|' is not an output class
-expect 0 study runs/reverse-1 --sample 2 --at 18,19 --out looked --overwrite; out_has "the loss at 18 and 19"
+expect 0 study runs/reverse-1 --sample 2 --at 18,19 --out looked --overwrite; out_has "the margin at 18 and 19"
 refuses 2 "--at: needs positions from 0 to" study runs/reverse-1 --of logit:a --at 99
 refuses 2 "give only one of them" study runs/reverse-1 --prompt ab --sample 1
 refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999

@@ -240,14 +240,14 @@ MeasuredSequences chosen_sample(const InterventionArguments& a, const Command& c
     usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
                 most, a.samples);
   MeasuredSequences sample{s.run->task->evaluation(0, a.samples), s.objective};
-  if (s.objective.kind == nn::Objective::kMargin) {
-    sample.objective = nn::margin(s.model(), sample.batch, s.objective.positions);
-    return sample;
-  }
-  if (c.given("at")) return sample;
-  sample.objective.positions.clear();
-  if (s.objective.kind != nn::Objective::kLoss)
-    sample.objective.positions = {sample.batch.inputs.size(1) - 1};  // last position
+  nn::Objective& o = sample.objective;
+  if (!c.given("at")) o.positions.clear();
+  if (o.kind == nn::Objective::kMargin && s.info().random_targets)
+    o.kind = nn::Objective::kLogLikelihood;
+  else if (o.kind == nn::Objective::kMargin)
+    o = nn::margin(s.model(), sample.batch, o.positions);
+  else if (!c.given("at") && !o.is_of_targets())
+    o.positions = {sample.batch.inputs.size(1) - 1};  // last position
   return sample;
 }
 
@@ -273,8 +273,8 @@ void add_ablation(InterventionResults& results, const InterventionArguments& a, 
                           : nn::parse_heads("--ablate", a.ablate, o.layers, o.attention.heads);
   const MeasuredSequences sample =
       a.samples > 0 ? chosen_sample(a, c, s) : MeasuredSequences{s.sequence, s.objective};
-  if (a.samples > 0 && s.objective.kind != nn::Objective::kLoss &&
-      s.objective.kind != nn::Objective::kMargin && !c.given("at") && s.info().stop)
+  if (a.samples > 0 && !s.objective.is_of_targets() && s.objective.kind != nn::Objective::kMargin &&
+      !c.given("at") && s.info().stop)
     usage_error(
         "--samples: sequences of {} end at different positions; give --at, --of margin or --of "
         "loss",

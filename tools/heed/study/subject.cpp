@@ -25,8 +25,12 @@ std::string positions_text(const std::vector<std::int64_t>& positions) {
 std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
   const std::string there =
       (o.positions.size() == 1 ? "at position " : "at positions ") + positions_text(o.positions);
-  if (o.kind == nn::Objective::kLoss)
-    return o.positions.empty() ? "the mean loss over the sequence" : "the mean loss " + there;
+  if (o.is_of_targets()) {
+    const std::string what = o.kind == nn::Objective::kLoss
+                                 ? "the mean loss"
+                                 : "the mean log probability of the next tokens";
+    return what + " " + (o.positions.empty() ? "over the sequence" : there);
+  }
   const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
   if (o.kind == nn::Objective::kMargin) {
     const auto right = o.right.to_vector<std::int64_t>(), wrong = o.wrong.to_vector<std::int64_t>();
@@ -118,8 +122,10 @@ nn::Objective parse_objective(const std::string& of, const std::string& at,
 
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
   const std::string places = positions_text(o.positions);
-  if (o.kind == nn::Objective::kLoss || o.kind == nn::Objective::kMargin) {
-    const std::string name = o.kind == nn::Objective::kLoss ? "the loss" : "the margin";
+  if (o.is_of_targets() || o.kind == nn::Objective::kMargin) {
+    const std::string name = o.kind == nn::Objective::kLoss     ? "the loss"
+                             : o.kind == nn::Objective::kMargin ? "the margin"
+                                                                : "the log probability";
     return o.positions.empty() ? name : name + " at " + places;
   }
   const std::string a = info.vocabulary.label(o.a), b = info.vocabulary.label(o.b);

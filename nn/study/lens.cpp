@@ -40,7 +40,7 @@ Tensor direction_of(const Transformer& model, const Objective& o) {
   }
   const Tensor measured = ne(o.right, double(kIgnored));
   const auto rows_of = [&](const Tensor& tokens) {
-    return embedding(masked_fill(tokens, logical_not(measured), 0), rows);
+    return embedding(rows, masked_fill(tokens, logical_not(measured), 0));
   };
   // L is a mean over the measured positions, but StreamReader computes a mean over all positions.
   const Tensor one = to(measured, float64);

@@ -101,7 +101,7 @@ Transformer known_model(double written, std::optional<double> bend) {
 
 TEST_CASE("a head is saturated if -gradient and ablation differ in sign") {
   const Batch batch = batch_of({{0, 0}});
-  const Objective logit{Objective::kLogit, 0, 0, {0}};
+  const Objective logit{Objective::kDifference, 0, 1, {0}};  // the logit of 1 is 0
   // L = log(1 + exp(-1 - 20 g)) is almost flat at g = 1, but the sign of its slope is correct.
   const HeadImportance flat = head_importance(known_model(20, {}), batch, {}, 129)[0];
   CHECK(flat.ablation.mean == Approx(std::log1p(std::exp(-1.0))));

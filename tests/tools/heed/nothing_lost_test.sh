@@ -128,7 +128,8 @@ for try in {1..10}; do
   wait_until $pid test -e written/checkpoints/000003.safetensors
   while [[ -e written ]]; do rm -rf written 2> /dev/null; done
   wait $pid; code=$?
-  ok test $code == 4; err_has "$dir/written was removed during training; the run is saved in $dir/written.recovered-1 after step"
+  # The path may be absolute or relative: for a moment, the directory is removed but its path still exists.
+  ok test $code == 4; err_has "written was removed during training; the run is saved in "; err_has "written.recovered-1 after step"
   expect 0 info written.recovered-1/state.safetensors
   rm -r written.recovered-1
 done

@@ -18,7 +18,7 @@ eval-every = 4
 [sweep]
 seed = [1, 2]
 TOML
-expect 0 sweep s.toml --quiet --json; swept=$(losses loss)
+expect 0 sweep s.toml --jobs 1 --quiet --json; swept=$(losses loss)
 ok test "$(echo "$swept" | wc -l)" == 2
 expect 0 runs --runs sweeps/s --json; listed=$(losses loss); has_losses "$swept" "$listed"; eval_loss=$(losses eval_loss)
 ok test "$eval_loss" != "$listed"  # of 8 sequences, not of the whole set

@@ -7,8 +7,8 @@ reverse=(train reverse "${tiny[@]}" --threads 1)
 expect 0 "${reverse[@]}" --steps 200 --eval-every 100 --out not-quiet
 ok grep -qE '^  evaluated on the first 8 of 1,024 evaluation sequences, at the end on all$' err
 ok grep -qE '^  best possible loss on them 0\.0000; in parentheses: loss above that$' err
-ok grep -qE '^step   100/200  eval [0-9.]+ \(\+[0-9.]+\)  .* [0-9.]+ %  [0-9.]+s left' err
-ok grep -qE '^step   200/200  eval .*  0\.0s left' err
+ok grep -qE '^step  100/200  eval_loss [0-9.]+ \(\+[0-9.]+\)  .* [0-9.]+ %  [0-9.]+s left' err
+ok grep -qE '^step  200/200  eval_loss .*  0\.0s left' err
 ok [ "$(awk 'length($0) > 80' err | wc -l)" = 0 ]
 ok [ "$(grep -c $'\033' err)" = 0 ]
 expect 0 "${reverse[@]}" --steps 8 --quiet --out quiet

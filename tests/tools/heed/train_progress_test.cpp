@@ -23,7 +23,7 @@ TEST_CASE("the lines of steps and evaluations have loss, distance, lr, norm, spe
   nn::Evaluation e;
   e.loss = 1.2, e.optimal = 1.25, e.accuracy = 0.982;
   CHECK(evaluation_line(e, info, state(120, 400, 1, 1)) ==
-        "step   120/400  eval_loss 1.2000 (-0.0500)  repeat tokens right 98.20 %  21s left");
+        "step  120/400  eval_loss 1.2000 (-0.0500)  repeat tokens right 98.2 %  21s left");
 }
 
 TEST_CASE("every line has at most 80 columns, and contains the loss and the norm") {

@@ -85,9 +85,9 @@ std::string step_line(const StepState& s) {
 
 std::string evaluation_line(const nn::Evaluation& e, const nn::TaskInfo& info, const StepState& s) {
   const double optimal = e.optimal.value_or(std::numeric_limits<double>::quiet_NaN());
-  return fitted({fmt::format("step {:>5}/{}", s.report.step, s.steps),
+  return fitted({fmt::format("step {:>4}/{}", s.report.step, s.steps),
                  "eval_loss " + loss_text(e.loss, optimal),
-                 e.accuracy ? fmt::format("{} {:.2f} %", info.accuracy, 100 * *e.accuracy) : "",
+                 e.accuracy ? fmt::format("{} {:.1f} %", info.accuracy, 100 * *e.accuracy) : "",
                  left_text(s.seconds_left), rate_text(s.tokens_per_s)});
 }
 

@@ -51,7 +51,7 @@ struct StepState {
 /// optimal loss. A field that does not fit is left out.
 std::string step_line(const StepState& s);
 /// Returns the line of an evaluation:
-///     step   120/400  eval_loss 1.2345 (+0.0171)  repeat tokens right 98.20 %  21s left
+///     step  120/400  eval_loss 1.2345 (+0.0171)  repeat tokens right 98.2 %  21s left
 /// The number in parentheses is the loss minus the optimal loss. A field that does not fit is left
 /// out.
 std::string evaluation_line(const nn::Evaluation& e, const nn::TaskInfo& info, const StepState& s);

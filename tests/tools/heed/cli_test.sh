@@ -142,7 +142,7 @@ checks=$((checks + 1)); [[ ! -e runs ]] || fail "--dry-run created runs/"
 
 # --- a run: its output and its files
 expect 0 train reverse "${tiny[@]}" --steps 8 --save-every 4
-out_has "runs/reverse-1"; out_has "best possible"; err_has "step     4/8"
+out_has "runs/reverse-1"; out_has "best possible"; err_has "step    4/8"
 for file in config.toml model.safetensors best.safetensors state.safetensors metrics.csv loss.png \
             attention.png checkpoints/000000.safetensors checkpoints/000004.safetensors \
             checkpoints/000008.safetensors; do

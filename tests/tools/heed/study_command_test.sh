@@ -8,7 +8,7 @@ expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --out text-ru
 
 # --- studies of one sequence, and errors of usage
 expect 0 study runs/reverse-1; out_has "L0H0"; out_has "arrays.safetensors"; out_has "runs/reverse-1: the margin = "
-help_has "L is the margin, mean over 15 positions: the logit of the right token minus that of its largest rival"
+help_has "L is the margin, mean over 16 positions: the logit of the right token minus that of its largest rival"
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --of logit:a --out once; out_has "-: no value, because no token occurs twice"
 for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reverse-1/study/$file"; done
 expect 0 info runs/reverse-1/study/arrays.safetensors; out_has "blocks.0.attn.hook_attn_scores_grad"
@@ -20,7 +20,7 @@ expect 0 study runs/reverse-1 --out margin --json; is_json_line; out_has '"objec
 expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --attribute --out margin --overwrite
 out_has "Direct logit attribution"; out_has "the margin at 18"; out_has "position  token  right  wrong"
 expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
-expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt bacdefghijklmnop --out margin --overwrite; out_has "Patching"
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt bacdefghijklmnop --out margin --overwrite; out_has "patching.png"
 expect 0 study runs/reverse-1 runs/reverse-1 --out margin-two
 expect 0 study runs/reverse-1 --of loss --json --out margin --overwrite; is_json_line; out_has '"objective":"the loss"'
 expect 0 study runs/reverse-1 --of logprob:a --json --out margin --overwrite; is_json_line; out_has '"objective":"logprob:a at '

@@ -59,10 +59,15 @@ TEST_CASE("accuracy counts positions, or whole answers if the task has whole_ans
 TEST_CASE("the whole evaluation set has at most 1,000,000 positions") {
   class Many : public Task {
    public:
-    explicit Many(std::int64_t size) : Task({.name = "many", .context = 64}), size_(size) {}
+    explicit Many(std::int64_t size) : Task(info_of()), size_(size) {}
     std::int64_t evaluation_size() const override { return size_; }
 
    private:
+    static TaskInfo info_of() {
+      TaskInfo info;
+      info.context = 64;
+      return info;
+    }
     Sequence draw(Generator&) const override { return {}; }
     std::int64_t size_;
   };

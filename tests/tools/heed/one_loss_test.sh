@@ -24,6 +24,7 @@ expect 0 runs --runs sweeps/s --json; listed=$(losses loss); has_losses "$swept"
 ok test "$eval_loss" != "$listed"  # of 8 sequences, not of the whole set
 expect 0 compare sweeps/s --json; has_losses "$swept" "$(losses final)"
 expect 0 compare sweeps/s --json --of eval_loss; has_losses "$eval_loss" "$(losses final)"
+expect 0 sweep s.toml --quiet --json; has_losses "$swept" "$(losses loss)"; out_has '"state":"before"'
 for seed in 1 2; do
   run=sweeps/s/seed=$seed one=$(echo "$swept" | sed -n ${seed}p)
   expect 0 eval $run --json; has_losses "$one" "$(losses loss)"
@@ -47,7 +48,10 @@ expect 0 eval sweeps/s/seed=2; ok test ! -s err; out_has "wrote sweeps/s/seed=2/
 same <(sed 's/"seconds":[^,]*/"seconds":null/' kept.json) sweeps/s/seed=2/result.json
 expect 0 compare sweeps/s --json; has_losses "$swept" "$(losses final)"; ok test ! -s err
 expect 0 eval sweeps/s/seed=2; ok test "$(grep -c wrote out)" == 0
-# A damaged file is reported, and written again.
+# A file with another loss is written again, and a damaged file is reported and written again.
+sed -i "s/\"loss\":2/\"loss\":3/" sweeps/s/seed=2/result.json
+expect 0 eval sweeps/s/seed=2; out_has "wrote sweeps/s/seed=2/result.json"
+expect 0 runs --runs sweeps/s --json; has_losses "$swept" "$(losses loss)"
 echo '{' > sweeps/s/seed=2/result.json; touch sweeps/s/seed=2/result.json.tmp12.0
 expect 1 verify run sweeps/s/seed=2; out_has "damaged"; out_has "heed eval writes it again"
 expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"

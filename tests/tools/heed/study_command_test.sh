@@ -18,18 +18,20 @@ expect 0 study runs/reverse-1 --sample 3 --of logit:a --json; is_json_line
 refuses 2 "is 0 for every model" study runs/reverse-1 --of diff:a-a
 expect 0 study runs/reverse-1 --out margin --json; is_json_line; out_has '"objective":"the margin"'; out_has '"title":"Margin"'
 expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --attribute --out margin --overwrite
-out_has "Direct logit attribution"; out_has "the margin at 18"; out_has "position  token  right  wrong"
+out_has "Direct logit attribution"; out_has "the margin at 18"; out_has "position  token  first  second"
 expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt bacdefghijklmnop --out margin --overwrite; out_has "patching.png"
-expect 0 study runs/reverse-1 runs/reverse-1 --out margin-two
+expect 0 study runs/reverse-1 runs/reverse-1 --out margin-two; help_has "B is measured with the tokens of A"
 expect 0 study runs/reverse-1 --of loss --json --out margin --overwrite; is_json_line; out_has '"objective":"the loss"'
 expect 0 study runs/reverse-1 --of logprob:a --json --out margin --overwrite; is_json_line; out_has '"objective":"logprob:a at '
 # The targets of a text are random, so L is their log probability, and for a prompt the margin of the prediction.
 expect 0 study text-run --out text-study; out_has "text-run: the log probability = -"
-help_has "L is the mean log probability of the next tokens over the sequence"
+help_has "L is the log probability of the next tokens, mean over the sequence"
+expect 0 study text-run --of logprob --out text-study --overwrite; out_has "text-run: the log probability = -"
+expect 0 study text-run --of margin --samples 4 --out text-study --overwrite; out_has "text-run: the margin = "
 expect 0 study text-run --samples 4 --ablate all --out text-study --overwrite
 expect 0 study text-run --prompt "the quick" --out text-study --overwrite; out_has "text-run: the margin at 8 = "
-refuses 2 "margin, loss, logit:C, logprob:C or diff:A-B" study runs/reverse-1 --of diff:a
+refuses 2 "margin, loss, logprob, logprob:C, logit:C or diff:A-B" study runs/reverse-1 --of diff:a
 refuses 2 "not one token" study runs/reverse-1 --of logit:ab
 refuses 2 "'b-c' is not one token that the model predicts; it predicts a-p" study runs/reverse-1 --of diff:a-b-c
 refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # '|' is not an output class

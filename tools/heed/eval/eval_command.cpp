@@ -46,13 +46,16 @@ void add_positions(Report& report, const nn::Evaluation& e) {
   }
 }
 
-// Writes the result of a finished run if it has none. Returns the path of the file, or nothing if
-// it was not written.
+// Writes the result of a finished run if it has none, or another loss. Returns the path of the
+// file, or nothing if it was not written.
 std::vector<std::filesystem::path> save_missing_result(const std::filesystem::path& folder,
                                                        const nn::RunResult& result) try {
   const nn::FolderLock lock(folder);
   const nn::RunFolder run(lock.directory());
-  if (lock.taken() || run.finished_step() != result.steps || run.result()) return {};
+  if (lock.taken() || run.finished_step() != result.steps) return {};
+  // Bits of the loss may differ on another SIMD target.
+  const std::optional<nn::RunResult> saved = run.result();
+  if (saved && std::abs(saved->loss - result.loss) <= 1e-4 * std::abs(result.loss)) return {};
   if (lock.held()) nn::remove_temporaries(run.path(), nn::RunFolder::result_files());
   run.save_result(result);
   return {run.file(nn::RunFolder::kResult)};
@@ -116,8 +119,8 @@ void eval_command(Command& c) {
   c.notes = fmt::format(
       "Without --weights and --sequences, this measures the loss of the run, which heed train, "
       "runs, "
-      "sweep and compare also print. If an earlier version of heed finished the run, or if {0} is "
-      "damaged, it writes {0} into the run.",
+      "sweep and compare also print. If {0} is missing, because an earlier version of heed "
+      "finished the run, or if it is damaged or has another loss, heed eval writes it.",
       nn::RunFolder::kResult);
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;

@@ -10,6 +10,7 @@
 #include "nn/study/patching.h"
 #include "nn/train/evaluate.h"
 #include "tools/heed/study/study_pictures.h"
+#include "tools/plot/text.h"
 
 namespace heed {
 namespace {
@@ -172,10 +173,12 @@ Table token_table(const Subject& s, const nn::Study& study) {
 
 // Returns a table of the tokens that a margin compares, with the margin at each position.
 Table margin_table(const Subject& s) {
-  Table t = titled("Margin",
-                   "the logit of right minus that of wrong, which is the token with the largest "
-                   "other logit; L is the mean. All interventions keep these tokens",
-                   {{"", "position"}, {"", "token"}, {"", "right"}, {"", "wrong"}, {"", "margin"}});
+  Table t =
+      titled("Margin",
+             "margin: the logit of first minus that of second; L is the mean. first is the "
+             "target, or the most probable token if there is no target. second has the "
+             "largest other logit. All interventions keep these tokens",
+             {{"", "position"}, {"", "token"}, {"", "first"}, {"", "second"}, {"", "margin"}});
   const autograd::NoGrad guard;
   const nn::Tensor logits = s.model()(s.sequence.inputs);  // [1, T, classes]
   const nn::Vocabulary& vocabulary = s.info().vocabulary;
@@ -183,7 +186,8 @@ Table margin_table(const Subject& s) {
     const auto right = std::int64_t(s.objective.right.at({0, p})),
                wrong = std::int64_t(s.objective.wrong.at({0, p}));
     if (right != nn::kIgnored)
-      t.add({p, s.texts.tokens[std::size_t(p)], vocabulary.label(right), vocabulary.label(wrong),
+      t.add({p, s.texts.tokens[std::size_t(p)], plot::token_text(vocabulary.label(right)),
+             plot::token_text(vocabulary.label(wrong)),
              logits.at({0, p, right}) - logits.at({0, p, wrong})});
   }
   return t;
@@ -242,7 +246,7 @@ MeasuredSequences chosen_sample(const InterventionArguments& a, const Command& c
   MeasuredSequences sample{s.run->task->evaluation(0, a.samples), s.objective};
   nn::Objective& o = sample.objective;
   if (!c.given("at")) o.positions.clear();
-  if (o.kind == nn::Objective::kMargin && s.info().random_targets)
+  if (o.kind == nn::Objective::kMargin && s.info().random_targets && !c.given("of"))
     o.kind = nn::Objective::kLogLikelihood;
   else if (o.kind == nn::Objective::kMargin)
     o = nn::margin(s.model(), sample.batch, o.positions);

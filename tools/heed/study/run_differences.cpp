@@ -232,6 +232,9 @@ Report comparison_report(const StudiedPair& s, const std::optional<nn::RunsDiffe
   }
   report.line("A {}: {} = {:.6f}", s.a.folder(), of, s.study_a.value);
   report.line("B {}: {} = {:.6f}", s.b.folder(), of, s.study_b.value);
+  const bool is_margin = s.a.objective.kind == nn::Objective::kMargin;
+  report.line("L is {}{}", s.a.texts.objective,
+              is_margin ? "; B is measured with the tokens of A" : "");
   for (const std::string& line : only_a) report.line("only A: {}", line);
   for (const std::string& line : only_b) report.line("only B: {}", line);
   report.line("{}", weights_text(weights));

@@ -50,7 +50,7 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   if (length > task.info().context)
     usage_error("--prompt: {} tokens, but the model reads at most {}", length, task.info().context);
   nn::Objective objective = parse_objective(a.of, a.at, task.info(), length);
-  if (objective.kind == nn::Objective::kMargin && task.info().random_targets) {
+  if (!c.given("of") && task.info().random_targets) {
     // No target is right or wrong. A prompt has the question why the model prefers its prediction.
     if (!c.given("prompt"))
       objective.kind = nn::Objective::kLogLikelihood;
@@ -218,8 +218,8 @@ saturated: the cut does not have the sign that the gradient estimates.
 
 A margin compares the target with the token that has the largest other logit, at the positions that
 count in the accuracy, or at --at. Where there is no target, it compares the two largest logits. If
-the targets are random (urn, markov, random, texts), L is the mean log probability of the targets,
-and for a prompt the margin at its last position. These tokens are those of the run on its sequence. Interventions, a corrupt prompt and a second run
+the targets are random (urn, markov, random, texts), the default is logprob, and for a prompt the
+margin at its last position. The tokens of a margin are those of the run on its sequence. Interventions, a corrupt prompt and a second run
 keep them.
 
 The colors of gradients are linear in the square root of the value. dL/dA may be nonzero where the
@@ -250,28 +250,28 @@ void study_command(Command& c) {
   c.examples = kExamples, c.notes = kNotes;
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 2;
-  c.add(
-      "Options",
-      {run_setting(a->run),
-       nn::Setting("other", a->other, "DIR", "a second run, which is compared with the first")
-           .shows(""),
-       nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
-       nn::Setting("sample", a->sample, {0}, "the sequence, by its index in the evaluation set")
-           .shows(""),
-       {"of", a->of, "WHAT",
-        "objective L: margin (logit of the right token minus the largest other logit), loss (mean "
-        "over the sequence), logit:C (minus the mean logit), logprob:C or diff:A-B"},
-       nn::Setting("at", a->at, "POS,...", "positions of L, from 0; BOS counts")
-           .shows("all with a target (margin: that count in the accuracy); for logits the last"),
-       nn::Setting("out", a->out, "DIR", "directory for the files")
-           .shows("study in the run, or the first free of study-2, ..."),
-       nn::Setting("head", a->head, "LxHy", "also draws each picture for this head alone, large")
-           .shows(""),
-       {"export", a->export_format, "none", "also writes the numbers in another format"},
-       {"overwrite", a->overwrite, "replaces the study in --out, or in study of the run"},
-       {"weights", a->weights, "FILE", "weights file inside the run directory"},
-       {"over-time", a->over_time, "studies every checkpoint of the run instead of one sequence"},
-       {"ascii", a->ascii, "also draws the weights in the terminal"}});
+  c.add("Options",
+        {run_setting(a->run),
+         nn::Setting("other", a->other, "DIR", "a second run, which is compared with the first")
+             .shows(""),
+         nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
+         nn::Setting("sample", a->sample, {0}, "the sequence, by its index in the evaluation set")
+             .shows(""),
+         {"of", a->of, "WHAT",
+          "objective L: margin (logit of the right token minus the largest other logit), loss, "
+          "logprob "
+          "(of the targets), logprob:C, logit:C (minus the mean logit) or diff:A-B"},
+         nn::Setting("at", a->at, "POS,...", "positions of L, from 0; BOS counts")
+             .shows("all with a target (margin: that count in the accuracy); for logits the last"),
+         nn::Setting("out", a->out, "DIR", "directory for the files")
+             .shows("study in the run, or the first free of study-2, ..."),
+         nn::Setting("head", a->head, "LxHy", "also draws each picture for this head alone, large")
+             .shows(""),
+         {"export", a->export_format, "none", "also writes the numbers in another format"},
+         {"overwrite", a->overwrite, "replaces the study in --out, or in study of the run"},
+         {"weights", a->weights, "FILE", "weights file inside the run directory"},
+         {"over-time", a->over_time, "studies every checkpoint of the run instead of one sequence"},
+         {"ascii", a->ascii, "also draws the weights in the terminal"}});
   c.settings[2].may_be_empty = true;
   c.add("Interventions", intervention_settings(a->interventions));
   c.add_common(Command::kAll | Command::kCsv);

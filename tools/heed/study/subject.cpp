@@ -23,13 +23,12 @@ std::string positions_text(const std::vector<std::int64_t>& positions) {
 
 // Returns a description of L in words, for readers who do not know the option --of.
 std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
-  const std::string there =
-      (o.positions.size() == 1 ? "at position " : "at positions ") + positions_text(o.positions);
+  const std::string there = (o.positions.size() == 1 ? "at position " : "mean over positions ") +
+                            positions_text(o.positions);
   if (o.is_of_targets()) {
-    const std::string what = o.kind == nn::Objective::kLoss
-                                 ? "the mean loss"
-                                 : "the mean log probability of the next tokens";
-    return what + " " + (o.positions.empty() ? "over the sequence" : there);
+    const std::string what =
+        o.kind == nn::Objective::kLoss ? "the loss, " : "the log probability of the next tokens, ";
+    return what + (o.positions.empty() ? "mean over the sequence" : there);
   }
   const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
   if (o.kind == nn::Objective::kMargin) {
@@ -51,7 +50,7 @@ std::string objective_description(const nn::Objective& o, const nn::Vocabulary& 
     return fmt::format("the logit of {} minus that of {}, {}", token(o.a), token(o.b), there);
   return o.kind == nn::Objective::kLogit
              ? fmt::format("the logit of {} minus the mean logit, {}", token(o.a), there)
-             : fmt::format("the log probability of {} {}", token(o.a), there);
+             : fmt::format("the log probability of {}, {}", token(o.a), there);
 }
 
 // Returns the id of the token that --of gives as `symbol`. Throws UsageError if the model does not
@@ -95,6 +94,10 @@ nn::Objective parse_objective(const std::string& of, const std::string& at,
   nn::Objective o;
   if (!at.empty()) o.positions = positions_of(at, length);
   if (of == "loss") return o;
+  if (of == "logprob") {
+    o.kind = nn::Objective::kLogLikelihood;
+    return o;
+  }
   if (of == "margin") {
     o.kind = nn::Objective::kMargin;
     return o;
@@ -111,8 +114,10 @@ nn::Objective parse_objective(const std::string& of, const std::string& at,
   const std::string pair = of.starts_with("diff:") ? of.substr(5) : "";
   const std::size_t dash = pair.size() > 1 ? pair.find('-', 1) : std::string::npos;
   if (dash == std::string::npos || dash + 1 >= pair.size())
-    usage_error("--of: '{}' is not margin, loss, logit:C, logprob:C or diff:A-B; try --of diff:a-b",
-                of);
+    usage_error(
+        "--of: '{}' is not margin, loss, logprob, logprob:C, logit:C or diff:A-B; try --of "
+        "diff:a-b",
+        of);
   o.kind = nn::Objective::kDifference;
   o.a = token_of(info, pair.substr(0, dash));
   o.b = token_of(info, pair.substr(dash + 1));

@@ -51,7 +51,7 @@ struct Subject {
   nn::Study study() const;
 };
 
-/// Parses `of` (margin, loss, logit:C, logprob:C or diff:A-B), the value of --of, and `at`
+/// Parses `of` (margin, loss, logprob, logprob:C, logit:C or diff:A-B), the value of --of, and `at`
 /// (positions such as "3" or "3,5", or ""), the value of --at. The tokens A, B and C may be '-'.
 /// `length` is the length of the sequence. Throws UsageError for any other text, for a token that
 /// the model does not predict, and for a position outside of the sequence.

@@ -97,8 +97,12 @@ Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& o
                   outcome.runs.size(), trained, seconds_text(outcome.seconds), before, failed);
   for (const SweptRun& run : outcome.runs) {
     const std::string& name = run.plan->name;
+    Value result = run.result;  // null unless this call trained the run
+    if (run.state == State::kBefore)
+      if (const auto saved = nn::RunFolder(folder / name).result())
+        result = Value::parse(nn::to_json(*saved));
     table.add({(folder / name).string(), nn::enum_name(run.state), run.exit_code,
-               run.error.empty() ? Value() : Value(run.error), run.result});
+               run.error.empty() ? Value() : Value(run.error), result});
     if (run.state == State::kFailed) text += fmt::format("failed  {}: {}\n", name, run.error);
   }
   if (outcome.interrupted)

@@ -66,10 +66,25 @@ void check_history(const std::vector<MetricsRow>& rows, const std::vector<Metric
     }
 }
 
-RunResult read_result(const std::string& path) try {
-  return parse_run_result(read_file(path, kMaxResultBytes));
-} catch (const JsonError& e) {
-  fail<IoError>(path, "damaged: ", e.what(), "; heed eval writes it again");
+// Reads kResult. Throws IoError if it cannot be read or is damaged.
+RunResult read_result(const std::string& path) {
+  const std::string text = read_file(path, kMaxResultBytes);
+  try {
+    return parse_run_result(text);
+  } catch (const JsonError& e) {
+    fail<IoError>(path, "damaged: ", e.what(), "; heed eval writes it again");
+  }
+}
+
+// Reads kResult. Returns nothing if it is missing or damaged. Throws IoError if it cannot be read.
+std::optional<RunResult> result_if_valid(const std::string& path) {
+  if (!is_there(path)) return {};
+  const std::string text = read_file(path, kMaxResultBytes);
+  try {
+    return parse_run_result(text);
+  } catch (const JsonError&) {
+    return {};
+  }
 }
 
 }  // namespace
@@ -264,25 +279,16 @@ std::optional<RunResult> RunFolder::result() const {
   const auto metadata = load_metadata(model);
   const auto mark = metadata.find(kFinishedKey);
   if (mark == metadata.end()) return {};
-  try {
-    const RunResult result = read_result(file(kResult).string());
-    if (result.weights_checksum.empty() || result.steps != step_in(metadata)) return {};
-    const std::string checksum = mark->second == kOlderMark
-                                     ? hash_of_tensors(load_safetensors(model).tensors)
-                                     : mark->second;
-    return result.weights_checksum == checksum ? std::optional(result) : std::nullopt;
-  } catch (const IoError&) {  // missing or damaged
-    return {};
-  }
+  const auto result = result_if_valid(file(kResult).string());
+  if (!result || result->weights_checksum.empty() || result->steps != step_in(metadata)) return {};
+  const std::string checksum =
+      mark->second == kOlderMark ? hash_of_tensors(load_safetensors(model).tensors) : mark->second;
+  return result->weights_checksum == checksum ? result : std::nullopt;
 }
 
 std::optional<double> RunFolder::seconds() const {
-  try {
-    const RunResult result = read_result(file(kResult).string());
-    return result.steps == finished_step() ? result.seconds : std::nullopt;
-  } catch (const IoError&) {  // missing or damaged
-    return {};
-  }
+  const auto result = result_if_valid(file(kResult).string());
+  return result && result->steps == finished_step() ? result->seconds : std::nullopt;
 }
 
 std::vector<CheckpointFile> RunFolder::checkpoints() const {

@@ -68,7 +68,7 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
 }
 
 // Throws ValueError for texts that toml++ cannot read safely. It makes a table for each part of a
-// key, and destroys them by recursion, so many parts would overflow the stack.
+// key, and destroys them by recursion. Therefore a key with many parts would overflow the stack.
 void check_before_parsing(std::string_view text, const std::string& file) {
   std::size_t line = 1, dots = 0;
   for (std::size_t at = 0, next; at < text.size(); at = next) {

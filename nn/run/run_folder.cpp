@@ -66,22 +66,16 @@ void check_history(const std::vector<MetricsRow>& rows, const std::vector<Metric
     }
 }
 
-// Reads kResult. Throws IoError if it cannot be read or is damaged.
+// Reads kResult. Throws IoError if it cannot be read, and JsonError if it is damaged.
 RunResult read_result(const std::string& path) {
-  const std::string text = read_file(path, kMaxResultBytes);
-  try {
-    return parse_run_result(text);
-  } catch (const JsonError& e) {
-    fail<IoError>(path, "damaged: ", e.what(), "; heed eval writes it again");
-  }
+  return parse_run_result(read_file(path, kMaxResultBytes));
 }
 
 // Reads kResult. Returns nothing if it is missing or damaged. Throws IoError if it cannot be read.
 std::optional<RunResult> result_if_valid(const std::string& path) {
   if (!is_there(path)) return {};
-  const std::string text = read_file(path, kMaxResultBytes);
   try {
-    return parse_run_result(text);
+    return read_result(path);
   } catch (const JsonError&) {
     return {};
   }
@@ -218,7 +212,11 @@ RunFolder::Proof RunFolder::verify(const std::string& name) const {
     return content.checksum.empty() ? Proof::kNone : Proof::kChecksum;
   }
   if (name == kResult) {
-    read_result(path);
+    try {
+      read_result(path);
+    } catch (const JsonError& e) {
+      fail<IoError>(path, "damaged: ", e.what(), "; heed eval writes it again");
+    }
     return Proof::kNone;
   }
   if (name != kConfig && name != kMetrics) {
@@ -376,7 +374,7 @@ void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) c
   save_config(s.config, notes);
   write_snapshot(s, target(kState));
   save_results(s);
-  save_weights(kModel, s, false);
+  save_weights(kModel, s);
   remove_file(target(kOldMetrics));  // its rows would differ from those of kMetrics
 }
 
@@ -390,23 +388,23 @@ void RunFolder::save_results(const Snapshot& s) const {
     save_safetensors(target(kBest), s.part("best."), weights_metadata(s, s.best_step));
 }
 
-void RunFolder::save_weights(const std::string& name, const Snapshot& s, bool finished) const {
+void RunFolder::save_weights(const std::string& name, const Snapshot& s,
+                             const std::string& mark) const {
   auto metadata = weights_metadata(s, s.step);
-  const std::vector<NamedTensor> weights = s.part("model.");
-  if (finished) metadata[kFinishedKey] = hash_of_tensors(weights);
-  save_safetensors(target(name), weights, metadata);
+  if (!mark.empty()) metadata[kFinishedKey] = mark;
+  save_safetensors(target(name), s.part("model."), metadata);
 }
 
 void RunFolder::save_checkpoint(const Snapshot& s) const {
   make_directory(target(kCheckpoints));
-  save_weights(fmt::format("{}/{:06}{}", kCheckpoints, s.step, kWeights), s, false);
+  save_weights(fmt::format("{}/{:06}{}", kCheckpoints, s.step, kWeights), s);
 }
 
 void RunFolder::finish(const Snapshot& s, RunResult result) const {
   result.steps = s.step;
   result.weights_checksum = hash_of_tensors(s.part("model."));
   save_result(result);
-  save_weights(kModel, s, true);
+  save_weights(kModel, s, result.weights_checksum);
 }
 
 void RunFolder::save_result(const RunResult& result) const {

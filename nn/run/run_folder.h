@@ -198,7 +198,9 @@ class RunFolder {
 
  private:
   std::vector<MetricsRow> read_metrics(std::optional<std::int64_t> finished_step) const;
-  void save_weights(const std::string& name, const Snapshot& snapshot, bool finished) const;
+  // `mark` is the checksum of the weights if the run is finished, otherwise "".
+  void save_weights(const std::string& name, const Snapshot& snapshot,
+                    const std::string& mark = "") const;
 
   std::filesystem::path path_;                  // not used if `directory_` is not null
   std::shared_ptr<const Directory> directory_;  // null: the object stores only the path

@@ -22,14 +22,14 @@ RecordedForward record_forward(const Transformer& model, const Tensor& inputs,
   return run;
 }
 
+Tensor repeat_rows(const Tensor& x, std::int64_t n) {
+  const std::int64_t count = x.size(0), length = x.size(1);
+  return contiguous(reshape(expand(unsqueeze(x, 0), {n, count, length}), {n * count, length}));
+}
+
 Batch repeat_batch(const Batch& batch, std::int64_t n) {
-  const auto repeated = [&](const Tensor& x) {  // x: [B, T]; returns [n B, T]
-    const std::int64_t count = x.size(0), length = x.size(1);
-    const Tensor all = expand(unsqueeze(x, 0), {n, count, length});
-    return contiguous(reshape(all, {n * count, length}));
-  };
   Batch copies;
-  copies.inputs = repeated(batch.inputs), copies.targets = repeated(batch.targets);
+  copies.inputs = repeat_rows(batch.inputs, n), copies.targets = repeat_rows(batch.targets, n);
   return copies;
 }
 

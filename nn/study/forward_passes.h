@@ -24,6 +24,8 @@ RecordedForward record_forward(const Transformer& model, const Tensor& inputs,
 /// Largest number of copies of a sequence in one batch. It bounds the memory of a study.
 inline constexpr std::int64_t kMaxCopies = 32;
 
+/// Returns n copies of rows x [B, T]: row i of the result [n B, T] is row i % B of x.
+Tensor repeat_rows(const Tensor& x, std::int64_t n);
 /// Returns n copies of a batch of B sequences: sequence i of the result is sequence i % B of the
 /// batch. Only `inputs` and `targets` of the result are set.
 Batch repeat_batch(const Batch& batch, std::int64_t n);

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "autograd/ops/ops.h"
+#include "nn/study/forward_passes.h"
 
 namespace heed::nn {
 
@@ -56,14 +57,11 @@ Tensor margins(const Tensor& logits, const Objective& o) {
         " sequences of ", length, " tokens");
   const std::int64_t copies = count / o.right.size(0);
   const Tensor measured = ne(o.right, double(kIgnored));
-  const auto repeated = [&](const Tensor& x) {  // [n, T] -> [B, T]
-    return reshape(expand(unsqueeze(x, 0), {copies, x.size(0), length}), {count, length});
-  };
   const auto logits_of = [&](const Tensor& tokens) {
-    const Tensor index = repeated(masked_fill(tokens, logical_not(measured), 0));
-    return squeeze(gather(logits, 2, contiguous(unsqueeze(index, -1))), -1);  // [B, T]
+    const Tensor index = repeat_rows(masked_fill(tokens, logical_not(measured), 0), copies);
+    return squeeze(gather(logits, 2, unsqueeze(index, -1)), -1);  // [B, T]
   };
-  const Tensor here = repeated(measured);  // [B, T]
+  const Tensor here = repeat_rows(measured, copies);  // [B, T]
   const Tensor difference = logits_of(o.right) - logits_of(o.wrong);
   return sum(masked_fill(difference, logical_not(here), 0), {1}) /
          sum(to(here, logits.dtype()), {1});

@@ -81,3 +81,10 @@ end_of_checks() {
 # is_saved DIR: tests whether --resume DIR can continue. A run that was killed in the middle of its first publication is
 # saved, but its files are still in DIR/.publish
 is_saved() { [[ -e $1/state.safetensors || -e $1/.publish ]]; }
+# recipe STEPS LINE...: prints a sweep file of tiny runs, with each LINE under [sweep]
+recipe() {
+  local steps=$1
+  shift
+  printf '%s\n' "[train]" 'task = "reverse"' "steps = $steps" "layers = 1" "heads = 2" "d-model = 16" \
+    "batch = 4" "eval-batch = 8" "eval-every = 4" "[sweep]" "$@"
+}

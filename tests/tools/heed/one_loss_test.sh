@@ -5,19 +5,7 @@ source "$(dirname "$0")/expect.sh" "$1"
 # losses KEY: prints each value of the key in the JSON in ./out, a line each
 losses() { grep -oE "\"$1\":[^,}]*" out | cut -d: -f2; }
 has_losses() { checks=$((checks + 1)); [[ $1 == "$2" ]] || fail "$what: the losses '$2' are not '$1'"; }
-cat > s.toml << 'TOML'
-[train]
-task = "reverse"
-steps = 12
-layers = 1
-heads = 2
-d-model = 16
-batch = 4
-eval-batch = 8
-eval-every = 4
-[sweep]
-seed = [1, 2]
-TOML
+recipe 12 'seed = [1, 2]' > s.toml
 expect 0 sweep s.toml --jobs 1 --quiet --json; swept=$(losses loss)
 ok test "$(echo "$swept" | wc -l)" == 2
 expect 0 runs --runs sweeps/s --json; listed=$(losses loss); has_losses "$swept" "$listed"; eval_loss=$(losses eval_loss)

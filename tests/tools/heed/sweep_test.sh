@@ -2,12 +2,6 @@
 # Tests `heed sweep`: which runs it trains, skips or resumes, failures of runs, runs that processes share, and
 # interrupts. Usage: sweep_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
-recipe() {  # recipe STEPS LINE...: prints a sweep file of tiny runs, with each LINE under [sweep]
-  local steps=$1
-  shift
-  printf '%s\n' "[train]" 'task = "reverse"' "steps = $steps" "layers = 1" "heads = 2" "d-model = 16" \
-    "batch = 4" "eval-batch = 8" "eval-every = 4" "[sweep]" "$@"
-}
 weights() { find "$1" -name model.safetensors | sort | xargs sha256sum | sed "s#  $1/#  #"; }
 finished() { find "$1" -name result.json | wc -l; }
 

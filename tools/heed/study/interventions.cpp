@@ -175,9 +175,10 @@ Table token_table(const Subject& s, const nn::Study& study) {
 Table margin_table(const Subject& s) {
   Table t =
       titled("Margin",
-             "margin: the logit of first minus that of second; L is the mean. first is the "
-             "target, or the most probable token if there is no target. second has the "
-             "largest other logit. All interventions keep these tokens",
+             "margin: the logit of the token in column first minus that of the token in column "
+             "second; L is the mean. The first token is the target. At a position without a "
+             "target, it is the most probable token. The second token has the largest other "
+             "logit. All interventions keep these tokens",
              {{"", "position"}, {"", "token"}, {"", "first"}, {"", "second"}, {"", "margin"}});
   const autograd::NoGrad guard;
   const nn::Tensor logits = s.model()(s.sequence.inputs);  // [1, T, classes]

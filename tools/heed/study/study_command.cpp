@@ -217,10 +217,10 @@ For each head it prints the entropy of the weights (nats) and the mean weight on
 saturated: the cut does not have the sign that the gradient estimates.
 
 A margin compares the target with the token that has the largest other logit, at the positions that
-count in the accuracy, or at --at. Where there is no target, it compares the two largest logits. If
-the targets are random (urn, markov, random, texts), the default is logprob, and for a prompt the
-margin at its last position. The tokens of a margin are those of the run on its sequence. Interventions, a corrupt prompt and a second run
-keep them.
+count in the accuracy, or at --at. At a position without a target, it compares the two largest
+logits. If the targets are random (urn, markov, random, texts), the default is logprob, and for a
+prompt the margin at its last position. The tokens of a margin are those of the run on its sequence.
+Interventions, a corrupt prompt and a second run keep them.
 
 The colors of gradients are linear in the square root of the value. dL/dA may be nonzero where the
 mask hides a key, because it is the effect that a weight there would have. Such cells are hatched;

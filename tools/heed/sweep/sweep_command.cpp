@@ -81,6 +81,16 @@ Report plan_report(const std::filesystem::path& folder,
   return report;
 }
 
+// Returns the result of a run: the output of `heed train --json` if this call trained the run, or
+// its result.json if it was finished before. Returns null if there is none.
+Value result_of(const std::filesystem::path& folder, const SweptRun& run) try {
+  if (run.state != SweptRun::State::kBefore) return run.result;
+  const auto saved = nn::RunFolder(folder / run.plan->name).result();
+  return saved ? Value::parse(nn::to_json(*saved)) : Value();
+} catch (const autograd::IoError&) {  // the file cannot be read; `heed verify run` states why
+  return {};
+}
+
 Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& outcome) {
   using State = SweptRun::State;
   const std::size_t trained = outcome.count(State::kFinished),
@@ -97,12 +107,8 @@ Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& o
                   outcome.runs.size(), trained, seconds_text(outcome.seconds), before, failed);
   for (const SweptRun& run : outcome.runs) {
     const std::string& name = run.plan->name;
-    Value result = run.result;  // null unless this call trained the run
-    if (run.state == State::kBefore)
-      if (const auto saved = nn::RunFolder(folder / name).result())
-        result = Value::parse(nn::to_json(*saved));
     table.add({(folder / name).string(), nn::enum_name(run.state), run.exit_code,
-               run.error.empty() ? Value() : Value(run.error), result});
+               run.error.empty() ? Value() : Value(run.error), result_of(folder, run)});
     if (run.state == State::kFailed) text += fmt::format("failed  {}: {}\n", name, run.error);
   }
   if (outcome.interrupted)

@@ -2,6 +2,7 @@
 // "blocks.1.attn.hook_z". Only this file writes and parses such names.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,8 +15,8 @@ namespace heed::nn {
 struct HeadIndex {
   std::int64_t layer;  ///< index of the block, from 0
   std::int64_t head;   ///< index of the head within its layer, from 0
-  /// Compares layer and head.
-  bool operator==(const HeadIndex&) const = default;
+  /// Compares the layer, then the head.
+  auto operator<=>(const HeadIndex&) const = default;
 };
 /// Returns the name of a head, such as "L1H0".
 std::string head_name(const HeadIndex& head);

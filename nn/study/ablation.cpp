@@ -1,5 +1,6 @@
 #include "nn/study/ablation.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/ops/ops.h"
@@ -14,48 +15,14 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::string_view kAblate = "ablate";
-
-struct CleanRun {
-  Tensor values;          // [B], L of each sequence
-  std::vector<Tensor> z;  // by layer, [B, T, H, d_value]; empty for kZero
-};
-
-CleanRun run_clean(const Transformer& model, const Batch& batch, const Objective& objective,
-                   Ablation how) {
-  check<ValueError>(
-      how != Ablation::kResample || batch.inputs.size(0) > 1, kAblate,
-      "resample needs the output of another sequence, got a batch of one; give a batch "
-      "of 2 or more");
-  if (how == Ablation::kZero) return {objective_values(model(batch.inputs), batch, objective), {}};
-  RecordedForward pass = record_forward(model, batch.inputs, {"attn.hook_z"});
-  return {objective_values(pass.logits, batch, objective), std::move(pass.at[0])};
-}
-
-// Returns the replacement for z [B, T, H, d_value], in a shape that broadcasts to the shape of z.
-Tensor replacement_of(const CleanRun& clean, std::int64_t layer, const Tensor& z, Ablation how) {
-  if (how == Ablation::kZero) return zeros({1}, z.dtype());
-  const Tensor& whole = clean.z[std::size_t(layer)];
-  if (how == Ablation::kMean) return mean(whole, {0, 1}, true);
-  return cat({slice(whole, 0, 1, whole.size(0)), slice(whole, 0, 0, 1)}, 0);
-}
-
-std::vector<double> changes_without(const Transformer& model, const Batch& batch,
-                                    const Objective& objective, const std::vector<HeadIndex>& heads,
-                                    Ablation how, const CleanRun& clean) {
-  Probe probe;
-  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
-    std::vector<bool> cut(std::size_t(model.options.attention.heads), false);
-    bool any_cut = false;
-    for (const HeadIndex& h : heads)
-      if (h.layer == layer) cut[std::size_t(h.head)] = any_cut = true;
-    if (!any_cut) continue;
-    probe.replace(block_site(layer, "attn.hook_z"), [&, layer, cut](const Tensor& z) {
-      return where(from_data(cut, {z.size(2), 1}), replacement_of(clean, layer, z, how), z);
-    });
-  }
-  const Tensor values = objective_values(model(batch.inputs, {.probe = &probe}), batch, objective);
-  return to_doubles(to(values, float64) - to(clean.values, float64));
+// Returns the mean of z [B, T, H, d_value] over the positions that hold a token, as
+// [1, 1, H, d_value].
+Tensor mean_of_tokens(const Tensor& z, const Batch& batch) {
+  std::vector<double> holds_token;
+  for (std::int64_t b = 0; b < z.size(0); ++b)
+    for (std::int64_t t = 0; t < z.size(1); ++t) holds_token.push_back(t < batch.tokens_of(b));
+  const Tensor weights = from_data(holds_token, {z.size(0), z.size(1), 1, 1});
+  return to(sum(to(z, float64) * weights, {0, 1}, true) / sum(weights), z.dtype());
 }
 
 }  // namespace
@@ -68,30 +35,58 @@ Effect effect_of(const std::vector<double>& changes) {
   return {m.mean, m.error, absolute / double(m.n), std::int64_t(m.n)};
 }
 
-std::vector<double> ablation_changes(const Transformer& model, const Batch& batch,
-                                     const Objective& objective,
-                                     const std::vector<HeadIndex>& heads, Ablation how) {
+Replacement replacement(const Transformer& model, const Batch& batch, Ablation how) {
   const NoGrad guard;
-  check<ValueError>(!heads.empty(), kAblate, "needs at least one head, got none");
+  const std::int64_t count = batch.inputs.size(0);
+  check<ValueError>(
+      how != Ablation::kResample || count > 1, "replacement",
+      "resample needs the output of another sequence, got a batch of one; give a batch "
+      "of 2 or more");
+  Replacement r{how, count, {}};
+  const auto dtype = model.options.attention.dtype;
+  if (how == Ablation::kZero) {
+    r.z.assign(std::size_t(model.options.layers), zeros({1, 1, 1, 1}, dtype));
+    return r;
+  }
+  const RecordedForward pass = record_forward(model, batch.inputs, {"attn.hook_z"});
+  for (const Tensor& z : pass.at[0])
+    r.z.push_back(how == Ablation::kMean ? mean_of_tokens(z, batch)
+                                         : cat({slice(z, 0, 1, count), slice(z, 0, 0, 1)}, 0));
+  return r;
+}
+
+std::vector<double> values_without(const Transformer& model, const Batch& batch,
+                                   const Objective& objective, const std::vector<HeadIndex>& heads,
+                                   const Replacement& replaced) {
+  const NoGrad guard;
   for (const HeadIndex& h : heads)
-    check_head(kAblate, h, model.options.layers, model.options.attention.heads);
-  return changes_without(model, batch, objective, heads, how,
-                         run_clean(model, batch, objective, how));
+    check_head("ablate", h, model.options.layers, model.options.attention.heads);
+  Probe probe;
+  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
+    std::vector<bool> cut(std::size_t(model.options.attention.heads), false);
+    for (const HeadIndex& h : heads)
+      if (h.layer == layer) cut[std::size_t(h.head)] = true;
+    if (std::ranges::count(cut, true) == 0) continue;
+    probe.replace(block_site(layer, "attn.hook_z"), [&, layer, cut](const Tensor& z) {
+      return where(from_data(cut, {z.size(2), 1}), replaced.z[std::size_t(layer)], z);
+    });
+  }
+  return to_doubles(objective_values(model(batch.inputs, {.probe = &probe}), batch, objective));
 }
 
 Effect ablate(const Transformer& model, const Batch& batch, const Objective& objective,
-              const std::vector<HeadIndex>& heads, Ablation how) {
-  return effect_of(ablation_changes(model, batch, objective, heads, how));
+              const std::vector<HeadIndex>& heads, const Replacement& replaced) {
+  check<ValueError>(!heads.empty(), "ablate", "needs at least one head, got none");
+  const std::vector<double> whole = values_without(model, batch, objective, {}, replaced);
+  std::vector<double> changes = values_without(model, batch, objective, heads, replaced);
+  for (std::size_t b = 0; b < changes.size(); ++b) changes[b] -= whole[b];
+  return effect_of(changes);
 }
 
-std::vector<Effect> ablate_each(const Transformer& model, const Batch& batch,
-                                const Objective& objective, Ablation how) {
-  const NoGrad guard;
-  const CleanRun clean = run_clean(model, batch, objective, how);
-  std::vector<Effect> effects;
-  for (const HeadIndex& h : all_heads(model.options.layers, model.options.attention.heads))
-    effects.push_back(effect_of(changes_without(model, batch, objective, {h}, how, clean)));
-  return effects;
+std::vector<HeadIndex> other_heads(const Transformer& model, const std::vector<HeadIndex>& heads) {
+  std::vector<HeadIndex> others = all_heads(model.options.layers, model.options.attention.heads);
+  std::erase_if(others, [&](const HeadIndex& h) { return std::ranges::count(heads, h) > 0; });
+  return others;
 }
 
 }  // namespace heed::nn

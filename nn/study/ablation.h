@@ -17,10 +17,10 @@ namespace heed::nn {
 /// The effect of an intervention: the change of the objective L, summarized over sequences. All
 /// numbers except `sequences` have the unit of L.
 struct Effect {
-  double mean;             ///< mean change over the sequences
-  double standard_error;   ///< standard error of `mean`; NaN for one sequence
-  double mean_absolute;    ///< mean magnitude of the change
-  std::int64_t sequences;  ///< number of sequences
+  double mean = 0;             ///< mean change over the sequences
+  double standard_error = 0;   ///< standard error of `mean`; NaN for one sequence
+  double mean_absolute = 0;    ///< mean magnitude of the change
+  std::int64_t sequences = 0;  ///< number of sequences
 };
 /// Summarizes `changes`, which has the change of L of each sequence. Throws ValueError if `changes`
 /// is empty.
@@ -30,8 +30,8 @@ Effect effect_of(const std::vector<double>& changes);
 /// "blocks.N.attn.hook_z" for block N. Means and outputs of other sequences come from a run of the
 /// model without any replacement.
 enum class Ablation {
+  kMean,      ///< mean of z over all sequences and positions that hold a token (no padding)
   kZero,      ///< zeros
-  kMean,      ///< mean of z over all sequences and positions of the batch, including padding
   kResample,  ///< z of the next sequence at the same position; the last sequence uses the first
 };
 /// Names of the kinds of ablation in configurations.
@@ -39,21 +39,30 @@ template <>
 struct EnumNames<Ablation> {
   /// The kinds and their names.
   static constexpr std::pair<Ablation, const char*> kTable[] = {
-      {Ablation::kZero, "zero"}, {Ablation::kMean, "mean"}, {Ablation::kResample, "resample"}};
+      {Ablation::kMean, "mean"}, {Ablation::kZero, "zero"}, {Ablation::kResample, "resample"}};
 };
 
-/// Returns the change of L of each sequence, [B], if the outputs of all `heads` are replaced at
-/// once. The batch has sequences [B, T]. Throws ValueError if `heads` is empty or has a head that
-/// is not in the model, or if `how` is kResample and the batch has one sequence.
-std::vector<double> ablation_changes(const Transformer& model, const Batch& batch,
-                                     const Objective& objective,
-                                     const std::vector<HeadIndex>& heads, Ablation how);
-/// Returns effect_of() the result of ablation_changes(). Throws the errors of ablation_changes().
+/// Replacements for the outputs of all heads of a model.
+struct Replacement {
+  Ablation how;            ///< the kind of replacement
+  std::int64_t sequences;  ///< number of sequences from which the replacements were computed
+  std::vector<Tensor> z;   ///< by layer; each broadcasts to z [B, T, H, d_value]
+};
+/// Runs the model on sequences [B, T] and returns the replacements of this kind. Those of kMean and
+/// kZero can be used for any batch, those of kResample only for this one. Throws ValueError if
+/// `how` is kResample and the batch has one sequence.
+Replacement replacement(const Transformer& model, const Batch& batch, Ablation how);
+
+/// Returns L of each sequence, [B], if the outputs of all `heads` are replaced at once. `heads` may
+/// be empty. The batch has sequences [B, T]. Throws ValueError if the model does not have a head.
+std::vector<double> values_without(const Transformer& model, const Batch& batch,
+                                   const Objective& objective, const std::vector<HeadIndex>& heads,
+                                   const Replacement& replaced);
+/// Returns the change of L if the outputs of all `heads` are replaced at once. Throws the errors of
+/// values_without().
 Effect ablate(const Transformer& model, const Batch& batch, const Objective& objective,
-              const std::vector<HeadIndex>& heads, Ablation how);
-/// Ablates each head of the model, one head at a time. Returns the effects in the order of
-/// all_heads(). Throws ValueError if `how` is kResample and the batch has one sequence.
-std::vector<Effect> ablate_each(const Transformer& model, const Batch& batch,
-                                const Objective& objective, Ablation how);
+              const std::vector<HeadIndex>& heads, const Replacement& replaced);
+/// Returns the heads of the model that are not in `heads`.
+std::vector<HeadIndex> other_heads(const Transformer& model, const std::vector<HeadIndex>& heads);
 
 }  // namespace heed::nn

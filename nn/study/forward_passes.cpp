@@ -22,6 +22,14 @@ RecordedForward record_forward(const Transformer& model, const Tensor& inputs,
   return run;
 }
 
+std::int64_t sequences_at_once(const Transformer& model, std::int64_t length) {
+  constexpr double kBytes = 256e6;
+  const Transformer::Options& o = model.options;
+  // Each head has about 8 arrays [T, T]: scores, weights and their gradients.
+  const double maps = 8 * double(o.layers * o.attention.heads), T = double(length);
+  return std::max<std::int64_t>(1, std::int64_t(kBytes / (4 * T * (T * maps + double(o.classes)))));
+}
+
 Tensor repeat_rows(const Tensor& x, std::int64_t n) {
   const std::int64_t count = x.size(0), length = x.size(1);
   return contiguous(reshape(expand(unsqueeze(x, 0), {n, count, length}), {n * count, length}));
@@ -31,6 +39,24 @@ Batch repeat_batch(const Batch& batch, std::int64_t n) {
   Batch copies;
   copies.inputs = repeat_rows(batch.inputs, n), copies.targets = repeat_rows(batch.targets, n);
   return copies;
+}
+
+Batch rows_of(const Batch& batch, std::int64_t first, std::int64_t count) {
+  const auto rows = [&](const Tensor& x) { return contiguous(slice(x, 0, first, first + count)); };
+  Batch part;
+  part.inputs = rows(batch.inputs), part.targets = rows(batch.targets);
+  part.counted = rows(batch.counted);
+  for (std::int64_t b = first; b < first + count; ++b)
+    part.padding.push_back(batch.inputs.size(1) - batch.tokens_of(b));
+  return part;
+}
+
+Objective rows_of(const Objective& objective, std::int64_t first, std::int64_t count) {
+  Objective part = objective;
+  if (objective.kind != Objective::kMargin) return part;
+  part.right = contiguous(slice(objective.right, 0, first, first + count));
+  part.wrong = contiguous(slice(objective.wrong, 0, first, first + count));
+  return part;
 }
 
 void check_one_sequence(std::string_view caller, const Batch& batch) {

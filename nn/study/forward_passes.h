@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nn/layers/transformer.h"
+#include "nn/study/objective.h"
 #include "nn/tasks/task.h"
 
 namespace heed::nn {
@@ -24,11 +25,20 @@ RecordedForward record_forward(const Transformer& model, const Tensor& inputs,
 /// Largest number of copies of a sequence in one batch. It bounds the memory of a study.
 inline constexpr std::int64_t kMaxCopies = 32;
 
+/// Returns how many sequences of `length` tokens can be studied at once in about 256 MB, at
+/// least 1.
+std::int64_t sequences_at_once(const Transformer& model, std::int64_t length);
+
 /// Returns n copies of rows x [B, T]: row i of the result [n B, T] is row i % B of x.
 Tensor repeat_rows(const Tensor& x, std::int64_t n);
 /// Returns n copies of a batch of B sequences: sequence i of the result is sequence i % B of the
 /// batch. Only `inputs` and `targets` of the result are set.
 Batch repeat_batch(const Batch& batch, std::int64_t n);
+
+/// Returns the sequences [first, first + count) of a batch, without its losses of other predictors.
+Batch rows_of(const Batch& batch, std::int64_t first, std::int64_t count);
+/// Returns the objective for these sequences: a margin has tokens for each sequence.
+Objective rows_of(const Objective& objective, std::int64_t first, std::int64_t count);
 
 /// Throws ShapeError unless the batch is one sequence [1, T]. The message begins with `caller`.
 void check_one_sequence(std::string_view caller, const Batch& batch);

@@ -54,11 +54,20 @@ constexpr HeadQuantity kQuantities[] = {
      "token "
      "(TransformerLens: detect_head, error_measure mul)",
      &R::detect_induction},
+    {"first_token", "", "mean weight on the first token, over queries from 1 on", &R::first_token},
+    {"current_token", "", "mean weight on the query's own token, over queries from 1 on",
+     &R::current_token},
+    {"softmax_gain",
+     "",
+     "sum over keys of A (1 - A), mean over queries that may read more than one key: how far the "
+     "softmax passes gradients on; 0 for one-hot weights, 1 - 1/n for equal weights on n keys",
+     &R::softmax_gain,
+     Q::kSequences,
+     {"gain", "{:.3f}", 2}},
     {"saturation", "",
-     "|dL/dS| / |dL/dA|: how much of the gradient at the weights reaches the scores; 0 where "
-     "weights "
-     "are one-hot",
-     &R::saturation, Q::kSequences},
+     "|dL/dS| / |dL/dA|. It depends on a constant in dL/dA that has no effect on the softmax; use "
+     "softmax_gain instead. The next version does not have it",
+     &R::saturation},
     {"importance",
      "of L",
      "dL/dg of a gate g = 1 on the head's output z, which equals z . dL/dz",
@@ -113,15 +122,6 @@ double row_entropy(std::span<const float> row) {
 
 }  // namespace
 
-bool is_saturated(double gradient, double ablation) {
-  return std::abs(ablation) >= kNoEffect && !(-gradient * ablation > 0);
-}
-
-std::optional<bool> HeadReport::is_saturated() const {
-  if (!cut) return {};
-  return nn::is_saturated(importance, *cut);
-}
-
 std::span<const HeadQuantity> head_quantities() { return kQuantities; }
 
 HeadReport head_scores(std::span<const float> pattern, std::span<const std::int64_t> tokens,
@@ -132,7 +132,7 @@ HeadReport head_scores(std::span<const float> pattern, std::span<const std::int6
   heed::check(visible.empty() || visible.size() == n, "head_scores", "needs ", n,
               " numbers of visible keys, got ", visible.size());
   double entropy = 0, relative = 0, largest = 0, total = 0;
-  double previous = 0, duplicate = 0, induction = 0;
+  double previous = 0, duplicate = 0, induction = 0, first = 0, current = 0, gain = 0;
   std::int64_t repeats = 0, choices = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::span<const float> row = pattern.subspan(i * n, n);
@@ -140,7 +140,11 @@ HeadReport head_scores(std::span<const float> pattern, std::span<const std::int6
     const std::int64_t keys = visible.empty() ? std::int64_t(i) + 1 : visible[i];
     entropy += own;
     if (keys > 1) relative += own / std::log(double(keys)), ++choices;
-    for (const float w : row) total += double(w);
+    for (const float w : row) {
+      total += double(w);
+      if (keys > 1) gain += double(w) * (1 - double(w));
+    }
+    if (i > 0) first += double(row[0]), current += double(row[i]);
     largest += double(*std::max_element(row.begin(), row.end()));
     if (i > 0) previous += double(row[i - 1]);
     bool seen = false;
@@ -155,6 +159,9 @@ HeadReport head_scores(std::span<const float> pattern, std::span<const std::int6
   HeadReport r{};
   r.entropy = mean_or_nan(entropy, double(n));
   r.relative_entropy = mean_or_nan(relative, double(choices));
+  r.softmax_gain = mean_or_nan(gain, double(choices));
+  r.first_token = mean_or_nan(first, double(n) - 1);
+  r.current_token = mean_or_nan(current, double(n) - 1);
   r.largest_weight = mean_or_nan(largest, double(n));
   r.previous_token = mean_or_nan(previous, double(n) - 1);
   r.duplicate_token = mean_or_nan(duplicate, double(repeats));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -27,7 +26,12 @@ struct HeadReport : HeadIndex {
   double duplicate_token;   ///< mean weight on earlier copies of the query's token; 0 to 1
   double induction;         ///< mean weight on tokens after earlier copies; 0 to 1
   double detect_induction;  ///< weight on tokens after copies / total weight; 0 to 1
-  double saturation;        ///< |dL/dS| / |dL/dA| over visible keys; 0 for one-hot weights
+  double first_token;       ///< mean weight on the first token, over queries from 1 on; 0 to 1
+  double current_token;  ///< mean weight on the query's own token, over queries from 1 on; 0 to 1
+  /// sum over keys of A (1 - A), mean over queries with two or more visible keys: the trace of the
+  /// softmax's Jacobian. 0 for one-hot weights, 1 - 1/n for equal weights on n keys.
+  double softmax_gain;
+  double saturation;  ///< |dL/dS| / |dL/dA| over visible keys; use softmax_gain instead
   /// dL/dg at g = 1, for a gate g that multiplies the head's output z. It equals z . dL/dz.
   double importance;
   double absolute_importance;  ///< absolute value of dL/dg
@@ -39,23 +43,7 @@ struct HeadReport : HeadIndex {
   double dW_K;                 ///< norm of d(mean L)/d(the head's block of W_K)
   double dW_V;                 ///< norm of d(mean L)/d(the head's block of W_V)
   double dW_O;                 ///< norm of d(mean L)/d(the head's block of W_O)
-  /// The effect of cutting the head: L with the head's output replaced by 0, minus L. It has no
-  /// value until measure_cuts() sets it.
-  std::optional<double> cut = {};
-
-  /// Returns true if the gradient predicts the wrong sign for the measured effect of cutting the
-  /// head: nn::is_saturated(importance, cut). Returns no value if `cut` has no value.
-  std::optional<bool> is_saturated() const;
 };
-
-/// If the magnitude of a mean change of L is below this limit, it counts as no effect and has no
-/// sign.
-inline constexpr double kNoEffect = 1e-6;
-
-/// Returns true if |ablation| is at least kNoEffect and -gradient does not have the sign of
-/// `ablation`. -gradient is the first-order estimate of the ablation. If the signs differ, the
-/// gradient does not measure the importance of the head.
-bool is_saturated(double gradient, double ablation);
 
 /// Describes one quantity of HeadReport: its name in files, and how each output shows it.
 struct HeadQuantity {
@@ -92,8 +80,8 @@ struct HeadQuantity {
     } axis = kSigned;  ///< the vertical axis
   } panel = {};        ///< the panel of this quantity
 };
-/// Returns the descriptions of all quantities of HeadReport except `cut`, in the order in which
-/// every output shows them.
+/// Returns the descriptions of all quantities of HeadReport, in the order in which every output
+/// shows them.
 std::span<const HeadQuantity> head_quantities();
 
 /// Computes the quantities of HeadReport that do not need gradients. All other quantities are 0.

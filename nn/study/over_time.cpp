@@ -5,6 +5,7 @@
 
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
+#include "nn/study/forward_passes.h"
 
 namespace heed::nn {
 
@@ -61,14 +62,8 @@ double falling_loss(const CheckpointStudy& c) {
 }  // namespace
 
 Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most) {
-  if (task.info().stop) return without_padding(task.evaluation(0, 1));  // sequence lengths differ
-  constexpr double kBytes = 256e6;
-  const auto T = double(task.info().context);
-  // Each head has about 8 arrays [T, T]: scores, weights and their gradients.
-  const double maps = 8 * double(model.options.layers * model.options.attention.heads);
-  most = std::min(most, task.evaluation_size());
-  const double fit = kBytes / (4 * T * (T * maps + double(task.info().classes)));
-  return task.evaluation(0, std::int64_t(std::clamp(fit, 1.0, double(most))));
+  return task.evaluation(
+      0, std::min({most, task.evaluation_size(), sequences_at_once(model, task.info().context)}));
 }
 
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,

@@ -15,8 +15,7 @@
 namespace heed::nn {
 
 /// Returns the first sequences of the evaluation set: at most `most`, and fewer if their study
-/// would need more than about 256 MB. If the task has a stop token, it returns one sequence,
-/// because sequences then have different lengths and means would include padding.
+/// would need more than about 256 MB.
 Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most = 32);
 
 /// The study of the loss at one checkpoint.

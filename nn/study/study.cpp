@@ -7,6 +7,7 @@
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
+#include "nn/study/cells.h"
 
 namespace heed::nn {
 
@@ -48,6 +49,15 @@ constexpr MapQuantity kMaps[] = {
       "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with a "
       "sink).",
       false}},
+    {"hook_pattern_x_value_norm",
+     "A |v W_O|",
+     "The norm of what each query receives from each key: the weight times the norm of the key's "
+     "output. A head may rest on a key with a large weight that adds nothing.",
+     &L::pattern_x_value_norm,
+     false,
+     false,
+     {"outputs", "A |v W_O|: the norm of what each key adds to the stream", "A |v W_O|",
+      "A large weight on a key whose output is small adds little.", false}},
     {"hook_pattern_grad",
      "dL/dA",
      "The effect of a larger weight on L, per unit. It may be nonzero where the mask hides a key.",
@@ -67,9 +77,10 @@ constexpr MapQuantity kMaps[] = {
       "Orange: a higher score there would raise L; blue: it would lower L. Each row, with "
       "its sink if there is one, sums to 0.",
       false}},
-    {"hook_pattern_x_grad", "A * dL/dA",
-     "Each weight times its gradient: the first-order estimate of the weight's contribution to L.",
-     &L::pattern_x_grad, true, false}};
+    {"hook_cut_prediction", "predicted change",
+     "The change of L that dL/dA predicts if this cell is cut: its score is set to -inf, and the "
+     "softmax divides its weight among the other keys. In the unit of L.",
+     &L::cut_prediction, true, false}};
 
 // Sites whose values routes() needs. Files do not contain them.
 struct OtherSite {
@@ -125,36 +136,63 @@ void add_weight_norms(HeadReport& r, const AttentionWeights& gradients, std::int
   r.dW_K = norm(gradients.W_K, r.head / group), r.dW_V = norm(gradients.W_V, r.head / group);
 }
 
+// Returns the first n rows and columns of maps[b, h] as float32, row-major.
+std::vector<float> corner_of(const Tensor& maps, std::int64_t b, std::int64_t h, std::int64_t n) {
+  const Tensor corner = slice(slice(select(select(maps, 0, b), 0, h), 0, 0, n), 1, 0, n);
+  return contiguous(to(corner, float32)).to_vector<float>();
+}
+
+// Computes the scores of weights `patterns` [B, H, T, T] of one sequence and head. `shown` is 1
+// where a key is visible. Padding is left out.
+HeadReport scores_of(const Tensor& patterns, const Tensor& shown, const Batch& batch,
+                     std::int64_t b, std::int64_t h) {
+  const std::int64_t n = batch.tokens_of(b);
+  const std::vector<float> pattern = corner_of(patterns, b, h, n);
+  const auto tokens = contiguous(select(batch.inputs, 0, b)).to_vector<std::int64_t>();
+  std::vector<std::int64_t> keys;
+  const std::vector<float> visible = corner_of(shown, b, h, n);
+  for (std::int64_t i = 0; i < n; ++i)
+    keys.push_back(std::count(visible.begin() + i * n, visible.begin() + (i + 1) * n, 1.0F));
+  return head_scores(pattern, {tokens.data(), std::size_t(n)}, keys);
+}
+
+// Returns the scores of equal weights on all keys that the first head of a layer may read.
+HeadReport uniform_report(const LayerStudy& s, const Batch& batch) {
+  const Tensor shown = to(logical_not(le(slice(s.scores, 1, 0, 1), -HUGE_VAL)), float64);
+  const Tensor count = sum(shown, {-1}, true);
+  const Tensor pattern = shown / masked_fill(count, eq(count, 0), 1);
+  std::vector<HeadReport> by_sequence;
+  for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
+    by_sequence.push_back(scores_of(pattern, shown, batch, b, 0));
+  HeadReport r = mean_report(by_sequence);
+  for (double HeadReport::*gradient :
+       {&HeadReport::saturation, &HeadReport::importance, &HeadReport::absolute_importance,
+        &HeadReport::dq, &HeadReport::dk, &HeadReport::dv, &HeadReport::dz, &HeadReport::dW_Q,
+        &HeadReport::dW_K, &HeadReport::dW_V, &HeadReport::dW_O})
+    r.*gradient = NAN;
+  return r;
+}
+
 // Computes the report of each head of one layer, averaged over the sequences. `gradients` has the
 // gradients of the mean of L over all sequences.
 std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, std::int64_t layer,
                                       const AttentionWeights& gradients) {
   const std::int64_t heads = s.z.size(2), group = heads / s.k.size(2);
-  const Tensor hidden = le(s.scores, -HUGE_VAL);
+  const Tensor hidden = le(s.scores, -HUGE_VAL), shown = to(logical_not(hidden), float32);
   const Tensor dq = norms(s.q_grad, {1, 3}), dk = norms(s.k_grad, {1, 3}),
                dv = norms(s.v_grad, {1, 3}), dz = norms(s.z_grad, {1, 3}),  // [B, H]
       ds = norms(s.scores_grad, {2, 3}), da = norms(masked_fill(s.pattern_grad, hidden, 0), {2, 3}),
                importance = sum(to(s.z, float64) * to(s.z_grad, float64), {1, 3});
-  const auto visible =
-      sum(to(logical_not(hidden), float64), {-1}).to_vector<double>();  // [B, H, T]
-  const Tensor patterns = contiguous(to(s.pattern, float32));
-  const auto tokens = batch.inputs.to_vector<std::int64_t>();
-  const auto count = std::size_t(batch.inputs.size(0)), length = std::size_t(batch.inputs.size(1));
   std::vector<HeadReport> result;
   for (std::int64_t h = 0; h < heads; ++h) {
     std::vector<HeadReport> by_sequence;
-    for (std::size_t b = 0; b < count; ++b) {
-      const std::size_t row = b * std::size_t(heads) + std::size_t(h);
-      const auto first = visible.begin() + std::ptrdiff_t(row * length);
-      const std::vector<std::int64_t> keys(first, first + std::ptrdiff_t(length));
-      HeadReport r = head_scores({patterns.data<float>() + row * length * length, length * length},
-                                 {tokens.data() + b * length, length}, keys);
+    for (std::int64_t b = 0; b < batch.inputs.size(0); ++b) {
+      HeadReport r = scores_of(s.pattern, shown, batch, b, h);
       r.layer = layer, r.head = h;
-      const auto sequence = std::int64_t(b);
-      r.dq = dq.at({sequence, h}), r.dz = dz.at({sequence, h});
-      r.dk = dk.at({sequence, h / group}), r.dv = dv.at({sequence, h / group});
-      r.saturation = ds.at({sequence, h}) / da.at({sequence, h});
-      r.importance = importance.at({sequence, h}), r.absolute_importance = std::abs(r.importance);
+      r.dq = dq.at({b, h}), r.dz = dz.at({b, h});
+      r.dk = dk.at({b, h / group}), r.dv = dv.at({b, h / group});
+      r.saturation = ds.at({b, h}) / da.at({b, h});
+      r.importance = importance.at({b, h}), r.absolute_importance = std::abs(r.importance);
       add_weight_norms(r, gradients, group);
       by_sequence.push_back(r);
     }
@@ -174,6 +212,18 @@ void record_sites(Probe& probe, const Transformer& model) {
   }
 }
 
+// Returns the norm of v W_O for each head and key, [B, H, 1, Tk]. v is [B, T, Hkv, d_value].
+Tensor value_norms(const Tensor& v, const Block& block) {
+  const MultiHeadAttention& attention = block.attn;
+  const Tensor W_O =
+      convert(attention.weights, attention.options, AttentionForm::kPerHead).W_O.detach();
+  const std::int64_t heads = attention.options.heads, group = heads / v.size(2);
+  std::vector<Tensor> by_head;
+  for (std::int64_t h = 0; h < heads; ++h)
+    by_head.push_back(norms(matmul(select(v, 2, h / group), select(W_O, 0, h)), {2}));  // [B, T]
+  return unsqueeze(stack(by_head, 1), 2) * block.residual_scale;
+}
+
 LayerStudy read_layer(const Probe& probe, std::int64_t layer, const Block& block) {
   LayerStudy s;
   for (const ArrayQuantity& q : kArrays) {
@@ -184,7 +234,9 @@ LayerStudy read_layer(const Probe& probe, std::int64_t layer, const Block& block
   for (const OtherSite& other : other_sites(block))
     s.*other.value = probe.value(block_site(layer, other.site));
   const Tensor hidden = le(s.scores, -HUGE_VAL);
+  s.pattern_x_value_norm = s.pattern * to(value_norms(s.v, block), s.pattern.dtype());
   s.pattern_x_grad = masked_fill(s.pattern * s.pattern_grad, hidden, 0);
+  s.cut_prediction = to(cut_predictions(s.scores, s.pattern_grad, block.attn), s.pattern.dtype());
   return s;
 }
 
@@ -217,8 +269,11 @@ std::vector<NamedTensor> to_named(const Study& study) {
       add(layer, std::string(q.site), q.value);
       add(layer, std::string(q.site) + "_grad", q.gradient);
     }
-  for (std::int64_t layer = 0; layer < layers; ++layer)
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    add(layer, "attn.hook_pattern_x_value_norm", &LayerStudy::pattern_x_value_norm);
     add(layer, "attn.hook_pattern_x_grad", &LayerStudy::pattern_x_grad);
+    add(layer, "attn.hook_cut_prediction", &LayerStudy::cut_prediction);
+  }
   return arrays;
 }
 
@@ -244,21 +299,23 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
     const LayerStudy& arrays = s.layers.back();
     const AttentionWeights g = per_head_gradients(model.blocks[l].attn, weights, gradients);
     for (const HeadReport& r : layer_reports(arrays, batch, layer, g)) s.heads.push_back(r);
+    if (l == 0) s.uniform = uniform_report(arrays, batch);
     s.flow.push_back({layer, mean_norm(arrays.resid_pre_grad), mean_norm(arrays.resid_post_grad)});
   }
   return s;
 }
 
-Tensor by_distance(const Tensor& maps) {
+Tensor by_distance(const Tensor& maps, const Batch& batch) {
   const std::int64_t heads = maps.size(1), length = maps.size(-1);
-  const auto all = mean(to(maps, float64), {0}).to_vector<double>();  // [H, T, T]
+  const auto all = to(maps, float64).to_vector<double>();  // [B, H, T, T]
   std::vector<double> means;
   for (std::int64_t h = 0; h < heads; ++h)
     for (std::int64_t d = 0; d < length; ++d) {
-      double sum = 0;
-      for (std::int64_t i = d; i < length; ++i)
-        sum += all[std::size_t((h * length + i) * length + i - d)];
-      means.push_back(sum / double(length - d));
+      double sum = 0, count = 0;
+      for (std::int64_t b = 0; b < maps.size(0); ++b)
+        for (std::int64_t i = d; i < batch.tokens_of(b); ++i, ++count)
+          sum += all[std::size_t(((b * heads + h) * length + i) * length + i - d)];
+      means.push_back(sum / count);
     }
   return from_data(means, {heads, length});
 }

@@ -45,7 +45,14 @@ struct LayerStudy {
   Tensor scores_grad;      ///< [B, H, Tq, Tk], dL/dS
   Tensor pattern;          ///< [B, H, Tq, Tk], the attention weights A
   Tensor pattern_grad;     ///< [B, H, Tq, Tk], dL/dA; may be nonzero if the mask hides a key
-  Tensor pattern_x_grad;   ///< [B, H, Tq, Tk], pattern * pattern_grad; 0 if a key is hidden
+  /// [B, H, Tq, Tk], A |v W_O|: the norm of what each key adds to the stream at the query, with the
+  /// residual scale. A head that rests on a token without content has a large A and a small norm
+  /// (Kobayashi et al. 2020).
+  Tensor pattern_x_value_norm;
+  Tensor pattern_x_grad;  ///< [B, H, Tq, Tk], pattern * pattern_grad; 0 if a key is hidden
+  /// [B, H, Tq, Tk], the change of L that dL/dA predicts if the score of this cell alone is set to
+  /// -inf (cut_predictions()); 0 if a key is hidden
+  Tensor cut_prediction;
 
   // Values that routes() needs. Files do not contain them.
   Tensor attn_out;   ///< [B, T, d_model], output of attention
@@ -55,8 +62,11 @@ struct LayerStudy {
 
 /// The result of study().
 struct Study {
-  double value = 0;                ///< objective L, mean over the sequences
-  std::vector<HeadReport> heads;   ///< ordered by layer, then by head
+  double value = 0;               ///< objective L, mean over the sequences
+  std::vector<HeadReport> heads;  ///< ordered by layer, then by head
+  /// What a head with equal weights on all visible keys would score on the same sequences. The
+  /// quantities that need gradients are NaN.
+  HeadReport uniform;
   std::vector<LayerFlow> flow;     ///< one entry for each layer
   Tensor embed;                    ///< [B, T, d_model], embeddings of the tokens, without positions
   Tensor embed_grad;               ///< [B, T, d_model], dL/d(embed)
@@ -115,8 +125,9 @@ std::span<const MapQuantity> map_quantities();
 /// errors of objective_values().
 Study study(const Transformer& model, const Batch& batch, const Objective& objective);
 
-/// Averages maps [B, H, T, T] along their diagonals. Returns [H, T], float64. Entry d of a head is
-/// the mean of all cells whose key is d positions before the query, over all sequences.
-Tensor by_distance(const Tensor& maps);
+/// Averages maps [B, H, T, T] of the sequences of a batch along their diagonals, without padding.
+/// Returns [H, T], float64. Entry d of a head is the mean of all cells whose key is d positions
+/// before the query, over all sequences; NaN if there is no such cell.
+Tensor by_distance(const Tensor& maps, const Batch& batch);
 
 }  // namespace heed::nn

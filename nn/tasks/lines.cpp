@@ -52,6 +52,7 @@ class LinesTask : public FileTask {
     // The padding is at the end, and its targets are ignored. It has no effect, because the output
     // of a causal model at a position does not depend on later inputs.
     const auto context = std::size_t(info().context);
+    s.padding = info().context - std::ssize(s.inputs);
     s.inputs.resize(context, kNewline);
     s.targets.resize(context, kIgnored);
     s.counted.resize(context, false);

@@ -91,6 +91,7 @@ Batch make_batch(const std::vector<Sequence>& sequences) {
     batch.position_optimal.insert(batch.position_optimal.end(), s.position_optimal.begin(),
                                   s.position_optimal.end());
     for (const auto& [name, loss] : s.references) batch.references[name].push_back(loss);
+    batch.padding.push_back(s.padding);
   }
   const Shape shape{std::int64_t(sequences.size()), std::int64_t(context)};
   batch.inputs = from_data(inputs, shape);
@@ -130,6 +131,7 @@ Batch without_padding(Batch one) {
   for (Tensor* x : {&one.inputs, &one.targets, &one.counted})
     *x = contiguous(slice(*x, 1, 0, length));
   if (!one.position_optimal.empty()) one.position_optimal.resize(std::size_t(length));
+  one.padding.clear();
   return one;
 }
 

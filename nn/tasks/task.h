@@ -46,6 +46,7 @@ struct Sequence {
   /// without a target. Empty if unknown. If it is not empty, make_batch() computes Batch::optimal
   /// from it, so that `optimal` may be omitted.
   std::vector<double> position_optimal = {};
+  std::int64_t padding = 0;  ///< number of positions at the end that hold no token
 };
 
 /// B sequences of equal length T.
@@ -56,6 +57,12 @@ struct Batch {
   std::vector<double> optimal;  ///< [B], values of Sequence::optimal; empty if unknown
   std::map<std::string, std::vector<double>> references;  ///< name to [B] losses
   std::vector<double> position_optimal;                   ///< [B * T], empty if unknown
+  std::vector<std::int64_t> padding;                      ///< [B], values of Sequence::padding
+
+  /// Returns the number of tokens of sequence b, without padding.
+  std::int64_t tokens_of(std::int64_t b) const {
+    return inputs.size(1) - (padding.empty() ? 0 : padding[std::size_t(b)]);
+  }
 };
 
 /// Returns the sequences as one batch [B, T]. Throws ValueError if the list is empty or if inputs,

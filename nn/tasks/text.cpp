@@ -65,6 +65,7 @@ class TextTask : public FileTask {
       s.inputs.push_back(i < all() ? tokens()[at] : 0);
       s.targets.push_back(i + 1 < all() ? tokens()[at + 1] : kIgnored);
       s.counted.push_back(i + 1 < all());
+      s.padding += i >= all();
     }
     return s;
   }

@@ -31,19 +31,20 @@ TEST_CASE("zero ablation equals a model whose output projection is 0 for the hea
       fill_(select(cut.blocks[std::size_t(h.layer)].attn.weights.W_O, 0, h.head), 0);
     }
     const auto clean = values_of(model, batch, kDiff), without = values_of(cut, batch, kDiff);
-    const auto changes =
-        ablation_changes(model, batch, kDiff, {{0, 2}, {1, 0}, {1, 1}}, Ablation::kZero);
-    REQUIRE(changes.size() == 3);
+    const auto cut_values = values_without(model, batch, kDiff, {{0, 2}, {1, 0}, {1, 1}},
+                                           replacement(model, batch, Ablation::kZero));
+    REQUIRE(cut_values.size() == 3);
     for (std::size_t b = 0; b < 3; ++b) {
-      CHECK(std::abs(changes[b]) > 1e-4);
-      CHECK(std::abs(changes[b] - (without[b] - clean[b])) <= 1e-12);
+      CHECK(std::abs(without[b] - clean[b]) > 1e-4);
+      CHECK(std::abs(cut_values[b] - without[b]) <= 1e-12);
     }
   }
 }
 
-TEST_CASE("mean ablation uses the mean of the batch, resample the output of the next sequence") {
+TEST_CASE("the mean is that of all positions with a token, resample takes the next sequence") {
   const Transformer model = random_model(small_options());
-  const Batch batch = three_prompts();
+  Batch batch = three_prompts();
+  batch.padding = {0, 2, 3};  // 13 positions hold a token
   const auto clean = values_of(model, batch, {});
   for (const Ablation how : {Ablation::kMean, Ablation::kResample}) {
     Probe recording, replacing;
@@ -59,18 +60,19 @@ TEST_CASE("mean ablation uses the mean of the batch, resample the output of the 
       };
       for (std::int64_t c = 0; c < 4; ++c) {
         double sum = 0;
-        for (std::int64_t i = 0; i < 18; ++i) sum += from[place(0, i, c)];
+        for (std::int64_t b = 0; b < 3; ++b)
+          for (std::int64_t t = 0; t < batch.tokens_of(b); ++t) sum += from[place(b, t, c)];
         for (std::int64_t b = 0; b < 3; ++b)
           for (std::int64_t t = 0; t < 6; ++t)
-            to[place(b, t, c)] = how == Ablation::kMean ? sum / 18 : from[place((b + 1) % 3, t, c)];
+            to[place(b, t, c)] = how == Ablation::kMean ? sum / 13 : from[place((b + 1) % 3, t, c)];
       }
       return y;
     });
     const auto replaced = values_of(model, batch, {}, &replacing);
-    const auto changes = ablation_changes(model, batch, {}, {{0, 1}}, how);
+    const auto values = values_without(model, batch, {}, {{0, 1}}, replacement(model, batch, how));
     for (std::size_t b = 0; b < 3; ++b) {
-      CHECK(std::abs(changes[b]) > 1e-4);
-      CHECK(std::abs(changes[b] - (replaced[b] - clean[b])) <= 1e-12);
+      CHECK(std::abs(values[b] - clean[b]) > 1e-4);
+      CHECK(std::abs(values[b] - replaced[b]) <= 1e-12);
     }
   }
 }
@@ -85,22 +87,17 @@ TEST_CASE("an effect is the mean, its standard error and the mean magnitude") {
   CHECK_THROWS_AS(effect_of({}), ValueError);
 }
 
-TEST_CASE("ablate_each equals ablate of each head, in float32, and changes no .grad") {
+TEST_CASE("an ablation in float32 changes no .grad; no head and the other heads are sets, too") {
   Transformer::Options o = small_options();
   o.attention.dtype = float32;
   const Transformer model = random_model(o);
   const Batch batch = three_prompts();
-  for (const Ablation how : {Ablation::kZero, Ablation::kMean, Ablation::kResample}) {
-    const auto each = ablate_each(model, batch, {}, how);
-    const auto heads = all_heads(o.layers, o.attention.heads);
-    REQUIRE(each.size() == 6);
-    for (std::size_t i = 0; i < 6; ++i) {
-      const Effect single = ablate(model, batch, {}, {heads[i]}, how);
-      CHECK(each[i].mean == single.mean);
-      CHECK(each[i].standard_error == single.standard_error);
-    }
-    CHECK(head_name(heads[3]) == "L1H0");
-  }
+  const Replacement mean = replacement(model, batch, Ablation::kMean);
+  CHECK(mean.sequences == 3);
+  CHECK(ablate(model, batch, {}, {{1, 0}}, mean).sequences == 3);
+  CHECK(values_without(model, batch, {}, {}, mean) == values_of(model, batch, {}));
+  CHECK(other_heads(model, {{0, 1}, {1, 2}}) ==
+        std::vector<HeadIndex>{{0, 0}, {0, 2}, {1, 0}, {1, 1}});
   for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
 }
 
@@ -119,11 +116,12 @@ TEST_CASE("heads are written L1H0,L0H1; the error for another text has an exampl
         parse_heads("x", text, o.layers, o.attention.heads),
         "x: '" + std::string(text) + "' is not a head of this model, which has L0H0 to L1H2");
   const Transformer model = random_model(o);
-  CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {}, Ablation::kZero),
+  const Replacement zero = replacement(model, three_prompts(), Ablation::kZero);
+  CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {}, zero),
                     "ablate: needs at least one head, got none");
-  CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {{0, 7}}, Ablation::kZero),
+  CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {{0, 7}}, zero),
                     Contains("'L0H7' is not a head"));
-  CHECK_THROWS_WITH(ablate(model, batch_of({{1, 2}}), {}, {{0, 0}}, Ablation::kResample),
+  CHECK_THROWS_WITH(replacement(model, batch_of({{1, 2}}), Ablation::kResample),
                     Contains("batch of 2 or more"));
 }
 

@@ -210,11 +210,63 @@ TEST_CASE("dW_Q, dW_K, dW_V and dW_O are norms of the gradients of the head's bl
 TEST_CASE("by_distance is the mean along diagonals") {
   std::vector<double> values;
   for (int i = 0; i < 2 * 1 * 9; ++i) values.push_back(double(i));
-  const Tensor means = by_distance(from_data(values, {2, 1, 3, 3}));
+  Batch batch = make_batch({kFirst, kFirst});
+  batch.inputs = zeros({2, 3}, int64), batch.padding = {0, 0};
+  const Tensor maps = from_data(values, {2, 1, 3, 3});
+  const Tensor means = by_distance(maps, batch);
   REQUIRE(means.shape() == Shape{1, 3});
   CHECK(means.at({0, 0}) == Approx((0 + 4 + 8) / 3.0 + 4.5));
   CHECK(means.at({0, 1}) == Approx((3 + 7) / 2.0 + 4.5));
   CHECK(means.at({0, 2}) == Approx(6 + 4.5));
+  batch.padding = {2, 1};  // one token and two tokens remain
+  const Tensor without_padding = by_distance(maps, batch);
+  CHECK(without_padding.at({0, 0}) == Approx((0 + 9 + 13) / 3.0));
+  CHECK(without_padding.at({0, 1}) == Approx(12));
+  CHECK(std::isnan(without_padding.at({0, 2})));
+}
+
+TEST_CASE("padding has no share in the scores of a head") {
+  const Transformer model = random_model(small());
+  Batch padded = make_batch({kFirst});
+  const Study whole = study(model, padded, {});
+  padded.padding = {2};
+  const Study s = study(model, padded, {});
+  for (std::size_t i = 0; i < s.heads.size(); ++i) {
+    const auto& pattern = whole.layers[std::size_t(s.heads[i].layer)].pattern;
+    double first = 0;
+    for (std::int64_t t = 1; t < 4; ++t) first += pattern.at({0, s.heads[i].head, t, 0}) / 3;
+    CHECK(s.heads[i].first_token == Approx(first));
+  }
+  CHECK(s.uniform.first_token == Approx((1.0 / 2 + 1.0 / 3 + 1.0 / 4) / 3));
+  CHECK(s.uniform.softmax_gain == Approx((1.0 / 2 + 2.0 / 3 + 3.0 / 4) / 3));
+  CHECK(s.uniform.relative_entropy == Approx(1));
+}
+
+TEST_CASE("A |v W_O| is the norm of what a key adds to the stream") {
+  for (const auto& [name, o] : studied_models()) {
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    const Batch one = make_batch({kFirst});
+    const Study s = study(model, one, {});
+    for (std::int64_t layer = 0; layer < o.layers; ++layer) {
+      const Block& block = model.blocks[std::size_t(layer)];
+      const LayerStudy& at = s.layers[std::size_t(layer)];
+      const AttentionWeights w =
+          convert(clone(block.attn).weights, block.attn.options, AttentionForm::kPerHead);
+      const std::int64_t heads = at.z.size(2), group = heads / at.v.size(2);
+      for (std::int64_t h = 0; h < heads; ++h) {
+        const Tensor added = matmul(select(select(at.v, 0, 0), 1, h / group), select(w.W_O, 0, h));
+        for (std::int64_t key = 0; key < 6; ++key) {
+          const double a = at.pattern.at({0, h, 5, key});
+          double squares = 0;
+          for (std::int64_t c = 0; c < added.size(1); ++c)
+            squares += std::pow(added.at({key, c}) * block.residual_scale, 2);
+          CHECK(at.pattern_x_value_norm.at({0, h, 5, key}) ==
+                Approx(a * std::sqrt(squares)).margin(1e-12));
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("arrays have the names of their sites; a missing head is an error") {
@@ -223,7 +275,7 @@ TEST_CASE("arrays have the names of their sites; a missing head is an error") {
   CHECK_THROWS_WITH(s.head(2, 0), "study: the model has no head L2H0");
   std::map<std::string, Tensor> arrays;
   for (const NamedTensor& a : to_named(s)) arrays[a.name] = a.tensor;
-  CHECK(arrays.size() == 2 + 2 * (2 * 9 + 1));
+  CHECK(arrays.size() == 2 + 2 * (2 * 9 + 3));
   Probe probe;
   for (const ArrayQuantity& q : array_quantities())
     probe.record(q.value ? block_site(1, q.site) : std::string(q.site));

@@ -137,6 +137,8 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
        {{"absent/m.png", kInputOutput, {"m.csv"}, "absent"}, {"m.jpg", kUsage, {"m.csv"}}}},
       {"study other", {{"absent", kInputOutput, {kRun}, "absent"}}},
       {"study out", {{"file.txt", kInputOutput, {kRun}, "file.txt"}}},
+      {"study keep", {{"L0", kUsage, {kRun}}, {"all", kUsage, {kRun}}}},
+      {"study cut", {{"L0H0", kUsage, {kRun}}, {"L0H0[1,99]", kUsage, {kRun}}}},
       {"study ablate", {{"L0", kUsage, {kRun}}, {"L0H0,L9H0", kUsage, {kRun}}}},
       {"study corrupt", {{"?", kUsage, {kRun}, "?"}}},
       {"verify out", {{"file.txt", kInputOutput, {"causality", kRun}, "file.txt"}}},

@@ -36,9 +36,16 @@ struct PagedStudy {
     study = nn::study(model, sequence, {});
     routes = nn::routes(model, study);
     page.add_checkpoint(7, study, routes, false);
-    for (nn::HeadReport& h : study.heads) h.cut = -h.importance;
-    *study.heads[1].cut *= -1;  // not the sign that the gradient predicts
-    page.add_checkpoint(8, study, routes, true);
+    HeadStudy effects;
+    effects.measured = std::make_unique<nn::MeasuredHeads>();
+    for (const nn::HeadReport& h : study.heads) {
+      nn::MeasuredHead& m = effects.measured->heads.emplace_back();
+      m.report = h, m.needed = {1, 0.1, 1, 8}, m.suffices = {2, 0.1, 2, 8};
+      m.gradient = {-1, 0.1, 1, 8};
+    }
+    for (const nn::MeasuredHead& h : effects.measured->heads)
+      effects.summary.findings.push_back({&h, 0.5, {}, true});
+    page.add_checkpoint(8, study, routes, true, &effects);
     pane = page.json();
   }
   const nn::Json& checkpoint(std::size_t i) const { return pane.find("checkpoints")->items()[i]; }
@@ -51,14 +58,13 @@ TEST_CASE("the page has the maps, heads and routes of the study") {
   const auto& shown = p.checkpoint(0).find("maps")->entries();
   REQUIRE(shown.size() == 2);
   CHECK((shown[0].first == "hook_pattern" && shown[1].first == "hook_attn_scores_grad"));
-  // Checkpoint 0 has no measured effects of heads, so heads are not classified as saturated or not.
-  CHECK(*p.checkpoint(0).find("heads")->items()[1].find("saturated") == nullptr);
+  // The effects of heads were not measured at checkpoint 0.
+  CHECK(p.checkpoint(0).find("heads")->items()[1].find("needed") == nullptr);
   const nn::Json& complete = p.checkpoint(1);
   CHECK(*complete.find("step") == 8);
   CHECK(complete.find("value")->number() == p.study.value);
-  CHECK(*complete.find("heads")->items()[1].find("saturated") == true);
-  CHECK(complete.find("heads")->items()[1].find("cut")->number() == p.study.heads[1].importance);
-  CHECK(*complete.find("heads")->items()[0].find("saturated") == false);
+  CHECK(*complete.find("heads")->items()[1].find("mark") == "reversed");
+  CHECK(complete.find("heads")->items()[1].find("suffices")->number() == 2);
   CHECK(complete.find("heads")->items()[2].find("importance")->number() ==
         p.study.heads[2].importance);
   const auto& maps = complete.find("maps")->find("hook_pattern_grad")->items();

@@ -41,18 +41,28 @@ refuses 2 "give only one of them" study runs/reverse-1 --prompt ab --sample 1
 refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out
-expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation mean; out_has "output replaced (mean)"
-expect 0 study runs/reverse-1 --ablate all; out_has "I_h"; out_has "Saturated"
+expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation zero; out_has "Sets of heads"; out_has "without L0H0"
+expect 0 study runs/reverse-1 --ablate all; out_has "softmax exact"; out_has "replacement: mean of 32"
+expect 0 study text-run --prompt "the quick" --keep L0H0 --out text-study --overwrite; out_has "only L0H0"; help_has "on the sequence shown"
+mv text.txt elsewhere.txt  # a prompt can be studied without the text
+expect 0 study text-run --prompt "the quick" --out text-study --overwrite; help_has "the text of the run is not available"
+refuses 2 "use --ablation zero" study text-run --prompt "the quick" --ablate L0H0
+expect 0 study text-run --prompt "the quick" --ablate L0H0 --ablation zero --out text-study --overwrite
+refuses 4 "text.txt" study text-run
+mv elsewhere.txt text.txt
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying score"
 for words in "Activation patching" "second order" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
 has_file patched/patching.png
 has_file patched/report.html
 refuses 2 "already contains a study" study runs/reverse-1 runs/reverse-1 --out patched
 expect 0 info patched/patching.png; out_has "Activation patching"; out_has "Color range"
-refuses 2 "--ablation needs --ablate" study runs/reverse-1 --ablation mean
+refuses 2 "one sequence has no other" study runs/reverse-1 --sample 1 --ablate L0H0 --ablation resample
+expect 0 study runs/reverse-1 --cut "L0H0[5,3],L0H0[*,0]" --out cells; out_has "L0H0[5,3],L0H0[*,0]"; out_has "Cut cells"
+refuses 2 "the query cannot read it" study runs/reverse-1 --cut "L0H0[3,5]"
+refuses 2 "write a head, a query and a key" study runs/reverse-1 --cut "L0H0"
 expect 0 study runs/reverse-1 --samples 8 --out over-sequences; out_has "absolute_importance"
 has_file over-sequences/by_distance.png
-refuses 2 "give --samples 2 or more" study runs/reverse-1 --ablate L0H0 --ablation resample
+refuses 2 "give --samples 2 or more" study runs/reverse-1 --ablate L0H0 --ablation resample --samples 1
 refuses 2 "so that positions correspond" study text-run --prompt "quick" --corrupt "qui"
 
 expect 0 study runs/reverse-1 --head L0H0 --export csv --out head; out_has "cells.csv"

@@ -98,13 +98,13 @@ TEST_CASE("pictures drawn from the stored arrays are equal, and their metadata n
   nn::save_safetensors(folder / "arrays.safetensors", to_named(s), texts().metadata());
   const PictureSource source{"runs/first", "crc32c 01234567"};
   const auto files = draw_study(folder.path(), s, texts(), source, nn::HeadIndex{1, 0});
-  REQUIRE(files.size() == 6);
+  REQUIRE(files.size() == 8);
 
   const nn::SafeTensors stored = nn::load_safetensors(folder / "arrays.safetensors");
   const StudyTexts read = texts_of(stored);
   CHECK(read.tokens == texts().tokens);
   const auto scores = layers_of(stored, "hook_attn_scores");
-  for (const nn::MapQuantity& quantity : nn::map_quantities().first(3)) {
+  for (const nn::MapQuantity& quantity : nn::map_quantities().first(4)) {
     const std::string stem{quantity.picture.file};
     INFO(stem);
     const auto maps = layers_of(stored, quantity.name);
@@ -185,7 +185,7 @@ TEST_CASE("the pictures of README.md equal drawings of their arrays, pixel by pi
     const auto scores = layers_of(stored, "hook_attn_scores");
     const plot::HeatmapGrid grid =
         name == "study"
-            ? study_grid(nn::map_quantities()[2], layers_of(stored, "hook_attn_scores_grad"),
+            ? study_grid(nn::map_quantities()[3], layers_of(stored, "hook_attn_scores_grad"),
                          scores, texts_of(stored))
             : attention_grid(layers_of(stored, "hook_pattern"), scores, texts_of(stored).tokens,
                              stored.metadata.at("title"));

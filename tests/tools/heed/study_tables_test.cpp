@@ -18,26 +18,39 @@ TEST_CASE("the JSON of a table has all rows, and null for a number that is not f
       R"({"name":"effect","unit":"nats"}],"rows":[["L0H0",0.12345678],["ä",null],["L1H0",-2.0]]}])");
 }
 
-TEST_CASE("the row of a head has every number and its cut") {
+TEST_CASE("the row of a head has every number, its effects and their mark") {
   nn::Study study;
   study.heads.resize(2);
   study.heads[1].head = 1;
-  study.heads[0].importance = study.heads[1].importance = 1;
-  Table measured(head_columns()), unknown(head_columns());
-  add_heads(unknown, study);
-  study.heads[0].cut = -0.5, study.heads[1].cut = 0.25;
-  add_heads(measured, study);
-  const auto json = list_of(measured);
-  CHECK(json.items()[0].entries().size() == 2 + nn::head_quantities().size() + 2);
-  CHECK(*json.items()[0].find("saturated") == false);
-  CHECK(*json.items()[1].find("saturated") == true);
-  CHECK(json.items()[1].find("cut")->number() == 0.25);
-  CHECK(to_text(measured).find("+0.25*") != std::string::npos);
-  CHECK(*list_of(unknown).items()[1].find("cut") == nullptr);
-  for (const char* heading : {"prev", "dup", "ind", "|dL/dv|", "cut"})
-    CHECK(to_text(measured).find(heading) < to_text(measured).find('\n'));
-  CHECK(to_text(measured).find("Also in --json") == std::string::npos);
-  CHECK(unknown.note.find("use --ablate all") != std::string::npos);
+  HeadStudy effects, none;
+  effects.measured = std::make_unique<nn::MeasuredHeads>();
+  nn::MeasuredHeads& measured = *effects.measured;
+  measured.heads.resize(2);
+  measured.value.sequences = 32;
+  measured.heads[0].needed = {-0.5, 0.01, 0.5, 32}, measured.heads[0].gradient.mean = 0.4;
+  measured.heads[1].needed = {0.001, 0.01, 0.5, 32}, measured.heads[1].suffices.mean = -2;
+  for (const nn::MeasuredHead& h : measured.heads)
+    effects.summary.findings.push_back({&h, 0.1, {}, true});
+  Table known(head_columns()), unknown(head_columns());
+  add_heads(unknown, study, none);
+  add_heads(known, study, effects);
+  const auto json = list_of(known);
+  CHECK(json.items().size() == 2);
+  CHECK(json.items()[0].entries().size() == 2 + nn::head_quantities().size() + 4);
+  CHECK(*json.items()[0].find("mark") == "reversed");
+  CHECK(*json.items()[1].find("mark") == "redundant");
+  CHECK(json.items()[1].find("suffices")->number() == -2);
+  CHECK(json.items()[0].find("predicted")->number() == 0.4);
+  CHECK(to_text(known).find("uniform") != std::string::npos);
+  CHECK(*list_of(unknown).items()[1].find("needed") == nullptr);
+  for (const char* heading : {"prev", "ind", "|dL/dv|", "needed", "mark"})
+    CHECK(to_text(known).find(heading) < to_text(known).find('\n'));
+  CHECK(known.note.find("on 32 sequences of the task") != std::string::npos);
+  CHECK(unknown.note.find("needed") == std::string::npos);
+  measured.heads[0].needed.sequences = measured.heads[1].needed.sequences = 1;
+  Table one(head_columns());
+  add_heads(one, study, effects);
+  CHECK(*list_of(one).items()[0].find("mark") == "");
 }
 
 }  // namespace

@@ -104,6 +104,7 @@ struct Table {
   std::string title = {}, note = {};  ///< lines above and below the table in text
   std::size_t shown = SIZE_MAX;       ///< largest number of rows in text
   std::vector<std::vector<Value>> rows = {};
+  std::vector<Value> text_row = {};  ///< a row after the others that only text shows, or empty
 
   /// Adds a row. Throws std::logic_error unless there is one cell per column.
   void add(std::vector<Value> cells);

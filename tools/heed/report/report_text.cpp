@@ -95,6 +95,7 @@ std::vector<TextColumn> text_columns(const Table& table) {
       is_empty &= cell.empty() || cell == "-";
       text.is_right &= is_number(value, cell) && (c > 0 || !value.as<std::string>());
     }
+    if (!table.text_row.empty()) text.add(text_of(table.text_row[c], column));
     if (is_empty) columns.pop_back();
   }
   return columns;

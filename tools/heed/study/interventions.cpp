@@ -5,10 +5,8 @@
 
 #include "nn/study/attribution.h"
 #include "nn/study/copying.h"
-#include "nn/study/head_importance.h"
 #include "nn/study/lens.h"
 #include "nn/study/patching.h"
-#include "nn/train/evaluate.h"
 #include "tools/heed/study/study_pictures.h"
 #include "tools/plot/text.h"
 
@@ -57,31 +55,6 @@ Table sequences_table(const nn::Study& study, const std::string& objective) {
       if (q.text & q.kSequences) row.push_back(h.*q.value);
     t.add(std::move(row));
   }
-  return t;
-}
-
-Table head_importance_table(const std::vector<nn::HeadImportance>& heads) {
-  const std::int64_t count = heads.front().ablation.sequences;
-  Table t = titled(
-      "Heads' importance",
-      fmt::format("A gate g multiplies the head's output: g = 1 is the model, g = 0 the zero "
-                  "ablation. -dL/dg estimates the ablation; I_h is the mean of |dL/dg|. Minus the "
-                  "integral of dL/dg from 0 to 1 equals the ablation, up to the worst error. "
-                  "Saturated: gradient and ablation disagree in sign, so the gradient does not "
-                  "measure importance. Means over {}",
-                  count == 1 ? "one sequence" : fmt::format("{} sequences", count)),
-      {{"", "head"},
-       {"", "zero ablation", "L"},
-       {"", "standard error", "L", "", 3},
-       {"", "-dL/dg", "L"},
-       {"", "I_h", "L"},
-       {"", "integrated", "L", "", 1},
-       {"", "worst error", "L", "", 2},
-       {"", "saturated"}});
-  for (const nn::HeadImportance& h : heads)
-    t.add({nn::head_name(h.head), h.ablation.mean, h.ablation.standard_error, -h.gradient.mean,
-           h.gradient.mean_absolute, h.integrated, h.completeness_error,
-           h.saturated ? "saturated" : ""});
   return t;
 }
 
@@ -166,7 +139,7 @@ Table token_table(const Subject& s, const nn::Study& study) {
        {"", "rollout"},
        {"", "gradient x attention"}});
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    t.add({i, tokens[i], a.input_gradient[i], a.integrated[i],
+    t.add({i, s.texts.visible_token(std::int64_t(i)), a.input_gradient[i], a.integrated[i],
            flow.rollout.at({query, std::int64_t(i)}), flow.relevance.at({query, std::int64_t(i)})});
   return t;
 }
@@ -187,7 +160,7 @@ Table margin_table(const Subject& s) {
     const auto right = std::int64_t(s.objective.right.at({0, p})),
                wrong = std::int64_t(s.objective.wrong.at({0, p}));
     if (right != nn::kIgnored)
-      t.add({p, s.texts.tokens[std::size_t(p)], plot::token_text(vocabulary.label(right)),
+      t.add({p, s.texts.visible_token(p), plot::token_text(vocabulary.label(right)),
              plot::token_text(vocabulary.label(wrong)),
              logits.at({0, p, right}) - logits.at({0, p, wrong})});
   }
@@ -212,8 +185,9 @@ Table lens_table(const Subject& s, const nn::Study& study) {
     for (std::int64_t layer = 0; layer < lens.layers; ++layer) {
       const nn::LensCell& cell = lens.at(layer, p);
       const bool known = cell.token != nn::kIgnored;
-      t.add({p, s.texts.tokens[std::size_t(p)], layer, known ? vocabulary.label(cell.token) : "",
-             cell.probability, known ? Value(cell.rank) : Value(), vocabulary.label(cell.top),
+      t.add({p, s.texts.visible_token(p), layer,
+             known ? plot::token_text(vocabulary.label(cell.token)) : "", cell.probability,
+             known ? Value(cell.rank) : Value(), plot::token_text(vocabulary.label(cell.top)),
              cell.top_probability});
     }
   return t;
@@ -221,86 +195,13 @@ Table lens_table(const Subject& s, const nn::Study& study) {
 
 // ---- interventions
 
-void check_samples(const InterventionArguments& a, const Command& c, const nn::Task& task) {
-  if (c.given("ablation") && !c.given("ablate")) usage_error("--ablation needs --ablate");
-  if (c.given("samples") && a.samples > task.evaluation_size())
-    usage_error("--samples: needs 1 to {}, got {}", task.evaluation_size(), a.samples);
-  if (a.ablation == nn::Ablation::kResample && a.samples < 2)
-    usage_error(
-        "--ablation resample uses the output of another sequence; give --samples 2 or more");
-}
-
-// The sequences on which effects are measured, and the objective L on these sequences.
-struct MeasuredSequences {
-  nn::Batch batch;
-  nn::Objective objective;
-};
-
-// Returns the first evaluation sequences; --samples gives their number. Throws UsageError if they
-// need too much memory.
-MeasuredSequences chosen_sample(const InterventionArguments& a, const Command& c,
-                                const Subject& s) {
-  const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
-  if (a.samples > most)
-    usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
-                most, a.samples);
-  MeasuredSequences sample{s.run->task->evaluation(0, a.samples), s.objective};
-  nn::Objective& o = sample.objective;
-  if (!c.given("at")) o.positions.clear();
-  if (o.kind == nn::Objective::kMargin && s.info().random_targets && !c.given("of"))
-    o.kind = nn::Objective::kLogLikelihood;
-  else if (o.kind == nn::Objective::kMargin)
-    o = nn::margin(s.model(), sample.batch, o.positions);
-  else if (!c.given("at") && !o.is_of_targets())
-    o.positions = {sample.batch.inputs.size(1) - 1};  // last position
-  return sample;
-}
-
 // Adds to `results` the numbers of the heads, as means over the sequences in `sample`, and draws
 // by_distance.png.
-void add_sample(InterventionResults& results, const MeasuredSequences& sample, const Subject& s,
+void add_sample(InterventionResults& results, const HeadSample& sample, const Subject& s,
                 const std::filesystem::path& out) {
-  if (s.info().stop)
-    usage_error(
-        "--samples: sequences of {} end at different positions, so means would include padding; "
-        "study one sequence with --sample, or add --ablate",
-        s.info().name);
   const nn::Study study = nn::study(s.model(), sample.batch, sample.objective);
   results.tables.push_back(sequences_table(study, objective_text(sample.objective, s.info())));
-  results.files.push_back(draw_by_distance(out, study, s.source));
-}
-
-void add_ablation(InterventionResults& results, const InterventionArguments& a, const Command& c,
-                  const Subject& s) {
-  const nn::Transformer::Options& o = s.model().options;
-  const bool each = a.ablate == "all";
-  const auto heads = each ? nn::all_heads(o.layers, o.attention.heads)
-                          : nn::parse_heads("--ablate", a.ablate, o.layers, o.attention.heads);
-  const MeasuredSequences sample =
-      a.samples > 0 ? chosen_sample(a, c, s) : MeasuredSequences{s.sequence, s.objective};
-  if (a.samples > 0 && !s.objective.is_of_targets() && s.objective.kind != nn::Objective::kMargin &&
-      !c.given("at") && s.info().stop)
-    usage_error(
-        "--samples: sequences of {} end at different positions; give --at, --of margin or --of "
-        "loss",
-        s.info().name);
-  const auto& [batch, objective] = sample;
-  Table t =
-      effects_table("Ablation",
-                    fmt::format("L with the heads' output replaced ({}) minus L of the whole model",
-                                nn::enum_name(a.ablation)),
-                    "heads");
-  if (each) {
-    const auto effects = nn::ablate_each(s.model(), batch, objective, a.ablation);
-    for (std::size_t i = 0; i < heads.size(); ++i)
-      add_effect(t, nn::head_name(heads[i]), effects[i]);
-  } else {
-    add_effect(t, a.ablate, nn::ablate(s.model(), batch, objective, heads, a.ablation));
-  }
-  results.tables.push_back(t);
-  if (each)
-    results.tables.push_back(
-        head_importance_table(nn::refined_head_importance(s.model(), batch, objective)));
+  results.files.push_back(draw_by_distance(out, study, sample.batch, s.source));
 }
 
 // Returns a label for each position: "c" if the token is c in both prompts, or "c/d" if it is c in
@@ -352,19 +253,6 @@ void add_attribution(InterventionResults& results, const Subject& s, const nn::S
 std::vector<nn::Setting> intervention_settings(InterventionArguments& a) {
   return {
       nn::Setting(
-          "ablate", a.ablate, "HEADS",
-          "measures L without these heads together, such as L1H0,L0H1; all: without each head "
-          "alone, beside the estimates of gradients")
-          .shows(""),
-      {"ablation", a.ablation,
-       "replacement for their output: zero, its mean, or that of another "
-       "sequence"},
-      nn::Setting(
-          "samples", a.samples, {1, 1 << 16},
-          "number of evaluation sequences for the numbers of the heads, or for --ablate; without "
-          "--ablate it draws by_distance.png")
-          .shows(""),
-      nn::Setting(
           "corrupt", a.corrupt, "TEXT",
           "a second prompt of the same length; measures which activations of the first prompt "
           "restore L in its run")
@@ -374,17 +262,13 @@ std::vector<nn::Setting> intervention_settings(InterventionArguments& a) {
        "scores and, for logits, direct logit attribution (both not with --norm post)"}};
 }
 
-InterventionResults run_interventions(const InterventionArguments& a, const Command& c,
-                                      const Subject& s, const nn::Study& study,
-                                      const std::filesystem::path& out) {
-  check_samples(a, c, *s.run->task);
-  InterventionResults results;
+void run_interventions(const InterventionArguments& a, const Command& c, const Subject& s,
+                       const nn::Study& study, const HeadSample* sample,
+                       const std::filesystem::path& out, InterventionResults& results) {
   if (s.objective.kind == nn::Objective::kMargin) results.tables.push_back(margin_table(s));
-  if (c.given("samples") && !c.given("ablate")) add_sample(results, chosen_sample(a, c, s), s, out);
-  if (c.given("ablate")) add_ablation(results, a, c, s);
+  if (sample) add_sample(results, *sample, s, out);
   if (c.given("corrupt")) add_patching(results, a.corrupt, s, out);
   if (a.attribute) add_attribution(results, s, study);
-  return results;
 }
 
 }  // namespace heed

@@ -1,24 +1,21 @@
-// Interventions and attributions of `heed study`. They measure or estimate the effect of heads,
-// activations and tokens on the objective L.
+// Interventions and attributions of `heed study`. They measure or estimate the effect of
+// activations, tokens and parts of the model on the objective L.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "nn/study/ablation.h"
 #include "tools/heed/command_line/command.h"
+#include "tools/heed/study/head_study.h"
 #include "tools/heed/study/subject.h"
 
 namespace heed {
 
 /// Options of the interventions and attributions. An empty text means that the option is not given.
 struct InterventionArguments {
-  std::string ablate;                           ///< heads as L1H0,L0H1, or "all"
-  std::string corrupt;                          ///< the corrupt prompt
-  nn::Ablation ablation = nn::Ablation::kZero;  ///< replacement for a head's output
-  std::int64_t samples = 0;                     ///< number of evaluation sequences
-  bool attribute = false;                       ///< also attribute L to tokens, heads and MLPs
+  std::string corrupt;     ///< the corrupt prompt
+  bool attribute = false;  ///< also attribute L to tokens, heads and MLPs
 };
 /// Returns the options as settings. Their values are stored in `a`, which must outlive them.
 std::vector<nn::Setting> intervention_settings(InterventionArguments& a);
@@ -28,11 +25,13 @@ struct InterventionResults {
   std::vector<Table> tables;
   std::vector<std::filesystem::path> files;  ///< pictures of --samples and --corrupt
 };
-/// Runs the interventions that the options name. `study` is the study of the subject. Pictures are
-/// written into `out`. Throws UsageError, with the name of the option, if an option is not
-/// compatible with the other options, the run or the sequence.
-InterventionResults run_interventions(const InterventionArguments& a, const Command& c,
-                                      const Subject& subject, const nn::Study& study,
-                                      const std::filesystem::path& out);
+/// Runs the interventions that the options name. `study` is the study of the subject. `sample` has
+/// the sequences of --samples, or is null if the option is not given. Pictures are written into
+/// `out`, and
+/// everything is appended to `results`. Throws UsageError, with the name of the option, if an
+/// option is not compatible with the other options, the run or the sequence.
+void run_interventions(const InterventionArguments& a, const Command& c, const Subject& subject,
+                       const nn::Study& study, const HeadSample* sample,
+                       const std::filesystem::path& out, InterventionResults& results);
 
 }  // namespace heed

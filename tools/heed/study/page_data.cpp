@@ -39,18 +39,23 @@ nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_fr
 }  // namespace
 
 void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
-                              const nn::RouteStudy& routes, bool complete) {
+                              const nn::RouteStudy& routes, bool complete,
+                              const HeadStudy* effects) {
   nn::Json rows = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array(),
            edges = nn::Json::array();
-  for (const nn::HeadReport& h : study.heads) {
+  for (std::size_t i = 0; i < study.heads.size(); ++i) {
+    const nn::HeadReport& h = study.heads[i];
     std::vector<double> values;
     for (const nn::HeadQuantity& q : nn::head_quantities()) values.push_back(h.*q.value);
-    rows.push_back(nn::Json::object({{"layer", h.layer},
-                                     {"head", h.head},
-                                     {"values", values},
-                                     {"cut", h.cut},
-                                     {"saturated", h.is_saturated()},
-                                     {"importance", h.importance}}));
+    nn::Json row = nn::Json::object(
+        {{"layer", h.layer}, {"head", h.head}, {"values", values}, {"importance", h.importance}});
+    if (effects && effects->measured) {
+      const nn::MeasuredHead& measured = effects->measured->heads[i];
+      row.append("needed", measured.needed.mean);
+      row.append("suffices", measured.suffices.mean);
+      row.append("mark", effects->mark(i));
+    }
+    rows.push_back(row);
   }
   for (const nn::MapQuantity& m : nn::map_quantities()) {
     if (!complete && !m.for_every_checkpoint) continue;
@@ -108,9 +113,10 @@ PagePane make_pane(const Subject& s, const std::string& label) {
           o.attention.heads};
 }
 
-PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& label) {
+PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& label,
+                 const HeadStudy* effects) {
   PagePane pane = make_pane(s, label);
-  pane.add_checkpoint(s.run->step, study, nn::routes(s.model(), study), true);
+  pane.add_checkpoint(s.run->step, study, nn::routes(s.model(), study), true, effects);
   return pane;
 }
 

@@ -8,6 +8,7 @@
 
 #include "nn/study/routes.h"
 #include "tools/heed/report/report.h"
+#include "tools/heed/study/head_study.h"
 #include "tools/heed/study/subject.h"
 
 namespace heed {
@@ -25,9 +26,11 @@ struct PagePane {
 
   /// Adds a checkpoint: the study and the routes of the weights after `step`. If `complete` is set,
   /// adds every map, and the maps Routes::from. Otherwise adds only the maps for which
-  /// MapQuantity::for_every_checkpoint is true.
+  /// MapQuantity::for_every_checkpoint is true. `effects` has the effects of heads, or is null; L
+  /// is in its rows what HeadSample says.
   void add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
-                      const nn::RouteStudy& routes, bool complete);
+                      const nn::RouteStudy& routes, bool complete,
+                      const HeadStudy* effects = nullptr);
   /// Returns the pane as JSON.
   nn::Json json() const;
 };
@@ -35,8 +38,9 @@ struct PagePane {
 /// empty, the label: "induction-1, clean prompt".
 PagePane make_pane(const Subject& subject, const std::string& label = "");
 /// Returns a pane with one checkpoint: the complete study of the subject. `label` is used as in
-/// make_pane().
-PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& label = "");
+/// make_pane(), and `effects` as in add_checkpoint().
+PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& label = "",
+                 const HeadStudy* effects = nullptr);
 
 /// Writes report.html into the directory and returns its path. page/README.md describes the format
 /// of `tables`. `chosen` is the head that the page shows first. Throws IoError.

@@ -9,6 +9,8 @@
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/heed/study/cell_table.h"
+#include "tools/heed/study/head_study.h"
 #include "tools/heed/study/interventions.h"
 #include "tools/heed/study/over_time.h"
 #include "tools/heed/study/page_data.h"
@@ -25,18 +27,27 @@ namespace {
 struct StudyArguments {
   std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "margin", out, head;
   std::optional<StudyExport> export_format;
-  std::string at;
+  std::string at, cut;
   std::int64_t sample = 0;
   bool ascii = false, overwrite = false, over_time = false;
+  HeadArguments heads;
   InterventionArguments interventions;
 };
 
 // Returns the run, the sequence and the objective L that the arguments select.
 Subject chosen_subject(const StudyArguments& a, const Command& c) {
   const std::filesystem::path folder = find_run(a.run);
-  const bool of_prompt = c.given("prompt") && !c.given("samples");
-  const auto run = std::make_shared<nn::LoadedRun>(
-      open_run(folder, a.weights, of_prompt ? nn::Use::kPrompts : nn::Use::kSequences));
+  bool has_sequences = true;
+  const auto run = std::make_shared<nn::LoadedRun>([&] {
+    try {
+      return open_run(folder, a.weights, nn::Use::kSequences);
+    } catch (const autograd::IoError&) {
+      // A prompt can be studied even if the text of the run is not available.
+      if (!c.given("prompt") || c.given("samples")) throw;
+      has_sequences = false;
+      return open_run(folder, a.weights, nn::Use::kPrompts);
+    }
+  }());
   const nn::Task& task = *run->task;
   if (c.given("prompt") && c.given("sample"))
     usage_error("--prompt and --sample both select a sequence; give only one of them");
@@ -57,7 +68,9 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
     else if (a.at.empty())
       objective.positions = {length - 1};
   }
-  return Subject(folder, run, sequence, objective);
+  Subject subject(folder, run, sequence, objective);
+  subject.has_sequences = has_sequences;
+  return subject;
 }
 
 // Returns the head that --head selects, or no value if --head was not given.
@@ -93,18 +106,18 @@ void save_arrays(const std::filesystem::path& file, const Subject& s, const nn::
 
 // Returns a pane for the sequence and, if `corrupt` is not empty, a second pane for the corrupt
 // prompt.
-std::vector<PagePane> panes_of(const Subject& s, const nn::Study& study,
+std::vector<PagePane> panes_of(const Subject& s, const nn::Study& study, const HeadStudy& heads,
                                const std::string& corrupt) {
-  if (corrupt.empty()) return {pane_of(s, study)};
+  if (corrupt.empty()) return {pane_of(s, study, "", &heads)};
   nn::Batch other = s.run->task->prompt(corrupt);
   other.targets = s.sequence.targets;  // so that L is the same as in patching()
   const Subject corrupted(s.source.run, s.run, other, s.objective);
-  return {pane_of(s, study, "clean prompt"),
+  return {pane_of(s, study, "clean prompt", &heads),
           pane_of(corrupted, corrupted.study(), "corrupt prompt")};
 }
 
 std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Subject& s,
-                                               const nn::Study& study,
+                                               const nn::Study& study, const HeadStudy& heads,
                                                const InterventionResults& results,
                                                const StudyArguments& a,
                                                std::optional<nn::HeadIndex> head) {
@@ -114,8 +127,8 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
   auto saved = std::async([&] { save_arrays(arrays, s, study); });
   auto page = std::async([&] {
     return write_page(out, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
-                      panes_of(s, study, a.interventions.corrupt), tables_json(results.tables),
-                      head);
+                      panes_of(s, study, heads, a.interventions.corrupt),
+                      tables_json(results.tables), head);
   });
   std::vector<std::filesystem::path> files = draw_study(out, study, s.texts, s.source, head);
   const auto append = [&](const std::vector<std::filesystem::path>& more) {
@@ -150,12 +163,16 @@ std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& la
   return text;
 }
 
+constexpr Column kBaseline[] = {{"previous_token"}, {"duplicate_token"}, {"induction"}};
+
 Columns study_keys() {
   static const Column all[] = {{"run"},
                                {"objective"},
                                {"value"},
                                {"tokens"},
                                rows("heads", head_columns()),
+                               rows("claims", kClaim),
+                               fields("baseline", kBaseline),
                                fields("tables", kTableKeys),
                                {"files"}};
   return all;
@@ -170,11 +187,17 @@ Report study_one(const StudyArguments& a, const Command& c) {
   Progress progress(false);
   progress.at_work("Running the model forward and backward");
   const nn::Study study = s.study();
+  const HeadStudy heads = study_heads(a.heads, c, s, progress);
   progress.at_work("Running interventions");
-  const InterventionResults results =
-      run_interventions(a.interventions, c, s, study, out->staging());
+  InterventionResults results{effect_tables(heads, a.heads, c, s), {}};
+  if (!a.cut.empty()) results.tables.push_back(cut_table(a.cut, s, study));
+  const std::vector<nn::CellCut> cells = measure_notable_cells(s, study);
+  results.tables.push_back(cell_table(cells, s, study));
+  run_interventions(a.interventions, c, s, study, c.given("samples") ? &*heads.sample : nullptr,
+                    out->staging(), results);
   progress.at_work("Drawing pictures and writing arrays");
-  const auto files = out->publish(write_study(out->staging(), s, study, results, a, head));
+  const std::vector<std::string> text = first_text(heads, s);
+  const auto files = out->publish(write_study(out->staging(), s, study, heads, results, a, head));
   progress.clear();
 
   Report report(study_keys());
@@ -182,11 +205,17 @@ Report study_one(const StudyArguments& a, const Command& c) {
   report.set("objective", s.objective_text());
   report.set("value", study.value);
   report.set("tokens", s.text());
+  report.set("baseline",
+             object_of(kBaseline, {study.uniform.previous_token, study.uniform.duplicate_token,
+                                   study.uniform.induction}));
   report.set("tables", tables_json(results.tables));
-  report.line("{}: {} = {:.6f} on {} tokens", s.folder(), s.objective_text(), study.value,
+  for (std::size_t i = 0; i < text.size(); ++i)
+    report.block(wrapped(text[i], i == 0 ? 0 : 2) + "\n");
+  report.line("\n{}: {} = {:.6f} on {} tokens", s.folder(), s.objective_text(), study.value,
               s.texts.tokens.size());
   report.line("L is {}", s.texts.objective);
-  add_heads(report.table("heads"), study);
+  add_heads(report.table("heads"), study, heads);
+  report.table("claims").rows = claims(heads).rows;
   if (a.ascii) report.block(drawn_weights(study, s.texts.tokens));
   for (const Table& table : results.tables) report.text_table(table);
   report.files(files);
@@ -273,6 +302,11 @@ void study_command(Command& c) {
          {"over-time", a->over_time, "studies every checkpoint of the run instead of one sequence"},
          {"ascii", a->ascii, "also draws the weights in the terminal"}});
   c.settings[2].may_be_empty = true;
+  c.add("Effects", head_settings(a->heads));
+  c.add("Effects", {nn::Setting("cut", a->cut, "CELLS",
+                                "measures L if queries cannot read keys, such as L1H0[5,3] (query "
+                                "5, key 3) or L1H0[*,0-3]")
+                        .shows("")});
   c.add("Interventions", intervention_settings(a->interventions));
   c.add_common(Command::kAll | Command::kCsv);
   c.modes = {{.key = "over-time",
@@ -281,7 +315,7 @@ void study_command(Command& c) {
               .run = [a](const Command&) { return study_over_time(a->run, a->out, a->overwrite); }},
              {.key = "other",
               .accepts = c.all_but({"over-time", "head", "export", "ascii", "ablate", "ablation",
-                                    "samples", "corrupt", "attribute"}),
+                                    "samples", "keep", "cut", "corrupt", "attribute"}),
               .result = run_difference_keys(),
               .run =
                   [a](const Command& command) {

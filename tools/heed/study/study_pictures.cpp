@@ -13,12 +13,12 @@ namespace {
 
 // Returns a chart with a line for each head: the mean of the head's map at each distance from key
 // to query.
-plot::LineChart by_distance_chart(const nn::Study& study, const char* title,
+plot::LineChart by_distance_chart(const nn::Study& study, const nn::Batch& batch, const char* title,
                                   nn::Tensor nn::LayerStudy::*maps) {
   plot::LineChart chart{
       .title = title, .x_name = "tokens from the key to the query", .height = 200};
   for (std::size_t l = 0; l < study.layers.size(); ++l) {
-    const nn::Tensor means = nn::by_distance(study.layers[l].*maps);
+    const nn::Tensor means = nn::by_distance(study.layers[l].*maps, batch);
     std::vector<double> distances(std::size_t(means.size(1)));
     std::iota(distances.begin(), distances.end(), 0);
     for (std::int64_t h = 0; h < means.size(0); ++h)
@@ -114,13 +114,13 @@ void name_heads(plot::ChartStack& stack, const std::vector<nn::HeadReport>& head
 }
 
 std::filesystem::path draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
-                                       const PictureSource& source) {
+                                       const nn::Batch& batch, const PictureSource& source) {
   plot::ChartStack stack;
   stack.title = fmt::format("Attention of each head by distance; run {}", source.run_name());
   stack.caption = "Means over sequences and over all queries that have a token at this distance.";
   stack.panels = {
-      by_distance_chart(study, "weight A", &nn::LayerStudy::pattern),
-      by_distance_chart(study, "dL/dS; where it is negative, a higher score would lower L",
+      by_distance_chart(study, batch, "weight A", &nn::LayerStudy::pattern),
+      by_distance_chart(study, batch, "dL/dS; where it is negative, a higher score would lower L",
                         &nn::LayerStudy::scores_grad)};
   name_heads(stack, study.heads);
   return write_picture(folder / "by_distance.png", stack, source);

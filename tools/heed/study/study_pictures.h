@@ -40,9 +40,9 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
                                               const PictureSource& source,
                                               std::optional<nn::HeadIndex> only);
 /// Draws by_distance.png: for each head, the mean weight and the mean dL/dS (S: the scores) at each
-/// distance from the key to the query.
+/// distance from the key to the query. `study` is that of `batch`.
 std::filesystem::path draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
-                                       const PictureSource& source);
+                                       const nn::Batch& batch, const PictureSource& source);
 /// Draws patching.png: a panel for each kind of activation that was patched, whose rows are layers
 /// and whose columns are positions. `tokens` are the labels of the positions.
 std::filesystem::path draw_patching(const std::filesystem::path& folder,

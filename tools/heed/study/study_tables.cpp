@@ -12,34 +12,45 @@ Columns head_columns() {
                          .label = q.column.heading,
                          .format = q.column.format,
                          .drop = q.column.drop});
-    columns.insert(columns.end(), {{"cut"}, {"saturated"}, {"", "cut"}});
+    columns.insert(columns.end(), {{"needed", "needed", "", "{:+.3g}"},
+                                   {"suffices", "suffices", "", "{:+.3g}"},
+                                   {"predicted"},
+                                   {"mark", "mark"}});
     return columns;
   }();
   return {all.data(), all.size()};
 }
 
-void add_heads(Table& table, const nn::Study& s) {
-  bool unscored = false, cut = true, saturated = false;
-  for (const nn::HeadReport& h : s.heads) {
-    const bool marked = h.is_saturated().value_or(false);
-    std::vector<Value> row{h.layer, h.head, nn::head_name(h)};
+void add_heads(Table& table, const nn::Study& s, const HeadStudy& effects) {
+  bool unscored = false;
+  const auto row_of = [](const nn::HeadReport& h, const std::string& name) {
+    std::vector<Value> row{h.layer, h.head, name};
     for (const nn::HeadQuantity& q : nn::head_quantities()) row.push_back(h.*q.value);
-    row.insert(row.end(), {h.cut, h.is_saturated(),
-                           h.cut ? fmt::format("{:+.3g}{}", *h.cut, marked ? "*" : "") : "-"});
+    return row;
+  };
+  for (std::size_t i = 0; i < s.heads.size(); ++i) {
+    const nn::HeadReport& h = s.heads[i];
+    std::vector<Value> row = row_of(h, nn::head_name(h));
+    std::vector<Value> cells(4);
+    if (effects.measured) {
+      const nn::EffectRow e = effects.measured->heads[i].row();
+      cells = {e.effect.mean, *e.suffices, e.predicted, effects.mark(i)};
+    }
+    row.insert(row.end(), cells.begin(), cells.end());
     table.add(std::move(row));
     unscored = unscored || !std::isfinite(h.previous_token + h.duplicate_token + h.induction);
-    cut = cut && h.cut, saturated = saturated || marked;
   }
+  table.text_row = row_of(s.uniform, "uniform");
+  table.text_row.resize(table.columns.size());
   if (unscored) table.note = "-: no value, because no token occurs twice in this sequence\n";
   table.note +=
       "prev, dup, ind: weight on the token before, on earlier copies of the token, on the tokens "
-      "that followed those copies\n";
-  table.note += "cut: L without the head (its output set to 0), minus L";
-  if (!cut) table.note += "; not measured here, because it would take long: use --ablate all";
-  if (saturated)
-    table.note +=
-        "\n*: saturated: on this sequence, the cut does not have the sign that the gradient "
-        "estimates";
+      "that followed those copies. gain: sum of A (1 - A), 0 for one-hot weights. uniform: what "
+      "equal weights would score.";
+  if (effects.measured)
+    table.note += fmt::format(
+        " needed, suffices and mark: see the effects of heads, on {} sequences of the task.",
+        effects.measured->value.sequences);
 }
 
 Value tables_json(const std::vector<Table>& tables) {

@@ -5,14 +5,16 @@
 
 #include "nn/study/study.h"
 #include "tools/heed/report/report.h"
+#include "tools/heed/study/head_study.h"
 
 namespace heed {
 
-/// Returns the columns `layer`, `head`, one for each of nn::head_quantities(), `cut` and
-/// `saturated`.
+/// Returns the columns `layer`, `head`, one for each of nn::head_quantities(), and `needed`,
+/// `suffices`, `predicted` and `mark` of nn::MeasuredHead.
 Columns head_columns();
-/// Adds a row for each head to a table with head_columns(), and a note that explains the columns.
-void add_heads(Table& table, const nn::Study& study);
+/// Adds a row for each head to a table with head_columns(), a row for equal weights, and a note
+/// that explains the columns. `effects` has the effects, which are null if it has none.
+void add_heads(Table& table, const nn::Study& study, const HeadStudy& effects);
 
 /// Columns of an entry of "tables" in JSON and on the page.
 inline constexpr Column kNameAndUnit[] = {{"name"}, {"unit"}};

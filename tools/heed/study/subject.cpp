@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "autograd/base/text.h"
-#include "nn/study/head_importance.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/report.h"
 #include "tools/plot/text.h"
@@ -19,37 +18,6 @@ std::string positions_text(const std::vector<std::int64_t>& positions) {
   std::vector<std::string> numbers;
   for (const std::int64_t p : positions) numbers.push_back(std::to_string(p));
   return heed::join(numbers);
-}
-
-// Returns a description of L in words, for readers who do not know the option --of.
-std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
-  const std::string there = (o.positions.size() == 1 ? "at position " : "mean over positions ") +
-                            positions_text(o.positions);
-  if (o.is_of_targets()) {
-    const std::string what =
-        o.kind == nn::Objective::kLoss ? "the loss, " : "the log probability of the next tokens, ";
-    return what + (o.positions.empty() ? "mean over the sequence" : there);
-  }
-  const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
-  if (o.kind == nn::Objective::kMargin) {
-    const auto right = o.right.to_vector<std::int64_t>(), wrong = o.wrong.to_vector<std::int64_t>();
-    const auto measured = [](std::int64_t id) { return id != nn::kIgnored; };
-    const auto first = std::find_if(right.begin(), right.end(), measured);
-    const std::int64_t count = std::count_if(right.begin(), right.end(), measured);
-    if (count > 1)
-      return fmt::format(
-          "the margin, mean over {} positions: the logit of the right token minus that of its "
-          "largest rival",
-          count);
-    const auto at = first - right.begin();
-    return fmt::format("the margin: the logit of {} minus that of {}, at position {}",
-                       token(right[std::size_t(at)]), token(wrong[std::size_t(at)]), at);
-  }
-  if (o.kind == nn::Objective::kDifference)
-    return fmt::format("the logit of {} minus that of {}, {}", token(o.a), token(o.b), there);
-  return o.kind == nn::Objective::kLogit
-             ? fmt::format("the logit of {} minus the mean logit, {}", token(o.a), there)
-             : fmt::format("the log probability of {}, {}", token(o.a), there);
 }
 
 // Returns the id of the token that --of gives as `symbol`. Throws UsageError if the model does not
@@ -124,6 +92,36 @@ nn::Objective parse_objective(const std::string& of, const std::string& at,
   return o;
 }
 
+std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
+  const std::string there = (o.positions.size() == 1 ? "at position " : "mean over positions ") +
+                            positions_text(o.positions);
+  if (o.is_of_targets()) {
+    const std::string what =
+        o.kind == nn::Objective::kLoss ? "the loss, " : "the log probability of the next tokens, ";
+    return what + (o.positions.empty() ? "mean over the sequence" : there);
+  }
+  const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
+  if (o.kind == nn::Objective::kMargin) {
+    const auto right = o.right.to_vector<std::int64_t>(), wrong = o.wrong.to_vector<std::int64_t>();
+    const auto measured = [](std::int64_t id) { return id != nn::kIgnored; };
+    const auto first = std::find_if(right.begin(), right.end(), measured);
+    const std::int64_t count = std::count_if(right.begin(), right.end(), measured);
+    if (count > 1)
+      return fmt::format(
+          "the margin, mean over {} positions: the logit of the right token minus that of its "
+          "largest rival",
+          count);
+    const auto at = first - right.begin();
+    return fmt::format("the margin: the logit of {} minus that of {}, at position {}",
+                       token(right[std::size_t(at)]), token(wrong[std::size_t(at)]), at);
+  }
+  if (o.kind == nn::Objective::kDifference)
+    return fmt::format("the logit of {} minus that of {}, {}", token(o.a), token(o.b), there);
+  return o.kind == nn::Objective::kLogit
+             ? fmt::format("the logit of {} minus the mean logit, {}", token(o.a), there)
+             : fmt::format("the log probability of {}, {}", token(o.a), there);
+}
+
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
   const std::string places = positions_text(o.positions);
   if (o.is_of_targets() || o.kind == nn::Objective::kMargin) {
@@ -166,10 +164,6 @@ nn::Study Subject::study() const {
   nn::Study study = nn::study(model(), sequence, objective);
   if (!std::isfinite(study.value))
     throw autograd::NumericError("study: the objective is not finite");
-  constexpr double kMostFlops = 2e10;
-  const double flops = 2 * double(nn::count_parameters(model())) * double(sequence.inputs.numel());
-  if (double(study.heads.size()) * flops <= kMostFlops)
-    nn::measure_cuts(study, model(), sequence, objective);
   return study;
 }
 

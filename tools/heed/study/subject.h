@@ -10,6 +10,7 @@
 #include "nn/run/run_folder.h"
 #include "nn/study/study.h"
 #include "tools/heed/pictures.h"
+#include "tools/plot/text.h"
 
 namespace heed {
 
@@ -20,6 +21,10 @@ struct StudyTexts {
   std::string objective;            ///< L in words: "the logit of c at position 5"
   std::vector<std::string> tokens;  ///< labels of the axes, [T]
 
+  /// Returns the token at a position in a form that is visible, such as "␣" for a blank.
+  std::string visible_token(std::int64_t position) const {
+    return plot::token_text(tokens[std::size_t(position)]);
+  }
   /// Returns the texts as metadata of a file.
   std::map<std::string, std::string> metadata() const;
 };
@@ -33,6 +38,8 @@ struct Subject {
 
   std::shared_ptr<const nn::LoadedRun> run;
   nn::Batch sequence;  ///< [1, T]
+  /// False if the text of the run is not available, so that the task has no other sequences.
+  bool has_sequences = true;
   nn::Objective objective;
   PictureSource source;  ///< source.run is the path of the run as the user gave it
   StudyTexts texts;
@@ -45,9 +52,7 @@ struct Subject {
   /// Returns the sequence as text.
   std::string text() const;
 
-  /// Runs the model forward and backward. Also measures how much L changes if the output of a head
-  /// is set to 0 (HeadReport::cut), for each head, unless that would take seconds. Throws
-  /// NumericError if L is not finite.
+  /// Runs the model forward and backward. Throws NumericError if L is not finite.
   nn::Study study() const;
 };
 
@@ -57,6 +62,8 @@ struct Subject {
 /// the model does not predict, and for a position outside of the sequence.
 nn::Objective parse_objective(const std::string& of, const std::string& at,
                               const nn::TaskInfo& info, std::int64_t length);
+/// Returns a description of L in words: "the logit of c minus that of d, at position 5".
+std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary);
 /// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info);
 

@@ -1,0 +1,231 @@
+#include "nn/study/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <set>
+
+#include "autograd/base/text.h"
+#include "autograd/ops/ops.h"
+#include "nn/layers/probe.h"
+#include "nn/study/forward_passes.h"
+#include "nn/study/softmax.h"
+#include "nn/study/study.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+// ---- names of cells
+
+struct Range {
+  std::int64_t first, last;
+};
+
+// Parses "3", "0-3" or "*". Returns no value for any other text.
+std::optional<Range> read_range(const std::string& text, std::int64_t length) {
+  if (text == "*") return Range{0, length - 1};
+  const std::size_t dash = text.find('-');
+  const auto first = parse_number<std::int64_t>(text.substr(0, dash));
+  const auto last =
+      dash == std::string::npos ? first : parse_number<std::int64_t>(text.substr(dash + 1));
+  if (!first || !last) return {};
+  return Range{*first, *last};
+}
+
+// Parses one item of a list of cells, such as "L1H0[5,0-3]", and appends its cells to `cells`.
+void read_item(std::string_view what, const std::string& item, std::int64_t layers,
+               std::int64_t heads, std::int64_t length, std::vector<Cell>& cells) {
+  const std::size_t open = item.find('['), comma = item.find(',', open);
+  std::optional<Range> queries, keys;
+  if (open != std::string::npos && comma != std::string::npos && item.ends_with(']')) {
+    queries = read_range(item.substr(open + 1, comma - open - 1), length);
+    keys = read_range(item.substr(comma + 1, item.size() - comma - 2), length);
+  }
+  check<ValueError>(queries && keys, what, "'", item,
+                    "' is not a cell; write a head, a query and a key, such as L1H0[5,3], "
+                    "L1H0[5,0-3] or L1H0[*,3]");
+  const std::vector<HeadIndex> head = parse_heads(what, item.substr(0, open), layers, heads);
+  for (const Range& r : {*queries, *keys})
+    check<ValueError>(r.first >= 0 && r.first <= r.last && r.last < length, what, "'", item,
+                      "': positions are 0 to ", length - 1, ", and a range is written 0-3");
+  const std::size_t before = cells.size();
+  for (std::int64_t query = queries->first; query <= queries->last; ++query)
+    for (std::int64_t key = keys->first; key <= std::min(keys->last, query); ++key)
+      cells.push_back({head[0], query, key});
+  check<ValueError>(cells.size() > before, what, "'", item,
+                    "': the key is after the query, so the query cannot read it; the first number "
+                    "is the query");
+}
+
+// ---- predictions
+
+// Predicts the cut of each cell of one row. S are its n scores, A its weights and g is dL/dA.
+void predict_row(std::int64_t n, const double* S, const double* A, const double* g, double sink,
+                 double* predicted) {
+  double total = 0;  // A . g
+  for (std::int64_t k = 0; k < n; ++k)
+    if (S[k] > -HUGE_VAL) total += A[k] * g[k];
+  for (std::int64_t j = 0; j < n; ++j) {
+    predicted[j] = 0;
+    if (!(S[j] > -HUGE_VAL)) continue;
+    if (A[j] < 0.5) {
+      predicted[j] = (total - A[j] * g[j]) / (1 - A[j]) - total;
+      continue;
+    }
+    // 1 - a may have lost all digits. The softmax of the other scores is computed anew.
+    double largest = sink;
+    for (std::int64_t k = 0; k < n; ++k)
+      if (k != j) largest = std::max(largest, S[k]);
+    double sum = largest > -HUGE_VAL ? std::exp(sink - largest) : 0, weighted = 0;
+    for (std::int64_t k = 0; k < n && largest > -HUGE_VAL; ++k) {
+      if (k == j || !(S[k] > -HUGE_VAL)) continue;
+      const double e = std::exp(S[k] - largest);
+      sum += e, weighted += e * g[k];
+    }
+    predicted[j] = (sum > 0 ? weighted / sum : 0) - total;
+  }
+}
+
+// Returns the score of the sink of one head, -inf if the attention has none.
+double sink_score(const MultiHeadAttention& attention, std::int64_t head) {
+  if (attention.options.sink == Sink::kNone) return -HUGE_VAL;
+  return attention.sink_logit.defined() ? attention.sink_logit.at({head}) : 0;
+}
+
+// Returns [n, H, T, T] bool8: true at the cells of this layer in sets[i].
+Tensor cells_of_layer(const std::vector<std::vector<Cell>>& sets, std::int64_t layer,
+                      std::int64_t heads, std::int64_t length) {
+  std::vector<bool> cut(sets.size() * std::size_t(heads * length * length));
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    for (const Cell& c : sets[i])
+      if (c.head.layer == layer)
+        cut[std::size_t(((std::int64_t(i) * heads + c.head.head) * length + c.query) * length +
+                        c.key)] = true;
+  return from_data(cut, {std::ssize(sets), heads, length, length});
+}
+
+double predicted_change(const Transformer& model, const Study& study,
+                        const std::vector<Cell>& cells) {
+  std::set<std::int64_t> layers;
+  for (const Cell& c : cells) layers.insert(c.head.layer);
+  double change = 0;
+  for (const std::int64_t layer : layers) {
+    const LayerStudy& s = study.layers[std::size_t(layer)];
+    const MultiHeadAttention& attention = model.blocks[std::size_t(layer)].attn;
+    const Tensor cut = cells_of_layer({cells}, layer, s.scores.size(1), s.scores.size(2));
+    const Tensor scores = to(s.scores, float64);
+    const Tensor difference =
+        weights_of(masked_fill(scores, cut, -HUGE_VAL), attention) - weights_of(scores, attention);
+    const Tensor dA = masked_fill(to(s.pattern_grad, float64), le(scores, -HUGE_VAL), 0);
+    change += sum(difference * dA).item();
+  }
+  return change;
+}
+
+}  // namespace
+
+std::string cell_name(const Cell& cell) {
+  return fmt::format("{}[{},{}]", head_name(cell.head), cell.query, cell.key);
+}
+
+std::vector<Cell> parse_cells(std::string_view what, const std::string& text, std::int64_t layers,
+                              std::int64_t heads, std::int64_t length) {
+  std::vector<Cell> cells;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t close = text.find(']', begin);
+    const std::size_t end = text.find(',', close == std::string::npos ? begin : close);
+    read_item(what, text.substr(begin, end - begin), layers, heads, length, cells);
+    begin = end == std::string::npos ? text.size() + 1 : end + 1;
+  }
+  std::set<Cell> listed;
+  for (const Cell& c : cells)
+    check<ValueError>(listed.insert(c).second, what, "names ", cell_name(c), " twice");
+  return cells;
+}
+
+Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
+                       const MultiHeadAttention& attention) {
+  const NoGrad guard;
+  const Tensor S = contiguous(to(scores, float64)), g = contiguous(to(pattern_grad, float64)),
+               A = contiguous(weights_of(S, attention));
+  const Tensor predicted = zeros(scores.shape(), float64);
+  const std::int64_t heads = S.size(1), length = S.size(2), n = S.size(3);
+  for (std::int64_t row = 0; row < S.size(0) * heads * length; ++row) {
+    const double sink = sink_score(attention, row / length % heads);
+    const std::int64_t at = row * n;
+    predict_row(n, S.data<double>() + at, A.data<double>() + at, g.data<double>() + at, sink,
+                predicted.mutable_data<double>() + at);
+  }
+  return predicted;
+}
+
+std::vector<CellCut> cut_cells(const Transformer& model, const Study& study, const Batch& sequence,
+                               const Objective& objective,
+                               const std::vector<std::vector<Cell>>& sets) {
+  const NoGrad guard;
+  check_one_sequence("cut_cells", sequence);
+  const std::int64_t length = sequence.inputs.size(1), heads = model.options.attention.heads;
+  for (const auto& cells : sets)
+    for (const Cell& c : cells) {
+      check_head("cut_cells", c.head, model.options.layers, heads);
+      check<ValueError>(c.key >= 0 && c.key <= c.query && c.query < length, "cut_cells",
+                        "the sequence of ", length, " tokens has no cell ", cell_name(c));
+    }
+  const double whole = to_doubles(objective_values(model(sequence.inputs), sequence, objective))[0];
+  const auto at_once = std::size_t(std::min(kMaxCopies, sequences_at_once(model, length)));
+  std::vector<CellCut> cuts;
+  for (std::size_t first = 0; first < sets.size(); first += at_once) {
+    const std::vector<std::vector<Cell>> part(
+        sets.begin() + std::ptrdiff_t(first),
+        sets.begin() + std::ptrdiff_t(std::min(first + at_once, sets.size())));
+    Probe probe;
+    for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
+      const auto here = [&](const Cell& c) { return c.head.layer == layer; };
+      if (std::ranges::none_of(part,
+                               [&](const auto& cells) { return std::ranges::any_of(cells, here); }))
+        continue;
+      probe.replace(block_site(layer, "attn.hook_attn_scores"), [&, layer](const Tensor& scores) {
+        return masked_fill(scores, cells_of_layer(part, layer, heads, length), -HUGE_VAL);
+      });
+    }
+    const Batch copies = repeat_batch(sequence, std::ssize(part));
+    const auto values =
+        to_doubles(objective_values(model(copies.inputs, {.probe = &probe}), copies, objective));
+    for (std::size_t i = 0; i < part.size(); ++i)
+      cuts.push_back({part[i], values[i] - whole, predicted_change(model, study, part[i])});
+  }
+  return cuts;
+}
+
+std::vector<Cell> notable_cells(const Study& study, std::int64_t count) {
+  std::vector<Cell> chosen;
+  for (const auto member : {&LayerStudy::cut_prediction, &LayerStudy::pattern_x_value_norm}) {
+    const std::set<Cell> taken(chosen.begin(), chosen.end());
+    using Entry = std::pair<double, Cell>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> largest;  // smallest on top
+    for (std::size_t l = 0; l < study.layers.size(); ++l) {
+      const Tensor& map = study.layers[l].*member;
+      const auto values = to_doubles(map);
+      const std::int64_t length = map.size(2);
+      for (std::int64_t i = 0; i < std::ssize(values); ++i) {
+        const double size = std::abs(values[std::size_t(i)]);
+        if (std::int64_t(largest.size()) == count && !(size > largest.top().first)) continue;
+        const Cell c{{std::int64_t(l), i / length / length}, i / length % length, i % length};
+        if (c.key > c.query || taken.contains(c)) continue;
+        largest.emplace(size, c);
+        if (std::int64_t(largest.size()) > count) largest.pop();
+      }
+    }
+    for (; !largest.empty(); largest.pop()) chosen.push_back(largest.top().second);
+  }
+  return chosen;
+}
+
+}  // namespace heed::nn

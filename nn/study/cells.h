@@ -1,0 +1,65 @@
+// Cuts of cells: what happens to L if a query cannot read a key, measured and predicted by dL/dA.
+//
+// A cut sets the score S[i, j] of query i and key j to -inf. The softmax then divides the weight
+// among the other keys of the query (attention knockout, Geva et al. 2023, arXiv 2304.14767). With
+// A' for the weights after the cut, dL/dA predicts the change sum over k of (A'[i, k] - A[i, k])
+// dL/dA[i, k]. If L is a linear function of A, this is the exact change. For one cell with the
+// weight a < 1 it equals -(dL/dS[i, j]) / (1 - a), because every other weight is divided by 1 - a.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nn/layers/sites.h"
+#include "nn/layers/transformer.h"
+#include "nn/study/objective.h"
+
+namespace heed::nn {
+
+struct Study;
+
+/// A cell of the attention weights of one head.
+struct Cell {
+  HeadIndex head;      ///< the head
+  std::int64_t query;  ///< position of the query, from 0
+  std::int64_t key;    ///< position of the key, from 0
+  /// Compares the head, then the query, then the key.
+  auto operator<=>(const Cell&) const = default;
+};
+/// Returns the name of a cell, such as "L1H0[5,3]".
+std::string cell_name(const Cell& cell);
+/// Parses a comma-separated list of cells of a causal model with sequences of `length` tokens.
+/// L1H0[5,3] is query 5 and key 3, L1H0[5,0-3] four cells, and L1H0[*,3] all queries that may read
+/// key 3. Throws ValueError for any other text, for a head or a position that does not exist, for a
+/// cell that is listed twice, and for a part without any key that is not after its query. The error
+/// text begins with `what`.
+std::vector<Cell> parse_cells(std::string_view what, const std::string& text, std::int64_t layers,
+                              std::int64_t heads, std::int64_t length);
+
+/// Returns the predicted change of L for the cut of each single cell, [B, H, Tq, Tk] float64, and 0
+/// where the mask hides a key. `scores` are the scores after the mask, and `pattern_grad` is dL/dA,
+/// both [B, H, Tq, Tk].
+Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
+                       const MultiHeadAttention& attention);
+
+/// A set of cells that are cut at once, with the measured and the predicted change of L.
+struct CellCut {
+  std::vector<Cell> cells;
+  double effect;     ///< L with the cells cut, minus L
+  double predicted;  ///< sum over the rows of the cells of (A' - A) . dL/dA
+};
+/// Measures the cut of each set of cells in a sequence [1, T], of which `study` is the study.
+/// Throws ShapeError unless the batch size is 1, and ValueError if the model does not have a cell.
+std::vector<CellCut> cut_cells(const Transformer& model, const Study& study, const Batch& sequence,
+                               const Objective& objective,
+                               const std::vector<std::vector<Cell>>& sets);
+
+/// Returns the cells whose cuts a study measures: the `count` cells with the largest magnitude of
+/// the predicted change, and `count` of the others with the largest A |v W_O|. `study` is that of
+/// one sequence.
+std::vector<Cell> notable_cells(const Study& study, std::int64_t count = 32);
+
+}  // namespace heed::nn

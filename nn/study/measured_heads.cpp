@@ -1,0 +1,242 @@
+#include "nn/study/measured_heads.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/engine/engine.h"
+#include "nn/layers/probe.h"
+#include "nn/layers/sites.h"
+#include "nn/study/forward_passes.h"
+#include "nn/study/softmax.h"
+#include "nn/study/study.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+using Values = std::vector<double>;  // a number for each sequence
+
+Values difference(const Values& a, const Values& b) {
+  Values d;
+  for (std::size_t i = 0; i < a.size(); ++i) d.push_back(a[i] - b[i]);
+  return d;
+}
+
+void append(Values& all, const Values& more) { all.insert(all.end(), more.begin(), more.end()); }
+
+// Sequences whose arrays fit into memory at once, and what their prediction needs.
+struct Part {
+  const Transformer& model;
+  Batch batch;
+  Objective objective;
+  std::vector<Tensor> replaced;  // by layer, z' for these sequences
+  Study study;                   // of the unchanged model
+
+  const LayerStudy& at(std::int64_t layer) const { return study.layers[std::size_t(layer)]; }
+  const Tensor& replacement_of(std::int64_t layer) const { return replaced[std::size_t(layer)]; }
+};
+
+// A forward pass in which the output of one head is z' + g (z - z'), with a gate g for each
+// sequence. At g = 1 the head is unchanged, at g = 0 it is replaced.
+struct GatedForward {
+  Tensor gates;                // [B, 1, 1, 1], a leaf
+  Tensor values;               // [B], L
+  std::vector<Tensor> scores;  // S of the layers after the head's, in the graph of `gates`
+};
+GatedForward gated_forward(const Part& part, const HeadIndex& h, double gate, bool keep_scores) {
+  const MultiHeadAttention::Options& attention = part.model.options.attention;
+  GatedForward pass;
+  pass.gates = full({part.batch.inputs.size(0), 1, 1, 1}, gate, attention.dtype).requires_grad_();
+  const Tensor here = reshape(eq(arange(attention.heads), double(h.head)), {-1, 1});
+  Probe probe;
+  probe.replace(block_site(h.layer, "attn.hook_z"), [&](const Tensor& z) {
+    const Tensor& other = part.replacement_of(h.layer);
+    return where(here, other + (z - other) * pass.gates, z);
+  });
+  for (std::int64_t l = h.layer + 1; keep_scores && l < part.model.options.layers; ++l)
+    probe.replace(block_site(l, "attn.hook_attn_scores"), [&](const Tensor& scores) {
+      pass.scores.push_back(scores);
+      return scores;
+    });
+  pass.values = objective_values(part.model(part.batch.inputs, {.probe = &probe}), part.batch,
+                                 part.objective);
+  return pass;
+}
+
+// (z' - z) . dL/dz of one head, for each sequence.
+Values gradient_prediction(const Part& part, const HeadIndex& h) {
+  const LayerStudy& s = part.at(h.layer);
+  const Tensor change = to(part.replacement_of(h.layer), float64) - to(s.z, float64);
+  return to_doubles(select(sum(change * to(s.z_grad, float64), {1, 3}), 1, h.head));
+}
+
+// The difference between the exact softmax of later heads and its first-order change, for each
+// sequence: the sum of (softmax(S + dS) - A - J dS) . dL/dA.
+Values softmax_correction(const Part& part, const HeadIndex& h) {
+  Values total(std::size_t(part.batch.inputs.size(0)), 0);
+  if (h.layer + 1 == part.model.options.layers) return total;
+  const GradMode recording(true);
+  const GatedForward pass = gated_forward(part, h, 1, true);
+  const Tensor toward_replacement = full(pass.gates.shape(), -1, pass.gates.dtype());
+  for (std::size_t i = 0; i < pass.scores.size(); ++i) {
+    const std::int64_t layer = h.layer + 1 + std::int64_t(i);
+    const Tensor change = to(jvp(pass.scores[i], pass.gates, toward_replacement), float64);
+    const LayerStudy& s = part.at(layer);
+    const Tensor hidden = le(s.scores, -HUGE_VAL);
+    const Tensor dS = masked_fill(change, hidden, 0), A = to(s.pattern, float64);
+    const Tensor exact =
+        weights_of(to(s.scores, float64) + dS, part.model.blocks[std::size_t(layer)].attn);
+    const Tensor first_order = A * (dS - sum(A * dS, {-1}, true));
+    const Tensor dA = masked_fill(to(s.pattern_grad, float64), hidden, 0);
+    const Values here = to_doubles(sum((exact - A - first_order) * dA, {1, 2, 3}));
+    for (std::size_t b = 0; b < total.size(); ++b) total[b] += here[b];
+  }
+  return total;
+}
+
+// The mean over five gates of the first-order change, for each sequence.
+Values integrated_prediction(const Part& part, const HeadIndex& h) {
+  constexpr int kPoints = 5;
+  Values total(std::size_t(part.batch.inputs.size(0)), 0);
+  const GradMode recording(true);
+  for (int k = 1; k <= kPoints; ++k) {
+    const GatedForward pass = gated_forward(part, h, 1 - (k - 0.5) / kPoints, false);
+    const Values slopes = to_doubles(grad(sum(pass.values), pass.gates));
+    for (std::size_t b = 0; b < total.size(); ++b) total[b] -= slopes[b] / kPoints;
+  }
+  return total;
+}
+
+// Predictions of one head, for each sequence.
+struct Predictions {
+  Values gradient, softmax_exact, integrated;
+};
+
+// Adds the values of `report`, each times `share`, to `total`.
+void add_report(HeadReport& total, const HeadReport& report, double share) {
+  total.layer = report.layer, total.head = report.head;
+  for (const HeadQuantity& q : head_quantities()) total.*q.value += share * report.*q.value;
+}
+
+// Adds the mean weights of one head in one part, times `share`, to its by_distance and by_token.
+void add_weights(MeasuredHead& head, const Part& part, double share) {
+  const Tensor& A = part.at(head.report.layer).pattern;
+  const std::int64_t length = A.size(2);
+  head.by_distance.resize(std::size_t(length));
+  head.by_token.resize(std::size_t(part.model.options.vocab));
+  const std::vector<double> weights = to_doubles(select(A, 1, head.report.head));  // [B, T, T]
+  const auto tokens = part.batch.inputs.to_vector<std::int64_t>();
+  const std::int64_t count = A.size(0);
+  for (std::int64_t b = 0; b < count; ++b) {
+    const std::int64_t n = part.batch.tokens_of(b);
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j <= i; ++j) {
+        const double w =
+            share / double(count) * weights[std::size_t((b * length + i) * length + j)];
+        head.by_distance[std::size_t(i - j)] += w / double(n - (i - j));
+        head.by_token[std::size_t(tokens[std::size_t(b * length + j)])] += w / double(n);
+      }
+  }
+}
+
+// Sets the scores and predictions of all heads.
+std::vector<Predictions> predict(MeasuredHeads& all, const Transformer& model, const Batch& batch,
+                                 const Objective& objective, const Replacement& replaced,
+                                 EffectParts parts, const std::function<void()>& step_done) {
+  std::vector<Predictions> predictions(all.heads.size());
+  const std::int64_t count = batch.inputs.size(0),
+                     at_once = sequences_at_once(model, batch.inputs.size(1));
+  for (std::int64_t first = 0; first < count; first += at_once) {
+    const std::int64_t n = std::min(at_once, count - first);
+    const double share = double(n) / double(count);
+    Part part{model, rows_of(batch, first, n), rows_of(objective, first, n), {}, {}};
+    for (const Tensor& z : replaced.z)
+      part.replaced.push_back(z.size(0) == 1 ? z : slice(z, 0, first, first + n));
+    part.study = study(model, part.batch, part.objective);
+    add_report(all.uniform, part.study.uniform, share);
+    for (std::size_t i = 0; i < all.heads.size(); ++i) {
+      add_report(all.heads[i].report, part.study.heads[i], share);
+      add_weights(all.heads[i], part, share);
+      const HeadIndex& h = all.heads[i].report;
+      const Values gradient = gradient_prediction(part, h);
+      append(predictions[i].gradient, gradient);
+      if (parts == EffectParts::kMeasured) continue;
+      Values exact = softmax_correction(part, h);
+      for (std::size_t b = 0; b < exact.size(); ++b) exact[b] += gradient[b];
+      append(predictions[i].softmax_exact, exact);
+      append(predictions[i].integrated, integrated_prediction(part, h));
+      if (first + n == count) step_done();
+    }
+  }
+  return predictions;
+}
+
+}  // namespace
+
+std::vector<EffectRow> MeasuredHeads::rows() const {
+  std::vector<EffectRow> rows;
+  for (const MeasuredHead& h : heads) rows.push_back(h.row());
+  return rows;
+}
+
+std::vector<EffectEstimate> effect_estimates() {
+  return {{"gradient", [](const MeasuredHead& h) { return std::optional(h.gradient); }},
+          {"softmax exact", [](const MeasuredHead& h) { return h.softmax_exact; }},
+          {"integrated", [](const MeasuredHead& h) { return h.integrated; }}};
+}
+
+MeasuredHeads measure_heads(const Transformer& model, const Batch& batch,
+                            const Objective& objective, const Replacement& replaced,
+                            EffectParts parts, const ProgressCallback& progress) {
+  const std::int64_t per_layer = model.options.attention.heads;
+  const auto heads = all_heads(model.options.layers, per_layer);
+  std::int64_t done = 0;
+  const std::int64_t steps = std::ssize(heads) * (parts == EffectParts::kAll ? 2 : 1);
+  const auto step_done = [&] {
+    if (progress) progress(++done, steps);
+  };
+  const auto without = [&](const std::vector<HeadIndex>& cut) {
+    return values_without(model, batch, objective, cut, replaced);
+  };
+  const Values whole = without({});
+  MeasuredHeads all{effect_of(whole), effect_of(difference(without(heads), whole)), {}, {}};
+  all.heads.resize(heads.size());
+  const auto predictions = predict(all, model, batch, objective, replaced, parts, step_done);
+  Values without_layer;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const HeadIndex& h = heads[i];
+    std::vector<HeadIndex> layer(heads.begin() + h.layer * per_layer,
+                                 heads.begin() + (h.layer + 1) * per_layer);
+    if (h.head == 0) without_layer = without(layer);
+    std::erase(layer, h);
+    MeasuredHead& m = all.heads[i];
+    m.needed = effect_of(difference(without({h}), whole));
+    m.suffices = effect_of(difference(without_layer, without(layer)));
+    m.gradient = effect_of(predictions[i].gradient);
+    if (parts == EffectParts::kAll) {
+      m.softmax_exact = effect_of(predictions[i].softmax_exact);
+      m.integrated = effect_of(predictions[i].integrated);
+    }
+    check<NumericError>(std::isfinite(m.needed.mean + m.suffices.mean + m.gradient.mean), "study",
+                        "the effect of ", head_name(h), " is not finite");
+    step_done();
+  }
+  return all;
+}
+
+std::vector<PairEffect> pair_effects(const Transformer& model, const Batch& batch,
+                                     const Objective& objective, const Replacement& replaced,
+                                     const std::vector<MeasuredHead>& heads) {
+  std::vector<PairEffect> pairs;
+  for (std::size_t i = 0; i < heads.size(); ++i)
+    for (std::size_t j = i + 1; j < heads.size(); ++j) {
+      const HeadIndex &a = heads[i].report, &b = heads[j].report;
+      const Effect both = ablate(model, batch, objective, {a, b}, replaced);
+      pairs.push_back({a, b, both, both.mean - heads[i].needed.mean - heads[j].needed.mean});
+    }
+  return pairs;
+}
+
+}  // namespace heed::nn

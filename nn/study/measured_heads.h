@@ -1,0 +1,84 @@
+// Heads on N sequences: their scores, and their effects on the objective L, measured by replacing
+// their outputs and predicted for the same replacement by gradients.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "nn/study/ablation.h"
+#include "nn/study/head_scores.h"
+#include "nn/study/marks.h"
+#include "nn/train/progress_callback.h"
+
+namespace heed::nn {
+
+/// One head on N sequences: its scores, and the measured and predicted effects of replacing its
+/// output z by z' (Replacement). Effects are changes of L, so that a negative effect on a margin
+/// means that the head helps.
+struct MeasuredHead {
+  HeadReport report;  ///< layer, head and scores, means over the sequences
+  Effect needed;      ///< L without this head, minus L
+  /// L without all heads of the layer, minus L without all of them but this one. It shows a head
+  /// that other heads can replace, for which `needed` is small.
+  Effect suffices;
+  Effect gradient;  ///< prediction of `needed`: (z' - z) . dL/dz at the unchanged model
+  /// `gradient`, with the softmax of later heads exact: plus the sum over later heads of
+  /// (softmax(S + dS) - A - J dS) . dL/dA, where dS is the first-order change of the scores S and J
+  /// is the Jacobian of the softmax. In the last layer it equals `gradient`. Compare the QK fix of
+  /// AtP* (Kramar et al. 2024, arXiv 2403.00745).
+  std::optional<Effect> softmax_exact;
+  /// The mean of dL/dz at z + (k - 1/2)/5 (z' - z), k = 1 to 5, times z' - z (EAP-IG, Hanna et al.
+  /// 2024, arXiv 2403.17806).
+  std::optional<Effect> integrated;
+  std::vector<double> by_distance;  ///< mean weight on the key d positions before the query, [T]
+  /// Mean weight of a query on all keys that have this token, [vocab].
+  std::vector<double> by_token;
+
+  /// Returns the row of this head for marks.h.
+  EffectRow row() const { return {needed, gradient.mean, suffices.mean}; }
+};
+
+/// All heads of a model on N sequences.
+struct MeasuredHeads {
+  Effect value;                     ///< L of the unchanged model
+  Effect no_heads;                  ///< L without any head, minus L; the MLPs remain
+  std::vector<MeasuredHead> heads;  ///< in the order of all_heads()
+  HeadReport uniform;               ///< Study::uniform, mean over the sequences
+
+  /// Returns the rows of all heads for marks.h.
+  std::vector<EffectRow> rows() const;
+};
+
+/// A column of estimates of `needed`.
+struct EffectEstimate {
+  std::string_view name;                                     ///< "softmax exact"
+  std::optional<Effect> (*value)(const MeasuredHead& head);  ///< the estimate, if it was computed
+};
+/// Returns the estimates `gradient`, `softmax exact` and `integrated`.
+std::vector<EffectEstimate> effect_estimates();
+
+/// Which parts of MeasuredHead are computed.
+enum class EffectParts {
+  kMeasured,  ///< needed, suffices and gradient: about two forward passes for each head
+  kAll,       ///< also the other estimates: about 25 forward passes more for each head
+};
+
+/// Measures every head on sequences [B, T]. `progress` receives the number of steps done and their
+/// total. Throws NumericError if an effect is not finite.
+MeasuredHeads measure_heads(const Transformer& model, const Batch& batch,
+                            const Objective& objective, const Replacement& replaced,
+                            EffectParts parts, const ProgressCallback& progress = {});
+
+/// Two heads that are replaced together.
+struct PairEffect {
+  HeadIndex a, b;  ///< the heads
+  Effect both;     ///< L without both, minus L
+  double excess;   ///< both.mean - needed of a - needed of b; 0 if the effects add
+};
+/// Measures all pairs of heads.
+std::vector<PairEffect> pair_effects(const Transformer& model, const Batch& batch,
+                                     const Objective& objective, const Replacement& replaced,
+                                     const std::vector<MeasuredHead>& heads);
+
+}  // namespace heed::nn

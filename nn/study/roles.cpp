@@ -1,0 +1,80 @@
+#include "nn/study/roles.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nn/study/forward_passes.h"
+
+namespace heed::nn {
+
+namespace {
+
+using R = HeadReport;
+
+constexpr Role kRoles[] = {
+    {"induction", "the tokens that followed earlier copies of the current token", &R::induction},
+    {"previous-token", "the token before", &R::previous_token},
+    {"duplicate-token", "earlier copies of the current token", &R::duplicate_token},
+    {"first-token", "the first token", &R::first_token},
+    {"current-token", "the current token itself", &R::current_token},
+    {"uniform", "all tokens about equally", &R::relative_entropy}};
+constexpr const Role& kUniform = kRoles[std::size(kRoles) - 1];
+
+}  // namespace
+
+std::span<const Role> roles() { return kRoles; }
+
+std::vector<const Role*> roles_of(const HeadReport& head, const HeadReport& uniform) {
+  std::vector<const Role*> found;
+  for (const Role& role : kRoles) {
+    if (&role == &kUniform) continue;
+    const double score = head.*role.score;
+    if (score >= kLeastScore && score >= 3 * uniform.*role.score) found.push_back(&role);
+  }
+  if (found.empty() && head.*kUniform.score >= 0.9) found.push_back(&kUniform);
+  std::ranges::stable_sort(found, std::greater<>(), [&](const Role* r) { return head.*r->score; });
+  return found;
+}
+
+KeptShare kept_share(const Transformer& model, const Batch& batch, const Objective& objective,
+                     const std::vector<HeadIndex>& cut, const Replacement& replaced) {
+  const auto whole = values_without(model, batch, objective, {}, replaced),
+             none = values_without(model, batch, objective, other_heads(model, {}), replaced),
+             left = values_without(model, batch, objective, cut, replaced);
+  std::vector<double> changes;
+  double gained = 0, kept = 0;
+  for (std::size_t b = 0; b < whole.size(); ++b) {
+    changes.push_back(left[b] - whole[b]);
+    gained += whole[b] - none[b], kept += left[b] - none[b];
+  }
+  return {effect_of(changes), kept / gained};
+}
+
+HeadSummary summarize_heads(const Transformer& model, const Batch& batch,
+                            const Objective& objective, const Replacement& replaced,
+                            const MeasuredHeads& measured) {
+  const double smallest = smallest_effect(objective), largest = largest_effect(measured.rows());
+  const double nan = std::nan("");
+  HeadSummary s{{}, {}, {}, false, nan, nan};
+  for (const MeasuredHead& h : measured.heads) {
+    const double floor = floor_of(h.row(), largest, smallest);
+    const bool matters = std::abs(h.needed.mean) >= floor || std::abs(h.suffices.mean) >= floor;
+    s.findings.push_back({&h, floor, roles_of(h.report, measured.uniform), matters});
+    if (matters) s.named.push_back(h.report);
+  }
+  for (const Role& role : kRoles) {
+    std::vector<HeadIndex> heads;
+    for (const HeadFinding& f : s.findings)
+      if (f.matters && !f.roles.empty() && f.roles[0] == &role) heads.push_back(f.head->report);
+    if (!heads.empty())
+      s.by_role.push_back({&role, heads, ablate(model, batch, objective, heads, replaced)});
+  }
+  s.heads_change_L =
+      std::abs(measured.no_heads.mean) >= floor_of({measured.no_heads, 0}, largest, smallest);
+  if (!s.heads_change_L || s.named.empty()) return s;
+  s.left_without = kept_share(model, batch, objective, s.named, replaced).left;
+  s.left_alone = kept_share(model, batch, objective, other_heads(model, s.named), replaced).left;
+  return s;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,74 @@
+// What the heads of a model do: heads with a known pattern of attention, whether they change L, and
+// how much of L they explain together.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "nn/study/measured_heads.h"
+
+namespace heed::nn {
+
+/// A known pattern of attention. A head has it if its score is at least kLeastScore and at least
+/// 3 times that of equal weights on all visible keys. The role "uniform" only needs a score of 0.9.
+struct Role {
+  std::string_view name;      ///< "induction"
+  std::string_view reads;     ///< what such a head reads, as text
+  double HeadReport::*score;  ///< the score
+};
+/// Returns all roles.
+std::span<const Role> roles();
+/// Least score of a head with a role other than "uniform".
+inline constexpr double kLeastScore = 0.4;
+/// Returns the roles whose pattern the head has, the largest score first: its main role. "uniform"
+/// is among them only if no other is.
+std::vector<const Role*> roles_of(const HeadReport& head, const HeadReport& uniform);
+
+/// A head in the first text of a study.
+struct HeadFinding {
+  const MeasuredHead* head;        ///< scores and effects
+  double floor;                    ///< floor_of() its row
+  std::vector<const Role*> roles;  ///< roles_of() the head
+  /// True if |needed| or |suffices| is at least the floor. A head that matters is never described
+  /// as one that does not matter.
+  bool matters;
+
+  /// Returns the name of the main role; "other" if the head has none.
+  std::string_view role() const { return roles.empty() ? "other" : roles[0]->name; }
+};
+
+/// The effect of a set of heads with one role.
+struct RoleEffect {
+  const Role* role;              ///< the role
+  std::vector<HeadIndex> heads;  ///< the heads that matter and have this main role
+  Effect needed;                 ///< L without these heads, minus L
+};
+
+/// What the heads of a model do, on N sequences.
+struct HeadSummary {
+  std::vector<HeadFinding> findings;  ///< all heads, in the order of all_heads()
+  std::vector<RoleEffect> by_role;    ///< roles with a head that matters
+  std::vector<HeadIndex> named;       ///< the heads that matter
+  bool heads_change_L;                ///< false if |MeasuredHeads::no_heads| is below its floor
+  /// The shares of L(all heads) - L(no head) that are left without the named heads, and with these
+  /// heads alone (faithfulness, Wang et al. 2022, arXiv 2211.00593). NaN if heads_change_L is false
+  /// or no head is named.
+  double left_without, left_alone;
+};
+/// Summarizes the heads. `measured` has the measurements on these sequences, and must outlive the
+/// result.
+HeadSummary summarize_heads(const Transformer& model, const Batch& batch,
+                            const Objective& objective, const Replacement& replaced,
+                            const MeasuredHeads& measured);
+
+/// L if a set of heads is replaced, as a share of what the heads of the model do.
+struct KeptShare {
+  Effect effect;  ///< L without the heads, minus L
+  double left;    ///< (L without the heads - L without any head) / (L - L without any head)
+};
+/// Measures L without `cut`, which may be empty.
+KeptShare kept_share(const Transformer& model, const Batch& batch, const Objective& objective,
+                     const std::vector<HeadIndex>& cut, const Replacement& replaced);
+
+}  // namespace heed::nn

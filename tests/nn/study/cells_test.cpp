@@ -1,0 +1,156 @@
+// Tests of cuts of cells: predictions against a softmax written out here, effects against a mask,
+// and names of cells.
+#include "nn/study/cells.h"
+
+#include "nn/lab.h"
+#include "nn/study/forward_passes.h"
+#include "tests/support/catch.h"
+#include "tests/support/studies.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+
+TEST_CASE("the prediction of a cut is the sum of (A' - A) dL/dA over its row") {
+  for (const auto& [name, o] : studied_models()) {
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    const Study s = study(model, one_sequence(), kDiff);
+    for (std::int64_t layer = 0; layer < o.layers; ++layer) {
+      const LayerStudy& at = s.layers[std::size_t(layer)];
+      const MultiHeadAttention& attn = model.blocks[std::size_t(layer)].attn;
+      for (std::int64_t h = 0; h < o.attention.heads; ++h)
+        for (std::int64_t i = 0; i < 6; ++i)
+          for (std::int64_t cut = 0; cut < 6; ++cut) {
+            const auto S = [&](std::int64_t j) { return at.scores.at({0, h, i, j}); };
+            const double got = at.cut_prediction.at({0, h, i, cut});
+            if (!std::isfinite(S(cut))) {
+              CHECK(got == 0);
+              continue;
+            }
+            double rest = 0, expected = 0;
+            if (attn.options.sink != Sink::kNone)
+              rest = std::exp(attn.sink_logit.defined() ? attn.sink_logit.at({h}) : 0);
+            for (std::int64_t j = 0; j <= i; ++j)
+              if (j != cut && std::isfinite(S(j))) rest += std::exp(S(j));
+            for (std::int64_t j = 0; j <= i; ++j) {
+              if (!std::isfinite(S(j))) continue;
+              const double after = j == cut || rest == 0 ? 0 : std::exp(S(j)) / rest;
+              expected += (after - at.pattern.at({0, h, i, j})) * at.pattern_grad.at({0, h, i, j});
+            }
+            CHECK(std::abs(got - expected) <= 1e-10);
+            const double a = at.pattern.at({0, h, i, cut});
+            if (a < 0.99)
+              CHECK(std::abs(got + at.scores_grad.at({0, h, i, cut}) / (1 - a)) <= 1e-9);
+          }
+    }
+  }
+}
+
+TEST_CASE("the prediction of a weight that rounds to 1 is that of the other scores") {
+  MultiHeadAttention::Options o{.d_model = 4, .heads = 1};
+  const MultiHeadAttention attention(o);
+  // The first weight is 1 in float32 and float64; the others share 1 : 3 after the cut.
+  const Tensor scores =
+      from_data(std::vector<double>{60, 0, std::log(3.0), -HUGE_VAL}, {1, 1, 1, 4});
+  const Tensor grad = from_data(std::vector<double>{5, 1, 2, 100}, {1, 1, 1, 4});
+  const Tensor p = cut_predictions(scores, grad, attention);
+  CHECK(p.at({0, 0, 0, 0}) == Approx((1 + 3 * 2) / 4.0 - 5));
+  CHECK(std::abs(p.at({0, 0, 0, 1})) < 1e-20);
+  CHECK(p.at({0, 0, 0, 3}) == 0);
+  // If no key remains, the row has no weights.
+  const Tensor alone = from_data(std::vector<double>{2, -HUGE_VAL}, {1, 1, 1, 2});
+  const Tensor both = from_data(std::vector<double>{5, 9}, {1, 1, 1, 2});
+  CHECK(cut_predictions(alone, both, attention).at({0, 0, 0, 0}) == -5);
+}
+
+TEST_CASE("an effect is L with the score at -inf, and equals the prediction in a linear model") {
+  for (const auto& [name, o] : studied_models()) {
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    const Study s = study(model, one_sequence(), kDiff);
+    const std::vector<Cell> set{{{0, 1}, 4, 2}, {{1, 0}, 5, 3}, {{1, 0}, 5, 0}};
+    const auto cuts = cut_cells(model, s, one_sequence(), kDiff, {{{{1, 2}, 5, 1}}, set});
+    REQUIRE(cuts.size() == 2);
+    for (const CellCut& cut : cuts) {
+      Probe probe;
+      for (std::int64_t layer = 0; layer < o.layers; ++layer)
+        probe.replace(block_site(layer, "attn.hook_attn_scores"), [&, layer](const Tensor& x) {
+          const Tensor y = contiguous(x.detach() + 0);
+          for (const Cell& c : cut.cells)
+            if (c.head.layer == layer)
+              y.mutable_data<double>()[(c.head.head * 6 + c.query) * 6 + c.key] = -HUGE_VAL;
+          return y;
+        });
+      const NoGrad guard;
+      const double value = to_doubles(objective_values(
+          model(one_sequence().inputs, {.probe = &probe}), one_sequence(), kDiff))[0];
+      CHECK(std::abs(cut.effect - (value - s.value)) <= 1e-12);
+    }
+    double sum = 0;  // cells of different rows add in the prediction
+    for (const auto& cells : std::vector<std::vector<Cell>>{{set[0]}, {set[1], set[2]}})
+      sum += cut_cells(model, s, one_sequence(), kDiff, {cells})[0].predicted;
+    CHECK(std::abs(cuts[1].predicted - sum) <= 1e-12);
+  }
+  Transformer::Options o = small_options();
+  o.layers = 1, o.mlp = false, o.norm = NormPlacement::kNone;
+  const Transformer linear = random_model(o);
+  const Study s = study(linear, one_sequence(), kDiff);
+  std::vector<std::vector<Cell>> sets;
+  for (const Cell& c : parse_cells("x", "L0H0[*,*],L0H1[*,*],L0H2[5,*]", 1, 3, 6))
+    sets.push_back({c});
+  for (const CellCut& cut : cut_cells(linear, s, one_sequence(), kDiff, sets))
+    CHECK(std::abs(cut.effect - cut.predicted) <= 1e-12 * std::max(1.0, std::abs(s.value)));
+}
+
+TEST_CASE("notable cells have the largest predictions, and then the largest outputs") {
+  const Transformer model = random_model(small_options());
+  const Study s = study(model, one_sequence(), kDiff);
+  const auto cells = notable_cells(s, 5);
+  REQUIRE(cells.size() == 10);
+  const auto at = [&](const Cell& c, Tensor LayerStudy::*map) {
+    return std::abs(
+        (s.layers[std::size_t(c.head.layer)].*map).at({0, c.head.head, c.query, c.key}));
+  };
+  const auto all =
+      parse_cells("x", "L0H0[*,*],L0H1[*,*],L0H2[*,*],L1H0[*,*],L1H1[*,*],L1H2[*,*]", 2, 3, 6);
+  CHECK(all.size() == 6 * 21);
+  for (const Cell& c : all) {
+    const auto place = std::find(cells.begin(), cells.end(), c) - cells.begin();
+    for (int i = 0; i < 5 && place >= 5; ++i)
+      CHECK(at(c, &LayerStudy::cut_prediction) <=
+            at(cells[std::size_t(i)], &LayerStudy::cut_prediction));
+    for (int i = 5; i < 10 && place == 10; ++i)
+      CHECK(at(c, &LayerStudy::pattern_x_value_norm) <=
+            at(cells[std::size_t(i)], &LayerStudy::pattern_x_value_norm));
+  }
+  CHECK(notable_cells(s, 1000).size() == all.size());
+}
+
+TEST_CASE("cells are written L1H0[5,3], with ranges and *") {
+  const auto names = [](const std::string& text) {
+    std::string all;
+    for (const Cell& c : parse_cells("--cut", text, 2, 2, 6)) all += cell_name(c) + " ";
+    return all;
+  };
+  CHECK(names("L1H0[5,3]") == "L1H0[5,3] ");
+  CHECK(names("L1H0[5,0-1],L0H1[2,2]") == "L1H0[5,0] L1H0[5,1] L0H1[2,2] ");
+  CHECK(names("L0H0[*,4]") == "L0H0[4,4] L0H0[5,4] ");
+  CHECK(names("L0H0[1,*]") == "L0H0[1,0] L0H0[1,1] ");
+  for (const char* text : {"", "L1H0", "L1H0[5]", "L1H0[5,3", "L1H0 [5,3]", "L1H0[5,3],",
+                           "L1H0[a,3]", "L1H0[5,3]]", "L1H0[,]", "[5,3]", "L1H0[5,3-]"}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH(names(text), Contains("--cut"));
+  }
+  CHECK_THROWS_WITH(names("L1H0[5"), Contains("write a head, a query and a key"));
+  CHECK_THROWS_WITH(names("L2H0[5,3]"), Contains("'L2H0' is not a head of this model"));
+  CHECK_THROWS_WITH(names("L1H0[6,3]"), Contains("positions are 0 to 5"));
+  CHECK_THROWS_WITH(names("L1H0[5,3-2]"), Contains("positions are 0 to 5"));
+  CHECK_THROWS_WITH(names("L1H0[3,5]"), Contains("the query cannot read it"));
+  CHECK_THROWS_WITH(names("L1H0[5,3],L1H0[*,3]"), Contains("names L1H0[5,3] twice"));
+  CHECK_THROWS_AS(names("L1H0[99999999999999999999,3]"), ValueError);
+}
+
+}  // namespace

@@ -1,0 +1,171 @@
+// Tests of the effects of heads: ablations and predictions against finite differences, an integral
+// and a softmax that are written out here.
+#include "nn/study/measured_heads.h"
+
+#include "nn/lab.h"
+#include "nn/study/forward_passes.h"
+#include "tests/support/catch.h"
+#include "tests/support/studies.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+
+const Batch& two_prompts() {
+  static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}});
+  return batch;
+}
+
+// Returns L of each sequence if z of head h becomes z + share (z' - z).
+std::vector<double> moved(const Transformer& model, const HeadIndex& h, const Replacement& r,
+                          double share) {
+  Probe probe;
+  probe.replace(block_site(h.layer, "attn.hook_z"), [&](const Tensor& z) {
+    std::vector<bool> chosen(std::size_t(z.size(2)), false);
+    chosen[std::size_t(h.head)] = true;
+    return where(from_data(chosen, {z.size(2), 1}), z + (r.z[std::size_t(h.layer)] - z) * share, z);
+  });
+  return to_doubles(
+      objective_values(model(two_prompts().inputs, {.probe = &probe}), two_prompts(), {}));
+}
+
+double mean_of(const std::vector<double>& x) { return (x[0] + x[1]) / 2; }
+
+TEST_CASE("needed and suffices are ablations; the gradient is the slope towards the replacement") {
+  for (const auto& [name, o] : studied_models()) {
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    for (const Ablation how : {Ablation::kMean, Ablation::kZero, Ablation::kResample}) {
+      const Replacement r = replacement(model, two_prompts(), how);
+      const MeasuredHeads all = measure_heads(model, two_prompts(), {}, r, EffectParts::kMeasured);
+      REQUIRE(all.heads.size() == std::size_t(o.layers * o.attention.heads));
+      const double whole = mean_of(values_without(model, two_prompts(), {}, {}, r));
+      CHECK(std::abs(all.value.mean - whole) <= 1e-12);
+      const auto everything = all_heads(o.layers, o.attention.heads);
+      CHECK(std::abs(all.no_heads.mean - ablate(model, two_prompts(), {}, everything, r).mean) <=
+            1e-12);
+      for (const MeasuredHead& h : all.heads) {
+        const HeadIndex& at = h.report;
+        CHECK(std::abs(h.needed.mean - (mean_of(moved(model, at, r, 1)) - whole)) <= 1e-12);
+        std::vector<HeadIndex> layer, others;
+        for (const HeadIndex& other : everything)
+          if (other.layer == at.layer) {
+            layer.push_back(other);
+            if (other != at) others.push_back(other);
+          }
+        CHECK(std::abs(h.suffices.mean -
+                       (mean_of(values_without(model, two_prompts(), {}, layer, r)) -
+                        mean_of(values_without(model, two_prompts(), {}, others, r)))) <= 1e-12);
+        const double step = 1e-4;
+        const double slope =
+            (mean_of(moved(model, at, r, step)) - mean_of(moved(model, at, r, -step))) / (2 * step);
+        CHECK(std::abs(h.gradient.mean - slope) <= 1e-6);
+        CHECK(!h.softmax_exact);
+        CHECK(!h.integrated);
+      }
+    }
+    for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
+  }
+}
+
+TEST_CASE("integrated is the mean slope at five points; softmax exact replaces one linear step") {
+  for (const auto& [name, o] : studied_models()) {
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    const Replacement r = replacement(model, two_prompts(), Ablation::kMean);
+    const MeasuredHeads all = measure_heads(model, two_prompts(), {}, r, EffectParts::kAll);
+    const Study s = study(model, two_prompts(), {});
+    for (const MeasuredHead& h : all.heads) {
+      const HeadIndex& at = h.report;
+      double slopes = 0;
+      const double step = 1e-4;
+      for (int k = 1; k <= 5; ++k)
+        slopes += (mean_of(moved(model, at, r, (k - 0.5) / 5 + step)) -
+                   mean_of(moved(model, at, r, (k - 0.5) / 5 - step))) /
+                  (2 * step) / 5;
+      CHECK(std::abs(h.integrated->mean - slopes) <= 1e-6);
+      // The change of later scores is measured by finite differences here.
+      double exact = h.gradient.mean;
+      for (std::int64_t l = at.layer + 1; l < o.layers; ++l) {
+        const auto scores = [&](double share) {
+          Probe probe;
+          probe.record(block_site(l, "attn.hook_attn_scores"));
+          probe.replace(block_site(at.layer, "attn.hook_z"), [&](const Tensor& z) {
+            std::vector<bool> chosen(std::size_t(z.size(2)), false);
+            chosen[std::size_t(at.head)] = true;
+            return where(from_data(chosen, {z.size(2), 1}),
+                         z + (r.z[std::size_t(at.layer)] - z) * share, z);
+          });
+          const NoGrad guard;
+          model(two_prompts().inputs, {.probe = &probe});
+          return probe.value(block_site(l, "attn.hook_attn_scores"));
+        };
+        const Tensor above = scores(step), below = scores(-step);
+        const LayerStudy& layer = s.layers[std::size_t(l)];
+        const MultiHeadAttention& attn = model.blocks[std::size_t(l)].attn;
+        for (std::int64_t b = 0; b < 2; ++b)
+          for (std::int64_t head = 0; head < o.attention.heads; ++head)
+            for (std::int64_t i = 0; i < 6; ++i) {
+              std::vector<double> S, dS, A, g;
+              double sink = 0, total = 0, mean_dS = 0;
+              if (attn.options.sink != Sink::kNone)
+                sink = std::exp(attn.sink_logit.defined() ? attn.sink_logit.at({head}) : 0);
+              for (std::int64_t j = 0; j < 6; ++j) {
+                if (!std::isfinite(layer.scores.at({b, head, i, j}))) continue;
+                S.push_back(layer.scores.at({b, head, i, j}));
+                dS.push_back((above.at({b, head, i, j}) - below.at({b, head, i, j})) / (2 * step));
+                A.push_back(layer.pattern.at({b, head, i, j}));
+                g.push_back(layer.pattern_grad.at({b, head, i, j}));
+                total += std::exp(S.back() + dS.back());
+                mean_dS += A.back() * dS.back();
+              }
+              for (std::size_t j = 0; j < S.size(); ++j)
+                exact +=
+                    (std::exp(S[j] + dS[j]) / (total + sink) - A[j] - A[j] * (dS[j] - mean_dS)) *
+                    g[j] / 2;
+            }
+      }
+      CHECK(std::abs(h.softmax_exact->mean - exact) <= 1e-6);
+      if (at.layer + 1 == o.layers) CHECK(h.softmax_exact->mean == h.gradient.mean);
+    }
+  }
+}
+
+TEST_CASE("the excess of a pair is what its heads replace for each other") {
+  const Transformer model = random_model(small_options());
+  const Replacement r = replacement(model, two_prompts(), Ablation::kMean);
+  const MeasuredHeads all = measure_heads(model, two_prompts(), {}, r, EffectParts::kMeasured);
+  const auto pairs = pair_effects(model, two_prompts(), {}, r, all.heads);
+  REQUIRE(pairs.size() == 15);
+  CHECK(head_name(pairs[14].a) == "L1H1");
+  CHECK(head_name(pairs[14].b) == "L1H2");
+  const double both = ablate(model, two_prompts(), {}, {{1, 1}, {1, 2}}, r).mean;
+  CHECK(pairs[14].both.mean == both);
+  CHECK(std::abs(pairs[14].excess - (both - all.heads[4].needed.mean - all.heads[5].needed.mean)) <=
+        1e-12);
+}
+
+TEST_CASE("mean weights by distance and by token leave out padding") {
+  const Transformer model = random_model(small_options());
+  Batch batch = two_prompts();
+  batch.padding = {0, 2};
+  const Replacement r = replacement(model, batch, Ablation::kMean);
+  const MeasuredHead h = measure_heads(model, batch, {}, r, EffectParts::kMeasured).heads[4];
+  const Tensor A = study(model, batch, {}).layers[1].pattern;
+  double itself = 0, ones = 0;
+  for (std::int64_t i = 0; i < 6; ++i) {
+    itself += A.at({0, 1, i, i}) / 6 / 2;
+    if (i >= 2) ones += A.at({0, 1, i, 2}) / 6 / 2;  // token 1 is at position 2
+  }
+  for (std::int64_t i = 0; i < 4; ++i) {
+    itself += A.at({1, 1, i, i}) / 4 / 2;
+    for (std::int64_t j = 1; j <= std::min<std::int64_t>(i, 2); ++j)
+      ones += A.at({1, 1, i, j}) / 4 / 2;
+  }
+  CHECK(h.by_distance[0] == Approx(itself));
+  CHECK(h.by_token[1] == Approx(ones));
+}
+
+}  // namespace

@@ -1,0 +1,90 @@
+#include "tools/heed/study/cell_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nn/study/marks.h"
+
+namespace heed {
+namespace {
+
+// Returns the effect of one sequence, which has no standard error.
+nn::EffectRow row_of(const nn::CellCut& cut) {
+  return {nn::effect_of({cut.effect}), cut.predicted};
+}
+
+double size_of(const nn::CellCut& cut) {
+  return std::max(std::abs(cut.effect), std::abs(cut.predicted));
+}
+
+constexpr const char* kHowCut =
+    "A cut sets the score of the cell to -inf, and the softmax divides its weight among the other "
+    "keys. predicted: the change of L by dL/dA for this change of the weights. effect: L with the "
+    "cut, minus L. Both hold for the sequence shown. ";
+
+}  // namespace
+
+std::vector<nn::CellCut> measure_notable_cells(const Subject& s, const nn::Study& study) {
+  std::vector<std::vector<nn::Cell>> sets;
+  for (const nn::Cell& cell : nn::notable_cells(study)) sets.push_back({cell});
+  return nn::cut_cells(s.model(), study, s.sequence, s.objective, sets);
+}
+
+Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const nn::Study& study) {
+  std::vector<nn::EffectRow> rows;
+  std::vector<double> predicted;
+  for (const nn::CellCut& cut : cuts) {
+    rows.push_back(row_of(cut));
+    predicted.push_back(cut.predicted);
+  }
+  const double smallest = nn::smallest_effect(s.objective), largest = nn::largest_effect(rows);
+  const nn::Agreement agreement = nn::agreement(rows, predicted, smallest);
+  Table t({{"", "cell"},
+           {"", "query"},
+           {"", "key"},
+           {"", "A", "", "{:.3f}"},
+           {"", "A |v W_O|", "", "{:.3g}", 1},
+           {"", "predicted", "", "{:+.3g}"},
+           {"", "effect", "", "{:+.3g}"},
+           {"", "mark"}});
+  t.shown = 20;
+  t.title = fmt::format(
+      "Cells: cuts of single cells, of the {} measured those with the largest "
+      "effect or prediction",
+      cuts.size());
+  t.note = std::string(kHowCut) + "Marks as for heads. Another cell: --cut L1H0[5,3]";
+  if (agreement.rows > 0)
+    t.note += fmt::format(". Over these cells the prediction is {:.2g} times the effect (median)",
+                          agreement.factor);
+  std::vector<nn::CellCut> sorted = cuts;
+  std::ranges::stable_sort(sorted, std::greater<>(), size_of);
+  for (const nn::CellCut& cut : sorted) {
+    const nn::Cell& c = cut.cells[0];
+    const nn::LayerStudy& layer = study.layers[std::size_t(c.head.layer)];
+    const auto at = [&](const nn::Tensor& map) { return map.at({0, c.head.head, c.query, c.key}); };
+    const nn::EffectRow row = row_of(cut);
+    t.add({nn::cell_name(c), s.texts.visible_token(c.query), s.texts.visible_token(c.key),
+           at(layer.pattern), at(layer.pattern_x_value_norm), cut.predicted, cut.effect,
+           nn::mark_text(row, nn::floor_of(row, largest, smallest))});
+  }
+  return t;
+}
+
+Table cut_table(const std::string& cut, const Subject& s, const nn::Study& study) {
+  const nn::Transformer::Options& o = s.model().options;
+  const auto cells =
+      nn::parse_cells("--cut", cut, o.layers, o.attention.heads, std::ssize(s.texts.tokens));
+  const nn::CellCut c = nn::cut_cells(s.model(), study, s.sequence, s.objective, {cells})[0];
+  Table t({{"", "cells"},
+           {"", "number"},
+           {"", "predicted", "", "{:+.4g}"},
+           {"", "effect", "", "{:+.4g}"}});
+  t.title = "Cut cells";
+  t.note = kHowCut;
+  t.add({cut, cells.size(), c.predicted, c.effect});
+  return t;
+}
+
+}  // namespace heed

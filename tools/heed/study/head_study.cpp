@@ -1,0 +1,392 @@
+#include "tools/heed/study/head_study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "autograd/base/text.h"
+#include "nn/study/forward_passes.h"
+#include "nn/train/cost/timing.h"
+#include "nn/train/evaluate.h"
+#include "tools/heed/report/report.h"
+#include "tools/plot/text.h"
+
+namespace heed {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<nn::HeadIndex>& heads) {
+  std::vector<std::string> names;
+  for (const nn::HeadIndex& h : heads) names.push_back(nn::head_name(h));
+  return names;
+}
+std::string list_text(const std::vector<nn::HeadIndex>& heads) {
+  return heed::join(names_of(heads));
+}
+
+// ---- sequences and L
+
+// Returns L on other sequences than that of the subject. A given token or position belongs to the
+// subject's sequence, unless --samples was given. Without it, L is the default of the task.
+nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Command& c) {
+  nn::Objective o = s.objective;
+  const bool chosen = c.given("samples");
+  if (!chosen || !c.given("at")) o.positions.clear();
+  const bool is_default = o.kind == nn::Objective::kMargin && !c.given("of");
+  if (is_default || (!chosen && !o.is_of_targets() && o.kind != nn::Objective::kMargin)) {
+    o = {.kind = nn::Objective::kMargin, .positions = o.positions};
+    if (s.info().random_targets) o.kind = nn::Objective::kLogLikelihood;
+  }
+  if (o.kind == nn::Objective::kMargin) return nn::margin(s.model(), batch, o.positions);
+  if (!o.is_of_targets() && o.positions.empty()) {
+    if (s.info().stop)
+      usage_error(
+          "--samples: sequences of {} end at different positions; give --at, --of margin or --of "
+          "loss",
+          s.info().name);
+    o.positions = {batch.inputs.size(1) - 1};
+  }
+  return o;
+}
+
+std::optional<HeadSample> sample_of(const HeadArguments& a, const Command& c, const Subject& s) {
+  const nn::Task& task = *s.run->task;
+  if (!s.has_sequences) return {};
+  if (c.given("samples") && a.samples > task.evaluation_size())
+    usage_error("--samples: needs 1 to {}, got {}", task.evaluation_size(), a.samples);
+  const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
+  if (c.given("samples") && a.samples > most)
+    usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
+                most, a.samples);
+  const std::int64_t count = std::min({a.samples, most, task.evaluation_size()});
+  if (a.ablation == nn::Ablation::kResample && count < 2)
+    usage_error(
+        "--ablation resample uses the output of another sequence; give --samples 2 or more");
+  nn::Batch batch = task.evaluation(0, count);
+  nn::Objective objective = objective_on(batch, s, c);
+  std::string text = objective_description(objective, s.info().vocabulary);
+  nn::Replacement replaced = nn::replacement(s.model(), batch, a.ablation);
+  return HeadSample{std::move(batch), std::move(objective), std::move(replaced),
+                    fmt::format("{} sequence{} of {}", count, count == 1 ? "" : "s", s.info().name),
+                    std::move(text)};
+}
+
+// ---- measurement
+
+// Returns what can be measured within the limit of time, or no value.
+std::optional<nn::EffectParts> affordable(const HeadSample& sample, const Subject& s,
+                                          std::string& not_measured) {
+  constexpr double kMostSeconds = 30;
+  const double pass = nn::seconds_of(
+      [&] { nn::values_without(s.model(), sample.batch, sample.objective, {}, sample.replaced); });
+  const nn::Transformer::Options& o = s.model().options;
+  const double heads = double(o.layers * o.attention.heads);
+  const double cuts = pass * (2 * heads + double(o.layers) + 12);
+  if (cuts + pass * 25 * heads <= kMostSeconds) return nn::EffectParts::kAll;
+  if (cuts <= kMostSeconds) return nn::EffectParts::kMeasured;
+  not_measured = fmt::format(
+      "The effects of the {} heads were not measured, because this would take about {:.0f} "
+      "seconds. To measure them, run: heed study {} --ablate all",
+      heads, cuts, s.folder());
+  return {};
+}
+
+// ---- first text
+
+std::string effect_unit(const nn::Objective& o) { return o.is_linear() ? "logits" : "nats"; }
+
+std::string falls(double change) { return change < 0 ? "falls" : "rises"; }
+
+// Returns what the head reads: its role with the score, or its largest mean weights.
+std::string reads_text(const nn::HeadFinding& f, const nn::HeadReport& uniform,
+                       const nn::Vocabulary& vocabulary) {
+  if (!f.roles.empty()) {
+    std::vector<std::string> parts;
+    for (const nn::Role* role : f.roles)
+      parts.push_back(fmt::format("{} ({:.2f}; equal weights: {:.2f})", role->reads,
+                                  f.head->report.*role->score, uniform.*role->score));
+    return heed::join(parts);
+  }
+  const auto largest = [](const std::vector<double>& weights, auto&& name) {
+    std::vector<std::size_t> order(weights.size());
+    std::iota(order.begin(), order.end(), std::size_t(0));
+    std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return weights[i]; });
+    if (order.size() > 3) order.resize(3);
+    std::vector<std::string> parts;
+    for (const std::size_t i : order)
+      parts.push_back(fmt::format("{} ({:.2f})", name(i), weights[i]));
+    return heed::join(parts);
+  };
+  return "mostly " +
+         largest(f.head->by_distance,
+                 [](std::size_t d) {
+                   return d == 0 ? std::string("itself") : fmt::format("{} back", d);
+                 }) +
+         "; by token mostly " + largest(f.head->by_token, [&](std::size_t token) {
+           return plot::token_text(vocabulary.label(std::int64_t(token)));
+         });
+}
+
+std::string role_text(const nn::Role& role) {
+  return fmt::format("{} {} head", role.name == "induction" ? "an" : "a", role.name);
+}
+
+// Returns the line of a head that matters.
+std::string line_of(const nn::HeadFinding& f, const nn::HeadReport& uniform,
+                    const nn::Vocabulary& vocabulary) {
+  const double needed = f.head->needed.mean, suffices = f.head->suffices.mean;
+  const bool is_needed = std::abs(needed) >= f.floor;
+  std::string effect =
+      is_needed ? fmt::format("Without it L {} by {:.3g}", falls(needed), std::abs(needed))
+                : fmt::format("Without it L hardly changes ({:+.2g})", needed);
+  if (std::abs(suffices) >= f.floor)
+    effect +=
+        fmt::format("{} as the only head of its layer it {} L by {:.3g}", is_needed ? ";" : ", but",
+                    suffices < 0 ? "raises" : "lowers", std::abs(suffices));
+  return fmt::format("{} {}: it reads {}. {}.", nn::head_name(f.head->report),
+                     f.roles.empty() ? "has no simple pattern" : "is " + role_text(*f.roles[0]),
+                     reads_text(f, uniform, vocabulary), effect);
+}
+
+// ---- tables
+
+std::string agreement_text(const nn::MeasuredHeads& m, const nn::EffectEstimate& estimate,
+                           double smallest) {
+  std::vector<double> predicted;
+  for (const nn::MeasuredHead& h : m.heads) predicted.push_back(estimate.value(h)->mean);
+  const nn::Agreement a = nn::agreement(m.rows(), predicted, smallest);
+  if (a.rows == 0) return "";
+  const std::string ranks =
+      std::isnan(a.rank_correlation)
+          ? ""
+          : fmt::format("has a rank correlation of {:.2f} with needed, and ", a.rank_correlation);
+  return fmt::format("{} {}is {:.2g} times needed (median of the {} heads with an effect)",
+                     estimate.name, ranks, a.factor, a.rows);
+}
+
+Table all_effects(const HeadStudy& study) {
+  const nn::MeasuredHeads& m = *study.measured;
+  const HeadSample& sample = *study.sample;
+  std::vector<nn::EffectEstimate> estimates = nn::effect_estimates();
+  std::erase_if(estimates, [&](const auto& e) { return !e.value(m.heads[0]); });
+  std::vector<Column> columns{{"", "head"},
+                              {"", "needed", "", "{:+.3g}"},
+                              {"", "error", "", "{:.2g}", 1},
+                              {"", "suffices", "", "{:+.3g}"}};
+  for (const nn::EffectEstimate& e : estimates)
+    columns.push_back({.label = e.name, .format = "{:+.3g}"});
+  columns.push_back({"", "mark"});
+  Table t(columns);
+  t.title = fmt::format("Effects of heads on L in {}, means over {}; replacement: {} of {}",
+                        effect_unit(sample.objective), sample.sequences,
+                        nn::enum_name(sample.replaced.how), sample.replaced.sequences);
+  const double smallest = nn::smallest_effect(sample.objective);
+  const double largest = nn::largest_effect(m.rows());
+  for (std::size_t i = 0; i < m.heads.size(); ++i) {
+    const nn::MeasuredHead& h = m.heads[i];
+    std::vector<Value> row{nn::head_name(h.report), h.needed.mean, h.needed.standard_error,
+                           h.suffices.mean};
+    for (const nn::EffectEstimate& e : estimates) row.push_back(e.value(h)->mean);
+    row.push_back(study.mark(i));
+    t.add(std::move(row));
+  }
+  std::vector<std::string> agreement;
+  for (const nn::EffectEstimate& e : estimates)
+    if (const std::string text = agreement_text(m, e, smallest); !text.empty())
+      agreement.push_back(text);
+  t.note = fmt::format(
+      "needed: L without the head, minus L. suffices: L without all heads of the layer, minus L "
+      "without all of them but this one. gradient and the columns after it predict needed. "
+      "redundant: needed is small, suffices is not. missed: the gradient does not show the effect. "
+      "phantom: it shows an effect that does not exist. reversed: it has the other sign. x0.3: it "
+      "is 0.3 times the effect. -: neither counts, being below {:.2g} or below two standard "
+      "errors. {}",
+      std::max(smallest, 0.05 * largest), fmt::join(agreement, "; "));
+  return t;
+}
+
+Table pairs(const HeadStudy& study, const Subject& s) {
+  const HeadSample& sample = *study.sample;
+  Table t({{"", "heads"},
+           {"", "effect", "", "{:+.3g}"},
+           {"", "error", "", "{:.2g}"},
+           {"", "more than the sum", "", "{:+.3g}"}});
+  t.title = "Effects of pairs of heads";
+  t.note =
+      "effect: L without both heads, minus L. more than the sum: the effect minus needed of both; "
+      "it is large if the heads stand in for each other";
+  for (const nn::PairEffect& p : nn::pair_effects(s.model(), sample.batch, sample.objective,
+                                                  sample.replaced, study.measured->heads))
+    t.add({list_text({p.a, p.b}), p.both.mean, p.both.standard_error, p.excess});
+  return t;
+}
+
+// Returns the table of the sets of --ablate and --keep. They are measured on the sequence that
+// --prompt or --sample selects, and otherwise on the sample.
+Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, const Subject& s) {
+  const bool one = (c.given("prompt") || c.given("sample")) && !c.given("samples");
+  if (!study.sample && a.ablation != nn::Ablation::kZero)
+    usage_error("--ablation {}: the text of the run is not available; use --ablation zero",
+                nn::enum_name(a.ablation));
+  if (one && a.ablation == nn::Ablation::kResample)
+    usage_error("--ablation resample: one sequence has no other; give --samples 2 or more");
+  const nn::Batch& batch = one || !study.sample ? s.sequence : study.sample->batch;
+  const nn::Objective& o = one || !study.sample ? s.objective : study.sample->objective;
+  const nn::Replacement replaced =
+      study.sample ? study.sample->replaced : nn::replacement(s.model(), batch, a.ablation);
+  Table t({{"", "heads"},
+           {"", "effect", effect_unit(o), "{:+.4g}"},
+           {"", "error", "", "{:.2g}"},
+           {"", "left", "", "percent"}});
+  t.title = "Sets of heads";
+  t.note = fmt::format(
+      "effect: L with the heads replaced ({}), minus L. left: the share of the difference that all "
+      "heads make to L. L here is {}, on {}",
+      nn::enum_name(a.ablation), objective_description(o, s.info().vocabulary),
+      one || !study.sample ? "the sequence shown" : study.sample->sequences);
+  const auto add = [&](const std::string& option, const std::string& text, const char* how) {
+    const nn::Transformer::Options& options = s.model().options;
+    const auto heads = nn::parse_heads(option, text, options.layers, options.attention.heads);
+    const auto cut = option == "--keep" ? nn::other_heads(s.model(), heads) : heads;
+    const nn::KeptShare k = nn::kept_share(s.model(), batch, o, cut, replaced);
+    t.add({how + list_text(heads), k.effect.mean, k.effect.standard_error, k.left});
+  };
+  if (c.given("ablate") && a.ablate != "all") add("--ablate", a.ablate, "without ");
+  if (c.given("keep")) add("--keep", a.keep, "only ");
+  return t;
+}
+
+}  // namespace
+
+std::vector<nn::Setting> head_settings(HeadArguments& a) {
+  return {
+      nn::Setting("ablate", a.ablate, "HEADS",
+                  "measures L without these heads together, such as L1H0,L0H1; all: measures "
+                  "each head and each pair, even if it takes long")
+          .shows(""),
+      nn::Setting("keep", a.keep, "HEADS", "measures L with these heads alone, such as L0H0,L1H1")
+          .shows(""),
+      {"ablation", a.ablation,
+       "replacement for a head's output: its mean, zero, or that of another sequence"},
+      {"samples",
+       a.samples,
+       {1, 1 << 16},
+       "number of evaluation sequences for the effects of heads; if it is given, also draws "
+       "by_distance.png"}};
+}
+
+HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,
+                      Progress& progress) {
+  HeadStudy study{sample_of(a, c, s), nullptr, {}, ""};
+  if (!study.sample) {
+    study.not_measured =
+        "The effects of the heads were not measured, because the text of the run is not available.";
+    return study;
+  }
+  const HeadSample& sample = *study.sample;
+  auto parts = affordable(sample, s, study.not_measured);
+  if (a.ablate == "all") parts = nn::EffectParts::kAll;
+  if (!parts) return study;
+  study.not_measured.clear();
+  study.measured = std::make_unique<nn::MeasuredHeads>(nn::measure_heads(
+      s.model(), sample.batch, sample.objective, sample.replaced, *parts,
+      [&](std::int64_t done, std::int64_t total) {
+        progress.at_work(fmt::format("Measuring the heads: {} of {} steps", done, total));
+      }));
+  study.summary = nn::summarize_heads(s.model(), sample.batch, sample.objective, sample.replaced,
+                                      *study.measured);
+  return study;
+}
+
+std::string HeadStudy::mark(std::size_t head) const {
+  const nn::HeadFinding& f = summary.findings[head];
+  return f.head->needed.sequences == 1 ? "" : nn::mark_text(f.head->row(), f.floor);
+}
+
+Table claims(const HeadStudy& study) {
+  Table table(kClaim);
+  if (!study.measured) return table;
+  const auto add = [&](const std::vector<nn::HeadIndex>& heads, std::string_view role,
+                       std::string_view quantity, double value) {
+    table.add({Value(names_of(heads)), role, quantity, value});
+  };
+  const auto score_name = [](double nn::HeadReport::*score) {
+    return std::ranges::find(nn::head_quantities(), score, &nn::HeadQuantity::value)->name;
+  };
+  for (const nn::HeadFinding& f : study.summary.findings) {
+    const nn::MeasuredHead& h = *f.head;
+    for (const nn::Role* role : f.roles)
+      if (f.matters || role->name != "uniform")
+        add({h.report}, f.matters ? role->name : "no effect", score_name(role->score),
+            h.report.*role->score);
+    if (std::abs(h.needed.mean) >= f.floor) add({h.report}, f.role(), "needed", h.needed.mean);
+    if (std::abs(h.suffices.mean) >= f.floor)
+      add({h.report}, f.role(), "suffices", h.suffices.mean);
+  }
+  for (const nn::RoleEffect& r : study.summary.by_role)
+    if (r.heads.size() > 1) add(r.heads, r.role->name, "needed", r.needed.mean);
+  if (std::isnan(study.summary.left_alone)) return table;
+  add(study.summary.named, "all that matter", "lost_without", 1 - study.summary.left_without);
+  add(study.summary.named, "all that matter", "left_alone", study.summary.left_alone);
+  return table;
+}
+
+std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
+  if (!study.measured) return {study.not_measured};
+  const nn::MeasuredHeads& m = *study.measured;
+  const nn::HeadSummary& summary = study.summary;
+  const std::string unit = effect_unit(study.sample->objective);
+  std::vector<std::string> text{fmt::format(
+      "What the heads do, on {}. L is {}: {:.4g} {} with all heads, {:.4g} if all are replaced "
+      "({}).",
+      study.sample->sequences, study.sample->objective_text, m.value.mean, unit,
+      m.value.mean + m.no_heads.mean, nn::enum_name(study.sample->replaced.how))};
+  std::vector<nn::HeadIndex> others;
+  for (const nn::HeadFinding& f : summary.findings) {
+    if (f.matters)
+      text.push_back(line_of(f, m.uniform, s.info().vocabulary));
+    else if (!f.roles.empty() && f.roles[0]->name != "uniform")
+      text.push_back(fmt::format(
+          "{} attends like {} but does not change L: it reads {}. Without it L changes by {:+.2g}; "
+          "as the only head of its layer it changes L by {:+.2g}.",
+          nn::head_name(f.head->report), role_text(*f.roles[0]),
+          reads_text(f, m.uniform, s.info().vocabulary), f.head->needed.mean,
+          -f.head->suffices.mean));
+    else
+      others.push_back(f.head->report);
+  }
+  if (!summary.heads_change_L)
+    text.push_back(fmt::format(
+        "Together, the heads of this model do not change L: without all of them L changes by "
+        "{:+.2g} {}.",
+        m.no_heads.mean, unit));
+  else if (!others.empty())
+    text.push_back(fmt::format("{} {} not change L by more than {:.2g}.", list_text(others),
+                               others.size() == 1 ? "does" : "do", summary.findings[0].floor));
+  for (const nn::RoleEffect& r : summary.by_role)
+    if (r.heads.size() > 1)
+      text.push_back(fmt::format("Without all {} {} heads L {} by {:.3g}.", r.heads.size(),
+                                 r.role->name, falls(r.needed.mean), std::abs(r.needed.mean)));
+  if (std::isnan(summary.left_alone)) return text;
+  text.push_back(fmt::format(
+      "Without {}, {:.0f} % of the difference that heads make to L is left; with {} alone, "
+      "{:.0f} %.{}",
+      list_text(summary.named), 100 * summary.left_without,
+      summary.named.size() == 1 ? "this head" : "these heads", 100 * summary.left_alone,
+      summary.left_alone < 0.7 ? " These heads do not explain the result." : ""));
+  return text;
+}
+
+std::vector<Table> effect_tables(const HeadStudy& study, const HeadArguments& a, const Command& c,
+                                 const Subject& s) {
+  std::vector<Table> tables;
+  if (study.measured) tables.push_back(all_effects(study));
+  if (a.ablate == "all" && study.measured && study.measured->heads.size() <= 8)
+    tables.push_back(pairs(study, s));
+  if (c.given("keep") || (c.given("ablate") && a.ablate != "all"))
+    tables.push_back(sets(study, a, c, s));
+  return tables;
+}
+
+}  // namespace heed

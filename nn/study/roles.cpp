@@ -69,9 +69,10 @@ HeadSummary summarize_heads(const Transformer& model, const Batch& batch,
     if (!heads.empty())
       s.by_role.push_back({&role, heads, ablate(model, batch, objective, heads, replaced)});
   }
-  s.heads_change_L =
-      std::abs(measured.no_heads.mean) >= floor_of({measured.no_heads, 0}, largest, smallest);
-  if (!s.heads_change_L || s.named.empty()) return s;
+  const double floor = floor_of({measured.no_heads, 0}, largest, smallest),
+               difference = std::abs(measured.no_heads.mean);
+  s.heads_change_L = !s.named.empty() || difference >= floor * double(s.findings.size());
+  if (s.named.empty() || difference < floor) return s;
   s.left_without = kept_share(model, batch, objective, s.named, replaced).left;
   s.left_alone = kept_share(model, batch, objective, other_heads(model, s.named), replaced).left;
   return s;

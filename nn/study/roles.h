@@ -50,10 +50,12 @@ struct HeadSummary {
   std::vector<HeadFinding> findings;  ///< all heads, in the order of all_heads()
   std::vector<RoleEffect> by_role;    ///< roles with a head that matters
   std::vector<HeadIndex> named;       ///< the heads that matter
-  bool heads_change_L;                ///< false if |MeasuredHeads::no_heads| is below its floor
+  /// False if no head matters and |MeasuredHeads::no_heads| is below the sum of the heads' floors,
+  /// which small effects of many heads may add up to.
+  bool heads_change_L;
   /// The shares of L(all heads) - L(no head) that are left without the named heads, and with these
-  /// heads alone (faithfulness, Wang et al. 2022, arXiv 2211.00593). NaN if heads_change_L is false
-  /// or no head is named.
+  /// heads alone (faithfulness, Wang et al. 2022, arXiv 2211.00593). NaN if no head is named, or if
+  /// the difference is below its floor.
   double left_without, left_alone;
 };
 /// Summarizes the heads. `measured` has the measurements on these sequences, and must outlive the

@@ -47,6 +47,13 @@ std::vector<std::int64_t> AnswerTask::prompt_inputs(const std::string& text) con
 void AnswerTask::mark_prompt(Sequence& s) const {
   std::fill_n(s.targets.begin(), ignored(), kIgnored);
   std::fill_n(s.counted.begin(), ignored(), false);
+  // The question determines the target of the last token, too.
+  const std::vector<std::int64_t> tokens =
+      answer({s.inputs.begin(), s.inputs.begin() + question_length_});
+  const std::int64_t next = std::ssize(s.inputs) - 1 - ignored();
+  if (next >= std::ssize(tokens)) return;
+  s.targets.back() = tokens[std::size_t(next)];
+  s.counted.back() = true;
 }
 
 Sequence NumberedTask::draw(Generator& g) const {

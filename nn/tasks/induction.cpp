@@ -104,11 +104,16 @@ class Induction : public Task {
   }
 
   // In a drawn sequence, the targets up to and including the first repetition of the first token do
-  // not count. This function sets `counted` of a prompt by the same rule.
+  // not count. This function sets `counted` of a prompt by the same rule. If the prompt repeats its
+  // block, the block determines the target of the last token.
   void mark_prompt(Sequence& s) const override {
-    const auto wrap = std::find(s.targets.begin() + 1, s.targets.end(), s.targets[0]);
-    const auto first = std::min(wrap - s.targets.begin() + 1, std::ptrdiff_t(s.counted.size()));
-    std::fill(s.counted.begin(), s.counted.begin() + first, false);
+    const auto first = s.targets.begin(), last = s.targets.end() - 1;
+    const auto wrap = first == last ? last : std::find(first + 1, last, s.targets[0]);
+    const auto uncounted = std::min(wrap - first + 1, std::ptrdiff_t(s.counted.size()));
+    std::fill(s.counted.begin(), s.counted.begin() + uncounted, false);
+    if (wrap >= last || !std::equal(wrap, last, first)) return;
+    *last = last[first - wrap];
+    s.counted.back() = true;
   }
 
   InductionOptions options_;

@@ -144,8 +144,8 @@ class Task {
   Batch example(Generator& g) const;
 
   /// Returns a prompt as one sequence [1, n]. Adds BOS or the separator if the task has one. The
-  /// target of a position is the next token of the prompt, and the last target is ignored. A task
-  /// may ignore more targets, or set targets that the prompt determines. Throws ValueError if the
+  /// target of a position is the next token of the prompt. The last target is ignored, unless the
+  /// prompt determines it. A task may ignore more targets. Throws ValueError if the
   /// prompt has no token, if it contains a character or word that is not a symbol, if it is not one
   /// of the prompts that TaskInfo::prompt describes, or if it is longer than the context and the
   /// task is not endless.

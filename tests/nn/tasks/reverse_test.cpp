@@ -30,12 +30,15 @@ TEST_CASE("reverse and copy", "[tasks][reverse]") {
     const std::string letters = "abcdefghijklmnop";
     const Row prompt = rows_of(task->prompt(letters))[0];
     REQUIRE(text_of(*task, prompt.inputs) == letters + "|");
-    REQUIRE(prompt.targets == Ids(17, kIgnored));
+    Ids expected(17, kIgnored);
+    expected.back() = copy ? 0 : 15;  // the question determines the first token of the answer
+    REQUIRE(prompt.targets == expected);
+    REQUIRE(prompt.counted.back());
     const Row answered = rows_of(task->prompt(letters + "|" + (copy ? "abc" : "pon")))[0];
     REQUIRE(answered.targets[15] == kIgnored);
     REQUIRE(answered.targets[16] == (copy ? 0 : 15));
-    REQUIRE(answered.targets.back() == kIgnored);
-    REQUIRE((answered.counted[16] && answered.counted[18] && !answered.counted[19]));
+    REQUIRE(answered.targets.back() == (copy ? 3 : 12));
+    REQUIRE((answered.counted[16] && answered.counted[18] && answered.counted[19]));
     REQUIRE(error_of([&] { task->prompt("abc"); }) ==
             task->info().name + ": a prompt needs exactly 16 tokens before the |, got 3");
     REQUIRE_THROWS_AS(task->prompt(letters + "|" + letters), ValueError);  // 33 tokens, too long

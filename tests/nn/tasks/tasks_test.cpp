@@ -78,8 +78,12 @@ TEST_CASE("prompts have the same symbols as sequences", "[tasks][vocabulary]") {
 
   const Row row = rows_of(task->prompt("abcabca"))[0];
   REQUIRE(row.inputs == Ids{32, 0, 1, 2, 0, 1, 2, 0});
-  REQUIRE(row.targets == Ids{0, 1, 2, 0, 1, 2, 0, kIgnored});
-  REQUIRE(row.counted == std::vector<bool>{false, false, false, false, true, true, true, false});
+  // The block that repeats determines the target of the last token.
+  REQUIRE(row.targets == Ids{0, 1, 2, 0, 1, 2, 0, 1});
+  REQUIRE(row.counted == std::vector<bool>{false, false, false, false, true, true, true, true});
+  REQUIRE(rows_of(task->prompt("abcab"))[0].targets.back() == 2);
+  REQUIRE(rows_of(task->prompt("abca"))[0].targets.back() == 1);
+  REQUIRE(rows_of(task->prompt("abcabd"))[0].targets.back() == kIgnored);  // not a repeated block
   REQUIRE(rows_of(task->prompt("^abcabca"))[0].inputs == row.inputs);
   REQUIRE(rows_of(task->prompt(""))[0].inputs == Ids{32});
   REQUIRE(rows_of(task->prompt(""))[0].counted == std::vector<bool>{false});

@@ -10,6 +10,7 @@
 #include "nn/study/forward_passes.h"
 #include "nn/train/cost/timing.h"
 #include "nn/train/evaluate.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/report/report.h"
 #include "tools/plot/text.h"
 
@@ -257,6 +258,21 @@ Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, con
   return t;
 }
 
+// Measures HeadStudy::untrained.
+std::optional<nn::Effect> measure_untrained(const HeadSample& sample, const Subject& s) {
+  for (const nn::CheckpointFile& c : nn::RunFolder(s.source.run).checkpoints()) {
+    if (c.step != 0) continue;
+    const std::string file = std::filesystem::relative(c.file, s.source.run).string();
+    const nn::LoadedRun first = open_run(s.source.run, file, nn::Use::kPrompts);
+    const auto replaced = nn::replacement(first.model, sample.batch, sample.replaced.how);
+    nn::Effect e = nn::ablate(first.model, sample.batch, sample.objective,
+                              nn::other_heads(first.model, {}), replaced);
+    e.mean = -e.mean;
+    return e;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<nn::Setting> head_settings(HeadArguments& a) {
@@ -278,7 +294,8 @@ std::vector<nn::Setting> head_settings(HeadArguments& a) {
 
 HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,
                       Progress& progress) {
-  HeadStudy study{sample_of(a, c, s), nullptr, {}, ""};
+  HeadStudy study;
+  study.sample = sample_of(a, c, s);
   if (!study.sample) {
     study.not_measured =
         "The effects of the heads were not measured, because the text of the run is not available.";
@@ -296,6 +313,7 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s
       }));
   study.summary = nn::summarize_heads(s.model(), sample.batch, sample.objective, sample.replaced,
                                       *study.measured);
+  if (s.run->step != 0) study.untrained = measure_untrained(sample, s);
   return study;
 }
 
@@ -343,6 +361,7 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
       study.sample->sequences, study.sample->objective_text, m.value.mean, unit,
       m.value.mean + m.no_heads.mean, nn::enum_name(study.sample->replaced.how))};
   std::vector<nn::HeadIndex> others;
+  double others_change = 0;
   for (const nn::HeadFinding& f : summary.findings) {
     if (f.matters)
       text.push_back(line_of(f, m.uniform, s.info().vocabulary));
@@ -353,21 +372,29 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
           nn::head_name(f.head->report), role_text(*f.roles[0]),
           reads_text(f, m.uniform, s.info().vocabulary), f.head->needed.mean,
           -f.head->suffices.mean));
-    else
+    else {
       others.push_back(f.head->report);
+      others_change = std::max({others_change, std::abs(f.head->needed.mean),
+                                std::abs(f.head->suffices.mean)});
+    }
   }
   if (!summary.heads_change_L)
     text.push_back(fmt::format(
-        "Together, the heads of this model do not change L: without all of them L changes by "
+        "No head counts: the heads of this model do not change L. Without all of them L changes by "
         "{:+.2g} {}.",
         m.no_heads.mean, unit));
+  else if (summary.named.empty())
+    text.push_back(fmt::format(
+        "No head changes L by more than {:.2g}, but without all of them L changes by {:+.3g}.",
+        others_change, m.no_heads.mean));
   else if (!others.empty())
     text.push_back(fmt::format("{} {} not change L by more than {:.2g}.", list_text(others),
-                               others.size() == 1 ? "does" : "do", summary.findings[0].floor));
+                               others.size() == 1 ? "does" : "do", others_change));
   for (const nn::RoleEffect& r : summary.by_role)
     if (r.heads.size() > 1)
-      text.push_back(fmt::format("Without all {} {} heads L {} by {:.3g}.", r.heads.size(),
-                                 r.role->name, falls(r.needed.mean), std::abs(r.needed.mean)));
+      text.push_back(fmt::format("Without all {} heads ({}) L {} by {:.3g}.", r.role->name,
+                                 list_text(r.heads), falls(r.needed.mean),
+                                 std::abs(r.needed.mean)));
   if (std::isnan(summary.left_alone)) return text;
   text.push_back(fmt::format(
       "Without {}, {:.0f} % of the difference that heads make to L is left; with {} alone, "
@@ -375,6 +402,11 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
       list_text(summary.named), 100 * summary.left_without,
       summary.named.size() == 1 ? "this head" : "these heads", 100 * summary.left_alone,
       summary.left_alone < 0.7 ? " These heads do not explain the result." : ""));
+  if (study.untrained)
+    text.push_back(fmt::format(
+        "All heads together change L by {:+.3g} {}; those of the untrained model (step 0) by "
+        "{:+.2g}.",
+        -m.no_heads.mean, unit, study.untrained->mean));
   return text;
 }
 

@@ -39,6 +39,9 @@ struct HeadStudy {
   std::optional<HeadSample> sample;
   std::unique_ptr<nn::MeasuredHeads> measured;  ///< null if the heads were not measured
   nn::HeadSummary summary;                      ///< of `measured`
+  /// What all heads together add to L at step 0, if the run has this checkpoint: L minus L without
+  /// any head, on the same sequences.
+  std::optional<nn::Effect> untrained;
   std::string not_measured;                     ///< why `measured` is null, as a sentence
 
   /// Returns the mark of a head, by its index; "" if only one sequence was measured.

@@ -1,0 +1,271 @@
+"""Planted models: runs whose circuits are known, and what the first text of `heed study` must say of them.
+
+Usage: planted_test.py HEED [SEED ...]. Each seed trains the preset induction, changes the weights in seven ways, and
+compares the claims of `heed study --json` with what was changed. It uses only the standard library.
+"""
+
+import array
+import json
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+HEED = os.path.abspath(sys.argv[1])
+SEEDS = [int(seed) for seed in sys.argv[2:]] or [1]
+checks = failures = 0
+
+
+def check(what, good, *seen):
+    global checks, failures
+    checks += 1
+    if not good:
+        failures += 1
+        print(f"FAILED: {what}", *seen, file=sys.stderr)
+
+
+def heed(*arguments):
+    done = subprocess.run([HEED, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"heed {arguments} failed: {done.stderr}")
+    return done.stdout
+
+
+def read_tensors(path):
+    """Returns {name: (shape, floats)} of a safetensors file of float32 tensors."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        tensors[name] = (entry["shape"], array.array("f", data[begin:end]))
+    return tensors
+
+
+def write_tensors(path, tensors):
+    header, data = {}, b""
+    for name, (shape, values) in tensors.items():
+        raw = values.tobytes()
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+D, D_HEAD = 64, 32
+
+
+class Layer:
+    """The weights of one layer by head: rows of W_Q, W_K and W_V, and columns of the output projection."""
+
+    def __init__(self, tensors, layer):
+        qkv = tensors[f"blocks.{layer}.qkv.weight"][1]
+        proj = tensors[f"blocks.{layer}.proj.weight"][1]
+        heads = len(qkv) // (3 * D * D_HEAD)
+        rows = [qkv[i * D:(i + 1) * D] for i in range(len(qkv) // D)]
+        width = heads * D_HEAD
+        self.heads = []
+        for head in range(heads):
+            at = head * D_HEAD
+            self.heads.append({
+                **{part: [list(row) for row in rows[p * width + at:p * width + at + D_HEAD]]
+                   for p, part in enumerate("qkv")},
+                "o": [list(proj[i * width + at:i * width + at + D_HEAD]) for i in range(D)]})
+
+    def store(self, tensors, layer):
+        qkv = array.array("f", [x for part in "qkv" for head in self.heads for row in head[part] for x in row])
+        proj = array.array("f", [x for i in range(D) for head in self.heads for x in head["o"][i]])
+        width = len(self.heads) * D_HEAD
+        tensors[f"blocks.{layer}.qkv.weight"] = ([3 * width, D], qkv)
+        tensors[f"blocks.{layer}.proj.weight"] = ([D, width], proj)
+
+
+def scaled(matrix, factor):
+    return [[x * factor for x in row] for row in matrix]
+
+
+class Planted:
+    """A copy of a run whose weights are changed."""
+
+    def __init__(self, run, name):
+        self.tensors = read_tensors(f"{run}/model.safetensors")
+        self.layers = [Layer(self.tensors, 0), Layer(self.tensors, 1)]
+        self.folder = f"{run}-{name}"
+        os.makedirs(self.folder, exist_ok=True)
+        with open(f"{run}/config.toml") as file:
+            self.config = file.read()
+
+    def study(self, *arguments):
+        for number, layer in enumerate(self.layers):
+            layer.store(self.tensors, number)
+        config = re.sub(r"(?m)^heads = .*", f"heads = {len(self.layers[0].heads)}", self.config)
+        config = re.sub(r"(?m)^d-head = .*", f"d-head = {D_HEAD}", config)
+        with open(f"{self.folder}/config.toml", "w") as file:
+            file.write(config)
+        write_tensors(f"{self.folder}/model.safetensors", self.tensors)
+        return Study(self.folder, *arguments)
+
+
+class Study:
+    def __init__(self, run, *arguments):
+        self.json = json.loads(heed("study", run, "--json", "--overwrite", *arguments))
+        self.text = " ".join(heed("study", run, "--overwrite", *arguments).split())
+        self.claims = self.json["claims"]
+
+    def named(self, role):
+        """Returns the heads that a claim names with this role."""
+        return {head for c in self.claims if c["role"] == role and len(c["heads"]) == 1 for head in c["heads"]}
+
+    def value(self, heads, quantity):
+        found = [c["value"] for c in self.claims if c["heads"] == heads and c["quantity"] == quantity]
+        return found[0] if found else 0.0
+
+
+def check_named(what, study, roles):
+    """`roles` maps a role to the heads that must be named with it, and no others."""
+    for role, heads in roles.items():
+        check(f"{what}: {role}", study.named(role) == set(heads), study.named(role), set(heads), study.text[:900])
+        for head in heads:
+            check(f"{what}: the text names {head}", re.search(rf"{head} is an? {role} head", study.text),
+                  study.text[:900])
+
+
+def patterns(run, heads, samples):
+    """Returns {head: (previous-token score, induction score)} from arrays.safetensors, without heed's scores."""
+    sums = {}
+    for sample in range(samples):
+        heed("study", run, "--sample", sample, "--out", f"{run}/arrays", "--overwrite")
+        tensors = read_tensors_of_floats(f"{run}/arrays/arrays.safetensors")
+        tokens = json.loads(tensors["__labels__"])
+        length = len(tokens)
+        for layer in range(2):
+            A = tensors[f"blocks.{layer}.attn.hook_pattern"]
+            for head in range(heads):
+                rows = [A[(head * length + i) * length:(head * length + i + 1) * length] for i in range(length)]
+                previous = sum(rows[i][i - 1] for i in range(1, length)) / (length - 1)
+                copies = [(i, [j for j in range(i) if tokens[j] == tokens[i]]) for i in range(length)]
+                repeats = [(i, js) for i, js in copies if js]
+                induction = sum(rows[i][j + 1] for i, js in repeats for j in js) / len(repeats)
+                sums.setdefault(f"L{layer}H{head}", []).append((previous, induction))
+    return {head: tuple(sum(x) / len(values) for x in zip(*values)) for head, values in sums.items()}
+
+
+def read_tensors_of_floats(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    found = {"__labels__": header["__metadata__"]["labels"]}
+    for name, entry in header.items():
+        if name.endswith("hook_pattern"):
+            begin, end = entry["data_offsets"]
+            found[name] = array.array("f", data[begin:end])
+    return found
+
+
+def trained(seed, run):
+    """The run as trained: the study names its heads, and the loss confirms it."""
+    study = Study(run)
+    scores = patterns(run, 2, 8)
+    induction = [head for head, (_, score) in scores.items() if score >= 0.8]
+    previous = [head for head, (score, _) in scores.items() if score >= 0.4]
+    check(f"seed {seed}: trained heads were found", induction and previous, scores)
+    pattern_only = study.named("no effect")
+    for role, heads, column in (("induction", induction, 1), ("previous-token", previous, 0)):
+        for head in heads:
+            check(f"seed {seed}: {head} is named {role}, or has the pattern without the effect",
+                  head in study.named(role) | pattern_only, study.text)
+        for head in study.named(role):
+            check(f"seed {seed}: {head} is not named {role} below 0.4", scores[head][column] >= 0.4, scores)
+        sets = json.loads(heed("study", run, "--of", "loss", "--ablate", ",".join(heads), "--json", "--overwrite"))
+        effect = next(t for t in sets["tables"] if t["title"] == "Sets of heads")["rows"][0][1]
+        check(f"seed {seed}: without {role} heads the loss rises by 1 nat", effect >= 1, effect)
+    named = next(c["heads"] for c in study.claims if c["quantity"] == "left_alone")
+    sets = json.loads(heed("study", run, "--of", "loss", "--keep", ",".join(named), "--json", "--overwrite"))
+    effect = next(t for t in sets["tables"] if t["title"] == "Sets of heads")["rows"][0][1]
+    check(f"seed {seed}: the named heads alone have nearly the same loss", effect <= 0.15, effect)
+    return study
+
+
+def planted(seed, run, study):
+    roles = {"induction": study.named("induction"), "previous-token": study.named("previous-token")}
+    induction = sorted(roles["induction"])
+    number = {head: int(head[3]) for head in induction}
+    check(f"seed {seed}: induction heads are in layer 1", all(head[1] == "1" for head in induction), induction)
+
+    model = Planted(run, "zero")
+    for head in induction:
+        heads = model.layers[1].heads
+        heads[number[head]]["o"] = scaled(heads[number[head]]["o"], 0)
+    zero = model.study()
+    check(f"seed {seed} zero: no head is named induction", not zero.named("induction"), zero.text)
+    for head in induction:
+        check(f"seed {seed} zero: {head} has the pattern without the effect",
+              f"{head} attends like an induction head but does not change L" in zero.text, zero.text)
+
+    model = Planted(run, "split")
+    for layer in (0, 1):
+        heads = model.layers[layer].heads
+        half = dict(heads[0], o=scaled(heads[0]["o"], 0.5))
+        model.layers[layer].heads = [half, heads[1], dict(half)]
+    split = model.study()
+    for role, names in roles.items():
+        expected = names | {name[:3] + "2" for name in names if name[3] == "0"}
+        check_named(f"seed {seed} split", split, {role: expected})
+    for name in (["L0H0"], ["L1H0"]):
+        twin = [name[0][:3] + "2"]
+        for quantity in ("needed", "suffices"):
+            a, b = split.value(name, quantity), split.value(twin, quantity)
+            check(f"seed {seed} split: equal halves", abs(a - b) <= 1e-3 * max(abs(a), 1e-3), name, quantity, a, b)
+
+    model = Planted(run, "permuted")
+    for layer in model.layers:
+        layer.heads.reverse()
+    other = {name: name[:3] + str(1 - int(name[3])) for name in ("L0H0", "L0H1", "L1H0", "L1H1")}
+    check_named(f"seed {seed} permuted", model.study(),
+                {role: {other[name] for name in names} for role, names in roles.items()})
+
+    model = Planted(run, "sharp")
+    for head in induction:
+        weights = model.layers[1].heads[number[head]]
+        weights["q"], weights["k"] = scaled(weights["q"], 2), scaled(weights["k"], 2)
+    sharp = model.study()
+    check(f"seed {seed} sharp: still named", sharp.named("induction") >= set(induction), sharp.text)
+    cells = next(t for t in sharp.json["tables"] if t["title"].startswith("Cells"))
+    large = [row for row in cells["rows"] if row[0][:4] in induction and row[3] > 0.99]
+    print(f"seed {seed} sharp:", [(row[0], row[5], row[6]) for row in large[:8]])
+
+    model = Planted(run, "random")
+    generator = random.Random(seed)
+    head = induction[0]
+    weights = model.layers[1].heads[number[head]]
+    for part in "qkvo":
+        weights[part] = [[generator.gauss(0, 0.125) for _ in row] for row in weights[part]]
+    replaced = model.study()
+    check(f"seed {seed} random head: not named", head not in replaced.named("induction"), replaced.text)
+    for name in induction[1:]:
+        check(f"seed {seed} random head: {name} still named", name in replaced.named("induction"), replaced.text)
+
+    check_nothing(f"seed {seed} step 0", Study(run, "--weights", "checkpoints/000000.safetensors"))
+    heed("train", "random", "--seed", seed, "--steps", 60, "--quiet", "--out", f"{run}-noise")
+    check_nothing(f"seed {seed} trained on random", Study(f"{run}-noise"))
+
+
+def check_nothing(what, study):
+    check(f"{what}: no claim of an effect", not study.claims, study.claims)
+    check(f"{what}: the text says so", "the heads of this model do not change L" in study.text, study.text)
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    os.chdir(scratch)
+    for seed in SEEDS:
+        run = f"seed{seed}"
+        heed("train", "induction", "--seed", seed, "--save-every", 400, "--quiet", "--out", run)
+        planted(seed, run, trained(seed, run))
+print(f"{checks} checks, {failures} failed")
+sys.exit(failures > 0)

@@ -42,6 +42,20 @@ void fill_in(std::string& page, std::string_view mark, std::string_view text) {
   page.replace(at, mark.size(), text);
 }
 
+// Returns the text as content of an HTML element.
+std::string escaped(std::string_view text) {
+  std::string html;
+  for (const char c : text) {
+    if (c == '&')
+      html += "&amp;";
+    else if (c == '<')
+      html += "&lt;";
+    else
+      html += c;
+  }
+  return html;
+}
+
 }  // namespace
 
 nn::Json encode_map(std::span<const double> values, std::int64_t n, bool triangle,
@@ -89,6 +103,9 @@ std::string study_page(const nn::Json& data) {
   fill_in(page, "/* report.css */", heed_page_style);
   fill_in(page, "/* the scripts */", heed_page_script);
   fill_in(page, "/* the data */", json);
+  // The title is last, because a mark in it would come before the marks that are replaced above.
+  const nn::Json* title = data.find("title");
+  fill_in(page, "/* the title */", escaped(title ? title->text() : "heed study"));
   return page;
 }
 

@@ -246,7 +246,7 @@ def made_up_three():
 def made_up_blocks():
     """Returns a page whose cells cover 2 x 2 tokens of a sequence of 11 tokens."""
     data = made_up([f"{t}-{min(t + 1, 10)}" for t in range(0, 11, 2)], panes=1, steps=(None,))
-    data["panes"][0].update(length=11, block=2, texts=HOSTILE[:4] + list("efghijk"))
+    data["panes"][0].update(length=11, block=2, texts=HOSTILE[:11])
     return data
 
 
@@ -654,8 +654,12 @@ def check_reads(browser, path, data, block=1):
     signs = {" ": "␣", "\n": "\\n"}
     shown = [signs.get(t, t) for t in pane.get("texts", pane["tokens"])]
     ranges = [(t, min(t + block, pane["length"]) - 1) for t in range(0, pane["length"], block)]
-    place = lambda j: (f"{shown[j].replace(' ', '␣')} at {j}" if block == 1 else
-                       f"{' '.join(shown[ranges[j][0]:ranges[j][1] + 1])} at {ranges[j][0]}–{ranges[j][1]}")
+    def place(j):
+        first, last = ranges[j]
+        texts = [text.replace(" ", "␣") for text in shown[first:last + 1]]
+        between = " " if any(len(text) > 2 for text in texts) else ""  # \\n has two characters
+        return f"{between.join(texts)} at {first}" + (f"–{last}" if block > 1 else "")
+
     for token in (1, 4, len(ranges) - 1):
         browser.click(".tokens button", token)
         text = browser.text(".reads")
@@ -673,7 +677,7 @@ def check_reads(browser, path, data, block=1):
         browser.focus("canvas.map")
         browser.press("Home", "Right")
         check("the text of a cell names the tokens of a block: " + browser.text("output.readout"),
-              "key 2–3 “␣ \\n”" in browser.text("output.readout"))
+              "key 2–3 “␣\\n”" in browser.text("output.readout"))
 
 
 # --- pages with other contents

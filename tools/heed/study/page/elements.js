@@ -43,14 +43,16 @@ const visibleText = (text) =>
 const labelsOf = (pane) => pane.tokens.map(visible).map((text) => (text.length > 9 ? text.slice(0, 8) + "…" : text));
 const headName = (layer, head) => `L${layer}H${head}`;
 
-/** Returns the position and the text of row or column i: ["6", "c"], or ["24–27", "c a b c"] for several tokens. */
+/** Returns the position and the text of row or column i: ["6", "c"], or ["24–27", "cabc"] for several tokens. */
 function tokensAt(pane, i) {
   const first = i * pane.block;
   const last = Math.min(first + pane.block, pane.length) - 1;
   if (pane.block === 1) return [String(first), visible(pane.tokens[i])];
-  return [`${first}–${last}`, (pane.texts ?? []).slice(first, last + 1).map(visible).join(" ")];
+  const texts = (pane.texts ?? []).slice(first, last + 1);
+  const between = texts.some((text) => [...text].length > 1) ? " " : "";
+  return [`${first}–${last}`, texts.map(visible).join(between)];
 }
-/** Returns the name of row or column i: '6 “c”', or '24–27 “c a b c”' if a cell covers several tokens. */
+/** Returns the name of row or column i: '6 “c”', or '24–27 “cabc”' if a cell covers several tokens. */
 function tokenName(pane, i) {
   const [position, text] = tokensAt(pane, i);
   return text ? `${position} “${text}”` : position;

@@ -151,14 +151,14 @@ function readsText(pane) {
   const map = chosenMap(pane, { name: weightsName });
   if (!map) return `${where}: the weights are ${lack(pane)}.`;
   const row = rowOf(numbersOf(map, n), n, token);
-  const largest = [...row.keys()].filter((key) => !Number.isNaN(row[key]))
+  const largest = [...row.keys()].filter((key) => row[key]) // neither masked nor 0
     .sort((a, b) => Math.abs(row[b]) - Math.abs(row[a])).slice(0, 5);
   const texts = largest.map((key) => {
     const [position, text] = tokensAt(pane, key);
     return `${text ? `${text} at ` : ""}${position} (${row[key].toPrecision(2).replace("-", "−")})`;
   });
   const verb = isSigned(pane, { name: weightsName }) ? "changes most at" : "reads";
-  return `${where} ${verb}: ${texts.join(", ")}${pane.block > 1 ? "; the largest weight of each block" : ""}`;
+  return `${where} ${verb}: ${texts.join(", ") || "nothing"}${pane.block > 1 ? "; the largest weight of each block" : ""}`;
 }
 
 /** Returns a bar for each item {name, kind, value, text}. Bars begin at 0; `kind` determines the color. */

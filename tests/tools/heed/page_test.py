@@ -152,18 +152,19 @@ QUANTITIES = [
 
 
 def value_of(quantity, pane, checkpoint, layer, head, i, j):
-    """Returns the value of one cell. Weights are the softmax of a row of sines."""
+    """Returns the value of one cell. Weights are 0.9 times the softmax of a row of sines, as with an attention sink."""
     if quantity == 0:
         score = [3 * math.sin((1 + layer + 2 * head + checkpoint + 5 * pane) * (k + 1) * (1 + 0.1 * i)) for k in range(i + 1)]
-        return math.exp(score[j]) / sum(map(math.exp, score))
-    faint = 0.01 if (quantity, layer, head) == (1, 0, 1) else 1
-    return faint * math.sin(1 + 3 * i + 7 * j + layer + 2 * head + 11 * checkpoint + pane) ** 5 / (quantity * 10)
+        return 0.9 * math.exp(score[j]) / sum(map(math.exp, score))
+    size = {(1, 0, 1): 0.01, (2, 1, 1): 0.05}.get((quantity, layer, head), 1)  # below and above 2 % of the others
+    return size * math.sin(1 + 3 * i + 7 * j + layer + 2 * head + 11 * checkpoint + pane) ** 5 / (quantity * 10)
 
 
 def encoded(layer, head, n, value):
+    """Encodes a map. A cell whose value is None is masked."""
     cells = [value(i, j) for i in range(n) for j in range(i + 1)]
-    scale = max(map(abs, cells))
-    codes = [round(x / scale * 32767) for x in cells]
+    scale = max(abs(x) for x in cells if x is not None)
+    codes = [-32768 if x is None else round(x / scale * 32767) for x in cells]
     return {"layer": layer, "head": head, "scale": scale, "triangle": True,
             "data": base64.b64encode(struct.pack(f"<{len(codes)}h", *codes)).decode()}
 
@@ -219,7 +220,8 @@ def made_up(tokens, layers=2, heads=2, panes=2, steps=(0, 200, 400)):
 
 
 def made_up_plain():
-    """Returns a page without routes, checkpoints, measured cuts, saturated heads, a summary and tables."""
+    """Returns a page without routes, checkpoints, measured cuts, saturated heads, a summary and tables. The mask of its
+    gradients hides keys that are three or more tokens before the query."""
     data = made_up(["^", *"abcab"], panes=1, steps=(None,))
     for key in ("summary", "tables"):
         del data[key]
@@ -228,7 +230,12 @@ def made_up_plain():
         del checkpoint[key]
     for report in checkpoint["heads"]:
         report.update(cut=None, saturated=None)
+    checkpoint["maps"]["hook_pattern_grad"] = [encoded(l, h, 6, lambda i, j: windowed(l, h, i, j)) for l in range(2) for h in range(2)]
     return data
+
+
+def windowed(layer, head, i, j):
+    return value_of(1, 0, 0, layer, head, i, j) if i - j < 3 else None
 
 
 def made_up_three():
@@ -489,7 +496,8 @@ def check_colors(browser, what, panels, limit_of, curve, signed):
         for i in range(n):
             for j in range(n):
                 got = data[4 * (i * n + j):][:3]
-                expected = color_of(value(i, j), limit_of(k), curve, signed) if j <= i else GRAY
+                visible = j <= i and value(i, j) is not None
+                expected = color_of(value(i, j), limit_of(k), curve, signed) if visible else GRAY
                 if max(abs(a - b) for a, b in zip(got, expected)) > 2.5:
                     wrong.append((k, i, j, got, expected))
     check(f"{what}: each cell has its color, and masked cells are gray; wrong: {wrong[:3]}", not wrong)
@@ -725,6 +733,10 @@ def check_plain(browser, path):
     check(f"no text is about a thing that the page does not have: {found}", not found)
     check("the words that are not on this page are searched rightly", "Numbers of the heads" in text and "Esc" in text)
     check("six numbers of each head are in view", len(browser.texts(".heads-table thead th")) == 7)
+    browser.choose("Show", "dL/dA")
+    panels = [lambda i, j, l=l, h=h: windowed(l, h, i, j) for l in range(2) for h in range(2)]
+    limit = max(abs(panel(i, j) or 0) for panel in panels for i in range(6) for j in range(i + 1))
+    check_colors(browser, "a window", panels, lambda k: limit, "linear", True)
 
 
 # --- accessibility

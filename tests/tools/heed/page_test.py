@@ -122,8 +122,9 @@ class Browser:
         return value
 
     def address(self):
-        """Returns the parts of the page's address. The page writes it some time after a change."""
-        time.sleep(0.4)
+        """Returns the parts of the page's address. Waits until the page has written it, some time after a change."""
+        self.wait("return location.hash.slice(1) === String(new URLSearchParams(Object.entries(addressParts)"
+                  ".map(([name, { text }]) => [name, text()])))", seconds=30)
         return dict(part.split("=") for part in self.run("return location.hash")[1:].split("&"))
 
     def text(self, css, index=0):

@@ -153,7 +153,8 @@ function colorBar() {
 }
 
 const rangeWords = { heads: "range of all heads", panel: "range of this panel", steps: "range of all checkpoints" };
-const scaleWords = (q, scale) => [q.title, q.unit, rangeWords[state.range], scale.curve.words].filter(Boolean).join(", ");
+const scaleWords = (q, scale) =>
+  [q.title, q.unit, rangeWords[state.range], scale.curve.words].filter(Boolean).join(", ");
 
 /**
  * Creates an interactive map, for pointer and keyboard. describe() returns the map for drawMap() with its

@@ -158,7 +158,8 @@ function readsText(pane) {
     return `${text ? `${text} at ` : ""}${position} (${row[key].toPrecision(2).replace("-", "−")})`;
   });
   const verb = isSigned(pane, { name: weightsName }) ? "changes most at" : "reads";
-  return `${where} ${verb}: ${texts.join(", ") || "nothing"}${pane.block > 1 ? "; the largest weight of each block" : ""}`;
+  const rule = pane.block > 1 ? "; the largest weight of each block" : "";
+  return `${where} ${verb}: ${texts.join(", ") || "nothing"}${rule}`;
 }
 
 /** Returns a bar for each item {name, kind, value, text}. Bars begin at 0; `kind` determines the color. */

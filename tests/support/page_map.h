@@ -1,10 +1,17 @@
-// Decodes the heat maps in the page of a study (report.html).
+// Reads the page of a study (report.html): its data, and its heat maps.
 #pragma once
 
 #include "nn/io/json.h"
 #include "tests/support/catch.h"
 
 namespace heed::testing {
+
+/// Returns the JSON data inside a page.
+inline std::string data_of(const std::string& page) {
+  const std::string start = "id=\"data\">";
+  const std::size_t at = page.find(start) + start.size();
+  return page.substr(at, page.find("</script>", at) - at);
+}
 
 /// Decodes base64.
 inline std::vector<std::uint8_t> bytes_of(const std::string& base64) {

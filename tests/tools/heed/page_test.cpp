@@ -11,19 +11,13 @@ using heed::encode_map;
 using heed::study_page;
 using heed::nn::Json;
 using heed::testing::bytes_of;
+using heed::testing::data_of;
 using heed::testing::decoded;
 
 std::vector<double> waves(std::int64_t n) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < n * n; ++i) values.push_back(1e-3 * std::sin(0.7 * double(i)));
   return values;
-}
-
-// Returns the JSON data inside a page.
-std::string data_of(const std::string& page) {
-  const std::string start = "id=\"data\">";
-  const std::size_t at = page.find(start) + start.size();
-  return page.substr(at, page.find("</script>", at) - at);
 }
 
 TEST_CASE("a map of the page has each value within half a step of its scale") {
@@ -73,6 +67,19 @@ TEST_CASE("no text of a study ends the data element of the page") {
   CHECK(json.find('<') == std::string::npos);
   CHECK(Json::parse(json).find("title")->text() == data.find("title")->text());
   CHECK(Json::parse(json).find("bytes")->text() == "\xef\xbf\xbd é /* report.css */");
+}
+
+TEST_CASE("the title of the page's document is that of the study, as text") {
+  const auto title_of = [](const Json& data) {
+    const std::string page = study_page(data);
+    const std::size_t at = page.find("<title>") + 7;
+    return page.substr(at, page.find("</title>", at) - at);
+  };
+  CHECK(title_of(Json::object({{"title", "runs/a: L of é"}})) == "runs/a: L of é");
+  CHECK(title_of(Json::object({{"title", "</title><b>&lt; /* the data */ /* the title */"}})) ==
+        "&lt;/title>&lt;b>&amp;lt; /* the data */ /* the title */");
+  const Json data = Json::object({{"title", "/* report.css */ /* the scripts */"}});
+  CHECK(Json::parse(data_of(study_page(data))) == data);
 }
 
 TEST_CASE("the page refers to no other file and uses no network") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "autograd/base/files.h"
 #include "nn/study/blocks.h"
@@ -25,15 +26,22 @@ void add_maps(nn::Json& list, std::int64_t layer, const nn::Tensor& maps, const 
   }
 }
 
+// Returns the values with seven significant digits, which take half the space of all digits. The
+// page shows at most six.
+std::vector<double> rounded(std::vector<double> values) {
+  for (double& x : values) x = std::strtod(fmt::format("{:.7g}", x).c_str(), nullptr);
+  return values;
+}
+
 // Returns the routes of one layer as JSON. They include the maps Routes::from if `with_from` is
 // set.
 nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_from) {
   const nn::BlockRoutes blocks = nn::block_routes(r);
   nn::Json parts = nn::Json::array(), from = nn::Json::array();
   for (std::size_t p = 0; p < r.parts.size(); ++p)
-    parts.push_back(nn::Json::object({{"name", r.parts[p]}, {"share", blocks.shares[p]}}));
+    parts.push_back(nn::Json::object({{"name", r.parts[p]}, {"share", rounded(blocks.shares[p])}}));
   if (with_from) add_maps(from, r.layer, r.from, scores, nn::BlockRule::kSum);
-  return nn::Json::object({{"total", blocks.total}, {"parts", parts}, {"from", from}});
+  return nn::Json::object({{"total", rounded(blocks.total)}, {"parts", parts}, {"from", from}});
 }
 
 }  // namespace
@@ -94,11 +102,13 @@ nn::Json PagePane::json() const {
                                     {"heads", heads},
                                     {"saved_checkpoints", saved_checkpoints},
                                     {"checkpoints", checkpoints}});
-  if (block > 1)
+  if (block > 1) {
+    pane.append("texts", tokens);
     pane.append("block_rule",
                 "the value of the largest magnitude among the cells that the mask does not hide; "
                 "for routes, "
                 "the sum");
+  }
   return pane;
 }
 
@@ -132,7 +142,8 @@ std::filesystem::path write_page(const std::filesystem::path& folder, const std:
                                            {"signed", m.is_signed},
                                            {"what", m.what}}));
   for (const nn::HeadQuantity& q : nn::head_quantities())
-    columns.push_back(nn::Json::object({{"name", q.name}, {"unit", q.unit}, {"what", q.what}}));
+    columns.push_back(nn::Json::object(
+        {{"name", q.name}, {"unit", q.unit}, {"what", q.what}, {"main", !q.panel.title.empty()}}));
   nn::Json head;
   if (chosen) head = nn::Json::object({{"layer", chosen->layer}, {"head", chosen->head}});
   const std::filesystem::path file = folder / "report.html";

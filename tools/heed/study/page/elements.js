@@ -12,9 +12,9 @@ function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Formats a value: a number with three significant digits, a string unchanged, a missing value as a dash. */
+/** Formats a value: a number with three significant digits, a string by visibleText(), a missing value as a dash. */
 function show(x) {
-  if (typeof x === "string") return x;
+  if (typeof x === "string") return visibleText(x);
   if (typeof x === "boolean") return x ? "yes" : "no";
   if (x === null || x === undefined || !Number.isFinite(x)) return "–";
   const size = Math.abs(x);
@@ -28,30 +28,76 @@ function percent(share) {
   return `${(Math.abs(share) < 5e-4 ? 0 : 100 * share).toFixed(1)} %`.replace("-", "−");
 }
 
-const visibleSigns = { " ": "␣", "\n": "↵", "\t": "⇥", "\u00a0": "⍽" };
-/** Returns the token with a visible sign for each space and control character. */
-function visible(token) {
-  const sign = (c) => visibleSigns[c] ?? String.fromCharCode(0x2400 + c.charCodeAt(0));
-  return token === "" ? "∅" : token.replace(/[\u0000-\u0020\u00a0]/g, sign);
+/** Returns a visible text for a space or control character: the same as token_text() of tools/plot/text.h. */
+function signOf(character) {
+  const code = character.codePointAt(0);
+  const hex = (digits) => code.toString(16).padStart(digits, "0");
+  return { " ": "␣", "\n": "\\n", "\t": "\\t", "\r": "\\r" }[character] ??
+    (code < 0xa0 ? `\\x${hex(2)}` : `U+${hex(4).toUpperCase()}`);
 }
+/** Returns the token with visible spaces and control characters. */
+const visible = (token) => (token === "" ? "∅" : token.replace(/[\p{Z}\p{C}]/gu, signOf));
+/** Returns a text that may contain a token, with the spaces visible that HTML would not show or that are in (). */
+const visibleText = (text) =>
+  text.replace(/^ +| +$| {2,}|(?<=\() +(?=\))|(?! )[\p{Z}\p{C}]/gu, (found) => visible(found));
 const labelsOf = (pane) => pane.tokens.map(visible).map((text) => (text.length > 9 ? text.slice(0, 8) + "…" : text));
 const headName = (layer, head) => `L${layer}H${head}`;
 
-/** Returns the name of row or column i: '6 “c”' for one token, "24–27" if a cell covers several tokens. */
-function tokenName(pane, i) {
+/** Returns the position and the text of row or column i: ["6", "c"], or ["24–27", "cabc"] for several tokens. */
+function tokensAt(pane, i) {
   const first = i * pane.block;
   const last = Math.min(first + pane.block, pane.length) - 1;
-  return pane.block > 1 ? `${first}–${last}` : `${first} “${visible(pane.tokens[i])}”`;
+  if (pane.block === 1) return [String(first), visible(pane.tokens[i])];
+  const texts = (pane.texts ?? []).slice(first, last + 1);
+  const between = texts.some((text) => [...text].length > 1) ? " " : "";
+  return [`${first}–${last}`, texts.map(visible).join(between)];
+}
+/** Returns the name of row or column i: '6 “c”', or '24–27 “cabc”' if a cell covers several tokens. */
+function tokenName(pane, i) {
+  const [position, text] = tokensAt(pane, i);
+  return text ? `${position} “${text}”` : position;
 }
 const tokenNames = (pane) => pane.tokens.map((_, i) => tokenName(pane, i));
 
+/** Creates a cell of a table. Its property sortKey is the value by which sortable() sorts. */
+const dataCell = (value) => Object.assign(el("td", {}, show(value)), { sortKey: value });
+const rowHeading = (value, ...content) => Object.assign(el("th", { scope: "row" }, ...content), { sortKey: value });
+
 /** Creates a table from rows of cells. The first row has the headings. The first cell of a row names the row. */
 function tableOf([head, ...rows], name) {
-  const line = ([name, ...cells]) => el("tr", {}, el("th", { scope: "row" }, show(name)),
-    ...cells.map((cell) => el("td", {}, show(cell))));
-  const names = head.map((name) => el("th", { scope: "col" }, name));
+  const line = ([name, ...cells]) => el("tr", {}, rowHeading(name, show(name)), ...cells.map(dataCell));
+  const names = head.map((name) => el("th", { scope: "col" }, show(name)));
   return el("table", { "aria-label": name }, el("thead", {}, el("tr", {}, ...names)),
     el("tbody", {}, ...rows.map(line)));
+}
+
+/**
+ * Makes each column's title a button that sorts the rows: first numbers from the largest and texts from the first, then
+ * the other way round. Missing values are always last. Returns a function that sorts again after rows have changed.
+ */
+function sortable(table) {
+  const titles = [...table.tHead.rows[0].cells];
+  let [column, up] = [null, true];
+  const isMissing = (x) => x === null || x === undefined || Number.isNaN(x);
+  const order = (a, b) => (typeof a === "string" ? a.localeCompare(String(b), "en", { numeric: true }) : a - b);
+  const sort = () => {
+    if (column === null) return;
+    titles.forEach((title, k) => k !== column && title.removeAttribute("aria-sort"));
+    titles[column].setAttribute("aria-sort", up ? "ascending" : "descending");
+    const key = (row) => row.cells[column].sortKey;
+    const rows = [...table.tBodies[0].rows];
+    const known = rows.filter((row) => !isMissing(key(row))).sort((a, b) => (up ? 1 : -1) * order(key(a), key(b)));
+    table.tBodies[0].append(...known, ...rows.filter((row) => isMissing(key(row))));
+  };
+  titles.forEach((title, k) => {
+    const press = () => {
+      const isText = [...table.tBodies[0].rows].some((row) => typeof row.cells[k].sortKey === "string");
+      [column, up] = [k, column === k ? !up : isText];
+      sort();
+    };
+    title.replaceChildren(el("button", { type: "button", class: "sort", onclick: press }, ...title.childNodes));
+  });
+  return sort;
 }
 
 function csvOf(rows) {
@@ -83,7 +129,7 @@ function setPressed(button, pressed) {
 
 /** Creates the table "Numbers" of a view, which is filled when the user opens it, and a button that copies `forCsv`. */
 function numbersBehind(name, rows, forCsv = rows) {
-  const holder = el("div", { class: "scroll" });
+  const holder = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Numbers: ${name}` });
   const details = el("details", { class: "numbers" }, el("summary", {}, "Numbers"), holder);
   const draw = () => details.open && holder.replaceChildren(tableOf(rows(), name));
   details.addEventListener("toggle", draw);
@@ -106,17 +152,18 @@ function colorBar() {
   return { element: el("div", { class: "bar" }, canvas, ticks, words), draw };
 }
 
-const rangeWords = { heads: "range of all heads", head: "range of this head", steps: "range of all checkpoints" };
-const scaleWords = (q, scale) => [q.title, q.unit, rangeWords[state.range], scale.root ? "root scale" : "linear scale"]
-  .filter(Boolean).join(", ");
+const rangeWords = { heads: "range of all heads", panel: "range of this panel", steps: "range of all checkpoints" };
+const scaleWords = (q, scale) =>
+  [q.title, q.unit, rangeWords[state.range], scale.curve.words].filter(Boolean).join(", ");
 
 /**
  * Creates an interactive map, for pointer and keyboard. describe() returns the map for drawMap() with its
- * `numbers`, or a falsy value to hide the map. move(row, column) is called when the cursor moves.
+ * `numbers`, or a falsy value to hide the map. point([row, column]) is called when the pointer enters a cell, and
+ * point(null) when it leaves the cells. move(row, column) is called when a click or a key moves the cursor.
  * choose(row, column) is called when the user selects a cell or a label. For a label of a row, the column is
  * null; for a label of a column, the row is null.
  */
-function explorable(label, { describe, move, choose }) {
+function explorable(label, { describe, point, move, choose }) {
   const canvas = el("canvas", { class: "map", tabindex: 0, role: "application", "aria-roledescription": "heat map",
     "aria-label": label });
   const holder = el("div", {}, canvas);
@@ -130,8 +177,10 @@ function explorable(label, { describe, move, choose }) {
   const cellUnder = (event) => (at ? cellAt(at, map, event.offsetX, event.offsetY) : { row: null, column: null });
   canvas.addEventListener("pointermove", (event) => {
     const { row, column } = cellUnder(event);
-    if (row !== null && column !== null && String([row, column]) !== String(map.cursor)) move(row, column);
+    const cell = row !== null && column !== null ? [row, column] : null;
+    if (String(cell) !== String(map.hover)) point(cell);
   });
+  canvas.addEventListener("pointerleave", () => point(null));
   canvas.addEventListener("click", (event) => {
     const { row, column } = cellUnder(event);
     if (row !== null && column !== null) move(row, column);

@@ -5,7 +5,10 @@ const hiddenCode = -32768;
 const largestCode = 32767;
 const decoded = new WeakMap();
 
-/** Decodes a map that encode_map() (page.h) has encoded. Returns [n, n] numbers, row-major. A masked cell is NaN. */
+/**
+ * Decodes a map that encode_map() (page.h) has encoded. Returns [n, n] numbers, row-major. A masked cell is NaN. Their
+ * property hasNegative is true if a number is below 0.
+ */
 function numbersOf(map, n) {
   if (decoded.has(map)) return decoded.get(map);
   const text = atob(map.data);
@@ -17,6 +20,7 @@ function numbersOf(map, n) {
       if (code !== hiddenCode) numbers[i * n + j] = (map.scale * code) / largestCode;
     }
   }
+  numbers.hasNegative = numbers.some((x) => x < 0);
   decoded.set(map, numbers);
   return numbers;
 }
@@ -64,17 +68,28 @@ function colorTable(theme, signed) {
   return colorTables.get(key);
 }
 
-/** Returns the place of a value on a scale {max, signed, root}, from 0 to 1. On a signed scale, 0 has the place 0.5. */
+// Curves of a scale. "to" converts a share of the limit to a distance from the color of 0; both are from 0 to 1. "from"
+// is its inverse.
+const steepness = 1000;
+const curves = [
+  { name: "linear", words: "linear scale", to: (x) => x, from: (x) => x },
+  { name: "root", words: "root scale", to: Math.sqrt, from: (x) => x * x },
+  { name: "logarithm", words: `logarithm of 1 + ${steepness} × the share of the limit`,
+    to: (x) => Math.log1p(steepness * x) / Math.log1p(steepness),
+    from: (x) => Math.expm1(x * Math.log1p(steepness)) / steepness },
+];
+
+/** Returns the place, 0 to 1, of a value on a scale {max, signed, curve}. On a signed scale, 0 has the place 0.5. */
 function placeOf(value, scale) {
-  let share = scale.max > 0 ? value / scale.max : 0;
-  if (scale.root) share = Math.sign(share) * Math.sqrt(Math.abs(share));
-  return scale.signed ? (share + 1) / 2 : share;
+  const share = value / (scale.max || 1);
+  const distance = Math.sign(share) * scale.curve.to(Math.abs(share));
+  return scale.signed ? (distance + 1) / 2 : distance;
 }
 
 /** Returns the value at a place; the inverse of placeOf(). */
 function valueAt(place, scale) {
-  const share = scale.signed ? 2 * place - 1 : place;
-  return scale.max * (scale.root ? Math.sign(share) * share * share : share);
+  const distance = scale.signed ? 2 * place - 1 : place;
+  return scale.max * Math.sign(distance) * scale.curve.from(Math.abs(distance));
 }
 
 /** Draws one pixel for each cell. CSS or drawMap() enlarges the picture. */
@@ -123,14 +138,15 @@ function drawLabels(context, labels, size, cursor, put) {
 
 function drawAxes(context, map, at, colors) {
   const { left, cellWidth, cellHeight, upright } = at;
+  const [row, column] = map.hover ?? map.cursor;
   const base = map.rows * cellHeight;
   context.fillStyle = colors.text;
   context.textBaseline = "middle";
   context.textAlign = "right";
-  drawLabels(context, map.rowLabels, cellHeight, map.cursor[0], (text, k) =>
+  drawLabels(context, map.rowLabels, cellHeight, row, (text, k) =>
     context.fillText(text, left - 5, (k + 0.5) * cellHeight + 0.5, labelRoom));
   context.textAlign = upright ? "center" : "right";
-  drawLabels(context, map.columnLabels, cellWidth, map.cursor[1], (text, k) => {
+  drawLabels(context, map.columnLabels, cellWidth, column, (text, k) => {
     context.save();
     context.translate(left + (k + 0.5) * cellWidth, base + (upright ? 9 : 5));
     if (!upright) context.rotate(-Math.PI / 2);
@@ -147,17 +163,20 @@ function drawAxes(context, map, at, colors) {
 }
 
 // Draws a white line and a black line around it, so that the outline is visible on every color.
-function outline(context, x, y, width, height) {
-  for (const [color, grow] of [["#000", 1.5], ["#fff", 0]]) {
+function outline(context, at, [row, column], thickness) {
+  for (const [color, grow] of [["#000", thickness], ["#fff", 0]]) {
     context.strokeStyle = color;
-    context.lineWidth = 1.5;
-    context.strokeRect(x - grow, y - grow, width + 2 * grow, height + 2 * grow);
+    context.lineWidth = thickness;
+    context.strokeRect(at.left + column * at.cellWidth - grow, row * at.cellHeight - grow, at.cellWidth + 2 * grow,
+      at.cellHeight + 2 * grow);
   }
 }
 
 /**
  * Draws a map with the given width in CSS pixels. Returns its layout. `map` is {picture, rows, columns, rowLabels,
- * columnLabels, rowTitle, columnTitle, cursor, column, height}. `column` is a column to mark, or null.
+ * columnLabels, rowTitle, columnTitle, cursor, pinned, hover, column, height}. `cursor` is the cell at which keys move;
+ * it is outlined if `pinned` is true. `hover` is the cell under the pointer, or null. `column` is a column to mark, or
+ * null.
  */
 function drawMap(canvas, map, width, colors) {
   const context = canvas.getContext("2d");
@@ -180,8 +199,8 @@ function drawMap(canvas, map, width, colors) {
     context.strokeRect(at.left + map.column * at.cellWidth, 1, at.cellWidth, high - 1);
     context.setLineDash([]);
   }
-  const [i, j] = map.cursor;
-  outline(context, at.left + j * at.cellWidth, i * at.cellHeight, at.cellWidth, at.cellHeight);
+  if (map.pinned) outline(context, at, map.cursor, 1.5);
+  if (map.hover) outline(context, at, map.hover, 0.75);
   drawAxes(context, map, at, colors);
   return at;
 }

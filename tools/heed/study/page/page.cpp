@@ -42,6 +42,13 @@ void fill_in(std::string& page, std::string_view mark, std::string_view text) {
   page.replace(at, mark.size(), text);
 }
 
+// Returns the text with each `from` replaced by `to`.
+std::string replaced(std::string_view text, char from, std::string_view to) {
+  std::string result;
+  for (const char c : text) result += c == from ? to : std::string_view(&c, 1);
+  return result;
+}
+
 }  // namespace
 
 nn::Json encode_map(std::span<const double> values, std::int64_t n, bool triangle,
@@ -77,18 +84,15 @@ nn::Json encode_map(std::span<const double> values, std::int64_t n, bool triangl
 std::string study_page(const nn::Json& data) {
   // In JSON, the character '<' occurs only inside strings. It is escaped, so that no string can
   // contain </script> or <!--.
-  std::string json;
-  for (const char c : data.dump()) {
-    if (c == '<') {
-      json += "\\u003c";
-    } else {
-      json += c;
-    }
-  }
+  const std::string json = replaced(data.dump(), '<', "\\u003c");
   std::string page = heed_page_html;
   fill_in(page, "/* report.css */", heed_page_style);
   fill_in(page, "/* the scripts */", heed_page_script);
   fill_in(page, "/* the data */", json);
+  // The title is last, because a mark in it would come before the marks that are replaced above.
+  const nn::Json* title = data.find("title");
+  const std::string text = replaced(title ? title->text() : "heed study", '&', "&amp;");
+  fill_in(page, "/* the title */", replaced(text, '<', "&lt;"));
   return page;
 }
 

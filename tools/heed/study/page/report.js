@@ -3,8 +3,11 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const panes = data.panes;
 const views = []; // {keys, draw}
-const state = { quantity: 0, layer: 0, head: 0, checkpoint: 0, query: 0, key: 0, token: 0, fromHead: 0, fromQuery: 0,
-  range: "heads", theme: "auto", roots: {} };
+// query and key are the cell at which keys move; it is pinned, that is, selected and outlined, until the user presses
+// Escape. hover is the cell under the pointer, or null. fromHead, fromQuery and fromHover are the same for the map of
+// routes. columns has the names of the columns that the tables of heads show.
+const state = { quantity: 0, layer: 0, head: 0, checkpoint: 0, query: 0, key: 0, pinned: true, hover: null, token: 0,
+  fromHead: 0, fromQuery: 0, fromHover: null, range: "heads", scale: 0, theme: "auto", columns: [] };
 
 /** Registers a view. `draw` is called when one of these keys of `state` changes. */
 function addView(keys, draw) {
@@ -20,7 +23,9 @@ function change(patch) {
 const quantity = () => data.quantities[state.quantity];
 const longest = panes.reduce((a, b) => (b.checkpoints.length > a.checkpoints.length ? b : a));
 const tokenOf = (pane) => Math.min(state.token, pane.tokens.length - 1);
-const cursorOf = (pane) => [state.query, state.key].map((i) => Math.min(i, pane.tokens.length - 1));
+const inside = (pane, cell) => cell.map((i) => Math.min(i, pane.tokens.length - 1));
+const cursorOf = (pane) => inside(pane, [state.query, state.key]);
+const hoverOf = (pane) => state.hover && inside(pane, state.hover);
 const headsOf = (pane) => Array.from({ length: pane.layers * pane.heads }, (_, k) =>
   ({ layer: Math.floor(k / pane.heads), head: k % pane.heads }));
 
@@ -34,7 +39,7 @@ function checkpointOf(pane) {
 
 const ofHead = (layer, head) => (entry) => entry.layer === layer && entry.head === head;
 const mapOf = (pane, q, layer, head) => checkpointOf(pane).maps[q.name]?.find(ofHead(layer, head));
-const reportOf = (pane, layer, head) => checkpointOf(pane).heads.find(ofHead(layer, head));
+const reportOf = (pane, layer, head) => checkpointOf(pane).heads?.find(ofHead(layer, head));
 const fromOf = (pane, layer) => checkpointOf(pane).routes?.[layer]?.from ?? [];
 
 /** Returns for each query how much of the token's gradient comes from it: the sum of magnitudes over the heads. */
@@ -45,12 +50,33 @@ function flowInto(pane, layer, token) {
   return Array.from({ length: n }, (_, i) => through(i));
 }
 
-/** Returns the color scale of a head. All panes have the same scale, so that their colors are comparable. */
-function scaleOf(q, layer, head) {
-  const maps = panes.flatMap((pane) => (state.range === "steps" ? pane.checkpoints : [checkpointOf(pane)]))
+const weightsName = "hook_pattern"; // the quantity A; its scale ends at 1
+/** Returns whether the scale of a quantity has two sides. In a pane with differences, it has for every quantity. */
+const isSigned = (pane, q) => Boolean(q.signed) || (checkpointOf(pane).maps[q.name] ?? [])
+  .some((map) => numbersOf(map, pane.tokens.length).hasNegative);
+
+/** Returns the color scale of a map. Unless the range is that of a panel, it is the same for all heads and panes. */
+function scaleOf(pane, q, layer, head) {
+  const sign = { signed: isSigned(pane, q), curve: curves[state.scale] };
+  if (state.range === "panel") return { max: mapOf(pane, q, layer, head)?.scale ?? 0, ...sign };
+  if (q.name === weightsName) return { max: 1, ...sign };
+  const maps = panes.flatMap((other) => (state.range === "steps" ? other.checkpoints : [checkpointOf(other)]))
     .flatMap((checkpoint) => checkpoint.maps[q.name] ?? []);
-  const inRange = state.range === "head" ? maps.filter(ofHead(layer, head)) : maps;
-  return { max: Math.max(0, ...inRange.map((map) => map.scale)), signed: q.signed, root: state.roots[q.name] };
+  return { max: Math.max(0, ...maps.map((map) => map.scale)), ...sign };
+}
+
+// --- what the data has
+const every = panes.flatMap((pane) => pane.checkpoints);
+const hasRoutes = (pane) => pane.checkpoints.some(({ routes }) => routes?.length > 0);
+const hasCuts = every.some(({ heads }) => heads?.some(({ cut }) => Number.isFinite(cut)));
+const cutColumn = { name: "cut", unit: "of L", what: "L without the head (its output set to 0), minus L" };
+const headColumns = [...data.head_columns, ...(hasCuts ? [cutColumn] : [])];
+
+/** Returns the names of the columns, at most six, that the tables of heads show at first. The cut is one of them. */
+function firstColumns() {
+  const main = data.head_columns.filter((column) => column.main);
+  const first = (main.length > 0 ? main : data.head_columns).slice(0, hasCuts ? 5 : 6);
+  return [...first, ...(hasCuts ? [cutColumn] : [])].map(({ name }) => name);
 }
 
 // --- theme
@@ -86,11 +112,13 @@ async function copyRows(rows) {
   try {
     await navigator.clipboard.writeText(text);
   } catch { // the clipboard is not allowed or not available
-    const area = el("textarea", { "aria-hidden": true }, text);
+    const focused = document.activeElement;
+    const area = el("textarea", { "aria-label": "text to copy" }, text);
     document.body.append(area);
     area.select();
     const copied = document.execCommand("copy");
     area.remove();
+    focused.focus();
     if (!copied) return showStatus("The browser does not allow copying here");
   }
   showStatus(`Copied ${rows.length - 1} rows`);
@@ -123,29 +151,23 @@ function slider() {
   return el("label", {}, "Checkpoint", input, output);
 }
 
-const toggleRoot = () => change({ root: (state.roots[quantity().name] = !state.roots[quantity().name]) });
-function rootBox() {
-  const box = el("input", { type: "checkbox", onchange: toggleRoot });
-  addView(["root", "quantity"], () => (box.checked = state.roots[quantity().name]));
-  const title = "Colors are linear in the square root of the value, so that small values are visible";
-  return el("label", { title }, box, "Root scale");
-}
-
 function openTables() {
   const all = [...document.querySelectorAll("details.numbers")];
   const open = !all.every((details) => details.open);
   all.forEach((details) => (details.open = open));
 }
 
+const hasSteps = longest.checkpoints.length > 1;
+const ranges = [["heads", "all heads"], ["panel", "per panel"], ...(hasSteps ? [["steps", "all checkpoints"]] : [])];
+
 function buildControls() {
   const upTo = (n) => Array.from({ length: n }, (_, k) => [k, String(k)]);
-  const ranges = [["heads", "all heads"], ["head", "each head"], ["steps", "all checkpoints"]];
-  const several = longest.checkpoints.length > 1;
   const form = document.getElementById("controls");
   form.addEventListener("submit", (event) => event.preventDefault());
   form.append(choice("Show", "quantity", data.quantities.map((q, k) => [k, q.title])),
     choice("Layer", "layer", upTo(most("layers"))), choice("Head", "head", upTo(most("heads"))),
-    ...(several ? [slider()] : []), rootBox(), choice("Color range", "range", several ? ranges : ranges.slice(0, 2)),
+    ...(hasSteps ? [slider()] : []), choice("Color range", "range", ranges),
+    choice("Color scale", "scale", curves.map(({ name }, k) => [k, name])),
     choice("Theme", "theme", [["auto", "system"], ["light", "light"], ["dark", "dark"]]),
     el("button", { type: "button", onclick: openTables }, "All numbers"),
     el("button", { type: "button", "aria-label": "Keys", onclick: openHelp }, "?"));
@@ -164,17 +186,64 @@ function toCheckpoint(by) {
 }
 /** Handles a key that was pressed on a map. Returns whether the key is a shortcut. */
 function shortcut(key) {
-  const counts = { h: ["head", most("heads")], l: ["layer", most("layers")], q: ["quantity", data.quantities.length] };
+  const counts = { h: ["head", most("heads")], l: ["layer", most("layers")], q: ["quantity", data.quantities.length],
+    s: ["scale", curves.length] };
   const [name, count] = counts[key.toLowerCase()] ?? [];
   if (name) return turn(name, key === key.toLowerCase() ? 1 : -1, count);
-  if (key === "," || key === ".") return toCheckpoint(key === "," ? -1 : 1);
-  if (key === "r") toggleRoot();
-  return key === "r";
+  return (key === "," || key === ".") && toCheckpoint(key === "," ? -1 : 1);
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "?" && !document.querySelector("dialog[open]")) openHelp();
+  if (document.querySelector("dialog[open]")) return;
+  if (event.key === "?") openHelp();
+  if (event.key === "Escape") change({ pinned: false });
 });
+
+// --- the address
+const mostTokens = Math.max(...panes.map((pane) => pane.tokens.length));
+const numbersIn = (text, form) => {
+  const numbers = form.exec(text)?.slice(1).map(Number) ?? [NaN];
+  return numbers.every((number) => number < mostTokens) ? numbers : null;
+};
+function cellOf(text) {
+  if (text === "none") return { pinned: false };
+  const [query, key] = numbersIn(text, /^(\d+)-(\d+)$/) ?? [];
+  return query === undefined ? null : { query, key, token: key, pinned: true };
+}
+// A part of the address that is one of `texts`, by the index in state[key].
+const indexPart = (key, texts) => ({ text: () => texts[state[key]],
+  read: (text) => (texts.includes(text) ? { [key]: texts.indexOf(text) } : null) });
+
+// Parts of the address. "text" returns the part for the current state, and "read" returns the change of the state that
+// a part describes, or nothing if the part is invalid.
+const addressParts = {
+  head: { text: () => headName(state.layer, state.head),
+    read: (text) => panes.flatMap(headsOf).find(({ layer, head }) => headName(layer, head) === text) },
+  map: indexPart("quantity", data.quantities.map(({ name }) => name)),
+  cell: { text: () => (state.pinned ? `${state.query}-${state.key}` : "none"), read: cellOf },
+  token: { text: () => state.token, read: (text) => numbersIn(text, /^(\d+)$/) && { token: Number(text) } },
+  checkpoint: indexPart("checkpoint", longest.checkpoints.map(({ step }) => String(step ?? "final"))),
+  range: { text: () => state.range, read: (text) => (ranges.some(([name]) => name === text) ? { range: text } : null) },
+  scale: indexPart("scale", curves.map(({ name }) => name)),
+};
+
+/** Returns the change of the state that the address describes. */
+function addressChange() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  return Object.assign({}, ...Object.entries(addressParts).map(([name, { read }]) => read(given.get(name) ?? "")));
+}
+
+// Browsers limit how often a page may change its address, so the page waits until changes pause.
+let addressTimer = 0;
+function writeAddress() {
+  const texts = Object.entries(addressParts).map(([name, { text }]) => [name, text()]);
+  history.replaceState(null, "", `#${new URLSearchParams(texts)}`);
+}
+addView(["layer", "head", "quantity", "query", "key", "pinned", "token", "checkpoint", "range", "scale"], () => {
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(writeAddress, 200);
+});
+window.addEventListener("hashchange", () => change(addressChange()));
 
 // --- start
 function paneView(pane) {
@@ -182,7 +251,7 @@ function paneView(pane) {
   addView(["checkpoint"], () => {
     const { step, value: number } = checkpointOf(pane);
     const when = step === null ? "" : ` at step ${step}`;
-    value.replaceChildren("L = ", el("b", {}, pane.objective), `: ${show(number)}${when}`);
+    value.replaceChildren("L is ", el("b", {}, show(pane.objective)), `. L = ${show(number)}${when}.`);
   });
   const block = pane.block > 1 ? [el("p", { class: "muted" }, `A cell covers ${pane.block} × ${pane.block} tokens` +
     (pane.block_rule ? `: ${pane.block_rule}.` : "."))] : [];
@@ -201,28 +270,41 @@ function firstChoice() {
   const [pane] = panes;
   const n = pane.tokens.length;
   const size = (report) => Math.abs(report.importance ?? 0);
+  const reports = checkpointOf(pane).heads ?? [];
   const inAll = ({ layer, head }) => panes.every((other) => layer < other.layers && head < other.heads);
   const { layer, head } = data.chosen ??
-    checkpointOf(pane).heads.filter(inAll).reduce((a, b) => (size(b) > size(a) ? b : a));
+    reports.filter(inAll).reduce((a, b) => (size(b) > size(a) ? b : a), { layer: 0, head: 0 });
   const map = mapOf(pane, quantity(), layer, head);
   const row = map ? Array.from(numbersOf(map, n).slice((n - 1) * n), (x) => Math.abs(x || 0)) : [0];
   const key = row.indexOf(Math.max(...row));
-  Object.assign(state, { layer, head, query: n - 1, key, token: key, fromHead: head, fromQuery: n - 1, root: false });
-  for (const q of data.quantities) state.roots[q.name] = q.signed; // values of gradients vary by orders of magnitude
+  Object.assign(state, { layer, head, query: n - 1, key, token: key, fromHead: head, fromQuery: n - 1,
+    columns: firstColumns() });
+}
+
+const definition = ({ title, name, what, unit }) =>
+  [el("dt", {}, title ?? columnName(name)), el("dd", {}, what, unit ? ` (${unit})` : "")];
+
+/** Removes the texts of report.html about things that this page does not have. */
+function removeUnneeded() {
+  const has = { checkpoints: hasSteps, routes: panes.some(hasRoutes), summary: data.summary?.length > 0,
+    saturated: every.some(({ heads }) => heads?.some(({ saturated }) => saturated)) };
+  for (const element of document.querySelectorAll("[data-needs]"))
+    if (!has[element.dataset.needs]) element.remove();
 }
 
 function start() {
   firstChoice();
-  document.title = data.title;
+  Object.assign(state, addressChange());
+  removeUnneeded();
   document.getElementById("title").textContent = data.title;
   document.getElementById("made-by").append("heed ", data.heed, ": ", el("code", {}, data.command));
-  document.getElementById("quantities").append(...data.quantities.flatMap((q) =>
-    [el("dt", {}, q.title), el("dd", {}, q.what, q.unit ? ` (${q.unit})` : "")]),
-    ...data.head_columns.flatMap((c) => [el("dt", {}, c.name), el("dd", {}, c.what, c.unit ? ` (${c.unit})` : "")]));
+  document.getElementById("summary")?.append(...data.summary.map((text) => el("p", {}, show(text))));
+  const shownColumns = () => headColumns.filter(({ name }) => state.columns.includes(name));
+  addView(["columns"], () => document.getElementById("definitions").replaceChildren(
+    ...[...data.quantities, ...shownColumns()].flatMap(definition)));
   buildControls();
-  const holder = document.getElementById("panes");
-  holder.style.setProperty("--panes", panes.length);
-  holder.append(...panes.map(paneView));
+  document.body.style.setProperty("--panes", panes.length);
+  document.getElementById("panes").append(...panes.map(paneView));
   document.getElementById("tables").append(...(data.tables ?? []).map(tableView));
   change(state); // draws all views
 }

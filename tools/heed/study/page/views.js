@@ -1,7 +1,7 @@
 // Views. Each view draws one part of a pane from `state`, and registers the keys of `state` that it
 // reads.
 
-const mapKeys = ["quantity", "checkpoint", "root", "range", "theme"];
+const mapKeys = ["quantity", "checkpoint", "scale", "range", "theme"];
 const rounded = (x) => (Number.isNaN(x) ? null : Number(x.toPrecision(6))); // the digits that maps have
 const rowOf = (numbers, n, i) => Array.from(numbers.slice(i * n, (i + 1) * n));
 const chosenMap = (pane, q = quantity()) => mapOf(pane, q, state.layer, state.head);
@@ -25,15 +25,23 @@ function overviewView(pane) {
   const behind = numbersBehind("each head's range", largest, () => allCells(pane));
   const draw = () => panels.forEach(({ layer, head, canvas, caption, button }) => {
     const map = mapOf(pane, quantity(), layer, head);
+    const scale = scaleOf(pane, quantity(), layer, head);
     canvas.style.visibility = map ? "visible" : "hidden";
-    if (map) paint(canvas, numbersOf(map, n), n, n, scaleOf(quantity(), layer, head), theme());
+    if (map) paint(canvas, numbersOf(map, n), n, n, scale, theme());
     setPressed(button, isChosen({ layer, head }));
+    button.title = faintText(map, scale);
     const badge = el("b", { class: "badge", title: "saturated" }, "sat.");
-    caption.replaceChildren(headName(layer, head), ...(reportOf(pane, layer, head)?.saturated ? [" ", badge] : []));
+    caption.replaceChildren(headName(layer, head), ...(reportOf(pane, layer, head)?.saturated ? [" ", badge] : []),
+      ...(isFaint(map, scale) ? [el("small", {}, " below 2 %")] : []));
   });
   addView(["layer", "head", ...mapKeys], () => (draw(), behind.draw()));
   return el("section", { class: "view overview" }, el("h3", {}, "All heads"), grid, behind.element);
 }
+
+// A map is faint if its largest magnitude is so small on the scale that its cells have nearly the color of 0.
+const isFaint = (map, scale) => Boolean(map) && map.scale < 0.02 * scale.max;
+const faintText = (map, scale) => (isFaint(map, scale) ? `The largest magnitude of this map is ${show(map.scale)}, ` +
+  `which is below 2 % of the color scale's limit ${show(scale.max)}.` : "");
 
 function extremesOf(pane, { layer, head }) {
   const n = pane.tokens.length;
@@ -64,15 +72,18 @@ function allCells(pane) {
 /** Shows the selected head as a large map, and the values of the cell at the cursor as text. */
 function headView(pane) {
   const n = pane.tokens.length;
-  const [title, readout, bar] = [el("h3"), el("output", { class: "readout" }), colorBar()];
-  const scale = () => scaleOf(quantity(), state.layer, state.head);
+  const [title, faint, bar] = [el("h3"), el("p"), colorBar()];
+  const readout = el("output", { class: "readout" });
+  const scale = () => scaleOf(pane, quantity(), state.layer, state.head);
   const numbers = () => numbersOf(chosenMap(pane), n);
   const picture = el("canvas");
   const labels = labelsOf(pane);
-  const map = explorable(`Map of ${pane.name}: arrow keys move from cell to cell, Enter shows the routes of a token`, {
+  const map = explorable(`Map of ${pane.name}: arrow keys move from cell to cell, Enter selects a token`, {
     describe: () => chosenMap(pane) && { picture, rows: n, columns: n, rowLabels: labels, columnLabels: labels,
-      rowTitle: "query", columnTitle: "key", numbers: numbers(), cursor: cursorOf(pane), column: tokenOf(pane) },
-    move: (query, key) => change({ query, key }),
+      rowTitle: "query", columnTitle: "key", numbers: numbers(), cursor: cursorOf(pane), pinned: state.pinned,
+      hover: hoverOf(pane), column: tokenOf(pane) },
+    point: (hover) => change({ hover }),
+    move: (query, key) => change({ query, key, pinned: true, hover: null }),
     choose: (query, key) => change({ token: key ?? query }),
   });
   const matrix = () => [["query \\ key", ...tokenNames(pane)],
@@ -83,16 +94,18 @@ function headView(pane) {
     bar.element.hidden = !chosenMap(pane);
     if (chosenMap(pane)) paint(picture, numbers(), n, n, scale(), theme());
     bar.draw(scale(), scaleWords(quantity(), scale()));
+    faint.textContent = faintText(chosenMap(pane), scale());
     behind.draw();
   });
-  addView(["layer", "head", "query", "key", "token", ...mapKeys], () => {
+  addView(["layer", "head", "query", "key", "pinned", "hover", "token", ...mapKeys], () => {
     map.draw();
-    readout.textContent = cellText(pane, ...cursorOf(pane));
+    const cell = hoverOf(pane) ?? (state.pinned ? cursorOf(pane) : null);
+    readout.textContent = cell ? cellText(pane, ...cell) : "No cell is selected. Click one, or use the arrow keys.";
   });
-  return el("section", { class: "view one-head" }, title, map.element, readout, bar.element, behind.element);
+  return el("section", { class: "view one-head" }, title, map.element, readout, bar.element, faint, behind.element);
 }
 
-const lack = (pane) => (reportOf(pane, state.layer, state.head) ? "not stored for this checkpoint" :
+const lack = (pane) => (state.layer < pane.layers && state.head < pane.heads ? "not stored for this checkpoint" :
   "not available, because this run does not have this head");
 
 /** Returns a text with the value of every quantity at one cell of the selected head. */
@@ -110,7 +123,7 @@ function cellText(pane, i, j) {
 
 /**
  * Shows the sequence. A click selects a token. The shading of each token shows how much of the gradient at the selected
- * token comes from there.
+ * token comes from there. A text names the keys that the selected head reads most at the selected token.
  */
 function tokensView(pane) {
   const buttons = tokenNames(pane).map((name, token) => el("button", { type: "button", class: "token", title: name,
@@ -125,7 +138,28 @@ function tokensView(pane) {
       setPressed(button, i === tokenOf(pane));
     });
   });
-  return el("section", { class: "view" }, el("h3", {}, "Tokens: select one to see the routes of its gradient"), strip);
+  const reads = el("output", { class: "reads" });
+  addView(["token", "layer", "head", "checkpoint"], () => (reads.textContent = readsText(pane)));
+  const what = hasRoutes(pane) ? "what it reads and the routes of its gradient" : "what it reads";
+  return el("section", { class: "view tokens-view" }, el("h3", {}, `Tokens: select one to see ${what}`), strip, reads);
+}
+
+/** Returns a text with the five largest weights of the selected head at the selected token. */
+function readsText(pane) {
+  const [n, token] = [pane.tokens.length, tokenOf(pane)];
+  const where = `${headName(state.layer, state.head)} at ${tokenName(pane, token)}`;
+  const map = chosenMap(pane, { name: weightsName });
+  if (!map) return `${where}: the weights are ${lack(pane)}.`;
+  const row = rowOf(numbersOf(map, n), n, token);
+  const largest = [...row.keys()].filter((key) => row[key]) // neither masked nor 0
+    .sort((a, b) => Math.abs(row[b]) - Math.abs(row[a])).slice(0, 5);
+  const texts = largest.map((key) => {
+    const [position, text] = tokensAt(pane, key);
+    return `${text ? `${text} at ` : ""}${position} (${row[key].toPrecision(2).replace("-", "−")})`;
+  });
+  const verb = isSigned(pane, { name: weightsName }) ? "changes most at" : "reads";
+  const rule = pane.block > 1 ? "; the largest weight of each block" : "";
+  return `${where} ${verb}: ${texts.join(", ") || "nothing"}${rule}`;
 }
 
 /** Returns a bar for each item {name, kind, value, text}. Bars begin at 0; `kind` determines the color. */
@@ -150,29 +184,34 @@ const fromNames = (pane) => chosenFrom(pane).map(({ head }) => headName(state.la
 function fromView(pane) {
   const n = pane.tokens.length;
   const [readout, picture, bar] = [el("output", { class: "readout" }), el("canvas"), colorBar()];
-  const scale = () => ({ max: Math.max(...rows().flat().map((x) => Math.abs(x || 0))), signed: true, root: true });
+  const scale = () => ({ max: Math.max(...rows().flat().map((x) => Math.abs(x || 0))), signed: true,
+    curve: curves[state.scale] });
   const column = (map) => Array.from({ length: n }, (_, i) => numbersOf(map, n)[i * n + tokenOf(pane)]);
   const rows = () => chosenFrom(pane).map(column);
-  const cursor = () => [Math.min(state.fromHead, chosenFrom(pane).length - 1), Math.min(state.fromQuery, n - 1)];
+  const inside = ([row, query]) => [Math.min(row, chosenFrom(pane).length - 1), Math.min(query, n - 1)];
+  const cursor = () => inside([state.fromHead, state.fromQuery]);
+  const hover = () => state.fromHover && inside(state.fromHover);
   const map = explorable(`Origin of the token's gradient in ${pane.name}: rows are heads, columns are queries`, {
     describe: () => chosenFrom(pane).length > 0 && { picture, rows: rows().length, columns: n, height: 22,
       numbers: rows().flat(), rowLabels: fromNames(pane), columnLabels: labelsOf(pane), rowTitle: "head",
-      columnTitle: "query", column: tokenOf(pane), cursor: cursor() },
-    move: (fromHead, fromQuery) => change({ fromHead, fromQuery }),
+      columnTitle: "query", column: tokenOf(pane), cursor: cursor(), pinned: true, hover: hover() },
+    point: (fromHover) => change({ fromHover }),
+    move: (fromHead, fromQuery) => change({ fromHead, fromQuery, fromHover: null }),
     choose: (row, query) => change({ head: chosenFrom(pane)[row ?? cursor()[0]].head, query: query ?? cursor()[1],
-      key: tokenOf(pane) }),
+      key: tokenOf(pane), pinned: true, hover: null }),
   });
   const behind = numbersBehind("gradient from each query", () => [["head", ...tokenNames(pane)],
     ...rows().map((row, h) => [fromNames(pane)[h], ...row.map(rounded)])]);
   const section = el("div", { class: "view" }, el("h4", {}, "The K and V parts, by query"), map.element, readout,
     bar.element, behind.element);
-  addView(["token", "layer", "checkpoint", "theme", "fromHead", "fromQuery"], () => {
+  addView(["token", "layer", "checkpoint", "theme", "scale", "fromHead", "fromQuery", "fromHover"], () => {
     section.hidden = chosenFrom(pane).length === 0;
     if (section.hidden) return;
     paint(picture, rows().flat(), rows().length, n, scale(), theme());
-    bar.draw(scale(), "component of dL/d(residual stream) that arrives at this token, range of this token, root scale");
+    bar.draw(scale(), "component of dL/d(residual stream) that arrives at this token, range of this token, " +
+      scale().curve.words);
     map.draw();
-    readout.textContent = fromText(pane, cursor(), rows());
+    readout.textContent = fromText(pane, hover() ?? cursor(), rows());
   });
   addView(["token", "layer", "checkpoint"], behind.draw);
   return section;
@@ -236,29 +275,45 @@ function routeRows(pane) {
 
 /** Shows the numbers of the heads as a table. */
 function headsView(pane) {
-  const what = "derivative of L by a gate g on the head's output, at g = 1";
-  const isListed = data.head_columns.some((column) => column.name === "importance");
-  const cut = { name: "cut", unit: "of L", what: "L without the head (its output set to 0), minus L" };
-  const columns = [...(isListed ? [] : [{ name: "dL/dg", unit: "", what }]), ...data.head_columns, cut];
+  const columns = headColumns;
   const titles = [{ name: "head" }, ...columns].map(({ name, unit, what }) =>
-    el("th", { scope: "col", title: what ?? "" }, name.replaceAll("_", " "), ...(unit ? [el("small", {}, unit)] : [])));
+    el("th", { scope: "col", title: what ?? "" }, columnName(name), ...(unit ? [el("small", {}, unit)] : [])));
   const body = el("tbody");
-  const table = el("table", {}, el("thead", {}, el("tr", {}, ...titles)), body);
-  const numbers = (report) =>
-    [...(isListed ? [] : [report.importance]), ...report.values, report.cut ?? null];
+  const table = el("table", { "aria-label": `Heads of ${pane.name}` }, el("thead", {}, el("tr", {}, ...titles)), body);
+  const sort = sortable(table);
+  const numbers = (report) => [...report.values, ...(hasCuts ? [report.cut ?? null] : [])];
+  const reports = () => checkpointOf(pane).heads ?? [];
   const rows = () => [["head", ...columns.map((column) => column.name), "saturated"],
-    ...checkpointOf(pane).heads.map((report) =>
-      [headName(report.layer, report.head), ...numbers(report), report.saturated])];
+    ...reports().map((report) => [headName(report.layer, report.head), ...numbers(report), report.saturated])];
   const line = (report) => {
     const { layer, head, saturated } = report;
     const name = el("button", { type: "button", onclick: () => change({ layer, head }) }, headName(layer, head));
     const badge = saturated ? [" ", el("b", { class: "badge" }, "saturated")] : [];
-    return el("tr", { class: isChosen(report) ? "chosen" : "" }, el("th", { scope: "row" }, name, ...badge),
-      ...numbers(report).map((x) => el("td", {}, show(x))));
+    return el("tr", { class: isChosen(report) ? "chosen" : "" }, rowHeading(headName(layer, head), name, ...badge),
+      ...numbers(report).map(dataCell));
   };
-  addView(["checkpoint", "layer", "head"], () => body.replaceChildren(...checkpointOf(pane).heads.map(line)));
-  return el("section", { class: "view heads-table" }, el("h3", {}, "Numbers of the heads"),
-    el("div", { class: "scroll" }, table), el("div", { class: "tools" }, copyButton("heads", rows)));
+  const section = el("section", { class: "view heads-table" }, el("h3", {}, "Numbers of the heads"),
+    el("div", { class: "scroll" }, table),
+    el("div", { class: "tools" }, copyButton(`heads of ${pane.name}`, rows), columnChoice()));
+  addView(["checkpoint", "layer", "head", "columns"], () => {
+    section.hidden = reports().length === 0;
+    body.replaceChildren(...reports().map(line));
+    for (const row of table.rows)
+      columns.forEach(({ name }, k) => (row.cells[k + 1].hidden = !state.columns.includes(name)));
+    sort();
+  });
+  return section;
+}
+
+const columnName = (name) => name.replaceAll("_", " ");
+
+/** Creates the control that selects which columns the tables of heads show. */
+function columnChoice() {
+  const boxes = headColumns.map(({ name }) => el("input", { type: "checkbox", onchange: (event) => change({
+    columns: event.target.checked ? [...state.columns, name] : state.columns.filter((other) => other !== name) }) }));
+  addView(["columns"], () => boxes.forEach((box, k) => (box.checked = state.columns.includes(headColumns[k].name))));
+  return el("details", { class: "columns" }, el("summary", {}, "Columns"), ...headColumns.map(({ name, what }, k) =>
+    el("label", {}, boxes[k], " ", columnName(name), " ", el("span", { class: "muted" }, what))));
 }
 
 /** Shows the pairs of heads whose first head affects L most through the second head (gradient × activation). */
@@ -282,8 +337,9 @@ function edgesView(pane) {
 /** Shows one table of the study, such as ablation, patching or logit lens. */
 function tableView({ title, what, columns, rows }) {
   const head = columns.map(({ name, unit }) => (unit ? `${name} (${unit})` : name));
-  const table = [head, ...rows];
+  const all = [head, ...rows];
+  const table = tableOf(all, title);
+  sortable(table);
   return el("section", { class: "view" }, el("h2", {}, title), el("p", { class: "muted" }, what),
-    el("div", { class: "scroll" }, tableOf(table, title)),
-    el("div", { class: "tools" }, copyButton(title, () => table)));
+    el("div", { class: "scroll" }, table), el("div", { class: "tools" }, copyButton(title, () => all)));
 }

@@ -39,8 +39,8 @@ std::vector<double> block_sums(const std::vector<double>& x) {
 }  // namespace
 
 std::int64_t block_length(std::int64_t length) {
-  constexpr std::int64_t kMost = 128;
-  return (length + kMost - 1) / kMost;
+  constexpr std::int64_t kLongest = 128, kMost = 112;
+  return length <= kLongest ? 1 : (length + kMost - 1) / kMost;
 }
 
 std::vector<BlockMap> block_maps(const Tensor& maps, const Tensor& scores, BlockRule rule) {

@@ -9,8 +9,8 @@
 
 namespace heed::nn {
 
-/// Returns the number of tokens in a block: the smallest number with which a sequence of `length`
-/// tokens has at most 128 blocks.
+/// Returns the number of tokens in a block: 1 up to 128 tokens, and otherwise the smallest number
+/// with which a sequence of `length` tokens has at most 112 blocks.
 std::int64_t block_length(std::int64_t length);
 
 /// Rule that reduces the cells of a block to one value. Cells that the attention mask hides are

@@ -184,7 +184,8 @@ def made_up_checkpoint(pane, m, step, layers, heads, n, complete):
         routes.append({"total": [0.1 * (n - 1 - t) / n for t in range(n)], "parts": parts,
                        "from": maps(2)[l * heads:(l + 1) * heads] if complete else []})
     reports = [{"layer": l, "head": h, "values": [SCORES[l][h], None if h else 0.125 * (l + 1), 1e-5 * (m + 1), *range(6)],
-                "cut": 0.5 * l - h, "saturated": (l, h) == (1, 0), "importance": 0.01 * (l + 1) * (1 - 2 * h)}
+                "needed": 0.5 * l - h, "suffices": 0.25, "predicted": 0.125,
+                "mark": "reversed" if (l, h) == (1, 0) else "-", "importance": 0.01 * (l + 1) * (1 - 2 * h)}
                for l in range(layers) for h in range(heads)]
     names = ["hook_pattern", "hook_pattern_grad", "hook_attn_scores_grad"]
     return {"step": step, "value": 2.5 / (m + 1), "heads": reports, "routes": routes,
@@ -209,6 +210,7 @@ def made_up(tokens, layers=2, heads=2, panes=2, steps=(0, 200, 400)):
                          *({"name": f"other_{k}", "unit": "", "what": f"the column {k}"} for k in range(6))],
         "panes": [{"name": f"runs/{'abc'[p]}", "hash": "1a2b3c4d", "objective": "the loss", "tokens": tokens,
                    "length": n, "block": 1, "layers": layers, "heads": heads,
+                   "cells": [{"layer": 0, "head": 1, "query": 3, "key": 2, "effect": -0.75}],
                    "checkpoints": [made_up_checkpoint(p, m, step, layers, heads, n, m == len(steps) - 1)
                                for m, step in enumerate(steps)]} for p in range(panes)],
         "tables": [{"title": "Ablation", "what": "What cutting a head costs.",
@@ -230,7 +232,8 @@ def made_up_plain():
     for key in ("routes", "edges"):
         del checkpoint[key]
     for report in checkpoint["heads"]:
-        report.update(cut=None, saturated=None)
+        for key in ("needed", "suffices", "predicted", "mark"):
+            report.pop(key, None)
     checkpoint["maps"]["hook_pattern_grad"] = [encoded(l, h, 6, lambda i, j: windowed(l, h, i, j)) for l in range(2) for h in range(2)]
     return data
 
@@ -423,11 +426,11 @@ def check_texts(browser, data):
     check("no token is executed as code", browser.run("return window.broken === undefined && !document.querySelector('img')"))
     tokens = browser.run("return [...document.querySelectorAll('.tokens')[0].children].map((b) => b.textContent)")
     check("tokens are shown as text, with signs for spaces and newlines", tokens == ["^", "a", "␣", "\\n", *(t.replace(" ", "␣") for t in HOSTILE[4:])])
-    marked = browser.run("return [...document.querySelectorAll('.pane:first-of-type .heads button')].map((b) => b.textContent.includes('sat.'))")
-    check("only the saturated head is marked", marked == [False, False, True, False])
+    marked = browser.run("return [...document.querySelectorAll('.pane:first-of-type .heads button')].map((b) => b.textContent.includes('reversed'))")
+    check("only the head with a mark is marked", marked == [False, False, True, False])
     rows = browser.run("return [...document.querySelectorAll('.pane:first-of-type .heads-table tbody tr')].map((r) => r.textContent)")
-    check("the table marks it, too", ["saturated" in row for row in rows] == marked)
-    check("the mark is explained", "disagrees in sign" in browser.text("#saturated-note"))
+    check("the table marks it, too", ["reversed" in row for row in rows] == marked)
+    check("the mark is explained", "has the other sign" in browser.text("#marks-note"))
     check("the largest edges come first", browser.text(".edges .parts") == "L0H0 → L1H0.Q0.900L0H0 → L1H1.V−0.750L0H1 → L1H0.K0.500")
 
 
@@ -591,6 +594,11 @@ def check_address(browser, path):
     address = "#" + "&".join(f"{key}={value}" for key, value in expected.items())
     browser.open(path, address)
     check("a link shows the same view", view() == seen)
+    readout = lambda: browser.text(".one-head .readout")
+    browser.open(path, "#head=L0H1&cell=3-2")
+    check(f"a measured cut of a cell is shown: {readout()}", readout().endswith("measured change = \u22120.75"))
+    browser.open(path, "#head=L0H1&cell=4-2")
+    check(f"the command for another cell is shown: {readout()}", '--cut "L0H1[4,2]"' in readout())
     for bad in ("#head=L9H9&map=none&cell=12-0&token=99&checkpoint=7&range=all&scale=big", "#%E0%A4%A&&==&cell", "#<b>",
                 "#head=&map=__proto__&cell=-1--1&token=-1&checkpoint=&range=constructor&scale=toString", "#cell=1-2-3&token=1e0"):
         browser.open(path, bad)
@@ -607,7 +615,7 @@ def check_heads_table(browser, path):
     titles = lambda: browser.texts(".pane:first-of-type .heads-table thead th")
     heads = lambda: [text.split(" ")[0] for text in browser.texts(".pane:first-of-type .heads-table tbody th")]
     sorts = lambda: browser.run("return [...document.querySelectorAll('.pane:first-of-type .heads-table thead th')].map((th) => th.ariaSort)")
-    check(f"at most seven columns are in view: {titles()}", len(titles()) == 7 and titles()[0] == "head" and titles()[6].startswith("cut"))
+    check(f"at most seven columns are in view: {titles()}", len(titles()) == 7 and titles()[0] == "head" and titles()[6].startswith("predicted"))
     check("a row has as many cells", len(browser.texts(".pane:first-of-type .heads-table tbody tr:first-child > *")) == 7)
     check("rows are in the order of the heads", heads() == ["L0H0", "L0H1", "L1H0", "L1H1"] and set(sorts()) == {None})
     browser.click(".heads-table th button.sort", 1)
@@ -624,17 +632,17 @@ def check_heads_table(browser, path):
     check("the table stays sorted when it changes", heads()[:2] == ["L0H0", "L1H0"] and sorts()[2] == "ascending")
     browser.click(".columns summary")
     boxes = browser.texts(".pane:first-of-type .columns label")
-    check(f"the control offers every column with its description: {boxes}", len(boxes) == 10 and "other 5 the column 5" in boxes[8])
+    check(f"the control offers every column with its description: {boxes}", len(boxes) == 12 and "other 5 the column 5" in boxes[8])
     check("a column not in view is not described below", "other 5" not in browser.text("#definitions"))
     browser.focus(".columns input", 8)
     browser.press("Space")
-    check("a column can be added", len(titles()) == 8 and titles()[6] == "other 5")
+    check("a column can be added", len(titles()) == 8 and titles()[4] == "other 5")
     check("the other pane has the same columns", browser.texts(".pane:nth-of-type(2) .heads-table thead th") == titles())
     check("the column is described below", "the column 5" in browser.text("#definitions"))
     browser.press("Space")
     check("a column can be removed", len(titles()) == 7)
     rows = copied(browser, ".heads-table .tools button")
-    check("CSV of the heads has all columns", len(rows) == 5 and len(rows[0]) == 12)
+    check("CSV of the heads has all columns", len(rows) == 5 and len(rows[0]) == 14)
 
 
 def check_tables(browser, path):
@@ -729,7 +737,7 @@ def check_plain(browser, path):
     browser.open(path)
     browser.run("document.querySelectorAll('details').forEach((d) => (d.open = true)); document.getElementById('help').showModal()")
     text = browser.run("return document.body.innerText")
-    found = [word for word in ("What the heads do", "Routes", "routes", "saturated marks", "sat.", "checkpoint", "Head to head", "cut\n", "hatched",
+    found = [word for word in ("What the heads do", "Routes", "routes", "Marks compare", "reversed", "checkpoint", "Head to head", "needed\n", "hatched",
                                "heed study\n", "undefined", "null", "NaN") if word in text]
     check(f"no text is about a thing that the page does not have: {found}", not found)
     check("the words that are not on this page are searched rightly", "Numbers of the heads" in text and "Esc" in text)

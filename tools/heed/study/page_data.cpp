@@ -61,6 +61,7 @@ void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Study&
       const nn::MeasuredHead& measured = effects->measured->heads[i];
       row.append("needed", measured.needed.mean);
       row.append("suffices", measured.suffices.mean);
+      row.append("predicted", measured.gradient.mean);
       row.append("mark", effects->mark(i));
     }
     rows.push_back(row);
@@ -86,6 +87,17 @@ void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Study&
                                           {"edges", edges}}));
 }
 
+void PagePane::add_cells(const std::vector<nn::CellCut>& cuts) {
+  for (const nn::CellCut& cut : cuts) {
+    const nn::Cell& c = cut.cells[0];
+    cells.push_back(nn::Json::object({{"layer", c.head.layer},
+                                      {"head", c.head.head},
+                                      {"query", c.query},
+                                      {"key", c.key},
+                                      {"effect", cut.effect}}));
+  }
+}
+
 nn::Json PagePane::json() const {
   const auto length = std::int64_t(tokens.size()), block = nn::block_length(length);
   std::vector<std::string> labels;
@@ -102,6 +114,7 @@ nn::Json PagePane::json() const {
                                     {"heads", heads},
                                     {"saved_checkpoints", saved_checkpoints},
                                     {"checkpoints", checkpoints}});
+  if (!cells.items().empty()) pane.append("cells", cells);
   if (block > 1) {
     pane.append("texts", tokens);
     pane.append("block_rule",
@@ -132,7 +145,8 @@ PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& la
 
 std::filesystem::path write_page(const std::filesystem::path& folder, const std::string& title,
                                  const std::vector<PagePane>& panes, const nn::Json& tables,
-                                 std::optional<nn::HeadIndex> chosen) {
+                                 std::optional<nn::HeadIndex> chosen,
+                                 const std::vector<std::string>& summary) {
   nn::Json quantities = nn::Json::array(), columns = nn::Json::array(), shown = nn::Json::array();
   for (const PagePane& pane : panes) shown.push_back(pane.json());
   for (const nn::MapQuantity& m : nn::map_quantities())
@@ -149,6 +163,7 @@ std::filesystem::path write_page(const std::filesystem::path& folder, const std:
   const std::filesystem::path file = folder / "report.html";
   autograd::write_file(file.string(), study_page(nn::Json::object({{"heed", version_text()},
                                                                    {"title", title},
+                                                                   {"summary", summary},
                                                                    {"command", typed_command()},
                                                                    {"quantities", quantities},
                                                                    {"head_columns", columns},

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/study/cells.h"
 #include "nn/study/routes.h"
 #include "tools/heed/report/report.h"
 #include "tools/heed/study/head_study.h"
@@ -21,6 +22,7 @@ struct PagePane {
   std::vector<std::string> tokens;           ///< labels of the tokens, [T]
   std::int64_t layers, heads;                ///< size of the model
   nn::Json checkpoints = nn::Json::array();  ///< see add_checkpoint()
+  nn::Json cells = nn::Json::array();        ///< see add_cells()
   /// Number of checkpoints that the run saved, if `checkpoints` is a selection of them.
   std::optional<std::int64_t> saved_checkpoints = {};
 
@@ -31,6 +33,8 @@ struct PagePane {
   void add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
                       const nn::RouteStudy& routes, bool complete,
                       const HeadStudy* effects = nullptr);
+  /// Adds the measured cuts of single cells.
+  void add_cells(const std::vector<nn::CellCut>& cuts);
   /// Returns the pane as JSON.
   nn::Json json() const;
 };
@@ -43,10 +47,12 @@ PagePane pane_of(const Subject& subject, const nn::Study& study, const std::stri
                  const HeadStudy* effects = nullptr);
 
 /// Writes report.html into the directory and returns its path. page/README.md describes the format
-/// of `tables`. `chosen` is the head that the page shows first. Throws IoError.
+/// of `tables`. `chosen` is the head that the page shows first,
+/// and `summary` the first text of the page. Throws IoError.
 std::filesystem::path write_page(const std::filesystem::path& folder, const std::string& title,
                                  const std::vector<PagePane>& panes,
                                  const nn::Json& tables = nn::Json::array(),
-                                 std::optional<nn::HeadIndex> chosen = {});
+                                 std::optional<nn::HeadIndex> chosen = {},
+                                 const std::vector<std::string>& summary = {});
 
 }  // namespace heed

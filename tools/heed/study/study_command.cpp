@@ -104,41 +104,48 @@ void save_arrays(const std::filesystem::path& file, const Subject& s, const nn::
   nn::save_safetensors(file.string(), to_named(study), metadata);
 }
 
+// The results of a study of one sequence.
+struct StudyResult {
+  nn::Study study;
+  HeadStudy heads;
+  std::vector<std::string> text;  // first_text()
+  std::vector<nn::CellCut> cells;
+  InterventionResults tables;
+};
+
 // Returns a pane for the sequence and, if `corrupt` is not empty, a second pane for the corrupt
 // prompt.
-std::vector<PagePane> panes_of(const Subject& s, const nn::Study& study, const HeadStudy& heads,
-                               const std::string& corrupt) {
-  if (corrupt.empty()) return {pane_of(s, study, "", &heads)};
+std::vector<PagePane> panes_of(const Subject& s, const StudyResult& r, const std::string& corrupt) {
+  PagePane pane = pane_of(s, r.study, corrupt.empty() ? "" : "clean prompt", &r.heads);
+  pane.add_cells(r.cells);
+  if (corrupt.empty()) return {pane};
   nn::Batch other = s.run->task->prompt(corrupt);
   other.targets = s.sequence.targets;  // so that L is the same as in patching()
   const Subject corrupted(s.source.run, s.run, other, s.objective);
-  return {pane_of(s, study, "clean prompt", &heads),
-          pane_of(corrupted, corrupted.study(), "corrupt prompt")};
+  return {pane, pane_of(corrupted, corrupted.study(), "corrupt prompt")};
 }
 
 std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Subject& s,
-                                               const nn::Study& study, const HeadStudy& heads,
-                                               const InterventionResults& results,
-                                               const StudyArguments& a,
+                                               const StudyResult& r, const StudyArguments& a,
                                                std::optional<nn::HeadIndex> head) {
   const std::filesystem::path arrays = out / "arrays.safetensors";
   // The arrays take hundreds of megabytes for 8 layers and 512 tokens. Threads write the arrays and
   // the page while the pictures are drawn. If no thread can be started, get() does the work.
-  auto saved = std::async([&] { save_arrays(arrays, s, study); });
+  auto saved = std::async([&] { save_arrays(arrays, s, r.study); });
   auto page = std::async([&] {
     return write_page(out, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
-                      panes_of(s, study, heads, a.interventions.corrupt),
-                      tables_json(results.tables), head);
+                      panes_of(s, r, a.interventions.corrupt), tables_json(r.tables.tables), head,
+                      r.text);
   });
-  std::vector<std::filesystem::path> files = draw_study(out, study, s.texts, s.source, head);
+  std::vector<std::filesystem::path> files = draw_study(out, r.study, s.texts, s.source, head);
   const auto append = [&](const std::vector<std::filesystem::path>& more) {
     files.insert(files.end(), more.begin(), more.end());
   };
-  append(results.files);
+  append(r.tables.files);
   append({page.get()});
   saved.get();
   append({arrays});
-  if (a.export_format) append(export_study(out, study, *a.export_format));
+  if (a.export_format) append(export_study(out, r.study, *a.export_format));
   return files;
 }
 
@@ -186,18 +193,18 @@ Report study_one(const StudyArguments& a, const Command& c) {
   const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   Progress progress(false);
   progress.at_work("Running the model forward and backward");
-  const nn::Study study = s.study();
-  const HeadStudy heads = study_heads(a.heads, c, s, progress);
+  StudyResult r{s.study(), study_heads(a.heads, c, s, progress), {}, {}, {}};
+  const auto& [study, heads, text, cells, tables] = r;
   progress.at_work("Running interventions");
-  InterventionResults results{effect_tables(heads, a.heads, c, s), {}};
-  if (!a.cut.empty()) results.tables.push_back(cut_table(a.cut, s, study));
-  const std::vector<nn::CellCut> cells = measure_notable_cells(s, study);
-  results.tables.push_back(cell_table(cells, s, study));
+  r.text = first_text(heads, s);
+  r.tables.tables = effect_tables(heads, a.heads, c, s);
+  if (c.given("cut")) r.tables.tables.push_back(cut_table(a.cut, s, study));
+  r.cells = measure_notable_cells(s, study);
+  r.tables.tables.push_back(cell_table(cells, s, study));
   run_interventions(a.interventions, c, s, study, c.given("samples") ? &*heads.sample : nullptr,
-                    out->staging(), results);
+                    out->staging(), r.tables);
   progress.at_work("Drawing pictures and writing arrays");
-  const std::vector<std::string> text = first_text(heads, s);
-  const auto files = out->publish(write_study(out->staging(), s, study, heads, results, a, head));
+  const auto files = out->publish(write_study(out->staging(), s, r, a, head));
   progress.clear();
 
   Report report(study_keys());
@@ -208,7 +215,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
   report.set("baseline",
              object_of(kBaseline, {study.uniform.previous_token, study.uniform.duplicate_token,
                                    study.uniform.induction}));
-  report.set("tables", tables_json(results.tables));
+  report.set("tables", tables_json(tables.tables));
   for (std::size_t i = 0; i < text.size(); ++i)
     report.block(wrapped(text[i], i == 0 ? 0 : 2) + "\n");
   report.line("\n{}: {} = {:.6f} on {} tokens", s.folder(), s.objective_text(), study.value,
@@ -217,7 +224,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
   add_heads(report.table("heads"), study, heads);
   report.table("claims").rows = claims(heads).rows;
   if (a.ascii) report.block(drawn_weights(study, s.texts.tokens));
-  for (const Table& table : results.tables) report.text_table(table);
+  for (const Table& table : tables.tables) report.text_table(table);
   report.files(files);
   return report;
 }

@@ -68,15 +68,18 @@ function scaleOf(pane, q, layer, head) {
 // --- what the data has
 const every = panes.flatMap((pane) => pane.checkpoints);
 const hasRoutes = (pane) => pane.checkpoints.some(({ routes }) => routes?.length > 0);
-const hasCuts = every.some(({ heads }) => heads?.some(({ cut }) => Number.isFinite(cut)));
-const cutColumn = { name: "cut", unit: "of L", what: "L without the head (its output set to 0), minus L" };
-const headColumns = [...data.head_columns, ...(hasCuts ? [cutColumn] : [])];
+const hasEffects = every.some(({ heads }) => heads?.some(({ needed }) => Number.isFinite(needed)));
+const effectColumns = !hasEffects ? [] : [
+  { name: "needed", unit: "of L", what: "L without the head, minus L, on sequences of the task" },
+  { name: "suffices", unit: "of L", what: "L without all heads of the layer, minus L without all of them but this one" },
+  { name: "predicted", unit: "of L", what: "the change that the gradient predicts for needed" }];
+const headColumns = [...data.head_columns, ...effectColumns];
 
-/** Returns the names of the columns, at most six, that the tables of heads show at first. The cut is one of them. */
+/** Returns the names of the columns, at most six, that the tables of heads show at first. The effects are among them. */
 function firstColumns() {
   const main = data.head_columns.filter((column) => column.main);
-  const first = (main.length > 0 ? main : data.head_columns).slice(0, hasCuts ? 5 : 6);
-  return [...first, ...(hasCuts ? [cutColumn] : [])].map(({ name }) => name);
+  const first = (main.length > 0 ? main : data.head_columns).slice(0, 6 - effectColumns.length);
+  return [...first, ...effectColumns].map(({ name }) => name);
 }
 
 // --- theme
@@ -287,7 +290,7 @@ const definition = ({ title, name, what, unit }) =>
 /** Removes the texts of report.html about things that this page does not have. */
 function removeUnneeded() {
   const has = { checkpoints: hasSteps, routes: panes.some(hasRoutes), summary: data.summary?.length > 0,
-    saturated: every.some(({ heads }) => heads?.some(({ saturated }) => saturated)) };
+    marks: every.some(({ heads }) => heads?.some((report) => markOf(report))) };
   for (const element of document.querySelectorAll("[data-needs]"))
     if (!has[element.dataset.needs]) element.remove();
 }

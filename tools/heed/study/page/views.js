@@ -30,8 +30,7 @@ function overviewView(pane) {
     if (map) paint(canvas, numbersOf(map, n), n, n, scale, theme());
     setPressed(button, isChosen({ layer, head }));
     button.title = faintText(map, scale);
-    const badge = el("b", { class: "badge", title: "saturated" }, "sat.");
-    caption.replaceChildren(headName(layer, head), ...(reportOf(pane, layer, head)?.saturated ? [" ", badge] : []),
+    caption.replaceChildren(headName(layer, head), ...badgeOf(reportOf(pane, layer, head)),
       ...(isFaint(map, scale) ? [el("small", {}, " below 2 %")] : []));
   });
   addView(["layer", "head", ...mapKeys], () => (draw(), behind.draw()));
@@ -118,7 +117,16 @@ function cellText(pane, i, j) {
     const x = numbersOf(map, pane.tokens.length)[i * pane.tokens.length + j];
     return `${q.title} ${Number.isNaN(x) ? "masked" : `= ${show(x)}`}`;
   });
-  return where + parts.join(", ");
+  return where + [...parts, measuredText(pane, i, j)].join(", ");
+}
+
+/** Returns the measured change of L if the cell is cut, or how to measure it. */
+function measuredText(pane, i, j) {
+  const is = (cell) => cell.layer === state.layer && cell.head === state.head && cell.query === i && cell.key === j;
+  const found = (pane.block > 1 ? [] : pane.cells ?? []).find(is);
+  if (found) return `measured change = ${show(found.effect)}`;
+  const range = (k) => (pane.block === 1 ? k : `${k * pane.block}-${Math.min((k + 1) * pane.block, pane.length) - 1}`);
+  return `measured change: add --cut "${headName(state.layer, state.head)}[${range(i)},${range(j)}]" to the command`;
 }
 
 /**
@@ -273,6 +281,10 @@ function routeRows(pane) {
       .map(({ name, share }) => [`before layer ${layer}`, name, share[token], product(share[token], total[token])]))];
 }
 
+/** Returns the mark of a head; "" if it has none or does not count. */
+const markOf = (report) => (["", "-"].includes(report?.mark ?? "") ? "" : report.mark);
+const badgeOf = (report) => (markOf(report) ? [" ", el("b", { class: "badge" }, markOf(report))] : []);
+
 /** Shows the numbers of the heads as a table. */
 function headsView(pane) {
   const columns = headColumns;
@@ -281,15 +293,14 @@ function headsView(pane) {
   const body = el("tbody");
   const table = el("table", { "aria-label": `Heads of ${pane.name}` }, el("thead", {}, el("tr", {}, ...titles)), body);
   const sort = sortable(table);
-  const numbers = (report) => [...report.values, ...(hasCuts ? [report.cut ?? null] : [])];
+  const numbers = (report) => [...report.values, ...effectColumns.map(({ name }) => report[name] ?? null)];
   const reports = () => checkpointOf(pane).heads ?? [];
-  const rows = () => [["head", ...columns.map((column) => column.name), "saturated"],
-    ...reports().map((report) => [headName(report.layer, report.head), ...numbers(report), report.saturated])];
+  const rows = () => [["head", ...columns.map((column) => column.name), "mark"],
+    ...reports().map((report) => [headName(report.layer, report.head), ...numbers(report), report.mark ?? ""])];
   const line = (report) => {
-    const { layer, head, saturated } = report;
+    const { layer, head } = report;
     const name = el("button", { type: "button", onclick: () => change({ layer, head }) }, headName(layer, head));
-    const badge = saturated ? [" ", el("b", { class: "badge" }, "saturated")] : [];
-    return el("tr", { class: isChosen(report) ? "chosen" : "" }, rowHeading(headName(layer, head), name, ...badge),
+    return el("tr", { class: isChosen(report) ? "chosen" : "" }, rowHeading(headName(layer, head), name, ...badgeOf(report)),
       ...numbers(report).map(dataCell));
   };
   const section = el("section", { class: "view heads-table" }, el("h3", {}, "Numbers of the heads"),

@@ -596,7 +596,7 @@ def check_address(browser, path):
     check("a link shows the same view", view() == seen)
     readout = lambda: browser.text(".one-head .readout")
     browser.open(path, "#head=L0H1&cell=3-2")
-    check(f"a measured cut of a cell is shown: {readout()}", readout().endswith("measured change = \u22120.75"))
+    check(f"a measured cut of a cell is shown: {readout()}", readout().endswith("measured change = \u22120.750"))
     browser.open(path, "#head=L0H1&cell=4-2")
     check(f"the command for another cell is shown: {readout()}", '--cut "L0H1[4,2]"' in readout())
     for bad in ("#head=L9H9&map=none&cell=12-0&token=99&checkpoint=7&range=all&scale=big", "#%E0%A4%A&&==&cell", "#<b>",

@@ -1,0 +1,44 @@
+// Heads of two runs that correspond to each other, and the difference of their studies.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "nn/study/study.h"
+#include "nn/train/config.h"
+
+namespace heed::nn {
+
+/// A head of run A and the head of run B that corresponds to it.
+struct HeadMatch {
+  HeadIndex a;                 ///< head of run A
+  std::optional<HeadIndex> b;  ///< head of run B; no value if run B has fewer heads in this layer
+  double cosine;               ///< cosine of the mean patterns of both; 0 without `b`
+
+  /// Returns whether B minus A has a meaning: false below a cosine of 0.7.
+  bool is_close() const { return b && cosine >= 0.7; }
+};
+
+/// Returns whether two runs begin with equal weights: draws the initial weights of both
+/// configurations again. `task_a` and `task_b` are their tasks.
+bool equal_at_start(const RunConfig& a, const Task& task_a, const RunConfig& b, const Task& task_b);
+
+/// Matches the heads of each layer that both models have. Returns one match for each head of A,
+/// ordered by layer, then by head. If `same_heads` is true, the runs begin with equal weights, and
+/// a head corresponds to that with the same index. Otherwise the matches of a layer are those with
+/// the largest sum of cosines. The cosine compares the weights of both heads, averaged over the
+/// sequences inputs [B, T], which both models must be able to read.
+std::vector<HeadMatch> match_heads(const Transformer& a, const Transformer& b, const Tensor& inputs,
+                                   bool same_heads);
+
+/// Returns the column of each row in the assignment with the largest sum of cells, or -1 for a row
+/// without a column. `cells` is [rows, columns], row-major. (Kuhn 1955, the Hungarian method.)
+std::vector<std::int64_t> best_assignment(const std::vector<double>& cells, std::int64_t rows,
+                                          std::int64_t columns);
+
+/// Returns B minus A of the maps of map_quantities(), for the heads of A whose match is close. A
+/// score is -inf where both runs mask a cell, and in all cells of a head without a close match.
+/// Both studies are of the same sequence [1, T]. The other members of the result are empty.
+Study difference_of(const Study& a, const Study& b, const std::vector<HeadMatch>& matches);
+
+}  // namespace heed::nn

@@ -38,6 +38,7 @@ Tensor repeat_rows(const Tensor& x, std::int64_t n) {
 Batch repeat_batch(const Batch& batch, std::int64_t n) {
   Batch copies;
   copies.inputs = repeat_rows(batch.inputs, n), copies.targets = repeat_rows(batch.targets, n);
+  if (batch.counted.defined()) copies.counted = repeat_rows(batch.counted, n);
   return copies;
 }
 

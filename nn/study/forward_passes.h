@@ -32,7 +32,7 @@ std::int64_t sequences_at_once(const Transformer& model, std::int64_t length);
 /// Returns n copies of rows x [B, T]: row i of the result [n B, T] is row i % B of x.
 Tensor repeat_rows(const Tensor& x, std::int64_t n);
 /// Returns n copies of a batch of B sequences: sequence i of the result is sequence i % B of the
-/// batch. Only `inputs` and `targets` of the result are set.
+/// batch. Only `inputs`, `targets` and `counted` of the result are set.
 Batch repeat_batch(const Batch& batch, std::int64_t n);
 
 /// Returns the sequences [first, first + count) of a batch, without its losses of other predictors.

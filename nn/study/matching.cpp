@@ -35,8 +35,8 @@ std::vector<Tensor> mean_patterns(const Transformer& model, const Tensor& inputs
   return means;
 }
 
-// Returns the maps of B in the order of the heads of A, [1, H of A, T, T]; `missing` in the cells of
-// a head without a close match.
+// Returns the maps of B in the order of the heads of A, [1, H of A, T, T]; `missing` in the cells
+// of a head without a close match.
 Tensor in_order_of_a(const Tensor& maps, const std::vector<HeadMatch>& layer, double missing) {
   std::vector<Tensor> heads;
   for (const HeadMatch& m : layer)

@@ -1,5 +1,6 @@
 #include "nn/study/objective.h"
 
+#include <cmath>
 #include <set>
 #include <span>
 
@@ -17,16 +18,32 @@ void check_position(std::int64_t position, std::int64_t length) {
                     " is outside the sequence of ", length);
 }
 
-Tensor losses(const Tensor& logits, const Batch& batch, const Objective& o) {
+// Returns log p - log(1 - p) of the target at each position [B, T], 0 where `targets` is kIgnored.
+Tensor log_odds(const Tensor& logits, const Tensor& targets) {
+  const Tensor ignored = eq(targets, double(kIgnored));
+  const Tensor index = unsqueeze(masked_fill(targets, ignored, 0), -1);  // [B, T, 1]
+  const Tensor is_target = eq(index, arange(logits.size(-1)));           // [B, T, classes]
+  const Tensor target = squeeze(gather(logits, 2, index), -1);
+  const Tensor others = logsumexp(masked_fill(logits, is_target, -HUGE_VAL), {-1});
+  return masked_fill(target - others, ignored, 0);
+}
+
+// Returns the mean of a quantity of the targets over the targets that L counts, [B]: the
+// cross-entropy, or the log odds for kLogOdds.
+Tensor mean_of_targets(const Tensor& logits, const Batch& batch, const Objective& o) {
   const std::int64_t count = batch.targets.size(0), length = batch.targets.size(1);
   auto targets = batch.targets.to_vector<std::int64_t>();
+  std::vector<bool> counts(targets.size(), true);
+  if (o.kind == Objective::kLogOdds && o.positions.empty() && batch.counted.defined())
+    counts = batch.counted.to_vector<bool>();
   const std::set<std::int64_t> chosen(o.positions.begin(), o.positions.end());
   std::vector<double> weights;  // [B], 1 / number of targets at the chosen positions
   for (std::int64_t b = 0; b < count; ++b) {
     std::int64_t counted = 0;
     for (std::int64_t t = 0; t < length; ++t) {
       std::int64_t& target = targets[std::size_t(b * length + t)];
-      if (!chosen.empty() && !chosen.contains(t)) target = kIgnored;
+      if (!counts[std::size_t(b * length + t)] || (!chosen.empty() && !chosen.contains(t)))
+        target = kIgnored;
       counted += target != kIgnored;
     }
     check<ValueError>(counted > 0, "study",
@@ -35,8 +52,10 @@ Tensor losses(const Tensor& logits, const Batch& batch, const Objective& o) {
                       "the last one is unknown), other positions, or a logit");
     weights.push_back(1 / double(counted));
   }
-  const Tensor each = cross_entropy(logits, from_data(targets, batch.targets.shape()),
-                                    {.reduction = Reduction::kNone});  // [B, T]
+  const Tensor counted = from_data(targets, batch.targets.shape());
+  const Tensor each = o.kind == Objective::kLogOdds
+                          ? log_odds(logits, counted)
+                          : cross_entropy(logits, counted, {.reduction = Reduction::kNone});
   return sum(each, {1}) * to(from_data(weights, {count}), logits.dtype());
 }
 
@@ -107,8 +126,8 @@ Tensor objective_values(const Tensor& logits, const Batch& batch, const Objectiv
   const std::int64_t length = logits.size(1), classes = logits.size(2);
   for (const std::int64_t p : o.positions) check_position(p, length);
   if (o.kind == Objective::kMargin) return margins(logits, o);
-  if (o.kind == Objective::kLoss) return losses(logits, batch, o);
-  if (o.kind == Objective::kLogLikelihood) return -losses(logits, batch, o);
+  if (o.kind == Objective::kLogLikelihood) return -mean_of_targets(logits, batch, o);
+  if (o.is_of_targets()) return mean_of_targets(logits, batch, o);
   std::vector<std::int64_t> positions = o.positions;
   if (positions.empty()) positions = {length - 1};
   Tensor at = index_select(logits, 1, from_data(positions, {std::ssize(positions)}));

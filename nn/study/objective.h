@@ -20,6 +20,10 @@ struct Objective {
     /// the second term, a head that adds the same number to all logits would have an effect,
     /// although it changes no probability.
     kLogit,
+    /// log p - log(1 - p) for the probability p of the target, nats, mean over the positions that
+    /// have a target and count in the accuracy (Batch::counted), or over `positions`. It is smooth
+    /// at every checkpoint of a run and, unlike a margin, needs no rival token.
+    kLogOdds,
     kLogProbability,  ///< log probability of token `a`, mean over the positions, nats
     kDifference,      ///< logit of `a` minus logit of `b`, mean over the positions
     /// Logit of `right` minus logit of `wrong`, mean over the positions that have these tokens.
@@ -39,7 +43,7 @@ struct Objective {
   /// Returns whether L is a linear function of the logits.
   bool is_linear() const { return kind == kLogit || kind == kDifference || kind == kMargin; }
   /// Returns whether L is computed from the targets of the sequences.
-  bool is_of_targets() const { return kind == kLoss || kind == kLogLikelihood; }
+  bool is_of_targets() const { return kind == kLoss || kind == kLogLikelihood || kind == kLogOdds; }
 };
 
 /// Returns an objective of the kind kMargin for a model and a batch [B, T]: the logit of the target

@@ -35,18 +35,18 @@ void load_checkpoint(Transformer& model, const SafeTensors& file, std::int64_t s
   load_parameters(parameters(model), file);
 }
 
-// Returns the mean loss over the positions that count in the accuracy; NaN if no position counts.
-double loss_where_counted(const Transformer& model, const Batch& batch) {
+// Sets the losses of a checkpoint. counted_loss is NaN if no position counts in the accuracy.
+void set_losses(CheckpointStudy& checkpoint, const Transformer& model, const Batch& batch) {
   const NoGrad guard;
+  const Tensor logits = model(batch.inputs);
+  checkpoint.loss = mean(to(objective_values(logits, batch, {}), float64)).item();
   const auto losses =
-      to(cross_entropy(model(batch.inputs), batch.targets, {.reduction = Reduction::kNone}),
-         float64)
-          .to_vector<double>();
+      to_doubles(cross_entropy(logits, batch.targets, {.reduction = Reduction::kNone}));
   const auto counted = batch.counted.to_vector<bool>();
   double sum = 0, count = 0;
   for (std::size_t i = 0; i < losses.size(); ++i)
     if (counted[i]) sum += losses[i], ++count;
-  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
+  checkpoint.counted_loss = count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
 double mean_optimal(const Batch& batch) {
@@ -77,11 +77,14 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
     const SafeTensors file = load_safetensors(c.file.string());
     if (all.checkpoints.empty()) first.path = file.path, first.metadata = file.metadata;
     load_checkpoint(model, file, c.step, first);
-    Study s = study(model, batch, {});
+    Study s = study(model, batch, {Objective::kLogOdds});
     check<NumericError>(std::isfinite(s.value), file.path,
-                        "the loss of these weights is not finite");
-    all.checkpoints.push_back(
-        {c.step, s.value, loss_where_counted(model, batch), std::move(s.heads), std::move(s.flow)});
+                        "the log odds of these weights are not finite");
+    CheckpointStudy checkpoint;
+    checkpoint.step = c.step, checkpoint.value = s.value;
+    set_losses(checkpoint, model, batch);
+    checkpoint.heads = std::move(s.heads), checkpoint.flow = std::move(s.flow);
+    all.checkpoints.push_back(std::move(checkpoint));
   }
   return all;
 }

@@ -18,9 +18,10 @@ namespace heed::nn {
 /// would need more than about 256 MB.
 Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most = 32);
 
-/// The study of the loss at one checkpoint.
+/// The study of one checkpoint. L is Objective::kLogOdds.
 struct CheckpointStudy {
   std::int64_t step = 0;  ///< training step of the checkpoint
+  double value = 0;       ///< L, mean over the sequences; nats
   double loss = 0;        ///< mean over the targets of each sequence, then over the sequences; nats
   /// Mean loss over the positions that count in the task's accuracy, nats. NaN if no position
   /// counts.
@@ -55,11 +56,11 @@ struct OverTime {
   }
 };
 
-/// Loads the weights of each checkpoint into the model, and studies the loss on the batch.
+/// Loads the weights of each checkpoint into the model, and studies L on the batch.
 /// Afterwards the model has the weights of the last checkpoint. Throws IoError, with the name of
 /// the file, if a checkpoint is damaged, does not fit the model, or has another step than its name.
 /// Throws IoError if the recipe in a checkpoint (the settings of its run, see recipe_text())
-/// differs from the recipe in the first checkpoint. Throws NumericError if a loss is not finite.
+/// differs from the recipe in the first checkpoint. Throws NumericError if L is not finite.
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
                    const Batch& batch, const ProgressCallback& progress = {});
 

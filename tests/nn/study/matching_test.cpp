@@ -46,8 +46,7 @@ TEST_CASE("the best assignment is that of all permutations with the largest sum"
       std::vector<std::int64_t> order(std::size_t(std::max(rows, columns)));
       std::iota(order.begin(), order.end(), 0);
       double best = -1e9;
-      do
-        best = std::max(best, sum_of({order.begin(), order.begin() + rows}));
+      do best = std::max(best, sum_of({order.begin(), order.begin() + rows}));
       while (std::next_permutation(order.begin(), order.end()));
       CHECK(sum_of(found) == Approx(best));
       CHECK(std::ranges::count(found, -1) == std::max(0, rows - columns));
@@ -85,7 +84,8 @@ TEST_CASE("a head without a close match is hidden in the difference") {
   CHECK(d.value == 0);
   const auto shown = [&](std::int64_t layer, std::int64_t head) {
     return sum(to(logical_not(le(select(d.layers[std::size_t(layer)].scores, 1, head), -HUGE_VAL)),
-                  float64)).item();
+                  float64))
+        .item();
   };
   CHECK(shown(0, 0) == 21);
   CHECK(shown(0, 1) == 0);

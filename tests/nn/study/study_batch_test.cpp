@@ -207,6 +207,31 @@ TEST_CASE("dW_Q, dW_K, dW_V and dW_O are norms of the gradients of the head's bl
   }
 }
 
+TEST_CASE("log odds are log p - log(1 - p) of the targets that count") {
+  const Transformer model = random_model(small());
+  Batch batch = make_batch({kFirst});
+  auto counted = batch.counted.to_vector<bool>();
+  counted[1] = false;
+  batch.counted = from_data(counted, {1, 6});
+  const Tensor logits = model(batch.inputs), p = softmax(logits, -1);
+  const auto targets = batch.targets.to_vector<std::int64_t>();
+  double sum = 0, count = 0;
+  for (std::int64_t t = 0; t < 6; ++t) {
+    if (!counted[std::size_t(t)] || targets[std::size_t(t)] == kIgnored) continue;
+    const double right = p.at({0, t, targets[std::size_t(t)]});
+    sum += std::log(right) - std::log1p(-right), ++count;
+  }
+  REQUIRE(count > 2);
+  const Objective odds{.kind = Objective::kLogOdds};
+  CHECK(objective_values(logits, batch, odds).at({0}) == Approx(sum / count));
+  const Objective third{.kind = Objective::kLogOdds, .positions = {2}};
+  const double right = p.at({0, 2, targets[2]});
+  CHECK(objective_values(logits, batch, third).at({0}) == Approx(std::log(right / (1 - right))));
+  // The log odds of a probability that rounds to 1 are finite.
+  CHECK(objective_values(logits * 1000, batch, third).at({0}) > -1e9);
+  CHECK(std::isfinite(objective_values(logits * 1000, batch, third).at({0})));
+}
+
 TEST_CASE("by_distance is the mean along diagonals") {
   std::vector<double> values;
   for (int i = 0; i < 2 * 1 * 9; ++i) values.push_back(double(i));

@@ -83,16 +83,16 @@ TEST_CASE("over_time.png leaves out a panel without values, and draws a single h
 
 TEST_CASE("over_time.csv has a row for each number, with an empty value for NaN") {
   nn::OverTime study;
-  study.checkpoints = {{0, 4, 1.5, {{}}, {{1, 0.125, 0.5}}}};
+  study.checkpoints = {{0, -3, 4, 1.5, {{}}, {{1, 0.125, 0.5}}}};
   study.checkpoints[0].heads[0].layer = 1;
   const std::string csv = to_csv(over_time_table(study));
-  CHECK(
-      csv.starts_with("step,layer,head,quantity,value\n0,,,loss,4.0\n0,,,counted_loss,1.5\n"
-                      "0,,,optimal_loss,\n0,1,,resid_pre_grad,0.125\n"
-                      "0,1,,resid_post_grad,0.5\n"));
+  CHECK(csv.starts_with(
+      "step,layer,head,quantity,value\n0,,,value,-3.0\n0,,,loss,4.0\n0,,,counted_loss,1.5\n"
+      "0,,,optimal_loss,\n0,1,,resid_pre_grad,0.125\n"
+      "0,1,,resid_post_grad,0.5\n"));
   CHECK(csv.find("\n0,1,0,induction,0.0\n") != std::string::npos);
   const auto rows = std::count(csv.begin(), csv.end(), '\n');
-  CHECK(std::size_t(rows) == 1 + 3 + 2 + nn::head_quantities().size());
+  CHECK(std::size_t(rows) == 1 + 4 + 2 + nn::head_quantities().size());
 }
 
 }  // namespace

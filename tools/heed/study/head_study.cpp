@@ -374,8 +374,8 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
           -f.head->suffices.mean));
     else {
       others.push_back(f.head->report);
-      others_change = std::max({others_change, std::abs(f.head->needed.mean),
-                                std::abs(f.head->suffices.mean)});
+      others_change =
+          std::max({others_change, std::abs(f.head->needed.mean), std::abs(f.head->suffices.mean)});
     }
   }
   if (!summary.heads_change_L)

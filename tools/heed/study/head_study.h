@@ -42,7 +42,7 @@ struct HeadStudy {
   /// What all heads together add to L at step 0, if the run has this checkpoint: L minus L without
   /// any head, on the same sequences.
   std::optional<nn::Effect> untrained;
-  std::string not_measured;                     ///< why `measured` is null, as a sentence
+  std::string not_measured;  ///< why `measured` is null, as a sentence
 
   /// Returns the mark of a head, by its index; "" if only one sequence was measured.
   std::string mark(std::size_t head) const;

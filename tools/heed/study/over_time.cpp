@@ -43,6 +43,7 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
                            {"sequences", study.sequences},
                            {"optimal_loss", study.optimal},
                            {"steps", study.by_step(&nn::CheckpointStudy::step)},
+                           {"values", study.by_step(&nn::CheckpointStudy::value)},
                            {"loss", study.by_step(&nn::CheckpointStudy::loss)},
                            {"counted_loss", study.by_step(&nn::CheckpointStudy::counted_loss)},
                            {"heads", heads},
@@ -84,9 +85,12 @@ std::optional<std::pair<std::int64_t, std::int64_t>> induction_forms(const nn::O
 }
 
 void add_text(Report& report, const nn::OverTime& study, const std::string& run) {
-  report.line("{}: {} checkpoints on {} sequences, optimal loss {}\n\n", run,
-              study.checkpoints.size(), study.sequences,
-              std::isfinite(study.optimal) ? fmt::format("{:.4f}", study.optimal) : "unknown");
+  report.line(
+      "{}: {} checkpoints on {} sequences, optimal loss {}. L is log p - log(1 - p) of the targets "
+      "that count; it is {:.3g} at the first checkpoint and {:.3g} at the last.\n\n",
+      run, study.checkpoints.size(), study.sequences,
+      std::isfinite(study.optimal) ? fmt::format("{:.4f}", study.optimal) : "unknown",
+      study.checkpoints.front().value, study.checkpoints.back().value);
   int shown = 0;
   for (const auto& [title, score] : {std::pair{"previous token", &nn::HeadReport::previous_token},
                                      std::pair{"induction", &nn::HeadReport::induction},
@@ -178,6 +182,7 @@ Columns over_time_keys() {
                                {"sequences"},
                                {"optimal_loss"},
                                {"steps"},
+                               {"values"},
                                {"loss"},
                                {"counted_loss"},
                                fields("heads", {heads.data(), heads.size()}),
@@ -191,6 +196,7 @@ Table over_time_table(const nn::OverTime& study) {
   static constexpr Column kColumns[] = {{"step"}, {"layer"}, {"head"}, {"quantity"}, {"value"}};
   Table table(kColumns);
   for (const nn::CheckpointStudy& m : study.checkpoints) {
+    table.add({m.step, {}, {}, "value", m.value});
     table.add({m.step, {}, {}, "loss", m.loss});
     table.add({m.step, {}, {}, "counted_loss", m.counted_loss});
     table.add({m.step, {}, {}, "optimal_loss", study.optimal});
@@ -210,7 +216,9 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& 
   plot::ChartStack stack;
   stack.title = fmt::format("{}, {}: each head during training", info.name, run);
   stack.caption = fmt::format(
-      "The loss and its gradients on the same {} sequences at every checkpoint.", study.sequences);
+      "The loss, and gradients of L on the same {} sequences at every checkpoint. L is log p - "
+      "log(1 - p) of the targets that count.",
+      study.sequences);
   if (!info.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", info.accuracy);
   stack.panels.push_back(loss_panel(study));
   for (const nn::HeadQuantity& q : nn::head_quantities()) {
@@ -249,7 +257,7 @@ Report study_over_time(const std::string& run_name, const std::string& out_name,
   const nn::Json json = over_time_json(study, folder.string());
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
   nn::Generator generator(1);
-  const Subject subject(folder, run, run->task->example(generator), {});
+  const Subject subject(folder, run, run->task->example(generator), {nn::Objective::kLogOdds});
   write_picture(file("over_time.png"),
                 over_time_chart(study, subject.info(), subject.source.run_name()), subject.source);
   progress.at_work("Writing the page");

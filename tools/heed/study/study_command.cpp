@@ -28,6 +28,7 @@ struct StudyArguments {
   std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "margin", out, head;
   std::optional<StudyExport> export_format;
   std::string at, cut;
+  std::vector<std::string> more;
   std::int64_t sample = 0;
   bool ascii = false, overwrite = false, over_time = false;
   HeadArguments heads;
@@ -229,6 +230,55 @@ Report study_one(const StudyArguments& a, const Command& c) {
   return report;
 }
 
+// ---- roles of the heads of many runs
+
+// Returns the columns of the roles: `run`, one for each role, `other`, `value` and `left_alone`.
+Columns role_columns() {
+  static const std::vector<Column> all = [] {
+    std::vector<Column> columns{{"run", "run"}};
+    for (const nn::Role& role : nn::roles()) columns.push_back({role.name, role.name});
+    columns.insert(columns.end(), {{"other", "other"},
+                                   {"value", "L", "", "{:.4g}"},
+                                   {"left_alone", "left alone", "", "percent"}});
+    return columns;
+  }();
+  return {all.data(), all.size()};
+}
+Columns roles_keys() {
+  static const Column all[] = {rows("runs", role_columns())};
+  return all;
+}
+
+Report study_roles(const StudyArguments& a, const Command& c) {
+  std::vector<std::string> folders{a.run, a.other};
+  for (const Command::Value& more : c.values.at("more")) folders.push_back(more.text);
+  Report report(roles_keys());
+  Table& table = report.table("runs");
+  table.note =
+      "The heads that change L, by their main role, on sequences of each run's own task. left "
+      "alone: the share of the difference that heads make to L, with these heads alone. heed study "
+      "RUN explains one run.";
+  Progress progress(false);
+  for (const std::string& folder : folders) {
+    StudyArguments one = a;
+    one.run = folder;
+    const Subject s = chosen_subject(one, c);
+    const HeadStudy heads = study_heads(a.heads, c, s, progress);
+    std::map<std::string_view, std::string> by_role;
+    for (const nn::HeadFinding& f : heads.summary.findings)
+      if (f.matters)
+        by_role[f.role()] += (by_role[f.role()].empty() ? "" : " ") + nn::head_name(f.head->report);
+    std::vector<Value> row{s.folder()};
+    for (const nn::Role& role : nn::roles()) row.push_back(by_role[role.name]);
+    row.push_back(heads.measured ? by_role["other"] : heads.not_measured);
+    row.push_back(heads.measured ? Value(heads.measured->value.mean) : Value());
+    row.push_back(heads.summary.left_alone);
+    table.add(std::move(row));
+  }
+  progress.clear();
+  return report;
+}
+
 constexpr const char* kExamples =
     R"(  heed study
   heed study --prompt abcab --of diff:c-d
@@ -239,7 +289,8 @@ constexpr const char* kExamples =
   heed study --ablate all --samples 64
   heed study --prompt abcdefghab --corrupt abdcefghab --of diff:c-d --attribute
   heed study runs/induction-1 --over-time
-  heed study runs/induction-1 runs/induction-2)";
+  heed study runs/induction-1 runs/induction-2
+  heed study runs/induction-1 runs/induction-2 runs/induction-3)";
 
 constexpr const char* kNotes =
     R"(Studies a scalar L of one sequence, given by --of. It draws the attention weights A, dL/dA
@@ -285,11 +336,13 @@ void study_command(Command& c) {
   c.name = "study", c.what = "attention and its gradients, head by head, on one sequence";
   c.examples = kExamples, c.notes = kNotes;
   auto a = std::make_shared<StudyArguments>();
-  c.arguments = 2;
+  c.arguments = 3;
   c.add("Options",
         {run_setting(a->run),
          nn::Setting("other", a->other, "DIR", "a second run, which is compared with the first")
              .shows(""),
+         nn::Setting("more", a->more, {}, "further runs: prints the roles of the heads of each run")
+             .shows("none"),
          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
          nn::Setting("sample", a->sample, {0}, "the sequence, by its index in the evaluation set")
              .shows(""),
@@ -308,7 +361,7 @@ void study_command(Command& c) {
          {"weights", a->weights, "FILE", "weights file inside the run directory"},
          {"over-time", a->over_time, "studies every checkpoint of the run instead of one sequence"},
          {"ascii", a->ascii, "also draws the weights in the terminal"}});
-  c.settings[2].may_be_empty = true;
+  c.settings[3].may_be_empty = true;
   c.add("Effects", head_settings(a->heads));
   c.add("Effects", {nn::Setting("cut", a->cut, "CELLS",
                                 "measures L if queries cannot read keys, such as L1H0[5,3] (query "
@@ -320,16 +373,20 @@ void study_command(Command& c) {
               .accepts = c.only({"run", "out", "overwrite"}),
               .result = over_time_keys(),
               .run = [a](const Command&) { return study_over_time(a->run, a->out, a->overwrite); }},
+             {.key = "more",
+              .accepts = c.only({"run", "other", "more", "of", "samples", "ablation", "weights"}),
+              .result = roles_keys(),
+              .run = [a](const Command& command) { return study_roles(*a, command); }},
              {.key = "other",
-              .accepts = c.all_but({"over-time", "head", "export", "ascii", "ablate", "ablation",
-                                    "samples", "keep", "cut", "corrupt", "attribute"}),
+              .accepts = c.all_but({"over-time", "more", "head", "export", "ascii", "ablate",
+                                    "ablation", "samples", "keep", "cut", "corrupt", "attribute"}),
               .result = run_difference_keys(),
               .run =
                   [a](const Command& command) {
                     return run_differences(chosen_subject(*a, command), a->other, a->weights,
                                            a->out, a->overwrite);
                   }},
-             {.accepts = c.all_but({"over-time"}),
+             {.accepts = c.all_but({"over-time", "other", "more"}),
               .result = study_keys(),
               .run = [a](const Command& command) { return study_one(*a, command); }}};
 }

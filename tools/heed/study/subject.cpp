@@ -96,6 +96,8 @@ std::string objective_description(const nn::Objective& o, const nn::Vocabulary& 
   const std::string there = (o.positions.size() == 1 ? "at position " : "mean over positions ") +
                             positions_text(o.positions);
   if (o.is_of_targets()) {
+    if (o.kind == nn::Objective::kLogOdds)
+      return "log p - log(1 - p) of the targets, mean over those that count";
     const std::string what =
         o.kind == nn::Objective::kLoss ? "the loss, " : "the log probability of the next tokens, ";
     return what + (o.positions.empty() ? "mean over the sequence" : there);
@@ -125,9 +127,10 @@ std::string objective_description(const nn::Objective& o, const nn::Vocabulary& 
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
   const std::string places = positions_text(o.positions);
   if (o.is_of_targets() || o.kind == nn::Objective::kMargin) {
-    const std::string name = o.kind == nn::Objective::kLoss     ? "the loss"
-                             : o.kind == nn::Objective::kMargin ? "the margin"
-                                                                : "the log probability";
+    const std::string name = o.kind == nn::Objective::kLoss      ? "the loss"
+                             : o.kind == nn::Objective::kMargin  ? "the margin"
+                             : o.kind == nn::Objective::kLogOdds ? "the log odds"
+                                                                 : "the log probability";
     return o.positions.empty() ? name : name + " at " + places;
   }
   const std::string a = info.vocabulary.label(o.a), b = info.vocabulary.label(o.b);

@@ -1,0 +1,165 @@
+// Measures the heads of runs twice, on 32 sequences and on 256 fresh ones, and compares marks and
+// claims. Usage: heed_fresh RUN... Each run has checkpoints. For each run it measures the first
+// checkpoint, the one before which the loss falls fastest, and the last. Prints counts by task, and
+// fails unless at most 2 % of the rows change their class, none from no mark to `reversed`, and all
+// claims of the last weights keep their sign and are at most twice or half the value.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "nn/io/safetensors.h"
+#include "nn/lab.h"
+#include "nn/study/over_time.h"
+#include "nn/study/roles.h"
+#include "tools/heed/study/head_study.h"
+
+namespace {
+
+using namespace heed;
+using nn::Mark;
+
+struct Counts {
+  std::map<std::string, int> marks;            // of the gradient
+  std::map<std::string, int> missed, effects;  // by estimate; rows with an effect
+  int rows = 0, changed = 0, reversed = 0, claims = 0, wrong_claims = 0;
+};
+
+HeadSample sample_of(const nn::LoadedRun& run, std::int64_t first, std::int64_t count) {
+  nn::Batch batch = run.task->evaluation(first, count);
+  nn::Objective o{.kind = nn::Objective::kLogLikelihood};
+  if (!run.task->info().random_targets) o = nn::margin(run.model, batch);
+  nn::Replacement replaced = nn::replacement(run.model, batch, nn::Ablation::kMean);
+  return {std::move(batch), std::move(o), std::move(replaced), "", ""};
+}
+
+HeadStudy measured(const nn::LoadedRun& run, std::int64_t first, std::int64_t count,
+                   nn::EffectParts parts) {
+  HeadStudy study;
+  study.sample = sample_of(run, first, count);
+  const HeadSample& s = *study.sample;
+  study.measured = std::make_unique<nn::MeasuredHeads>(
+      nn::measure_heads(run.model, s.batch, s.objective, s.replaced, parts));
+  study.summary = nn::summarize_heads(run.model, s.batch, s.objective, s.replaced, *study.measured);
+  return study;
+}
+
+void compare_marks(Counts& counts, const HeadStudy& few, const HeadStudy& many,
+                   const std::string& name) {
+  for (std::size_t i = 0; i < few.summary.findings.size(); ++i) {
+    const nn::HeadFinding &a = few.summary.findings[i], &b = many.summary.findings[i];
+    const Mark mark = nn::mark_of(a.head->row(), a.floor),
+               fresh = nn::mark_of(b.head->row(), b.floor);
+    ++counts.rows, ++counts.marks[nn::enum_name(mark).empty() ? "none" : nn::enum_name(mark)];
+    if (mark != fresh) {
+      ++counts.changed;
+      fmt::print(
+          "  {} {}: {} -> {}; needed {:+.3g} +- {:.2g} -> {:+.3g}, gradient {:+.3g} -> {:+.3g}, "
+          "suffices {:+.3g} -> "
+          "{:+.3g}, floor {:.3g} -> {:.3g}\n",
+          name, nn::head_name(a.head->report), nn::enum_name(mark), nn::enum_name(fresh),
+          a.head->needed.mean, a.head->needed.standard_error, b.head->needed.mean,
+          a.head->gradient.mean, b.head->gradient.mean, a.head->suffices.mean,
+          b.head->suffices.mean, a.floor, b.floor);
+    }
+    counts.reversed += mark == Mark::kNone && fresh == Mark::kReversed;
+    const bool last_layer = a.head->report.layer == few.measured->heads.back().report.layer;
+    for (const nn::EffectEstimate& e : nn::effect_estimates()) {
+      const double p = e.value(*a.head)->mean;
+      const Mark m = nn::mark_of({a.head->needed, p, a.head->suffices.mean}, a.floor);
+      for (const std::string& rows :
+           {std::string(e.name), std::string(e.name) + ", not last layer"}) {
+        if (rows != e.name && last_layer) continue;
+        counts.effects[rows] += std::abs(a.head->needed.mean) >= a.floor;
+        counts.missed[rows] += m == Mark::kMissed;
+      }
+    }
+  }
+}
+
+// Returns the value of a claim on the sequences of `many`.
+double measured_again(const nn::LoadedRun& run, const HeadStudy& many,
+                      const std::vector<std::string>& names, const std::string& quantity) {
+  std::vector<nn::HeadIndex> heads;
+  const nn::MeasuredHead* one = nullptr;
+  for (const nn::MeasuredHead& h : many.measured->heads)
+    if (std::ranges::count(names, nn::head_name(h.report)) > 0) heads.push_back(h.report), one = &h;
+  const HeadSample& s = *many.sample;
+  const auto left = [&](const std::vector<nn::HeadIndex>& cut) {
+    return nn::kept_share(run.model, s.batch, s.objective, cut, s.replaced).left;
+  };
+  if (quantity == "lost_without") return 1 - left(heads);
+  if (quantity == "left_alone") return left(nn::other_heads(run.model, heads));
+  if (heads.size() > 1) return nn::ablate(run.model, s.batch, s.objective, heads, s.replaced).mean;
+  if (quantity == "needed") return one->needed.mean;
+  if (quantity == "suffices") return one->suffices.mean;
+  for (const nn::HeadQuantity& q : nn::head_quantities())
+    if (q.name == quantity) return one->report.*q.value;
+  return NAN;
+}
+
+void compare_claims(Counts& counts, const nn::LoadedRun& run, const HeadStudy& few,
+                    const HeadStudy& many, const std::string& name) {
+  for (const auto& row : claims(few).rows) {
+    std::vector<std::string> heads;
+    for (const Value& h : row[0].items()) heads.push_back(*h.as<std::string>());
+    const std::string quantity = *row[2].as<std::string>();
+    const double value = row[3].number(), fresh = measured_again(run, many, heads, quantity);
+    ++counts.claims;
+    if (value * fresh > 0 && fresh / value <= 2 && fresh / value >= 0.5) continue;
+    ++counts.wrong_claims;
+    fmt::print("  {}: {} of {} is {:.4g}, on fresh sequences {:.4g}\n", name, quantity,
+               fmt::join(heads, ", "), value, fresh);
+  }
+}
+
+// Returns the files of the first checkpoint, the one before the steepest fall, and the last.
+std::vector<nn::CheckpointFile> three_of(nn::LoadedRun& run, const std::filesystem::path& folder) {
+  const auto all = nn::RunFolder(folder).checkpoints();
+  const nn::OverTime study =
+      nn::over_time(run.model, all, nn::batch_over_time(run.model, *run.task));
+  const auto fall = nn::steepest_fall(study);
+  std::vector<nn::CheckpointFile> chosen{all.front()};
+  for (const nn::CheckpointFile& c : all)
+    if (fall && c.step == fall->to && c.step != all.back().step) chosen.push_back(c);
+  chosen.push_back(all.back());
+  return chosen;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::map<std::string, Counts> by_task;
+  for (int i = 1; i < argc; ++i) {
+    nn::LoadedRun run = nn::RunFolder(argv[i]).open(nn::RunFolder::kModel, nn::Use::kSequences);
+    const auto files = three_of(run, argv[i]);
+    Counts& counts = by_task[run.task->info().name];
+    for (const nn::CheckpointFile& c : files) {
+      load_parameters(parameters(run.model), nn::load_safetensors(c.file.string()));
+      const std::string name = fmt::format("{} step {}", argv[i], c.step);
+      const HeadStudy few = measured(run, 0, 32, nn::EffectParts::kAll),
+                      many = measured(run, 32, 256, nn::EffectParts::kMeasured);
+      compare_marks(counts, few, many, name);
+      if (c.step == files.back().step) compare_claims(counts, run, few, many, name);
+    }
+  }
+  bool good = argc > 1;
+  Counts all;
+  for (const auto& [task, c] : by_task) {
+    fmt::print("{}: {} rows, {} in another class on fresh sequences; {} claims, {} not confirmed;",
+               task, c.rows, c.changed, c.claims, c.wrong_claims);
+    for (const auto& [mark, n] : c.marks) fmt::print(" {} {}", n, mark);
+    fmt::print("\n");
+    all.rows += c.rows, all.changed += c.changed, all.reversed += c.reversed;
+    all.wrong_claims += c.wrong_claims;
+    for (const auto& [e, n] : c.effects) all.effects[e] += n;
+    for (const auto& [e, n] : c.missed) all.missed[e] += n;
+  }
+  for (const auto& [e, n] : all.effects)
+    fmt::print("{}: {} of {} rows with an effect are missed\n", e, all.missed[e], n);
+  fmt::print("{} of {} rows in another class, {} of them from no mark to reversed\n", all.changed,
+             all.rows, all.reversed);
+  good = good && all.changed <= 0.02 * all.rows && all.reversed == 0 && all.wrong_claims == 0;
+  return good ? 0 : 1;
+}

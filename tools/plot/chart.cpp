@@ -6,7 +6,6 @@
 #include "autograd/base/error.h"
 #include "tools/plot/axis.h"
 #include "tools/plot/colormap.h"
-#include "tools/plot/pen.h"
 #include "tools/plot/tick_labels.h"
 
 namespace heed::plot {
@@ -99,9 +98,9 @@ std::vector<Key> legend_of(const ChartStack& stack) {
   return keys;
 }
 
-// Draws the legend in rows above the panels and returns the y below it. If `image` is null, it only
+// Draws the legend in rows above the panels and returns the y below it. If `canvas` is null, it only
 // computes this y.
-int draw_legend(Image* image, const ChartStack& stack, int left, int y) {
+int draw_legend(Canvas* canvas, const ChartStack& stack, int left, int y) {
   constexpr int kSwatch = 36, kBetween = 32;
   const double thickness = explains_colors(stack) ? kCurve : 4;
   int x = left;
@@ -112,11 +111,11 @@ int draw_legend(Image* image, const ChartStack& stack, int left, int y) {
       x = left;
       y += kLine;
     }
-    if (image) {
+    if (canvas) {
       const double middle = y + kCap / 2.0;
-      Pen(*image, key.color, key.dash, thickness)
-          .line({double(x), middle}, {double(x + kSwatch), middle});
-      image->text(x + kSwatch + kLabelGap, y, key.name);
+      Pen pen{key.color, key.dash, thickness};
+      canvas->stroke(pen, {double(x), middle}, {double(x + kSwatch), middle});
+      canvas->text(x + kSwatch + kLabelGap, y, key.name);
     }
     x += width + kBetween;
   }
@@ -168,21 +167,21 @@ std::vector<SideLabel> side_labels(const ChartStack& stack, const LineChart& pan
 
 // Draws the vertical grid lines and, below the last panel, the tick labels. If the labels would
 // overlap, only every second, fifth, ... label is drawn.
-void draw_x_axis(Image& image, const Area& area, bool last) {
+void draw_x_axis(Canvas& canvas, const Area& area, bool last) {
   const double count = double(std::max<std::size_t>(area.x.labels.size(), 1));
   const int step = label_step(area.width() / count, text_width(area.x.labels, kText) + kCap);
   for (std::size_t i = 0; i < area.x.ticks.size(); ++i) {
     const int x = int(std::lround(area.spot(area.x.ticks[i], 0).x));
-    image.rect(x, area.top, 1, area.height(), kGridLine);
-    image.rect(x, area.bottom, 1, last ? kTick : 0, kInk);
+    canvas.rect(x, area.top, 1, area.height(), kGridLine);
+    canvas.rect(x, area.bottom, 1, last ? kTick : 0, kInk);
     if (last && int(i) % step == 0)
-      image.text(x, area.bottom + kTick + kLabelGap, area.x.labels[i], kCentered);
+      canvas.text(x, area.bottom + kTick + kLabelGap, area.x.labels[i], kCentered);
   }
 }
 
 // Draws those horizontal grid lines and labels that do not overlap. On a logarithmic axis, powers
 // of ten have priority.
-void draw_y_axis(Image& image, const Area& area) {
+void draw_y_axis(Canvas& canvas, const Area& area) {
   const auto is_power = [&](std::size_t i) {
     const double power = std::log10(std::abs(area.y.ticks[i]));
     return area.y.log && std::abs(power - std::round(power)) < 1e-9;
@@ -197,27 +196,27 @@ void draw_y_axis(Image& image, const Area& area) {
                                   [&](int other) { return std::abs(other - y) >= kLine; });
     if (!free) continue;
     taken.push_back(y);
-    image.rect(area.left, y, area.width(), 1, kGridLine);
-    image.rect(area.left - kTick, y, kTick, 1, kInk);
-    image.text(area.left - kTick - kLabelGap, y - kCap / 2, area.y.labels[i],
+    canvas.rect(area.left, y, area.width(), 1, kGridLine);
+    canvas.rect(area.left - kTick, y, kTick, 1, kInk);
+    canvas.text(area.left - kTick - kLabelGap, y - kCap / 2, area.y.labels[i],
                {.size = kText, .align = Align::kRight});
   }
 }
 
-void draw_axes(Image& image, const LineChart& panel, const Area& area, bool last) {
-  draw_x_axis(image, area, last);
-  draw_y_axis(image, area);
-  image.rect(area.left, area.top, 1, area.height() + 1, kInk);
-  image.rect(area.left, area.bottom, area.width(), 1, kInk);
+void draw_axes(Canvas& canvas, const LineChart& panel, const Area& area, bool last) {
+  draw_x_axis(canvas, area, last);
+  draw_y_axis(canvas, area);
+  canvas.rect(area.left, area.top, 1, area.height() + 1, kInk);
+  canvas.rect(area.left, area.bottom, area.width(), 1, kInk);
   const bool beside = !panel.y_name.empty();  // if false, the title is the name of the y axis
-  image.text(area.left, area.top - kLabelGap - kCap,
+  canvas.text(area.left, area.top - kLabelGap - kCap,
              shorten_text(beside ? panel.title : area.y.title(panel.title),
                           kWidth - kMargin - area.left, kText),
              {.size = kText});
-  image.text(kMargin, area.middle(), shorten_text(area.y.title(panel.y_name), area.height(), kText),
+  canvas.text(kMargin, area.middle(), shorten_text(area.y.title(panel.y_name), area.height(), kText),
              {.size = kText, .align = Align::kCenter, .upward = true});
   if (last)
-    image.text(area.center(), area.bottom + kTick + kLabelGap + kLine,
+    canvas.text(area.center(), area.bottom + kTick + kLabelGap + kLine,
                shorten_text(area.x.title(panel.x_name), area.width(), kText), kCentered);
 }
 
@@ -227,72 +226,73 @@ double band_y(const Area& area, double value) {
   return std::clamp(area.spot(0, value).y, double(area.top), double(area.bottom));
 }
 
-void draw_band(Image& image, const Series& s, Rgb color, const Area& area) {
+void draw_band(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
   constexpr double kPale = 0.2;
   const auto x = [&](std::size_t i) { return area.spot(s.x[i], 0).x; };
   for (std::size_t i = 0; i + 1 < s.low.size() && !s.points; ++i)
     if (area.x.shows(s.x[i]) && area.x.shows(s.x[i + 1]))
-      image.area(x(i), band_y(area, s.low[i]), band_y(area, s.high[i]), x(i + 1),
+      canvas.area(x(i), band_y(area, s.low[i]), band_y(area, s.high[i]), x(i + 1),
                  band_y(area, s.low[i + 1]), band_y(area, s.high[i + 1]), color, kPale);
 }
 
-void draw_points(Image& image, const Series& s, Rgb color, const Area& area) {
+void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
   constexpr double kDot = 10, kBar = 2, kEnd = 6;
   for (std::size_t i = 0; i < s.x.size(); ++i) {
     if (!area.shows(s, i)) continue;
     const auto [x, y] = area.spot(s.x[i], s.y[i]);
-    image.line(x, y, x, y, color, kDot);
+    canvas.line(x, y, x, y, color, kDot);
     if (s.low.empty()) continue;
     const double low = band_y(area, s.low[i]), high = band_y(area, s.high[i]);
-    image.line(x, low, x, high, color, kBar);
-    for (const double end : {low, high}) image.line(x - kEnd, end, x + kEnd, end, color, kBar);
+    canvas.line(x, low, x, high, color, kBar);
+    for (const double end : {low, high}) canvas.line(x - kEnd, end, x + kEnd, end, color, kBar);
   }
 }
 
-void draw_curve(Image& image, const Series& s, Rgb color, const Area& area, bool may_dot) {
+void draw_curve(Canvas& canvas, const Series& s, Rgb color, const Area& area, bool may_dot) {
   constexpr double kDot = 7;
   constexpr std::size_t kFew = 30;  // a curve with more points gets no dots
-  Pen pen(image, color, s.dash, kCurve);
+  Pen pen{color, s.dash, kCurve};
   const bool dots = may_dot && s.x.size() <= kFew;
   for (std::size_t i = 0; i < s.x.size(); ++i) {
     if (!area.shows(s, i)) continue;
     const Spot at = area.spot(s.x[i], s.y[i]);
     const bool next = area.shows(s, i + 1), alone = !next && (i == 0 || !area.shows(s, i - 1));
-    if (next) pen.line(at, area.spot(s.x[i + 1], s.y[i + 1]));
-    if (alone || dots) image.line(at.x, at.y, at.x, at.y, color, kDot);
+    if (next) canvas.stroke(pen, at, area.spot(s.x[i + 1], s.y[i + 1]));
+    if (alone || dots) canvas.line(at.x, at.y, at.x, at.y, color, kDot);
   }
 }
 
-void draw_panel(Image& image, const ChartStack& stack, const LineChart& panel, const Area& area) {
+void draw_panel(Canvas& canvas, const ChartStack& stack, const LineChart& panel, const Area& area) {
   bool any = false;
   for (std::size_t i = 0; i < panel.series.size(); ++i)  // bands are below all curves
-    draw_band(image, panel.series[i], series_color(stack, panel, i), area);
+    draw_band(canvas, panel.series[i], series_color(stack, panel, i), area);
   if (stack.vline) {
     const double x = area.spot(stack.vline->x, 0).x;
-    Pen(image, kInk, kReference, kCurve).line({x, double(area.top)}, {x, double(area.bottom)});
+    Pen pen{kInk, kReference, kCurve};
+    canvas.stroke(pen, {x, double(area.top)}, {x, double(area.bottom)});
   }
   for (std::size_t i = 0; i < panel.series.size(); ++i) {
     const Series& s = panel.series[i];
     const Rgb color = series_color(stack, panel, i);
     for (std::size_t k = 0; k < s.x.size(); ++k) any = any || area.shows(s, k);
     if (s.points)
-      draw_points(image, s, color, area);
+      draw_points(canvas, s, color, area);
     else
-      draw_curve(image, s, color, area, explains_colors(stack) || s.dash == 0);
+      draw_curve(canvas, s, color, area, explains_colors(stack) || s.dash == 0);
   }
   // Reference lines are drawn above the curves, because noisy curves would hide them.
   for (std::size_t i = 0; i < panel.hlines.size(); ++i) {
     if (!area.y.shows(panel.hlines[i].y)) continue;
     const double y = area.spot(0, panel.hlines[i].y).y;
-    Pen(image, hline_color(stack, panel, i), kReference, kCurve)
-        .line({double(area.left), y}, {double(area.right), y});
+    Pen pen{hline_color(stack, panel, i), kReference, kCurve};
+    canvas.stroke(pen, {double(area.left), y}, {double(area.right), y});
   }
   for (const SideLabel& label : side_labels(stack, panel, area)) {
-    image.line(area.right + 2, label.at, area.right + kLeader, label.middle, label.color, kCurve);
-    image.text(area.right + kLeader + kLabelGap, int(std::lround(label.middle)) - kCap / 2,
+    canvas.line(area.right + 2, label.at, area.right + kLeader, label.middle, label.color, kCurve);
+    canvas.text(area.right + kLeader + kLabelGap, int(std::lround(label.middle)) - kCap / 2,
                label.text, {.color = explains_colors(stack) ? label.color : kInk, .size = kText});
   }
-  if (!any) image.text(area.center(), area.middle(), "no data", kCentered);
+  if (!any) canvas.text(area.center(), area.middle(), "no data", kCentered);
 }
 
 // Returns the x axis of all panels. It has labels if the last panel has `x_labels`, otherwise
@@ -365,7 +365,7 @@ std::vector<Area> lay_out(const ChartStack& stack, int y, int below) {
 
 }  // namespace
 
-Image draw_chart_stack(const ChartStack& stack) {
+void draw(const ChartStack& stack, Canvas& canvas) {
   check_stack(stack);
   constexpr int kTextWidth = kWidth - 2 * kMargin;
   const auto title = wrap_text(stack.title, kTextWidth, kTitle);
@@ -376,14 +376,19 @@ Image draw_chart_stack(const ChartStack& stack) {
       kTick + kLabelGap + (stack.panels.back().x_name.empty() ? 0 : kLine) + kCap + 4 + kMargin;
   const std::vector<Area> areas = lay_out(stack, legend_y, below);
 
-  Image image(kWidth, areas.back().bottom + below);
-  image.text_lines(kMargin, kMargin, title, kTextWidth, {.size = kTitle});
-  image.text_lines(kMargin, caption_y, caption, kTextWidth, {.color = kMuted, .size = kText});
-  draw_legend(&image, stack, areas[0].left, legend_y);
+  canvas.resize(kWidth, areas.back().bottom + below);
+  canvas.text_lines(kMargin, kMargin, title, kTextWidth, {.size = kTitle});
+  canvas.text_lines(kMargin, caption_y, caption, kTextWidth, {.color = kMuted, .size = kText});
+  draw_legend(&canvas, stack, areas[0].left, legend_y);
   for (std::size_t i = 0; i < areas.size(); ++i) {
-    draw_axes(image, stack.panels[i], areas[i], i + 1 == areas.size());
-    draw_panel(image, stack, stack.panels[i], areas[i]);
+    draw_axes(canvas, stack.panels[i], areas[i], i + 1 == areas.size());
+    draw_panel(canvas, stack, stack.panels[i], areas[i]);
   }
+}
+
+Image draw_chart_stack(const ChartStack& stack) {
+  Image image;
+  draw(stack, image);
   return image;
 }
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tools/plot/image.h"
-#include "tools/plot/pen.h"
 
 namespace heed::plot {
 
@@ -101,5 +100,7 @@ Image draw_chart(const LineChart& chart);
 /// `dash` is outside 0 to kDashPatterns - 1. In a stack with `colors` or `dashes`, the `dash` of a
 /// series without a name must be 0 or have an entry in `dashes`; otherwise throws ValueError.
 Image draw_chart_stack(const ChartStack& stack);
+/// Draws the stack, as draw_chart_stack() does, on `canvas`, which gets the size of the picture.
+void draw(const ChartStack& stack, Canvas& canvas);
 
 }  // namespace heed::plot

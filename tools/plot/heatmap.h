@@ -72,5 +72,7 @@ inline constexpr Rgb kMaskedGray{218, 218, 218};
 /// ShapeError if a panel is empty, if panels differ in size, or if the number of values, mask
 /// entries or labels does not match the size.
 Image draw_heatmap(const HeatmapGrid& grid);
+/// Draws the grid, as draw_heatmap() does, on `canvas`, which gets the size of the picture.
+void draw(const HeatmapGrid& grid, Canvas& canvas);
 
 }  // namespace heed::plot

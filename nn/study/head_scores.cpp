@@ -65,8 +65,7 @@ constexpr HeadQuantity kQuantities[] = {
      &R::importance,
      Q::kSequences,
      {},
-     {"dL/dg (nats): importance of the head, whose output g scales; negative: the head lowers the "
-      "loss"}},
+     {"dL/dg (nats): negative where the head lowers the loss"}},
     {"absolute_importance", "of L", "mean over sequences of |dL/dg| (Michel et al. 2019)",
      &R::absolute_importance, Q::kSequences},
     {"dq",

@@ -44,18 +44,16 @@ constexpr MapQuantity kMaps[] = {
      &L::pattern,
      false,
      true,
-     {"weights", "The attention weights A of each head", "attention weight",
+     {"weights", "Attention weights A", "attention weight",
       "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with a "
-      "sink).",
-      false}},
+      "sink)."}},
     {"hook_pattern_grad",
      "dL/dA",
      "The effect of a larger weight on L, per unit. It may be nonzero where the mask hides a key.",
      &L::pattern_grad,
      true,
      false,
-     {"dA", "dL/dA: gradient of L with respect to each attention weight", "dL/dA",
-      "Orange: more weight there would raise L; blue: it would lower L.", true}},
+     {"dA", "dL/dA, the gradient of each weight", "dL/dA", "Orange raises L, blue lowers L."}},
     {"hook_attn_scores_grad",
      "dL/dS",
      "The effect of a higher score before the softmax on L, per unit. Each row, with its sink "
@@ -63,10 +61,7 @@ constexpr MapQuantity kMaps[] = {
      &L::scores_grad,
      true,
      true,
-     {"dS", "dL/dS: gradient of L with respect to each score before the softmax", "dL/dS",
-      "Orange: a higher score there would raise L; blue: it would lower L. Each row, with "
-      "its sink if there is one, sums to 0.",
-      false}},
+     {"dS", "dL/dS, the gradient of each score", "dL/dS", "Orange raises L, blue lowers L."}},
     {"hook_pattern_x_grad", "A * dL/dA",
      "Each weight times its gradient: the first-order estimate of the weight's contribution to L.",
      &L::pattern_x_grad, true, false}};

@@ -27,7 +27,7 @@ void Canvas::frame(int x, int y, int width, int height, Rgb color) {
 }
 
 int Canvas::text_lines(int x, int y, const std::vector<std::string>& lines, int width,
-                      const TextStyle& style) {
+                       const TextStyle& style) {
   for (const std::string& line : lines) {
     text(x, y, shorten_text(line, width, style.size), style);
     (style.upward ? x : y) += line_height(style.size);

@@ -1,5 +1,5 @@
-// The interface of all pictures: functions that draw lines, rectangles, areas and text. A picture is
-// drawn once, and the canvas decides whether the result is pixels (image.h) or SVG (svg.h).
+// The interface of all pictures: functions that draw lines, rectangles, areas and text. A picture
+// is drawn once, and the canvas decides whether the result is pixels (image.h) or SVG (svg.h).
 #pragma once
 
 #include <cstddef>
@@ -62,11 +62,11 @@ const std::vector<double>& dash_lengths(int dash);
 /// Appearance of connected line segments, and the state of their dash pattern, which continues from
 /// one segment to the next. Each curve needs its own pen.
 struct Pen {
-  Rgb color = kInk;       ///< color of the line
-  int dash = 0;           ///< dash pattern, 0 to kDashPatterns - 1
-  double thickness = 1;   ///< pixels
-  std::size_t part = 0;   ///< index of the current dash (even) or gap (odd) in the pattern
-  double in_part = 0;     ///< pixels of the current dash or gap that are done
+  Rgb color = kInk;        ///< color of the line
+  int dash = 0;            ///< dash pattern, 0 to kDashPatterns - 1
+  double thickness = 1;    ///< pixels
+  std::size_t part = 0;    ///< index of the current dash (even) or gap (odd) in the pattern
+  double in_part = 0;      ///< pixels of the current dash or gap that are done
   bool has_drawn = false;  ///< true after the first segment
 };
 

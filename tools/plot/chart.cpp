@@ -14,6 +14,7 @@ namespace {
 constexpr int kWidth = 1000, kHeight = 640, kMargin = 24;
 constexpr double kText = 16.5, kTitle = 22;  // text sizes, pixels per em
 constexpr int kTick = 5, kLabelGap = 8, kLeader = 16, kLongestName = 280;
+constexpr int kTicks = 7;      // largest wanted number of ticks of a y axis
 constexpr double kCurve = 2;   // thickness in pixels
 constexpr int kReference = 1;  // dash pattern of reference values
 constexpr Rgb kGridLine{232, 232, 232};
@@ -98,8 +99,8 @@ std::vector<Key> legend_of(const ChartStack& stack) {
   return keys;
 }
 
-// Draws the legend in rows above the panels and returns the y below it. If `canvas` is null, it only
-// computes this y.
+// Draws the legend in rows above the panels and returns the y below it. If `canvas` is null, it
+// only computes this y.
 int draw_legend(Canvas* canvas, const ChartStack& stack, int left, int y) {
   constexpr int kSwatch = 36, kBetween = 32;
   const double thickness = explains_colors(stack) ? kCurve : 4;
@@ -199,7 +200,7 @@ void draw_y_axis(Canvas& canvas, const Area& area) {
     canvas.rect(area.left, y, area.width(), 1, kGridLine);
     canvas.rect(area.left - kTick, y, kTick, 1, kInk);
     canvas.text(area.left - kTick - kLabelGap, y - kCap / 2, area.y.labels[i],
-               {.size = kText, .align = Align::kRight});
+                {.size = kText, .align = Align::kRight});
   }
 }
 
@@ -210,14 +211,15 @@ void draw_axes(Canvas& canvas, const LineChart& panel, const Area& area, bool la
   canvas.rect(area.left, area.bottom, area.width(), 1, kInk);
   const bool beside = !panel.y_name.empty();  // if false, the title is the name of the y axis
   canvas.text(area.left, area.top - kLabelGap - kCap,
-             shorten_text(beside ? panel.title : area.y.title(panel.title),
-                          kWidth - kMargin - area.left, kText),
-             {.size = kText});
-  canvas.text(kMargin, area.middle(), shorten_text(area.y.title(panel.y_name), area.height(), kText),
-             {.size = kText, .align = Align::kCenter, .upward = true});
+              shorten_text(beside ? panel.title : area.y.title(panel.title),
+                           kWidth - kMargin - area.left, kText),
+              {.size = kText});
+  canvas.text(kMargin, area.middle(),
+              shorten_text(area.y.title(panel.y_name), area.height(), kText),
+              {.size = kText, .align = Align::kCenter, .upward = true});
   if (last)
     canvas.text(area.center(), area.bottom + kTick + kLabelGap + kLine,
-               shorten_text(area.x.title(panel.x_name), area.width(), kText), kCentered);
+                shorten_text(area.x.title(panel.x_name), area.width(), kText), kCentered);
 }
 
 // Returns the y coordinate in pixels of the edge of a band at `value`, clamped to the plot.
@@ -232,7 +234,7 @@ void draw_band(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
   for (std::size_t i = 0; i + 1 < s.low.size() && !s.points; ++i)
     if (area.x.shows(s.x[i]) && area.x.shows(s.x[i + 1]))
       canvas.area(x(i), band_y(area, s.low[i]), band_y(area, s.high[i]), x(i + 1),
-                 band_y(area, s.low[i + 1]), band_y(area, s.high[i + 1]), color, kPale);
+                  band_y(area, s.low[i + 1]), band_y(area, s.high[i + 1]), color, kPale);
 }
 
 void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
@@ -240,12 +242,68 @@ void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
   for (std::size_t i = 0; i < s.x.size(); ++i) {
     if (!area.shows(s, i)) continue;
     const auto [x, y] = area.spot(s.x[i], s.y[i]);
-    canvas.line(x, y, x, y, color, kDot);
+    if (s.square)
+      canvas.rect(int(x - kDot / 2), int(y - kDot / 2), int(kDot), int(kDot), color);
+    else
+      canvas.line(x, y, x, y, color, kDot);
     if (s.low.empty()) continue;
     const double low = band_y(area, s.low[i]), high = band_y(area, s.high[i]);
     canvas.line(x, low, x, high, color, kBar);
     for (const double end : {low, high}) canvas.line(x - kEnd, end, x + kEnd, end, color, kBar);
   }
+}
+
+// Draws the labels of dots. Each is to the right of its dot, or to the left, below or above, where
+// it does not overlap a label that was drawn before.
+void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area) {
+  std::vector<Spot> taken;  // the left ends of labels; their right ends are further entries
+  for (const Series& s : panel.series)
+    for (std::size_t i = 0; i < s.labels.size(); ++i) {
+      if (s.labels[i].empty() || !area.shows(s, i)) continue;
+      // The label of a bar to the left is beside the other end of the bar.
+      const auto [x, y] =
+          area.spot(panel.y_labels.empty() ? s.x[i] : std::max(s.x[i], 0.0), s.y[i]);
+      const double width = text_width(s.labels[i], kText), top = y - kCap / 2.0;
+      const Spot places[] = {{x + kLabelGap, top},
+                             {x - kLabelGap - width, top},
+                             {x - width / 2, top + kLine},
+                             {x - width / 2, top - kLine}};
+      const auto is_free = [&](Spot p) {
+        for (std::size_t k = 0; k < taken.size(); k += 2)
+          if (p.x < taken[k + 1].x && taken[k].x < p.x + width &&
+              std::abs(p.y - taken[k].y) < kLine)
+            return false;
+        return p.x > area.left && p.x + width < kWidth - kMargin && p.y > area.top &&
+               p.y + kCap < area.bottom;
+      };
+      const auto* free = std::find_if(std::begin(places), std::end(places), is_free);
+      const Spot place = free == std::end(places) ? places[0] : *free;
+      taken.insert(taken.end(), {place, {place.x + width, place.y}});
+      canvas.text(int(place.x), int(place.y), s.labels[i], {.size = kText});
+    }
+}
+
+// Draws the lines at 0 and the diagonal of a panel whose axes are equal.
+void draw_equality(Canvas& canvas, const Area& area) {
+  const Spot zero = area.spot(0, 0);
+  canvas.rect(int(std::lround(zero.x)), area.top, 1, area.height(), kMuted);
+  canvas.rect(area.left, int(std::lround(zero.y)), area.width(), 1, kMuted);
+  Pen pen{kMuted, kReference, kCurve};
+  canvas.stroke(pen, {double(area.left), double(area.bottom)},
+                {double(area.right), double(area.top)});
+}
+
+void draw_bars(Canvas& canvas, const Series& s, const Area& area) {
+  constexpr int kBar = 18;
+  const int zero = int(std::lround(area.spot(0, 0).x));
+  for (std::size_t i = 0; i < s.x.size(); ++i) {
+    if (!area.shows(s, i)) continue;
+    const auto [end, y] = area.spot(s.x[i], s.y[i]);
+    const int x = int(std::lround(end));
+    canvas.rect(std::min(x, zero), int(y) - kBar / 2, std::abs(x - zero), kBar,
+                diverging(s.x[i] < 0 ? -1 : 1));
+  }
+  canvas.rect(zero, area.top, 1, area.height(), kInk);
 }
 
 void draw_curve(Canvas& canvas, const Series& s, Rgb color, const Area& area, bool may_dot) {
@@ -264,6 +322,7 @@ void draw_curve(Canvas& canvas, const Series& s, Rgb color, const Area& area, bo
 
 void draw_panel(Canvas& canvas, const ChartStack& stack, const LineChart& panel, const Area& area) {
   bool any = false;
+  if (panel.equal) draw_equality(canvas, area);
   for (std::size_t i = 0; i < panel.series.size(); ++i)  // bands are below all curves
     draw_band(canvas, panel.series[i], series_color(stack, panel, i), area);
   if (stack.vline) {
@@ -275,11 +334,14 @@ void draw_panel(Canvas& canvas, const ChartStack& stack, const LineChart& panel,
     const Series& s = panel.series[i];
     const Rgb color = series_color(stack, panel, i);
     for (std::size_t k = 0; k < s.x.size(); ++k) any = any || area.shows(s, k);
-    if (s.points)
+    if (!panel.y_labels.empty())
+      draw_bars(canvas, s, area);
+    else if (s.points)
       draw_points(canvas, s, color, area);
     else
       draw_curve(canvas, s, color, area, explains_colors(stack) || s.dash == 0);
   }
+  draw_labels(canvas, panel, area);
   // Reference lines are drawn above the curves, because noisy curves would hide them.
   for (std::size_t i = 0; i < panel.hlines.size(); ++i) {
     if (!area.y.shows(panel.hlines[i].y)) continue;
@@ -290,34 +352,27 @@ void draw_panel(Canvas& canvas, const ChartStack& stack, const LineChart& panel,
   for (const SideLabel& label : side_labels(stack, panel, area)) {
     canvas.line(area.right + 2, label.at, area.right + kLeader, label.middle, label.color, kCurve);
     canvas.text(area.right + kLeader + kLabelGap, int(std::lround(label.middle)) - kCap / 2,
-               label.text, {.color = explains_colors(stack) ? label.color : kInk, .size = kText});
+                label.text, {.color = explains_colors(stack) ? label.color : kInk, .size = kText});
   }
   if (!any) canvas.text(area.center(), area.middle(), "no data", kCentered);
 }
 
-// Returns the x axis of all panels. It has labels if the last panel has `x_labels`, otherwise
-// numbers.
-Axis x_axis_of(const ChartStack& stack, int width) {
-  const LineChart& last = stack.panels.back();
-  const int count = int(last.x_labels.size());
-  if (count > 0) {
-    Axis axis{.low = -0.5, .high = count - 0.5, .ticks = {}, .labels = {}};
-    for (int i = 0; i < count; ++i) {
-      axis.ticks.push_back(i);
-      axis.labels.push_back(
-          shorten_text(last.x_labels[std::size_t(i)], width / count - kLabelGap, kText));
-    }
-    return axis;
+// Returns an axis with names at 0, 1, ..., which are shortened to `width` pixels.
+Axis name_axis(const std::vector<std::string>& names, int width) {
+  Axis axis{.low = -0.5, .high = double(names.size()) - 0.5, .ticks = {}, .labels = {}};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    axis.ticks.push_back(double(i));
+    axis.labels.push_back(shorten_text(names[i], width, kText));
   }
-  std::vector<double> x;
-  for (const LineChart& panel : stack.panels)
-    for (const Series& s : panel.series)
-      for (std::size_t i = 0; i < s.x.size(); ++i)
-        if (Axis{.log = panel.log_y, .ticks = {}, .labels = {}}.shows(s.y[i])) x.push_back(s.x[i]);
-  return fit_axis(x, last.log_x, 0.02, 8);
+  return axis;
 }
 
 Axis y_axis_of(const LineChart& panel, bool log_x, int wanted) {
+  if (!panel.y_labels.empty()) {
+    Axis axis = name_axis(panel.y_labels, kLongestName);
+    std::swap(axis.low, axis.high);  // from top to bottom
+    return axis;
+  }
   Area area;
   area.x.log = log_x;
   area.y.log = panel.log_y;
@@ -326,12 +381,30 @@ Axis y_axis_of(const LineChart& panel, bool log_x, int wanted) {
     for (std::size_t i = 0; i < s.x.size(); ++i) {
       if (!area.shows(s, i)) continue;
       y.push_back(s.y[i]);
+      if (panel.equal) y.insert(y.end(), {s.x[i], 0});
       if (s.low.empty()) continue;
       y.push_back(s.low[i]);
       y.push_back(s.high[i]);
     }
   for (const HLine& line : panel.hlines) y.push_back(line.y);
   return fit_axis(y, panel.log_y, 0.05, wanted);
+}
+
+// Returns the x axis of all panels. It has labels if the last panel has `x_labels`, otherwise
+// numbers.
+Axis x_axis_of(const ChartStack& stack, int width) {
+  const LineChart& last = stack.panels.back();
+  if (last.equal) return y_axis_of(last, last.log_x, kTicks);
+  if (const int count = int(last.x_labels.size()); count > 0)
+    return name_axis(last.x_labels, width / count - kLabelGap);
+  std::vector<double> x;
+  for (const LineChart& panel : stack.panels)
+    for (const Series& s : panel.series)
+      for (std::size_t i = 0; i < s.x.size(); ++i)
+        if (Axis{.log = panel.log_y, .ticks = {}, .labels = {}}.shows(s.y[i])) x.push_back(s.x[i]);
+  if (last.y_labels.empty()) return fit_axis(x, last.log_x, 0.02, 8);
+  x.push_back(0);
+  return fit_axis(x, last.log_x, 0.1, 8);  // has room for labels at the ends of bars
 }
 
 // Places the panels below each other, all with the same width. The legend begins at `y`, and
@@ -344,7 +417,7 @@ std::vector<Area> lay_out(const ChartStack& stack, int y, int below) {
     Area area{.bottom = height,
               .x = {},
               .y = y_axis_of(panel, stack.panels.back().log_x,
-                             height > 0 ? std::clamp(height / 25, 4, 7) : 7)};
+                             height > 0 ? std::clamp(height / 25, 4, kTicks) : kTicks)};
     left = std::max(left, kMargin + (panel.y_name.empty() ? 0 : kLine) +
                               text_width(area.y.labels, kText) + kLabelGap + kTick);
     for (const SideLabel& label : side_labels(stack, panel, area))
@@ -358,6 +431,7 @@ std::vector<Area> lay_out(const ChartStack& stack, int y, int below) {
     area.top = y + kLabelGap + (stack.panels[i].title.empty() ? 0 : kLine);
     area.bottom = area.bottom > 0 ? area.top + area.bottom : kHeight - below;
     area.left = left, area.right = kWidth - right, area.x = x;
+    if (stack.panels[i].equal) area.right = std::min(area.right, left + area.height());
     y = area.bottom + kLabelGap;
   }
   return areas;

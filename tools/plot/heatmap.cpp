@@ -31,6 +31,9 @@ void check_grid(const HeatmapGrid& grid) {
     check<ShapeError>(p.masked.empty() || p.masked.size() == p.values.size(), kOp, "panel ",
                       p.title, " has ", p.values.size(), " values and ", p.masked.size(),
                       " marks of its mask; needs one for each or none");
+    check<ShapeError>(p.texts.empty() || p.texts.size() == p.values.size(), kOp, "panel ", p.title,
+                      " has ", p.values.size(), " values and ", p.texts.size(),
+                      " texts; needs one for each or none");
   }
   const auto check_labels = [](const std::vector<std::string>& labels, int size, const char* what) {
     check<ShapeError>(labels.empty() || labels.size() == std::size_t(size), kOp, "needs one ", what,
@@ -65,17 +68,10 @@ Cell block_cell(const Panel& panel, int row, int col, int block) {
   return best;
 }
 
-// Draws thin diagonal lines across the rectangle. The lines of neighboring cells are continuous.
-void draw_hatching(Canvas& canvas, int left, int top, int width, int height, Rgb color) {
-  constexpr int kPeriod = 7;
-  const Rgb line = mix(color, kInk, 0.45);
-  for (int y = top; y < top + height; ++y)
-    for (int x = left; x < left + width; ++x)
-      if ((x + y) % kPeriod == 0) canvas.rect(x, y, 1, 1, line);
-}
-
-void draw_number(Canvas& canvas, const Layout& at, float value, int x, int y, Rgb color) {
-  const std::string text = at.numbers.text(double(value));
+// Draws the text of a cell at (x, y), if it fits.
+void draw_cell_text(Canvas& canvas, const Layout& at, const std::string& text, int x, int y,
+                    Rgb color) {
+  if (text_width(text, at.number_size) > at.cell - 2) return;
   const int lightness = (2 * color.r + 7 * color.g + color.b) / 10;  // 0 to 255
   canvas.text(
       x + at.cell / 2, y + (at.cell - cap_height(at.number_size)) / 2, text,
@@ -88,47 +84,30 @@ void draw_cells(Canvas& canvas, const HeatmapGrid& grid, const Layout& at, int p
     for (int col = 0; col < at.cells_wide; ++col) {
       const auto [v, masked] = block_cell(panel, row * at.block, col * at.block, at.block);
       const int x = at.panel_x(p) + col * at.cell, y = at.panel_y(p) + row * at.cell;
-      const bool hidden = masked && !grid.hatch;
-      const Rgb color = hidden ? kMaskedGray
+      const Rgb color = masked ? kMaskedGray
                         : std::isfinite(v)
                             ? at.colors.color(at.colors.position(double(v), std::size_t(p)))
                             : kGray;
       canvas.rect(x, y, at.cell, at.cell, color);
-      if (masked && grid.hatch) draw_hatching(canvas, x, y, at.cell, at.cell, color);
-      if (at.number_size > 0 && !hidden) draw_number(canvas, at, v, x, y, color);
-    }
-  }
-}
-
-// Draws a line between masked and visible cells, because hatching alone is hard to see on small
-// cells.
-void outline_masked(Canvas& canvas, const Panel& panel, const Layout& at, int p) {
-  constexpr int kSmallest = 3;  // pixels; a line would cover a smaller cell
-  if (panel.masked.empty() || at.block > 1 || at.cell < kSmallest) return;
-  const auto masked = [&](int row, int col) {
-    return panel.masked[std::size_t(row) * std::size_t(panel.cols) + std::size_t(col)] != 0;
-  };
-  const int width = at.cell < 20 ? 1 : 2;
-  for (int row = 0; row < panel.rows; ++row) {
-    for (int col = 0; col < panel.cols; ++col) {
-      const int x = at.panel_x(p) + col * at.cell, y = at.panel_y(p) + row * at.cell;
-      if (col > 0 && masked(row, col) != masked(row, col - 1))
-        canvas.rect(x - width / 2, y, width, at.cell, kInk);
-      if (row > 0 && masked(row, col) != masked(row - 1, col))
-        canvas.rect(x, y - width / 2, at.cell, width, kInk);
+      if (at.number_size > 0 && !masked)
+        draw_cell_text(
+            canvas, at,
+            panel.texts.empty()
+                ? at.numbers.text(double(v))
+                : panel.texts[std::size_t(row) * std::size_t(panel.cols) + std::size_t(col)],
+            x, y, color);
     }
   }
 }
 
 void draw_panel(Canvas& canvas, const HeatmapGrid& grid, const Layout& at, int p) {
   draw_cells(canvas, grid, at, p);
-  if (grid.hatch) outline_masked(canvas, grid.panels[std::size_t(p)], at, p);
   const int x = at.panel_x(p), y = at.panel_y(p);
   canvas.frame(x - 1, y - 1, at.panel_width() + 2, at.panel_height() + 2, kInk);
   const int above = cap_height(at.text_size) + at.kLabelGap + 2;
   canvas.text(x + at.panel_width() / 2, y - above,
-             shorten_text(at.panel_titles[std::size_t(p)], at.panel_width(), at.text_size),
-             {.size = at.text_size, .align = Align::kCenter});
+              shorten_text(at.panel_titles[std::size_t(p)], at.panel_width(), at.text_size),
+              {.size = at.text_size, .align = Align::kCenter});
 }
 
 // Returns the style of text along a vertical axis.
@@ -173,7 +152,7 @@ void draw_color_bar(Canvas& canvas, const Layout& at) {
     const int tick = y + (height - 1) * (steps - i) / steps;
     canvas.rect(right, tick, at.kTick, 1, kInk);
     canvas.text(right + at.kTick + at.kLabelGap, tick - cap_height(at.text_size) / 2,
-               format_number(at.bar_values[std::size_t(i)]), {.size = at.text_size});
+                format_number(at.bar_values[std::size_t(i)]), {.size = at.text_size});
   }
   const int name = right + at.kTick + at.bar_numbers + 3 * at.kLabelGap;
   canvas.text_lines(name, y + height / 2, at.bar_name, height, upward(at));
@@ -185,13 +164,11 @@ void draw_heatmap_legend(Canvas& canvas, const Layout& at, int y) {
   const int height = cap_height(at.text_size) + 2, x = at.kMargin;
   const int words = x + at.kSwatch + at.kLabelGap;
   for (const LegendLine& line : at.legend) {
-    const bool hatched = line.look == LegendLine::kHatched;
-    const Rgb color = hatched ? kWhite : line.look == LegendLine::kMasked ? kMaskedGray : kGray;
-    canvas.rect(x, y - 1, at.kSwatch, height, color);
-    if (hatched) draw_hatching(canvas, x, y - 1, at.kSwatch, height, color);
+    canvas.rect(x, y - 1, at.kSwatch, height,
+                line.look == LegendLine::kMasked ? kMaskedGray : kGray);
     canvas.frame(x - 1, y - 2, at.kSwatch + 2, height + 2, kInk);
     canvas.text(words, y, shorten_text(line.text, at.width - words - at.kMargin, at.text_size),
-               {.color = kMuted, .size = at.text_size});
+                {.color = kMuted, .size = at.text_size});
     y += line_height(at.text_size);
   }
 }
@@ -206,8 +183,8 @@ void draw_words(Canvas& canvas, const HeatmapGrid& grid, const Layout& at) {
   const int middle = at.left + at.grid_width() / 2;
   const int room = 2 * (std::min(middle, at.width - middle) - at.kMargin);
   canvas.text(middle, at.height - at.kMargin - cap_height(at.text_size) - int(at.text_size / 4),
-             shorten_text(grid.col_axis, room, at.text_size),
-             {.size = at.text_size, .align = Align::kCenter});
+              shorten_text(grid.col_axis, room, at.text_size),
+              {.size = at.text_size, .align = Align::kCenter});
 }
 
 }  // namespace

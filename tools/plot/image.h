@@ -45,11 +45,10 @@ class Image final : public Canvas {
   /// Replaces the picture by an empty picture. Throws the error of the constructor.
   void resize(int width, int height) override { *this = Image(width, height); }
   void rect(int x, int y, int width, int height, Rgb color) override;
-  void line(double x0, double y0, double x1, double y1, Rgb color,
-            double thickness = 1.0) override;
+  void line(double x0, double y0, double x1, double y1, Rgb color, double thickness = 1.0) override;
   void stroke(Pen& pen, Spot a, Spot b) override;
-  /// As in Canvas. A column of pixels is filled if its center is in [x0, x1), so that two areas that
-  /// share an end do not overlap.
+  /// As in Canvas. A column of pixels is filled if its center is in [x0, x1), so that two areas
+  /// that share an end do not overlap.
   void area(double x0, double low0, double high0, double x1, double low1, double high1, Rgb color,
             double opacity) override;
   void text(int x, int y, std::string_view text, const TextStyle& style = {}) override;

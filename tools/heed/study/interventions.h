@@ -26,7 +26,7 @@ std::vector<nn::Setting> intervention_settings(InterventionArguments& a);
 /// Results of the interventions.
 struct InterventionResults {
   std::vector<Table> tables;
-  std::vector<std::filesystem::path> files;  ///< pictures of --samples and --corrupt
+  Files files;  ///< pictures
 };
 /// Runs the interventions that the options name. `study` is the study of the subject. Pictures are
 /// written into `out`. Throws UsageError, with the name of the option, if an option is not

@@ -253,33 +253,35 @@ void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
   }
 }
 
-// Draws the labels of dots. Each is to the right of its dot, or to the left, below or above, where
-// it does not overlap a label that was drawn before.
+// Draws the labels of points: to the right of the point or, if that overlaps an earlier label or
+// leaves the plot, to the left, or one or more lines below or above.
 void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area) {
-  std::vector<Spot> taken;  // the left ends of labels; their right ends are further entries
+  constexpr int kTries = 60;
+  struct Label {
+    double left, right, top;
+  };
+  std::vector<Label> labels;
   for (const Series& s : panel.series)
     for (std::size_t i = 0; i < s.labels.size(); ++i) {
       if (s.labels[i].empty() || !area.shows(s, i)) continue;
       // The label of a bar to the left is beside the other end of the bar.
       const auto [x, y] =
           area.spot(panel.y_labels.empty() ? s.x[i] : std::max(s.x[i], 0.0), s.y[i]);
-      const double width = text_width(s.labels[i], kText), top = y - kCap / 2.0;
-      const Spot places[] = {{x + kLabelGap, top},
-                             {x - kLabelGap - width, top},
-                             {x - width / 2, top + kLine},
-                             {x - width / 2, top - kLine}};
-      const auto is_free = [&](Spot p) {
-        for (std::size_t k = 0; k < taken.size(); k += 2)
-          if (p.x < taken[k + 1].x && taken[k].x < p.x + width &&
-              std::abs(p.y - taken[k].y) < kLine)
-            return false;
-        return p.x > area.left && p.x + width < kWidth - kMargin && p.y > area.top &&
-               p.y + kCap < area.bottom;
-      };
-      const auto* free = std::find_if(std::begin(places), std::end(places), is_free);
-      const Spot place = free == std::end(places) ? places[0] : *free;
-      taken.insert(taken.end(), {place, {place.x + width, place.y}});
-      canvas.text(int(place.x), int(place.y), s.labels[i], {.size = kText});
+      const int width = text_width(s.labels[i], kText);
+      Label label{};
+      for (int n = 0; n < kTries; ++n) {
+        label.left = n % 2 == 0 ? x + kLabelGap : x - kLabelGap - width;
+        label.right = label.left + width;
+        label.top = y - kCap / 2.0 + (n / 2 + 1) / 2 * (n / 2 % 2 == 0 ? -kLine : kLine);
+        if (label.left > area.left && label.right < kWidth - kMargin && label.top > area.top &&
+            label.top + kCap < area.bottom && std::ranges::none_of(labels, [&](const Label& other) {
+              return label.left < other.right && other.left < label.right &&
+                     std::abs(label.top - other.top) < kLine;
+            }))
+          break;
+      }
+      labels.push_back(label);
+      canvas.text(int(label.left), int(label.top), s.labels[i], {.size = kText});
     }
 }
 

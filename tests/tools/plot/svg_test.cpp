@@ -231,10 +231,9 @@ TEST_CASE("equal axes have one range, a square plot, lines at 0 and a diagonal",
   CHECK(text_faults(image) == "");
   CHECK(has_text(image, "near"));
   CHECK(has_text(image, "other"));
-  // Both axes have the same tick labels.
-  int fives = 0;
-  for (const TextBox& box : image.text_boxes()) fives += box.text == "−4";
-  CHECK(fives == 2);
+  int labels = 0;  // both axes have this tick
+  for (const TextBox& box : image.text_boxes()) labels += box.text == "−4";
+  CHECK(labels == 2);
   SvgCanvas canvas;
   draw(stack, canvas);
   const std::string svg = canvas.encode("", "");
@@ -250,6 +249,14 @@ TEST_CASE("equal axes have one range, a square plot, lines at 0 and a diagonal",
   CHECK(occurrences(svg, "width=\"10\"/>") == 1);  // the square
   chart.equal = false;
   CHECK(svg_of(ChartStack{.panels = {chart}}).find("#6e6e6e") == std::string::npos);
+  // Twenty labels at one place do not overlap.
+  chart.equal = true;
+  chart.series[0].x.assign(20, 3), chart.series[0].y.assign(20, 3);
+  chart.series[0].labels.assign(20, "L0H1");
+  const Image crowded = draw_chart_stack({.panels = {chart}});
+  CHECK(text_faults(crowded) == "");
+  CHECK(std::count_if(crowded.text_boxes().begin(), crowded.text_boxes().end(),
+                      [](const TextBox& box) { return box.text == "L0H1"; }) == 20);
 }
 
 }  // namespace heed::plot

@@ -166,18 +166,15 @@ Report run_plot(const PlotArguments& a, const Command& c) {
       "{}: {} of {} rows and {} columns.", grid.title,
       grid.panels.size() == 1 ? "a matrix" : fmt::format("{} matrices", grid.panels.size()),
       first.rows, first.cols);
-  std::vector<std::string> files;
-  for (const std::filesystem::path& file : write_picture(
-           out, formats, [&](plot::Canvas& canvas) { draw(grid, canvas); }, grid.title, alt,
-           png_metadata({}, grid)))
-    files.push_back(file.string());
+  const Files files = write_picture(
+      out, formats, [&](plot::Canvas& canvas) { draw(grid, canvas); }, grid.title, alt,
+      png_metadata({}, grid));
   Report report(kPlotKeys);
-  report.set("file", files.front());
-  report.set("files", files);
+  report.set("file", files.front().string());
   report.set("panels", grid.panels.size());
   report.set("rows", first.rows);
   report.set("columns", first.cols);
-  report.block(join(files, "\n"));
+  report.files(files);
   return report;
 }
 

@@ -45,15 +45,6 @@ std::string short_objective(const std::string& words) {
   return text.size() <= kLongest ? text : text.substr(0, text.rfind(' ', kLongest)) + " ...";
 }
 
-// Writes a drawing, with its title, caption and `explanation` as description.
-template <class Drawing>
-Files write(const std::filesystem::path& file, const Drawing& drawing, const PictureSource& source,
-            const std::string& explanation, const std::vector<plot::PngText>& metadata) {
-  return write_picture(
-      file, source.formats, [&](plot::Canvas& canvas) { draw(drawing, canvas); }, drawing.title,
-      fmt::format("{}. {} {}", drawing.title, drawing.caption, explanation), metadata);
-}
-
 }  // namespace
 
 double largest_magnitude(const plot::HeatmapGrid& grid) {
@@ -78,19 +69,6 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
                    ? 1
                    : largest_magnitude(only ? heads_grid(maps, scores) : grid);
   return grid;
-}
-
-Files write_picture(const std::filesystem::path& file, const plot::HeatmapGrid& grid,
-                    const PictureSource& source, const std::string& explanation,
-                    const std::vector<plot::PngText>& more) {
-  std::vector<plot::PngText> metadata = png_metadata(source, grid);
-  metadata.insert(metadata.end(), more.begin(), more.end());
-  return write(file, grid, source, explanation, metadata);
-}
-
-Files write_picture(const std::filesystem::path& file, const plot::ChartStack& stack,
-                    const PictureSource& source, const std::string& explanation) {
-  return write(file, stack, source, explanation, png_metadata(source));
 }
 
 Files draw_study(const std::filesystem::path& folder, const nn::Study& study,
@@ -236,7 +214,7 @@ Files draw_effects(const std::filesystem::path& folder, const std::vector<Effect
                                            .y_name = "measured change of L",
                                            .series = std::move(series),
                                            .equal = true,
-                                           .height = 780}}};
+                                           .height = 860}}};
   return write_picture(
       folder / "effects.png", stack, source,
       "Each point is one intervention: the change of L that the gradient predicts, "

@@ -29,15 +29,19 @@ double largest_magnitude(const plot::HeatmapGrid& grid);
 // The following functions write pictures in the formats of `source`, and return the paths of the
 // files. They throw IoError.
 
-///@{
-/// Writes a picture. Its description (for readers who cannot see it) is the title, the caption and
-/// `explanation`. Its metadata are those of png_metadata() and, after them, `more`.
-Files write_picture(const std::filesystem::path& file, const plot::HeatmapGrid& grid,
+/// Writes a plot::HeatmapGrid or a plot::ChartStack. Its description (for readers who cannot see
+/// it) is the title, the caption and `explanation`. Its metadata are those of png_metadata() and,
+/// after them, `more`.
+template <class Drawing>
+Files write_picture(const std::filesystem::path& file, const Drawing& drawing,
                     const PictureSource& source, const std::string& explanation,
-                    const std::vector<plot::PngText>& more = {});
-Files write_picture(const std::filesystem::path& file, const plot::ChartStack& stack,
-                    const PictureSource& source, const std::string& explanation);
-///@}
+                    const std::vector<plot::PngText>& more = {}) {
+  std::vector<plot::PngText> metadata = png_metadata(source, drawing);
+  metadata.insert(metadata.end(), more.begin(), more.end());
+  return write_picture(
+      file, source.formats, [&](plot::Canvas& canvas) { draw(drawing, canvas); }, drawing.title,
+      drawing.title + ". " + drawing.caption + " " + explanation, metadata);
+}
 
 /// Draws each quantity into `folder`: weights.png, dA.png and dS.png. If `only` is given, also
 /// draws this head alone: weights_L1H0.png and so on.

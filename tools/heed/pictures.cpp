@@ -170,7 +170,6 @@ plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
   grid.caption = nn::map_quantities()[0].picture.caption;
   grid.row_labels = grid.col_labels = labels;
   grid.value_name = "attention weight";
-  grid.limit = 1;
   return grid;
 }
 

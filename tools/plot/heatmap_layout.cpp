@@ -9,6 +9,8 @@ namespace {
 constexpr int kMaxSide = 2400, kMinWidth = 680;
 constexpr double kSmallText = 16.5;  // text size of a small picture
 
+const std::string kFaint = " (< 2 %)";  // end of the title of a panel with small values
+
 int longer_side(const HeatmapGrid& grid) {
   return std::max(grid.panels.front().rows, grid.panels.front().cols);
 }
@@ -27,6 +29,8 @@ std::string full_caption(const HeatmapGrid& grid, const HeatmapLayout& at) {
   if (at.number_size > 0 && at.numbers.exponent != 0)
     add("The numbers in the cells are in units of " +
         typeset_number("1e" + std::to_string(at.numbers.exponent)) + ".");
+  if (std::ranges::any_of(at.panel_titles, [](auto& title) { return title.ends_with(kFaint); }))
+    add("< 2 %: all values are below 2 % of the end of the scale.");
   return text;
 }
 
@@ -54,16 +58,6 @@ std::string bar_words(const HeatmapGrid& grid, const ColorRange& colors) {
   return words;
 }
 
-// Returns what the title of panel `p` states about its color scale.
-std::string title_end(const HeatmapGrid& grid, const ColorRange& colors, std::size_t p) {
-  constexpr double kFaint = 0.02;
-  const double largest = colors.largest[p], limit = colors.limits[p];
-  if (colors.by_panel) return " (1 = " + format_number(limit) + ")";
-  if (!grid.limit || largest >= kFaint * limit) return "";
-  return largest > 0 ? " (max " + format_number(100 * largest / limit, 2) + " % of scale)"
-                     : " (all 0)";
-}
-
 // Computes the parts of the layout that do not depend on the size of the cells.
 HeatmapLayout empty_layout(const HeatmapGrid& grid) {
   const int count = int(grid.panels.size());
@@ -74,8 +68,14 @@ HeatmapLayout empty_layout(const HeatmapGrid& grid) {
   at.bar_values = at.colors.bar_values();
   at.legend = legend_of(grid);
   at.numbers = cell_numbers(*std::max_element(at.colors.largest.begin(), at.colors.largest.end()));
-  for (std::size_t p = 0; p < grid.panels.size(); ++p)
-    at.panel_titles.push_back(grid.panels[p].title + title_end(grid, at.colors, p));
+  for (std::size_t p = 0; p < grid.panels.size(); ++p) {
+    const double limit = at.colors.limits[p];
+    const bool is_faint = grid.limit && at.colors.largest[p] < 0.02 * limit;
+    at.panel_titles.push_back(grid.panels[p].title + (at.colors.by_panel
+                                                          ? " (1 = " + format_number(limit) + ")"
+                                                      : is_faint ? kFaint
+                                                                 : ""));
+  }
   return at;
 }
 

@@ -238,10 +238,10 @@ TEST_CASE("effects.png has a dot for each head, a square for each cell, and name
   CHECK(occurs(">L0H1</text>") == 1);
   CHECK(occurs(">L1H0 5&#60;2</text>") == 1);
   CHECK(occurs("not drawn") == 0);
-  for (const char* name : {">heads<", ">cells<", ">predicted change of L<"})
+  for (const char* name : {">heads (dots)<", ">cells (squares)<", ">predicted change of L<"})
     CHECK(occurs(name) == 1);
   draw_effects(folder.path(), {points[0]}, {"", "", {"svg"}});
-  CHECK(svg_in(folder, "effects").find(">cells<") == std::string::npos);
+  CHECK(svg_in(folder, "effects").find(">cells (") == std::string::npos);
   CHECK(draw_effects(folder.path(), {}, {}).size() == 1);
 }
 
@@ -255,8 +255,8 @@ TEST_CASE("patching.png has one limit for all panels", "[plot]") {
   draw_patching(folder.path(), p, {"a", "b/c"}, {"", "", {"svg"}});
   const std::string svg = svg_in(folder, "patching");
   CHECK(svg.find("keyword=\"Color range\">−1.2 to 1.2</text>") != std::string::npos);
-  CHECK(svg.find(">hook_attn_out (max 0.83 % of scale)<") != std::string::npos);
-  CHECK(svg.find(">0: L of the corrupt prompt (−6.5); 1: L of the clean prompt (7.5).<") !=
+  CHECK(svg.find(">hook_attn_out (&#60; 2 %)<") != std::string::npos);
+  CHECK(svg.find(">0: L of the corrupt prompt (−6.5); 1: L of the clean prompt (7.5).") !=
         std::string::npos);
 }
 

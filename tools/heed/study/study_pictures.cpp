@@ -200,8 +200,8 @@ Files draw_attribution(const std::filesystem::path& folder, std::vector<nn::Cont
 
 Files draw_effects(const std::filesystem::path& folder, const std::vector<EffectPoint>& points,
                    const PictureSource& source) {
-  std::vector<plot::Series> series = {{.name = "heads", .points = true},
-                                      {.name = "cells", .points = true, .square = true}};
+  std::vector<plot::Series> series = {{.name = "heads (dots)", .points = true},
+                                      {.name = "cells (squares)", .points = true, .square = true}};
   for (const EffectPoint& point : points) {
     plot::Series& s = series[point.is_cell];
     s.x.push_back(point.predicted), s.y.push_back(point.effect);

@@ -14,7 +14,7 @@ namespace {
 constexpr int kWidth = 1000, kHeight = 640, kMargin = 24;
 constexpr double kText = 16.5, kTitle = 22;  // text sizes, pixels per em
 constexpr int kTick = 5, kLabelGap = 8, kLeader = 16, kLongestName = 280;
-constexpr int kTicks = 7;      // largest wanted number of ticks of a y axis
+constexpr int kTicks = 7;      // largest requested number of ticks of a y axis
 constexpr double kCurve = 2;   // thickness in pixels
 constexpr int kReference = 1;  // dash pattern of reference values
 constexpr Rgb kGridLine{232, 232, 232};

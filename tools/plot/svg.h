@@ -17,12 +17,12 @@ namespace heed::plot {
 class SvgCanvas final : public Canvas {
  public:
   void resize(int width, int height) override;
-  void rect(int x, int y, int width, int height, Rgb color) override;
-  void line(double x0, double y0, double x1, double y1, Rgb color, double thickness = 1.0) override;
-  void stroke(Pen& pen, Spot a, Spot b) override;
+  void text(int x, int y, std::string_view text, const TextStyle& style = {}) override;
   void area(double x0, double low0, double high0, double x1, double low1, double high1, Rgb color,
             double opacity) override;
-  void text(int x, int y, std::string_view text, const TextStyle& style = {}) override;
+  void rect(int x, int y, int width, int height, Rgb color) override;
+  void stroke(Pen& pen, Spot a, Spot b) override;
+  void line(double x0, double y0, double x1, double y1, Rgb color, double thickness = 1.0) override;
 
   /// Returns the picture as an SVG file. The element `title` contains `title`, and `desc` contains
   /// `alt_text`, for readers who cannot see the picture. `metadata` contains a `text` element with

@@ -224,7 +224,8 @@ Interventions, a corrupt prompt and a second run keep them.
 
 The colors of weights end at 1, and those of a gradient at its largest magnitude over all heads.
 They are linear. A panel whose largest value is below 2 % of the scale states this. Cells that the
-mask hides are gray. --format svg writes pictures as SVG, with text as text.
+mask hides are gray. --format svg writes pictures as SVG, with text as text. Such files are large if
+the sequence has more than 200 tokens.
 
 --head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes each
 array to npy/NAME.npy. --export csv writes the scores, the weights and their gradients to cells.csv,

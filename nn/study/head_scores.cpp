@@ -74,7 +74,7 @@ constexpr HeadQuantity kQuantities[] = {
      &R::importance,
      Q::kSequences,
      {},
-     {"dL/dg: importance of the head, whose output g scales; positive: the head raises L"}},
+     {"dL/dg: positive where the head raises L"}},
     {"absolute_importance", "of L", "mean over sequences of |dL/dg| (Michel et al. 2019)",
      &R::absolute_importance, Q::kSequences},
     {"dq",

@@ -114,7 +114,6 @@ struct MapQuantity {
     std::string_view heading;     ///< title of the picture
     std::string_view value_name;  ///< label of the color bar
     std::string_view caption;     ///< explanation of the picture
-    bool hatched;                 ///< true: cells that the mask hides are drawn and hatched
   } picture = {};                 ///< the picture of this map
 };
 /// Returns the descriptions of all maps.

@@ -73,6 +73,33 @@ std::vector<plot::PngText> png_metadata(const PictureSource& source,
   return metadata;
 }
 
+nn::Setting format_setting(std::vector<std::string>& formats) {
+  return nn::Setting("format", formats, {"png", "svg"},
+                     "formats of the pictures, separated by commas")
+      .shows("png");
+}
+
+Files write_picture(std::filesystem::path file, const std::vector<std::string>& formats,
+                    const std::function<void(plot::Canvas&)>& draw, const std::string& title,
+                    const std::string& alt_text, const std::vector<plot::PngText>& metadata) {
+  Files files;
+  for (const std::string& format : formats.empty() ? std::vector<std::string>{"png"} : formats) {
+    file.replace_extension(format);
+    if (std::ranges::count(files, file) > 0) continue;
+    if (format == "svg") {
+      plot::SvgCanvas svg;
+      draw(svg);
+      autograd::write_file(file.string(), svg.encode(title, alt_text, metadata));
+    } else {
+      plot::Image image;
+      draw(image);
+      plot::write_png(file.string(), image, alt_text, metadata);
+    }
+    files.push_back(file);
+  }
+  return files;
+}
+
 std::string shortened_tokens(const std::vector<std::string>& labels) {
   constexpr int kSize = 22, kWidth = 16 * kSize;  // font size and largest width, pixels
   const bool letters = std::all_of(labels.begin(), labels.end(), [](const std::string& label) {

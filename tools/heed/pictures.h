@@ -2,26 +2,37 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "nn/io/names.h"
+#include "nn/io/setting.h"
 #include "nn/layers/sites.h"
 #include "nn/train/checks/causality.h"
 #include "nn/train/trainer.h"
+#include "tools/plot/chart.h"
 #include "tools/plot/heatmap.h"
 #include "tools/plot/png.h"
 
 namespace heed {
 
+/// Paths of files that were written.
+using Files = std::vector<std::filesystem::path>;
+/// Appends `more` to `files`.
+inline void append(Files& files, const Files& more) {
+  files.insert(files.end(), more.begin(), more.end());
+}
+
 /// Creates a directory and its parents if they do not exist. Throws IoError.
 void make_folder(const std::filesystem::path& folder);
 
-/// Origin of a picture's numbers.
+/// Origin of a picture's numbers, and the formats in which the picture is written.
 struct PictureSource {
   std::filesystem::path run = {};  ///< run directory, or empty
   std::string weights = {};        ///< nn::hash_of_tensors of the model's parameters, or empty
+  std::vector<std::string> formats = {};  ///< value of format_setting()
   /// Returns the last component of `run`.
   std::string run_name() const;
 };
@@ -33,7 +44,19 @@ PictureSource source_of(const std::filesystem::path& run, const nn::Transformer&
 /// weights and, for a heat map, the range of its colors.
 std::vector<plot::PngText> png_metadata(const PictureSource& source);
 std::vector<plot::PngText> png_metadata(const PictureSource& source, const plot::HeatmapGrid& grid);
+inline auto png_metadata(const PictureSource& source, const plot::ChartStack&) {
+  return png_metadata(source);
+}
 ///@}
+
+/// Returns the setting --format. Its value is a list of "png" and "svg"; an empty list means png.
+nn::Setting format_setting(std::vector<std::string>& formats);
+/// Writes a picture in each of `formats`, a value of format_setting(), and returns the paths. A
+/// path is `file` with the name of the format as its extension. `draw` draws the picture. `title`,
+/// `alt_text` and `metadata` are the texts in the files; a PNG file has no title. Throws IoError.
+Files write_picture(std::filesystem::path file, const std::vector<std::string>& formats,
+                    const std::function<void(plot::Canvas&)>& draw, const std::string& title,
+                    const std::string& alt_text, const std::vector<plot::PngText>& metadata);
 
 /// Returns tokens as text for a title, shortened to a fixed width. Unprintable characters are
 /// replaced by their names.

@@ -6,7 +6,6 @@
 #include "autograd/base/error.h"
 #include "tools/plot/axis.h"
 #include "tools/plot/colormap.h"
-#include "tools/plot/pen.h"
 #include "tools/plot/tick_labels.h"
 
 namespace heed::plot {
@@ -15,6 +14,7 @@ namespace {
 constexpr int kWidth = 1000, kHeight = 640, kMargin = 24;
 constexpr double kText = 16.5, kTitle = 22;  // text sizes, pixels per em
 constexpr int kTick = 5, kLabelGap = 8, kLeader = 16, kLongestName = 280;
+constexpr int kTicks = 7;      // largest requested number of ticks of a y axis
 constexpr double kCurve = 2;   // thickness in pixels
 constexpr int kReference = 1;  // dash pattern of reference values
 constexpr Rgb kGridLine{232, 232, 232};
@@ -99,9 +99,9 @@ std::vector<Key> legend_of(const ChartStack& stack) {
   return keys;
 }
 
-// Draws the legend in rows above the panels and returns the y below it. If `image` is null, it only
-// computes this y.
-int draw_legend(Image* image, const ChartStack& stack, int left, int y) {
+// Draws the legend in rows above the panels and returns the y below it. If `canvas` is null, it
+// only computes this y.
+int draw_legend(Canvas* canvas, const ChartStack& stack, int left, int y) {
   constexpr int kSwatch = 36, kBetween = 32;
   const double thickness = explains_colors(stack) ? kCurve : 4;
   int x = left;
@@ -112,11 +112,11 @@ int draw_legend(Image* image, const ChartStack& stack, int left, int y) {
       x = left;
       y += kLine;
     }
-    if (image) {
+    if (canvas) {
       const double middle = y + kCap / 2.0;
-      Pen(*image, key.color, key.dash, thickness)
-          .line({double(x), middle}, {double(x + kSwatch), middle});
-      image->text(x + kSwatch + kLabelGap, y, key.name);
+      Pen pen{key.color, key.dash, thickness};
+      canvas->stroke(pen, {double(x), middle}, {double(x + kSwatch), middle});
+      canvas->text(x + kSwatch + kLabelGap, y, key.name);
     }
     x += width + kBetween;
   }
@@ -168,21 +168,21 @@ std::vector<SideLabel> side_labels(const ChartStack& stack, const LineChart& pan
 
 // Draws the vertical grid lines and, below the last panel, the tick labels. If the labels would
 // overlap, only every second, fifth, ... label is drawn.
-void draw_x_axis(Image& image, const Area& area, bool last) {
+void draw_x_axis(Canvas& canvas, const Area& area, bool last) {
   const double count = double(std::max<std::size_t>(area.x.labels.size(), 1));
   const int step = label_step(area.width() / count, text_width(area.x.labels, kText) + kCap);
   for (std::size_t i = 0; i < area.x.ticks.size(); ++i) {
     const int x = int(std::lround(area.spot(area.x.ticks[i], 0).x));
-    image.rect(x, area.top, 1, area.height(), kGridLine);
-    image.rect(x, area.bottom, 1, last ? kTick : 0, kInk);
+    canvas.rect(x, area.top, 1, area.height(), kGridLine);
+    canvas.rect(x, area.bottom, 1, last ? kTick : 0, kInk);
     if (last && int(i) % step == 0)
-      image.text(x, area.bottom + kTick + kLabelGap, area.x.labels[i], kCentered);
+      canvas.text(x, area.bottom + kTick + kLabelGap, area.x.labels[i], kCentered);
   }
 }
 
 // Draws those horizontal grid lines and labels that do not overlap. On a logarithmic axis, powers
 // of ten have priority.
-void draw_y_axis(Image& image, const Area& area) {
+void draw_y_axis(Canvas& canvas, const Area& area) {
   const auto is_power = [&](std::size_t i) {
     const double power = std::log10(std::abs(area.y.ticks[i]));
     return area.y.log && std::abs(power - std::round(power)) < 1e-9;
@@ -197,28 +197,29 @@ void draw_y_axis(Image& image, const Area& area) {
                                   [&](int other) { return std::abs(other - y) >= kLine; });
     if (!free) continue;
     taken.push_back(y);
-    image.rect(area.left, y, area.width(), 1, kGridLine);
-    image.rect(area.left - kTick, y, kTick, 1, kInk);
-    image.text(area.left - kTick - kLabelGap, y - kCap / 2, area.y.labels[i],
-               {.size = kText, .align = Align::kRight});
+    canvas.rect(area.left, y, area.width(), 1, kGridLine);
+    canvas.rect(area.left - kTick, y, kTick, 1, kInk);
+    canvas.text(area.left - kTick - kLabelGap, y - kCap / 2, area.y.labels[i],
+                {.size = kText, .align = Align::kRight});
   }
 }
 
-void draw_axes(Image& image, const LineChart& panel, const Area& area, bool last) {
-  draw_x_axis(image, area, last);
-  draw_y_axis(image, area);
-  image.rect(area.left, area.top, 1, area.height() + 1, kInk);
-  image.rect(area.left, area.bottom, area.width(), 1, kInk);
+void draw_axes(Canvas& canvas, const LineChart& panel, const Area& area, bool last) {
+  draw_x_axis(canvas, area, last);
+  draw_y_axis(canvas, area);
+  canvas.rect(area.left, area.top, 1, area.height() + 1, kInk);
+  canvas.rect(area.left, area.bottom, area.width(), 1, kInk);
   const bool beside = !panel.y_name.empty();  // if false, the title is the name of the y axis
-  image.text(area.left, area.top - kLabelGap - kCap,
-             shorten_text(beside ? panel.title : area.y.title(panel.title),
-                          kWidth - kMargin - area.left, kText),
-             {.size = kText});
-  image.text(kMargin, area.middle(), shorten_text(area.y.title(panel.y_name), area.height(), kText),
-             {.size = kText, .align = Align::kCenter, .upward = true});
+  canvas.text(area.left, area.top - kLabelGap - kCap,
+              shorten_text(beside ? panel.title : area.y.title(panel.title),
+                           kWidth - kMargin - area.left, kText),
+              {.size = kText});
+  canvas.text(kMargin, area.middle(),
+              shorten_text(area.y.title(panel.y_name), area.height(), kText),
+              {.size = kText, .align = Align::kCenter, .upward = true});
   if (last)
-    image.text(area.center(), area.bottom + kTick + kLabelGap + kLine,
-               shorten_text(area.x.title(panel.x_name), area.width(), kText), kCentered);
+    canvas.text(area.center(), area.bottom + kTick + kLabelGap + kLine,
+                shorten_text(area.x.title(panel.x_name), area.width(), kText), kCentered);
 }
 
 // Returns the y coordinate in pixels of the edge of a band at `value`, clamped to the plot.
@@ -227,97 +228,153 @@ double band_y(const Area& area, double value) {
   return std::clamp(area.spot(0, value).y, double(area.top), double(area.bottom));
 }
 
-void draw_band(Image& image, const Series& s, Rgb color, const Area& area) {
+void draw_band(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
   constexpr double kPale = 0.2;
   const auto x = [&](std::size_t i) { return area.spot(s.x[i], 0).x; };
   for (std::size_t i = 0; i + 1 < s.low.size() && !s.points; ++i)
     if (area.x.shows(s.x[i]) && area.x.shows(s.x[i + 1]))
-      image.area(x(i), band_y(area, s.low[i]), band_y(area, s.high[i]), x(i + 1),
-                 band_y(area, s.low[i + 1]), band_y(area, s.high[i + 1]), color, kPale);
+      canvas.area(x(i), band_y(area, s.low[i]), band_y(area, s.high[i]), x(i + 1),
+                  band_y(area, s.low[i + 1]), band_y(area, s.high[i + 1]), color, kPale);
 }
 
-void draw_points(Image& image, const Series& s, Rgb color, const Area& area) {
+void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
   constexpr double kDot = 10, kBar = 2, kEnd = 6;
   for (std::size_t i = 0; i < s.x.size(); ++i) {
     if (!area.shows(s, i)) continue;
     const auto [x, y] = area.spot(s.x[i], s.y[i]);
-    image.line(x, y, x, y, color, kDot);
+    if (s.square)
+      canvas.rect(int(x - kDot / 2), int(y - kDot / 2), int(kDot), int(kDot), color);
+    else
+      canvas.line(x, y, x, y, color, kDot);
     if (s.low.empty()) continue;
     const double low = band_y(area, s.low[i]), high = band_y(area, s.high[i]);
-    image.line(x, low, x, high, color, kBar);
-    for (const double end : {low, high}) image.line(x - kEnd, end, x + kEnd, end, color, kBar);
+    canvas.line(x, low, x, high, color, kBar);
+    for (const double end : {low, high}) canvas.line(x - kEnd, end, x + kEnd, end, color, kBar);
   }
 }
 
-void draw_curve(Image& image, const Series& s, Rgb color, const Area& area, bool may_dot) {
+// Draws the labels of points: to the right of the point or, if that overlaps an earlier label or
+// leaves the plot, to the left, or one or more lines below or above.
+void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area) {
+  constexpr int kTries = 60;
+  struct Label {
+    double left, right, top;
+  };
+  std::vector<Label> labels;
+  for (const Series& s : panel.series)
+    for (std::size_t i = 0; i < s.labels.size(); ++i) {
+      if (s.labels[i].empty() || !area.shows(s, i)) continue;
+      // The label of a bar to the left is beside the other end of the bar.
+      const auto [x, y] =
+          area.spot(panel.y_labels.empty() ? s.x[i] : std::max(s.x[i], 0.0), s.y[i]);
+      const int width = text_width(s.labels[i], kText);
+      Label label{};
+      for (int n = 0; n < kTries; ++n) {
+        label.left = n % 2 == 0 ? x + kLabelGap : x - kLabelGap - width;
+        label.right = label.left + width;
+        label.top = y - kCap / 2.0 + (n / 2 + 1) / 2 * (n / 2 % 2 == 0 ? -kLine : kLine);
+        if (label.left > area.left && label.right < kWidth - kMargin && label.top > area.top &&
+            label.top + kCap < area.bottom && std::ranges::none_of(labels, [&](const Label& other) {
+              return label.left < other.right && other.left < label.right &&
+                     std::abs(label.top - other.top) < kLine;
+            }))
+          break;
+      }
+      labels.push_back(label);
+      canvas.text(int(label.left), int(label.top), s.labels[i], {.size = kText});
+    }
+}
+
+// Draws the lines at 0 and the diagonal of a panel whose axes are equal.
+void draw_equality(Canvas& canvas, const Area& area) {
+  const Spot zero = area.spot(0, 0);
+  canvas.rect(int(std::lround(zero.x)), area.top, 1, area.height(), kMuted);
+  canvas.rect(area.left, int(std::lround(zero.y)), area.width(), 1, kMuted);
+  Pen pen{kMuted, kReference, kCurve};
+  canvas.stroke(pen, {double(area.left), double(area.bottom)},
+                {double(area.right), double(area.top)});
+}
+
+void draw_bars(Canvas& canvas, const Series& s, const Area& area) {
+  constexpr int kBar = 18;
+  const int zero = int(std::lround(area.spot(0, 0).x));
+  for (std::size_t i = 0; i < s.x.size(); ++i) {
+    if (!area.shows(s, i)) continue;
+    const auto [end, y] = area.spot(s.x[i], s.y[i]);
+    const int x = int(std::lround(end));
+    canvas.rect(std::min(x, zero), int(y) - kBar / 2, std::abs(x - zero), kBar,
+                diverging(s.x[i] < 0 ? -1 : 1));
+  }
+  canvas.rect(zero, area.top, 1, area.height(), kInk);
+}
+
+void draw_curve(Canvas& canvas, const Series& s, Rgb color, const Area& area, bool may_dot) {
   constexpr double kDot = 7;
   constexpr std::size_t kFew = 30;  // a curve with more points gets no dots
-  Pen pen(image, color, s.dash, kCurve);
+  Pen pen{color, s.dash, kCurve};
   const bool dots = may_dot && s.x.size() <= kFew;
   for (std::size_t i = 0; i < s.x.size(); ++i) {
     if (!area.shows(s, i)) continue;
     const Spot at = area.spot(s.x[i], s.y[i]);
     const bool next = area.shows(s, i + 1), alone = !next && (i == 0 || !area.shows(s, i - 1));
-    if (next) pen.line(at, area.spot(s.x[i + 1], s.y[i + 1]));
-    if (alone || dots) image.line(at.x, at.y, at.x, at.y, color, kDot);
+    if (next) canvas.stroke(pen, at, area.spot(s.x[i + 1], s.y[i + 1]));
+    if (alone || dots) canvas.line(at.x, at.y, at.x, at.y, color, kDot);
   }
 }
 
-void draw_panel(Image& image, const ChartStack& stack, const LineChart& panel, const Area& area) {
+void draw_panel(Canvas& canvas, const ChartStack& stack, const LineChart& panel, const Area& area) {
   bool any = false;
+  if (panel.equal) draw_equality(canvas, area);
   for (std::size_t i = 0; i < panel.series.size(); ++i)  // bands are below all curves
-    draw_band(image, panel.series[i], series_color(stack, panel, i), area);
+    draw_band(canvas, panel.series[i], series_color(stack, panel, i), area);
   if (stack.vline) {
     const double x = area.spot(stack.vline->x, 0).x;
-    Pen(image, kInk, kReference, kCurve).line({x, double(area.top)}, {x, double(area.bottom)});
+    Pen pen{kInk, kReference, kCurve};
+    canvas.stroke(pen, {x, double(area.top)}, {x, double(area.bottom)});
   }
   for (std::size_t i = 0; i < panel.series.size(); ++i) {
     const Series& s = panel.series[i];
     const Rgb color = series_color(stack, panel, i);
     for (std::size_t k = 0; k < s.x.size(); ++k) any = any || area.shows(s, k);
-    if (s.points)
-      draw_points(image, s, color, area);
+    if (!panel.y_labels.empty())
+      draw_bars(canvas, s, area);
+    else if (s.points)
+      draw_points(canvas, s, color, area);
     else
-      draw_curve(image, s, color, area, explains_colors(stack) || s.dash == 0);
+      draw_curve(canvas, s, color, area, explains_colors(stack) || s.dash == 0);
   }
+  draw_labels(canvas, panel, area);
   // Reference lines are drawn above the curves, because noisy curves would hide them.
   for (std::size_t i = 0; i < panel.hlines.size(); ++i) {
     if (!area.y.shows(panel.hlines[i].y)) continue;
     const double y = area.spot(0, panel.hlines[i].y).y;
-    Pen(image, hline_color(stack, panel, i), kReference, kCurve)
-        .line({double(area.left), y}, {double(area.right), y});
+    Pen pen{hline_color(stack, panel, i), kReference, kCurve};
+    canvas.stroke(pen, {double(area.left), y}, {double(area.right), y});
   }
   for (const SideLabel& label : side_labels(stack, panel, area)) {
-    image.line(area.right + 2, label.at, area.right + kLeader, label.middle, label.color, kCurve);
-    image.text(area.right + kLeader + kLabelGap, int(std::lround(label.middle)) - kCap / 2,
-               label.text, {.color = explains_colors(stack) ? label.color : kInk, .size = kText});
+    canvas.line(area.right + 2, label.at, area.right + kLeader, label.middle, label.color, kCurve);
+    canvas.text(area.right + kLeader + kLabelGap, int(std::lround(label.middle)) - kCap / 2,
+                label.text, {.color = explains_colors(stack) ? label.color : kInk, .size = kText});
   }
-  if (!any) image.text(area.center(), area.middle(), "no data", kCentered);
+  if (!any) canvas.text(area.center(), area.middle(), "no data", kCentered);
 }
 
-// Returns the x axis of all panels. It has labels if the last panel has `x_labels`, otherwise
-// numbers.
-Axis x_axis_of(const ChartStack& stack, int width) {
-  const LineChart& last = stack.panels.back();
-  const int count = int(last.x_labels.size());
-  if (count > 0) {
-    Axis axis{.low = -0.5, .high = count - 0.5, .ticks = {}, .labels = {}};
-    for (int i = 0; i < count; ++i) {
-      axis.ticks.push_back(i);
-      axis.labels.push_back(
-          shorten_text(last.x_labels[std::size_t(i)], width / count - kLabelGap, kText));
-    }
-    return axis;
+// Returns an axis with names at 0, 1, ..., which are shortened to `width` pixels.
+Axis name_axis(const std::vector<std::string>& names, int width) {
+  Axis axis{.low = -0.5, .high = double(names.size()) - 0.5, .ticks = {}, .labels = {}};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    axis.ticks.push_back(double(i));
+    axis.labels.push_back(shorten_text(names[i], width, kText));
   }
-  std::vector<double> x;
-  for (const LineChart& panel : stack.panels)
-    for (const Series& s : panel.series)
-      for (std::size_t i = 0; i < s.x.size(); ++i)
-        if (Axis{.log = panel.log_y, .ticks = {}, .labels = {}}.shows(s.y[i])) x.push_back(s.x[i]);
-  return fit_axis(x, last.log_x, 0.02, 8);
+  return axis;
 }
 
 Axis y_axis_of(const LineChart& panel, bool log_x, int wanted) {
+  if (!panel.y_labels.empty()) {
+    Axis axis = name_axis(panel.y_labels, kLongestName);
+    std::swap(axis.low, axis.high);  // from top to bottom
+    return axis;
+  }
   Area area;
   area.x.log = log_x;
   area.y.log = panel.log_y;
@@ -326,12 +383,30 @@ Axis y_axis_of(const LineChart& panel, bool log_x, int wanted) {
     for (std::size_t i = 0; i < s.x.size(); ++i) {
       if (!area.shows(s, i)) continue;
       y.push_back(s.y[i]);
+      if (panel.equal) y.insert(y.end(), {s.x[i], 0});
       if (s.low.empty()) continue;
       y.push_back(s.low[i]);
       y.push_back(s.high[i]);
     }
   for (const HLine& line : panel.hlines) y.push_back(line.y);
   return fit_axis(y, panel.log_y, 0.05, wanted);
+}
+
+// Returns the x axis of all panels. It has labels if the last panel has `x_labels`, otherwise
+// numbers.
+Axis x_axis_of(const ChartStack& stack, int width) {
+  const LineChart& last = stack.panels.back();
+  if (last.equal) return y_axis_of(last, last.log_x, kTicks);
+  if (const int count = int(last.x_labels.size()); count > 0)
+    return name_axis(last.x_labels, width / count - kLabelGap);
+  std::vector<double> x;
+  for (const LineChart& panel : stack.panels)
+    for (const Series& s : panel.series)
+      for (std::size_t i = 0; i < s.x.size(); ++i)
+        if (Axis{.log = panel.log_y, .ticks = {}, .labels = {}}.shows(s.y[i])) x.push_back(s.x[i]);
+  if (last.y_labels.empty()) return fit_axis(x, last.log_x, 0.02, 8);
+  x.push_back(0);
+  return fit_axis(x, last.log_x, 0.1, 8);  // has room for labels at the ends of bars
 }
 
 // Places the panels below each other, all with the same width. The legend begins at `y`, and
@@ -344,7 +419,7 @@ std::vector<Area> lay_out(const ChartStack& stack, int y, int below) {
     Area area{.bottom = height,
               .x = {},
               .y = y_axis_of(panel, stack.panels.back().log_x,
-                             height > 0 ? std::clamp(height / 25, 4, 7) : 7)};
+                             height > 0 ? std::clamp(height / 25, 4, kTicks) : kTicks)};
     left = std::max(left, kMargin + (panel.y_name.empty() ? 0 : kLine) +
                               text_width(area.y.labels, kText) + kLabelGap + kTick);
     for (const SideLabel& label : side_labels(stack, panel, area))
@@ -358,6 +433,7 @@ std::vector<Area> lay_out(const ChartStack& stack, int y, int below) {
     area.top = y + kLabelGap + (stack.panels[i].title.empty() ? 0 : kLine);
     area.bottom = area.bottom > 0 ? area.top + area.bottom : kHeight - below;
     area.left = left, area.right = kWidth - right, area.x = x;
+    if (stack.panels[i].equal) area.right = std::min(area.right, left + area.height());
     y = area.bottom + kLabelGap;
   }
   return areas;
@@ -365,7 +441,7 @@ std::vector<Area> lay_out(const ChartStack& stack, int y, int below) {
 
 }  // namespace
 
-Image draw_chart_stack(const ChartStack& stack) {
+void draw(const ChartStack& stack, Canvas& canvas) {
   check_stack(stack);
   constexpr int kTextWidth = kWidth - 2 * kMargin;
   const auto title = wrap_text(stack.title, kTextWidth, kTitle);
@@ -376,14 +452,19 @@ Image draw_chart_stack(const ChartStack& stack) {
       kTick + kLabelGap + (stack.panels.back().x_name.empty() ? 0 : kLine) + kCap + 4 + kMargin;
   const std::vector<Area> areas = lay_out(stack, legend_y, below);
 
-  Image image(kWidth, areas.back().bottom + below);
-  image.text_lines(kMargin, kMargin, title, kTextWidth, {.size = kTitle});
-  image.text_lines(kMargin, caption_y, caption, kTextWidth, {.color = kMuted, .size = kText});
-  draw_legend(&image, stack, areas[0].left, legend_y);
+  canvas.resize(kWidth, areas.back().bottom + below);
+  canvas.text_lines(kMargin, kMargin, title, kTextWidth, {.size = kTitle});
+  canvas.text_lines(kMargin, caption_y, caption, kTextWidth, {.color = kMuted, .size = kText});
+  draw_legend(&canvas, stack, areas[0].left, legend_y);
   for (std::size_t i = 0; i < areas.size(); ++i) {
-    draw_axes(image, stack.panels[i], areas[i], i + 1 == areas.size());
-    draw_panel(image, stack, stack.panels[i], areas[i]);
+    draw_axes(canvas, stack.panels[i], areas[i], i + 1 == areas.size());
+    draw_panel(canvas, stack, stack.panels[i], areas[i]);
   }
+}
+
+Image draw_chart_stack(const ChartStack& stack) {
+  Image image;
+  draw(stack, image);
   return image;
 }
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tools/plot/image.h"
-#include "tools/plot/pen.h"
 
 namespace heed::plot {
 
@@ -32,6 +31,9 @@ struct Series {
   std::vector<double> low = {}, high = {};
   ///@}
   bool points = false;  ///< true: draws dots without a line, and the band as a bar through each dot
+  bool square = false;  ///< true: the dots are squares
+  /// Texts beside the points: one per point, which may be "", or empty.
+  std::vector<std::string> labels = {};
   /// Index into ChartStack::colors, or -1 for kInk. If the series is not in a ChartStack with
   /// `colors` or `dashes`, this must be -1, and each series has a different color.
   int color = -1;
@@ -60,6 +62,12 @@ struct LineChart {
   /// Text at x = 0, 1, ... on the x axis. If it is empty, the axis has numbers.
   std::vector<std::string> x_labels = {};
   std::vector<double> ends = {};  ///< values that the range of the y axis must include
+  /// True: both axes have one range, which contains 0. The plot is square if it has room, with
+  /// lines at 0 and a dashed diagonal where x equals y. The legend shows the dots of the series.
+  bool equal = false;
+  /// Names at y = 0, 1, ... from top to bottom. If there are names, each point (x, y) is a
+  /// horizontal bar from 0 to x, orange if x is positive and blue if x is negative.
+  std::vector<std::string> y_labels = {};
   /// Height of the plot in pixels. 0 means 96 if the picture has several panels. If it has only one
   /// panel, 0 means that the whole picture is 640 pixels high.
   int height = 0;
@@ -101,5 +109,7 @@ Image draw_chart(const LineChart& chart);
 /// `dash` is outside 0 to kDashPatterns - 1. In a stack with `colors` or `dashes`, the `dash` of a
 /// series without a name must be 0 or have an entry in `dashes`; otherwise throws ValueError.
 Image draw_chart_stack(const ChartStack& stack);
+/// Draws the stack, as draw_chart_stack() does, on `canvas`, which gets the size of the picture.
+void draw(const ChartStack& stack, Canvas& canvas);
 
 }  // namespace heed::plot

@@ -15,7 +15,7 @@ void for_colored(const HeatmapGrid& grid, const Panel& panel, F f) {
   const bool diverging = grid.scale == ColorScale::kDiverging;
   for (std::size_t i = 0; i < panel.values.size(); ++i) {
     const float v = panel.values[i];
-    const bool hidden = !grid.hatch && !panel.masked.empty() && panel.masked[i] != 0;
+    const bool hidden = !panel.masked.empty() && panel.masked[i] != 0;
     if (std::isfinite(v) && !hidden) f(diverging ? std::abs(v) : v);
   }
 }
@@ -83,12 +83,15 @@ ColorRange color_range(const HeatmapGrid& grid) {
   for (const Panel& panel : grid.panels) {
     float largest = 0;
     for_colored(grid, panel, [&](float v) { largest = std::max(largest, v); });
-    range.limits.push_back(double(largest));
+    range.largest.push_back(double(largest));
   }
-  const double largest = *std::max_element(range.limits.begin(), range.limits.end());
-  range.by_panel = grid.by_panel.value_or(half_look_empty(range.limits, largest));
-  if (!range.by_panel) std::fill(range.limits.begin(), range.limits.end(), largest);
+  const double largest = *std::max_element(range.largest.begin(), range.largest.end());
+  range.limits = range.largest;
+  range.by_panel = !grid.limit && grid.by_panel.value_or(half_look_empty(range.limits, largest));
+  if (!range.by_panel)
+    std::fill(range.limits.begin(), range.limits.end(), grid.limit.value_or(largest));
   for (double& limit : range.limits) limit = limit > 0 ? limit : 1.0;
+  if (grid.limit) return range;
   range.root =
       grid.root.value_or(grid.scale == ColorScale::kDiverging || few_are_large(grid, largest));
   return range;

@@ -15,6 +15,8 @@ struct ColorRange {
   bool root = false;                ///< true: square root of |value| / limit; false: linear
   bool by_panel = false;            ///< true: each panel has its own limit
   std::vector<double> limits = {};  ///< [panels], above 0: the value that has the last color
+  /// [panels], the largest visible value, or the largest magnitude if the scale is diverging
+  std::vector<double> largest = {};
 
   /// Returns the position of a value of panel `p` on the color bar. Within the limits it is 0 to 1
   /// (sequential) or -1 to 1 (diverging).
@@ -31,8 +33,9 @@ struct ColorRange {
   std::string text(const HeatmapGrid& grid) const;
 };
 
-/// Returns the mapping for `grid`. If the grid sets `root` or `by_panel`, that value is used.
-/// Otherwise these rules apply:
+/// Returns the mapping for `grid`. If the grid sets `limit`, the scale is linear and has this limit
+/// in all panels. If the grid sets `root` or `by_panel`, that value is used. Otherwise these rules
+/// apply:
 /// - A diverging scale uses the square root, because a few entries of a gradient are usually much
 ///   larger than all other entries.
 /// - A sequential scale uses the square root if fewer than 1 in 100 visible cells are above half of

@@ -31,6 +31,9 @@ void check_grid(const HeatmapGrid& grid) {
     check<ShapeError>(p.masked.empty() || p.masked.size() == p.values.size(), kOp, "panel ",
                       p.title, " has ", p.values.size(), " values and ", p.masked.size(),
                       " marks of its mask; needs one for each or none");
+    check<ShapeError>(p.texts.empty() || p.texts.size() == p.values.size(), kOp, "panel ", p.title,
+                      " has ", p.values.size(), " values and ", p.texts.size(),
+                      " texts; needs one for each or none");
   }
   const auto check_labels = [](const std::vector<std::string>& labels, int size, const char* what) {
     check<ShapeError>(labels.empty() || labels.size() == std::size_t(size), kOp, "needs one ", what,
@@ -65,70 +68,46 @@ Cell block_cell(const Panel& panel, int row, int col, int block) {
   return best;
 }
 
-// Draws thin diagonal lines across the rectangle. The lines of neighboring cells are continuous.
-void draw_hatching(Image& image, int left, int top, int width, int height, Rgb color) {
-  constexpr int kPeriod = 7;
-  const Rgb line = mix(color, kInk, 0.45);
-  for (int y = top; y < top + height; ++y)
-    for (int x = left; x < left + width; ++x)
-      if ((x + y) % kPeriod == 0) image.set(x, y, line);
-}
-
-void draw_number(Image& image, const Layout& at, float value, int x, int y, Rgb color) {
-  const std::string text = at.numbers.text(double(value));
+// Draws the text of a cell at (x, y), if it fits.
+void draw_cell_text(Canvas& canvas, const Layout& at, const std::string& text, int x, int y,
+                    Rgb color) {
+  if (text_width(text, at.number_size) > at.cell - 2) return;
   const int lightness = (2 * color.r + 7 * color.g + color.b) / 10;  // 0 to 255
-  image.text(
+  canvas.text(
       x + at.cell / 2, y + (at.cell - cap_height(at.number_size)) / 2, text,
       {.color = lightness < 128 ? kWhite : kInk, .size = at.number_size, .align = Align::kCenter});
 }
 
-void draw_cells(Image& image, const HeatmapGrid& grid, const Layout& at, int p) {
+void draw_cells(Canvas& canvas, const HeatmapGrid& grid, const Layout& at, int p) {
   const Panel& panel = grid.panels[std::size_t(p)];
   for (int row = 0; row < at.cells_high; ++row) {
     for (int col = 0; col < at.cells_wide; ++col) {
       const auto [v, masked] = block_cell(panel, row * at.block, col * at.block, at.block);
       const int x = at.panel_x(p) + col * at.cell, y = at.panel_y(p) + row * at.cell;
-      const bool hidden = masked && !grid.hatch;
-      const Rgb color = hidden ? kMaskedGray
+      const Rgb color = masked ? kMaskedGray
                         : std::isfinite(v)
                             ? at.colors.color(at.colors.position(double(v), std::size_t(p)))
                             : kGray;
-      image.rect(x, y, at.cell, at.cell, color);
-      if (masked && grid.hatch) draw_hatching(image, x, y, at.cell, at.cell, color);
-      if (at.number_size > 0 && !hidden) draw_number(image, at, v, x, y, color);
+      canvas.rect(x, y, at.cell, at.cell, color);
+      if (at.number_size > 0 && !masked)
+        draw_cell_text(
+            canvas, at,
+            panel.texts.empty()
+                ? at.numbers.text(double(v))
+                : panel.texts[std::size_t(row) * std::size_t(panel.cols) + std::size_t(col)],
+            x, y, color);
     }
   }
 }
 
-// Draws a line between masked and visible cells, because hatching alone is hard to see on small
-// cells.
-void outline_masked(Image& image, const Panel& panel, const Layout& at, int p) {
-  constexpr int kSmallest = 3;  // pixels; a line would cover a smaller cell
-  if (panel.masked.empty() || at.block > 1 || at.cell < kSmallest) return;
-  const auto masked = [&](int row, int col) {
-    return panel.masked[std::size_t(row) * std::size_t(panel.cols) + std::size_t(col)] != 0;
-  };
-  const int width = at.cell < 20 ? 1 : 2;
-  for (int row = 0; row < panel.rows; ++row) {
-    for (int col = 0; col < panel.cols; ++col) {
-      const int x = at.panel_x(p) + col * at.cell, y = at.panel_y(p) + row * at.cell;
-      if (col > 0 && masked(row, col) != masked(row, col - 1))
-        image.rect(x - width / 2, y, width, at.cell, kInk);
-      if (row > 0 && masked(row, col) != masked(row - 1, col))
-        image.rect(x, y - width / 2, at.cell, width, kInk);
-    }
-  }
-}
-
-void draw_panel(Image& image, const HeatmapGrid& grid, const Layout& at, int p) {
-  draw_cells(image, grid, at, p);
-  if (grid.hatch) outline_masked(image, grid.panels[std::size_t(p)], at, p);
+void draw_panel(Canvas& canvas, const HeatmapGrid& grid, const Layout& at, int p) {
+  draw_cells(canvas, grid, at, p);
   const int x = at.panel_x(p), y = at.panel_y(p);
-  image.frame(x - 1, y - 1, at.panel_width() + 2, at.panel_height() + 2, kInk);
+  canvas.frame(x - 1, y - 1, at.panel_width() + 2, at.panel_height() + 2, kInk);
   const int above = cap_height(at.text_size) + at.kLabelGap + 2;
-  image.text(x + at.panel_width() / 2, y - above,
-             shorten_text(at.panel_titles[std::size_t(p)], at.panel_width(), at.text_size),
-             {.size = at.text_size, .align = Align::kCenter});
+  canvas.text(x + at.panel_width() / 2, y - above,
+              shorten_text(at.panel_titles[std::size_t(p)], at.panel_width(), at.text_size),
+              {.size = at.text_size, .align = Align::kCenter});
 }
 
 // Returns the style of text along a vertical axis.
@@ -137,93 +116,96 @@ TextStyle upward(const Layout& at) {
 }
 
 // Draws ticks, labels and the name of the axis at the left of panel p.
-void draw_row_axis(Image& image, const Layout& at, int p) {
+void draw_row_axis(Canvas& canvas, const Layout& at, int p) {
   const int x = at.panel_x(p) - 1, y = at.panel_y(p), line = line_height(at.text_size);
   for (int i = 0; i < int(at.rows.tokens.size()); ++i) {
     const int tick = y + int((i * at.rows.step + 0.5) * at.pitch());
-    image.rect(x - at.kTick, tick, at.kTick, 1, kInk);
-    at.rows.draw(image, i, x - at.kTick - at.kLabelGap, tick, false);
+    canvas.rect(x - at.kTick, tick, at.kTick, 1, kInk);
+    at.rows.draw(canvas, i, x - at.kTick - at.kLabelGap, tick, false);
   }
   const int left =
       x - at.kTick - 2 * at.kLabelGap - at.rows.width() - int(at.row_axis.size()) * line;
-  image.text_lines(left, y + at.panel_height() / 2, at.row_axis, at.panel_height(), upward(at));
+  canvas.text_lines(left, y + at.panel_height() / 2, at.row_axis, at.panel_height(), upward(at));
 }
 
 // Draws ticks and labels below panel p.
-void draw_column_axis(Image& image, const Layout& at, int p) {
+void draw_column_axis(Canvas& canvas, const Layout& at, int p) {
   const int x = at.panel_x(p), bottom = at.panel_y(p) + at.panel_height() + 1;
   for (int i = 0; i < int(at.cols.tokens.size()); ++i) {
     const int tick = x + int((i * at.cols.step + 0.5) * at.pitch());
-    image.rect(tick, bottom, 1, at.kTick, kInk);
-    at.cols.draw(image, i, tick, bottom + at.kTick + at.kLabelGap, true);
+    canvas.rect(tick, bottom, 1, at.kTick, kInk);
+    at.cols.draw(canvas, i, tick, bottom + at.kTick + at.kLabelGap, true);
   }
 }
 
-void draw_color_bar(Image& image, const Layout& at) {
+void draw_color_bar(Canvas& canvas, const Layout& at) {
   const int x = at.bar_x(), height = at.bar_height;
   const int y = at.top + std::max(0, at.grid_height() - height) / 2;
   const double lowest = at.colors.first_position();
   for (int row = 0; row < height; ++row) {
     const double share = 1.0 - double(row) / (height - 1);
-    image.rect(x, y + row, at.kBarWidth, 1, at.colors.color(lowest + share * (1 - lowest)));
+    canvas.rect(x, y + row, at.kBarWidth, 1, at.colors.color(lowest + share * (1 - lowest)));
   }
-  image.frame(x - 1, y - 1, at.kBarWidth + 2, height + 2, kInk);
+  canvas.frame(x - 1, y - 1, at.kBarWidth + 2, height + 2, kInk);
   const int steps = int(at.bar_values.size()) - 1, right = x + at.kBarWidth + 1;
   for (int i = 0; i <= steps; ++i) {
     const int tick = y + (height - 1) * (steps - i) / steps;
-    image.rect(right, tick, at.kTick, 1, kInk);
-    image.text(right + at.kTick + at.kLabelGap, tick - cap_height(at.text_size) / 2,
-               format_number(at.bar_values[std::size_t(i)]), {.size = at.text_size});
+    canvas.rect(right, tick, at.kTick, 1, kInk);
+    canvas.text(right + at.kTick + at.kLabelGap, tick - cap_height(at.text_size) / 2,
+                format_number(at.bar_values[std::size_t(i)]), {.size = at.text_size});
   }
   const int name = right + at.kTick + at.bar_numbers + 3 * at.kLabelGap;
-  image.text_lines(name, y + height / 2, at.bar_name, height, upward(at));
+  canvas.text_lines(name, y + height / 2, at.bar_name, height, upward(at));
 }
 
 // Draws the legend of cells that are not on the color bar (masked or not finite). Its first line is
 // at y.
-void draw_heatmap_legend(Image& image, const Layout& at, int y) {
+void draw_heatmap_legend(Canvas& canvas, const Layout& at, int y) {
   const int height = cap_height(at.text_size) + 2, x = at.kMargin;
   const int words = x + at.kSwatch + at.kLabelGap;
   for (const LegendLine& line : at.legend) {
-    const bool hatched = line.look == LegendLine::kHatched;
-    const Rgb color = hatched ? kWhite : line.look == LegendLine::kMasked ? kMaskedGray : kGray;
-    image.rect(x, y - 1, at.kSwatch, height, color);
-    if (hatched) draw_hatching(image, x, y - 1, at.kSwatch, height, color);
-    image.frame(x - 1, y - 2, at.kSwatch + 2, height + 2, kInk);
-    image.text(words, y, shorten_text(line.text, at.width - words - at.kMargin, at.text_size),
-               {.color = kMuted, .size = at.text_size});
+    canvas.rect(x, y - 1, at.kSwatch, height,
+                line.look == LegendLine::kMasked ? kMaskedGray : kGray);
+    canvas.frame(x - 1, y - 2, at.kSwatch + 2, height + 2, kInk);
+    canvas.text(words, y, shorten_text(line.text, at.width - words - at.kMargin, at.text_size),
+                {.color = kMuted, .size = at.text_size});
     y += line_height(at.text_size);
   }
 }
 
 // Draws title, caption and legend above the panels, and the name of the column axis below them.
-void draw_words(Image& image, const HeatmapGrid& grid, const Layout& at) {
+void draw_words(Canvas& canvas, const HeatmapGrid& grid, const Layout& at) {
   const int x = at.kMargin, width = at.width - 2 * at.kMargin;
-  const int below = image.text_lines(x, at.kMargin, at.title, width, {.size = at.title_size});
+  const int below = canvas.text_lines(x, at.kMargin, at.title, width, {.size = at.title_size});
   draw_heatmap_legend(
-      image, at,
-      image.text_lines(x, below, at.caption, width, {.color = kMuted, .size = at.text_size}));
+      canvas, at,
+      canvas.text_lines(x, below, at.caption, width, {.color = kMuted, .size = at.text_size}));
   const int middle = at.left + at.grid_width() / 2;
   const int room = 2 * (std::min(middle, at.width - middle) - at.kMargin);
-  image.text(middle, at.height - at.kMargin - cap_height(at.text_size) - int(at.text_size / 4),
-             shorten_text(grid.col_axis, room, at.text_size),
-             {.size = at.text_size, .align = Align::kCenter});
+  canvas.text(middle, at.height - at.kMargin - cap_height(at.text_size) - int(at.text_size / 4),
+              shorten_text(grid.col_axis, room, at.text_size),
+              {.size = at.text_size, .align = Align::kCenter});
 }
 
 }  // namespace
 
-Image draw_heatmap(const HeatmapGrid& grid) {
+void draw(const HeatmapGrid& grid, Canvas& canvas) {
   check_grid(grid);
   const Layout at = lay_out(grid);
-  Image image(at.width, at.height);
+  canvas.resize(at.width, at.height);
   const int panels = int(grid.panels.size());
-  draw_words(image, grid, at);
+  draw_words(canvas, grid, at);
   for (int p = 0; p < panels; ++p) {
-    draw_panel(image, grid, at, p);
-    if (p % at.panel_columns == 0) draw_row_axis(image, at, p);
-    if (p + at.panel_columns >= panels) draw_column_axis(image, at, p);
+    draw_panel(canvas, grid, at, p);
+    if (p % at.panel_columns == 0) draw_row_axis(canvas, at, p);
+    if (p + at.panel_columns >= panels) draw_column_axis(canvas, at, p);
   }
-  draw_color_bar(image, at);
+  draw_color_bar(canvas, at);
+}
+
+Image draw_heatmap(const HeatmapGrid& grid) {
+  Image image;
+  draw(grid, image);
   return image;
 }
 

@@ -19,6 +19,8 @@ struct Panel {
   ///@}
   std::vector<float> values;              ///< [rows, cols], row by row
   std::vector<std::uint8_t> masked = {};  ///< [rows, cols], 1 if the cell is masked; or empty
+  /// [rows, cols], texts that HeatmapGrid::print_values prints instead of values; or empty
+  std::vector<std::string> texts = {};
 };
 
 /// Colors of a heat map.
@@ -52,12 +54,14 @@ struct HeatmapGrid {
   /// states the choice.
   std::optional<bool> root = {}, by_panel = {};
   ///@}
-  std::string masked = "masked";  ///< name of masked cells, in the legend
-  /// True: masked cells have the color of their value, and are hatched and outlined. False: masked
-  /// cells are light gray, and their values are ignored.
-  bool hatch = false;
-  /// True: prints the value in each cell. If the cells would be too small for this, no values are
-  /// printed, and a sentence in the caption states the reason.
+  /// End of the color scale of all panels, which is then linear; `root` and `by_panel` are ignored.
+  /// The title of a panel whose largest value is below 2 % of the limit states this.
+  std::optional<double> limit = {};
+  /// Name of masked cells, in the legend. They are light gray, and their values are ignored.
+  std::string masked = "masked";
+  /// True: prints the value, or the text, in each cell. If the cells would be too small for values,
+  /// no values are printed, and a sentence in the caption states the reason. A text that does not
+  /// fit into its cell is left out.
   bool print_values = false;
 };
 
@@ -72,5 +76,7 @@ inline constexpr Rgb kMaskedGray{218, 218, 218};
 /// ShapeError if a panel is empty, if panels differ in size, or if the number of values, mask
 /// entries or labels does not match the size.
 Image draw_heatmap(const HeatmapGrid& grid);
+/// Draws the grid, as draw_heatmap() does, on `canvas`, which gets the size of the picture.
+void draw(const HeatmapGrid& grid, Canvas& canvas);
 
 }  // namespace heed::plot

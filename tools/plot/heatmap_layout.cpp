@@ -9,6 +9,8 @@ namespace {
 constexpr int kMaxSide = 2400, kMinWidth = 680;
 constexpr double kSmallText = 16.5;  // text size of a small picture
 
+const std::string kFaint = " (< 2 %)";  // end of the title of a panel with small values
+
 int longer_side(const HeatmapGrid& grid) {
   return std::max(grid.panels.front().rows, grid.panels.front().cols);
 }
@@ -22,10 +24,13 @@ std::string full_caption(const HeatmapGrid& grid, const HeatmapLayout& at) {
   if (at.block > 1)
     add("Each pixel shows the value of largest magnitude in a " + side + " x " + side + " block.");
   if (grid.print_values && at.number_size == 0)
-    add("There are too many cells to print their values.");
+    add(std::string("There are too many cells to print their ") +
+        (grid.panels.front().texts.empty() ? "values." : "texts."));
   if (at.number_size > 0 && at.numbers.exponent != 0)
     add("The numbers in the cells are in units of " +
         typeset_number("1e" + std::to_string(at.numbers.exponent)) + ".");
+  if (std::ranges::any_of(at.panel_titles, [](auto& title) { return title.ends_with(kFaint); }))
+    add("< 2 %: all values are below 2 % of the end of the scale.");
   return text;
 }
 
@@ -36,14 +41,12 @@ std::vector<LegendLine> legend_of(const HeatmapGrid& grid) {
     for (std::size_t i = 0; i < panel.values.size(); ++i) {
       const bool hidden = !panel.masked.empty() && panel.masked[i] != 0;
       masked = masked || hidden;
-      not_finite = not_finite || ((!hidden || grid.hatch) && !std::isfinite(panel.values[i]));
+      not_finite = not_finite || (!hidden && !std::isfinite(panel.values[i]));
     }
   std::vector<LegendLine> lines;
-  if (masked && grid.hatch) lines.push_back({LegendLine::kHatched, "hatched: " + grid.masked});
-  if (masked && !grid.hatch) lines.push_back({LegendLine::kMasked, "gray: " + grid.masked});
+  if (masked) lines.push_back({LegendLine::kMasked, "gray: " + grid.masked});
   if (not_finite)
-    lines.push_back(
-        {LegendLine::kNotFinite, (masked && !grid.hatch ? "dark gray: " : "gray: ") + grid.gray});
+    lines.push_back({LegendLine::kNotFinite, (masked ? "dark gray: " : "gray: ") + grid.gray});
   return lines;
 }
 
@@ -64,11 +67,14 @@ HeatmapLayout empty_layout(const HeatmapGrid& grid) {
   at.colors = color_range(grid);
   at.bar_values = at.colors.bar_values();
   at.legend = legend_of(grid);
-  at.numbers = cell_numbers(*std::max_element(at.colors.limits.begin(), at.colors.limits.end()));
+  at.numbers = cell_numbers(*std::max_element(at.colors.largest.begin(), at.colors.largest.end()));
   for (std::size_t p = 0; p < grid.panels.size(); ++p) {
-    const std::string limit = format_number(at.colors.limits[p]);
-    at.panel_titles.push_back(grid.panels[p].title +
-                              (at.colors.by_panel ? " (1 = " + limit + ")" : ""));
+    const double limit = at.colors.limits[p];
+    const bool is_faint = grid.limit && at.colors.largest[p] < 0.02 * limit;
+    at.panel_titles.push_back(grid.panels[p].title + (at.colors.by_panel
+                                                          ? " (1 = " + format_number(limit) + ")"
+                                                      : is_faint ? kFaint
+                                                                 : ""));
   }
   return at;
 }
@@ -126,15 +132,18 @@ void set_vertical(HeatmapLayout& at, const HeatmapGrid& grid) {
               int(at.text_size / 4) + L::kMargin;
 }
 
+constexpr int kLeast = 24;      // smallest width in pixels of a cell with a number
 constexpr int kNumberRoom = 8;  // width in pixels that the number in a cell leaves free
 
 // Returns the width in pixels of a cell in which a number of the smallest text size fits. Returns 0
 // if numbers are not requested or if cells of that width do not fit.
 int cell_for_numbers(const HeatmapGrid& grid, const HeatmapLayout& at) {
-  constexpr int kWidest = 1800, kLeast = 24;
+  constexpr int kWidest = 1800, kLargestText = 92;
   if (!grid.print_values || kLeast * longer_side(grid) * at.panel_columns > kWidest) return 0;
   const int cell = at.numbers.width(grid, kSmallestText) + kNumberRoom;
-  return cell * longer_side(grid) * at.panel_columns > kWidest ? 0 : std::max(cell, kLeast);
+  const int room = kWidest / (longer_side(grid) * at.panel_columns);
+  if (!grid.panels.front().texts.empty()) return std::min({cell, room, kLargestText});
+  return cell > room ? 0 : std::max(cell, kLeast);
 }
 
 void set_numbers(HeatmapLayout& at, int needed) {
@@ -179,7 +188,8 @@ int first_cell(const HeatmapGrid& grid, const HeatmapLayout& at) {
 HeatmapLayout lay_out(const HeatmapGrid& grid) {
   const HeatmapLayout empty = empty_layout(grid);
   const int longer = longer_side(grid), for_numbers = cell_for_numbers(grid, empty);
-  int cell = std::max(first_cell(grid, empty), for_numbers), block = 1;
+  int cell = std::max({first_cell(grid, empty), for_numbers, for_numbers > 0 ? kLeast : 0}),
+      block = 1;
   for (;;) {
     HeatmapLayout at = lay_out(empty, grid, cell, block, for_numbers);
     if ((at.width <= kMaxSide && at.height <= kMaxSide) || block >= longer) return at;

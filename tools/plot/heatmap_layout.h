@@ -10,8 +10,8 @@ namespace heed::plot {
 
 /// One line of the legend below the caption. It explains one kind of cell.
 struct LegendLine {
-  enum Look { kNotFinite, kMasked, kHatched } look;  ///< pattern of the swatch
-  std::string text;                                  ///< for example "gray: masked"
+  enum Look { kNotFinite, kMasked } look;  ///< color of the swatch
+  std::string text;                        ///< for example "gray: masked"
 };
 
 /// Layout of a picture. All lengths are in pixels.

@@ -10,13 +10,6 @@ namespace heed::plot {
 
 using autograd::ValueError;
 
-Rgb mix(Rgb a, Rgb b, double share) {
-  const auto channel = [share](std::uint8_t from, std::uint8_t to) {
-    return std::uint8_t(std::lround(from + share * (to - from)));
-  };
-  return {channel(a.r, b.r), channel(a.g, b.g), channel(a.b, b.b)};
-}
-
 Image::Image(int width, int height, Rgb color) : width_(width), height_(height) {
   constexpr int kLimit = 16384;
   check<ValueError>(width >= 1 && height >= 1 && width <= kLimit && height <= kLimit, "image",
@@ -46,13 +39,6 @@ void Image::rect(int x, int y, int width, int height, Rgb color) {
   }
 }
 
-void Image::frame(int x, int y, int width, int height, Rgb color) {
-  rect(x, y, width, 1, color);
-  rect(x, y + height - 1, width, 1, color);
-  rect(x, y, 1, height, color);
-  rect(x + width - 1, y, 1, height, color);
-}
-
 void Image::line(double x0, double y0, double x1, double y1, Rgb color, double thickness) {
   if (!std::isfinite(x0 + y0 + x1 + y1)) return;
   const double reach = thickness / 2 + 0.5;
@@ -71,6 +57,26 @@ void Image::line(double x0, double y0, double x1, double y1, Rgb color, double t
       const double t = length2 > 0 ? std::clamp((px * dx + py * dy) / length2, 0.0, 1.0) : 0.0;
       blend(x, y, color, std::clamp(reach - std::hypot(px - t * dx, py - t * dy), 0.0, 1.0));
     }
+  }
+}
+
+void Image::stroke(Pen& pen, Spot a, Spot b) {
+  const std::vector<double>& pattern = dash_lengths(pen.dash);
+  if (pattern.empty()) return line(a.x, a.y, b.x, b.y, pen.color, pen.thickness);
+  const double length = std::hypot(b.x - a.x, b.y - a.y);
+  double done = 0;
+  while (done < length) {
+    const double next = std::min(length, done + pattern[pen.part] - pen.in_part);
+    const auto at = [&](double d) {
+      return Spot{a.x + d / length * (b.x - a.x), a.y + d / length * (b.y - a.y)};
+    };
+    const Spot from = at(done), to = at(next);
+    if (pen.part % 2 == 0) line(from.x, from.y, to.x, to.y, pen.color, pen.thickness);
+    pen.in_part += next - done;
+    done = next;
+    if (pen.in_part < pattern[pen.part] - 1e-9) continue;
+    pen.in_part = 0;
+    pen.part = (pen.part + 1) % pattern.size();
   }
 }
 
@@ -113,15 +119,6 @@ void Image::text(int x, int y, std::string_view text, const TextStyle& style) {
     std::swap(box.width, box.height);
   }
   text_boxes_.push_back(std::move(box));
-}
-
-int Image::text_lines(int x, int y, const std::vector<std::string>& lines, int width,
-                      const TextStyle& style) {
-  for (const std::string& line : lines) {
-    text(x, y, shorten_text(line, width, style.size), style);
-    (style.upward ? x : y) += line_height(style.size);
-  }
-  return y;
 }
 
 void Image::blend(int x, int y, Rgb color, double opacity) {

@@ -16,6 +16,7 @@ using autograd::next_code_point;
 // In DejaVu Sans an em is 2048 units, a capital letter is 1493 units high, and the distance between
 // two lines is 2384 units.
 int cap_height(double size) { return int(std::lround(size * 1493 / 2048)); }
+double em_size(double size) { return cap_height(size) * 2048.0 / 1493; }
 int line_height(double size) { return int(std::ceil(size * 2384 / 2048)) + 3; }
 
 std::string visible_text(std::string_view text) {

@@ -15,6 +15,7 @@ inline constexpr double kSmallestText = 11;
 
 int cap_height(double size);   ///< height from the baseline to the top of a capital
 int line_height(double size);  ///< distance from one baseline to the next
+double em_size(double size);   ///< `size` after rounding, in pixels per em
 
 /// Returns `text` with every control character and every invalid byte replaced by an escape: `\n`,
 /// `\t`, `\r`, or a number such as `\x1b`.

@@ -38,11 +38,11 @@ TickLabels tick_labels(const std::vector<std::string>& tokens, int positions, do
   return labels;
 }
 
-void TickLabels::draw(Image& image, int i, int x, int y, bool horizontal) const {
+void TickLabels::draw(Canvas& canvas, int i, int x, int y, bool horizontal) const {
   const std::string &number = numbers[std::size_t(i)], &token = tokens[std::size_t(i)];
   const int half = cap_height(size) / 2;
   if (horizontal && !upward) {
-    image.text(x, y, token, {.size = size, .align = Align::kCenter});
+    canvas.text(x, y, token, {.size = size, .align = Align::kCenter});
     return;
   }
   const int number_end = token_width + gap();
@@ -50,11 +50,11 @@ void TickLabels::draw(Image& image, int i, int x, int y, bool horizontal) const 
   TextStyle muted = ink;
   muted.color = kMuted;
   if (upward) {
-    image.text(x - half, y, token, ink);
-    image.text(x - half, y + number_end, number, muted);
+    canvas.text(x - half, y, token, ink);
+    canvas.text(x - half, y + number_end, number, muted);
   } else {
-    image.text(x, y - half, token, ink);
-    image.text(x - number_end, y - half, number, muted);
+    canvas.text(x, y - half, token, ink);
+    canvas.text(x - number_end, y - half, number, muted);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/plot/image.h"
+#include "tools/plot/canvas.h"
 
 namespace heed::plot {
 
@@ -33,7 +33,7 @@ struct TickLabels {
 
   /// Draws label i. Along a vertical axis, the label ends at `x` and its middle is at `y`. Along a
   /// horizontal axis, its middle is at `x` and its top is at `y`.
-  void draw(Image& image, int i, int x, int y, bool horizontal) const;
+  void draw(Canvas& canvas, int i, int x, int y, bool horizontal) const;
 };
 
 /// Returns the labels for `positions` positions that are `pitch` pixels apart. `tokens` is empty or

@@ -42,9 +42,9 @@ const plot::LineChart* panel(const plot::ChartStack& stack, const std::string& b
 }
 
 TEST_CASE("over_time.png has a line for each head, and marks the steepest fall") {
-  const plot::ChartStack stack = over_time_chart(six_heads(), info(), "run-1");
+  const plot::ChartStack stack = over_time_chart(six_heads(), info());
   CHECK(stack.panels.size() == 9);
-  CHECK(stack.title.starts_with("toy, run-1"));
+  CHECK(stack.title == "Heads during training: toy");
   CHECK(stack.caption.find("all right") != std::string::npos);
   CHECK(stack.colors == std::vector<std::string>{"layer 0", "layer 1"});
   CHECK(stack.dashes == std::vector<std::string>{"head 0, 4", "head 1, 5", "head 2", "head 3"});
@@ -73,7 +73,7 @@ TEST_CASE("over_time.png leaves out a panel without values, and draws a single h
     m.heads[0].induction = NAN;
     m.loss = 1, m.counted_loss = NAN;
   }
-  const plot::ChartStack stack = over_time_chart(study, info(), "run-1");
+  const plot::ChartStack stack = over_time_chart(study, info());
   CHECK_FALSE(panel(stack, "induction score"));
   CHECK(stack.panels.size() == 8);
   CHECK(panel(stack, "loss")->hlines.empty());

@@ -71,16 +71,44 @@ expect 0 study runs/reverse-1 --export npy --out npy; has_file npy/npy/blocks.0.
 refuses 2 "--head: 'L0H1' is not a head of this model, which has L0H0 to L0H0" study runs/reverse-1 --head L0H1
 weights=$("$heed" info runs/reverse-1 | sed -n 's/^weights  *//p')
 expect 0 info head/dA_L0H0.png; out_has "$weights"; out_has "heed study runs/reverse-1 --head L0H0 --export csv --out head"
-out_has "Color range "; out_has "by the root"; out_has "Software  "; out_has "pixels"
+out_has "Color range "; out_has "Software  "; out_has "pixels"
 expect 0 info runs/reverse-1/loss.png; out_has "heed train"; out_has "$weights"
 expect 0 info head/dS.png --json; is_json_line; out_has '"keyword":"Command line"'
 head -c 1000 head/dS.png > cut.png; refuses 4 "cut off" info cut.png
 cp runs/reverse-1/config.toml text.png; refuses 4 "does not begin with the PNG signature" info text.png
 
+# --- pictures as SVG, in every mode that draws
+xml() {  # checks that a file is well-formed XML
+  command -v python3 > /dev/null || return
+  ok python3 -c 'import sys, xml.dom.minidom as d; d.parse(sys.argv[1])' "$1"
+}
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --head L0H0 \
+  --samples 8 --format png,svg --out svg; out_has "svg/lens.svg"; out_has "svg/attribution.png"
+for name in weights dA dS dS_L0H0 by_distance patching lens attribution; do
+  has_file "svg/$name.png"; has_file "svg/$name.svg"
+  xml "svg/$name.svg"
+done
+ok grep -q '<text xmlns="urn:heed:metadata" keyword="Command line">heed study runs/reverse-1 --prompt' svg/dS.svg
+ok grep -q '<title>Logit lens</title>' svg/lens.svg
+ok grep -q '<desc>dL/dS.* Run reverse-1, task reverse' svg/dS.svg
+for i in $(seq 100); do echo "<a href=\"$i\">&amp;]]></a>"; done > markup.txt
+expect 0 train --text markup.txt "${tiny[@]}" --context 16 --steps 2 --out markup --quiet
+expect 0 study markup --prompt '<a&">]]>' --attribute --format svg --out hostile; xml hostile/dS.svg; xml hostile/lens.svg
+refuses 2 "--format: 'pdf' is not one of png or svg" study runs/reverse-1 --format png,pdf
+# --overwrite also removes the SVG files of the old study.
+expect 0 study runs/reverse-1 --out svg --overwrite
+ok test ! -e svg/dS.svg; ok test ! -e svg/lens.svg; ok test ! -e svg/lens.png; has_file svg/dS.png
+expect 0 study runs/reverse-1 --format svg --out svg --overwrite --json; is_json_line; out_has 'svg/dS.svg'
+has_file svg/dS.svg; ok test ! -e svg/dS.png
+
 # --- `heed plot`: the example in its help, files of each kind, and errors
 printf '1,0.5\n0.2,1\n' > words.csv
 expect 0 plot words.csv --x-labels the,cat --y-labels die,Katze --title 'Who reads whom'; has_file words.png
 expect 0 info words.png; out_has "Who reads whom"; out_has "'Who reads whom'"; out_has "0 to 1"
+expect 0 plot words.csv --format png,svg --json; is_json_line; out_has '"files":["words.png","words.svg"]'
+expect 0 plot words.csv --out drawn.svg; has_file drawn.svg
+refuses 2 "--out drawn.png is not of a format in --format svg" plot words.csv --out drawn.png --format svg
+refuses 2 "--out: needs a FILE.png or FILE.svg, got 'drawn.pdf'" plot words.csv --out drawn.pdf
 printf 'der\nHund\n' > lines; expect 0 plot words.csv --x-labels lines --out other.png --json; is_json_line
 expect 0 plot npy/npy/blocks.0.attn.hook_attn_scores.npy --out scores.png; has_file scores.png
 expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_pattern --out weights.png; has_file weights.png
@@ -129,6 +157,7 @@ for file in over_time.csv over_time.json over_time.png report.html; do has_file 
 ok [ "$(head -n 1 runs/reverse-1/over-time/over_time.csv)" = step,layer,head,quantity,value ]
 expect 0 study runs/reverse-1 --over-time --json; is_json_line; out_has '"steps":[0,4,8]'
 has_file runs/reverse-1/over-time-2/over_time.png
+expect 0 study runs/reverse-1 --over-time --format svg --out over-svg; has_file over-svg/over_time.svg
 refuses 2 "--out runs/reverse-1/over-time already contains a study" study runs/reverse-1 --over-time --out runs/reverse-1/over-time
 refuses 4 "has no checkpoints; train with --save-every" study again --over-time
 refuses 2 "--prompt has no effect with --over-time" study runs/reverse-1 --over-time --prompt abc
@@ -151,6 +180,8 @@ expect 0 study runs/reverse-1 copy --out pair; out_has "equal, bit by bit, at st
 for file in compare.csv weights.png weights_difference.png dA_difference.png dS_difference.png; do
   has_file "runs/reverse-1/compared/$file"
 done
+expect 0 study runs/reverse-1 copy --format png,svg --out pair-svg
+for name in weights dA_difference dS_difference; do has_file pair-svg/$name.png; has_file pair-svg/$name.svg; done
 expect 0 train reverse "${tiny[@]}" --heads 2 --seed 2 --steps 4 --save-every 4 --out two-heads --quiet
 expect 0 study runs/reverse-1 two-heads --out heads; out_has "only B: seed = 2"
 out_has "weights first differ at step 0: tok.weight [0, 0]: "; out_has "previous_token"

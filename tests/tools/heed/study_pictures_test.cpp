@@ -75,7 +75,6 @@ TEST_CASE("cells that the mask or a window hides are masked in every picture", "
                                               s.by_layer(&nn::LayerStudy::scores), texts());
     INFO(quantity.name);
     REQUIRE(grid.panels.size() == 4);
-    CHECK(grid.hatch == (quantity.title == "dL/dA"));
     for (const plot::Panel& panel : grid.panels) {
       REQUIRE(panel.masked.size() == std::size_t(kLength * kLength));
       for (std::int64_t i = 0; i < kLength * kLength; ++i)
@@ -83,11 +82,9 @@ TEST_CASE("cells that the mask or a window hides are masked in every picture", "
     }
     const plot::Image image = plot::draw_heatmap(grid);
     CHECK(plot::text_faults(image) == "");
-    CHECK(plot::has_text(image,
-                         grid.hatch ? "hatched: of a weight that the mask hides" : "gray: masked"));
-    // In each of the four panels, 15 of 36 cells are visible and 21 are masked. Masked cells are
-    // gray unless they are hatched.
-    CHECK((plot::count(image, plot::kMaskedGray) > 4 * 15 * 30 * 30) == !grid.hatch);
+    CHECK(plot::has_text(image, "gray: masked"));
+    // In each of the four panels, 15 of 36 cells are visible and 21 are masked.
+    CHECK(plot::count(image, plot::kMaskedGray) > 4 * 15 * 30 * 30);
   }
 }
 
@@ -96,9 +93,9 @@ TEST_CASE("pictures drawn from the stored arrays are equal, and their metadata n
   const Folder folder;
   const nn::Study& s = windowed_study();
   nn::save_safetensors(folder / "arrays.safetensors", to_named(s), texts().metadata());
-  const PictureSource source{"runs/first", "crc32c 01234567"};
+  const PictureSource source{"runs/first", "crc32c 01234567", {"png", "svg"}};
   const auto files = draw_study(folder.path(), s, texts(), source, nn::HeadIndex{1, 0});
-  REQUIRE(files.size() == 8);
+  REQUIRE(files.size() == 16);
 
   const nn::SafeTensors stored = nn::load_safetensors(folder / "arrays.safetensors");
   const StudyTexts read = texts_of(stored);
@@ -115,18 +112,152 @@ TEST_CASE("pictures drawn from the stored arrays are equal, and their metadata n
     CHECK_FALSE(same_pixels(folder / (stem + ".png"), plot::draw_heatmap(head)));
     REQUIRE(head.panels.size() == 1);
     CHECK(head.panels[0].values == grid.panels[2].values);
-    CHECK(head.title.find("run first, on ^abc␣é") != std::string::npos);
+    CHECK(head.title.ends_with(", on ^abc␣é"));
+    CHECK(std::max(head.title.size(), head.caption.size()) <= 100);
+    CHECK(head.limit == grid.limit);  // the limit of all heads, also for one head
 
     std::map<std::string, std::string> metadata;
     for (const plot::PngText& t : plot::read_png_info(folder / (stem + ".png")).texts)
       metadata[t.keyword] = t.text;
-    CHECK(metadata["Description"] == "made up: " + grid.title + ". " + grid.caption);
+    CHECK(metadata["Description"] ==
+          fmt::format("{}. {} Run first, task made up; L is the mean loss. {}", grid.title,
+                      grid.caption, quantity.what));
     CHECK(metadata["Software"].starts_with("heed "));
     CHECK(metadata["Run"] == "runs/first");
     CHECK(metadata["Weights"] == "crc32c 01234567");
     CHECK(metadata["Color range"] == plot::color_range(grid).text(grid));
     CHECK(metadata.contains("Command line"));
+    plot::SvgCanvas svg;
+    draw(grid, svg);
+    std::vector<plot::PngText> facts = plot::read_png_info(folder / (stem + ".png")).texts;
+    facts.erase(facts.begin());  // the description
+    CHECK(autograd::read_file(folder / (stem + ".svg")) ==
+          svg.encode(grid.title, metadata["Description"], facts));
   }
+}
+
+TEST_CASE("weights end at 1, and a gradient at the largest magnitude over unmasked cells",
+          "[plot]") {
+  const nn::Study& s = windowed_study();
+  const auto grid_of = [&](std::size_t i) {
+    const nn::MapQuantity& q = nn::map_quantities()[i];
+    return study_grid(q, s.by_layer(q.values), s.by_layer(&nn::LayerStudy::scores), texts());
+  };
+  CHECK(grid_of(0).limit == 1.0);
+  CHECK(plot::color_range(grid_of(0)).text(grid_of(0)) == "0 to 1");
+  for (const std::size_t i : {1, 2}) {
+    const plot::HeatmapGrid grid = grid_of(i);
+    float visible = 0, all = 0;
+    for (const plot::Panel& panel : grid.panels)
+      for (std::size_t k = 0; k < panel.values.size(); ++k) {
+        all = std::max(all, std::abs(panel.values[k]));
+        if (!panel.masked[k]) visible = std::max(visible, std::abs(panel.values[k]));
+      }
+    CHECK(grid.limit == double(visible));
+    CHECK((all > visible) == (i == 1));  // only dL/dA is nonzero where the mask hides a key
+    CHECK_FALSE(plot::color_range(grid).root);
+  }
+  StudyTexts long_texts = texts();
+  long_texts.objective =
+      "the logit of a minus that of b, at positions 1, 2, 3, 4, 5, 6, 7, 8, 9 and 10";
+  const nn::MapQuantity& q = nn::map_quantities()[2];
+  const auto maps = s.by_layer(q.values), scores = s.by_layer(&nn::LayerStudy::scores);
+  CHECK(study_grid(q, maps, scores, long_texts).caption.size() <= 100);
+  long_texts.objective =
+      "the margin, mean over 3 positions: the logit of the right token minus ...";
+  CHECK(study_grid(q, maps, scores, long_texts).caption ==
+        "L is the margin, mean over 3 positions. Orange raises L, blue lowers L.");
+}
+
+// Returns the text of FILE.svg, which a function has drawn into the folder.
+std::string svg_in(const Folder& folder, const std::string& name) {
+  return autograd::read_file(folder / (name + ".svg"));
+}
+
+TEST_CASE("lens.png has the likeliest tokens, and gray cells without a right token", "[plot]") {
+  const Folder folder;
+  const nn::Vocabulary vocabulary = nn::Vocabulary::of("abc");
+  const double nan = std::nan("");
+  const nn::LogitLens lens{2,
+                           2,
+                           {{0, 0.25, 3, 1, 0.5},
+                            {nn::kIgnored, nan, 0, 2, 0.5},
+                            {0, 0.75, 1, 0, 0.75},
+                            {nn::kIgnored, nan, 0, 2, 0.5}}};
+  const auto files =
+      draw_lens(folder.path(), lens, vocabulary, {"x", "y"}, {"runs/first", "", {"png", "svg"}});
+  REQUIRE(files.size() == 2);
+  CHECK(files[0].filename() == "lens.png");
+  const std::string svg = svg_in(folder, "lens");
+  for (const char* text : {">a</text>", ">b</text>", ">c</text>", ">L1</text>", ">x</text>",
+                           ">gray: no right token</text>", ">Logit lens</text>"})
+    CHECK(svg.find(text) != std::string::npos);
+  const plot::Rgb high = plot::viridis(0.75);
+  CHECK(svg.find(fmt::format("fill=\"#{:02x}{:02x}{:02x}\"", high.r, high.g, high.b)) !=
+        std::string::npos);  // the scale ends at 1
+}
+
+TEST_CASE("attribution.png sorts the parts by magnitude, and leaves out the smallest", "[plot]") {
+  const Folder folder;
+  std::vector<nn::Contribution> parts;
+  for (const double x : {0.5, -2.0, 1.0})
+    parts.push_back({fmt::format("part {}", x), {x, 0, 0, 1}});
+  draw_attribution(folder.path(), parts, {"", "", {"svg"}});
+  CHECK_FALSE(std::filesystem::exists(folder / "attribution.png"));
+  std::string svg = svg_in(folder, "attribution");
+  const auto at = [&](const char* text) { return svg.find(text); };
+  CHECK(at(">part -2<") < at(">part 1<"));
+  CHECK(at(">part 1<") < at(">part 0.5<"));
+  CHECK(at(">part 0.5<") != std::string::npos);
+  CHECK(at(">−2</text>") != std::string::npos);
+  CHECK(at(">The 3 parts sum to L = −0.5.<") != std::string::npos);
+  for (int i = 0; i < 60; ++i) parts.push_back({fmt::format("small {}", i), {0.01, 0, 0, 1}});
+  draw_attribution(folder.path(), parts, {"", "", {"svg"}});
+  svg = svg_in(folder, "attribution");
+  CHECK(at("The 63 parts sum to L = 0.1. The 40 largest are shown.") != std::string::npos);
+  CHECK(at(">small 36<") != std::string::npos);
+  CHECK(at(">small 37<") == std::string::npos);
+}
+
+TEST_CASE("effects.png has a dot for each head, a square for each cell, and names", "[plot]") {
+  const Folder folder;
+  const std::vector<EffectPoint> points = {{0.5, 0.4, "L0H1", false},
+                                           {-1, 2, "", false},
+                                           {0.1, std::nan(""), "not drawn", false},
+                                           {3, -0.5, "L1H0 5<2", true}};
+  const auto files = draw_effects(folder.path(), points, {"", "", {"svg", "png", "svg"}});
+  CHECK(files.size() == 2);  // a format is written once
+  const std::string svg = svg_in(folder, "effects");
+  const auto occurs = [&](const std::string& part) {
+    int n = 0;
+    for (std::size_t at = 0; (at = svg.find(part, at)) != svg.npos; ++at) ++n;
+    return n;
+  };
+  CHECK(occurs("<circle") == 2);
+  CHECK(occurs("width=\"10\"/>") == 1);
+  CHECK(occurs(">L0H1</text>") == 1);
+  CHECK(occurs(">L1H0 5&#60;2</text>") == 1);
+  CHECK(occurs("not drawn") == 0);
+  for (const char* name : {">heads (dots)<", ">cells (squares)<", ">predicted change of L<"})
+    CHECK(occurs(name) == 1);
+  draw_effects(folder.path(), {points[0]}, {"", "", {"svg"}});
+  CHECK(svg_in(folder, "effects").find(">cells (") == std::string::npos);
+  CHECK(draw_effects(folder.path(), {}, {}).size() == 1);
+}
+
+TEST_CASE("patching.png has one limit for all panels", "[plot]") {
+  const Folder folder;
+  nn::Patching p{};
+  p.clean = 7.5, p.corrupt = -6.5;
+  p.maps = {{"hook_resid_pre", false, 1, 2, {1.2, 0}, {}, {}},
+            {"hook_attn_out", false, 1, 2, {0.01, -0.001}, {}, {}},
+            {"attn.hook_z", true, 1, 2, {9, 9}, {}, {}}};
+  draw_patching(folder.path(), p, {"a", "b/c"}, {"", "", {"svg"}});
+  const std::string svg = svg_in(folder, "patching");
+  CHECK(svg.find("keyword=\"Color range\">−1.2 to 1.2</text>") != std::string::npos);
+  CHECK(svg.find(">hook_attn_out (&#60; 2 %)<") != std::string::npos);
+  CHECK(svg.find(">0: L of the corrupt prompt (−6.5); 1: L of the clean prompt (7.5).") !=
+        std::string::npos);
 }
 
 TEST_CASE("the hash of weights depends on names and elements, not on their order in a file") {
@@ -190,7 +321,9 @@ TEST_CASE("the pictures of README.md equal drawings of their arrays, pixel by pi
             : attention_grid(layers_of(stored, "hook_pattern"), scores, texts_of(stored).tokens,
                              stored.metadata.at("title"));
     if (std::getenv("HEED_REDRAW")) {
-      const std::vector<plot::PngText> metadata = plot::read_png_info(png).texts;
+      std::vector<plot::PngText> metadata = plot::read_png_info(png).texts;
+      for (plot::PngText& fact : metadata)
+        if (fact.keyword == "Color range") fact.text = plot::color_range(grid).text(grid);
       plot::write_png(png, plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
                       {metadata.begin() + 1, metadata.end()});
     }

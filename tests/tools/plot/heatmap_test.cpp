@@ -64,7 +64,7 @@ TEST_CASE("a heat map can be drawn if all values are 0 or all are NaN", "[plot]"
   }
 }
 
-TEST_CASE("masked cells are light gray, or hatched over their values", "[plot]") {
+TEST_CASE("masked cells are light gray", "[plot]") {
   constexpr int kCell = 56 * 56;
   HeatmapGrid grid{.panels = {panel(8, 8, 1)}, .masked = "after the query"};
   grid.panels[0].values[0] = 0.5f;
@@ -85,17 +85,6 @@ TEST_CASE("masked cells are light gray, or hatched over their values", "[plot]")
   CHECK(count(both, kGray) >= kCell);
   CHECK(has_text(both, "dark gray: not finite"));
   CHECK(text_faults(both) == "");
-
-  grid.panels[0].values[2] = grid.panels[0].values[3] = 1;
-  grid.hatch = true;
-  const Image hatched = draw_heatmap(grid);
-  CHECK(count(hatched, kMaskedGray) < 50);             // a few pixels of antialiased text
-  CHECK(count(hatched, viridis(1)) > kCell / 2);       // the cell with 100 has its color
-  CHECK(count(hatched, viridis(1)) < kCell);           // hatching covers a part of this cell
-  CHECK(count(hatched, viridis(0.01)) >= 61 * kCell);  // the masked 100 affects the scale
-  CHECK(count(hatched, kInk) > count(gray, kInk) + 4 * 2 * 56);  // masked cells are outlined
-  CHECK(has_text(hatched, "hatched: after the query"));
-  CHECK(text_faults(hatched) == "");
 
   masked.pop_back();
   CHECK_THROWS_AS(draw_heatmap(grid), autograd::ShapeError);
@@ -152,6 +141,63 @@ TEST_CASE("the values determine the scale, and the color bar states it", "[plot]
   grid.panels[2].values[5] = grid.panels[3].values[5] = 2;  // 1/50 of 100, so it is visible
   CHECK_FALSE(color_range(grid).by_panel);
   CHECK(color_range(grid).text(grid) == "−100 to 100, by the root");
+}
+
+TEST_CASE("a given limit is the end of a linear scale, and a panel with small values states this",
+          "[plot]") {
+  HeatmapGrid grid{.panel_columns = 2, .scale = ColorScale::kDiverging, .limit = 4};
+  for (const float largest : {-2.0f, 0.09f, 0.06f, 0.0f}) {
+    grid.panels.push_back(panel(4, 4));
+    grid.panels.back().values[5] = largest;
+  }
+  grid.panels[3].values[6] = 100;
+  grid.panels[3].masked.assign(16, 0);
+  grid.panels[3].masked[6] = 1;
+  const ColorRange range = color_range(grid);
+  CHECK(range.limits == std::vector<double>{4, 4, 4, 4});
+  CHECK_FALSE(range.by_panel);
+  CHECK(range.position(-2, 0) == -0.5);  // not the square root
+  CHECK(range.text(grid) == "−4 to 4");
+  const Image image = draw_heatmap(grid);
+  int own = 0;  // titles of the panels that reach 2 % of the limit
+  for (const TextBox& box : image.text_boxes()) own += box.text == "L0H0";
+  CHECK(own == 2);
+  const auto faint = [](const Image& drawn) {
+    return std::count_if(drawn.text_boxes().begin(), drawn.text_boxes().end(),
+                         [](const TextBox& box) { return box.text == "L0H0 (< 2 %)"; });
+  };
+  CHECK(faint(image) == 2);
+  CHECK(has_text(image, "< 2 %: all values are below 2 % of the end of the scale."));
+  CHECK(count(image, diverging(-0.5)) >= 50 * 50);
+  CHECK(text_faults(image) == "");
+  grid.limit.reset();  // without a limit, no panel states its share
+  CHECK(faint(draw_heatmap(grid)) == 0);
+  // The statement fits above the small panels of a picture with many heads, too.
+  HeatmapGrid many = attention(3, 8, 48, "a");
+  many.limit = 100;
+  CHECK(faint(draw_heatmap(many)) == 24);
+}
+
+TEST_CASE("cells contain given texts instead of numbers, if these fit", "[plot]") {
+  HeatmapGrid grid{.panels = {panel(2, 3, 0.5f)}, .limit = 1, .print_values = true};
+  grid.panels[0].texts = {"a", "<", "",
+                          "é", "␣", "a very long token that does not fit into a cell"};
+  const Image image = draw_heatmap(grid);
+  for (const char* text : {"a", "<", "é", "␣"}) CHECK(has_text(image, text));
+  CHECK_FALSE(has_text(image, "0.50"));
+  CHECK(text_faults(image) == "");
+  HeatmapGrid wide{.panels = {panel(2, 60, 0.5f)}, .print_values = true};
+  wide.panels[0].texts.assign(120, "z");
+  wide.panels[0].texts[7] = std::string(60, 'w');
+  const Image many = draw_heatmap(wide);
+  CHECK(has_text(many, "z"));
+  CHECK_FALSE(has_text(many, std::string(60, 'w')));
+  CHECK(text_faults(many) == "");
+  wide.panels[0] = panel(2, 100, 0.5f);
+  wide.panels[0].texts.assign(200, "z");
+  CHECK(has_text(draw_heatmap(wide), "There are too many cells to print their texts."));
+  wide.panels[0].texts.pop_back();
+  CHECK_THROWS_AS(draw_heatmap(wide), autograd::ShapeError);
 }
 
 TEST_CASE("cells contain their numbers if these are large enough to read", "[plot]") {

@@ -21,6 +21,7 @@ namespace {
 
 struct PlotArguments {
   std::string file, name, title, x_axis = "column", y_axis = "row", x_labels, y_labels, out;
+  std::vector<std::string> formats;
 };
 
 // The values to draw, and the names of rows and columns that the file contains.
@@ -147,25 +148,33 @@ plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
   return grid;
 }
 
-constexpr Column kPlotKeys[] = {{"file"}, {"panels"}, {"rows"}, {"columns"}};
+constexpr Column kPlotKeys[] = {{"file"}, {"files"}, {"panels"}, {"rows"}, {"columns"}};
 
 Report run_plot(const PlotArguments& a, const Command& c) {
-  const std::string out =
+  const std::filesystem::path out =
       a.out.empty() ? std::filesystem::path(a.file).replace_extension(".png").string() : a.out;
-  if (!out.ends_with(".png")) usage_error("--out: needs a FILE.png, got '{}'", out);
+  const std::string extension = out.extension().string();
+  if (extension != ".png" && extension != ".svg")
+    usage_error("--out: needs a FILE.png or FILE.svg, got '{}'", a.out);
+  const std::vector<std::string> formats =
+      a.formats.empty() ? std::vector{extension.substr(1)} : a.formats;
+  if (!a.out.empty() && std::ranges::count(formats, extension.substr(1)) == 0)
+    usage_error("--out {} is not of a format in --format {}", a.out, join(formats, ","));
   const plot::HeatmapGrid grid = plot_grid(a, c);
   const plot::Panel& first = grid.panels.front();
   const std::string alt = fmt::format(
       "{}: {} of {} rows and {} columns.", grid.title,
       grid.panels.size() == 1 ? "a matrix" : fmt::format("{} matrices", grid.panels.size()),
       first.rows, first.cols);
-  plot::write_png(out, plot::draw_heatmap(grid), alt, png_metadata({}, grid));
+  const Files files = write_picture(
+      out, formats, [&](plot::Canvas& canvas) { draw(grid, canvas); }, grid.title, alt,
+      png_metadata({}, grid));
   Report report(kPlotKeys);
-  report.set("file", out);
+  report.set("file", files.front().string());
   report.set("panels", grid.panels.size());
   report.set("rows", first.rows);
   report.set("columns", first.cols);
-  report.block(out);
+  report.files(files);
   return report;
 }
 
@@ -203,7 +212,9 @@ void plot_command(Command& c) {
          {"x-axis", a->x_axis, "TEXT", "name of the columns"},
          {"y-axis", a->y_axis, "TEXT", "name of the rows"},
          nn::Setting("title", a->title, "TEXT", "title above the picture").shows("the file name"),
-         nn::Setting("out", a->out, "FILE.png", "the picture").shows("FILE, ending in .png")});
+         nn::Setting("out", a->out, "FILE.png", "the picture, or FILE.svg")
+             .shows("FILE, ending in .png"),
+         format_setting(a->formats)});
   c.add_common(Command::kJson);
   c.modes = {
       {.result = kPlotKeys, .run = [a](const Command& command) { return run_plot(*a, command); }}};

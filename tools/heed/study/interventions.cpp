@@ -167,8 +167,7 @@ Table margin_table(const Subject& s) {
   return t;
 }
 
-Table lens_table(const Subject& s, const nn::Study& study) {
-  const nn::LogitLens lens = nn::logit_lens(s.model(), study, s.sequence, s.objective);
+Table lens_table(const Subject& s, const nn::LogitLens& lens) {
   const nn::Vocabulary& vocabulary = s.info().vocabulary;
   Table t =
       titled("Logit lens",
@@ -201,7 +200,7 @@ void add_sample(InterventionResults& results, const HeadSample& sample, const Su
                 const std::filesystem::path& out) {
   const nn::Study study = nn::study(s.model(), sample.batch, sample.objective);
   results.tables.push_back(sequences_table(study, objective_text(sample.objective, s.info())));
-  results.files.push_back(draw_by_distance(out, study, sample.batch, s.source));
+  append(results.files, draw_by_distance(out, study, sample.batch, s.source));
 }
 
 // Returns a label for each position: "c" if the token is c in both prompts, or "c/d" if it is c in
@@ -228,12 +227,15 @@ void add_patching(InterventionResults& results, const std::string& text, const S
   const nn::Patching patching = nn::patching(s.model(), s.sequence, corrupt, s.objective);
   results.tables.push_back(patching_table(patching, labels));
   results.tables.push_back(estimates_table(patching, labels));
-  results.files.push_back(draw_patching(out, patching, labels, s.source));
+  append(results.files, draw_patching(out, patching, labels, s.source));
 }
 
-void add_attribution(InterventionResults& results, const Subject& s, const nn::Study& study) {
+void add_attribution(InterventionResults& results, const Subject& s, const nn::Study& study,
+                     const std::filesystem::path& out) {
   results.tables.push_back(token_table(s, study));
-  results.tables.push_back(lens_table(s, study));
+  const nn::LogitLens lens = nn::logit_lens(s.model(), study, s.sequence, s.objective);
+  results.tables.push_back(lens_table(s, lens));
+  append(results.files, draw_lens(out, lens, s.info().vocabulary, s.texts.tokens, s.source));
   if (s.model().options.norm == nn::NormPlacement::kPost)
     return;  // the stream is not the sum of the outputs of heads and MLPs
   results.tables.push_back(copying_table(s.model()));
@@ -243,9 +245,10 @@ void add_attribution(InterventionResults& results, const Subject& s, const nn::S
                     "the contribution of each part's output to L, with the scale of the final "
                     "norm held constant; they sum to L",
                     "part");
-  for (const nn::Contribution& part : nn::logit_attribution(s.model(), study, s.objective))
-    add_effect(parts, part.name, part.effect);
+  const auto contributions = nn::logit_attribution(s.model(), study, s.objective);
+  for (const nn::Contribution& part : contributions) add_effect(parts, part.name, part.effect);
   results.tables.push_back(parts);
+  append(results.files, draw_attribution(out, contributions, s.source));
 }
 
 }  // namespace
@@ -268,7 +271,7 @@ void run_interventions(const InterventionArguments& a, const Command& c, const S
   if (s.objective.kind == nn::Objective::kMargin) results.tables.push_back(margin_table(s));
   if (sample) add_sample(results, *sample, s, out);
   if (c.given("corrupt")) add_patching(results, a.corrupt, s, out);
-  if (a.attribute) add_attribution(results, s, study);
+  if (a.attribute) add_attribution(results, s, study, out);
 }
 
 }  // namespace heed

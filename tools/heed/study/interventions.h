@@ -23,7 +23,7 @@ std::vector<nn::Setting> intervention_settings(InterventionArguments& a);
 /// Results of the interventions.
 struct InterventionResults {
   std::vector<Table> tables;
-  std::vector<std::filesystem::path> files;  ///< pictures of --samples and --corrupt
+  Files files;  ///< pictures
 };
 /// Runs the interventions that the options name. `study` is the study of the subject. `sample` has
 /// the sequences of --samples, or is null if the option is not given. Pictures are written into

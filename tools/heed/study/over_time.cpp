@@ -211,14 +211,10 @@ Table over_time_table(const nn::OverTime& study) {
   return table;
 }
 
-plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
-                                 const std::string& run) {
+plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info) {
   plot::ChartStack stack;
-  stack.title = fmt::format("{}, {}: each head during training", info.name, run);
-  stack.caption = fmt::format(
-      "The loss, and gradients of L on the same {} sequences at every checkpoint. L is log p - "
-      "log(1 - p) of the targets that count.",
-      study.sequences);
+  stack.title = fmt::format("Heads during training: {}", info.name);
+  stack.caption = fmt::format("L is log p - log(1 - p). Means over {} sequences.", study.sequences);
   if (!info.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", info.accuracy);
   stack.panels.push_back(loss_panel(study));
   for (const nn::HeadQuantity& q : nn::head_quantities()) {
@@ -235,7 +231,8 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& 
   return stack;
 }
 
-Report study_over_time(const std::string& run_name, const std::string& out_name, bool overwrite) {
+Report study_over_time(const std::string& run_name, const std::string& out_name, bool overwrite,
+                       const std::vector<std::string>& formats) {
   const std::filesystem::path folder = find_run(run_name);
   const std::vector<nn::CheckpointFile> checkpoints = nn::RunFolder(folder).checkpoints();
   heed::check<autograd::IoError>(
@@ -257,21 +254,23 @@ Report study_over_time(const std::string& run_name, const std::string& out_name,
   const nn::Json json = over_time_json(study, folder.string());
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
   nn::Generator generator(1);
-  const Subject subject(folder, run, run->task->example(generator), {nn::Objective::kLogOdds});
-  write_picture(file("over_time.png"),
-                over_time_chart(study, subject.info(), subject.source.run_name()), subject.source);
+  Subject subject(folder, run, run->task->example(generator), {nn::Objective::kLogOdds});
+  subject.source.formats = formats;
+  Files files = {file("over_time.csv"), file("over_time.json")};
+  append(files,
+         write_picture(file("over_time.png"), over_time_chart(study, subject.info()),
+                       subject.source, "All checkpoints are studied on the same sequences."));
   progress.at_work("Writing the page");
-  const auto page = write_page(
+  files.push_back(write_page(
       out->staging(),
       fmt::format("{}: {} over time", subject.source.run_name(), subject.texts.objective),
-      {pane_over_time(subject, run->model, checkpoints, study)});
+      {pane_over_time(subject, run->model, checkpoints, study)}));
   progress.clear();
 
   Report report(over_time_keys());
   for (const auto& [key, value] : json.entries()) report.set(key, value);
   add_text(report, study, folder.string());
-  report.files(
-      out->publish({file("over_time.csv"), file("over_time.json"), file("over_time.png"), page}));
+  report.files(out->publish(files));
   return report;
 }
 

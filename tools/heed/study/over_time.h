@@ -12,7 +12,8 @@ namespace heed {
 
 /// Studies the checkpoints of a run. Writes over_time.csv, over_time.json, over_time.png and
 /// report.html.
-Report study_over_time(const std::string& run, const std::string& out, bool overwrite);
+Report study_over_time(const std::string& run, const std::string& out, bool overwrite,
+                       const std::vector<std::string>& formats);
 /// Returns the keys of the result of study_over_time().
 Columns over_time_keys();
 
@@ -23,7 +24,6 @@ Columns over_time_keys();
 Table over_time_table(const nn::OverTime& study);
 /// Returns the chart of over_time.png: panels of losses, scores and gradients over training steps.
 /// A vertical line marks the steepest fall of the loss.
-plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
-                                 const std::string& run);
+plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info);
 
 }  // namespace heed

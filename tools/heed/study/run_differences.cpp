@@ -66,20 +66,23 @@ plot::HeatmapGrid shared_patterns(const nn::Study& s, const nn::Study& other) {
                     shared_maps(s, other, &nn::LayerStudy::scores));
 }
 
-std::string runs_text(const StudiedPair& s) {
-  return fmt::format("Run A is {}, run B is {}.", s.a.folder(), s.b.folder());
-}
-
-std::filesystem::path draw_grid(const std::filesystem::path& file, plot::HeatmapGrid grid,
-                                const StudiedPair& s) {
+Files draw_grid(const std::filesystem::path& file, plot::HeatmapGrid grid, const StudiedPair& s) {
   grid.row_labels = grid.col_labels = s.a.texts.tokens;
   grid.masked = "hidden by the mask";
-  return write_picture(file, grid, s.a.source,
-                       {{"Run B", s.b.source.run_name()}, {"Weights B", s.b.source.weights}});
+  return write_picture(
+      file, grid, s.a.source,
+      fmt::format("Run A is {}, run B is {}. L is {}. Heads with the same number need not do the "
+                  "same in two runs.",
+                  s.a.folder(), s.b.folder(), s.a.texts.objective),
+      {{"Run B", s.b.source.run_name()}, {"Weights B", s.b.source.weights}});
+}
+
+std::string runs_text(const StudiedPair& s) {
+  return fmt::format("A: {}; B: {}.", s.a.source.run_name(), s.b.source.run_name());
 }
 
 // Draws the attention weights of run A and run B side by side, with a row of panels for each layer.
-std::filesystem::path draw_both(const std::filesystem::path& out, const StudiedPair& s) {
+Files draw_both(const std::filesystem::path& out, const StudiedPair& s) {
   plot::HeatmapGrid grid = shared_patterns(s.study_a, s.study_b);
   std::vector<plot::Panel> of_a = std::move(grid.panels),
                            of_b = shared_patterns(s.study_b, s.study_a).panels;
@@ -89,21 +92,22 @@ std::filesystem::path draw_both(const std::filesystem::path& out, const StudiedP
     grid.panels.push_back(std::move(of_a[i])), grid.panels.push_back(std::move(of_b[i]));
   }
   grid.panel_columns *= 2;
-  grid.title = "Attention weights of each head in two runs";
-  grid.caption = runs_text(s) + " Heads with the same number need not do the same in two runs.";
+  grid.title = "Attention weights in two runs";
+  grid.caption = runs_text(s);
   if (2 * std::max(s.study_a.heads.size(), s.study_b.heads.size()) > grid.panels.size())
     grid.caption += " Only heads that both runs have.";
   grid.value_name = "attention weight";
+  grid.limit = 1;
   return draw_grid(out / "weights.png", std::move(grid), s);
 }
 
-std::filesystem::path draw_difference(const std::filesystem::path& out, const StudiedPair& s,
-                                      const nn::MapQuantity& quantity) {
+Files draw_difference(const std::filesystem::path& out, const StudiedPair& s,
+                      const nn::MapQuantity& quantity) {
   plot::HeatmapGrid grid = difference_grid(s.study_a, s.study_b, quantity);
   grid.scale = plot::ColorScale::kDiverging;
   grid.title = fmt::format("{}: run B minus run A", quantity.picture.value_name);
-  grid.caption = fmt::format("{} L is {}. Orange: larger in run B; blue: larger in run A.",
-                             runs_text(s), s.a.objective_text());
+  grid.caption = runs_text(s) + " Orange: larger in B; blue: larger in A.";
+  grid.limit = largest_magnitude(grid);
   grid.value_name = "run B - run A";
   return draw_grid(out / fmt::format("{}_difference.png", quantity.picture.file), std::move(grid),
                    s);
@@ -251,10 +255,7 @@ plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b,
   const auto maps_a = shared_maps(a, b, quantity.values), scores_a = shared_maps(a, b, kScores);
   for (std::size_t l = 0; l < maps.size(); ++l) {
     maps[l] = maps[l] - maps_a[l];
-    // A score of -inf hides a cell. A hatched picture hides a cell if at least one of the runs
-    // hides it. All other pictures hide a cell only if both runs hide it.
-    scores[l] = quantity.picture.hatched ? minimum(scores[l], scores_a[l])
-                                         : maximum(scores[l], scores_a[l]);
+    scores[l] = maximum(scores[l], scores_a[l]);  // a cell is masked if both runs hide it
   }
   return heads_grid(maps, scores);
 }
@@ -275,10 +276,11 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
   progress.at_work("Comparing weights");
   const auto difference = compared_weights(a, b);
   progress.at_work("Drawing pictures");
-  std::vector<std::filesystem::path> files = {staging / "compare.csv", draw_both(staging, s)};
+  Files files = {staging / "compare.csv"};
   autograd::write_file(files[0].string(), std::string_view(to_csv(head_differences(s))));
+  append(files, draw_both(staging, s));
   for (const nn::MapQuantity& q : nn::map_quantities())
-    if (!q.picture.file.empty()) files.push_back(draw_difference(staging, s, q));
+    if (!q.picture.file.empty()) append(files, draw_difference(staging, s, q));
   files.push_back(write_page(
       staging,
       fmt::format("{} and {}: {}", a.source.run_name(), b.source.run_name(), a.texts.objective),

@@ -28,7 +28,7 @@ struct StudyArguments {
   std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "margin", out, head;
   std::optional<StudyExport> export_format;
   std::string at, cut;
-  std::vector<std::string> more;
+  std::vector<std::string> more, formats;
   std::int64_t sample = 0;
   bool ascii = false, overwrite = false, over_time = false;
   HeadArguments heads;
@@ -71,6 +71,7 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   }
   Subject subject(folder, run, sequence, objective);
   subject.has_sequences = has_sequences;
+  subject.source.formats = a.formats;
   return subject;
 }
 
@@ -139,14 +140,11 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
                       r.text);
   });
   std::vector<std::filesystem::path> files = draw_study(out, r.study, s.texts, s.source, head);
-  const auto append = [&](const std::vector<std::filesystem::path>& more) {
-    files.insert(files.end(), more.begin(), more.end());
-  };
-  append(r.tables.files);
-  append({page.get()});
+  append(files, r.tables.files);
+  append(files, {page.get()});
   saved.get();
-  append({arrays});
-  if (a.export_format) append(export_study(out, r.study, *a.export_format));
+  append(files, {arrays});
+  if (a.export_format) append(files, export_study(out, r.study, *a.export_format));
   return files;
 }
 
@@ -309,16 +307,18 @@ logits. If the targets are random (urn, markov, random, texts), the default is l
 prompt the margin at its last position. The tokens of a margin are those of the run on its sequence.
 Interventions, a corrupt prompt and a second run keep them.
 
-The colors of gradients are linear in the square root of the value. dL/dA may be nonzero where the
-mask hides a key, because it is the effect that a weight there would have. Such cells are hatched;
-the other pictures draw them gray.
+The colors of weights end at 1, and those of a gradient at its largest magnitude over all heads.
+They are linear. A panel whose largest value is below 2 % of the scale states this. Cells that the
+mask hides are gray. --format svg writes pictures as SVG, with text as text. Such files are large if
+the sequence has more than 200 tokens.
 
 --head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes each
 array to npy/NAME.npy. --export csv writes the scores, the weights and their gradients to cells.csv,
 one row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.
 
 A gradient describes a small change. --ablate, --corrupt and --attribute measure large changes, and
-print them beside the estimates of the gradient. --corrupt also draws patching.png.
+print them beside the estimates of the gradient. --corrupt also draws patching.png. --attribute draws
+lens.png and, for logits, attribution.png.
 
 --over-time studies the loss at every checkpoint (heed train --save-every 10) on one batch of the
 evaluation set. It writes over_time.png, over_time.json and over_time.csv into the directory
@@ -357,6 +357,7 @@ void study_command(Command& c) {
          nn::Setting("head", a->head, "LxHy", "also draws each picture for this head alone, large")
              .shows(""),
          {"export", a->export_format, "none", "also writes the numbers in another format"},
+         format_setting(a->formats),
          {"overwrite", a->overwrite, "replaces the study in --out, or in study of the run"},
          {"weights", a->weights, "FILE", "weights file inside the run directory"},
          {"over-time", a->over_time, "studies every checkpoint of the run instead of one sequence"},
@@ -370,9 +371,12 @@ void study_command(Command& c) {
   c.add("Interventions", intervention_settings(a->interventions));
   c.add_common(Command::kAll | Command::kCsv);
   c.modes = {{.key = "over-time",
-              .accepts = c.only({"run", "out", "overwrite"}),
+              .accepts = c.only({"run", "out", "overwrite", "format"}),
               .result = over_time_keys(),
-              .run = [a](const Command&) { return study_over_time(a->run, a->out, a->overwrite); }},
+              .run =
+                  [a](const Command&) {
+                    return study_over_time(a->run, a->out, a->overwrite, a->formats);
+                  }},
              {.key = "more",
               .accepts = c.only({"run", "other", "more", "of", "samples", "ablation", "weights"}),
               .result = roles_keys(),

@@ -21,17 +21,22 @@ namespace fs = std::filesystem;
 const std::vector<std::string> kStudyMarks = {"arrays.safetensors", "compare.csv", "over_time.csv",
                                               "report.html"};
 // Other files that studies write. A directory that has only such files does not count as a study.
-const std::vector<std::string> kOtherStudyFiles = {"over_time.json", "over_time.png",
-                                                   "patching.png", "cells.csv", "by_distance.png"};
+const std::vector<std::string> kOtherStudyFiles = {"over_time.json", "cells.csv"};
+// Pictures of studies that are not maps of heads, without their extensions.
+const std::vector<std::string> kOtherPictures = {"over_time", "patching",    "by_distance",
+                                                 "lens",      "attribution", "effects"};
 
-// Returns whether `name` is the name of a study's picture, such as "dS.png", "dS_L0H1.png" or
+// Returns whether `name` is the name of a study's picture, such as "dS.png", "dS_L0H1.svg" or
 // "dS_difference.png".
 bool is_study_picture(const std::string& name) {
-  return std::ranges::any_of(nn::map_quantities(), [&](const nn::MapQuantity& q) {
-    const std::string stem(q.picture.file);
-    return !stem.empty() && (name == stem + ".png" || name == stem + "_difference.png" ||
-                             (name.starts_with(stem + "_L") && name.ends_with(".png")));
-  });
+  if (!name.ends_with(".png") && !name.ends_with(".svg")) return false;
+  const std::string stem = name.substr(0, name.size() - 4);
+  return std::ranges::count(kOtherPictures, stem) > 0 ||
+         std::ranges::any_of(nn::map_quantities(), [&](const nn::MapQuantity& q) {
+           const std::string map(q.picture.file);
+           return !map.empty() &&
+                  (stem == map || stem == map + "_difference" || stem.starts_with(map + "_L"));
+         });
 }
 
 bool is_study_file(const std::string& name) {

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "autograd/base/parallel.h"
 #include "autograd/ops/ops.h"
+#include "tools/plot/color_range.h"
 #include "tools/plot/plot.h"
 
 namespace heed {
@@ -28,7 +31,27 @@ plot::LineChart by_distance_chart(const nn::Study& study, const nn::Batch& batch
   return chart;
 }
 
+std::vector<std::string> layer_labels(std::int64_t layers) {
+  std::vector<std::string> labels;
+  for (std::int64_t layer = 0; layer < layers; ++layer) labels.push_back(fmt::format("L{}", layer));
+  return labels;
+}
+
+// Returns L in words as a part of a caption: without its explanation, and at most kLongest long.
+std::string short_objective(const std::string& words) {
+  constexpr std::size_t kLongest = 58;
+  const std::string text =
+      words.starts_with("the margin") ? words.substr(0, words.find(": ")) : words;
+  return text.size() <= kLongest ? text : text.substr(0, text.rfind(' ', kLongest)) + " ...";
+}
+
 }  // namespace
+
+double largest_magnitude(const plot::HeatmapGrid& grid) {
+  plot::HeatmapGrid magnitudes = grid;
+  magnitudes.scale = plot::ColorScale::kDiverging;
+  return std::ranges::max(plot::color_range(magnitudes).largest);
+}
 
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts,
@@ -37,43 +60,25 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
   plot::HeatmapGrid grid = heads_grid(maps, scores, only);
   grid.row_labels = grid.col_labels = texts.tokens;
   grid.scale = quantity.is_signed ? plot::ColorScale::kDiverging : plot::ColorScale::kSequential;
-  grid.title =
-      fmt::format("{}; run {}, on {}", picture.heading, texts.run, shortened_tokens(texts.tokens));
+  grid.title = fmt::format("{}, on {}", picture.heading, shortened_tokens(texts.tokens));
   grid.caption = picture.caption;
   if (quantity.is_signed)
-    grid.caption = fmt::format("L is {}. {}", texts.objective, picture.caption);
+    grid.caption = fmt::format("L is {}. {}", short_objective(texts.objective), picture.caption);
   grid.value_name = picture.value_name;
-  grid.hatch = picture.hatched;
-  if (picture.hatched) grid.masked = "of a weight that the mask hides";
+  grid.limit = quantity.values == &nn::LayerStudy::pattern
+                   ? 1
+                   : largest_magnitude(only ? heads_grid(maps, scores) : grid);
   return grid;
 }
 
-std::filesystem::path write_picture(const std::filesystem::path& file,
-                                    const plot::HeatmapGrid& grid, const PictureSource& source,
-                                    const std::vector<plot::PngText>& more,
-                                    const std::string& before) {
-  std::vector<plot::PngText> metadata = png_metadata(source, grid);
-  metadata.insert(metadata.end(), more.begin(), more.end());
-  plot::write_png(file.string(), plot::draw_heatmap(grid),
-                  before + grid.title + ". " + grid.caption, metadata);
-  return file;
-}
-
-std::filesystem::path write_picture(const std::filesystem::path& file,
-                                    const plot::ChartStack& stack, const PictureSource& source) {
-  plot::write_png(file.string(), plot::draw_chart_stack(stack), stack.title + ". " + stack.caption,
-                  png_metadata(source));
-  return file;
-}
-
-std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
-                                              const nn::Study& study, const StudyTexts& texts,
-                                              const PictureSource& source,
-                                              std::optional<nn::HeadIndex> only) {
+Files draw_study(const std::filesystem::path& folder, const nn::Study& study,
+                 const StudyTexts& texts, const PictureSource& source,
+                 std::optional<nn::HeadIndex> only) {
   struct Picture {
     const nn::MapQuantity& quantity;
     std::optional<nn::HeadIndex> only;
     std::filesystem::path file;
+    Files written = {};
   };
   std::vector<Picture> pictures;
   const auto add = [&](const std::string& end, std::optional<nn::HeadIndex> head) {
@@ -85,13 +90,15 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
   if (only) add("_" + nn::head_name(*only), only);
   const auto scores = study.by_layer(&nn::LayerStudy::scores);
   autograd::parallel_for(std::ssize(pictures), 1, [&](std::int64_t i, std::int64_t) {
-    const Picture& p = pictures[std::size_t(i)];
-    write_picture(p.file,
-                  study_grid(p.quantity, study.by_layer(p.quantity.values), scores, texts, p.only),
-                  source, {}, texts.task + ": ");
+    Picture& p = pictures[std::size_t(i)];
+    p.written = write_picture(
+        p.file, study_grid(p.quantity, study.by_layer(p.quantity.values), scores, texts, p.only),
+        source,
+        fmt::format("Run {}, task {}; L is {}. {}", texts.run, texts.task, texts.objective,
+                    p.quantity.what));
   });
-  std::vector<std::filesystem::path> files;
-  for (const Picture& p : pictures) files.push_back(p.file);
+  Files files;
+  for (const Picture& p : pictures) append(files, p.written);
   return files;
 }
 
@@ -113,41 +120,105 @@ void name_heads(plot::ChartStack& stack, const std::vector<nn::HeadReport>& head
   }
 }
 
-std::filesystem::path draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
-                                       const nn::Batch& batch, const PictureSource& source) {
+Files draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
+                       const nn::Batch& batch, const PictureSource& source) {
   plot::ChartStack stack;
-  stack.title = fmt::format("Attention of each head by distance; run {}", source.run_name());
-  stack.caption = "Means over sequences and over all queries that have a token at this distance.";
-  stack.panels = {
-      by_distance_chart(study, batch, "weight A", &nn::LayerStudy::pattern),
-      by_distance_chart(study, batch, "dL/dS; where it is negative, a higher score would lower L",
-                        &nn::LayerStudy::scores_grad)};
+  stack.title = "Attention by distance";
+  stack.caption = "Means over sequences and queries.";
+  stack.panels = {by_distance_chart(study, batch, "weight A", &nn::LayerStudy::pattern),
+                  by_distance_chart(study, batch, "dL/dS", &nn::LayerStudy::scores_grad)};
   name_heads(stack, study.heads);
-  return write_picture(folder / "by_distance.png", stack, source);
+  return write_picture(folder / "by_distance.png", stack, source,
+                       "Each point is the mean over all queries that have a token at this "
+                       "distance. Where dL/dS is negative, a higher score would lower L.");
 }
 
-std::filesystem::path draw_patching(const std::filesystem::path& folder, const nn::Patching& p,
-                                    const std::vector<std::string>& tokens,
-                                    const PictureSource& source) {
+Files draw_patching(const std::filesystem::path& folder, const nn::Patching& p,
+                    const std::vector<std::string>& tokens, const PictureSource& source) {
   plot::HeatmapGrid grid;
   for (const nn::PatchMap& map : p.maps)
     if (!map.by_head)
       grid.panels.push_back(
           {map.site, int(map.layers), int(map.columns), {map.effect.begin(), map.effect.end()}});
-  for (std::int64_t layer = 0; layer < p.maps.front().layers; ++layer)
-    grid.row_labels.push_back(fmt::format("L{}", layer));
-  grid.col_labels = tokens;
+  grid.row_labels = layer_labels(p.maps.front().layers), grid.col_labels = tokens;
   grid.row_axis = "layer", grid.col_axis = "token, clean/corrupt";
-  grid.title =
-      fmt::format("Activation patching: places that carry the clean prompt's answer; run {}",
-                  source.run_name());
-  grid.caption = fmt::format(
-      "L is {:.4g} on the clean prompt and {:.4g} on the corrupt prompt. Each cell is a run on the "
-      "corrupt prompt with the clean activation at that place: 1 restores L fully, 0 not at all.",
-      p.clean, p.corrupt);
+  grid.title = "Activation patching, clean into corrupt";
+  grid.caption = fmt::format("0: L of the corrupt prompt ({}); 1: L of the clean prompt ({}).",
+                             plot::format_number(p.corrupt, 4), plot::format_number(p.clean, 4));
   grid.value_name = "share of L restored";
   grid.scale = plot::ColorScale::kDiverging;
-  return write_picture(folder / "patching.png", grid, source);
+  grid.limit = largest_magnitude(grid);
+  return write_picture(folder / "patching.png", grid, source,
+                       "Each cell is a run on the corrupt prompt with the clean activation at that "
+                       "place: 1 restores L fully, 0 not at all.");
+}
+
+Files draw_lens(const std::filesystem::path& folder, const nn::LogitLens& lens,
+                const nn::Vocabulary& vocabulary, const std::vector<std::string>& tokens,
+                const PictureSource& source) {
+  plot::Panel panel{.title = "", .rows = int(lens.layers), .cols = int(lens.length), .values = {}};
+  for (const nn::LensCell& cell : lens.cells) {
+    panel.values.push_back(float(cell.probability));
+    panel.texts.push_back(plot::token_text(vocabulary.label(cell.top)));
+  }
+  plot::HeatmapGrid grid{.title = "Logit lens", .panels = {std::move(panel)}};
+  grid.row_labels = layer_labels(lens.layers), grid.col_labels = tokens;
+  grid.row_axis = "layer", grid.col_axis = "token";
+  grid.caption = "Color: probability of the right token. Text: the likeliest token.";
+  grid.gray = "no right token";
+  grid.print_values = true, grid.limit = 1;
+  return write_picture(folder / "lens.png", grid, source,
+                       "The predictions are those of the residual stream after each layer, through "
+                       "the final norm and the output head.");
+}
+
+Files draw_attribution(const std::filesystem::path& folder, std::vector<nn::Contribution> parts,
+                       const PictureSource& source) {
+  constexpr std::size_t kMost = 40;
+  std::ranges::stable_sort(parts, std::greater{},
+                           [](const nn::Contribution& part) { return std::abs(part.effect.mean); });
+  plot::ChartStack stack{.title = "Direct logit attribution"};
+  plot::LineChart bars{.x_name = "contribution to L", .series = {{}}};
+  double sum = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double x = parts[i].effect.mean;
+    sum += x;
+    if (i >= kMost) continue;
+    bars.y_labels.push_back(parts[i].name);
+    bars.series[0].x.push_back(x), bars.series[0].y.push_back(double(i));
+    bars.series[0].labels.push_back(plot::format_number(x));
+  }
+  bars.height = 28 * int(bars.y_labels.size());
+  stack.panels = {std::move(bars)};
+  stack.caption =
+      fmt::format("The {} parts sum to L = {}.", parts.size(), plot::format_number(sum, 4));
+  if (parts.size() > kMost) stack.caption += fmt::format(" The {} largest are shown.", kMost);
+  return write_picture(folder / "attribution.png", stack, source,
+                       "The contribution of each part's output to L, with the scale of the final "
+                       "norm held constant.");
+}
+
+Files draw_effects(const std::filesystem::path& folder, const std::vector<EffectPoint>& points,
+                   const PictureSource& source) {
+  std::vector<plot::Series> series = {{.name = "heads (dots)", .points = true},
+                                      {.name = "cells (squares)", .points = true, .square = true}};
+  for (const EffectPoint& point : points) {
+    plot::Series& s = series[point.is_cell];
+    s.x.push_back(point.predicted), s.y.push_back(point.effect);
+    s.labels.push_back(plot::visible_text(point.label));
+  }
+  std::erase_if(series, [](const plot::Series& s) { return s.x.empty(); });
+  const plot::ChartStack stack{.title = "Predicted and measured effects",
+                               .caption = "Dashed: the prediction equals the measurement.",
+                               .panels = {{.x_name = "predicted change of L",
+                                           .y_name = "measured change of L",
+                                           .series = std::move(series),
+                                           .equal = true,
+                                           .height = 860}}};
+  return write_picture(
+      folder / "effects.png", stack, source,
+      "Each point is one intervention: the change of L that the gradient predicts, "
+      "and the change that was measured.");
 }
 
 }  // namespace heed

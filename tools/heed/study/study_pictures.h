@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "nn/study/lens.h"
 #include "nn/study/patching.h"
+#include "nn/tasks/vocabulary.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/study/subject.h"
 #include "tools/plot/chart.h"
@@ -15,40 +17,64 @@ namespace heed {
 
 /// Returns the heat maps of a quantity: one panel for each head or, if `only` is given, one large
 /// panel for this head. `maps` and `scores` contain one tensor [1, H, T, T] for each layer. A cell
-/// whose score is -inf is masked.
+/// whose score is -inf is masked. The scale of attention weights ends at 1, any other scale at the
+/// largest magnitude over the unmasked cells of all heads.
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts,
                              std::optional<nn::HeadIndex> only = {});
 
-// The following functions return the paths of the files that they write. They throw IoError.
+/// Returns the largest magnitude over the unmasked, finite cells of all panels.
+double largest_magnitude(const plot::HeatmapGrid& grid);
 
-///@{
-/// Writes a picture. Its description (for readers who cannot see it) is `before`, the title and the
-/// caption. Its metadata are those of png_metadata() and, after them, `more`.
-std::filesystem::path write_picture(const std::filesystem::path& file,
-                                    const plot::HeatmapGrid& grid, const PictureSource& source,
-                                    const std::vector<plot::PngText>& more = {},
-                                    const std::string& before = "");
-std::filesystem::path write_picture(const std::filesystem::path& file,
-                                    const plot::ChartStack& stack, const PictureSource& source);
-///@}
+// The following functions write pictures in the formats of `source`, and return the paths of the
+// files. They throw IoError.
+
+/// Writes a plot::HeatmapGrid or a plot::ChartStack. Its description (for readers who cannot see
+/// it) is the title, the caption and `explanation`. Its metadata are those of png_metadata() and,
+/// after them, `more`.
+template <class Drawing>
+Files write_picture(const std::filesystem::path& file, const Drawing& drawing,
+                    const PictureSource& source, const std::string& explanation,
+                    const std::vector<plot::PngText>& more = {}) {
+  std::vector<plot::PngText> metadata = png_metadata(source, drawing);
+  metadata.insert(metadata.end(), more.begin(), more.end());
+  return write_picture(
+      file, source.formats, [&](plot::Canvas& canvas) { draw(drawing, canvas); }, drawing.title,
+      drawing.title + ". " + drawing.caption + " " + explanation, metadata);
+}
 
 /// Draws each quantity into `folder`: weights.png, dA.png and dS.png. If `only` is given, also
 /// draws this head alone: weights_L1H0.png and so on.
-std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
-                                              const nn::Study& study, const StudyTexts& texts,
-                                              const PictureSource& source,
-                                              std::optional<nn::HeadIndex> only);
+Files draw_study(const std::filesystem::path& folder, const nn::Study& study,
+                 const StudyTexts& texts, const PictureSource& source,
+                 std::optional<nn::HeadIndex> only);
 /// Draws by_distance.png: for each head, the mean weight and the mean dL/dS (S: the scores) at each
 /// distance from the key to the query. `study` is that of `batch`.
-std::filesystem::path draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
-                                       const nn::Batch& batch, const PictureSource& source);
+Files draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
+                       const nn::Batch& batch, const PictureSource& source);
 /// Draws patching.png: a panel for each kind of activation that was patched, whose rows are layers
 /// and whose columns are positions. `tokens` are the labels of the positions.
-std::filesystem::path draw_patching(const std::filesystem::path& folder,
-                                    const nn::Patching& patching,
-                                    const std::vector<std::string>& tokens,
-                                    const PictureSource& source);
+Files draw_patching(const std::filesystem::path& folder, const nn::Patching& patching,
+                    const std::vector<std::string>& tokens, const PictureSource& source);
+/// Draws lens.png: rows are layers, columns are positions, the color is the probability of the
+/// right token, and the text is the likeliest token. `tokens` are the labels of the positions.
+Files draw_lens(const std::filesystem::path& folder, const nn::LogitLens& lens,
+                const nn::Vocabulary& vocabulary, const std::vector<std::string>& tokens,
+                const PictureSource& source);
+/// Draws attribution.png: a bar for the contribution of each part to L, sorted by magnitude. Only
+/// the 40 largest have a bar.
+Files draw_attribution(const std::filesystem::path& folder, std::vector<nn::Contribution> parts,
+                       const PictureSource& source);
+
+/// The predicted and the measured change of L by one intervention.
+struct EffectPoint {
+  double predicted, effect;  ///< predicted and measured change
+  std::string label;         ///< name beside the point, or ""
+  bool is_cell;              ///< true: an intervention on a cell of a pattern; false: on a head
+};
+/// Draws effects.png: the points, with a line where the prediction equals the measurement.
+Files draw_effects(const std::filesystem::path& folder, const std::vector<EffectPoint>& points,
+                   const PictureSource& source);
 
 /// Returns the line of a head in a chart. The layer determines the color of the line, and the head
 /// modulo plot::kDashPatterns determines its dash pattern.

@@ -45,34 +45,39 @@ HeadStudy measured(const nn::LoadedRun& run, std::int64_t first, std::int64_t co
   return study;
 }
 
-void compare_marks(Counts& counts, const HeadStudy& few, const HeadStudy& many,
+// Compares the marks of the first sequences with those of the same predictions and of effects that
+// were measured again.
+void compare_marks(Counts& counts, const HeadStudy& few, const HeadStudy& again,
                    const std::string& name) {
-  for (std::size_t i = 0; i < few.summary.findings.size(); ++i) {
-    const nn::HeadFinding &a = few.summary.findings[i], &b = many.summary.findings[i];
-    const Mark mark = nn::mark_of(a.head->row(), a.floor),
-               fresh = nn::mark_of(b.head->row(), b.floor);
-    ++counts.rows, ++counts.marks[nn::enum_name(mark).empty() ? "none" : nn::enum_name(mark)];
+  std::vector<nn::EffectRow> rows = again.measured->rows();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i].predicted = few.measured->heads[i].gradient.mean;
+  const double smallest = nn::smallest_effect(few.sample->objective),
+               largest = nn::largest_effect(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const nn::HeadFinding& a = few.summary.findings[i];
+    const double floor = nn::floor_of(rows[i], largest, smallest);
+    const Mark mark = nn::mark_of(a.head->row(), a.floor), fresh = nn::mark_of(rows[i], floor);
+    ++counts.rows, ++counts.marks[mark == Mark::kNone ? "none" : nn::enum_name(mark)];
+    counts.reversed += mark == Mark::kNone && fresh == Mark::kReversed;
     if (mark != fresh) {
       ++counts.changed;
       fmt::print(
-          "  {} {}: {} -> {}; needed {:+.3g} +- {:.2g} -> {:+.3g}, gradient {:+.3g} -> {:+.3g}, "
-          "suffices {:+.3g} -> "
-          "{:+.3g}, floor {:.3g} -> {:.3g}\n",
+          "  {} {}: '{}' -> '{}'; needed {:+.3g} ({:.2g}) -> {:+.3g}, gradient {:+.3g}, "
+          "suffices {:+.3g} -> {:+.3g}, floor {:.3g} -> {:.3g}\n",
           name, nn::head_name(a.head->report), nn::enum_name(mark), nn::enum_name(fresh),
-          a.head->needed.mean, a.head->needed.standard_error, b.head->needed.mean,
-          a.head->gradient.mean, b.head->gradient.mean, a.head->suffices.mean,
-          b.head->suffices.mean, a.floor, b.floor);
+          a.head->needed.mean, a.head->needed.standard_error, rows[i].effect.mean,
+          rows[i].predicted, a.head->suffices.mean, *rows[i].suffices, a.floor, floor);
     }
-    counts.reversed += mark == Mark::kNone && fresh == Mark::kReversed;
-    const bool last_layer = a.head->report.layer == few.measured->heads.back().report.layer;
+    const bool is_last = a.head->report.layer == few.measured->heads.back().report.layer;
     for (const nn::EffectEstimate& e : nn::effect_estimates()) {
-      const double p = e.value(*a.head)->mean;
-      const Mark m = nn::mark_of({a.head->needed, p, a.head->suffices.mean}, a.floor);
-      for (const std::string& rows :
-           {std::string(e.name), std::string(e.name) + ", not last layer"}) {
-        if (rows != e.name && last_layer) continue;
-        counts.effects[rows] += std::abs(a.head->needed.mean) >= a.floor;
-        counts.missed[rows] += m == Mark::kMissed;
+      const nn::EffectRow row{a.head->needed, e.value(*a.head)->mean, a.head->suffices.mean};
+      const bool has_effect = std::abs(a.head->needed.mean) >= a.floor;
+      for (const char* part : {"", ", not in the last layer"}) {
+        if (*part && is_last) continue;
+        const std::string of = std::string(e.name) + part;
+        counts.effects[of] += has_effect;
+        counts.missed[of] += nn::mark_of(row, a.floor) == Mark::kMissed;
       }
     }
   }
@@ -138,10 +143,11 @@ int main(int argc, char** argv) {
     for (const nn::CheckpointFile& c : files) {
       load_parameters(parameters(run.model), nn::load_safetensors(c.file.string()));
       const std::string name = fmt::format("{} step {}", argv[i], c.step);
-      const HeadStudy few = measured(run, 0, 32, nn::EffectParts::kAll),
-                      many = measured(run, 32, 256, nn::EffectParts::kMeasured);
-      compare_marks(counts, few, many, name);
-      if (c.step == files.back().step) compare_claims(counts, run, few, many, name);
+      const HeadStudy few = measured(run, 0, 32, nn::EffectParts::kAll);
+      compare_marks(counts, few, measured(run, 32, 32, nn::EffectParts::kMeasured), name);
+      const std::int64_t rest = std::min<std::int64_t>(256, run.task->evaluation_size() - 32);
+      if (c.step == files.back().step)
+        compare_claims(counts, run, few, measured(run, 32, rest, nn::EffectParts::kMeasured), name);
     }
   }
   bool good = argc > 1;

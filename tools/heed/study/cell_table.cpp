@@ -19,6 +19,12 @@ double size_of(const nn::CellCut& cut) {
   return std::max(std::abs(cut.effect), std::abs(cut.predicted));
 }
 
+std::vector<nn::EffectRow> rows_of_cuts(const std::vector<nn::CellCut>& cuts) {
+  std::vector<nn::EffectRow> rows;
+  for (const nn::CellCut& cut : cuts) rows.push_back(row_of(cut));
+  return rows;
+}
+
 constexpr const char* kHowCut =
     "A cut sets the score of the cell to -inf, and the softmax divides its weight among the other "
     "keys. predicted: the change of L by dL/dA for this change of the weights. effect: L with the "
@@ -32,15 +38,18 @@ std::vector<nn::CellCut> measure_notable_cells(const Subject& s, const nn::Study
   return nn::cut_cells(s.model(), study, s.sequence, s.objective, sets);
 }
 
+std::string mark_of_cell(const nn::CellCut& cut, const std::vector<nn::CellCut>& cuts,
+                         const nn::Objective& objective) {
+  const nn::EffectRow row = row_of(cut);
+  return nn::mark_text(row, nn::floor_of(row, nn::largest_effect(rows_of_cuts(cuts)),
+                                         nn::smallest_effect(objective)));
+}
+
 Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const nn::Study& study) {
-  std::vector<nn::EffectRow> rows;
   std::vector<double> predicted;
-  for (const nn::CellCut& cut : cuts) {
-    rows.push_back(row_of(cut));
-    predicted.push_back(cut.predicted);
-  }
-  const double smallest = nn::smallest_effect(s.objective), largest = nn::largest_effect(rows);
-  const nn::Agreement agreement = nn::agreement(rows, predicted, smallest);
+  for (const nn::CellCut& cut : cuts) predicted.push_back(cut.predicted);
+  const nn::Agreement agreement =
+      nn::agreement(rows_of_cuts(cuts), predicted, nn::smallest_effect(s.objective));
   Table t({{"", "cell"},
            {"", "query"},
            {"", "key"},
@@ -64,10 +73,9 @@ Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const n
     const nn::Cell& c = cut.cells[0];
     const nn::LayerStudy& layer = study.layers[std::size_t(c.head.layer)];
     const auto at = [&](const nn::Tensor& map) { return map.at({0, c.head.head, c.query, c.key}); };
-    const nn::EffectRow row = row_of(cut);
     t.add({nn::cell_name(c), s.texts.visible_token(c.query), s.texts.visible_token(c.key),
            at(layer.pattern), at(layer.pattern_x_value_norm), cut.predicted, cut.effect,
-           nn::mark_text(row, nn::floor_of(row, largest, smallest))});
+           mark_of_cell(cut, cuts, s.objective)});
   }
   return t;
 }

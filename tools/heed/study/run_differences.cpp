@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
 #include "nn/run/first_difference.h"
+#include "nn/study/matching.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/page_data.h"
@@ -20,6 +20,9 @@ namespace {
 struct StudiedPair {
   const Subject &a, &b;
   nn::Study study_a, study_b;
+  bool equal_start;                    // the runs begin with equal weights
+  std::vector<nn::HeadMatch> matches;  // by patterns, unless equal_start
+  nn::Study difference;                // B minus A
 };
 
 void check_same_tokens(const Subject& a, const std::string& b_folder, const nn::TaskInfo& y) {
@@ -49,47 +52,61 @@ std::vector<std::string> lines_without(const nn::RunConfig& config, const nn::Ru
 
 // ---- pictures
 
-// Returns the maps [1, H, T, T] of each layer of `s` in float32, restricted to the layers and heads
-// that `other` has, too.
-std::vector<nn::Tensor> shared_maps(const nn::Study& s, const nn::Study& other,
-                                    nn::Tensor nn::LayerStudy::*maps) {
-  std::vector<nn::Tensor> shared;
-  for (std::size_t l = 0; l < std::min(s.layers.size(), other.layers.size()); ++l) {
-    const nn::Tensor x = to(s.layers[l].*maps, autograd::float32);
-    shared.push_back(slice(x, 1, 0, std::min(x.size(1), (other.layers[l].*maps).size(1))));
+// Returns which heads correspond to each other, as sentences.
+std::string matches_text(const StudiedPair& s) {
+  if (s.equal_start)
+    return "Both runs begin with equal weights, so heads with the same number correspond.";
+  std::vector<std::string> close, apart;
+  for (const nn::HeadMatch& m : s.matches) {
+    if (!m.b) continue;
+    (m.is_close() ? close : apart)
+        .push_back(
+            fmt::format("{} ~ {} ({:.2f})", nn::head_name(m.a), nn::head_name(*m.b), m.cosine));
   }
-  return shared;
-}
-
-plot::HeatmapGrid shared_patterns(const nn::Study& s, const nn::Study& other) {
-  return heads_grid(shared_maps(s, other, &nn::LayerStudy::pattern),
-                    shared_maps(s, other, &nn::LayerStudy::scores));
+  std::string text = "Heads of A and B are matched by the cosine of their mean weights: " +
+                     (close.empty() ? "none is close" : heed::join(close, ", ")) + ".";
+  if (!apart.empty()) text += " Not subtracted, below 0.7: " + heed::join(apart, ", ") + ".";
+  return text;
 }
 
 Files draw_grid(const std::filesystem::path& file, plot::HeatmapGrid grid, const StudiedPair& s) {
   grid.row_labels = grid.col_labels = s.a.texts.tokens;
   grid.masked = "hidden by the mask";
-  return write_picture(
-      file, grid, s.a.source,
-      fmt::format("Run A is {}, run B is {}. L is {}. Heads with the same number need not do the "
-                  "same in two runs.",
-                  s.a.folder(), s.b.folder(), s.a.texts.objective),
-      {{"Run B", s.b.source.run_name()}, {"Weights B", s.b.source.weights}});
+  return write_picture(file, grid, s.a.source,
+                       fmt::format("Run A is {}, run B is {}. L is {}. {}", s.a.folder(),
+                                   s.b.folder(), s.a.texts.objective, matches_text(s)),
+                       {{"Run B", s.b.source.run_name()}, {"Weights B", s.b.source.weights}});
 }
 
 std::string runs_text(const StudiedPair& s) {
   return fmt::format("A: {}; B: {}.", s.a.source.run_name(), s.b.source.run_name());
 }
 
-// Draws the attention weights of run A and run B side by side, with a row of panels for each layer.
+// Returns the title of the panel of a match: "L1H0", or "L1H0 ~ L1H1" for heads of other numbers.
+std::string title_of(const nn::HeadMatch& m) {
+  const std::string name = nn::head_name(m.a);
+  return !m.b || *m.b == m.a ? name : fmt::format("{} ~ {}", name, nn::head_name(*m.b));
+}
+
+// Draws the attention weights of matched heads side by side, with a row of panels for each layer.
 Files draw_both(const std::filesystem::path& out, const StudiedPair& s) {
-  plot::HeatmapGrid grid = shared_patterns(s.study_a, s.study_b);
-  std::vector<plot::Panel> of_a = std::move(grid.panels),
-                           of_b = shared_patterns(s.study_b, s.study_a).panels;
+  const auto grid_of = [](const nn::Study& study) {
+    return heads_grid(study.by_layer(&nn::LayerStudy::pattern),
+                      study.by_layer(&nn::LayerStudy::scores));
+  };
+  plot::HeatmapGrid grid = grid_of(s.study_a);
+  const std::vector<plot::Panel> of_a = std::move(grid.panels), of_b = grid_of(s.study_b).panels;
   grid.panels.clear();
-  for (std::size_t i = 0; i < of_a.size(); ++i) {
-    of_a[i].title += ", run A", of_b[i].title += ", run B";
-    grid.panels.push_back(std::move(of_a[i])), grid.panels.push_back(std::move(of_b[i]));
+  const auto panel = [&](const std::vector<plot::Panel>& panels, const nn::Study& study,
+                         const nn::HeadIndex& h, const char* run) {
+    const std::size_t heads = study.heads.size() / study.layers.size();
+    grid.panels.push_back(panels[std::size_t(h.layer) * heads + std::size_t(h.head)]);
+    grid.panels.back().title += run;
+  };
+  for (const nn::HeadMatch& m : s.matches) {
+    if (!m.b) continue;
+    panel(of_a, s.study_a, m.a, ", run A");
+    panel(of_b, s.study_b, *m.b, ", run B");
   }
   grid.panel_columns *= 2;
   grid.title = "Attention weights in two runs";
@@ -103,7 +120,7 @@ Files draw_both(const std::filesystem::path& out, const StudiedPair& s) {
 
 Files draw_difference(const std::filesystem::path& out, const StudiedPair& s,
                       const nn::MapQuantity& quantity) {
-  plot::HeatmapGrid grid = difference_grid(s.study_a, s.study_b, quantity);
+  plot::HeatmapGrid grid = difference_grid(s.difference, quantity, s.matches);
   grid.scale = plot::ColorScale::kDiverging;
   grid.title = fmt::format("{}: run B minus run A", quantity.picture.value_name);
   grid.caption = runs_text(s) + " Orange: larger in B; blue: larger in A.";
@@ -115,32 +132,50 @@ Files draw_difference(const std::filesystem::path& out, const StudiedPair& s,
 
 // ---- numbers
 
-// For each layer and head, the reports of run A and run B. A pointer is null if the run has no such
-// head.
-using HeadPairs =
-    std::map<std::pair<std::int64_t, std::int64_t>, std::array<const nn::HeadReport*, 2>>;
-HeadPairs head_pairs(const StudiedPair& s) {
-  HeadPairs pairs;
-  for (const nn::HeadReport& h : s.study_a.heads) pairs[{h.layer, h.head}][0] = &h;
-  for (const nn::HeadReport& h : s.study_b.heads) pairs[{h.layer, h.head}][1] = &h;
+// A head of run A, the head of run B that corresponds to it, and their reports. A pointer is null
+// if the run has no such head.
+struct HeadPair {
+  const nn::HeadReport *a, *b;
+  bool is_close;  // B - A has a meaning
+
+  const nn::HeadReport& any() const { return a ? *a : *b; }
+  // Returns the value of `q` in A, in B, and their difference. A value is NaN if it is unknown.
+  std::array<double, 3> values(const nn::HeadQuantity& q) const {
+    const double x = a ? a->*q.value : NAN, y = b ? b->*q.value : NAN;
+    return {x, y, is_close ? y - x : NAN};
+  }
+  // Returns "L1H0", or "L1H0 ~ L1H1" for heads with other numbers.
+  std::string name() const {
+    if (!a || !b || a->head == b->head) return nn::head_name(any());
+    return nn::head_name(*a) + " ~ " + nn::head_name(*b);
+  }
+};
+
+// Returns all heads of A with their matches, and then the heads of B without a match.
+std::vector<HeadPair> head_pairs(const StudiedPair& s) {
+  std::vector<HeadPair> pairs;
+  std::vector<nn::HeadIndex> matched;
+  for (const nn::HeadMatch& m : s.matches) {
+    pairs.push_back({&s.study_a.head(m.a.layer, m.a.head),
+                     m.b ? &s.study_b.head(m.b->layer, m.b->head) : nullptr, m.is_close()});
+    if (m.b) matched.push_back(*m.b);
+  }
+  for (const nn::HeadReport& h : s.study_b.heads)
+    if (std::ranges::count(matched, nn::HeadIndex(h)) == 0) pairs.push_back({nullptr, &h, false});
   return pairs;
 }
 
-// Returns the value of `q` in run A and in run B. A value is NaN if the run has no such head.
-std::pair<double, double> values_of(const nn::HeadQuantity& q,
-                                    const std::array<const nn::HeadReport*, 2>& reports) {
-  return {reports[0] ? reports[0]->*q.value : NAN, reports[1] ? reports[1]->*q.value : NAN};
-}
+Value head_of(const nn::HeadReport* report) { return report ? Value(report->head) : Value(); }
 
-constexpr Column kHeadDifferences[] = {{"layer"}, {"head"}, {"quantity"},
+constexpr Column kHeadDifferences[] = {{"layer"}, {"head"}, {"head_b"},    {"quantity"},
                                        {"a"},     {"b"},    {"difference"}};
 // Returns the table of compare.csv: one row for each head and quantity.
 Table head_differences(const StudiedPair& s) {
   Table table(kHeadDifferences);
-  for (const auto& [at, reports] : head_pairs(s))
+  for (const HeadPair& pair : head_pairs(s))
     for (const nn::HeadQuantity& q : nn::head_quantities()) {
-      const auto [a, b] = values_of(q, reports);
-      table.add({at.first, at.second, q.name, a, b, b - a});
+      const auto [a, b, difference] = pair.values(q);
+      table.add({pair.any().layer, head_of(pair.a), head_of(pair.b), q.name, a, b, difference});
     }
   return table;
 }
@@ -155,14 +190,14 @@ void add_score_tables(Report& report, const StudiedPair& s) {
     if (!(q.text & q.kComparison)) continue;
     Table& table = report.text_table(kScoreDifferences);
     table.title = q.name, table.shown = kShown;
-    for (const auto& [at, reports] : head_pairs(s)) {
-      const auto [a, b] = values_of(q, reports);
-      table.add({nn::head_name({at.first, at.second}), a, b, b - a});
+    for (const HeadPair& pair : head_pairs(s)) {
+      const auto [a, b, difference] = pair.values(q);
+      table.add({pair.name(), a, b, difference});
     }
   }
 }
 
-constexpr Column kHeadPair[] = {{"layer"}, {"head"}, {"a"}, {"b"}};
+constexpr Column kHeadPair[] = {{"layer"}, {"head"}, {"head_b"}, {"a"}, {"b"}};
 Value heads_json(const StudiedPair& s) {
   const auto numbers = [](const nn::HeadReport* h) {
     if (!h) return Value();
@@ -172,8 +207,9 @@ Value heads_json(const StudiedPair& s) {
     return json;
   };
   Table heads(kHeadPair);
-  for (const auto& [at, reports] : head_pairs(s))
-    heads.add({at.first, at.second, numbers(reports[0]), numbers(reports[1])});
+  for (const HeadPair& pair : head_pairs(s))
+    heads.add(
+        {pair.any().layer, head_of(pair.a), head_of(pair.b), numbers(pair.a), numbers(pair.b)});
   return list_of(heads);
 }
 
@@ -195,8 +231,12 @@ std::string weights_text(const std::optional<nn::RunsDifference>& weights) {
   if (const auto& d = weights->first) {
     std::string index;
     autograd::append_text(index, d->index);
-    return fmt::format("weights first differ at step {}: {} {}: {:.9g} and {:.9g}", steps.back(),
-                       d->tensor, index, d->a, d->b);
+    const std::string before =
+        steps.size() == 1 ? "" : fmt::format("equal at step {}, ", steps[steps.size() - 2]);
+    return fmt::format(
+        "weights: {}different at step {}, of the compared ones; for example {} {}: {:.9g} and "
+        "{:.9g}",
+        before, steps.back(), d->tensor, index, d->a, d->b);
   }
   if (steps.empty()) return "weights: not compared, because the runs have no saved step in common";
   if (steps.size() == 1)
@@ -242,22 +282,39 @@ Report comparison_report(const StudiedPair& s, const std::optional<nn::RunsDiffe
   for (const std::string& line : only_a) report.line("only A: {}", line);
   for (const std::string& line : only_b) report.line("only B: {}", line);
   report.line("{}", weights_text(weights));
+  report.line("{}", matches_text(s));
   add_score_tables(report, s);
   return report;
 }
 
+// Returns sequences of run A's task that both models can read, [B, T].
+nn::Tensor sequences_of_both(const Subject& a, const Subject& b) {
+  if (!a.has_sequences) return a.sequence.inputs;
+  constexpr std::int64_t kSequences = 32;
+  const nn::Task& task = *a.run->task;
+  const nn::Tensor inputs = task.evaluation(0, std::min(kSequences, task.evaluation_size())).inputs;
+  return slice(inputs, 1, 0, std::min(inputs.size(1), b.info().context));
+}
+
+// Returns the pane of B minus A.
+PagePane difference_pane(const StudiedPair& s) {
+  PagePane pane = make_pane(s.a);
+  pane.name = "B - A";
+  pane.hash = "";
+  pane.layers = std::int64_t(s.difference.layers.size());
+  pane.add_checkpoint({}, s.difference, {}, true);
+  return pane;
+}
+
 }  // namespace
 
-plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b,
-                                  const nn::MapQuantity& quantity) {
-  constexpr auto kScores = &nn::LayerStudy::scores;
-  auto maps = shared_maps(b, a, quantity.values), scores = shared_maps(b, a, kScores);
-  const auto maps_a = shared_maps(a, b, quantity.values), scores_a = shared_maps(a, b, kScores);
-  for (std::size_t l = 0; l < maps.size(); ++l) {
-    maps[l] = maps[l] - maps_a[l];
-    scores[l] = maximum(scores[l], scores_a[l]);  // a cell is masked if both runs hide it
-  }
-  return heads_grid(maps, scores);
+plot::HeatmapGrid difference_grid(const nn::Study& difference, const nn::MapQuantity& quantity,
+                                  const std::vector<nn::HeadMatch>& matches) {
+  plot::HeatmapGrid grid = heads_grid(difference.by_layer(quantity.values),
+                                      difference.by_layer(&nn::LayerStudy::scores));
+  for (std::size_t i = 0; i < grid.panels.size(); ++i)
+    grid.panels[i].title = title_of(matches[i]) + (matches[i].is_close() ? "" : ", no match");
+  return grid;
 }
 
 Columns run_difference_keys() { return kComparison; }
@@ -272,7 +329,10 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
   const std::filesystem::path staging = folder->staging();
   Progress progress(false);
   progress.at_work("Running both models forward and backward");
-  const StudiedPair s{a, b, a.study(), b.study()};
+  StudiedPair s{a, b, a.study(), b.study(), false, {}, {}};
+  s.equal_start = nn::equal_at_start(a.run->config, *a.run->task, b.run->config, *b.run->task);
+  s.matches = nn::match_heads(a.model(), b.model(), sequences_of_both(a, b), s.equal_start);
+  s.difference = nn::difference_of(s.study_a, s.study_b, s.matches);
   progress.at_work("Comparing weights");
   const auto difference = compared_weights(a, b);
   progress.at_work("Drawing pictures");
@@ -284,7 +344,8 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
   files.push_back(write_page(
       staging,
       fmt::format("{} and {}: {}", a.source.run_name(), b.source.run_name(), a.texts.objective),
-      {pane_of(a, s.study_a), pane_of(b, s.study_b)}));
+      {pane_of(a, s.study_a), pane_of(b, s.study_b), difference_pane(s)}, nn::Json::array(), {},
+      {matches_text(s)}));
   progress.clear();
   Report report = comparison_report(s, difference);
   report.files(folder->publish(files));

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "nn/study/matching.h"
 #include "nn/study/study.h"
 #include "tools/heed/report/report.h"
 #include "tools/heed/study/subject.h"
@@ -20,9 +21,9 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
 /// Returns the keys of the result of run_differences().
 Columns run_difference_keys();
 
-/// Returns the maps of run B minus the maps of run A, for each head that both runs have. Both
-/// studies must be studies of the same sequence.
-plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b,
-                                  const nn::MapQuantity& quantity);
+/// Returns the heat maps of B minus A: `difference` is nn::difference_of() two studies with these
+/// matches. The title of a panel names both heads, or states that there is no match.
+plot::HeatmapGrid difference_grid(const nn::Study& difference, const nn::MapQuantity& quantity,
+                                  const std::vector<nn::HeadMatch>& matches);
 
 }  // namespace heed

@@ -115,6 +115,33 @@ struct StudyResult {
   InterventionResults tables;
 };
 
+// Returns the points of effects.png: all heads, if their L has the unit of the cells, and all
+// measured cells. Heads with a mark have labels, and the cells with the most wrong predictions.
+std::vector<EffectPoint> effect_points(const Subject& s, const StudyResult& r) {
+  std::vector<EffectPoint> points;
+  const auto label = [](const std::string& mark, const std::string& name) {
+    return mark.empty() || mark == "-" ? "" : name + " " + mark;
+  };
+  if (r.heads.measured && r.heads.sample->objective.is_linear() == s.objective.is_linear())
+    for (std::size_t i = 0; i < r.heads.measured->heads.size(); ++i) {
+      const nn::MeasuredHead& h = r.heads.measured->heads[i];
+      points.push_back(
+          {h.gradient.mean, h.needed.mean, label(r.heads.mark(i), nn::head_name(h.report)), false});
+    }
+  constexpr std::size_t kLabeledCells = 6;
+  std::vector<nn::CellCut> cells = r.cells;
+  std::ranges::stable_sort(cells, std::greater<>(), [](const nn::CellCut& cut) {
+    return std::abs(cut.predicted - cut.effect);
+  });
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    points.push_back({cells[i].predicted, cells[i].effect,
+                      i >= kLabeledCells ? ""
+                                         : label(mark_of_cell(cells[i], r.cells, s.objective),
+                                                 nn::cell_name(cells[i].cells[0])),
+                      true});
+  return points;
+}
+
 // Returns a pane for the sequence and, if `corrupt` is not empty, a second pane for the corrupt
 // prompt.
 std::vector<PagePane> panes_of(const Subject& s, const StudyResult& r, const std::string& corrupt) {
@@ -140,6 +167,7 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
                       r.text);
   });
   std::vector<std::filesystem::path> files = draw_study(out, r.study, s.texts, s.source, head);
+  append(files, draw_effects(out, effect_points(s, r), s.source));
   append(files, r.tables.files);
   append(files, {page.get()});
   saved.get();

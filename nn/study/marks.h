@@ -37,7 +37,7 @@ struct EnumNames<Mark> {
 struct EffectRow {
   Effect effect;                        ///< measured change
   double predicted;                     ///< change that a gradient predicts
-  std::optional<double> suffices = {};  ///< for a head: MeasuredHead::suffices
+  std::optional<Effect> suffices = {};  ///< for a head: MeasuredHead::suffices
 };
 
 /// Smallest effects that count for an objective, in its unit: 0.05 for a margin or a logit, and
@@ -48,7 +48,8 @@ double largest_effect(const std::vector<EffectRow>& rows);
 /// Returns the floor of a row: the largest of `smallest`, 5 % of `largest` (the largest effect of
 /// the table) and 2 standard errors of the row's effect. Values below the floor count as 0.
 double floor_of(const EffectRow& row, double largest, double smallest);
-/// Returns the mark of a row with this floor.
+/// Returns the mark of a row with this floor. `suffices` counts if it is also at least two of its
+/// own standard errors.
 Mark mark_of(const EffectRow& row, double floor);
 /// Returns the mark as text. If effect and prediction are at least the floor, have the same sign,
 /// and prediction / effect is outside of [1/3, 3], returns this factor, such as "x0.25".

@@ -36,7 +36,7 @@ struct MeasuredHead {
   std::vector<double> by_token;
 
   /// Returns the row of this head for marks.h.
-  EffectRow row() const { return {needed, gradient.mean, suffices.mean}; }
+  EffectRow row() const { return {needed, gradient.mean, suffices}; }
 };
 
 /// All heads of a model on N sequences.

@@ -58,9 +58,12 @@ HeadSummary summarize_heads(const Transformer& model, const Batch& batch,
   HeadSummary s{{}, {}, {}, false, nan, nan};
   for (const MeasuredHead& h : measured.heads) {
     const double floor = floor_of(h.row(), largest, smallest);
-    const bool matters = std::abs(h.needed.mean) >= floor || std::abs(h.suffices.mean) >= floor;
-    s.findings.push_back({&h, floor, roles_of(h.report, measured.uniform), matters});
-    if (matters) s.named.push_back(h.report);
+    const bool is_needed = std::abs(h.needed.mean) >= floor,
+               is_sufficient = std::abs(h.suffices.mean) >=
+                               floor_of({h.suffices, 0}, largest, smallest);
+    s.findings.push_back({&h, floor, roles_of(h.report, measured.uniform),
+                          is_needed || is_sufficient, is_needed, is_sufficient});
+    if (is_needed || is_sufficient) s.named.push_back(h.report);
   }
   for (const Role& role : kRoles) {
     std::vector<HeadIndex> heads;

@@ -30,9 +30,12 @@ struct HeadFinding {
   const MeasuredHead* head;        ///< scores and effects
   double floor;                    ///< floor_of() its row
   std::vector<const Role*> roles;  ///< roles_of() the head
-  /// True if |needed| or |suffices| is at least the floor. A head that matters is never described
+  /// True if |needed| is at least the floor, or |suffices| is at least the floor and two of its own
+  /// standard errors. A head that matters is never described
   /// as one that does not matter.
   bool matters;
+  /// The same for each of the two effects.
+  bool is_needed, is_sufficient;
 
   /// Returns the name of the main role; "other" if the head has none.
   std::string_view role() const { return roles.empty() ? "other" : roles[0]->name; }

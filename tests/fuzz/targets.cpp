@@ -17,6 +17,7 @@
 #include "nn/layers/sites.h"
 #include "nn/run/metrics_file.h"
 #include "nn/run/snapshot_file.h"
+#include "nn/study/cells.h"
 #include "nn/tasks/corpus.h"
 #include "tools/heed/command_line/cli11.h"
 #include "tools/heed/plan/sweep_plan.h"
@@ -158,6 +159,7 @@ void language(std::string_view bytes) {
   try_to([&] {
     if (which == 'e') einsum_of(text);
     if (which == 'h') static_cast<void>(nn::parse_heads("--ablate", text, 4, 8));
+    if (which == 'k') static_cast<void>(nn::parse_cells("--cut", text, 4, 8, 12));
     if (which == 'o') objective_of(text);
     if (which == 'c') command_line_of(text);
     if (which == 'v') {

@@ -12,7 +12,8 @@ using namespace heed::nn;
 
 EffectRow row(double effect, double predicted, std::optional<double> suffices = {},
               double error = 0.001) {
-  return {{effect, error, std::abs(effect), 32}, predicted, suffices};
+  const auto of = [&](double x) { return Effect{x, error, std::abs(x), 32}; };
+  return {of(effect), predicted, suffices ? std::optional(of(*suffices)) : std::nullopt};
 }
 
 TEST_CASE("a mark compares effect, prediction and what other heads replace") {
@@ -24,6 +25,7 @@ TEST_CASE("a mark compares effect, prediction and what other heads replace") {
   CHECK(mark_of(row(0.5, -0.5, 1), t) == Mark::kReversed);
   CHECK(mark_of(row(0.05, 0.01, 3), t) == Mark::kRedundant);
   CHECK(mark_of(row(0.05, 2, -3), t) == Mark::kRedundant);
+  CHECK(mark_of(row(0.05, 2, -3, 1.6), t) == Mark::kPhantom);  // suffices is uncertain
   CHECK(mark_of(row(0.05, -0.05, 0.05), t) == Mark::kSmall);
   CHECK(mark_of(row(0.1, 0.1), t) == Mark::kNone);  // the floor itself counts
   CHECK(mark_text(row(-1, -0.9), t).empty());

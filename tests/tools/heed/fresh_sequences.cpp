@@ -1,8 +1,9 @@
-// Measures the heads of runs twice, on 32 sequences and on 256 fresh ones, and compares marks and
-// claims. Usage: heed_fresh RUN... Each run has checkpoints. For each run it measures the first
-// checkpoint, the one before which the loss falls fastest, and the last. Prints counts by task, and
-// fails unless at most 2 % of the rows change their class, none from no mark to `reversed`, and all
-// claims of the last weights keep their sign and are at most twice or half the value.
+// Measures the heads of runs on the sequences of a study and on fresh ones, and compares marks and
+// claims (with 256 fresh sequences). Usage: heed_fresh RUN... Each run has checkpoints. For each
+// run it measures the first checkpoint, the one before which the loss falls fastest, and the last.
+// Prints counts by task, and fails unless at most 2 % of the rows change their class, none from no
+// mark to `reversed`, and all claims of the last weights keep their sign and are at most twice or
+// half the value.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@ struct Counts {
 };
 
 HeadSample sample_of(const nn::LoadedRun& run, std::int64_t first, std::int64_t count) {
+  count = std::min(count, run.task->evaluation_size() - first);
   nn::Batch batch = run.task->evaluation(first, count);
   nn::Objective o{.kind = nn::Objective::kLogLikelihood};
   if (!run.task->info().random_targets) o = nn::margin(run.model, batch);
@@ -67,11 +69,11 @@ void compare_marks(Counts& counts, const HeadStudy& few, const HeadStudy& again,
           "suffices {:+.3g} -> {:+.3g}, floor {:.3g} -> {:.3g}\n",
           name, nn::head_name(a.head->report), nn::enum_name(mark), nn::enum_name(fresh),
           a.head->needed.mean, a.head->needed.standard_error, rows[i].effect.mean,
-          rows[i].predicted, a.head->suffices.mean, *rows[i].suffices, a.floor, floor);
+          rows[i].predicted, a.head->suffices.mean, rows[i].suffices->mean, a.floor, floor);
     }
     const bool is_last = a.head->report.layer == few.measured->heads.back().report.layer;
     for (const nn::EffectEstimate& e : nn::effect_estimates()) {
-      const nn::EffectRow row{a.head->needed, e.value(*a.head)->mean, a.head->suffices.mean};
+      const nn::EffectRow row{a.head->needed, e.value(*a.head)->mean, a.head->suffices};
       const bool has_effect = std::abs(a.head->needed.mean) >= a.floor;
       for (const char* part : {"", ", not in the last layer"}) {
         if (*part && is_last) continue;
@@ -143,11 +145,11 @@ int main(int argc, char** argv) {
     for (const nn::CheckpointFile& c : files) {
       load_parameters(parameters(run.model), nn::load_safetensors(c.file.string()));
       const std::string name = fmt::format("{} step {}", argv[i], c.step);
-      const HeadStudy few = measured(run, 0, 32, nn::EffectParts::kAll);
-      compare_marks(counts, few, measured(run, 32, 32, nn::EffectParts::kMeasured), name);
-      const std::int64_t rest = std::min<std::int64_t>(256, run.task->evaluation_size() - 32);
+      const std::int64_t n = std::min(default_samples(*run.task), run.task->evaluation_size() / 2);
+      const HeadStudy few = measured(run, 0, n, nn::EffectParts::kAll);
+      compare_marks(counts, few, measured(run, n, n, nn::EffectParts::kMeasured), name);
       if (c.step == files.back().step)
-        compare_claims(counts, run, few, measured(run, 32, rest, nn::EffectParts::kMeasured), name);
+        compare_claims(counts, run, few, measured(run, n, 256, nn::EffectParts::kMeasured), name);
     }
   }
   bool good = argc > 1;

@@ -60,7 +60,8 @@ std::optional<HeadSample> sample_of(const HeadArguments& a, const Command& c, co
   if (c.given("samples") && a.samples > most)
     usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
                 most, a.samples);
-  const std::int64_t count = std::min({a.samples, most, task.evaluation_size()});
+  const std::int64_t count =
+      std::min({a.samples > 0 ? a.samples : default_samples(task), most, task.evaluation_size()});
   if (a.ablation == nn::Ablation::kResample && count < 2)
     usage_error(
         "--ablation resample uses the output of another sequence; give --samples 2 or more");
@@ -137,14 +138,13 @@ std::string role_text(const nn::Role& role) {
 std::string line_of(const nn::HeadFinding& f, const nn::HeadReport& uniform,
                     const nn::Vocabulary& vocabulary) {
   const double needed = f.head->needed.mean, suffices = f.head->suffices.mean;
-  const bool is_needed = std::abs(needed) >= f.floor;
   std::string effect =
-      is_needed ? fmt::format("Without it L {} by {:.3g}", falls(needed), std::abs(needed))
-                : fmt::format("Without it L hardly changes ({:+.2g})", needed);
-  if (std::abs(suffices) >= f.floor)
-    effect +=
-        fmt::format("{} as the only head of its layer it {} L by {:.3g}", is_needed ? ";" : ", but",
-                    suffices < 0 ? "raises" : "lowers", std::abs(suffices));
+      f.is_needed ? fmt::format("Without it L {} by {:.3g}", falls(needed), std::abs(needed))
+                  : fmt::format("Without it L hardly changes ({:+.2g})", needed);
+  if (f.is_sufficient)
+    effect += fmt::format("{} as the only head of its layer it {} L by {:.3g}",
+                          f.is_needed ? ";" : ", but", suffices < 0 ? "raises" : "lowers",
+                          std::abs(suffices));
   return fmt::format("{} {}: it reads {}. {}.", nn::head_name(f.head->report),
                      f.roles.empty() ? "has no simple pattern" : "is " + role_text(*f.roles[0]),
                      reads_text(f, uniform, vocabulary), effect);
@@ -152,18 +152,26 @@ std::string line_of(const nn::HeadFinding& f, const nn::HeadReport& uniform,
 
 // ---- tables
 
-std::string agreement_text(const nn::MeasuredHeads& m, const nn::EffectEstimate& estimate,
-                           double smallest) {
-  std::vector<double> predicted;
-  for (const nn::MeasuredHead& h : m.heads) predicted.push_back(estimate.value(h)->mean);
-  const nn::Agreement a = nn::agreement(m.rows(), predicted, smallest);
-  if (a.rows == 0) return "";
-  const std::string ranks =
-      std::isnan(a.rank_correlation)
-          ? ""
-          : fmt::format("has a rank correlation of {:.2f} with needed, and ", a.rank_correlation);
-  return fmt::format("{} {}is {:.2g} times needed (median of the {} heads with an effect)",
-                     estimate.name, ranks, a.factor, a.rows);
+// Returns how well the estimates agree with `needed`: "gradient 0.1 (0.40), ...".
+std::string agreement_text(const nn::MeasuredHeads& m,
+                           const std::vector<nn::EffectEstimate>& estimates, double smallest) {
+  std::vector<std::string> parts;
+  std::int64_t count = 0;
+  for (const nn::EffectEstimate& e : estimates) {
+    std::vector<double> predicted;
+    for (const nn::MeasuredHead& h : m.heads) predicted.push_back(e.value(h)->mean);
+    const nn::Agreement a = nn::agreement(m.rows(), predicted, smallest);
+    count = a.rows;
+    parts.push_back(fmt::format("{} is {:.2g} times needed ({})", e.name, a.factor,
+                                std::isnan(a.rank_correlation)
+                                    ? "-"
+                                    : fmt::format("{:.2f}", a.rank_correlation)));
+  }
+  if (count == 0) return "";
+  return fmt::format(
+      " Over the {} heads with an effect, {} (median; in parentheses the rank correlation over all "
+      "heads).",
+      count, heed::join(parts));
 }
 
 Table all_effects(const HeadStudy& study) {
@@ -192,18 +200,14 @@ Table all_effects(const HeadStudy& study) {
     row.push_back(study.mark(i));
     t.add(std::move(row));
   }
-  std::vector<std::string> agreement;
-  for (const nn::EffectEstimate& e : estimates)
-    if (const std::string text = agreement_text(m, e, smallest); !text.empty())
-      agreement.push_back(text);
   t.note = fmt::format(
       "needed: L without the head, minus L. suffices: L without all heads of the layer, minus L "
       "without all of them but this one. gradient and the columns after it predict needed. "
       "redundant: needed is small, suffices is not. missed: the gradient does not show the effect. "
       "phantom: it shows an effect that does not exist. reversed: it has the other sign. x0.3: it "
       "is 0.3 times the effect. -: neither counts, being below {:.2g} or below two standard "
-      "errors. {}",
-      std::max(smallest, 0.05 * largest), fmt::join(agreement, "; "));
+      "errors.{}",
+      std::max(smallest, 0.05 * largest), agreement_text(m, estimates, smallest));
   return t;
 }
 
@@ -275,6 +279,14 @@ std::optional<nn::Effect> measure_untrained(const HeadSample& sample, const Subj
 
 }  // namespace
 
+std::int64_t default_samples(const nn::Task& task) {
+  constexpr std::int64_t kLeast = 32, kMost = 256, kPositions = 1024;
+  const nn::Tensor counted = task.evaluation(0, std::min(kLeast, task.evaluation_size())).counted;
+  const double by_sequence =
+      std::max(1.0, sum(to(counted, autograd::float64)).item()) / double(counted.size(0));
+  return std::clamp(std::int64_t(std::ceil(kPositions / by_sequence)), kLeast, kMost);
+}
+
 std::vector<nn::Setting> head_settings(HeadArguments& a) {
   return {
       nn::Setting("ablate", a.ablate, "HEADS",
@@ -285,11 +297,10 @@ std::vector<nn::Setting> head_settings(HeadArguments& a) {
           .shows(""),
       {"ablation", a.ablation,
        "replacement for a head's output: its mean, zero, or that of another sequence"},
-      {"samples",
-       a.samples,
-       {1, 1 << 16},
-       "number of evaluation sequences for the effects of heads; if it is given, also draws "
-       "by_distance.png"}};
+      nn::Setting("samples", a.samples, {1, 1 << 16},
+                  "number of evaluation sequences for the effects of heads; if it is given, "
+                  "also draws by_distance.png")
+          .shows("32, or until 1,024 positions count, at most 256")};
 }
 
 HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,
@@ -329,6 +340,10 @@ Table claims(const HeadStudy& study) {
                        std::string_view quantity, double value) {
     table.add({Value(names_of(heads)), role, quantity, value});
   };
+  // A claim of an effect holds on other sequences, too, up to a factor of 2.
+  const auto is_certain = [](const nn::Effect& e) {
+    return std::abs(e.mean) >= 4 * e.standard_error;
+  };
   const auto score_name = [](double nn::HeadReport::*score) {
     return std::ranges::find(nn::head_quantities(), score, &nn::HeadQuantity::value)->name;
   };
@@ -338,8 +353,8 @@ Table claims(const HeadStudy& study) {
       if (f.matters || role->name != "uniform")
         add({h.report}, f.matters ? role->name : "no effect", score_name(role->score),
             h.report.*role->score);
-    if (std::abs(h.needed.mean) >= f.floor) add({h.report}, f.role(), "needed", h.needed.mean);
-    if (std::abs(h.suffices.mean) >= f.floor)
+    if (f.is_needed && is_certain(h.needed)) add({h.report}, f.role(), "needed", h.needed.mean);
+    if (f.is_sufficient && is_certain(h.suffices))
       add({h.report}, f.role(), "suffices", h.suffices.mean);
   }
   for (const nn::RoleEffect& r : study.summary.by_role)

@@ -19,8 +19,12 @@ struct HeadArguments {
   std::string ablate;                           ///< heads as L1H0,L0H1, or "all"
   std::string keep;                             ///< heads as L1H0,L0H1
   nn::Ablation ablation = nn::Ablation::kMean;  ///< replacement for a head's output
-  std::int64_t samples = 32;                    ///< number of evaluation sequences
+  std::int64_t samples = 0;  ///< number of evaluation sequences; 0: default_samples()
 };
+/// Returns the number of sequences if --samples is not given: 32, or more until 1,024 positions
+/// count in the accuracy, at most 256. With fewer positions the marks of heads depend on the
+/// sequences.
+std::int64_t default_samples(const nn::Task& task);
 /// Returns the options as settings. Their values are stored in `a`, which must outlive them.
 std::vector<nn::Setting> head_settings(HeadArguments& a);
 

@@ -34,7 +34,7 @@ void add_heads(Table& table, const nn::Study& s, const HeadStudy& effects) {
     std::vector<Value> cells(4);
     if (effects.measured) {
       const nn::EffectRow e = effects.measured->heads[i].row();
-      cells = {e.effect.mean, *e.suffices, e.predicted, effects.mark(i)};
+      cells = {e.effect.mean, e.suffices->mean, e.predicted, effects.mark(i)};
     }
     row.insert(row.end(), cells.begin(), cells.end());
     table.add(std::move(row));

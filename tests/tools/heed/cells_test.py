@@ -1,21 +1,28 @@
-"""The table of cells of README's prompt, for a stored model, against golden/cells.json.
+"""README's prompt on a stored model: its table of cells against golden/cells.json, and the numbers of the guide
+tools/heed/study/READ_A_STUDY.md against the study.
 
 Usage: cells_test.py HEED [--write]. SIMD targets sum in different orders, so values may differ by 0.1 %.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+HERE = os.path.dirname(os.path.abspath(__file__))
+GOLDEN = os.path.join(HERE, "golden")
 
-with tempfile.TemporaryDirectory() as out:
-    done = subprocess.run([os.path.abspath(sys.argv[1]), "study", GOLDEN, "--prompt", "abcab", "--of", "diff:c-d",
-                           "--json", "--out", out + "/study"], capture_output=True, text=True, check=True)
-tables = json.loads(done.stdout)["tables"]
-cells = next(table for table in tables if table["title"].startswith("Cells"))
+
+def study(*options):
+    with tempfile.TemporaryDirectory() as out:
+        return subprocess.run([os.path.abspath(sys.argv[1]), "study", GOLDEN, "--prompt", "abcab", "--of", "diff:c-d",
+                               "--out", out + "/study", *options], capture_output=True, text=True, check=True).stdout
+
+
+# --- the golden file
+cells = next(table for table in json.loads(study("--json"))["tables"] if table["title"].startswith("Cells"))
 found = {"columns": [column["name"] for column in cells["columns"]], "rows": cells["rows"][:20]}
 if "--write" in sys.argv:
     with open(GOLDEN + "/cells.json", "w") as file:
@@ -27,10 +34,29 @@ largest = max(abs(row[6]) for row in golden["rows"])
 by_name = {row[0]: row for row in found["rows"]}
 assert len(golden["rows"]) == 20
 for row in golden["rows"]:
-    same = by_name.get(row[0])
-    assert same, f"{row[0]} is not among the 20 rows"
-    row, same = [[float(x[1:]) if str(x).startswith("x") else x for x in r] for r in (row, same)]  # x3.4
-    for k, (x, y) in enumerate(zip(row, same)):
+    assert row[0] in by_name, f"{row[0]} is not among the 20 rows"
+    pair = [[float(x[1:]) if str(x).startswith("x") else x for x in r] for r in (row, by_name[row[0]])]  # x3.4
+    for k, (x, y) in enumerate(zip(*pair)):
         good = x == y if isinstance(x, str) else abs(x - y) <= (0.05 * x if k == 7 else 1e-3 * max(abs(x), largest))
         assert good, f"{row[0]}, {golden['columns'][k]}: {x}, now {y}"
-print(f"{len(golden['rows'])} rows are those of cells.json")
+
+# --- the guide
+NUMBER = r"[+-]?\d+\.\d+"
+text = study()
+with open(os.path.join(HERE, "../../../tools/heed/study/READ_A_STUDY.md")) as file:
+    guide = file.read()
+seen = [float(x) for x in re.findall(NUMBER, text)]
+stated = [float(x) for x in re.findall(NUMBER, guide)]
+assert len(stated) >= 30, len(stated)
+for x in stated:
+    assert any(abs(x - y) <= max(0.006, 0.01 * abs(y)) for y in seen), f"the guide states {x}, which the study does not show"
+skeleton = lambda line: re.sub(NUMBER, "N", " ".join(line.split()))
+lines = {skeleton(line) for line in text.splitlines()}
+shown = [line for line in guide.splitlines() if line.startswith("    ") and not line.strip().startswith("heed ")]
+assert len(shown) == 10, shown
+for line in shown:
+    assert skeleton(line) in lines, f"the guide shows a line that the study does not have: {line}"
+for head, mark in (("L0H1", "redundant"), ("L1H1", "missed"), ("L0H0", "reversed")):
+    assert re.search(rf"(?m)^{head} .*{mark}$", text), f"{head} is not marked {mark}"
+assert "phantom" not in [row[7] for row in golden["rows"]]
+print(f"{len(golden['rows'])} rows, {len(stated)} numbers and {len(shown)} lines are as stated")

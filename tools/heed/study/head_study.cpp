@@ -280,7 +280,7 @@ std::optional<nn::Effect> measure_untrained(const HeadSample& sample, const Subj
 }  // namespace
 
 std::int64_t default_samples(const nn::Task& task) {
-  constexpr std::int64_t kLeast = 32, kMost = 256, kPositions = 1024;
+  constexpr std::int64_t kLeast = 32, kMost = 512, kPositions = 4096;
   const nn::Tensor counted = task.evaluation(0, std::min(kLeast, task.evaluation_size())).counted;
   const double by_sequence =
       std::max(1.0, sum(to(counted, autograd::float64)).item()) / double(counted.size(0));
@@ -300,7 +300,7 @@ std::vector<nn::Setting> head_settings(HeadArguments& a) {
       nn::Setting("samples", a.samples, {1, 1 << 16},
                   "number of evaluation sequences for the effects of heads; if it is given, "
                   "also draws by_distance.png")
-          .shows("32, or until 1,024 positions count, at most 256")};
+          .shows("32, or until 4,096 positions count, at most 512")};
 }
 
 HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,

@@ -21,8 +21,8 @@ struct HeadArguments {
   nn::Ablation ablation = nn::Ablation::kMean;  ///< replacement for a head's output
   std::int64_t samples = 0;  ///< number of evaluation sequences; 0: default_samples()
 };
-/// Returns the number of sequences if --samples is not given: 32, or more until 1,024 positions
-/// count in the accuracy, at most 256. With fewer positions the marks of heads depend on the
+/// Returns the number of sequences if --samples is not given: 32, or more until 4,096 positions
+/// count in the accuracy, at most 512. With fewer positions the marks of heads depend on the
 /// sequences.
 std::int64_t default_samples(const nn::Task& task);
 /// Returns the options as settings. Their values are stored in `a`, which must outlive them.

@@ -47,9 +47,9 @@ Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
 
 /// A set of cells that are cut at once, with the measured and the predicted change of L.
 struct CellCut {
-  std::vector<Cell> cells;
-  double effect;     ///< L with the cells cut, minus L
-  double predicted;  ///< sum over the rows of the cells of (A' - A) . dL/dA
+  std::vector<Cell> cells;  ///< the cells
+  double effect;            ///< L with the cells cut, minus L
+  double predicted;         ///< sum over the rows of the cells of (A' - A) . dL/dA
 };
 /// Measures the cut of each set of cells in a sequence [1, T], of which `study` is the study.
 /// Throws ShapeError unless the batch size is 1, and ValueError if the model does not have a cell.

@@ -36,7 +36,8 @@ double smallest_effect(const Objective& objective) { return objective.is_linear(
 double largest_effect(const std::vector<EffectRow>& rows) {
   double largest = 0;
   for (const EffectRow& row : rows)
-    largest = std::max({largest, std::abs(row.effect.mean), row.suffices ? std::abs(row.suffices->mean) : 0});
+    largest = std::max(
+        {largest, std::abs(row.effect.mean), row.suffices ? std::abs(row.suffices->mean) : 0});
   return largest;
 }
 
@@ -48,8 +49,8 @@ double floor_of(const EffectRow& row, double largest, double smallest) {
 Mark mark_of(const EffectRow& row, double floor) {
   const bool has_effect = std::abs(row.effect.mean) >= floor,
              is_predicted = std::abs(row.predicted) >= floor;
-  const bool suffices = row.suffices && std::abs(row.suffices->mean) >=
-                                            floor_of({*row.suffices, 0}, 0, floor);
+  const bool suffices =
+      row.suffices && std::abs(row.suffices->mean) >= floor_of({*row.suffices, 0}, 0, floor);
   if (!has_effect && suffices) return Mark::kRedundant;
   if (has_effect && is_predicted) return same_sign(row) ? Mark::kNone : Mark::kReversed;
   if (has_effect) return Mark::kMissed;

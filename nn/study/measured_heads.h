@@ -72,9 +72,10 @@ MeasuredHeads measure_heads(const Transformer& model, const Batch& batch,
 
 /// Two heads that are replaced together.
 struct PairEffect {
-  HeadIndex a, b;  ///< the heads
-  Effect both;     ///< L without both, minus L
-  double excess;   ///< both.mean - needed of a - needed of b; 0 if the effects add
+  HeadIndex a;    ///< the first head
+  HeadIndex b;    ///< the second head
+  Effect both;    ///< L without both, minus L
+  double excess;  ///< both.mean - needed of a - needed of b; 0 if the effects add
 };
 /// Measures all pairs of heads.
 std::vector<PairEffect> pair_effects(const Transformer& model, const Batch& batch,

@@ -59,8 +59,8 @@ HeadSummary summarize_heads(const Transformer& model, const Batch& batch,
   for (const MeasuredHead& h : measured.heads) {
     const double floor = floor_of(h.row(), largest, smallest);
     const bool is_needed = std::abs(h.needed.mean) >= floor,
-               is_sufficient = std::abs(h.suffices.mean) >=
-                               floor_of({h.suffices, 0}, largest, smallest);
+               is_sufficient =
+                   std::abs(h.suffices.mean) >= floor_of({h.suffices, 0}, largest, smallest);
     s.findings.push_back({&h, floor, roles_of(h.report, measured.uniform),
                           is_needed || is_sufficient, is_needed, is_sufficient});
     if (is_needed || is_sufficient) s.named.push_back(h.report);

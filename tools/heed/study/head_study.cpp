@@ -98,6 +98,11 @@ std::optional<nn::EffectParts> affordable(const HeadSample& sample, const Subjec
 
 std::string effect_unit(const nn::Objective& o) { return o.is_linear() ? "logits" : "nats"; }
 
+// Returns a change as "+0.03"; "0" if nothing changes.
+std::string change_text(double change) {
+  return change == 0 ? "0" : fmt::format("{:+.2g}", change);
+}
+
 std::string falls(double change) { return change < 0 ? "falls" : "rises"; }
 
 // Returns what the head reads: its role with the score, or its largest mean weights.
@@ -162,10 +167,9 @@ std::string agreement_text(const nn::MeasuredHeads& m,
     for (const nn::MeasuredHead& h : m.heads) predicted.push_back(e.value(h)->mean);
     const nn::Agreement a = nn::agreement(m.rows(), predicted, smallest);
     count = a.rows;
-    parts.push_back(fmt::format("{} is {:.2g} times needed ({})", e.name, a.factor,
-                                std::isnan(a.rank_correlation)
-                                    ? "-"
-                                    : fmt::format("{:.2f}", a.rank_correlation)));
+    parts.push_back(fmt::format(
+        "{} is {:.2g} times needed ({})", e.name, a.factor,
+        std::isnan(a.rank_correlation) ? "-" : fmt::format("{:.2f}", a.rank_correlation)));
   }
   if (count == 0) return "";
   return fmt::format(
@@ -381,12 +385,13 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
     if (f.matters)
       text.push_back(line_of(f, m.uniform, s.info().vocabulary));
     else if (!f.roles.empty() && f.roles[0]->name != "uniform")
-      text.push_back(fmt::format(
-          "{} attends like {} but does not change L: it reads {}. Without it L changes by {:+.2g}; "
-          "as the only head of its layer it changes L by {:+.2g}.",
-          nn::head_name(f.head->report), role_text(*f.roles[0]),
-          reads_text(f, m.uniform, s.info().vocabulary), f.head->needed.mean,
-          -f.head->suffices.mean));
+      text.push_back(
+          fmt::format("{} attends like {} but does not change L: it reads {}. Without it L changes "
+                      "by {}; as the "
+                      "only head of its layer it changes L by {}.",
+                      nn::head_name(f.head->report), role_text(*f.roles[0]),
+                      reads_text(f, m.uniform, s.info().vocabulary),
+                      change_text(f.head->needed.mean), change_text(-f.head->suffices.mean)));
     else {
       others.push_back(f.head->report);
       others_change =
@@ -414,7 +419,8 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
   text.push_back(fmt::format(
       "Without {}, {:.0f} % of the difference that heads make to L is left; with {} alone, "
       "{:.0f} %.{}",
-      list_text(summary.named), 100 * summary.left_without,
+      list_text(summary.named),
+      std::abs(100 * summary.left_without) < 0.5 ? 0 : 100 * summary.left_without,
       summary.named.size() == 1 ? "this head" : "these heads", 100 * summary.left_alone,
       summary.left_alone < 0.7 ? " These heads do not explain the result." : ""));
   if (study.untrained)

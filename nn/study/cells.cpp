@@ -64,40 +64,7 @@ void read_item(std::string_view what, const std::string& item, std::int64_t laye
                     "is the query");
 }
 
-// ---- predictions
-
-// Predicts the cut of each cell of one row. S are its n scores, A its weights and g is dL/dA.
-void predict_row(std::int64_t n, const double* S, const double* A, const double* g, double sink,
-                 double* predicted) {
-  double total = 0;  // A . g
-  for (std::int64_t k = 0; k < n; ++k)
-    if (S[k] > -HUGE_VAL) total += A[k] * g[k];
-  for (std::int64_t j = 0; j < n; ++j) {
-    predicted[j] = 0;
-    if (!(S[j] > -HUGE_VAL)) continue;
-    if (A[j] < 0.5) {
-      predicted[j] = (total - A[j] * g[j]) / (1 - A[j]) - total;
-      continue;
-    }
-    // 1 - a may have lost all digits. The softmax of the other scores is computed anew.
-    double largest = sink;
-    for (std::int64_t k = 0; k < n; ++k)
-      if (k != j) largest = std::max(largest, S[k]);
-    double sum = largest > -HUGE_VAL ? std::exp(sink - largest) : 0, weighted = 0;
-    for (std::int64_t k = 0; k < n && largest > -HUGE_VAL; ++k) {
-      if (k == j || !(S[k] > -HUGE_VAL)) continue;
-      const double e = std::exp(S[k] - largest);
-      sum += e, weighted += e * g[k];
-    }
-    predicted[j] = (sum > 0 ? weighted / sum : 0) - total;
-  }
-}
-
-// Returns the score of the sink of one head, -inf if the attention has none.
-double sink_score(const MultiHeadAttention& attention, std::int64_t head) {
-  if (attention.options.sink == Sink::kNone) return -HUGE_VAL;
-  return attention.sink_logit.defined() ? attention.sink_logit.at({head}) : 0;
-}
+// ---- measurement
 
 // Returns [n, H, T, T] bool8: true at the cells of this layer in sets[i].
 Tensor cells_of_layer(const std::vector<std::vector<Cell>>& sets, std::int64_t layer,
@@ -113,6 +80,11 @@ Tensor cells_of_layer(const std::vector<std::vector<Cell>>& sets, std::int64_t l
 
 double predicted_change(const Transformer& model, const Study& study,
                         const std::vector<Cell>& cells) {
+  if (cells.size() == 1) {
+    const Cell& c = cells[0];
+    return study.layers[std::size_t(c.head.layer)].cut_prediction.at(
+        {0, c.head.head, c.query, c.key});
+  }
   std::set<std::int64_t> layers;
   for (const Cell& c : cells) layers.insert(c.head.layer);
   double change = 0;
@@ -153,17 +125,16 @@ std::vector<Cell> parse_cells(std::string_view what, const std::string& text, st
 Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
                        const MultiHeadAttention& attention) {
   const NoGrad guard;
-  const Tensor S = contiguous(to(scores, float64)), g = contiguous(to(pattern_grad, float64)),
-               A = contiguous(weights_of(S, attention));
-  const Tensor predicted = zeros(scores.shape(), float64);
-  const std::int64_t heads = S.size(1), length = S.size(2), n = S.size(3);
-  for (std::int64_t row = 0; row < S.size(0) * heads * length; ++row) {
-    const double sink = sink_score(attention, row / length % heads);
-    const std::int64_t at = row * n;
-    predict_row(n, S.data<double>() + at, A.data<double>() + at, g.data<double>() + at, sink,
-                predicted.mutable_data<double>() + at);
-  }
-  return predicted;
+  const Tensor S = to(scores, float64), hidden = le(S, -HUGE_VAL);
+  const Tensor g = masked_fill(to(pattern_grad, float64), hidden, 0);
+  const Tensor A = weights_of(S, attention), total = sum(A * g, {-1}, true);
+  // Of the weights of a row, at most one is above 0.5. 1 - A may have lost all its digits there, so
+  // the softmax of the other scores is computed instead.
+  const Tensor is_large = gt(A, 0.5);
+  const Tensor others = weights_of(masked_fill(S, is_large, -HUGE_VAL), attention);
+  const Tensor without_large = sum(others * g, {-1}, true) - total;
+  const Tensor rest = masked_fill(1 - A, is_large, 1);
+  return masked_fill(where(is_large, without_large, A * (total - g) / rest), hidden, 0);
 }
 
 std::vector<CellCut> cut_cells(const Transformer& model, const Study& study, const Batch& sequence,
@@ -198,8 +169,11 @@ std::vector<CellCut> cut_cells(const Transformer& model, const Study& study, con
     const Batch copies = repeat_batch(sequence, std::ssize(part));
     const auto values =
         to_doubles(objective_values(model(copies.inputs, {.probe = &probe}), copies, objective));
-    for (std::size_t i = 0; i < part.size(); ++i)
+    for (std::size_t i = 0; i < part.size(); ++i) {
       cuts.push_back({part[i], values[i] - whole, predicted_change(model, study, part[i])});
+      check<NumericError>(std::isfinite(cuts.back().effect + cuts.back().predicted), "cut_cells",
+                          "the effect of ", cell_name(part[i][0]), " is not finite");
+    }
   }
   return cuts;
 }
@@ -213,12 +187,13 @@ std::vector<Cell> notable_cells(const Study& study, std::int64_t count) {
     for (std::size_t l = 0; l < study.layers.size(); ++l) {
       const Tensor& map = study.layers[l].*member;
       const auto values = to_doubles(map);
+      const auto hidden = contiguous(le(study.layers[l].scores, -HUGE_VAL)).to_vector<bool>();
       const std::int64_t length = map.size(2);
       for (std::int64_t i = 0; i < std::ssize(values); ++i) {
         const double size = std::abs(values[std::size_t(i)]);
         if (std::int64_t(largest.size()) == count && !(size > largest.top().first)) continue;
         const Cell c{{std::int64_t(l), i / length / length}, i / length % length, i % length};
-        if (c.key > c.query || taken.contains(c)) continue;
+        if (hidden[std::size_t(i)] || taken.contains(c)) continue;
         largest.emplace(size, c);
         if (std::int64_t(largest.size()) > count) largest.pop();
       }

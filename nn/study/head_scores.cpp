@@ -65,8 +65,7 @@ constexpr HeadQuantity kQuantities[] = {
      Q::kSequences,
      {"gain", "{:.3f}", 2}},
     {"saturation", "",
-     "|dL/dS| / |dL/dA|. It depends on a constant in dL/dA that has no effect on the softmax; use "
-     "softmax_gain instead. The next version does not have it",
+     "|dL/dS| / |dL/dA|, a number of earlier versions of heed; softmax_gain replaces it",
      &R::saturation},
     {"importance",
      "of L",

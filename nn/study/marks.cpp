@@ -14,6 +14,11 @@ namespace {
 
 bool same_sign(const EffectRow& row) { return row.effect.mean * row.predicted > 0; }
 
+double factor_of(const EffectRow& row) { return row.predicted / row.effect.mean; }
+
+// Returns whether the prediction has the right sign and is right within a factor of 3.
+bool is_close(const EffectRow& row) { return factor_of(row) >= 1.0 / 3 && factor_of(row) <= 3; }
+
 // Returns the rank of each value; equal values share the mean of their ranks.
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
@@ -46,23 +51,27 @@ double floor_of(const EffectRow& row, double largest, double smallest) {
   return std::max({smallest, 0.05 * largest, std::isnan(error) ? 0 : 2 * error});
 }
 
+bool suffices_counts(const EffectRow& row, double floor) {
+  return row.suffices && std::abs(row.suffices->mean) >= floor_of({*row.suffices, 0}, 0, floor);
+}
+
 Mark mark_of(const EffectRow& row, double floor) {
   const bool has_effect = std::abs(row.effect.mean) >= floor,
              is_predicted = std::abs(row.predicted) >= floor;
-  const bool suffices =
-      row.suffices && std::abs(row.suffices->mean) >= floor_of({*row.suffices, 0}, 0, floor);
-  if (!has_effect && suffices) return Mark::kRedundant;
-  if (has_effect && is_predicted) return same_sign(row) ? Mark::kNone : Mark::kReversed;
+  if (!has_effect && suffices_counts(row, floor)) return Mark::kRedundant;
+  if ((has_effect || is_predicted) && is_close(row)) return Mark::kNone;
+  if (has_effect && is_predicted) return same_sign(row) ? Mark::kFactor : Mark::kReversed;
   if (has_effect) return Mark::kMissed;
   return is_predicted ? Mark::kPhantom : Mark::kSmall;
 }
 
+std::string factor_text(double factor) {
+  return std::abs(factor) < 10 ? fmt::format("{:.2g}", factor) : fmt::format("{:.0f}", factor);
+}
+
 std::string mark_text(const EffectRow& row, double floor) {
   const Mark mark = mark_of(row, floor);
-  const double factor = row.predicted / row.effect.mean;
-  if (mark == Mark::kNone && (factor < 1.0 / 3 || factor > 3))
-    return fmt::format("x{:.2g}", factor);
-  return enum_name(mark);
+  return mark == Mark::kFactor ? "x" + factor_text(factor_of(row)) : enum_name(mark);
 }
 
 double rank_correlation(const std::vector<double>& x, const std::vector<double>& y) {

@@ -13,10 +13,11 @@
 
 namespace heed::nn {
 
-/// What a comparison of effect and prediction shows. `missed` and `phantom` are the false negatives
-/// and false positives of AtP* (Kramar et al. 2024, arXiv 2403.00745).
+/// Result of comparing an effect with its prediction. `missed` and `phantom` are the false
+/// negatives and false positives of AtP* (Kramar et al. 2024, arXiv 2403.00745).
 enum class Mark {
-  kNone,       ///< effect and prediction have the same sign and are at least the floor
+  kNone,       ///< the prediction has the right sign and is right within a factor of 3
+  kFactor,     ///< the prediction has the right sign, but not the right size
   kSmall,      ///< effect and prediction are below the floor
   kRedundant,  ///< the effect alone is below the floor, but other heads stand in for this head
   kMissed,     ///< there is an effect, but the prediction is below the floor
@@ -26,10 +27,14 @@ enum class Mark {
 /// Names of the marks in tables.
 template <>
 struct EnumNames<Mark> {
-  /// The marks and their names.
-  static constexpr std::pair<Mark, const char*> kTable[] = {
-      {Mark::kNone, ""},         {Mark::kSmall, "-"},         {Mark::kRedundant, "redundant"},
-      {Mark::kMissed, "missed"}, {Mark::kPhantom, "phantom"}, {Mark::kReversed, "reversed"}};
+  /// The marks and their names. Tables show the factor instead of the name of kFactor.
+  static constexpr std::pair<Mark, const char*> kTable[] = {{Mark::kNone, ""},
+                                                            {Mark::kFactor, "factor"},
+                                                            {Mark::kSmall, "-"},
+                                                            {Mark::kRedundant, "redundant"},
+                                                            {Mark::kMissed, "missed"},
+                                                            {Mark::kPhantom, "phantom"},
+                                                            {Mark::kReversed, "reversed"}};
 };
 
 /// A row of a table of effects, in the unit of L: the measured and the predicted change of L under
@@ -48,14 +53,16 @@ double largest_effect(const std::vector<EffectRow>& rows);
 /// Returns the floor of a row: the largest of `smallest`, 5 % of `largest` (the largest effect of
 /// the table) and 2 standard errors of the row's effect. Values below the floor count as 0.
 double floor_of(const EffectRow& row, double largest, double smallest);
-/// Returns the mark of a row with this floor. `suffices` counts if it is also at least two of its
-/// own standard errors.
+/// Returns whether |suffices| is at least the floor and two of its own standard errors.
+bool suffices_counts(const EffectRow& row, double floor);
+/// Returns the mark of a row with this floor.
 Mark mark_of(const EffectRow& row, double floor);
-/// Returns the mark as text. If effect and prediction are at least the floor, have the same sign,
-/// and prediction / effect is outside of [1/3, 3], returns this factor, such as "x0.25".
+/// Returns a factor as text: "0.25" or "150".
+std::string factor_text(double factor);
+/// Returns the mark as text. For kFactor this is prediction / effect, such as "x0.25".
 std::string mark_text(const EffectRow& row, double floor);
 
-/// How well predictions agree with effects, over the rows of a table.
+/// Agreement of predictions with effects, over the rows of a table.
 struct Agreement {
   double rank_correlation;  ///< Spearman's correlation of predictions and effects
   /// Median of prediction / effect over the rows whose |effect| is at least its floor; NaN if there

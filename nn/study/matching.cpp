@@ -35,13 +35,13 @@ std::vector<Tensor> mean_patterns(const Transformer& model, const Tensor& inputs
   return means;
 }
 
-// Returns the maps of B in the order of the heads of A, [1, H of A, T, T]; `missing` in the cells
-// of a head without a close match.
-Tensor in_order_of_a(const Tensor& maps, const std::vector<HeadMatch>& layer, double missing) {
+// Returns the maps of B in the order of the heads of A, in the dtype of `of_a`. A head without a
+// close match has the map of A.
+Tensor in_order_of_a(const Tensor& maps, const std::vector<HeadMatch>& layer, const Tensor& of_a) {
   std::vector<Tensor> heads;
   for (const HeadMatch& m : layer)
-    heads.push_back(m.is_close() ? select(maps, 1, m.b->head)
-                                 : full({1, maps.size(2), maps.size(3)}, missing, maps.dtype()));
+    heads.push_back(m.is_close ? to(select(maps, 1, m.b->head), of_a.dtype())
+                               : select(of_a, 1, m.a.head));
   return stack(heads, 1);
 }
 
@@ -57,6 +57,8 @@ std::vector<std::int64_t> best_assignment(const std::vector<double>& cells, std:
                                           std::int64_t columns) {
   // Minimizes the sum of costs of a square matrix: rows are added one by one, each by a shortest
   // path of alternating changes. u and v are the potentials of rows and columns; index 0 is unused.
+  for (const double cell : cells)
+    check<NumericError>(std::isfinite(cell), "best_assignment", "a cell is not finite");
   const std::int64_t n = std::max(rows, columns);
   const auto cost = [&](std::int64_t i, std::int64_t j) {
     return i > rows || j > columns ? 0 : -cells[std::size_t((i - 1) * columns + j - 1)];
@@ -112,10 +114,11 @@ std::vector<HeadMatch> match_heads(const Transformer& a, const Transformer& b, c
       const std::int64_t other = same_heads ? h : partner[std::size_t(h)];
       const HeadIndex head{std::int64_t(l), h};
       if (other < 0)
-        matches.push_back({head, {}, 0});
+        matches.push_back({head, {}, 0, false});
       else
-        matches.push_back(
-            {head, HeadIndex{head.layer, other}, cosines[std::size_t(h * columns + other)]});
+        matches.push_back({head, HeadIndex{head.layer, other},
+                           cosines[std::size_t(h * columns + other)],
+                           same_heads || cosines[std::size_t(h * columns + other)] >= 0.7});
     }
   }
   return matches;
@@ -128,17 +131,16 @@ Study difference_of(const Study& a, const Study& b, const std::vector<HeadMatch>
     std::vector<HeadMatch> layer;
     for (const HeadMatch& m : matches)
       if (m.a.layer == std::int64_t(l)) layer.push_back(m);
-    const Tensor hidden_b = in_order_of_a(b.layers[l].scores, layer, -HUGE_VAL);
+    std::vector<bool> apart;
+    for (const HeadMatch& m : layer) apart.push_back(!m.is_close);
     LayerStudy& difference = d.layers.emplace_back();
     // A cell is hidden if both runs hide it, or if its head has no close match.
     difference.scores = masked_fill(
-        maximum(a.layers[l].scores, to(hidden_b, a.layers[l].scores.dtype())),
-        logical_not(le(abs(in_order_of_a(zeros(b.layers[l].scores.shape()), layer, 1)), 0)),
-        -HUGE_VAL);
+        maximum(a.layers[l].scores, in_order_of_a(b.layers[l].scores, layer, a.layers[l].scores)),
+        from_data(apart, {1, std::ssize(apart), 1, 1}), -HUGE_VAL);
     for (const MapQuantity& q : map_quantities())
-      difference.*q.values =
-          to(in_order_of_a(b.layers[l].*q.values, layer, 0), a.layers[l].scores.dtype()) -
-          a.layers[l].*q.values;
+      difference.*q.values = in_order_of_a(b.layers[l].*q.values, layer, a.layers[l].*q.values) -
+                             a.layers[l].*q.values;
   }
   return d;
 }

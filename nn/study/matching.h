@@ -14,9 +14,9 @@ struct HeadMatch {
   HeadIndex a;                 ///< head of run A
   std::optional<HeadIndex> b;  ///< head of run B; no value if run B has fewer heads in this layer
   double cosine;               ///< cosine of the mean patterns of both; 0 without `b`
-
-  /// Returns whether B minus A has a meaning: false below a cosine of 0.7.
-  bool is_close() const { return b && cosine >= 0.7; }
+  /// Whether B minus A has a meaning: false without `b` and, unless the runs begin with equal
+  /// weights, below a cosine of 0.7.
+  bool is_close;
 };
 
 /// Returns whether two runs begin with equal weights: draws the initial weights of both

@@ -114,11 +114,21 @@ struct Predictions {
   Values gradient, softmax_exact, integrated;
 };
 
-// Adds the values of `report`, each times `share`, to `total`.
-void add_report(HeadReport& total, const HeadReport& report, double share) {
-  total.layer = report.layer, total.head = report.head;
-  for (const HeadQuantity& q : head_quantities()) total.*q.value += share * report.*q.value;
-}
+// The mean of reports with weights. A report in which a quantity is NaN has no share in it.
+struct MeanReport {
+  HeadReport sum{}, weight{};
+
+  void add(const HeadReport& report, double w) {
+    sum.layer = report.layer, sum.head = report.head;
+    for (const HeadQuantity& q : head_quantities())
+      if (!std::isnan(report.*q.value)) sum.*q.value += w * report.*q.value, weight.*q.value += w;
+  }
+  HeadReport mean() const {
+    HeadReport m = sum;
+    for (const HeadQuantity& q : head_quantities()) m.*q.value = sum.*q.value / weight.*q.value;
+    return m;
+  }
+};
 
 // Adds the mean weights of one head in one part, times `share`, to its by_distance and by_token.
 void add_weights(MeasuredHead& head, const Part& part, double share) {
@@ -135,7 +145,7 @@ void add_weights(MeasuredHead& head, const Part& part, double share) {
       for (std::int64_t j = 0; j <= i; ++j) {
         const double w =
             share / double(count) * weights[std::size_t((b * length + i) * length + j)];
-        head.by_distance[std::size_t(i - j)] += w / double(n - (i - j));
+        head.by_distance[std::size_t(i - j)] += w / double(n);
         head.by_token[std::size_t(tokens[std::size_t(b * length + j)])] += w / double(n);
       }
   }
@@ -144,10 +154,12 @@ void add_weights(MeasuredHead& head, const Part& part, double share) {
 // Sets the scores and predictions of all heads.
 std::vector<Predictions> predict(MeasuredHeads& all, const Transformer& model, const Batch& batch,
                                  const Objective& objective, const Replacement& replaced,
-                                 EffectParts parts, const std::function<void()>& step_done) {
+                                 EffectParts parts, std::int64_t at_once,
+                                 const std::function<void()>& step_done) {
   std::vector<Predictions> predictions(all.heads.size());
-  const std::int64_t count = batch.inputs.size(0),
-                     at_once = sequences_at_once(model, batch.inputs.size(1));
+  std::vector<MeanReport> reports(all.heads.size());
+  MeanReport uniform;
+  const std::int64_t count = batch.inputs.size(0);
   for (std::int64_t first = 0; first < count; first += at_once) {
     const std::int64_t n = std::min(at_once, count - first);
     const double share = double(n) / double(count);
@@ -155,9 +167,10 @@ std::vector<Predictions> predict(MeasuredHeads& all, const Transformer& model, c
     for (const Tensor& z : replaced.z)
       part.replaced.push_back(z.size(0) == 1 ? z : slice(z, 0, first, first + n));
     part.study = study(model, part.batch, part.objective);
-    add_report(all.uniform, part.study.uniform, share);
+    uniform.add(part.study.uniform, share);
     for (std::size_t i = 0; i < all.heads.size(); ++i) {
-      add_report(all.heads[i].report, part.study.heads[i], share);
+      reports[i].add(part.study.heads[i], share);
+      all.heads[i].report = reports[i].mean();
       add_weights(all.heads[i], part, share);
       const HeadIndex& h = all.heads[i].report;
       const Values gradient = gradient_prediction(part, h);
@@ -167,9 +180,10 @@ std::vector<Predictions> predict(MeasuredHeads& all, const Transformer& model, c
       for (std::size_t b = 0; b < exact.size(); ++b) exact[b] += gradient[b];
       append(predictions[i].softmax_exact, exact);
       append(predictions[i].integrated, integrated_prediction(part, h));
-      if (first + n == count) step_done();
+      step_done();
     }
   }
+  all.uniform = uniform.mean();
   return predictions;
 }
 
@@ -189,11 +203,14 @@ std::vector<EffectEstimate> effect_estimates() {
 
 MeasuredHeads measure_heads(const Transformer& model, const Batch& batch,
                             const Objective& objective, const Replacement& replaced,
-                            EffectParts parts, const ProgressCallback& progress) {
+                            EffectParts parts, const ProgressCallback& progress,
+                            std::int64_t at_once) {
   const std::int64_t per_layer = model.options.attention.heads;
   const auto heads = all_heads(model.options.layers, per_layer);
   std::int64_t done = 0;
-  const std::int64_t steps = std::ssize(heads) * (parts == EffectParts::kAll ? 2 : 1);
+  if (at_once <= 0) at_once = sequences_at_once(model, batch.inputs.size(1));
+  const std::int64_t shards = (batch.inputs.size(0) + at_once - 1) / at_once;
+  const std::int64_t steps = std::ssize(heads) * (parts == EffectParts::kAll ? 1 + shards : 1);
   const auto step_done = [&] {
     if (progress) progress(++done, steps);
   };
@@ -203,7 +220,8 @@ MeasuredHeads measure_heads(const Transformer& model, const Batch& batch,
   const Values whole = without({});
   MeasuredHeads all{effect_of(whole), effect_of(difference(without(heads), whole)), {}, {}};
   all.heads.resize(heads.size());
-  const auto predictions = predict(all, model, batch, objective, replaced, parts, step_done);
+  const auto predictions =
+      predict(all, model, batch, objective, replaced, parts, at_once, step_done);
   Values without_layer;
   for (std::size_t i = 0; i < heads.size(); ++i) {
     const HeadIndex& h = heads[i];
@@ -219,8 +237,11 @@ MeasuredHeads measure_heads(const Transformer& model, const Batch& batch,
       m.softmax_exact = effect_of(predictions[i].softmax_exact);
       m.integrated = effect_of(predictions[i].integrated);
     }
-    check<NumericError>(std::isfinite(m.needed.mean + m.suffices.mean + m.gradient.mean), "study",
-                        "the effect of ", head_name(h), " is not finite");
+    double all_numbers = m.needed.mean + m.suffices.mean + all.no_heads.mean;
+    for (const EffectEstimate& e : effect_estimates())
+      if (const auto estimate = e.value(m)) all_numbers += estimate->mean;
+    check<NumericError>(std::isfinite(all_numbers), "study", "the effect of ", head_name(h),
+                        " is not finite");
     step_done();
   }
   return all;

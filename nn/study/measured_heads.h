@@ -31,7 +31,9 @@ struct MeasuredHead {
   /// The mean of dL/dz at z + (k - 1/2)/5 (z' - z), k = 1 to 5, times z' - z (EAP-IG, Hanna et al.
   /// 2024, arXiv 2403.17806).
   std::optional<Effect> integrated;
-  std::vector<double> by_distance;  ///< mean weight on the key d positions before the query, [T]
+  /// Mean over the queries of their weight on the key d positions before, [T]. A query without such
+  /// a key has the weight 0 there.
+  std::vector<double> by_distance;
   /// Mean weight of a query on all keys that have this token, [vocab].
   std::vector<double> by_token;
 
@@ -58,17 +60,19 @@ struct EffectEstimate {
 /// Returns the estimates `gradient`, `softmax exact` and `integrated`.
 std::vector<EffectEstimate> effect_estimates();
 
-/// Which parts of MeasuredHead are computed.
+/// Parts of MeasuredHead to compute.
 enum class EffectParts {
   kMeasured,  ///< needed, suffices and gradient: about two forward passes for each head
   kAll,       ///< also the other estimates: about 25 forward passes more for each head
 };
 
 /// Measures every head on sequences [B, T]. `progress` receives the number of steps done and their
-/// total. Throws NumericError if an effect is not finite.
+/// total. The arrays of `at_once` sequences are in memory at the same time; 0 means
+/// sequences_at_once(). Throws NumericError if an effect is not finite.
 MeasuredHeads measure_heads(const Transformer& model, const Batch& batch,
                             const Objective& objective, const Replacement& replaced,
-                            EffectParts parts, const ProgressCallback& progress = {});
+                            EffectParts parts, const ProgressCallback& progress = {},
+                            std::int64_t at_once = 0);
 
 /// Two heads that are replaced together.
 struct PairEffect {

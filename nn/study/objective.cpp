@@ -105,7 +105,9 @@ Objective margin(const Transformer& model, const Batch& batch,
       const auto i = std::size_t(b * length + t);
       if (counted[i] && targets[i] != kIgnored) measured.push_back(t);
     }
-    if (measured.empty()) measured = {length - 1};
+    // A sequence has no margin in its padding.
+    std::erase_if(measured, [&](std::int64_t t) { return t < length && t >= batch.tokens_of(b); });
+    if (measured.empty()) measured = {batch.tokens_of(b) - 1};
     for (const std::int64_t t : measured) {
       check_position(t, length);
       const auto i = std::size_t(b * length + t);

@@ -47,34 +47,31 @@ KeptShare kept_share(const Transformer& model, const Batch& batch, const Objecti
     changes.push_back(left[b] - whole[b]);
     gained += whole[b] - none[b], kept += left[b] - none[b];
   }
-  return {effect_of(changes), kept / gained};
+  const bool counts = std::abs(gained) >= smallest_effect(objective) * double(whole.size());
+  return {effect_of(changes), counts ? kept / gained : NAN};
 }
 
 HeadSummary summarize_heads(const Transformer& model, const Batch& batch,
                             const Objective& objective, const Replacement& replaced,
                             const MeasuredHeads& measured) {
   const double smallest = smallest_effect(objective), largest = largest_effect(measured.rows());
-  const double nan = std::nan("");
-  HeadSummary s{{}, {}, {}, false, nan, nan};
+  HeadSummary s;
   for (const MeasuredHead& h : measured.heads) {
     const double floor = floor_of(h.row(), largest, smallest);
-    const bool is_needed = std::abs(h.needed.mean) >= floor,
-               is_sufficient =
-                   std::abs(h.suffices.mean) >= floor_of({h.suffices, 0}, largest, smallest);
     s.findings.push_back({&h, floor, roles_of(h.report, measured.uniform),
-                          is_needed || is_sufficient, is_needed, is_sufficient});
-    if (is_needed || is_sufficient) s.named.push_back(h.report);
+                          std::abs(h.needed.mean) >= floor, suffices_counts(h.row(), floor)});
+    if (s.findings.back().matters()) s.named.push_back(h.report);
   }
   for (const Role& role : kRoles) {
     std::vector<HeadIndex> heads;
     for (const HeadFinding& f : s.findings)
-      if (f.matters && !f.roles.empty() && f.roles[0] == &role) heads.push_back(f.head->report);
+      if (f.matters() && !f.roles.empty() && f.roles[0] == &role) heads.push_back(f.head->report);
     if (!heads.empty())
       s.by_role.push_back({&role, heads, ablate(model, batch, objective, heads, replaced)});
   }
   const double floor = floor_of({measured.no_heads, 0}, largest, smallest),
                difference = std::abs(measured.no_heads.mean);
-  s.heads_change_L = !s.named.empty() || difference >= floor * double(s.findings.size());
+  s.heads_change_L = !s.named.empty() || difference >= floor * std::sqrt(double(s.findings.size()));
   if (s.named.empty() || difference < floor) return s;
   s.left_without = kept_share(model, batch, objective, s.named, replaced).left;
   s.left_alone = kept_share(model, batch, objective, other_heads(model, s.named), replaced).left;

@@ -2,6 +2,7 @@
 // how much of L they explain together.
 #pragma once
 
+#include <cmath>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,12 +31,11 @@ struct HeadFinding {
   const MeasuredHead* head;        ///< scores and effects
   double floor;                    ///< floor_of() its row
   std::vector<const Role*> roles;  ///< roles_of() the head
-  /// True if |needed| is at least the floor, or |suffices| is at least the floor and two of its own
-  /// standard errors. A head that matters is never described
-  /// as one that does not matter.
-  bool matters;
-  /// The same for each of the two effects.
-  bool is_needed, is_sufficient;
+  bool is_needed;                  ///< |needed| is at least the floor
+  bool is_sufficient;              ///< suffices_counts()
+
+  /// Returns whether the head changes L. Such a head is never described as one that does not.
+  bool matters() const { return is_needed || is_sufficient; }
 
   /// Returns the name of the main role; "other" if the head has none.
   std::string_view role() const { return roles.empty() ? "other" : roles[0]->name; }
@@ -53,13 +53,14 @@ struct HeadSummary {
   std::vector<HeadFinding> findings;  ///< all heads, in the order of all_heads()
   std::vector<RoleEffect> by_role;    ///< roles with a head that matters
   std::vector<HeadIndex> named;       ///< the heads that matter
-  /// False if no head matters and |MeasuredHeads::no_heads| is below the sum of the heads' floors,
-  /// which small effects of many heads may add up to.
-  bool heads_change_L;
+  /// False if no head matters and |MeasuredHeads::no_heads| is below its floor times the root of
+  /// the number of heads, to which small effects of many heads may add up.
+  bool heads_change_L = false;
   /// The shares of L(all heads) - L(no head) that are left without the named heads, and with these
   /// heads alone (faithfulness, Wang et al. 2022, arXiv 2211.00593). NaN if no head is named, or if
   /// the difference is below its floor.
-  double left_without, left_alone;
+  double left_without = NAN;
+  double left_alone = NAN;
 };
 /// Summarizes the heads. `measured` has the measurements on these sequences, and must outlive the
 /// result.
@@ -70,7 +71,9 @@ HeadSummary summarize_heads(const Transformer& model, const Batch& batch,
 /// L if a set of heads is replaced, as a share of what the heads of the model do.
 struct KeptShare {
   Effect effect;  ///< L without the heads, minus L
-  double left;    ///< (L without the heads - L without any head) / (L - L without any head)
+  /// (L without the heads - L without any head) / (L - L without any head); NaN if the denominator
+  /// is below smallest_effect()
+  double left;
 };
 /// Measures L without `cut`, which may be empty.
 KeptShare kept_share(const Transformer& model, const Batch& batch, const Objective& objective,

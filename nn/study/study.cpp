@@ -188,10 +188,10 @@ std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, s
       r.dk = dk.at({b, h / group}), r.dv = dv.at({b, h / group});
       r.saturation = ds.at({b, h}) / da.at({b, h});
       r.importance = importance.at({b, h}), r.absolute_importance = std::abs(r.importance);
-      add_weight_norms(r, gradients, group);
       by_sequence.push_back(r);
     }
     result.push_back(mean_report(by_sequence));
+    add_weight_norms(result.back(), gradients, group);
   }
   return result;
 }

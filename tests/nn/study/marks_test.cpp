@@ -28,6 +28,12 @@ TEST_CASE("a mark compares effect, prediction and what other heads replace") {
   CHECK(mark_of(row(0.05, 2, -3, 1.6), t) == Mark::kPhantom);  // suffices is uncertain
   CHECK(mark_of(row(0.05, -0.05, 0.05), t) == Mark::kSmall);
   CHECK(mark_of(row(0.1, 0.1), t) == Mark::kNone);  // the floor itself counts
+  // A prediction below the floor is not missed if it is right within a factor of 3.
+  CHECK(mark_of(row(0.15, 0.09), t) == Mark::kNone);
+  CHECK(mark_of(row(0.09, 0.15), t) == Mark::kNone);
+  CHECK(mark_of(row(0.15, -0.09), t) == Mark::kMissed);
+  CHECK(mark_of(row(-1, -0.25), t) == Mark::kFactor);
+  CHECK(mark_of(row(std::nan(""), 0.5), t) == Mark::kPhantom);
   CHECK(mark_text(row(-1, -0.9), t).empty());
   CHECK(mark_text(row(-1, -0.25), t) == "x0.25");
   CHECK(mark_text(row(-1, -3.5), t) == "x3.5");

@@ -63,11 +63,12 @@ TEST_CASE("heads of an exchanged model are matched with their copies") {
     const std::int64_t expected = m.a.layer == 1 && m.a.head < 2 ? 1 - m.a.head : m.a.head;
     CHECK(m.b == HeadIndex{m.a.layer, expected});
     CHECK(m.cosine == Approx(1));
-    CHECK(m.is_close());
+    CHECK(m.is_close);
   }
   const auto same = match_heads(model, other, batch.inputs, true);
   CHECK(same[3].b == HeadIndex{1, 0});
   CHECK(same[3].cosine < 0.9999);
+  for (const HeadMatch& m : same) CHECK(m.is_close);  // whatever the cosine
   const Study a = study(model, one_sequence(), {}), b = study(other, one_sequence(), {});
   for (const LayerStudy& layer : difference_of(a, b, matches).layers)
     for (const MapQuantity& q : map_quantities())
@@ -78,8 +79,9 @@ TEST_CASE("a head without a close match is hidden in the difference") {
   const Transformer model = random_model(small_options());
   const Study a = study(model, one_sequence(), {});
   std::vector<HeadMatch> matches = match_heads(model, model, one_sequence().inputs, true);
-  matches[1].cosine = 0.69;
-  matches[2].b = {}, matches[2].cosine = 0;
+  CHECK(matches[1].is_close);
+  matches[1].is_close = false;
+  matches[2] = {{0, 2}, {}, 0, false};
   const Study d = difference_of(a, a, matches);
   CHECK(d.value == 0);
   const auto shown = [&](std::int64_t layer, std::int64_t head) {

@@ -152,6 +152,18 @@ TEST_CASE("mean weights by distance and by token leave out padding") {
   Batch batch = two_prompts();
   batch.padding = {0, 2};
   const Replacement r = replacement(model, batch, Ablation::kMean);
+  // Parts of one sequence give the same numbers.
+  const MeasuredHeads whole = measure_heads(model, batch, {}, r, EffectParts::kAll),
+                      parts = measure_heads(model, batch, {}, r, EffectParts::kAll, {}, 1);
+  for (std::size_t i = 0; i < whole.heads.size(); ++i) {
+    const MeasuredHead &a = whole.heads[i], &b = parts.heads[i];
+    for (const EffectEstimate& e : effect_estimates())
+      CHECK(std::abs(e.value(a)->mean - e.value(b)->mean) <= 1e-12);
+    CHECK(std::abs(a.report.previous_token - b.report.previous_token) <= 1e-12);
+    CHECK(std::abs(a.report.induction - b.report.induction) <= 1e-12);
+    CHECK(std::abs(a.by_token[3] - b.by_token[3]) <= 1e-12);
+  }
+  CHECK(std::abs(whole.uniform.induction - parts.uniform.induction) <= 1e-12);
   const MeasuredHead h = measure_heads(model, batch, {}, r, EffectParts::kMeasured).heads[4];
   const Tensor A = study(model, batch, {}).layers[1].pattern;
   double itself = 0, ones = 0;

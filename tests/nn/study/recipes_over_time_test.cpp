@@ -55,23 +55,26 @@ void check_phase_change(std::int64_t seed, const std::string& periods, double ra
   REQUIRE(fall);
   REQUIRE(forms);
   double least = HUGE_VAL, most = 0;
-  std::int64_t peak = 0;
+  const auto counts = [](const CheckpointStudy& m) { return m.step >= 40 && m.step <= 300; };
   for (const CheckpointStudy& m : study.checkpoints) {
-    if (m.step < 40 || m.step > 300) continue;
-    const double norm = query_gradient(m, 1);
-    least = std::min(least, norm);
-    if (norm > most) most = norm, peak = m.step;
+    if (!counts(m)) continue;
+    least = std::min(least, query_gradient(m, 1));
+    most = std::max(most, query_gradient(m, 1));
   }
+  // The first step at which the gradient is nearer to its largest than to its smallest norm.
+  std::int64_t rise = 0;
+  for (const CheckpointStudy& m : study.checkpoints)
+    if (rise == 0 && counts(m) && query_gradient(m, 1) >= std::sqrt(least * most)) rise = m.step;
   std::cout << "periods " << periods << ", seed " << seed << ": the repeat loss falls fastest from "
             << fall->from << " to " << fall->to << ", induction score 0.5 at " << *forms
-            << ", layer 1's |dL/dW_Q| " << least << " to " << most << " at " << peak << ", ratio "
-            << most / least << std::endl;
+            << ", layer 1's |dL/dW_Q| " << least << " to " << most << ", halfway at " << rise
+            << ", ratio " << most / least << std::endl;
   CHECK(std::abs(double(*forms) - fall->middle()) <= 40);
-  CHECK(std::abs(double(peak) - fall->middle()) <= 40);
+  CHECK(std::abs(double(rise) - fall->middle()) <= 40);
   CHECK(most / least >= ratio);
 }
 
-TEST_CASE("an induction head forms where the repeat loss falls, and its queries' gradient peaks") {
+TEST_CASE("an induction head forms where the repeat loss falls, and its queries' gradient grows") {
   for (const std::int64_t seed : seeds_to(5)) {
     check_phase_change(seed, "3..24", 7);
     check_phase_change(seed, "12..24", 50);

@@ -45,7 +45,7 @@ struct PagedStudy {
       m.gradient = {-1, 0.1, 1, 8};
     }
     for (const nn::MeasuredHead& h : effects.measured->heads)
-      effects.summary.findings.push_back({&h, 0.5, {}, true, true, true});
+      effects.summary.findings.push_back({&h, 0.5, {}, true, true});
     page.add_checkpoint(8, study, routes, true, &effects);
     pane = page.json();
   }

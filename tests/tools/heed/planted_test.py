@@ -206,7 +206,7 @@ def planted(seed, run, study):
     check(f"seed {seed} zero: no head is named induction", not zero.named("induction"), zero.text)
     for head in induction:
         check(f"seed {seed} zero: {head} has the pattern without the effect",
-              f"{head} attends like an induction head but does not change L" in zero.text, zero.text)
+              f"{head} attends like an induction head and writes nothing" in zero.text, zero.text)
 
     model = Planted(run, "split")
     for layer in (0, 1):
@@ -233,7 +233,7 @@ def planted(seed, run, study):
     model = Planted(run, "sharp")
     for head in induction:
         weights = model.layers[1].heads[number[head]]
-        weights["q"], weights["k"] = scaled(weights["q"], 2), scaled(weights["k"], 2)
+        weights["q"], weights["k"] = scaled(weights["q"], 4), scaled(weights["k"], 4)
     sharp = model.study()
     check(f"seed {seed} sharp: still named", sharp.named("induction") >= set(induction), sharp.text)
     cells = next(t for t in sharp.json["tables"] if t["title"].startswith("Cells"))

@@ -22,8 +22,9 @@ nn::Study studied(std::int64_t heads, std::int64_t layers, std::int64_t seed) {
 
 TEST_CASE("a difference map is B minus A for heads that both runs have, with hidden cells masked") {
   const nn::Study a = studied(3, 2, 1), b = studied(2, 1, 2);
-  std::vector<nn::HeadMatch> matches{
-      {{0, 0}, nn::HeadIndex{0, 1}, 0.9}, {{0, 1}, nn::HeadIndex{0, 0}, 0.8}, {{0, 2}, {}, 0}};
+  std::vector<nn::HeadMatch> matches{{{0, 0}, nn::HeadIndex{0, 1}, 0.9, true},
+                                     {{0, 1}, nn::HeadIndex{0, 0}, 0.8, true},
+                                     {{0, 2}, {}, 0, false}};
   const nn::Study difference = difference_of(a, b, matches);
   for (const nn::MapQuantity& quantity : nn::map_quantities()) {
     INFO(quantity.name);

@@ -42,7 +42,7 @@ refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out
 expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation zero; out_has "Sets of heads"; out_has "without L0H0"
-expect 0 study runs/reverse-1 --ablate all; out_has "softmax exact"; help_has "replacement: mean of 256"
+expect 0 study runs/reverse-1 --ablate all; out_has "softmax exact"; help_has "cut: the output is its mean over these sequences"
 expect 0 study text-run --prompt "the quick" --keep L0H0 --out text-study --overwrite; out_has "only L0H0"; help_has "on the sequence shown"
 mv text.txt elsewhere.txt  # a prompt can be studied without the text
 expect 0 study text-run --prompt "the quick" --out text-study --overwrite; help_has "the text of the run is not available"
@@ -184,7 +184,7 @@ expect 0 study runs/reverse-1 copy --format png,svg --out pair-svg
 for name in weights dA_difference dS_difference; do has_file pair-svg/$name.png; has_file pair-svg/$name.svg; done
 expect 0 train reverse "${tiny[@]}" --heads 2 --seed 2 --steps 4 --save-every 4 --out two-heads --quiet
 expect 0 study runs/reverse-1 two-heads --out heads; out_has "only B: seed = 2"
-help_has "weights: different at step 0, of the compared ones; for example tok.weight [0, 0]: "; out_has "previous_token"
+help_has "weights: of the steps that both runs saved, step 0 is different; for example tok.weight [0, 0]: "; out_has "previous_token"
 ok test "$(grep -c '^head  *A  *B  *B-A$' out)" == 3  # there is a table for each score
 ok awk -F, 'NR > 1 && $7 != "" { n++; d = $6 - $5 - $7; if (d > 1e-9 || d < -1e-9) n = -1000 } END { exit n < 10 }' heads/compare.csv
 expect 0 study runs/reverse-1 two-heads --json; is_json_line; out_has '"equal":false,"first_difference":{"step":0'

@@ -225,7 +225,7 @@ TEST_CASE("effects.png has a dot for each head, a square for each cell, and name
                                            {-1, 2, "", false},
                                            {0.1, std::nan(""), "not drawn", false},
                                            {3, -0.5, "L1H0 5<2", true}};
-  const auto files = draw_effects(folder.path(), points, {"", "", {"svg", "png", "svg"}});
+  const auto files = draw_effects(folder.path(), points, {"", "", {"svg", "png", "svg"}}, "L is x.");
   CHECK(files.size() == 2);  // a format is written once
   const std::string svg = svg_in(folder, "effects");
   const auto occurs = [&](const std::string& part) {
@@ -240,9 +240,9 @@ TEST_CASE("effects.png has a dot for each head, a square for each cell, and name
   CHECK(occurs("not drawn") == 0);
   for (const char* name : {">heads (dots)<", ">cells (squares)<", ">predicted change of L<"})
     CHECK(occurs(name) == 1);
-  draw_effects(folder.path(), {points[0]}, {"", "", {"svg"}});
+  draw_effects(folder.path(), {points[0]}, {"", "", {"svg"}}, "L is x.");
   CHECK(svg_in(folder, "effects").find(">cells (") == std::string::npos);
-  CHECK(draw_effects(folder.path(), {}, {}).size() == 1);
+  CHECK(draw_effects(folder.path(), {}, {}, "").size() == 1);
 }
 
 TEST_CASE("patching.png has one limit for all panels", "[plot]") {

@@ -30,7 +30,7 @@ TEST_CASE("the row of a head has every number, its effects and their mark") {
   measured.heads[0].needed = {-0.5, 0.01, 0.5, 32}, measured.heads[0].gradient.mean = 0.4;
   measured.heads[1].needed = {0.001, 0.01, 0.5, 32}, measured.heads[1].suffices.mean = -2;
   for (const nn::MeasuredHead& h : measured.heads)
-    effects.summary.findings.push_back({&h, 0.1, {}, true, true, true});
+    effects.summary.findings.push_back({&h, 0.1, {}, true, true});
   Table known(head_columns()), unknown(head_columns());
   add_heads(unknown, study, none);
   add_heads(known, study, effects);

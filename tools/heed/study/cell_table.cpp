@@ -25,7 +25,7 @@ std::vector<nn::EffectRow> rows_of_cuts(const std::vector<nn::CellCut>& cuts) {
   return rows;
 }
 
-constexpr const char* kHowCut =
+const std::string kHowCut =
     "A cut sets the score of the cell to -inf, and the softmax divides its weight among the other "
     "keys. predicted: the change of L by dL/dA for this change of the weights. effect: L with the "
     "cut, minus L. Both hold for the sequence shown. ";
@@ -48,8 +48,8 @@ std::string mark_of_cell(const nn::CellCut& cut, const std::vector<nn::CellCut>&
 Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const nn::Study& study) {
   std::vector<double> predicted;
   for (const nn::CellCut& cut : cuts) predicted.push_back(cut.predicted);
-  const nn::Agreement agreement =
-      nn::agreement(rows_of_cuts(cuts), predicted, nn::smallest_effect(s.objective));
+  const double smallest = nn::smallest_effect(s.objective);
+  const nn::Agreement agreement = nn::agreement(rows_of_cuts(cuts), predicted, smallest);
   Table t({{"", "cell"},
            {"", "query"},
            {"", "key"},
@@ -58,17 +58,26 @@ Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const n
            {"", "predicted", "", "{:+.3g}"},
            {"", "effect", "", "{:+.3g}"},
            {"", "mark"}});
-  t.shown = 20;
   t.title = fmt::format(
       "Cells: cuts of single cells, of the {} measured those with the largest "
       "effect or prediction",
       cuts.size());
-  t.note = std::string(kHowCut) + "Marks as for heads. Another cell: --cut L1H0[5,3]";
+  t.note = kHowCut + fmt::format(
+                         "Marks as for heads; below {:.2g} nothing counts. Any other cell: --cut "
+                         "\"HEAD[query,key]\".",
+                         std::max(smallest, 0.05 * nn::largest_effect(rows_of_cuts(cuts))));
+  if (const std::int64_t n = s.measured_positions(); n > 1)
+    t.note += fmt::format(
+        " L is a mean over {0} positions, so a change of the margin at one of them is {0} times "
+        "as large as the change of L.",
+        n);
   if (agreement.rows > 0)
-    t.note += fmt::format(". Over these cells the prediction is {:.2g} times the effect (median)",
-                          agreement.factor);
+    t.note += fmt::format(
+        " The prediction is {:.2g} times the effect (median of the {} cells with an effect).",
+        agreement.factor, agreement.rows);
   std::vector<nn::CellCut> sorted = cuts;
   std::ranges::stable_sort(sorted, std::greater<>(), size_of);
+  if (sorted.size() > 20) sorted.resize(20);
   for (const nn::CellCut& cut : sorted) {
     const nn::Cell& c = cut.cells[0];
     const nn::LayerStudy& layer = study.layers[std::size_t(c.head.layer)];

@@ -82,19 +82,33 @@ std::optional<nn::EffectParts> affordable(const HeadSample& sample, const Subjec
   constexpr double kMostSeconds = 30;
   const double pass = nn::seconds_of(
       [&] { nn::values_without(s.model(), sample.batch, sample.objective, {}, sample.replaced); });
+  // The scores of the heads need all arrays of a study, of a few sequences at a time.
+  const std::int64_t count = sample.batch.inputs.size(0),
+                     part = std::min(count,
+                                     nn::sequences_at_once(s.model(), sample.batch.inputs.size(1)));
+  const double scores = double(count) / double(part) * nn::seconds_of([&] {
+                          nn::study(s.model(), nn::rows_of(sample.batch, 0, part),
+                                    nn::rows_of(sample.objective, 0, part));
+                        });
   const nn::Transformer::Options& o = s.model().options;
   const double heads = double(o.layers * o.attention.heads);
-  const double cuts = pass * (2 * heads + double(o.layers) + 12);
+  const double cuts = scores + pass * (2 * heads + double(o.layers) + 12);
   if (cuts + pass * 25 * heads <= kMostSeconds) return nn::EffectParts::kAll;
   if (cuts <= kMostSeconds) return nn::EffectParts::kMeasured;
   not_measured = fmt::format(
       "The effects of the {} heads were not measured, because this would take about {:.0f} "
-      "seconds. To measure them, run: heed study {} --ablate all",
-      heads, cuts, s.folder());
+      "seconds. To measure them, add --ablate all to the command.",
+      heads, cuts);
   return {};
 }
 
 // ---- first text
+
+std::string replacement_text(nn::Ablation how) {
+  if (how == nn::Ablation::kZero) return "zeros";
+  return how == nn::Ablation::kMean ? "its mean over these sequences"
+                                    : "its output on the next of these sequences";
+}
 
 std::string effect_unit(const nn::Objective& o) { return o.is_linear() ? "logits" : "nats"; }
 
@@ -145,7 +159,7 @@ std::string line_of(const nn::HeadFinding& f, const nn::HeadReport& uniform,
   const double needed = f.head->needed.mean, suffices = f.head->suffices.mean;
   std::string effect =
       f.is_needed ? fmt::format("Without it L {} by {:.3g}", falls(needed), std::abs(needed))
-                  : fmt::format("Without it L hardly changes ({:+.2g})", needed);
+                  : fmt::format("Without it L changes only by {:+.2g}", needed);
   if (f.is_sufficient)
     effect += fmt::format("{} as the only head of its layer it {} L by {:.3g}",
                           f.is_needed ? ";" : ", but", suffices < 0 ? "raises" : "lowers",
@@ -153,6 +167,20 @@ std::string line_of(const nn::HeadFinding& f, const nn::HeadReport& uniform,
   return fmt::format("{} {}: it reads {}. {}.", nn::head_name(f.head->report),
                      f.roles.empty() ? "has no simple pattern" : "is " + role_text(*f.roles[0]),
                      reads_text(f, uniform, vocabulary), effect);
+}
+
+// Returns the line of a head that has a known pattern, but does not change L.
+std::string pattern_only_line(const nn::HeadFinding& f, const nn::HeadReport& uniform,
+                              const nn::Vocabulary& vocabulary) {
+  const double needed = f.head->needed.mean, suffices = f.head->suffices.mean;
+  const bool is_silent = std::max(std::abs(needed), std::abs(suffices)) < 1e-6;
+  return fmt::format(
+      "{} attends like {} {}: it reads {}. Without it L changes by {}; as the only head of its "
+      "layer it changes L by {}.",
+      nn::head_name(f.head->report), role_text(*f.roles[0]),
+      is_silent ? "and writes nothing that changes L"
+                : fmt::format("but its effects do not count (they are below {:.2g})", f.floor),
+      reads_text(f, uniform, vocabulary), change_text(needed), change_text(-suffices));
 }
 
 // ---- tables
@@ -168,7 +196,7 @@ std::string agreement_text(const nn::MeasuredHeads& m,
     const nn::Agreement a = nn::agreement(m.rows(), predicted, smallest);
     count = a.rows;
     parts.push_back(fmt::format(
-        "{} is {:.2g} times needed ({})", e.name, a.factor,
+        "{} is {} times needed ({})", e.name, nn::factor_text(a.factor),
         std::isnan(a.rank_correlation) ? "-" : fmt::format("{:.2f}", a.rank_correlation)));
   }
   if (count == 0) return "";
@@ -191,9 +219,9 @@ Table all_effects(const HeadStudy& study) {
     columns.push_back({.label = e.name, .format = "{:+.3g}"});
   columns.push_back({"", "mark"});
   Table t(columns);
-  t.title = fmt::format("Effects of heads on L in {}, means over {}; replacement: {} of {}",
+  t.title = fmt::format("Effects of heads on L in {}, means over {}; cut: the output is {}",
                         effect_unit(sample.objective), sample.sequences,
-                        nn::enum_name(sample.replaced.how), sample.replaced.sequences);
+                        replacement_text(sample.replaced.how));
   const double smallest = nn::smallest_effect(sample.objective);
   const double largest = nn::largest_effect(m.rows());
   for (std::size_t i = 0; i < m.heads.size(); ++i) {
@@ -206,12 +234,14 @@ Table all_effects(const HeadStudy& study) {
   }
   t.note = fmt::format(
       "needed: L without the head, minus L. suffices: L without all heads of the layer, minus L "
-      "without all of them but this one. gradient and the columns after it predict needed. "
+      "without all of them but this one. A negative number means that the head raises L. gradient "
+      "and the columns after it predict needed. No mark: the gradient is right within a factor of "
+      "3. "
       "redundant: needed is small, suffices is not. missed: the gradient does not show the effect. "
       "phantom: it shows an effect that does not exist. reversed: it has the other sign. x0.3: it "
       "is 0.3 times the effect. -: neither counts, being below {:.2g} or below two standard "
-      "errors.{}",
-      std::max(smallest, 0.05 * largest), agreement_text(m, estimates, smallest));
+      "errors (5 % of the largest effect, and at least {:.2g}).{}",
+      std::max(smallest, 0.05 * largest), smallest, agreement_text(m, estimates, smallest));
   return t;
 }
 
@@ -250,9 +280,9 @@ Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, con
            {"", "left", "", "percent"}});
   t.title = "Sets of heads";
   t.note = fmt::format(
-      "effect: L with the heads replaced ({}), minus L. left: the share of the difference that all "
-      "heads make to L. L here is {}, on {}",
-      nn::enum_name(a.ablation), objective_description(o, s.info().vocabulary),
+      "effect: L with the output of the heads replaced by {}, minus L. left: the share of the "
+      "difference that all heads make to L. L here is {}, on {}",
+      replacement_text(a.ablation), objective_description(o, s.info().vocabulary),
       one || !study.sample ? "the sequence shown" : study.sample->sequences);
   const auto add = [&](const std::string& option, const std::string& text, const char* how) {
     const nn::Transformer::Options& options = s.model().options;
@@ -267,16 +297,15 @@ Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, con
 }
 
 // Measures HeadStudy::untrained.
-std::optional<nn::Effect> measure_untrained(const HeadSample& sample, const Subject& s) {
+std::optional<double> measure_untrained(const HeadSample& sample, const Subject& s) {
   for (const nn::CheckpointFile& c : nn::RunFolder(s.source.run).checkpoints()) {
     if (c.step != 0) continue;
     const std::string file = std::filesystem::relative(c.file, s.source.run).string();
     const nn::LoadedRun first = open_run(s.source.run, file, nn::Use::kPrompts);
     const auto replaced = nn::replacement(first.model, sample.batch, sample.replaced.how);
-    nn::Effect e = nn::ablate(first.model, sample.batch, sample.objective,
-                              nn::other_heads(first.model, {}), replaced);
-    e.mean = -e.mean;
-    return e;
+    return -nn::ablate(first.model, sample.batch, sample.objective,
+                       nn::other_heads(first.model, {}), replaced)
+                .mean;
   }
   return {};
 }
@@ -311,6 +340,10 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s
                       Progress& progress) {
   HeadStudy study;
   study.sample = sample_of(a, c, s);
+  if (!study.sample && a.ablate == "all")
+    usage_error("--ablate all: the text of the run is not available");
+  if (!study.sample && a.ablate == "all")
+    usage_error("--ablate all: the text of the run is not available");
   if (!study.sample) {
     study.not_measured =
         "The effects of the heads were not measured, because the text of the run is not available.";
@@ -354,15 +387,16 @@ Table claims(const HeadStudy& study) {
   for (const nn::HeadFinding& f : study.summary.findings) {
     const nn::MeasuredHead& h = *f.head;
     for (const nn::Role* role : f.roles)
-      if (f.matters || role->name != "uniform")
-        add({h.report}, f.matters ? role->name : "no effect", score_name(role->score),
+      if (f.matters() || role->name != "uniform")
+        add({h.report}, f.matters() ? role->name : "no effect", score_name(role->score),
             h.report.*role->score);
     if (f.is_needed && is_certain(h.needed)) add({h.report}, f.role(), "needed", h.needed.mean);
     if (f.is_sufficient && is_certain(h.suffices))
       add({h.report}, f.role(), "suffices", h.suffices.mean);
   }
   for (const nn::RoleEffect& r : study.summary.by_role)
-    if (r.heads.size() > 1) add(r.heads, r.role->name, "needed", r.needed.mean);
+    if (r.heads.size() > 1 && is_certain(r.needed))
+      add(r.heads, r.role->name, "needed", r.needed.mean);
   if (std::isnan(study.summary.left_alone)) return table;
   add(study.summary.named, "all that matter", "lost_without", 1 - study.summary.left_without);
   add(study.summary.named, "all that matter", "left_alone", study.summary.left_alone);
@@ -375,23 +409,17 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
   const nn::HeadSummary& summary = study.summary;
   const std::string unit = effect_unit(study.sample->objective);
   std::vector<std::string> text{fmt::format(
-      "What the heads do, on {}. L is {}: {:.4g} {} with all heads, {:.4g} if all are replaced "
-      "({}).",
-      study.sample->sequences, study.sample->objective_text, m.value.mean, unit,
-      m.value.mean + m.no_heads.mean, nn::enum_name(study.sample->replaced.how))};
+      "What the heads do, on {}. A head is cut by replacing its output with {}. L is {}; it is "
+      "{:.4g} {} with all heads, and {:.4g} without any.",
+      study.sample->sequences, replacement_text(study.sample->replaced.how),
+      study.sample->objective_text, m.value.mean, unit, m.value.mean + m.no_heads.mean)};
   std::vector<nn::HeadIndex> others;
   double others_change = 0;
   for (const nn::HeadFinding& f : summary.findings) {
-    if (f.matters)
+    if (f.matters())
       text.push_back(line_of(f, m.uniform, s.info().vocabulary));
     else if (!f.roles.empty() && f.roles[0]->name != "uniform")
-      text.push_back(
-          fmt::format("{} attends like {} but does not change L: it reads {}. Without it L changes "
-                      "by {}; as the "
-                      "only head of its layer it changes L by {}.",
-                      nn::head_name(f.head->report), role_text(*f.roles[0]),
-                      reads_text(f, m.uniform, s.info().vocabulary),
-                      change_text(f.head->needed.mean), change_text(-f.head->suffices.mean)));
+      text.push_back(pattern_only_line(f, m.uniform, s.info().vocabulary));
     else {
       others.push_back(f.head->report);
       others_change =
@@ -408,18 +436,27 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
         "No head changes L by more than {:.2g}, but without all of them L changes by {:+.3g}.",
         others_change, m.no_heads.mean));
   else if (!others.empty())
-    text.push_back(fmt::format("{} {} not change L by more than {:.2g}.", list_text(others),
-                               others.size() == 1 ? "does" : "do", others_change));
+    text.push_back(fmt::format(
+        "{} {} not change L by more than {:.2g}.",
+        others.size() > 8 ? fmt::format("The other {} heads", others.size()) : list_text(others),
+        others.size() == 1 ? "does" : "do", others_change));
   for (const nn::RoleEffect& r : summary.by_role)
     if (r.heads.size() > 1)
       text.push_back(fmt::format("Without all {} heads ({}) L {} by {:.3g}.", r.role->name,
                                  list_text(r.heads), falls(r.needed.mean),
                                  std::abs(r.needed.mean)));
-  if (std::isnan(summary.left_alone)) return text;
+  if (std::isnan(summary.left_alone)) {
+    if (!summary.named.empty())
+      text.push_back(
+          fmt::format("All heads together change L by only {}, so their shares are not stated.",
+                      change_text(-m.no_heads.mean)));
+    return text;
+  }
   text.push_back(fmt::format(
-      "Without {}, {:.0f} % of the difference that heads make to L is left; with {} alone, "
+      "Without {}{}, {:.0f} % of the difference that heads make to L is left; with {} alone, "
       "{:.0f} %.{}",
       list_text(summary.named),
+      summary.named.size() == m.heads.size() ? ", which are all heads" : "",
       std::abs(100 * summary.left_without) < 0.5 ? 0 : 100 * summary.left_without,
       summary.named.size() == 1 ? "this head" : "these heads", 100 * summary.left_alone,
       summary.left_alone < 0.7 ? " These heads do not explain the result." : ""));
@@ -427,7 +464,7 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
     text.push_back(fmt::format(
         "All heads together change L by {:+.3g} {}; those of the untrained model (step 0) by "
         "{:+.2g}.",
-        -m.no_heads.mean, unit, study.untrained->mean));
+        -m.no_heads.mean, unit, *study.untrained));
   return text;
 }
 

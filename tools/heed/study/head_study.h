@@ -43,9 +43,9 @@ struct HeadStudy {
   std::optional<HeadSample> sample;
   std::unique_ptr<nn::MeasuredHeads> measured;  ///< null if the heads were not measured
   nn::HeadSummary summary;                      ///< of `measured`
-  /// What all heads together add to L at step 0, if the run has this checkpoint: L minus L without
-  /// any head, on the same sequences.
-  std::optional<nn::Effect> untrained;
+  /// L minus L without any head, at step 0 and on the same sequences, if the run has this
+  /// checkpoint.
+  std::optional<double> untrained;
   std::string not_measured;  ///< why `measured` is null, as a sentence
 
   /// Returns the mark of a head, by its index; "" if only one sequence was measured.
@@ -57,7 +57,8 @@ struct HeadStudy {
 HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,
                       Progress& progress);
 
-/// Columns of an entry of "claims" in JSON: each statement of the first text that has a number.
+/// Columns of an entry of "claims" in JSON: the statements of the first text whose numbers hold on
+/// other sequences, too.
 inline constexpr Column kClaim[] = {{"heads"}, {"role"}, {"quantity"}, {"value"}};
 /// Returns the claims, as a table with kClaim.
 Table claims(const HeadStudy& study);

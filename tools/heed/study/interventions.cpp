@@ -5,6 +5,7 @@
 
 #include "nn/study/attribution.h"
 #include "nn/study/copying.h"
+#include "nn/study/forward_passes.h"
 #include "nn/study/lens.h"
 #include "nn/study/patching.h"
 #include "tools/heed/study/study_pictures.h"
@@ -198,9 +199,13 @@ Table lens_table(const Subject& s, const nn::LogitLens& lens) {
 // by_distance.png.
 void add_sample(InterventionResults& results, const HeadSample& sample, const Subject& s,
                 const std::filesystem::path& out) {
-  const nn::Study study = nn::study(s.model(), sample.batch, sample.objective);
+  // The arrays of more sequences would not fit into memory.
+  const std::int64_t count = std::min(
+      sample.batch.inputs.size(0), nn::sequences_at_once(s.model(), sample.batch.inputs.size(1)));
+  const nn::Batch batch = nn::rows_of(sample.batch, 0, count);
+  const nn::Study study = nn::study(s.model(), batch, nn::rows_of(sample.objective, 0, count));
   results.tables.push_back(sequences_table(study, objective_text(sample.objective, s.info())));
-  append(results.files, draw_by_distance(out, study, sample.batch, s.source));
+  append(results.files, draw_by_distance(out, study, batch, s.source));
 }
 
 // Returns a label for each position: "c" if the token is c in both prompts, or "c/d" if it is c in

@@ -59,12 +59,13 @@ std::string matches_text(const StudiedPair& s) {
   std::vector<std::string> close, apart;
   for (const nn::HeadMatch& m : s.matches) {
     if (!m.b) continue;
-    (m.is_close() ? close : apart)
+    (m.is_close ? close : apart)
         .push_back(
             fmt::format("{} ~ {} ({:.2f})", nn::head_name(m.a), nn::head_name(*m.b), m.cosine));
   }
-  std::string text = "Heads of A and B are matched by the cosine of their mean weights: " +
-                     (close.empty() ? "none is close" : heed::join(close, ", ")) + ".";
+  std::string text =
+      "Heads of A and B are matched by the cosine of their mean attention patterns: " +
+      (close.empty() ? "none is close" : heed::join(close, ", ")) + ".";
   if (!apart.empty()) text += " Not subtracted, below 0.7: " + heed::join(apart, ", ") + ".";
   return text;
 }
@@ -157,7 +158,7 @@ std::vector<HeadPair> head_pairs(const StudiedPair& s) {
   std::vector<nn::HeadIndex> matched;
   for (const nn::HeadMatch& m : s.matches) {
     pairs.push_back({&s.study_a.head(m.a.layer, m.a.head),
-                     m.b ? &s.study_b.head(m.b->layer, m.b->head) : nullptr, m.is_close()});
+                     m.b ? &s.study_b.head(m.b->layer, m.b->head) : nullptr, m.is_close});
     if (m.b) matched.push_back(*m.b);
   }
   for (const nn::HeadReport& h : s.study_b.heads)
@@ -232,10 +233,10 @@ std::string weights_text(const std::optional<nn::RunsDifference>& weights) {
     std::string index;
     autograd::append_text(index, d->index);
     const std::string before =
-        steps.size() == 1 ? "" : fmt::format("equal at step {}, ", steps[steps.size() - 2]);
+        steps.size() == 1 ? "" : fmt::format("step {} is equal and ", steps[steps.size() - 2]);
     return fmt::format(
-        "weights: {}different at step {}, of the compared ones; for example {} {}: {:.9g} and "
-        "{:.9g}",
+        "weights: of the steps that both runs saved, {}step {} is different; for example {} {}: "
+        "{:.9g} and {:.9g}",
         before, steps.back(), d->tensor, index, d->a, d->b);
   }
   if (steps.empty()) return "weights: not compared, because the runs have no saved step in common";
@@ -313,7 +314,7 @@ plot::HeatmapGrid difference_grid(const nn::Study& difference, const nn::MapQuan
   plot::HeatmapGrid grid = heads_grid(difference.by_layer(quantity.values),
                                       difference.by_layer(&nn::LayerStudy::scores));
   for (std::size_t i = 0; i < grid.panels.size(); ++i)
-    grid.panels[i].title = title_of(matches[i]) + (matches[i].is_close() ? "" : ", no match");
+    grid.panels[i].title = title_of(matches[i]) + (matches[i].is_close ? "" : ", no match");
   return grid;
 }
 

@@ -142,6 +142,15 @@ std::vector<EffectPoint> effect_points(const Subject& s, const StudyResult& r) {
   return points;
 }
 
+// Returns what L is in effects.png.
+std::string effects_caption(const Subject& s, const StudyResult& r) {
+  std::string text = "Squares: cells, L is " + s.texts.objective + ".";
+  if (r.heads.measured)
+    text += fmt::format(" Dots: heads on {}, L is {}.", r.heads.sample->sequences,
+                        r.heads.sample->objective_text);
+  return text;
+}
+
 // Returns a pane for the sequence and, if `corrupt` is not empty, a second pane for the corrupt
 // prompt.
 std::vector<PagePane> panes_of(const Subject& s, const StudyResult& r, const std::string& corrupt) {
@@ -167,7 +176,7 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
                       r.text);
   });
   std::vector<std::filesystem::path> files = draw_study(out, r.study, s.texts, s.source, head);
-  append(files, draw_effects(out, effect_points(s, r), s.source));
+  append(files, draw_effects(out, effect_points(s, r), s.source, effects_caption(s, r)));
   append(files, r.tables.files);
   append(files, {page.get()});
   saved.get();
@@ -206,6 +215,7 @@ Columns study_keys() {
                                {"tokens"},
                                rows("heads", head_columns()),
                                rows("claims", kClaim),
+                               {"not_measured"},
                                fields("baseline", kBaseline),
                                fields("tables", kTableKeys),
                                {"files"}};
@@ -239,6 +249,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
   report.set("objective", s.objective_text());
   report.set("value", study.value);
   report.set("tokens", s.text());
+  report.set("not_measured", heads.measured ? Value() : Value(heads.not_measured));
   report.set("baseline",
              object_of(kBaseline, {study.uniform.previous_token, study.uniform.duplicate_token,
                                    study.uniform.induction}));
@@ -281,7 +292,8 @@ Report study_roles(const StudyArguments& a, const Command& c) {
   Report report(roles_keys());
   Table& table = report.table("runs");
   table.note =
-      "The heads that change L, by their main role, on sequences of each run's own task. left "
+      "The heads that change L, by their main role, on sequences of each run's own task. L is the "
+      "margin, or the log probability of the targets if the targets are random. left "
       "alone: the share of the difference that heads make to L, with these heads alone. heed study "
       "RUN explains one run.";
   Progress progress(false);
@@ -292,11 +304,12 @@ Report study_roles(const StudyArguments& a, const Command& c) {
     const HeadStudy heads = study_heads(a.heads, c, s, progress);
     std::map<std::string_view, std::string> by_role;
     for (const nn::HeadFinding& f : heads.summary.findings)
-      if (f.matters)
+      if (f.matters())
         by_role[f.role()] += (by_role[f.role()].empty() ? "" : " ") + nn::head_name(f.head->report);
     std::vector<Value> row{s.folder()};
     for (const nn::Role& role : nn::roles()) row.push_back(by_role[role.name]);
-    row.push_back(heads.measured ? by_role["other"] : heads.not_measured);
+    row.push_back(by_role["other"]);
+    if (!heads.measured) table.note = s.folder() + ": " + heads.not_measured + " " + table.note;
     row.push_back(heads.measured ? Value(heads.measured->value.mean) : Value());
     row.push_back(heads.summary.left_alone);
     table.add(std::move(row));
@@ -340,7 +353,7 @@ that count in the accuracy, or at --at. At a position without a target, it compa
 logits. If the targets are random (urn, markov, random, texts), the default is logprob, and for a
 prompt the margin at its last position. The tokens of a margin are those of the run on its sequence;
 interventions, a corrupt prompt and a second run keep them. If --of names tokens, the L of the heads
-is still the default of the task, unless --samples is given.
+is still the default of the task, unless --samples is given; so it is if --at is given.
 
 --head draws one head large (weights_L1H0.png, ...). --format png,svg also writes SVG files. A large
 map makes a large SVG file. --export npy writes each array to npy/NAME.npy. --export csv writes the
@@ -356,7 +369,7 @@ layer, a row without a layer for the model.
 
 If a second run is given, it is compared with the first run on the same sequence. Heads with the same
 number correspond if both runs begin with equal weights; otherwise the heads of a layer are matched
-by their mean weights. The directory compared of the first run gets maps of B minus A, and
+by their mean attention patterns. The directory compared of the first run gets maps of B minus A, and
 compare.csv with layer,head,head_b,quantity,a,b,difference. With three or more runs, the command
 prints the roles of the heads of each run.)";
 
@@ -408,7 +421,7 @@ void study_command(Command& c) {
                     return study_over_time(a->run, a->out, a->overwrite, a->formats);
                   }},
              {.key = "more",
-              .accepts = c.only({"run", "other", "more", "of", "samples", "ablation", "weights"}),
+              .accepts = c.only({"run", "other", "more", "samples", "ablation", "weights"}),
               .result = roles_keys(),
               .run = [a](const Command& command) { return study_roles(*a, command); }},
              {.key = "other",

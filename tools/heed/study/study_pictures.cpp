@@ -199,7 +199,7 @@ Files draw_attribution(const std::filesystem::path& folder, std::vector<nn::Cont
 }
 
 Files draw_effects(const std::filesystem::path& folder, const std::vector<EffectPoint>& points,
-                   const PictureSource& source) {
+                   const PictureSource& source, const std::string& what) {
   std::vector<plot::Series> series = {{.name = "heads (dots)", .points = true},
                                       {.name = "cells (squares)", .points = true, .square = true}};
   for (const EffectPoint& point : points) {
@@ -209,7 +209,7 @@ Files draw_effects(const std::filesystem::path& folder, const std::vector<Effect
   }
   std::erase_if(series, [](const plot::Series& s) { return s.x.empty(); });
   const plot::ChartStack stack{.title = "Predicted and measured effects",
-                               .caption = "Dashed: the prediction equals the measurement.",
+                               .caption = what + " Dashed: the prediction equals the measurement.",
                                .panels = {{.x_name = "predicted change of L",
                                            .y_name = "measured change of L",
                                            .series = std::move(series),

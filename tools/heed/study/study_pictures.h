@@ -73,8 +73,9 @@ struct EffectPoint {
   bool is_cell;              ///< true: an intervention on a cell of a pattern; false: on a head
 };
 /// Draws effects.png: the points, with a line where the prediction equals the measurement.
+/// `what` states what L is.
 Files draw_effects(const std::filesystem::path& folder, const std::vector<EffectPoint>& points,
-                   const PictureSource& source);
+                   const PictureSource& source, const std::string& what);
 
 /// Returns the line of a head in a chart. The layer determines the color of the line, and the head
 /// modulo plot::kDashPatterns determines its dash pattern.

@@ -275,12 +275,16 @@ function firstChoice() {
   const size = (report) => Math.abs(report.importance ?? 0);
   const reports = checkpointOf(pane).heads ?? [];
   const inAll = ({ layer, head }) => panes.every((other) => layer < other.layers && head < other.heads);
-  const { layer, head } = data.chosen ??
+  const cell = [...(pane.block === 1 && panes.length === 1 ? pane.cells ?? [] : [])]
+    .filter((cut) => !data.chosen || (cut.layer === data.chosen.layer && cut.head === data.chosen.head))
+    .sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect))[0];
+  const { layer, head } = cell ?? data.chosen ??
     reports.filter(inAll).reduce((a, b) => (size(b) > size(a) ? b : a), { layer: 0, head: 0 });
   const map = mapOf(pane, quantity(), layer, head);
   const row = map ? Array.from(numbersOf(map, n).slice((n - 1) * n), (x) => Math.abs(x || 0)) : [0];
-  const key = row.indexOf(Math.max(...row));
-  Object.assign(state, { layer, head, query: n - 1, key, token: key, fromHead: head, fromQuery: n - 1,
+  const key = cell?.key ?? row.indexOf(Math.max(...row));
+  const query = cell?.query ?? n - 1;
+  Object.assign(state, { layer, head, query, key, token: key, fromHead: head, fromQuery: query,
     columns: firstColumns() });
 }
 

@@ -283,7 +283,9 @@ function routeRows(pane) {
 
 /** Returns the mark of a head; "" if it has none or does not count. */
 const markOf = (report) => (["", "-"].includes(report?.mark ?? "") ? "" : report.mark);
-const badgeOf = (report) => (markOf(report) ? [" ", el("b", { class: "badge" }, markOf(report))] : []);
+const badgeOf = (report) => (markOf(report) ? [" ", el("b", { class: "badge", title: markTitle(markOf(report)) },
+  markOf(report))] : []);
+const markTitle = (mark) => (mark.startsWith("x") ? `the prediction is ${mark.slice(1)} times the effect` : "see below");
 
 /** Shows the numbers of the heads as a table. */
 function headsView(pane) {
@@ -304,6 +306,8 @@ function headsView(pane) {
       ...numbers(report).map(dataCell));
   };
   const section = el("section", { class: "view heads-table" }, el("h3", {}, "Numbers of the heads"),
+    el("p", { class: "muted" }, "Of the sequence shown" +
+      (hasEffects ? "; needed, suffices, predicted and the marks are those of sequences of the task." : ".")),
     el("div", { class: "scroll" }, table),
     el("div", { class: "tools" }, copyButton(`heads of ${pane.name}`, rows), columnChoice()));
   addView(["checkpoint", "layer", "head", "columns"], () => {

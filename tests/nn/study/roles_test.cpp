@@ -1,0 +1,86 @@
+// Tests of roles and of the summary of heads: the limits of each rule, and shares against sums that
+// are written out here.
+#include "nn/study/roles.h"
+
+#include "nn/lab.h"
+#include "tests/support/catch.h"
+#include "tests/support/studies.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+
+std::string names(const HeadReport& head, const HeadReport& uniform) {
+  std::string all;
+  for (const Role* role : roles_of(head, uniform)) all += std::string(role->name) + " ";
+  return all;
+}
+
+TEST_CASE("a role needs a score of 0.4 and three times that of equal weights") {
+  HeadReport head{}, uniform{};
+  uniform.induction = 0.1;
+  CHECK(names(head, uniform).empty());
+  head.induction = 0.39;
+  CHECK(names(head, uniform).empty());
+  head.induction = 0.4;
+  CHECK(names(head, uniform) == "induction ");
+  uniform.induction = 0.14;
+  CHECK(names(head, uniform).empty());
+  uniform.induction = head.induction = NAN;  // no token occurs twice
+  CHECK(names(head, uniform).empty());
+  head.previous_token = 0.5, head.first_token = 0.6;
+  CHECK(names(head, uniform) == "first-token previous-token ");  // the larger score first
+  head.relative_entropy = 0.95;
+  CHECK(names(head, uniform) == "first-token previous-token ");
+  HeadReport flat{};
+  flat.relative_entropy = 0.89;
+  CHECK(names(flat, uniform).empty());
+  flat.relative_entropy = 0.9;
+  CHECK(names(flat, uniform) == "uniform ");
+}
+
+TEST_CASE("a summary names the heads that matter; shares are relative to no heads at all") {
+  const Transformer model = random_model(small_options());
+  const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}});
+  const Replacement r = replacement(model, batch, Ablation::kMean);
+  MeasuredHeads m = measure_heads(model, batch, {}, r, EffectParts::kMeasured);
+  const auto mean_value = [&](const std::vector<HeadIndex>& cut) {
+    const auto values = values_without(model, batch, {}, cut, r);
+    return (values[0] + values[1]) / 2;
+  };
+  const double whole = mean_value({}), none = mean_value(all_heads(2, 3));
+  REQUIRE(std::abs(whole - none) > 0.01);
+  const KeptShare kept = kept_share(model, batch, {}, {{0, 1}, {1, 2}}, r);
+  CHECK(kept.effect.mean == Approx(mean_value({{0, 1}, {1, 2}}) - whole));
+  CHECK(kept.left == Approx((mean_value({{0, 1}, {1, 2}}) - none) / (whole - none)));
+
+  // Effects are set here, so that each rule decides one head. The largest effect is 2, so the floor
+  // is 0.1.
+  for (MeasuredHead& h : m.heads) h.needed = h.suffices = h.gradient = {0, 0.001, 0, 2};
+  m.heads[0].needed.mean = -2;             // matters
+  m.heads[1].suffices.mean = -0.1;         // matters as the only head of its layer
+  m.heads[2].needed.mean = 0.099;          // below the floor
+  m.heads[3].needed = {0.5, 0.3, 0.5, 2};  // below two standard errors
+  m.heads[4].suffices = {-1, 0.6, 1, 2};   // below two of its own standard errors
+  const HeadSummary s = summarize_heads(model, batch, {}, r, m);
+  REQUIRE(s.findings.size() == 6);
+  CHECK(s.named == std::vector<HeadIndex>{{0, 0}, {0, 1}});
+  CHECK(s.findings[0].floor == Approx(0.1));
+  CHECK((s.findings[1].is_sufficient && !s.findings[1].is_needed));
+  CHECK(s.heads_change_L);
+  CHECK(s.left_without == Approx(kept_share(model, batch, {}, s.named, r).left));
+  CHECK(s.left_alone == Approx(kept_share(model, batch, {}, other_heads(model, s.named), r).left));
+
+  for (MeasuredHead& h : m.heads) h.needed.mean = h.suffices.mean = 0;
+  m.no_heads = {0.02, 0.001, 0.02, 2};  // above the floor of 0.01, but below 0.01 * sqrt(6)
+  const HeadSummary nothing = summarize_heads(model, batch, {}, r, m);
+  CHECK(nothing.named.empty());
+  CHECK(!nothing.heads_change_L);
+  CHECK(std::isnan(nothing.left_alone));
+  m.no_heads.mean = 0.03;
+  CHECK(summarize_heads(model, batch, {}, r, m).heads_change_L);
+}
+
+}  // namespace

@@ -64,6 +64,7 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
   m.heads[2].needed.mean = 0.099;          // below the floor
   m.heads[3].needed = {0.5, 0.3, 0.5, 2};  // below two standard errors
   m.heads[4].suffices = {-1, 0.6, 1, 2};   // below two of its own standard errors
+  m.no_heads = {-3, 0.001, 3, 2};
   const HeadSummary s = summarize_heads(model, batch, {}, r, m);
   REQUIRE(s.findings.size() == 6);
   CHECK(s.named == std::vector<HeadIndex>{{0, 0}, {0, 1}});

@@ -63,8 +63,8 @@ void check_phase_change(std::int64_t seed, const std::string& periods, double ra
   }
   std::cout << "periods " << periods << ", seed " << seed << ": the repeat loss falls fastest from "
             << fall->from << " to " << fall->to << ", induction score 0.5 at " << *forms
-            << ", layer 1's |dL/dW_Q| " << least << " to " << most << ", halfway at " << rise
-            << ", ratio " << most / least << std::endl;
+            << ", layer 1's |dL/dW_Q| " << least << " to " << most << ", ratio " << most / least
+            << std::endl;
   CHECK(std::abs(double(*forms) - fall->middle()) <= 40);
   CHECK(most / least >= ratio);
 }

@@ -53,14 +53,16 @@ struct HeadSummary {
   std::vector<HeadFinding> findings;  ///< all heads, in the order of all_heads()
   std::vector<RoleEffect> by_role;    ///< roles with a head that matters
   std::vector<HeadIndex> named;       ///< the heads that matter
-  /// False if no head matters and |MeasuredHeads::no_heads| is below its floor times the root of
+  /// False if no head matters and the magnitude of `no_heads` is below its floor times the root of
   /// the number of heads, to which small effects of many heads may add up.
   bool heads_change_L = false;
+  ///@{
   /// The shares of L(all heads) - L(no head) that are left without the named heads, and with these
   /// heads alone (faithfulness, Wang et al. 2022, arXiv 2211.00593). NaN if no head is named, or if
   /// the difference is below its floor.
   double left_without = NAN;
   double left_alone = NAN;
+  ///@}
 };
 /// Summarizes the heads. `measured` has the measurements on these sequences, and must outlive the
 /// result.

@@ -225,7 +225,8 @@ TEST_CASE("effects.png has a dot for each head, a square for each cell, and name
                                            {-1, 2, "", false},
                                            {0.1, std::nan(""), "not drawn", false},
                                            {3, -0.5, "L1H0 5<2", true}};
-  const auto files = draw_effects(folder.path(), points, {"", "", {"svg", "png", "svg"}}, "L is x.");
+  const auto files =
+      draw_effects(folder.path(), points, {"", "", {"svg", "png", "svg"}}, "L is x.");
   CHECK(files.size() == 2);  // a format is written once
   const std::string svg = svg_in(folder, "effects");
   const auto occurs = [&](const std::string& part) {

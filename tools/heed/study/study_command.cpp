@@ -230,7 +230,9 @@ Report study_one(const StudyArguments& a, const Command& c) {
   const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   Progress progress(false);
   progress.at_work("Running the model forward and backward");
-  StudyResult r{s.study(), study_heads(a.heads, c, s, progress), {}, {}, {}};
+  StudyResult r;
+  r.heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed
+  r.study = s.study();
   const auto& [study, heads, text, cells, tables] = r;
   progress.at_work("Running interventions");
   r.text = first_text(heads, s);

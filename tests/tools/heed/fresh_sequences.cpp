@@ -14,7 +14,7 @@
 #include "nn/lab.h"
 #include "nn/study/over_time.h"
 #include "nn/study/roles.h"
-#include "tools/heed/study/head_study.h"
+#include "tools/heed/study/first_text.h"
 
 namespace {
 

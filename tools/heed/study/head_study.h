@@ -1,5 +1,4 @@
-// The heads of a run on N sequences of its task: their effects, the first text of a study, and the
-// tables of --ablate and --keep.
+// The heads of a run, measured on N sequences of its task.
 #pragma once
 
 #include <memory>
@@ -57,17 +56,13 @@ struct HeadStudy {
 HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,
                       Progress& progress);
 
-/// Columns of an entry of "claims" in JSON: the statements of the first text whose numbers hold on
-/// other sequences, too.
-inline constexpr Column kClaim[] = {{"heads"}, {"role"}, {"quantity"}, {"value"}};
-/// Returns the claims, as a table with kClaim.
-Table claims(const HeadStudy& study);
-/// Returns the first text of a study: which heads matter and what they do, in lines.
-std::vector<std::string> first_text(const HeadStudy& study, const Subject& s);
-
-/// Returns the tables of effects: of all heads, of pairs (--ablate all) and of sets (--ablate and
-/// --keep).
-std::vector<Table> effect_tables(const HeadStudy& study, const HeadArguments& a, const Command& c,
-                                 const Subject& s);
+/// Returns the names of heads, such as "L1H0".
+std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads);
+/// Returns the names of heads as text: "L0H0, L1H0 and L1H1".
+std::string heads_text(const std::vector<nn::HeadIndex>& heads);
+/// Returns what replaces the output of a head that is cut: "its mean over these sequences".
+std::string replacement_text(nn::Ablation how);
+/// Returns the unit of L and its changes: "logits" or "nats".
+std::string effect_unit(const nn::Objective& objective);
 
 }  // namespace heed

@@ -10,6 +10,8 @@
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/cell_table.h"
+#include "tools/heed/study/effect_tables.h"
+#include "tools/heed/study/first_text.h"
 #include "tools/heed/study/head_study.h"
 #include "tools/heed/study/interventions.h"
 #include "tools/heed/study/over_time.h"

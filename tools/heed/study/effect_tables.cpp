@@ -1,0 +1,137 @@
+#include "tools/heed/study/effect_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/base/text.h"
+
+namespace heed {
+namespace {
+
+// Returns how well the estimates agree with `needed`: "gradient 0.1 (0.40), ...".
+std::string agreement_text(const nn::MeasuredHeads& m,
+                           const std::vector<nn::EffectEstimate>& estimates, double smallest) {
+  std::vector<std::string> parts;
+  std::int64_t count = 0;
+  for (const nn::EffectEstimate& e : estimates) {
+    std::vector<double> predicted;
+    for (const nn::MeasuredHead& h : m.heads) predicted.push_back(e.value(h)->mean);
+    const nn::Agreement a = nn::agreement(m.rows(), predicted, smallest);
+    count = a.rows;
+    parts.push_back(fmt::format(
+        "{} is {} times needed ({})", e.name, nn::factor_text(a.factor),
+        std::isnan(a.rank_correlation) ? "-" : fmt::format("{:.2f}", a.rank_correlation)));
+  }
+  if (count == 0) return "";
+  return fmt::format(
+      " Over the {} heads with an effect, {} (median; in parentheses the rank correlation over all "
+      "heads).",
+      count, heed::join(parts));
+}
+
+Table all_effects(const HeadStudy& study) {
+  const nn::MeasuredHeads& m = *study.measured;
+  const HeadSample& sample = *study.sample;
+  std::vector<nn::EffectEstimate> estimates = nn::effect_estimates();
+  std::erase_if(estimates, [&](const auto& e) { return !e.value(m.heads[0]); });
+  std::vector<Column> columns{{"", "head"},
+                              {"", "needed", "", "{:+.3g}"},
+                              {"", "error", "", "{:.2g}", 1},
+                              {"", "suffices", "", "{:+.3g}"}};
+  for (const nn::EffectEstimate& e : estimates)
+    columns.push_back({.label = e.name, .format = "{:+.3g}"});
+  columns.push_back({"", "mark"});
+  Table t(columns);
+  t.title = fmt::format("Effects of heads on L in {}, means over {}; cut: the output is {}",
+                        effect_unit(sample.objective), sample.sequences,
+                        replacement_text(sample.replaced.how));
+  const double smallest = nn::smallest_effect(sample.objective);
+  const double largest = nn::largest_effect(m.rows());
+  for (std::size_t i = 0; i < m.heads.size(); ++i) {
+    const nn::MeasuredHead& h = m.heads[i];
+    std::vector<Value> row{nn::head_name(h.report), h.needed.mean, h.needed.standard_error,
+                           h.suffices.mean};
+    for (const nn::EffectEstimate& e : estimates) row.push_back(e.value(h)->mean);
+    row.push_back(study.mark(i));
+    t.add(std::move(row));
+  }
+  t.note = fmt::format(
+      "needed: L without the head, minus L. suffices: L without all heads of the layer, minus L "
+      "without all of them but this one. A negative number means that the head raises L. gradient "
+      "and the columns after it predict needed. No mark: the gradient is right within a factor of "
+      "3. "
+      "redundant: needed is small, suffices is not. missed: the gradient does not show the effect. "
+      "phantom: it shows an effect that does not exist. reversed: it has the other sign. x0.3: it "
+      "is 0.3 times the effect. -: neither counts, being below {:.2g} or below two standard "
+      "errors (5 % of the largest effect, and at least {:.2g}).{}",
+      std::max(smallest, 0.05 * largest), smallest, agreement_text(m, estimates, smallest));
+  return t;
+}
+
+Table pairs(const HeadStudy& study, const Subject& s) {
+  const HeadSample& sample = *study.sample;
+  Table t({{"", "heads"},
+           {"", "effect", "", "{:+.3g}"},
+           {"", "error", "", "{:.2g}"},
+           {"", "more than the sum", "", "{:+.3g}"}});
+  t.title = "Effects of pairs of heads";
+  t.note =
+      "effect: L without both heads, minus L. more than the sum: the effect minus needed of both; "
+      "it is large if the heads stand in for each other";
+  for (const nn::PairEffect& p : nn::pair_effects(s.model(), sample.batch, sample.objective,
+                                                  sample.replaced, study.measured->heads))
+    t.add({heads_text({p.a, p.b}), p.both.mean, p.both.standard_error, p.excess});
+  return t;
+}
+
+// Returns the table of the sets of --ablate and --keep. They are measured on the sequence that
+// --prompt or --sample selects, and otherwise on the sample.
+Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, const Subject& s) {
+  const bool one = (c.given("prompt") || c.given("sample")) && !c.given("samples");
+  if (!study.sample && a.ablation != nn::Ablation::kZero)
+    usage_error("--ablation {}: the text of the run is not available; use --ablation zero",
+                nn::enum_name(a.ablation));
+  if (one && a.ablation == nn::Ablation::kResample)
+    usage_error("--ablation resample: one sequence has no other; give --samples 2 or more");
+  const nn::Batch& batch = one || !study.sample ? s.sequence : study.sample->batch;
+  const nn::Objective& o = one || !study.sample ? s.objective : study.sample->objective;
+  const nn::Replacement replaced =
+      study.sample ? study.sample->replaced : nn::replacement(s.model(), batch, a.ablation);
+  Table t({{"", "heads"},
+           {"", "effect", effect_unit(o), "{:+.4g}"},
+           {"", "error", "", "{:.2g}"},
+           {"", "left", "", "percent"}});
+  t.title = "Sets of heads";
+  t.note = fmt::format(
+      "effect: L with the output of the heads replaced by {}, minus L. left: the share of the "
+      "difference that all heads make to L. L here is {}, on {}",
+      replacement_text(a.ablation), objective_description(o, s.info().vocabulary),
+      one || !study.sample ? "the sequence shown" : study.sample->sequences);
+  const auto add = [&](const std::string& option, const std::string& text, const char* how) {
+    const nn::Transformer::Options& options = s.model().options;
+    const auto heads = nn::parse_heads(option, text, options.layers, options.attention.heads);
+    const auto cut = option == "--keep" ? nn::other_heads(s.model(), heads) : heads;
+    const nn::KeptShare k = nn::kept_share(s.model(), batch, o, cut, replaced);
+    t.add({how + heads_text(heads), k.effect.mean, k.effect.standard_error, k.left});
+  };
+  if (c.given("ablate") && a.ablate != "all") add("--ablate", a.ablate, "without ");
+  if (c.given("keep")) add("--keep", a.keep, "only ");
+  return t;
+}
+
+}  // namespace
+
+std::vector<Table> effect_tables(const HeadStudy& study, const HeadArguments& a, const Command& c,
+                                 const Subject& s) {
+  std::vector<Table> tables;
+  if (study.measured) tables.push_back(all_effects(study));
+  if (a.ablate == "all" && study.measured && study.measured->heads.size() <= 8)
+    tables.push_back(pairs(study, s));
+  if (c.given("keep") || (c.given("ablate") && a.ablate != "all"))
+    tables.push_back(sets(study, a, c, s));
+  return tables;
+}
+
+}  // namespace heed

@@ -88,7 +88,7 @@ constexpr HeadQuantity kQuantities[] = {
      "norm of dL/dk; for shared keys that of all heads which share them",
      &R::dk,
      Q::kSequences,
-     {"|dL/dk|", "{:.2g}"},
+     {"|dL/dk|", "{:.2g}", 3},
      {"|dL/dK|: norm of the gradient that reaches the head's keys", Q::Panel::kLog}},
     {"dv",
      "",

@@ -42,7 +42,7 @@ refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out
 expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation zero; out_has "Sets of heads"; out_has "without L0H0"
-expect 0 study runs/reverse-1 --ablate all; out_has "softmax exact"; help_has "cut: the output is its mean over these sequences"
+expect 0 study runs/reverse-1 --ablate all; out_has "softmax exact"; help_has "a head is cut by replacing its output with its mean over these sequences"
 expect 0 study text-run --prompt "the quick" --keep L0H0 --out text-study --overwrite; out_has "only L0H0"; help_has "on the sequence shown"
 mv text.txt elsewhere.txt  # a prompt can be studied without the text
 expect 0 study text-run --prompt "the quick" --out text-study --overwrite; help_has "the text of the run is not available"

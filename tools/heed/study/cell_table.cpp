@@ -27,8 +27,9 @@ std::vector<nn::EffectRow> rows_of_cuts(const std::vector<nn::CellCut>& cuts) {
 
 const std::string kHowCut =
     "A cut sets the score of the cell to -inf, and the softmax divides its weight among the other "
-    "keys. predicted: the change of L by dL/dA for this change of the weights. effect: L with the "
-    "cut, minus L. Both hold for the sequence shown. ";
+    "keys; a query without a key receives nothing. predicted: the change of L by dL/dA for this "
+    "change of the weights. effect: L with the "
+    "cut, minus L. Both hold for the sequence shown.";
 
 }  // namespace
 
@@ -63,13 +64,13 @@ Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const n
       "effect or prediction",
       cuts.size());
   t.note = kHowCut + fmt::format(
-                         "Marks as for heads; below {:.2g} nothing counts. Any other cell: --cut "
+                         " Marks as for heads; below {:.2g} nothing counts. Any other cell: --cut "
                          "\"HEAD[query,key]\".",
                          std::max(smallest, 0.05 * nn::largest_effect(rows_of_cuts(cuts))));
   if (const std::int64_t n = s.measured_positions(); n > 1)
     t.note += fmt::format(
-        " L is a mean over {0} positions, so a change of the margin at one of them is {0} times "
-        "as large as the change of L.",
+        " L is a mean over {0} positions, so a change at one of them is {0} times as large as the "
+        "change of L.",
         n);
   if (agreement.rows > 0)
     t.note += fmt::format(

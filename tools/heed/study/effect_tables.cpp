@@ -31,7 +31,7 @@ std::string agreement_text(const nn::MeasuredHeads& m,
       count, heed::join(parts));
 }
 
-Table all_effects(const HeadStudy& study) {
+Table all_effects(const HeadStudy& study, bool all_asked) {
   const nn::MeasuredHeads& m = *study.measured;
   const HeadSample& sample = *study.sample;
   std::vector<nn::EffectEstimate> estimates = nn::effect_estimates();
@@ -44,9 +44,9 @@ Table all_effects(const HeadStudy& study) {
     columns.push_back({.label = e.name, .format = "{:+.3g}"});
   columns.push_back({"", "mark"});
   Table t(columns);
-  t.title = fmt::format("Effects of heads on L in {}, means over {}; cut: the output is {}",
-                        effect_unit(sample.objective), sample.sequences,
-                        replacement_text(sample.replaced.how));
+  t.title = fmt::format(
+      "Effects of heads on L in {}, means over {}; a head is cut by replacing its output with {}",
+      effect_unit(sample.objective), sample.sequences, replacement_text(sample.replaced.how));
   const double smallest = nn::smallest_effect(sample.objective);
   const double largest = nn::largest_effect(m.rows());
   for (std::size_t i = 0; i < m.heads.size(); ++i) {
@@ -67,6 +67,10 @@ Table all_effects(const HeadStudy& study) {
       "is 0.3 times the effect. -: neither counts, being below {:.2g} or below two standard "
       "errors (5 % of the largest effect, and at least {:.2g}).{}",
       std::max(smallest, 0.05 * largest), smallest, agreement_text(m, estimates, smallest));
+  if (m.value.sequences == 1)
+    t.note += " One sequence gives no standard error, so there are no marks.";
+  if (!study.not_measured.empty()) t.note += " " + study.not_measured;
+  if (all_asked && m.heads.size() > 8) t.note += " Pairs are measured for at most 8 heads.";
   return t;
 }
 
@@ -126,7 +130,7 @@ Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, con
 std::vector<Table> effect_tables(const HeadStudy& study, const HeadArguments& a, const Command& c,
                                  const Subject& s) {
   std::vector<Table> tables;
-  if (study.measured) tables.push_back(all_effects(study));
+  if (study.measured) tables.push_back(all_effects(study, a.ablate == "all"));
   if (a.ablate == "all" && study.measured && study.measured->heads.size() <= 8)
     tables.push_back(pairs(study, s));
   if (c.given("keep") || (c.given("ablate") && a.ablate != "all"))

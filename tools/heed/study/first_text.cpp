@@ -143,9 +143,9 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
   }
   if (!summary.heads_change_L)
     text.push_back(fmt::format(
-        "No head counts: the heads of this model do not change L. Without all of them L changes by "
-        "{:+.2g} {}.",
-        m.no_heads.mean, unit));
+        "The heads of this model do not change L: each changes it by less than {:.2g}, and all "
+        "together by {:+.2g} {}.",
+        summary.findings[0].floor, -m.no_heads.mean, unit));
   else if (summary.named.empty())
     text.push_back(fmt::format(
         "No head changes L by more than {:.2g}, but without all of them L changes by {:+.3g}.",

@@ -82,7 +82,12 @@ std::optional<nn::EffectParts> affordable(const HeadSample& sample, const Subjec
   const double heads = double(o.layers * o.attention.heads);
   const double cuts = scores + pass * (2 * heads + double(o.layers) + 12);
   if (cuts + pass * 25 * heads <= kMostSeconds) return nn::EffectParts::kAll;
-  if (cuts <= kMostSeconds) return nn::EffectParts::kMeasured;
+  if (cuts <= kMostSeconds) {
+    not_measured =
+        "softmax exact and integrated were not measured, because this would take more than 30 "
+        "seconds; --ablate all measures them.";
+    return nn::EffectParts::kMeasured;
+  }
   not_measured = fmt::format(
       "The effects of the {} heads were not measured, because this would take about {:.0f} "
       "seconds. To measure them, add --ablate all to the command.",
@@ -107,11 +112,11 @@ std::optional<double> measure_untrained(const HeadSample& sample, const Subject&
 }  // namespace
 
 std::int64_t default_samples(const nn::Task& task) {
-  constexpr std::int64_t kLeast = 32, kMost = 512, kPositions = 4096;
+  constexpr std::int64_t kLeast = 32, kMost = 512, kCounted = 4096;
   const nn::Tensor counted = task.evaluation(0, std::min(kLeast, task.evaluation_size())).counted;
   const double by_sequence =
       std::max(1.0, sum(to(counted, autograd::float64)).item()) / double(counted.size(0));
-  return std::clamp(std::int64_t(std::ceil(kPositions / by_sequence)), kLeast, kMost);
+  return std::clamp(std::int64_t(std::ceil(kCounted / by_sequence)), kLeast, kMost);
 }
 
 std::vector<nn::Setting> head_settings(HeadArguments& a) {
@@ -145,9 +150,8 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s
   }
   const HeadSample& sample = *study.sample;
   auto parts = affordable(sample, s, study.not_measured);
-  if (a.ablate == "all") parts = nn::EffectParts::kAll;
+  if (a.ablate == "all") parts = nn::EffectParts::kAll, study.not_measured.clear();
   if (!parts) return study;
-  study.not_measured.clear();
   study.measured = std::make_unique<nn::MeasuredHeads>(nn::measure_heads(
       s.model(), sample.batch, sample.objective, sample.replaced, *parts,
       [&](std::int64_t done, std::int64_t total) {
@@ -159,9 +163,9 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s
   return study;
 }
 
-std::string HeadStudy::mark(std::size_t head) const {
+Value HeadStudy::mark(std::size_t head) const {
   const nn::HeadFinding& f = summary.findings[head];
-  return f.head->needed.sequences == 1 ? "" : nn::mark_text(f.head->row(), f.floor);
+  return f.head->needed.sequences == 1 ? Value() : Value(nn::mark_text(f.head->row(), f.floor));
 }
 
 std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads) {
@@ -180,6 +184,6 @@ std::string replacement_text(nn::Ablation how) {
                                     : "its output on the next of these sequences";
 }
 
-std::string effect_unit(const nn::Objective& o) { return o.is_linear() ? "logits" : "nats"; }
+const char* effect_unit(const nn::Objective& o) { return o.is_linear() ? "logits" : "nats"; }
 
 }  // namespace heed

@@ -45,10 +45,10 @@ struct HeadStudy {
   /// L minus L without any head, at step 0 and on the same sequences, if the run has this
   /// checkpoint.
   std::optional<double> untrained;
-  std::string not_measured;  ///< why `measured` is null, as a sentence
+  std::string not_measured;  ///< which parts were not measured and why, as sentences, or ""
 
-  /// Returns the mark of a head, by its index; "" if only one sequence was measured.
-  std::string mark(std::size_t head) const;
+  /// Returns the mark of a head, by its index; null if only one sequence was measured.
+  Value mark(std::size_t head) const;
 };
 /// Measures the heads of the subject's run, unless this would take more than 30 seconds and
 /// --ablate all is not given. Throws UsageError if the options are not compatible with each other
@@ -63,6 +63,6 @@ std::string heads_text(const std::vector<nn::HeadIndex>& heads);
 /// Returns what replaces the output of a head that is cut: "its mean over these sequences".
 std::string replacement_text(nn::Ablation how);
 /// Returns the unit of L and its changes: "logits" or "nats".
-std::string effect_unit(const nn::Objective& objective);
+const char* effect_unit(const nn::Objective& objective);
 
 }  // namespace heed

@@ -220,12 +220,7 @@ std::vector<std::string> pair_labels(const std::vector<std::string>& clean,
 
 void add_patching(InterventionResults& results, const std::string& text, const Subject& s,
                   const std::filesystem::path& out) {
-  const nn::Batch corrupt = s.run->task->prompt(text);
-  if (corrupt.inputs.numel() != s.sequence.inputs.numel())
-    usage_error(
-        "--corrupt: {} tokens, but the sequence has {}; give equal numbers, so that positions "
-        "correspond",
-        corrupt.inputs.numel(), s.sequence.inputs.numel());
+  const nn::Batch corrupt = corrupt_prompt(text, s);
   const nn::Vocabulary& vocabulary = s.info().vocabulary;
   const auto labels =
       pair_labels(s.texts.tokens, vocabulary.labels(corrupt.inputs.to_vector<std::int64_t>()));
@@ -257,6 +252,16 @@ void add_attribution(InterventionResults& results, const Subject& s, const nn::S
 }
 
 }  // namespace
+
+nn::Batch corrupt_prompt(const std::string& text, const Subject& s) {
+  nn::Batch corrupt = s.run->task->prompt(text);
+  if (corrupt.inputs.numel() != s.sequence.inputs.numel())
+    usage_error(
+        "--corrupt: {} tokens, but the sequence has {}; give equal numbers, so that positions "
+        "correspond",
+        corrupt.inputs.numel(), s.sequence.inputs.numel());
+  return corrupt;
+}
 
 std::vector<nn::Setting> intervention_settings(InterventionArguments& a) {
   return {

@@ -20,6 +20,10 @@ struct InterventionArguments {
 /// Returns the options as settings. Their values are stored in `a`, which must outlive them.
 std::vector<nn::Setting> intervention_settings(InterventionArguments& a);
 
+/// Returns the corrupt prompt of --corrupt. Throws UsageError if it has another number of tokens
+/// than the sequence of the subject.
+nn::Batch corrupt_prompt(const std::string& text, const Subject& subject);
+
 /// Results of the interventions.
 struct InterventionResults {
   std::vector<Table> tables;

@@ -121,8 +121,9 @@ struct StudyResult {
 // measured cells. Heads with a mark have labels, and the cells with the most wrong predictions.
 std::vector<EffectPoint> effect_points(const Subject& s, const StudyResult& r) {
   std::vector<EffectPoint> points;
-  const auto label = [](const std::string& mark, const std::string& name) {
-    return mark.empty() || mark == "-" ? "" : name + " " + mark;
+  const auto label = [](const Value& mark, const std::string& name) {
+    const std::string text = mark.as<std::string>() ? *mark.as<std::string>() : "";
+    return text.empty() || text == "-" ? "" : name + " " + text;
   };
   if (r.heads.measured && r.heads.sample->objective.is_linear() == s.objective.is_linear())
     for (std::size_t i = 0; i < r.heads.measured->heads.size(); ++i) {
@@ -208,6 +209,7 @@ std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& la
   return text;
 }
 
+constexpr Column kSample[] = {{"sequences"}, {"objective"}, {"value"}, {"without_heads"}};
 constexpr Column kBaseline[] = {{"previous_token"}, {"duplicate_token"}, {"induction"}};
 
 Columns study_keys() {
@@ -218,10 +220,24 @@ Columns study_keys() {
                                rows("heads", head_columns()),
                                rows("claims", kClaim),
                                {"not_measured"},
+                               fields("sample", kSample),
                                fields("baseline", kBaseline),
                                fields("tables", kTableKeys),
                                {"files"}};
   return all;
+}
+
+// Throws the errors of options that are used only after the heads have been measured.
+void check_early(const StudyArguments& a, const Command& c, const Subject& s) {
+  const nn::Transformer::Options& o = s.model().options;
+  const auto heads = [&](const char* option, const std::string& text) {
+    nn::parse_heads(option, text, o.layers, o.attention.heads);
+  };
+  if (c.given("keep")) heads("--keep", a.heads.keep);
+  if (c.given("ablate") && a.heads.ablate != "all") heads("--ablate", a.heads.ablate);
+  if (c.given("cut"))
+    nn::parse_cells("--cut", a.cut, o.layers, o.attention.heads, std::ssize(s.texts.tokens));
+  if (c.given("corrupt")) corrupt_prompt(a.interventions.corrupt, s);
 }
 
 Report study_one(const StudyArguments& a, const Command& c) {
@@ -229,6 +245,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
     usage_error("--ascii cannot be combined with --json or --csv, which print data only");
   const Subject s = chosen_subject(a, c);
   const auto head = chosen_head(a, c, s.model().options);
+  check_early(a, c, s);
   const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   Progress progress(false);
   progress.at_work("Running the model forward and backward");
@@ -253,15 +270,21 @@ Report study_one(const StudyArguments& a, const Command& c) {
   report.set("objective", s.objective_text());
   report.set("value", study.value);
   report.set("tokens", s.text());
-  report.set("not_measured", heads.measured ? Value() : Value(heads.not_measured));
+  report.set("not_measured", heads.not_measured.empty() ? Value() : Value(heads.not_measured));
+  if (heads.measured)
+    report.set("sample",
+               object_of(kSample, {heads.measured->value.sequences, heads.sample->objective_text,
+                                   heads.measured->value.mean,
+                                   heads.measured->value.mean + heads.measured->no_heads.mean}));
   report.set("baseline",
              object_of(kBaseline, {study.uniform.previous_token, study.uniform.duplicate_token,
                                    study.uniform.induction}));
   report.set("tables", tables_json(tables.tables));
   for (std::size_t i = 0; i < text.size(); ++i)
     report.block(wrapped(text[i], i == 0 ? 0 : 2) + "\n");
-  report.line("\n{}: {} = {:.6f} on {} tokens", s.folder(), s.objective_text(), study.value,
-              s.texts.tokens.size());
+  const std::string step = s.run->step ? fmt::format(", weights of step {}", *s.run->step) : "";
+  report.line("\n{}: {} = {:.6f} on {} tokens{}", s.folder(), s.objective_text(), study.value,
+              s.texts.tokens.size(), step);
   report.line("L is {}", s.texts.objective);
   add_heads(report.table("heads"), study, heads);
   report.table("claims").rows = claims(heads).rows;
@@ -291,6 +314,7 @@ Columns roles_keys() {
 }
 
 Report study_roles(const StudyArguments& a, const Command& c) {
+  if (a.other.empty()) usage_error("give the runs as arguments: heed study RUN RUN RUN");
   std::vector<std::string> folders{a.run, a.other};
   for (const Command::Value& more : c.values.at("more")) folders.push_back(more.text);
   Report report(roles_keys());

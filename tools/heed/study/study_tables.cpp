@@ -49,8 +49,8 @@ void add_heads(Table& table, const nn::Study& s, const HeadStudy& effects) {
       "equal weights would score.";
   if (effects.measured)
     table.note += fmt::format(
-        " needed, suffices and mark: see the effects of heads, on {} sequences of the task.",
-        effects.measured->value.sequences);
+        " needed, suffices and mark: see the effects of heads, on {} sequence{} of the task.",
+        effects.measured->value.sequences, effects.measured->value.sequences == 1 ? "" : "s");
 }
 
 Value tables_json(const std::vector<Table>& tables) {

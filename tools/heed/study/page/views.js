@@ -117,13 +117,14 @@ function cellText(pane, i, j) {
     const x = numbersOf(map, pane.tokens.length)[i * pane.tokens.length + j];
     return `${q.title} ${Number.isNaN(x) ? "masked" : `= ${show(x)}`}`;
   });
-  return where + [...parts, measuredText(pane, i, j)].join(", ");
+  return where + [...parts, measuredText(pane, i, j)].filter(Boolean).join(", ");
 }
 
 /** Returns the measured change of L if the cell is cut, or how to measure it. */
 function measuredText(pane, i, j) {
+  if (!pane.cells) return "";
   const is = (cell) => cell.layer === state.layer && cell.head === state.head && cell.query === i && cell.key === j;
-  const found = (pane.block > 1 ? [] : pane.cells ?? []).find(is);
+  const found = (pane.block > 1 ? [] : pane.cells).find(is);
   if (found) return `measured change = ${show(found.effect)}`;
   const range = (k) => (pane.block === 1 ? k : `${k * pane.block}-${Math.min((k + 1) * pane.block, pane.length) - 1}`);
   return `measured change: add --cut "${headName(state.layer, state.head)}[${range(i)},${range(j)}]" to the command`;

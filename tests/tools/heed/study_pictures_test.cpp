@@ -145,7 +145,7 @@ TEST_CASE("weights end at 1, and a gradient at the largest magnitude over unmask
   };
   CHECK(grid_of(0).limit == 1.0);
   CHECK(plot::color_range(grid_of(0)).text(grid_of(0)) == "0 to 1");
-  for (const std::size_t i : {2, 3}) {
+  for (const std::size_t i : std::vector<std::size_t>{2, 3}) {
     const plot::HeatmapGrid grid = grid_of(i);
     float visible = 0, all = 0;
     for (const plot::Panel& panel : grid.panels)

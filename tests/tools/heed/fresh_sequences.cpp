@@ -61,8 +61,10 @@ void compare_marks(Counts& counts, const HeadStudy& few, const HeadStudy& again,
     const double floor = nn::floor_of(rows[i], largest, smallest);
     const Mark mark = nn::mark_of(a.head->row(), a.floor), fresh = nn::mark_of(rows[i], floor);
     ++counts.rows, ++counts.marks[mark == Mark::kNone ? "none" : nn::enum_name(mark)];
-    counts.reversed += mark == Mark::kNone && fresh == Mark::kReversed;
-    if (mark != fresh) {
+    counts.reversed += fresh == Mark::kReversed && (mark == Mark::kNone || mark == Mark::kFactor);
+    // A factor is shown in the column of marks, but it is not a mark.
+    const auto class_of = [](Mark m) { return m == Mark::kFactor ? Mark::kNone : m; };
+    if (class_of(mark) != class_of(fresh)) {
       ++counts.changed;
       fmt::print(
           "  {} {}: '{}' -> '{}'; needed {:+.3g} ({:.2g}) -> {:+.3g}, gradient {:+.3g}, "

@@ -128,7 +128,7 @@ Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
   const Tensor S = to(scores, float64), hidden = le(S, -HUGE_VAL);
   const Tensor g = masked_fill(to(pattern_grad, float64), hidden, 0);
   const Tensor A = weights_of(S, attention), total = sum(A * g, {-1}, true);
-  // Of the weights of a row, at most one is above 0.5. 1 - A may have lost all its digits there, so
+  // A row has at most one weight above 0.5. For this weight, 1 - A may have lost all its digits, so
   // the softmax of the other scores is computed instead.
   const Tensor is_large = gt(A, 0.5);
   const Tensor others = weights_of(masked_fill(S, is_large, -HUGE_VAL), attention);

@@ -65,8 +65,8 @@ std::string mark_text(const EffectRow& row, double floor);
 /// Agreement of predictions with effects, over the rows of a table.
 struct Agreement {
   double rank_correlation;  ///< Spearman's correlation of predictions and effects
-  /// Median of prediction / effect over the rows whose |effect| is at least its floor; NaN if there
-  /// is no such row.
+  /// Median of prediction / effect over the rows whose |effect| is at least its floor; NaN without
+  /// such a row.
   double factor;
   std::int64_t rows;  ///< number of rows whose |effect| is at least its floor
 };

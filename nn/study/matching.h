@@ -14,8 +14,8 @@ struct HeadMatch {
   HeadIndex a;                 ///< head of run A
   std::optional<HeadIndex> b;  ///< head of run B; no value if run B has fewer heads in this layer
   double cosine;               ///< cosine of the mean patterns of both; 0 without `b`
-  /// Whether B minus A has a meaning: false without `b` and, unless the runs begin with equal
-  /// weights, below a cosine of 0.7.
+  /// True if `b` has a value and either the runs begin with equal weights or the cosine is at least
+  /// 0.7. Otherwise B minus A has no meaning.
   bool is_close;
 };
 
@@ -38,7 +38,7 @@ std::vector<std::int64_t> best_assignment(const std::vector<double>& cells, std:
 
 /// Returns B minus A of the maps of map_quantities(), for the heads of A whose match is close. A
 /// score is -inf where both runs mask a cell, and in all cells of a head without a close match.
-/// Both studies are of the same sequence [1, T]. The other members of the result are empty.
+/// Both must be studies of one sequence [1, T]. Sets no other members.
 Study difference_of(const Study& a, const Study& b, const std::vector<HeadMatch>& matches);
 
 }  // namespace heed::nn

@@ -1,5 +1,5 @@
-// What the heads of a model do: heads with a known pattern of attention, whether they change L, and
-// how much of L they explain together.
+// Summary of the heads of a model: their patterns of attention, the heads that change L, and how
+// much of L these heads explain together.
 #pragma once
 
 #include <cmath>
@@ -48,7 +48,7 @@ struct RoleEffect {
   Effect needed;                 ///< L without these heads, minus L
 };
 
-/// What the heads of a model do, on N sequences.
+/// Summary of the heads of a model, on N sequences.
 struct HeadSummary {
   std::vector<HeadFinding> findings;  ///< all heads, in the order of all_heads()
   std::vector<RoleEffect> by_role;    ///< roles with a head that matters

@@ -64,7 +64,7 @@ struct LayerStudy {
 struct Study {
   double value = 0;               ///< objective L, mean over the sequences
   std::vector<HeadReport> heads;  ///< ordered by layer, then by head
-  /// What a head with equal weights on all visible keys would score on the same sequences. The
+  /// Scores of a head with equal weights on all visible keys, on the same sequences. The
   /// quantities that need gradients are NaN.
   HeadReport uniform;
   std::vector<LayerFlow> flow;     ///< one entry for each layer
@@ -126,7 +126,7 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
 
 /// Averages maps [B, H, T, T] of the sequences of a batch along their diagonals, without padding.
 /// Returns [H, T], float64. Entry d of a head is the mean of all cells whose key is d positions
-/// before the query, over all sequences; NaN if there is no such cell.
+/// before the query, over all sequences; NaN without such a cell.
 Tensor by_distance(const Tensor& maps, const Batch& batch);
 
 }  // namespace heed::nn

@@ -5,18 +5,19 @@
 
 #include "autograd/base/error.h"
 #include "tools/plot/axis.h"
+#include "tools/plot/chart_series.h"
 #include "tools/plot/colormap.h"
 #include "tools/plot/tick_labels.h"
 
 namespace heed::plot {
 namespace {
 
-constexpr int kWidth = 1000, kHeight = 640, kMargin = 24;
-constexpr double kText = 16.5, kTitle = 22;  // text sizes, pixels per em
-constexpr int kTick = 5, kLabelGap = 8, kLeader = 16, kLongestName = 280;
+constexpr int kWidth = ChartStyle::kWidth, kMargin = ChartStyle::kMargin;
+constexpr int kLabelGap = ChartStyle::kLabelGap, kReference = ChartStyle::kReference;
+constexpr double kText = ChartStyle::kText, kCurve = ChartStyle::kCurve;
+constexpr int kHeight = 640, kTick = 5, kLeader = 16, kLongestName = 280;
+constexpr double kTitle = 22;  // text size, pixels per em
 constexpr int kTicks = 7;      // largest requested number of ticks of a y axis
-constexpr double kCurve = 2;   // thickness in pixels
-constexpr int kReference = 1;  // dash pattern of reference values
 constexpr Rgb kGridLine{232, 232, 232};
 constexpr TextStyle kCentered{.size = kText, .align = Align::kCenter};
 const int kCap = cap_height(kText), kLine = line_height(kText);
@@ -39,22 +40,6 @@ Rgb hline_color(const ChartStack& stack, const LineChart& panel, std::size_t i) 
              ? kMuted
              : category_color(place, kCategoryColors);
 }
-
-// The rectangle in which a panel's curves are drawn, with the mapping from values to pixels.
-struct Area {
-  int left = 0, top = 0, right = 0, bottom = 0;
-  Axis x, y;
-  Spot spot(double a, double b) const {
-    return {left + x.share(a) * width(), bottom - y.share(b) * height()};
-  }
-  bool shows(const Series& s, std::size_t i) const {
-    return i < s.x.size() && x.shows(s.x[i]) && y.shows(s.y[i]);
-  }
-  int width() const { return right - left; }
-  int height() const { return bottom - top; }
-  int center() const { return (left + right) / 2; }
-  int middle() const { return (top + bottom) / 2; }
-};
 
 void check_stack(const ChartStack& stack) {
   using autograd::ValueError;
@@ -220,106 +205,6 @@ void draw_axes(Canvas& canvas, const LineChart& panel, const Area& area, bool la
   if (last)
     canvas.text(area.center(), area.bottom + kTick + kLabelGap + kLine,
                 shorten_text(area.x.title(panel.x_name), area.width(), kText), kCentered);
-}
-
-// Returns the y coordinate in pixels of the edge of a band at `value`, clamped to the plot.
-double band_y(const Area& area, double value) {
-  if (std::isfinite(value) && !area.y.shows(value)) return area.bottom;
-  return std::clamp(area.spot(0, value).y, double(area.top), double(area.bottom));
-}
-
-void draw_band(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
-  constexpr double kPale = 0.2;
-  const auto x = [&](std::size_t i) { return area.spot(s.x[i], 0).x; };
-  for (std::size_t i = 0; i + 1 < s.low.size() && !s.points; ++i)
-    if (area.x.shows(s.x[i]) && area.x.shows(s.x[i + 1]))
-      canvas.area(x(i), band_y(area, s.low[i]), band_y(area, s.high[i]), x(i + 1),
-                  band_y(area, s.low[i + 1]), band_y(area, s.high[i + 1]), color, kPale);
-}
-
-void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
-  constexpr double kDot = 10, kBar = 2, kEnd = 6;
-  for (std::size_t i = 0; i < s.x.size(); ++i) {
-    if (!area.shows(s, i)) continue;
-    const auto [x, y] = area.spot(s.x[i], s.y[i]);
-    if (s.square)
-      canvas.rect(int(x - kDot / 2), int(y - kDot / 2), int(kDot), int(kDot), color);
-    else
-      canvas.line(x, y, x, y, color, kDot);
-    if (s.low.empty()) continue;
-    const double low = band_y(area, s.low[i]), high = band_y(area, s.high[i]);
-    canvas.line(x, low, x, high, color, kBar);
-    for (const double end : {low, high}) canvas.line(x - kEnd, end, x + kEnd, end, color, kBar);
-  }
-}
-
-// Draws the labels of points: to the right of the point or, if that overlaps an earlier label or
-// leaves the plot, to the left, or one or more lines below or above.
-void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area) {
-  constexpr int kTries = 60;
-  struct Label {
-    double left, right, top;
-  };
-  std::vector<Label> labels;
-  for (const Series& s : panel.series)
-    for (std::size_t i = 0; i < s.labels.size(); ++i) {
-      if (s.labels[i].empty() || !area.shows(s, i)) continue;
-      // The label of a bar to the left is beside the other end of the bar.
-      const auto [x, y] =
-          area.spot(panel.y_labels.empty() ? s.x[i] : std::max(s.x[i], 0.0), s.y[i]);
-      const int width = text_width(s.labels[i], kText);
-      Label label{};
-      for (int n = 0; n < kTries; ++n) {
-        label.left = n % 2 == 0 ? x + kLabelGap : x - kLabelGap - width;
-        label.right = label.left + width;
-        label.top = y - kCap / 2.0 + (n / 2 + 1) / 2 * (n / 2 % 2 == 0 ? -kLine : kLine);
-        if (label.left > area.left && label.right < kWidth - kMargin && label.top > area.top &&
-            label.top + kCap < area.bottom && std::ranges::none_of(labels, [&](const Label& other) {
-              return label.left < other.right && other.left < label.right &&
-                     std::abs(label.top - other.top) < kLine;
-            }))
-          break;
-      }
-      labels.push_back(label);
-      canvas.text(int(label.left), int(label.top), s.labels[i], {.size = kText});
-    }
-}
-
-// Draws the lines at 0 and the diagonal of a panel whose axes are equal.
-void draw_equality(Canvas& canvas, const Area& area) {
-  const Spot zero = area.spot(0, 0);
-  canvas.rect(int(std::lround(zero.x)), area.top, 1, area.height(), kMuted);
-  canvas.rect(area.left, int(std::lround(zero.y)), area.width(), 1, kMuted);
-  Pen pen{kMuted, kReference, kCurve};
-  canvas.stroke(pen, {double(area.left), double(area.bottom)},
-                {double(area.right), double(area.top)});
-}
-
-void draw_bars(Canvas& canvas, const Series& s, const Area& area) {
-  constexpr int kBar = 18;
-  const int zero = int(std::lround(area.spot(0, 0).x));
-  for (std::size_t i = 0; i < s.x.size(); ++i) {
-    if (!area.shows(s, i)) continue;
-    const auto [end, y] = area.spot(s.x[i], s.y[i]);
-    const int x = int(std::lround(end));
-    canvas.rect(std::min(x, zero), int(y) - kBar / 2, std::abs(x - zero), kBar,
-                diverging(s.x[i] < 0 ? -1 : 1));
-  }
-  canvas.rect(zero, area.top, 1, area.height(), kInk);
-}
-
-void draw_curve(Canvas& canvas, const Series& s, Rgb color, const Area& area, bool may_dot) {
-  constexpr double kDot = 7;
-  constexpr std::size_t kFew = 30;  // a curve with more points gets no dots
-  Pen pen{color, s.dash, kCurve};
-  const bool dots = may_dot && s.x.size() <= kFew;
-  for (std::size_t i = 0; i < s.x.size(); ++i) {
-    if (!area.shows(s, i)) continue;
-    const Spot at = area.spot(s.x[i], s.y[i]);
-    const bool next = area.shows(s, i + 1), alone = !next && (i == 0 || !area.shows(s, i - 1));
-    if (next) canvas.stroke(pen, at, area.spot(s.x[i + 1], s.y[i + 1]));
-    if (alone || dots) canvas.line(at.x, at.y, at.x, at.y, color, kDot);
-  }
 }
 
 void draw_panel(Canvas& canvas, const ChartStack& stack, const LineChart& panel, const Area& area) {

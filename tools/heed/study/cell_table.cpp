@@ -4,24 +4,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "nn/study/marks.h"
 
 namespace heed {
 namespace {
 
-// Returns the effect of one sequence, which has no standard error.
-nn::EffectRow row_of(const nn::CellCut& cut) {
-  return {nn::effect_of({cut.effect}), cut.predicted};
-}
-
 double size_of(const nn::CellCut& cut) {
   return std::max(std::abs(cut.effect), std::abs(cut.predicted));
 }
 
+// Returns the effects of one sequence, which have no standard error.
 std::vector<nn::EffectRow> rows_of_cuts(const std::vector<nn::CellCut>& cuts) {
   std::vector<nn::EffectRow> rows;
-  for (const nn::CellCut& cut : cuts) rows.push_back(row_of(cut));
+  for (const nn::CellCut& cut : cuts) rows.push_back({nn::effect_of({cut.effect}), cut.predicted});
   return rows;
 }
 
@@ -39,18 +36,23 @@ std::vector<nn::CellCut> measure_notable_cells(const Subject& s, const nn::Study
   return nn::cut_cells(s.model(), study, s.sequence, s.objective, sets);
 }
 
-std::string mark_of_cell(const nn::CellCut& cut, const std::vector<nn::CellCut>& cuts,
-                         const nn::Objective& objective) {
-  const nn::EffectRow row = row_of(cut);
-  return nn::mark_text(row, nn::floor_of(row, nn::largest_effect(rows_of_cuts(cuts)),
-                                         nn::smallest_effect(objective)));
+std::vector<std::string> marks_of_cells(const std::vector<nn::CellCut>& cuts,
+                                        const nn::Objective& objective) {
+  const std::vector<nn::EffectRow> rows = rows_of_cuts(cuts);
+  const double largest = nn::largest_effect(rows), smallest = nn::smallest_effect(objective);
+  std::vector<std::string> marks;
+  for (const nn::EffectRow& row : rows)
+    marks.push_back(nn::mark_text(row, nn::floor_of(row, largest, smallest)));
+  return marks;
 }
 
 Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const nn::Study& study) {
   std::vector<double> predicted;
   for (const nn::CellCut& cut : cuts) predicted.push_back(cut.predicted);
   const double smallest = nn::smallest_effect(s.objective);
-  const nn::Agreement agreement = nn::agreement(rows_of_cuts(cuts), predicted, smallest);
+  const std::vector<nn::EffectRow> rows = rows_of_cuts(cuts);
+  const nn::Agreement agreement = nn::agreement(rows, predicted, smallest);
+  const std::vector<std::string> marks = marks_of_cells(cuts, s.objective);
   Table t({{"", "cell"},
            {"", "query"},
            {"", "key"},
@@ -66,7 +68,7 @@ Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const n
   t.note = kHowCut + fmt::format(
                          " Marks as for heads; below {:.2g} nothing counts. Any other cell: --cut "
                          "\"HEAD[query,key]\".",
-                         std::max(smallest, 0.05 * nn::largest_effect(rows_of_cuts(cuts))));
+                         std::max(smallest, 0.05 * nn::largest_effect(rows)));
   if (const std::int64_t n = s.measured_positions(); n > 1)
     t.note += fmt::format(
         " L is a mean over {0} positions, so a change at one of them is {0} times as large as the "
@@ -76,16 +78,18 @@ Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const n
     t.note += fmt::format(
         " The prediction is {:.2g} times the effect (median of the {} cells with an effect).",
         agreement.factor, agreement.rows);
-  std::vector<nn::CellCut> sorted = cuts;
-  std::ranges::stable_sort(sorted, std::greater<>(), size_of);
-  if (sorted.size() > 20) sorted.resize(20);
-  for (const nn::CellCut& cut : sorted) {
+  std::vector<std::size_t> order(cuts.size());
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return size_of(cuts[i]); });
+  if (order.size() > 20) order.resize(20);
+  for (const std::size_t i : order) {
+    const nn::CellCut& cut = cuts[i];
     const nn::Cell& c = cut.cells[0];
     const nn::LayerStudy& layer = study.layers[std::size_t(c.head.layer)];
     const auto at = [&](const nn::Tensor& map) { return map.at({0, c.head.head, c.query, c.key}); };
     t.add({nn::cell_name(c), s.texts.visible_token(c.query), s.texts.visible_token(c.key),
-           at(layer.pattern), at(layer.pattern_x_value_norm), cut.predicted, cut.effect,
-           mark_of_cell(cut, cuts, s.objective)});
+           at(layer.pattern), at(layer.pattern_x_value_norm), cut.predicted, cut.effect, marks[i]});
   }
   return t;
 }

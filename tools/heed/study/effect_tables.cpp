@@ -67,8 +67,7 @@ Table all_effects(const HeadStudy& study, bool all_asked) {
       "is 0.3 times the effect. -: neither counts, being below {:.2g} or below two standard "
       "errors (5 % of the largest effect, and at least {:.2g}).{}",
       std::max(smallest, 0.05 * largest), smallest, agreement_text(m, estimates, smallest));
-  if (m.value.sequences == 1)
-    t.note += " One sequence gives no standard error, so there are no marks.";
+  if (m.value.sequences == 1) t.note += " One sequence gives no standard error and no marks.";
   if (!study.not_measured.empty()) t.note += " " + study.not_measured;
   if (all_asked && m.heads.size() > 8) t.note += " Pairs are measured for at most 8 heads.";
   return t;

@@ -22,7 +22,7 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
 Columns run_difference_keys();
 
 /// Returns the heat maps of B minus A: `difference` is nn::difference_of() two studies with these
-/// matches. The title of a panel names both heads, or states that there is no match.
+/// matches. The title of a panel names both heads, or states "no match".
 plot::HeatmapGrid difference_grid(const nn::Study& difference, const nn::MapQuantity& quantity,
                                   const std::vector<nn::HeadMatch>& matches);
 

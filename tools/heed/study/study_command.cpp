@@ -11,12 +11,14 @@
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/cell_table.h"
 #include "tools/heed/study/effect_tables.h"
+#include "tools/heed/study/effects_picture.h"
 #include "tools/heed/study/first_text.h"
 #include "tools/heed/study/head_study.h"
 #include "tools/heed/study/interventions.h"
 #include "tools/heed/study/over_time.h"
 #include "tools/heed/study/page_data.h"
 #include "tools/heed/study/run_differences.h"
+#include "tools/heed/study/run_roles.h"
 #include "tools/heed/study/study_files.h"
 #include "tools/heed/study/study_pictures.h"
 #include "tools/heed/study/study_tables.h"
@@ -117,43 +119,6 @@ struct StudyResult {
   InterventionResults tables;
 };
 
-// Returns the points of effects.png: all heads, if their L has the unit of the cells, and all
-// measured cells. Heads with a mark have labels, and the cells with the most wrong predictions.
-std::vector<EffectPoint> effect_points(const Subject& s, const StudyResult& r) {
-  std::vector<EffectPoint> points;
-  const auto label = [](const Value& mark, const std::string& name) {
-    const std::string text = mark.as<std::string>() ? *mark.as<std::string>() : "";
-    return text.empty() || text == "-" ? "" : name + " " + text;
-  };
-  if (r.heads.measured && r.heads.sample->objective.is_linear() == s.objective.is_linear())
-    for (std::size_t i = 0; i < r.heads.measured->heads.size(); ++i) {
-      const nn::MeasuredHead& h = r.heads.measured->heads[i];
-      points.push_back(
-          {h.gradient.mean, h.needed.mean, label(r.heads.mark(i), nn::head_name(h.report)), false});
-    }
-  constexpr std::size_t kLabeledCells = 6;
-  std::vector<nn::CellCut> cells = r.cells;
-  std::ranges::stable_sort(cells, std::greater<>(), [](const nn::CellCut& cut) {
-    return std::abs(cut.predicted - cut.effect);
-  });
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    points.push_back({cells[i].predicted, cells[i].effect,
-                      i >= kLabeledCells ? ""
-                                         : label(mark_of_cell(cells[i], r.cells, s.objective),
-                                                 nn::cell_name(cells[i].cells[0])),
-                      true});
-  return points;
-}
-
-// Returns what L is in effects.png.
-std::string effects_caption(const Subject& s, const StudyResult& r) {
-  std::string text = "Squares: cells, L is " + s.texts.objective + ".";
-  if (r.heads.measured)
-    text += fmt::format(" Dots: heads on {}, L is {}.", r.heads.sample->sequences,
-                        r.heads.sample->objective_text);
-  return text;
-}
-
 // Returns a pane for the sequence and, if `corrupt` is not empty, a second pane for the corrupt
 // prompt.
 std::vector<PagePane> panes_of(const Subject& s, const StudyResult& r, const std::string& corrupt) {
@@ -179,7 +144,7 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
                       r.text);
   });
   std::vector<std::filesystem::path> files = draw_study(out, r.study, s.texts, s.source, head);
-  append(files, draw_effects(out, effect_points(s, r), s.source, effects_caption(s, r)));
+  append(files, draw_effects_of(out, s, r.heads, r.cells));
   append(files, r.tables.files);
   append(files, {page.get()});
   saved.get();
@@ -294,56 +259,19 @@ Report study_one(const StudyArguments& a, const Command& c) {
   return report;
 }
 
-// ---- roles of the heads of many runs
+// ---- many runs
 
-// Returns the columns of the roles: `run`, one for each role, `other`, `value` and `left_alone`.
-Columns role_columns() {
-  static const std::vector<Column> all = [] {
-    std::vector<Column> columns{{"run", "run"}};
-    for (const nn::Role& role : nn::roles()) columns.push_back({role.name, role.name});
-    columns.insert(columns.end(), {{"other", "other"},
-                                   {"value", "L", "", "{:.4g}"},
-                                   {"left_alone", "left alone", "", "percent"}});
-    return columns;
-  }();
-  return {all.data(), all.size()};
-}
-Columns roles_keys() {
-  static const Column all[] = {rows("runs", role_columns())};
-  return all;
-}
-
-Report study_roles(const StudyArguments& a, const Command& c) {
+Report study_runs(const StudyArguments& a, const Command& c) {
   if (a.other.empty()) usage_error("give the runs as arguments: heed study RUN RUN RUN");
-  std::vector<std::string> folders{a.run, a.other};
-  for (const Command::Value& more : c.values.at("more")) folders.push_back(more.text);
-  Report report(roles_keys());
-  Table& table = report.table("runs");
-  table.note =
-      "The heads that change L, by their main role, on sequences of each run's own task. L is the "
-      "margin, or the log probability of the targets if the targets are random. left "
-      "alone: the share of the difference that heads make to L, with these heads alone. heed study "
-      "RUN explains one run.";
-  Progress progress(false);
-  for (const std::string& folder : folders) {
-    StudyArguments one = a;
-    one.run = folder;
-    const Subject s = chosen_subject(one, c);
-    const HeadStudy heads = study_heads(a.heads, c, s, progress);
-    std::map<std::string_view, std::string> by_role;
-    for (const nn::HeadFinding& f : heads.summary.findings)
-      if (f.matters())
-        by_role[f.role()] += (by_role[f.role()].empty() ? "" : " ") + nn::head_name(f.head->report);
-    std::vector<Value> row{s.folder()};
-    for (const nn::Role& role : nn::roles()) row.push_back(by_role[role.name]);
-    row.push_back(by_role["other"]);
-    if (!heads.measured) table.note = s.folder() + ": " + heads.not_measured + " " + table.note;
-    row.push_back(heads.measured ? Value(heads.measured->value.mean) : Value());
-    row.push_back(heads.summary.left_alone);
-    table.add(std::move(row));
+  StudyArguments one = a;
+  std::vector<Subject> runs{chosen_subject(one, c)};
+  one.run = a.other;
+  runs.push_back(chosen_subject(one, c));
+  for (const Command::Value& more : c.values.at("more")) {
+    one.run = more.text;
+    runs.push_back(chosen_subject(one, c));
   }
-  progress.clear();
-  return report;
+  return run_roles(runs, a.heads, c);
 }
 
 constexpr const char* kExamples =
@@ -450,8 +378,8 @@ void study_command(Command& c) {
                   }},
              {.key = "more",
               .accepts = c.only({"run", "other", "more", "samples", "ablation", "weights"}),
-              .result = roles_keys(),
-              .run = [a](const Command& command) { return study_roles(*a, command); }},
+              .result = run_role_keys(),
+              .run = [a](const Command& command) { return study_runs(*a, command); }},
              {.key = "other",
               .accepts = c.all_but({"over-time", "more", "head", "export", "ascii", "ablate",
                                     "ablation", "samples", "keep", "cut", "corrupt", "attribute"}),

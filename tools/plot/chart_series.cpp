@@ -1,0 +1,113 @@
+#include "tools/plot/chart_series.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tools/plot/colormap.h"
+
+namespace heed::plot {
+namespace {
+
+// Returns the y coordinate in pixels of the edge of a band at `value`, clamped to the plot.
+double band_y(const Area& area, double value) {
+  if (std::isfinite(value) && !area.y.shows(value)) return area.bottom;
+  return std::clamp(area.spot(0, value).y, double(area.top), double(area.bottom));
+}
+
+}  // namespace
+
+void draw_band(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
+  constexpr double kPale = 0.2;
+  const auto x = [&](std::size_t i) { return area.spot(s.x[i], 0).x; };
+  for (std::size_t i = 0; i + 1 < s.low.size() && !s.points; ++i)
+    if (area.x.shows(s.x[i]) && area.x.shows(s.x[i + 1]))
+      canvas.area(x(i), band_y(area, s.low[i]), band_y(area, s.high[i]), x(i + 1),
+                  band_y(area, s.low[i + 1]), band_y(area, s.high[i + 1]), color, kPale);
+}
+
+void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
+  constexpr double kDot = 10, kBar = 2, kEnd = 6;
+  for (std::size_t i = 0; i < s.x.size(); ++i) {
+    if (!area.shows(s, i)) continue;
+    const auto [x, y] = area.spot(s.x[i], s.y[i]);
+    if (s.square)
+      canvas.rect(int(x - kDot / 2), int(y - kDot / 2), int(kDot), int(kDot), color);
+    else
+      canvas.line(x, y, x, y, color, kDot);
+    if (s.low.empty()) continue;
+    const double low = band_y(area, s.low[i]), high = band_y(area, s.high[i]);
+    canvas.line(x, low, x, high, color, kBar);
+    for (const double end : {low, high}) canvas.line(x - kEnd, end, x + kEnd, end, color, kBar);
+  }
+}
+
+void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area) {
+  constexpr int kTries = 60;
+  const int cap = cap_height(ChartStyle::kText), line = line_height(ChartStyle::kText);
+  struct Label {
+    double left, right, top;
+  };
+  std::vector<Label> labels;
+  for (const Series& s : panel.series)
+    for (std::size_t i = 0; i < s.labels.size(); ++i) {
+      if (s.labels[i].empty() || !area.shows(s, i)) continue;
+      // The label of a bar to the left is beside the other end of the bar.
+      const auto [x, y] =
+          area.spot(panel.y_labels.empty() ? s.x[i] : std::max(s.x[i], 0.0), s.y[i]);
+      const int width = text_width(s.labels[i], ChartStyle::kText);
+      Label label{};
+      for (int n = 0; n < kTries; ++n) {
+        label.left = n % 2 == 0 ? x + ChartStyle::kLabelGap : x - ChartStyle::kLabelGap - width;
+        label.right = label.left + width;
+        label.top = y - cap / 2.0 + (n / 2 + 1) / 2 * (n / 2 % 2 == 0 ? -line : line);
+        if (label.left > area.left && label.right < ChartStyle::kWidth - ChartStyle::kMargin &&
+            label.top > area.top && label.top + cap < area.bottom &&
+            std::ranges::none_of(labels, [&](const Label& other) {
+              return label.left < other.right && other.left < label.right &&
+                     std::abs(label.top - other.top) < line;
+            }))
+          break;
+      }
+      labels.push_back(label);
+      canvas.text(int(label.left), int(label.top), s.labels[i], {.size = ChartStyle::kText});
+    }
+}
+
+void draw_equality(Canvas& canvas, const Area& area) {
+  const Spot zero = area.spot(0, 0);
+  canvas.rect(int(std::lround(zero.x)), area.top, 1, area.height(), kMuted);
+  canvas.rect(area.left, int(std::lround(zero.y)), area.width(), 1, kMuted);
+  Pen pen{kMuted, ChartStyle::kReference, ChartStyle::kCurve};
+  canvas.stroke(pen, {double(area.left), double(area.bottom)},
+                {double(area.right), double(area.top)});
+}
+
+void draw_bars(Canvas& canvas, const Series& s, const Area& area) {
+  constexpr int kBar = 18;
+  const int zero = int(std::lround(area.spot(0, 0).x));
+  for (std::size_t i = 0; i < s.x.size(); ++i) {
+    if (!area.shows(s, i)) continue;
+    const auto [end, y] = area.spot(s.x[i], s.y[i]);
+    const int x = int(std::lround(end));
+    canvas.rect(std::min(x, zero), int(y) - kBar / 2, std::abs(x - zero), kBar,
+                diverging(s.x[i] < 0 ? -1 : 1));
+  }
+  canvas.rect(zero, area.top, 1, area.height(), kInk);
+}
+
+void draw_curve(Canvas& canvas, const Series& s, Rgb color, const Area& area, bool may_dot) {
+  constexpr double kDot = 7;
+  constexpr std::size_t kFew = 30;  // a curve with more points gets no dots
+  Pen pen{color, s.dash, ChartStyle::kCurve};
+  const bool dots = may_dot && s.x.size() <= kFew;
+  for (std::size_t i = 0; i < s.x.size(); ++i) {
+    if (!area.shows(s, i)) continue;
+    const Spot at = area.spot(s.x[i], s.y[i]);
+    const bool next = area.shows(s, i + 1), alone = !next && (i == 0 || !area.shows(s, i - 1));
+    if (next) canvas.stroke(pen, at, area.spot(s.x[i + 1], s.y[i + 1]));
+    if (alone || dots) canvas.line(at.x, at.y, at.x, at.y, color, kDot);
+  }
+}
+
+}  // namespace heed::plot

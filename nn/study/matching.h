@@ -38,7 +38,7 @@ std::vector<std::int64_t> best_assignment(const std::vector<double>& cells, std:
 
 /// Returns B minus A of the maps of map_quantities(), for the heads of A whose match is close. A
 /// score is -inf where both runs mask a cell, and in all cells of a head without a close match.
-/// Both must be studies of one sequence [1, T]. Sets no other members.
+/// `a` and `b` are studies of one sequence [1, T]. Leaves the remaining members empty.
 Study difference_of(const Study& a, const Study& b, const std::vector<HeadMatch>& matches);
 
 }  // namespace heed::nn

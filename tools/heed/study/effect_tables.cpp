@@ -61,11 +61,12 @@ Table all_effects(const HeadStudy& study, bool all_asked) {
       "needed: L without the head, minus L. suffices: L without all heads of the layer, minus L "
       "without all of them but this one. A negative number means that the head raises L. gradient "
       "and the columns after it predict needed. No mark: the gradient is right within a factor of "
-      "3. "
-      "redundant: needed is small, suffices is not. missed: the gradient does not show the effect. "
-      "phantom: it shows an effect that does not exist. reversed: it has the other sign. x0.3: it "
-      "is 0.3 times the effect. -: neither counts, being below {:.2g} or below two standard "
-      "errors (5 % of the largest effect, and at least {:.2g}).{}",
+      "3. redundant: needed is small, suffices is not. missed: the gradient does not show the "
+      "effect. "
+      "phantom: it shows an effect that does not exist. reversed: it has the other sign. x0.3: the "
+      "gradient is 0.3 times the effect. -: gradient and effect do not count. A number counts from "
+      "two standard errors on, and from {:.2g} on: 5 % of the largest needed or suffices, at least "
+      "{:.2g}.{}",
       std::max(smallest, 0.05 * largest), smallest, agreement_text(m, estimates, smallest));
   if (m.value.sequences == 1) t.note += " One sequence gives no standard error and no marks.";
   if (!study.not_measured.empty()) t.note += " " + study.not_measured;

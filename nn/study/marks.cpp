@@ -6,8 +6,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "nn/train/cost/timing.h"
-
 namespace heed::nn {
 
 namespace {
@@ -96,7 +94,9 @@ Agreement agreement(const std::vector<EffectRow>& rows, const std::vector<double
     if (std::abs(effects[i]) >= floor_of(rows[i], largest, smallest))
       factors.push_back(predicted[i] / effects[i]);
   }
-  const double factor = factors.empty() ? std::nan("") : median(factors);
+  std::ranges::sort(factors);
+  const std::size_t n = factors.size();
+  const double factor = n == 0 ? std::nan("") : (factors[(n - 1) / 2] + factors[n / 2]) / 2;
   return {rank_correlation(predicted, effects), factor, std::ssize(factors)};
 }
 

@@ -13,6 +13,7 @@
 #include "nn/study/matching.h"
 #include "nn/study/measured_heads.h"
 #include "nn/study/patching.h"
+#include "nn/study/path_cuts.h"
 #include "nn/study/roles.h"
 #include "nn/study/study.h"
 #include "nn/tasks/alphabet.h"

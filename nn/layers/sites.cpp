@@ -54,6 +54,51 @@ std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& tex
   return found;
 }
 
+std::string component_name(const Component& c) {
+  if (c.kind == Component::kEmbed) return "embed";
+  return c.kind == Component::kHead ? head_name({c.layer, c.head})
+                                    : "L" + std::to_string(c.layer) + "MLP";
+}
+
+void check_component(std::string_view what, const Component& c, std::int64_t layers,
+                     std::int64_t heads, bool mlp) {
+  if (c.kind == Component::kHead) check_head(what, {c.layer, c.head}, layers, heads);
+  if (c.kind != Component::kMlp) return;
+  heed::check<autograd::ValueError>(mlp, what, "'", component_name(c),
+                                    "': this model does not have MLPs");
+  heed::check<autograd::ValueError>(c.layer >= 0 && c.layer < layers, what, "'", component_name(c),
+                                    "' is not an MLP of this model, which has L0MLP to ",
+                                    component_name(Component::mlp(layers - 1)));
+}
+
+Component parse_component(std::string_view what, const std::string& text, std::int64_t layers,
+                          std::int64_t heads, bool mlp) {
+  std::optional<Component> c;
+  if (text == "embed") c = Component();
+  if (const std::optional<HeadIndex> head = read_head(text)) c = *head;
+  if (text.starts_with('L') && text.ends_with("MLP"))
+    if (const auto layer = heed::parse_number<std::int64_t>(text.substr(1, text.size() - 4)))
+      c = Component::mlp(*layer);
+  heed::check<autograd::ValueError>(
+      c.has_value(), what, "'", text,
+      "' is not a component; write heads as L0H1, MLPs as L0MLP, and the embedding as embed");
+  check_component(what, *c, layers, heads, mlp);
+  return *c;
+}
+
+std::vector<Component> parse_components(std::string_view what, const std::string& text,
+                                        std::int64_t layers, std::int64_t heads, bool mlp) {
+  std::vector<Component> found;
+  std::istringstream words(text + ",");
+  for (std::string word; std::getline(words, word, ',');) {
+    const Component c = parse_component(what, word, layers, heads, mlp);
+    heed::check<autograd::ValueError>(std::ranges::find(found, c) == found.end(), what, "names ",
+                                      word, " twice");
+    found.push_back(c);
+  }
+  return found;
+}
+
 std::vector<HeadIndex> all_heads(std::int64_t layers, std::int64_t heads) {
   std::vector<HeadIndex> all;
   for (std::int64_t layer = 0; layer < layers; ++layer)

@@ -1,5 +1,5 @@
-// Names of places inside a model: heads such as "L1H0", and sites of a probe such as
-// "blocks.1.attn.hook_z". Only this file writes and parses such names.
+// Names of places inside a model: components such as "L1H0" and "L0MLP", and sites of a probe such
+// as "blocks.1.attn.hook_z". Only this file writes and parses such names.
 #pragma once
 
 #include <compare>
@@ -34,6 +34,47 @@ std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& tex
                                    std::int64_t layers, std::int64_t heads);
 /// Returns all heads of a model, sorted by layer and then by head.
 std::vector<HeadIndex> all_heads(std::int64_t layers, std::int64_t heads);
+
+/// A part of a model that adds a vector to the residual stream at each position.
+struct Component {
+  /// Kinds of components, in the order in which a forward pass reaches those of a layer.
+  enum Kind {
+    kEmbed,  ///< embedding of the token and, if it is added to it, of the position
+    kHead,   ///< output of an attention head after its block of W_O, without the bias of W_O
+    kMlp     ///< output of an MLP
+  };
+  Kind kind = kEmbed;      ///< kind of the component
+  std::int64_t layer = 0;  ///< index of the block, from 0; 0 for kEmbed
+  std::int64_t head = 0;   ///< index of the head in its layer; 0 unless the kind is kHead
+
+  /// The embedding.
+  Component() = default;
+  /// A head. A list of heads can then be written where components are expected.
+  Component(const HeadIndex& h) : kind(kHead), layer(h.layer), head(h.head) {}  // NOLINT: implicit
+  /// A head.
+  Component(std::int64_t layer_, std::int64_t head_) : Component(HeadIndex{layer_, head_}) {}
+  /// Returns the MLP of a block.
+  static Component mlp(std::int64_t layer) { return {kMlp, layer}; }
+  /// Compares two components.
+  bool operator==(const Component&) const = default;
+
+ private:
+  Component(Kind k, std::int64_t l) : kind(k), layer(l) {}
+};
+/// Returns the name of a component: "embed", "L0H1" or "L0MLP".
+std::string component_name(const Component& component);
+/// Throws ValueError unless a model with `layers` blocks of `heads` heads, and MLPs if `mlp` is
+/// true, has this component. The error text begins with `what`.
+void check_component(std::string_view what, const Component& component, std::int64_t layers,
+                     std::int64_t heads, bool mlp);
+/// Parses the name of a component. Throws ValueError for any other text and for a component that
+/// the model does not have. The error text begins with `what`.
+Component parse_component(std::string_view what, const std::string& text, std::int64_t layers,
+                          std::int64_t heads, bool mlp);
+/// Parses a comma-separated list of components. Also throws ValueError for a component that is
+/// listed twice.
+std::vector<Component> parse_components(std::string_view what, const std::string& text,
+                                        std::int64_t layers, std::int64_t heads, bool mlp);
 
 /// Returns the name of block `layer`, such as "blocks.1".
 std::string block_name(std::int64_t layer);

@@ -196,17 +196,25 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const ForwardContex
             embedded.size(2) == options.attention.d_model,
         "Transformer", "needs embeddings [B, T <= ", options.context, ", ",
         options.attention.d_model, "], got ", embedded.shape());
-  const MatmulPrecision precision(options.matmul);
   const std::int64_t n = embedded.size(1), first = cached_tokens(options, n, ctx);
   Tensor x = embedded;  // [B, T, d_model]
   if (pos) x = x + slice(pos->weight, 0, first, first + n);
   if (sinusoid.defined()) x = x + slice(sinusoid, 0, first, first + n);
+  return forward_from(0, dropped(x, options.attention.dropout, ctx), ctx);
+}
+
+Tensor Transformer::forward_from(std::int64_t layer, const Tensor& stream,
+                                 const ForwardContext& ctx) const {
+  check<ValueError>(layer >= 0 && layer <= std::ssize(blocks), "Transformer", "has ", blocks.size(),
+                    " blocks, got block ", layer);
+  const MatmulPrecision precision(options.matmul);
+  const std::int64_t n = stream.size(1), first = ctx.cache ? ctx.cache->length() : 0;
   ForwardContext inner = ctx;
   if (options.positions == Positions::kAlibi)
     inner.bias =
         ctx.bias + ScoreBias::alibi(options.attention.heads, n, first + n, options.attention.dtype);
-  x = dropped(x, options.attention.dropout, ctx);
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
+  Tensor x = stream;
+  for (std::size_t i = std::size_t(layer); i < blocks.size(); ++i) {
     const std::string name = block_name(std::int64_t(i));
     const NameScope scope(name);
     x = blocks[i](x, inner.block(std::int64_t(i)));

@@ -165,6 +165,11 @@ struct Transformer : Module {
   /// `tok`. This is useful for gradients with respect to the inputs. It does not reach the site
   /// hook_embed. In all other respects it works like forward().
   Tensor forward_embedded(const Tensor& embedded, const ForwardContext& ctx = {}) const;
+  /// Returns the logits if x [B, T, d_model] is the residual stream before block `layer`. A run
+  /// with a change in this block or a later one can start here from the stream of an unchanged run.
+  /// It reaches only the sites of these blocks. In all other respects it works like forward().
+  /// Throws ValueError for a negative layer or one above the number of layers.
+  Tensor forward_from(std::int64_t layer, const Tensor& x, const ForwardContext& ctx = {}) const;
   /// Returns an empty cache for `batch` sequences of at most `context` tokens. KVCache::Options
   /// explains `spare`. Throws ShapeError for a negative size.
   KVCache cache(std::int64_t batch = 1, std::int64_t spare = 0) const;

@@ -15,14 +15,35 @@ using namespace autograd;
 
 namespace {
 
-// Returns the mean of z [B, T, H, d_value] over the positions that hold a token, as
-// [1, 1, H, d_value].
-Tensor mean_of_tokens(const Tensor& z, const Batch& batch) {
+// Returns the mean of x [B, T, ...] over the positions that hold a token, [1, 1, ...].
+Tensor mean_of_tokens(const Tensor& x, const Batch& batch) {
   std::vector<double> holds_token;
-  for (std::int64_t b = 0; b < z.size(0); ++b)
-    for (std::int64_t t = 0; t < z.size(1); ++t) holds_token.push_back(t < batch.tokens_of(b));
-  const Tensor weights = from_data(holds_token, {z.size(0), z.size(1), 1, 1});
-  return to(sum(to(z, float64) * weights, {0, 1}, true) / sum(weights), z.dtype());
+  for (std::int64_t b = 0; b < x.size(0); ++b)
+    for (std::int64_t t = 0; t < x.size(1); ++t) holds_token.push_back(t < batch.tokens_of(b));
+  Shape shape = x.shape();
+  for (int i = 2; i < shape.rank(); ++i) shape[i] = 1;
+  const Tensor weights = from_data(holds_token, shape);
+  return to(sum(to(x, float64) * weights, {0, 1}, true) / sum(weights), x.dtype());
+}
+
+// Makes the probe replace the components of one layer that are in `cut`.
+void replace_components(Probe& probe, std::int64_t layer, const std::vector<Component>& cut,
+                        const Transformer& model, const Replacement& replaced) {
+  std::vector<bool> heads(std::size_t(model.options.attention.heads), false);
+  for (const Component& c : cut) {
+    if (c.layer != layer) continue;
+    if (c.kind == Component::kHead) heads[std::size_t(c.head)] = true;
+    const auto with = [&](const char* site, const Tensor& other) {
+      probe.replace(block_site(layer, site),
+                    [other](const Tensor& x) { return contiguous(expand(other, x.shape())); });
+    };
+    if (c.kind == Component::kEmbed) with("hook_resid_pre", replaced.embed);
+    if (c.kind == Component::kMlp) with("hook_mlp_out", replaced.mlp[std::size_t(layer)]);
+  }
+  if (std::ranges::count(heads, true) == 0) return;
+  probe.replace(block_site(layer, "attn.hook_z"), [=, &replaced](const Tensor& z) {
+    return where(from_data(heads, {z.size(2), 1}), replaced.z[std::size_t(layer)], z);
+  });
 }
 
 }  // namespace
@@ -35,6 +56,16 @@ Effect effect_of(const std::vector<double>& changes) {
   return {m.mean, m.error, absolute / double(m.n), std::int64_t(m.n)};
 }
 
+Replacement Replacement::rows(std::int64_t first, std::int64_t count) const {
+  const auto part = [&](const Tensor& x) {
+    return x.size(0) == 1 ? x : slice(x, 0, first, first + count);
+  };
+  Replacement r{how, sequences, z, mlp, part(embed)};
+  for (Tensor& x : r.z) x = part(x);
+  for (Tensor& x : r.mlp) x = part(x);
+  return r;
+}
+
 Replacement replacement(const Transformer& model, const Batch& batch, Ablation how) {
   const NoGrad guard;
   const std::int64_t count = batch.inputs.size(0);
@@ -42,50 +73,54 @@ Replacement replacement(const Transformer& model, const Batch& batch, Ablation h
       how != Ablation::kResample || count > 1, "replacement",
       "resample needs the output of another sequence, got a batch of one; give a batch "
       "of 2 or more");
-  Replacement r{how, count, {}};
-  const auto dtype = model.options.attention.dtype;
-  if (how == Ablation::kZero) {
-    r.z.assign(std::size_t(model.options.layers), zeros({1, 1, 1, 1}, dtype));
-    return r;
-  }
-  const RecordedForward pass = record_forward(model, batch.inputs, {"attn.hook_z"});
-  for (const Tensor& z : pass.at[0])
-    r.z.push_back(how == Ablation::kMean ? mean_of_tokens(z, batch)
-                                         : cat({slice(z, 0, 1, count), slice(z, 0, 0, 1)}, 0));
+  const auto replaced = [&](const Tensor& x) {
+    if (how == Ablation::kMean) return mean_of_tokens(x, batch);
+    if (how == Ablation::kResample) return cat({slice(x, 0, 1, count), slice(x, 0, 0, 1)}, 0);
+    return zeros(slice(slice(x, 0, 0, 1), 1, 0, 1).shape(), x.dtype());
+  };
+  std::vector<std::string_view> sites{"hook_resid_pre", "attn.hook_z"};
+  if (model.options.mlp) sites.push_back("hook_mlp_out");
+  const RecordedForward pass = record_forward(model, batch.inputs, sites);
+  Replacement r{how, count, {}, {}, replaced(pass.at[0][0])};
+  for (const Tensor& z : pass.at[1]) r.z.push_back(replaced(z));
+  if (model.options.mlp)
+    for (const Tensor& out : pass.at[2]) r.mlp.push_back(replaced(out));
   return r;
 }
 
-std::vector<double> values_without(const Transformer& model, const Batch& batch,
-                                   const Objective& objective, const std::vector<HeadIndex>& heads,
+std::vector<double> values_without(const BaseRun& run, const std::vector<Component>& cut,
                                    const Replacement& replaced) {
   const NoGrad guard;
-  for (const HeadIndex& h : heads)
-    check_head("ablate", h, model.options.layers, model.options.attention.heads);
-  Probe probe;
-  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
-    std::vector<bool> cut(std::size_t(model.options.attention.heads), false);
-    for (const HeadIndex& h : heads)
-      if (h.layer == layer) cut[std::size_t(h.head)] = true;
-    if (std::ranges::count(cut, true) == 0) continue;
-    probe.replace(block_site(layer, "attn.hook_z"), [&, layer, cut](const Tensor& z) {
-      return where(from_data(cut, {z.size(2), 1}), replaced.z[std::size_t(layer)], z);
-    });
+  if (cut.empty()) return run.values;
+  const Transformer::Options& o = run.model().options;
+  std::int64_t first = o.layers;
+  for (const Component& c : cut) {
+    check_component("ablate", c, o.layers, o.attention.heads, o.mlp);
+    first = std::min(first, c.layer);
   }
-  return to_doubles(objective_values(model(batch.inputs, {.probe = &probe}), batch, objective));
+  Probe probe;
+  for (std::int64_t layer = first; layer < o.layers; ++layer)
+    replace_components(probe, layer, cut, run.model(), replaced);
+  return to_doubles(run.values_from(first, probe));
 }
 
-Effect ablate(const Transformer& model, const Batch& batch, const Objective& objective,
-              const std::vector<HeadIndex>& heads, const Replacement& replaced) {
-  check<ValueError>(!heads.empty(), "ablate", "needs at least one head, got none");
-  const std::vector<double> whole = values_without(model, batch, objective, {}, replaced);
-  std::vector<double> changes = values_without(model, batch, objective, heads, replaced);
-  for (std::size_t b = 0; b < changes.size(); ++b) changes[b] -= whole[b];
-  return effect_of(changes);
+Effect ablate(const BaseRun& run, const std::vector<Component>& cut, const Replacement& replaced) {
+  check<ValueError>(!cut.empty(), "ablate", "needs at least one component, got none");
+  return effect_of(run.changes(values_without(run, cut, replaced)));
 }
 
-std::vector<HeadIndex> other_heads(const Transformer& model, const std::vector<HeadIndex>& heads) {
-  std::vector<HeadIndex> others = all_heads(model.options.layers, model.options.attention.heads);
-  std::erase_if(others, [&](const HeadIndex& h) { return std::ranges::count(heads, h) > 0; });
+std::vector<Component> components(const std::vector<HeadIndex>& heads) {
+  return {heads.begin(), heads.end()};
+}
+
+std::vector<Component> other_components(const Transformer& model,
+                                        const std::vector<Component>& kept) {
+  std::vector<Component> others =
+      components(all_heads(model.options.layers, model.options.attention.heads));
+  if (std::ranges::count(kept, Component::kMlp, &Component::kind) > 0)
+    for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
+      others.push_back(Component::mlp(layer));
+  std::erase_if(others, [&](const Component& c) { return std::ranges::count(kept, c) > 0; });
   return others;
 }
 

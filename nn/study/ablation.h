@@ -1,5 +1,5 @@
-// Ablation measures the change of the objective L when the outputs of heads are replaced. A
-// gradient only estimates this change.
+// Ablation measures the change of the objective L when the outputs of components (heads, MLPs, the
+// embedding) are replaced. A gradient only estimates this change.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "nn/io/setting.h"
 #include "nn/layers/sites.h"
 #include "nn/layers/transformer.h"
+#include "nn/study/forward_passes.h"
 #include "nn/study/objective.h"
 
 namespace heed::nn {
@@ -26,13 +27,13 @@ struct Effect {
 /// is empty.
 Effect effect_of(const std::vector<double>& changes);
 
-/// The value that replaces a head's output z, before the output projection. The site of z is
-/// "blocks.N.attn.hook_z" for block N. Means and outputs of other sequences come from a run of the
-/// model without any replacement.
+/// The value that replaces the output of a component. For a head this is z, before the output
+/// projection. Means and outputs of other sequences come from a run of the model without any
+/// replacement.
 enum class Ablation {
-  kMean,      ///< mean of z over all sequences and positions that hold a token (no padding)
+  kMean,      ///< mean over all sequences and positions that hold a token (no padding)
   kZero,      ///< zeros
-  kResample,  ///< z of the next sequence at the same position; the last sequence uses the first
+  kResample,  ///< that of the next sequence at the same position; the last sequence uses the first
 };
 /// Names of the kinds of ablation in configurations.
 template <>
@@ -42,27 +43,35 @@ struct EnumNames<Ablation> {
       {Ablation::kMean, "mean"}, {Ablation::kZero, "zero"}, {Ablation::kResample, "resample"}};
 };
 
-/// Replacements for the outputs of all heads of a model.
+/// Replacements for the outputs of all components of a model.
 struct Replacement {
-  Ablation how;            ///< the kind of replacement
-  std::int64_t sequences;  ///< number of sequences from which the replacements were computed
-  std::vector<Tensor> z;   ///< by layer; each broadcasts to z [B, T, H, d_value]
+  Ablation how;             ///< the kind of replacement
+  std::int64_t sequences;   ///< number of sequences from which the replacements were computed
+  std::vector<Tensor> z;    ///< by layer; each broadcasts to z [B, T, H, d_value]
+  std::vector<Tensor> mlp;  ///< by layer, each broadcasts to [B, T, d_model]; empty without MLPs
+  Tensor embed;             ///< broadcasts to the stream before the first block [B, T, d_model]
+
+  /// Returns the replacements of the sequences [first, first + count).
+  Replacement rows(std::int64_t first, std::int64_t count) const;
 };
 /// Runs the model on sequences [B, T] and returns the replacements of this kind. Those of kMean and
 /// kZero can be used for any batch, those of kResample only for this one. Throws ValueError if
 /// `how` is kResample and the batch has one sequence.
 Replacement replacement(const Transformer& model, const Batch& batch, Ablation how);
 
-/// Returns L of each sequence, [B], if the outputs of all `heads` are replaced at once. `heads` may
-/// be empty. The batch has sequences [B, T]. Throws ValueError if the model does not have a head.
-std::vector<double> values_without(const Transformer& model, const Batch& batch,
-                                   const Objective& objective, const std::vector<HeadIndex>& heads,
+/// Returns L of each sequence, [B], if the outputs of all components in `cut` are replaced at once.
+/// `cut` may be empty. Throws ValueError if the model does not have a component.
+std::vector<double> values_without(const BaseRun& run, const std::vector<Component>& cut,
                                    const Replacement& replaced);
-/// Returns the change of L if the outputs of all `heads` are replaced at once. Throws the errors of
-/// values_without().
-Effect ablate(const Transformer& model, const Batch& batch, const Objective& objective,
-              const std::vector<HeadIndex>& heads, const Replacement& replaced);
-/// Returns the heads of the model that are not in `heads`.
-std::vector<HeadIndex> other_heads(const Transformer& model, const std::vector<HeadIndex>& heads);
+/// Returns the change of L if the outputs of all components in `cut` are replaced at once. Throws
+/// ValueError if `cut` is empty, and the errors of values_without().
+Effect ablate(const BaseRun& run, const std::vector<Component>& cut, const Replacement& replaced);
+
+/// Returns the heads as components.
+std::vector<Component> components(const std::vector<HeadIndex>& heads);
+/// Returns the heads of the model that are not in `kept`. If `kept` has an MLP, also returns the
+/// MLPs that are not in it.
+std::vector<Component> other_components(const Transformer& model,
+                                        const std::vector<Component>& kept);
 
 }  // namespace heed::nn

@@ -137,19 +137,18 @@ Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
   return masked_fill(where(is_large, without_large, A * (total - g) / rest), hidden, 0);
 }
 
-std::vector<CellCut> cut_cells(const Transformer& model, const Study& study, const Batch& sequence,
-                               const Objective& objective,
+std::vector<CellCut> cut_cells(const BaseRun& run, const Study& study,
                                const std::vector<std::vector<Cell>>& sets) {
   const NoGrad guard;
-  check_one_sequence("cut_cells", sequence);
-  const std::int64_t length = sequence.inputs.size(1), heads = model.options.attention.heads;
+  check_one_sequence("cut_cells", run.batch);
+  const Transformer& model = run.model();
+  const std::int64_t length = run.batch.inputs.size(1), heads = model.options.attention.heads;
   for (const auto& cells : sets)
     for (const Cell& c : cells) {
       check_head("cut_cells", c.head, model.options.layers, heads);
       check<ValueError>(c.key >= 0 && c.key <= c.query && c.query < length, "cut_cells",
                         "the sequence of ", length, " tokens has no cell ", cell_name(c));
     }
-  const double whole = to_doubles(objective_values(model(sequence.inputs), sequence, objective))[0];
   const auto at_once = std::size_t(std::min(kMaxCopies, sequences_at_once(model, length)));
   std::vector<CellCut> cuts;
   for (std::size_t first = 0; first < sets.size(); first += at_once) {
@@ -157,20 +156,21 @@ std::vector<CellCut> cut_cells(const Transformer& model, const Study& study, con
         sets.begin() + std::ptrdiff_t(first),
         sets.begin() + std::ptrdiff_t(std::min(first + at_once, sets.size())));
     Probe probe;
-    for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
+    std::int64_t start = model.options.layers;
+    for (std::int64_t layer = model.options.layers - 1; layer >= 0; --layer) {
       const auto here = [&](const Cell& c) { return c.head.layer == layer; };
       if (std::ranges::none_of(part,
                                [&](const auto& cells) { return std::ranges::any_of(cells, here); }))
         continue;
+      start = layer;
       probe.replace(block_site(layer, "attn.hook_attn_scores"), [&, layer](const Tensor& scores) {
         return masked_fill(scores, cells_of_layer(part, layer, heads, length), -HUGE_VAL);
       });
     }
-    const Batch copies = repeat_batch(sequence, std::ssize(part));
-    const auto values =
-        to_doubles(objective_values(model(copies.inputs, {.probe = &probe}), copies, objective));
+    const BaseRun copies = run.repeated(std::ssize(part));
+    const auto changes = copies.changes(to_doubles(copies.values_from(start, probe)));
     for (std::size_t i = 0; i < part.size(); ++i) {
-      cuts.push_back({part[i], values[i] - whole, predicted_change(model, study, part[i])});
+      cuts.push_back({part[i], changes[i], predicted_change(model, study, part[i])});
       check<NumericError>(std::isfinite(cuts.back().effect + cuts.back().predicted), "cut_cells",
                           "the effect of ", cell_name(part[i][0]), " is not finite");
     }

@@ -15,7 +15,7 @@
 
 #include "nn/layers/sites.h"
 #include "nn/layers/transformer.h"
-#include "nn/study/objective.h"
+#include "nn/study/forward_passes.h"
 
 namespace heed::nn {
 
@@ -51,10 +51,10 @@ struct CellCut {
   double effect;            ///< L with the cells cut, minus L
   double predicted;         ///< sum over the rows of the cells of (A' - A) . dL/dA
 };
-/// Measures the cut of each set of cells in a sequence [1, T], of which `study` is the study.
-/// Throws ShapeError unless the batch size is 1, and ValueError if the model does not have a cell.
-std::vector<CellCut> cut_cells(const Transformer& model, const Study& study, const Batch& sequence,
-                               const Objective& objective,
+/// Measures the cut of each set of cells. `run` has one sequence [1, T], of which `study` is the
+/// study. Throws ShapeError unless the batch size is 1, and ValueError if the model does not have a
+/// cell.
+std::vector<CellCut> cut_cells(const BaseRun& run, const Study& study,
                                const std::vector<std::vector<Cell>>& sets);
 
 /// Returns the cells whose cuts a study measures: the `count` cells with the largest magnitude of

@@ -22,6 +22,43 @@ RecordedForward record_forward(const Transformer& model, const Tensor& inputs,
   return run;
 }
 
+BaseRun::BaseRun(const Transformer& m, const Batch& b, const Objective& o)
+    : batch(b), objective(o), model_(&m) {
+  const NoGrad guard;
+  RecordedForward pass = record_forward(m, batch.inputs, {"hook_resid_pre"});
+  resid_pre = std::move(pass.at[0]);
+  values = to_doubles(objective_values(pass.logits, batch, objective));
+}
+
+Tensor BaseRun::values_from(std::int64_t layer, Probe& probe) const {
+  return objective_values(
+      model().forward_from(layer, resid_pre[std::size_t(layer)], {.probe = &probe}), batch,
+      objective);
+}
+
+BaseRun BaseRun::repeated(std::int64_t n) const {
+  BaseRun copies = *this;
+  copies.batch = repeat_batch(batch, n);
+  for (Tensor& x : copies.resid_pre) x = repeat_rows(x, n);
+  for (std::int64_t i = 1; i < n; ++i)
+    copies.values.insert(copies.values.end(), values.begin(), values.end());
+  return copies;
+}
+
+BaseRun BaseRun::rows(std::int64_t first, std::int64_t count) const {
+  BaseRun part = *this;
+  part.batch = rows_of(batch, first, count), part.objective = rows_of(objective, first, count);
+  for (Tensor& x : part.resid_pre) x = slice(x, 0, first, first + count);
+  part.values.assign(values.begin() + first, values.begin() + first + count);
+  return part;
+}
+
+std::vector<double> BaseRun::changes(const std::vector<double>& changed) const {
+  std::vector<double> d = changed;
+  for (std::size_t b = 0; b < d.size(); ++b) d[b] -= values[b];
+  return d;
+}
+
 std::int64_t sequences_at_once(const Transformer& model, std::int64_t length) {
   constexpr double kBytes = 256e6;
   const Transformer::Options& o = model.options;
@@ -31,8 +68,7 @@ std::int64_t sequences_at_once(const Transformer& model, std::int64_t length) {
 }
 
 Tensor repeat_rows(const Tensor& x, std::int64_t n) {
-  const std::int64_t count = x.size(0), length = x.size(1);
-  return contiguous(reshape(expand(unsqueeze(x, 0), {n, count, length}), {n * count, length}));
+  return n == 1 ? x : cat(std::vector<Tensor>(std::size_t(n), x), 0);
 }
 
 Batch repeat_batch(const Batch& batch, std::int64_t n) {

@@ -22,6 +22,33 @@ struct RecordedForward {
 RecordedForward record_forward(const Transformer& model, const Tensor& inputs,
                                const std::vector<std::string_view>& sites);
 
+/// The unchanged forward pass of a model on sequences [B, T]. Passes with a change in a block start
+/// from its residual stream, so that the blocks before are not computed again.
+struct BaseRun {
+  /// Runs the model. The model must outlive the run. Throws the errors of objective_values().
+  BaseRun(const Transformer& model, const Batch& batch, const Objective& objective);
+
+  Batch batch;                    ///< the sequences
+  Objective objective;            ///< L
+  std::vector<Tensor> resid_pre;  ///< by layer [B, T, d_model], the stream before each block
+  std::vector<double> values;     ///< [B], L of each sequence
+
+  /// Returns the model.
+  const Transformer& model() const { return *model_; }
+  /// Returns L of each sequence, [B], in a pass that starts before block `layer`. The probe changes
+  /// values in this block and later ones.
+  Tensor values_from(std::int64_t layer, Probe& probe) const;
+  /// Returns the run of n copies of the batch (repeat_batch()), without running the model.
+  BaseRun repeated(std::int64_t n) const;
+  /// Returns the run of the sequences [first, first + count), without running the model.
+  BaseRun rows(std::int64_t first, std::int64_t count) const;
+  /// Returns the changes of L, [B]: `changed` minus `values`.
+  std::vector<double> changes(const std::vector<double>& changed) const;
+
+ private:
+  const Transformer* model_;
+};
+
 /// Largest number of copies of a sequence in one batch. It bounds the memory of a study.
 inline constexpr std::int64_t kMaxCopies = 32;
 
@@ -29,7 +56,7 @@ inline constexpr std::int64_t kMaxCopies = 32;
 /// least 1.
 std::int64_t sequences_at_once(const Transformer& model, std::int64_t length);
 
-/// Returns n copies of rows x [B, T]: row i of the result [n B, T] is row i % B of x.
+/// Returns n copies of rows x [B, ...]: row i of the result [n B, ...] is row i % B of x.
 Tensor repeat_rows(const Tensor& x, std::int64_t n);
 /// Returns n copies of a batch of B sequences: sequence i of the result is sequence i % B of the
 /// batch. Only `inputs`, `targets` and `counted` of the result are set.

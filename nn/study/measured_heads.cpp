@@ -18,24 +18,16 @@ namespace {
 
 using Values = std::vector<double>;  // a number for each sequence
 
-Values difference(const Values& a, const Values& b) {
-  Values d;
-  for (std::size_t i = 0; i < a.size(); ++i) d.push_back(a[i] - b[i]);
-  return d;
-}
-
 void append(Values& all, const Values& more) { all.insert(all.end(), more.begin(), more.end()); }
 
 // Sequences whose arrays fit into memory at once, and what their prediction needs.
 struct Part {
-  const Transformer& model;
-  Batch batch;
-  Objective objective;
-  std::vector<Tensor> replaced;  // by layer, z' for these sequences
-  Study study;                   // of the unchanged model
+  BaseRun run;
+  Replacement replaced;  // for these sequences
+  Study study;           // of the unchanged model
 
   const LayerStudy& at(std::int64_t layer) const { return study.layers[std::size_t(layer)]; }
-  const Tensor& replacement_of(std::int64_t layer) const { return replaced[std::size_t(layer)]; }
+  const Tensor& replacement_of(std::int64_t layer) const { return replaced.z[std::size_t(layer)]; }
 };
 
 // A forward pass in which the output of one head is z' + g (z - z'), with a gate g for each
@@ -46,22 +38,22 @@ struct GatedForward {
   std::vector<Tensor> scores;  // S of the layers after the head's, in the graph of `gates`
 };
 GatedForward gated_forward(const Part& part, const HeadIndex& h, double gate, bool keep_scores) {
-  const MultiHeadAttention::Options& attention = part.model.options.attention;
+  const Transformer::Options& model = part.run.model().options;
+  const MultiHeadAttention::Options& attention = model.attention;
   GatedForward pass;
-  pass.gates = full({part.batch.inputs.size(0), 1, 1, 1}, gate, attention.dtype).requires_grad_();
+  pass.gates = full({std::ssize(part.run.values), 1, 1, 1}, gate, attention.dtype).requires_grad_();
   const Tensor here = reshape(eq(arange(attention.heads), double(h.head)), {-1, 1});
   Probe probe;
   probe.replace(block_site(h.layer, "attn.hook_z"), [&](const Tensor& z) {
     const Tensor& other = part.replacement_of(h.layer);
     return where(here, other + (z - other) * pass.gates, z);
   });
-  for (std::int64_t l = h.layer + 1; keep_scores && l < part.model.options.layers; ++l)
+  for (std::int64_t l = h.layer + 1; keep_scores && l < model.layers; ++l)
     probe.replace(block_site(l, "attn.hook_attn_scores"), [&](const Tensor& scores) {
       pass.scores.push_back(scores);
       return scores;
     });
-  pass.values = objective_values(part.model(part.batch.inputs, {.probe = &probe}), part.batch,
-                                 part.objective);
+  pass.values = part.run.values_from(h.layer, probe);
   return pass;
 }
 
@@ -72,11 +64,18 @@ Values gradient_prediction(const Part& part, const HeadIndex& h) {
   return to_doubles(select(sum(change * to(s.z_grad, float64), {1, 3}), 1, h.head));
 }
 
+// (out' - out) . dL/d(out) of one MLP, for each sequence.
+Values gradient_prediction(const Part& part, const Component& mlp) {
+  const LayerStudy& s = part.at(mlp.layer);
+  const Tensor change = to(part.replaced.mlp[std::size_t(mlp.layer)] - s.mlp_out, float64);
+  return to_doubles(sum(change * to(s.mlp_out_grad, float64), {1, 2}));
+}
+
 // The difference between the exact softmax of later heads and its first-order change, for each
 // sequence: the sum of (softmax(S + dS) - A - J dS) . dL/dA.
 Values softmax_correction(const Part& part, const HeadIndex& h) {
-  Values total(std::size_t(part.batch.inputs.size(0)), 0);
-  if (h.layer + 1 == part.model.options.layers) return total;
+  Values total(part.run.values.size(), 0);
+  if (h.layer + 1 == part.run.model().options.layers) return total;
   const GradMode recording(true);
   const GatedForward pass = gated_forward(part, h, 1, true);
   const Tensor toward_replacement = full(pass.gates.shape(), -1, pass.gates.dtype());
@@ -87,7 +86,7 @@ Values softmax_correction(const Part& part, const HeadIndex& h) {
     const Tensor hidden = le(s.scores, -HUGE_VAL);
     const Tensor dS = masked_fill(change, hidden, 0), A = to(s.pattern, float64);
     const Tensor exact =
-        weights_of(to(s.scores, float64) + dS, part.model.blocks[std::size_t(layer)].attn);
+        weights_of(to(s.scores, float64) + dS, part.run.model().blocks[std::size_t(layer)].attn);
     const Tensor first_order = A * (dS - sum(A * dS, {-1}, true));
     const Tensor dA = masked_fill(to(s.pattern_grad, float64), hidden, 0);
     const Values here = to_doubles(sum((exact - A - first_order) * dA, {1, 2, 3}));
@@ -99,7 +98,7 @@ Values softmax_correction(const Part& part, const HeadIndex& h) {
 // The mean over five gates of the first-order change, for each sequence.
 Values integrated_prediction(const Part& part, const HeadIndex& h) {
   constexpr int kPoints = 5;
-  Values total(std::size_t(part.batch.inputs.size(0)), 0);
+  Values total(part.run.values.size(), 0);
   const GradMode recording(true);
   for (int k = 1; k <= kPoints; ++k) {
     const GatedForward pass = gated_forward(part, h, 1 - (k - 0.5) / kPoints, false);
@@ -109,7 +108,7 @@ Values integrated_prediction(const Part& part, const HeadIndex& h) {
   return total;
 }
 
-// Predictions of one head, for each sequence.
+// Predictions for each sequence: those of one head, or `gradient` of one MLP.
 struct Predictions {
   Values gradient, softmax_exact, integrated;
 };
@@ -135,12 +134,12 @@ void add_weights(MeasuredHead& head, const Part& part, double share) {
   const Tensor& A = part.at(head.report.layer).pattern;
   const std::int64_t length = A.size(2);
   head.by_distance.resize(std::size_t(length));
-  head.by_token.resize(std::size_t(part.model.options.vocab));
+  head.by_token.resize(std::size_t(part.run.model().options.vocab));
   const std::vector<double> weights = to_doubles(select(A, 1, head.report.head));  // [B, T, T]
-  const auto tokens = part.batch.inputs.to_vector<std::int64_t>();
+  const auto tokens = part.run.batch.inputs.to_vector<std::int64_t>();
   const std::int64_t count = A.size(0);
   for (std::int64_t b = 0; b < count; ++b) {
-    const std::int64_t n = part.batch.tokens_of(b);
+    const std::int64_t n = part.run.batch.tokens_of(b);
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j <= i; ++j) {
         const double w =
@@ -151,22 +150,20 @@ void add_weights(MeasuredHead& head, const Part& part, double share) {
   }
 }
 
-// Sets the scores and predictions of all heads.
-std::vector<Predictions> predict(MeasuredHeads& all, const Transformer& model, const Batch& batch,
-                                 const Objective& objective, const Replacement& replaced,
-                                 EffectParts parts, std::int64_t at_once,
-                                 const std::function<void()>& step_done) {
-  std::vector<Predictions> predictions(all.heads.size());
+// Sets the scores of all heads. Returns the predictions of all heads and then of all MLPs.
+std::vector<Predictions> predict(MeasuredHeads& all, const BaseRun& run,
+                                 const Replacement& replaced, EffectParts parts,
+                                 std::int64_t at_once, const std::function<void()>& step_done) {
+  std::vector<Predictions> predictions(all.heads.size() + all.mlps.size());
   std::vector<MeanReport> reports(all.heads.size());
   MeanReport uniform;
-  const std::int64_t count = batch.inputs.size(0);
+  const std::int64_t count = std::ssize(run.values);
   for (std::int64_t first = 0; first < count; first += at_once) {
     const std::int64_t n = std::min(at_once, count - first);
     const double share = double(n) / double(count);
-    Part part{model, rows_of(batch, first, n), rows_of(objective, first, n), {}, {}};
-    for (const Tensor& z : replaced.z)
-      part.replaced.push_back(z.size(0) == 1 ? z : slice(z, 0, first, first + n));
-    part.study = study(model, part.batch, part.objective);
+    const Part part{
+        run.rows(first, n), replaced.rows(first, n),
+        study(run.model(), rows_of(run.batch, first, n), rows_of(run.objective, first, n))};
     uniform.add(part.study.uniform, share);
     for (std::size_t i = 0; i < all.heads.size(); ++i) {
       reports[i].add(part.study.heads[i], share);
@@ -182,6 +179,9 @@ std::vector<Predictions> predict(MeasuredHeads& all, const Transformer& model, c
       append(predictions[i].integrated, integrated_prediction(part, h));
       step_done();
     }
+    for (std::size_t i = 0; i < all.mlps.size(); ++i)
+      append(predictions[all.heads.size() + i].gradient,
+             gradient_prediction(part, all.mlps[i].mlp));
   }
   all.uniform = uniform.mean();
   return predictions;
@@ -201,37 +201,36 @@ std::vector<EffectEstimate> effect_estimates() {
           {"integrated", [](const MeasuredHead& h) { return h.integrated; }}};
 }
 
-MeasuredHeads measure_heads(const Transformer& model, const Batch& batch,
-                            const Objective& objective, const Replacement& replaced,
-                            EffectParts parts, const ProgressCallback& progress,
-                            std::int64_t at_once) {
-  const std::int64_t per_layer = model.options.attention.heads;
-  const auto heads = all_heads(model.options.layers, per_layer);
+MeasuredHeads measure_heads(const BaseRun& run, const Replacement& replaced, EffectParts parts,
+                            const ProgressCallback& progress, std::int64_t at_once) {
+  const Transformer::Options& o = run.model().options;
+  const std::int64_t per_layer = o.attention.heads, sequences = std::ssize(run.values);
+  const auto heads = all_heads(o.layers, per_layer);
   std::int64_t done = 0;
-  if (at_once <= 0) at_once = sequences_at_once(model, batch.inputs.size(1));
-  const std::int64_t shards = (batch.inputs.size(0) + at_once - 1) / at_once;
+  if (at_once <= 0) at_once = sequences_at_once(run.model(), run.batch.inputs.size(1));
+  const std::int64_t shards = (sequences + at_once - 1) / at_once;
   const std::int64_t steps = std::ssize(heads) * (parts == EffectParts::kAll ? 1 + shards : 1);
   const auto step_done = [&] {
     if (progress) progress(++done, steps);
   };
-  const auto without = [&](const std::vector<HeadIndex>& cut) {
-    return values_without(model, batch, objective, cut, replaced);
-  };
-  const Values whole = without({});
-  MeasuredHeads all{effect_of(whole), effect_of(difference(without(heads), whole)), {}, {}};
+  MeasuredHeads all{effect_of(run.values), ablate(run, components(heads), replaced), {}, {}, {}};
   all.heads.resize(heads.size());
-  const auto predictions =
-      predict(all, model, batch, objective, replaced, parts, at_once, step_done);
+  for (std::int64_t layer = 0; o.mlp && layer < o.layers; ++layer)
+    all.mlps.push_back({Component::mlp(layer), {}, {}});
+  const auto predictions = predict(all, run, replaced, parts, at_once, step_done);
   Values without_layer;
   for (std::size_t i = 0; i < heads.size(); ++i) {
     const HeadIndex& h = heads[i];
     std::vector<HeadIndex> layer(heads.begin() + h.layer * per_layer,
                                  heads.begin() + (h.layer + 1) * per_layer);
-    if (h.head == 0) without_layer = without(layer);
+    if (h.head == 0) without_layer = values_without(run, components(layer), replaced);
     std::erase(layer, h);
     MeasuredHead& m = all.heads[i];
-    m.needed = effect_of(difference(without({h}), whole));
-    m.suffices = effect_of(difference(without_layer, without(layer)));
+    m.needed = ablate(run, {h}, replaced);
+    Values only_here = without_layer;  // L without the layer, minus L without its other heads
+    const Values without_others = values_without(run, components(layer), replaced);
+    for (std::size_t b = 0; b < only_here.size(); ++b) only_here[b] -= without_others[b];
+    m.suffices = effect_of(only_here);
     m.gradient = effect_of(predictions[i].gradient);
     if (parts == EffectParts::kAll) {
       m.softmax_exact = effect_of(predictions[i].softmax_exact);
@@ -244,17 +243,23 @@ MeasuredHeads measure_heads(const Transformer& model, const Batch& batch,
                         " is not finite");
     step_done();
   }
+  for (std::size_t i = 0; i < all.mlps.size(); ++i) {
+    MeasuredMlp& m = all.mlps[i];
+    m.needed = ablate(run, {m.mlp}, replaced);
+    m.gradient = effect_of(predictions[heads.size() + i].gradient);
+    check<NumericError>(std::isfinite(m.needed.mean + m.gradient.mean), "study", "the effect of ",
+                        component_name(m.mlp), " is not finite");
+  }
   return all;
 }
 
-std::vector<PairEffect> pair_effects(const Transformer& model, const Batch& batch,
-                                     const Objective& objective, const Replacement& replaced,
+std::vector<PairEffect> pair_effects(const BaseRun& run, const Replacement& replaced,
                                      const std::vector<MeasuredHead>& heads) {
   std::vector<PairEffect> pairs;
   for (std::size_t i = 0; i < heads.size(); ++i)
     for (std::size_t j = i + 1; j < heads.size(); ++j) {
       const HeadIndex &a = heads[i].report, &b = heads[j].report;
-      const Effect both = ablate(model, batch, objective, {a, b}, replaced);
+      const Effect both = ablate(run, {a, b}, replaced);
       pairs.push_back({a, b, both, both.mean - heads[i].needed.mean - heads[j].needed.mean});
     }
   return pairs;

@@ -1,5 +1,5 @@
-// Heads on N sequences: their scores, and their effects on the objective L, measured by replacing
-// their outputs and predicted for the same replacement by gradients.
+// Heads and MLPs on N sequences: their scores, and their effects on the objective L, measured by
+// replacing their outputs and predicted for the same replacement by gradients.
 #pragma once
 
 #include <optional>
@@ -41,11 +41,22 @@ struct MeasuredHead {
   EffectRow row() const { return {needed, gradient.mean, suffices}; }
 };
 
-/// All heads of a model on N sequences.
+/// One MLP on N sequences: the effects of replacing its output.
+struct MeasuredMlp {
+  Component mlp;    ///< the MLP
+  Effect needed;    ///< L without this MLP, minus L
+  Effect gradient;  ///< prediction of `needed` by dL/d(output)
+
+  /// Returns the row of this MLP for marks.h.
+  EffectRow row() const { return {needed, gradient.mean}; }
+};
+
+/// All heads and MLPs of a model on N sequences.
 struct MeasuredHeads {
   Effect value;                     ///< L of the unchanged model
   Effect no_heads;                  ///< L without any head, minus L; the MLPs remain
   std::vector<MeasuredHead> heads;  ///< in the order of all_heads()
+  std::vector<MeasuredMlp> mlps;    ///< by layer; empty for a model without MLPs
   HeadReport uniform;               ///< Study::uniform, mean over the sequences
 
   /// Returns the rows of all heads for marks.h.
@@ -66,13 +77,11 @@ enum class EffectParts {
   kAll,       ///< also the other estimates: about 25 forward passes more for each head
 };
 
-/// Measures every head on sequences [B, T]. `progress` receives the number of steps done and their
-/// total. The arrays of `at_once` sequences are in memory at the same time; 0 means
+/// Measures every head and MLP on the sequences of a run. `progress` receives the number of steps
+/// done and their total. The arrays of `at_once` sequences are in memory at the same time; 0 means
 /// sequences_at_once(). Throws NumericError if an effect is not finite.
-MeasuredHeads measure_heads(const Transformer& model, const Batch& batch,
-                            const Objective& objective, const Replacement& replaced,
-                            EffectParts parts, const ProgressCallback& progress = {},
-                            std::int64_t at_once = 0);
+MeasuredHeads measure_heads(const BaseRun& run, const Replacement& replaced, EffectParts parts,
+                            const ProgressCallback& progress = {}, std::int64_t at_once = 0);
 
 /// Two heads that are replaced together.
 struct PairEffect {
@@ -82,8 +91,7 @@ struct PairEffect {
   double excess;  ///< both.mean - needed of a - needed of b; 0 if the effects add
 };
 /// Measures all pairs of heads.
-std::vector<PairEffect> pair_effects(const Transformer& model, const Batch& batch,
-                                     const Objective& objective, const Replacement& replaced,
+std::vector<PairEffect> pair_effects(const BaseRun& run, const Replacement& replaced,
                                      const std::vector<MeasuredHead>& heads);
 
 }  // namespace heed::nn

@@ -36,25 +36,22 @@ std::vector<const Role*> roles_of(const HeadReport& head, const HeadReport& unif
   return found;
 }
 
-KeptShare kept_share(const Transformer& model, const Batch& batch, const Objective& objective,
-                     const std::vector<HeadIndex>& cut, const Replacement& replaced) {
-  const auto whole = values_without(model, batch, objective, {}, replaced),
-             none = values_without(model, batch, objective, other_heads(model, {}), replaced),
-             left = values_without(model, batch, objective, cut, replaced);
-  std::vector<double> changes;
+KeptShare kept_share(const BaseRun& run, const std::vector<Component>& cut,
+                     const Replacement& replaced) {
+  std::vector<Component> all = other_components(run.model(), {});
+  for (const Component& c : cut)
+    if (c.kind == Component::kMlp) all = other_components(run.model(), {Component::mlp(-1)});
+  const auto none = values_without(run, all, replaced), left = values_without(run, cut, replaced);
   double gained = 0, kept = 0;
-  for (std::size_t b = 0; b < whole.size(); ++b) {
-    changes.push_back(left[b] - whole[b]);
-    gained += whole[b] - none[b], kept += left[b] - none[b];
-  }
-  const bool counts = std::abs(gained) >= smallest_effect(objective) * double(whole.size());
-  return {effect_of(changes), counts ? kept / gained : NAN};
+  for (std::size_t b = 0; b < left.size(); ++b)
+    gained += run.values[b] - none[b], kept += left[b] - none[b];
+  const bool counts = std::abs(gained) >= smallest_effect(run.objective) * double(left.size());
+  return {effect_of(run.changes(left)), counts ? kept / gained : NAN};
 }
 
-HeadSummary summarize_heads(const Transformer& model, const Batch& batch,
-                            const Objective& objective, const Replacement& replaced,
+HeadSummary summarize_heads(const BaseRun& run, const Replacement& replaced,
                             const MeasuredHeads& measured) {
-  const double smallest = smallest_effect(objective), largest = largest_effect(measured.rows());
+  const double smallest = smallest_effect(run.objective), largest = largest_effect(measured.rows());
   HeadSummary s;
   for (const MeasuredHead& h : measured.heads) {
     const double floor = floor_of(h.row(), largest, smallest);
@@ -67,14 +64,15 @@ HeadSummary summarize_heads(const Transformer& model, const Batch& batch,
     for (const HeadFinding& f : s.findings)
       if (f.matters() && !f.roles.empty() && f.roles[0] == &role) heads.push_back(f.head->report);
     if (!heads.empty())
-      s.by_role.push_back({&role, heads, ablate(model, batch, objective, heads, replaced)});
+      s.by_role.push_back({&role, heads, ablate(run, components(heads), replaced)});
   }
   const double floor = floor_of({measured.no_heads, 0}, largest, smallest),
                difference = std::abs(measured.no_heads.mean);
   s.heads_change_L = !s.named.empty() || difference >= floor * std::sqrt(double(s.findings.size()));
   if (s.named.empty() || difference < floor) return s;
-  s.left_without = kept_share(model, batch, objective, s.named, replaced).left;
-  s.left_alone = kept_share(model, batch, objective, other_heads(model, s.named), replaced).left;
+  const std::vector<Component> named = components(s.named);
+  s.left_without = kept_share(run, named, replaced).left;
+  s.left_alone = kept_share(run, other_components(run.model(), named), replaced).left;
   return s;
 }
 

@@ -64,21 +64,19 @@ struct HeadSummary {
   double left_alone = NAN;
   ///@}
 };
-/// Summarizes the heads. `measured` has the measurements on these sequences, and must outlive the
-/// result.
-HeadSummary summarize_heads(const Transformer& model, const Batch& batch,
-                            const Objective& objective, const Replacement& replaced,
+/// Summarizes the heads. `measured` has the measurements on this run, and must outlive the result.
+HeadSummary summarize_heads(const BaseRun& run, const Replacement& replaced,
                             const MeasuredHeads& measured);
 
-/// L if a set of heads is replaced, as a share of what the heads of the model do.
+/// L if a set of components is replaced, as a share of what all of them do.
 struct KeptShare {
-  Effect effect;  ///< L without the heads, minus L
-  /// (L without the heads - L without any head) / (L - L without any head); NaN if the denominator
-  /// is below smallest_effect()
+  Effect effect;  ///< L without the set, minus L
+  /// (L without the set - L without all) / (L - L without all), where `all` are all heads and, if
+  /// the set has an MLP, all MLPs; NaN if the denominator is below smallest_effect()
   double left;
 };
 /// Measures L without `cut`, which may be empty.
-KeptShare kept_share(const Transformer& model, const Batch& batch, const Objective& objective,
-                     const std::vector<HeadIndex>& cut, const Replacement& replaced);
+KeptShare kept_share(const BaseRun& run, const std::vector<Component>& cut,
+                     const Replacement& replaced);
 
 }  // namespace heed::nn

@@ -57,7 +57,10 @@ struct LayerStudy {
   // Values that routes() needs. Files do not contain them.
   Tensor attn_out;   ///< [B, T, d_model], output of attention
   Tensor resid_mid;  ///< [B, T, d_model], stream between attention and MLP; undefined without MLP
-  Tensor mlp_out;    ///< [B, T, d_model], output of the MLP; undefined without MLP
+  ///@{
+  /// [B, T, d_model], output of the MLP and dL/d(output); undefined without MLP
+  Tensor mlp_out, mlp_out_grad;
+  ///@}
 };
 
 /// The result of study().

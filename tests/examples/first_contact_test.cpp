@@ -125,7 +125,7 @@ TEST_CASE("the tour of tools/heed/study/README.md gives the stated results") {
   CHECK(row(s.layers[1].pattern).at({before + 1}) > 0.5);
   CHECK(argmax(row(s.layers[1].scores_grad), 0).item() == double(before + 1));
   const Replacement zeros = replacement(trainer.model, clean, Ablation::kZero);
-  CHECK(ablate(trainer.model, clean, lead, {{1, 1}}, zeros).mean < 0);
+  CHECK(ablate({trainer.model, clean, lead}, {{1, 1}}, zeros).mean < 0);
   CHECK(s.head(1, 1).importance > 0);
   // "Replacing the output of attention in layer 1 at the last b restores nearly all of L."
   const Patching patched = patching(trainer.model, clean, corrupt, lead);

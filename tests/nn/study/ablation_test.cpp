@@ -31,7 +31,7 @@ TEST_CASE("zero ablation equals a model whose output projection is 0 for the hea
       fill_(select(cut.blocks[std::size_t(h.layer)].attn.weights.W_O, 0, h.head), 0);
     }
     const auto clean = values_of(model, batch, kDiff), without = values_of(cut, batch, kDiff);
-    const auto cut_values = values_without(model, batch, kDiff, {{0, 2}, {1, 0}, {1, 1}},
+    const auto cut_values = values_without({model, batch, kDiff}, {{0, 2}, {1, 0}, {1, 1}},
                                            replacement(model, batch, Ablation::kZero));
     REQUIRE(cut_values.size() == 3);
     for (std::size_t b = 0; b < 3; ++b) {
@@ -69,7 +69,8 @@ TEST_CASE("the mean is that of all positions with a token, resample takes the ne
       return y;
     });
     const auto replaced = values_of(model, batch, {}, &replacing);
-    const auto values = values_without(model, batch, {}, {{0, 1}}, replacement(model, batch, how));
+    const auto values =
+        values_without({model, batch, {}}, {{0, 1}}, replacement(model, batch, how));
     for (std::size_t b = 0; b < 3; ++b) {
       CHECK(std::abs(values[b] - clean[b]) > 1e-4);
       CHECK(std::abs(values[b] - replaced[b]) <= 1e-12);
@@ -94,10 +95,10 @@ TEST_CASE("an ablation in float32 changes no .grad; no head and the other heads 
   const Batch batch = three_prompts();
   const Replacement mean = replacement(model, batch, Ablation::kMean);
   CHECK(mean.sequences == 3);
-  CHECK(ablate(model, batch, {}, {{1, 0}}, mean).sequences == 3);
-  CHECK(values_without(model, batch, {}, {}, mean) == values_of(model, batch, {}));
-  CHECK(other_heads(model, {{0, 1}, {1, 2}}) ==
-        std::vector<HeadIndex>{{0, 0}, {0, 2}, {1, 0}, {1, 1}});
+  CHECK(ablate({model, batch, {}}, {{1, 0}}, mean).sequences == 3);
+  CHECK(values_without({model, batch, {}}, {}, mean) == values_of(model, batch, {}));
+  CHECK(other_components(model, {{0, 1}, {1, 2}}) ==
+        std::vector<Component>{{0, 0}, {0, 2}, {1, 0}, {1, 1}});
   for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
 }
 
@@ -117,12 +118,63 @@ TEST_CASE("heads are written L1H0,L0H1; the error for another text has an exampl
         "x: '" + std::string(text) + "' is not a head of this model, which has L0H0 to L1H2");
   const Transformer model = random_model(o);
   const Replacement zero = replacement(model, three_prompts(), Ablation::kZero);
-  CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {}, zero),
-                    "ablate: needs at least one head, got none");
-  CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {{0, 7}}, zero),
+  CHECK_THROWS_WITH(ablate({model, three_prompts(), {}}, {}, zero),
+                    "ablate: needs at least one component, got none");
+  CHECK_THROWS_WITH(ablate({model, three_prompts(), {}}, {{0, 7}}, zero),
                     Contains("'L0H7' is not a head"));
   CHECK_THROWS_WITH(replacement(model, batch_of({{1, 2}}), Ablation::kResample),
                     Contains("batch of 2 or more"));
+}
+
+TEST_CASE("MLPs and the embedding are replaced, also together with heads of any layer") {
+  for (const auto& [name, o] : studied_models()) {
+    if (!o.mlp) continue;
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    const Batch batch = three_prompts();
+    for (const Ablation how : {Ablation::kMean, Ablation::kZero, Ablation::kResample}) {
+      const Replacement r = replacement(model, batch, how);
+      Probe stream;
+      stream.record("blocks.0.hook_mlp_out");
+      const NoGrad guard;
+      model(batch.inputs, {.probe = &stream});
+      const Tensor out = stream.value("blocks.0.hook_mlp_out");
+      const Tensor other = how == Ablation::kZero ? zeros_like(out)
+                           : how == Ablation::kMean
+                               ? expand(mean(out, {0, 1}, true), out.shape())
+                               : cat({slice(out, 0, 1, 3), slice(out, 0, 0, 1)}, 0);
+      Probe by_hand;
+      by_hand.replace("blocks.0.hook_mlp_out", [&](const Tensor&) { return other; });
+      const auto gates = from_data(std::vector<double>{1, 0, 1}, {3});
+      if (how == Ablation::kZero) by_hand.scale_heads("blocks.1.attn.hook_z", gates);
+      std::vector<Component> cut{Component::mlp(0)};
+      if (how == Ablation::kZero) cut.emplace_back(1, 1);
+      const auto expected = values_of(model, batch, kDiff, &by_hand),
+                 values = values_without({model, batch, kDiff}, cut, r),
+                 embed = values_without({model, batch, kDiff}, {Component()}, r);
+      for (std::size_t b = 0; b < 3; ++b) CHECK(std::abs(values[b] - expected[b]) <= 1e-12);
+      // Without the embedding all tokens of a sequence are equal, except by their positions.
+      if (how == Ablation::kMean) CHECK(std::abs(embed[0] - embed[1]) <= 1e-12);
+      CHECK(other_components(model, {Component::mlp(0), {1, 2}}) ==
+            std::vector<Component>{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, Component::mlp(1)});
+    }
+  }
+}
+
+TEST_CASE("components are written embed, L0H1 and L0MLP; errors name what is accepted") {
+  CHECK(parse_components("x", "L0MLP,embed,L1H2", 2, 3, true) ==
+        std::vector<Component>{Component::mlp(0), Component(), {1, 2}});
+  for (const Component& c : {Component(), Component(1, 2), Component::mlp(1)})
+    CHECK(parse_component("x", component_name(c), 2, 3, true) == c);
+  for (const char* text :
+       {"", "L0", "MLP", "LMLP", "L0mlp", "L0MLP0", "L0.5MLP", "Embed", "L0MLP "})
+    CHECK_THROWS_WITH(parse_components("x", text, 2, 3, true),
+                      Contains("' is not a component; write heads as L0H1, MLPs as L0MLP"));
+  CHECK_THROWS_WITH(parse_components("x", "L2MLP", 2, 3, true),
+                    "x: 'L2MLP' is not an MLP of this model, which has L0MLP to L1MLP");
+  CHECK_THROWS_WITH(parse_components("x", "L0MLP", 2, 3, false),
+                    "x: 'L0MLP': this model does not have MLPs");
+  CHECK_THROWS_WITH(parse_components("x", "L0MLP,L0MLP", 2, 3, true), "x: names L0MLP twice");
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST_CASE("an effect is L with the score at -inf, and equals the prediction in a
     const Transformer model = random_model(o);
     const Study s = study(model, one_sequence(), kDiff);
     const std::vector<Cell> set{{{0, 1}, 4, 2}, {{1, 0}, 5, 3}, {{1, 0}, 5, 0}};
-    const auto cuts = cut_cells(model, s, one_sequence(), kDiff, {{{{1, 2}, 5, 1}}, set});
+    const auto cuts = cut_cells({model, one_sequence(), kDiff}, s, {{{{1, 2}, 5, 1}}, set});
     REQUIRE(cuts.size() == 2);
     for (const CellCut& cut : cuts) {
       Probe probe;
@@ -91,7 +91,7 @@ TEST_CASE("an effect is L with the score at -inf, and equals the prediction in a
     }
     double sum = 0;  // cells of different rows add in the prediction
     for (const auto& cells : std::vector<std::vector<Cell>>{{set[0]}, {set[1], set[2]}})
-      sum += cut_cells(model, s, one_sequence(), kDiff, {cells})[0].predicted;
+      sum += cut_cells({model, one_sequence(), kDiff}, s, {cells})[0].predicted;
     CHECK(std::abs(cuts[1].predicted - sum) <= 1e-12);
   }
   Transformer::Options o = small_options();
@@ -101,7 +101,7 @@ TEST_CASE("an effect is L with the score at -inf, and equals the prediction in a
   std::vector<std::vector<Cell>> sets;
   for (const Cell& c : parse_cells("x", "L0H0[*,*],L0H1[*,*],L0H2[5,*]", 1, 3, 6))
     sets.push_back({c});
-  for (const CellCut& cut : cut_cells(linear, s, one_sequence(), kDiff, sets))
+  for (const CellCut& cut : cut_cells({linear, one_sequence(), kDiff}, s, sets))
     CHECK(std::abs(cut.effect - cut.predicted) <= 1e-12 * std::max(1.0, std::abs(s.value)));
 }
 

@@ -99,7 +99,7 @@ TEST_CASE("without norms the contribution of a last-layer head equals minus its 
   for (const Contribution& part : logit_attribution(model, s, wanted)) {
     if (!part.name.starts_with("L1H")) continue;
     const auto head = parse_heads("x", part.name, o.layers, o.attention.heads);
-    CHECK(part.effect.mean == Approx(-ablate(model, one_sequence(), wanted, head,
+    CHECK(part.effect.mean == Approx(-ablate({model, one_sequence(), wanted}, components(head),
                                              replacement(model, one_sequence(), Ablation::kZero))
                                           .mean)
                                   .epsilon(1e-11));

@@ -39,13 +39,14 @@ TEST_CASE("needed and suffices are ablations; the gradient is the slope towards 
     const Transformer model = random_model(o);
     for (const Ablation how : {Ablation::kMean, Ablation::kZero, Ablation::kResample}) {
       const Replacement r = replacement(model, two_prompts(), how);
-      const MeasuredHeads all = measure_heads(model, two_prompts(), {}, r, EffectParts::kMeasured);
+      const MeasuredHeads all =
+          measure_heads({model, two_prompts(), {}}, r, EffectParts::kMeasured);
       REQUIRE(all.heads.size() == std::size_t(o.layers * o.attention.heads));
-      const double whole = mean_of(values_without(model, two_prompts(), {}, {}, r));
+      const double whole = mean_of(values_without({model, two_prompts(), {}}, {}, r));
       CHECK(std::abs(all.value.mean - whole) <= 1e-12);
       const auto everything = all_heads(o.layers, o.attention.heads);
-      CHECK(std::abs(all.no_heads.mean - ablate(model, two_prompts(), {}, everything, r).mean) <=
-            1e-12);
+      CHECK(std::abs(all.no_heads.mean -
+                     ablate({model, two_prompts(), {}}, components(everything), r).mean) <= 1e-12);
       for (const MeasuredHead& h : all.heads) {
         const HeadIndex& at = h.report;
         CHECK(std::abs(h.needed.mean - (mean_of(moved(model, at, r, 1)) - whole)) <= 1e-12);
@@ -56,8 +57,9 @@ TEST_CASE("needed and suffices are ablations; the gradient is the slope towards 
             if (other != at) others.push_back(other);
           }
         CHECK(std::abs(h.suffices.mean -
-                       (mean_of(values_without(model, two_prompts(), {}, layer, r)) -
-                        mean_of(values_without(model, two_prompts(), {}, others, r)))) <= 1e-12);
+                       (mean_of(values_without({model, two_prompts(), {}}, components(layer), r)) -
+                        mean_of(values_without({model, two_prompts(), {}}, components(others),
+                                               r)))) <= 1e-12);
         const double step = 1e-4;
         const double slope =
             (mean_of(moved(model, at, r, step)) - mean_of(moved(model, at, r, -step))) / (2 * step);
@@ -75,7 +77,7 @@ TEST_CASE("integrated is the mean slope at five points; softmax exact replaces o
     CAPTURE(name);
     const Transformer model = random_model(o);
     const Replacement r = replacement(model, two_prompts(), Ablation::kMean);
-    const MeasuredHeads all = measure_heads(model, two_prompts(), {}, r, EffectParts::kAll);
+    const MeasuredHeads all = measure_heads({model, two_prompts(), {}}, r, EffectParts::kAll);
     const Study s = study(model, two_prompts(), {});
     for (const MeasuredHead& h : all.heads) {
       const HeadIndex& at = h.report;
@@ -136,12 +138,12 @@ TEST_CASE("integrated is the mean slope at five points; softmax exact replaces o
 TEST_CASE("the excess of a pair is what its heads replace for each other") {
   const Transformer model = random_model(small_options());
   const Replacement r = replacement(model, two_prompts(), Ablation::kMean);
-  const MeasuredHeads all = measure_heads(model, two_prompts(), {}, r, EffectParts::kMeasured);
-  const auto pairs = pair_effects(model, two_prompts(), {}, r, all.heads);
+  const MeasuredHeads all = measure_heads({model, two_prompts(), {}}, r, EffectParts::kMeasured);
+  const auto pairs = pair_effects({model, two_prompts(), {}}, r, all.heads);
   REQUIRE(pairs.size() == 15);
   CHECK(head_name(pairs[14].a) == "L1H1");
   CHECK(head_name(pairs[14].b) == "L1H2");
-  const double both = ablate(model, two_prompts(), {}, {{1, 1}, {1, 2}}, r).mean;
+  const double both = ablate({model, two_prompts(), {}}, {{1, 1}, {1, 2}}, r).mean;
   CHECK(pairs[14].both.mean == both);
   CHECK(std::abs(pairs[14].excess - (both - all.heads[4].needed.mean - all.heads[5].needed.mean)) <=
         1e-12);
@@ -153,8 +155,8 @@ TEST_CASE("mean weights by distance and by token leave out padding") {
   batch.padding = {0, 2};
   const Replacement r = replacement(model, batch, Ablation::kMean);
   // Parts of one sequence give the same numbers.
-  const MeasuredHeads whole = measure_heads(model, batch, {}, r, EffectParts::kAll),
-                      parts = measure_heads(model, batch, {}, r, EffectParts::kAll, {}, 1);
+  const MeasuredHeads whole = measure_heads({model, batch, {}}, r, EffectParts::kAll),
+                      parts = measure_heads({model, batch, {}}, r, EffectParts::kAll, {}, 1);
   for (std::size_t i = 0; i < whole.heads.size(); ++i) {
     const MeasuredHead &a = whole.heads[i], &b = parts.heads[i];
     for (const EffectEstimate& e : effect_estimates())
@@ -164,7 +166,7 @@ TEST_CASE("mean weights by distance and by token leave out padding") {
     CHECK(std::abs(a.by_token[3] - b.by_token[3]) <= 1e-12);
   }
   CHECK(std::abs(whole.uniform.induction - parts.uniform.induction) <= 1e-12);
-  const MeasuredHead h = measure_heads(model, batch, {}, r, EffectParts::kMeasured).heads[4];
+  const MeasuredHead h = measure_heads({model, batch, {}}, r, EffectParts::kMeasured).heads[4];
   const Tensor A = study(model, batch, {}).layers[1].pattern;
   double itself = 0, ones = 0;
   for (std::int64_t i = 0; i < 6; ++i) {

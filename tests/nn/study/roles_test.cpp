@@ -45,14 +45,14 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
   const Transformer model = random_model(small_options());
   const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}});
   const Replacement r = replacement(model, batch, Ablation::kMean);
-  MeasuredHeads m = measure_heads(model, batch, {}, r, EffectParts::kMeasured);
-  const auto mean_value = [&](const std::vector<HeadIndex>& cut) {
-    const auto values = values_without(model, batch, {}, cut, r);
+  MeasuredHeads m = measure_heads({model, batch, {}}, r, EffectParts::kMeasured);
+  const auto mean_value = [&](const std::vector<Component>& cut) {
+    const auto values = values_without({model, batch, {}}, cut, r);
     return (values[0] + values[1]) / 2;
   };
-  const double whole = mean_value({}), none = mean_value(all_heads(2, 3));
+  const double whole = mean_value({}), none = mean_value(components(all_heads(2, 3)));
   REQUIRE(std::abs(whole - none) > 0.01);
-  const KeptShare kept = kept_share(model, batch, {}, {{0, 1}, {1, 2}}, r);
+  const KeptShare kept = kept_share({model, batch, {}}, {{0, 1}, {1, 2}}, r);
   CHECK(kept.effect.mean == Approx(mean_value({{0, 1}, {1, 2}}) - whole));
   CHECK(kept.left == Approx((mean_value({{0, 1}, {1, 2}}) - none) / (whole - none)));
 
@@ -65,23 +65,25 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
   m.heads[3].needed = {0.5, 0.3, 0.5, 2};  // below two standard errors
   m.heads[4].suffices = {-1, 0.6, 1, 2};   // below two of its own standard errors
   m.no_heads = {-3, 0.001, 3, 2};
-  const HeadSummary s = summarize_heads(model, batch, {}, r, m);
+  const HeadSummary s = summarize_heads({model, batch, {}}, r, m);
   REQUIRE(s.findings.size() == 6);
   CHECK(s.named == std::vector<HeadIndex>{{0, 0}, {0, 1}});
   CHECK(s.findings[0].floor == Approx(0.1));
   CHECK((s.findings[1].is_sufficient && !s.findings[1].is_needed));
   CHECK(s.heads_change_L);
-  CHECK(s.left_without == Approx(kept_share(model, batch, {}, s.named, r).left));
-  CHECK(s.left_alone == Approx(kept_share(model, batch, {}, other_heads(model, s.named), r).left));
+  CHECK(s.left_without == Approx(kept_share({model, batch, {}}, components(s.named), r).left));
+  CHECK(
+      s.left_alone ==
+      Approx(kept_share({model, batch, {}}, other_components(model, components(s.named)), r).left));
 
   for (MeasuredHead& h : m.heads) h.needed.mean = h.suffices.mean = 0;
   m.no_heads = {0.02, 0.001, 0.02, 2};  // above the floor of 0.01, but below 0.01 * sqrt(6)
-  const HeadSummary nothing = summarize_heads(model, batch, {}, r, m);
+  const HeadSummary nothing = summarize_heads({model, batch, {}}, r, m);
   CHECK(nothing.named.empty());
   CHECK(!nothing.heads_change_L);
   CHECK(std::isnan(nothing.left_alone));
   m.no_heads.mean = 0.03;
-  CHECK(summarize_heads(model, batch, {}, r, m).heads_change_L);
+  CHECK(summarize_heads({model, batch, {}}, r, m).heads_change_L);
 }
 
 }  // namespace

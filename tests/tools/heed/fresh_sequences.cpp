@@ -33,17 +33,17 @@ HeadSample sample_of(const nn::LoadedRun& run, std::int64_t first, std::int64_t 
   nn::Objective o{.kind = nn::Objective::kLogLikelihood};
   if (!run.task->info().random_targets) o = nn::margin(run.model, batch);
   nn::Replacement replaced = nn::replacement(run.model, batch, nn::Ablation::kMean);
-  return {std::move(batch), std::move(o), std::move(replaced), "", ""};
+  return {nn::BaseRun(run.model, batch, o), std::move(replaced), "", ""};
 }
 
 HeadStudy measured(const nn::LoadedRun& run, std::int64_t first, std::int64_t count,
                    nn::EffectParts parts) {
   HeadStudy study;
-  study.sample = sample_of(run, first, count);
+  study.sample.emplace(sample_of(run, first, count));
   const HeadSample& s = *study.sample;
   study.measured = std::make_unique<nn::MeasuredHeads>(
-      nn::measure_heads(run.model, s.batch, s.objective, s.replaced, parts));
-  study.summary = nn::summarize_heads(run.model, s.batch, s.objective, s.replaced, *study.measured);
+      nn::measure_heads(s.run, s.replaced, parts));
+  study.summary = nn::summarize_heads(s.run, s.replaced, *study.measured);
   return study;
 }
 
@@ -54,7 +54,7 @@ void compare_marks(Counts& counts, const HeadStudy& few, const HeadStudy& again,
   std::vector<nn::EffectRow> rows = again.measured->rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     rows[i].predicted = few.measured->heads[i].gradient.mean;
-  const double smallest = nn::smallest_effect(few.sample->objective),
+  const double smallest = nn::smallest_effect(few.sample->run.objective),
                largest = nn::largest_effect(rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const nn::HeadFinding& a = few.summary.findings[i];
@@ -90,17 +90,17 @@ void compare_marks(Counts& counts, const HeadStudy& few, const HeadStudy& again,
 // Returns the value of a claim on the sequences of `many`.
 double measured_again(const nn::LoadedRun& run, const HeadStudy& many,
                       const std::vector<std::string>& names, const std::string& quantity) {
-  std::vector<nn::HeadIndex> heads;
+  std::vector<nn::Component> heads;
   const nn::MeasuredHead* one = nullptr;
   for (const nn::MeasuredHead& h : many.measured->heads)
-    if (std::ranges::count(names, nn::head_name(h.report)) > 0) heads.push_back(h.report), one = &h;
+    if (std::ranges::count(names, nn::head_name(h.report)) > 0) heads.emplace_back(h.report), one = &h;
   const HeadSample& s = *many.sample;
-  const auto left = [&](const std::vector<nn::HeadIndex>& cut) {
-    return nn::kept_share(run.model, s.batch, s.objective, cut, s.replaced).left;
+  const auto left = [&](const std::vector<nn::Component>& cut) {
+    return nn::kept_share(s.run, cut, s.replaced).left;
   };
   if (quantity == "lost_without") return 1 - left(heads);
-  if (quantity == "left_alone") return left(nn::other_heads(run.model, heads));
-  if (heads.size() > 1) return nn::ablate(run.model, s.batch, s.objective, heads, s.replaced).mean;
+  if (quantity == "left_alone") return left(nn::other_components(run.model, heads));
+  if (heads.size() > 1) return nn::ablate(s.run, heads, s.replaced).mean;
   if (quantity == "needed") return one->needed.mean;
   if (quantity == "suffices") return one->suffices.mean;
   for (const nn::HeadQuantity& q : nn::head_quantities())

@@ -33,7 +33,7 @@ const std::string kHowCut =
 std::vector<nn::CellCut> measure_notable_cells(const Subject& s, const nn::Study& study) {
   std::vector<std::vector<nn::Cell>> sets;
   for (const nn::Cell& cell : nn::notable_cells(study)) sets.push_back({cell});
-  return nn::cut_cells(s.model(), study, s.sequence, s.objective, sets);
+  return nn::cut_cells(s.base(), study, sets);
 }
 
 std::vector<std::string> marks_of_cells(const std::vector<nn::CellCut>& cuts,
@@ -98,7 +98,7 @@ Table cut_table(const std::string& cut, const Subject& s, const nn::Study& study
   const nn::Transformer::Options& o = s.model().options;
   const auto cells =
       nn::parse_cells("--cut", cut, o.layers, o.attention.heads, std::ssize(s.texts.tokens));
-  const nn::CellCut c = nn::cut_cells(s.model(), study, s.sequence, s.objective, {cells})[0];
+  const nn::CellCut c = nn::cut_cells(s.base(), study, {cells})[0];
   Table t({{"", "cells"},
            {"", "number"},
            {"", "predicted", "", "{:+.4g}"},

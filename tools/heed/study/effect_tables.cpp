@@ -45,9 +45,11 @@ Table all_effects(const HeadStudy& study, bool all_asked) {
   columns.push_back({"", "mark"});
   Table t(columns);
   t.title = fmt::format(
-      "Effects of heads on L in {}, means over {}; a head is cut by replacing its output with {}",
-      effect_unit(sample.objective), sample.sequences, replacement_text(sample.replaced.how));
-  const double smallest = nn::smallest_effect(sample.objective);
+      "Effects of heads and MLPs on L in {}, means over {}; each is cut by replacing its output "
+      "with "
+      "{}",
+      effect_unit(sample.run.objective), sample.sequences, replacement_text(sample.replaced.how));
+  const double smallest = nn::smallest_effect(sample.run.objective);
   const double largest = nn::largest_effect(m.rows());
   for (std::size_t i = 0; i < m.heads.size(); ++i) {
     const nn::MeasuredHead& h = m.heads[i];
@@ -57,15 +59,24 @@ Table all_effects(const HeadStudy& study, bool all_asked) {
     row.push_back(study.mark(i));
     t.add(std::move(row));
   }
+  for (const nn::MeasuredMlp& x : m.mlps) {
+    const double floor = nn::floor_of(x.row(), largest, smallest);
+    std::vector<Value> row{
+        nn::component_name(x.mlp), x.needed.mean, x.needed.standard_error, {}, x.gradient.mean};
+    row.resize(columns.size() - 1);
+    row.push_back(x.needed.sequences == 1 ? Value() : Value(nn::mark_text(x.row(), floor)));
+    t.add(std::move(row));
+  }
   t.note = fmt::format(
-      "needed: L without the head, minus L. suffices: L without all heads of the layer, minus L "
+      "needed: L without the head or MLP, minus L. suffices: L without all heads of the layer, "
+      "minus L "
       "without all of them but this one. A negative number means that the head raises L. gradient "
       "and the columns after it predict needed. No mark: the gradient is right within a factor of "
       "3. redundant: needed is small, suffices is not. missed: the gradient does not show the "
       "effect. "
       "phantom: it shows an effect that does not exist. reversed: it has the other sign. x0.3: the "
       "gradient is 0.3 times the effect. -: gradient and effect do not count. A number counts from "
-      "two standard errors on, and from {:.2g} on: 5 % of the largest needed or suffices, at least "
+      "two standard errors on, and from {:.2g} on: 5 % of the largest number of a head, at least "
       "{:.2g}.{}",
       std::max(smallest, 0.05 * largest), smallest, agreement_text(m, estimates, smallest));
   if (m.value.sequences == 1) t.note += " One sequence gives no standard error and no marks.";
@@ -74,7 +85,7 @@ Table all_effects(const HeadStudy& study, bool all_asked) {
   return t;
 }
 
-Table pairs(const HeadStudy& study, const Subject& s) {
+Table pairs(const HeadStudy& study) {
   const HeadSample& sample = *study.sample;
   Table t({{"", "heads"},
            {"", "effect", "", "{:+.3g}"},
@@ -84,8 +95,8 @@ Table pairs(const HeadStudy& study, const Subject& s) {
   t.note =
       "effect: L without both heads, minus L. more than the sum: the effect minus needed of both; "
       "it is large if the heads stand in for each other";
-  for (const nn::PairEffect& p : nn::pair_effects(s.model(), sample.batch, sample.objective,
-                                                  sample.replaced, study.measured->heads))
+  for (const nn::PairEffect& p :
+       nn::pair_effects(sample.run, sample.replaced, study.measured->heads))
     t.add({heads_text({p.a, p.b}), p.both.mean, p.both.standard_error, p.excess});
   return t;
 }
@@ -99,26 +110,25 @@ Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, con
                 nn::enum_name(a.ablation));
   if (one && a.ablation == nn::Ablation::kResample)
     usage_error("--ablation resample: one sequence has no other; give --samples 2 or more");
-  const nn::Batch& batch = one || !study.sample ? s.sequence : study.sample->batch;
-  const nn::Objective& o = one || !study.sample ? s.objective : study.sample->objective;
+  const nn::BaseRun run = one || !study.sample ? s.base() : study.sample->run;
   const nn::Replacement replaced =
-      study.sample ? study.sample->replaced : nn::replacement(s.model(), batch, a.ablation);
-  Table t({{"", "heads"},
-           {"", "effect", effect_unit(o), "{:+.4g}"},
+      study.sample ? study.sample->replaced : nn::replacement(s.model(), run.batch, a.ablation);
+  Table t({{"", "set"},
+           {"", "effect", effect_unit(run.objective), "{:+.4g}"},
            {"", "error", "", "{:.2g}"},
            {"", "left", "", "percent"}});
-  t.title = "Sets of heads";
+  t.title = "Sets of heads and MLPs";
   t.note = fmt::format(
-      "effect: L with the output of the heads replaced by {}, minus L. left: the share of the "
-      "difference that all heads make to L. L here is {}, on {}",
-      replacement_text(a.ablation), objective_description(o, s.info().vocabulary),
+      "effect: L with the outputs of the set replaced by {}, minus L. left: the share that is left "
+      "of the difference that all heads (and all MLPs, if the set names one) make to L. L here is "
+      "{}, on {}",
+      replacement_text(a.ablation), objective_description(run.objective, s.info().vocabulary),
       one || !study.sample ? "the sequence shown" : study.sample->sequences);
   const auto add = [&](const std::string& option, const std::string& text, const char* how) {
-    const nn::Transformer::Options& options = s.model().options;
-    const auto heads = nn::parse_heads(option, text, options.layers, options.attention.heads);
-    const auto cut = option == "--keep" ? nn::other_heads(s.model(), heads) : heads;
-    const nn::KeptShare k = nn::kept_share(s.model(), batch, o, cut, replaced);
-    t.add({how + heads_text(heads), k.effect.mean, k.effect.standard_error, k.left});
+    const auto named = s.components(option, text);
+    const nn::KeptShare k = nn::kept_share(
+        run, option == "--keep" ? nn::other_components(s.model(), named) : named, replaced);
+    t.add({how + components_text(named), k.effect.mean, k.effect.standard_error, k.left});
   };
   if (c.given("ablate") && a.ablate != "all") add("--ablate", a.ablate, "without ");
   if (c.given("keep")) add("--keep", a.keep, "only ");
@@ -132,7 +142,7 @@ std::vector<Table> effect_tables(const HeadStudy& study, const HeadArguments& a,
   std::vector<Table> tables;
   if (study.measured) tables.push_back(all_effects(study, a.ablate == "all"));
   if (a.ablate == "all" && study.measured && study.measured->heads.size() <= 8)
-    tables.push_back(pairs(study, s));
+    tables.push_back(pairs(study));
   if (c.given("keep") || (c.given("ablate") && a.ablate != "all"))
     tables.push_back(sets(study, a, c, s));
   return tables;

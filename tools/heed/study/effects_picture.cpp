@@ -48,7 +48,7 @@ Files draw_effects_of(const std::filesystem::path& folder, const Subject& s, con
                       const std::vector<nn::CellCut>& cells) {
   std::vector<EffectPoint> points;
   std::string what = "Squares: cells, L is " + s.texts.objective + ".";
-  if (heads.measured && heads.sample->objective.is_linear() == s.objective.is_linear()) {
+  if (heads.measured && heads.sample->run.objective.is_linear() == s.objective.is_linear()) {
     add_heads(points, heads);
     what += fmt::format(" Dots: heads on {}, L is {}.", heads.sample->sequences,
                         heads.sample->objective_text);

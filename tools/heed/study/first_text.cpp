@@ -122,7 +122,7 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
   if (!study.measured) return {study.not_measured};
   const nn::MeasuredHeads& m = *study.measured;
   const nn::HeadSummary& summary = study.summary;
-  const std::string unit = effect_unit(study.sample->objective);
+  const std::string unit = effect_unit(study.sample->run.objective);
   std::vector<std::string> text{fmt::format(
       "What the heads do, on {}. A head is cut by replacing its output with {}. L is {}; it is "
       "{:.4g} {} with all heads, and {:.4g} without any.",

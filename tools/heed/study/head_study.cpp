@@ -57,7 +57,7 @@ std::optional<HeadSample> sample_of(const HeadArguments& a, const Command& c, co
   nn::Objective objective = objective_on(batch, s, c);
   std::string text = objective_description(objective, s.info().vocabulary);
   nn::Replacement replaced = nn::replacement(s.model(), batch, a.ablation);
-  return HeadSample{std::move(batch), std::move(objective), std::move(replaced),
+  return HeadSample{nn::BaseRun(s.model(), batch, objective), std::move(replaced),
                     fmt::format("{} sequence{} of {}", count, count == 1 ? "" : "s", s.info().name),
                     std::move(text)};
 }
@@ -68,15 +68,14 @@ std::optional<HeadSample> sample_of(const HeadArguments& a, const Command& c, co
 std::optional<nn::EffectParts> affordable(const HeadSample& sample, const Subject& s,
                                           std::string& not_measured) {
   constexpr double kMostSeconds = 30;
-  const double pass = nn::seconds_of(
-      [&] { nn::values_without(s.model(), sample.batch, sample.objective, {}, sample.replaced); });
+  const nn::Batch& batch = sample.run.batch;
+  const double pass = nn::seconds_of([&] { nn::BaseRun(s.model(), batch, sample.run.objective); });
   // The scores of the heads need all arrays of a study, of a few sequences at a time.
-  const std::int64_t count = sample.batch.inputs.size(0),
-                     part = std::min(count,
-                                     nn::sequences_at_once(s.model(), sample.batch.inputs.size(1)));
+  const std::int64_t count = batch.inputs.size(0),
+                     part = std::min(count, nn::sequences_at_once(s.model(), batch.inputs.size(1)));
   const double scores = double(count) / double(part) * nn::seconds_of([&] {
-                          nn::study(s.model(), nn::rows_of(sample.batch, 0, part),
-                                    nn::rows_of(sample.objective, 0, part));
+                          nn::study(s.model(), nn::rows_of(batch, 0, part),
+                                    nn::rows_of(sample.run.objective, 0, part));
                         });
   const nn::Transformer::Options& o = s.model().options;
   const double heads = double(o.layers * o.attention.heads);
@@ -101,10 +100,9 @@ std::optional<double> measure_untrained(const HeadSample& sample, const Subject&
     if (c.step != 0) continue;
     const std::string file = std::filesystem::relative(c.file, s.source.run).string();
     const nn::LoadedRun first = open_run(s.source.run, file, nn::Use::kPrompts);
-    const auto replaced = nn::replacement(first.model, sample.batch, sample.replaced.how);
-    return -nn::ablate(first.model, sample.batch, sample.objective,
-                       nn::other_heads(first.model, {}), replaced)
-                .mean;
+    const auto replaced = nn::replacement(first.model, sample.run.batch, sample.replaced.how);
+    const nn::BaseRun run(first.model, sample.run.batch, sample.run.objective);
+    return -nn::ablate(run, nn::other_components(first.model, {}), replaced).mean;
   }
   return {};
 }
@@ -122,10 +120,12 @@ std::int64_t default_samples(const nn::Task& task) {
 std::vector<nn::Setting> head_settings(HeadArguments& a) {
   return {
       nn::Setting("ablate", a.ablate, "HEADS",
-                  "measures L without these heads together, such as L1H0,L0H1; all: measures "
-                  "each head and each pair, even if it takes long")
+                  "measures L without these heads and MLPs together, such as L0MLP,L1H0; all: "
+                  "measures each of them and each pair of heads, even if it takes long")
           .shows(""),
-      nn::Setting("keep", a.keep, "HEADS", "measures L with these heads alone, such as L0H0,L1H1")
+      nn::Setting("keep", a.keep, "HEADS",
+                  "measures L with these heads alone, such as L0H0,L1H1; all MLPs remain unless "
+                  "one is in the list")
           .shows(""),
       {"ablation", a.ablation,
        "replacement for a head's output: its mean, zero, or that of another sequence"},
@@ -141,8 +141,6 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s
   study.sample = sample_of(a, c, s);
   if (!study.sample && a.ablate == "all")
     usage_error("--ablate all: the text of the run is not available");
-  if (!study.sample && a.ablate == "all")
-    usage_error("--ablate all: the text of the run is not available");
   if (!study.sample) {
     study.not_measured =
         "The effects of the heads were not measured, because the text of the run is not available.";
@@ -153,12 +151,10 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s
   if (a.ablate == "all") parts = nn::EffectParts::kAll, study.not_measured.clear();
   if (!parts) return study;
   study.measured = std::make_unique<nn::MeasuredHeads>(nn::measure_heads(
-      s.model(), sample.batch, sample.objective, sample.replaced, *parts,
-      [&](std::int64_t done, std::int64_t total) {
+      sample.run, sample.replaced, *parts, [&](std::int64_t done, std::int64_t total) {
         progress.at_work(fmt::format("Measuring the heads: {} of {} steps", done, total));
       }));
-  study.summary = nn::summarize_heads(s.model(), sample.batch, sample.objective, sample.replaced,
-                                      *study.measured);
+  study.summary = nn::summarize_heads(sample.run, sample.replaced, *study.measured);
   if (s.run->step != 0) study.untrained = measure_untrained(sample, s);
   return study;
 }
@@ -175,7 +171,13 @@ std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads) {
 }
 
 std::string heads_text(const std::vector<nn::HeadIndex>& heads) {
-  return heed::join(head_names(heads));
+  return components_text(nn::components(heads));
+}
+
+std::string components_text(const std::vector<nn::Component>& components) {
+  std::vector<std::string> names;
+  for (const nn::Component& c : components) names.push_back(nn::component_name(c));
+  return heed::join(names);
 }
 
 std::string replacement_text(nn::Ablation how) {

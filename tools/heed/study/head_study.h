@@ -15,9 +15,9 @@ namespace heed {
 
 /// Options of the effects of heads. An empty text means that the option is not given.
 struct HeadArguments {
-  std::string ablate;                           ///< heads as L1H0,L0H1, or "all"
-  std::string keep;                             ///< heads as L1H0,L0H1
-  nn::Ablation ablation = nn::Ablation::kMean;  ///< replacement for a head's output
+  std::string ablate;                           ///< components as L0MLP,L1H0, or "all"
+  std::string keep;                             ///< components as L0MLP,L1H0
+  nn::Ablation ablation = nn::Ablation::kMean;  ///< replacement for an output
   std::int64_t samples = 0;  ///< number of evaluation sequences; 0: default_samples()
 };
 /// Returns the number of sequences if --samples is not given: 32, or more until 4,096 positions
@@ -27,10 +27,9 @@ std::int64_t default_samples(const nn::Task& task);
 /// Returns the options as settings. Their values are stored in `a`, which must outlive them.
 std::vector<nn::Setting> head_settings(HeadArguments& a);
 
-/// Sequences, L on these sequences, and the replacements for heads.
+/// Sequences, L on these sequences, and the replacements for components.
 struct HeadSample {
-  nn::Batch batch;
-  nn::Objective objective;
+  nn::BaseRun run;
   nn::Replacement replaced;
   std::string sequences;       ///< as text: "32 sequences of induction"
   std::string objective_text;  ///< as text: "the margin, mean over 900 positions: ..."
@@ -60,7 +59,9 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s
 std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads);
 /// Returns the names of heads as text: "L0H0, L1H0 and L1H1".
 std::string heads_text(const std::vector<nn::HeadIndex>& heads);
-/// Returns what replaces the output of a head that is cut: "its mean over these sequences".
+/// Returns the names of components as text: "L0MLP and L1H1".
+std::string components_text(const std::vector<nn::Component>& components);
+/// Returns what replaces the output of a component that is cut: "its mean over these sequences".
 std::string replacement_text(nn::Ablation how);
 /// Returns the unit of L and its changes: "logits" or "nats".
 const char* effect_unit(const nn::Objective& objective);

@@ -200,11 +200,12 @@ Table lens_table(const Subject& s, const nn::LogitLens& lens) {
 void add_sample(InterventionResults& results, const HeadSample& sample, const Subject& s,
                 const std::filesystem::path& out) {
   // The arrays of more sequences would not fit into memory.
-  const std::int64_t count = std::min(
-      sample.batch.inputs.size(0), nn::sequences_at_once(s.model(), sample.batch.inputs.size(1)));
-  const nn::Batch batch = nn::rows_of(sample.batch, 0, count);
-  const nn::Study study = nn::study(s.model(), batch, nn::rows_of(sample.objective, 0, count));
-  results.tables.push_back(sequences_table(study, objective_text(sample.objective, s.info())));
+  const std::int64_t count =
+      std::min(sample.run.batch.inputs.size(0),
+               nn::sequences_at_once(s.model(), sample.run.batch.inputs.size(1)));
+  const nn::Batch batch = nn::rows_of(sample.run.batch, 0, count);
+  const nn::Study study = nn::study(s.model(), batch, nn::rows_of(sample.run.objective, 0, count));
+  results.tables.push_back(sequences_table(study, objective_text(sample.run.objective, s.info())));
   append(results.files, draw_by_distance(out, study, batch, s.source));
 }
 

@@ -195,11 +195,8 @@ Columns study_keys() {
 // Throws the errors of options that are used only after the heads have been measured.
 void check_early(const StudyArguments& a, const Command& c, const Subject& s) {
   const nn::Transformer::Options& o = s.model().options;
-  const auto heads = [&](const char* option, const std::string& text) {
-    nn::parse_heads(option, text, o.layers, o.attention.heads);
-  };
-  if (c.given("keep")) heads("--keep", a.heads.keep);
-  if (c.given("ablate") && a.heads.ablate != "all") heads("--ablate", a.heads.ablate);
+  if (c.given("keep")) s.components("--keep", a.heads.keep);
+  if (c.given("ablate") && a.heads.ablate != "all") s.components("--ablate", a.heads.ablate);
   if (c.given("cut"))
     nn::parse_cells("--cut", a.cut, o.layers, o.attention.heads, std::ssize(s.texts.tokens));
   if (c.given("corrupt")) corrupt_prompt(a.interventions.corrupt, s);

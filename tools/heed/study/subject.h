@@ -54,6 +54,13 @@ struct Subject {
   /// Returns the sequence as text.
   std::string text() const;
 
+  /// Returns the heads and MLPs in the value of an option (parse_components()).
+  std::vector<nn::Component> components(const std::string& option, const std::string& text) const {
+    const nn::Transformer::Options& o = model().options;
+    return nn::parse_components(option, text, o.layers, o.attention.heads, o.mlp);
+  }
+  /// Runs the model on the sequence.
+  nn::BaseRun base() const { return nn::BaseRun(model(), sequence, objective); }
   /// Runs the model forward and backward. Throws NumericError if L is not finite.
   nn::Study study() const;
 };

@@ -1,0 +1,310 @@
+#include "nn/study/path_cuts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "autograd/engine/engine.h"
+#include "nn/layers/probe.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+// Values of a pass, by layer. `mid` and `mlp_out` are empty without MLPs.
+struct Streams {
+  std::vector<Tensor> resid_pre, z, mid, mlp_out;
+};
+
+// Returns the change of the output `out` of the sender of path i, of the same shape. It may be
+// undefined for no change.
+using Change = std::function<Tensor(std::size_t i, const Tensor& out)>;
+
+class PathPass {
+ public:
+  PathPass(const BaseRun& run, const std::vector<Path>& paths, bool through_mlps)
+      : run_(run), model_(run.model()), paths_(paths), through_mlps_(through_mlps) {
+    const NoGrad guard;
+    for (const Block& b : model_.blocks)
+      weights_.push_back(convert(b.attn.weights, b.attn.options, AttentionForm::kPerHead));
+    std::vector<std::string_view> sites{"attn.hook_z"};
+    if (model_.options.mlp) sites.insert(sites.end(), {"hook_resid_mid", "hook_mlp_out"});
+    RecordedForward pass = record_forward(model_, run.batch.inputs, sites);
+    base_ = {run.resid_pre, pass.at[0], {}, {}};
+    if (model_.options.mlp) base_.mid = pass.at[1], base_.mlp_out = pass.at[2];
+  }
+
+  // Returns L of each sequence, [B], if the last receivers of all paths read changed streams.
+  Tensor values(const Change& of_sender) {
+    const MatmulPrecision precision(model_.options.matmul);
+    running_ = base_;
+    std::vector<Tensor> chains;  // by path: the change at the end of a chain of receivers
+    std::int64_t first = model_.options.layers - 1;
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      const bool is_edge = paths_[i].receivers.size() == 1;
+      chains.push_back(is_edge ? Tensor() : through_receivers(i, of_sender));
+      const Receiver& r = paths_[i].receivers.back();
+      if (r.kind != Receiver::kLogits) first = std::min(first, r.layer);
+    }
+    // Returns the sum of the changes that a receiver reads; undefined if there is none.
+    const auto change_at = [&](const Receiver& r) {
+      Tensor total;
+      for (std::size_t i = 0; i < paths_.size(); ++i) {
+        const Path& path = paths_[i];
+        if (!same_place(path.receivers.back(), r)) continue;
+        const bool is_edge = path.receivers.size() == 1;
+        const Component from =
+            is_edge ? path.sender : component_of(path.receivers[path.receivers.size() - 2]);
+        const Tensor change = is_edge ? of_sender(i, output(from, running_)) : chains[i];
+        if (!change.defined()) continue;
+        const Tensor here = carried(change, from, r, running_);
+        total = total.defined() ? total + here : here;
+      }
+      return total;
+    };
+    Probe probe;
+    for (std::int64_t layer = first; layer < model_.options.layers; ++layer)
+      change_block(probe, layer, change_at);
+    return run_.values_from(first, probe);
+  }
+
+  // Returns what a component adds to the stream.
+  Tensor output(const Component& c, const Streams& s) const {
+    const auto l = std::size_t(c.layer);
+    if (c.kind == Component::kEmbed) return s.resid_pre[0];
+    if (c.kind == Component::kMlp) return s.mlp_out[l];
+    return written(c, select(s.z[l], 2, c.head));
+  }
+  // Returns what a head adds to the stream if its output before W_O is z [B or 1, T or 1, d_value].
+  Tensor written(const Component& head, const Tensor& z) const {
+    const auto l = std::size_t(head.layer);
+    return matmul(z, select(weights_[l].W_O, 0, head.head)) * model_.blocks[l].residual_scale;
+  }
+  const Streams& base() const { return base_; }
+
+ private:
+  std::int64_t kv_head(std::int64_t head) const {
+    const MultiHeadAttention::Options& o = model_.options.attention;
+    return head / (o.heads / o.kv_heads);
+  }
+  bool same_place(const Receiver& a, const Receiver& b) const {
+    const bool shared = a.kind == Receiver::kKey || a.kind == Receiver::kValue;
+    return a.kind == b.kind && a.layer == b.layer &&
+           (shared ? kv_head(a.head) == kv_head(b.head) : a.head == b.head);
+  }
+  Tensor mlp(std::int64_t layer, const Tensor& mid) const {
+    const Block& b = model_.blocks[std::size_t(layer)];
+    return (*b.mlp)(b.ln2 ? (*b.ln2)(mid) : mid) * b.residual_scale;
+  }
+  // Returns the change of the stream at the receiver if the output of `from` changes by `change`.
+  Tensor carried(Tensor change, const Component& from, const Receiver& to, const Streams& s) const {
+    for (std::int64_t l = 0; through_mlps_ && model_.options.mlp && l < model_.options.layers; ++l)
+      if (2 * l + 1 > stage_of(from) && 2 * l + 1 < stage_of(to, model_.options)) {
+        const Tensor& mid = s.mid[std::size_t(l)];
+        change = change + mlp(l, mid + change) - mlp(l, mid);
+      }
+    return change;
+  }
+  // Returns the queries (keys, values) of one head, [B, T, d], if the stream before its block is x.
+  Tensor projected(const Receiver& r, const Tensor& x) const {
+    const Block& b = model_.blocks[std::size_t(r.layer)];
+    const AttentionWeights& w = weights_[std::size_t(r.layer)];
+    const Tensor &weight = r.kind == Receiver::kQuery ? w.W_Q
+                           : r.kind == Receiver::kKey ? w.W_K
+                                                      : w.W_V,
+                 &bias = r.kind == Receiver::kQuery ? w.b_Q
+                         : r.kind == Receiver::kKey ? w.b_K
+                                                    : w.b_V;
+    const std::int64_t head = r.kind == Receiver::kQuery ? r.head : kv_head(r.head);
+    const Tensor y = matmul(b.ln1 ? (*b.ln1)(x) : x, select(weight, 0, head));
+    return bias.defined() ? y + select(bias, 0, head) : y;
+  }
+  // Returns all = [B, T, H, d] with the values of the receiver's head for the stream x.
+  Tensor with_head(const Receiver& r, const Tensor& all, const Tensor& x) const {
+    const std::int64_t head = r.kind == Receiver::kQuery ? r.head : kv_head(r.head);
+    const Tensor here = reshape(eq(arange(all.size(2)), double(head)), {-1, 1});
+    return where(here, unsqueeze(projected(r, x), 2), all);
+  }
+  static const char* site_of(Receiver::Kind kind) {
+    return kind == Receiver::kQuery ? "hook_q" : kind == Receiver::kKey ? "hook_k" : "hook_v";
+  }
+
+  // Returns the change of the output of the receiver before the last one; undefined for no change.
+  Tensor through_receivers(std::size_t i, const Change& of_sender) const {
+    const Path& path = paths_[i];
+    Component from = path.sender;
+    Tensor change = of_sender(i, output(from, base_));
+    for (std::size_t n = 0; change.defined() && n + 1 < path.receivers.size(); ++n) {
+      const Receiver& r = path.receivers[n];
+      const auto l = std::size_t(r.layer);
+      change = carried(change, from, r, base_);
+      from = component_of(r);
+      const Tensor out = r.kind == Receiver::kMlp
+                             ? mlp(r.layer, base_.mid[l] + change)
+                             : written(from, head_output(r, base_.resid_pre[l] + change));
+      change = out - output(from, base_);
+    }
+    return change;
+  }
+  // Returns the output of a head before W_O, [B, T, d_value], if the receiver reads the stream x
+  // and all else is unchanged.
+  Tensor head_output(const Receiver& r, const Tensor& x) const {
+    const Block& b = model_.blocks[std::size_t(r.layer)];
+    const Tensor& stream = base_.resid_pre[std::size_t(r.layer)];
+    const std::int64_t length = stream.size(1);
+    Probe probe;
+    Tensor z;
+    probe.replace(site_of(r.kind), [&](const Tensor& all) { return with_head(r, all, x); });
+    probe.replace("hook_z", [&](const Tensor& all) {
+      z = select(all, 2, r.head);
+      return all;
+    });
+    ForwardContext ctx{.probe = &probe};
+    if (model_.options.positions == Positions::kAlibi)
+      ctx.bias = ScoreBias::alibi(model_.options.attention.heads, length, length, stream.dtype());
+    b.attn(b.ln1 ? (*b.ln1)(stream) : stream, ctx);
+    return z;
+  }
+
+  // Makes the probe store the running values of a block and change what its receivers read.
+  template <class Change>
+  void change_block(Probe& probe, std::int64_t layer, const Change& change) {
+    const auto l = std::size_t(layer);
+    const auto store = [&](const char* site, std::vector<Tensor>& values) {
+      probe.replace(block_site(layer, site),
+                    [&values, l](const Tensor& x) { return values[l] = x; });
+    };
+    store("hook_resid_pre", running_.resid_pre), store("attn.hook_z", running_.z);
+    for (const Receiver::Kind kind : {Receiver::kQuery, Receiver::kKey, Receiver::kValue})
+      probe.replace(block_site(layer, std::string("attn.") + site_of(kind)),
+                    [this, kind, layer, l, change](Tensor x) {
+                      const std::int64_t group = model_.options.attention.heads / x.size(2);
+                      for (std::int64_t head = 0; head < x.size(2); ++head) {
+                        const Receiver r{kind, layer, head * group};
+                        if (const Tensor d = change(r); d.defined())
+                          x = with_head(r, x, running_.resid_pre[l] + d);
+                      }
+                      return x;
+                    });
+    if (model_.options.mlp) {
+      store("hook_resid_mid", running_.mid);
+      probe.replace(block_site(layer, "hook_mlp_out"), [this, layer, l, change](const Tensor& x) {
+        const Tensor d = change({Receiver::kMlp, layer, 0});
+        return running_.mlp_out[l] = d.defined() ? mlp(layer, running_.mid[l] + d) : x;
+      });
+    }
+    if (layer + 1 == model_.options.layers)
+      probe.replace(block_site(layer, "hook_resid_post"), [change](const Tensor& x) {
+        const Tensor d = change({});
+        return d.defined() ? x + d : x;
+      });
+  }
+
+  const BaseRun& run_;
+  const Transformer& model_;
+  const std::vector<Path>& paths_;
+  bool through_mlps_;
+  std::vector<AttentionWeights> weights_;  // by layer, kPerHead
+  Streams base_, running_;
+};
+
+// Returns the output of a component after its replacement, which broadcasts to [B, T, d_model].
+Tensor replaced_output(const PathPass& pass, const Component& c, const Replacement& r) {
+  const auto l = std::size_t(c.layer);
+  if (c.kind == Component::kEmbed) return r.embed;
+  return c.kind == Component::kMlp ? r.mlp[l] : pass.written(c, select(r.z[l], 2, c.head));
+}
+
+}  // namespace
+
+PathCutter::PathCutter(const BaseRun& run, const Replacement& replaced, bool through_mlps)
+    : run_(run), replaced_(replaced), through_mlps_(through_mlps) {
+  check<ValueError>(run.model().options.norm != NormPlacement::kPost, "edges",
+                    "this model normalizes the stream after each sum, so a receiver cannot read "
+                    "the output of one "
+                    "component alone");
+}
+
+std::vector<double> PathCutter::values(const std::vector<Path>& paths) const {
+  const NoGrad guard;
+  PathPass pass(run_, paths, through_mlps_);
+  return to_doubles(pass.values([&](std::size_t i, const Tensor& out) {
+    return replaced_output(pass, paths[i].sender, replaced_) - out;
+  }));
+}
+
+std::vector<std::vector<double>> PathCutter::predicted_values(
+    const std::vector<Path>& paths) const {
+  std::vector<std::vector<double>> predicted(paths.size());
+  const std::int64_t count = std::ssize(run_.values),
+                     most = sequences_at_once(run_.model(), run_.batch.inputs.size(1));
+  for (std::int64_t first = 0; first < count; first += most) {
+    const std::int64_t n = std::min(most, count - first);
+    const BaseRun part = run_.rows(first, n);
+    const Replacement replaced = replaced_.rows(first, n);
+    PathPass pass(part, paths, through_mlps_);
+    const GradMode recording(true);
+    // Paths with the same receivers, and senders at the same stage, have the same gradient.
+    std::vector<Tensor> leaves;
+    std::vector<std::size_t> leaf_of;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      std::size_t same = 0;
+      while (same < i &&
+             !(paths[same].receivers == paths[i].receivers &&
+               (!through_mlps_ || stage_of(paths[same].sender) == stage_of(paths[i].sender))))
+        ++same;
+      leaf_of.push_back(same < i ? leaf_of[same] : leaves.size());
+      if (same == i) leaves.push_back(zeros_like(part.resid_pre[0]).requires_grad_());
+    }
+    std::vector<bool> used(leaves.size(), false);
+    const Tensor values = pass.values([&](std::size_t i, const Tensor&) {
+      if (used[leaf_of[i]]) return Tensor();
+      used[leaf_of[i]] = true;
+      return leaves[leaf_of[i]];
+    });
+    const std::vector<Tensor> gradients = grad(sum(values), leaves, {.allow_unused = true});
+    const NoGrad guard;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const Tensor change = to(replaced_output(pass, paths[i].sender, replaced), float64) -
+                            to(pass.output(paths[i].sender, pass.base()), float64);
+      const auto here = to_doubles(sum(change * to(gradients[leaf_of[i]], float64), {1, 2}));
+      predicted[i].insert(predicted[i].end(), here.begin(), here.end());
+    }
+  }
+  return predicted;
+}
+
+std::vector<Effect> PathCutter::predictions(const std::vector<Path>& paths) const {
+  std::vector<Effect> all;
+  for (const auto& values : predicted_values(paths)) all.push_back(effect_of(values));
+  return all;
+}
+
+PathCut PathCutter::cut(const std::vector<Path>& paths) const {
+  check<ValueError>(!paths.empty(), "edges", "needs at least one path, got none");
+  std::vector<double> predicted(run_.values.size(), 0);
+  for (const auto& of_path : predicted_values(paths))
+    for (std::size_t b = 0; b < predicted.size(); ++b) predicted[b] += of_path[b];
+  PathCut c{paths, effect_of(run_.changes(values(paths))), effect_of(predicted)};
+  check<NumericError>(std::isfinite(c.effect.mean + c.predicted.mean), "edges", "the effect of ",
+                      path_name(paths[0]), " is not finite");
+  return c;
+}
+
+std::vector<PathCut> PathCutter::largest(const std::vector<Path>& paths, std::size_t count) const {
+  const std::vector<Effect> predicted = predictions(paths);
+  std::vector<std::size_t> order(paths.size());
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return std::abs(predicted[i].mean); });
+  order.resize(std::min(order.size(), count));
+  std::vector<PathCut> cuts;
+  for (const std::size_t i : order)
+    cuts.push_back({{paths[i]}, effect_of(run_.changes(values({paths[i]}))), predicted[i]});
+  return cuts;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,147 @@
+#include "nn/study/paths.h"
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+
+#include "autograd/base/error.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+std::int64_t stage_of(const Component& c) {
+  if (c.kind == Component::kEmbed) return -1;
+  return 2 * c.layer + (c.kind == Component::kMlp);
+}
+
+std::int64_t stage_of(const Receiver& r, const Transformer::Options& model) {
+  if (r.kind == Receiver::kLogits) return 2 * model.layers;
+  return 2 * r.layer + (r.kind == Receiver::kMlp);
+}
+
+Component component_of(const Receiver& r) {
+  return r.kind == Receiver::kMlp ? Component::mlp(r.layer) : Component(r.layer, r.head);
+}
+
+namespace {
+
+constexpr std::string_view kKinds = "QKV";
+
+std::optional<Receiver::Kind> read_kind(const std::string& text) {
+  const std::size_t kind = text.size() == 1 ? kKinds.find(text) : std::string_view::npos;
+  if (kind == std::string_view::npos) return {};
+  return Receiver::Kind(kind);
+}
+
+Receiver receiver_of(const Component& c, Receiver::Kind kind) { return {kind, c.layer, c.head}; }
+
+Path parse_path(std::string_view what, const std::string& text, const Transformer::Options& o) {
+  std::vector<std::string> words;
+  std::istringstream in(text + ":");
+  for (std::string word; std::getline(in, word, ':');) words.push_back(word);
+  const auto component = [&](const std::string& word) {
+    return parse_component(what, word, o.layers, o.attention.heads, o.mlp);
+  };
+  Path path{component(words[0]), {}};
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    std::int64_t after = stage_of(path.sender);
+    if (!path.receivers.empty()) after = stage_of(path.receivers.back(), o);
+    Receiver r;
+    if (const auto kind = read_kind(words[i])) {
+      check<ValueError>(i + 1 < words.size(), what, "'", text, "' ends with ", words[i],
+                        "; write the head that reads: L0H0:K:L1H1");
+      const Component head = component(words[++i]);
+      check<ValueError>(head.kind == Component::kHead, what, "'", text,
+                        "': Q, K and V belong to a head, got '", words[i], "'");
+      r = receiver_of(head, *kind);
+    } else if (words[i] != "logits") {
+      const Component c = component(words[i]);
+      check<ValueError>(c.kind == Component::kMlp, what, "'", text, "': '", words[i],
+                        "' reads through its queries, keys or values; write Q, K or V before it: "
+                        "L0H0:K:L1H1");
+      r = receiver_of(c, Receiver::kMlp);
+    }
+    check<ValueError>(stage_of(r, o) > after, what, "'", text, "': ", receiver_name(r),
+                      " does not come after the output that it reads");
+    path.receivers.push_back(r);
+  }
+  check<ValueError>(!path.receivers.empty(), what, "'", text,
+                    "' has no receiver; write edges as L0H0:K:L1H1 and paths as "
+                    "L0H0:K:L1H1:logits");
+  return path;
+}
+
+}  // namespace
+
+std::string receiver_name(const Receiver& r, std::int64_t kv_group) {
+  if (r.kind == Receiver::kLogits) return "logits";
+  if (r.kind == Receiver::kMlp) return component_name(Component::mlp(r.layer));
+  const std::string kind{'.', kKinds[std::size_t(r.kind)]};
+  if (r.kind == Receiver::kQuery) return head_name({r.layer, r.head}) + kind;
+  return head_range({r.layer, r.head / kv_group * kv_group}, kv_group) + kind;
+}
+
+std::string path_name(const Path& path) {
+  std::string name = component_name(path.sender);
+  for (const Receiver& r : path.receivers) {
+    if (r.kind < Receiver::kMlp) name += std::string{':', kKinds[std::size_t(r.kind)]};
+    name += ":" + (r.kind == Receiver::kLogits ? "logits" : component_name(component_of(r)));
+  }
+  return name;
+}
+
+std::vector<Path> parse_paths(std::string_view what, const std::string& text,
+                              const Transformer::Options& model) {
+  std::vector<Path> found;
+  std::istringstream words(text + ",");
+  for (std::string word; std::getline(words, word, ',');) {
+    const Path path = parse_path(what, word, model);
+    check<ValueError>(std::ranges::find(found, path) == found.end(), what, "names ", word,
+                      " twice");
+    found.push_back(path);
+  }
+  return found;
+}
+
+std::vector<Receiver> parse_receivers(std::string_view what, const std::string& text,
+                                      const Transformer::Options& o) {
+  if (text == "logits") return {{}};
+  std::vector<Receiver> all;
+  const std::int64_t group = o.attention.heads / o.attention.kv_heads;
+  for (std::int64_t layer = 0; layer < o.layers; ++layer) {
+    for (std::int64_t head = 0; head < o.attention.heads; ++head)
+      for (const auto kind : {Receiver::kQuery, Receiver::kKey, Receiver::kValue})
+        if (kind == Receiver::kQuery || head % group == 0) all.push_back({kind, layer, head});
+    if (o.mlp) all.push_back({Receiver::kMlp, layer, 0});
+  }
+  all.push_back({});
+  if (text == "all") return all;
+  const std::size_t dot = text.find('.');
+  const Component c =
+      parse_component(what, text.substr(0, dot), o.layers, o.attention.heads, o.mlp);
+  const auto kind = dot == std::string::npos ? std::nullopt : read_kind(text.substr(dot + 1));
+  const bool has_kind = kind.has_value() && c.kind == Component::kHead;
+  check<ValueError>(c.kind != Component::kEmbed && (dot == std::string::npos || has_kind), what,
+                    "'", text, "' is not a receiver; write L1H1, L1H1.K, L1MLP, logits or all");
+  if (c.kind == Component::kMlp) return {receiver_of(c, Receiver::kMlp)};
+  if (has_kind) return {receiver_of(c, *kind)};
+  return {receiver_of(c, Receiver::kQuery), receiver_of(c, Receiver::kKey),
+          receiver_of(c, Receiver::kValue)};
+}
+
+std::vector<Path> edges_into(const std::vector<Receiver>& receivers,
+                             const Transformer::Options& o) {
+  std::vector<Component> senders{Component()};
+  for (std::int64_t layer = 0; layer < o.layers; ++layer) {
+    for (std::int64_t head = 0; head < o.attention.heads; ++head) senders.emplace_back(layer, head);
+    if (o.mlp) senders.push_back(Component::mlp(layer));
+  }
+  std::vector<Path> edges;
+  for (const Receiver& r : receivers)
+    for (const Component& c : senders)
+      if (stage_of(c) < stage_of(r, o)) edges.push_back({c, {r}});
+  return edges;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,279 @@
+// Tests of edges and paths: identities between cuts of edges and cuts of components, a hand-written
+// path, and predictions compared with small changes.
+#include "nn/lab.h"
+#include "nn/study/path_cuts.h"
+#include "tests/support/catch.h"
+#include "tests/support/models.h"
+#include "tests/support/studies.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+
+Batch three_sequences() {
+  return batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}, {2, 6, 5, 4, 0, 3}});
+}
+
+// Returns the edges from a component to all receivers after it.
+std::vector<Path> edges_from(const Component& sender, const Transformer::Options& o) {
+  std::vector<Path> edges = edges_into(parse_receivers("x", "all", o), o);
+  std::erase_if(edges, [&](const Path& p) { return !(p.sender == sender); });
+  return edges;
+}
+
+std::vector<Component> all_components(const Transformer::Options& o) {
+  std::vector<Component> all{Component()};
+  for (std::int64_t layer = 0; layer < o.layers; ++layer) {
+    for (std::int64_t head = 0; head < o.attention.heads; ++head) all.emplace_back(layer, head);
+    if (o.mlp) all.push_back(Component::mlp(layer));
+  }
+  return all;
+}
+
+double largest_of(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double x : values) largest = std::max(largest, std::abs(x));
+  return largest;
+}
+
+void check_equal(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a[i] - b[i]) <= tolerance);
+}
+
+TEST_CASE("the edges from a component to all its receivers together are the component's cut") {
+  for (const auto& [name, o] : studied_models()) {
+    if (o.norm == NormPlacement::kPost) continue;
+    const Transformer model = random_model(o);
+    const Batch batch = three_sequences();
+    const BaseRun run(model, batch, kDiff);
+    for (const Ablation how : {Ablation::kMean, Ablation::kZero, Ablation::kResample}) {
+      const Replacement r = replacement(model, batch, how);
+      const PathCutter cutter(run, r, false);
+      const MeasuredHeads measured = measure_heads(run, r, EffectParts::kMeasured);
+      for (const Component& c : all_components(model.options)) {
+        CAPTURE(name, component_name(c), int(how));
+        const std::vector<Path> edges = edges_from(c, model.options);
+        const double tolerance = 1e-12 * largest_of(run.values);
+        check_equal(cutter.values(edges), values_without(run, {c}, r), tolerance);
+        // The predictions sum to that of the component.
+        double sum = 0, whole = 0;
+        for (const Effect& e : cutter.predictions(edges)) sum += e.mean;
+        if (c.kind == Component::kEmbed) continue;
+        for (const MeasuredHead& h : measured.heads)
+          if (c == Component(h.report)) whole = h.gradient.mean;
+        for (const MeasuredMlp& m : measured.mlps)
+          if (c == m.mlp) whole = m.gradient.mean;
+        CHECK(std::abs(sum - whole) <= tolerance);
+        CHECK(std::abs(cutter.cut(edges).predicted.mean - whole) <= tolerance);
+      }
+    }
+  }
+}
+
+TEST_CASE("the edges of several components together are the cut of all of them") {
+  for (const auto& [name, o] : studied_models()) {
+    if (o.norm == NormPlacement::kPost) continue;
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    const Batch batch = three_sequences();
+    const BaseRun run(model, batch, kDiff);
+    const Replacement r = replacement(model, batch, Ablation::kMean);
+    std::vector<Component> senders{{0, 1}, {1, 0}};
+    if (o.mlp) senders.push_back(Component::mlp(0));
+    std::vector<Path> edges;
+    for (const Component& c : senders)
+      for (const Path& p : edges_from(c, model.options)) edges.push_back(p);
+    check_equal(PathCutter(run, r, false).values(edges), values_without(run, senders, r),
+                1e-12 * largest_of(run.values));
+  }
+}
+
+TEST_CASE("without a norm and a second layer, edges into values and logits are predicted exactly") {
+  Transformer::Options o = small_options();
+  o.layers = 1, o.mlp = false, o.norm = NormPlacement::kNone;
+  const Transformer model = random_model(o);
+  const Batch batch = three_sequences();
+  const BaseRun run(model, batch, kDiff);
+  const Replacement r = replacement(model, batch, Ablation::kMean);
+  const PathCutter cutter(run, r, false);
+  for (const char* text :
+       {"L0H0:logits", "L0H2:logits", "embed:V:L0H1", "embed:logits", "embed:V:L0H1:logits"}) {
+    CAPTURE(text);
+    const PathCut cut = cutter.cut(parse_paths("x", text, model.options));
+    CHECK(std::abs(cut.effect.mean) > 1e-4);
+    CHECK(std::abs(cut.effect.mean - cut.predicted.mean) <= 1e-12 * largest_of(run.values));
+  }
+  // One layer: the values of the head are read by nothing but the logits.
+  CHECK(std::abs(cutter.cut(parse_paths("x", "embed:V:L0H1", model.options)).effect.mean -
+                 cutter.cut(parse_paths("x", "embed:V:L0H1:logits", model.options)).effect.mean) <=
+        1e-12);
+}
+
+TEST_CASE("a path through keys and logits equals the same replacements written by hand") {
+  const Transformer model = random_model(small_options());
+  const Batch batch = three_sequences();
+  const BaseRun run(model, batch, kDiff);
+  const Replacement r = replacement(model, batch, Ablation::kResample);
+  const NoGrad guard;
+  // Keys of L1H1 in a run in which only the stream before block 1 changes.
+  Probe record;
+  for (const char* site : {"blocks.0.attn.hook_z", "blocks.1.attn.hook_z",
+                           "blocks.1.hook_resid_pre", "blocks.1.hook_resid_post"})
+    record.record(site);
+  model(batch.inputs, {.probe = &record});
+  const AttentionWeights w0 = convert(model.blocks[0].attn.weights, model.blocks[0].attn.options,
+                                      AttentionForm::kPerHead),
+                         w1 = convert(model.blocks[1].attn.weights, model.blocks[1].attn.options,
+                                      AttentionForm::kPerHead);
+  const Tensor change =
+      matmul(select(r.z[0] - record.value("blocks.0.attn.hook_z"), 2, 2), select(w0.W_O, 0, 2));
+  Probe changed_stream;
+  changed_stream.replace("blocks.1.hook_resid_pre", [&](const Tensor& x) { return x + change; });
+  changed_stream.record("blocks.1.attn.hook_k");
+  model(batch.inputs, {.probe = &changed_stream});
+  const Tensor keys = changed_stream.value("blocks.1.attn.hook_k");
+  const Tensor is_head = from_data(std::vector<bool>{false, true, false}, {3, 1});
+  const auto with_keys = [&](Probe& probe) {
+    probe.replace("blocks.1.attn.hook_k", [&](const Tensor& k) { return where(is_head, keys, k); });
+  };
+  Probe edge;
+  with_keys(edge);
+  edge.record("blocks.1.attn.hook_z");
+  const auto of_edge =
+      to_doubles(objective_values(model(batch.inputs, {.probe = &edge}), batch, kDiff));
+  const PathCutter cutter(run, r, false);
+  check_equal(cutter.values(parse_paths("x", "L0H2:K:L1H1", model.options)), of_edge, 1e-12);
+  // The logits alone read the new output of L1H1.
+  const Tensor written = matmul(
+      select(edge.value("blocks.1.attn.hook_z") - record.value("blocks.1.attn.hook_z"), 2, 1),
+      select(w1.W_O, 0, 1));
+  Probe logits;
+  logits.replace("blocks.1.hook_resid_post", [&](const Tensor& x) { return x + written; });
+  const auto of_path =
+      to_doubles(objective_values(model(batch.inputs, {.probe = &logits}), batch, kDiff));
+  const std::vector<Path> path = parse_paths("x", "L0H2:K:L1H1:logits", model.options);
+  check_equal(cutter.values(path), of_path, 1e-12);
+  CHECK(std::abs(cutter.cut(path).effect.mean -
+                 cutter.cut({{{0, 2}, {path[0].receivers[0]}}}).effect.mean) >
+        1e-6);  // the MLP reads it, too
+}
+
+TEST_CASE("a small change of the sender's output changes L as predicted, along every path") {
+  for (const auto& [name, o] : studied_models()) {
+    if (o.norm == NormPlacement::kPost) continue;
+    const Transformer model = random_model(o);
+    const Batch batch = three_sequences();
+    const BaseRun run(model, batch, kDiff);
+    const auto pass = record_forward(model, batch.inputs, {"attn.hook_z", "hook_resid_pre"});
+    const double step = 1e-5;
+    Replacement r = replacement(model, batch, Ablation::kResample);
+    for (std::size_t l = 0; l < r.z.size(); ++l)
+      r.z[l] = pass.at[0][l] + step * (r.z[l] - pass.at[0][l]);
+    r.embed = pass.at[1][0] + step * (r.embed - pass.at[1][0]);
+    std::string texts =
+        "L0H1:Q:L1H0,L0H1:K:L1H1,L0H1:V:L1H2,L0H1:logits,embed:Q:L0H2,"
+        "embed:V:L0H0:K:L1H1:logits,L0H0:Q:L1H1:logits,embed:K:L0H1:V:L1H0";
+    if (o.mlp) texts += ",L0H2:L0MLP,embed:L0MLP:K:L1H1:L1MLP:logits,L0H0:L1MLP";
+    const std::vector<Path> paths = parse_paths("x", texts, model.options);
+    for (const bool through_mlps : {false, true}) {
+      const PathCutter cutter(run, r, through_mlps);
+      const std::vector<Effect> predicted = cutter.predictions(paths);
+      for (std::size_t i = 0; i < paths.size(); ++i) {
+        CAPTURE(name, path_name(paths[i]), through_mlps);
+        const double effect = effect_of(run.changes(cutter.values({paths[i]}))).mean;
+        CHECK(std::abs(effect - predicted[i].mean) / step <=
+              1e-3 * std::abs(predicted[i].mean / step) + 1e-5);
+        CHECK(std::abs(cutter.cut({paths[i]}).predicted.mean - predicted[i].mean) <= 1e-15);
+      }
+    }
+  }
+}
+
+TEST_CASE("through MLPs, an edge to the logits carries all that a head of the last layer does") {
+  for (const auto& [name, base] : studied_models()) {
+    Transformer::Options o = base;
+    o.layers = 1;
+    if (!o.mlp || o.norm == NormPlacement::kPost) continue;
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    const Batch batch = three_sequences();
+    const BaseRun run(model, batch, kDiff);
+    const Replacement r = replacement(model, batch, Ablation::kMean);
+    const std::vector<Path> edge = parse_paths("x", "L0H1:logits", model.options);
+    const auto whole = values_without(run, {{0, 1}}, r);
+    check_equal(PathCutter(run, r, true).values(edge), whole, 1e-12);
+    CHECK(std::abs(PathCutter(run, r, false).values(edge)[0] - whole[0]) > 1e-6);
+  }
+}
+
+TEST_CASE("the largest edges are sorted by their predictions; a batch in parts gives the same") {
+  Transformer::Options o = small_options();
+  o.attention.kv_heads = 1;
+  const Transformer model = random_model(o);
+  const Batch batch = three_sequences();
+  const BaseRun run(model, batch, kDiff);
+  const Replacement r = replacement(model, batch, Ablation::kMean);
+  const PathCutter cutter(run, r, false);
+  const std::vector<Path> edges =
+      edges_into(parse_receivers("x", "all", model.options), model.options);
+  // 4 senders before block 1 have 5 receivers there (3 x Q, K, V), 5 the MLP, and so on.
+  CHECK(edges.size() == 5 + 4 + 5 * 5 + 8 + 9);
+  const auto largest = cutter.largest(edges, 7);
+  REQUIRE(largest.size() == 7);
+  for (std::size_t i = 1; i < 7; ++i)
+    CHECK(std::abs(largest[i - 1].predicted.mean) >= std::abs(largest[i].predicted.mean));
+  CHECK(largest[0].effect.mean == cutter.cut(largest[0].paths).effect.mean);
+  CHECK(receiver_name({Receiver::kKey, 1, 2}, 3) == "L1H0-2.K");
+  // With shared keys, every head of the group names the same receiver.
+  const auto text = [&](const char* path) {
+    return cutter.values(parse_paths("x", path, model.options));
+  };
+  CHECK(text("L0H1:K:L1H0") == text("L0H1:K:L1H2"));
+  CHECK(text("L0H1:Q:L1H0") != text("L0H1:Q:L1H2"));
+}
+
+TEST_CASE("paths and receivers are parsed; the error for another text has an example") {
+  const Transformer::Options o = random_model(small_options()).options;
+  for (const char* text :
+       {"L0H0:K:L1H1", "embed:L0MLP", "L0MLP:logits", "L0H2:V:L1H0:L1MLP:logits"})
+    CHECK(path_name(parse_paths("x", text, o)[0]) == text);
+  CHECK(parse_paths("x", "embed:logits,L0H0:logits", o).size() == 2);
+  const auto fails = [&](const char* text, const char* message) {
+    CHECK_THROWS_WITH(parse_paths("x", text, o), message);
+  };
+  fails("L0H0",
+        "x: 'L0H0' has no receiver; write edges as L0H0:K:L1H1 and paths as "
+        "L0H0:K:L1H1:logits");
+  fails("L0H0:K", "x: 'L0H0:K' ends with K; write the head that reads: L0H0:K:L1H1");
+  fails("L0H0:L1H1",
+        "x: 'L0H0:L1H1': 'L1H1' reads through its queries, keys or values; write Q, K "
+        "or V before it: L0H0:K:L1H1");
+  fails("L0H0:K:L1MLP", "x: 'L0H0:K:L1MLP': Q, K and V belong to a head, got 'L1MLP'");
+  fails("L0H0:K:L0H1", "x: 'L0H0:K:L0H1': L0H1.K does not come after the output that it reads");
+  fails("L1MLP:L1MLP", "x: 'L1MLP:L1MLP': L1MLP does not come after the output that it reads");
+  fails("embed:logits:logits",
+        "x: 'embed:logits:logits': logits does not come after the output that it reads");
+  fails("L0H0:K:L2H0", "x: 'L2H0' is not a head of this model, which has L0H0 to L1H2");
+  fails("L0H0:logits,L0H0:logits", "x: names L0H0:logits twice");
+  for (const char* text : {"", ":", "L0H0:", "L0H0::L1H1", "L0H0:k:L1H1", "logits", "L0H0:X:L1H1"})
+    CHECK_THROWS_AS(parse_paths("x", text, o), ValueError);
+
+  CHECK(parse_receivers("x", "L1H1", o).size() == 3);
+  CHECK(parse_receivers("x", "L1H1.K", o) == std::vector<Receiver>{{Receiver::kKey, 1, 1}});
+  CHECK(parse_receivers("x", "L1MLP", o) == std::vector<Receiver>{{Receiver::kMlp, 1, 0}});
+  CHECK(parse_receivers("x", "all", o).size() == 2 * 10 + 1);
+  for (const char* text : {"embed", "L1H1.X", "L1MLP.K", "L1H1.", "", "L7H0"})
+    CHECK_THROWS_AS(parse_receivers("x", text, o), ValueError);
+
+  Transformer::Options post = small_options();
+  post.norm = NormPlacement::kPost;
+  const Transformer model = random_model(post);
+  const BaseRun run(model, three_sequences(), kDiff);
+  const Replacement r = replacement(model, three_sequences(), Ablation::kMean);
+  CHECK_THROWS_WITH(PathCutter(run, r, false), Contains("normalizes the stream after each sum"));
+}
+
+}  // namespace

@@ -19,8 +19,7 @@ struct Streams {
   std::vector<Tensor> resid_pre, z, mid, mlp_out;
 };
 
-// Returns the change of the output `out` of the sender of path i, of the same shape. It may be
-// undefined for no change.
+// Returns the change of the output `out` of the sender of path i, of the same shape.
 using Change = std::function<Tensor(std::size_t i, const Tensor& out)>;
 
 class PathPass {
@@ -59,7 +58,6 @@ class PathPass {
         const Component from =
             is_edge ? path.sender : component_of(path.receivers[path.receivers.size() - 2]);
         const Tensor change = is_edge ? of_sender(i, output(from, running_)) : chains[i];
-        if (!change.defined()) continue;
         const Tensor here = carried(change, from, r, running_);
         total = total.defined() ? total + here : here;
       }
@@ -132,12 +130,12 @@ class PathPass {
     return kind == Receiver::kQuery ? "hook_q" : kind == Receiver::kKey ? "hook_k" : "hook_v";
   }
 
-  // Returns the change of the output of the receiver before the last one; undefined for no change.
+  // Returns the change of the output of the receiver before the last one.
   Tensor through_receivers(std::size_t i, const Change& of_sender) const {
     const Path& path = paths_[i];
     Component from = path.sender;
     Tensor change = of_sender(i, output(from, base_));
-    for (std::size_t n = 0; change.defined() && n + 1 < path.receivers.size(); ++n) {
+    for (std::size_t n = 0; n + 1 < path.receivers.size(); ++n) {
       const Receiver& r = path.receivers[n];
       const auto l = std::size_t(r.layer);
       change = carried(change, from, r, base_);
@@ -238,40 +236,52 @@ std::vector<double> PathCutter::values(const std::vector<Path>& paths) const {
 
 std::vector<std::vector<double>> PathCutter::predicted_values(
     const std::vector<Path>& paths) const {
+  constexpr std::size_t kMostGradients = 32;  // of one backward pass; each needs [B, T, d_model]
+  std::vector<std::vector<double>> predicted;
+  for (std::size_t begin = 0; begin < paths.size();) {
+    // Paths with the same receivers, and senders at the same stage, have the same gradient.
+    std::vector<Path> distinct, group;
+    std::vector<std::size_t> gradient_of;
+    for (; begin < paths.size(); ++begin) {
+      const Path& path = paths[begin];
+      const auto same = std::ranges::find_if(distinct, [&](const Path& p) {
+        return p.receivers == path.receivers &&
+               (!through_mlps_ || stage_of(p.sender) == stage_of(path.sender));
+      });
+      if (same == distinct.end() && distinct.size() == kMostGradients) break;
+      gradient_of.push_back(std::size_t(same - distinct.begin()));
+      if (same == distinct.end()) distinct.push_back(path);
+      group.push_back(path);
+    }
+    for (auto& values : predict_group(group, distinct, gradient_of))
+      predicted.push_back(std::move(values));
+  }
+  return predicted;
+}
+
+std::vector<std::vector<double>> PathCutter::predict_group(
+    const std::vector<Path>& paths, const std::vector<Path>& distinct,
+    const std::vector<std::size_t>& gradient_of) const {
   std::vector<std::vector<double>> predicted(paths.size());
   const std::int64_t count = std::ssize(run_.values),
                      most = sequences_at_once(run_.model(), run_.batch.inputs.size(1));
   for (std::int64_t first = 0; first < count; first += most) {
-    const std::int64_t n = std::min(most, count - first);
-    const BaseRun part = run_.rows(first, n);
-    const Replacement replaced = replaced_.rows(first, n);
-    PathPass pass(part, paths, through_mlps_);
+    const BaseRun part = run_.rows(first, std::min(most, count - first));
+    const Replacement replaced = replaced_.rows(first, std::min(most, count - first));
+    PathPass pass(part, distinct, through_mlps_);
+    std::vector<Tensor> changes;  // 0; the gradients of L at these are the gradients of the paths
+    for (std::size_t i = 0; i < distinct.size(); ++i)
+      changes.push_back(zeros_like(part.resid_pre[0]).requires_grad_());
     const GradMode recording(true);
-    // Paths with the same receivers, and senders at the same stage, have the same gradient.
-    std::vector<Tensor> leaves;
-    std::vector<std::size_t> leaf_of;
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      std::size_t same = 0;
-      while (same < i &&
-             !(paths[same].receivers == paths[i].receivers &&
-               (!through_mlps_ || stage_of(paths[same].sender) == stage_of(paths[i].sender))))
-        ++same;
-      leaf_of.push_back(same < i ? leaf_of[same] : leaves.size());
-      if (same == i) leaves.push_back(zeros_like(part.resid_pre[0]).requires_grad_());
-    }
-    std::vector<bool> used(leaves.size(), false);
-    const Tensor values = pass.values([&](std::size_t i, const Tensor&) {
-      if (used[leaf_of[i]]) return Tensor();
-      used[leaf_of[i]] = true;
-      return leaves[leaf_of[i]];
-    });
-    const std::vector<Tensor> gradients = grad(sum(values), leaves, {.allow_unused = true});
+    const Tensor values = pass.values([&](std::size_t i, const Tensor&) { return changes[i]; });
+    const std::vector<Tensor> gradients = grad(sum(values), changes, {.allow_unused = true});
     const NoGrad guard;
     for (std::size_t i = 0; i < paths.size(); ++i) {
       const Tensor change = to(replaced_output(pass, paths[i].sender, replaced), float64) -
                             to(pass.output(paths[i].sender, pass.base()), float64);
-      const auto here = to_doubles(sum(change * to(gradients[leaf_of[i]], float64), {1, 2}));
-      predicted[i].insert(predicted[i].end(), here.begin(), here.end());
+      for (const double p :
+           to_doubles(sum(change * to(gradients[gradient_of[i]], float64), {1, 2})))
+        predicted[i].push_back(p);
     }
   }
   return predicted;
@@ -294,7 +304,8 @@ PathCut PathCutter::cut(const std::vector<Path>& paths) const {
   return c;
 }
 
-std::vector<PathCut> PathCutter::largest(const std::vector<Path>& paths, std::size_t count) const {
+std::vector<PathCut> PathCutter::largest(const std::vector<Path>& paths, std::size_t count,
+                                         const ProgressCallback& progress) const {
   const std::vector<Effect> predicted = predictions(paths);
   std::vector<std::size_t> order(paths.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
@@ -302,8 +313,12 @@ std::vector<PathCut> PathCutter::largest(const std::vector<Path>& paths, std::si
                            [&](std::size_t i) { return std::abs(predicted[i].mean); });
   order.resize(std::min(order.size(), count));
   std::vector<PathCut> cuts;
-  for (const std::size_t i : order)
+  for (const std::size_t i : order) {
     cuts.push_back({{paths[i]}, effect_of(run_.changes(values({paths[i]}))), predicted[i]});
+    if (progress) progress(std::ssize(cuts), std::ssize(order));
+  }
+  std::ranges::stable_sort(cuts, std::greater<>(),
+                           [](const PathCut& c) { return std::abs(c.effect.mean); });
   return cuts;
 }
 

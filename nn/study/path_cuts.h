@@ -16,6 +16,7 @@
 #include "nn/study/ablation.h"
 #include "nn/study/marks.h"
 #include "nn/study/paths.h"
+#include "nn/train/progress_callback.h"
 
 namespace heed::nn {
 
@@ -39,18 +40,22 @@ class PathCutter {
 
   /// Returns L of each sequence, [B], with all paths cut at once.
   std::vector<double> values(const std::vector<Path>& paths) const;
-  /// Returns the prediction for each path alone. One backward pass gives the gradients of all
+  /// Returns the prediction for each path alone. One backward pass gives the gradients of many
   /// paths, for as many sequences at a time as sequences_at_once() allows.
   std::vector<Effect> predictions(const std::vector<Path>& paths) const;
   /// Returns the measured and the predicted change with all paths cut at once. Throws NumericError
   /// if one of them is not finite.
   PathCut cut(const std::vector<Path>& paths) const;
-  /// Returns the predictions of all paths as cuts of single paths, sorted by their magnitude, and
-  /// measures the first `count` of them. The others are left out.
-  std::vector<PathCut> largest(const std::vector<Path>& paths, std::size_t count) const;
+  /// Measures the cuts of the `count` single paths with the largest magnitudes of the prediction.
+  /// Returns them sorted by the magnitude of the effect. `progress` receives the steps done and their total.
+  std::vector<PathCut> largest(const std::vector<Path>& paths, std::size_t count,
+                               const ProgressCallback& progress = {}) const;
 
  private:
   std::vector<std::vector<double>> predicted_values(const std::vector<Path>& paths) const;
+  std::vector<std::vector<double>> predict_group(const std::vector<Path>& paths,
+                                                 const std::vector<Path>& distinct,
+                                                 const std::vector<std::size_t>& gradient_of) const;
   const BaseRun& run_;
   const Replacement& replaced_;
   bool through_mlps_;

@@ -144,4 +144,14 @@ std::vector<Path> edges_into(const std::vector<Receiver>& receivers,
   return edges;
 }
 
+std::vector<Path> paths_through_heads(const Transformer::Options& o) {
+  std::vector<Receiver> readers;
+  for (const HeadIndex& h : all_heads(o.layers, o.attention.heads))
+    for (const auto kind : {Receiver::kQuery, Receiver::kKey, Receiver::kValue})
+      readers.push_back({kind, h.layer, h.head});
+  std::vector<Path> paths = edges_into(readers, o);
+  for (Path& path : paths) path.receivers.push_back({});
+  return paths;
+}
+
 }  // namespace heed::nn

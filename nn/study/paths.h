@@ -66,5 +66,8 @@ std::vector<Receiver> parse_receivers(std::string_view what, const std::string& 
 /// Returns all edges into these receivers, from the embedding and from each head and MLP before.
 std::vector<Path> edges_into(const std::vector<Receiver>& receivers,
                              const Transformer::Options& model);
+/// Returns all paths from a component through the queries, keys or values of one head to the
+/// logits.
+std::vector<Path> paths_through_heads(const Transformer::Options& model);
 
 }  // namespace heed::nn

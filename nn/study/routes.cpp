@@ -128,27 +128,6 @@ Routes block_routes(const StudiedBlock& b) {
   return r;
 }
 
-// Returns what each head adds to the residual stream, [H, B, T, d_model].
-Tensor head_outputs(const StudiedBlock& b) {
-  const MultiHeadAttention& attn = b.block.attn;
-  const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);
-  return einsum("bthd, hdm -> hbtm", {b.at.z, w.W_O.detach()}) * b.block.residual_scale;
-}
-
-void add_edges(RouteStudy& s, const std::vector<Tensor>& outputs, const Routes& r) {
-  const double sequences = double(r.total.size(0));
-  for (std::size_t layer = 0; layer < outputs.size(); ++layer) {
-    const auto values =
-        to(einsum("hbtm, pbtm -> hp", {outputs[layer], r.vectors}), float64).to_vector<double>();
-    const std::size_t parts = r.parts.size();
-    for (std::size_t h = 0; h * parts < values.size(); ++h)
-      for (std::size_t p = 0; p < parts; ++p)
-        if (r.parts[p].starts_with("L"))
-          s.edges.push_back({std::int64_t(layer), std::int64_t(h), r.parts[p],
-                             values[h * parts + p] / sequences});
-  }
-}
-
 }  // namespace
 
 Tensor Routes::shares() const {
@@ -156,19 +135,13 @@ Tensor Routes::shares() const {
   return sum(to(vectors, float64) * whole, {-1}) / sum(whole * whole, {-1});
 }
 
-RouteStudy routes(const Transformer& model, const Study& study) {
-  RouteStudy s;
-  std::vector<Tensor> outputs;
+std::vector<Routes> routes(const Transformer& model, const Study& study) {
+  std::vector<Routes> blocks;
   const NoGrad guard;
-  for (std::size_t layer = 0; layer < model.blocks.size(); ++layer) {
-    const StudiedBlock b{model, model.blocks[layer], study.layers[layer], std::int64_t(layer)};
-    s.blocks.push_back(block_routes(b));
-    if (!b.has(NormPlacement::kPost)) {
-      add_edges(s, outputs, s.blocks.back());
-      outputs.push_back(head_outputs(b));
-    }
-  }
-  return s;
+  for (std::size_t layer = 0; layer < model.blocks.size(); ++layer)
+    blocks.push_back(
+        block_routes({model, model.blocks[layer], study.layers[layer], std::int64_t(layer)}));
+  return blocks;
 }
 
 }  // namespace heed::nn

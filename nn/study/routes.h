@@ -33,26 +33,9 @@ struct Routes {
   Tensor shares() const;
 };
 
-/// Effect on L of one head's output through one route of a later block.
-struct RouteEdge {
-  std::int64_t layer;  ///< layer of the head that writes the output
-  std::int64_t head;   ///< the head that writes the output
-  std::string to;      ///< route of the head that reads this output, such as "L1H0.K"
-  double value;        ///< sum over tokens of (output . vector of the route), mean over sequences
-};
-
-/// The result of routes().
-struct RouteStudy {
-  std::vector<Routes> blocks;  ///< one entry for each layer
-  /// One edge from each head to each of the routes Q, K and V of the heads in later blocks. The
-  /// list is empty for NormPlacement::kPost, because a norm then changes a head's output before it
-  /// becomes part of the stream.
-  std::vector<RouteEdge> edges;
-};
-
-/// Splits the gradients of a study of this model, block by block. Does not run a forward pass of
-/// the whole model. The gradients of a sequence are those of this sequence's L, not of the mean
-/// over the batch.
-RouteStudy routes(const Transformer& model, const Study& study);
+/// Splits the gradients of a study of this model. Returns the routes of each block, by layer. Does
+/// not run a forward pass of the whole model. The gradients of a sequence are those of this
+/// sequence's L, not of the mean over the batch.
+std::vector<Routes> routes(const Transformer& model, const Study& study);
 
 }  // namespace heed::nn

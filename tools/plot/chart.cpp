@@ -221,10 +221,10 @@ void draw_panel(Canvas& canvas, const ChartStack& stack, const LineChart& panel,
     const Series& s = panel.series[i];
     const Rgb color = series_color(stack, panel, i);
     for (std::size_t k = 0; k < s.x.size(); ++k) any = any || area.shows(s, k);
-    if (!panel.y_labels.empty())
-      draw_bars(canvas, s, area);
-    else if (s.points)
+    if (s.points)
       draw_points(canvas, s, color, area);
+    else if (!panel.y_labels.empty())
+      draw_bars(canvas, s, area);
     else
       draw_curve(canvas, s, color, area, explains_colors(stack) || s.dash == 0);
   }

@@ -209,7 +209,7 @@ TEST_CASE("through MLPs, an edge to the logits carries all that a head of the la
   }
 }
 
-TEST_CASE("the largest edges are sorted by their predictions; a batch in parts gives the same") {
+TEST_CASE("the edges with the largest predictions are measured and sorted by their effects") {
   Transformer::Options o = small_options();
   o.attention.kv_heads = 1;
   const Transformer model = random_model(o);
@@ -224,7 +224,12 @@ TEST_CASE("the largest edges are sorted by their predictions; a batch in parts g
   const auto largest = cutter.largest(edges, 7);
   REQUIRE(largest.size() == 7);
   for (std::size_t i = 1; i < 7; ++i)
-    CHECK(std::abs(largest[i - 1].predicted.mean) >= std::abs(largest[i].predicted.mean));
+    CHECK(std::abs(largest[i - 1].effect.mean) >= std::abs(largest[i].effect.mean));
+  double smallest = HUGE_VAL;
+  for (const PathCut& c : largest) smallest = std::min(smallest, std::abs(c.predicted.mean));
+  std::size_t larger = 0;
+  for (const Effect& e : cutter.predictions(edges)) larger += std::abs(e.mean) >= smallest;
+  CHECK(larger == 7);
   CHECK(largest[0].effect.mean == cutter.cut(largest[0].paths).effect.mean);
   CHECK(receiver_name({Receiver::kKey, 1, 2}, 3) == "L1H0-2.K");
   // With shared keys, every head of the group names the same receiver.

@@ -42,8 +42,20 @@ refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out
 expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation zero; out_has "Sets of heads"; out_has "without L0H0"
-expect 0 study runs/reverse-1 --ablate all; out_has "softmax exact"; help_has "a head is cut by replacing its output with its mean over these sequences"
+expect 0 study runs/reverse-1 --ablate all; out_has "softmax exact"; help_has "each is cut by replacing its output with its mean over these sequences"; out_has "L0MLP"
 expect 0 study text-run --prompt "the quick" --keep L0H0 --out text-study --overwrite; out_has "only L0H0"; help_has "on the sequence shown"
+
+# --- cuts of MLPs, edges and paths
+expect 0 study runs/reverse-1 --ablate L0MLP,L0H0 --keep L0MLP --out cuts; out_has "without L0MLP and L0H0"; out_has "only L0MLP"
+expect 0 study runs/reverse-1 --edges-into L0H0.K --edge embed:Q:L0H0,embed:L0MLP --path embed:V:L0H0:L0MLP:logits --through-mlps --out cuts --overwrite
+out_has "Edges into L0H0.K"; out_has "Cut edges"; out_has "embed:V:L0H0:L0MLP:logits"; has_file cuts/edges.png
+expect 0 study runs/reverse-1 --path all --prompt abcdefghijklmnop --out cuts --overwrite; out_has "Paths through one head to the logits"
+help_has "means over the sequence shown"; has_file cuts/paths.png; [ ! -e cuts/edges.png ] || fail "--path all draws edges.png"
+refuses 2 "is a path through several receivers; use --path embed:V:L0H0:logits" study runs/reverse-1 --edge embed:V:L0H0:logits
+refuses 2 "write Q, K or V before it" study runs/reverse-1 --edge embed:L0H0
+refuses 2 "is not a receiver" study runs/reverse-1 --edges-into L0H0.X
+refuses 2 "is not a component" study runs/reverse-1 --ablate L0H0,MLP
+refuses 2 "--edge" study runs/reverse-1 --edge L0MLP:L0MLP
 mv text.txt elsewhere.txt  # a prompt can be studied without the text
 expect 0 study text-run --prompt "the quick" --out text-study --overwrite; help_has "the text of the run is not available"
 refuses 2 "use --ablation zero" study text-run --prompt "the quick" --ablate L0H0

@@ -104,17 +104,9 @@ Table pairs(const HeadStudy& study) {
 // Returns the table of the sets of --ablate and --keep. They are measured on the sequence that
 // --prompt or --sample selects, and otherwise on the sample.
 Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, const Subject& s) {
-  const bool one = (c.given("prompt") || c.given("sample")) && !c.given("samples");
-  if (!study.sample && a.ablation != nn::Ablation::kZero)
-    usage_error("--ablation {}: the text of the run is not available; use --ablation zero",
-                nn::enum_name(a.ablation));
-  if (one && a.ablation == nn::Ablation::kResample)
-    usage_error("--ablation resample: one sequence has no other; give --samples 2 or more");
-  const nn::BaseRun run = one || !study.sample ? s.base() : study.sample->run;
-  const nn::Replacement replaced =
-      study.sample ? study.sample->replaced : nn::replacement(s.model(), run.batch, a.ablation);
+  const EffectRun e = effect_run(study, a, c, s);
   Table t({{"", "set"},
-           {"", "effect", effect_unit(run.objective), "{:+.4g}"},
+           {"", "effect", effect_unit(e.run.objective), "{:+.4g}"},
            {"", "error", "", "{:.2g}"},
            {"", "left", "", "percent"}});
   t.title = "Sets of heads and MLPs";
@@ -122,12 +114,11 @@ Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, con
       "effect: L with the outputs of the set replaced by {}, minus L. left: the share that is left "
       "of the difference that all heads (and all MLPs, if the set names one) make to L. L here is "
       "{}, on {}",
-      replacement_text(a.ablation), objective_description(run.objective, s.info().vocabulary),
-      one || !study.sample ? "the sequence shown" : study.sample->sequences);
+      replacement_text(a.ablation), e.objective_text, e.sequences);
   const auto add = [&](const std::string& option, const std::string& text, const char* how) {
     const auto named = s.components(option, text);
     const nn::KeptShare k = nn::kept_share(
-        run, option == "--keep" ? nn::other_components(s.model(), named) : named, replaced);
+        e.run, option == "--keep" ? nn::other_components(s.model(), named) : named, e.replaced);
     t.add({how + components_text(named), k.effect.mean, k.effect.standard_error, k.left});
   };
   if (c.given("ablate") && a.ablate != "all") add("--ablate", a.ablate, "without ");

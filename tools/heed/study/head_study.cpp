@@ -164,6 +164,23 @@ Value HeadStudy::mark(std::size_t head) const {
   return f.head->needed.sequences == 1 ? Value() : Value(nn::mark_text(f.head->row(), f.floor));
 }
 
+EffectRun effect_run(const HeadStudy& study, const HeadArguments& a, const Command& c,
+                     const Subject& s) {
+  const bool one = (c.given("prompt") || c.given("sample")) && !c.given("samples");
+  if (!study.sample && a.ablation != nn::Ablation::kZero)
+    usage_error("--ablation {}: the text of the run is not available; use --ablation zero",
+                nn::enum_name(a.ablation));
+  if (one && a.ablation == nn::Ablation::kResample)
+    usage_error("--ablation resample: one sequence has no other; give --samples 2 or more");
+  if (!one && study.sample)
+    return {study.sample->run, study.sample->replaced, study.sample->sequences,
+            study.sample->objective_text};
+  return {
+      s.base(),
+      study.sample ? study.sample->replaced : nn::replacement(s.model(), s.sequence, a.ablation),
+      "the sequence shown", s.texts.objective};
+}
+
 std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads) {
   std::vector<std::string> names;
   for (const nn::HeadIndex& h : heads) names.push_back(nn::head_name(h));

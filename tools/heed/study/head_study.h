@@ -55,6 +55,18 @@ struct HeadStudy {
 HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,
                       Progress& progress);
 
+/// A run whose interventions are measured, and the replacements for its components.
+struct EffectRun {
+  nn::BaseRun run;
+  nn::Replacement replaced;
+  std::string sequences;       ///< as text: "32 sequences of induction", "the sequence shown"
+  std::string objective_text;  ///< L as text
+};
+/// Returns the sequence that --prompt or --sample selects, unless --samples is given, and otherwise
+/// the sample. Throws UsageError if the replacement of --ablation is not available.
+EffectRun effect_run(const HeadStudy& study, const HeadArguments& a, const Command& c,
+                     const Subject& s);
+
 /// Returns the names of heads, such as "L1H0".
 std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads);
 /// Returns the names of heads as text: "L0H0, L1H0 and L1H1".

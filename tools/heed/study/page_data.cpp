@@ -47,10 +47,9 @@ nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_fr
 }  // namespace
 
 void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
-                              const nn::RouteStudy& routes, bool complete,
+                              const std::vector<nn::Routes>& routes, bool complete,
                               const HeadStudy* effects) {
-  nn::Json rows = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array(),
-           edges = nn::Json::array();
+  nn::Json rows = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array();
   for (std::size_t i = 0; i < study.heads.size(); ++i) {
     const nn::HeadReport& h = study.heads[i];
     std::vector<double> values;
@@ -74,17 +73,13 @@ void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Study&
                nn::BlockRule::kLargest);
     maps.append(std::string(m.name), list);
   }
-  for (const nn::Routes& r : routes.blocks)
+  for (const nn::Routes& r : routes)
     blocks.push_back(routes_json(r, study.layers[std::size_t(r.layer)].scores, complete));
-  for (const nn::RouteEdge& e : routes.edges)
-    edges.push_back(nn::Json::object(
-        {{"from", nn::head_name({e.layer, e.head})}, {"to", e.to}, {"value", e.value}}));
   checkpoints.push_back(nn::Json::object({{"step", step},
                                           {"value", study.value},
                                           {"heads", rows},
                                           {"maps", maps},
-                                          {"routes", blocks},
-                                          {"edges", edges}}));
+                                          {"routes", blocks}}));
 }
 
 void PagePane::add_cells(const std::vector<nn::CellCut>& cuts) {

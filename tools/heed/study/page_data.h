@@ -31,7 +31,7 @@ struct PagePane {
   /// MapQuantity::for_every_checkpoint is true. `effects` has the effects of heads, or is null; L
   /// is in its rows what HeadSample says.
   void add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
-                      const nn::RouteStudy& routes, bool complete,
+                      const std::vector<nn::Routes>& routes, bool complete,
                       const HeadStudy* effects = nullptr);
   /// Adds the measured cuts of single cells.
   void add_cells(const std::vector<nn::CellCut>& cuts);

@@ -17,6 +17,7 @@
 #include "tools/heed/study/interventions.h"
 #include "tools/heed/study/over_time.h"
 #include "tools/heed/study/page_data.h"
+#include "tools/heed/study/path_tables.h"
 #include "tools/heed/study/run_differences.h"
 #include "tools/heed/study/run_roles.h"
 #include "tools/heed/study/study_files.h"
@@ -36,6 +37,7 @@ struct StudyArguments {
   std::int64_t sample = 0;
   bool ascii = false, overwrite = false, over_time = false;
   HeadArguments heads;
+  PathArguments paths;
   InterventionArguments interventions;
 };
 
@@ -199,6 +201,7 @@ void check_early(const StudyArguments& a, const Command& c, const Subject& s) {
   if (c.given("ablate") && a.heads.ablate != "all") s.components("--ablate", a.heads.ablate);
   if (c.given("cut"))
     nn::parse_cells("--cut", a.cut, o.layers, o.attention.heads, std::ssize(s.texts.tokens));
+  check_paths(a.paths, c, s);
   if (c.given("corrupt")) corrupt_prompt(a.interventions.corrupt, s);
 }
 
@@ -218,6 +221,9 @@ Report study_one(const StudyArguments& a, const Command& c) {
   progress.at_work("Running interventions");
   r.text = first_text(heads, s);
   r.tables.tables = effect_tables(heads, a.heads, c, s);
+  for (Table& t :
+       path_tables(a.paths, a.heads, c, s, heads, out->staging(), progress, r.tables.files))
+    r.tables.tables.push_back(std::move(t));
   if (c.given("cut")) r.tables.tables.push_back(cut_table(a.cut, s, study));
   r.cells = measure_notable_cells(s, study);
   r.tables.tables.push_back(cell_table(cells, s, study));
@@ -364,6 +370,7 @@ void study_command(Command& c) {
                                 "measures L if queries cannot read keys, such as L1H0[5,3] (query "
                                 "5, key 3) or L1H0[*,0-3]")
                         .shows("")});
+  c.add("Edges and paths", path_settings(a->paths));
   c.add("Interventions", intervention_settings(a->interventions));
   c.add_common(Command::kAll | Command::kCsv);
   c.modes = {{.key = "over-time",
@@ -379,7 +386,8 @@ void study_command(Command& c) {
               .run = [a](const Command& command) { return study_runs(*a, command); }},
              {.key = "other",
               .accepts = c.all_but({"over-time", "more", "head", "export", "ascii", "ablate",
-                                    "ablation", "samples", "keep", "cut", "corrupt", "attribute"}),
+                                    "ablation", "samples", "keep", "cut", "corrupt", "attribute",
+                                    "edges-into", "edge", "path", "through-mlps"}),
               .result = run_difference_keys(),
               .run =
                   [a](const Command& command) {

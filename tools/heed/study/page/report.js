@@ -261,7 +261,7 @@ function paneView(pane) {
   const title = el("h2", {}, pane.name, " ", el("small", { class: "muted" }, pane.hash ?? ""));
   return el("article", { class: "pane" }, title, value, ...block,
     el("div", { class: "pair" }, overviewView(pane), headView(pane)), tokensView(pane), routesView(pane),
-    headsView(pane), edgesView(pane));
+    headsView(pane));
 }
 
 /**

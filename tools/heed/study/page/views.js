@@ -332,24 +332,6 @@ function columnChoice() {
     el("label", {}, boxes[k], " ", columnName(name), " ", el("span", { class: "muted" }, what))));
 }
 
-/** Shows the pairs of heads whose first head affects L most through the second head (gradient × activation). */
-function edgesView(pane) {
-  const bars = el("div", { class: "parts" });
-  const sorted = () => [...(checkpointOf(pane).edges ?? [])].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
-  const behind = numbersBehind("head to head", () =>
-    [["from", "to", "value"], ...sorted().map(({ from, to, value }) => [from, to, value])]);
-  const section = el("section", { class: "view edges" }, el("h3", {}, "Head to head"),
-    el("p", { class: "muted" }, "Gradient × activation: the output of the first head times the gradient that reaches it" +
-      " through the second head. The twelve largest."), bars, behind.element);
-  addView(["checkpoint"], () => {
-    section.hidden = sorted().length === 0;
-    bars.replaceChildren(...barsOf(sorted().slice(0, 12).map(({ from, to, value }) =>
-      ({ name: `${from} → ${to}`, kind: partKind(to), value, text: show(value) }))));
-    behind.draw();
-  });
-  return section;
-}
-
 /** Shows one table of the study, such as ablation, patching or logit lens. */
 function tableView({ title, what, columns, rows }) {
   const head = columns.map(({ name, unit }) => (unit ? `${name} (${unit})` : name));

@@ -1,5 +1,7 @@
 #include "nn/study/forward_passes.h"
 
+#include <numeric>
+
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
 
@@ -45,12 +47,25 @@ BaseRun BaseRun::repeated(std::int64_t n) const {
   return copies;
 }
 
-BaseRun BaseRun::rows(std::int64_t first, std::int64_t count) const {
+BaseRun BaseRun::at(const std::vector<std::int64_t>& sequences) const {
+  const Tensor index = from_data(sequences, {std::ssize(sequences)});
   BaseRun part = *this;
-  part.batch = rows_of(batch, first, count), part.objective = rows_of(objective, first, count);
-  for (Tensor& x : part.resid_pre) x = slice(x, 0, first, first + count);
-  part.values.assign(values.begin() + first, values.begin() + first + count);
+  for (Tensor* x : {&part.batch.inputs, &part.batch.targets, &part.batch.counted,
+                    &part.objective.right, &part.objective.wrong})
+    if (x->defined()) *x = index_select(*x, 0, index);
+  for (Tensor& x : part.resid_pre) x = index_select(x, 0, index);
+  part.batch.padding.clear(), part.values.clear();
+  for (const std::int64_t i : sequences) {
+    part.batch.padding.push_back(batch.inputs.size(1) - batch.tokens_of(i));
+    part.values.push_back(values[std::size_t(i)]);
+  }
   return part;
+}
+
+BaseRun BaseRun::rows(std::int64_t first, std::int64_t count) const {
+  std::vector<std::int64_t> sequences(static_cast<std::size_t>(count));
+  std::iota(sequences.begin(), sequences.end(), first);
+  return at(sequences);
 }
 
 std::vector<double> BaseRun::changes(const std::vector<double>& changed) const {
@@ -76,24 +91,6 @@ Batch repeat_batch(const Batch& batch, std::int64_t n) {
   copies.inputs = repeat_rows(batch.inputs, n), copies.targets = repeat_rows(batch.targets, n);
   if (batch.counted.defined()) copies.counted = repeat_rows(batch.counted, n);
   return copies;
-}
-
-Batch rows_of(const Batch& batch, std::int64_t first, std::int64_t count) {
-  const auto rows = [&](const Tensor& x) { return contiguous(slice(x, 0, first, first + count)); };
-  Batch part;
-  part.inputs = rows(batch.inputs), part.targets = rows(batch.targets);
-  part.counted = rows(batch.counted);
-  for (std::int64_t b = first; b < first + count; ++b)
-    part.padding.push_back(batch.inputs.size(1) - batch.tokens_of(b));
-  return part;
-}
-
-Objective rows_of(const Objective& objective, std::int64_t first, std::int64_t count) {
-  Objective part = objective;
-  if (objective.kind != Objective::kMargin) return part;
-  part.right = contiguous(slice(objective.right, 0, first, first + count));
-  part.wrong = contiguous(slice(objective.wrong, 0, first, first + count));
-  return part;
 }
 
 void check_one_sequence(std::string_view caller, const Batch& batch) {

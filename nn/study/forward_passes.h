@@ -40,6 +40,8 @@ struct BaseRun {
   Tensor values_from(std::int64_t layer, Probe& probe) const;
   /// Returns the run of n copies of the batch (repeat_batch()), without running the model.
   BaseRun repeated(std::int64_t n) const;
+  /// Returns the run of some of the sequences, without running the model.
+  BaseRun at(const std::vector<std::int64_t>& sequences) const;
   /// Returns the run of the sequences [first, first + count), without running the model.
   BaseRun rows(std::int64_t first, std::int64_t count) const;
   /// Returns the changes of L, [B]: `changed` minus `values`.
@@ -61,11 +63,6 @@ Tensor repeat_rows(const Tensor& x, std::int64_t n);
 /// Returns n copies of a batch of B sequences: sequence i of the result is sequence i % B of the
 /// batch. Only `inputs`, `targets` and `counted` of the result are set.
 Batch repeat_batch(const Batch& batch, std::int64_t n);
-
-/// Returns the sequences [first, first + count) of a batch, without its losses of other predictors.
-Batch rows_of(const Batch& batch, std::int64_t first, std::int64_t count);
-/// Returns the objective for these sequences: a margin has tokens for each sequence.
-Objective rows_of(const Objective& objective, std::int64_t first, std::int64_t count);
 
 /// Throws ShapeError unless the batch is one sequence [1, T]. The message begins with `caller`.
 void check_one_sequence(std::string_view caller, const Batch& batch);

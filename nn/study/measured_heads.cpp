@@ -161,9 +161,8 @@ std::vector<Predictions> predict(MeasuredHeads& all, const BaseRun& run,
   for (std::int64_t first = 0; first < count; first += at_once) {
     const std::int64_t n = std::min(at_once, count - first);
     const double share = double(n) / double(count);
-    const Part part{
-        run.rows(first, n), replaced.rows(first, n),
-        study(run.model(), rows_of(run.batch, first, n), rows_of(run.objective, first, n))};
+    const BaseRun rows = run.rows(first, n);
+    const Part part{rows, replaced.rows(first, n), study(run.model(), rows.batch, rows.objective)};
     uniform.add(part.study.uniform, share);
     for (std::size_t i = 0; i < all.heads.size(); ++i) {
       reports[i].add(part.study.heads[i], share);

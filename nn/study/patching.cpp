@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
-#include "nn/layers/sites.h"
 #include "nn/study/forward_passes.h"
+#include "nn/study/study.h"
 
 namespace heed::nn {
 
@@ -14,159 +14,193 @@ using namespace autograd;
 
 namespace {
 
+using L = LayerStudy;
+
 struct PatchSite {
   const char* name;
-  bool by_head;
+  Tensor LayerStudy::*value;
+  Tensor LayerStudy::*gradient;
+  int axis;      // of the places
+  bool by_head;  // true: the places are heads; false: positions
+};
+constexpr PatchSite kSites[] = {{"hook_resid_pre", &L::resid_pre, &L::resid_pre_grad, 1, false},
+                                {"hook_attn_out", &L::attn_out, &L::attn_out_grad, 1, false},
+                                {"hook_mlp_out", &L::mlp_out, &L::mlp_out_grad, 1, false},
+                                {"attn.hook_q", &L::q, &L::q_grad, 2, true},
+                                {"attn.hook_k", &L::k, &L::k_grad, 2, true},
+                                {"attn.hook_v", &L::v, &L::v_grad, 2, true},
+                                {"attn.hook_z", &L::z, &L::z_grad, 2, true},
+                                {"attn.hook_pattern", &L::pattern, &L::pattern_grad, 1, true}};
+
+// The runs on some of the pairs, and the values and gradients in them.
+struct PairRuns {
+  BaseRun clean, corrupt;
+  Study clean_study, corrupt_study;
 };
 
-std::vector<PatchSite> patched_sites(const Transformer::Options& o) {
-  std::vector<PatchSite> sites{{"hook_resid_pre", false}, {"hook_attn_out", false}};
-  if (o.mlp) sites.push_back({"hook_mlp_out", false});
-  sites.push_back({"attn.hook_z", true});
-  return sites;
-}
-
-struct PromptRun {
-  double value;                         // L of the prompt
-  std::vector<std::vector<Tensor>> at;  // by site, then by layer: [1, T, ...]
+// Numbers of one place by pair.
+struct PlaceValues {
+  std::vector<double> gain, predicted;
 };
 
-// Runs `prompt` and computes L with the targets of `clean`. Then L is the same function of the
-// logits for the two prompts.
-PromptRun run_prompt(const Transformer& model, const Batch& prompt, const Batch& clean,
-                     const Objective& objective) {
-  const NoGrad guard;
-  std::vector<std::string_view> sites;
-  for (const PatchSite& site : patched_sites(model.options)) sites.push_back(site.name);
-  RecordedForward run = record_forward(model, prompt.inputs, sites);
-  return {objective_values(run.logits, clean, objective).item(), std::move(run.at)};
+// Returns [pairs, places]: the sum of (clean - corrupt) . gradient over all other axes.
+Tensor predictions(const Tensor& clean, const Tensor& corrupt, const Tensor& gradient, int axis) {
+  const Tensor change = to(clean, float64) - to(corrupt, float64);
+  // dL/dA is not 0 where the mask hides a key, but the patterns are equal there.
+  const Tensor product = change * to(gradient, float64);
+  Dims others;
+  for (int i = 1; i < product.rank(); ++i)
+    if (i != axis) others.push_back(i);
+  return sum(product, others);
 }
 
-// L of n copies of the corrupt prompt as a function of a, [n]. Copy i adds a[i] * (clean - corrupt)
-// to the activation at its place. So a[i] = 1 patches the place, and the estimates use the
-// derivatives at a = 0.
-struct PatchShares {
-  const Transformer& model;
-  const Batch& copies;
-  const Objective& objective;
-  std::string site;
-  Tensor difference;  // [n, T, ...], clean - corrupt at each copy's place, 0 elsewhere
-
-  Tensor values(const Tensor& a) const {  // a: [n]; returns [n]
-    Shape shape = difference.shape();
-    for (int i = 1; i < shape.rank(); ++i) shape[i] = 1;
+// Returns L of each pair, [places, pairs], if the value of `run` at each place is replaced by that
+// of `other`.
+std::vector<std::vector<double>> patched_values(const BaseRun& run, const Tensor& other,
+                                                const PatchSite& site, std::int64_t layer) {
+  const std::int64_t pairs = other.size(0), places = other.size(site.axis),
+                     at_once = std::max<std::int64_t>(1, kMaxCopies / pairs);
+  std::vector<std::vector<double>> values;
+  for (std::int64_t begin = 0; begin < places; begin += at_once) {
+    const std::int64_t count = std::min(at_once, places - begin);
+    Shape here = other.shape();  // [count * pairs, 1, ..., places, ..., 1]
+    for (int i = 0; i < here.rank(); ++i) here[i] = 1;
+    here[0] = count * pairs, here[site.axis] = places;
+    std::vector<bool> patched;
+    for (std::int64_t copy = 0; copy < count; ++copy)
+      for (std::int64_t i = 0; i < pairs * places; ++i)
+        patched.push_back(i % places == begin + copy);
     Probe probe;
-    probe.replace(site, [&](const Tensor& x) { return x + reshape(a, shape) * difference; });
-    return objective_values(model(copies.inputs, {.probe = &probe}), copies, objective);
+    probe.replace(block_site(layer, site.name), [&](const Tensor& x) {
+      return where(from_data(patched, here), repeat_rows(other, count), x);
+    });
+    const auto all = to_doubles(run.repeated(count).values_from(layer, probe));
+    for (auto i = all.begin(); i != all.end(); i += pairs) values.emplace_back(i, i + pairs);
   }
-};
-
-struct PatchOrders {
-  std::vector<double> patched, first, second;  // by place: L(1), dL/da(0), d2L/da2(0)
-};
-
-void add_orders(PatchOrders& o, const PatchShares& s) {
-  const std::int64_t n = s.difference.size(0);
-  const DType dtype = s.difference.dtype();
-  const auto append = [](std::vector<double>& to, const Tensor& x) {
-    for (const double value : to_doubles(x)) to.push_back(value);
-  };
-  {
-    const NoGrad guard;
-    append(o.patched, s.values(ones({n}, dtype)));
-  }
-  const GradMode recording(true);
-  const Tensor a = zeros({n}, dtype).requires_grad_();
-  const Tensor first = grad(sum(s.values(a)), a, {.create_graph = true});
-  append(o.first, first);
-  // If L is linear in a and no weight requires a gradient, the first derivative has no graph. Then
-  // the second derivative is 0.
-  append(o.second,
-         first.requires_grad() ? grad(sum(first), a, {.allow_unused = true}) : zeros_like(a));
+  return values;
 }
 
-// Computes L and its derivatives for all places of one site.
-PatchOrders orders_of(const Transformer& model, const Batch& corrupt, const Objective& objective,
-                      const std::string& site, bool by_head, const Tensor& difference) {
-  const std::int64_t axis = by_head ? 2 : 1, places = difference.size(axis);
-  PatchOrders o;
-  for (std::int64_t begin = 0; begin < places; begin += kMaxCopies) {
-    const std::int64_t count = std::min(kMaxCopies, places - begin);
-    Shape own = difference.shape();
-    for (int i = 0; i < own.rank(); ++i) own[i] = 1;
-    own[0] = count, own[int(axis)] = places;
-    const Tensor here = reshape(
-        eq(unsqueeze(arange(double(begin), double(begin + count)), 1), arange(places)), own);
-    const Tensor of_copies = where(here, difference, zeros({1}, difference.dtype()));
-    const Batch copies = repeat_batch(corrupt, count);
-    add_orders(o, {model, copies, objective, site, of_copies});
-  }
-  return o;
+// Appends the numbers of some pairs to those of each place. Returns the number of places.
+std::size_t add_pairs(std::vector<PlaceValues>& places, const PairRuns& runs, bool denoise,
+                      std::size_t first, const PatchSite& site, std::int64_t layer) {
+  const LayerStudy &clean = runs.clean_study.layers[std::size_t(layer)],
+                   &corrupt = runs.corrupt_study.layers[std::size_t(layer)];
+  const BaseRun& run = denoise ? runs.corrupt : runs.clean;
+  const auto values = patched_values(run, (denoise ? clean : corrupt).*site.value, site, layer);
+  const Tensor predicted = predictions(clean.*site.value, corrupt.*site.value,
+                                       (denoise ? corrupt : clean).*site.gradient, site.axis);
+  if (places.size() < first + values.size()) places.resize(first + values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (std::size_t pair = 0; pair < run.values.size(); ++pair) {
+      const double gain = values[i][pair] - run.values[pair];
+      PlaceValues& place = places[first + i];
+      place.gain.push_back(denoise ? gain : -gain);
+      place.predicted.push_back(predicted.at({std::int64_t(pair), std::int64_t(i)}));
+    }
+  return values.size();
 }
 
-void check_prompts(const Batch& clean, const Batch& corrupt) {
-  check_one_sequence("patching", clean), check_one_sequence("patching", corrupt);
-  check<ValueError>(clean.inputs.size(1) == corrupt.inputs.size(1), "patching",
-                    "the clean prompt has ", clean.inputs.size(1), " tokens, the corrupt prompt ",
-                    corrupt.inputs.size(1),
-                    "; give prompts of equal length, so that positions correspond");
+void check_pairs(const Batch& clean, const Batch& corrupt) {
+  check(clean.inputs.rank() == 2 && clean.inputs.shape() == corrupt.inputs.shape(), "patching",
+        "needs pairs of sequences [N, T], got ", clean.inputs.shape(), " clean and ",
+        corrupt.inputs.shape(),
+        " corrupt tokens; give prompts of equal length, so that positions "
+        "correspond");
+}
+
+// Returns the pairs whose gap is at least 10 % of the median gap.
+std::vector<std::int64_t> pairs_with_gap(const std::vector<double>& clean,
+                                         const std::vector<double>& corrupt) {
+  std::vector<double> gaps;
+  for (std::size_t i = 0; i < clean.size(); ++i) gaps.push_back(std::abs(clean[i] - corrupt[i]));
+  std::vector<double> sorted = gaps;
+  std::ranges::sort(sorted);
+  const std::size_t n = sorted.size();
+  const double median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+  std::vector<std::int64_t> kept;
+  for (std::size_t i = 0; i < n; ++i)
+    if (gaps[i] >= 0.1 * median && gaps[i] > 1e-6) kept.push_back(std::int64_t(i));
+  check<ValueError>(!kept.empty(), "patching", "L is ", clean[0],
+                    " on both prompts, so a patch has nothing to restore; change a token that L "
+                    "depends on");
+  return kept;
 }
 
 }  // namespace
 
-Patching patching(const Transformer& model, const Batch& clean, const Batch& corrupt,
-                  const Objective& objective) {
-  check_prompts(clean, corrupt);
-  const PromptRun whole = run_prompt(model, clean, clean, objective),
-                  broken = run_prompt(model, corrupt, clean, objective);
-  const double gap = whole.value - broken.value;
-  check<ValueError>(std::abs(gap) > 1e-6, "patching", "L is ", whole.value,
-                    " on both prompts, so a patch has nothing to restore; change a token that L "
-                    "depends on");
-  Batch start;  // the corrupt prompt with the clean prompt's targets
-  start.inputs = corrupt.inputs, start.targets = clean.targets;
-  const std::vector<PatchSite> sites = patched_sites(model.options);
-  Patching result{whole.value, broken.value, {}, {}, {}};
-  for (std::size_t s = 0; s < sites.size(); ++s) {
-    const std::int64_t columns = broken.at[s][0].size(sites[s].by_head ? 2 : 1);
-    PatchMap map{sites[s].name, sites[s].by_head, model.options.layers, columns, {}, {}, {}};
-    for (std::int64_t layer = 0; layer < map.layers; ++layer) {
-      const std::size_t l = std::size_t(layer);
-      const PatchOrders o = orders_of(model, start, objective, block_site(layer, map.site),
-                                      map.by_head, whole.at[s][l] - broken.at[s][l]);
-      for (std::size_t i = 0; i < o.patched.size(); ++i) {
-        map.effect.push_back((o.patched[i] - broken.value) / gap);
-        map.first_order.push_back(o.first[i] / gap);
-        map.second_order.push_back((o.first[i] + o.second[i] / 2) / gap);
-      }
-    }
-    result.maps.push_back(map);
+Ratio ratio_of_sums(const std::vector<double>& numerators,
+                    const std::vector<double>& denominators) {
+  double above = 0, below = 0;
+  for (std::size_t i = 0; i < numerators.size(); ++i)
+    above += numerators[i], below += denominators[i];
+  const auto n = double(numerators.size());
+  double mean = 0, square = 0;
+  std::vector<double> without;  // the ratio without one pair
+  for (std::size_t i = 0; i < numerators.size(); ++i) {
+    without.push_back((above - numerators[i]) / (below - denominators[i]));
+    mean += without.back() / n;
   }
-  result.first_order = estimate_fit(result.maps, &PatchMap::first_order);
-  result.second_order = estimate_fit(result.maps, &PatchMap::second_order);
-  return result;
+  for (const double r : without) square += (r - mean) * (r - mean);
+  return {above / below, n > 1 ? std::sqrt((n - 1) / n * square) : NAN};
 }
 
-EstimateFit estimate_fit(const std::vector<PatchMap>& maps,
-                         std::vector<double> PatchMap::*estimate) {
-  EstimateFit fit{};
-  double n = 0, mean_x = 0, mean_y = 0, xx = 0, yy = 0, xy = 0, worst = -1;
-  for (const PatchMap& map : maps) {
-    const std::vector<double>& estimates = map.*estimate;
-    check(estimates.size() == map.effect.size(), "estimate_fit", map.site, " has ",
-          map.effect.size(), " effects and ", estimates.size(), " estimates");
-    for (std::size_t i = 0; i < estimates.size(); ++i) {
-      const double x = map.effect[i], y = estimates[i];
-      const double from_x = x - mean_x, from_y = y - mean_y;  // Welford's running moments
-      ++n, mean_x += from_x / n, mean_y += from_y / n;
-      xx += from_x * (x - mean_x), yy += from_y * (y - mean_y), xy += from_x * (y - mean_y);
-      if (std::abs(y - x) <= worst) continue;
-      worst = std::abs(y - x);
-      fit.worst = {map.site, std::int64_t(i) / map.columns, std::int64_t(i) % map.columns, x, y};
+Patching patching(const Transformer& model, const Batch& clean, const Batch& corrupt,
+                  const Objective& objective, const ProgressCallback& progress) {
+  const NoGrad guard;
+  check_pairs(clean, corrupt);
+  Batch start = clean;  // the corrupt sequences with the clean targets, so that L is the same
+  start.inputs = corrupt.inputs;
+  const BaseRun whole(model, clean, objective), broken(model, start, objective);
+  const std::vector<std::int64_t> kept = pairs_with_gap(whole.values, broken.values);
+  const Transformer::Options& o = model.options;
+  std::vector<PlaceValues> by_direction[2];
+  std::vector<double> clean_values, gaps;
+  const std::int64_t most = sequences_at_once(model, clean.inputs.size(1)),
+                     parts = (std::ssize(kept) + most - 1) / most;
+  const std::int64_t steps = 2 * parts * o.layers * std::int64_t(o.mlp ? 8 : 7);
+  std::int64_t done = 0;
+  Patching result{0, 0, std::ssize(kept), std::ssize(whole.values) - std::ssize(kept), {}, {}};
+  std::vector<PatchedPlace> places;
+  for (std::size_t begin = 0; begin < kept.size(); begin += std::size_t(most)) {
+    const std::vector<std::int64_t> part(
+        kept.begin() + std::ptrdiff_t(begin),
+        kept.begin() + std::ptrdiff_t(std::min(begin + std::size_t(most), kept.size())));
+    const BaseRun of_clean = whole.at(part), of_corrupt = broken.at(part);
+    const PairRuns runs{of_clean, of_corrupt, study(model, of_clean.batch, of_clean.objective),
+                        study(model, of_corrupt.batch, of_corrupt.objective)};
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      clean_values.push_back(of_clean.values[i]);
+      gaps.push_back(of_clean.values[i] - of_corrupt.values[i]);
+    }
+    std::size_t first = 0;
+    for (const PatchSite& site : kSites) {
+      if (site.value == &L::mlp_out && !o.mlp) continue;
+      for (std::int64_t layer = 0; layer < o.layers; ++layer) {
+        std::size_t count = 0;
+        for (const bool denoise : {false, true}) {
+          count = add_pairs(by_direction[denoise], runs, denoise, first, site, layer);
+          if (progress) progress(++done, steps);
+        }
+        for (std::size_t i = 0; begin == 0 && i < count; ++i)
+          places.push_back({site.name, site.by_head, layer, std::int64_t(i), {}, {}, {}, 0});
+        first += count;
+      }
     }
   }
-  fit.r = xy / std::sqrt(xx * yy), fit.slope = xy / xx;
-  return fit;
+  for (const bool denoise : {false, true})
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const PlaceValues& values = by_direction[denoise][i];
+      PatchedPlace place = places[i];
+      place.gain = effect_of(values.gain), place.predicted = effect_of(values.predicted);
+      place.share = ratio_of_sums(values.gain, gaps);
+      place.predicted_share = ratio_of_sums(values.predicted, gaps).value;
+      check<NumericError>(std::isfinite(place.share.value + place.predicted_share), "patching",
+                          "the effect at ", block_site(place.layer, place.site), " is not finite");
+      (denoise ? result.denoise : result.noise).push_back(place);
+    }
+  result.clean = effect_of(clean_values).mean;
+  result.corrupt = result.clean - effect_of(gaps).mean;
+  return result;
 }
 
 }  // namespace heed::nn

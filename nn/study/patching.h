@@ -1,7 +1,8 @@
-// Activation patching: the model runs on a corrupt prompt, with one activation replaced by its
-// value in a run on the clean prompt. The result shows how much of the clean prompt's objective L
-// this restores. Derivatives at the corrupt run estimate these effects without a run for each of
-// them (attribution patching: Nanda 2023; Syed et al. 2023, arXiv 2310.10348).
+// Activation patching over pairs of sequences: one activation of a run is replaced by its value in
+// the run on the other sequence of the pair. `denoise` patches the clean value into the corrupt
+// run and shows what is sufficient for the L of the clean sequence. `noise` patches the corrupt
+// value into the clean run and shows what is necessary. Gradients predict both without a run for
+// each place (attribution patching: Nanda 2023; Syed et al. 2023, arXiv 2310.10348).
 #pragma once
 
 #include <cstdint>
@@ -9,60 +10,57 @@
 #include <vector>
 
 #include "nn/layers/transformer.h"
+#include "nn/study/marks.h"
 #include "nn/study/objective.h"
+#include "nn/train/progress_callback.h"
 
 namespace heed::nn {
 
-/// Effects of patching one kind of activation x, at one place at a time. An effect is (L patched -
-/// L corrupt) / (L clean - L corrupt): 0 means that the patch does not change L, and 1 means that
-/// it restores the L of the clean prompt. The estimates replace the numerator by a Taylor expansion
-/// at the corrupt run, in which d is the clean activation minus the corrupt activation.
-struct PatchMap {
-  std::string site;            ///< name of x in each block, such as "hook_resid_pre"
-  bool by_head;                ///< true: a column is a head at all positions; false: a position
-  std::int64_t layers;         ///< number of blocks
-  std::int64_t columns;        ///< number of positions or heads
-  std::vector<double> effect;  ///< [layers, columns], measured effect
-  std::vector<double> first_order;   ///< [layers, columns], estimate with d . dL/dx
-  std::vector<double> second_order;  ///< [layers, columns], with d . dL/dx + d . (d2L/dx2) d / 2
+/// A sum over pairs divided by another sum over pairs. A ratio of sums depends less on pairs with a
+/// small gap than a mean of ratios.
+struct Ratio {
+  double value;           ///< sum of numerators / sum of denominators
+  double standard_error;  ///< by the jackknife over pairs; NaN for one pair
 };
+/// Computes a ratio. Both lists have one entry for each pair and are not empty.
+Ratio ratio_of_sums(const std::vector<double>& numerators, const std::vector<double>& denominators);
 
-/// Comparison of estimated effects with measured effects, over all places of all maps.
-struct EstimateFit {
-  double r;      ///< Pearson's correlation; NaN if all effects or all estimates are equal
-  double slope;  ///< slope of the least-squares line, estimate = slope * effect + intercept
-  /// A place in a map, with its measured and its estimated effect.
-  struct Place {
-    std::string site;     ///< site of the map (PatchMap::site)
-    std::int64_t layer;   ///< row of the map
-    std::int64_t column;  ///< column of the map
-    double effect;        ///< measured effect
-    double estimate;      ///< estimated effect
-  } worst;                ///< the place with the largest |estimate - effect|
+/// The patch of one place in one direction.
+struct PatchedPlace {
+  std::string site;     ///< name of the activation in its block, such as "attn.hook_z"
+  bool by_head;         ///< true: `column` is a head, at all positions; false: a position
+  std::int64_t layer;   ///< index of the block
+  std::int64_t column;  ///< head or position; for keys and values, a head of keys and values
+  /// The gain of L by the clean value: L(patched) - L(corrupt) for denoise, L(clean) - L(patched)
+  /// for noise.
+  Effect gain;
+  /// The prediction of `gain`: (clean value - corrupt value) . dL/d(value), in the run that is
+  /// patched.
+  Effect predicted;
+  Ratio share;             ///< gain / (L(clean) - L(corrupt)): 0 no effect, 1 all of the gap
+  double predicted_share;  ///< the share that `predicted` gives
+
+  /// Returns the row of this place for marks.h.
+  EffectRow row() const { return {gain, predicted.mean}; }
 };
 
 /// The result of patching().
 struct Patching {
-  double clean;    ///< L of the clean prompt
-  double corrupt;  ///< L of the corrupt prompt
-  /// Maps by position of hook_resid_pre, of hook_attn_out and, if the model has MLPs, of
-  /// hook_mlp_out. The last map is attn.hook_z, by head.
-  std::vector<PatchMap> maps;
-  EstimateFit first_order;   ///< comparison of PatchMap::first_order with PatchMap::effect
-  EstimateFit second_order;  ///< comparison of PatchMap::second_order with PatchMap::effect
+  double clean;                       ///< L of the clean sequences, mean over the pairs
+  double corrupt;                     ///< L of the corrupt sequences, mean over the pairs
+  std::int64_t pairs;                 ///< number of pairs that are used
+  std::int64_t left_out;              ///< number of pairs with a small gap, which are not used
+  std::vector<PatchedPlace> denoise;  ///< clean values into the corrupt run
+  std::vector<PatchedPlace> noise;    ///< corrupt values into the clean run, the same places
 };
 
-/// Patches every place of every map. `clean` and `corrupt` are sequences [1, T]. All runs use the
-/// targets of the clean prompt to compute L. A batch has one copy of the corrupt prompt for each of
-/// up to kMaxCopies places of a layer and site. One gradient and one Hessian-vector product of this
-/// batch give the estimates for all its places. Throws ValueError if the prompts have different
-/// lengths or equal L. Throws ShapeError if a prompt is not a single sequence.
+/// Patches every place: hook_resid_pre, hook_attn_out and hook_mlp_out by position, and q, k, v, z
+/// and the pattern by head, in every layer. `clean` and `corrupt` are sequences [N, T]; row i of
+/// both is a pair. All runs compute L with the targets of the clean sequences. A pair is left out
+/// if |L(clean) - L(corrupt)| is below 10 % of the median. `progress` receives the number of places
+/// done and their total. Throws ShapeError if the batches have different shapes, ValueError if no
+/// pair has a gap of at least 1e-6, and NumericError if an effect is not finite.
 Patching patching(const Transformer& model, const Batch& clean, const Batch& corrupt,
-                  const Objective& objective);
-
-/// Compares the estimates in one member of PatchMap with PatchMap::effect. Throws ShapeError unless
-/// each map has as many estimates as effects.
-EstimateFit estimate_fit(const std::vector<PatchMap>& maps,
-                         std::vector<double> PatchMap::*estimate);
+                  const Objective& objective, const ProgressCallback& progress = {});
 
 }  // namespace heed::nn

@@ -47,7 +47,8 @@ class PathCutter {
   /// if one of them is not finite.
   PathCut cut(const std::vector<Path>& paths) const;
   /// Measures the cuts of the `count` single paths with the largest magnitudes of the prediction.
-  /// Returns them sorted by the magnitude of the effect. `progress` receives the steps done and their total.
+  /// Returns them sorted by the magnitude of the effect. `progress` receives the steps done and
+  /// their total.
   std::vector<PathCut> largest(const std::vector<Path>& paths, std::size_t count,
                                const ProgressCallback& progress = {}) const;
 

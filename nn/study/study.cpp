@@ -228,6 +228,7 @@ LayerStudy read_layer(const Probe& probe, std::int64_t layer, const Block& block
   }
   for (const OtherSite& other : other_sites(block))
     s.*other.value = probe.value(block_site(layer, other.site));
+  s.attn_out_grad = probe.value(block_site(layer, "hook_attn_out_grad"));
   if (block.mlp) s.mlp_out_grad = probe.value(block_site(layer, "hook_mlp_out_grad"));
   const Tensor hidden = le(s.scores, -HUGE_VAL);
   s.pattern_x_value_norm = s.pattern * to(value_norms(s.v, block), s.pattern.dtype());

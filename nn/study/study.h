@@ -55,7 +55,10 @@ struct LayerStudy {
   Tensor cut_prediction;
 
   // Values that routes() needs. Files do not contain them.
-  Tensor attn_out;   ///< [B, T, d_model], output of attention
+  ///@{
+  /// [B, T, d_model], output of attention and dL/d(output)
+  Tensor attn_out, attn_out_grad;
+  ///@}
   Tensor resid_mid;  ///< [B, T, d_model], stream between attention and MLP; undefined without MLP
   ///@{
   /// [B, T, d_model], output of the MLP and dL/d(output); undefined without MLP

@@ -78,7 +78,25 @@ class Dyck : public Task {
  public:
   explicit Dyck(const DyckOptions& options) : Task(make_dyck_info(options)), options_(options) {}
 
+  std::vector<std::string> corruptions() const override { return {"opener"}; }
+
  private:
+  // The prompt is an opening bracket and, if the depth allows it, closed pairs of brackets. The
+  // first bracket has another type in the corrupt prompt, and the answer closes it.
+  PromptPair draw_pair(const std::string& /*corruption*/, Generator& g) const override {
+    constexpr std::int64_t kPairs = 3;
+    const std::int64_t type = draw_below(options_.types, g);
+    const std::int64_t other = (type + 1 + draw_below(options_.types - 1, g)) % options_.types;
+    PromptPair pair{{*info().bos, 2 * type}, {}, 2 * type + 1, 2 * other + 1};
+    for (std::int64_t i = 0; options_.depth > 1 && i < std::min(kPairs, info().context / 2 - 1);
+         ++i) {
+      const std::int64_t inner = draw_below(options_.types, g);
+      pair.clean.insert(pair.clean.end(), {2 * inner, 2 * inner + 1});
+    }
+    pair.corrupt = pair.clean, pair.corrupt[1] = 2 * other;
+    return pair;
+  }
+
   Sequence draw(Generator& g) const override {
     const double types = std::log(double(options_.types)), coin = std::log(2.0);
     std::vector<std::int64_t> open;  // types of the open brackets

@@ -78,7 +78,38 @@ class Induction : public Task {
   explicit Induction(const InductionOptions& options)
       : Task(make_info(options)), options_(options) {}
 
+  std::vector<std::string> corruptions() const override {
+    if (pair_period() < 3) return {};
+    return {"value", "key", "query"};
+  }
+
  private:
+  // Returns the length of the block in all pairs. One token of the vocabulary is not in the block.
+  std::int64_t pair_period() const {
+    return std::min(std::clamp(kExamplePeriod, options_.periods.first, options_.periods.last),
+                    options_.vocabulary - 1);
+  }
+  // The prompt is a block and its first token again. The answer is the second token of the block.
+  // value: this token is another one. key: the first token exchanges places with the one in the
+  // middle, and query: the last token of the prompt is the one in the middle. Then the answer is
+  // the token after the middle.
+  PromptPair draw_pair(const std::string& corruption, Generator& g) const override {
+    const auto period = std::size_t(pair_period());
+    std::vector<std::int64_t> tokens(std::size_t(options_.vocabulary));
+    g.randperm(tokens);
+    PromptPair pair;
+    pair.clean = {*info().bos};
+    pair.clean.insert(pair.clean.end(), tokens.begin(), tokens.begin() + std::ptrdiff_t(period));
+    pair.clean.push_back(tokens[0]);
+    pair.corrupt = pair.clean, pair.right = tokens[1];
+    const std::size_t middle = std::max<std::size_t>(1, (period - 1) / 2);
+    pair.wrong = corruption == "value" ? tokens[period] : tokens[middle + 1];
+    if (corruption == "value") pair.corrupt[2] = pair.wrong;
+    if (corruption == "key") std::swap(pair.corrupt[1], pair.corrupt[1 + middle]);
+    if (corruption == "query") pair.corrupt.back() = tokens[middle];
+    return pair;
+  }
+
   Sequence draw(Generator& g) const override {
     const auto [first, last] = options_.periods;
     return repeat_block(first + draw_below(last - first + 1, g), g);

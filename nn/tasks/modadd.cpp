@@ -65,8 +65,20 @@ class Modadd : public AnswerTask {
 
   std::int64_t training_size() const override { return std::ssize(train_); }
   std::int64_t evaluation_size() const override { return std::ssize(test_); }
+  std::vector<std::string> corruptions() const override { return {"a", "b"}; }
 
  private:
+  // A sum of the held-out part, and the sum with another first or second number.
+  PromptPair draw_pair(const std::string& corruption, Generator& g) const override {
+    const auto [a, b] = test_[std::size_t(draw_below(evaluation_size(), g))];
+    const std::int64_t change = 1 + draw_below(options_.modulus - 1, g);
+    PromptPair pair{{a, b, options_.modulus}, {}, answer({a, b})[0], answer({a, b + change})[0]};
+    pair.corrupt = pair.clean;
+    std::int64_t& changed = pair.corrupt[corruption == "a" ? 0 : 1];
+    changed = (changed + change) % options_.modulus;
+    return pair;
+  }
+
   using Pair = std::pair<std::int64_t, std::int64_t>;
 
   // Splits the n sums at random: the first int(train_share * n) in a random order are for training.

@@ -47,7 +47,35 @@ class Recall : public Task {
   explicit Recall(const RecallOptions& options)
       : Task(make_recall_info(options)), options_(options) {}
 
+  std::vector<std::string> corruptions() const override {
+    if (options_.pairs < 2) return {"value"};
+    return {"value", "key"};
+  }
+
  private:
+  // The prompt is the pairs and the key of the first one. value: the first pair has another value.
+  // key: the first two pairs exchange their keys.
+  PromptPair draw_pair(const std::string& corruption, Generator& g) const override {
+    std::vector<std::int64_t> keys(std::size_t(kFirstValue - kFirstKey));
+    std::vector<std::int64_t> values(std::size_t(kTokens - kFirstValue));
+    g.randperm(keys);
+    g.randperm(values);
+    PromptPair pair;
+    for (std::size_t i = 0; i < std::size_t(options_.pairs); ++i) {
+      pair.clean.push_back(kFirstKey + keys[i]);
+      pair.clean.push_back(kFirstValue + values[i]);
+    }
+    pair.clean.push_back(pair.clean[0]);
+    pair.corrupt = pair.clean, pair.right = pair.clean[1];
+    if (corruption == "key") {
+      std::swap(pair.corrupt[0], pair.corrupt[2]);
+      pair.wrong = pair.clean[3];
+    } else {
+      pair.corrupt[1] = pair.wrong = kFirstValue + values.back();
+    }
+    return pair;
+  }
+
   // Keys and values are drawn without replacement. Each key is the query at one random position
   // after the pairs. The input after a query is filler or another query, not the answer.
   Sequence draw(Generator& g) const override {

@@ -51,7 +51,21 @@ class Sort : public NumberedTask {
       : NumberedTask(std::move(info), sort_length(o), count_inputs(o), count_inputs(o) / 4),
         digits_(o.digits) {}
 
+  std::vector<std::string> corruptions() const override { return {"digit"}; }
+
  private:
+  // The digits of a question. One of them changes so that the smallest digit, which is the answer,
+  // is another one.
+  PromptPair draw_pair(const std::string& /*corruption*/, Generator& g) const override {
+    for (;;) {
+      PromptPair pair{random_question(digits_, g), {}, 0, 0};
+      pair.corrupt = pair.clean;
+      pair.corrupt[std::size_t(draw_below(question_length(), g))] = draw_below(digits_, g);
+      pair.right = answer(pair.clean)[0], pair.wrong = answer(pair.corrupt)[0];
+      if (pair.right != pair.wrong) return pair;
+    }
+  }
+
   std::vector<std::int64_t> question(std::int64_t number) const override {
     std::vector<std::int64_t> digits;
     for (std::int64_t i = 0; i < question_length(); ++i, number /= digits_)

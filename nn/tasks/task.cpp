@@ -162,6 +162,14 @@ Batch Task::prompt(const std::string& text) const {
   return make_batch({s});
 }
 
+PromptPair Task::pair(const std::string& corruption, Generator& g) const {
+  const std::vector<std::string> known = corruptions();
+  check<ValueError>(!known.empty(), info_.name, "has no corruptions; give pairs of prompts");
+  check<ValueError>(std::ranges::count(known, corruption) > 0, info_.name, "has no corruption '",
+                    corruption, "'; its corruptions are ", join(known, ", "));
+  return draw_pair(corruption, g);
+}
+
 std::vector<std::string> task_names() {
   std::vector<std::string> names;
   for (const BuiltIn& task : built_in()) names.push_back(task.name);

@@ -73,6 +73,14 @@ Batch make_batch(const std::vector<Sequence>& sequences);
 /// padding remains.
 Batch without_padding(Batch one);
 
+/// Two prompts of equal length that differ in a few tokens, and the right next token of each.
+struct PromptPair {
+  std::vector<std::int64_t> clean;    ///< [T], inputs of the clean prompt
+  std::vector<std::int64_t> corrupt;  ///< [T], inputs of the corrupt prompt
+  std::int64_t right = 0;             ///< right next token after `clean`
+  std::int64_t wrong = 0;             ///< right next token after `corrupt`, another than `right`
+};
+
 /// Facts about a task that do not change during a run.
 struct TaskInfo {
   std::string name;          ///< the name that make_task() accepts: "induction"
@@ -151,6 +159,14 @@ class Task {
   /// task is not endless.
   Batch prompt(const std::string& text) const;
 
+  /// Returns the names of the corruptions that pair() accepts: tokens whose change gives another
+  /// answer, such as "value". Empty for most tasks.
+  virtual std::vector<std::string> corruptions() const { return {}; }
+  /// Draws a clean prompt and its corruption. The prompts of all pairs have the same length, and
+  /// the answer to both follows from their tokens. Throws ValueError for a corruption that the task
+  /// does not have.
+  PromptPair pair(const std::string& corruption, Generator& g) const;
+
  protected:
   /// Stores `info` without checking it.
   explicit Task(TaskInfo info) : info_(std::move(info)) {}
@@ -160,6 +176,10 @@ class Task {
   virtual std::vector<std::int64_t> prompt_inputs(const std::string& text) const;
 
  private:
+  /// Draws the pair of a corruption, which is one of corruptions().
+  virtual PromptPair draw_pair(const std::string& /*corruption*/, Generator& /*g*/) const {
+    return {};
+  }
   /// Returns one training sequence of T tokens.
   virtual Sequence draw(Generator& g) const = 0;
   /// Returns `batch` training sequences. The default implementation calls draw() for each.

@@ -130,10 +130,10 @@ TEST_CASE("the tour of tools/heed/study/README.md gives the stated results") {
   // "Replacing the output of attention in layer 1 at the last b restores nearly all of L."
   const Patching patched = patching(trainer.model, clean, corrupt, lead);
   bool found = false;
-  for (const PatchMap& map : patched.maps)
-    if (map.site == "hook_attn_out") {
+  for (const PatchedPlace& place : patched.denoise)
+    if (place.site == "hook_attn_out" && place.layer == 1 && place.column == last) {
       found = true;
-      CHECK(map.effect[std::size_t(map.columns + last)] > 0.9);  // the row of layer 1
+      CHECK(place.share.value > 0.9);
     }
   CHECK(found);
 }

@@ -13,26 +13,40 @@ using namespace heed::nn::testing;
 
 const std::vector<std::int64_t> kClean{0, 3, 1, 3, 6, 2}, kCorrupt{0, 5, 1, 3, 4, 2};
 
-// Returns L of the corrupt prompt if the value at one place of a site is replaced by the value of
-// the clean run.
-double patched_by_hand(const Transformer& model, const std::string& site, bool by_head,
-                       std::int64_t place, const Objective& o) {
-  const Batch clean = batch_of({kClean}), corrupt = batch_of({kCorrupt});
+// Returns L of the sequence `into` if the value at one place of a site is moved by `share` of the
+// way to the value in the run on `from`. A place is a head, or a position for a site that begins
+// with "hook_".
+double patched_by_hand(const Transformer& model, const std::string& site,
+                       const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& into,
+                       std::int64_t place, const Objective& o, double share = 1) {
   Probe recording, replacing;
   recording.record(site);
-  model(clean.inputs, {.probe = &recording});
-  const Tensor from = recording.value(site);
+  model(batch_of({from}).inputs, {.probe = &recording});
+  const Tensor other = recording.value(site);
+  const bool by_head = site.find("attn.hook") != std::string::npos;
   replacing.replace(site, [&](const Tensor& x) {
     const Tensor y = contiguous(x.detach() + 0.0);
     const NoGrad guard;
-    const std::int64_t axis = by_head ? 2 : 1;
-    copy_(select(y, axis, place), select(from, axis, place));
+    const std::int64_t axis = by_head && !site.ends_with("pattern") ? 2 : 1;
+    const Tensor here = select(y, axis, place);
+    copy_(here, share == 1 ? select(other, axis, place)
+                           : here + share * (select(other, axis, place) - here));
     return y;
   });
-  return objective_values(model(corrupt.inputs, {.probe = &replacing}), clean, o).item();
+  return objective_values(model(batch_of({into}).inputs, {.probe = &replacing}), batch_of({kClean}),
+                          o)
+      .item();
 }
 
-TEST_CASE("the effect of every place equals a hand-written patch") {
+// Returns [by site and layer, then by place] as in Patching.
+const PatchedPlace& place_at(const std::vector<PatchedPlace>& places, const std::string& site,
+                             std::int64_t layer, std::int64_t column) {
+  for (const PatchedPlace& p : places)
+    if (p.site == site && p.layer == layer && p.column == column) return p;
+  throw std::runtime_error("no place " + site);
+}
+
+TEST_CASE("the gain of every place in both directions equals a hand-written patch") {
   for (const auto& [name, options] : studied_models()) {
     const Transformer model = random_model(options);
     for (const Objective& o : {kDiff, Objective{}}) {
@@ -43,18 +57,27 @@ TEST_CASE("the effect of every place equals a hand-written patch") {
       };
       CHECK(p.clean == Approx(value(kClean)).epsilon(1e-12));
       CHECK(p.corrupt == Approx(value(kCorrupt)).epsilon(1e-12));
-      CHECK(p.maps.size() == (options.mlp ? 4 : 3));
+      CHECK(p.pairs == 1);
+      CHECK(p.left_out == 0);
       const double gap = p.clean - p.corrupt;
-      for (const PatchMap& map : p.maps) {
-        CAPTURE(map.site);
-        CHECK(map.columns == (map.by_head ? 3 : 6));
-        REQUIRE(map.effect.size() == std::size_t(map.layers * map.columns));
-        for (std::int64_t i = 0; i < map.layers * map.columns; ++i) {
-          const std::string site = "blocks." + std::to_string(i / map.columns) + "." + map.site;
-          const double by_hand = patched_by_hand(model, site, map.by_head, i % map.columns, o);
-          CHECK(std::abs(map.effect[std::size_t(i)] - (by_hand - p.corrupt) / gap) <=
-                1e-11 / std::min(1.0, std::abs(gap)));
-        }
+      const auto kv = std::size_t(model.options.attention.kv_heads);
+      CHECK(p.denoise.size() == 2 * (6 * (options.mlp ? 3 : 2) + 3 * 3 + 2 * kv));
+      REQUIRE(p.noise.size() == p.denoise.size());
+      for (std::size_t i = 0; i < p.denoise.size(); ++i) {
+        const PatchedPlace &into_corrupt = p.denoise[i], &into_clean = p.noise[i];
+        CAPTURE(into_corrupt.site, into_corrupt.layer, into_corrupt.column);
+        CHECK(into_clean.site == into_corrupt.site);
+        CHECK(into_clean.column == into_corrupt.column);
+        const std::string site = block_site(into_corrupt.layer, into_corrupt.site);
+        const double denoised =
+                         patched_by_hand(model, site, kClean, kCorrupt, into_corrupt.column, o),
+                     noised =
+                         patched_by_hand(model, site, kCorrupt, kClean, into_corrupt.column, o);
+        CHECK(std::abs(into_corrupt.gain.mean - (denoised - p.corrupt)) <= 1e-11);
+        CHECK(std::abs(into_clean.gain.mean - (p.clean - noised)) <= 1e-11);
+        CHECK(into_corrupt.share.value == Approx(into_corrupt.gain.mean / gap));
+        CHECK(into_clean.predicted_share == Approx(into_clean.predicted.mean / gap));
+        CHECK(std::isnan(into_clean.share.standard_error));
       }
     }
   }
@@ -65,132 +88,68 @@ TEST_CASE(
   const Transformer model = random_model(small_options());
   const std::vector<std::int64_t> corrupt{0, 3, 1, 3, 6, 5};  // only the last token differs
   const Patching p = patching(model, batch_of({kClean}), batch_of({corrupt}), kDiff);
-  REQUIRE(p.maps[0].site == "hook_resid_pre");
-  CHECK(p.maps[0].effect[5] == Approx(1));
-  for (std::size_t t = 0; t < 5; ++t) CHECK(p.maps[0].effect[t] == 0);
+  for (const auto* places : {&p.denoise, &p.noise}) {
+    CHECK(place_at(*places, "hook_resid_pre", 0, 5).share.value == Approx(1));
+    for (std::int64_t t = 0; t < 5; ++t)
+      CHECK(place_at(*places, "hook_resid_pre", 0, t).share.value == 0);
+  }
 }
 
-// At each place, L(a) is L with the activation corrupt + a * (clean - corrupt). The estimates must
-// equal the derivatives of L(a) at a = 0.
-TEST_CASE("first and second order are the derivatives of L along the patch") {
+// At each place, L(a) is L with the activation a fraction a on the way to that of the other run.
+// The prediction must be the derivative of L(a) at a = 0.
+TEST_CASE("predictions are the derivatives of L along the patch, in both directions") {
   const Transformer model = random_model(small_options());
-  const Batch clean = batch_of({kClean}), corrupt = batch_of({kCorrupt});
-  const Patching p = patching(model, clean, corrupt, kDiff);
-  const double gap = p.clean - p.corrupt;
-  for (const PatchMap& map : p.maps)
-    for (std::int64_t layer = 0; layer < map.layers; ++layer) {
-      const std::string site = "blocks." + std::to_string(layer) + "." + map.site;
-      CAPTURE(site);
-      Probe clean_run, corrupt_run;
-      clean_run.record(site), corrupt_run.record(site);
-      model(clean.inputs, {.probe = &clean_run});
-      const GradMode recording(true);
-      const Tensor start = model.tok(corrupt.inputs).detach().requires_grad_();
-      grad(objective_values(model.forward_embedded(start, {.probe = &corrupt_run}), clean, kDiff),
-           start, {.grad_output = ones({1}, float64)});
-      const Tensor d = clean_run.value(site) - corrupt_run.value(site);
-      const Tensor products = map.by_head ? sum(d * corrupt_run.value(site + "_grad"), {0, 1, 3})
-                                          : sum(d * corrupt_run.value(site + "_grad"), {0, 2});
-      const auto at_share = [&](std::int64_t place, double a) {
-        Probe replacing;
-        replacing.replace(site, [&](const Tensor& x) {
-          const Tensor mask = to(eq(arange(map.columns), double(place)), float64);
-          return x + a * d * reshape(mask, map.by_head ? Shape{1, 1, -1, 1} : Shape{1, -1, 1});
-        });
-        return objective_values(model(corrupt.inputs, {.probe = &replacing}), clean, kDiff).item();
-      };
-      for (std::int64_t c = 0; c < map.columns; ++c) {
-        const auto i = std::size_t(layer * map.columns + c);
-        CHECK(std::abs(map.first_order[i] - products.at({c}) / gap) <= 1e-11);
-        const double h = 1e-3;
-        const double curve =
-            (at_share(c, h) - 2 * at_share(c, 0) + at_share(c, -h)) / (h * h) / gap;
-        CHECK(std::abs(map.second_order[i] - map.first_order[i] - curve / 2) <=
-              1e-4 * std::max(1.0, std::abs(curve)));
-      }
-    }
+  const Patching p = patching(model, batch_of({kClean}), batch_of({kCorrupt}), kDiff);
+  const double h = 1e-4;
+  for (std::size_t i = 0; i < p.denoise.size(); ++i) {
+    const PatchedPlace& place = p.denoise[i];
+    const std::string site = block_site(place.layer, place.site);
+    CAPTURE(site, place.column);
+    const auto slope = [&](const auto& from, const auto& into) {
+      return (patched_by_hand(model, site, from, into, place.column, kDiff, h) -
+              patched_by_hand(model, site, from, into, place.column, kDiff, -h)) /
+             (2 * h);
+    };
+    CHECK(std::abs(place.predicted.mean - slope(kClean, kCorrupt)) <= 1e-6);
+    CHECK(std::abs(p.noise[i].predicted.mean + slope(kCorrupt, kClean)) <= 1e-6);
+  }
   for (const NamedTensor& w : parameters(model)) CHECK(!w.tensor.grad().defined());
 }
 
-TEST_CASE("for similar prompts first order is close to the effect, and second order closer") {
-  Transformer model = random_model(small_options());
-  {
-    const NoGrad guard;  // makes the embeddings of tokens 5 and 6 nearly equal
-    Generator random(5);
-    copy_(select(model.tok.weight, 0, 5),
-          select(model.tok.weight, 0, 6) + 0.005 * randn({12}, float64, random));
-  }
-  const Batch clean = batch_of({{0, 3, 6, 3, 1, 2}}), corrupt = batch_of({{0, 3, 5, 3, 1, 2}});
-  const Patching p = patching(model, clean, corrupt, kDiff);
-  CHECK(p.first_order.r > 0.999);
-  CHECK(std::abs(p.first_order.slope - 1) < 0.1);
-  const auto error = [](const EstimateFit& fit) {
-    return std::abs(fit.worst.effect - fit.worst.estimate);
-  };
-  CHECK(error(p.first_order) < 0.1);
-  CHECK(error(p.second_order) < 0.2 * error(p.first_order));
-}
-
-TEST_CASE(
-    "without norms the logits are linear in the last MLP's output, so both orders are exact") {
-  Transformer::Options o = small_options();
-  o.norm = NormPlacement::kNone;
-  for (const bool frozen : {false, true}) {
-    Transformer model = random_model(o);
-    if (frozen) for_each_parameter(model, [](const std::string&, Tensor& p) { p = p.detach(); });
-    const Patching p = patching(model, batch_of({kClean}), batch_of({kCorrupt}), kDiff);
-    const PatchMap& mlp = p.maps[2];
-    REQUIRE(mlp.site == "hook_mlp_out");
-    for (std::size_t i = 6; i < 12; ++i) {
-      CHECK(std::abs(mlp.first_order[i] - mlp.effect[i]) <= 1e-12);
-      CHECK(std::abs(mlp.second_order[i] - mlp.effect[i]) <= 1e-12);
-    }
-    CHECK(std::abs(mlp.effect[11]) > 1e-3);
-  }
-}
-
-TEST_CASE("estimate_fit of known numbers") {
-  PatchMap a{"hook_resid_pre", false, 1, 3, {0, 1, 2}, {1, 3, 5}, {0, 1, 2.5}};
-  PatchMap b{"attn.hook_z", true, 2, 1, {3, 4}, {7, 9}, {3, 4}};
-  const EstimateFit exact =
-      estimate_fit({a, b}, &PatchMap::first_order);  // all estimates are 2 * effect + 1
-  CHECK(exact.r == Approx(1));
-  CHECK(exact.slope == Approx(2));
-  CHECK(exact.worst.site == "attn.hook_z");
-  CHECK(exact.worst.layer == 1);
-  CHECK(exact.worst.column == 0);
-  CHECK(exact.worst.effect == 4);
-  CHECK(exact.worst.estimate == 9);
-  const EstimateFit near = estimate_fit({a, b}, &PatchMap::second_order);
-  CHECK(near.r < 1);
-  CHECK(near.worst.site == "hook_resid_pre");
-  CHECK(near.worst.column == 2);
-  b.first_order.pop_back();
-  CHECK_THROWS_AS(estimate_fit({a, b}, &PatchMap::first_order), ShapeError);
-}
-
-TEST_CASE("patching works with more places than copies in a batch, and in float32") {
-  Transformer::Options o = small_options();
-  o.context = 40, o.layers = 1, o.attention.dtype = float32;
-  const Transformer model = random_model(o);
-  std::vector<std::int64_t> clean, corrupt;
-  for (std::int64_t i = 0; i < 40; ++i) clean.push_back(i * i % 7), corrupt.push_back(i * i % 7);
-  corrupt[1] = 0, corrupt[37] = 6, corrupt[39] = 5;
-  const Patching p = patching(model, batch_of({clean}), batch_of({corrupt}), kDiff);
-  REQUIRE(p.maps[0].effect.size() == 40);
-  for (std::size_t t = 0; t < 40; ++t)
-    CHECK((p.maps[0].effect[t] != 0) == (clean[t] != corrupt[t]));
-}
-
-TEST_CASE("prompts that cannot be patched are errors") {
+TEST_CASE("shares over pairs are ratios of sums with jackknife errors") {
+  // Leaving out one pair gives 3/4, 4/3 and 5/5: their mean is 37/36.
+  const Ratio r = ratio_of_sums({3, 2, 1}, {2, 3, 1});
+  CHECK(r.value == Approx(1));
+  const double mean = 37.0 / 36, a = 3.0 / 4 - mean, b = 4.0 / 3 - mean, c = 1 - mean;
+  CHECK(r.standard_error == Approx(std::sqrt(2.0 / 3 * (a * a + b * b + c * c))));
   const Transformer model = random_model(small_options());
-  const Batch clean = batch_of({kClean});
-  CHECK_THROWS_WITH(
-      patching(model, clean, batch_of({{1, 2}}), kDiff),
-      "patching: the clean prompt has 6 tokens, the corrupt prompt 2; give prompts of "
-      "equal length, so that positions correspond");
-  CHECK_THROWS_WITH(patching(model, clean, clean, kDiff), Contains("on both prompts"));
-  CHECK_THROWS_AS(patching(model, clean, batch_of({kClean, kClean}), kDiff), ShapeError);
+  const std::vector<std::vector<std::int64_t>> clean{
+      kClean, {1, 2, 6, 4, 0, 3}, {6, 5, 4, 3, 2, 1}},
+      corrupt{kCorrupt, {1, 2, 6, 4, 0, 4}, {6, 5, 4, 3, 2, 1}};
+  const Patching all = patching(model, batch_of(clean), batch_of(corrupt), kDiff);
+  CHECK(all.pairs == 2);
+  CHECK(all.left_out == 1);  // equal prompts
+  double gap = 0;
+  std::vector<double> gains(all.denoise.size(), 0);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Patching one = patching(model, batch_of({clean[i]}), batch_of({corrupt[i]}), kDiff);
+    gap += one.clean - one.corrupt;
+    for (std::size_t j = 0; j < gains.size(); ++j) gains[j] += one.denoise[j].gain.mean;
+  }
+  for (std::size_t j = 0; j < gains.size(); ++j) {
+    CHECK(all.denoise[j].gain.mean == Approx(gains[j] / 2).margin(1e-12));
+    CHECK(all.denoise[j].share.value == Approx(gains[j] / gap).margin(1e-12));
+    CHECK(!std::isnan(all.denoise[j].share.standard_error));
+  }
+}
+
+TEST_CASE("pairs of different lengths or without a gap are errors") {
+  const Transformer model = random_model(small_options());
+  CHECK_THROWS_WITH(patching(model, batch_of({kClean}), batch_of({{0, 5, 1}}), kDiff),
+                    Contains("needs pairs of sequences [N, T], got [1, 6] clean and [1, 3]") &&
+                        Contains("give prompts of equal length"));
+  CHECK_THROWS_WITH(patching(model, batch_of({kClean}), batch_of({kClean}), kDiff),
+                    Contains("on both prompts, so a patch has nothing to restore"));
 }
 
 }  // namespace

@@ -224,4 +224,70 @@ TEST_CASE("a batch needs sequences of equal length", "[tasks]") {
   REQUIRE_THROWS_AS(make_batch({a, b}), ValueError);
 }
 
+TEST_CASE(
+    "pairs of prompts have equal lengths and different answers, which their tokens determine") {
+  std::set<std::string> found;
+  for (const std::string& name : task_names()) {
+    const auto task = make_task(name);
+    Generator g(7);
+    std::size_t length = 0;
+    for (const std::string& corruption : task->corruptions()) {
+      found.insert(name + " " + corruption);
+      for (int i = 0; i < 50; ++i) {
+        CAPTURE(name, corruption, i);
+        const PromptPair pair = task->pair(corruption, g);
+        if (length == 0) length = pair.clean.size();
+        REQUIRE(pair.clean.size() == length);
+        REQUIRE(pair.corrupt.size() == length);
+        REQUIRE(std::int64_t(length) <= task->info().context);
+        REQUIRE(pair.clean != pair.corrupt);
+        REQUIRE(pair.right != pair.wrong);
+        for (const auto& [tokens, answer] :
+             {std::pair{pair.clean, pair.right}, std::pair{pair.corrupt, pair.wrong}}) {
+          const std::string text = task->info().vocabulary.decode(tokens);
+          CAPTURE(text);
+          const Row prompt = rows_of(task->prompt(text))[0];
+          REQUIRE(prompt.inputs == tokens);
+          if (name == "dyck") {
+            // The bracket at position 1 is open, and the answer closes it.
+            REQUIRE(answer == tokens[1] + 1);
+            std::vector<std::int64_t> open;
+            for (std::size_t t = 1; t < length; ++t)
+              if (tokens[t] % 2 == 0)
+                open.push_back(tokens[t]);
+              else if (open.back() == tokens[t] - 1)
+                open.pop_back();
+            REQUIRE(open == std::vector<std::int64_t>{tokens[1]});
+          } else if (name == "induction") {
+            // The answer follows the only earlier copy of the last token.
+            REQUIRE(std::count(tokens.begin(), tokens.end(), tokens.back()) == 2);
+            const auto copy = std::find(tokens.begin(), tokens.end(), tokens.back());
+            REQUIRE(copy[1] == answer);
+          } else {
+            REQUIRE(prompt.targets.back() == answer);
+          }
+        }
+      }
+    }
+  }
+  CHECK(found == std::set<std::string>{"induction value", "induction key", "induction query",
+                                       "recall value", "recall key", "dyck opener", "modadd a",
+                                       "modadd b", "sort digit"});
+  Generator g(1);
+  CHECK_THROWS_WITH(make_task("urn")->pair("value", g),
+                    "urn: has no corruptions; give pairs of prompts");
+  CHECK_THROWS_WITH(make_task("recall")->pair("query", g),
+                    "recall: has no corruption 'query'; its corruptions are value, key");
+  // Small tasks have pairs, too.
+  for (const char* vocabulary : {"3", "4", "5"}) {
+    const auto task = make_task("induction", 7, {{"vocabulary", vocabulary}, {"periods", "2..3"}});
+    for (const std::string& corruption : task->corruptions()) {
+      const PromptPair pair = task->pair(corruption, g);
+      CHECK(pair.right != pair.wrong);
+    }
+  }
+  CHECK(make_task("dyck", 4, {{"depth", "1"}})->pair("opener", g).clean.size() == 2);
+  CHECK(make_task("recall", 6, {{"pairs", "1"}})->corruptions().size() == 1);
+}
+
 }  // namespace

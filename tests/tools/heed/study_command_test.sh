@@ -20,7 +20,19 @@ expect 0 study runs/reverse-1 --out margin --json; is_json_line; out_has '"objec
 expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --attribute --out margin --overwrite
 out_has "Direct logit attribution"; out_has "the margin at 18"; out_has "position  token  first  second"
 expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
-expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt bacdefghijklmnop --out margin --overwrite; out_has "patching.png"
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt bacdefghijklmnop --out margin --overwrite; out_has "patching_heads.png"
+help_has "the sequence and a corrupt prompt"
+printf 'abcdefghijklmnop\tbacdefghijklmnop\nabcdefghijklmnop\tabcdefghijklmnoo\tp\to\n' > pairs.txt
+expect 0 study runs/reverse-1 --pairs pairs.txt --out margin --overwrite; help_has "2 pairs of pairs.txt"; out_has "Activation patching, corrupt into clean"
+printf 'abcdefghijklmnop\tbac\n' > bad.txt; refuses 2 "a prompt needs exactly 16 tokens" study runs/reverse-1 --pairs bad.txt
+printf 'abcdefghijklmnop\n' > bad.txt; refuses 2 "bad.txt, line 1: 1 parts; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
+printf 'abcdefghijklmnop\tabcdefghijklmnop|a\n' > bad.txt; refuses 2 "bad.txt, line 1: a prompt of 18 tokens, but the first one has 17" study runs/reverse-1 --pairs bad.txt
+printf 'abcdefghijklmnop\tbacdefghijklmnop\tab\tc\n' > bad.txt; refuses 2 "'ab' is not one token that the model predicts" study runs/reverse-1 --pairs bad.txt
+printf 'abcdefghijklmnop\tabcdefghijklmnop\n' > bad.txt; refuses 2 "nothing to restore" study runs/reverse-1 --pairs bad.txt
+: > bad.txt; refuses 2 "has no line" study runs/reverse-1 --pairs bad.txt
+refuses 4 "cannot read 'missing.txt'" study runs/reverse-1 --pairs missing.txt
+refuses 2 "has no corruptions; give pairs with --pairs" study runs/reverse-1 --corruption value
+refuses 2 "give one of them" study runs/reverse-1 --pairs pairs.txt --corruption value
 expect 0 study runs/reverse-1 runs/reverse-1 --out margin-two; help_has "B is measured with the tokens of A"
 expect 0 study runs/reverse-1 --of loss --json --out margin --overwrite; is_json_line; out_has '"objective":"the loss"'
 expect 0 study runs/reverse-1 --of logprob:a --json --out margin --overwrite; is_json_line; out_has '"objective":"logprob:a at '
@@ -63,7 +75,7 @@ expect 0 study text-run --prompt "the quick" --ablate L0H0 --ablation zero --out
 refuses 4 "text.txt" study text-run
 mv elsewhere.txt text.txt
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying score"
-for words in "Activation patching" "second order" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
+for words in "Activation patching" "clean into corrupt (denoise" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
 has_file patched/patching.png
 has_file patched/report.html
 refuses 2 "already contains a study" study runs/reverse-1 runs/reverse-1 --out patched

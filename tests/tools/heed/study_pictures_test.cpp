@@ -17,6 +17,7 @@
 #include "tests/support/models.h"
 #include "tests/support/pictures.h"
 #include "tests/support/png_pixels.h"
+#include "tools/heed/study/patching_tables.h"
 #include "tools/heed/study/study_files.h"
 #include "tools/plot/color_range.h"
 
@@ -246,19 +247,34 @@ TEST_CASE("effects.png has a dot for each head, a square for each cell, and name
   CHECK(draw_effects(folder.path(), {}, {}, "").size() == 1);
 }
 
-TEST_CASE("patching.png has one limit for all panels", "[plot]") {
-  const Folder folder;
+TEST_CASE("patching.png has one limit for all panels, of both directions", "[plot]") {
   nn::Patching p{};
   p.clean = 7.5, p.corrupt = -6.5;
-  p.maps = {{"hook_resid_pre", false, 1, 2, {1.2, 0}, {}, {}},
-            {"hook_attn_out", false, 1, 2, {0.01, -0.001}, {}, {}},
-            {"attn.hook_z", true, 1, 2, {9, 9}, {}, {}}};
-  draw_patching(folder.path(), p, {"a", "b/c"}, {"", "", {"svg"}});
-  const std::string svg = svg_in(folder, "patching");
-  CHECK(svg.find("keyword=\"Color range\">−1.2 to 1.2</text>") != std::string::npos);
-  CHECK(svg.find(">hook_attn_out (&#60; 2 %)<") != std::string::npos);
-  CHECK(svg.find(">0: L of the corrupt prompt (−6.5); 1: L of the clean prompt (7.5).") !=
-        std::string::npos);
+  const auto add = [](std::vector<nn::PatchedPlace>& places, const char* site, bool by_head,
+                      std::vector<double> shares) {
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      nn::PatchedPlace place{site, by_head, 0, std::int64_t(i), {}, {}, {shares[i], 0}, 0};
+      places.push_back(place);
+    }
+  };
+  for (const double sign : {1.0, -1.5}) {
+    auto& places = sign > 0 ? p.denoise : p.noise;
+    add(places, "hook_resid_pre", false, {1.2 * sign, 0});
+    add(places, "hook_attn_out", false, {0.01, -0.001});
+    add(places, "attn.hook_k", true, {0.5});
+    add(places, "attn.hook_z", true, {9, -0.1});
+  }
+  const plot::HeatmapGrid positions = patching_grid(p, false, {"a", "b/c"}, "3 pairs"),
+                          heads = patching_grid(p, true, {"a", "b/c"}, "3 pairs");
+  CHECK(positions.panels.size() == 4);
+  CHECK(positions.limit == Approx(1.8));
+  CHECK(positions.panels[1].title == "resid_pre, noise");
+  CHECK(positions.panels[1].values[0] == Approx(-1.8F));
+  CHECK(positions.caption == "3 pairs. L: 7.5 clean, −6.5 corrupt. denoise: clean into corrupt.");
+  CHECK(positions.col_labels == std::vector<std::string>{"a", "b/c"});
+  CHECK(heads.limit == Approx(9));
+  CHECK(heads.panels[0].cols == 1);
+  CHECK(heads.col_labels == std::vector<std::string>{"0", "1"});
 }
 
 TEST_CASE("the hash of weights depends on names and elements, not on their order in a file") {

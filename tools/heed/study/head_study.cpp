@@ -74,8 +74,8 @@ std::optional<nn::EffectParts> affordable(const HeadSample& sample, const Subjec
   const std::int64_t count = batch.inputs.size(0),
                      part = std::min(count, nn::sequences_at_once(s.model(), batch.inputs.size(1)));
   const double scores = double(count) / double(part) * nn::seconds_of([&] {
-                          nn::study(s.model(), nn::rows_of(batch, 0, part),
-                                    nn::rows_of(sample.run.objective, 0, part));
+                          const nn::BaseRun rows = sample.run.rows(0, part);
+                          nn::study(s.model(), rows.batch, rows.objective);
                         });
   const nn::Transformer::Options& o = s.model().options;
   const double heads = double(o.layers * o.attention.heads);

@@ -7,7 +7,6 @@
 #include "nn/study/copying.h"
 #include "nn/study/forward_passes.h"
 #include "nn/study/lens.h"
-#include "nn/study/patching.h"
 #include "tools/heed/study/study_pictures.h"
 #include "tools/plot/text.h"
 
@@ -67,53 +66,6 @@ Table copying_table(const nn::Transformer& model) {
   const auto heads = nn::all_heads(model.options.layers, model.options.attention.heads);
   const std::vector<double> scores = nn::copying_scores(model);
   for (std::size_t i = 0; i < heads.size(); ++i) t.add({nn::head_name(heads[i]), scores[i]});
-  return t;
-}
-
-// Returns the name of a patched activation: "L1 resid_pre at 3 (c)", or "L1H0" for a head.
-std::string place_name(const nn::PatchMap& map, std::int64_t layer, std::int64_t column,
-                       const std::vector<std::string>& tokens) {
-  if (map.by_head) return nn::head_name({layer, column});
-  return fmt::format("L{} {} at {} ({})", layer, map.site.substr(5), column,
-                     tokens[std::size_t(column)]);
-}
-
-Table patching_table(const nn::Patching& p, const std::vector<std::string>& tokens) {
-  Table t = titled(
-      "Activation patching",
-      fmt::format(
-          "L is {:.4g} on the clean prompt, {:.4g} on the corrupt prompt. Effect: the share of "
-          "the difference that the clean activation at one place restores. First and second "
-          "order: its estimates from derivatives at the corrupt prompt",
-          p.clean, p.corrupt),
-      {{"", "place"}, {"", "effect"}, {"", "first order"}, {"", "second order"}});
-  for (const nn::PatchMap& map : p.maps)
-    for (std::size_t i = 0; i < map.effect.size(); ++i)
-      t.add({place_name(map, std::int64_t(i) / map.columns, std::int64_t(i) % map.columns, tokens),
-             map.effect[i], map.first_order[i], map.second_order[i]});
-  std::stable_sort(t.rows.begin(), t.rows.end(), [](const auto& a, const auto& b) {
-    return std::abs(a[1].number()) > std::abs(b[1].number());
-  });
-  return t;
-}
-
-Table estimates_table(const nn::Patching& p, const std::vector<std::string>& tokens) {
-  Table t =
-      titled("Attribution patching",
-             "estimates compared with the effects above, over all places: correlation, slope, "
-             "and the place with the largest difference",
-             {{"", "estimate"},
-              {"", "r"},
-              {"", "slope"},
-              {"", "worst place"},
-              {"", "its effect"},
-              {"", "its estimate"}});
-  for (const auto& [name, a] :
-       {std::pair{"first order", &p.first_order}, std::pair{"second order", &p.second_order}}) {
-    const auto map = std::ranges::find(p.maps, a->worst.site, &nn::PatchMap::site);
-    t.add({name, a->r, a->slope, place_name(*map, a->worst.layer, a->worst.column, tokens),
-           a->worst.effect, a->worst.estimate});
-  }
   return t;
 }
 
@@ -203,32 +155,10 @@ void add_sample(InterventionResults& results, const HeadSample& sample, const Su
   const std::int64_t count =
       std::min(sample.run.batch.inputs.size(0),
                nn::sequences_at_once(s.model(), sample.run.batch.inputs.size(1)));
-  const nn::Batch batch = nn::rows_of(sample.run.batch, 0, count);
-  const nn::Study study = nn::study(s.model(), batch, nn::rows_of(sample.run.objective, 0, count));
+  const nn::BaseRun rows = sample.run.rows(0, count);
+  const nn::Study study = nn::study(s.model(), rows.batch, rows.objective);
   results.tables.push_back(sequences_table(study, objective_text(sample.run.objective, s.info())));
-  append(results.files, draw_by_distance(out, study, batch, s.source));
-}
-
-// Returns a label for each position: "c" if the token is c in both prompts, or "c/d" if it is c in
-// the clean prompt and d in the corrupt prompt.
-std::vector<std::string> pair_labels(const std::vector<std::string>& clean,
-                                     const std::vector<std::string>& corrupt) {
-  std::vector<std::string> labels = clean;
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    if (clean[i] != corrupt[i]) labels[i] += "/" + corrupt[i];
-  return labels;
-}
-
-void add_patching(InterventionResults& results, const std::string& text, const Subject& s,
-                  const std::filesystem::path& out) {
-  const nn::Batch corrupt = corrupt_prompt(text, s);
-  const nn::Vocabulary& vocabulary = s.info().vocabulary;
-  const auto labels =
-      pair_labels(s.texts.tokens, vocabulary.labels(corrupt.inputs.to_vector<std::int64_t>()));
-  const nn::Patching patching = nn::patching(s.model(), s.sequence, corrupt, s.objective);
-  results.tables.push_back(patching_table(patching, labels));
-  results.tables.push_back(estimates_table(patching, labels));
-  append(results.files, draw_patching(out, patching, labels, s.source));
+  append(results.files, draw_by_distance(out, study, rows.batch, s.source));
 }
 
 void add_attribution(InterventionResults& results, const Subject& s, const nn::Study& study,
@@ -254,34 +184,18 @@ void add_attribution(InterventionResults& results, const Subject& s, const nn::S
 
 }  // namespace
 
-nn::Batch corrupt_prompt(const std::string& text, const Subject& s) {
-  nn::Batch corrupt = s.run->task->prompt(text);
-  if (corrupt.inputs.numel() != s.sequence.inputs.numel())
-    usage_error(
-        "--corrupt: {} tokens, but the sequence has {}; give equal numbers, so that positions "
-        "correspond",
-        corrupt.inputs.numel(), s.sequence.inputs.numel());
-  return corrupt;
-}
-
 std::vector<nn::Setting> intervention_settings(InterventionArguments& a) {
   return {
-      nn::Setting(
-          "corrupt", a.corrupt, "TEXT",
-          "a second prompt of the same length; measures which activations of the first prompt "
-          "restore L in its run")
-          .shows(""),
       {"attribute", a.attribute,
        "attributes L to tokens and parts: integrated gradients, rollout, logit lens; also copying "
        "scores and, for logits, direct logit attribution (both not with --norm post)"}};
 }
 
-void run_interventions(const InterventionArguments& a, const Command& c, const Subject& s,
-                       const nn::Study& study, const HeadSample* sample,
-                       const std::filesystem::path& out, InterventionResults& results) {
+void run_interventions(const InterventionArguments& a, const Subject& s, const nn::Study& study,
+                       const HeadSample* sample, const std::filesystem::path& out,
+                       InterventionResults& results) {
   if (s.objective.kind == nn::Objective::kMargin) results.tables.push_back(margin_table(s));
   if (sample) add_sample(results, *sample, s, out);
-  if (c.given("corrupt")) add_patching(results, a.corrupt, s, out);
   if (a.attribute) add_attribution(results, s, study, out);
 }
 

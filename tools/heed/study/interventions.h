@@ -12,17 +12,12 @@
 
 namespace heed {
 
-/// Options of the interventions and attributions. An empty text means that the option is not given.
+/// Options of the attributions.
 struct InterventionArguments {
-  std::string corrupt;     ///< the corrupt prompt
   bool attribute = false;  ///< also attribute L to tokens, heads and MLPs
 };
 /// Returns the options as settings. Their values are stored in `a`, which must outlive them.
 std::vector<nn::Setting> intervention_settings(InterventionArguments& a);
-
-/// Returns the corrupt prompt of --corrupt. Throws UsageError if it has another number of tokens
-/// than the sequence of the subject.
-nn::Batch corrupt_prompt(const std::string& text, const Subject& subject);
 
 /// Results of the interventions.
 struct InterventionResults {
@@ -34,7 +29,7 @@ struct InterventionResults {
 /// `out`, and
 /// everything is appended to `results`. Throws UsageError, with the name of the option, if an
 /// option is not compatible with the other options, the run or the sequence.
-void run_interventions(const InterventionArguments& a, const Command& c, const Subject& subject,
+void run_interventions(const InterventionArguments& a, const Subject& subject,
                        const nn::Study& study, const HeadSample* sample,
                        const std::filesystem::path& out, InterventionResults& results);
 

@@ -17,6 +17,7 @@
 #include "tools/heed/study/interventions.h"
 #include "tools/heed/study/over_time.h"
 #include "tools/heed/study/page_data.h"
+#include "tools/heed/study/patching_tables.h"
 #include "tools/heed/study/path_tables.h"
 #include "tools/heed/study/run_differences.h"
 #include "tools/heed/study/run_roles.h"
@@ -38,6 +39,7 @@ struct StudyArguments {
   bool ascii = false, overwrite = false, over_time = false;
   HeadArguments heads;
   PathArguments paths;
+  PatchingArguments patching;
   InterventionArguments interventions;
 };
 
@@ -142,7 +144,7 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
   auto saved = std::async([&] { save_arrays(arrays, s, r.study); });
   auto page = std::async([&] {
     return write_page(out, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
-                      panes_of(s, r, a.interventions.corrupt), tables_json(r.tables.tables), head,
+                      panes_of(s, r, a.patching.corrupt), tables_json(r.tables.tables), head,
                       r.text);
   });
   std::vector<std::filesystem::path> files = draw_study(out, r.study, s.texts, s.source, head);
@@ -202,7 +204,6 @@ void check_early(const StudyArguments& a, const Command& c, const Subject& s) {
   if (c.given("cut"))
     nn::parse_cells("--cut", a.cut, o.layers, o.attention.heads, std::ssize(s.texts.tokens));
   check_paths(a.paths, c, s);
-  if (c.given("corrupt")) corrupt_prompt(a.interventions.corrupt, s);
 }
 
 Report study_one(const StudyArguments& a, const Command& c) {
@@ -211,6 +212,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
   const Subject s = chosen_subject(a, c);
   const auto head = chosen_head(a, c, s.model().options);
   check_early(a, c, s);
+  const auto pairs = chosen_pairs(a.patching, a.heads.samples, c, s);
   const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   Progress progress(false);
   progress.at_work("Running the model forward and backward");
@@ -224,10 +226,13 @@ Report study_one(const StudyArguments& a, const Command& c) {
   for (Table& t :
        path_tables(a.paths, a.heads, c, s, heads, out->staging(), progress, r.tables.files))
     r.tables.tables.push_back(std::move(t));
+  if (pairs)
+    for (Table& t : patching_tables(*pairs, s, out->staging(), progress, r.tables.files))
+      r.tables.tables.push_back(std::move(t));
   if (c.given("cut")) r.tables.tables.push_back(cut_table(a.cut, s, study));
   r.cells = measure_notable_cells(s, study);
   r.tables.tables.push_back(cell_table(cells, s, study));
-  run_interventions(a.interventions, c, s, study, c.given("samples") ? &*heads.sample : nullptr,
+  run_interventions(a.interventions, s, study, c.given("samples") ? &*heads.sample : nullptr,
                     out->staging(), r.tables);
   progress.at_work("Drawing pictures and writing arrays");
   const auto files = out->publish(write_study(out->staging(), s, r, a, head));
@@ -371,32 +376,34 @@ void study_command(Command& c) {
                                 "5, key 3) or L1H0[*,0-3]")
                         .shows("")});
   c.add("Edges and paths", path_settings(a->paths));
-  c.add("Interventions", intervention_settings(a->interventions));
+  c.add("Patching", patching_settings(a->patching));
+  c.add("Attribution", intervention_settings(a->interventions));
   c.add_common(Command::kAll | Command::kCsv);
-  c.modes = {{.key = "over-time",
-              .accepts = c.only({"run", "out", "overwrite", "format"}),
-              .result = over_time_keys(),
-              .run =
-                  [a](const Command&) {
-                    return study_over_time(a->run, a->out, a->overwrite, a->formats);
-                  }},
-             {.key = "more",
-              .accepts = c.only({"run", "other", "more", "samples", "ablation", "weights"}),
-              .result = run_role_keys(),
-              .run = [a](const Command& command) { return study_runs(*a, command); }},
-             {.key = "other",
-              .accepts = c.all_but({"over-time", "more", "head", "export", "ascii", "ablate",
-                                    "ablation", "samples", "keep", "cut", "corrupt", "attribute",
-                                    "edges-into", "edge", "path", "through-mlps"}),
-              .result = run_difference_keys(),
-              .run =
-                  [a](const Command& command) {
-                    return run_differences(chosen_subject(*a, command), a->other, a->weights,
-                                           a->out, a->overwrite);
-                  }},
-             {.accepts = c.all_but({"over-time", "other", "more"}),
-              .result = study_keys(),
-              .run = [a](const Command& command) { return study_one(*a, command); }}};
+  c.modes = {
+      {.key = "over-time",
+       .accepts = c.only({"run", "out", "overwrite", "format"}),
+       .result = over_time_keys(),
+       .run =
+           [a](const Command&) {
+             return study_over_time(a->run, a->out, a->overwrite, a->formats);
+           }},
+      {.key = "more",
+       .accepts = c.only({"run", "other", "more", "samples", "ablation", "weights"}),
+       .result = run_role_keys(),
+       .run = [a](const Command& command) { return study_runs(*a, command); }},
+      {.key = "other",
+       .accepts = c.all_but({"over-time", "more", "head", "export", "ascii", "ablate", "ablation",
+                             "samples", "keep", "cut", "corrupt", "attribute", "edges-into", "edge",
+                             "path", "through-mlps", "pairs", "corruption"}),
+       .result = run_difference_keys(),
+       .run =
+           [a](const Command& command) {
+             return run_differences(chosen_subject(*a, command), a->other, a->weights, a->out,
+                                    a->overwrite);
+           }},
+      {.accepts = c.all_but({"over-time", "other", "more"}),
+       .result = study_keys(),
+       .run = [a](const Command& command) { return study_one(*a, command); }}};
 }
 
 }  // namespace heed

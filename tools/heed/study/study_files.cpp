@@ -23,8 +23,9 @@ const std::vector<std::string> kStudyMarks = {"arrays.safetensors", "compare.csv
 // Other files that studies write. A directory that has only such files does not count as a study.
 const std::vector<std::string> kOtherStudyFiles = {"over_time.json", "cells.csv"};
 // Pictures of studies that are not maps of heads, without their extensions.
-const std::vector<std::string> kOtherPictures = {"over_time",   "patching", "by_distance", "lens",
-                                                 "attribution", "effects",  "edges",       "paths"};
+const std::vector<std::string> kOtherPictures = {"over_time", "patching",    "by_distance",
+                                                 "lens",      "attribution", "effects",
+                                                 "edges",     "paths",       "patching_heads"};
 
 // Returns whether `name` is the name of a study's picture, such as "dS.png", "dS_L0H1.svg" or
 // "dS_difference.png".

@@ -133,26 +133,6 @@ Files draw_by_distance(const std::filesystem::path& folder, const nn::Study& stu
                        "distance. Where dL/dS is negative, a higher score would lower L.");
 }
 
-Files draw_patching(const std::filesystem::path& folder, const nn::Patching& p,
-                    const std::vector<std::string>& tokens, const PictureSource& source) {
-  plot::HeatmapGrid grid;
-  for (const nn::PatchMap& map : p.maps)
-    if (!map.by_head)
-      grid.panels.push_back(
-          {map.site, int(map.layers), int(map.columns), {map.effect.begin(), map.effect.end()}});
-  grid.row_labels = layer_labels(p.maps.front().layers), grid.col_labels = tokens;
-  grid.row_axis = "layer", grid.col_axis = "token, clean/corrupt";
-  grid.title = "Activation patching, clean into corrupt";
-  grid.caption = fmt::format("0: L of the corrupt prompt ({}); 1: L of the clean prompt ({}).",
-                             plot::format_number(p.corrupt, 4), plot::format_number(p.clean, 4));
-  grid.value_name = "share of L restored";
-  grid.scale = plot::ColorScale::kDiverging;
-  grid.limit = largest_magnitude(grid);
-  return write_picture(folder / "patching.png", grid, source,
-                       "Each cell is a run on the corrupt prompt with the clean activation at that "
-                       "place: 1 restores L fully, 0 not at all.");
-}
-
 Files draw_lens(const std::filesystem::path& folder, const nn::LogitLens& lens,
                 const nn::Vocabulary& vocabulary, const std::vector<std::string>& tokens,
                 const PictureSource& source) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "nn/study/lens.h"
-#include "nn/study/patching.h"
 #include "nn/tasks/vocabulary.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/study/subject.h"
@@ -52,10 +51,6 @@ Files draw_study(const std::filesystem::path& folder, const nn::Study& study,
 /// distance from the key to the query. `study` is that of `batch`.
 Files draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
                        const nn::Batch& batch, const PictureSource& source);
-/// Draws patching.png: a panel for each kind of activation that was patched, whose rows are layers
-/// and whose columns are positions. `tokens` are the labels of the positions.
-Files draw_patching(const std::filesystem::path& folder, const nn::Patching& patching,
-                    const std::vector<std::string>& tokens, const PictureSource& source);
 /// Draws lens.png: rows are layers, columns are positions, the color is the probability of the
 /// right token, and the text is the likeliest token. `tokens` are the labels of the positions.
 Files draw_lens(const std::filesystem::path& folder, const nn::LogitLens& lens,

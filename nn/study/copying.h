@@ -1,4 +1,4 @@
-// Copying score of a head: measures if the output of the head raises the logit of the token that
+// Copying score of a head (Olsson): measures if the output of the head raises the logit of the token that
 // the head attends to.
 #pragma once
 

@@ -33,7 +33,6 @@ struct FactoredMap {
 };
 
 /// The sum of the eigenvalues of a map divided by the sum of their magnitudes, and a share of rows.
-/// Both are computed on the rows and columns of the first `classes` tokens.
 struct MapSummary {
   double eigenvalues;  ///< in [-1, 1]; NaN for a map of zeros. `matching` or `ov_copying` in files
   double diagonal;     ///< share of rows whose largest entry is on the diagonal; 0 to 1
@@ -46,8 +45,9 @@ MapSummary summarize(const FactoredMap& map, std::int64_t tokens);
 
 /// An entry of a map.
 struct MapEntry {
-  std::int64_t row, column;  ///< place of the entry
-  double value;              ///< the entry
+  std::int64_t row;     ///< row of the entry
+  std::int64_t column;  ///< column of the entry
+  double value;         ///< the entry
 };
 /// Returns the `count` entries with the largest magnitudes, largest first, or all entries if there
 /// are fewer. Computes the map in blocks of rows.
@@ -63,7 +63,11 @@ struct DistanceCurve {
 };
 
 /// The part of head b that reads the output of head a.
-enum class Composition { kQ, kK, kV };
+enum class Composition {
+  kQ,  ///< queries
+  kK,  ///< keys
+  kV   ///< values
+};
 template <>
 struct EnumNames<Composition> {
   static constexpr std::pair<Composition, const char*> kTable[] = {
@@ -81,6 +85,7 @@ class Circuits {
   /// classes than tokens.
   explicit Circuits(const Transformer& model);
 
+  /// Returns the options of the model. Their dtype is float64.
   const Transformer::Options& options() const { return model_.options; }
 
   // The following functions throw ValueError for a head that the model does not have, and for a
@@ -130,7 +135,8 @@ class Circuits {
 
 /// How strongly head b could read the output of head a, by their weights alone.
 struct CompositionScore {
-  HeadIndex a, b;      ///< a is in an earlier layer than b
+  HeadIndex a;         ///< writes; in an earlier layer than b
+  HeadIndex b;         ///< reads
   Composition kind;    ///< the part of b that reads
   double score;        ///< 0 to 1, or NaN if a head has only zeros
   double random_mean;  ///< mean score of random weights of the same shapes

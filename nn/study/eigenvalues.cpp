@@ -91,7 +91,7 @@ std::vector<Complex> eigenvalues(const autograd::Tensor& matrix) {
       continue;
     }
     check<autograd::NumericError>(++steps <= 300, "eigenvalues", "does not converge");
-    // Another shift in every tenth step ends a cycle.
+    // In every tenth step, a shift that is not an eigenvalue ends a cycle.
     qr_step(a, first, last,
             steps % 10 == 0 ? std::abs(a(last, last - 1)) + std::abs(a(last, last))
                             : nearer_eigenvalue(a, last));

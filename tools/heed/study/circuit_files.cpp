@@ -13,8 +13,8 @@
 namespace heed {
 namespace {
 
-constexpr std::size_t kDrawnPairs = 12;       // composed maps that are drawn and stored
-constexpr std::int64_t kPageBytes = 8 << 20;  // largest size of the maps on the page
+constexpr std::size_t kDrawnPairs = 12;         // composed maps that are drawn and stored
+constexpr std::int64_t kPageBytes = 7'500'000;  // of the maps; the page has at most 8 MB
 
 // The pairs whose maps are drawn and stored.
 std::span<const PairCircuit> drawn_pairs(const CircuitStudy& s) {
@@ -139,6 +139,11 @@ std::string CircuitStudy::at_distance() const {
   return model().attention.rope ? fmt::format(" at distance {}", distance.value_or(0)) : "";
 }
 
+std::string CircuitStudy::over_distances() const {
+  if (distance || !model().attention.rope || model().context == 1) return at_distance();
+  return fmt::format(", mean over distances 1 to {}", model().context - 1);
+}
+
 Files write_circuits(const std::filesystem::path& folder, const CircuitStudy& s,
                      const PictureSource& source) {
   std::vector<std::pair<std::string, nn::FactoredMap>> qk, ov, pairs, positions;
@@ -211,21 +216,19 @@ std::filesystem::path write_circuit_page(const std::filesystem::path& folder, co
   PagePane pane{source.run_name(), source.weights,   kMapsLeaveOut,
                 s.tokens,          s.model().layers, s.model().attention.heads};
   const std::int64_t all = s.model().attention.rope ? s.model().context : 1;
-  std::string over;  // the distances of composed maps
-  if (all > 1) {
-    over = s.distance ? s.at_distance() : fmt::format("; mean over distances 1 to {}", all - 1);
+  if (all > 1)
     pane.objective += " The slider selects the distance from key to query for the QK maps.";
-  }
   pane.fixed_maps.append("ov", nn::Json::array());
   for (const HeadCircuit& h : s.heads) pane.fixed_maps["ov"].push_back(page_map(h.head, h.ov));
   for (const PairCircuit& p : drawn_pairs(s)) {
     const std::string a = nn::head_name(p.score.a), kind = nn::enum_name(p.score.kind);
     const std::string name = a + ":" + kind;
     if (!pane.fixed_maps.find(name)) {
+      const bool to_logits = p.score.kind == nn::Composition::kV;
       pane.fixed_maps.append(name, nn::Json::array());
-      quantities.push_back(page_quantity(name, kind + "-composed with " + a,
-                                         p.score.kind == nn::Composition::kV,
-                                         "what a head reads of the output of " + a + over));
+      quantities.push_back(page_quantity(
+          name, kind + "-composed with " + a, to_logits,
+          "what a head reads of the output of " + a + (to_logits ? "" : s.over_distances())));
     }
     pane.fixed_maps[name].push_back(page_map(p.score.b, p.map));
   }

@@ -54,6 +54,9 @@ struct CircuitStudy {
   bool has_maps() const;
   /// Returns " at distance 3" if the model has RoPE, and otherwise "".
   std::string at_distance() const;
+  /// Returns the distances of the K- and Q-composed maps as text: " at distance 3", ", mean over
+  /// distances 1 to 47", or "" without RoPE.
+  std::string over_distances() const;
 };
 
 /// Writes circuits.safetensors and the pictures qk, ov, composed, positions and distance_curves, as

@@ -92,6 +92,8 @@ void add_compositions(Table& table, const CircuitStudy& s) {
       "0 to 1; random: its mean over 100 draws of the same shapes. matching and diagonal: those of "
       "the composed map; for V, OV copying and OV diagonal. A score states what the weights allow, "
       "not what the model does.";
+  if (!s.over_distances().empty())
+    table.note += fmt::format(" Composed maps of Q and K are scores{}.", s.over_distances());
   if (s.pairs.size() > kPairMaps)
     table.note += fmt::format(" The maps of the first {} pairs are computed.", kPairMaps);
   for (const PairCircuit& p : s.pairs)

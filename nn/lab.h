@@ -8,6 +8,7 @@
 #include "nn/study/ablation.h"
 #include "nn/study/attribution.h"
 #include "nn/study/cells.h"
+#include "nn/study/circuits.h"
 #include "nn/study/lens.h"
 #include "nn/study/marks.h"
 #include "nn/study/matching.h"

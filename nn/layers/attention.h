@@ -197,6 +197,9 @@ struct MultiHeadAttention : Module {
                     const ForwardContext& ctx = {}) const {
     return forward(query, key, value, ctx);
   }
+  /// Returns the factor by which q k^T is multiplied. With ScaleRule::kLearned, returns 1, and q is
+  /// multiplied by `head_scale`.
+  double scale() const;
   /// Returns "" if forward() uses the fused kernel for a default context. Otherwise returns the
   /// reason, such as "soft cap", why forward() computes attention from public ops. These keep all
   /// scores and weights [B, H, Tq, Tk] in memory.
@@ -217,7 +220,6 @@ struct MultiHeadAttention : Module {
   };
   void check_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
                     const ForwardContext& ctx) const;
-  double scale() const;
   autograd::AttentionOptions attention_options(const ForwardContext& ctx) const;
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v,
                 autograd::AttentionOptions how) const;

@@ -23,20 +23,6 @@ Tensor distinct_tokens(const Transformer::Options& o, std::int64_t seed, std::in
   return contiguous(stack(rows, 0));
 }
 
-// Returns the contribution of a part of the stream, [B, T, d_model], to the logits, up to a
-// positive factor at each position. It applies the mean and the weights of the final norm, but not
-// the division by the scale of the stream.
-Tensor logits_written(const Transformer& model, const Tensor& stream) {
-  Tensor x = stream;
-  if (model.ln) {
-    const auto* layer = std::get_if<LayerNorm>(&model.ln->norm);
-    const Tensor weight = layer ? layer->weight : std::get<RMSNorm>(model.ln->norm).weight;
-    if (layer) x = x - mean(x, {-1}, true);
-    if (weight.defined()) x = x * weight;
-  }
-  return linear(x, model.head ? model.head->weight : model.tok.weight);
-}
-
 // Returns the score of one head. `raised` has the raise of each logit, [B, T, classes], `pattern`
 // has the attention weights, [B, T, T], and `tokens` is [B, T].
 double copying_score(const Tensor& raised, const Tensor& pattern, const Tensor& tokens) {
@@ -72,7 +58,9 @@ std::vector<double> copying_scores(const Transformer& model, std::int64_t seed,
     const MultiHeadAttention& attn = model.blocks[l].attn;
     const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);
     const Tensor written = matmul(select(run.at[0][l], 2, h.head), select(w.W_O, 0, h.head));
-    const Tensor logits = logits_written(model, written);
+    // Up to a positive factor at each position, because the final norm's division is left out.
+    const Tensor logits = linear(without_division(model.ln, written),
+                                 model.head ? model.head->weight : model.tok.weight);
     const Tensor raised = relu(logits - mean(logits, {-1}, true));
     scores.push_back(copying_score(raised, select(run.at[1][l], 1, h.head), tokens));
   }

@@ -1,5 +1,5 @@
-// Copying score of a head: measures if the output of the head raises the logit of the token that
-// the head attends to.
+// Copying score of a head (Olsson et al. 2022): measures if the output of the head raises the logit
+// of the token that the head attends to.
 #pragma once
 
 #include <vector>

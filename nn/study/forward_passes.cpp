@@ -98,6 +98,14 @@ void check_one_sequence(std::string_view caller, const Batch& batch) {
         "needs one sequence [1, T], got ", batch.inputs.shape());
 }
 
+Tensor without_division(const std::optional<Norm>& norm, const Tensor& x) {
+  if (!norm) return x;
+  const auto* layer = std::get_if<LayerNorm>(&norm->norm);
+  const Tensor weight = layer ? layer->weight : std::get<RMSNorm>(norm->norm).weight;
+  const Tensor centered = layer ? x - mean(x, {-1}, true) : x;
+  return weight.defined() ? centered * weight : centered;
+}
+
 std::vector<double> to_doubles(const Tensor& x) { return to(x, float64).to_vector<double>(); }
 
 }  // namespace heed::nn

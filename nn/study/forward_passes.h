@@ -67,6 +67,10 @@ Batch repeat_batch(const Batch& batch, std::int64_t n);
 /// Throws ShapeError unless the batch is one sequence [1, T]. The message begins with `caller`.
 void check_one_sequence(std::string_view caller, const Batch& batch);
 
+/// Applies the mean and the weight of a norm to x [..., d_model], without the division by the scale
+/// of x and without the bias. An RMSNorm removes no mean. Without a norm, returns x.
+Tensor without_division(const std::optional<Norm>& norm, const Tensor& x);
+
 /// Returns the elements of a tensor of any dtype as doubles.
 std::vector<double> to_doubles(const Tensor& x);
 

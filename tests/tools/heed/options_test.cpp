@@ -357,6 +357,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"generate --samples", {kRun, "--prompt", "abcdefghijklmnop", "--samples", "2"}},
       {"study ", {kRun, "--ablate", "L0H0"}},
       {"study --over-time", {kRun, "--over-time"}},
+      {"study --circuits", {kRun, "--circuits"}},
       {"study --other", {kRun, kRun}},
       {"study --more", {kRun, kRun, kRun}},
       {"verify causality", {"causality", kRun, "--length", "4"}},

@@ -161,12 +161,12 @@ def value_of(quantity, pane, checkpoint, layer, head, i, j):
     return size * math.sin(1 + 3 * i + 7 * j + layer + 2 * head + 11 * checkpoint + pane) ** 5 / (quantity * 10)
 
 
-def encoded(layer, head, n, value):
+def encoded(layer, head, n, value, triangle=True):
     """Encodes a map. A cell whose value is None is masked."""
-    cells = [value(i, j) for i in range(n) for j in range(i + 1)]
+    cells = [value(i, j) for i in range(n) for j in range(i + 1 if triangle else n)]
     scale = max(abs(x) for x in cells if x is not None)
     codes = [-32768 if x is None else round(x / scale * 32767) for x in cells]
-    return {"layer": layer, "head": head, "scale": scale, "triangle": True,
+    return {"layer": layer, "head": head, "scale": scale, "triangle": triangle,
             "data": base64.b64encode(struct.pack(f"<{len(codes)}h", *codes)).decode()}
 
 
@@ -694,6 +694,50 @@ def check_reads(browser, path, data, block=1):
 
 
 # --- pages with other contents
+def circuit_value(distance, head, i, j):
+    return math.sin(1 + distance + 2 * head + 3 * i + 7 * j)
+
+
+def made_up_circuits():
+    """Returns a page of circuits: the slider selects the distance of one quantity. One column of the other is masked."""
+    maps = lambda distance: [encoded(0, h, 4, lambda i, j: circuit_value(distance, h, i, j), False) for h in range(2)]
+    logits = [encoded(0, h, 4, lambda i, j: circuit_value(9, h, i, j) if j < 3 else None, False) for h in range(2)]
+    quantity = lambda name, axes: {"name": name, "title": name.upper(), "unit": "", "signed": True, "what": "a map", "axes": axes}
+    return {"heed": "0", "title": "circuits", "command": "heed study --circuits", "head_columns": [], "tables": [],
+            "step_name": "distance", "first_checkpoint": 1,
+            "quantities": [quantity("qk", ["query's token", "key's token"]), quantity("ov", ["token that is read", "logit"])],
+            "panes": [{"name": "run", "objective": "Left out: norms.", "tokens": list("abc^"), "length": 4, "block": 1,
+                       "layers": 1, "heads": 2, "saved_checkpoints": 9, "maps": {"ov": logits},
+                       "checkpoints": [{"step": d, "maps": {"qk": maps(d)}} for d in range(3)]}]}
+
+
+def check_circuits(browser, path):
+    browser.screen(1280, 1000)
+    browser.log("browser")  # discards the messages of other pages
+    browser.open(path, "#head=L0H1&map=qk&cell=2-1")
+    shown = lambda: number(re.search(r"= (\S+)$", browser.text("output.readout"))[1])
+    check("the page starts at its first checkpoint", "distance 1 (2 of 3, selected from 9)" in browser.text("#controls output"))
+    check("a cell has the names of both axes", "query's token 2 “c”, key's token 1 “b”" in browser.text("output.readout"))
+    check("a map is that of the distance", same(shown(), circuit_value(1, 1, 2, 1)))
+    browser.focus("#checkpoint")
+    browser.press("Right")
+    check("the slider selects the distance", same(shown(), circuit_value(2, 1, 2, 1)) and "distance 2" in browser.text("#controls output"))
+    browser.choose("Show", "OV")
+    check("a map of the pane is the same at all distances", same(shown(), circuit_value(9, 1, 2, 1)))
+    check("a cell of the other map has its axes", "token that is read 2 “c”, logit 1 “b”" in browser.text("output.readout"))
+    check("the pane begins with its sentence", browser.text(".pane p") == "Left out: norms.")
+    text = browser.run("return document.body.innerText")
+    for words in ("gradient", "Tokens", "L ="):
+        check(f"a page of circuits has no '{words}'", words not in text)
+    browser.screen(400, 1000)
+    check("a page of circuits fits 400 pixels", browser.run("return document.documentElement.scrollWidth") <= 400)
+    browser.screen(1280, 1000)
+    browser.run("openTables()")
+    time.sleep(0.1)
+    errors = [entry for entry in browser.log("browser") if entry["level"] == "SEVERE"]
+    check(f"all tables of numbers open without errors: {errors}", not errors)
+
+
 def check_three_panes(browser, path):
     browser.open(path)
     boxes = lambda: browser.run("return [...document.querySelectorAll('.pane')].map((p) => { const b = p.getBoundingClientRect(); return [b.left, b.top, b.width]; })")
@@ -884,6 +928,7 @@ def test_in(browser, paths, data):
     check_reads(browser, paths["blocks"], data["blocks"], 2)
     check_three_panes(browser, paths["three"])
     check_plain(browser, paths["plain"])
+    check_circuits(browser, paths["circuits"])
     check_contrast(browser, path)
     check_hidden(browser, path)
     check_keyboard(browser, path)
@@ -896,7 +941,8 @@ def main():
     if missing:
         print(f"skipped: no {' and no '.join(missing)} here; tools/setup --all installs them")
         return 0
-    data = {"two": made_up(HOSTILE), "plain": made_up_plain(), "three": made_up_three(), "blocks": made_up_blocks()}
+    data = {"two": made_up(HOSTILE), "plain": made_up_plain(), "three": made_up_three(), "blocks": made_up_blocks(),
+            "circuits": made_up_circuits()}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         paths = {name: os.path.join(folder, name + ".html") for name in data}
         for name, path in paths.items():

@@ -74,13 +74,17 @@ refuses 2 "use --ablation zero" study text-run --prompt "the quick" --ablate L0H
 expect 0 study text-run --prompt "the quick" --ablate L0H0 --ablation zero --out text-study --overwrite
 refuses 4 "text.txt" study text-run
 mv elsewhere.txt text.txt
-expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying score"
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying (Olsson)"
 for words in "Activation patching" "clean into corrupt (denoise" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
 has_file patched/patching.png
 has_file patched/report.html
 refuses 2 "already contains a study" study runs/reverse-1 runs/reverse-1 --out patched
 expect 0 info patched/patching.png; out_has "Activation patching"; out_has "Color range"
 refuses 2 "one sequence has no other" study runs/reverse-1 --sample 1 --ablate L0H0 --ablation resample
+expect 0 study runs/reverse-1 --circuits --out maps; out_has "OV copying"; has_file maps/circuits.safetensors; has_file maps/report.html
+refuses 2 "already contains a study" study runs/reverse-1 --circuits --out maps
+refuses 2 "have no rotation" study runs/reverse-1 --circuits --distance 999
+refuses 2 "without --circuits" study runs/reverse-1 --distance 1
 expect 0 study runs/reverse-1 --cut "L0H0[5,3],L0H0[*,0]" --out cells; out_has "L0H0[5,3],L0H0[*,0]"; out_has "Cut cells"
 refuses 2 "the query cannot read it" study runs/reverse-1 --cut "L0H0[3,5]"
 refuses 2 "write a head, a query and a key" study runs/reverse-1 --cut "L0H0"

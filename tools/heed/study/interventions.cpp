@@ -59,10 +59,10 @@ Table sequences_table(const nn::Study& study, const std::string& objective) {
 }
 
 Table copying_table(const nn::Transformer& model) {
-  Table t = titled("Copying",
+  Table t = titled("Copying (Olsson)",
                    "on random tokens that do not repeat: the share of the logits raised by a head "
                    "that belongs to the token it reads; -1 none, 1 half, 3 all",
-                   {{"", "head"}, {"", "copying score"}});
+                   {{"", "head"}, {"", "copying (Olsson)"}});
   const auto heads = nn::all_heads(model.options.layers, model.options.attention.heads);
   const std::vector<double> scores = nn::copying_scores(model);
   for (std::size_t i = 0; i < heads.size(); ++i) t.add({nn::head_name(heads[i]), scores[i]});
@@ -188,7 +188,7 @@ std::vector<nn::Setting> intervention_settings(InterventionArguments& a) {
   return {
       {"attribute", a.attribute,
        "attributes L to tokens and parts: integrated gradients, rollout, logit lens; also copying "
-       "scores and, for logits, direct logit attribution (both not with --norm post)"}};
+       "(Olsson) and, for logits, direct logit attribution (both not with --norm post)"}};
 }
 
 void run_interventions(const InterventionArguments& a, const Subject& s, const nn::Study& study,

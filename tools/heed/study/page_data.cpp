@@ -110,6 +110,7 @@ nn::Json PagePane::json() const {
                                     {"saved_checkpoints", saved_checkpoints},
                                     {"checkpoints", checkpoints}});
   if (!cells.items().empty()) pane.append("cells", cells);
+  if (!fixed_maps.entries().empty()) pane.append("maps", fixed_maps);
   if (block > 1) {
     pane.append("texts", tokens);
     pane.append("block_rule",
@@ -138,6 +139,13 @@ PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& la
   return pane;
 }
 
+std::filesystem::path write_page(const std::filesystem::path& folder, nn::Json data) {
+  data.update(nn::Json::object({{"heed", version_text()}, {"command", typed_command()}}));
+  const std::filesystem::path file = folder / "report.html";
+  autograd::write_file(file.string(), study_page(data));
+  return file;
+}
+
 std::filesystem::path write_page(const std::filesystem::path& folder, const std::string& title,
                                  const std::vector<PagePane>& panes, const nn::Json& tables,
                                  std::optional<nn::HeadIndex> chosen,
@@ -155,17 +163,13 @@ std::filesystem::path write_page(const std::filesystem::path& folder, const std:
         {{"name", q.name}, {"unit", q.unit}, {"what", q.what}, {"main", !q.panel.title.empty()}}));
   nn::Json head;
   if (chosen) head = nn::Json::object({{"layer", chosen->layer}, {"head", chosen->head}});
-  const std::filesystem::path file = folder / "report.html";
-  autograd::write_file(file.string(), study_page(nn::Json::object({{"heed", version_text()},
-                                                                   {"title", title},
-                                                                   {"summary", summary},
-                                                                   {"command", typed_command()},
-                                                                   {"quantities", quantities},
-                                                                   {"head_columns", columns},
-                                                                   {"panes", shown},
-                                                                   {"tables", tables},
-                                                                   {"chosen", head}})));
-  return file;
+  return write_page(folder, nn::Json::object({{"title", title},
+                                              {"summary", summary},
+                                              {"quantities", quantities},
+                                              {"head_columns", columns},
+                                              {"panes", shown},
+                                              {"tables", tables},
+                                              {"chosen", head}}));
 }
 
 }  // namespace heed

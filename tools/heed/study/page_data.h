@@ -23,6 +23,8 @@ struct PagePane {
   std::int64_t layers, heads;                ///< size of the model
   nn::Json checkpoints = nn::Json::array();  ///< see add_checkpoint()
   nn::Json cells = nn::Json::array();        ///< see add_cells()
+  /// Maps that are the same at all checkpoints, by quantity: lists as in a checkpoint.
+  nn::Json fixed_maps = nn::Json::object();
   /// Number of checkpoints that the run saved, if `checkpoints` is a selection of them.
   std::optional<std::int64_t> saved_checkpoints = {};
 
@@ -46,9 +48,12 @@ PagePane make_pane(const Subject& subject, const std::string& label = "");
 PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& label = "",
                  const HeadStudy* effects = nullptr);
 
-/// Writes report.html into the directory and returns its path. page/README.md describes the format
-/// of `tables`. `chosen` is the head that the page shows first,
-/// and `summary` the first text of the page. Throws IoError.
+/// Writes report.html into the directory and returns its path. `data` has the data of the page
+/// (page/README.md); heed's version and the command are added to it. Throws IoError.
+std::filesystem::path write_page(const std::filesystem::path& folder, nn::Json data);
+/// Writes the page of panes with the quantities of nn::map_quantities(). page/README.md describes
+/// the format of `tables`. `chosen` is the head that the page shows first, and `summary` the first
+/// text of the page. Throws IoError.
 std::filesystem::path write_page(const std::filesystem::path& folder, const std::string& title,
                                  const std::vector<PagePane>& panes,
                                  const nn::Json& tables = nn::Json::array(),

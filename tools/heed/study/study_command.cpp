@@ -10,6 +10,7 @@
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/cell_table.h"
+#include "tools/heed/study/circuits.h"
 #include "tools/heed/study/effect_tables.h"
 #include "tools/heed/study/effects_picture.h"
 #include "tools/heed/study/first_text.h"
@@ -41,6 +42,7 @@ struct StudyArguments {
   PathArguments paths;
   PatchingArguments patching;
   InterventionArguments interventions;
+  CircuitArguments circuits;
 };
 
 // Returns the run, the sequence and the objective L that the arguments select.
@@ -159,25 +161,6 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
 
 // ---- result of the study of one sequence
 
-// Draws the attention weights of each head as text: one line for each query, and in it one of ten
-// characters, from light to dark, for each key.
-std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {
-  static constexpr char kShades[] = " .:-=+*#%@";
-  std::string text;
-  for (const nn::HeadReport& h : s.heads) {
-    const nn::Tensor& pattern = s.layers[std::size_t(h.layer)].pattern;
-    text += fmt::format("{}{}: each row a query, each column a key; darkest is 1\n",
-                        text.empty() ? "" : "\n", nn::head_name(h));
-    for (std::int64_t i = 0; i < pattern.size(2); ++i) {
-      std::string line;
-      for (std::int64_t j = 0; j <= i; ++j)
-        line += kShades[std::clamp(int(float(pattern.at({0, h.head, i, j})) * 10), 0, 9)];
-      text += fmt::format("{:>4} {}\n", labels[std::size_t(i)], line);
-    }
-  }
-  return text;
-}
-
 constexpr Column kSample[] = {{"sequences"}, {"objective"}, {"value"}, {"without_heads"}};
 constexpr Column kBaseline[] = {{"previous_token"}, {"duplicate_token"}, {"induction"}};
 
@@ -293,6 +276,7 @@ constexpr const char* kExamples =
   heed study --cut 'L1H0[5,3]' --prompt abcab
   heed study --prompt abcdefghab --corrupt abdcefghab --of diff:c-d --attribute
   heed study runs/induction-1 --over-time
+  heed study runs/induction-1 --circuits
   heed study runs/induction-1 runs/induction-2
   heed study runs/induction-1 runs/induction-2 runs/induction-3)";
 
@@ -330,6 +314,10 @@ the next version does not have it, because softmax_gain replaces it.
 over_time.csv into the directory over-time of the run. The CSV has one row per number:
 step,layer,head,quantity,value. Losses and entropies are in nats. A row without a head is for the
 layer, a row without a layer for the model.
+
+--circuits computes maps from the weights alone: QK (scores of a token with another token), OV (logits
+that a head adds if it reads a token), their compositions for pairs of heads, and composition scores.
+It writes circuits.safetensors, pictures and report.html into the directory circuits of the run.
 
 If a second run is given, it is compared with the first run on the same sequence. Heads with the same
 number correspond if both runs begin with equal weights; otherwise the heads of a layer are matched
@@ -378,6 +366,7 @@ void study_command(Command& c) {
   c.add("Edges and paths", path_settings(a->paths));
   c.add("Patching", patching_settings(a->patching));
   c.add("Attribution", intervention_settings(a->interventions));
+  c.add("Weights", circuit_settings(a->circuits));
   c.add_common(Command::kAll | Command::kCsv);
   c.modes = {
       {.key = "over-time",
@@ -387,21 +376,30 @@ void study_command(Command& c) {
            [a](const Command&) {
              return study_over_time(a->run, a->out, a->overwrite, a->formats);
            }},
+      {.key = "circuits",
+       .accepts = c.only({"run", "distance", "weights", "out", "overwrite", "format"}),
+       .result = circuit_keys(),
+       .run =
+           [a](const Command& command) {
+             return study_circuits(a->circuits, command, a->run, a->weights, a->out, a->overwrite,
+                                   a->formats);
+           }},
       {.key = "more",
        .accepts = c.only({"run", "other", "more", "samples", "ablation", "weights"}),
        .result = run_role_keys(),
        .run = [a](const Command& command) { return study_runs(*a, command); }},
       {.key = "other",
-       .accepts = c.all_but({"over-time", "more", "head", "export", "ascii", "ablate", "ablation",
-                             "samples", "keep", "cut", "corrupt", "attribute", "edges-into", "edge",
-                             "path", "through-mlps", "pairs", "corruption"}),
+       .accepts = c.all_but({"over-time", "circuits", "distance",     "more",      "head",
+                             "export",    "ascii",    "ablate",       "ablation",  "samples",
+                             "keep",      "cut",      "corrupt",      "attribute", "edges-into",
+                             "edge",      "path",     "through-mlps", "pairs",     "corruption"}),
        .result = run_difference_keys(),
        .run =
            [a](const Command& command) {
              return run_differences(chosen_subject(*a, command), a->other, a->weights, a->out,
                                     a->overwrite);
            }},
-      {.accepts = c.all_but({"over-time", "other", "more"}),
+      {.accepts = c.all_but({"over-time", "circuits", "distance", "other", "more"}),
        .result = study_keys(),
        .run = [a](const Command& command) { return study_one(*a, command); }}};
 }

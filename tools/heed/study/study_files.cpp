@@ -17,15 +17,16 @@ namespace {
 namespace fs = std::filesystem;
 
 // A directory contains a study if it contains one of these files. Every kind of study (of one
-// sequence, of two runs, over time) writes at least one of them.
+// sequence, of two runs, over time, of circuits) writes at least one of them.
 const std::vector<std::string> kStudyMarks = {"arrays.safetensors", "compare.csv", "over_time.csv",
-                                              "report.html"};
+                                              "circuits.safetensors", "report.html"};
 // Other files that studies write. A directory that has only such files does not count as a study.
 const std::vector<std::string> kOtherStudyFiles = {"over_time.json", "cells.csv"};
 // Pictures of studies that are not maps of heads, without their extensions.
-const std::vector<std::string> kOtherPictures = {"over_time", "patching",    "by_distance",
-                                                 "lens",      "attribution", "effects",
-                                                 "edges",     "paths",       "patching_heads"};
+const std::vector<std::string> kOtherPictures = {
+    "over_time",   "patching", "patching_heads", "by_distance",    "lens",
+    "attribution", "effects",  "edges",          "paths",          "qk",
+    "ov",          "composed", "positions",      "distance_curves"};
 
 // Returns whether `name` is the name of a study's picture, such as "dS.png", "dS_L0H1.svg" or
 // "dS_difference.png".

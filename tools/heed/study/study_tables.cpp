@@ -1,5 +1,6 @@
 #include "tools/heed/study/study_tables.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace heed {
@@ -51,6 +52,23 @@ void add_heads(Table& table, const nn::Study& s, const HeadStudy& effects) {
     table.note += fmt::format(
         " needed, suffices and mark: see the effects of heads, on {} sequence{} of the task.",
         effects.measured->value.sequences, effects.measured->value.sequences == 1 ? "" : "s");
+}
+
+std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {
+  static constexpr char kShades[] = " .:-=+*#%@";
+  std::string text;
+  for (const nn::HeadReport& h : s.heads) {
+    const nn::Tensor& pattern = s.layers[std::size_t(h.layer)].pattern;
+    text += fmt::format("{}{}: each row a query, each column a key; darkest is 1\n",
+                        text.empty() ? "" : "\n", nn::head_name(h));
+    for (std::int64_t i = 0; i < pattern.size(2); ++i) {
+      std::string line;
+      for (std::int64_t j = 0; j <= i; ++j)
+        line += kShades[std::clamp(int(float(pattern.at({0, h.head, i, j})) * 10), 0, 9)];
+      text += fmt::format("{:>4} {}\n", labels[std::size_t(i)], line);
+    }
+  }
+  return text;
 }
 
 Value tables_json(const std::vector<Table>& tables) {

@@ -16,6 +16,10 @@ Columns head_columns();
 /// that explains the columns. `effects` has the effects, which are null if it has none.
 void add_heads(Table& table, const nn::Study& study, const HeadStudy& effects);
 
+/// Draws the attention weights of each head as text: one line for each query, and in it one of ten
+/// characters, from light to dark, for each key. `labels` are the labels of the tokens.
+std::string drawn_weights(const nn::Study& study, const std::vector<std::string>& labels);
+
 /// Columns of an entry of "tables" in JSON and on the page.
 inline constexpr Column kNameAndUnit[] = {{"name"}, {"unit"}};
 inline constexpr Column kTableKeys[] = {

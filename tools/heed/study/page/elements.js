@@ -152,9 +152,9 @@ function colorBar() {
   return { element: el("div", { class: "bar" }, canvas, ticks, words), draw };
 }
 
-const rangeWords = { heads: "range of all heads", panel: "range of this panel", steps: "range of all checkpoints" };
+const rangeWords = () => ({ heads: "range of all heads", panel: "range of this panel", steps: `range of ${manySteps}` });
 const scaleWords = (q, scale) =>
-  [q.title, q.unit, rangeWords[state.range], scale.curve.words].filter(Boolean).join(", ");
+  [q.title, q.unit, rangeWords()[state.range], scale.curve.words].filter(Boolean).join(", ");
 
 /**
  * Creates an interactive map, for pointer and keyboard. describe() returns the map for drawMap() with its

@@ -38,7 +38,9 @@ function checkpointOf(pane) {
 }
 
 const ofHead = (layer, head) => (entry) => entry.layer === layer && entry.head === head;
-const mapOf = (pane, q, layer, head) => checkpointOf(pane).maps[q.name]?.find(ofHead(layer, head));
+/** Returns the maps of a quantity at a checkpoint. Maps of the pane are the same at all checkpoints. */
+const mapsOf = (pane, q, checkpoint = checkpointOf(pane)) => checkpoint.maps[q.name] ?? pane.maps?.[q.name] ?? [];
+const mapOf = (pane, q, layer, head) => mapsOf(pane, q).find(ofHead(layer, head));
 const reportOf = (pane, layer, head) => checkpointOf(pane).heads?.find(ofHead(layer, head));
 const fromOf = (pane, layer) => checkpointOf(pane).routes?.[layer]?.from ?? [];
 
@@ -52,7 +54,7 @@ function flowInto(pane, layer, token) {
 
 const weightsName = "hook_pattern"; // the quantity A; its scale ends at 1
 /** Returns whether the scale of a quantity has two sides. In a pane with differences, it has for every quantity. */
-const isSigned = (pane, q) => Boolean(q.signed) || (checkpointOf(pane).maps[q.name] ?? [])
+const isSigned = (pane, q) => Boolean(q.signed) || mapsOf(pane, q)
   .some((map) => numbersOf(map, pane.tokens.length).hasNegative);
 
 /** Returns the color scale of a map. Unless the range is that of a panel, it is the same for all heads and panes. */
@@ -60,12 +62,15 @@ function scaleOf(pane, q, layer, head) {
   const sign = { signed: isSigned(pane, q), curve: curves[state.scale] };
   if (state.range === "panel") return { max: mapOf(pane, q, layer, head)?.scale ?? 0, ...sign };
   if (q.name === weightsName) return { max: 1, ...sign };
-  const maps = panes.flatMap((other) => (state.range === "steps" ? other.checkpoints : [checkpointOf(other)]))
-    .flatMap((checkpoint) => checkpoint.maps[q.name] ?? []);
+  const maps = panes.flatMap((other) => (state.range === "steps" ? other.checkpoints : [checkpointOf(other)])
+    .flatMap((checkpoint) => mapsOf(other, q, checkpoint)));
   return { max: Math.max(0, ...maps.map((map) => map.scale)), ...sign };
 }
 
 // --- what the data has
+const stepName = data.step_name ?? "step"; // what the slider selects: a training step, or a distance
+const manySteps = data.step_name ? "all distances" : "all checkpoints";
+const hasWeights = data.quantities.some(({ name }) => name === weightsName);
 const every = panes.flatMap((pane) => pane.checkpoints);
 const hasRoutes = (pane) => pane.checkpoints.some(({ routes }) => routes?.length > 0);
 const hasEffects = every.some(({ heads }) => heads?.some(({ needed }) => Number.isFinite(needed)));
@@ -145,13 +150,13 @@ function slider() {
   addView(["checkpoint"], () => {
     const { step } = longest.checkpoints[state.checkpoint];
     input.value = state.checkpoint;
-    const weights = step === null ? "final weights" : `step ${step}`;
+    const weights = step === null ? "final weights" : `${stepName} ${step}`;
     const isSelection = longest.saved_checkpoints > longest.checkpoints.length;
     const all = isSelection ? `, selected from ${longest.saved_checkpoints}` : "";
     output.textContent = `${weights} (${state.checkpoint + 1} of ${longest.checkpoints.length}${all})`;
     input.setAttribute("aria-valuetext", output.textContent);
   });
-  return el("label", {}, "Checkpoint", input, output);
+  return el("label", {}, data.step_name ? "Distance" : "Checkpoint", input, output);
 }
 
 function openTables() {
@@ -161,7 +166,7 @@ function openTables() {
 }
 
 const hasSteps = longest.checkpoints.length > 1;
-const ranges = [["heads", "all heads"], ["panel", "per panel"], ...(hasSteps ? [["steps", "all checkpoints"]] : [])];
+const ranges = [["heads", "all heads"], ["panel", "per panel"], ...(hasSteps ? [["steps", manySteps]] : [])];
 
 function buildControls() {
   const upTo = (n) => Array.from({ length: n }, (_, k) => [k, String(k)]);
@@ -254,14 +259,15 @@ function paneView(pane) {
   addView(["checkpoint"], () => {
     const { step, value: number } = checkpointOf(pane);
     const when = step === null ? "" : ` at step ${step}`;
-    value.replaceChildren("L is ", el("b", {}, show(pane.objective)), `. L = ${show(number)}${when}.`);
+    if (number === undefined) value.replaceChildren(show(pane.objective));
+    else value.replaceChildren("L is ", el("b", {}, show(pane.objective)), `. L = ${show(number)}${when}.`);
   });
   const block = pane.block > 1 ? [el("p", { class: "muted" }, `A cell covers ${pane.block} × ${pane.block} tokens` +
     (pane.block_rule ? `: ${pane.block_rule}.` : "."))] : [];
   const title = el("h2", {}, pane.name, " ", el("small", { class: "muted" }, pane.hash ?? ""));
   return el("article", { class: "pane" }, title, value, ...block,
-    el("div", { class: "pair" }, overviewView(pane), headView(pane)), tokensView(pane), routesView(pane),
-    headsView(pane));
+    el("div", { class: "pair" }, overviewView(pane), headView(pane)), ...(hasWeights ? [tokensView(pane)] : []),
+    routesView(pane), headsView(pane));
 }
 
 /**
@@ -269,7 +275,7 @@ function paneView(pane) {
  * of the head. Also selects the last query, and the key with the largest magnitude for this query.
  */
 function firstChoice() {
-  state.checkpoint = longest.checkpoints.length - 1;
+  state.checkpoint = data.first_checkpoint ?? longest.checkpoints.length - 1;
   const [pane] = panes;
   const n = pane.tokens.length;
   const size = (report) => Math.abs(report.importance ?? 0);
@@ -293,7 +299,8 @@ const definition = ({ title, name, what, unit }) =>
 
 /** Removes the texts of report.html about things that this page does not have. */
 function removeUnneeded() {
-  const has = { checkpoints: hasSteps, routes: panes.some(hasRoutes), summary: data.summary?.length > 0,
+  const has = { checkpoints: hasSteps, weights: hasWeights, routes: panes.some(hasRoutes),
+    summary: data.summary?.length > 0,
     marks: every.some(({ heads }) => heads?.some((report) => markOf(report))) };
   for (const element of document.querySelectorAll("[data-needs]"))
     if (!has[element.dataset.needs]) element.remove();

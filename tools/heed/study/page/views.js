@@ -5,6 +5,7 @@ const mapKeys = ["quantity", "checkpoint", "scale", "range", "theme"];
 const rounded = (x) => (Number.isNaN(x) ? null : Number(x.toPrecision(6))); // the digits that maps have
 const rowOf = (numbers, n, i) => Array.from(numbers.slice(i * n, (i + 1) * n));
 const chosenMap = (pane, q = quantity()) => mapOf(pane, q, state.layer, state.head);
+const axesOf = (q) => q.axes ?? ["query", "key"]; // the names of rows and of columns
 const isChosen = ({ layer, head }) => layer === state.layer && head === state.head;
 
 /** Shows every head as a small map. A click on a map selects its head. */
@@ -20,7 +21,8 @@ function overviewView(pane) {
   const grid = el("div", { class: "heads", role: "group", "aria-label": `Heads of ${pane.name}` }, ...buttons);
   grid.style.setProperty("--heads", pane.heads);
   pressOneOf(grid, buttons, pane.heads);
-  const largest = () => [["head", "smallest", "largest", "largest magnitude at query", "key"],
+  const [row, column] = [() => `largest magnitude at ${axesOf(quantity())[0]}`, () => axesOf(quantity())[1]];
+  const largest = () => [["head", "smallest", "largest", row(), column()],
     ...panels.filter((p) => mapOf(pane, quantity(), p.layer, p.head)).map((p) => extremesOf(pane, p))];
   const behind = numbersBehind("each head's range", largest, () => allCells(pane));
   const draw = () => panels.forEach(({ layer, head, canvas, caption, button }) => {
@@ -56,7 +58,8 @@ function extremesOf(pane, { layer, head }) {
 
 function allCells(pane) {
   const n = pane.tokens.length;
-  const rows = [["head", "query", "query token", "key", "key token", quantity().name]];
+  const [row, column] = axesOf(quantity());
+  const rows = [["head", row, `${row} token`, column, `${column} token`, quantity().name]];
   for (const { layer, head } of headsOf(pane)) {
     const map = mapOf(pane, quantity(), layer, head);
     if (!map) continue;
@@ -79,13 +82,13 @@ function headView(pane) {
   const labels = labelsOf(pane);
   const map = explorable(`Map of ${pane.name}: arrow keys move from cell to cell, Enter selects a token`, {
     describe: () => chosenMap(pane) && { picture, rows: n, columns: n, rowLabels: labels, columnLabels: labels,
-      rowTitle: "query", columnTitle: "key", numbers: numbers(), cursor: cursorOf(pane), pinned: state.pinned,
-      hover: hoverOf(pane), column: tokenOf(pane) },
+      rowTitle: axesOf(quantity())[0], columnTitle: axesOf(quantity())[1], numbers: numbers(), cursor: cursorOf(pane),
+      pinned: state.pinned, hover: hoverOf(pane), column: hasWeights ? tokenOf(pane) : null },
     point: (hover) => change({ hover }),
     move: (query, key) => change({ query, key, pinned: true, hover: null }),
     choose: (query, key) => change({ token: key ?? query }),
   });
-  const matrix = () => [["query \\ key", ...tokenNames(pane)],
+  const matrix = () => [[axesOf(quantity()).join(" \\ "), ...tokenNames(pane)],
     ...tokenNames(pane).map((name, i) => [name, ...rowOf(numbers(), n, i).map(rounded)])];
   const behind = numbersBehind("the map, one row for each query", () => (chosenMap(pane) ? matrix() : [[lack(pane)]]));
   addView(["layer", "head", ...mapKeys], () => {
@@ -104,13 +107,15 @@ function headView(pane) {
   return el("section", { class: "view one-head" }, title, map.element, readout, bar.element, faint, behind.element);
 }
 
-const lack = (pane) => (state.layer < pane.layers && state.head < pane.heads ? "not stored for this checkpoint" :
+const lack = (pane) => (state.layer < pane.layers && state.head < pane.heads ?
+  (hasWeights ? "not stored for this checkpoint" : "not stored for this head") :
   "not available, because this run does not have this head");
 
 /** Returns a text with the value of every quantity at one cell of the selected head. */
 function cellText(pane, i, j) {
-  const where = `${headName(state.layer, state.head)}, query ${tokenName(pane, i)}, key ${tokenName(pane, j)}: `;
-  const order = [quantity(), ...data.quantities.filter((q) => q !== quantity())];
+  const [row, column] = axesOf(quantity());
+  const where = `${headName(state.layer, state.head)}, ${row} ${tokenName(pane, i)}, ${column} ${tokenName(pane, j)}: `;
+  const order = [quantity(), ...data.quantities.filter((q) => q !== quantity() && !q.axes)];
   const parts = order.map((q) => {
     const map = chosenMap(pane, q);
     if (!map) return `${q.title} ${lack(pane)}`;
@@ -278,8 +283,9 @@ function routeRows(pane) {
   const token = tokenOf(pane);
   const product = (a, b) => (a === null || b === null ? null : a * b);
   return [["layer", "part", "share", "share × |dL/d residual|"],
-    ...checkpointOf(pane).routes.flatMap(({ total, parts }, layer) => [{ name: "whole", share: { [token]: 1 } }, ...parts]
-      .map(({ name, share }) => [`before layer ${layer}`, name, share[token], product(share[token], total[token])]))];
+    ...(checkpointOf(pane).routes ?? []).flatMap(({ total, parts }, layer) =>
+      [{ name: "whole", share: { [token]: 1 } }, ...parts].map(({ name, share }) =>
+        [`before layer ${layer}`, name, share[token], product(share[token], total[token])]))];
 }
 
 /** Returns the mark of a head; "" if it has none or does not count. */

@@ -1,0 +1,307 @@
+#include "nn/study/circuits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "nn/study/eigenvalues.h"
+#include "nn/study/forward_passes.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+constexpr std::int64_t kBlockCells = 1 << 22;  // largest part of a map that is held at once
+
+// Calls f(first, block) for blocks of rows of a map [m, n]; `first` is the row where a block
+// begins.
+template <class F>
+void for_each_block(const Tensor& rows, const Tensor& columns, F&& f) {
+  const std::int64_t m = rows.size(0);
+  const std::int64_t height = std::max<std::int64_t>(1, kBlockCells / columns.size(0));
+  for (std::int64_t first = 0; first < m; first += height)
+    f(first, matmul(slice(rows, 0, first, std::min(m, first + height)), mT(columns)));
+}
+
+// Returns a copy of the model in float64, with weights by head.
+Transformer by_head_in_float64(const Transformer& model) {
+  const Transformer from = convert(clone(model), AttentionForm::kPerHead);
+  Transformer::Options o = from.options;
+  o.attention.dtype = float64;
+  Generator scratch;  // the drawn values are overwritten below
+  Transformer copy(o, scratch);
+  const auto source = parameters(from), target = parameters(copy);
+  for (std::size_t i = 0; i < source.size(); ++i)
+    copy_(target[i].tensor, to(source[i].tensor, float64));
+  if (model.sinusoid.defined()) copy.sinusoid = to(model.sinusoid, float64);
+  return copy;
+}
+
+// Returns x W of one head, x [n, d_model], plus the head's bias if it is wanted and exists.
+Tensor projected(const Tensor& x, const Tensor& weight, const Tensor& bias, std::int64_t head,
+                 bool with_bias) {
+  const Tensor y = matmul(x, select(weight, 0, head));
+  return with_bias && bias.defined() ? y + select(bias, 0, head) : y;
+}
+
+std::int64_t kv_head(const MultiHeadAttention::Options& o, std::int64_t head) {
+  return head / (o.heads / o.kv_heads);
+}
+
+// The weights of a head as matrices of columns, so that W_QK = q k^T and W_OV = v o^T.
+struct HeadFactors {
+  Tensor q, k, v, o;  // [d_model, d_head] or [d_model, d_value]
+};
+
+// Returns |x m y^T| (Frobenius) for x [d, r], m [r, t] and y [d, t], without a matrix [d, d].
+double norm_of_product(const Tensor& x, const Tensor& m, const Tensor& y) {
+  const Tensor squares = matmul(matmul(mT(x), x), m) * matmul(m, matmul(mT(y), y));
+  return std::sqrt(std::max(0.0, sum(squares).item()));
+}
+double norm_of_product(const Tensor& x, const Tensor& y) {
+  return norm_of_product(x, eye(x.size(1), -1, float64), y);
+}
+
+double composition_score(Composition kind, const HeadFactors& a, const HeadFactors& b) {
+  const double ov = norm_of_product(a.v, a.o);
+  if (kind == Composition::kK)
+    return norm_of_product(b.q, matmul(mT(b.k), a.o), a.v) / (norm_of_product(b.q, b.k) * ov);
+  if (kind == Composition::kQ)
+    return norm_of_product(a.v, matmul(mT(a.o), b.q), b.k) / (norm_of_product(b.q, b.k) * ov);
+  return norm_of_product(a.v, matmul(mT(a.o), b.v), b.o) / (norm_of_product(b.v, b.o) * ov);
+}
+
+}  // namespace
+
+MapSummary summarize(const FactoredMap& map, std::int64_t tokens) {
+  check(tokens > 0 && map.rows.size(0) >= tokens && map.columns.size(0) >= tokens, "summarize",
+        "needs a map of at least ", tokens, " rows and columns, got ", map.rows.size(0), " x ",
+        map.columns.size(0));
+  const NoGrad guard;
+  const Tensor rows = slice(map.rows, 0, 0, tokens), columns = slice(map.columns, 0, 0, tokens);
+  std::complex<double> total = 0;
+  double magnitudes = 0;
+  for (const std::complex<double>& x :
+       eigenvalues(rows.size(1) < tokens ? matmul(mT(columns), rows) : matmul(rows, mT(columns))))
+    total += x, magnitudes += std::abs(x);
+  std::int64_t on_diagonal = 0;
+  for_each_block(rows, columns, [&](std::int64_t first, const Tensor& block) {
+    for (const std::int64_t largest : argmax(block, 1).to_vector<std::int64_t>())
+      on_diagonal += largest == first++;
+  });
+  return {total.real() / magnitudes, double(on_diagonal) / double(tokens)};
+}
+
+std::vector<MapEntry> largest_entries(const FactoredMap& map, std::size_t count) {
+  const NoGrad guard;
+  std::vector<MapEntry> entries;
+  const std::int64_t width = map.columns.size(0);
+  const auto larger = [](const MapEntry& x, const MapEntry& y) {
+    return std::abs(x.value) > std::abs(y.value);
+  };
+  for_each_block(map.rows, map.columns, [&](std::int64_t first, const Tensor& block) {
+    std::int64_t at = first * width;
+    for (const double value : block.to_vector<double>()) {
+      entries.push_back({at / width, at % width, value}), ++at;
+      if (entries.size() < 2 * count + 1024) continue;
+      std::ranges::nth_element(entries, entries.begin() + std::ptrdiff_t(count), larger);
+      entries.resize(count);
+    }
+  });
+  std::ranges::stable_sort(entries, larger);
+  entries.resize(std::min(entries.size(), count));
+  return entries;
+}
+
+std::optional<std::int64_t> DistanceCurve::maximum() const {
+  if (mean.empty()) return {};
+  return std::ranges::max_element(mean) - mean.begin();
+}
+
+Circuits::Circuits(const Transformer& model)
+    : model_([&] {
+        const NoGrad guard;
+        return by_head_in_float64(model);
+      }()) {
+  const Transformer::Options& o = model.options;
+  check<ValueError>(o.norm != NormPlacement::kPost, "Circuits",
+                    "this model normalizes the stream after each sum, so the output of a head "
+                    "cannot be separated");
+  check<ValueError>(o.classes <= o.vocab, "Circuits",
+                    "needs at most as many classes as tokens, got ", o.classes, " classes and ",
+                    o.vocab, " tokens");
+  const NoGrad guard;
+  Tensor x = model_.tok.weight;
+  const Tensor table = model_.pos ? model_.pos->weight : model_.sinusoid;
+  if (table.defined()) x = x + mean(table, {0});
+  for (const Block& block : model_.blocks) read_.push_back(block.ln1 ? (*block.ln1)(x) : x);
+}
+
+const MultiHeadAttention& Circuits::at(const HeadIndex& h) const {
+  check_head("Circuits", h, options().layers, options().attention.heads);
+  return model_.blocks[std::size_t(h.layer)].attn;
+}
+
+Tensor Circuits::queries(const HeadIndex& h, const Tensor& x, bool bias) const {
+  const MultiHeadAttention& attn = at(h);
+  Tensor q = projected(x, attn.weights.W_Q, attn.weights.b_Q, h.head, bias);
+  if (attn.q_norm) q = (*attn.q_norm)(q);
+  if (attn.head_scale.defined()) q = q * select(attn.head_scale, 0, h.head);
+  return q * attn.scale();
+}
+
+Tensor Circuits::keys(const HeadIndex& h, const Tensor& x, bool bias) const {
+  const MultiHeadAttention& attn = at(h);
+  const Tensor k =
+      projected(x, attn.weights.W_K, attn.weights.b_K, kv_head(attn.options, h.head), bias);
+  return attn.k_norm ? (*attn.k_norm)(k) : k;
+}
+
+Tensor Circuits::values(const HeadIndex& h, const Tensor& x, bool bias) const {
+  const MultiHeadAttention& attn = at(h);
+  return projected(x, attn.weights.W_V, attn.weights.b_V, kv_head(attn.options, h.head), bias);
+}
+
+// Returns W_O of a head, [d_value, d_model], with the residual scale.
+Tensor Circuits::output(const HeadIndex& h) const {
+  return select(at(h).weights.W_O, 0, h.head) * model_.blocks[std::size_t(h.layer)].residual_scale;
+}
+
+// Returns (W_O G U~^T)^T of a head, [classes, d_value].
+Tensor Circuits::logits(const HeadIndex& h) const {
+  const Tensor u = model_.head ? model_.head->weight : model_.tok.weight;
+  return matmul(u - mean(u, {0}), mT(without_division(model_.ln, output(h))));
+}
+
+// Returns q R(distance), or q times the mean of R over the distances from 1 on.
+Tensor Circuits::rotated(const Tensor& q, std::optional<std::int64_t> distance) const {
+  const std::int64_t context = options().context;
+  check<ValueError>(!distance || (*distance >= 0 && *distance < context), "Circuits",
+                    "needs a distance from 0 to ", context - 1, ", got ", distance.value_or(0));
+  if (!options().attention.rope) return q;
+  const auto turned = [](const Tensor& x, std::int64_t position) {
+    return squeeze(rope(unsqueeze(x, 1), {.offset = position}), 1);
+  };
+  if (distance) return turned(q, *distance);
+  if (context == 1) return q;
+  const Tensor one = eye(q.size(1), -1, float64);
+  Tensor total = zeros_like(one);
+  for (std::int64_t d = 1; d < context; ++d) total = total + turned(one, d);
+  return matmul(q, total) / double(context - 1);
+}
+
+FactoredMap Circuits::qk(const HeadIndex& head, std::int64_t distance) const {
+  const NoGrad guard;
+  at(head);
+  const Tensor& x = read_[std::size_t(head.layer)];
+  return {rotated(queries(head, x, true), distance), keys(head, x, true)};
+}
+
+FactoredMap Circuits::ov(const HeadIndex& head) const {
+  const NoGrad guard;
+  at(head);
+  return {values(head, read_[std::size_t(head.layer)], true), logits(head)};
+}
+
+FactoredMap Circuits::positions(const HeadIndex& head) const {
+  const NoGrad guard;
+  at(head);
+  const Tensor table = model_.pos ? model_.pos->weight : model_.sinusoid;
+  check<ValueError>(table.defined(), "Circuits::positions",
+                    "needs learned or sinusoidal positions, got ", enum_name(options().positions));
+  const auto& norm = model_.blocks[std::size_t(head.layer)].ln1;
+  const Tensor sums = table + mean(model_.tok.weight, {0}), x = norm ? (*norm)(sums) : sums;
+  return {queries(head, x, true), keys(head, x, true)};
+}
+
+DistanceCurve Circuits::curve(const HeadIndex& head) const {
+  const NoGrad guard;
+  DistanceCurve curve;
+  if (!options().attention.rope) return curve;
+  const auto [q, k] = qk(head);
+  // With q = m + u and k = n + v, where m and n are means: the mean score is m R . n. Its three
+  // other terms u R . n, m R . v and u R . v are uncorrelated over all pairs of tokens, so their
+  // variances add up.
+  const Tensor m = mean(q, {0}, true), n = mean(k, {0}, true);
+  const auto covariance = [](const Tensor& x) { return matmul(mT(x), x) / double(x.size(0)); };
+  const Tensor of_u = covariance(q - m), of_v = covariance(k - n);
+  for (std::int64_t d = 0; d < options().context; ++d) {
+    const Tensor turned = rotated(m, d), of_turned = rotated(mT(rotated(of_u, d)), d);
+    curve.mean.push_back(sum(turned * n).item());
+    curve.deviation.push_back(std::sqrt(
+        std::max(0.0, sum(matmul(n, of_turned) * n + matmul(turned, of_v) * turned).item() +
+                          sum(of_turned * of_v).item())));
+  }
+  return curve;
+}
+
+double Circuits::slope(const HeadIndex& head) const {
+  at(head);
+  if (options().positions != Positions::kAlibi) return std::numeric_limits<double>::quiet_NaN();
+  const Tensor bias = ScoreBias::alibi(options().attention.heads, 2, 2, float64).tensor();
+  return -double(bias.at({head.head, 1, 0}));
+}
+
+FactoredMap Circuits::composed(Composition kind, const HeadIndex& a, const HeadIndex& b,
+                               std::optional<std::int64_t> distance) const {
+  const NoGrad guard;
+  at(a), at(b);
+  check<ValueError>(a.layer < b.layer, "Circuits::composed", "needs a head before ", head_name(b),
+                    ", got ", head_name(a));
+  const Tensor written = matmul(values(a, read_[std::size_t(a.layer)], false), output(a));
+  const Tensor seen = without_division(model_.blocks[std::size_t(b.layer)].ln1, written);
+  const Tensor& x = read_[std::size_t(b.layer)];
+  if (kind == Composition::kV) return {values(b, seen, false), logits(b)};
+  const bool by_key = kind == Composition::kK;
+  return {rotated(queries(b, by_key ? x : seen, false), distance),
+          keys(b, by_key ? seen : x, false)};
+}
+
+std::vector<CompositionScore> composition_scores(const Transformer& model, std::int64_t draws,
+                                                 std::int64_t seed) {
+  check<ValueError>(draws > 0, "composition_scores", "needs draws > 0, got ", draws);
+  const NoGrad guard;
+  constexpr Composition kKinds[] = {Composition::kQ, Composition::kK, Composition::kV};
+  const Transformer::Options& o = model.options;
+  const auto heads = all_heads(o.layers, o.attention.heads);
+  std::vector<HeadFactors> factors;
+  for (const Block& block : model.blocks) {
+    const AttentionWeights w =
+        convert(block.attn.weights, block.attn.options, AttentionForm::kPerHead);
+    const auto of = [](const Tensor& weight, std::int64_t head) {
+      return to(select(weight, 0, head), float64);
+    };
+    for (std::int64_t h = 0; h < o.attention.heads; ++h) {
+      const std::int64_t shared = kv_head(o.attention, h);
+      factors.push_back({of(w.W_Q, h), of(w.W_K, shared), of(w.W_V, shared), mT(of(w.W_O, h))});
+    }
+  }
+  Generator random{std::uint64_t(seed)};
+  const auto drawn = [&] {
+    const auto matrix = [&](std::int64_t width) {
+      return randn({o.attention.d_model, width}, float64, random);
+    };
+    const Tensor q = matrix(o.attention.d_head), k = matrix(o.attention.d_head);
+    const Tensor v = matrix(o.attention.d_value), w = matrix(o.attention.d_value);
+    return HeadFactors{q, k, v, w};
+  };
+  double means[std::size(kKinds)] = {};
+  for (std::int64_t i = 0; i < draws && o.layers > 1; ++i) {
+    const HeadFactors a = drawn(), b = drawn();
+    for (const Composition kind : kKinds)
+      means[std::size_t(kind)] += composition_score(kind, a, b) / double(draws);
+  }
+  std::vector<CompositionScore> scores;
+  for (std::size_t i = 0; i < heads.size(); ++i)
+    for (std::size_t j = i + 1; j < heads.size(); ++j)
+      for (const Composition kind : kKinds)
+        if (heads[i].layer < heads[j].layer)
+          scores.push_back({heads[i], heads[j], kind,
+                            composition_score(kind, factors[i], factors[j]),
+                            means[std::size_t(kind)]});
+  return scores;
+}
+
+}  // namespace heed::nn

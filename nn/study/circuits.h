@@ -1,0 +1,156 @@
+// Circuits of attention heads, computed from the weights alone (Elhage et al. 2021, "A Mathematical
+// Framework for Transformer Circuits").
+//
+// E is the table of token embeddings [vocab, d_model], U the weight of the output layer [classes,
+// d_model], and P the table of positions. A vector is a row. The formulas use these terms:
+// - x_i is row i of E, plus the mean row of P if positions are learned or sinusoidal
+// - x~_i is the norm before the attention of a layer, applied to x_i alone
+// - U~ is U minus its mean over the classes
+// - G is the final norm without its division: it removes the mean over d_model (an RMSNorm does
+//   not) and multiplies by the weight
+// - s is the scale of the scores, which may be learned
+// - W_O is the head's output projection, multiplied by the residual scale
+//
+// Left out: the final norm's division, MLPs, other layers, and the bias of the output projection.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "nn/layers/sites.h"
+#include "nn/layers/transformer.h"
+
+namespace heed::nn {
+
+/// A matrix as a product of two thin factors: entry [i, j] is the dot product of rows[i] and
+/// columns[j]. With it, a map of a large vocabulary need not be held in memory.
+struct FactoredMap {
+  Tensor rows;     ///< [m, r], float64
+  Tensor columns;  ///< [n, r], float64
+
+  /// Returns the map [m, n].
+  Tensor full() const { return matmul(rows, mT(columns)); }
+};
+
+/// The sum of the eigenvalues of a map divided by the sum of their magnitudes, and a share of rows.
+struct MapSummary {
+  double eigenvalues;  ///< in [-1, 1]; NaN for a map of zeros. `matching` or `ov_copying` in files
+  double diagonal;     ///< share of rows whose largest entry is on the diagonal; 0 to 1
+};
+/// Summarizes the first `tokens` rows and columns of a map. The eigenvalues are those of the r x r
+/// product of the factors, whose nonzero eigenvalues are the same, or of the map if it is smaller.
+/// The diagonal is found in blocks of rows; the first of equal entries is the largest one. Throws
+/// ShapeError unless the map has `tokens` rows and columns.
+MapSummary summarize(const FactoredMap& map, std::int64_t tokens);
+
+/// An entry of a map.
+struct MapEntry {
+  std::int64_t row;     ///< row of the entry
+  std::int64_t column;  ///< column of the entry
+  double value;         ///< the entry
+};
+/// Returns the `count` entries with the largest magnitudes, largest first, or all entries if there
+/// are fewer. Computes the map in blocks of rows.
+std::vector<MapEntry> largest_entries(const FactoredMap& map, std::size_t count);
+
+/// The scores of a head by distance between query and key.
+struct DistanceCurve {
+  std::vector<double> mean;       ///< mean over all pairs of tokens, by distance 0 to context - 1
+  std::vector<double> deviation;  ///< standard deviation over the pairs (not of the mean)
+
+  /// Returns the distance with the largest mean, or nullopt if the curve is empty.
+  std::optional<std::int64_t> maximum() const;
+};
+
+/// The part of head b that reads the output of head a.
+enum class Composition {
+  kQ,  ///< queries
+  kK,  ///< keys
+  kV   ///< values
+};
+template <>
+struct EnumNames<Composition> {
+  static constexpr std::pair<Composition, const char*> kTable[] = {
+      {Composition::kQ, "Q"}, {Composition::kK, "K"}, {Composition::kV, "V"}};
+};
+
+/// The maps of a model's heads, in float64. All queries, keys and values that the functions mention
+/// are those of one head; heads that share keys and values have those of their group. With
+/// `qk_norm`, a query and a key are normalized as in the model (the cosine form). A soft cap, the
+/// score bias, masks and the sink are left out.
+class Circuits {
+ public:
+  /// Copies the weights. Throws ValueError if a norm follows the residual sums (NormPlacement::
+  /// kPost), because then the output of a head cannot be separated, and if the model has more
+  /// classes than tokens.
+  explicit Circuits(const Transformer& model);
+
+  /// Returns the options of the model. Their dtype is float64.
+  const Transformer::Options& options() const { return model_.options; }
+
+  // The following functions throw ValueError for a head that the model does not have, and for a
+  // distance outside [0, context).
+
+  /// Returns the QK map [vocab, vocab]: s (x~_i W_Q + b_Q) R(D) . (x~_j W_K + b_K), where row i is
+  /// the query's token and column j the key's token. R(D) is the rotation (RoPE) of a query that is
+  /// D = `distance` tokens after the key. Other encodings of positions have no R, and the distance
+  /// has no effect.
+  FactoredMap qk(const HeadIndex& head, std::int64_t distance = 0) const;
+  /// Returns the OV map [vocab, classes]: (x~_i W_V + b_V) W_O G U~^T, where row i is the token
+  /// that is read and the columns are logits.
+  FactoredMap ov(const HeadIndex& head) const;
+  /// Returns the map [context, context] of positions: that of qk(), with row p of P plus the mean
+  /// row of E instead of x_i. Throws ValueError unless positions are learned or sinusoidal.
+  FactoredMap positions(const HeadIndex& head) const;
+  /// Returns the mean and the standard deviation of qk() over all pairs of tokens, at the distances
+  /// D = 0 to context - 1. Empty unless the model has RoPE.
+  DistanceCurve curve(const HeadIndex& head) const;
+  /// Returns the slope of the head if positions are kAlibi: its score at distance D is that of qk()
+  /// minus the slope times D. Otherwise returns NaN.
+  double slope(const HeadIndex& head) const;
+  /// Returns the map in which head b of a later layer reads what head a writes about a token,
+  /// w_i = x~_i W_V^a W_O^a, where N is the norm of b's layer without division and bias:
+  /// - kK: s (x~_i W_Q^b) R . (N(w_j) W_K^b), [vocab, vocab]
+  /// - kQ: s (N(w_i) W_Q^b) R . (x~_j W_K^b), [vocab, vocab]
+  /// - kV: (N(w_i) W_V^b) W_O^b G U~^T, [vocab, classes]
+  ///
+  /// The biases of projections are left out. x~ is that of the layer whose weight follows it. R is
+  /// R(D) at a given distance. Without a distance, it is the mean of R(D) over D = 1 to context -
+  /// 1, or R(0) if the context is 1. Throws ValueError unless a's layer is before b's.
+  FactoredMap composed(Composition kind, const HeadIndex& a, const HeadIndex& b,
+                       std::optional<std::int64_t> distance = {}) const;
+
+ private:
+  const MultiHeadAttention& at(const HeadIndex& h) const;
+  Tensor queries(const HeadIndex& h, const Tensor& x, bool bias) const;
+  Tensor keys(const HeadIndex& h, const Tensor& x, bool bias) const;
+  Tensor values(const HeadIndex& h, const Tensor& x, bool bias) const;
+  Tensor output(const HeadIndex& h) const;
+  Tensor logits(const HeadIndex& h) const;
+  Tensor rotated(const Tensor& q, std::optional<std::int64_t> distance) const;
+
+  Transformer model_;         // float64, weights by head
+  std::vector<Tensor> read_;  // x~ by layer, [vocab, d_model]
+};
+
+/// How strongly head b could read the output of head a, by their weights alone.
+struct CompositionScore {
+  HeadIndex a;         ///< writes; in an earlier layer than b
+  HeadIndex b;         ///< reads
+  Composition kind;    ///< the part of b that reads
+  double score;        ///< 0 to 1, or NaN if a head has only zeros
+  double random_mean;  ///< mean score of random weights of the same shapes
+};
+/// Returns the composition scores of all pairs of heads in different layers (Elhage et al. 2021).
+/// With W_QK = W_Q W_K^T and W_OV = W_V W_O, the score is a Frobenius norm divided by the product
+/// of the norms of its two factors:
+/// - kQ: |W_OV^a W_QK^b|
+/// - kK: |W_QK^b (W_OV^a)^T|
+/// - kV: |W_OV^a W_OV^b|
+///
+/// random_mean is the mean over `draws` draws of all weights from N(0, 1), begun with `seed`. It
+/// depends on the kind alone. Norms of layers have no effect on these scores.
+std::vector<CompositionScore> composition_scores(const Transformer& model, std::int64_t draws = 100,
+                                                 std::int64_t seed = 1);
+
+}  // namespace heed::nn

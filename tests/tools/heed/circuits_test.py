@@ -1,0 +1,104 @@
+"""Tests of `heed study --circuits` on trained runs: do the weights alone show the circuit of induction?
+
+Usage: circuits_test.py HEED [SEED ...]. Each seed trains the preset induction. The heads with roles come from the
+claims of `heed study`, which cuts heads. For these heads:
+- the distance curve of the previous-token head with the largest previous-token score has its maximum at 1
+- the K-composed map of each previous-token head and each induction head has its row maximum on the diagonal for at
+  least 0.9 of the tokens
+The script also reads circuits.safetensors. It uses only the standard library.
+"""
+
+import array
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+HEED = os.path.abspath(sys.argv[1])
+SEEDS = [int(seed) for seed in sys.argv[2:]] or [1]
+failures = 0
+
+
+def check(what, good, *seen):
+    global failures
+    if not good:
+        failures += 1
+        print(f"FAILED: {what}", *seen, file=sys.stderr)
+
+
+def heed(*arguments):
+    done = subprocess.run([HEED, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"heed {arguments} failed: {done.stderr}")
+    return done.stdout
+
+
+def read_arrays(path):
+    """Returns {name: (shape, numbers)} of a safetensors file of float64 arrays."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    header.pop("__metadata__")
+    return {name: (entry["shape"], array.array("d", data[slice(*entry["data_offsets"])])) for name, entry in header.items()}
+
+
+def head_name(row):
+    return f"L{row['layer']}H{row['head']}"
+
+
+def check_run(run, seed):
+    claims = json.loads(heed("study", run, "--json", "--overwrite"))["claims"]
+    heads_of = lambda role: sorted({c["heads"][0] for c in claims if c["role"] == role and len(c["heads"]) == 1})
+    previous, induction = heads_of("previous-token"), heads_of("induction")
+    check(f"seed {seed}: heads with roles", previous and induction, claims)
+    scores = {c["heads"][0]: c["value"] for c in claims if c["quantity"] == "previous_token"}
+    strongest = max(previous, key=scores.get)
+    found = json.loads(heed("study", run, "--circuits", "--json", "--overwrite"))
+    heads = {head_name(row): row for row in found["heads"]}
+    for name in previous:
+        row = heads[name]
+        curve = row["curve"]
+        print(f"seed {seed}: {name} previous token {scores[name]:.2f}, curve {curve[0]:.2f} {curve[1]:.2f} {curve[2]:.2f}, "
+              f"maximum at {row['curve_maximum']}")
+        check(f"seed {seed}: the curve of {name} has its maximum at 1", name != strongest or row["curve_maximum"] == 1, curve)
+        check("the maximum is that of the curve", curve.index(max(curve)) == row["curve_maximum"])
+    maps = 0
+    for row in found["compositions"]:
+        if row["kind"] == "K" and row["a"] in previous and row["b"] in induction:
+            maps += 1
+            print(f"seed {seed}: {row['a']}:K:{row['b']} diagonal {row['matching_diagonal']:.3f}, matching "
+                  f"{row['matching']:.3f}, composition above random {row['above_random']:+.4f}")
+            check(f"seed {seed}: diagonal of {row['a']}:K:{row['b']}", row["matching_diagonal"] >= 0.9, row)
+    check("there is a map for each pair", maps == len(previous) * len(induction))
+    check("composition scores are sorted", found["compositions"] == sorted(found["compositions"], key=lambda r: -r["above_random"]))
+
+    files = {os.path.basename(name): name for name in found["files"]}
+    for name in ("circuits.safetensors", "qk.png", "ov.png", "composed.png", "distance_curves.png", "report.html"):
+        check(f"the study has {name}", name in files and os.path.getsize(files[name]) > 0, files)
+    arrays = read_arrays(files["circuits.safetensors"])
+    n = arrays["blocks.0.qk"][0][1]
+    classes = arrays["blocks.0.ov"][0][2]
+    for row in found["heads"]:
+        shape, ov = arrays[f"blocks.{row['layer']}.ov"]
+        first = row["head"] * n * classes
+        lines = [ov[first + i * classes:first + (i + 1) * classes] for i in range(classes)]
+        share = sum(max(line) == line[i] for i, line in enumerate(lines)) / classes
+        check(f"ov_diagonal of {head_name(row)} is that of the array", abs(share - row["ov_diagonal"]) < 1e-12)
+    far = json.loads(heed("study", run, "--circuits", "--distance", 1, "--json", "--overwrite"))
+    at_one = read_arrays({os.path.basename(name): name for name in far["files"]}["circuits.safetensors"])
+    for row in found["heads"]:
+        shape, qk = at_one[f"blocks.{row['layer']}.qk"]
+        first = row["head"] * n * n
+        mean = sum(qk[first:first + n * n]) / (n * n)
+        scale = max(map(abs, qk))
+        check("the curve is the mean of the map at its distance", abs(mean - row["curve"][1]) < 1e-9 * scale, mean, row["curve"][1])
+
+
+with tempfile.TemporaryDirectory() as folder:
+    for seed in SEEDS:
+        run = os.path.join(folder, str(seed))
+        heed("train", "induction", "--seed", seed, "--quiet", "--out", run)
+        check_run(run, seed)
+sys.exit(1 if failures else 0)

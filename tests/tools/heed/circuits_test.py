@@ -3,6 +3,8 @@
 Usage: circuits_test.py HEED [SEED ...]. Each seed trains the preset induction. The heads with roles come from the
 claims of `heed study`, which cuts heads. For these heads:
 - the distance curve of the previous-token head with the largest previous-token score has its maximum at 1
+- the largest edges into the keys of induction heads, and the largest path through two heads, begin at a previous-token
+  head
 - the K-composed map of each previous-token head and each induction head has its row maximum on the diagonal for at
   least 0.9 of the tokens
 The script also reads circuits.safetensors. It uses only the standard library.
@@ -48,6 +50,27 @@ def head_name(row):
     return f"L{row['layer']}H{row['head']}"
 
 
+def check_edges(run, seed, previous, induction):
+    """The largest edges into the keys of induction heads come from a previous-token head, and of the paths through two
+    heads those from a previous-token head through the keys of an induction head are the largest."""
+    for name in induction:
+        table = tables_of(run, "--edges-into", f"{name}.K")[f"Edges into {name}.K"]
+        print(f"seed {seed}: {table[0][0]} changes L by {table[0][1]:+.2f}; then {table[1][0]} {table[1][1]:+.2f}")
+        check(f"seed {seed}: the largest edge into {name}.K", table[0][0].split(":")[0] in previous, table[:3])
+    rows = next(t for title, t in tables_of(run, "--path", "all").items() if title.startswith("Paths through one head"))
+    heads = [row for row in rows if not row[0].startswith("embed")]
+    sender, kind, reader, _ = heads[0][0].split(":")
+    print(f"seed {seed}: {heads[0][0]} changes L by {heads[0][1]:+.2f}; then {heads[1][0]} {heads[1][1]:+.2f}")
+    check(f"seed {seed}: the largest path through two heads", sender in previous and kind == "K" and reader in induction,
+          heads[:3])
+
+
+def tables_of(run, *options):
+    """Returns {title: rows} of the tables of a study; the title ends at its first colon or comma."""
+    found = json.loads(heed("study", run, "--json", "--overwrite", *options))
+    return {table["title"].split(":")[0].split(",")[0]: table["rows"] for table in found["tables"]}
+
+
 def check_run(run, seed):
     claims = json.loads(heed("study", run, "--json", "--overwrite"))["claims"]
     heads_of = lambda role: sorted({c["heads"][0] for c in claims if c["role"] == role and len(c["heads"]) == 1})
@@ -72,7 +95,9 @@ def check_run(run, seed):
                   f"{row['matching']:.3f}, composition above random {row['above_random']:+.4f}")
             check(f"seed {seed}: diagonal of {row['a']}:K:{row['b']}", row["matching_diagonal"] >= 0.9, row)
     check("there is a map for each pair", maps == len(previous) * len(induction))
-    check("composition scores are sorted", found["compositions"] == sorted(found["compositions"], key=lambda r: -r["above_random"]))
+    check("pairs are sorted by their effects",
+          found["compositions"] == sorted(found["compositions"], key=lambda r: -abs(r["effect"])))
+    check_edges(run, seed, previous, induction)
 
     files = {os.path.basename(name): name for name in found["files"]}
     for name in ("circuits.safetensors", "qk.png", "ov.png", "composed.png", "distance_curves.png", "report.html"):

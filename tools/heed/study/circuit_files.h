@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nn/study/circuits.h"
+#include "nn/study/path_cuts.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/report.h"
 
@@ -28,9 +29,10 @@ struct HeadCircuit {
   nn::DistanceCurve curve;
 };
 
-/// The composed map of a pair of heads and its numbers.
+/// A pair of heads: its composition score, its composed map, and the edge between them.
 struct PairCircuit {
   nn::CompositionScore score;
+  std::optional<nn::PathCut> edge;   ///< measured on sequences of the task; only for some pairs
   nn::FactoredMap map;               ///< undefined if it was not computed
   nn::MapSummary summary{NAN, NAN};  ///< of `map`
 
@@ -46,7 +48,8 @@ struct CircuitStudy {
   std::optional<std::int64_t> distance;  ///< value of --distance
   std::vector<std::string> tokens;       ///< labels of the vocabulary
   std::vector<HeadCircuit> heads;        ///< in the order of nn::all_heads()
-  std::vector<PairCircuit> pairs;        ///< by above_random(), largest first
+  std::vector<PairCircuit> pairs;        ///< by the measured effect, then by above_random()
+  std::string sequences;                 ///< on which edges were measured: "32 sequences of sort"
 
   const nn::Transformer::Options& model() const { return circuits.options(); }
   /// Returns false above 4,096 tokens, and if the maps of all heads have more than 2^26 cells. Then

@@ -7,6 +7,7 @@
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/circuit_files.h"
+#include "tools/heed/study/head_study.h"
 #include "tools/heed/study/study_files.h"
 #include "tools/heed/study/study_tables.h"
 
@@ -15,10 +16,31 @@ namespace {
 
 constexpr std::size_t kLargest = 10;    // number of the largest entries of a map
 constexpr std::size_t kPairMaps = 256;  // number of pairs whose composed maps are computed
+constexpr std::size_t kEdges = 64;      // number of edges that are measured
+
+// Returns the edge that a composition score is about.
+nn::Path edge_of(const nn::CompositionScore& c) {
+  return {c.a, {{nn::Receiver::Kind(c.kind), c.b.layer, c.b.head}}};
+}
+
+// Measures the edges between heads with the largest predictions on the default sequences.
+void measure_edges(CircuitStudy& s, const HeadSample& sample, Progress& progress) {
+  std::vector<nn::Path> edges;
+  for (const PairCircuit& p : s.pairs) edges.push_back(edge_of(p.score));
+  const auto cuts = nn::PathCutter(sample.run, sample.replaced, false)
+                        .largest(edges, kEdges, [&](std::int64_t done, std::int64_t total) {
+                          progress.at_work(fmt::format("Cutting edges: {} of {}", done, total));
+                        });
+  for (const nn::PathCut& cut : cuts)
+    for (PairCircuit& p : s.pairs)
+      if (edge_of(p.score) == cut.paths[0]) p.edge = cut;
+  s.sequences = sample.sequences;
+}
 
 CircuitStudy compute(const nn::Circuits& circuits, const nn::Transformer& model,
-                     std::optional<std::int64_t> distance) {
-  CircuitStudy s{circuits, distance, {}, {}, {}};
+                     std::optional<std::int64_t> distance, const std::optional<HeadSample>& sample,
+                     Progress& progress) {
+  CircuitStudy s{circuits, distance, {}, {}, {}, {}};
   const std::int64_t classes = model.options.classes;
   for (const nn::HeadIndex& h :
        nn::all_heads(model.options.layers, model.options.attention.heads)) {
@@ -27,9 +49,11 @@ CircuitStudy compute(const nn::Circuits& circuits, const nn::Transformer& model,
         {h, qk, ov, summarize(qk, classes), summarize(ov, classes), circuits.curve(h)});
   }
   for (const nn::CompositionScore& score : nn::composition_scores(model))
-    s.pairs.push_back({score, {}});
+    s.pairs.push_back({score, {}, {}});
+  if (sample && !s.pairs.empty()) measure_edges(s, *sample, progress);
   std::ranges::stable_sort(s.pairs, std::greater{}, [](const PairCircuit& p) {
-    return std::isnan(p.above_random()) ? -HUGE_VAL : p.above_random();  // NaN: a head of zeros
+    const double above = std::isnan(p.above_random()) ? -HUGE_VAL : p.above_random();
+    return std::pair(p.edge ? std::abs(p.edge->effect.mean) : -1, above);  // NaN: a head of zeros
   });
   for (std::size_t i = 0; i < std::min(s.pairs.size(), kPairMaps); ++i) {
     PairCircuit& p = s.pairs[i];
@@ -55,8 +79,11 @@ constexpr Column kHeadCircuit[] = {{"layer"},
 constexpr Column kComposition[] = {{"a", "a"},
                                    {"b", "b"},
                                    {"kind", "kind"},
-                                   {"score", "score", "", "{:.4f}"},
-                                   {"random_mean", "random", "", "{:.4f}"},
+                                   {"effect", "effect", "", "{:+.3g}"},
+                                   {"standard_error", "error", "", "{:.2g}", 2},
+                                   {"predicted", "predicted", "", "{:+.3g}"},
+                                   {"score", "score", "", "{:.4f}", 1},
+                                   {"random_mean", "random", "", "{:.4f}", 3},
                                    {"above_random", "above random", "", "{:+.4f}"},
                                    {"matching", "matching", "", "{:.3f}"},
                                    {"matching_diagonal", "diagonal", "", "{:.3f}"}};
@@ -84,7 +111,7 @@ void add_heads(Table& table, const CircuitStudy& s) {
 
 void add_compositions(Table& table, const CircuitStudy& s) {
   if (s.pairs.empty()) return;
-  table.title = "Composition scores";
+  table.title = "Pairs of heads: measured edges and composition scores";
   table.shown = 24;
   table.note =
       "b reads the output of a in its queries (Q), keys (K) or values (V). score: a Frobenius "
@@ -92,14 +119,21 @@ void add_compositions(Table& table, const CircuitStudy& s) {
       "0 to 1; random: its mean over 100 draws of the same shapes. matching and diagonal: those of "
       "the composed map; for V, OV copying and OV diagonal. A score states what the weights allow, "
       "not what the model does.";
+  if (!s.sequences.empty())
+    table.note += fmt::format(
+        " effect: the change of L on {} if b alone reads the stream with the output of a replaced "
+        "by its mean; predicted: by the gradient. The table is sorted by the effect.",
+        s.sequences);
   if (!s.over_distances().empty())
     table.note += fmt::format(" Composed maps of Q and K are scores{}.", s.over_distances());
   if (s.pairs.size() > kPairMaps)
     table.note += fmt::format(" The maps of the first {} pairs are computed.", kPairMaps);
   for (const PairCircuit& p : s.pairs)
     table.add({nn::head_name(p.score.a), nn::head_name(p.score.b), nn::enum_name(p.score.kind),
-               p.score.score, p.score.random_mean, p.above_random(), p.summary.eigenvalues,
-               p.summary.diagonal});
+               p.edge ? Value(p.edge->effect.mean) : Value(),
+               p.edge ? Value(p.edge->effect.standard_error) : Value(),
+               p.edge ? Value(p.edge->predicted.mean) : Value(), p.score.score, p.score.random_mean,
+               p.above_random(), p.summary.eigenvalues, p.summary.diagonal});
 }
 
 void add_largest(Table& table, const CircuitStudy& s) {
@@ -160,7 +194,9 @@ Report study_circuits(const CircuitArguments& a, const Command& c, const std::st
                       const std::vector<std::string>& formats) {
   const auto distance = c.given("distance") ? std::optional(a.distance) : std::nullopt;
   const std::filesystem::path folder = find_run(run_name);
-  const nn::LoadedRun run = open_run(folder, weights, nn::Use::kPrompts);
+  bool has_sequences = false;  // not required
+  const auto loaded = open_for_study(folder, weights, has_sequences);
+  const nn::LoadedRun& run = *loaded;
   const nn::Transformer::Options& o = run.model.options;
   if (distance && !o.attention.rope)
     usage_error(
@@ -172,7 +208,14 @@ Report study_circuits(const CircuitArguments& a, const Command& c, const std::st
   const auto out = open_study_folder(out_name, folder / "circuits", overwrite);
   Progress progress(false);
   progress.at_work("Computing maps");
-  CircuitStudy s = compute(circuits, run.model, distance);
+  std::optional<HeadSample> sample;
+  if (has_sequences) {
+    nn::Generator generator(1);
+    sample = sample_of(
+        {}, c,
+        Subject(folder, loaded, run.task->example(generator), {.kind = nn::Objective::kMargin}));
+  }
+  CircuitStudy s = compute(circuits, run.model, distance, sample, progress);
   std::vector<std::int64_t> ids(std::size_t(o.vocab));
   std::iota(ids.begin(), ids.end(), 0);
   s.tokens = run.task->info().vocabulary.labels(ids);

@@ -39,29 +39,6 @@ nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Comma
   return o;
 }
 
-std::optional<HeadSample> sample_of(const HeadArguments& a, const Command& c, const Subject& s) {
-  const nn::Task& task = *s.run->task;
-  if (!s.has_sequences) return {};
-  if (c.given("samples") && a.samples > task.evaluation_size())
-    usage_error("--samples: needs 1 to {}, got {}", task.evaluation_size(), a.samples);
-  const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
-  if (c.given("samples") && a.samples > most)
-    usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
-                most, a.samples);
-  const std::int64_t count =
-      std::min({a.samples > 0 ? a.samples : default_samples(task), most, task.evaluation_size()});
-  if (a.ablation == nn::Ablation::kResample && count < 2)
-    usage_error(
-        "--ablation resample uses the output of another sequence; give --samples 2 or more");
-  nn::Batch batch = task.evaluation(0, count);
-  nn::Objective objective = objective_on(batch, s, c);
-  std::string text = objective_description(objective, s.info().vocabulary);
-  nn::Replacement replaced = nn::replacement(s.model(), batch, a.ablation);
-  return HeadSample{nn::BaseRun(s.model(), batch, objective), std::move(replaced),
-                    fmt::format("{} sequence{} of {}", count, count == 1 ? "" : "s", s.info().name),
-                    std::move(text)};
-}
-
 // ---- measurement
 
 // Returns what can be measured within the limit of time, or no value.
@@ -108,6 +85,29 @@ std::optional<double> measure_untrained(const HeadSample& sample, const Subject&
 }
 
 }  // namespace
+
+std::optional<HeadSample> sample_of(const HeadArguments& a, const Command& c, const Subject& s) {
+  const nn::Task& task = *s.run->task;
+  if (!s.has_sequences) return {};
+  if (c.given("samples") && a.samples > task.evaluation_size())
+    usage_error("--samples: needs 1 to {}, got {}", task.evaluation_size(), a.samples);
+  const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
+  if (c.given("samples") && a.samples > most)
+    usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
+                most, a.samples);
+  const std::int64_t count =
+      std::min({a.samples > 0 ? a.samples : default_samples(task), most, task.evaluation_size()});
+  if (a.ablation == nn::Ablation::kResample && count < 2)
+    usage_error(
+        "--ablation resample uses the output of another sequence; give --samples 2 or more");
+  nn::Batch batch = task.evaluation(0, count);
+  nn::Objective objective = objective_on(batch, s, c);
+  std::string text = objective_description(objective, s.info().vocabulary);
+  nn::Replacement replaced = nn::replacement(s.model(), batch, a.ablation);
+  return HeadSample{nn::BaseRun(s.model(), batch, objective), std::move(replaced),
+                    fmt::format("{} sequence{} of {}", count, count == 1 ? "" : "s", s.info().name),
+                    std::move(text)};
+}
 
 std::int64_t default_samples(const nn::Task& task) {
   constexpr std::int64_t kLeast = 32, kMost = 512, kCounted = 4096;

@@ -48,17 +48,8 @@ struct StudyArguments {
 // Returns the run, the sequence and the objective L that the arguments select.
 Subject chosen_subject(const StudyArguments& a, const Command& c) {
   const std::filesystem::path folder = find_run(a.run);
-  bool has_sequences = true;
-  const auto run = std::make_shared<nn::LoadedRun>([&] {
-    try {
-      return open_run(folder, a.weights, nn::Use::kSequences);
-    } catch (const autograd::IoError&) {
-      // A prompt can be studied even if the text of the run is not available.
-      if (!c.given("prompt") || c.given("samples")) throw;
-      has_sequences = false;
-      return open_run(folder, a.weights, nn::Use::kPrompts);
-    }
-  }());
+  bool has_sequences = c.given("samples") || !c.given("prompt");
+  const auto run = open_for_study(folder, a.weights, has_sequences);
   const nn::Task& task = *run->task;
   if (c.given("prompt") && c.given("sample"))
     usage_error("--prompt and --sample both select a sequence; give only one of them");

@@ -56,6 +56,18 @@ nn::Objective with_tokens(const nn::Objective& o, const nn::Transformer& model,
 
 }  // namespace
 
+std::shared_ptr<nn::LoadedRun> open_for_study(const std::filesystem::path& folder,
+                                              const std::string& weights, bool& has_sequences) {
+  try {
+    auto run = std::make_shared<nn::LoadedRun>(open_run(folder, weights, nn::Use::kSequences));
+    has_sequences = true;
+    return run;
+  } catch (const autograd::IoError&) {
+    if (has_sequences) throw;
+    return std::make_shared<nn::LoadedRun>(open_run(folder, weights, nn::Use::kPrompts));
+  }
+}
+
 nn::Objective parse_objective(const std::string& of, const std::string& at,
                               const nn::TaskInfo& info, std::int64_t length) {
   nn::Objective o;

@@ -65,6 +65,10 @@ struct Subject {
   nn::Study study() const;
 };
 
+/// Opens a run. If the text of the run is not available and `has_sequences` is false, opens it for
+/// prompts alone, and otherwise throws IoError. Sets `has_sequences` to whether it has the text.
+std::shared_ptr<nn::LoadedRun> open_for_study(const std::filesystem::path& folder,
+                                              const std::string& weights, bool& has_sequences);
 /// Parses `of` (margin, loss, logprob, logprob:C, logit:C or diff:A-B), the value of --of, and `at`
 /// (positions such as "3" or "3,5", or ""), the value of --at. The tokens A, B and C may be '-'.
 /// `length` is the length of the sequence. Throws UsageError for any other text, for a token that

@@ -111,7 +111,7 @@ void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
       folder.last_weights().value_or(CheckpointFile{0, folder.file(RunFolder::kModel)});
   if (weights.empty() || weights.back().step < last.step) weights.push_back(last);
   const OverTime study =
-      over_time(loaded.model, weights, batch_over_time(loaded.model, *loaded.task));
+      over_time(loaded.model, weights, evaluation_over_time(loaded.model, *loaded.task));
   for (const CheckpointStudy& checkpoint : study.checkpoints) {
     std::vector<double> scores;
     for (const HeadReport& head : checkpoint.heads) scores.push_back(head.*of.head->value);

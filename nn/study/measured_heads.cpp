@@ -57,13 +57,6 @@ GatedForward gated_forward(const Part& part, const HeadIndex& h, double gate, bo
   return pass;
 }
 
-// (z' - z) . dL/dz of one head, for each sequence.
-Values gradient_prediction(const Part& part, const HeadIndex& h) {
-  const LayerStudy& s = part.at(h.layer);
-  const Tensor change = to(part.replacement_of(h.layer), float64) - to(s.z, float64);
-  return to_doubles(select(sum(change * to(s.z_grad, float64), {1, 3}), 1, h.head));
-}
-
 // (out' - out) . dL/d(out) of one MLP, for each sequence.
 Values gradient_prediction(const Part& part, const Component& mlp) {
   const LayerStudy& s = part.at(mlp.layer);
@@ -169,7 +162,7 @@ std::vector<Predictions> predict(MeasuredHeads& all, const BaseRun& run,
       all.heads[i].report = reports[i].mean();
       add_weights(all.heads[i], part, share);
       const HeadIndex& h = all.heads[i].report;
-      const Values gradient = gradient_prediction(part, h);
+      const Values gradient = gradient_prediction(part.study, h, part.replaced);
       append(predictions[i].gradient, gradient);
       if (parts == EffectParts::kMeasured) continue;
       Values exact = softmax_correction(part, h);
@@ -187,6 +180,13 @@ std::vector<Predictions> predict(MeasuredHeads& all, const BaseRun& run,
 }
 
 }  // namespace
+
+std::vector<double> gradient_prediction(const Study& study, const HeadIndex& h,
+                                        const Replacement& replaced) {
+  const LayerStudy& s = study.layers[std::size_t(h.layer)];
+  const Tensor change = to(replaced.z[std::size_t(h.layer)], float64) - to(s.z, float64);
+  return to_doubles(select(sum(change * to(s.z_grad, float64), {1, 3}), 1, h.head));
+}
 
 std::vector<EffectRow> MeasuredHeads::rows() const {
   std::vector<EffectRow> rows;

@@ -13,6 +13,8 @@
 
 namespace heed::nn {
 
+struct Study;
+
 /// One head on N sequences: its scores, and the measured and predicted effects of replacing its
 /// output z by z' (Replacement). Effects are changes of L, so that a negative effect on a margin
 /// means that the head helps.
@@ -82,6 +84,11 @@ enum class EffectParts {
 /// sequences_at_once(). Throws NumericError if an effect is not finite.
 MeasuredHeads measure_heads(const BaseRun& run, const Replacement& replaced, EffectParts parts,
                             const ProgressCallback& progress = {}, std::int64_t at_once = 0);
+
+/// Returns the predicted change of L of each sequence, [B], if the output z of a head is replaced:
+/// (z' - z) . dL/dz. `study` is that of the unchanged model on these sequences.
+std::vector<double> gradient_prediction(const Study& study, const HeadIndex& head,
+                                        const Replacement& replaced);
 
 /// Two heads that are replaced together.
 struct PairEffect {

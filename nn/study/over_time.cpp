@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
-#include "nn/study/forward_passes.h"
+#include "nn/study/measured_heads.h"
 
 namespace heed::nn {
 
@@ -49,6 +50,18 @@ void set_losses(CheckpointStudy& checkpoint, const Transformer& model, const Bat
   checkpoint.counted_loss = count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
+// Sets the measured and predicted effects of heads, which are replaced by their means over the
+// evaluation sequences.
+void set_effects(CheckpointStudy& checkpoint, const Transformer& model,
+                 const OverTimeSubject& subject, const Study& s) {
+  const BaseRun run(model, subject.batch, subject.objective);
+  const Replacement replaced = replacement(model, subject.evaluation, Ablation::kMean);
+  for (const HeadReport& h : s.heads) {
+    checkpoint.needed.push_back(ablate(run, {Component(h)}, replaced).mean);
+    checkpoint.predicted.push_back(effect_of(gradient_prediction(s, h, replaced)).mean);
+  }
+}
+
 double mean_optimal(const Batch& batch) {
   double sum = 0;
   for (const double x : batch.optimal) sum += x;
@@ -61,28 +74,30 @@ double falling_loss(const CheckpointStudy& c) {
 
 }  // namespace
 
-Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most) {
-  return task.evaluation(
+OverTimeSubject evaluation_over_time(const Transformer& model, const Task& task,
+                                     std::int64_t most) {
+  const Batch batch = task.evaluation(
       0, std::min({most, task.evaluation_size(), sequences_at_once(model, task.info().context)}));
+  return {batch, {Objective::kLogOdds}, batch};
 }
 
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
-                   const Batch& batch, const ProgressCallback& progress) {
+                   const OverTimeSubject& subject, const ProgressCallback& progress) {
   OverTime all;
-  all.sequences = batch.inputs.size(0);
-  all.optimal = mean_optimal(batch);
+  all.sequences = subject.batch.inputs.size(0);
+  all.optimal = mean_optimal(subject.evaluation);
   SafeTensors first;  // path and metadata of the first checkpoint, without its tensors
   for (const CheckpointFile& c : checkpoints) {
     if (progress) progress(std::int64_t(all.checkpoints.size()), std::int64_t(checkpoints.size()));
     const SafeTensors file = load_safetensors(c.file.string());
     if (all.checkpoints.empty()) first.path = file.path, first.metadata = file.metadata;
     load_checkpoint(model, file, c.step, first);
-    Study s = study(model, batch, {Objective::kLogOdds});
-    check<NumericError>(std::isfinite(s.value), file.path,
-                        "the log odds of these weights are not finite");
+    Study s = study(model, subject.batch, subject.objective);
+    check<NumericError>(std::isfinite(s.value), file.path, "L of these weights is not finite");
     CheckpointStudy checkpoint;
     checkpoint.step = c.step, checkpoint.value = s.value;
-    set_losses(checkpoint, model, batch);
+    set_losses(checkpoint, model, subject.evaluation);
+    set_effects(checkpoint, model, subject, s);
     checkpoint.heads = std::move(s.heads), checkpoint.flow = std::move(s.flow);
     all.checkpoints.push_back(std::move(checkpoint));
   }
@@ -120,19 +135,16 @@ std::vector<std::size_t> strongest_heads(const OverTime& study, double HeadRepor
 }
 
 std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>& all,
-                                               const OverTime& study) {
-  constexpr std::size_t kMost = 8;
-  const auto fall = steepest_fall(study);
-  const double middle = fall ? fall->middle() : 0;
-  const std::int64_t first = all.front().step, last = all.back().step;
-  const auto rank = [&](const CheckpointFile& c) {
-    const bool is_end = c.step == first || c.step == last;
-    return std::pair(is_end ? -1.0 : std::abs(double(c.step) - middle), c.step);
-  };
-  std::vector<CheckpointFile> chosen = all;
-  std::ranges::sort(chosen, {}, rank);
-  if (chosen.size() > kMost) chosen.resize(kMost);
-  std::ranges::sort(chosen, {}, &CheckpointFile::step);
+                                               const OverTime& study, std::size_t most) {
+  if (all.size() <= most) return all;
+  most = std::max<std::size_t>(most, 4);
+  std::set<std::int64_t> steps{all.front().step, all.back().step};
+  if (const auto fall = steepest_fall(study)) steps.insert({fall->from, fall->to});
+  for (std::size_t i = 0; i < most && steps.size() < most; ++i)
+    steps.insert(all[i * (all.size() - 1) / (most - 1)].step);
+  std::vector<CheckpointFile> chosen;
+  for (const CheckpointFile& c : all)
+    if (steps.contains(c.step)) chosen.push_back(c);
   return chosen;
 }
 

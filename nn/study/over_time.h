@@ -14,26 +14,36 @@
 
 namespace heed::nn {
 
-/// Returns the first sequences of the evaluation set: at most `most`, and fewer if their study
-/// would need more than about 256 MB.
-Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most = 32);
+/// What is studied at each checkpoint.
+struct OverTimeSubject {
+  Batch batch;                                  ///< sequences of L, of the scores and effects
+  Objective objective = {Objective::kLogOdds};  ///< L
+  Batch evaluation;  ///< sequences of the losses, and of the means that replace outputs of heads
+};
 
-/// The study of one checkpoint. L is Objective::kLogOdds.
+/// Returns L = log odds on the first sequences of the evaluation set: at most `most`, and fewer if
+/// their study would need more than about 256 MB.
+OverTimeSubject evaluation_over_time(const Transformer& model, const Task& task,
+                                     std::int64_t most = 32);
+
+/// The study of one checkpoint.
 struct CheckpointStudy {
   std::int64_t step = 0;  ///< training step of the checkpoint
-  double value = 0;       ///< L, mean over the sequences; nats
+  double value = 0;       ///< L, mean over the sequences
   double loss = 0;        ///< mean over the targets of each sequence, then over the sequences; nats
   /// Mean loss over the positions that count in the task's accuracy, nats. NaN if no position
   /// counts.
   double counted_loss = 0;
   std::vector<HeadReport> heads;  ///< ordered by layer, then by head
+  std::vector<double> needed;     ///< by head: L without it, minus L; replaced by its mean
+  std::vector<double> predicted;  ///< by head: the prediction of `needed` by the gradient
   std::vector<LayerFlow> flow;    ///< one entry for each layer
 };
 
 /// The studies of all checkpoints of a run, on one batch.
 struct OverTime {
-  std::int64_t sequences = 0;  ///< number of sequences in the batch
-  /// Mean loss of the Bayes-optimal predictor on these sequences, comparable with
+  std::int64_t sequences = 0;  ///< number of sequences of L
+  /// Mean loss of the Bayes-optimal predictor on the evaluation sequences, comparable with
   /// CheckpointStudy::loss. NaN if it is unknown.
   double optimal = std::numeric_limits<double>::quiet_NaN();
   std::vector<CheckpointStudy> checkpoints;  ///< ordered by step
@@ -50,19 +60,23 @@ struct OverTime {
   std::vector<double> by_step(std::size_t i, double HeadReport::*value) const {
     return by_step([&](const CheckpointStudy& c) { return c.heads[i].*value; });
   }
+  /// Returns `needed` or `predicted` of heads[i], in the order of the checkpoints.
+  std::vector<double> by_step(std::size_t i, std::vector<double> CheckpointStudy::*effect) const {
+    return by_step([&](const CheckpointStudy& c) { return (c.*effect)[i]; });
+  }
   /// Returns one quantity of flow[i], in the order of the checkpoints.
   std::vector<double> by_step(std::size_t i, double LayerFlow::*value) const {
     return by_step([&](const CheckpointStudy& c) { return c.flow[i].*value; });
   }
 };
 
-/// Loads the weights of each checkpoint into the model, and studies L on the batch.
+/// Loads the weights of each checkpoint into the model, and studies them.
 /// Afterwards the model has the weights of the last checkpoint. Throws IoError, with the name of
 /// the file, if a checkpoint is damaged, does not fit the model, or has another step than its name.
 /// Throws IoError if the recipe in a checkpoint (the settings of its run, see recipe_text())
 /// differs from the recipe in the first checkpoint. Throws NumericError if L is not finite.
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
-                   const Batch& batch, const ProgressCallback& progress = {});
+                   const OverTimeSubject& subject, const ProgressCallback& progress = {});
 
 /// The two consecutive checkpoints between which the loss falls fastest per step. The loss is
 /// CheckpointStudy::counted_loss, or CheckpointStudy::loss if no position counts.
@@ -80,11 +94,10 @@ std::optional<SteepestFall> steepest_fall(const OverTime& study);
 /// are all negative or NaN is left out, so that fewer than four heads may remain.
 std::vector<std::size_t> strongest_heads(const OverTime& study, double HeadReport::*score);
 
-/// Selects at most eight checkpoints for the HTML page, and returns them by step. They are the
-/// first, the last, and those nearest to the steepest fall. If the loss never falls, they are the
-/// first ones and the last one.
+/// Selects at most `most` checkpoints, but at least four, for the HTML page. Returns them by step:
+/// the first, the last, the two of the steepest fall, and others at equal distances.
 std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>& all,
-                                               const OverTime& study);
+                                               const OverTime& study, std::size_t most);
 
 /// Returns the first step at which a head of this layer has a score of at least `least`. Returns no
 /// value if no checkpoint has such a head.

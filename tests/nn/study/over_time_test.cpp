@@ -45,7 +45,8 @@ struct Checkpoints {
   }
   OverTime study() const {
     Transformer model(cycle_reader());
-    return over_time(model, RunFolder(folder.path()).checkpoints(), two_cycles());
+    return over_time(model, RunFolder(folder.path()).checkpoints(),
+                     {two_cycles(), {Objective::kLogOdds}, two_cycles()});
   }
   std::string error() const {
     return message_of<IoError>([&] { study(); });
@@ -93,6 +94,14 @@ TEST_CASE("each entry is the study of its own checkpoint on the same batch") {
         INFO(q.name);
         CHECK(m.heads[i].*q.value == expected.heads[i].*q.value);
       }
+    const Replacement means = replacement(model, batch, Ablation::kMean);
+    const MeasuredHeads measured =
+        measure_heads({model, batch, {.kind = Objective::kLogOdds}}, means, EffectParts::kMeasured);
+    REQUIRE(m.needed.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) {
+      CHECK(m.needed[i] == Approx(measured.heads[i].needed.mean));
+      CHECK(m.predicted[i] == Approx(measured.heads[i].gradient.mean));
+    }
     REQUIRE(m.flow.size() == 2);
     CHECK(m.flow[1].resid_post_grad == expected.flow[1].resid_post_grad);
     // 9 of the 12 positions count in the accuracy: all except 0, 1 and 6.
@@ -105,6 +114,45 @@ TEST_CASE("each entry is the study of its own checkpoint on the same batch") {
     CHECK(m.counted_loss == Approx(sum / 9));
   }
   CHECK(all.checkpoints[0].loss != all.checkpoints[1].loss);
+}
+
+TEST_CASE("L may be on other sequences than the losses and the means") {
+  const Checkpoints c;
+  for (const std::int64_t step : {0, 10}) c.write(std::to_string(step) + ".safetensors", step);
+  Transformer model(cycle_reader());
+  const Batch one = batch_of({{1, 2, 0, 1}});
+  const Objective o{Objective::kDifference, 1, 2, {3}};
+  const OverTime all =
+      over_time(model, RunFolder(c.folder.path()).checkpoints(), {one, o, two_cycles()});
+  const OverTime whole = c.study();
+  CHECK(all.sequences == 1);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const CheckpointStudy& m = all.checkpoints[i];
+    const Transformer at = random_module<Transformer>(cycle_reader(), m.step + 1);
+    CHECK(m.loss == whole.checkpoints[i].loss);
+    CHECK(m.value == objective_values(at(one.inputs), one, o).item());
+    const Replacement means = replacement(at, two_cycles(), Ablation::kMean);
+    CHECK(m.needed[3] == Approx(ablate({at, one, o}, {{1, 1}}, means).mean));
+  }
+}
+
+TEST_CASE("the page has the first and last checkpoint, the steepest fall, and others evenly") {
+  OverTime study;
+  std::vector<CheckpointFile> all;
+  for (std::int64_t step = 0; step <= 100; step += 10) {
+    all.push_back({step, ""});
+    CheckpointStudy m;
+    m.step = step, m.counted_loss = step < 40 ? 3 : 1;
+    study.checkpoints.push_back(m);
+  }
+  const auto steps = [&](std::size_t most) {
+    std::vector<std::int64_t> found;
+    for (const CheckpointFile& c : select_checkpoints(all, study, most)) found.push_back(c.step);
+    return found;
+  };
+  CHECK(steps(11).size() == 11);
+  CHECK(steps(0) == std::vector<std::int64_t>{0, 30, 40, 100});
+  CHECK(steps(6) == std::vector<std::int64_t>{0, 20, 30, 40, 60, 100});
 }
 
 TEST_CASE("the error for a damaged, renamed or foreign checkpoint has the name of the file") {

@@ -34,8 +34,8 @@ OverTime studied_run(std::int64_t seed, const std::string& periods) {
     trainer.step();
     if (trainer.steps_done % 10 == 0) run.save_checkpoint(trainer.snapshot());
   }
-  const Batch batch = batch_over_time(trainer.model, *trainer.task);
-  return over_time(trainer.model, run.checkpoints(), batch);
+  return over_time(trainer.model, run.checkpoints(),
+                   evaluation_over_time(trainer.model, *trainer.task));
 }
 
 // Returns |dL/dW_Q| of a layer: the norm over all of its heads.

@@ -41,8 +41,8 @@ HeadStudy measured(const nn::LoadedRun& run, std::int64_t first, std::int64_t co
   HeadStudy study;
   study.sample.emplace(sample_of(run, first, count));
   const HeadSample& s = *study.sample;
-  study.measured = std::make_unique<nn::MeasuredHeads>(
-      nn::measure_heads(s.run, s.replaced, parts));
+  study.measured = std::make_unique<nn::MeasuredHeads>(nn::measure_heads(s.run, s.replaced, parts));
+  score_on_repeated_tokens(study, run, std::uint64_t(first + 1));
   study.summary = nn::summarize_heads(s.run, s.replaced, *study.measured);
   return study;
 }
@@ -93,7 +93,8 @@ double measured_again(const nn::LoadedRun& run, const HeadStudy& many,
   std::vector<nn::Component> heads;
   const nn::MeasuredHead* one = nullptr;
   for (const nn::MeasuredHead& h : many.measured->heads)
-    if (std::ranges::count(names, nn::head_name(h.report)) > 0) heads.emplace_back(h.report), one = &h;
+    if (std::ranges::count(names, nn::head_name(h.report)) > 0)
+      heads.emplace_back(h.report), one = &h;
   const HeadSample& s = *many.sample;
   const auto left = [&](const std::vector<nn::Component>& cut) {
     return nn::kept_share(s.run, cut, s.replaced).left;
@@ -127,7 +128,7 @@ void compare_claims(Counts& counts, const nn::LoadedRun& run, const HeadStudy& f
 std::vector<nn::CheckpointFile> three_of(nn::LoadedRun& run, const std::filesystem::path& folder) {
   const auto all = nn::RunFolder(folder).checkpoints();
   const nn::OverTime study =
-      nn::over_time(run.model, all, nn::batch_over_time(run.model, *run.task));
+      nn::over_time(run.model, all, nn::evaluation_over_time(run.model, *run.task));
   const auto fall = nn::steepest_fall(study);
   std::vector<nn::CheckpointFile> chosen{all.front()};
   for (const nn::CheckpointFile& c : all)

@@ -143,6 +143,7 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"study edges-into", {{"L0", kUsage, {kRun}}, {"L0H0.X", kUsage, {kRun}}}},
       {"study edge", {{"L0H0", kUsage, {kRun}}, {"embed:K:L0H0:logits", kUsage, {kRun}}}},
       {"study path", {{"L0H0:L0H0", kUsage, {kRun}}, {"L0H0:Q:L0H0", kUsage, {kRun}}}},
+      {"study repeat-random", {{"4", kUsage, {kRun}}, {"99x99", kUsage, {kRun}}}},
       {"study pairs", {{"missing.txt", kInputOutput, {kRun}}, {"file.txt", kUsage, {kRun}}}},
       {"study corruption", {{"digit", kUsage, {kRun}}}},
       {"study ablate", {{"L0", kUsage, {kRun}}, {"L0H0,L9H0", kUsage, {kRun}}}},

@@ -20,6 +20,7 @@ nn::OverTime six_heads() {
         h.layer = layer, h.head = head;
         h.induction = double(layer + head) / 10 + double(step);
         m.heads.push_back(h);
+        m.needed.push_back(-double(step)), m.predicted.push_back(0);
       }
       m.flow.push_back({layer, 1, 2 + double(layer)});
     }
@@ -42,8 +43,8 @@ const plot::LineChart* panel(const plot::ChartStack& stack, const std::string& b
 }
 
 TEST_CASE("over_time.png has a line for each head, and marks the steepest fall") {
-  const plot::ChartStack stack = over_time_chart(six_heads(), info());
-  CHECK(stack.panels.size() == 9);
+  const plot::ChartStack stack = over_time_chart(six_heads(), info(), "log odds", "2 sequences");
+  CHECK(stack.panels.size() == 11);
   CHECK(stack.title == "Heads during training: toy");
   CHECK(stack.caption.find("all right") != std::string::npos);
   CHECK(stack.colors == std::vector<std::string>{"layer 0", "layer 1"});
@@ -70,12 +71,13 @@ TEST_CASE("over_time.png leaves out a panel without values, and draws a single h
   for (nn::CheckpointStudy& m : study.checkpoints) {
     m.heads.resize(1);
     m.flow.resize(1);
+    m.needed.resize(1), m.predicted.resize(1);
     m.heads[0].induction = NAN;
     m.loss = 1, m.counted_loss = NAN;
   }
-  const plot::ChartStack stack = over_time_chart(study, info());
+  const plot::ChartStack stack = over_time_chart(study, info(), "log odds", "2 sequences");
   CHECK_FALSE(panel(stack, "induction score"));
-  CHECK(stack.panels.size() == 8);
+  CHECK(stack.panels.size() == 10);  // 2 of them: L, and needed
   CHECK(panel(stack, "loss")->hlines.empty());
   CHECK_FALSE(stack.vline);
   CHECK(plot::draw_chart_stack(stack).width() == 1000);
@@ -83,7 +85,7 @@ TEST_CASE("over_time.png leaves out a panel without values, and draws a single h
 
 TEST_CASE("over_time.csv has a row for each number, with an empty value for NaN") {
   nn::OverTime study;
-  study.checkpoints = {{0, -3, 4, 1.5, {{}}, {{1, 0.125, 0.5}}}};
+  study.checkpoints = {{0, -3, 4, 1.5, {{}}, {-0.5}, {0.25}, {{1, 0.125, 0.5}}}};
   study.checkpoints[0].heads[0].layer = 1;
   const std::string csv = to_csv(over_time_table(study));
   CHECK(csv.starts_with(
@@ -92,7 +94,8 @@ TEST_CASE("over_time.csv has a row for each number, with an empty value for NaN"
       "0,1,,resid_post_grad,0.5\n"));
   CHECK(csv.find("\n0,1,0,induction,0.0\n") != std::string::npos);
   const auto rows = std::count(csv.begin(), csv.end(), '\n');
-  CHECK(std::size_t(rows) == 1 + 4 + 2 + nn::head_quantities().size());
+  CHECK(csv.ends_with("\n0,1,0,needed,-0.5\n0,1,0,predicted,0.25\n"));
+  CHECK(std::size_t(rows) == 1 + 4 + 2 + nn::head_quantities().size() + 2);
 }
 
 }  // namespace

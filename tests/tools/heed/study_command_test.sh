@@ -57,6 +57,17 @@ expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation zero; out_has
 expect 0 study runs/reverse-1 --ablate all; out_has "softmax exact"; help_has "each is cut by replacing its output with its mean over these sequences"; out_has "L0MLP"
 expect 0 study text-run --prompt "the quick" --keep L0H0 --out text-study --overwrite; out_has "only L0H0"; help_has "on the sequence shown"
 
+# --- repeated random tokens: the default of the scores of a text, if its context is long enough
+expect 0 study text-run --out text-study --overwrite; help_has "need a context of at least 33; it is 16"
+expect 0 study text-run --repeat-random 5x3 --out text-study --overwrite; help_has "32 sequences of 5 random tokens, 3 times"; out_has "the margin"
+refuses 2 "does not predict its own inputs" study runs/reverse-1 --repeat-random auto
+refuses 2 "the model reads at most 16 tokens" study text-run --repeat-random 9x2
+refuses 2 "give only one of them" study text-run --repeat-random 5x3 --prompt "the quick"
+# --- over time, on other sequences and with another L
+expect 0 study runs/reverse-1 --over-time --prompt abcdefghijklmnop --of diff:a-b --out ot; help_has "checkpoints on one sequence"; help_has "the logit of a minus that of b"
+expect 0 study runs/reverse-1 --over-time --of margin --out ot --overwrite; help_has "L is the margin"
+refuses 2 "--ablate has no effect with --over-time" study runs/reverse-1 --over-time --ablate L0H0
+
 # --- cuts of MLPs, edges and paths
 expect 0 study runs/reverse-1 --ablate L0MLP,L0H0 --keep L0MLP --out cuts; out_has "without L0MLP and L0H0"; out_has "only L0MLP"
 expect 0 study runs/reverse-1 --edges-into L0H0.K --edge embed:Q:L0H0,embed:L0MLP --path embed:V:L0H0:L0MLP:logits --through-mlps --out cuts --overwrite
@@ -188,7 +199,7 @@ has_file runs/reverse-1/over-time-2/over_time.png
 expect 0 study runs/reverse-1 --over-time --format svg --out over-svg; has_file over-svg/over_time.svg
 refuses 2 "--out runs/reverse-1/over-time already contains a study" study runs/reverse-1 --over-time --out runs/reverse-1/over-time
 refuses 4 "has no checkpoints; train with --save-every" study again --over-time
-refuses 2 "--prompt has no effect with --over-time" study runs/reverse-1 --over-time --prompt abc
+refuses 2 "--head has no effect with --over-time" study runs/reverse-1 --over-time --head L0H0
 cp -r runs/reverse-1 cut && truncate -s 1000 cut/checkpoints/000004.safetensors
 refuses 4 "cut/checkpoints/000004.safetensors" study cut --over-time
 rm cut/model.safetensors

@@ -128,6 +128,10 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
       "{:.4g} {} with all heads, and {:.4g} without any.",
       study.sample->sequences, replacement_text(study.sample->replaced.how),
       study.sample->objective_text, m.value.mean, unit, m.value.mean + m.no_heads.mean)};
+  if (!study.score_sequences.empty())
+    text[0] += fmt::format(
+        " The scores of previous-token, duplicate-token and induction heads are those on {}.",
+        study.score_sequences);
   std::vector<nn::HeadIndex> others;
   double others_change = 0;
   for (const nn::HeadFinding& f : summary.findings) {

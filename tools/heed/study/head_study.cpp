@@ -7,6 +7,7 @@
 
 #include "autograd/base/text.h"
 #include "nn/study/forward_passes.h"
+#include "nn/study/study.h"
 #include "nn/train/cost/timing.h"
 #include "nn/train/evaluate.h"
 #include "tools/heed/find_run.h"
@@ -20,9 +21,10 @@ namespace {
 // subject's sequence, unless --samples was given. Without it, L is the default of the task.
 nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Command& c) {
   nn::Objective o = s.objective;
-  const bool chosen = c.given("samples");
+  const bool chosen = c.given("samples") || c.given("repeat-random");
   if (!chosen || !c.given("at")) o.positions.clear();
   const bool is_default = o.kind == nn::Objective::kMargin && !c.given("of");
+  if (c.given("repeat-random") && is_default) return nn::margin(s.model(), batch, o.positions);
   if (is_default || (!chosen && !o.is_of_targets() && o.kind != nn::Objective::kMargin)) {
     o = {.kind = nn::Objective::kMargin, .positions = o.positions};
     if (s.info().random_targets) o.kind = nn::Objective::kLogLikelihood;
@@ -89,23 +91,32 @@ std::optional<double> measure_untrained(const HeadSample& sample, const Subject&
 std::optional<HeadSample> sample_of(const HeadArguments& a, const Command& c, const Subject& s) {
   const nn::Task& task = *s.run->task;
   if (!s.has_sequences) return {};
-  if (c.given("samples") && a.samples > task.evaluation_size())
-    usage_error("--samples: needs 1 to {}, got {}", task.evaluation_size(), a.samples);
+  const bool repeats = c.given("repeat-random");
+  const std::int64_t available = repeats ? std::int64_t(1) << 16 : task.evaluation_size();
+  if (c.given("samples") && a.samples > available)
+    usage_error("--samples: needs 1 to {}, got {}", available, a.samples);
   const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
   if (c.given("samples") && a.samples > most)
     usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
                 most, a.samples);
-  const std::int64_t count =
-      std::min({a.samples > 0 ? a.samples : default_samples(task), most, task.evaluation_size()});
+  const std::int64_t wanted = repeats ? 32 : default_samples(task);
+  const std::int64_t count = std::min({a.samples > 0 ? a.samples : wanted, most, available});
   if (a.ablation == nn::Ablation::kResample && count < 2)
     usage_error(
         "--ablation resample uses the output of another sequence; give --samples 2 or more");
-  nn::Batch batch = task.evaluation(0, count);
+  std::string of = s.info().name;
+  nn::Batch batch;
+  if (repeats) {
+    const nn::RepeatedTokens sizes = repeated_tokens(a, task);
+    batch = repeated_sequences(task, sizes, count), of = sizes.text();
+  } else {
+    batch = task.evaluation(0, count);
+  }
   nn::Objective objective = objective_on(batch, s, c);
   std::string text = objective_description(objective, s.info().vocabulary);
   nn::Replacement replaced = nn::replacement(s.model(), batch, a.ablation);
   return HeadSample{nn::BaseRun(s.model(), batch, objective), std::move(replaced),
-                    fmt::format("{} sequence{} of {}", count, count == 1 ? "" : "s", s.info().name),
+                    fmt::format("{} sequence{} of {}", count, count == 1 ? "" : "s", of),
                     std::move(text)};
 }
 
@@ -115,6 +126,49 @@ std::int64_t default_samples(const nn::Task& task) {
   const double by_sequence =
       std::max(1.0, sum(to(counted, autograd::float64)).item()) / double(counted.size(0));
   return std::clamp(std::int64_t(std::ceil(kCounted / by_sequence)), kLeast, kMost);
+}
+
+nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task) {
+  if (!nn::predicts_its_inputs(task))
+    usage_error(
+        "--repeat-random: the model of {} does not predict its own inputs, so it cannot "
+        "repeat random tokens",
+        task.info().name);
+  const auto sizes = nn::RepeatedTokens::for_context(task.info().context);
+  if (a.repeat_random == "auto" && sizes.tokens < 2)
+    usage_error("--repeat-random: a context of {} tokens is too short", task.info().context);
+  return a.repeat_random == "auto"
+             ? sizes
+             : nn::RepeatedTokens::parse("--repeat-random", a.repeat_random, task.info());
+}
+
+nn::Batch repeated_sequences(const nn::Task& task, const nn::RepeatedTokens& sizes,
+                             std::int64_t count, std::uint64_t seed) {
+  nn::Generator generator(seed);
+  return nn::repeated_random(task.info(), sizes, count, generator);
+}
+
+void score_on_repeated_tokens(HeadStudy& study, const nn::LoadedRun& run, std::uint64_t seed) {
+  constexpr std::int64_t kSequences = 8, kLeastTokens = 8;
+  if (!run.task->info().random_targets || !nn::predicts_its_inputs(*run.task)) return;
+  const auto sizes = nn::RepeatedTokens::for_context(run.task->info().context);
+  if (sizes.tokens < kLeastTokens) {
+    for (nn::MeasuredHead& h : study.measured->heads)
+      for (const auto score : kCopyScores) h.report.*score = NAN;
+    study.not_measured += fmt::format(
+        "{}Previous-token, duplicate-token and induction scores are measured on repeated random "
+        "tokens, which need a context of at least {}; it is {}.",
+        study.not_measured.empty() ? "" : " ", 4 * kLeastTokens + 1, run.task->info().context);
+    return;
+  }
+  const nn::Batch batch = repeated_sequences(*run.task, sizes, kSequences, seed);
+  const nn::Study scores = nn::study(run.model, batch, {nn::Objective::kLogLikelihood});
+  for (const auto score : kCopyScores) {
+    for (std::size_t i = 0; i < scores.heads.size(); ++i)
+      study.measured->heads[i].report.*score = scores.heads[i].*score;
+    study.measured->uniform.*score = scores.uniform.*score;
+  }
+  study.score_sequences = fmt::format("{} sequences of {}", kSequences, sizes.text());
 }
 
 std::vector<nn::Setting> head_settings(HeadArguments& a) {
@@ -132,7 +186,11 @@ std::vector<nn::Setting> head_settings(HeadArguments& a) {
       nn::Setting("samples", a.samples, {1, 1 << 16},
                   "number of evaluation sequences for the effects of heads; if it is given, "
                   "also draws by_distance.png")
-          .shows("32, or until 4,096 positions count, at most 512")};
+          .shows("32, or until 4,096 positions count, at most 512"),
+      nn::Setting("repeat-random", a.repeat_random, "RxC",
+                  "sequences of R random tokens, repeated C times, instead of those of the task; "
+                  "auto: 4 copies of at most 25 tokens")
+          .shows("")};
 }
 
 HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,
@@ -154,6 +212,7 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s
       sample.run, sample.replaced, *parts, [&](std::int64_t done, std::int64_t total) {
         progress.at_work(fmt::format("Measuring the heads: {} of {} steps", done, total));
       }));
+  if (!c.given("repeat-random")) score_on_repeated_tokens(study, *s.run);
   study.summary = nn::summarize_heads(sample.run, sample.replaced, *study.measured);
   if (s.run->step != 0) study.untrained = measure_untrained(sample, s);
   return study;

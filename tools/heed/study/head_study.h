@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nn/study/roles.h"
+#include "nn/tasks/repeat_random.h"
 #include "tools/heed/command_line/command.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/subject.h"
@@ -19,7 +20,15 @@ struct HeadArguments {
   std::string keep;                             ///< components as L0MLP,L1H0
   nn::Ablation ablation = nn::Ablation::kMean;  ///< replacement for an output
   std::int64_t samples = 0;  ///< number of evaluation sequences; 0: default_samples()
+  /// Repeated random tokens as "RxC", "auto" for the default sizes, or "" for sequences of the
+  /// task.
+  std::string repeat_random;
 };
+/// Returns the sizes of --repeat-random. Throws UsageError if the task does not predict its inputs.
+nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task);
+/// Returns `count` sequences of repeated random tokens. The first ones do not depend on `count`.
+nn::Batch repeated_sequences(const nn::Task& task, const nn::RepeatedTokens& sizes,
+                             std::int64_t count, std::uint64_t seed = 1);
 /// Returns the number of sequences if --samples is not given: 32, or more until 4,096 positions
 /// count in the accuracy, at most 512. With fewer positions the marks of heads depend on the
 /// sequences.
@@ -45,6 +54,8 @@ struct HeadStudy {
   /// checkpoint.
   std::optional<double> untrained;
   std::string not_measured;  ///< which parts were not measured and why, as sentences, or ""
+  /// Sequences of the scores of attention patterns, if they are not those of the sample, as text.
+  std::string score_sequences;
 
   /// Returns the mark of a head, by its index; null if only one sequence was measured.
   Value mark(std::size_t head) const;
@@ -69,6 +80,14 @@ struct EffectRun {
 /// the sample. Throws UsageError if the replacement of --ablation is not available.
 EffectRun effect_run(const HeadStudy& study, const HeadArguments& a, const Command& c,
                      const Subject& s);
+
+/// Measures the scores of previous-token, duplicate-token and induction heads of a model of texts
+/// on repeated random tokens, because a text confounds them. For other tasks does nothing.
+void score_on_repeated_tokens(HeadStudy& study, const nn::LoadedRun& run, std::uint64_t seed = 1);
+/// Quantities that score_on_repeated_tokens() sets.
+inline constexpr double nn::HeadReport::*kCopyScores[] = {
+    &nn::HeadReport::previous_token, &nn::HeadReport::duplicate_token, &nn::HeadReport::induction,
+    &nn::HeadReport::detect_induction};
 
 /// Returns the names of heads, such as "L1H0".
 std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads);

@@ -30,6 +30,8 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
         nn::Json::object({{"layer", first.heads[i].layer}, {"head", first.heads[i].head}});
     for (const nn::HeadQuantity& q : nn::head_quantities())
       head.append(std::string(q.name), study.by_step(i, q.value));
+    head.append("needed", study.by_step(i, &nn::CheckpointStudy::needed));
+    head.append("predicted", study.by_step(i, &nn::CheckpointStudy::predicted));
     heads.push_back(std::move(head));
   }
   for (std::size_t i = 0; i < first.flow.size(); ++i)
@@ -84,13 +86,15 @@ std::optional<std::pair<std::int64_t, std::int64_t>> induction_forms(const nn::O
   return {};
 }
 
-void add_text(Report& report, const nn::OverTime& study, const std::string& run) {
+void add_text(Report& report, const nn::OverTime& study, const Subject& s,
+              const std::string& sequences) {
   report.line(
-      "{}: {} checkpoints on {} sequences, optimal loss {}. L is log p - log(1 - p) of the targets "
-      "that count; it is {:.3g} at the first checkpoint and {:.3g} at the last.\n\n",
-      run, study.checkpoints.size(), study.sequences,
+      "{}: {} checkpoints on {}, optimal loss {}. L is {}; it is {:.3g} at the first checkpoint "
+      "and "
+      "{:.3g} at the last.\n\n",
+      s.folder(), study.checkpoints.size(), sequences,
       std::isfinite(study.optimal) ? fmt::format("{:.4f}", study.optimal) : "unknown",
-      study.checkpoints.front().value, study.checkpoints.back().value);
+      s.texts.objective, study.checkpoints.front().value, study.checkpoints.back().value);
   int shown = 0;
   for (const auto& [title, score] : {std::pair{"previous token", &nn::HeadReport::previous_token},
                                      std::pair{"induction", &nn::HeadReport::induction},
@@ -107,6 +111,19 @@ void add_text(Report& report, const nn::OverTime& study, const std::string& run)
 }
 
 // ---- picture and page
+
+// Returns a panel with one line for each head.
+plot::LineChart effect_panel(const nn::OverTime& study, const char* title,
+                             std::vector<double> nn::CheckpointStudy::*effect) {
+  plot::LineChart panel{.title = title};
+  const std::vector<nn::HeadReport>& heads = study.checkpoints[0].heads;
+  const std::vector<double> steps =
+      study.by_step([](const nn::CheckpointStudy& m) { return double(m.step); });
+  for (std::size_t i = 0; i < heads.size(); ++i)
+    panel.series.push_back(head_line(heads[i], steps, study.by_step(i, effect)));
+  panel.ends = {0};
+  return panel;
+}
 
 std::vector<double> steps_of(const nn::OverTime& study) {
   return study.by_step([](const nn::CheckpointStudy& m) { return double(m.step); });
@@ -154,20 +171,52 @@ plot::LineChart flow_panel(const nn::OverTime& study) {
   return panel;
 }
 
-// Returns a pane with up to eight of the checkpoints. Loads their weights into `model`, which has
-// the weights of the last one afterwards.
+// Returns a pane with as many checkpoints as fit into the page, and the curve of the loss. Loads
+// their weights into `model`, which has the weights of the last one afterwards.
 PagePane pane_over_time(const Subject& s, nn::Transformer& model,
                         const std::vector<nn::CheckpointFile>& checkpoints,
                         const nn::OverTime& study) {
+  constexpr double kMapBytes = 7'500'000;  // of the maps; the page has at most 8 MB
   PagePane pane = make_pane(s);
   pane.saved_checkpoints = std::int64_t(checkpoints.size());
-  const auto selected = nn::select_checkpoints(checkpoints, study);
-  for (const nn::CheckpointFile& c : selected) {
+  pane.loss_curve = study.by_step([](const nn::CheckpointStudy& m) {
+    return std::pair(m.step, std::isfinite(m.counted_loss) ? m.counted_loss : m.loss);
+  });
+  const auto add = [&](PagePane& to, const nn::CheckpointFile& c, bool complete) {
     nn::load_parameters(parameters(model), nn::load_safetensors(c.file.string()));
     const nn::Study now = nn::study(model, s.sequence, s.objective);
-    pane.add_checkpoint(c.step, now, nn::routes(model, now), c.step == selected.back().step);
-  }
+    to.add_checkpoint(c.step, now, nn::routes(model, now), complete);
+  };
+  PagePane one = pane;
+  add(one, checkpoints.front(), false);
+  const auto most = std::size_t(kMapBytes / double(one.checkpoints.dump().size()));
+  const auto selected = nn::select_checkpoints(checkpoints, study, most);
+  for (const nn::CheckpointFile& c : selected) add(pane, c, c.step == selected.back().step);
   return pane;
+}
+
+// The sequences of L as text, and L on them.
+struct StudiedSequences {
+  nn::OverTimeSubject subject;
+  std::string text;
+};
+
+StudiedSequences sequences_of(const Subject& s, const HeadArguments& heads, const Command& c) {
+  constexpr std::int64_t kRepeats = 8;
+  const nn::Task& task = *s.run->task;
+  const nn::Batch evaluation = nn::evaluation_over_time(s.model(), task).evaluation;
+  if (c.given("prompt") || c.given("sample"))
+    return {{s.sequence, s.objective, evaluation}, "one sequence"};
+  nn::Batch batch = evaluation;
+  std::string text = fmt::format("{} sequences", batch.inputs.size(0));
+  if (c.given("repeat-random")) {
+    const nn::RepeatedTokens sizes = repeated_tokens(heads, task);
+    batch = repeated_sequences(task, sizes, kRepeats);
+    text = fmt::format("{} sequences of {}", kRepeats, sizes.text());
+  }
+  nn::Objective o = s.objective;
+  if (o.kind == nn::Objective::kMargin) o = nn::margin(s.model(), batch, o.positions);
+  return {{batch, o, evaluation}, text};
 }
 
 }  // namespace
@@ -176,6 +225,7 @@ Columns over_time_keys() {
   static const std::vector<Column> heads = [] {
     std::vector<Column> keys{{"layer"}, {"head"}};
     for (const nn::HeadQuantity& q : nn::head_quantities()) keys.push_back({q.name});
+    keys.insert(keys.end(), {{"needed"}, {"predicted"}});
     return keys;
   }();
   static const Column all[] = {{"run"},
@@ -204,19 +254,29 @@ Table over_time_table(const nn::OverTime& study) {
       table.add({m.step, f.layer, {}, "resid_pre_grad", f.resid_pre_grad});
       table.add({m.step, f.layer, {}, "resid_post_grad", f.resid_post_grad});
     }
-    for (const nn::HeadReport& h : m.heads)
+    for (std::size_t i = 0; i < m.heads.size(); ++i) {
+      const nn::HeadReport& h = m.heads[i];
       for (const nn::HeadQuantity& q : nn::head_quantities())
         table.add({m.step, h.layer, h.head, q.name, h.*q.value});
+      table.add({m.step, h.layer, h.head, "needed", m.needed[i]});
+      table.add({m.step, h.layer, h.head, "predicted", m.predicted[i]});
+    }
   }
   return table;
 }
 
-plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info) {
+plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
+                                 const std::string& objective, const std::string& sequences) {
   plot::ChartStack stack;
   stack.title = fmt::format("Heads during training: {}", info.name);
-  stack.caption = fmt::format("L is log p - log(1 - p). Means over {} sequences.", study.sequences);
+  stack.caption = fmt::format("L is {}. Means over {}.", objective, sequences);
   if (!info.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", info.accuracy);
   stack.panels.push_back(loss_panel(study));
+  stack.panels.push_back(
+      {.title = "L",
+       .series = {{.x = steps_of(study), .y = study.by_step(&nn::CheckpointStudy::value)}}});
+  stack.panels.push_back(
+      effect_panel(study, "needed: L without the head, minus L", &nn::CheckpointStudy::needed));
   for (const nn::HeadQuantity& q : nn::head_quantities()) {
     if (q.panel.title.empty()) continue;
     if (plot::LineChart panel = head_panel(study, q); has_finite(panel))
@@ -231,45 +291,47 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& 
   return stack;
 }
 
-Report study_over_time(const std::string& run_name, const std::string& out_name, bool overwrite,
-                       const std::vector<std::string>& formats) {
-  const std::filesystem::path folder = find_run(run_name);
-  const std::vector<nn::CheckpointFile> checkpoints = nn::RunFolder(folder).checkpoints();
+std::string last_checkpoint(const std::string& run) {
+  const std::filesystem::path folder = find_run(run);
+  const auto checkpoints = nn::RunFolder(folder).checkpoints();
   heed::check<autograd::IoError>(
       !checkpoints.empty(), "over-time", folder.string(),
       " has no checkpoints; train with --save-every, for example heed train --save-every 10");
-  const auto first = std::filesystem::relative(checkpoints[0].file, folder);
-  const auto run =
-      std::make_shared<nn::LoadedRun>(open_run(folder, first.string(), nn::Use::kSequences));
+  return std::filesystem::relative(checkpoints.back().file, folder).string();
+}
+
+Report study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
+                       const std::string& out_name, bool overwrite) {
+  const std::filesystem::path folder = subject.source.run;
+  const std::vector<nn::CheckpointFile> checkpoints = nn::RunFolder(folder).checkpoints();
   const auto out = open_study_folder(out_name, folder / "over-time", overwrite);
+  const auto [studied, sequences] = sequences_of(subject, heads, c);
+  nn::Transformer model = nn::clone(subject.model());
   Progress progress(false);
   const nn::OverTime study =
-      nn::over_time(run->model, checkpoints, nn::batch_over_time(run->model, *run->task),
-                    [&](std::int64_t done, std::int64_t total) {
-                      progress.at_work(fmt::format("Studying checkpoints: {} of {}", done, total));
-                    });
+      nn::over_time(model, checkpoints, studied, [&](std::int64_t done, std::int64_t total) {
+        progress.at_work(fmt::format("Studying checkpoints: {} of {}", done, total));
+      });
 
   const auto file = [&](const char* name) { return (out->staging() / name).string(); };
   autograd::write_file(file("over_time.csv"), std::string_view(to_csv(over_time_table(study))));
   const nn::Json json = over_time_json(study, folder.string());
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
-  nn::Generator generator(1);
-  Subject subject(folder, run, run->task->example(generator), {nn::Objective::kLogOdds});
-  subject.source.formats = formats;
   Files files = {file("over_time.csv"), file("over_time.json")};
   append(files,
-         write_picture(file("over_time.png"), over_time_chart(study, subject.info()),
+         write_picture(file("over_time.png"),
+                       over_time_chart(study, subject.info(), subject.texts.objective, sequences),
                        subject.source, "All checkpoints are studied on the same sequences."));
   progress.at_work("Writing the page");
   files.push_back(write_page(
       out->staging(),
       fmt::format("{}: {} over time", subject.source.run_name(), subject.texts.objective),
-      {pane_over_time(subject, run->model, checkpoints, study)}));
+      {pane_over_time(subject, model, checkpoints, study)}));
   progress.clear();
 
   Report report(over_time_keys());
   for (const auto& [key, value] : json.entries()) report.set(key, value);
-  add_text(report, study, folder.string());
+  add_text(report, study, subject, sequences);
   report.files(out->publish(files));
   return report;
 }

@@ -6,24 +6,32 @@
 #include "nn/study/over_time.h"
 #include "nn/tasks/task.h"
 #include "tools/heed/report/report.h"
+#include "tools/heed/study/head_study.h"
 #include "tools/plot/chart.h"
 
 namespace heed {
 
-/// Studies the checkpoints of a run. Writes over_time.csv, over_time.json, over_time.png and
-/// report.html.
-Report study_over_time(const std::string& run, const std::string& out, bool overwrite,
-                       const std::vector<std::string>& formats);
+/// Returns the file of the last checkpoint, relative to the run directory. Throws IoError if the
+/// run has no checkpoints.
+std::string last_checkpoint(const std::string& run);
+/// Studies the checkpoints of a run. `subject` has the weights of the last checkpoint, L, and the
+/// sequence of the page. L is measured on this sequence if --prompt or --sample selects it, and
+/// otherwise on sequences of the task or of --repeat-random. Writes over_time.csv, over_time.json,
+/// over_time.png and report.html.
+Report study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
+                       const std::string& out, bool overwrite);
 /// Returns the keys of the result of study_over_time().
 Columns over_time_keys();
 
 /// Returns the table of over_time.csv: one row for each number, with step, layer, head, quantity
 /// and value. If a row names a head, its quantity is one of nn::head_quantities(). If it names only
-/// a layer, the quantity is a member of nn::LayerFlow. If it names neither, the quantity is loss,
-/// counted_loss or optimal_loss.
+/// a layer, the quantity is a member of nn::LayerFlow. If it names neither, the quantity is value,
+/// loss, counted_loss or optimal_loss.
 Table over_time_table(const nn::OverTime& study);
 /// Returns the chart of over_time.png: panels of losses, scores and gradients over training steps.
 /// A vertical line marks the steepest fall of the loss.
-plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info);
+/// `objective` and `sequences` describe L and its sequences.
+plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
+                                 const std::string& objective, const std::string& sequences);
 
 }  // namespace heed

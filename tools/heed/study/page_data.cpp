@@ -110,6 +110,12 @@ nn::Json PagePane::json() const {
                                     {"saved_checkpoints", saved_checkpoints},
                                     {"checkpoints", checkpoints}});
   if (!cells.items().empty()) pane.append("cells", cells);
+  if (!loss_curve.empty()) {
+    nn::Json curve = nn::Json::array();
+    for (const auto& [step, loss] : loss_curve)
+      curve.push_back(std::vector<double>{double(step), loss});
+    pane.append("loss_curve", curve);
+  }
   if (!fixed_maps.entries().empty()) pane.append("maps", fixed_maps);
   if (block > 1) {
     pane.append("texts", tokens);

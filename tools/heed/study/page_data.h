@@ -27,6 +27,8 @@ struct PagePane {
   nn::Json fixed_maps = nn::Json::object();
   /// Number of checkpoints that the run saved, if `checkpoints` is a selection of them.
   std::optional<std::int64_t> saved_checkpoints = {};
+  /// Step and loss of every checkpoint of the run, which the page draws above the slider.
+  std::vector<std::pair<std::int64_t, double>> loss_curve = {};
 
   /// Adds a checkpoint: the study and the routes of the weights after `step`. If `complete` is set,
   /// adds every map, and the maps Routes::from. Otherwise adds only the maps for which

@@ -51,19 +51,24 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   bool has_sequences = c.given("samples") || !c.given("prompt");
   const auto run = open_for_study(folder, a.weights, has_sequences);
   const nn::Task& task = *run->task;
-  if (c.given("prompt") && c.given("sample"))
-    usage_error("--prompt and --sample both select a sequence; give only one of them");
+  if (int(c.given("prompt")) + int(c.given("sample")) + int(c.given("repeat-random")) > 1)
+    usage_error(
+        "--prompt, --sample and --repeat-random all select a sequence; give only one of them");
   if (c.given("sample") && a.sample >= task.evaluation_size())
     usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, a.sample);
   nn::Generator generator(1);
-  const nn::Batch sequence = c.given("prompt")   ? task.prompt(a.prompt)
+  const nn::Batch sequence = c.given("prompt") ? task.prompt(a.prompt)
+                             : c.given("repeat-random")
+                                 ? repeated_sequences(task, repeated_tokens(a.heads, task), 1)
                              : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
                                                  : task.example(generator);
   const std::int64_t length = sequence.inputs.numel();
   if (length > task.info().context)
     usage_error("--prompt: {} tokens, but the model reads at most {}", length, task.info().context);
   nn::Objective objective = parse_objective(a.of, a.at, task.info(), length);
-  if (!c.given("of") && task.info().random_targets) {
+  if (!c.given("of") && a.over_time) {
+    objective.kind = nn::Objective::kLogOdds;
+  } else if (!c.given("of") && task.info().random_targets && !c.given("repeat-random")) {
     // No target is right or wrong. A prompt has the question why the model prefers its prediction.
     if (!c.given("prompt"))
       objective.kind = nn::Objective::kLogLikelihood;
@@ -361,11 +366,15 @@ void study_command(Command& c) {
   c.add_common(Command::kAll | Command::kCsv);
   c.modes = {
       {.key = "over-time",
-       .accepts = c.only({"run", "out", "overwrite", "format"}),
+       .accepts = c.only(
+           {"run", "out", "overwrite", "format", "prompt", "sample", "of", "at", "repeat-random"}),
        .result = over_time_keys(),
        .run =
-           [a](const Command&) {
-             return study_over_time(a->run, a->out, a->overwrite, a->formats);
+           [a](const Command& command) {
+             StudyArguments last = *a;
+             last.weights = last_checkpoint(a->run);
+             return study_over_time(chosen_subject(last, command), a->heads, command, a->out,
+                                    a->overwrite);
            }},
       {.key = "circuits",
        .accepts = c.only({"run", "distance", "weights", "out", "overwrite", "format"}),

@@ -30,7 +30,9 @@ void add_heads(Table& table, const nn::Study& s, const HeadStudy& effects) {
     return row;
   };
   for (std::size_t i = 0; i < s.heads.size(); ++i) {
-    const nn::HeadReport& h = s.heads[i];
+    nn::HeadReport h = s.heads[i];
+    if (!effects.score_sequences.empty())
+      for (const auto score : kCopyScores) h.*score = effects.measured->heads[i].report.*score;
     std::vector<Value> row = row_of(h, nn::head_name(h));
     std::vector<Value> cells(4);
     if (effects.measured) {
@@ -41,17 +43,21 @@ void add_heads(Table& table, const nn::Study& s, const HeadStudy& effects) {
     table.add(std::move(row));
     unscored = unscored || !std::isfinite(h.previous_token + h.duplicate_token + h.induction);
   }
-  table.text_row = row_of(s.uniform, "uniform");
+  nn::HeadReport uniform = s.uniform;
+  if (!effects.score_sequences.empty())
+    for (const auto score : kCopyScores) uniform.*score = effects.measured->uniform.*score;
+  table.text_row = row_of(uniform, "uniform");
   table.text_row.resize(table.columns.size());
   if (unscored) table.note = "-: no value, because no token occurs twice in this sequence\n";
   table.note +=
       "prev, dup, ind: weight on the token before, on earlier copies of the token, on the tokens "
       "that followed those copies. gain: sum of A (1 - A), 0 for one-hot weights. uniform: what "
       "equal weights would score.";
+  if (!effects.score_sequences.empty())
+    table.note += fmt::format(" prev, dup and ind are those on {}.", effects.score_sequences);
   if (effects.measured)
-    table.note += fmt::format(
-        " needed, suffices and mark: see the effects of heads, on {} sequence{} of the task.",
-        effects.measured->value.sequences, effects.measured->value.sequences == 1 ? "" : "s");
+    table.note += fmt::format(" needed, suffices and mark: see the effects of heads, on {}.",
+                              effects.sample->sequences);
 }
 
 std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {

@@ -143,6 +143,26 @@ function choice(name, key, options) {
   return el("label", {}, name, select);
 }
 
+/** Draws the loss of all checkpoints, [[step, loss], ...], with a line at the selected step. */
+function lossCurve(points) {
+  const svg = (tag, attributes) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
+    return element;
+  };
+  const known = points.filter(([, loss]) => Number.isFinite(loss));
+  const steps = known.map(([step]) => step);
+  const [first, last, top] = [Math.min(...steps), Math.max(...steps), Math.max(...known.map(([, loss]) => loss))];
+  const x = (step) => (200 * (step - first)) / Math.max(last - first, 1);
+  const marker = svg("line", { y1: 0, y2: 40, class: "marker" });
+  const line = svg("polyline", { points: known.map(([step, loss]) => `${x(step)},${40 - (40 * loss) / top}`).join(" ") });
+  const curve = svg("svg", { viewBox: "0 0 200 40", class: "loss", role: "img", preserveAspectRatio: "none",
+    "aria-label": `Loss over training, from ${show(known[0][1])} to ${show(known.at(-1)[1])} nats` });
+  curve.append(line, marker);
+  addView(["checkpoint"], () => ["x1", "x2"].forEach((end) => marker.setAttribute(end, x(longest.checkpoints[state.checkpoint].step))));
+  return curve;
+}
+
 function slider() {
   const input = el("input", { type: "range", min: 0, max: longest.checkpoints.length - 1, step: 1, id: "checkpoint" });
   const output = el("output", { for: "checkpoint" });
@@ -156,7 +176,9 @@ function slider() {
     output.textContent = `${weights} (${state.checkpoint + 1} of ${longest.checkpoints.length}${all})`;
     input.setAttribute("aria-valuetext", output.textContent);
   });
-  return el("label", {}, data.step_name ? "Distance" : "Checkpoint", input, output);
+  const label = el("label", {}, data.step_name ? "Distance" : "Checkpoint", input, output);
+  const curve = longest.loss_curve?.some(([, loss]) => Number.isFinite(loss)) ? [lossCurve(longest.loss_curve)] : [];
+  return el("div", { class: "steps" }, ...curve, label);
 }
 
 function openTables() {

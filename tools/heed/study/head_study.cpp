@@ -43,34 +43,42 @@ nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Comma
 
 // ---- measurement
 
-// Returns what can be measured within the limit of time, or no value.
-std::optional<nn::EffectParts> affordable(const HeadSample& sample, const Subject& s,
-                                          std::string& not_measured) {
-  constexpr double kMostSeconds = 30;
-  const nn::Batch& batch = sample.run.batch;
-  const double pass = nn::seconds_of([&] { nn::BaseRun(s.model(), batch, sample.run.objective); });
-  // The scores of the heads need all arrays of a study, of a few sequences at a time.
-  const std::int64_t count = batch.inputs.size(0),
-                     part = std::min(count, nn::sequences_at_once(s.model(), batch.inputs.size(1)));
-  const double scores = double(count) / double(part) * nn::seconds_of([&] {
-                          const nn::BaseRun rows = sample.run.rows(0, part);
-                          nn::study(s.model(), rows.batch, rows.objective);
-                        });
-  const nn::Transformer::Options& o = s.model().options;
-  const double heads = double(o.layers * o.attention.heads);
-  const double cuts = scores + pass * (2 * heads + double(o.layers) + 12);
-  if (cuts + pass * 25 * heads <= kMostSeconds) return nn::EffectParts::kAll;
-  if (cuts <= kMostSeconds) {
-    not_measured =
-        "softmax exact and integrated were not measured, because this would take more than 30 "
-        "seconds; --ablate all measures them.";
-    return nn::EffectParts::kMeasured;
-  }
-  not_measured = fmt::format(
+constexpr double kMostSeconds = 30;  // of the measurement of heads that nobody asked for
+
+// Seconds that the measurement of all heads takes.
+struct Estimate {
+  double measured;  // EffectParts::kMeasured
+  double all;       // EffectParts::kAll
+};
+
+// Estimates the time from one pass over the first `part` of `count` sequences.
+Estimate estimate_of(const nn::Transformer& model, const nn::BaseRun& part, double count) {
+  const double shards = count / double(part.values.size());
+  const double pass =
+      shards * nn::seconds_of([&] { nn::BaseRun(model, part.batch, part.objective); });
+  const double scores = 20 * pass;  // a study: forward, backward, and the scores of all heads
+  const auto heads = double(model.options.layers * model.options.attention.heads);
+  // A pass with a cut starts at the layer of the cut, on average in the middle of the model.
+  const double cuts = scores + pass * (heads + double(model.options.layers) + 12);
+  return {cuts, cuts + pass * 13 * heads};
+}
+
+std::string too_long_text(const nn::Transformer& model, double seconds) {
+  return fmt::format(
       "The effects of the {} heads were not measured, because this would take about {:.0f} "
       "seconds. To measure them, add --ablate all to the command.",
-      heads, cuts);
-  return {};
+      model.options.layers * model.options.attention.heads, seconds);
+}
+
+// Returns the seconds of a measurement that is certain to take too long, estimated from one
+// sequence, and otherwise no value. A short sequence takes up to 8 times as long alone as in a
+// batch, because its pass is mostly overhead.
+std::optional<double> surely_too_long(const Subject& s, std::int64_t count) {
+  const nn::Batch one = s.run->task->evaluation(0, 1);
+  const nn::BaseRun run(s.model(), one, {nn::Objective::kLogLikelihood});
+  const Estimate e = estimate_of(s.model(), run, double(count));
+  const bool is_long = e.measured > 0.5 * double(count);
+  return e.measured > (is_long ? 1.5 : 8) * kMostSeconds ? std::optional(e.measured) : std::nullopt;
 }
 
 // Measures HeadStudy::untrained.
@@ -88,9 +96,8 @@ std::optional<double> measure_untrained(const HeadSample& sample, const Subject&
 
 }  // namespace
 
-std::optional<HeadSample> sample_of(const HeadArguments& a, const Command& c, const Subject& s) {
+HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s) {
   const nn::Task& task = *s.run->task;
-  if (!s.has_sequences) return {};
   const bool repeats = c.given("repeat-random");
   const std::int64_t available = repeats ? std::int64_t(1) << 16 : task.evaluation_size();
   if (c.given("samples") && a.samples > available)
@@ -196,21 +203,47 @@ std::vector<nn::Setting> head_settings(HeadArguments& a) {
 HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,
                       Progress& progress) {
   HeadStudy study;
-  study.sample = sample_of(a, c, s);
-  if (!study.sample && a.ablate == "all")
+  if (!s.has_sequences && a.ablate == "all")
     usage_error("--ablate all: the text of the run is not available");
-  if (!study.sample) {
+  if (!s.has_sequences) {
     study.not_measured =
         "The effects of the heads were not measured, because the text of the run is not available.";
     return study;
   }
+  const bool needs_sample = std::ranges::any_of(
+      std::initializer_list<const char*>{"samples", "ablate", "keep", "edges-into", "edge", "path"},
+      [&](const char* option) { return c.given(option); });
+  if (!needs_sample)
+    if (const auto seconds = surely_too_long(s, default_samples(*s.run->task))) {
+      study.not_measured = too_long_text(s.model(), *seconds);
+      return study;
+    }
+  study.sample = sample_of(a, c, s);
   const HeadSample& sample = *study.sample;
-  auto parts = affordable(sample, s, study.not_measured);
-  if (a.ablate == "all") parts = nn::EffectParts::kAll, study.not_measured.clear();
-  if (!parts) return study;
+  const std::int64_t count = std::ssize(sample.run.values);
+  const Estimate e = estimate_of(
+      s.model(),
+      sample.run.rows(
+          0, std::min(count, nn::sequences_at_once(s.model(), sample.run.batch.inputs.size(1)))),
+      double(count));
+  const bool asked = a.ablate == "all";
+  if (!asked && e.measured > kMostSeconds) {
+    study.not_measured = too_long_text(s.model(), e.measured);
+    return study;
+  }
+  auto parts = nn::EffectParts::kAll;
+  if (!asked && e.all > kMostSeconds) {
+    parts = nn::EffectParts::kMeasured;
+    study.not_measured =
+        "softmax exact and integrated were not measured, because this would take more than 30 "
+        "seconds; --ablate all measures them.";
+  }
+  const double seconds = parts == nn::EffectParts::kAll ? e.all : e.measured;
+  progress.at_work(fmt::format("Measuring the heads, about {:.0f} seconds", seconds));
   study.measured = std::make_unique<nn::MeasuredHeads>(nn::measure_heads(
-      sample.run, sample.replaced, *parts, [&](std::int64_t done, std::int64_t total) {
-        progress.at_work(fmt::format("Measuring the heads: {} of {} steps", done, total));
+      sample.run, sample.replaced, parts, [&](std::int64_t done, std::int64_t total) {
+        progress.at_work(fmt::format("Measuring the heads, about {:.0f} seconds: {} of {} steps",
+                                     seconds, done, total));
       }));
   if (!c.given("repeat-random")) score_on_repeated_tokens(study, *s.run);
   study.summary = nn::summarize_heads(sample.run, sample.replaced, *study.measured);

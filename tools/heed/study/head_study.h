@@ -60,9 +60,9 @@ struct HeadStudy {
   /// Returns the mark of a head, by its index; null if only one sequence was measured.
   Value mark(std::size_t head) const;
 };
-/// Returns the sequences of --samples, or the default ones, with their L and the replacements; no
-/// value if the run's text is not available.
-std::optional<HeadSample> sample_of(const HeadArguments& a, const Command& c, const Subject& s);
+/// Returns the sequences of --samples, or the default ones, with their L and the replacements. The
+/// text of the run must be available.
+HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s);
 /// Measures the heads of the subject's run, unless this would take more than 30 seconds and
 /// --ablate all is not given. Throws UsageError if the options are not compatible with each other
 /// or with the run.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
@@ -30,59 +31,59 @@ constexpr std::pair<const char*, double HeadHealth::*> kHealth[] = {
 constexpr const char* kSites[] = {"attn.hook_attn_scores_raw", "attn.hook_attn_scores",
                                   "attn.hook_pattern"};
 
-// Sets the numbers of a head that need no gradients. All arrays are [B, H, T, T].
-void read_attention(HeadHealth& head, const Batch& batch, const std::vector<double>& raw,
-                    const std::vector<double>& scores, const std::vector<double>& pattern,
-                    std::int64_t heads) {
-  const std::int64_t length = batch.inputs.size(1);
-  double queries = 0, saturated = 0;
-  head.largest_score = 0;
+// Returns the numbers of a head that need no gradients. Gradients are 0.
+HeadHealth read_attention(const Probe& probe, const HeadIndex& index, const Batch& batch) {
+  std::vector<double> arrays[std::size(kSites)];  // [B, T, T] each
+  for (std::size_t i = 0; i < std::size(kSites); ++i) {
+    const Tensor all = probe.value(block_site(index.layer, kSites[i]));
+    arrays[i] = to(select(all, 1, index.head), float64).to_vector<double>();
+  }
+  const auto& [raw, scores, pattern] = arrays;
+  const auto length = std::size_t(batch.inputs.size(1));
+  double queries = 0, saturated = 0, largest = 0;
   for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
-    for (std::int64_t q = 0; q < std::min(length, batch.tokens_of(b)); ++q) {
-      const auto row = std::size_t(((b * heads + head.head) * length + q) * length);
+    for (std::size_t q = 0; q < std::min(length, std::size_t(batch.tokens_of(b))); ++q) {
+      const std::size_t row = (std::size_t(b) * length + q) * length;
       double keys = 0, gain = 0;
-      for (std::size_t cell = row; cell < row + std::size_t(length); ++cell) {
+      for (std::size_t cell = row; cell < row + length; ++cell) {
         if (scores[cell] == -HUGE_VAL) continue;
         ++keys;
         gain += pattern[cell] * (1 - pattern[cell]);
-        head.largest_score = std::max(head.largest_score, std::abs(raw[cell]));
+        largest = std::max(largest, std::abs(raw[cell]));
       }
       if (keys < 2) continue;
       ++queries;
       saturated += gain < kLowGain;
     }
-  head.saturated_queries = saturated / queries;
+  return {index, saturated / queries, 0, 0, 0, largest};
 }
 
 }  // namespace
 
 std::vector<HeadHealth> head_health(const Transformer& model, const Batch& batch) {
-  const auto layers = std::int64_t(model.blocks.size());
-  Probe probe;
+  const std::vector<HeadIndex> heads =
+      all_heads(std::int64_t(model.blocks.size()), model.options.attention.heads);
+  std::optional<Probe> probe(std::in_place);
   std::vector<Tensor> weights;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    for (const char* site : kSites) probe.record(block_site(layer, site));
-    AttentionWeights w = model.blocks[std::size_t(layer)].attn.weights;
+  for (std::size_t layer = 0; layer < model.blocks.size(); ++layer) {
+    for (const char* site : kSites) probe->record(block_site(std::int64_t(layer), site));
+    AttentionWeights w = model.blocks[layer].attn.weights;
     w.visit([&](std::string_view, const Tensor& t) {
       if (t.defined()) weights.push_back(t);
     });
   }
   const GradMode recording(true);
-  const Tensor loss = cross_entropy(model(batch.inputs, {.probe = &probe}), batch.targets);
-  const std::vector<Tensor> gradients = grad(loss, weights);
+  const Tensor loss = cross_entropy(model(batch.inputs, {.probe = &*probe}), batch.targets);
   std::vector<HeadHealth> all;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    std::vector<double> arrays[std::size(kSites)];
-    for (std::size_t i = 0; i < std::size(kSites); ++i)
-      arrays[i] = to(probe.value(block_site(layer, kSites[i])), float64).to_vector<double>();
-    const MultiHeadAttention& attention = model.blocks[std::size_t(layer)].attn;
-    for (const WeightGradientNorms& g : weight_gradient_norms(attention, weights, gradients)) {
-      const auto index = std::int64_t(all.size()) % attention.options.heads;
-      HeadHealth& head = all.emplace_back(
-          HeadHealth{{layer, index}, 0, g.dW_Q, g.dW_K, g.dW_V, 0});
-      read_attention(head, batch, arrays[0], arrays[1], arrays[2], attention.options.heads);
+  for (const HeadIndex& head : heads) all.push_back(read_attention(*probe, head, batch));
+  probe.reset();  // frees its arrays before the backward pass, which then records none
+  const std::vector<Tensor> gradients = grad(loss, weights);
+  auto head = all.begin();
+  for (const Block& block : model.blocks)
+    for (const WeightGradientNorms& g : weight_gradient_norms(block.attn, weights, gradients)) {
+      head->dW_Q = g.dW_Q, head->dW_K = g.dW_K, head->dW_V = g.dW_V;
+      ++head;
     }
-  }
   return all;
 }
 
@@ -125,18 +126,23 @@ std::string HeadAlarms::advice() const {
   return text + " may help";
 }
 
-// Limits memory and time: the arrays of all layers have at most about 2 million cells each.
+// Limits time and memory: a quarter of a shard of a training batch, and about 500,000 cells in each
+// array of attention patterns of all layers.
 Batch HeadAlarms::batch() const {
-  constexpr double kCells = 2e6, kSequences = 16;
+  constexpr double kCells = 5e5, kSequences = 8, kShare = 4;
   const Transformer::Options& o = trainer_.model.options;
+  const RunConfig& c = trainer_.config();
   const double squares = kCells / double(o.layers * o.attention.heads);  // tokens^2 of a head
   const double tokens = std::min(double(o.context), std::max(2.0, std::floor(std::sqrt(squares))));
-  const double most = std::clamp(squares / (tokens * tokens), 1.0, kSequences);
+  const double shard = double(c.batch / c.accumulate) / kShare;
+  const double most = std::clamp(std::min(shard, squares / (tokens * tokens)), 1.0, kSequences);
   const Task& task = *trainer_.task;
-  Batch batch = task.evaluation(
-      0, std::min({std::int64_t(most), trainer_.config().eval_batch, task.evaluation_size()}));
+  Batch batch =
+      task.evaluation(0, std::min({std::int64_t(most), c.eval_batch, task.evaluation_size()}));
   batch.inputs = slice(batch.inputs, 1, 0, std::int64_t(tokens));
   batch.targets = slice(batch.targets, 1, 0, std::int64_t(tokens));
+  for (std::int64_t& padding : batch.padding)
+    padding = std::max<std::int64_t>(0, padding - (o.context - std::int64_t(tokens)));
   return batch;
 }
 
@@ -153,13 +159,14 @@ std::vector<std::string> HeadAlarms::after_evaluation() {
       if (!reported_.insert(what).second) return;
       news.push_back(fmt::format("step {}: {}: {}; {}", trainer_.steps_done, what, why, advice()));
     };
-    const std::string saturation = fmt::format(
-        "the softmax is saturated (softmax_gain below {}) for {:.0f} % of its queries", kLowGain,
-        100 * head.saturated_queries);
+    const std::string saturation =
+        fmt::format("the softmax is saturated (softmax_gain below {}) for {:.0f} % of its queries",
+                    kLowGain, 100 * head.saturated_queries);
     if (is_stuck(head, loss))
-      add("stuck", fmt::format("{}, and its queries and keys get almost no gradient (|dW_Q| {:.2g}, "
-                               "|dW_K| {:.2g}, |dW_V| {:.2g})",
-                               saturation, head.dW_Q, head.dW_K, head.dW_V));
+      add("stuck",
+          fmt::format("{}, and its queries and keys get almost no gradient (|dW_Q| {:.2g}, "
+                      "|dW_K| {:.2g}, |dW_V| {:.2g})",
+                      saturation, head.dW_Q, head.dW_K, head.dW_V));
     if (is_exploding(head, loss, matmul))
       add("exploding",
           fmt::format("its largest |score| is {:.3g}, and {}", head.largest_score, saturation));

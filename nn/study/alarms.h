@@ -27,7 +27,6 @@ struct HeadHealth : HeadIndex {
 /// backward, without dropout. Changes no .grad. Throws the errors of Transformer::forward().
 std::vector<HeadHealth> head_health(const Transformer& model, const Batch& batch);
 
-
 /// State of the loss at the last evaluation of a run.
 enum class LossState {
   kLow,      ///< none of the following
@@ -56,8 +55,9 @@ class HeadAlarms {
   /// Measures the heads after an evaluation, and writes the numbers. Returns a sentence for each
   /// head that is stuck or exploding for the first time since construction, such as "step 200: L0H1
   /// is exploding: ...; a smaller `lr`, ...". Uses the first sequences of the evaluation set: at
-  /// most 16, and fewer of them or only their first tokens if attention patterns are large. Throws
-  /// the errors of head_health() and HeadsLog::append().
+  /// most 8 and at most a quarter of a shard of a training batch, or fewer of them or only their
+  /// first tokens if attention patterns are large. Throws the errors of head_health() and
+  /// HeadsLog::append().
   std::vector<std::string> after_evaluation();
 
  private:

@@ -146,16 +146,18 @@ TEST_CASE("the head whose queries are too large is named, once") {
     const std::vector<std::string> news = alarms.after_evaluation();
     REQUIRE(news.size() == 1);
     CHECK_THAT(news[0], Catch::Matchers::StartsWith("step 0: " + head_name(head) +
-                                   " is exploding: its largest |score| is ") &&
-                            Catch::Matchers::EndsWith(" % of its queries; a smaller `lr`, or `qk-norm` may help"));
+                                                    " is exploding: its largest |score| is ") &&
+                            Catch::Matchers::EndsWith(
+                                " % of its queries; a smaller `lr`, or `qk-norm` may help"));
     t.step(), t.evaluate(false);
     CHECK(alarms.after_evaluation().empty());
     const std::string text = bytes_of(run.file(RunFolder::kHeads));
-    CHECK_THAT(text, Catch::Matchers::StartsWith("step,layer,head,quantity,value\n0,0,0,saturated_queries,"));
+    CHECK_THAT(text, Catch::Matchers::StartsWith(
+                         "step,layer,head,quantity,value\n0,0,0,saturated_queries,"));
     CHECK(count(text, "\n") == 1 + 2 * (4 * 5 + 1));
     for (const char* step : {"\n0,", "\n1,"})
       CHECK(count(text, step + std::to_string(head.layer) + "," + std::to_string(head.head) +
-                           ",exploding,1\n") == 1);
+                            ",exploding,1\n") == 1);
   }
 }
 

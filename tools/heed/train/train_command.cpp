@@ -350,7 +350,8 @@ void train_command(Command& c) {
       "  heed train --text README.md --steps 200\n"
       "  heed train induction --layers 1 --dry-run\n"
       "  heed train --resume runs/my-urn --steps 600";
-  c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kHeads, nn::RunFolder::kConfig);
+  c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kHeads,
+                        nn::RunFolder::kConfig);
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;
   c.settings = recipe_settings(a->config, a->preset);

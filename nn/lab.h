@@ -6,7 +6,6 @@
 #include "nn/run/run_folder.h"
 #include "nn/run/training_run.h"
 #include "nn/study/ablation.h"
-#include "nn/study/alarms.h"
 #include "nn/study/attribution.h"
 #include "nn/study/cells.h"
 #include "nn/study/lens.h"

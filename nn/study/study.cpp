@@ -8,7 +8,6 @@
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
 #include "nn/study/cells.h"
-#include "nn/study/weight_gradients.h"
 
 namespace heed::nn {
 
@@ -147,10 +146,9 @@ HeadReport uniform_report(const LayerStudy& s, const Batch& batch) {
   return r;
 }
 
-// Computes the report of each head of one layer, averaged over the sequences. `weights` has the
-// norms of each head for the mean of L over all sequences.
-std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, std::int64_t layer,
-                                      std::span<const WeightGradientNorms> weights) {
+// Computes the report of each head of one layer, averaged over the sequences, without the norms of
+// weight gradients.
+std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, std::int64_t layer) {
   const std::int64_t heads = s.z.size(2), group = heads / s.k.size(2);
   const Tensor hidden = le(s.scores, -HUGE_VAL), shown = to(logical_not(hidden), float32);
   const Tensor dq = norms(s.q_grad, {1, 3}), dk = norms(s.k_grad, {1, 3}),
@@ -169,9 +167,7 @@ std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, s
       r.importance = importance.at({b, h}), r.absolute_importance = std::abs(r.importance);
       by_sequence.push_back(r);
     }
-    HeadReport& r = result.emplace_back(mean_report(by_sequence));
-    const WeightGradientNorms& norm = weights[std::size_t(h)];
-    r.dW_Q = norm.dW_Q, r.dW_K = norm.dW_K, r.dW_V = norm.dW_V, r.dW_O = norm.dW_O;
+    result.push_back(mean_report(by_sequence));
   }
   return result;
 }
@@ -252,6 +248,23 @@ std::vector<NamedTensor> to_named(const Study& study) {
   return arrays;
 }
 
+void add_weight_norms(HeadReport& r, const MultiHeadAttention& attention,
+                      std::span<const Tensor> weights, std::span<const Tensor> gradients) {
+  AttentionWeights g = attention.weights;
+  g.visit([&](std::string_view, Tensor& t) {
+    const auto same =
+        std::find_if(weights.begin(), weights.end(), [&](const Tensor& w) { return w.is_same(t); });
+    if (t.defined()) t = gradients[std::size_t(same - weights.begin())];
+  });
+  g = convert(g, attention.options, AttentionForm::kPerHead);
+  const auto norm = [](const Tensor& w, std::int64_t head) {
+    return norms(select(w, 0, head), {0, 1}).item();
+  };
+  const std::int64_t kv_head = r.head / (attention.options.heads / attention.options.kv_heads);
+  r.dW_Q = norm(g.W_Q, r.head), r.dW_O = norm(g.W_O, r.head);
+  r.dW_K = norm(g.W_K, kv_head), r.dW_V = norm(g.W_V, kv_head);
+}
+
 Study study(const Transformer& model, const Batch& batch, const Objective& objective) {
   check(batch.inputs.rank() == 2, "study", "needs sequences [B, T], got ", batch.inputs.shape());
   Probe probe;
@@ -272,8 +285,10 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
     const auto layer = std::int64_t(l);
     s.layers.push_back(read_layer(probe, layer, model.blocks[l]));
     const LayerStudy& arrays = s.layers.back();
-    const auto norms = weight_gradient_norms(model.blocks[l].attn, weights, gradients);
-    for (const HeadReport& r : layer_reports(arrays, batch, layer, norms)) s.heads.push_back(r);
+    for (HeadReport& r : layer_reports(arrays, batch, layer)) {
+      add_weight_norms(r, model.blocks[l].attn, weights, gradients);
+      s.heads.push_back(r);
+    }
     if (l == 0) s.uniform = uniform_report(arrays, batch);
     s.flow.push_back({layer, mean_norm(arrays.resid_pre_grad), mean_norm(arrays.resid_post_grad)});
   }

@@ -1,4 +1,6 @@
 // Tests of the alarms of a training run: numbers of heads, thresholds, and the lines of heads.csv.
+#include "nn/study/alarms.h"
+
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
@@ -11,6 +13,32 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::testing::Folder;
+
+using History = std::vector<MetricsRow>;
+using Names = std::vector<std::string>;
+
+MetricsRow evaluation_row(std::int64_t step, double loss, double optimal = NAN) {
+  MetricsRow row(step);
+  row.eval_loss = loss, row.eval_optimal = optimal;
+  return row;
+}
+
+const History kHigh{evaluation_row(0, 3, 1), evaluation_row(1, 1.41, 1)},
+    kLow{evaluation_row(0, 3, 1), evaluation_row(1, 1.39, 1)},
+    kStalled{evaluation_row(0, 4), evaluation_row(1, 2), MetricsRow(2),
+             evaluation_row(3, 2), evaluation_row(4, 2), evaluation_row(5, 1.99)};
+
+Names alarms_at(const HeadHealth& head, const History& history,
+                Precision matmul = Precision::kFloat32) {
+  return alarms_of(head, history, matmul);
+}
+
+HeadHealth health(double saturated, double dW_Q, double dW_K, double dW_V, double largest) {
+  HeadHealth head{};
+  head.dW_Q = dW_Q, head.dW_K = dW_K, head.dW_V = dW_V;
+  head.saturated_queries = saturated, head.largest_score = largest;
+  return head;
+}
 
 TEST_CASE("head_health() has the numbers of study(), in every variant of a model") {
   const Batch batch = batch_of({{0, 3, 1, 3, 6, 2, 1, 3}, {5, 5, 2, 0, 1, 4, 4, 6}});
@@ -59,65 +87,55 @@ TEST_CASE("head_health() skips padding, and is NaN without a query that has two 
   CHECK(std::isnan(head_health(random_model(o), padded(6, 0)).front().saturated_queries));
   Batch nothing = padded(6, 0);
   nothing.targets = full({1, 4}, kIgnored, int64);
-  CHECK(!is_stuck(head_health(model, nothing).front(), LossState::kHigh));
-}
-
-MetricsRow evaluation_row(std::int64_t step, double loss, double optimal = NAN) {
-  MetricsRow row(step);
-  row.eval_loss = loss, row.eval_optimal = optimal;
-  return row;
-}
-
-TEST_CASE("a loss is high above 20 % of its first distance, or stalled if it falls less than 1 %") {
-  CHECK(loss_state({}) == LossState::kLow);
-  CHECK(loss_state({evaluation_row(0, 3, 1)}) == LossState::kHigh);
-  CHECK(loss_state({evaluation_row(0, 3, 1), evaluation_row(1, 1.41, 1)}) == LossState::kHigh);
-  CHECK(loss_state({evaluation_row(0, 3, 1), evaluation_row(1, 1.39, 1)}) == LossState::kLow);
-  MetricsRow first(1);  // without an evaluation at step 0
-  first.loss = 3;
-  CHECK(loss_state({first, evaluation_row(2, 1.41, 1)}) == LossState::kHigh);
-  CHECK(loss_state({first, evaluation_row(2, 1.39, 1)}) == LossState::kLow);
-  std::vector<MetricsRow> text{evaluation_row(0, 4), evaluation_row(1, 2), MetricsRow(2),
-                               evaluation_row(3, 2)};
-  CHECK(loss_state(text) == LossState::kLow);
-  text.push_back(evaluation_row(4, 2));
-  CHECK(loss_state(text) == LossState::kLow);
-  text.push_back(evaluation_row(5, 1.99));
-  CHECK(loss_state(text) == LossState::kStalled);
-  text.back().eval_loss = 1.97;
-  CHECK(loss_state(text) == LossState::kLow);
+  CHECK(alarms_at(head_health(model, nothing).front(), kHigh).empty());
 }
 
 TEST_CASE("a head is stuck if it is saturated and gets no gradient while the loss is high") {
-  const HeadHealth stuck{{0, 0}, 0.95, 0.9e-3, 0.9e-3, 1, 10};
-  CHECK(is_stuck(stuck, LossState::kHigh));
-  CHECK(is_stuck(stuck, LossState::kStalled));
-  CHECK(!is_stuck(stuck, LossState::kLow));
+  const HeadHealth stuck = health(0.95, 0.9e-3, 0.9e-3, 1, 10);
+  const auto is_stuck = [](const HeadHealth& head, const History& history) {
+    return alarms_at(head, history) == Names{"stuck"};
+  };
+  CHECK(is_stuck(stuck, kHigh));
+  CHECK(is_stuck(stuck, {evaluation_row(0, 3, 1)}));
+  CHECK(is_stuck(stuck, kStalled));
+  CHECK(!is_stuck(stuck, kLow));
+  CHECK(!is_stuck(stuck, {}));
+  MetricsRow first(1);  // without an evaluation at step 0
+  first.loss = 3;
+  CHECK(is_stuck(stuck, {first, evaluation_row(2, 1.41, 1)}));
+  CHECK(!is_stuck(stuck, {first, evaluation_row(2, 1.39, 1)}));
+  History text = kStalled;
+  text.back().eval_loss = 1.97;
+  CHECK(!is_stuck(stuck, text));
+  text = {evaluation_row(0, 2), evaluation_row(1, 2), evaluation_row(2, 2)};
+  CHECK(!is_stuck(stuck, text));
   for (double HeadHealth::*member :
-       {&HeadHealth::saturated_queries, &HeadHealth::dW_Q, &HeadHealth::dW_K, &HeadHealth::dW_V}) {
-    const bool gradient = member == &HeadHealth::dW_Q || member == &HeadHealth::dW_K;
-    for (const double value : {gradient ? 1.1e-3 : 0.8, double(NAN)}) {
+       {&HeadHealth::saturated_queries, static_cast<double HeadHealth::*>(&HeadReport::dW_Q),
+        static_cast<double HeadHealth::*>(&HeadReport::dW_K),
+        static_cast<double HeadHealth::*>(&HeadReport::dW_V)})
+    for (const double value :
+         {member == &HeadHealth::saturated_queries || member == &HeadHealth::dW_V ? 0.8 : 1.1e-3,
+          double(NAN)}) {
       HeadHealth other = stuck;
       other.*member = value;
-      CHECK(!is_stuck(other, LossState::kHigh));
+      CHECK(!is_stuck(other, kHigh));
     }
-  }
 }
 
 TEST_CASE("a head explodes above a |score| of 1000, or earlier if it is saturated at a high loss") {
-  const auto explodes = [](double score, double saturated, LossState loss,
+  const auto explodes = [](double score, double saturated, const History& history,
                            Precision matmul = Precision::kFloat32) {
-    return is_exploding({{0, 0}, saturated, 1, 1, 1, score}, loss, matmul);
+    return alarms_at(health(saturated, 1, 1, 1, score), history, matmul) == Names{"exploding"};
   };
-  CHECK(explodes(1001, 0, LossState::kLow));
-  CHECK(!explodes(999, 1, LossState::kLow));
-  CHECK(!explodes(999, 1, LossState::kStalled));
-  CHECK(explodes(NAN, 0, LossState::kLow));
-  CHECK(explodes(101, 0, LossState::kLow, Precision::kBfloat16));
-  CHECK(!explodes(99, 0, LossState::kLow, Precision::kBfloat16));
-  CHECK(explodes(51, 0.25, LossState::kHigh));
-  CHECK(!explodes(51, 0.24, LossState::kHigh));
-  CHECK(!explodes(49, 1, LossState::kHigh));
+  CHECK(explodes(1001, 0, kLow));
+  CHECK(!explodes(999, 1, kLow));
+  CHECK(!explodes(999, 1, kStalled));
+  CHECK(explodes(NAN, 0, kLow));
+  CHECK(explodes(101, 0, kLow, Precision::kBfloat16));
+  CHECK(!explodes(99, 0, kLow, Precision::kBfloat16));
+  CHECK(explodes(51, 0.25, kHigh));
+  CHECK(!explodes(51, 0.24, kHigh));
+  CHECK(!explodes(49, 1, kHigh));
 }
 
 // Multiplies W_Q of a head by 50.
@@ -146,9 +164,9 @@ TEST_CASE("the head whose queries are too large is named, once") {
     const std::vector<std::string> news = alarms.after_evaluation();
     REQUIRE(news.size() == 1);
     CHECK_THAT(news[0], Catch::Matchers::StartsWith("step 0: " + head_name(head) +
-                                                    " is exploding: its largest |score| is ") &&
+                                                    " is exploding: the softmax is saturated ") &&
                             Catch::Matchers::EndsWith(
-                                " % of its queries; a smaller `lr`, or `qk-norm` may help"));
+                                "; a smaller `lr`, `scale` 1/sqrt-d-head or `qk-norm` may help"));
     t.step(), t.evaluate(false);
     CHECK(alarms.after_evaluation().empty());
     const std::string text = bytes_of(run.file(RunFolder::kHeads));

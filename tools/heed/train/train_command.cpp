@@ -329,8 +329,7 @@ A run can end early with one of these exit codes. It is saved first, unless stat
   130  Ctrl-C, SIGTERM or SIGHUP.
 
 {} contains norms of gradient, weight and update of each parameter in the first step.
-{} contains numbers of each head at each evaluation, and a warning names heads that
-are stuck or exploding.
+{} contains numbers of each head and alarms (stuck, exploding) at each evaluation.
 
 mpirun -n N heed train --accumulate K trains with N processes, where N is a power of two of at
 most K. The weights have the same bits as with one process. Only the first process evaluates and

@@ -54,6 +54,7 @@ class RunFolder {
   static constexpr const char* kBest = "best.safetensors";    ///< weights with the lowest eval_loss
   static constexpr const char* kState = "state.safetensors";  ///< snapshot for a resume
   static constexpr const char* kMetrics = "metrics.csv";      ///< the history
+  static constexpr const char* kHeads = "heads.csv";          ///< numbers of each head (HeadAlarms)
   static constexpr const char* kAudit = "audit.txt";          ///< StepAudit of the first step
   static constexpr const char* kLossPicture = "loss.png";     ///< loss curves
   static constexpr const char* kAttentionPicture = "attention.png";  ///< attention patterns
@@ -67,6 +68,7 @@ class RunFolder {
                                            kBest,
                                            kState,
                                            kMetrics,
+                                           kHeads,
                                            kOldMetrics,
                                            kAudit,
                                            kLossPicture,

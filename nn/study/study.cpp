@@ -109,28 +109,6 @@ HeadReport mean_report(const std::vector<HeadReport>& reports) {
   return r;
 }
 
-// Returns the gradients of one layer's attention weights in the form AttentionForm::kPerHead, such
-// as W_Q [H, d_model, d_head].
-AttentionWeights per_head_gradients(const MultiHeadAttention& attention,
-                                    const std::vector<Tensor>& weights,
-                                    const std::vector<Tensor>& gradients) {
-  AttentionWeights g = attention.weights;
-  g.visit([&](std::string_view, Tensor& t) {
-    const auto same =
-        std::find_if(weights.begin(), weights.end(), [&](const Tensor& w) { return w.is_same(t); });
-    if (t.defined()) t = gradients[std::size_t(same - weights.begin())];
-  });
-  return convert(g, attention.options, AttentionForm::kPerHead);
-}
-
-void add_weight_norms(HeadReport& r, const AttentionWeights& gradients, std::int64_t group) {
-  const auto norm = [](const Tensor& w, std::int64_t head) {
-    return norms(select(w, 0, head), {0, 1}).item();
-  };
-  r.dW_Q = norm(gradients.W_Q, r.head), r.dW_O = norm(gradients.W_O, r.head);
-  r.dW_K = norm(gradients.W_K, r.head / group), r.dW_V = norm(gradients.W_V, r.head / group);
-}
-
 // Returns the first n rows and columns of maps[b, h] as float32, row-major.
 std::vector<float> corner_of(const Tensor& maps, std::int64_t b, std::int64_t h, std::int64_t n) {
   const Tensor corner = slice(slice(select(select(maps, 0, b), 0, h), 0, 0, n), 1, 0, n);
@@ -168,10 +146,9 @@ HeadReport uniform_report(const LayerStudy& s, const Batch& batch) {
   return r;
 }
 
-// Computes the report of each head of one layer, averaged over the sequences. `gradients` has the
-// gradients of the mean of L over all sequences.
-std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, std::int64_t layer,
-                                      const AttentionWeights& gradients) {
+// Computes the report of each head of one layer, averaged over the sequences, without the norms of
+// weight gradients.
+std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, std::int64_t layer) {
   const std::int64_t heads = s.z.size(2), group = heads / s.k.size(2);
   const Tensor hidden = le(s.scores, -HUGE_VAL), shown = to(logical_not(hidden), float32);
   const Tensor dq = norms(s.q_grad, {1, 3}), dk = norms(s.k_grad, {1, 3}),
@@ -191,7 +168,6 @@ std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, s
       by_sequence.push_back(r);
     }
     result.push_back(mean_report(by_sequence));
-    add_weight_norms(result.back(), gradients, group);
   }
   return result;
 }
@@ -274,6 +250,23 @@ std::vector<NamedTensor> to_named(const Study& study) {
   return arrays;
 }
 
+void add_weight_norms(HeadReport& r, const MultiHeadAttention& attention,
+                      std::span<const Tensor> weights, std::span<const Tensor> gradients) {
+  AttentionWeights g = attention.weights;
+  g.visit([&](std::string_view, Tensor& t) {
+    const auto same =
+        std::find_if(weights.begin(), weights.end(), [&](const Tensor& w) { return w.is_same(t); });
+    if (t.defined()) t = gradients[std::size_t(same - weights.begin())];
+  });
+  g = convert(g, attention.options, AttentionForm::kPerHead);
+  const auto norm = [](const Tensor& w, std::int64_t head) {
+    return norms(select(w, 0, head), {0, 1}).item();
+  };
+  const std::int64_t kv_head = r.head / (attention.options.heads / attention.options.kv_heads);
+  r.dW_Q = norm(g.W_Q, r.head), r.dW_O = norm(g.W_O, r.head);
+  r.dW_K = norm(g.W_K, kv_head), r.dW_V = norm(g.W_V, kv_head);
+}
+
 Study study(const Transformer& model, const Batch& batch, const Objective& objective) {
   check(batch.inputs.rank() == 2, "study", "needs sequences [B, T], got ", batch.inputs.shape());
   Probe probe;
@@ -294,8 +287,10 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
     const auto layer = std::int64_t(l);
     s.layers.push_back(read_layer(probe, layer, model.blocks[l]));
     const LayerStudy& arrays = s.layers.back();
-    const AttentionWeights g = per_head_gradients(model.blocks[l].attn, weights, gradients);
-    for (const HeadReport& r : layer_reports(arrays, batch, layer, g)) s.heads.push_back(r);
+    for (HeadReport& r : layer_reports(arrays, batch, layer)) {
+      add_weight_norms(r, model.blocks[l].attn, weights, gradients);
+      s.heads.push_back(r);
+    }
     if (l == 0) s.uniform = uniform_report(arrays, batch);
     s.flow.push_back({layer, mean_norm(arrays.resid_pre_grad), mean_norm(arrays.resid_post_grad)});
   }

@@ -130,6 +130,11 @@ std::span<const MapQuantity> map_quantities();
 /// errors of objective_values().
 Study study(const Transformer& model, const Batch& batch, const Objective& objective);
 
+/// Sets dW_Q to dW_O of the report of a head of `attention`. gradients[i] must be the gradient with
+/// respect to weights[i], and `weights` must contain all weights and biases of `attention`.
+void add_weight_norms(HeadReport& head, const MultiHeadAttention& attention,
+                      std::span<const Tensor> weights, std::span<const Tensor> gradients);
+
 /// Averages maps [B, H, T, T] of the sequences of a batch along their diagonals, without padding.
 /// Returns [H, T], float64. Entry d of a head is the mean of all cells whose key is d positions
 /// before the query, over all sequences; NaN without such a cell.

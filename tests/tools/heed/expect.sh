@@ -50,8 +50,8 @@ is_json_line() {
 }
 has_file() { checks=$((checks + 1)); [[ -s $1 ]] || fail "$what: no file $1"; }
 same() { checks=$((checks + 1)); cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
-# same_run DIR DIR: checks that the weights and the metrics of two runs are equal, byte for byte
-same_run() { for file in model.safetensors best.safetensors metrics.csv; do same "$1/$file" "$2/$file"; done; }
+# same_run DIR DIR: checks that the weights, metrics and heads.csv of two runs are equal, byte for byte
+same_run() { for file in model.safetensors best.safetensors metrics.csv heads.csv; do same "$1/$file" "$2/$file"; done; }
 # flip_bit FILE: changes one bit in the middle of a file
 flip_bit() {
   local at=$(($(stat -c %s "$1") / 2))

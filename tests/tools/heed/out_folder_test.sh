@@ -63,7 +63,7 @@ ok test -z "$(find old -name '*.tmp*')"
 expect 0 train reverse "${small[@]}" --seed 5 --save-every 2 --out earlier
 expect 0 train reverse "${tiny[@]}" --steps 5 --quiet --threads 1 --out later
 rm later/audit.txt later/attention.png  # so files of these names in earlier/ must be removed
-files=(best.safetensors config.toml loss.png metrics.csv model.safetensors result.json state.safetensors)
+files=(best.safetensors config.toml heads.csv loss.png metrics.csv model.safetensors result.json state.safetensors)
 gone=(attention.png audit.txt checkpoints/00000{0,2,4}.safetensors)
 for command in info eval "train --resume" runs; do
   for moved in 0 1 2 5; do

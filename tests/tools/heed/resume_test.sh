@@ -19,6 +19,16 @@ expect 0 train --resume constant --steps 14 --quiet; ok test ! -s err
 expect 0 train urn --steps 30 --seed 7 --batch 4 --eval-batch 8 --out runs/my-urn --quiet  # a shorter version of the example in --help
 expect 0 train --resume runs/my-urn --steps 40 --quiet; err_has "cosine schedule still ends at step 30"
 
+# --- heads.csv: a resume removes the lines after the saved step and a truncated last line, and keeps all others
+cp -r short heads
+printf '12,0,0,dW_Q,1\n12,0,0,dW' >> heads/heads.csv
+expect 0 train --resume heads --steps 14 --quiet
+expect 0 train reverse "${quick[@]}" --steps 14 --out unstopped
+same_run heads unstopped
+rm heads/heads.csv  # as in a run of an earlier version
+expect 0 train --resume heads --steps 18 --quiet
+ok test "$(cut -d, -f1 heads/heads.csv | sort -un | tr '\n' ' ')" == "step 16 18 "
+
 # --- the text of a run was moved
 for i in $(seq 60); do echo "line $i: the quick brown fox, naïve café"; done > text.txt
 expect 0 train --text text.txt "${quick[@]}" --context 16 --steps 4 --out text-run

@@ -329,6 +329,7 @@ A run can end early with one of these exit codes. It is saved first, unless stat
   130  Ctrl-C, SIGTERM or SIGHUP.
 
 {} contains norms of gradient, weight and update of each parameter in the first step.
+{} contains numbers of each head and alarms (stuck, exploding) at each evaluation.
 
 mpirun -n N heed train --accumulate K trains with N processes, where N is a power of two of at
 most K. The weights have the same bits as with one process. Only the first process evaluates and
@@ -348,7 +349,8 @@ void train_command(Command& c) {
       "  heed train --text README.md --steps 200\n"
       "  heed train induction --layers 1 --dry-run\n"
       "  heed train --resume runs/my-urn --steps 600";
-  c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kConfig);
+  c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kHeads,
+                        nn::RunFolder::kConfig);
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;
   c.settings = recipe_settings(a->config, a->preset);

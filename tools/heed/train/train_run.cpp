@@ -6,6 +6,7 @@
 #include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
 #include "nn/run/training_run.h"
+#include "nn/study/alarms.h"
 #include "nn/train/cost/memory.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/model_report.h"
@@ -154,6 +155,7 @@ class ProgressObserver : public nn::TrainingObserver {
   void on_start(const TrainingRun& run) override {
     const nn::Trainer& t = run.trainer();
     const nn::RunConfig& c = t.config();
+    alarms_.emplace(run.folder(), t);
     const std::string what = t.steps_done == 0
                                  ? "training"
                                  : fmt::format("resuming at step {} of {}", t.steps_done, c.steps);
@@ -183,6 +185,8 @@ class ProgressObserver : public nn::TrainingObserver {
     info_shown_ = true;
     progress_.line(
         evaluation_line(e, task.info(), state(run, {.step = run.trainer().steps_done}, NAN)));
+    for (const std::string& alarm : alarms_->after_evaluation())
+      progress_.warn("warning: " + with_options(alarm));
     draw_loss_meanwhile(run);
   }
 
@@ -301,6 +305,7 @@ class ProgressObserver : public nn::TrainingObserver {
   const TrainOptions& options_;
   Progress progress_;
   Report report_ = Report(kTrainKeys);
+  std::optional<nn::HeadAlarms> alarms_;  // set by on_start()
   bool info_shown_ = false;
   double next_picture_ = 0;  // on the clock of TrainingRun::seconds()
 };

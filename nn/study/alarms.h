@@ -1,0 +1,55 @@
+// Alarms of a training run: heads that cannot learn, and heads whose scores are too large.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nn/run/run_folder.h"
+#include "nn/study/head_scores.h"
+
+namespace heed::nn {
+
+/// Numbers of one head on a batch. dW_Q, dW_K and dW_V are those of the mean loss; the other
+/// members of HeadReport are 0. A query counts if it is not padding and sees two or more keys.
+struct HeadHealth : HeadReport {
+  double saturated_queries;  ///< fraction of the queries with a softmax_gain below 0.02, or NaN
+  double largest_score;  ///< largest |score| of a query and a visible key, before soft cap and bias
+};
+/// Computes the numbers of all heads, ordered by layer, then by head. Runs the model forward and
+/// backward, without dropout. Changes no .grad. Throws the errors of Transformer::forward().
+std::vector<HeadHealth> head_health(const Transformer& model, const Batch& batch);
+
+/// Returns the alarms of a head at the last evaluation in `history`:
+///  - "stuck": at least 95 % of the queries are saturated, |dW_Q| and |dW_K| are below
+///    1e-3 |dW_V|, and the loss is high, or it has stalled.
+///  - "exploding": a |score| is above 1000 (100 if products are rounded to bfloat16), or above 50
+///    while the loss is high and at least 25 % of the queries are saturated. A trained model may
+///    have sharp heads, but a model that has not learned yet has small scores.
+/// The loss is high if it is more than 20 % of (loss at step 0, or of the first batch, - optimal
+/// loss) above the optimal loss. It has stalled if the optimal loss is unknown, and the loss fell
+/// by less than 1 % in the last three evaluations.
+std::vector<std::string> alarms_of(const HeadHealth& head, const std::vector<MetricsRow>& history,
+                                   Precision matmul);
+
+/// Measures the heads of a run at each evaluation, without changes of the run, for heads.csv.
+class HeadAlarms {
+ public:
+  /// Creates heads.csv of the run in `folder`, or atomically removes its lines of evaluations that
+  /// the history of `trainer` does not contain. `trainer` must outlive the object. Throws IoError.
+  HeadAlarms(const RunFolder& folder, const Trainer& trainer);
+  /// Measures the heads after an evaluation. Writes all numbers at once, unless the file has lines
+  /// of this step. Returns a sentence for each alarm of a head that is new since construction. Uses
+  /// at most 8 sequences and a quarter of a shard of a training batch, and only the first tokens if
+  /// attention patterns are large. Throws the errors of head_health(), and IoError.
+  std::vector<std::string> after_evaluation();
+
+ private:
+  const Trainer& trainer_;
+  std::optional<autograd::AppendFile> file_;
+  std::int64_t last_step_ = -1;     // last step in the file
+  std::set<std::string> reported_;  // such as "L0H1 is stuck"
+};
+
+}  // namespace heed::nn

@@ -1,0 +1,242 @@
+// Tests of the alarms of a training run: numbers of heads, thresholds, and the lines of heads.csv.
+#include "nn/study/alarms.h"
+
+#include "nn/lab.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/runs.h"
+#include "tests/support/studies.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+using heed::testing::Folder;
+
+using History = std::vector<MetricsRow>;
+using Names = std::vector<std::string>;
+
+MetricsRow evaluation_row(std::int64_t step, double loss, double optimal = NAN) {
+  MetricsRow row(step);
+  row.eval_loss = loss, row.eval_optimal = optimal;
+  return row;
+}
+
+const History kHigh{evaluation_row(0, 3, 1), evaluation_row(1, 1.41, 1)},
+    kLow{evaluation_row(0, 3, 1), evaluation_row(1, 1.39, 1)},
+    kStalled{evaluation_row(0, 4), evaluation_row(1, 2), MetricsRow(2),
+             evaluation_row(3, 2), evaluation_row(4, 2), evaluation_row(5, 1.99)};
+
+Names alarms_at(const HeadHealth& head, const History& history,
+                Precision matmul = Precision::kFloat32) {
+  return alarms_of(head, history, matmul);
+}
+
+HeadHealth health(double saturated, double dW_Q, double dW_K, double dW_V, double largest) {
+  HeadHealth head{};
+  head.dW_Q = dW_Q, head.dW_K = dW_K, head.dW_V = dW_V;
+  head.saturated_queries = saturated, head.largest_score = largest;
+  return head;
+}
+
+TEST_CASE("head_health() has the numbers of study(), in every variant of a model") {
+  const Batch batch = batch_of({{0, 3, 1, 3, 6, 2, 1, 3}, {5, 5, 2, 0, 1, 4, 4, 6}});
+  for (const NamedModel& m : studied_models()) {
+    CAPTURE(m.name);
+    const Transformer model = random_model(m.options);
+    const Study s = study(model, batch, {Objective::kLoss, 0, 0, {}});
+    const std::vector<HeadHealth> heads = head_health(model, batch);
+    REQUIRE(heads.size() == s.heads.size());
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+      const HeadHealth& head = heads[i];
+      CHECK((head.layer == s.heads[i].layer && head.head == s.heads[i].head));
+      CHECK(head.dW_Q == Approx(s.heads[i].dW_Q));
+      CHECK(head.dW_K == Approx(s.heads[i].dW_K));
+      CHECK(head.dW_V == Approx(s.heads[i].dW_V));
+      const LayerStudy& layer = s.layers[std::size_t(head.layer)];
+      const Tensor hidden = le(layer.scores, -HUGE_VAL);
+      const Tensor raw = abs(masked_fill(layer.scores_raw, hidden, 0));
+      CHECK(head.largest_score == max(select(raw, 1, head.head)).item());
+      const Tensor gain = sum(layer.pattern * (1 - layer.pattern), {3});       // [B, H, T]
+      const Tensor keys = sum(to(logical_not(hidden), float64), {3});          // [B, H, T]
+      const Tensor counts = to(ge(select(keys, 1, head.head), 2.0), float64);  // [B, T]
+      const Tensor low = to(lt(select(gain, 1, head.head), 0.02), float64);
+      CHECK(head.saturated_queries == Approx(sum(low * counts).item() / sum(counts).item()));
+    }
+    for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
+  }
+}
+
+TEST_CASE("head_health() skips padding, and is NaN without a query that has two keys") {
+  const Transformer model = random_model(small_options());
+  const auto padded = [](std::int64_t token, std::int64_t padding) {
+    Batch batch = batch_of({{0, 3, 1, token}});
+    batch.padding = {padding};
+    return batch;
+  };
+  const auto scores = [&](const Batch& batch) {
+    std::vector<double> all;
+    for (const HeadHealth& head : head_health(model, batch)) all.push_back(head.largest_score);
+    return all;
+  };
+  CHECK(scores(padded(6, 1)) == scores(padded(2, 1)));
+  CHECK(scores(padded(6, 0)) != scores(padded(2, 0)));
+  Transformer::Options o = small_options();
+  o.attention.window = 1;
+  CHECK(std::isnan(head_health(random_model(o), padded(6, 0)).front().saturated_queries));
+  Batch nothing = padded(6, 0);
+  nothing.targets = full({1, 4}, kIgnored, int64);
+  CHECK(alarms_at(head_health(model, nothing).front(), kHigh).empty());
+}
+
+TEST_CASE("a head is stuck if it is saturated and gets no gradient while the loss is high") {
+  const HeadHealth stuck = health(0.95, 0.9e-3, 0.9e-3, 1, 10);
+  const auto is_stuck = [](const HeadHealth& head, const History& history) {
+    return alarms_at(head, history) == Names{"stuck"};
+  };
+  CHECK(is_stuck(stuck, kHigh));
+  CHECK(is_stuck(stuck, {evaluation_row(0, 3, 1)}));
+  CHECK(is_stuck(stuck, kStalled));
+  CHECK(!is_stuck(stuck, kLow));
+  CHECK(!is_stuck(stuck, {}));
+  MetricsRow first(1);  // without an evaluation at step 0
+  first.loss = 3;
+  CHECK(is_stuck(stuck, {first, evaluation_row(2, 1.41, 1)}));
+  CHECK(!is_stuck(stuck, {first, evaluation_row(2, 1.39, 1)}));
+  History text = kStalled;
+  text.back().eval_loss = 1.97;
+  CHECK(!is_stuck(stuck, text));
+  text = {evaluation_row(0, 2), evaluation_row(1, 2), evaluation_row(2, 2)};
+  CHECK(!is_stuck(stuck, text));
+  for (double HeadHealth::*member :
+       {&HeadHealth::saturated_queries, static_cast<double HeadHealth::*>(&HeadReport::dW_Q),
+        static_cast<double HeadHealth::*>(&HeadReport::dW_K),
+        static_cast<double HeadHealth::*>(&HeadReport::dW_V)})
+    for (const double value :
+         {member == &HeadHealth::saturated_queries || member == &HeadHealth::dW_V ? 0.8 : 1.1e-3,
+          double(NAN)}) {
+      HeadHealth other = stuck;
+      other.*member = value;
+      CHECK(!is_stuck(other, kHigh));
+    }
+}
+
+TEST_CASE("a head explodes above a |score| of 1000, or earlier if it is saturated at a high loss") {
+  const auto explodes = [](double score, double saturated, const History& history,
+                           Precision matmul = Precision::kFloat32) {
+    return alarms_at(health(saturated, 1, 1, 1, score), history, matmul) == Names{"exploding"};
+  };
+  CHECK(explodes(1001, 0, kLow));
+  CHECK(!explodes(999, 1, kLow));
+  CHECK(!explodes(999, 1, kStalled));
+  CHECK(explodes(NAN, 0, kLow));
+  CHECK(explodes(101, 0, kLow, Precision::kBfloat16));
+  CHECK(!explodes(99, 0, kLow, Precision::kBfloat16));
+  CHECK(explodes(51, 0.25, kHigh));
+  CHECK(!explodes(51, 0.24, kHigh));
+  CHECK(!explodes(49, 1, kHigh));
+}
+
+// Multiplies W_Q of a head by 50.
+void enlarge_queries(const Trainer& t, std::int64_t layer, std::int64_t head) {
+  const NoGrad guard;
+  const MultiHeadAttention& attention = t.model.blocks[std::size_t(layer)].attn;
+  const std::int64_t size = attention.options.d_head;
+  const Tensor rows = slice(attention.weights.in_proj_weight, 0, head * size, (head + 1) * size);
+  copy_(rows, 50 * rows);
+}
+
+std::int64_t count(const std::string& text, const std::string& part) {
+  std::int64_t found = 0;
+  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST_CASE("the head whose queries are too large is named, once") {
+  for (const HeadIndex head : {HeadIndex{0, 1}, HeadIndex{1, 0}}) {
+    const Folder folder;
+    Trainer t(preset("induction"));
+    enlarge_queries(t, head.layer, head.head);
+    t.evaluate(false);
+    const RunFolder run(folder.path());
+    HeadAlarms alarms(run, t);
+    const std::vector<std::string> news = alarms.after_evaluation();
+    REQUIRE(news.size() == 1);
+    CHECK_THAT(news[0], Catch::Matchers::StartsWith("step 0: " + head_name(head) +
+                                                    " is exploding: the softmax is saturated ") &&
+                            Catch::Matchers::EndsWith(
+                                "; a smaller `lr`, `scale` 1/sqrt-d-head or `qk-norm` may help"));
+    t.step(), t.evaluate(false);
+    CHECK(alarms.after_evaluation().empty());
+    const std::string text = bytes_of(run.file(RunFolder::kHeads));
+    CHECK_THAT(text, Catch::Matchers::StartsWith(
+                         "step,layer,head,quantity,value\n0,0,0,saturated_queries,"));
+    CHECK(count(text, "\n") == 1 + 2 * (4 * 5 + 1));
+    for (const char* step : {"\n0,", "\n1,"})
+      CHECK(count(text, step + std::to_string(head.layer) + "," + std::to_string(head.head) +
+                            ",exploding,1\n") == 1);
+  }
+}
+
+TEST_CASE("a resume removes the lines after the saved step, and adds no line twice") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  const auto heads = [&] { return bytes_of(run.file(RunFolder::kHeads)); };
+  Trainer t(tiny_run());
+  HeadAlarms alarms(run, t);
+  std::vector<std::string> texts;  // after the evaluations of steps 0 to 3
+  for (std::int64_t step = 0; step < 4; ++step) {
+    if (step > 0) t.step();
+    t.evaluate(false);
+    alarms.after_evaluation();
+    texts.push_back(heads());
+    if (step == 1) run.save(t.snapshot());
+  }
+  CHECK(count(texts[3], "\n") == 1 + 4 * 2 * 5);
+  Trainer resumed = run.resume();
+  HeadAlarms(run, resumed).after_evaluation();  // step 1, which the file already has
+  CHECK(heads() == texts[1]);
+  const auto write = [&](const std::string& text) {
+    write_file(run.file(RunFolder::kHeads).string(), std::string_view(text));
+  };
+  write(texts[2].substr(0, texts[2].size() - 5));  // a kill has truncated the last line
+  HeadAlarms again(run, resumed);
+  CHECK(heads() == texts[1]);
+  run_to(resumed, 2, 1);
+  again.after_evaluation();
+  CHECK(heads() == texts[2]);
+  // The saved state does not contain the evaluation of its last step.
+  t.step();
+  run.save(t.snapshot());
+  write(texts[3] + "4,0,0,dW_Q,1\n");
+  HeadAlarms(run, run.resume());
+  CHECK(heads() == texts[3]);
+}
+
+TEST_CASE("heads are measured without a change of the run") {
+  const Folder folder;
+  Trainer plain(tiny_run()), observed(tiny_run());
+  HeadAlarms alarms(RunFolder(folder.path()), observed);
+  for (int step = 0; step < 6; ++step) {
+    plain.step();
+    observed.step();
+    alarms.after_evaluation();
+  }
+  const Snapshot a = plain.snapshot(), b = observed.snapshot();
+  CHECK((a.data_stream == b.data_stream && a.dropout_stream == b.dropout_stream));
+  for (std::size_t i = 0; i < a.tensors.size(); ++i)
+    CHECK(all(eq(a.tensors[i].tensor, b.tensors[i].tensor)).item() != 0);
+}
+
+TEST_CASE("patterns of long contexts and of many heads are measured on few tokens") {
+  const Folder folder;
+  RunConfig c = tiny_run("induction");
+  c.model.context = 1536, c.model.attention.heads = 8, c.batch = 1, c.eval_batch = 1;
+  Trainer t(c);
+  t.evaluate(false);
+  HeadAlarms(RunFolder(folder.path()), t).after_evaluation();
+  CHECK(count(bytes_of(folder.path() / "heads.csv"), "\n") == 1 + 2 * 8 * 5);
+}
+
+}  // namespace

@@ -23,14 +23,15 @@ struct PatchSite {
   int axis;      // of the places
   bool by_head;  // true: the places are heads; false: positions
 };
-constexpr PatchSite kSites[] = {{"hook_resid_pre", &L::resid_pre, &L::resid_pre_grad, 1, false},
-                                {"hook_attn_out", &L::attn_out, &L::attn_out_grad, 1, false},
-                                {"hook_mlp_out", &L::mlp_out, &L::mlp_out_grad, 1, false},
-                                {"attn.hook_q", &L::q, &L::q_grad, 2, true},
-                                {"attn.hook_k", &L::k, &L::k_grad, 2, true},
-                                {"attn.hook_v", &L::v, &L::v_grad, 2, true},
-                                {"attn.hook_z", &L::z, &L::z_grad, 2, true},
-                                {"attn.hook_pattern", &L::pattern, &L::pattern_grad, 1, true}};
+constexpr PatchSite kPatchSites[] = {
+    {"hook_resid_pre", &L::resid_pre, &L::resid_pre_grad, 1, false},
+    {"hook_attn_out", &L::attn_out, &L::attn_out_grad, 1, false},
+    {"hook_mlp_out", &L::mlp_out, &L::mlp_out_grad, 1, false},
+    {"attn.hook_q", &L::q, &L::q_grad, 2, true},
+    {"attn.hook_k", &L::k, &L::k_grad, 2, true},
+    {"attn.hook_v", &L::v, &L::v_grad, 2, true},
+    {"attn.hook_z", &L::z, &L::z_grad, 2, true},
+    {"attn.hook_pattern", &L::pattern, &L::pattern_grad, 1, true}};
 
 // The runs on some of the pairs, and the values and gradients in them.
 struct PairRuns {
@@ -173,7 +174,7 @@ Patching patching(const Transformer& model, const Batch& clean, const Batch& cor
       gaps.push_back(of_clean.values[i] - of_corrupt.values[i]);
     }
     std::size_t first = 0;
-    for (const PatchSite& site : kSites) {
+    for (const PatchSite& site : kPatchSites) {
       if (site.value == &L::mlp_out && !o.mlp) continue;
       for (std::int64_t layer = 0; layer < o.layers; ++layer) {
         std::size_t count = 0;

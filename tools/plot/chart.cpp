@@ -222,7 +222,7 @@ void draw_panel(Canvas& canvas, const ChartStack& stack, const LineChart& panel,
     const Rgb color = series_color(stack, panel, i);
     for (std::size_t k = 0; k < s.x.size(); ++k) any = any || area.shows(s, k);
     if (s.points)
-      draw_points(canvas, s, color, area);
+      draw_points(canvas, s, panel.y_labels.empty() ? color : kInk, area);
     else if (!panel.y_labels.empty())
       draw_bars(canvas, s, area);
     else

@@ -67,7 +67,7 @@ struct LineChart {
   bool equal = false;
   /// Names at y = 0, 1, ... from top to bottom. If there are names, each point (x, y) is a
   /// horizontal bar from 0 to x, orange if x is positive and blue if x is negative. A series with
-  /// `points` has dots instead.
+  /// `points` has black dots instead.
   std::vector<std::string> y_labels = {};
   /// Height of the plot in pixels. 0 means 96 if the picture has several panels. If it has only one
   /// panel, 0 means that the whole picture is 640 pixels high.

@@ -176,22 +176,24 @@ Files write_circuits(const std::filesystem::path& folder, const CircuitStudy& s,
                            .col_axis = "logit",
                            .value_name = "logit"},
                           ov, source));
-  append(files,
-         draw_maps(folder / "composed.png",
-                   {.title = "Composed maps",
-                    .caption = "The pairs of heads with the largest composition scores above "
-                               "random. L0H1:K:L1H0: L1H0 reads L0H1 in its keys. K and Q: "
-                               "scores by query's token (row) and key's token. V: logits by "
-                               "token that is read (row).",
-                    .panel_columns = 4,
-                    .row_labels = s.tokens,
-                    .col_labels = s.tokens,
-                    .row_axis = "token",
-                    .col_axis = "token",
-                    .value_name = "score or logit",
-                    .root = false,
-                    .by_panel = true},
-                   pairs, source));
+  append(
+      files,
+      draw_maps(
+          folder / "composed.png",
+          {.title = "Composed maps",
+           .caption =
+               "The first pairs of the table. L0H1:K:L1H0: L1H0 reads L0H1 in its keys. K and Q: "
+               "scores by query's token (row) and key's token. V: logits by "
+               "token that is read (row).",
+           .panel_columns = 4,
+           .row_labels = s.tokens,
+           .col_labels = s.tokens,
+           .row_axis = "token",
+           .col_axis = "token",
+           .value_name = "score or logit",
+           .root = false,
+           .by_panel = true},
+          pairs, source));
   append(files, draw_maps(folder / "positions.png",
                           {.title = "QK maps of positions",
                            .caption = "Score of a query's position with a key's position, for the "

@@ -192,6 +192,7 @@ plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head,
     grid.col_labels.clear();
     for (int i = 0; i < columns; ++i) grid.col_labels.push_back(std::to_string(i));
   }
+  if (by_head) grid.panel_columns = 2;  // denoise beside noise
   grid.row_axis = "layer", grid.col_axis = by_head ? "head" : "position";
   grid.title = by_head ? "Activation patching of heads" : "Activation patching by position";
   grid.caption = fmt::format("{}. L: {} clean, {} corrupt. denoise: clean into corrupt.", pairs,

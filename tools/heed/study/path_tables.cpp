@@ -39,7 +39,6 @@ Files draw_cuts(const std::filesystem::path& file, const std::string& title,
     bars.y_labels.push_back(names_of(cuts[i].paths));
     plot::Series &effects = bars.series[0], &predictions = bars.series[1];
     effects.x.push_back(cuts[i].effect.mean), effects.y.push_back(double(i));
-    effects.labels.push_back(plot::format_number(cuts[i].effect.mean));
     predictions.x.push_back(cuts[i].predicted.mean), predictions.y.push_back(double(i));
   }
   bars.height = 28 * int(cuts.size());

@@ -32,7 +32,9 @@ const std::string kHowCut =
 
 std::vector<nn::CellCut> measure_notable_cells(const Subject& s, const nn::Study& study) {
   std::vector<std::vector<nn::Cell>> sets;
-  for (const nn::Cell& cell : nn::notable_cells(study)) sets.push_back({cell});
+  // A pass over a long sequence takes long, and the table shows 20 cells.
+  const std::int64_t count = std::ssize(s.texts.tokens) > 128 ? 12 : 32;
+  for (const nn::Cell& cell : nn::notable_cells(study, count)) sets.push_back({cell});
   return nn::cut_cells(s.base(), study, sets);
 }
 

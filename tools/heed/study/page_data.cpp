@@ -10,6 +10,7 @@
 #include "nn/study/blocks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/page/page.h"
+#include "tools/heed/study/study_pictures.h"
 
 namespace heed {
 namespace {
@@ -95,14 +96,10 @@ void PagePane::add_cells(const std::vector<nn::CellCut>& cuts) {
 
 nn::Json PagePane::json() const {
   const auto length = std::int64_t(tokens.size()), block = nn::block_length(length);
-  std::vector<std::string> labels;
-  for (std::int64_t t = 0; t < length; t += block)
-    labels.push_back(block == 1 ? tokens[std::size_t(t)]
-                                : fmt::format("{}-{}", t, std::min(t + block, length) - 1));
   nn::Json pane = nn::Json::object({{"name", name},
                                     {"hash", hash},
                                     {"objective", objective},
-                                    {"tokens", labels},
+                                    {"tokens", block_labels(tokens)},
                                     {"length", length},
                                     {"block", block},
                                     {"layers", layers},

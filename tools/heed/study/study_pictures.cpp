@@ -8,6 +8,7 @@
 
 #include "autograd/base/parallel.h"
 #include "autograd/ops/ops.h"
+#include "nn/study/blocks.h"
 #include "tools/plot/color_range.h"
 #include "tools/plot/plot.h"
 
@@ -37,6 +38,24 @@ std::vector<std::string> layer_labels(std::int64_t layers) {
   return labels;
 }
 
+// Returns the heat maps of all heads, in blocks of tokens if the sequence is long (blocks.h).
+plot::HeatmapGrid blocks_grid(const std::vector<nn::Tensor>& maps,
+                              const std::vector<nn::Tensor>& scores) {
+  plot::HeatmapGrid grid;
+  for (std::size_t l = 0; l < maps.size(); ++l) {
+    const auto heads = nn::block_maps(maps[l], scores[l], nn::BlockRule::kLargest);
+    for (std::size_t h = 0; h < heads.size(); ++h)
+      grid.panels.push_back({nn::head_name({std::int64_t(l), std::int64_t(h)}),
+                             int(heads[h].size),
+                             int(heads[h].size),
+                             {heads[h].values.begin(), heads[h].values.end()},
+                             heads[h].hidden});
+  }
+  grid.panel_columns = int(maps[0].size(1));
+  grid.row_axis = "query token", grid.col_axis = "key token";
+  return grid;
+}
+
 // Returns L in words as a part of a caption: without its explanation, and at most kLongest long.
 std::string short_objective(const std::string& words) {
   constexpr std::size_t kLongest = 58;
@@ -47,27 +66,43 @@ std::string short_objective(const std::string& words) {
 
 }  // namespace
 
+std::vector<std::string> block_labels(const std::vector<std::string>& tokens) {
+  const auto length = std::int64_t(tokens.size()), block = nn::block_length(length);
+  if (block == 1) return tokens;
+  std::vector<std::string> labels;
+  for (std::int64_t t = 0; t < length; t += block)
+    labels.push_back(fmt::format("{}-{}", t, std::min(t + block, length) - 1));
+  return labels;
+}
+
 double largest_magnitude(const plot::HeatmapGrid& grid) {
-  plot::HeatmapGrid magnitudes = grid;
-  magnitudes.scale = plot::ColorScale::kDiverging;
-  return std::ranges::max(plot::color_range(magnitudes).largest);
+  float largest = 0;
+  for (const plot::Panel& panel : grid.panels)
+    for (std::size_t i = 0; i < panel.values.size(); ++i)
+      if (std::isfinite(panel.values[i]) && (panel.masked.empty() || panel.masked[i] == 0))
+        largest = std::max(largest, std::abs(panel.values[i]));
+  return double(largest);
 }
 
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts,
                              std::optional<nn::HeadIndex> only) {
   const nn::MapQuantity::Picture& picture = quantity.picture;
-  plot::HeatmapGrid grid = heads_grid(maps, scores, only);
-  grid.row_labels = grid.col_labels = texts.tokens;
+  const std::int64_t block = only ? 1 : nn::block_length(std::ssize(texts.tokens));
+  plot::HeatmapGrid grid = block == 1 ? heads_grid(maps, scores, only) : blocks_grid(maps, scores);
+  grid.row_labels = grid.col_labels = only ? texts.tokens : block_labels(texts.tokens);
   grid.scale = quantity.is_signed ? plot::ColorScale::kDiverging : plot::ColorScale::kSequential;
   grid.title = fmt::format("{}, on {}", picture.heading, shortened_tokens(texts.tokens));
   grid.caption = picture.caption;
   if (quantity.is_signed)
     grid.caption = fmt::format("L is {}. {}", short_objective(texts.objective), picture.caption);
+  if (block > 1)
+    grid.caption += fmt::format(
+        " A cell covers {0} x {0} tokens: the value with the largest magnitude.", block);
   grid.value_name = picture.value_name;
   grid.limit = quantity.values == &nn::LayerStudy::pattern
                    ? 1
-                   : largest_magnitude(only ? heads_grid(maps, scores) : grid);
+                   : largest_magnitude(only ? blocks_grid(maps, scores) : grid);
   return grid;
 }
 

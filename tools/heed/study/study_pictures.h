@@ -16,12 +16,16 @@ namespace heed {
 
 /// Returns the heat maps of a quantity: one panel for each head or, if `only` is given, one large
 /// panel for this head. `maps` and `scores` contain one tensor [1, H, T, T] for each layer. A cell
-/// whose score is -inf is masked. The scale of attention weights ends at 1, any other scale at the
+/// whose score is -inf is masked. In a long sequence, a cell of the panels of all heads is a block
+/// of tokens (blocks.h). The scale of attention weights ends at 1, any other scale at the
 /// largest magnitude over the unmasked cells of all heads.
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts,
                              std::optional<nn::HeadIndex> only = {});
 
+/// Returns the labels of the tokens, or those of blocks of tokens (blocks.h) such as "0-4" if the
+/// sequence is long.
+std::vector<std::string> block_labels(const std::vector<std::string>& tokens);
 /// Returns the largest magnitude over the unmasked, finite cells of all panels.
 double largest_magnitude(const plot::HeatmapGrid& grid);
 

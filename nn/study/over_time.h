@@ -14,7 +14,7 @@
 
 namespace heed::nn {
 
-/// What is studied at each checkpoint.
+/// Sequences and L that are studied at each checkpoint.
 struct OverTimeSubject {
   Batch batch;                                  ///< sequences of L, of the scores and effects
   Objective objective = {Objective::kLogOdds};  ///< L

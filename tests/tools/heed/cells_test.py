@@ -1,5 +1,5 @@
-"""README's prompt on a stored model: its table of cells against golden/cells.json, and the numbers of the guide
-tools/heed/study/READ_A_STUDY.md against the study.
+"""README's prompt on a stored model: its table of cells against golden/cells.json, and the numbers of the guides
+tools/heed/study/READ_A_STUDY.md and tools/heed/study/FIND_A_CIRCUIT.md against the studies.
 
 Usage: cells_test.py HEED [--write]. SIMD targets sum in different orders, so values may differ by 0.1 %.
 """
@@ -60,3 +60,30 @@ for head, mark in (("L0H1", "redundant"), ("L1H1", "missed"), ("L0H0", "reversed
     assert re.search(rf"(?m)^{head} .*{mark}$", text), f"{head} is not marked {mark}"
 assert "phantom" not in [row[7] for row in golden["rows"]]
 print(f"{len(golden['rows'])} rows, {len(stated)} numbers and {len(shown)} lines are as stated")
+
+# --- the second guide: each command on the stored model; --over-time needs checkpoints, which it does not have
+with open(os.path.join(HERE, "../../../tools/heed/study/FIND_A_CIRCUIT.md")) as file:
+    guide = file.read()
+commands = [line.split()[3:] for line in guide.splitlines() if line.startswith("    heed study runs/first")]
+assert len(commands) == 6, commands
+shown = ""
+for options in commands:
+    if "--over-time" in options:
+        continue
+    with tempfile.TemporaryDirectory() as out:
+        shown += subprocess.run([os.path.abspath(sys.argv[1]), "study", GOLDEN, "--out", out + "/study", *options],
+                                capture_output=True, text=True, check=True).stdout
+        for picture in {"--corruption": ["patching_heads.png"], "--edges-into": ["edges.png"], "--path": ["paths.png"],
+                        "--circuits": ["composed.png", "distance_curves.png"], "--prompt": ["effects.png"]}[options[0]]:
+            assert os.path.getsize(f"{out}/study/{picture}") > 0 and picture in guide, picture
+seen = [float(x) for x in re.findall(NUMBER, shown)]
+stated = [float(x) for x in re.findall(NUMBER, guide) if x != "0.26"]
+assert len(stated) >= 20, len(stated)
+for x in stated:
+    assert any(abs(x - y) <= max(0.006, 0.01 * abs(y)) for y in seen), f"the guide states {x}, which no study shows"
+paths = re.findall(r"(?m)^(L\dH\d:[QKV]:L\dH\d:logits) +([+-][\d.]+)", shown)
+assert len(paths) >= 8, paths
+for name, effect in paths:
+    assert name.startswith("L0H0:K:L1H") or abs(float(effect)) < 0.26, (name, effect)
+patterns = [float(x) for x in re.findall(r"(?m)^L\dH\d pattern +(-?[\d.]+)", shown)]
+assert patterns and max(map(abs, patterns)) < 0.01, patterns

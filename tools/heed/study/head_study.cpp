@@ -43,7 +43,7 @@ nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Comma
 
 // ---- measurement
 
-constexpr double kMostSeconds = 30;  // of the measurement of heads that nobody asked for
+constexpr double kMostSeconds = 30;  // limit of the measurement of heads by default
 
 // Seconds that the measurement of all heads takes.
 struct Estimate {

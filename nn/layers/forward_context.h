@@ -31,10 +31,11 @@ struct ForwardContext {
   /// Keys and values of the tokens before the inputs. The call appends the keys and values of the
   /// inputs (kv_cache.h). A null pointer means that no cache is used.
   KVCache* cache = nullptr;
-  KeepMask keep = {};      ///< mask for every attention layer, in addition to the causal mask
-  ScoreBias bias = {};     ///< added to the scores of every attention layer
-  bool last_only = false;  ///< true: a Transformer computes the logits of the last position only
-  ModulePath path = {};    ///< path of the current module; used by the functions below
+  KeepMask keep = {};   ///< mask for every attention layer, in addition to the causal mask
+  ScoreBias bias = {};  ///< added to the scores of every attention layer
+  /// Positions at which a Transformer computes the logits, int64 [P]; undefined: all positions.
+  Tensor logits_at = {};
+  ModulePath path = {};  ///< path of the current module; used by the functions below
 
   /// Returns the context for the child module with this name.
   ForwardContext child(std::string_view name) const {

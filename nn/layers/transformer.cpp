@@ -220,7 +220,7 @@ Tensor Transformer::forward_from(std::int64_t layer, const Tensor& stream,
     x = blocks[i](x, inner.block(std::int64_t(i)));
   }
   ctx.end();
-  if (ctx.last_only) x = slice(x, 1, n - 1, n);
+  if (ctx.logits_at.defined()) x = index_select(x, 1, ctx.logits_at);
   if (ln) x = (*ln)(x);
   return linear(x, head ? head->weight : tok.weight);
 }

@@ -143,8 +143,8 @@ struct Transformer : Module {
   /// Draws all parameters from g. Throws the errors of Options::checked().
   explicit Transformer(const Options& o, Generator& g = default_generator());
   /// Returns the logits, shape [B, T, classes], for int64 ids of shape [B, T] with T <= context.
-  /// With ctx.last_only, the shape is [B, 1, classes]. The causal mask is always applied; ctx.keep
-  /// can mask padding as well.
+  /// With ctx.logits_at [P], the shape is [B, P, classes]. The causal mask is always applied;
+  /// ctx.keep can mask padding as well.
   ///
   /// With ctx.cache, `ids` are the n tokens after the cached ones. Cached and new tokens together
   /// must fit into the context. The result has shape [B, n, classes] and equals the last n rows of

@@ -37,7 +37,7 @@ void read_attention(HeadHealth& head, const Probe& probe, const Batch& batch) {
         if (scores[cell] == -HUGE_VAL) continue;
         ++keys;
         gain += pattern[cell] * (1 - pattern[cell]);
-        head.largest_score = std::max(head.largest_score, std::abs(raw[cell]));
+        if (!(std::abs(raw[cell]) <= head.largest_score)) head.largest_score = std::abs(raw[cell]);
       }
       queries += keys > 1, saturated += keys > 1 && gain < 0.02;
     }
@@ -53,6 +53,9 @@ Batch measured_batch(const Trainer& t) {
   const std::int64_t most = std::min(
       {std::int64_t(8), c.batch / c.accumulate / 4, cells / (tokens * tokens), c.eval_batch});
   Batch batch = t.task->evaluation(0, std::clamp<std::int64_t>(most, 1, t.task->evaluation_size()));
+  const Tensor start = slice(batch.targets, 1, 0, tokens);
+  if (sum(to(ne(start, double(kIgnored)), float64)).item() == 0)
+    return t.task->evaluation(0, 1);  // the targets are at the end of the sequence
   for (Tensor* x : {&batch.inputs, &batch.targets}) *x = slice(*x, 1, 0, tokens);
   for (std::int64_t& padding : batch.padding)
     padding = std::max<std::int64_t>(0, padding - (c.model.context - tokens));

@@ -188,12 +188,14 @@ std::vector<CellCut> cut_cells(const BaseRun& run, const Study& study,
   check_one_sequence("cut_cells", run.batch);
   const Transformer& model = run.model();
   const std::int64_t length = run.batch.inputs.size(1), heads = model.options.attention.heads;
-  for (const auto& cells : sets)
+  for (const auto& cells : sets) {
+    check<ValueError>(!cells.empty(), "cut_cells", "needs at least one cell in each set");
     for (const Cell& c : cells) {
       check_head("cut_cells", c.head, model.options.layers, heads);
       check<ValueError>(c.key >= 0 && c.key <= c.query && c.query < length, "cut_cells",
                         "the sequence of ", length, " tokens has no cell ", cell_name(c));
     }
+  }
   const auto at_once = std::size_t(std::min(kMaxCopies, sequences_at_once(model, length)));
   std::vector<CellCut> cuts;
   for (std::size_t first = 0; first < sets.size(); first += at_once) {

@@ -36,9 +36,11 @@ struct BaseRun {
   /// Returns the model.
   const Transformer& model() const { return *model_; }
   /// Returns L of each sequence, [B], in a pass that starts before block `layer`. The probe changes
-  /// values in this block and later ones.
+  /// values in this block and later ones. Throws ValueError for a layer that the model does not
+  /// have.
   Tensor values_from(std::int64_t layer, Probe& probe) const;
-  /// Returns the run of n copies of the batch (repeat_batch()), without running the model.
+  /// Returns the run of n copies of the batch (repeat_batch()), without running the model. Only
+  /// values_from() and changes() may be called on the result.
   BaseRun repeated(std::int64_t n) const;
   /// Returns the run of some of the sequences, without running the model.
   BaseRun at(const std::vector<std::int64_t>& sequences) const;

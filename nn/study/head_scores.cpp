@@ -111,9 +111,9 @@ double mean_or_nan(double sum, double count) {
   return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
-double row_entropy(std::span<const float> row) {
+double row_entropy(std::span<const double> row) {
   double entropy = 0;
-  for (const float w : row)
+  for (const double w : row)
     if (w > 0) entropy -= double(w) * std::log(double(w));
   return entropy;
 }
@@ -122,7 +122,7 @@ double row_entropy(std::span<const float> row) {
 
 std::span<const HeadQuantity> head_quantities() { return kQuantities; }
 
-HeadReport head_scores(std::span<const float> pattern, std::span<const std::int64_t> tokens,
+HeadReport head_scores(std::span<const double> pattern, std::span<const std::int64_t> tokens,
                        std::span<const std::int64_t> visible) {
   const std::size_t n = tokens.size();
   heed::check(pattern.size() == n * n, "head_scores", "needs ", n, " x ", n, " weights, got ",
@@ -133,12 +133,12 @@ HeadReport head_scores(std::span<const float> pattern, std::span<const std::int6
   double previous = 0, duplicate = 0, induction = 0, first = 0, current = 0, gain = 0;
   std::int64_t repeats = 0, choices = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const std::span<const float> row = pattern.subspan(i * n, n);
+    const std::span<const double> row = pattern.subspan(i * n, n);
     const double own = row_entropy(row);
     const std::int64_t keys = visible.empty() ? std::int64_t(i) + 1 : visible[i];
     entropy += own;
     if (keys > 1) relative += own / std::log(double(keys)), ++choices;
-    for (const float w : row) {
+    for (const double w : row) {
       total += double(w);
       if (keys > 1) gain += double(w) * (1 - double(w));
     }

@@ -89,7 +89,7 @@ std::span<const HeadQuantity> head_quantities();
 /// sequence. `visible` has the number of keys that each query may attend to, [T]. If `visible` is
 /// empty, query i may attend to the keys 0 to i. Throws ShapeError unless `pattern` has T * T
 /// entries and `visible` is empty or has T entries.
-HeadReport head_scores(std::span<const float> pattern, std::span<const std::int64_t> tokens,
+HeadReport head_scores(std::span<const double> pattern, std::span<const std::int64_t> tokens,
                        std::span<const std::int64_t> visible = {});
 
 }  // namespace heed::nn

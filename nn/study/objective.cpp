@@ -124,6 +124,31 @@ Objective margin(const Transformer& model, const Batch& batch,
           .wrong = from_data(wrong, shape)};
 }
 
+ObjectiveAt at_positions(const Objective& o, const Batch& batch) {
+  const std::int64_t length = batch.inputs.size(1);
+  std::set<std::int64_t> needed(o.positions.begin(), o.positions.end());
+  const bool is_margin = o.kind == Objective::kMargin;
+  if (is_margin || (o.is_of_targets() && needed.empty())) {
+    needed.clear();
+    const auto tokens = (is_margin ? o.right : batch.targets).to_vector<std::int64_t>();
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      if (tokens[i] != kIgnored) needed.insert(std::int64_t(i) % length);
+  }
+  if (needed.empty()) needed.insert(length - 1);
+  ObjectiveAt at{{needed.begin(), needed.end()}, {}, o};
+  const Tensor index = from_data(at.positions, {std::ssize(at.positions)});
+  const auto columns = [&](const Tensor& x) { return x.defined() ? index_select(x, 1, index) : x; };
+  at.batch.inputs = columns(batch.inputs), at.batch.targets = columns(batch.targets);
+  at.batch.counted = columns(batch.counted);
+  at.objective.right = columns(o.right), at.objective.wrong = columns(o.wrong);
+  // A listed position counts even if it does not count in the accuracy.
+  at.objective.positions.clear();
+  for (const std::int64_t p : o.positions)
+    if (!is_margin) at.objective.positions.push_back(std::distance(needed.begin(), needed.find(p)));
+  if (!is_margin && !o.is_of_targets() && o.positions.empty()) at.objective.positions = {0};
+  return at;
+}
+
 Tensor objective_values(const Tensor& logits, const Batch& batch, const Objective& o) {
   const std::int64_t length = logits.size(1), classes = logits.size(2);
   for (const std::int64_t p : o.positions) check_position(p, length);

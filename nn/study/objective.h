@@ -58,6 +58,15 @@ struct Objective {
 Objective margin(const Transformer& model, const Batch& batch,
                  const std::vector<std::int64_t>& positions = {});
 
+/// The objective and the batch for logits at some positions, of which L is the same function.
+struct ObjectiveAt {
+  std::vector<std::int64_t> positions;  ///< positions whose logits L depends on, ascending
+  Batch batch;                          ///< inputs, targets and counted [B, P] at these positions
+  Objective objective;                  ///< L for logits [B, P, classes]
+};
+/// Returns the positions that L asks for in a batch [B, T], which has a position that L counts.
+ObjectiveAt at_positions(const Objective& objective, const Batch& batch);
+
 /// Computes L of each sequence from the logits [B, T, classes] of a batch. Returns [B], in the
 /// dtype of the logits. For kMargin, B may be a multiple of the number n of sequences of the
 /// objective (repeat_batch); sequence i then has the tokens of sequence i % n. Throws ValueError if

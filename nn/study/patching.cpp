@@ -113,7 +113,10 @@ void check_pairs(const Batch& clean, const Batch& corrupt) {
 std::vector<std::int64_t> pairs_with_gap(const std::vector<double>& clean,
                                          const std::vector<double>& corrupt) {
   std::vector<double> gaps;
-  for (std::size_t i = 0; i < clean.size(); ++i) gaps.push_back(std::abs(clean[i] - corrupt[i]));
+  for (std::size_t i = 0; i < clean.size(); ++i) {
+    gaps.push_back(std::abs(clean[i] - corrupt[i]));
+    check<NumericError>(std::isfinite(gaps[i]), "patching", "L of pair ", i, " is not finite");
+  }
   std::vector<double> sorted = gaps;
   std::ranges::sort(sorted);
   const std::size_t n = sorted.size();
@@ -121,9 +124,9 @@ std::vector<std::int64_t> pairs_with_gap(const std::vector<double>& clean,
   std::vector<std::int64_t> kept;
   for (std::size_t i = 0; i < n; ++i)
     if (gaps[i] >= 0.1 * median && gaps[i] > 1e-6) kept.push_back(std::int64_t(i));
-  check<ValueError>(!kept.empty(), "patching", "L is ", clean[0],
-                    " on both prompts, so a patch has nothing to restore; change a token that L "
-                    "depends on");
+  check<ValueError>(!kept.empty(), "patching", "L is ", clean[0], " on both prompts",
+                    n > 1 ? " of the first pair, and no pair has a gap of 1e-6" : "",
+                    ", so a patch has nothing to restore; change a token that L depends on");
   return kept;
 }
 

@@ -12,32 +12,55 @@ namespace heed::nn {
 
 using namespace autograd;
 
-namespace {
+// Weights and values of the unchanged pass, which all cuts of a run share.
+struct PathCutter::Base {
+  // Values of a pass, by layer. `mid` and `mlp_out` are empty without MLPs.
+  struct Streams {
+    std::vector<Tensor> resid_pre, z, mid, mlp_out;
+  };
 
-// Values of a pass, by layer. `mid` and `mlp_out` are empty without MLPs.
-struct Streams {
-  std::vector<Tensor> resid_pre, z, mid, mlp_out;
-};
-
-// Returns the change of the output `out` of the sender of path i, of the same shape.
-using Change = std::function<Tensor(std::size_t i, const Tensor& out)>;
-
-class PathPass {
- public:
-  PathPass(const BaseRun& run, const std::vector<Path>& paths, bool through_mlps)
-      : run_(run), model_(run.model()), paths_(paths), through_mlps_(through_mlps) {
+  explicit Base(const BaseRun& run) {
     const NoGrad guard;
-    for (const Block& b : model_.blocks)
-      weights_.push_back(convert(b.attn.weights, b.attn.options, AttentionForm::kPerHead));
+    const Transformer& model = run.model();
+    for (const Block& b : model.blocks)
+      weights.push_back(convert(b.attn.weights, b.attn.options, AttentionForm::kPerHead));
     std::vector<std::string_view> sites{"attn.hook_z"};
-    if (model_.options.mlp) sites.insert(sites.end(), {"hook_resid_mid", "hook_mlp_out"});
-    RecordedForward pass = record_forward(model_, run.batch.inputs, sites);
-    base_ = {run.resid_pre, pass.at[0], {}, {}};
-    if (model_.options.mlp) base_.mid = pass.at[1], base_.mlp_out = pass.at[2];
+    if (model.options.mlp) sites.insert(sites.end(), {"hook_resid_mid", "hook_mlp_out"});
+    RecordedForward pass = record_forward(model, run.batch.inputs, sites);
+    streams = {run.resid_pre, pass.at[0], {}, {}};
+    if (model.options.mlp) streams.mid = pass.at[1], streams.mlp_out = pass.at[2];
+  }
+  // Returns the values of the sequences [first, first + count).
+  Base rows(std::int64_t first, std::int64_t count) const {
+    Base part = *this;
+    for (auto* values :
+         {&part.streams.resid_pre, &part.streams.z, &part.streams.mid, &part.streams.mlp_out})
+      for (Tensor& x : *values) x = slice(x, 0, first, first + count);
+    return part;
   }
 
-  // Returns L of each sequence, [B], if the last receivers of all paths read changed streams.
-  Tensor values(const Change& of_sender) {
+  std::vector<AttentionWeights> weights;  // by layer, kPerHead
+  Streams streams;
+};
+
+// One pass in which the last receivers of some paths read changed streams.
+class PathCutter::Pass {
+ public:
+  using Streams = Base::Streams;
+  // Returns the change of the output `out` of the sender of path i, of the same shape.
+  using Change = std::function<Tensor(std::size_t i, const Tensor& out)>;
+
+  Pass(const BaseRun& run, const Base& base, const std::vector<Path>& paths, bool through_mlps)
+      : run_(run),
+        model_(run.model()),
+        paths_(paths),
+        through_mlps_(through_mlps),
+        weights_(base.weights),
+        base_(base.streams) {}
+
+  // Returns L of each sequence, [B]. If the paths are cut together, an MLP that is itself the
+  // sender of a path is not computed again for the changes of the other paths.
+  Tensor values(const Change& of_sender, bool together) {
     const MatmulPrecision precision(model_.options.matmul);
     running_ = base_;
     std::vector<Tensor> chains;  // by path: the change at the end of a chain of receivers
@@ -48,17 +71,22 @@ class PathPass {
       const Receiver& r = paths_[i].receivers.back();
       if (r.kind != Receiver::kLogits) first = std::min(first, r.layer);
     }
-    // Returns the sum of the changes that a receiver reads; undefined if there is none.
+    // Returns the change of the stream that a receiver reads; undefined if there is none.
     const auto change_at = [&](const Receiver& r) {
-      Tensor total;
+      std::vector<SentChange> sent;
       for (std::size_t i = 0; i < paths_.size(); ++i) {
         const Path& path = paths_[i];
         if (!same_place(path.receivers.back(), r)) continue;
         const bool is_edge = path.receivers.size() == 1;
         const Component from =
             is_edge ? path.sender : component_of(path.receivers[path.receivers.size() - 2]);
-        const Tensor change = is_edge ? of_sender(i, output(from, running_)) : chains[i];
-        const Tensor here = carried(change, from, r, running_);
+        sent.push_back(
+            {stage_of(from), is_edge ? of_sender(i, output(from, running_)) : chains[i]});
+      }
+      if (together) return carried(sent, r, running_);
+      Tensor total;
+      for (const SentChange& one : sent) {
+        const Tensor here = carried({one}, r, running_);
         total = total.defined() ? total + here : here;
       }
       return total;
@@ -97,14 +125,25 @@ class PathPass {
     const Block& b = model_.blocks[std::size_t(layer)];
     return (*b.mlp)(b.ln2 ? (*b.ln2)(mid) : mid) * b.residual_scale;
   }
-  // Returns the change of the stream at the receiver if the output of `from` changes by `change`.
-  Tensor carried(Tensor change, const Component& from, const Receiver& to, const Streams& s) const {
-    for (std::int64_t l = 0; through_mlps_ && model_.options.mlp && l < model_.options.layers; ++l)
-      if (2 * l + 1 > stage_of(from) && 2 * l + 1 < stage_of(to, model_.options)) {
-        const Tensor& mid = s.mid[std::size_t(l)];
-        change = change + mlp(l, mid + change) - mlp(l, mid);
+  // The change of the output of a component, and its stage.
+  struct SentChange {
+    std::int64_t stage;
+    Tensor change;
+  };
+  // Returns the change of the stream at a receiver; undefined without changes.
+  Tensor carried(const std::vector<SentChange>& sent, const Receiver& to, const Streams& s) const {
+    Tensor total;
+    for (std::int64_t stage = -1; stage < stage_of(to, model_.options); ++stage) {
+      const bool is_mlp = stage >= 0 && stage % 2 == 1;
+      const bool is_sender = std::ranges::count(sent, stage, &SentChange::stage) > 0;
+      if (is_mlp && through_mlps_ && model_.options.mlp && !is_sender && total.defined()) {
+        const Tensor& mid = s.mid[std::size_t(stage / 2)];
+        total = total + mlp(stage / 2, mid + total) - mlp(stage / 2, mid);
       }
-    return change;
+      for (const SentChange& one : sent)
+        if (one.stage == stage) total = total.defined() ? total + one.change : one.change;
+    }
+    return total;
   }
   // Returns the queries (keys, values) of one head, [B, T, d], if the stream before its block is x.
   Tensor projected(const Receiver& r, const Tensor& x) const {
@@ -138,7 +177,7 @@ class PathPass {
     for (std::size_t n = 0; n + 1 < path.receivers.size(); ++n) {
       const Receiver& r = path.receivers[n];
       const auto l = std::size_t(r.layer);
-      change = carried(change, from, r, base_);
+      change = carried({{stage_of(from), change}}, r, base_);
       from = component_of(r);
       const Tensor out = r.kind == Receiver::kMlp
                              ? mlp(r.layer, base_.mid[l] + change)
@@ -168,8 +207,8 @@ class PathPass {
   }
 
   // Makes the probe store the running values of a block and change what its receivers read.
-  template <class Change>
-  void change_block(Probe& probe, std::int64_t layer, const Change& change) {
+  template <class F>
+  void change_block(Probe& probe, std::int64_t layer, const F& change) {
     const auto l = std::size_t(layer);
     const auto store = [&](const char* site, std::vector<Tensor>& values) {
       probe.replace(block_site(layer, site),
@@ -205,41 +244,76 @@ class PathPass {
   const Transformer& model_;
   const std::vector<Path>& paths_;
   bool through_mlps_;
-  std::vector<AttentionWeights> weights_;  // by layer, kPerHead
-  Streams base_, running_;
+  const std::vector<AttentionWeights>& weights_;
+  const Streams& base_;
+  Streams running_;
 };
-
-// Returns the output of a component after its replacement, which broadcasts to [B, T, d_model].
-Tensor replaced_output(const PathPass& pass, const Component& c, const Replacement& r) {
-  const auto l = std::size_t(c.layer);
-  if (c.kind == Component::kEmbed) return r.embed;
-  return c.kind == Component::kMlp ? r.mlp[l] : pass.written(c, select(r.z[l], 2, c.head));
-}
-
-}  // namespace
 
 PathCutter::PathCutter(const BaseRun& run, const Replacement& replaced, bool through_mlps)
     : run_(run), replaced_(replaced), through_mlps_(through_mlps) {
   check<ValueError>(run.model().options.norm != NormPlacement::kPost, "edges",
                     "this model normalizes the stream after each sum, so a receiver cannot read "
-                    "the output of one "
-                    "component alone");
+                    "the output of one component alone");
+  base_ = std::make_shared<Base>(run);
+}
+
+Tensor PathCutter::replaced_output(const Pass& pass, const Component& c, const Replacement& r) {
+  const auto l = std::size_t(c.layer);
+  if (c.kind == Component::kEmbed) return r.embed;
+  return c.kind == Component::kMlp ? r.mlp[l] : pass.written(c, select(r.z[l], 2, c.head));
 }
 
 std::vector<double> PathCutter::values(const std::vector<Path>& paths) const {
   const NoGrad guard;
-  PathPass pass(run_, paths, through_mlps_);
-  return to_doubles(pass.values([&](std::size_t i, const Tensor& out) {
-    return replaced_output(pass, paths[i].sender, replaced_) - out;
-  }));
+  Pass pass(run_, *base_, paths, through_mlps_);
+  return to_doubles(pass.values(
+      [&](std::size_t i, const Tensor& out) {
+        return replaced_output(pass, paths[i].sender, replaced_) - out;
+      },
+      true));
 }
 
-std::vector<std::vector<double>> PathCutter::predicted_values(
-    const std::vector<Path>& paths) const {
+PathCutter::Values PathCutter::predict(const std::vector<Path>& paths,
+                                       const std::vector<Path>& distinct,
+                                       const std::vector<std::size_t>& gradient_of,
+                                       bool together) const {
+  Values predicted(paths.size());
+  const std::int64_t count = std::ssize(run_.values),
+                     most = sequences_at_once(run_.model(), run_.batch.inputs.size(1));
+  for (std::int64_t first = 0; first < count; first += most) {
+    const std::int64_t n = std::min(most, count - first);
+    const BaseRun part = run_.rows(first, n);
+    const Replacement replaced = replaced_.rows(first, n);
+    const Base base = base_->rows(first, n);
+    Pass pass(part, base, distinct, through_mlps_);
+    std::vector<Tensor> changes;  // 0; the gradients of L at these are the gradients of the paths
+    for (std::size_t i = 0; i < distinct.size(); ++i)
+      changes.push_back(zeros_like(part.resid_pre[0]).requires_grad_());
+    const GradMode recording(true);
+    const Tensor values =
+        pass.values([&](std::size_t i, const Tensor&) { return changes[i]; }, together);
+    const std::vector<Tensor> gradients = grad(sum(values), changes, {.allow_unused = true});
+    const NoGrad guard;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const Tensor change = to(replaced_output(pass, paths[i].sender, replaced), float64) -
+                            to(pass.output(paths[i].sender, base.streams), float64);
+      for (const double p :
+           to_doubles(sum(change * to(gradients[gradient_of[i]], float64), {1, 2})))
+        predicted[i].push_back(p);
+    }
+  }
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    check<NumericError>(std::isfinite(effect_of(predicted[i]).mean), "edges", "the prediction for ",
+                        path_name(paths[i]), " is not finite");
+  return predicted;
+}
+
+std::vector<Effect> PathCutter::predictions(const std::vector<Path>& paths) const {
   constexpr std::size_t kMostGradients = 32;  // of one backward pass; each needs [B, T, d_model]
-  std::vector<std::vector<double>> predicted;
+  std::vector<Effect> predicted;
   for (std::size_t begin = 0; begin < paths.size();) {
-    // Paths with the same receivers, and senders at the same stage, have the same gradient.
+    // Paths with the same receivers have the same gradient. MLPs between a sender and the first
+    // receiver make it depend on the stage of the sender, too.
     std::vector<Path> distinct, group;
     std::vector<std::size_t> gradient_of;
     for (; begin < paths.size(); ++begin) {
@@ -253,55 +327,27 @@ std::vector<std::vector<double>> PathCutter::predicted_values(
       if (same == distinct.end()) distinct.push_back(path);
       group.push_back(path);
     }
-    for (auto& values : predict_group(group, distinct, gradient_of))
-      predicted.push_back(std::move(values));
+    for (const auto& values : predict(group, distinct, gradient_of, false))
+      predicted.push_back(effect_of(values));
   }
   return predicted;
 }
 
-std::vector<std::vector<double>> PathCutter::predict_group(
-    const std::vector<Path>& paths, const std::vector<Path>& distinct,
-    const std::vector<std::size_t>& gradient_of) const {
-  std::vector<std::vector<double>> predicted(paths.size());
-  const std::int64_t count = std::ssize(run_.values),
-                     most = sequences_at_once(run_.model(), run_.batch.inputs.size(1));
-  for (std::int64_t first = 0; first < count; first += most) {
-    const BaseRun part = run_.rows(first, std::min(most, count - first));
-    const Replacement replaced = replaced_.rows(first, std::min(most, count - first));
-    PathPass pass(part, distinct, through_mlps_);
-    std::vector<Tensor> changes;  // 0; the gradients of L at these are the gradients of the paths
-    for (std::size_t i = 0; i < distinct.size(); ++i)
-      changes.push_back(zeros_like(part.resid_pre[0]).requires_grad_());
-    const GradMode recording(true);
-    const Tensor values = pass.values([&](std::size_t i, const Tensor&) { return changes[i]; });
-    const std::vector<Tensor> gradients = grad(sum(values), changes, {.allow_unused = true});
-    const NoGrad guard;
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      const Tensor change = to(replaced_output(pass, paths[i].sender, replaced), float64) -
-                            to(pass.output(paths[i].sender, pass.base()), float64);
-      for (const double p :
-           to_doubles(sum(change * to(gradients[gradient_of[i]], float64), {1, 2})))
-        predicted[i].push_back(p);
-    }
-  }
-  return predicted;
-}
-
-std::vector<Effect> PathCutter::predictions(const std::vector<Path>& paths) const {
-  std::vector<Effect> all;
-  for (const auto& values : predicted_values(paths)) all.push_back(effect_of(values));
-  return all;
+Effect PathCutter::measured(const std::vector<Path>& paths) const {
+  const Effect effect = effect_of(run_.changes(values(paths)));
+  check<NumericError>(std::isfinite(effect.mean), "edges", "the effect of ", path_name(paths[0]),
+                      " is not finite");
+  return effect;
 }
 
 PathCut PathCutter::cut(const std::vector<Path>& paths) const {
   check<ValueError>(!paths.empty(), "edges", "needs at least one path, got none");
-  std::vector<double> predicted(run_.values.size(), 0);
-  for (const auto& of_path : predicted_values(paths))
-    for (std::size_t b = 0; b < predicted.size(); ++b) predicted[b] += of_path[b];
-  PathCut c{paths, effect_of(run_.changes(values(paths))), effect_of(predicted)};
-  check<NumericError>(std::isfinite(c.effect.mean + c.predicted.mean), "edges", "the effect of ",
-                      path_name(paths[0]), " is not finite");
-  return c;
+  std::vector<std::size_t> each(paths.size());
+  std::iota(each.begin(), each.end(), std::size_t(0));
+  std::vector<double> sums(run_.values.size(), 0);
+  for (const auto& of_path : predict(paths, paths, each, true))
+    for (std::size_t b = 0; b < sums.size(); ++b) sums[b] += of_path[b];
+  return {paths, measured(paths), effect_of(sums)};
 }
 
 std::vector<PathCut> PathCutter::largest(const std::vector<Path>& paths, std::size_t count,
@@ -314,7 +360,7 @@ std::vector<PathCut> PathCutter::largest(const std::vector<Path>& paths, std::si
   order.resize(std::min(order.size(), count));
   std::vector<PathCut> cuts;
   for (const std::size_t i : order) {
-    cuts.push_back({{paths[i]}, effect_of(run_.changes(values({paths[i]}))), predicted[i]});
+    cuts.push_back({{paths[i]}, measured({paths[i]}), predicted[i]});
     if (progress) progress(std::ssize(cuts), std::ssize(order));
   }
   std::ranges::stable_sort(cuts, std::greater<>(),

@@ -11,6 +11,7 @@
 // gradient through this path alone (edge attribution patching, Syed et al. 2023, arXiv 2310.10348).
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "nn/study/ablation.h"
@@ -29,8 +30,7 @@ struct PathCut {
   /// Returns the row of this cut for marks.h.
   EffectRow row() const { return {effect, predicted.mean}; }
 };
-/// Cuts paths of one model on the sequences of a run. If several paths are cut at once, a receiver
-/// reads the stream of the running pass, with the changes of the receivers before.
+/// Cuts paths of one model on the sequences of a run.
 class PathCutter {
  public:
   /// With `through_mlps`, the change of a component's output also changes the MLPs between it and
@@ -38,28 +38,39 @@ class PathCutter {
   /// NormPlacement::kPost. The run and the replacement must outlive the cutter.
   PathCutter(const BaseRun& run, const Replacement& replaced, bool through_mlps);
 
-  /// Returns L of each sequence, [B], with all paths cut at once.
+  /// Returns L of each sequence, [B], with all paths cut at once. The last receivers read the
+  /// stream of the running pass, with the changes of the receivers before them. The output of a
+  /// head or MLP inside a path is computed with its own path cut alone.
   std::vector<double> values(const std::vector<Path>& paths) const;
   /// Returns the prediction for each path alone. One backward pass gives the gradients of many
-  /// paths, for as many sequences at a time as sequences_at_once() allows.
+  /// paths, for as many sequences at a time as sequences_at_once() allows. Throws NumericError if a
+  /// prediction is not finite.
   std::vector<Effect> predictions(const std::vector<Path>& paths) const;
-  /// Returns the measured and the predicted change with all paths cut at once. Throws NumericError
-  /// if one of them is not finite.
+  /// Returns the measured and the predicted change with all paths cut at once. Throws ValueError
+  /// without a path, and NumericError if a change is not finite.
   PathCut cut(const std::vector<Path>& paths) const;
   /// Measures the cuts of the `count` single paths with the largest magnitudes of the prediction.
   /// Returns them sorted by the magnitude of the effect. `progress` receives the steps done and
-  /// their total.
+  /// their total. Throws NumericError if a change is not finite.
   std::vector<PathCut> largest(const std::vector<Path>& paths, std::size_t count,
                                const ProgressCallback& progress = {}) const;
 
  private:
-  std::vector<std::vector<double>> predicted_values(const std::vector<Path>& paths) const;
-  std::vector<std::vector<double>> predict_group(const std::vector<Path>& paths,
-                                                 const std::vector<Path>& distinct,
-                                                 const std::vector<std::size_t>& gradient_of) const;
+  struct Base;
+  class Pass;
+  using Values = std::vector<std::vector<double>>;  // by path, then by sequence
+
+  static Tensor replaced_output(const Pass& pass, const Component& c, const Replacement& r);
+  // Returns the predictions of `paths`. gradient_of[i] is the index in `distinct` of a path with
+  // the gradient of paths[i]. `together` is that of Pass::values().
+  Values predict(const std::vector<Path>& paths, const std::vector<Path>& distinct,
+                 const std::vector<std::size_t>& gradient_of, bool together) const;
+  Effect measured(const std::vector<Path>& paths) const;
+
   const BaseRun& run_;
   const Replacement& replaced_;
   bool through_mlps_;
+  std::shared_ptr<const Base> base_;
 };
 
 }  // namespace heed::nn

@@ -20,6 +20,12 @@ std::int64_t stage_of(const Receiver& r, const Transformer::Options& model) {
   return 2 * r.layer + (r.kind == Receiver::kMlp);
 }
 
+Receiver shared_receiver(Receiver r, const Transformer::Options& model) {
+  const std::int64_t group = model.attention.heads / model.attention.kv_heads;
+  if (r.kind == Receiver::kKey || r.kind == Receiver::kValue) r.head -= r.head % group;
+  return r;
+}
+
 Component component_of(const Receiver& r) {
   return r.kind == Receiver::kMlp ? Component::mlp(r.layer) : Component(r.layer, r.head);
 }
@@ -62,6 +68,8 @@ Path parse_path(std::string_view what, const std::string& text, const Transforme
                         "L0H0:K:L1H1");
       r = receiver_of(c, Receiver::kMlp);
     }
+    check<ValueError>(path.receivers.empty() || path.receivers.back().kind != Receiver::kLogits,
+                      what, "'", text, "': logits ends a path");
     check<ValueError>(stage_of(r, o) > after, what, "'", text, "': ", receiver_name(r),
                       " does not come after the output that it reads");
     path.receivers.push_back(r);
@@ -69,6 +77,7 @@ Path parse_path(std::string_view what, const std::string& text, const Transforme
   check<ValueError>(!path.receivers.empty(), what, "'", text,
                     "' has no receiver; write edges as L0H0:K:L1H1 and paths as "
                     "L0H0:K:L1H1:logits");
+  path.receivers.back() = shared_receiver(path.receivers.back(), o);
   return path;
 }
 
@@ -125,9 +134,9 @@ std::vector<Receiver> parse_receivers(std::string_view what, const std::string& 
   check<ValueError>(c.kind != Component::kEmbed && (dot == std::string::npos || has_kind), what,
                     "'", text, "' is not a receiver; write L1H1, L1H1.K, L1MLP, logits or all");
   if (c.kind == Component::kMlp) return {receiver_of(c, Receiver::kMlp)};
-  if (has_kind) return {receiver_of(c, *kind)};
-  return {receiver_of(c, Receiver::kQuery), receiver_of(c, Receiver::kKey),
-          receiver_of(c, Receiver::kValue)};
+  if (has_kind) return {shared_receiver(receiver_of(c, *kind), o)};
+  return {receiver_of(c, Receiver::kQuery), shared_receiver(receiver_of(c, Receiver::kKey), o),
+          shared_receiver(receiver_of(c, Receiver::kValue), o)};
 }
 
 std::vector<Path> edges_into(const std::vector<Receiver>& receivers,

@@ -45,6 +45,9 @@ struct Path {
 std::int64_t stage_of(const Component& component);
 std::int64_t stage_of(const Receiver& receiver, const Transformer::Options& model);
 ///@}
+/// Returns the receiver for which keys and values that several heads share are named: that of the
+/// first of these heads. Other receivers are returned unchanged.
+Receiver shared_receiver(Receiver receiver, const Transformer::Options& model);
 /// Returns the component that a receiver belongs to. It must not be kLogits.
 Component component_of(const Receiver& receiver);
 /// Returns the name of a receiver: "L1H1.K", "L1MLP" or "logits". With `kv_group` above 1, heads
@@ -52,10 +55,10 @@ Component component_of(const Receiver& receiver);
 std::string receiver_name(const Receiver& receiver, std::int64_t kv_group = 1);
 /// Returns the name of a path: "L0H0:K:L1H1:logits" or, for an edge, "L0H0:K:L1H1".
 std::string path_name(const Path& path);
-/// Parses a comma-separated list of paths of the model. Throws ValueError for any other text, for a
-/// component or a receiver that the model does not have, for a receiver that does not come after
-/// the output that it reads, and for a path that is listed twice. The error text begins with
-/// `what`.
+/// Parses a comma-separated list of paths of the model. The last receiver of a path is its
+/// shared_receiver(). Throws ValueError for any other text, for a component or a receiver that the
+/// model does not have, for a receiver that does not come after the output that it reads, and for a
+/// path that is listed twice. The error text begins with `what`.
 std::vector<Path> parse_paths(std::string_view what, const std::string& text,
                               const Transformer::Options& model);
 /// Parses `text` and returns its receivers: Q, K and V of a head (L1H1), one of them (L1H1.K), an

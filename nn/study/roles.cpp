@@ -37,10 +37,10 @@ std::vector<const Role*> roles_of(const HeadReport& head, const HeadReport& unif
 }
 
 KeptShare kept_share(const BaseRun& run, const std::vector<Component>& cut,
-                     const Replacement& replaced) {
+                     const Replacement& replaced, bool with_mlps) {
   std::vector<Component> all = other_components(run.model(), {});
-  for (const Component& c : cut)
-    if (c.kind == Component::kMlp) all = other_components(run.model(), {Component::mlp(-1)});
+  for (std::int64_t layer = 0; with_mlps && layer < run.model().options.layers; ++layer)
+    all.push_back(Component::mlp(layer));
   const auto none = values_without(run, all, replaced), left = values_without(run, cut, replaced);
   double gained = 0, kept = 0;
   for (std::size_t b = 0; b < left.size(); ++b)

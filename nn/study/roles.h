@@ -71,12 +71,12 @@ HeadSummary summarize_heads(const BaseRun& run, const Replacement& replaced,
 /// L if a set of components is replaced, as a share of what all of them do.
 struct KeptShare {
   Effect effect;  ///< L without the set, minus L
-  /// (L without the set - L without all) / (L - L without all), where `all` are all heads and, if
-  /// the set has an MLP, all MLPs; NaN if the denominator is below smallest_effect()
+  /// (L without the set - L without all) / (L - L without all), where `all` are all heads, and all
+  /// MLPs if `with_mlps` is true; NaN if the denominator is below smallest_effect()
   double left;
 };
 /// Measures L without `cut`, which may be empty.
 KeptShare kept_share(const BaseRun& run, const std::vector<Component>& cut,
-                     const Replacement& replaced);
+                     const Replacement& replaced, bool with_mlps = false);
 
 }  // namespace heed::nn

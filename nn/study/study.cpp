@@ -109,10 +109,10 @@ HeadReport mean_report(const std::vector<HeadReport>& reports) {
   return r;
 }
 
-// Returns the first n rows and columns of maps[b, h] as float32, row-major.
-std::vector<float> corner_of(const Tensor& maps, std::int64_t b, std::int64_t h, std::int64_t n) {
+// Returns the first n rows and columns of maps[b, h], row-major.
+std::vector<double> corner_of(const Tensor& maps, std::int64_t b, std::int64_t h, std::int64_t n) {
   const Tensor corner = slice(slice(select(select(maps, 0, b), 0, h), 0, 0, n), 1, 0, n);
-  return contiguous(to(corner, float32)).to_vector<float>();
+  return to_doubles(contiguous(corner));
 }
 
 // Computes the scores of weights `patterns` [B, H, T, T] of one sequence and head. `shown` is 1
@@ -120,12 +120,12 @@ std::vector<float> corner_of(const Tensor& maps, std::int64_t b, std::int64_t h,
 HeadReport scores_of(const Tensor& patterns, const Tensor& shown, const Batch& batch,
                      std::int64_t b, std::int64_t h) {
   const std::int64_t n = batch.tokens_of(b);
-  const std::vector<float> pattern = corner_of(patterns, b, h, n);
+  const std::vector<double> pattern = corner_of(patterns, b, h, n);
   const auto tokens = contiguous(select(batch.inputs, 0, b)).to_vector<std::int64_t>();
   std::vector<std::int64_t> keys;
-  const std::vector<float> visible = corner_of(shown, b, h, n);
+  const std::vector<double> visible = corner_of(shown, b, h, n);
   for (std::int64_t i = 0; i < n; ++i)
-    keys.push_back(std::count(visible.begin() + i * n, visible.begin() + (i + 1) * n, 1.0F));
+    keys.push_back(std::count(visible.begin() + i * n, visible.begin() + (i + 1) * n, 1.0));
   return head_scores(pattern, {tokens.data(), std::size_t(n)}, keys);
 }
 

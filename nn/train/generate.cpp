@@ -90,7 +90,8 @@ class Texts {
     for (const auto& text : texts_)
       fresh.insert(fresh.end(), text.begin() + from, text.begin() + from + n);
     const Tensor ids = from_data(fresh, {std::ssize(texts_), n});
-    return select(model_.forward(ids, {.cache = cache, .last_only = true}), 1, 0);
+    const Tensor last = from_data(std::vector<std::int64_t>{n - 1}, {1});
+    return select(model_.forward(ids, {.cache = cache, .logits_at = last}), 1, 0);
   }
 
   const Transformer& model_;

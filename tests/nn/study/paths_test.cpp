@@ -192,6 +192,35 @@ TEST_CASE("a small change of the sender's output changes L as predicted, along e
   }
 }
 
+TEST_CASE("through MLPs, paths cut together replace each output once") {
+  Transformer::Options o = small_options();
+  o.attention.kv_heads = 1;
+  const Transformer model = random_model(o);
+  const Batch batch = three_sequences();
+  const BaseRun run(model, batch, kDiff);
+  const Replacement r = replacement(model, batch, Ablation::kMean);
+  const PathCutter direct(run, r, false), through(run, r, true);
+  // If the outputs of all MLPs are replaced, there is no MLP that a change can go through.
+  const auto all =
+      parse_paths("x", "embed:logits,L0H1:logits,L0MLP:logits,L1MLP:logits", model.options);
+  check_equal(through.values(all), direct.values(all), 1e-12);
+  CHECK(through.cut(all).predicted.mean == Approx(direct.cut(all).predicted.mean));
+  // Two changes go through an MLP together: that of all senders before the last MLP is the cut.
+  const auto both = parse_paths("x", "embed:L1MLP,L0H1:L1MLP", model.options);
+  CHECK(through.values(both) != direct.values(both));
+  const double step = 1e-5;
+  Replacement near = r;
+  const auto pass = record_forward(model, batch.inputs, {"attn.hook_z", "hook_resid_pre"});
+  for (std::size_t l = 0; l < near.z.size(); ++l)
+    near.z[l] = pass.at[0][l] + step * (r.z[l] - pass.at[0][l]);
+  near.embed = pass.at[1][0] + step * (r.embed - pass.at[1][0]);
+  const PathCut cut = PathCutter(run, near, true).cut(both);
+  CHECK(std::abs(cut.effect.mean - cut.predicted.mean) / step <= 1e-3);
+  // Heads that share keys have one edge into them.
+  CHECK_THROWS_WITH(parse_paths("x", "L0H1:K:L1H0,L0H1:K:L1H2", model.options),
+                    "x: names L0H1:K:L1H2 twice");
+}
+
 TEST_CASE("through MLPs, an edge to the logits carries all that a head of the last layer does") {
   for (const auto& [name, base] : studied_models()) {
     Transformer::Options o = base;
@@ -259,8 +288,7 @@ TEST_CASE("paths and receivers are parsed; the error for another text has an exa
   fails("L0H0:K:L1MLP", "x: 'L0H0:K:L1MLP': Q, K and V belong to a head, got 'L1MLP'");
   fails("L0H0:K:L0H1", "x: 'L0H0:K:L0H1': L0H1.K does not come after the output that it reads");
   fails("L1MLP:L1MLP", "x: 'L1MLP:L1MLP': L1MLP does not come after the output that it reads");
-  fails("embed:logits:logits",
-        "x: 'embed:logits:logits': logits does not come after the output that it reads");
+  fails("embed:logits:logits", "x: 'embed:logits:logits': logits ends a path");
   fails("L0H0:K:L2H0", "x: 'L2H0' is not a head of this model, which has L0H0 to L1H2");
   fails("L0H0:logits,L0H0:logits", "x: names L0H0:logits twice");
   for (const char* text : {"", ":", "L0H0:", "L0H0::L1H1", "L0H0:k:L1H1", "logits", "L0H0:X:L1H1"})

@@ -314,4 +314,28 @@ TEST_CASE("arrays have the names of their sites; a missing head is an error") {
   }
 }
 
+TEST_CASE("L from the logits at the positions that it asks for is L from all logits") {
+  const Transformer model = random_model(small_options());
+  Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}});
+  batch.counted = from_data(std::vector<bool>{false, false, true, false, true, false,  //
+                                              false, true, false, false, true, false},
+                            {2, 6});
+  const Tensor logits = model(batch.inputs);
+  std::vector<Objective> objectives{margin(model, batch), margin(model, batch, {1, 3})};
+  for (const auto kind : {Objective::kLoss, Objective::kLogLikelihood, Objective::kLogOdds,
+                          Objective::kLogit, Objective::kLogProbability, Objective::kDifference})
+    for (const auto& positions : std::vector<std::vector<std::int64_t>>{{}, {4, 1}})
+      objectives.push_back({.kind = kind, .a = 3, .b = 5, .positions = positions});
+  for (const Objective& o : objectives) {
+    CAPTURE(o.kind, o.positions.size());
+    const ObjectiveAt at = at_positions(o, batch);
+    const Tensor index = from_data(at.positions, {std::ssize(at.positions)});
+    const Tensor some = objective_values(index_select(logits, 1, index), at.batch, at.objective),
+                 all = objective_values(logits, batch, o);
+    for (const std::int64_t b : {0, 1}) CHECK(std::abs(some.at({b}) - all.at({b})) <= 1e-14);
+  }
+  CHECK(at_positions(objectives[0], batch).positions == std::vector<std::int64_t>{1, 2, 4});
+  CHECK(at_positions({.kind = Objective::kLogit}, batch).positions == std::vector<std::int64_t>{5});
+}
+
 }  // namespace

@@ -15,8 +15,8 @@ using namespace heed::autograd::testing;
 
 constexpr std::int64_t kTokens[] = {0, 1, 2, 0, 1, 2};  // a block of three tokens, repeated once
 
-std::vector<float> pattern_of(std::int64_t (*key_of)(std::int64_t query)) {
-  std::vector<float> p(36, 0.0f);
+std::vector<double> pattern_of(std::int64_t (*key_of)(std::int64_t query)) {
+  std::vector<double> p(36, 0.0);
   for (std::int64_t i = 0; i < 6; ++i) p[std::size_t(i * 6 + key_of(i))] = 1;
   return p;
 }
@@ -40,7 +40,7 @@ TEST_CASE("a head that does exactly one thing has the score 1 for it") {
 TEST_CASE(
     "weights on several copies are added; uniform rows have entropy log T; no repeat gives NaN") {
   const std::int64_t same[] = {7, 7, 7};
-  const std::vector<float> third(9, 1.0f / 3);
+  const std::vector<double> third(9, 1.0 / 3);
   const HeadReport r = head_scores(third, same);
   CHECK(r.entropy == Approx(std::log(3.0)));
   CHECK(r.duplicate_token == Approx((1 + 2) / 3.0 / 2));  // queries 1 and 2 have copies

@@ -273,7 +273,7 @@ TEST_CASE("patching.png has one limit for all panels, of both directions", "[plo
   CHECK(positions.caption == "3 pairs. L: 7.5 clean, −6.5 corrupt. denoise: clean into corrupt.");
   CHECK(positions.col_labels == std::vector<std::string>{"a", "b/c"});
   CHECK(heads.limit == Approx(9));
-  CHECK(heads.panels[0].cols == 1);
+  CHECK(heads.panels[0].values == std::vector<float>{0.5F, 0.5F});  // shared keys
   CHECK(heads.col_labels == std::vector<std::string>{"0", "1"});
 }
 

@@ -19,21 +19,26 @@ constexpr std::size_t kPairMaps = 256;  // number of pairs whose composed maps a
 constexpr std::size_t kEdges = 64;      // number of edges that are measured
 
 // Returns the edge that a composition score is about.
-nn::Path edge_of(const nn::CompositionScore& c) {
-  return {c.a, {{nn::Receiver::Kind(c.kind), c.b.layer, c.b.head}}};
+nn::Path edge_of(const nn::CompositionScore& c, const nn::Transformer::Options& model) {
+  const auto kind = c.kind == nn::Composition::kQ   ? nn::Receiver::kQuery
+                    : c.kind == nn::Composition::kK ? nn::Receiver::kKey
+                                                    : nn::Receiver::kValue;
+  return {c.a, {nn::shared_receiver({kind, c.b.layer, c.b.head}, model)}};
 }
 
 // Measures the edges between heads with the largest predictions on the default sequences.
 void measure_edges(CircuitStudy& s, const HeadSample& sample, Progress& progress) {
   std::vector<nn::Path> edges;
-  for (const PairCircuit& p : s.pairs) edges.push_back(edge_of(p.score));
+  for (const PairCircuit& p : s.pairs)
+    if (const nn::Path e = edge_of(p.score, s.model()); std::ranges::count(edges, e) == 0)
+      edges.push_back(e);
   const auto cuts = nn::PathCutter(sample.run, sample.replaced, false)
                         .largest(edges, kEdges, [&](std::int64_t done, std::int64_t total) {
                           progress.at_work(fmt::format("Cutting edges: {} of {}", done, total));
                         });
   for (const nn::PathCut& cut : cuts)
     for (PairCircuit& p : s.pairs)
-      if (edge_of(p.score) == cut.paths[0]) p.edge = cut;
+      if (edge_of(p.score, s.model()) == cut.paths[0]) p.edge = cut;
   s.sequences = sample.sequences;
 }
 
@@ -173,7 +178,8 @@ Table for_page(const Table& table) {
 
 std::vector<nn::Setting> circuit_settings(CircuitArguments& a) {
   return {{"circuits", a.circuits,
-           "maps of heads and pairs of heads from the weights alone, without a sequence"},
+           "maps of heads and pairs of heads from the weights; beside them the measured edges "
+           "between heads"},
           nn::Setting("distance", a.distance, {0},
                       "tokens from the key to the query, for the QK and composed maps of RoPE")
               .shows("0; composed maps: the mean over all distances from 1 on")};
@@ -211,9 +217,9 @@ Report study_circuits(const CircuitArguments& a, const Command& c, const std::st
   std::optional<HeadSample> sample;
   if (has_sequences) {
     nn::Generator generator(1);
-    sample = sample_of(
-        {}, c,
-        Subject(folder, loaded, run.task->example(generator), {.kind = nn::Objective::kMargin}));
+    const Subject subject(folder, loaded, run.task->example(generator),
+                          {.kind = nn::Objective::kMargin});
+    if (!surely_too_long(subject, default_samples(*run.task))) sample = sample_of({}, c, subject);
   }
   CircuitStudy s = compute(circuits, run.model, distance, sample, progress);
   std::vector<std::int64_t> ids(std::size_t(o.vocab));

@@ -114,11 +114,12 @@ Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, con
       "effect: L with the outputs of the set replaced by {}, minus L. left: the share that is left "
       "of the difference that all heads (and all MLPs, if the set names one) make to L. L here is "
       "{}, on {}",
-      replacement_text(a.ablation), e.objective_text, e.sequences);
+      e.replacement, e.objective_text, e.sequences);
   const auto add = [&](const std::string& option, const std::string& text, const char* how) {
     const auto named = s.components(option, text);
     const nn::KeptShare k = nn::kept_share(
-        e.run, option == "--keep" ? nn::other_components(s.model(), named) : named, e.replaced);
+        e.run, option == "--keep" ? nn::other_components(s.model(), named) : named, e.replaced,
+        std::ranges::count(named, nn::Component::kMlp, &nn::Component::kind) > 0);
     t.add({how + components_text(named), k.effect.mean, k.effect.standard_error, k.left});
   };
   if (c.given("ablate") && a.ablate != "all") add("--ablate", a.ablate, "without ");

@@ -58,8 +58,9 @@ Estimate estimate_of(const nn::Transformer& model, const nn::BaseRun& part, doub
       shards * nn::seconds_of([&] { nn::BaseRun(model, part.batch, part.objective); });
   const double scores = 20 * pass;  // a study: forward, backward, and the scores of all heads
   const auto heads = double(model.options.layers * model.options.attention.heads);
-  // A pass with a cut starts at the layer of the cut, on average in the middle of the model.
-  const double cuts = scores + pass * (heads + double(model.options.layers) + 12);
+  // A pass with a cut starts at the layer of the cut, on average in the middle of the model. The
+  // largest edges are cut, too.
+  const double cuts = scores + pass * (heads + double(model.options.layers) + 60);
   return {cuts, cuts + pass * 13 * heads};
 }
 
@@ -70,9 +71,10 @@ std::string too_long_text(const nn::Transformer& model, double seconds) {
       model.options.layers * model.options.attention.heads, seconds);
 }
 
-// Returns the seconds of a measurement that is certain to take too long, estimated from one
-// sequence, and otherwise no value. A short sequence takes up to 8 times as long alone as in a
-// batch, because its pass is mostly overhead.
+}  // namespace
+
+// A short sequence takes up to 8 times as long alone as in a batch, because its pass is mostly
+// overhead.
 std::optional<double> surely_too_long(const Subject& s, std::int64_t count) {
   const nn::Batch one = s.run->task->evaluation(0, 1);
   const nn::BaseRun run(s.model(), one, {nn::Objective::kLogLikelihood});
@@ -80,6 +82,8 @@ std::optional<double> surely_too_long(const Subject& s, std::int64_t count) {
   const bool is_long = e.measured > 0.5 * double(count);
   return e.measured > (is_long ? 1.5 : 8) * kMostSeconds ? std::optional(e.measured) : std::nullopt;
 }
+
+namespace {
 
 // Measures HeadStudy::untrained.
 std::optional<double> measure_untrained(const HeadSample& sample, const Subject& s) {
@@ -266,11 +270,13 @@ EffectRun effect_run(const HeadStudy& study, const HeadArguments& a, const Comma
     usage_error("--ablation resample: one sequence has no other; give --samples 2 or more");
   if (!one && study.sample)
     return {study.sample->run, study.sample->replaced, study.sample->sequences,
-            study.sample->objective_text};
+            study.sample->objective_text, replacement_text(study.sample->replaced.how)};
   return {
       s.base(),
       study.sample ? study.sample->replaced : nn::replacement(s.model(), s.sequence, a.ablation),
-      "the sequence shown", s.texts.objective};
+      "the sequence shown", s.texts.objective,
+      study.sample && a.ablation == nn::Ablation::kMean ? "its mean over " + study.sample->sequences
+                                                        : replacement_text(a.ablation)};
 }
 
 std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads) {

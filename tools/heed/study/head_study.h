@@ -63,6 +63,9 @@ struct HeadStudy {
 /// Returns the sequences of --samples, or the default ones, with their L and the replacements. The
 /// text of the run must be available.
 HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s);
+/// Returns the seconds of a measurement of all heads on `count` sequences if it is certain to take
+/// more than 30 seconds, estimated from one sequence; otherwise no value.
+std::optional<double> surely_too_long(const Subject& s, std::int64_t count);
 /// Measures the heads of the subject's run, unless this would take more than 30 seconds and
 /// --ablate all is not given. Throws UsageError if the options are not compatible with each other
 /// or with the run.
@@ -75,6 +78,7 @@ struct EffectRun {
   nn::Replacement replaced;
   std::string sequences;       ///< as text: "32 sequences of induction", "the sequence shown"
   std::string objective_text;  ///< L as text
+  std::string replacement;     ///< what replaces an output, as text
 };
 /// Returns the sequence that --prompt or --sample selects, unless --samples is given, and otherwise
 /// the sample. Throws UsageError if the replacement of --ablation is not available.

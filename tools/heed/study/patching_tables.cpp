@@ -62,7 +62,14 @@ nn::PromptPair read_pair(const std::string& line, const std::string& where, cons
   if (parts.size() != 2 && parts.size() != 4)
     usage_error("{}: {} parts; write clean TAB corrupt, and optionally TAB right TAB wrong token",
                 where, parts.size());
-  const nn::Batch clean = s.run->task->prompt(parts[0]), corrupt = s.run->task->prompt(parts[1]);
+  const auto read = [&](const std::string& text) {
+    try {
+      return s.run->task->prompt(text);
+    } catch (const autograd::ValueError& e) {
+      usage_error("{}: {}", where, e.what());
+    }
+  };
+  const nn::Batch clean = read(parts[0]), corrupt = read(parts[1]);
   nn::PromptPair pair{clean.inputs.to_vector<std::int64_t>(),
                       corrupt.inputs.to_vector<std::int64_t>(), 0, 0};
   if (parts.size() == 4) {
@@ -73,6 +80,8 @@ nn::PromptPair read_pair(const std::string& line, const std::string& where, cons
       return ids[0];
     };
     pair.right = token(parts[2]), pair.wrong = token(parts[3]);
+    if (pair.right == pair.wrong)
+      usage_error("{}: the right and the wrong token are both '{}'", where, parts[2]);
     return pair;
   }
   const auto target = [](const nn::Batch& prompt) {
@@ -89,10 +98,14 @@ nn::PromptPair read_pair(const std::string& line, const std::string& where, cons
 
 std::vector<nn::PromptPair> read_pairs(const std::string& file, const Subject& s) {
   std::ifstream in(file);
-  heed::check<autograd::IoError>(bool(in), "--pairs", "cannot read '", file, "'");
+  heed::check<autograd::IoError>(in && std::filesystem::is_regular_file(file), "--pairs",
+                                 "cannot read '", file, "'");
   std::vector<nn::PromptPair> pairs;
+  int number = 0;
   for (std::string line; std::getline(in, line);) {
-    const std::string where = fmt::format("--pairs: {}, line {}", file, pairs.size() + 1);
+    const std::string where = fmt::format("--pairs: {}, line {}", file, ++number);
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) continue;
     pairs.push_back(read_pair(line, where, s));
     for (const auto* prompt : {&pairs.back().clean, &pairs.back().corrupt})
       if (prompt->size() != pairs[0].clean.size())
@@ -101,7 +114,7 @@ std::vector<nn::PromptPair> read_pairs(const std::string& file, const Subject& s
             "positions correspond",
             where, prompt->size(), pairs[0].clean.size());
   }
-  if (pairs.empty()) usage_error("--pairs: '{}' has no line", file);
+  if (pairs.empty()) usage_error("--pairs: '{}' has no pair", file);
   return pairs;
 }
 
@@ -143,9 +156,11 @@ Table direction_table(const std::string& title, std::vector<nn::PatchedPlace> pl
                ? Value()
                : Value(nn::mark_text(place.row(), nn::floor_of(place.row(), largest, smallest)))});
   t.note = fmt::format(
-      "share: of the gap between L of the clean prompts, {:.4g}, and of the corrupt prompts, "
-      "{:.4g}. predicted: by the gradient in the run that is patched. Marks as for heads.",
-      p.clean, p.corrupt);
+      "L is {}. share: of the gap between L of the clean prompts, {:.4g}, and of the corrupt "
+      "prompts, {:.4g}. predicted: by the gradient in the run that is patched. Marks as for heads, "
+      "of the gains of L before the division; for few "
+      "pairs these have large errors.",
+      pairs.objective_text(s), p.clean, p.corrupt);
   if (p.left_out > 0)
     t.note +=
         fmt::format(" {} pairs with less than 10 % of the median gap are left out.", p.left_out);
@@ -186,6 +201,14 @@ plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head,
     grid.panels.push_back(panel_of(p.noise, last, "noise", layers));
     columns = std::max(columns, grid.panels.back().cols);
   }
+  // Heads that share keys and values have the same value there.
+  for (plot::Panel& panel : grid.panels) {
+    std::vector<float> values;
+    for (int i = 0; i < layers * columns; ++i)
+      values.push_back(
+          panel.values[std::size_t(i / columns * panel.cols + i % columns * panel.cols / columns)]);
+    panel.values = std::move(values), panel.cols = columns;
+  }
   for (int layer = 0; layer < layers; ++layer) grid.row_labels.push_back(std::to_string(layer));
   grid.col_labels = positions;
   if (by_head || positions.empty()) {
@@ -201,6 +224,12 @@ plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head,
   grid.scale = plot::ColorScale::kDiverging;
   grid.limit = largest_magnitude(grid);
   return grid;
+}
+
+std::string PromptPairs::objective_text(const Subject& s) const {
+  if (objective.kind == nn::Objective::kMargin && clean.inputs.size(0) > 1)
+    return "the logit of the right token minus that of the wrong token, at the last position";
+  return objective_description(objective, s.info().vocabulary);
 }
 
 std::vector<nn::Setting> patching_settings(PatchingArguments& a) {
@@ -249,7 +278,7 @@ std::optional<PromptPairs> chosen_pairs(const PatchingArguments& a, std::int64_t
     if (std::ranges::count(known, a.corruption) == 0)
       usage_error("--corruption '{}': {}", a.corruption,
                   known.empty() ? s.info().name + " has no corruptions; give pairs with --pairs"
-                                : s.info().name + " has the corruptions " + heed::join(known));
+                                : "use " + heed::join(known) + " for " + s.info().name);
     const std::int64_t count = samples > 0 ? samples : kPairs;
     for (std::int64_t i = 0; i < count; ++i)
       pairs.push_back(s.run->task->pair(a.corruption, generator));
@@ -257,7 +286,12 @@ std::optional<PromptPairs> chosen_pairs(const PatchingArguments& a, std::int64_t
   } else {
     return {};
   }
-  return pairs_of(pairs, std::move(text));
+  PromptPairs all = pairs_of(pairs, std::move(text));
+  if (c.given("of") && s.objective.kind != nn::Objective::kMargin) {
+    all.objective = s.objective;
+    all.objective.positions = {all.clean.inputs.size(1) - 1};
+  }
+  return all;
 }
 
 std::vector<Table> patching_tables(const PromptPairs& pairs, const Subject& s,

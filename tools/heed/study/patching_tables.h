@@ -30,6 +30,9 @@ struct PromptPairs {
   nn::Objective objective;
   std::string text;                 ///< as text: "32 pairs of induction, corruption value"
   std::vector<std::string> labels;  ///< of the positions, [T]; empty: their numbers
+
+  /// Returns L in words.
+  std::string objective_text(const Subject& s) const;
 };
 /// Returns the pairs that the options select; no value if no option is given. `samples` is the
 /// number of pairs of --corruption, or 0 for the default. Throws UsageError,

@@ -71,11 +71,14 @@ Table cut_rows(const std::string& title, const std::vector<nn::PathCut>& cuts, c
            marked ? Value(nn::mark_text(c.row(), floor)) : Value()});
   }
   t.note = fmt::format(
-      "L0H0:K:L1H1: the keys of L1H1 read the stream with the output of L0H0 replaced by {}; a "
-      "path ends where it changes the run. L is {}. predicted: by the gradient through this path "
-      "alone.{} Marks as for heads.",
-      replacement_text(e.replaced.how), e.objective_text,
-      through_mlps ? " MLPs between the two are computed again." : "");
+      "L0H0:K:L1H1: the keys of L1H1 read the stream with the output of L0H0 replaced by {}; only "
+      "the last receiver of a path changes the run. L is {}. predicted: by the gradient through "
+      "this path "
+      "alone.{}{}",
+      e.replacement, e.objective_text,
+      through_mlps ? " MLPs between the two are computed again." : "",
+      e.run.values.size() > 1 ? " Marks as for heads."
+                              : " One sequence gives no standard error and no marks.");
   return t;
 }
 
@@ -121,6 +124,7 @@ std::vector<Table> path_tables(const PathArguments& a, const HeadArguments& head
   std::vector<Table> tables;
   const auto largest = [&](const std::string& title, const char* picture,
                            const std::vector<nn::Path>& paths) {
+    progress.at_work(fmt::format("Predicting the cuts of {} paths", paths.size()));
     auto cuts = cutter.largest(paths, kMeasuredCuts, [&](std::int64_t done, std::int64_t total) {
       progress.at_work(fmt::format("Cutting paths: {} of {} steps", done, total));
     });

@@ -68,17 +68,13 @@ number of tokens. The default L of pairs is the logit of the right token minus t
 --repeat-random RxC uses sequences of R random tokens, repeated C times; L is the margin from the
 second copy on. For models of texts, the scores prev, dup and ind are always those on such sequences.
 
---circuits computes maps of the heads from the weights alone: scores by token (QK), logits by token
-that is read (OV), and those of pairs of heads. It writes into the directory circuits of the run.
-
 --over-time studies every checkpoint (heed train --save-every 10) on one batch of the evaluation set,
 or on the sequence of --prompt, --sample or --repeat-random. L is log p - log(1 - p) of the targets
-that count, or that of --of. It writes over_time.png, over_time.json and
-over_time.csv into the directory over-time of the run. The CSV has one row per number:
+that count, or that of --of. It writes over_time.png, over_time.json and over_time.csv into the directory over-time of the run. The CSV has one row per number:
 step,layer,head,quantity,value. Losses and entropies are in nats. A row without a head is for the
 layer, a row without a layer for the model.
 
---circuits computes maps from the weights alone: QK (scores of a token with another token), OV (logits
+--circuits computes maps from the weights, beside the measured edges between heads: QK (scores of a token with another token), OV (logits
 that a head adds if it reads a token), their compositions for pairs of heads, and composition scores.
 It writes circuits.safetensors, pictures and report.html into the directory circuits of the run.
 

@@ -57,7 +57,9 @@ void add_heads(Table& table, const nn::Study& s, const HeadStudy& effects) {
     table.note += fmt::format(" prev, dup and ind are those on {}.", effects.score_sequences);
   if (effects.measured)
     table.note += fmt::format(" needed, suffices and mark: see the effects of heads, on {}.",
-                              effects.sample->sequences);
+                              effects.sample ? effects.sample->sequences
+                                             : fmt::format("{} sequences of the task",
+                                                           effects.measured->value.sequences));
 }
 
 std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {

@@ -109,7 +109,8 @@ std::string objective_description(const nn::Objective& o, const nn::Vocabulary& 
                             positions_text(o.positions);
   if (o.is_of_targets()) {
     if (o.kind == nn::Objective::kLogOdds)
-      return "log p - log(1 - p) of the targets, mean over those that count";
+      return "log p - log(1 - p) of the targets, " +
+             (o.positions.empty() ? "mean over those that count" : there);
     const std::string what =
         o.kind == nn::Objective::kLoss ? "the loss, " : "the log probability of the next tokens, ";
     return what + (o.positions.empty() ? "mean over the sequence" : there);

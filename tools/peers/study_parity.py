@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""Compares heed study with an implementation that shares no code with heed or transformerlens_parity.py.
+
+    python3 -m venv V && V/bin/pip install torch safetensors numpy
+    V/bin/python tools/peers/study_parity.py build/release/heed
+
+Each receiver of the forward pass below reads its own copy of the stream. Every intervention has a parameter t: the
+effect is L(1) - L(0), and the prediction is dL/dt at 0. Circuits are plain matrix products, with eigenvalues by
+numpy.linalg. For each run below, the script trains a small model in float64 and prints the largest error by kind of
+table; `mlps` are edges and paths with --through-mlps, `maps` and `numbers` those of --circuits. The error of a
+table's column is its largest difference, divided by the column's largest magnitude. It must be at most 1e-9."""
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+BOUND, SAMPLES = 1e-9, 5
+COLUMNS = ["heads", "edges", "paths", "mlps", "cells", "maps", "numbers"]
+TOKENS = "abcdefghij^"
+TASK = ("train induction --task-vocabulary 10 --task-periods 3..8 --context 22 --d-model 16 --dtype float64 "
+        "--steps 60 --lr 0.01 --eval-every 0 --quiet")
+RUNS = {  # options of heed train, the replacement, and options of --circuits
+    "learned, GELU, biases": ("--positions learned --heads 2 --mlp --bias", "mean", []),
+    "RoPE, RMSNorm, shared keys, SwiGLU": (
+        "--norm-kind rmsnorm --heads 4 --kv-heads 2 --d-head 6 --d-value 5 --mlp --mlp-act swiglu "
+        "--residual-scale 1/sqrt-2-layers", "resample", ["--distance", "3"]),
+    "sinusoidal, no norm, sink, soft cap": (
+        "--norm none --positions sinusoidal --heads 2 --sink learned --soft-cap 2 --scale learned --mlp "
+        "--mlp-act relu --bias", "mean", []),
+    "RoPE, QK-norm, 3 layers, no MLP": ("--layers 3 --heads 2 --qk-norm --sink zero --bias", "zero", []),
+    "ALiBi, window, RMSNorm": ("--norm-kind rmsnorm --positions alibi --heads 4 --window 7 --mlp", "mean", []),
+}
+
+
+def numbers(text):
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+class Model:
+    through_mlps = False
+
+    def __init__(self, run):
+        self.o = o = tomllib.loads((run / "config.toml").read_text())["train"]
+        self.w = w = load_file(run / "model.safetensors")
+        D, self.layers, self.H, self.T = o["d-model"], o["layers"], o["heads"], o["context"]
+        G, self.d = o["kv-heads"] or self.H, o["d-head"] or D // self.H
+        self.group, dv = self.H // G, o["d-value"] or self.d
+        self.rs = (2 * self.layers) ** -0.5 if isinstance(o["residual-scale"], str) else o["residual-scale"]
+        if o["positions"] == "sinusoidal":
+            angles = torch.arange(self.T).double()[:, None] / 10000 ** (torch.arange(0, D, 2).double() / D)
+            w["pos.weight"] = torch.stack([angles.sin(), angles.cos()], 2).flatten(1)
+        for l in range(self.layers):
+            W, sizes = w[f"blocks.{l}.qkv.weight"], [self.H * self.d, G * self.d, G * dv]
+            bias = w.get(f"blocks.{l}.qkv.bias", torch.zeros(len(W)).double()).split(sizes)
+            for n, d, x, b, repeats in zip("QKV", (self.d, self.d, dv), W.split(sizes), bias, (1, *[self.group] * 2)):
+                w[f"{n}{l}"] = x.view(-1, d, D).mT.repeat_interleave(repeats, 0)  # [H, D, d]
+                w[f"b{n}{l}"] = b.view(-1, d).repeat_interleave(repeats, 0)
+            w[f"O{l}"] = w[f"blocks.{l}.proj.weight"].T.reshape(self.H, dv, D) * self.rs
+            w[f"bO{l}"] = w.get(f"blocks.{l}.proj.bias", torch.zeros(D).double()) * self.rs
+
+    def norm(self, name, x, linear=False):  # linear: without the division and the bias
+        if name + ".weight" not in self.w:
+            return x
+        if self.o["norm-kind"] == "layernorm" and "attn" not in name:
+            x = x - x.mean(-1, keepdim=True)
+        x = x if linear else x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        return x * self.w[name + ".weight"] + (0 if linear else self.w.get(name + ".bias", 0))
+
+    def rotate(self, x, positions):  # x [..., n, d], positions [n]
+        if self.o["positions"] != "rope":
+            return x
+        angles = positions.double()[:, None] * 10000 ** (-torch.arange(self.d // 2).double() * 2 / self.d)
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
+
+    def project(self, kind, l, h, x, bias=True):  # x is a stream after the norm; queries include the scale
+        y = x @ self.w[f"{kind}{l}"][h] + (self.w[f"b{kind}{l}"][h] if bias else 0)
+        y = y if kind == "V" else self.norm(f"blocks.{l}.attn.{kind.lower()}_norm", y)
+        scale = self.w[f"blocks.{l}.attn.scale"][h] if self.o["scale"] == "learned" else self.d ** -0.5
+        return y * scale if kind == "Q" else y
+
+    def slope(self, h):
+        return 2 ** (-8 * (h + 1) / self.H) if self.o["positions"] == "alibi" else 0
+
+    def weights(self, l, h, scores, hidden=False):
+        """Returns the softmax of scores [..., T, T], without the keys that the mask or `hidden` hide."""
+        distance = torch.arange(scores.shape[-1])[:, None] - torch.arange(scores.shape[-1])
+        hidden = (distance < 0) | (distance >= (self.o["window"] or self.T)) | hidden
+        sink = self.w.get(f"blocks.{l}.attn.sink", torch.zeros(self.H).double())[h]
+        sink = torch.full_like(scores[..., :1], sink if self.o["sink"] != "none" else -torch.inf)
+        return torch.cat([scores.masked_fill(hidden, -torch.inf), sink], -1).softmax(-1)[..., :-1].nan_to_num()
+
+    def head(self, l, h, streams, t, cells):
+        """Returns z, A, the scores before the mask, and v of a head whose q, k and v read the three streams."""
+        q, k, v = (self.project(n, l, h, self.norm(f"blocks.{l}.ln1", x)) for n, x in zip("QKV", streams))
+        positions, cap = torch.arange(q.shape[1]), self.o["soft-cap"]
+        scores = self.rotate(q, positions) @ self.rotate(k, positions).mT
+        scores = cap * torch.tanh(scores / cap) if cap else scores
+        scores = scores - self.slope(h) * (positions[:, None] - positions)
+        A, hidden = self.weights(l, h, scores), torch.zeros(scores.shape[1:], dtype=torch.bool)
+        for *_, i, j in [c for c in cells if c[:2] == (l, h)]:
+            hidden[i, j] = True
+        A = A + t * (self.weights(l, h, scores, hidden) - A) if hidden.any() else A
+        return A @ v, A, scores, v
+
+    def mlp(self, l, x):
+        at, act, x = f"blocks.{l}.", torch.nn.functional, self.norm(f"blocks.{l}.ln2", x)
+        linear = lambda name, x: x @ self.w[at + name + ".weight"].T + self.w.get(at + name + ".bias", 0)
+        up, kind = linear("up", x), self.o["mlp-act"]
+        y = act.silu(linear("gate", x)) * up if kind == "swiglu" else {"gelu": act.gelu, "relu": act.relu}[kind](up)
+        return linear("down", y) * self.rs
+
+    def forward(self, ids, t=0, cut={}, edges=(), cells=()):
+        """Returns the values of a pass. cut: component -> value that replaces z or the output of an MLP. edges:
+        (component, receiver, change), where the receiver reads change(out) more, if the component's output is out."""
+        r = {name: {} for name in ("out", "mid", "z", "A", "S", "v")}  # by component, mid by layer
+        replaced = lambda name, x: x + t * (cut[name] - x) if name in cut else x
+
+        def read(x, receiver):
+            for component, to, change in edges:
+                if to == receiver:
+                    x = x + self.carried(change(r["out"][component]), component, to[1], r["mid"])
+            return x
+        x = self.w["tok.weight"][ids] + self.w.get("pos.weight", torch.zeros(self.T, 1))[:ids.shape[1]]
+        r["out"]["embed"] = x
+        for l in range(self.layers):
+            r["mid"][l] = x + self.w[f"bO{l}"]
+            for h in range(self.H):
+                name = f"L{l}H{h}"
+                streams = [read(x, self.receiver(n, name)) for n in "QKV"]
+                z, r["A"][name], r["S"][name], r["v"][name] = self.head(l, h, streams, t, cells)
+                r["z"][name] = replaced(name, z)
+                r["out"][name] = r["z"][name] @ self.w[f"O{l}"][h]
+                r["mid"][l] = r["mid"][l] + r["out"][name]
+            x = r["mid"][l]
+            if self.o["mlp"]:
+                r["out"][f"L{l}MLP"] = replaced(f"L{l}MLP", self.mlp(l, read(x, ("", f"L{l}MLP"))))
+                x = x + r["out"][f"L{l}MLP"]
+        r["logits"] = self.norm("ln", read(x, ("", "logits"))) @ self.w["head.weight"].T
+        return r
+
+    def receiver(self, kind, name):  # heads that share keys and values have one receiver, that of the first head
+        l, h = numbers(name) if kind else (0, 0)
+        return (kind, f"L{l}H{h // self.group * self.group}") if kind in ("K", "V") else (kind, name)
+
+    def carried(self, change, component, receiver, mid):
+        """Returns the change of the stream at a receiver; with through_mlps, the MLPs before it are computed again."""
+        stage = lambda n: {"e": -1, "l": 2 * self.layers}[n[0]] if n[0] in "el" else 2 * int(n[1]) + ("MLP" in n)
+        for l in range(self.layers if self.through_mlps else 0):
+            if stage(component) < 2 * l + 1 < stage(receiver):
+                change = change + self.mlp(l, mid[l] + change) - self.mlp(l, mid[l])
+        return change
+
+    def edges_of(self, ids, paths, new, base, t):
+        """Returns the argument `edges` of forward() for paths such as L0H0:K:L1H1:logits that are cut together."""
+        edges = []
+        for path in paths:
+            (_, at), *chain = re.findall(r"(?:([QKV]):)?(L\d+H\d+|L\d+MLP|logits|embed)", path)
+            change = lambda out, new=new[at]: t * (new - out)
+            for kind, name in chain[:-1]:
+                out = self.forward(ids, edges=[(at, self.receiver(kind, name), change)])["out"][name]
+                at, change = name, lambda _, fixed=out - base["out"][name]: fixed
+            edges.append((at, self.receiver(*chain[-1]), change))
+        return edges
+
+
+def effect(L, slopes_at=(0.0,)):
+    """Returns mean and standard error of L(1) - L(0), and the mean of dL/dt over the given t. L(t) is [B]."""
+    with torch.no_grad():
+        change = L(1) - L(0)
+    at = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in slopes_at]
+    slopes = [torch.autograd.grad(L(t).mean(), t)[0].item() for t in at]
+    return change.mean().item(), change.std().item() / len(change) ** 0.5, sum(slopes) / len(slopes)
+
+
+class Comparison:
+    def __init__(self, heed, run):
+        self.heed, self.run, self.found = heed, run, {column: [] for column in COLUMNS}
+
+    def study(self, *arguments):
+        command = [self.heed, "study", self.run, *arguments, "--out", self.run / "s", "--overwrite", "--json"]
+        return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+
+    def add(self, column, ours, theirs):
+        """Compares two lists of rows. None is equal only to None."""
+        a, b = (np.array(x, float).reshape(len(x), -1) for x in (ours, theirs))
+        difference = np.where(np.isnan(a) & np.isnan(b), 0, np.abs(a - b)).max(0)
+        largest = np.nan_to_num(np.abs(b)).max(0)
+        self.found[column].append((difference / np.where(largest > 0, largest, 1)).max())
+
+
+def table(report, title):
+    return next((t["rows"] for t in report["tables"] if t["title"].startswith(title)), [])
+
+
+def sequence(report):
+    """Returns ids [1, T] and L, a function of logits [T, classes], of the sequence of a report."""
+    at, _, right, wrong, _ = zip(*table(report, "Margin"))
+    at, right, wrong = list(at), [TOKENS.index(c) for c in right], [TOKENS.index(c) for c in wrong]
+    ids = torch.tensor([[TOKENS.index(c) for c in report["tokens"]]])
+    return ids, lambda logits: (logits[at, right] - logits[at, wrong]).mean()
+
+
+def softmax_exact(m, ids, L, base, cut):
+    """Returns the sum over later heads of (softmax(S + dS) - A - J dS) v . dL/dz."""
+    one, total, (changed,) = torch.ones(()).double(), 0, cut
+    _, dS = torch.func.jvp(lambda t: m.forward(ids, t, cut)["S"], (0 * one,), (one,))
+    for n in [n for n in base["z"] if int(n[1]) > int(changed[1])]:
+        z = base["z"][n].detach().requires_grad_()
+        grad = torch.autograd.grad(L(m.forward(ids, 1, {n: z})["logits"]).mean(), z)[0]
+        A, change = base["A"][n], dS[n].masked_fill(base["A"][n] == 0, 0)
+        difference = m.weights(*numbers(n), base["S"][n] + change) - A - A * (change - (A * change).sum(-1, True))
+        total += (difference @ base["v"][n] * grad).sum().item()
+    return total
+
+
+def compare_effects(c, m, how):
+    options = ["--prompt", "abcdeabcd", "--samples", str(SAMPLES), "--ablation", how]
+    each = [sequence(c.study("--sample", str(i), "--samples", "1")) for i in range(SAMPLES)]
+    ids = torch.cat([x for x, _ in each])
+    L = lambda logits: torch.stack([f(x) for (_, f), x in zip(each, logits)])
+    base = m.forward(ids)
+    kinds = {"mean": lambda x: x.mean((0, 1)), "zero": lambda x: 0 * x, "resample": lambda x: x.roll(-1, 0)}
+    new = {n: kinds[how](x).expand_as(x) for n, x in (base["out"] | base["z"]).items()}
+    written = {n: x @ m.w[f"O{n[1]}"][numbers(n)[1]] if "H" in n else x for n, x in new.items()}
+    every = [n for n in new if n != "embed"]
+    cut = lambda names: lambda t: L(m.forward(ids, t, {n: new[n] for n in names})["logits"])
+    value = lambda names: cut(names)(1).mean().item()
+
+    report, theirs, needed = c.study("--ablate", "all", *options), [], {}
+    ours = table(report, "Effects of heads and MLPs")
+    for name, *_ in ours:
+        needed[name], error, slope = effect(cut([name]))
+        layer = [n for n in every if n.startswith(name[:2] + "H")]
+        theirs.append([needed[name], error, None, slope, None, None] if "MLP" in name else [
+            needed[name], error, value(layer) - value([n for n in layer if n != name]), slope,
+            slope + softmax_exact(m, ids, L, base, {name: new[name]}), effect(cut([name]), np.arange(0.1, 1, 0.2))[2]])
+    c.add("heads", [row[1:7] for row in ours], theirs)
+    ours, theirs = table(report, "Effects of pairs of heads"), []
+    for row in ours:
+        a, b = row[0].split(" and ")
+        both, error, _ = effect(cut([a, b]))
+        theirs.append([both, error, both - needed[a] - needed[b]])
+    c.add("heads", [row[1:4] for row in ours], theirs)
+    mlp = m.o["mlp"]
+    sets = [["L0H0", "L1H1"] + ["L0MLP"] * mlp, ["L0H1", "L1H0"] + ["L1MLP"] * mlp]
+    report = c.study("--ablate", ",".join(sets[0]), "--keep", ",".join(sets[1]), *options)
+    c.add("heads", [row[1:4] for row in table(report, "Sets")],
+          [[*effect(cut(s))[:2], (value(s) - value(every)) / (value([]) - value(every))]
+           for s in (sets[0], [n for n in every if n not in sets[1]])])
+
+    edges = "L0H0:K:L1H1,L0H1:V:L1H1,embed:Q:L1H0,L1H1:logits" + ",L0MLP:L1MLP,L0H0:L0MLP" * mlp
+    paths = "L0H0:K:L1H1:logits,L0H1:V:L1H0:logits" + ",L0H0:L0MLP:V:L1H1:L1MLP:logits,embed:L1MLP:logits" * mlp
+    for m.through_mlps in [False, True] if mlp else [False]:
+        reports = [c.study(*options, *["--through-mlps"] * m.through_mlps, *more) for more in (
+            ("--edges-into", "all", "--edge", edges, "--path", "all"), ("--path", paths))]
+        for column, i, title, given in [("edges", 0, "Edges", ""), ("edges", 0, "Cut edges", edges),
+                                        ("paths", 0, "Paths", ""), ("paths", 1, "Cut paths", paths)]:
+            rows = table(reports[i], title)
+            c.add("mlps" if m.through_mlps else column, [row[1:4] for row in rows], [effect(
+                lambda t: L(m.forward(ids, t, edges=m.edges_of(ids, (given or row[0]).split(","), written, base, t))[
+                    "logits"])) for row in rows])
+
+
+def compare_cells(c, m):
+    report = c.study("--prompt", "abcdeabcd", "--samples", "1", "--cut", "L1H0[7,3],L0H1[*,0-1],L0H0[0,0],L1H1[5,2-3]")
+    ids, L = sequence(report)
+    base, theirs = m.forward(ids), []
+    cut = lambda cells: effect(lambda t: L(m.forward(ids, t, cells=cells)["logits"][0]).repeat(2))[::-2]
+    for row in table(report, "Cells:"):
+        l, h, i, j = numbers(row[0])
+        A, v = base["A"][f"L{l}H{h}"][0, i, j].item(), base["v"][f"L{l}H{h}"][0, j]
+        theirs.append([A, A * (v @ m.w[f"O{l}"][h]).norm().item(), *cut([(l, h, i, j)])])
+    c.add("cells", [row[3:7] for row in table(report, "Cells:")], theirs)
+    cells = [(1, 0, 7, 3), (0, 0, 0, 0), (1, 1, 5, 2), (1, 1, 5, 3)]
+    cells += [(0, 1, i, j) for i in range(ids.shape[1]) for j in (0, 1) if j <= i]
+    c.add("cells", [row[1:4] for row in table(report, "Cut cells")], [[len(cells), *cut(cells)]])
+
+
+def summary(M, n):
+    """Returns the sum of eigenvalues divided by the sum of their magnitudes, and the share of diagonal maxima."""
+    values = np.linalg.eigvals(M[:n, :n].numpy())
+    return values.sum().real / np.abs(values).sum(), (M[:n, :n].numpy().argmax(1) == np.arange(n)).mean()
+
+
+def compare_circuits(c, m, distance):
+    report = c.study("--circuits", *distance)
+    arrays, w, D = load_file(c.run / "s/circuits.safetensors"), m.w, int(distance[1]) if distance else None
+    E, U = w["tok.weight"], w["head.weight"] - w["head.weight"].mean(0)
+    P = w.get("pos.weight", torch.zeros(1, E.shape[1]).double())
+    seen = [m.norm(f"blocks.{l}.ln1", E + P.mean(0)) for l in range(m.layers)]
+
+    def scores(l, h, x, y, distances, bias=True):
+        q, k = m.project("Q", l, h, x, bias), m.project("K", l, h, y, bias)
+        return sum(m.rotate(q, torch.full((len(q),), d)) for d in distances) / len(distances) @ k.T
+
+    def to_logits(l, h, x, bias=True):
+        return m.norm("ln", m.project("V", l, h, x, bias) @ w[f"O{l}"][h], linear=True) @ U.T
+    theirs, keys = [], ["matching", "matching_diagonal", "ov_copying", "ov_diagonal", "slope", "curve_maximum"]
+    for head in report["heads"]:
+        l, h, peak = head["layer"], head["head"], None
+        maps = {"qk": scores(l, h, seen[l], seen[l], [D or 0]), "ov": to_logits(l, h, seen[l])}
+        if "pos.weight" in w:
+            maps["positions"] = scores(l, h, *[m.norm(f"blocks.{l}.ln1", P + E.mean(0))] * 2, [0])
+        if m.o["positions"] == "rope":
+            every = torch.stack([scores(l, h, seen[l], seen[l], [d]).flatten() for d in range(m.T)])
+            maps["curve"], maps["curve_deviation"] = every.mean(1), every.std(1, correction=0)
+            peak = int(maps["curve"].argmax())
+        for name, M in maps.items():
+            c.add("maps", arrays[f"blocks.{l}.{name}"][h].view(-1, 1).numpy(), M.reshape(-1, 1).numpy())
+        theirs.append([*summary(maps["qk"], len(U)), *summary(maps["ov"], len(U)), m.slope(h) or None, peak])
+    c.add("numbers", [[head[k] for k in keys] for head in report["heads"]], theirs)
+
+    theirs, keys = [], ["score", "matching", "matching_diagonal"]
+    for p in report["compositions"]:
+        a, b, kind, name = numbers(p["a"]), numbers(p["b"]), p["kind"], f"{p['a']}:{p['kind']}:{p['b']}"
+        out = m.norm(f"blocks.{b[0]}.ln1", m.project("V", *a, seen[a[0]], False) @ w[f"O{a[0]}"][a[1]], linear=True)
+        streams = (out, seen[b[0]]) if kind == "Q" else (seen[b[0]], out)
+        over = range(1, m.T) if D is None else [D]
+        M = to_logits(*b, out, False) if kind == "V" else scores(*b, *streams, over, False)
+        Q, K, V, O = ([w[f"{k}{l}"][h] for l, h in (a, b)] for k in "QKVO")
+        QK, OV = Q[1] @ K[1].T, [V[i] @ O[i] for i in (0, 1)]
+        product, factor = {"K": (QK @ OV[0].T, QK), "Q": (OV[0] @ QK, QK), "V": (OV[0] @ OV[1], OV[1])}[kind]
+        theirs.append([(product.norm() / (OV[0].norm() * factor.norm())).item(), *summary(M, len(U))])
+        if name in arrays:  # at most 12 composed maps are stored
+            c.add("maps", arrays[name].view(-1, 1).numpy(), M.reshape(-1, 1).numpy())
+    c.add("numbers", [[p[k] for k in keys] for p in report["compositions"]], theirs)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("heed", type=Path, metavar="HEED", help="path of heed, such as build/release/heed")
+    heed, failed = str(parser.parse_args().heed.resolve()), 0
+    warnings.simplefilter("ignore", FutureWarning)  # of torch.func
+    print(f"{'largest error':38s}" + "".join(f"{column:>10s}" for column in COLUMNS))
+    for name, (options, how, distance) in RUNS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            run = Path(folder) / "run"
+            subprocess.run([heed, *TASK.split(), *options.split(), "--out", run], check=True, stdout=subprocess.DEVNULL)
+            c, m = Comparison(heed, run), Model(run)
+            compare_effects(c, m, how), compare_cells(c, m), compare_circuits(c, m, distance)
+        errors = {column: np.max(e) for column, e in c.found.items() if e}  # NaN if an error is NaN
+        bad = [column for column, e in errors.items() if not (e <= BOUND)]
+        failed += bool(bad)
+        cells = "".join(f"{errors[column]:10.1e}" if column in errors else f"{'-':>10s}" for column in COLUMNS)
+        print(f"{name:38s}{cells}  " + ("FAIL: " + ", ".join(bad) if bad else "PASS"), flush=True)
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

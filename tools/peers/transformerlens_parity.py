@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Compares heed study with TransformerLens: the same weights must give the same numbers.
+
+    python3 -m venv V && V/bin/pip install "transformer_lens<4" safetensors
+    V/bin/python tools/peers/transformerlens_parity.py build/release/heed
+
+TransformerLens 4 does not have HookedTransformer. For each run below, the script trains a small model in float64
+with heed, builds a HookedTransformer from model.safetensors (no folding, no centering, no added BOS), and prints one
+line. The error of a table or an array is its largest difference, divided by its largest entry in TransformerLens.
+A column is the largest error of:
+  logits       logits minus their mean at all positions, and L for each logit at the last position
+  values       arrays of arrays.safetensors for which TransformerLens has a hook
+  gradients    gradients of L at these arrays
+  scores       scores of heads; TransformerLens has patterns for previous_token, duplicate_token and induction
+  attribution  direct logit attribution
+  patched      shares and jackknife errors of patches of pairs of prompts, in both directions
+  predicted    shares that the gradient predicts
+All errors must be at most 1e-9."""
+import argparse
+import itertools
+import json
+import math
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import warnings
+from pathlib import Path
+
+import torch
+import transformer_lens.head_detector as detector
+from safetensors.torch import load_file
+from transformer_lens import HookedTransformer, HookedTransformerConfig
+
+BOUND = 1e-9
+COLUMNS = ["logits", "values", "gradients", "scores", "attribution", "patched", "predicted"]
+TOKENS = "abcdefghij^"  # token i of the task; ^ is never predicted
+TASK = ("train induction --task-vocabulary 10 --task-periods 3..8 --context 24 --layers 2 --d-model 16 "
+        "--form per_head --dtype float64 --steps 80 --lr 0.01 --eval-every 0 --quiet")
+RUNS = {
+    "learned positions, LayerNorm, GELU": "--positions learned --heads 2 --mlp --bias",
+    "RoPE, RMSNorm, attention only": "--norm-kind rmsnorm --heads 2",
+    "RoPE, shared keys, soft cap, SwiGLU": "--heads 4 --kv-heads 2 --soft-cap 2 --mlp --mlp-act swiglu "
+                                           "--q-bias yes --k-bias yes --v-bias yes --o-bias yes",
+    "ALiBi, no norm, ReLU, residual scale": "--positions alibi --norm none --heads 4 --mlp --mlp-act relu --bias "
+                                            "--scale none --residual-scale 0.5",
+    "RoPE, sink, window, QK-norm": "--heads 2 --sink learned --window 6 --qk-norm --mlp --mlp-act gelu-tanh",
+}
+
+
+RENAMES = [  # from heed's names of parameters to those of TransformerLens
+    ("^tok.weight", "embed.W_E"), ("^pos.weight", "pos_embed.W_pos"), ("^head.weight", "unembed.W_U"),
+    (r"^ln\.", "ln_final."), (r"(ln\w*|norm)\.weight$", r"\1.w"), (r"(ln\w*)\.bias$", r"\1.b"), ("sink$", "sinks"),
+    (r"up\.weight", "mlp.W_in"), (r"gate\.weight", "mlp.W_gate"), (r"down\.weight", "mlp.W_out"),
+    (r"up\.bias", "mlp.b_in"), (r"down\.bias", "mlp.b_out")]
+
+
+def build(run):
+    """Returns a HookedTransformer with the weights of a run."""
+    o = tomllib.loads((run / "config.toml").read_text())["train"]
+    w = load_file(run / "model.safetensors")
+    D, H, groups, scale = o["d-model"], o["heads"], o["kv-heads"] or o["heads"], o["residual-scale"]
+    model = HookedTransformer(HookedTransformerConfig(
+        n_layers=o["layers"], d_model=D, n_ctx=o["context"], d_head=D // H, n_heads=H, attn_only=not o["mlp"],
+        n_key_value_heads=groups if groups < H else None, d_mlp=int(o["mlp-ratio"] * D), eps=1e-5,
+        act_fn={"gelu-tanh": "gelu_new", "swiglu": "silu"}.get(o["mlp-act"], o["mlp-act"]),
+        gated_mlp=o["mlp-act"] == "swiglu", d_vocab=len(w["tok.weight"]), d_vocab_out=len(w["head.weight"]),
+        normalization_type={"layernorm": "LN", "rmsnorm": "RMS"}[o["norm-kind"]] if o["norm"] == "pre" else None,
+        positional_embedding_type={"learned": "standard", "rope": "rotary"}.get(o["positions"], o["positions"]),
+        rotary_dim=D // H, rotary_base=10000, rotary_adjacent_pairs=False, use_qk_norm=o["qk-norm"],
+        use_attn_scale=o["scale"] != "none", attn_scores_soft_cap=o["soft-cap"] or -1.0,
+        use_attention_sinks=o["sink"] == "learned", use_local_attn=o["window"] > 0, window_size=o["window"] or None,
+        attn_types=["local"] * o["layers"] if o["window"] else None, default_prepend_bos=False, device="cpu",
+        dtype=torch.float64))
+    own = model.state_dict()  # the biases are 0, also those that the run does not have
+    for name, x in w.items():
+        x = x * scale if re.search("[Wb]_O|down", name) else x
+        x = x.T if re.search("(head|up|gate|down).weight", name) else x
+        for pattern, text in RENAMES + ([(r"attn\.([Wb]_[KV])", r"attn._\1")] if groups < H else []):
+            name = re.sub(pattern, text, name)
+        own[name] = x
+    model.load_state_dict(own, strict=True)
+    return model.eval()
+
+
+def run_with_gradients(model, ids, objective):
+    """Returns values by hook and L of each sequence. The .grad of each value is that of its sequence's L."""
+    cache = {}
+
+    def keep(x, hook):
+        x.retain_grad()
+        cache[hook.name] = x
+    L = objective(model.run_with_hooks(ids, fwd_hooks=[(lambda name: True, keep)], prepend_bos=False))
+    L.sum().backward()
+    return cache, L.detach()
+
+
+def error(ours, theirs):
+    """Returns the largest difference, divided by the largest magnitude of `theirs`; NaN if a -inf or NaN differs."""
+    a, b = (torch.as_tensor(x, dtype=torch.float64).detach() for x in (ours, theirs))
+    difference = torch.where(a == b, 0, a - b).abs().max()
+    return (difference / b[b.isfinite()].abs().max()).item()
+
+
+def table(report, title):
+    return next(t["rows"] for t in report["tables"] if t["title"].startswith(title))
+
+
+def ids_of(text):
+    return torch.tensor([[TOKENS.index(c) for c in text]])
+
+
+def margin(report):
+    """Returns L of a report as a function of the logits, its positions, and the ids of the tokens that it compares."""
+    at, _, right, wrong, _ = zip(*table(report, "Margin"))
+    at, right, wrong = list(at), [TOKENS.index(c) for c in right], [TOKENS.index(c) for c in wrong]
+    return lambda logits: (logits[:, at, right] - logits[:, at, wrong]).mean(1), at, right, wrong
+
+
+def compare_arrays(model, report, arrays, found):
+    ids = ids_of(report["tokens"])
+    cache, _ = run_with_gradients(model, ids, margin(report)[0])
+    for name, ours in arrays.items():
+        site = name.removesuffix("_grad")
+        if site in cache:
+            x = cache[site]
+            found["values" if site == name else "gradients"].append(error(ours, x if site == name else x.grad))
+    theirs = [scores_of(cache[f"blocks.{head['layer']}.attn.hook_pattern"][0, head["head"]].detach(), ids[0],
+                        model.cfg.window_size) for head in report["heads"]]
+    for name in theirs[0]:
+        found["scores"].append(error([head[name] for head in report["heads"]], [head[name] for head in theirs]))
+
+
+def scores_of(A, tokens, window):
+    T, names = len(A), ("previous_token", "duplicate_token", "induction")
+    previous, duplicate, induction = (A.sum().item() * detector.compute_head_attention_similarity_score(
+        A, getattr(detector, f"get_{name}_head_detection_pattern")(tokens), exclude_bos=False,
+        exclude_current_token=False, error_measure="mul") for name in names)
+    repeats, keys = sum(int(tokens[i] in tokens[:i]) for i in range(T)), torch.arange(1, T + 1).clamp(max=window or T)
+    entropy = -torch.xlogy(A, A).sum(1)
+    return {"previous_token": previous / (T - 1), "duplicate_token": duplicate / repeats,
+            "induction": induction / repeats, "detect_induction": induction / A.sum(), "entropy": entropy.mean(),
+            "relative_entropy": (entropy / keys.double().log())[keys > 1].mean(),
+            "largest_weight": A.max(1).values.mean(), "first_token": A[1:, 0].mean(),
+            "current_token": A.diagonal()[1:].mean(), "softmax_gain": (A * (1 - A)).sum(1)[keys > 1].mean()}
+
+
+def compare_attribution(model, report, found):
+    _, at, right, wrong = margin(report)
+    _, cache = model.run_with_cache(ids_of(report["tokens"]), prepend_bos=False)
+    heads, names = cache.stack_head_results(return_labels=True)
+    parts = dict(zip(names, heads)) | {"embedding": cache["hook_embed"]}
+    if "hook_pos_embed" in cache:
+        parts["position"] = cache["hook_pos_embed"]
+    for l in range(model.cfg.n_layers):
+        parts[f"L{l} bias"] = model.b_O[l].expand_as(parts["embedding"])
+        if not model.cfg.attn_only:
+            parts[f"L{l} MLP"] = cache[f"blocks.{l}.hook_mlp_out"]
+    direction = (model.W_U[:, right] - model.W_U[:, wrong]).T  # [positions, d_model]
+    values, has_norm = {}, model.cfg.normalization_type is not None
+    if has_norm and hasattr(model.ln_final, "b"):
+        values["norm's bias"] = (model.ln_final.b * direction).sum(1).mean().item()
+    for name, x in zip(parts, cache.apply_ln_to_stack(torch.stack(list(parts.values())))):
+        values[name] = ((x * model.ln_final.w if has_norm else x)[0, at] * direction).sum(1).mean().item()
+    ours = {row[0]: row[1] for row in table(report, "Direct logit attribution")}
+    theirs = {name: x for name, x in values.items() if x != 0}  # heed has no row for a bias that does not exist
+    names = sorted(ours.keys() | theirs.keys())
+    found["attribution"].append(error([ours.get(n, math.nan) for n in names], [theirs.get(n, math.nan) for n in names]))
+
+
+def patches(model, clean_ids, corrupt_ids, objective, denoise):
+    """Returns share, jackknife error and predicted share of each place by name."""
+    clean, L_clean = run_with_gradients(model, clean_ids, objective)
+    corrupt, L_corrupt = run_with_gradients(model, corrupt_ids, objective)
+    ids, base, L_base, other, sign = ((corrupt_ids, corrupt, L_corrupt, clean, 1) if denoise else
+                                      (clean_ids, clean, L_clean, corrupt, -1))
+    used = (L_clean - L_corrupt).abs() >= 0.1 * torch.quantile((L_clean - L_corrupt).abs(), 0.5)
+    gap, total, n, places = (L_clean - L_corrupt)[used], (L_clean - L_corrupt)[used].sum(), int(used.sum()), {}
+    by_position, by_head = ["resid_pre", "attn_out", "mlp_out"], ["q", "k", "v", "z", "pattern"]
+    for l, site in itertools.product(range(model.cfg.n_layers), by_position + by_head):
+        name = f"blocks.{l}.{'attn.' if site in by_head else ''}hook_{site}"
+        axis = 2 if site in ("q", "k", "v", "z") else 1
+        for i in range(base[name].shape[axis]) if name in base else []:
+            def patch(x, hook):
+                return x.index_copy(axis, torch.tensor([i]), other[name].select(axis, i).unsqueeze(axis))
+            with torch.no_grad():
+                L = objective(model.run_with_hooks(ids, fwd_hooks=[(name, patch)], prepend_bos=False))
+            gain = (sign * (L - L_base))[used]
+            change = ((clean[name] - corrupt[name]) * base[name].grad).select(axis, i).detach()[used].sum()
+            without = (gain.sum() - gain) / (total - gap)
+            jackknife = ((n - 1) / n * ((without - without.mean()) ** 2).sum()).sqrt()
+            group = model.cfg.n_heads // base[name].shape[axis]  # of heads that share keys and values
+            heads = f"{i * group}" + (f"-{i * group + group - 1}" if group > 1 else "")
+            label = f"L{l}H{heads} {site}" if site in by_head else f"L{l} {site} at {i}"
+            places[label] = [gain.sum() / total, jackknife, change / total]
+    return places
+
+
+def compare_patches(model, study, file, found):
+    """Patches pairs of prompts that differ in one token, with random tokens as the right and the wrong token."""
+    pairs = []
+    for _ in range(8):
+        clean, at = "".join(random.choices(TOKENS[:10], k=4)) * 3, random.randrange(12)
+        corrupt = clean[:at] + random.choice(TOKENS[:10].replace(clean[at], "")) + clean[at + 1:]
+        pairs.append((clean, corrupt, *random.sample(TOKENS[:10], 2)))
+    file.write_text("".join("\t".join(pair) + "\n" for pair in pairs))
+    report = study("--prompt", "abcab", "--samples", "2", "--pairs", str(file))
+    clean, corrupt = (torch.cat([ids_of("^" + pair[i]) for pair in pairs]) for i in (0, 1))
+    rows, right, wrong = range(len(pairs)), *([TOKENS.index(pair[i]) for pair in pairs] for i in (2, 3))
+    for title, denoise in [("Activation patching, clean into", True), ("Activation patching, corrupt into", False)]:
+        theirs = patches(model, clean, corrupt, lambda x: x[rows, -1, right] - x[rows, -1, wrong], denoise)
+        ours = {row[0]: row[1:4] for row in table(report, title)}
+        names = sorted(ours.keys() | theirs.keys())
+        for i, column in enumerate(["patched", "patched", "predicted"]):
+            found[column].append(error(*([x.get(n, [math.nan] * 3)[i] for n in names] for x in (ours, theirs))))
+
+
+def compare_logits(model, study, prompt, found):
+    logits = model(ids_of("^" + prompt), prepend_bos=False)[0]
+    theirs, ours, at_last = logits - logits.mean(1, keepdim=True), [], []
+    for c in TOKENS[:10]:
+        report = study("--prompt", prompt, "--of", f"logit:{c}", "--attribute", "--samples", "2")
+        at_last.append(report["value"])
+        ours.append([math.log(r[4]) for r in sorted(table(report, "Logit lens")) if r[2] == model.cfg.n_layers - 1])
+    ours = torch.tensor(ours, dtype=torch.float64).T
+    found["logits"] += [error(ours - ours.mean(1, keepdim=True), theirs), error(at_last, theirs[-1])]
+
+
+def compare(heed, options, folder):
+    run, prompt, found = folder / "run", "".join(random.choices(TOKENS[:10], k=5)) * 3, {c: [] for c in COLUMNS}
+    subprocess.run([heed, *TASK.split(), *options.split(), "--out", run], check=True, stdout=subprocess.DEVNULL)
+    model = build(run)
+
+    def study(*arguments):
+        command = [heed, "study", run, *arguments, "--out", folder / "study", "--overwrite", "--json"]
+        return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    report = study("--prompt", prompt, "--attribute", "--samples", "2")
+    compare_arrays(model, report, load_file(folder / "study/arrays.safetensors"), found)
+    with torch.no_grad():
+        compare_logits(model, study, prompt, found)
+        compare_attribution(model, report, found)
+    try:
+        compare_patches(model, study, folder / "pairs.tsv", found)
+    except subprocess.CalledProcessError:  # heed has printed the reason
+        found["patched"] = found["predicted"] = [math.nan]
+    return {column: torch.tensor(errors, dtype=torch.float64).max().item() for column, errors in found.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("heed", type=Path, metavar="HEED", help="path of heed, such as build/release/heed")
+    heed, failed = str(parser.parse_args().heed.resolve()), 0
+    random.seed(1)
+    warnings.simplefilter("ignore")  # TransformerLens 3 warns that HookedTransformer is deprecated
+    print(f"{'largest error':38s}" + "".join(f"{column:>12s}" for column in COLUMNS))
+    for name, options in RUNS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            errors = compare(heed, options, Path(folder))
+        bad = [column for column in COLUMNS if not (errors[column] <= BOUND)]
+        failed += bool(bad)
+        print(f"{name:38s}" + "".join(f"{errors[column]:12.1e}" for column in COLUMNS)
+              + ("  FAIL: " + ", ".join(bad) if bad else "  PASS"), flush=True)
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -26,8 +26,8 @@ struct InterventionResults {
 };
 /// Runs the interventions that the options name. `study` is the study of the subject. `sample` has
 /// the sequences of --samples, or is null if the option is not given. Pictures are written into
-/// `out`, and everything is appended to `results`. Throws UsageError, with the name of the option, if an
-/// option is not compatible with the other options, the run or the sequence.
+/// `out`, and everything is appended to `results`. Throws UsageError, with the name of the option,
+/// if an option is not compatible with the other options, the run or the sequence.
 void run_interventions(const InterventionArguments& a, const Subject& subject,
                        const nn::Study& study, const HeadSample* sample,
                        const std::filesystem::path& out, InterventionResults& results);

@@ -145,20 +145,16 @@ function choice(name, key, options) {
 
 /** Draws the loss of all checkpoints, [[step, loss], ...], with a line at the selected step. */
 function lossCurve(points) {
-  const svg = (tag, attributes) => {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
-    return element;
-  };
   const known = points.filter(([, loss]) => Number.isFinite(loss));
   const steps = known.map(([step]) => step);
-  const [first, last, top] = [Math.min(...steps), Math.max(...steps), Math.max(...known.map(([, loss]) => loss))];
+  const [first, last, top] = [Math.min(...steps), Math.max(...steps), Math.max(...known.map(([, loss]) => loss)) || 1];
   const x = (step) => (200 * (step - first)) / Math.max(last - first, 1);
-  const marker = svg("line", { y1: 0, y2: 40, class: "marker" });
-  const line = svg("polyline", { points: known.map(([step, loss]) => `${x(step)},${40 - (40 * loss) / top}`).join(" ") });
-  const curve = svg("svg", { viewBox: "0 0 200 40", class: "loss", role: "img", preserveAspectRatio: "none",
+  const line = known.map(([step, loss]) => `${x(step)},${40 - (40 * loss) / top}`).join(" ");
+  const curve = el("div", { role: "img",
     "aria-label": `Loss over training, from ${show(known[0][1])} to ${show(known.at(-1)[1])} nats` });
-  curve.append(line, marker);
+  curve.innerHTML = `<svg class="loss" viewBox="0 0 200 40" preserveAspectRatio="none"><polyline points="${line}"/>` +
+    `<line y1="0" y2="40" class="marker"/></svg>`; // numbers only
+  const marker = curve.querySelector(".marker");
   addView(["checkpoint"], () => ["x1", "x2"].forEach((end) => marker.setAttribute(end, x(longest.checkpoints[state.checkpoint].step))));
   return curve;
 }

@@ -158,6 +158,8 @@ struct MultiHeadAttention : Module {
     double dropout = 0;     ///< dropout probability of each attention weight, in [0, 1)
     DType dtype = float32;  ///< dtype of parameters and inputs, float32 or float64
 
+    /// Returns the head of keys and values that a query head uses.
+    std::int64_t kv_head(std::int64_t head) const { return head / (heads / kv_heads); }
     /// Returns these options with the defaults of d_head, d_value, kv_heads and the biases filled
     /// in. Throws DTypeError unless `dtype` is float32 or float64. Throws ValueError if another
     /// option is out of range, or if options contradict each other. The error text names these

@@ -1,8 +1,5 @@
 #include "nn/layers/sites.h"
 
-#include <algorithm>
-#include <sstream>
-
 #include "autograd/base/error.h"
 #include "autograd/base/text.h"
 
@@ -40,18 +37,13 @@ void check_head(std::string_view what, const HeadIndex& h, std::int64_t layers,
 
 std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& text,
                                    std::int64_t layers, std::int64_t heads) {
-  std::vector<HeadIndex> found;
-  std::istringstream words(text + ",");
-  for (std::string word; std::getline(words, word, ',');) {
+  return parse_list(what, text, [&](const std::string& word) {
     const std::optional<HeadIndex> head = read_head(word);
     heed::check<autograd::ValueError>(head.has_value(), what, "'", word,
                                       "' is not a head; write heads as L0H0,L0H1");
     check_head(what, *head, layers, heads);
-    heed::check<autograd::ValueError>(std::find(found.begin(), found.end(), *head) == found.end(),
-                                      what, "names ", word, " twice");
-    found.push_back(*head);
-  }
-  return found;
+    return *head;
+  });
 }
 
 std::string component_name(const Component& c) {
@@ -88,15 +80,9 @@ Component parse_component(std::string_view what, const std::string& text, std::i
 
 std::vector<Component> parse_components(std::string_view what, const std::string& text,
                                         std::int64_t layers, std::int64_t heads, bool mlp) {
-  std::vector<Component> found;
-  std::istringstream words(text + ",");
-  for (std::string word; std::getline(words, word, ',');) {
-    const Component c = parse_component(what, word, layers, heads, mlp);
-    heed::check<autograd::ValueError>(std::ranges::find(found, c) == found.end(), what, "names ",
-                                      word, " twice");
-    found.push_back(c);
-  }
-  return found;
+  return parse_list(what, text, [&](const std::string& word) {
+    return parse_component(what, word, layers, heads, mlp);
+  });
 }
 
 std::vector<HeadIndex> all_heads(std::int64_t layers, std::int64_t heads) {

@@ -2,12 +2,17 @@
 // as "blocks.1.attn.hook_z". Only this file writes and parses such names.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
+
+#include "autograd/base/error.h"
 
 namespace heed::nn {
 
@@ -18,6 +23,20 @@ struct HeadIndex {
   /// Compares the layer, then the head.
   auto operator<=>(const HeadIndex&) const = default;
 };
+/// Parses a comma-separated list, each item by parse(item). Throws ValueError for an item that is
+/// listed twice, and the errors of parse(). The error text begins with `what`.
+template <class F>
+auto parse_list(std::string_view what, const std::string& text, const F& parse) {
+  std::vector<std::invoke_result_t<F, const std::string&>> found;
+  std::istringstream items(text + ",");
+  for (std::string item; std::getline(items, item, ',');) {
+    auto parsed = parse(item);
+    heed::check<autograd::ValueError>(std::ranges::find(found, parsed) == found.end(), what,
+                                      "names ", item, " twice");
+    found.push_back(std::move(parsed));
+  }
+  return found;
+}
 /// Returns the name of a head, such as "L1H0".
 std::string head_name(const HeadIndex& head);
 /// Returns the name of `count` consecutive heads that begin at `first`, such as "L1H2-3" for two

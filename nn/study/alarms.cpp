@@ -85,8 +85,11 @@ std::vector<HeadHealth> head_health(const Transformer& model, const Batch& batch
   }
   probe.reset();  // frees its arrays before the backward pass, which then records none
   const std::vector<Tensor> gradients = grad(loss, weights);
-  for (HeadHealth& head : heads)
-    add_weight_norms(head, model.blocks[std::size_t(head.layer)].attn, weights, gradients);
+  for (std::size_t layer = 0; layer < model.blocks.size(); ++layer) {
+    const AttentionWeights g = per_head_gradients(model.blocks[layer].attn, weights, gradients);
+    for (HeadHealth& head : heads)
+      if (head.layer == std::int64_t(layer)) add_weight_norms(head, g, model.options.attention);
+  }
   return heads;
 }
 

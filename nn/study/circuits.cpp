@@ -39,17 +39,6 @@ Transformer by_head_in_float64(const Transformer& model) {
   return copy;
 }
 
-// Returns x W of one head, x [n, d_model], plus the head's bias if it is wanted and exists.
-Tensor projected(const Tensor& x, const Tensor& weight, const Tensor& bias, std::int64_t head,
-                 bool with_bias) {
-  const Tensor y = matmul(x, select(weight, 0, head));
-  return with_bias && bias.defined() ? y + select(bias, 0, head) : y;
-}
-
-std::int64_t kv_head(const MultiHeadAttention::Options& o, std::int64_t head) {
-  return head / (o.heads / o.kv_heads);
-}
-
 // The weights of a head as matrices of columns, so that W_QK = q k^T and W_OV = v o^T.
 struct HeadFactors {
   Tensor q, k, v, o;  // [d_model, d_head] or [d_model, d_value]
@@ -146,7 +135,7 @@ const MultiHeadAttention& Circuits::at(const HeadIndex& h) const {
 
 Tensor Circuits::queries(const HeadIndex& h, const Tensor& x, bool bias) const {
   const MultiHeadAttention& attn = at(h);
-  Tensor q = projected(x, attn.weights.W_Q, attn.weights.b_Q, h.head, bias);
+  Tensor q = project_head(x, attn.weights.W_Q, bias ? attn.weights.b_Q : Tensor(), h.head);
   if (attn.q_norm) q = (*attn.q_norm)(q);
   if (attn.head_scale.defined()) q = q * select(attn.head_scale, 0, h.head);
   return q * attn.scale();
@@ -154,14 +143,15 @@ Tensor Circuits::queries(const HeadIndex& h, const Tensor& x, bool bias) const {
 
 Tensor Circuits::keys(const HeadIndex& h, const Tensor& x, bool bias) const {
   const MultiHeadAttention& attn = at(h);
-  const Tensor k =
-      projected(x, attn.weights.W_K, attn.weights.b_K, kv_head(attn.options, h.head), bias);
+  const Tensor k = project_head(x, attn.weights.W_K, bias ? attn.weights.b_K : Tensor(),
+                                attn.options.kv_head(h.head));
   return attn.k_norm ? (*attn.k_norm)(k) : k;
 }
 
 Tensor Circuits::values(const HeadIndex& h, const Tensor& x, bool bias) const {
   const MultiHeadAttention& attn = at(h);
-  return projected(x, attn.weights.W_V, attn.weights.b_V, kv_head(attn.options, h.head), bias);
+  return project_head(x, attn.weights.W_V, bias ? attn.weights.b_V : Tensor(),
+                      attn.options.kv_head(h.head));
 }
 
 // Returns W_O of a head, [d_value, d_model], with the residual scale.
@@ -274,7 +264,7 @@ std::vector<CompositionScore> composition_scores(const Transformer& model, std::
       return to(select(weight, 0, head), float64);
     };
     for (std::int64_t h = 0; h < o.attention.heads; ++h) {
-      const std::int64_t shared = kv_head(o.attention, h);
+      const std::int64_t shared = o.attention.kv_head(h);
       factors.push_back({of(w.W_Q, h), of(w.W_K, shared), of(w.W_V, shared), mT(of(w.W_O, h))});
     }
   }

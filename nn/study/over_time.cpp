@@ -78,7 +78,7 @@ OverTimeSubject evaluation_over_time(const Transformer& model, const Task& task,
                                      std::int64_t most) {
   const Batch batch = task.evaluation(
       0, std::min({most, task.evaluation_size(), sequences_at_once(model, task.info().context)}));
-  return {batch, {Objective::kLogOdds}, batch};
+  return {batch, {Objective::kLogOdds}, batch, false};
 }
 
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
@@ -97,7 +97,7 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
     CheckpointStudy checkpoint;
     checkpoint.step = c.step, checkpoint.value = s.value;
     set_losses(checkpoint, model, subject.evaluation);
-    set_effects(checkpoint, model, subject, s);
+    if (subject.effects) set_effects(checkpoint, model, subject, s);
     checkpoint.heads = std::move(s.heads), checkpoint.flow = std::move(s.flow);
     all.checkpoints.push_back(std::move(checkpoint));
   }

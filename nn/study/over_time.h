@@ -18,11 +18,12 @@ namespace heed::nn {
 struct OverTimeSubject {
   Batch batch;                                  ///< sequences of L, of the scores and effects
   Objective objective = {Objective::kLogOdds};  ///< L
-  Batch evaluation;  ///< sequences of the losses, and of the means that replace outputs of heads
+  Batch evaluation;     ///< sequences of the losses, and of the means that replace outputs of heads
+  bool effects = true;  ///< false: CheckpointStudy::needed and predicted stay empty
 };
 
 /// Returns L = log odds on the first sequences of the evaluation set: at most `most`, and fewer if
-/// their study would need more than about 256 MB.
+/// their study would need more than about 256 MB. Effects are not measured.
 OverTimeSubject evaluation_over_time(const Transformer& model, const Task& task,
                                      std::int64_t most = 32);
 

@@ -109,17 +109,13 @@ class PathCutter::Pass {
     const auto l = std::size_t(head.layer);
     return matmul(z, select(weights_[l].W_O, 0, head.head)) * model_.blocks[l].residual_scale;
   }
-  const Streams& base() const { return base_; }
 
  private:
-  std::int64_t kv_head(std::int64_t head) const {
-    const MultiHeadAttention::Options& o = model_.options.attention;
-    return head / (o.heads / o.kv_heads);
-  }
   bool same_place(const Receiver& a, const Receiver& b) const {
+    const MultiHeadAttention::Options& o = model_.options.attention;
     const bool shared = a.kind == Receiver::kKey || a.kind == Receiver::kValue;
     return a.kind == b.kind && a.layer == b.layer &&
-           (shared ? kv_head(a.head) == kv_head(b.head) : a.head == b.head);
+           (shared ? o.kv_head(a.head) == o.kv_head(b.head) : a.head == b.head);
   }
   Tensor mlp(std::int64_t layer, const Tensor& mid) const {
     const Block& b = model_.blocks[std::size_t(layer)];
@@ -145,25 +141,19 @@ class PathCutter::Pass {
     }
     return total;
   }
-  // Returns the queries (keys, values) of one head, [B, T, d], if the stream before its block is x.
-  Tensor projected(const Receiver& r, const Tensor& x) const {
+  // Returns all = [B, T, H, d], the queries (keys, values) of a layer, with those of the receiver's
+  // head for the stream x before the block.
+  Tensor with_head(const Receiver& r, const Tensor& all, const Tensor& x) const {
     const Block& b = model_.blocks[std::size_t(r.layer)];
     const AttentionWeights& w = weights_[std::size_t(r.layer)];
-    const Tensor &weight = r.kind == Receiver::kQuery ? w.W_Q
-                           : r.kind == Receiver::kKey ? w.W_K
-                                                      : w.W_V,
-                 &bias = r.kind == Receiver::kQuery ? w.b_Q
-                         : r.kind == Receiver::kKey ? w.b_K
-                                                    : w.b_V;
-    const std::int64_t head = r.kind == Receiver::kQuery ? r.head : kv_head(r.head);
-    const Tensor y = matmul(b.ln1 ? (*b.ln1)(x) : x, select(weight, 0, head));
-    return bias.defined() ? y + select(bias, 0, head) : y;
-  }
-  // Returns all = [B, T, H, d] with the values of the receiver's head for the stream x.
-  Tensor with_head(const Receiver& r, const Tensor& all, const Tensor& x) const {
-    const std::int64_t head = r.kind == Receiver::kQuery ? r.head : kv_head(r.head);
+    const Tensor u = b.ln1 ? (*b.ln1)(x) : x;
+    const bool is_query = r.kind == Receiver::kQuery;
+    const std::int64_t head = is_query ? r.head : b.attn.options.kv_head(r.head);
+    const Tensor own = is_query                   ? project_head(u, w.W_Q, w.b_Q, head)
+                       : r.kind == Receiver::kKey ? project_head(u, w.W_K, w.b_K, head)
+                                                  : project_head(u, w.W_V, w.b_V, head);
     const Tensor here = reshape(eq(arange(all.size(2)), double(head)), {-1, 1});
-    return where(here, unsqueeze(projected(r, x), 2), all);
+    return where(here, unsqueeze(own, 2), all);
   }
   static const char* site_of(Receiver::Kind kind) {
     return kind == Receiver::kQuery ? "hook_q" : kind == Receiver::kKey ? "hook_k" : "hook_v";

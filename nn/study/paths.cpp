@@ -102,15 +102,8 @@ std::string path_name(const Path& path) {
 
 std::vector<Path> parse_paths(std::string_view what, const std::string& text,
                               const Transformer::Options& model) {
-  std::vector<Path> found;
-  std::istringstream words(text + ",");
-  for (std::string word; std::getline(words, word, ',');) {
-    const Path path = parse_path(what, word, model);
-    check<ValueError>(std::ranges::find(found, path) == found.end(), what, "names ", word,
-                      " twice");
-    found.push_back(path);
-  }
-  return found;
+  return parse_list(what, text,
+                    [&](const std::string& word) { return parse_path(what, word, model); });
 }
 
 std::vector<Receiver> parse_receivers(std::string_view what, const std::string& text,

@@ -250,21 +250,26 @@ std::vector<NamedTensor> to_named(const Study& study) {
   return arrays;
 }
 
-void add_weight_norms(HeadReport& r, const MultiHeadAttention& attention,
-                      std::span<const Tensor> weights, std::span<const Tensor> gradients) {
+AttentionWeights per_head_gradients(const MultiHeadAttention& attention,
+                                    std::span<const Tensor> weights,
+                                    std::span<const Tensor> gradients) {
   AttentionWeights g = attention.weights;
   g.visit([&](std::string_view, Tensor& t) {
     const auto same =
         std::find_if(weights.begin(), weights.end(), [&](const Tensor& w) { return w.is_same(t); });
     if (t.defined()) t = gradients[std::size_t(same - weights.begin())];
   });
-  g = convert(g, attention.options, AttentionForm::kPerHead);
+  return convert(g, attention.options, AttentionForm::kPerHead);
+}
+
+void add_weight_norms(HeadReport& r, const AttentionWeights& gradients,
+                      const MultiHeadAttention::Options& options) {
   const auto norm = [](const Tensor& w, std::int64_t head) {
     return norms(select(w, 0, head), {0, 1}).item();
   };
-  const std::int64_t kv_head = r.head / (attention.options.heads / attention.options.kv_heads);
-  r.dW_Q = norm(g.W_Q, r.head), r.dW_O = norm(g.W_O, r.head);
-  r.dW_K = norm(g.W_K, kv_head), r.dW_V = norm(g.W_V, kv_head);
+  const std::int64_t kv_head = options.kv_head(r.head);
+  r.dW_Q = norm(gradients.W_Q, r.head), r.dW_O = norm(gradients.W_O, r.head);
+  r.dW_K = norm(gradients.W_K, kv_head), r.dW_V = norm(gradients.W_V, kv_head);
 }
 
 Study study(const Transformer& model, const Batch& batch, const Objective& objective) {
@@ -287,8 +292,9 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
     const auto layer = std::int64_t(l);
     s.layers.push_back(read_layer(probe, layer, model.blocks[l]));
     const LayerStudy& arrays = s.layers.back();
+    const AttentionWeights g = per_head_gradients(model.blocks[l].attn, weights, gradients);
     for (HeadReport& r : layer_reports(arrays, batch, layer)) {
-      add_weight_norms(r, model.blocks[l].attn, weights, gradients);
+      add_weight_norms(r, g, model.options.attention);
       s.heads.push_back(r);
     }
     if (l == 0) s.uniform = uniform_report(arrays, batch);

@@ -305,7 +305,7 @@ TEST_CASE("the QK map has the scores of a model in which it leaves out nothing")
   }
 }
 
-TEST_CASE("the OV map has the logits that a head adds if there is no norm") {
+TEST_CASE("without a norm, the OV map has the logits that a head adds") {
   const Transformer model =
       random_model({.vocab = 6,
                     .layers = 1,

@@ -64,7 +64,7 @@ TEST_CASE("agreement is Spearman's correlation, and the median factor of rows wi
   const Agreement a = agreement(rows, {1, -0.25, 0.4, 7}, 0.05);
   CHECK(a.rows == 3);
   CHECK(a.factor == Approx(0.25));
-  // Of an even number of factors, the median is the mean of the two in the middle.
+  // The median of an even number of factors is the mean of the two in the middle.
   CHECK(agreement({row(1, 0), row(1, 0), row(1, 0), row(1, 0)}, {4, -1, 0.5, 1.5}, 0.05).factor ==
         Approx(1));
   CHECK(agreement({row(0, 1)}, {1}, 0.05).rows == 0);

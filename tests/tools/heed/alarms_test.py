@@ -15,20 +15,12 @@ import subprocess
 import sys
 import tempfile
 
-HEED = os.path.abspath(sys.argv[1])
+from heed_program import HEED, check, finish
+
 ALL = "--all" in sys.argv
 SEEDS = range(1, 6) if ALL else [1]
 README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../README.md")
 HEADS = {"L0H0", "L0H1", "L1H0", "L1H1"}
-checks = failures = 0
-
-
-def check(what, good, *seen):
-    global checks, failures
-    checks += 1
-    if not good:
-        failures += 1
-        print(f"FAILED: {what}", *seen, file=sys.stderr)
 
 
 def train(*arguments):
@@ -113,5 +105,4 @@ for seed in SEEDS:
         check(f"{run}: this head alone", alarms["stuck"] | alarms["exploding"] == {head}, alarms)
         check(f"{run}: heads.csv", in_file(run) == alarms, in_file(run))
 shutil.rmtree(folder)
-print(f"{checks} checks, {failures} failed")
-sys.exit(failures > 0)
+finish()

@@ -10,40 +10,14 @@ claims of `heed study`, which cuts heads. For these heads:
 The script also reads circuits.safetensors. It uses only the standard library.
 """
 
-import array
 import json
 import os
-import struct
-import subprocess
 import sys
 import tempfile
 
-HEED = os.path.abspath(sys.argv[1])
+from heed_program import check, finish, heed, read_tensors
+
 SEEDS = [int(seed) for seed in sys.argv[2:]] or [1]
-failures = 0
-
-
-def check(what, good, *seen):
-    global failures
-    if not good:
-        failures += 1
-        print(f"FAILED: {what}", *seen, file=sys.stderr)
-
-
-def heed(*arguments):
-    done = subprocess.run([HEED, *map(str, arguments)], capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"heed {arguments} failed: {done.stderr}")
-    return done.stdout
-
-
-def read_arrays(path):
-    """Returns {name: (shape, numbers)} of a safetensors file of float64 arrays."""
-    with open(path, "rb") as file:
-        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
-        data = file.read()
-    header.pop("__metadata__")
-    return {name: (entry["shape"], array.array("d", data[slice(*entry["data_offsets"])])) for name, entry in header.items()}
 
 
 def head_name(row):
@@ -102,7 +76,7 @@ def check_run(run, seed):
     files = {os.path.basename(name): name for name in found["files"]}
     for name in ("circuits.safetensors", "qk.png", "ov.png", "composed.png", "distance_curves.png", "report.html"):
         check(f"the study has {name}", name in files and os.path.getsize(files[name]) > 0, files)
-    arrays = read_arrays(files["circuits.safetensors"])
+    arrays, _ = read_tensors(files["circuits.safetensors"])
     n = arrays["blocks.0.qk"][0][1]
     classes = arrays["blocks.0.ov"][0][2]
     for row in found["heads"]:
@@ -112,7 +86,7 @@ def check_run(run, seed):
         share = sum(max(line) == line[i] for i, line in enumerate(lines)) / classes
         check(f"ov_diagonal of {head_name(row)} is that of the array", abs(share - row["ov_diagonal"]) < 1e-12)
     far = json.loads(heed("study", run, "--circuits", "--distance", 1, "--json", "--overwrite"))
-    at_one = read_arrays({os.path.basename(name): name for name in far["files"]}["circuits.safetensors"])
+    at_one, _ = read_tensors({os.path.basename(name): name for name in far["files"]}["circuits.safetensors"])
     for row in found["heads"]:
         shape, qk = at_one[f"blocks.{row['layer']}.qk"]
         first = row["head"] * n * n
@@ -126,4 +100,4 @@ with tempfile.TemporaryDirectory() as folder:
         run = os.path.join(folder, str(seed))
         heed("train", "induction", "--seed", seed, "--quiet", "--out", run)
         check_run(run, seed)
-sys.exit(1 if failures else 0)
+finish()

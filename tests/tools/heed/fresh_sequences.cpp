@@ -33,7 +33,7 @@ HeadSample sample_of(const nn::LoadedRun& run, std::int64_t first, std::int64_t 
   nn::Objective o{.kind = nn::Objective::kLogLikelihood};
   if (!run.task->info().random_targets) o = nn::margin(run.model, batch);
   nn::Replacement replaced = nn::replacement(run.model, batch, nn::Ablation::kMean);
-  return {nn::BaseRun(run.model, batch, o), std::move(replaced), "", ""};
+  return {nn::BaseRun(run.model, batch, o), std::move(replaced), "", "", ""};
 }
 
 HeadStudy measured(const nn::LoadedRun& run, std::int64_t first, std::int64_t count,

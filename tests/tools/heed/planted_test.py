@@ -10,41 +10,12 @@ import os
 import random
 import re
 import struct
-import subprocess
 import sys
 import tempfile
 
-HEED = os.path.abspath(sys.argv[1])
+from heed_program import check, finish, heed, read_tensors
+
 SEEDS = [int(seed) for seed in sys.argv[2:]] or [1]
-checks = failures = 0
-
-
-def check(what, good, *seen):
-    global checks, failures
-    checks += 1
-    if not good:
-        failures += 1
-        print(f"FAILED: {what}", *seen, file=sys.stderr)
-
-
-def heed(*arguments):
-    done = subprocess.run([HEED, *map(str, arguments)], capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"heed {arguments} failed: {done.stderr}")
-    return done.stdout
-
-
-def read_tensors(path):
-    """Returns {name: (shape, floats)} of a safetensors file of float32 tensors."""
-    with open(path, "rb") as file:
-        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
-        data = file.read()
-    header.pop("__metadata__", None)
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        tensors[name] = (entry["shape"], array.array("f", data[begin:end]))
-    return tensors
 
 
 def write_tensors(path, tensors):
@@ -94,7 +65,7 @@ class Planted:
     """A copy of a run whose weights are changed."""
 
     def __init__(self, run, name):
-        self.tensors = read_tensors(f"{run}/model.safetensors")
+        self.tensors, _ = read_tensors(f"{run}/model.safetensors")
         self.layers = [Layer(self.tensors, 0), Layer(self.tensors, 1)]
         self.folder = f"{run}-{name}"
         os.makedirs(self.folder, exist_ok=True)
@@ -141,11 +112,11 @@ def patterns(run, heads, samples):
     sums = {}
     for sample in range(samples):
         heed("study", run, "--sample", sample, "--out", f"{run}/arrays", "--overwrite")
-        tensors = read_tensors_of_floats(f"{run}/arrays/arrays.safetensors")
-        tokens = json.loads(tensors["__labels__"])
+        tensors, metadata = read_tensors(f"{run}/arrays/arrays.safetensors")
+        tokens = json.loads(metadata["labels"])
         length = len(tokens)
         for layer in range(2):
-            A = tensors[f"blocks.{layer}.attn.hook_pattern"]
+            A = tensors[f"blocks.{layer}.attn.hook_pattern"][1]
             for head in range(heads):
                 rows = [A[(head * length + i) * length:(head * length + i + 1) * length] for i in range(length)]
                 previous = sum(rows[i][i - 1] for i in range(1, length)) / (length - 1)
@@ -154,18 +125,6 @@ def patterns(run, heads, samples):
                 induction = sum(rows[i][j + 1] for i, js in repeats for j in js) / len(repeats)
                 sums.setdefault(f"L{layer}H{head}", []).append((previous, induction))
     return {head: tuple(sum(x) / len(values) for x in zip(*values)) for head, values in sums.items()}
-
-
-def read_tensors_of_floats(path):
-    with open(path, "rb") as file:
-        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
-        data = file.read()
-    found = {"__labels__": header["__metadata__"]["labels"]}
-    for name, entry in header.items():
-        if name.endswith("hook_pattern"):
-            begin, end = entry["data_offsets"]
-            found[name] = array.array("f", data[begin:end])
-    return found
 
 
 def trained(seed, run):
@@ -272,5 +231,4 @@ with tempfile.TemporaryDirectory() as scratch:
         run = f"seed{seed}"
         heed("train", "induction", "--seed", seed, "--save-every", 400, "--quiet", "--out", run)
         planted(seed, run, trained(seed, run))
-print(f"{checks} checks, {failures} failed")
-sys.exit(failures > 0)
+finish()

@@ -48,7 +48,7 @@ Table all_effects(const HeadStudy& study, bool all_asked) {
       "Effects of heads and MLPs on L in {}, means over {}; each is cut by replacing its output "
       "with "
       "{}",
-      effect_unit(sample.run.objective), sample.sequences, replacement_text(sample.replaced.how));
+      effect_unit(sample.run.objective), sample.sequences, sample.replacement);
   const double smallest = nn::smallest_effect(sample.run.objective);
   const double largest = nn::largest_effect(m.rows());
   for (std::size_t i = 0; i < m.heads.size(); ++i) {
@@ -97,14 +97,14 @@ Table pairs(const HeadStudy& study) {
       "it is large if the heads stand in for each other";
   for (const nn::PairEffect& p :
        nn::pair_effects(sample.run, sample.replaced, study.measured->heads))
-    t.add({heads_text({p.a, p.b}), p.both.mean, p.both.standard_error, p.excess});
+    t.add({components_text({p.a, p.b}), p.both.mean, p.both.standard_error, p.excess});
   return t;
 }
 
 // Returns the table of the sets of --ablate and --keep. They are measured on the sequence that
 // --prompt or --sample selects, and otherwise on the sample.
 Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, const Subject& s) {
-  const EffectRun e = effect_run(study, a, c, s);
+  const HeadSample e = effect_sample(study, a, c, s);
   Table t({{"", "set"},
            {"", "effect", effect_unit(e.run.objective), "{:+.4g}"},
            {"", "error", "", "{:.2g}"},

@@ -126,8 +126,8 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
   std::vector<std::string> text{fmt::format(
       "What the heads do, on {}. A head is cut by replacing its output with {}. L is {}; it is "
       "{:.4g} {} with all heads, and {:.4g} without any.",
-      study.sample->sequences, replacement_text(study.sample->replaced.how),
-      study.sample->objective_text, m.value.mean, unit, m.value.mean + m.no_heads.mean)};
+      study.sample->sequences, study.sample->replacement, study.sample->objective_text,
+      m.value.mean, unit, m.value.mean + m.no_heads.mean)};
   if (!study.score_sequences.empty())
     text[0] += fmt::format(
         " The scores of previous-token, duplicate-token and induction heads are those on {}.",
@@ -155,14 +155,14 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
         "No head changes L by more than {:.2g}, but without all of them L changes by {:+.3g}.",
         others_change, m.no_heads.mean));
   else if (!others.empty())
-    text.push_back(fmt::format(
-        "{} {} not change L by more than {:.2g}.",
-        others.size() > 8 ? fmt::format("The other {} heads", others.size()) : heads_text(others),
-        others.size() == 1 ? "does" : "do", others_change));
+    text.push_back(fmt::format("{} {} not change L by more than {:.2g}.",
+                               others.size() > 8 ? fmt::format("The other {} heads", others.size())
+                                                 : components_text(nn::components(others)),
+                               others.size() == 1 ? "does" : "do", others_change));
   for (const nn::RoleEffect& r : summary.by_role)
     if (r.heads.size() > 1)
       text.push_back(fmt::format("Without all {} heads ({}) L {} by {:.3g}.", r.role->name,
-                                 heads_text(r.heads), falls(r.needed.mean),
+                                 components_text(nn::components(r.heads)), falls(r.needed.mean),
                                  std::abs(r.needed.mean)));
   if (std::isnan(summary.left_alone)) {
     if (!summary.named.empty())
@@ -174,7 +174,7 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
   text.push_back(fmt::format(
       "Without {}{}, {:.0f} % of the difference that heads make to L is left; with {} alone, "
       "{:.0f} %.{}",
-      heads_text(summary.named),
+      components_text(nn::components(summary.named)),
       summary.named.size() == m.heads.size() ? ", which are all heads" : "",
       std::abs(100 * summary.left_without) < 0.5 ? 0 : 100 * summary.left_without,
       summary.named.size() == 1 ? "this head" : "these heads", 100 * summary.left_alone,

@@ -43,6 +43,13 @@ nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Comma
 
 // ---- measurement
 
+// Returns what replaces the output of a component that is cut.
+std::string replacement_text(nn::Ablation how) {
+  if (how == nn::Ablation::kZero) return "zeros";
+  return how == nn::Ablation::kMean ? "its mean over these sequences"
+                                    : "its output on the next of these sequences";
+}
+
 constexpr double kMostSeconds = 30;  // limit of the measurement of heads by default
 
 // Seconds that the measurement of all heads takes.
@@ -128,7 +135,7 @@ HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s)
   nn::Replacement replaced = nn::replacement(s.model(), batch, a.ablation);
   return HeadSample{nn::BaseRun(s.model(), batch, objective), std::move(replaced),
                     fmt::format("{} sequence{} of {}", count, count == 1 ? "" : "s", of),
-                    std::move(text)};
+                    std::move(text), replacement_text(a.ablation)};
 }
 
 std::int64_t default_samples(const nn::Task& task) {
@@ -260,17 +267,15 @@ Value HeadStudy::mark(std::size_t head) const {
   return f.head->needed.sequences == 1 ? Value() : Value(nn::mark_text(f.head->row(), f.floor));
 }
 
-EffectRun effect_run(const HeadStudy& study, const HeadArguments& a, const Command& c,
-                     const Subject& s) {
+HeadSample effect_sample(const HeadStudy& study, const HeadArguments& a, const Command& c,
+                         const Subject& s) {
   const bool one = (c.given("prompt") || c.given("sample")) && !c.given("samples");
   if (!study.sample && a.ablation != nn::Ablation::kZero)
     usage_error("--ablation {}: the text of the run is not available; use --ablation zero",
                 nn::enum_name(a.ablation));
   if (one && a.ablation == nn::Ablation::kResample)
     usage_error("--ablation resample: one sequence has no other; give --samples 2 or more");
-  if (!one && study.sample)
-    return {study.sample->run, study.sample->replaced, study.sample->sequences,
-            study.sample->objective_text, replacement_text(study.sample->replaced.how)};
+  if (!one && study.sample) return *study.sample;
   return {
       s.base(),
       study.sample ? study.sample->replaced : nn::replacement(s.model(), s.sequence, a.ablation),
@@ -285,20 +290,10 @@ std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads) {
   return names;
 }
 
-std::string heads_text(const std::vector<nn::HeadIndex>& heads) {
-  return components_text(nn::components(heads));
-}
-
 std::string components_text(const std::vector<nn::Component>& components) {
   std::vector<std::string> names;
   for (const nn::Component& c : components) names.push_back(nn::component_name(c));
   return heed::join(names);
-}
-
-std::string replacement_text(nn::Ablation how) {
-  if (how == nn::Ablation::kZero) return "zeros";
-  return how == nn::Ablation::kMean ? "its mean over these sequences"
-                                    : "its output on the next of these sequences";
 }
 
 const char* effect_unit(const nn::Objective& o) { return o.is_linear() ? "logits" : "nats"; }

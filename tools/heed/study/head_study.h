@@ -40,8 +40,9 @@ std::vector<nn::Setting> head_settings(HeadArguments& a);
 struct HeadSample {
   nn::BaseRun run;
   nn::Replacement replaced;
-  std::string sequences;       ///< as text: "32 sequences of induction"
+  std::string sequences;       ///< as text: "32 sequences of induction", "the sequence shown"
   std::string objective_text;  ///< as text: "the margin, mean over 900 positions: ..."
+  std::string replacement;     ///< as text, of `replaced`: "its mean over these sequences"
 };
 
 /// The heads of a run on N sequences of its task.
@@ -72,18 +73,10 @@ std::optional<double> surely_too_long(const Subject& s, std::int64_t count);
 HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,
                       Progress& progress);
 
-/// A run whose interventions are measured, and the replacements for its components.
-struct EffectRun {
-  nn::BaseRun run;
-  nn::Replacement replaced;
-  std::string sequences;       ///< as text: "32 sequences of induction", "the sequence shown"
-  std::string objective_text;  ///< L as text
-  std::string replacement;     ///< what replaces an output, as text
-};
 /// Returns the sequence that --prompt or --sample selects, unless --samples is given, and otherwise
 /// the sample. Throws UsageError if the replacement of --ablation is not available.
-EffectRun effect_run(const HeadStudy& study, const HeadArguments& a, const Command& c,
-                     const Subject& s);
+HeadSample effect_sample(const HeadStudy& study, const HeadArguments& a, const Command& c,
+                         const Subject& s);
 
 /// Measures the scores of previous-token, duplicate-token and induction heads of a model of texts
 /// on repeated random tokens, because a text confounds them. For other tasks does nothing.
@@ -95,12 +88,8 @@ inline constexpr double nn::HeadReport::*kCopyScores[] = {
 
 /// Returns the names of heads, such as "L1H0".
 std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads);
-/// Returns the names of heads as text: "L0H0, L1H0 and L1H1".
-std::string heads_text(const std::vector<nn::HeadIndex>& heads);
 /// Returns the names of components as text: "L0MLP and L1H1".
 std::string components_text(const std::vector<nn::Component>& components);
-/// Returns what replaces the output of a component that is cut: "its mean over these sequences".
-std::string replacement_text(nn::Ablation how);
 /// Returns the unit of L and its changes: "logits" or "nats".
 const char* effect_unit(const nn::Objective& objective);
 

@@ -112,21 +112,18 @@ void add_text(Report& report, const nn::OverTime& study, const Subject& s,
 
 // ---- picture and page
 
-// Returns a panel with one line for each head.
-plot::LineChart effect_panel(const nn::OverTime& study, const char* title,
-                             std::vector<double> nn::CheckpointStudy::*effect) {
-  plot::LineChart panel{.title = title};
-  const std::vector<nn::HeadReport>& heads = study.checkpoints[0].heads;
-  const std::vector<double> steps =
-      study.by_step([](const nn::CheckpointStudy& m) { return double(m.step); });
-  for (std::size_t i = 0; i < heads.size(); ++i)
-    panel.series.push_back(head_line(heads[i], steps, study.by_step(i, effect)));
-  panel.ends = {0};
-  return panel;
-}
-
 std::vector<double> steps_of(const nn::OverTime& study) {
   return study.by_step([](const nn::CheckpointStudy& m) { return double(m.step); });
+}
+
+// Returns a line for each head. `value` is a member of HeadReport or CheckpointStudy.
+template <class Member>
+std::vector<plot::Series> head_lines(const nn::OverTime& study, Member value) {
+  std::vector<plot::Series> lines;
+  const std::vector<nn::HeadReport>& heads = study.checkpoints[0].heads;
+  for (std::size_t i = 0; i < heads.size(); ++i)
+    lines.push_back(head_line(heads[i], steps_of(study), study.by_step(i, value)));
+  return lines;
 }
 
 bool has_finite(const plot::LineChart& panel) {
@@ -155,9 +152,7 @@ plot::LineChart head_panel(const nn::OverTime& study, const nn::HeadQuantity& qu
                         .log_y = quantity.panel.axis == Panel::kLog};
   if (quantity.panel.axis == Panel::kShare) panel.ends = {0, 1};
   if (quantity.panel.axis == Panel::kFromZero) panel.ends = {0};
-  const std::vector<nn::HeadReport>& heads = study.checkpoints[0].heads;
-  for (std::size_t i = 0; i < heads.size(); ++i)
-    panel.series.push_back(head_line(heads[i], steps_of(study), study.by_step(i, quantity.value)));
+  panel.series = head_lines(study, quantity.value);
   return panel;
 }
 
@@ -275,8 +270,9 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& 
   stack.panels.push_back(
       {.title = "L",
        .series = {{.x = steps_of(study), .y = study.by_step(&nn::CheckpointStudy::value)}}});
-  stack.panels.push_back(
-      effect_panel(study, "needed: L without the head, minus L", &nn::CheckpointStudy::needed));
+  stack.panels.push_back({.title = "needed: L without the head, minus L",
+                          .series = head_lines(study, &nn::CheckpointStudy::needed),
+                          .ends = {0}});
   for (const nn::HeadQuantity& q : nn::head_quantities()) {
     if (q.panel.title.empty()) continue;
     if (plot::LineChart panel = head_panel(study, q); has_finite(panel))

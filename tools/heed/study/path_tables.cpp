@@ -33,7 +33,7 @@ std::string names_of(const std::vector<nn::Path>& paths) {
 
 // Draws a bar for the effect of each cut, and a square for its prediction.
 Files draw_cuts(const std::filesystem::path& file, const std::string& title,
-                const std::vector<nn::PathCut>& cuts, const EffectRun& e, const Subject& s) {
+                const std::vector<nn::PathCut>& cuts, const HeadSample& e, const Subject& s) {
   plot::LineChart bars{.x_name = "change of L", .series = {{}, {.points = true, .square = true}}};
   for (std::size_t i = 0; i < cuts.size(); ++i) {
     bars.y_labels.push_back(names_of(cuts[i].paths));
@@ -51,7 +51,7 @@ Files draw_cuts(const std::filesystem::path& file, const std::string& title,
                        "component's output replaced.");
 }
 
-Table cut_rows(const std::string& title, const std::vector<nn::PathCut>& cuts, const EffectRun& e,
+Table cut_rows(const std::string& title, const std::vector<nn::PathCut>& cuts, const HeadSample& e,
                bool through_mlps) {
   std::vector<Column> columns{{"", "cut"},
                               {"", "effect", "", "{:+.3g}"},
@@ -119,7 +119,7 @@ std::vector<Table> path_tables(const PathArguments& a, const HeadArguments& head
   const nn::Transformer::Options& o = s.model().options;
   const bool all_edges = !c.given("edges-into") && !c.given("edge") && !c.given("path");
   if (all_edges && (!study.measured || o.norm == nn::NormPlacement::kPost)) return {};
-  const EffectRun e = effect_run(study, heads, c, s);
+  const HeadSample e = effect_sample(study, heads, c, s);
   const nn::PathCutter cutter(e.run, e.replaced, a.through_mlps);
   std::vector<Table> tables;
   const auto largest = [&](const std::string& title, const char* picture,

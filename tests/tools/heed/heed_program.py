@@ -1,0 +1,47 @@
+"""What the test scripts of trained runs share: calls of heed, counted checks, and safetensors files.
+
+A script gets the path of heed as its first argument. Only the standard library is used.
+"""
+
+import array
+import json
+import os
+import struct
+import subprocess
+import sys
+
+HEED = os.path.abspath(sys.argv[1])
+CODES = {"F32": "f", "F64": "d"}  # type codes of the module array
+checks = failures = 0
+
+
+def check(what, good, *seen):
+    global checks, failures
+    checks += 1
+    if not good:
+        failures += 1
+        print(f"FAILED: {what}", *seen, file=sys.stderr)
+
+
+def finish():
+    """Prints the number of checks, and exits with 1 if one of them failed."""
+    print(f"{checks} checks, {failures} failed")
+    sys.exit(failures > 0)
+
+
+def heed(*arguments):
+    """Returns the output of heed; a failed call ends the script."""
+    done = subprocess.run([HEED, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"heed {arguments} failed: {done.stderr}")
+    return done.stdout
+
+
+def read_tensors(path):
+    """Returns {name: (shape, numbers)} of the floating-point tensors of a safetensors file, and its metadata."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    metadata = header.pop("__metadata__", {})
+    return {name: (entry["shape"], array.array(CODES[entry["dtype"]], data[slice(*entry["data_offsets"])]))
+            for name, entry in header.items() if entry["dtype"] in CODES}, metadata

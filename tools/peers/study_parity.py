@@ -126,10 +126,8 @@ class Model:
         replaced = lambda name, x: x + t * (cut[name] - x) if name in cut else x
 
         def read(x, receiver):
-            for component, to, change in edges:
-                if to == receiver:
-                    x = x + self.carried(change(r["out"][component]), component, to[1], r["mid"])
-            return x
+            sent = [(component, change(r["out"][component])) for component, to, change in edges if to == receiver]
+            return x + self.carried(sent, receiver[1], r["mid"])
         x = self.w["tok.weight"][ids] + self.w.get("pos.weight", torch.zeros(self.T, 1))[:ids.shape[1]]
         r["out"]["embed"] = x
         for l in range(self.layers):
@@ -152,13 +150,17 @@ class Model:
         l, h = numbers(name) if kind else (0, 0)
         return (kind, f"L{l}H{h // self.group * self.group}") if kind in ("K", "V") else (kind, name)
 
-    def carried(self, change, component, receiver, mid):
-        """Returns the change of the stream at a receiver; with through_mlps, the MLPs before it are computed again."""
+    def carried(self, sent, receiver, mid):
+        """Returns the change of the stream at a receiver if components, [(component, change)], change their outputs. With
+        through_mlps, the MLPs before it that do not change themselves are computed again."""
         stage = lambda n: {"e": -1, "l": 2 * self.layers}[n[0]] if n[0] in "el" else 2 * int(n[1]) + ("MLP" in n)
-        for l in range(self.layers if self.through_mlps else 0):
-            if stage(component) < 2 * l + 1 < stage(receiver):
-                change = change + self.mlp(l, mid[l] + change) - self.mlp(l, mid[l])
-        return change
+        total = 0
+        for s in range(-1, stage(receiver)):
+            here = [change for component, change in sent if stage(component) == s]
+            if self.through_mlps and s > 0 and s % 2 and not here:
+                total = total + self.mlp(s // 2, mid[s // 2] + total) - self.mlp(s // 2, mid[s // 2])
+            total = total + sum(here)
+        return total
 
     def edges_of(self, ids, paths, new, base, t):
         """Returns the argument `edges` of forward() for paths such as L0H0:K:L1H1:logits that are cut together."""

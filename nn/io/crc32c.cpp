@@ -3,6 +3,10 @@
 #include <array>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
 namespace heed::nn {
 
 namespace {
@@ -10,7 +14,7 @@ namespace {
 using Table = std::array<std::uint32_t, 256>;
 
 // kTables[k][b] is XORed into the checksum for a byte b after which k more bytes follow. With these
-// tables, add() processes eight bytes at a time ("slicing by 8", Kounavis & Berry 2005).
+// tables, add_by_tables() processes eight bytes at a time ("slicing by 8", Kounavis & Berry 2005).
 constexpr std::array<Table, 8> kTables = [] {
   std::array<Table, 8> tables{};
   for (std::uint32_t b = 0; b < 256; ++b) {
@@ -26,9 +30,33 @@ constexpr std::array<Table, 8> kTables = [] {
   return tables;
 }();
 
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) std::uint32_t add_by_instruction(
+    std::uint32_t x, std::span<const std::byte> bytes) {
+  std::size_t i = 0;
+  for (; i + 8 <= bytes.size(); i += 8) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, &bytes[i], 8);
+    x = std::uint32_t(_mm_crc32_u64(x, eight));
+  }
+  for (; i < bytes.size(); ++i) x = _mm_crc32_u8(x, std::to_integer<std::uint8_t>(bytes[i]));
+  return x;
+}
+#endif
+
 }  // namespace
 
 void Crc32c::add(std::span<const std::byte> bytes) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("sse4.2")) {
+    state_ = add_by_instruction(state_, bytes);
+    return;
+  }
+#endif
+  add_by_tables(bytes);
+}
+
+void Crc32c::add_by_tables(std::span<const std::byte> bytes) {
   std::uint32_t x = state_;
   std::size_t i = 0;
   for (; i + 8 <= bytes.size(); i += 8) {

@@ -12,8 +12,10 @@ namespace heed::nn {
 /// changes the checksum. Other damage changes it with probability 1 - 2^-32.
 class Crc32c {
  public:
-  /// Appends bytes to the sequence.
+  /// Appends bytes to the sequence. Uses the instruction of SSE 4.2 if the processor has it.
   void add(std::span<const std::byte> bytes);
+  /// Does the same as add(), with tables instead of the instruction.
+  void add_by_tables(std::span<const std::byte> bytes);
   /// Returns the checksum of all bytes so far.
   std::uint32_t value() const { return ~state_; }
 

@@ -1,7 +1,9 @@
 #include "nn/study/blocks.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "autograd/base/parallel.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::nn {
@@ -14,17 +16,31 @@ BlockMap block_map(const float* map, const float* scores, std::int64_t length, B
   const std::int64_t block = block_length(length), size = (length + block - 1) / block;
   BlockMap r{size, std::vector<double>(std::size_t(size * size), 0.0),
              std::vector<std::uint8_t>(std::size_t(size * size), 1)};
-  for (std::int64_t i = 0; i < length; ++i)
-    for (std::int64_t j = 0; j < length; ++j) {
-      if (std::isinf(scores[i * length + j])) continue;
-      const auto cell = std::size_t(i / block * size + j / block);
-      const double x = double(map[i * length + j]);
-      if (rule == BlockRule::kSum)
-        r.values[cell] += x;
-      else if (r.hidden[cell] || std::abs(x) > std::abs(r.values[cell]))
-        r.values[cell] = x;
-      r.hidden[cell] = 0;
+  const auto add = [rule](double& value, double x) {
+    if (rule == BlockRule::kSum)
+      value += x;
+    else if (std::abs(x) > std::abs(value))
+      value = x;
+  };
+  for (std::int64_t first = 0; first < length; first += block) {
+    // The rows of a block are reduced to one row before its keys are. This is several times as fast
+    // as reducing cell by cell, because each cell would then wait for the one before.
+    std::vector<double> row(std::size_t(length), 0.0);
+    std::vector<std::uint8_t> hidden(std::size_t(length), 1);
+    for (std::int64_t i = first; i < std::min(first + block, length); ++i) {
+      const float *x = map + i * length, *score = scores + i * length;
+      for (std::int64_t j = 0; j < length; ++j) {
+        if (std::isinf(score[j])) continue;
+        add(row[std::size_t(j)], double(x[j]));
+        hidden[std::size_t(j)] = 0;
+      }
     }
+    for (std::int64_t j = 0; j < length; ++j) {
+      const auto cell = std::size_t(first / block * size + j / block);
+      add(r.values[cell], row[std::size_t(j)]);
+      r.hidden[cell] &= hidden[std::size_t(j)];
+    }
+  }
   return r;
 }
 
@@ -46,12 +62,12 @@ std::int64_t block_length(std::int64_t length) {
 std::vector<BlockMap> block_maps(const Tensor& maps, const Tensor& scores, BlockRule rule) {
   const std::int64_t length = maps.size(2);
   const Tensor values = contiguous(to(maps, float32)), shown = contiguous(to(scores, float32));
-  std::vector<BlockMap> blocks;
-  for (std::int64_t h = 0; h < maps.size(1); ++h) {
-    const std::int64_t first = h * length * length;
-    blocks.push_back(
-        block_map(values.data<float>() + first, shown.data<float>() + first, length, rule));
-  }
+  std::vector<BlockMap> blocks(static_cast<std::size_t>(maps.size(1)));
+  parallel_for(maps.size(1), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t h = begin; h < end; ++h)
+      blocks[std::size_t(h)] = block_map(values.data<float>() + h * length * length,
+                                         shown.data<float>() + h * length * length, length, rule);
+  });
   return blocks;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <queue>
 #include <set>
+#include <span>
 
 #include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
@@ -70,19 +71,19 @@ void read_item(std::string_view what, const std::string& item, std::int64_t laye
 // Returns [n, H, T, T] bool8: true at the cells of this layer in sets[i].
 Tensor cells_of_layer(const std::vector<std::vector<Cell>>& sets, std::int64_t layer,
                       std::int64_t heads, std::int64_t length) {
-  std::vector<bool> cut(sets.size() * std::size_t(heads * length * length));
-  for (std::size_t i = 0; i < sets.size(); ++i)
-    for (const Cell& c : sets[i])
+  const Tensor cut = zeros({std::ssize(sets), heads, length, length}, bool8);
+  bool* is_cut = cut.mutable_data<bool>();
+  for (std::int64_t i = 0; i < std::ssize(sets); ++i)
+    for (const Cell& c : sets[std::size_t(i)])
       if (c.head.layer == layer)
-        cut[std::size_t(((std::int64_t(i) * heads + c.head.head) * length + c.query) * length +
-                        c.key)] = true;
-  return from_data(cut, {std::ssize(sets), heads, length, length});
+        is_cut[((i * heads + c.head.head) * length + c.query) * length + c.key] = true;
+  return cut;
 }
 
 // Computes the weights of one row of scores, without the key `left_out`, or with all keys if it is
 // -1. Returns the sum of the weights times `slope` over visible keys.
 double softmax_row(const double* score, const double* slope, double sink, std::int64_t left_out,
-                   std::vector<double>& A) {
+                   std::span<double> A) {
   double largest = sink, total = 0, sum = 0;
   for (std::size_t k = 0; k < A.size(); ++k)
     if (std::int64_t(k) != left_out) largest = std::max(largest, score[k]);
@@ -99,8 +100,8 @@ double softmax_row(const double* score, const double* slope, double sink, std::i
   return sum;
 }
 
-// Sets the predictions of one row. A is scratch memory.
-void cut_row(const double* score, const double* slope, double sink, std::vector<double>& A,
+// Sets the predictions of the first A.size() keys of a row. A is scratch memory.
+void cut_row(const double* score, const double* slope, double sink, std::span<double> A,
              double* out) {
   const double total = softmax_row(score, slope, sink, -1, A);
   std::int64_t large = -1;
@@ -176,7 +177,10 @@ Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
     std::vector<double> A(static_cast<std::size_t>(keys));
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t first = row * keys;
-      cut_row(score + first, slope + first, sinks[row / queries % heads], A, out + first);
+      std::int64_t visible = keys;  // the keys after these are hidden
+      while (visible > 0 && score[first + visible - 1] == -HUGE_VAL) --visible;
+      cut_row(score + first, slope + first, sinks[row / queries % heads],
+              std::span(A).first(std::size_t(visible)), out + first);
     }
   });
   return predictions;
@@ -232,15 +236,15 @@ std::vector<Cell> notable_cells(const Study& study, std::int64_t count) {
     using Entry = std::pair<double, Cell>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> largest;  // smallest on top
     for (std::size_t l = 0; l < study.layers.size(); ++l) {
-      const Tensor& map = study.layers[l].*member;
-      const auto values = to_doubles(map);
-      const auto hidden = contiguous(le(study.layers[l].scores, -HUGE_VAL)).to_vector<bool>();
-      const std::int64_t length = map.size(2);
-      for (std::int64_t i = 0; i < std::ssize(values); ++i) {
-        const double size = std::abs(values[std::size_t(i)]);
+      const Tensor map = contiguous(to(study.layers[l].*member, float64));
+      const double* values = map.data<double>();
+      const std::int64_t length = map.size(2), count_of_map = map.numel();
+      for (std::int64_t i = 0; i < count_of_map; ++i) {
+        const double size = std::abs(values[i]);
         if (std::int64_t(largest.size()) == count && !(size > largest.top().first)) continue;
         const Cell c{{std::int64_t(l), i / length / length}, i / length % length, i % length};
-        if (hidden[std::size_t(i)] || taken.contains(c)) continue;
+        const double score = study.layers[l].scores.at({0, c.head.head, c.query, c.key});
+        if (score == -HUGE_VAL || taken.contains(c)) continue;
         largest.emplace(size, c);
         if (std::int64_t(largest.size()) > count) largest.pop();
       }

@@ -23,7 +23,6 @@ struct StudiedBlock {
   const Transformer& model;
   const Block& block;
   const LayerStudy& at;
-  std::int64_t layer;
 
   bool has(NormPlacement placement) const { return block.norm == placement; }
   // Returns the input of the attention if the residual stream before the block is x.
@@ -96,13 +95,22 @@ Tensor from_queries(const StudiedBlock& b, const Tensor& total) {
       reshape(expand(unsqueeze(v, 2), {v.size(0), own, heads / own, v.size(2), v.size(3)}),
               {v.size(0), heads, v.size(2), v.size(3)});
   const Tensor dz = permute(b.at.z_grad, {0, 2, 1, 3});  // [B, H, Tq, d]
-  const Tensor hidden = le(b.at.scores, -HUGE_VAL);
   const Tensor both = b.at.scores_grad * moved_scores + b.at.pattern * matmul(dz, mT(repeated));
-  return masked_fill(both, hidden, 0).detach();
+  return masked_fill(both, le(b.at.scores, -HUGE_VAL), 0).detach();
 }
 
-Routes block_routes(const StudiedBlock& b) {
-  Routes r{b.layer, {}, b.at.resid_pre_grad, {}, {}};
+}  // namespace
+
+Tensor Routes::shares() const {
+  const Tensor whole = to(total, float64);
+  return sum(to(vectors, float64) * whole, {-1}) / sum(whole * whole, {-1});
+}
+
+Routes routes(const Transformer& model, const Study& study, std::int64_t layer) {
+  const NoGrad guard;
+  const auto index = std::size_t(layer);
+  const StudiedBlock b{model, model.blocks[index], study.layers[index]};
+  Routes r{layer, {}, b.at.resid_pre_grad, {}, {}};
   std::vector<Tensor> parts;
   const auto add = [&](const std::string& name, const Tensor& vector) {
     r.parts.push_back(name);
@@ -121,27 +129,11 @@ Routes block_routes(const StudiedBlock& b) {
     const Tensor back = through_projection(b, kind.gradient, kind.weight.detach());
     const std::int64_t own = back.size(0), group = attn.options.heads / own;
     for (std::int64_t h = 0; h < own; ++h)
-      add(head_range({b.layer, h * group}, group) + kind.route, select(back, 0, h));
+      add(head_range({layer, h * group}, group) + kind.route, select(back, 0, h));
   }
   r.vectors = stack(parts, 0);
   r.from = from_queries(b, r.total);
   return r;
-}
-
-}  // namespace
-
-Tensor Routes::shares() const {
-  const Tensor whole = to(total, float64);
-  return sum(to(vectors, float64) * whole, {-1}) / sum(whole * whole, {-1});
-}
-
-std::vector<Routes> routes(const Transformer& model, const Study& study) {
-  std::vector<Routes> blocks;
-  const NoGrad guard;
-  for (std::size_t layer = 0; layer < model.blocks.size(); ++layer)
-    blocks.push_back(
-        block_routes({model, model.blocks[layer], study.layers[layer], std::int64_t(layer)}));
-  return blocks;
 }
 
 }  // namespace heed::nn

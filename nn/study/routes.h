@@ -33,9 +33,9 @@ struct Routes {
   Tensor shares() const;
 };
 
-/// Splits the gradients of a study of this model. Returns the routes of each block, by layer. Does
-/// not run a forward pass of the whole model. The gradients of a sequence are those of this
-/// sequence's L, not of the mean over the batch.
-std::vector<Routes> routes(const Transformer& model, const Study& study);
+/// Splits the gradients of a study of this model: returns the routes through block `layer`, from 0.
+/// Runs only this block. The gradients of a sequence are those of this sequence's L, not of the
+/// mean over the batch.
+Routes routes(const Transformer& model, const Study& study, std::int64_t layer);
 
 }  // namespace heed::nn

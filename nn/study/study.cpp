@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "autograd/base/parallel.h"
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
@@ -31,12 +32,15 @@ constexpr ArrayQuantity kArrays[] = {
     {"attn.hook_v", "v", "[B, T, Hkv, d_value]", "values", &L::v, &L::v_grad},
     {"attn.hook_z", "z", "[B, T, H, d_value]", "weighted values, before the output projection",
      &L::z, &L::z_grad},
-    {"attn.hook_attn_scores_raw", "S raw", "[B, H, Tq, Tk]", "scores before cap, bias and mask",
-     &L::scores_raw, &L::scores_raw_grad},
     {"attn.hook_attn_scores", "S", "[B, H, Tq, Tk]",
      "scores after the mask; -inf where it hides a key", &L::scores, &L::scores_grad},
     {"attn.hook_pattern", "A", "[B, H, Tq, Tk]", "weights: softmax of the scores, without dropout",
-     &L::pattern, &L::pattern_grad}};
+     &L::pattern, &L::pattern_grad},
+    {"attn.hook_value_norm", "|v W_O|", "[B, H, 1, Tk]",
+     "norm of what a key adds to the stream at a query with weight 1", &L::value_norm, nullptr},
+    {"attn.hook_cut_prediction", "predicted change", "[B, H, Tq, Tk]",
+     "change of L that dL/dA predicts if the score of this cell alone is set to -inf",
+     &L::cut_prediction, nullptr}};
 
 constexpr MapQuantity kMaps[] = {
     {"hook_pattern",
@@ -109,34 +113,52 @@ HeadReport mean_report(const std::vector<HeadReport>& reports) {
   return r;
 }
 
-// Returns the first n rows and columns of maps[b, h], row-major.
-std::vector<double> corner_of(const Tensor& maps, std::int64_t b, std::int64_t h, std::int64_t n) {
-  const Tensor corner = slice(slice(select(select(maps, 0, b), 0, h), 0, 0, n), 1, 0, n);
-  return to_doubles(contiguous(corner));
+// One sequence of a batch, without padding.
+struct StudiedSequence {
+  std::int64_t index, length;         // position in the batch, number of tokens n
+  std::vector<std::int64_t> tokens;   // [n]
+  Tensor hidden;                      // [n, n] bool8: the mask hides the key; equal for all heads
+  std::vector<std::int64_t> visible;  // [n], number of visible keys of each query
+
+  // Returns maps[index, h] without padding, [n, n].
+  Tensor map(const Tensor& maps, std::int64_t h) const {
+    const Tensor whole = select(select(maps, 0, index), 0, h);
+    return contiguous(slice(slice(whole, 0, 0, length), 1, 0, length));
+  }
+  // Returns the Euclidean norm of maps[index, h] over visible keys.
+  double norm(const Tensor& maps, std::int64_t h) const {
+    const std::vector<double> values = to_doubles(map(maps, h));
+    const bool* is_hidden = hidden.data<bool>();
+    double squares = 0;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!is_hidden[i]) squares += values[i] * values[i];
+    return std::sqrt(squares);
+  }
+};
+
+// Returns the sequences of a batch. `scores` are those of a layer, [B, H, T, T].
+std::vector<StudiedSequence> sequences_of(const Batch& batch, const Tensor& scores) {
+  std::vector<StudiedSequence> sequences;
+  for (std::int64_t b = 0; b < batch.inputs.size(0); ++b) {
+    StudiedSequence s{b, batch.tokens_of(b), {}, {}, {}};
+    s.tokens =
+        contiguous(slice(select(batch.inputs, 0, b), 0, 0, s.length)).to_vector<std::int64_t>();
+    s.hidden = le(s.map(scores, 0), -HUGE_VAL);
+    s.visible = sum(to(logical_not(s.hidden), int64), {1}).to_vector<std::int64_t>();
+    sequences.push_back(std::move(s));
+  }
+  return sequences;
 }
 
-// Computes the scores of weights `patterns` [B, H, T, T] of one sequence and head. `shown` is 1
-// where a key is visible. Padding is left out.
-HeadReport scores_of(const Tensor& patterns, const Tensor& shown, const Batch& batch,
-                     std::int64_t b, std::int64_t h) {
-  const std::int64_t n = batch.tokens_of(b);
-  const std::vector<double> pattern = corner_of(patterns, b, h, n);
-  const auto tokens = contiguous(select(batch.inputs, 0, b)).to_vector<std::int64_t>();
-  std::vector<std::int64_t> keys;
-  const std::vector<double> visible = corner_of(shown, b, h, n);
-  for (std::int64_t i = 0; i < n; ++i)
-    keys.push_back(std::count(visible.begin() + i * n, visible.begin() + (i + 1) * n, 1.0));
-  return head_scores(pattern, {tokens.data(), std::size_t(n)}, keys);
-}
-
-// Returns the scores of equal weights on all keys that the first head of a layer may read.
-HeadReport uniform_report(const LayerStudy& s, const Batch& batch) {
-  const Tensor shown = to(logical_not(le(slice(s.scores, 1, 0, 1), -HUGE_VAL)), float64);
-  const Tensor count = sum(shown, {-1}, true);
-  const Tensor pattern = shown / masked_fill(count, eq(count, 0), 1);
+// Returns the scores of equal weights on all keys that a layer may read.
+HeadReport uniform_report(const std::vector<StudiedSequence>& sequences) {
   std::vector<HeadReport> by_sequence;
-  for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
-    by_sequence.push_back(scores_of(pattern, shown, batch, b, 0));
+  for (const StudiedSequence& s : sequences) {
+    const Tensor shown = to(logical_not(s.hidden), float64);
+    const Tensor count = sum(shown, {1}, true);
+    by_sequence.push_back(
+        head_scores(to_doubles(shown / masked_fill(count, eq(count, 0), 1)), s.tokens, s.visible));
+  }
   HeadReport r = mean_report(by_sequence);
   for (double HeadReport::*gradient :
        {&HeadReport::saturation, &HeadReport::importance, &HeadReport::absolute_importance,
@@ -148,27 +170,30 @@ HeadReport uniform_report(const LayerStudy& s, const Batch& batch) {
 
 // Computes the report of each head of one layer, averaged over the sequences, without the norms of
 // weight gradients.
-std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, std::int64_t layer) {
-  const std::int64_t heads = s.z.size(2), group = heads / s.k.size(2);
-  const Tensor hidden = le(s.scores, -HUGE_VAL), shown = to(logical_not(hidden), float32);
-  const Tensor dq = norms(s.q_grad, {1, 3}), dk = norms(s.k_grad, {1, 3}),
-               dv = norms(s.v_grad, {1, 3}), dz = norms(s.z_grad, {1, 3}),  // [B, H]
-      ds = norms(s.scores_grad, {2, 3}), da = norms(masked_fill(s.pattern_grad, hidden, 0), {2, 3}),
-               importance = sum(to(s.z, float64) * to(s.z_grad, float64), {1, 3});
-  std::vector<HeadReport> result;
-  for (std::int64_t h = 0; h < heads; ++h) {
-    std::vector<HeadReport> by_sequence;
-    for (std::int64_t b = 0; b < batch.inputs.size(0); ++b) {
-      HeadReport r = scores_of(s.pattern, shown, batch, b, h);
-      r.layer = layer, r.head = h;
-      r.dq = dq.at({b, h}), r.dz = dz.at({b, h});
-      r.dk = dk.at({b, h / group}), r.dv = dv.at({b, h / group});
-      r.saturation = ds.at({b, h}) / da.at({b, h});
-      r.importance = importance.at({b, h}), r.absolute_importance = std::abs(r.importance);
-      by_sequence.push_back(r);
+std::vector<HeadReport> layer_reports(const LayerStudy& layer,
+                                      const std::vector<StudiedSequence>& sequences,
+                                      std::int64_t index) {
+  const std::int64_t heads = layer.z.size(2), group = heads / layer.k.size(2);
+  const Tensor dq = norms(layer.q_grad, {1, 3}), dk = norms(layer.k_grad, {1, 3}),
+               dv = norms(layer.v_grad, {1, 3}), dz = norms(layer.z_grad, {1, 3}),  // [B, H]
+      importance = sum(to(layer.z, float64) * to(layer.z_grad, float64), {1, 3});
+  std::vector<HeadReport> result(static_cast<std::size_t>(heads));
+  parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t h = begin; h < end; ++h) {
+      std::vector<HeadReport> by_sequence;
+      for (const StudiedSequence& s : sequences) {
+        const std::int64_t b = s.index;
+        HeadReport r = head_scores(to_doubles(s.map(layer.pattern, h)), s.tokens, s.visible);
+        r.layer = index, r.head = h;
+        r.dq = dq.at({b, h}), r.dz = dz.at({b, h});
+        r.dk = dk.at({b, h / group}), r.dv = dv.at({b, h / group});
+        r.saturation = s.norm(layer.scores_grad, h) / s.norm(layer.pattern_grad, h);
+        r.importance = importance.at({b, h}), r.absolute_importance = std::abs(r.importance);
+        by_sequence.push_back(r);
+      }
+      result[std::size_t(h)] = mean_report(by_sequence);
     }
-    result.push_back(mean_report(by_sequence));
-  }
+  });
   return result;
 }
 
@@ -177,7 +202,7 @@ void record_sites(Probe& probe, const Transformer& model) {
   for (std::size_t l = 0; l < model.blocks.size(); ++l) {
     const auto layer = std::int64_t(l);
     for (const ArrayQuantity& q : kArrays)
-      if (q.value) probe.record(block_site(layer, q.site));
+      if (q.gradient) probe.record(block_site(layer, q.site));
     for (const OtherSite& other : other_sites(model.blocks[l]))
       probe.record(block_site(layer, other.site));
   }
@@ -198,7 +223,7 @@ Tensor value_norms(const Tensor& v, const Block& block) {
 LayerStudy read_layer(const Probe& probe, std::int64_t layer, const Block& block) {
   LayerStudy s;
   for (const ArrayQuantity& q : kArrays) {
-    if (!q.value) continue;
+    if (!q.gradient) continue;
     const std::string site = block_site(layer, q.site);
     s.*q.value = probe.value(site), s.*q.gradient = probe.value(site + "_grad");
   }
@@ -206,9 +231,8 @@ LayerStudy read_layer(const Probe& probe, std::int64_t layer, const Block& block
     s.*other.value = probe.value(block_site(layer, other.site));
   s.attn_out_grad = probe.value(block_site(layer, "hook_attn_out_grad"));
   if (block.mlp) s.mlp_out_grad = probe.value(block_site(layer, "hook_mlp_out_grad"));
-  const Tensor hidden = le(s.scores, -HUGE_VAL);
-  s.pattern_x_value_norm = s.pattern * to(value_norms(s.v, block), s.pattern.dtype());
-  s.pattern_x_grad = masked_fill(s.pattern * s.pattern_grad, hidden, 0);
+  s.value_norm = to(value_norms(s.v, block), s.pattern.dtype());
+  s.pattern_x_value_norm = s.pattern * s.value_norm;
   s.cut_prediction = to(cut_predictions(s.scores, s.pattern_grad, block.attn), s.pattern.dtype());
   return s;
 }
@@ -240,13 +264,8 @@ std::vector<NamedTensor> to_named(const Study& study) {
   for (const ArrayQuantity& q : kArrays)
     for (std::int64_t layer = 0; q.value && layer < layers; ++layer) {
       add(layer, std::string(q.site), q.value);
-      add(layer, std::string(q.site) + "_grad", q.gradient);
+      if (q.gradient) add(layer, std::string(q.site) + "_grad", q.gradient);
     }
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    add(layer, "attn.hook_pattern_x_value_norm", &LayerStudy::pattern_x_value_norm);
-    add(layer, "attn.hook_pattern_x_grad", &LayerStudy::pattern_x_grad);
-    add(layer, "attn.hook_cut_prediction", &LayerStudy::cut_prediction);
-  }
   return arrays;
 }
 
@@ -293,11 +312,12 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
     s.layers.push_back(read_layer(probe, layer, model.blocks[l]));
     const LayerStudy& arrays = s.layers.back();
     const AttentionWeights g = per_head_gradients(model.blocks[l].attn, weights, gradients);
-    for (HeadReport& r : layer_reports(arrays, batch, layer)) {
+    const std::vector<StudiedSequence> sequences = sequences_of(batch, arrays.scores);
+    for (HeadReport& r : layer_reports(arrays, sequences, layer)) {
       add_weight_norms(r, g, model.options.attention);
       s.heads.push_back(r);
     }
-    if (l == 0) s.uniform = uniform_report(arrays, batch);
+    if (l == 0) s.uniform = uniform_report(sequences);
     s.flow.push_back({layer, mean_norm(arrays.resid_pre_grad), mean_norm(arrays.resid_post_grad)});
   }
   return s;

@@ -39,17 +39,15 @@ struct LayerStudy {
   Tensor v_grad;           ///< [B, T, Hkv, d_value], dL/dv
   Tensor z;                ///< [B, T, H, d_value], output of each head before the output projection
   Tensor z_grad;           ///< [B, T, H, d_value], dL/dz
-  Tensor scores_raw;       ///< [B, H, Tq, Tk], scores before soft cap, bias and mask
-  Tensor scores_raw_grad;  ///< [B, H, Tq, Tk], dL/d(scores_raw)
   Tensor scores;           ///< [B, H, Tq, Tk], scores S after the mask; -inf if a key is hidden
   Tensor scores_grad;      ///< [B, H, Tq, Tk], dL/dS
   Tensor pattern;          ///< [B, H, Tq, Tk], the attention weights A
   Tensor pattern_grad;     ///< [B, H, Tq, Tk], dL/dA; may be nonzero if the mask hides a key
-  /// [B, H, Tq, Tk], A |v W_O|: the norm of what each key adds to the stream at the query, with the
-  /// residual scale. A head that rests on a token without content has a large A and a small norm
-  /// (Kobayashi et al. 2020).
+  Tensor value_norm;       ///< [B, H, 1, Tk], |v W_O| of each key, with the residual scale
+  /// [B, H, Tq, Tk], A |v W_O|: the norm of what each key adds to the stream at the query. A head
+  /// that rests on a token without content has a large A and a small norm (Kobayashi et al. 2020).
+  /// Files do not contain this product.
   Tensor pattern_x_value_norm;
-  Tensor pattern_x_grad;  ///< [B, H, Tq, Tk], pattern * pattern_grad; 0 if a key is hidden
   /// [B, H, Tq, Tk], the change of L that dL/dA predicts if the score of this cell alone is set to
   /// -inf (cut_predictions()); 0 if a key is hidden
   Tensor cut_prediction;
@@ -94,14 +92,13 @@ struct ArrayQuantity {
   std::string_view shape;        ///< shape as text: "[B, H, Tq, Tk]"
   std::string_view what;         ///< description as text
   Tensor LayerStudy::*value;     ///< null if the array is Study::embed
-  Tensor LayerStudy::*gradient;  ///< null if the gradient is Study::embed_grad
+  Tensor LayerStudy::*gradient;  ///< null if `value` is null or has no gradient
 };
 /// Returns the descriptions of all arrays that files contain.
 std::span<const ArrayQuantity> array_quantities();
 
 /// Returns all arrays with their names in files, such as "blocks.1.attn.hook_pattern". The name of
-/// a gradient ends in "_grad". The product of hook_pattern and its gradient has the name
-/// "hook_pattern_x_grad".
+/// a gradient ends in "_grad".
 std::vector<NamedTensor> to_named(const Study& study);
 
 /// Describes a map [B, H, Tq, Tk] of each layer. The HTML page shows all maps, and some are also

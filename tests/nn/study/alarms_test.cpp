@@ -47,6 +47,8 @@ TEST_CASE("head_health() has the numbers of study(), in every variant of a model
     const Transformer model = random_model(m.options);
     const Study s = study(model, batch, {Objective::kLoss, 0, 0, {}});
     const std::vector<HeadHealth> heads = head_health(model, batch);
+    const auto raw_scores =
+        record_forward(model, batch.inputs, {"attn.hook_attn_scores_raw"}).at[0];
     REQUIRE(heads.size() == s.heads.size());
     for (std::size_t i = 0; i < heads.size(); ++i) {
       const HeadHealth& head = heads[i];
@@ -56,7 +58,7 @@ TEST_CASE("head_health() has the numbers of study(), in every variant of a model
       CHECK(head.dW_V == Approx(s.heads[i].dW_V));
       const LayerStudy& layer = s.layers[std::size_t(head.layer)];
       const Tensor hidden = le(layer.scores, -HUGE_VAL);
-      const Tensor raw = abs(masked_fill(layer.scores_raw, hidden, 0));
+      const Tensor raw = abs(masked_fill(raw_scores[std::size_t(head.layer)], hidden, 0));
       CHECK(head.largest_score == max(select(raw, 1, head.head)).item());
       const Tensor gain = sum(layer.pattern * (1 - layer.pattern), {3});       // [B, H, T]
       const Tensor keys = sum(to(logical_not(hidden), float64), {3});          // [B, H, T]

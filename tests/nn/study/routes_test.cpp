@@ -104,9 +104,9 @@ TEST_CASE("routes sum to the gradient, and each is the part that is lost without
       const Transformer model = random_model(o);
       for (const Objective& objective :
            {Objective{}, Objective{Objective::kDifference, 1, 3, {4, 5}}}) {
-        const std::vector<Routes> blocks = routes(model, study(model, batch, objective));
-        REQUIRE(blocks.size() == 2);
-        for (const Routes& r : blocks) check_block(model, batch, objective, r);
+        const Study s = study(model, batch, objective);
+        for (const std::int64_t layer : {0, 1})
+          check_block(model, batch, objective, routes(model, s, layer));
       }
     }
 }
@@ -117,7 +117,7 @@ TEST_CASE("the prediction for an edge is the change of the output times the rout
       .vocab = 5, .layers = 2, .context = 6, .attention = {.d_model = 8, .heads = 2}};
   o.attention.dtype = float64;
   const Transformer model = random_model(o);
-  const std::vector<Routes> blocks = routes(model, study(model, batch, {}));
+  const Routes reader = routes(model, study(model, batch, {}), 1);
   const BaseRun run(model, batch, {});
   const Replacement zero = replacement(model, batch, Ablation::kZero);
   std::vector<Path> edges = edges_into(parse_receivers("x", "all", model.options), model.options);
@@ -143,7 +143,6 @@ TEST_CASE("the prediction for an edge is the change of the output times the rout
     Tensor output = probe.value("blocks.0.hook_attn_out");
     if (const Tensor& bias = model.blocks[0].attn.weights.out_proj_bias; bias.defined())
       output = output - bias;
-    const Routes& reader = blocks[1];
     const auto found =
         std::find(reader.parts.begin(), reader.parts.end(), receiver_name(edges[i].receivers[0]));
     REQUIRE(found != reader.parts.end());
@@ -155,7 +154,7 @@ TEST_CASE("the prediction for an edge is the change of the output times the rout
 TEST_CASE("routes() changes no .grad") {
   const Transformer model = random_model(
       {.vocab = 5, .layers = 1, .context = 6, .attention = {.d_model = 8, .heads = 2}});
-  routes(model, study(model, two_sequences(), {}));
+  routes(model, study(model, two_sequences(), {}), 0);
   for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
 }
 

@@ -286,6 +286,7 @@ TEST_CASE("A |v W_O| is the norm of what a key adds to the stream") {
           double squares = 0;
           for (std::int64_t c = 0; c < added.size(1); ++c)
             squares += std::pow(added.at({key, c}) * block.residual_scale, 2);
+          CHECK(at.value_norm.at({0, h, 0, key}) == Approx(std::sqrt(squares)).margin(1e-12));
           CHECK(at.pattern_x_value_norm.at({0, h, 5, key}) ==
                 Approx(a * std::sqrt(squares)).margin(1e-12));
         }
@@ -300,10 +301,10 @@ TEST_CASE("arrays have the names of their sites; a missing head is an error") {
   CHECK_THROWS_WITH(s.head(2, 0), "study: the model has no head L2H0");
   std::map<std::string, Tensor> arrays;
   for (const NamedTensor& a : to_named(s)) arrays[a.name] = a.tensor;
-  CHECK(arrays.size() == 2 + 2 * (2 * 9 + 3));
+  CHECK(arrays.size() == 2 + 2 * (2 * 8 + 2));
   Probe probe;
   for (const ArrayQuantity& q : array_quantities())
-    probe.record(q.value ? block_site(1, q.site) : std::string(q.site));
+    if (q.gradient || !q.value) probe.record(q.value ? block_site(1, q.site) : std::string(q.site));
   model(make_batch({kFirst}).inputs, {.probe = &probe});
   for (const std::string& site : probe.sites()) {
     if (!arrays.contains(site) || site.starts_with("blocks.0")) continue;

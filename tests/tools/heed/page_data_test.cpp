@@ -18,7 +18,7 @@ using heed::testing::decoded;
 struct PagedStudy {
   nn::Batch sequence;
   nn::Study study;
-  std::vector<nn::Routes> routes;
+  nn::Routes routes;  // of layer 1
   PagePane page{"run", "hash", "the loss", {}, 2, 2};
   nn::Json pane;
 
@@ -35,8 +35,8 @@ struct PagedStudy {
     }
     sequence = nn::make_batch({s});
     study = nn::study(model, sequence, {});
-    routes = nn::routes(model, study);
-    page.add_checkpoint(7, study, routes, false);
+    routes = nn::routes(model, study, 1);
+    page.add_checkpoint(7, &model, study, false);
     HeadStudy effects;
     effects.measured = std::make_unique<nn::MeasuredHeads>();
     for (const nn::HeadReport& h : study.heads) {
@@ -46,7 +46,7 @@ struct PagedStudy {
     }
     for (const nn::MeasuredHead& h : effects.measured->heads)
       effects.summary.findings.push_back({&h, 0.5, {}, true, true});
-    page.add_checkpoint(8, study, routes, true, &effects);
+    page.add_checkpoint(8, &model, study, true, &effects);
     pane = page.json();
   }
   const nn::Json& checkpoint(std::size_t i) const { return pane.find("checkpoints")->items()[i]; }
@@ -84,7 +84,7 @@ TEST_CASE("the page has the maps, heads and routes of the study") {
         CHECK(std::abs(cells[at] - array.at({0, 1, i, j})) <= step);
     }
   const nn::Json& route = complete.find("routes")->items()[1];
-  const nn::Tensor total = p.routes[1].total;
+  const nn::Tensor total = p.routes.total;
   for (std::size_t t = 0; t < 6; ++t) {
     const nn::Tensor gradient = select(select(total, 0, 0), 0, std::int64_t(t));
     CHECK(route.find("total")->items()[t].number() ==
@@ -129,7 +129,7 @@ TEST_CASE("a long sequence is reduced to blocks with the largest visible cell of
   for (std::int64_t row = 0; row < 65; ++row)
     for (std::int64_t column = 0; column <= row; ++column, ++at)
       CHECK(is_largest(cells[at], row, column, step));
-  const nn::Json& route = p.checkpoint(1).find("routes")->items()[0];
+  const nn::Json& route = p.checkpoint(1).find("routes")->items()[1];
   CHECK(route.find("total")->items().size() == 65);
   const nn::Json& from =
       route.find("from")->items()[1];  // a block of `from` is the sum of its cells
@@ -141,7 +141,7 @@ TEST_CASE("a long sequence is reduced to blocks with the largest visible cell of
       double total = 0;
       for (std::int64_t i = 2 * row; i < 2 * row + 2; ++i)
         for (std::int64_t j = 2 * column; j < 2 * column + 2 && j <= i; ++j)
-          total += p.routes[0].from.at({0, 1, i, j});
+          total += p.routes.from.at({0, 1, i, j});
       CHECK(std::abs(sent[at] - total) <= unit);
     }
   double shares = 0;

@@ -105,7 +105,14 @@ TEST_CASE("pictures drawn from the stored arrays are equal, and their metadata n
   for (const nn::MapQuantity& quantity : nn::map_quantities().first(4)) {
     const std::string stem{quantity.picture.file};
     INFO(stem);
-    const auto maps = layers_of(stored, quantity.name);
+    std::vector<nn::Tensor> maps;
+    if (quantity.values == &nn::LayerStudy::pattern_x_value_norm) {  // not stored, a product
+      maps = layers_of(stored, "hook_pattern");
+      const auto norms = layers_of(stored, "hook_value_norm");
+      for (std::size_t l = 0; l < maps.size(); ++l) maps[l] = maps[l] * norms[l];
+    } else {
+      maps = layers_of(stored, quantity.name);
+    }
     const plot::HeatmapGrid grid = study_grid(quantity, maps, scores, read);
     const plot::HeatmapGrid head = study_grid(quantity, maps, scores, read, nn::HeadIndex{1, 0});
     CHECK(same_pixels(folder / (stem + ".png"), plot::draw_heatmap(grid)));

@@ -81,13 +81,15 @@ std::string too_long_text(const nn::Transformer& model, double seconds) {
 }  // namespace
 
 // A short sequence takes up to 8 times as long alone as in a batch, because its pass is mostly
-// overhead.
+// overhead. Sequences so long that they are not measured in batches take as long as this one.
 std::optional<double> surely_too_long(const Subject& s, std::int64_t count) {
   const nn::Batch one = s.run->task->evaluation(0, 1);
   const nn::BaseRun run(s.model(), one, {nn::Objective::kLogLikelihood});
   const Estimate e = estimate_of(s.model(), run, double(count));
+  const bool in_batches = nn::sequences_at_once(s.model(), one.inputs.size(1)) > 1;
   const bool is_long = e.measured > 0.5 * double(count);
-  return e.measured > (is_long ? 1.5 : 8) * kMostSeconds ? std::optional(e.measured) : std::nullopt;
+  const double most = kMostSeconds * (!in_batches ? 1 : is_long ? 1.5 : 8);
+  return e.measured > most ? std::optional(e.measured) : std::nullopt;
 }
 
 namespace {

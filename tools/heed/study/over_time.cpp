@@ -179,8 +179,7 @@ PagePane pane_over_time(const Subject& s, nn::Transformer& model,
   });
   const auto add = [&](PagePane& to, const nn::CheckpointFile& c, bool complete) {
     nn::load_parameters(parameters(model), nn::load_safetensors(c.file.string()));
-    const nn::Study now = nn::study(model, s.sequence, s.objective);
-    to.add_checkpoint(c.step, now, nn::routes(model, now), complete);
+    to.add_checkpoint(c.step, &model, nn::study(model, s.sequence, s.objective), complete);
   };
   PagePane one = pane;
   add(one, checkpoints.front(), false);

@@ -47,9 +47,8 @@ nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_fr
 
 }  // namespace
 
-void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
-                              const std::vector<nn::Routes>& routes, bool complete,
-                              const HeadStudy* effects) {
+void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Transformer* model,
+                              const nn::Study& study, bool complete, const HeadStudy* effects) {
   nn::Json rows = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array();
   for (std::size_t i = 0; i < study.heads.size(); ++i) {
     const nn::HeadReport& h = study.heads[i];
@@ -74,8 +73,9 @@ void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Study&
                nn::BlockRule::kLargest);
     maps.append(std::string(m.name), list);
   }
-  for (const nn::Routes& r : routes)
-    blocks.push_back(routes_json(r, study.layers[std::size_t(r.layer)].scores, complete));
+  for (std::int64_t l = 0; model && l < std::ssize(study.layers); ++l)
+    blocks.push_back(
+        routes_json(nn::routes(*model, study, l), study.layers[std::size_t(l)].scores, complete));
   checkpoints.push_back(nn::Json::object({{"step", step},
                                           {"value", study.value},
                                           {"heads", rows},
@@ -138,7 +138,7 @@ PagePane make_pane(const Subject& s, const std::string& label) {
 PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& label,
                  const HeadStudy* effects) {
   PagePane pane = make_pane(s, label);
-  pane.add_checkpoint(s.run->step, study, nn::routes(s.model(), study), true, effects);
+  pane.add_checkpoint(s.run->step, &s.model(), study, true, effects);
   return pane;
 }
 

@@ -30,13 +30,12 @@ struct PagePane {
   /// Step and loss of every checkpoint of the run, which the page draws above the slider.
   std::vector<std::pair<std::int64_t, double>> loss_curve = {};
 
-  /// Adds a checkpoint: the study and the routes of the weights after `step`. If `complete` is set,
-  /// adds every map, and the maps Routes::from. Otherwise adds only the maps for which
-  /// MapQuantity::for_every_checkpoint is true. `effects` has the effects of heads, or is null; L
-  /// is in its rows what HeadSample says.
-  void add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
-                      const std::vector<nn::Routes>& routes, bool complete,
-                      const HeadStudy* effects = nullptr);
+  /// Adds a checkpoint: the study and the routes of the model, which has the weights after `step`.
+  /// A null model has no routes. If `complete` is set, adds every map, and the maps Routes::from.
+  /// Otherwise adds only the maps for which MapQuantity::for_every_checkpoint is true. `effects`
+  /// has the effects of heads, or is null; L is in its rows what HeadSample says.
+  void add_checkpoint(std::optional<std::int64_t> step, const nn::Transformer* model,
+                      const nn::Study& study, bool complete, const HeadStudy* effects = nullptr);
   /// Adds the measured cuts of single cells.
   void add_cells(const std::vector<nn::CellCut>& cuts);
   /// Returns the pane as JSON.

@@ -303,7 +303,7 @@ PagePane difference_pane(const StudiedPair& s) {
   pane.name = "B - A";
   pane.hash = "";
   pane.layers = std::int64_t(s.difference.layers.size());
-  pane.add_checkpoint({}, s.difference, {}, true);
+  pane.add_checkpoint({}, nullptr, s.difference, true);
   return pane;
 }
 

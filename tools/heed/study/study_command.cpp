@@ -134,25 +134,19 @@ std::vector<PagePane> panes_of(const Subject& s, const StudyResult& r, const std
   return {pane, pane_of(corrupted, corrupted.study(), "corrupt prompt")};
 }
 
+// Draws the pictures and writes the page.
 std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Subject& s,
                                                const StudyResult& r, const StudyArguments& a,
                                                std::optional<nn::HeadIndex> head) {
-  const std::filesystem::path arrays = out / "arrays.safetensors";
-  // The arrays take hundreds of megabytes for 8 layers and 512 tokens. Threads write the arrays and
-  // the page while the pictures are drawn. If no thread can be started, get() does the work.
-  auto saved = std::async([&] { save_arrays(arrays, s, r.study); });
-  auto page = std::async([&] {
-    return write_page(out, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
-                      panes_of(s, r, a.patching.corrupt), tables_json(r.tables.tables), head,
-                      r.text);
-  });
-  std::vector<std::filesystem::path> files = draw_study(out, r.study, s.texts, s.source, head);
+  // A thread draws while this one writes the page. If it cannot be started, get() does the work.
+  auto drawn = std::async([&] { return draw_study(out, r.study, s.texts, s.source, head); });
+  const std::filesystem::path page =
+      write_page(out, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
+                 panes_of(s, r, a.patching.corrupt), tables_json(r.tables.tables), head, r.text);
+  Files files = drawn.get();
   append(files, draw_effects_of(out, s, r.heads, r.cells));
   append(files, r.tables.files);
-  append(files, {page.get()});
-  saved.get();
-  append(files, {arrays});
-  if (a.export_format) append(files, export_study(out, r.study, *a.export_format));
+  append(files, {page});
   return files;
 }
 
@@ -200,6 +194,10 @@ Report study_one(const StudyArguments& a, const Command& c) {
   r.heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed
   r.study = s.study();
   const auto& [study, heads, text, cells, tables] = r;
+  const std::filesystem::path arrays = out->staging() / "arrays.safetensors";
+  // The arrays take hundreds of megabytes for 8 layers and 512 tokens, so a thread writes them. If
+  // it cannot be started, get() does the work.
+  auto saved = std::async([&] { save_arrays(arrays, s, r.study); });
   progress.at_work("Running interventions");
   r.text = first_text(heads, s);
   r.tables.tables = effect_tables(heads, a.heads, c, s);
@@ -215,7 +213,11 @@ Report study_one(const StudyArguments& a, const Command& c) {
   run_interventions(a.interventions, s, study, c.given("samples") ? &*heads.sample : nullptr,
                     out->staging(), r.tables);
   progress.at_work("Drawing pictures and writing arrays");
-  const auto files = out->publish(write_study(out->staging(), s, r, a, head));
+  Files written = write_study(out->staging(), s, r, a, head);
+  saved.get();
+  append(written, {arrays});
+  if (a.export_format) append(written, export_study(out->staging(), study, *a.export_format));
+  const auto files = out->publish(written);
   progress.clear();
 
   Report report(study_keys());

@@ -65,6 +65,10 @@ Batch measured_batch(const Trainer& t) {
 }  // namespace
 
 std::vector<HeadHealth> head_health(const Transformer& model, const Batch& batch) {
+  // Frozen weights have no gradient, so a copy of the model is measured.
+  if (std::ranges::any_of(parameters(model),
+                          [](const NamedTensor& p) { return !p.tensor.requires_grad(); }))
+    return head_health(clone(model), batch);
   std::optional<Probe> probe(std::in_place);
   std::vector<Tensor> weights;
   for (std::size_t layer = 0; layer < model.blocks.size(); ++layer) {

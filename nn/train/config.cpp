@@ -13,7 +13,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr Range kSteps{1, 1e9}, kStepsOrNone{0, 1e9}, kShare{0, 1, false, true};
+constexpr Range kStepsOrNone{0, 1e9}, kShare{0, 1, false, true};
 
 // Returns the configuration with a value for every parameter of its task.
 RunConfig completed(RunConfig c) {
@@ -25,7 +25,8 @@ RunConfig completed(RunConfig c) {
 // Options added after heed 0.1 are left out if they have their default value, because the files of
 // earlier runs do not contain their keys.
 std::vector<Setting> own_settings(RunConfig& c) {
-  static constexpr std::string_view kAddedLater[] = {"matmul", "check-invariants"};
+  static constexpr std::string_view kAddedLater[] = {
+      "matmul", "check-invariants", "from", "from-weights", "new-tokens", "freeze", "train-only"};
   RunConfig none;
   const std::vector<Setting> defaults = none.settings();
   std::vector<Setting> list = c.settings();
@@ -42,7 +43,7 @@ std::vector<Setting> own_settings(RunConfig& c) {
 // Rejects contradictory options of files, and options of files for a task that reads no file.
 void check_file(const RunConfig& c) {
   const RunConfig none;
-  for (const std::string& text : {c.text, c.lines, c.answer_after})
+  for (const std::string& text : {c.text, c.lines, c.answer_after, c.from})
     check<ValueError>(is_utf8(text), "`text`", "'", text,
                       "' is not UTF-8, which a configuration cannot contain; rename it");
   check<ValueError>(c.text.empty() || c.lines.empty(), "`text`", "'", c.text, "' and `lines` '",
@@ -134,6 +135,24 @@ std::vector<Setting> model_settings(RunConfig& c) {
        "float32"}};
 }
 
+std::vector<Setting> start_settings(RunConfig& c) {
+  std::vector<Setting> list = {
+      {"from", c.from, "RUN|FILE",
+       "start from the weights of a run, with its model and a new optimizer"},
+      {"from-weights", c.from_weights, "TEXT",
+       "expected step and checksum of the weights in `from`, as the configuration of a run records "
+       "them"},
+      {"new-tokens", c.new_tokens,
+       "draw weights for symbols that the model of `from` does not know"},
+      {"freeze", c.freeze, "PATTERN",
+       "shell patterns of parameters that keep their values, separated by commas: "
+       "'blocks.0.*,tok.*'"},
+      {"train-only", c.train_only, "PATTERN",
+       "shell patterns of the only parameters that are trained"}};
+  for (Setting& s : list) s.may_be_empty = s.kind == Setting::Kind::kText;
+  return list;
+}
+
 std::vector<Setting> optimization_settings(RunConfig& c) {
   return {
       {"batch", c.batch, {1, 65536}, "sequences per step"},
@@ -142,7 +161,7 @@ std::vector<Setting> optimization_settings(RunConfig& c) {
        {1, 65536},
        "shards of the batch, a power of two that divides batch: computed one after the other to "
        "save memory, or shared by processes"},
-      {"steps", c.steps, kSteps, "optimizer steps"},
+      {"steps", c.steps, kStepsOrNone, "optimizer steps; 0 only with `from`"},
       {"warmup", c.warmup, kStepsOrNone, "steps of linear warm-up"},
       {"schedule", c.schedule, "learning-rate schedule after the warm-up"},
       {"schedule-steps", c.schedule_steps, kStepsOrNone,
@@ -205,6 +224,7 @@ void add_needs(std::vector<Setting>& list, const RunConfig& c) {
   need({"min-lr", "schedule-steps"}, "`schedule` linear, cosine or wsd",
        [&c] { return c.schedule != Decay::kConstant; });
   need({"decay-steps"}, "`schedule` wsd", [&c] { return c.schedule == Decay::kWsd; });
+  need({"from-weights", "new-tokens"}, "`from`", [&c] { return !c.from.empty(); });
   need({"max-words"}, "`unit` word", [&c] { return c.unit == Unit::kWord; });
 }
 
@@ -221,6 +241,7 @@ std::vector<Setting> RunConfig::settings() {
   };
   add("Data", data_settings(*this));
   add("Model", model_settings(*this));
+  add("Start", start_settings(*this));
   add("Optimization", optimization_settings(*this));
   add("Run", run_settings(*this));
   add_needs(all, *this);
@@ -266,6 +287,13 @@ void validate(const RunConfig& c) {
       : c.target_loss > 0 ? "`target-loss`"
                           : "`target-accuracy`",
       "is tested after each evaluation, and `eval-every` is 0; give `eval-every` above 0");
+  check<ValueError>(c.steps > 0 || !c.from.empty(), "`steps`",
+                    "needs a whole number, 1 to 1e+09, got 0; 0 is only for `from`");
+  check<ValueError>(c.freeze.empty() || c.train_only.empty(), "`freeze`", "'", c.freeze,
+                    "' and `train-only` '", c.train_only, "' are both given; omit one of them");
+  check<ValueError>(c.check_invariants == 0 || (c.freeze.empty() && c.train_only.empty()),
+                    "`check-invariants`",
+                    "needs the gradients of all parameters; leave out `freeze` and `train-only`");
   check<ValueError>(c.min_lr <= c.lr, "`min-lr`", "needs 0 to `lr` = ", c.lr, ", got ", c.min_lr);
   check_file(c);
 }

@@ -83,10 +83,20 @@ struct RunConfig {
   std::optional<Init> v_init;  ///< initial weights of values; if unset, `init` is used
   std::optional<Init>
       o_init;  ///< initial weights of the output projection; if unset, `init` is used
+  // start of training
+  /// Weights file of an earlier run, from which this run starts (nn/train/source.h). If it is
+  /// empty, the initial weights are drawn. A resumed run does not read the file.
+  std::string from;
+  /// Step and checksum of the weights in `from` (Source::text()). The constructor of Trainer sets
+  /// it, or compares the file with it.
+  std::string from_weights;
+  bool new_tokens = false;  ///< with `from`: draw weights for symbols that the source lacks
+  std::string freeze;       ///< patterns of the parameters that do not change, separated by commas
+  std::string train_only;   ///< patterns of the only parameters that change, separated by commas
   // optimizer
   std::int64_t batch = 32;          ///< sequences per step
   std::int64_t accumulate = 1;      ///< shards of a batch: a power of two that divides `batch`
-  std::int64_t steps = 400;         ///< optimizer steps of the whole run
+  std::int64_t steps = 400;         ///< optimizer steps of the whole run; 0 only with `from`
   std::int64_t warmup = 20;         ///< steps of linear warm-up
   std::int64_t schedule_steps = 0;  ///< step at which the schedule ends; 0: the last step
   std::int64_t decay_steps = 0;     ///< steps of the decay of the schedule `wsd`; 0: a tenth of all

@@ -18,6 +18,7 @@
 #include "nn/train/cost/memory.h"
 #include "nn/train/rank_session.h"
 #include "nn/train/shards.h"
+#include "nn/train/source.h"
 #include "nn/train/streams.h"
 
 namespace heed::nn {
@@ -50,10 +51,24 @@ void fit_batch(RunConfig& config, const Task& task) {
                     task.info().name, "; lower accumulate");
 }
 
-Transformer model_to_train(RunConfig& config, const Task& task) {
+// Creates the model of a run. If `is_new` is set, it has its initial weights, and
+// config.from_weights is set.
+Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
   fit_batch(config, task);
   check_run_memory(config, std::int64_t(task.info().vocabulary.size()), task.info().classes);
-  return make_model(config, task);
+  Transformer model = make_model(config, task);
+  if (is_new && !config.from.empty()) {
+    const Source source = read_source(config.from);
+    const std::string found = source.text();
+    check<IoError>(config.from_weights.empty() || config.from_weights == found, config.from,
+                   "contains the weights '", found, "', but `from-weights` is '",
+                   config.from_weights, "'; restore the file, or leave out `from-weights`");
+    config.from_weights = found;
+    Generator g = stream(config.seed, Stream::kInit);
+    copy_source(source, config, task.info().vocabulary, model, g);
+  }
+  freeze(config, model);
+  return model;
 }
 
 // Calls pass(probe), the forward and backward pass of a step, and returns its result. If
@@ -81,6 +96,8 @@ RunConfig effective(RunConfig config, const Task* own) {
     config.task = config.lines.empty() ? "text" : "lines";
     file = std::filesystem::absolute(file).lexically_normal().string();
   }
+  if (!config.from.empty())
+    config.from = std::filesystem::absolute(config.from).lexically_normal().string();
   validate(config);
   return config;
 }
@@ -102,7 +119,9 @@ Transformer make_model(const RunConfig& config, const Task& task) {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer& model) {
-  const std::vector<ParameterGroup> groups = decay_groups(parameters(model), c.weight_decay);
+  std::vector<NamedTensor> trained = parameters(model);
+  std::erase_if(trained, [](const NamedTensor& p) { return !p.tensor.requires_grad(); });
+  const std::vector<ParameterGroup> groups = decay_groups(trained, c.weight_decay);
   if (c.optimizer == OptimizerKind::kSGD)
     return std::make_unique<SGD>(groups, SGDOptions{.momentum = c.momentum});
   return std::make_unique<AdamW>(groups,
@@ -115,9 +134,12 @@ double clipped_step(Optimizer& optimizer, const RunConfig& c, double lr) {
 }
 
 Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
+    : Trainer(c, std::move(own), true) {}
+
+Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own, bool is_new)
     : config_(effective(c, own.get())),
       task(own ? std::move(own) : make_task(config_)),
-      model(model_to_train(config_, *task)),
+      model(model_to_train(config_, *task, is_new)),
       data_(stream(config_.seed, Stream::kData)),
       dropout_(stream(config_.seed, Stream::kDropout)),
       optimizer_(make_optimizer(config_, model)) {}
@@ -153,7 +175,7 @@ Snapshot Trainer::snapshot() const {
 
 Trainer Trainer::from(const Snapshot& s, std::unique_ptr<Task> own) {
   const RunConfig config = own ? s.config : effective(s.config);
-  Trainer t(config, saved_task(config, s.data, s.origin, std::move(own)));
+  Trainer t(config, saved_task(config, s.data, s.origin, std::move(own)), false);
   t.steps_done = s.step;
   t.history_ = s.history;
   t.best_loss_ = s.best_loss, t.best_step_ = s.best_step;
@@ -300,7 +322,8 @@ void Trainer::check_loss(double loss) const {
 std::vector<std::string> Trainer::parameters_without_gradient() const {
   std::vector<std::string> names;
   for (const NamedTensor& p : parameters(model))
-    if (!p.tensor.grad().defined() || all_zero(p.tensor.grad())) names.push_back(p.name);
+    if (p.tensor.requires_grad() && (!p.tensor.grad().defined() || all_zero(p.tensor.grad())))
+      names.push_back(p.name);
   return names;
 }
 

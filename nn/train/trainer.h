@@ -22,7 +22,7 @@ std::unique_ptr<Task> make_task(const RunConfig& config);
 /// the context length of the model and the length of the task's sequences differ.
 Transformer make_model(const RunConfig& config, const Task& task);
 
-/// Creates the optimizer of a run over all parameters of the model.
+/// Creates the optimizer of a run over all parameters of the model that require grad.
 std::unique_ptr<Optimizer> make_optimizer(const RunConfig& config, const Transformer& model);
 /// Updates the parameters once, after clipping the gradient to config.clip_value and config.clip.
 /// Returns the global norm of the gradient before clipping.
@@ -55,7 +55,9 @@ class Trainer {
 
  public:
   /// Creates task, model, optimizer and random streams. `own`, if given, is used instead of the
-  /// task that `config` names. Throws the errors of validate(), make_task() and make_model().
+  /// task that `config` names. If config.from is set, the weights are those of this file. Throws
+  /// the errors of validate(), make_task(), make_model(), read_source(), copy_source() and
+  /// freeze(), and IoError if the weights in config.from are not config.from_weights.
   explicit Trainer(const RunConfig& config, std::unique_ptr<Task> own = nullptr);
 
   /// Takes one optimizer step on the next batch, or on `fixed` if it is given. Throws NumericError
@@ -116,6 +118,8 @@ class Trainer {
   std::string stop_reason() const;
 
  private:
+  // `is_new` is false if the weights will be those of a snapshot, and config.from is not read.
+  Trainer(const RunConfig& config, std::unique_ptr<Task> own, bool is_new);
   StepReport try_step(const Batch* fixed);
   /// Returns the loss of the next batch, or of `fixed`, and leaves the gradients in .grad. Returns
   /// nothing if the root rank takes no more steps.

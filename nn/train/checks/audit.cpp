@@ -40,9 +40,11 @@ StepAudit::StepAudit(const Transformer& model) {
 
 std::vector<ParameterAudit> StepAudit::after(const Transformer& model) const {
   std::vector<ParameterAudit> audit;
+  std::size_t index = 0;
   for (const NamedTensor& p : parameters(model)) {
-    const Tensor& before = weights_[audit.size()];
-    const Tensor g = p.tensor.is_leaf() && p.tensor.requires_grad() ? p.tensor.grad() : Tensor();
+    const Tensor& before = weights_[index++];
+    if (!p.tensor.requires_grad()) continue;  // frozen
+    const Tensor g = p.tensor.is_leaf() ? p.tensor.grad() : Tensor();
     audit.push_back({p.name, p.tensor.shape(),
                      g.defined() ? std::optional(norm_of(g)) : std::nullopt, norm_of(before),
                      norm_of(p.tensor, before)});

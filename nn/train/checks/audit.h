@@ -29,8 +29,8 @@ class StepAudit {
  public:
   /// Copies the weights of the model.
   explicit StepAudit(const Transformer& model);
-  /// Returns the audit of each parameter. Call it after the step, while .grad still contains the
-  /// gradients of the step.
+  /// Returns the audit of each parameter that requires grad. Call it after the step, while .grad
+  /// still contains the gradients of the step.
   std::vector<ParameterAudit> after(const Transformer& model) const;
 
  private:

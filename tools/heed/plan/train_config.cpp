@@ -4,9 +4,31 @@
 
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
+#include "nn/run/run_folder.h"
+#include "nn/train/source.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {
+namespace {
+
+// Returns the weights file of a run, or `given` itself if it is a file.
+std::string source_file(const std::string& given) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(given, ignored)) return given;
+  return (find_run(given) / nn::RunFolder::kModel).string();
+}
+
+// Gives `config` the model of the source and, if the task learns the source's file, this file.
+void start_from(const nn::Source& source, const std::string& given, nn::RunConfig& config) {
+  nn::use_model_of(source, config);
+  const nn::RunFolder run(given);
+  if (config.task != source.config.task || !nn::learns_file(config) || !run.is_run()) return;
+  const nn::RunConfig saved = run.config();
+  config.text = saved.text, config.lines = saved.lines;
+}
+
+}  // namespace
 
 std::vector<nn::Setting> recipe_settings(nn::RunConfig& config, std::string& preset) {
   std::vector<nn::Setting> settings = config.settings();
@@ -20,7 +42,10 @@ nn::RunConfig chosen_preset(const Command& c) {
   const std::string file = !c.text("lines").empty()  ? "lines"
                            : !c.text("text").empty() ? "text"
                                                      : "";
-  const std::string task = c.given("task") ? c.text("task") : file;
+  std::string task = c.given("task") ? c.text("task") : file;
+  std::optional<nn::Source> source;
+  if (!c.text("from").empty()) source = nn::read_source(source_file(c.text("from")));
+  if (source && task.empty() && !c.given("preset")) task = source->config.task;
   if (!task.empty() && task != "text" && task != "lines") {
     const std::vector<std::string> names = nn::task_names();
     if (std::find(names.begin(), names.end(), task) == names.end())
@@ -32,11 +57,13 @@ nn::RunConfig chosen_preset(const Command& c) {
   nn::RunConfig config = nn::preset(
       c.given("preset") ? c.text("preset") : nn::preset_of(task.empty() ? "induction" : task));
   if (!task.empty()) config.task = task;
+  if (source) start_from(*source, c.text("from"), config);
   return config;
 }
 
-void check_config(const nn::RunConfig& config, const Command& c) {
-  if (nn::learns_file(config) && c.text(config.task).empty())
+void check_config(nn::RunConfig& config, const Command& c) {
+  if (!config.from.empty()) config.from = source_file(config.from);
+  if (nn::learns_file(config) && config.text.empty() && config.lines.empty())
     usage_error("{0} needs a file: add --{1} FILE, or {1} = \"FILE\" in a TOML file",
                 c.given("preset") ? "the preset " + c.text("preset") : "the task " + config.task,
                 config.task);

@@ -37,6 +37,8 @@ constexpr Column kRunColumns[] = {{"run", "run"},
                                   {"eval_optimal"},
                                   {"", "saved: step, date"},
                                   {"date"},
+                                  {"from"},
+                                  {"from_weights"},
                                   {"problem"}};
 constexpr Column kRunsKeys[] = {rows("runs", kRunColumns)};
 
@@ -73,6 +75,8 @@ std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
           evaluation.eval_optimal,
           (saved ? std::to_string(*saved) : "-") + ", " + date,
           date,
+          config.from.empty() ? Value() : Value(config.from),
+          config.from.empty() ? Value() : Value(config.from_weights),
           problem.empty() ? Value() : Value(problem)};
 }
 
@@ -95,7 +99,11 @@ Report list_runs(const std::string& folder) {
   Table& table = report.table("runs");
   for (const auto& [time, run] : runs) {
     table.add(run_row(run, date_text(time)));
-    const Value& problem = table.rows.back().back();
+    const std::vector<Value>& row = table.rows.back();
+    const Value &problem = row.back(), &weights = row[row.size() - 2], &from = row[row.size() - 3];
+    if (from.as<std::string>())
+      table.note += fmt::format("{} started from {}, {}\n", plot::visible_text(run.text()),
+                                plot::visible_text(from.text()), weights.text());
     if (problem.as<std::string>())
       table.note += fmt::format("{} cannot be read: {}\n", plot::visible_text(run.text()),
                                 plot::visible_text(with_short_values(problem.text())));

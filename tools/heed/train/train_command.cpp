@@ -4,10 +4,12 @@
 #include <cmath>
 
 #include "autograd/base/parallel.h"
+#include "autograd/base/text.h"
 #include "nn/train/checks/overfit.h"
 #include "nn/train/cost/memory.h"
 #include "nn/train/cost/model_cost.h"
 #include "nn/train/cost/run_cost.h"
+#include "nn/train/source.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
@@ -154,9 +156,10 @@ Report print_config(const nn::RunConfig& config) {
 
 constexpr Column kRateColumns[] = {{"step"}, {"lr"}};
 constexpr Column kDryRunBefore[] = {{"task"}, {"steps"}};
-constexpr Column kDryRunAfter[] = {{"flops_per_step"},   {"bytes"},
-                                   {"seconds_per_step"}, {"seconds"},
-                                   {"available_bytes"},  rows("lr", kRateColumns)};
+constexpr Column kDryRunAfter[] = {
+    {"flops_per_step"}, {"bytes"},           {"seconds_per_step"},
+    {"seconds"},        {"available_bytes"}, {"from"},
+    {"from_weights"},   {"frozen"},          rows("lr", kRateColumns)};
 constexpr auto kDryRunKeys = joined(kDryRunBefore, kModelKeys, kDryRunAfter);
 constexpr Column kSiteColumns[] = {{"", "site"}, {"", "shape", "batch, tokens, ..."}};
 
@@ -241,6 +244,19 @@ void add_learning_rate(Report& report, const nn::RunConfig& c) {
   report.block(lr_plot(c));
 }
 
+// Adds the source of the weights, and the parameters that are not trained.
+void add_start(Report& report, const nn::Trainer& t) {
+  const nn::RunConfig& c = t.config();
+  const std::vector<std::string> frozen = nn::frozen_parameters(t.model);
+  report.set("from", c.from.empty() ? Value() : Value(c.from));
+  report.set("from_weights", c.from.empty() ? Value() : Value(c.from_weights));
+  report.set("frozen", frozen);
+  if (!c.from.empty()) report.line("from      {}, {}", c.from, c.from_weights);
+  if (!frozen.empty())
+    report.line("frozen    {} of {} parameter tensors: {}", frozen.size(),
+                nn::parameters(t.model).size(), heed::join(frozen));
+}
+
 // Reports shapes, parameters, work, memory, time and learning rate of a run, without training.
 Report dry_run(const nn::RunConfig& config, bool quiet) {
   Progress progress(quiet);
@@ -263,6 +279,7 @@ Report dry_run(const nn::RunConfig& config, bool quiet) {
   report.set("steps", c.steps);
   add_model(report, t.model);  // after run_cost(): its forward pass takes memory
   add_shapes(report, t);
+  add_start(report, t);
   add_cost(report, t, cost, available);
   add_learning_rate(report, c);
   report.line("\ndry run: no step taken, nothing written");
@@ -335,6 +352,14 @@ mpirun -n N heed train --accumulate K trains with N processes, where N is a powe
 most K. The weights have the same bits as with one process. Only the first process evaluates and
 writes files. A run may be resumed with another N.
 
+--from starts a new run from the weights of another: those of its last step, or those of a file,
+such as a checkpoint. The model is that of the source; --context may differ, but learned positions end where
+the source's end. Task, data and all other options are those of the command; without a task they are
+the task and the data of the source. Weights of tokens are copied by symbol. With --new-tokens,
+symbols that the source lacks get random weights with the mean and the deviation of the others.
+--steps 0 only evaluates. --dry-run lists the parameters, whose names --freeze and --train-only
+match.
+
 --resume accepts only --steps, --eval-every, --save-every, --patience, --target-loss,
 --target-accuracy, --check-invariants, --threads, --simd, --quiet, and --text or --lines for a
 file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
@@ -348,7 +373,8 @@ void train_command(Command& c) {
       "  heed train urn --steps 300 --seed 7 --out runs/my-urn --overwrite\n"
       "  heed train --text README.md --steps 200\n"
       "  heed train induction --layers 1 --dry-run\n"
-      "  heed train --resume runs/my-urn --steps 600";
+      "  heed train --resume runs/my-urn --steps 600\n"
+      "  heed train --from runs/my-urn --steps 100 --lr 1e-3 --train-only 'blocks.1.*'";
   c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kHeads,
                         nn::RunFolder::kConfig);
   auto a = std::make_shared<TrainArguments>();

@@ -1,0 +1,54 @@
+// Weights of an earlier run, from which a new run starts (RunConfig::from).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nn/io/safetensors.h"
+#include "nn/train/config.h"
+
+namespace heed::nn {
+
+/// A weights file that `heed train` wrote, and the run that it belongs to.
+struct Source {
+  SafeTensors weights;  ///< the file
+  /// Configuration of the run, without the values that a resumed run may change (recipe_text()),
+  /// and so without the path of its text.
+  RunConfig config;
+  Vocabulary vocabulary;             ///< symbols that the model reads
+  std::int64_t classes = 0;          ///< the model predicts tokens 0 to classes - 1
+  std::optional<std::int64_t> step;  ///< step of the weights, if the file contains it
+
+  /// Returns step and checksum of the weights for RunConfig::from_weights, such as "step 400,
+  /// crc32c 0123abcd".
+  std::string text() const;
+};
+
+/// Reads a weights file: model.safetensors, best.safetensors or a checkpoint of a run. Throws
+/// IoError if the file cannot be read, if heed train did not write it, or if a weight is NaN or
+/// infinite.
+Source read_source(const std::string& file);
+
+/// Gives `config` the options of the source's model, but not its context if config.task is another
+/// built-in task. If both tasks learn a file, also gives it the
+/// source's unit of a token, and if the tasks are equal, the parameters of the task.
+void use_model_of(const Source& source, RunConfig& config);
+
+/// Copies the weights of the source into a model that make_model() created for `config` and a task
+/// with these symbols. Rows of the embedding and of the output layer are copied by symbol. Rows of
+/// symbols that the source lacks are drawn from `g`: each column from a normal distribution with
+/// mean and standard deviation of this column in the source. Throws ValueError if the source lacks
+/// symbols and config.new_tokens is not set, if an option of the model differs, or if the context
+/// is longer than the learned positions of the source.
+void copy_source(const Source& source, const RunConfig& config, const Vocabulary& vocabulary,
+                 Transformer& model, Generator& g);
+
+/// Makes the parameters that config.freeze names, or that config.train_only does not name,
+/// constants: they do not require grad. Throws ValueError if a pattern matches no parameter, or if
+/// all parameters would be constants.
+void freeze(const RunConfig& config, Transformer& model);
+/// Returns the names of the parameters that do not require grad.
+std::vector<std::string> frozen_parameters(const Transformer& model);
+
+}  // namespace heed::nn

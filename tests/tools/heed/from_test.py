@@ -1,0 +1,92 @@
+"""`heed train --from`: fine-tuning on another text, --steps 0, frozen parameters, and `heed runs`.
+
+Usage: from_test.py HEED SEED...  The text is tinyshakespeare.txt in HEED_TEST_DATA or ../shared/data; without it, only
+the checks on built-in tasks run. It uses only the standard library.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+from heed_program import HEED, check, finish, heed, read_tensors
+
+SEEDS = sys.argv[2:]
+DATA = os.environ.get("HEED_TEST_DATA", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../../shared/data"))
+TEXT = os.path.join(DATA, "tinyshakespeare.txt")
+SMALL = ["--layers", 2, "--heads", 4, "--d-model", 64, "--context", 64, "--dropout", 0, "--batch", 16]
+
+
+def result(run):
+    with open(f"{run}/result.json") as file:
+        return json.load(file)
+
+
+def train(*arguments):
+    heed("train", *arguments, "--quiet", "--threads", 2)
+
+
+def above(a, b):
+    """Returns how many standard errors of the difference the loss of run `a` is above that of run `b`."""
+    a, b = result(a), result(b)
+    return (a["loss"] - b["loss"]) / math.hypot(a["standard_error"], b["standard_error"])
+
+
+def fine_tune(folder, seed):
+    """Trains on the first half of the text, then 200 steps on its last part."""
+    with open(TEXT) as file:
+        text = file.read()
+    parts = {"first": text[:500_000], "last": text[-300_000:]}
+    for name, part in parts.items():
+        with open(f"{folder}/{name}.txt", "w") as file:
+            file.write(part)
+    source, tuned, fresh, before = (f"{folder}/{name}-{seed}" for name in ("source", "tuned", "fresh", "before"))
+    train("--text", f"{folder}/first.txt", *SMALL, "--steps", 600, "--seed", seed, "--out", source)
+    train("--from", source, "--text", f"{folder}/last.txt", "--batch", 16, "--steps", 200, "--seed", seed, "--out", tuned)
+    train("--from", source, "--text", f"{folder}/last.txt", "--steps", 0, "--out", before)
+    train("--text", f"{folder}/last.txt", *SMALL, "--steps", 200, "--seed", seed, "--out", fresh)
+    for other in (before, fresh):
+        sigmas = above(other, tuned)
+        print(f"seed {seed}: {os.path.basename(other)} is {sigmas:.1f} standard errors above {os.path.basename(tuned)}")
+        check(f"{other} has a higher loss than {tuned}", sigmas > 4, sigmas)
+
+
+def tensors_that_differ(a, b):
+    a, b = (read_tensors(f"{run}/model.safetensors")[0] for run in (a, b))
+    check("equal names", a.keys() == b.keys())
+    return {name for name in a if a[name] != b[name]}
+
+
+def built_in(folder):
+    source, same, part, more = (f"{folder}/{name}" for name in ("source", "same", "part", "more"))
+    train("induction", "--steps", 60, "--out", source)
+    train("--from", source, "--steps", 0, "--out", same)
+    check("--steps 0 has the source's weights", not tensors_that_differ(source, same))
+    check("--steps 0 has the source's loss", result(same)["loss"] == result(source)["loss"])
+    train("--from", source, "--steps", 20, "--train-only", "blocks.1.*", "--out", part)
+    changed = tensors_that_differ(source, part)
+    check("only the parameters of --train-only change", changed and all(n.startswith("blocks.1.") for n in changed), changed)
+    check("all of them change", changed == {n for n in read_tensors(f"{part}/model.safetensors")[0] if n.startswith("blocks.1.")})
+    run = next(r for r in json.loads(heed("runs", "--runs", folder, "--json"))["runs"] if r["run"] == part)
+    check("heed runs shows the source", run["from"] == f"{source}/model.safetensors", run)
+    check("heed runs shows the source in text", f"{part} started from {source}/model.safetensors, step 60" in " ".join(heed("runs", "--runs", folder).split()))
+    train("--config", f"{part}/config.toml", "--out", more)
+    check("config.toml repeats the run", not tensors_that_differ(part, more))
+    plan = json.loads(heed("train", "--from", source, "--freeze", "blocks.*", "--dry-run", "--json"))
+    check("--dry-run lists frozen parameters", plan["frozen"] and all(n.startswith("blocks.") for n in plan["frozen"]), plan)
+    done = subprocess.run([HEED, "train", "--init_from", "resume"], capture_output=True, text=True)
+    check("--init_from", done.returncode == 2 and "--resume" in done.stderr and "--from" in done.stderr, done.stderr)
+    done = subprocess.run([HEED, "train", "sort", "--from", source], capture_output=True, text=True)
+    check("another vocabulary", done.returncode == 2 and "--new-tokens" in done.stderr, done.stderr)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    built_in(folder)
+    if os.path.exists(TEXT):
+        for seed in SEEDS:
+            fine_tune(folder, seed)
+    else:
+        print(f"skipped fine-tuning: {TEXT} is missing")
+finish()

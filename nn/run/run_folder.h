@@ -55,6 +55,7 @@ class RunFolder {
   static constexpr const char* kState = "state.safetensors";  ///< snapshot for a resume
   static constexpr const char* kMetrics = "metrics.csv";      ///< the history
   static constexpr const char* kHeads = "heads.csv";          ///< numbers of each head (HeadAlarms)
+  static constexpr const char* kSamples = "samples.txt";      ///< continuations while training
   static constexpr const char* kAudit = "audit.txt";          ///< StepAudit of the first step
   static constexpr const char* kLossPicture = "loss.png";     ///< loss curves
   static constexpr const char* kAttentionPicture = "attention.png";  ///< attention patterns
@@ -63,18 +64,10 @@ class RunFolder {
   static constexpr const char* kCheckpoints = "checkpoints";         ///< directory of checkpoints
   static constexpr const char* kResult = "result.json";  ///< RunResult of a finished run
   /// Names of all files directly inside the directory; kConfig is the first.
-  static constexpr const char* kFiles[] = {kConfig,
-                                           kModel,
-                                           kBest,
-                                           kState,
-                                           kMetrics,
-                                           kHeads,
-                                           kOldMetrics,
-                                           kAudit,
-                                           kLossPicture,
-                                           kAttentionPicture,
-                                           kCausalityPicture,
-                                           kResult};
+  static constexpr const char* kFiles[] = {
+      kConfig,  kModel,      kBest,  kState,       kMetrics,          kHeads,
+      kSamples, kOldMetrics, kAudit, kLossPicture, kAttentionPicture, kCausalityPicture,
+      kResult};
   /// Returns whether `name` is a file name of a checkpoint inside kCheckpoints, such as
   /// "000200.safetensors".
   static bool is_checkpoint(std::string_view name);

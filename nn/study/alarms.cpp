@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/base/files.h"
-#include "autograd/base/text.h"
 #include "autograd/engine/engine.h"
-#include "nn/io/limits.h"
 #include "nn/layers/probe.h"
 #include "nn/study/study.h"
 
@@ -117,21 +114,10 @@ std::vector<std::string> alarms_of(const HeadHealth& head, const std::vector<Met
   return alarms;
 }
 
-HeadAlarms::HeadAlarms(const RunFolder& folder, const Trainer& trainer) : trainer_(trainer) {
-  const std::string path = folder.file(RunFolder::kHeads).string();
-  const std::string old = std::filesystem::exists(path) ? read_file(path, kMaxMetricsBytes) : "";
-  const std::int64_t last = trainer.steps_done - (trainer.evaluated() ? 0 : 1);
-  std::string text = "step,layer,head,quantity,value\n";
-  // A last line without a line break was truncated by a kill. The header has no step.
-  for (std::size_t begin = 0, end; (end = old.find('\n', begin)) != old.npos; begin = end + 1) {
-    const auto step = parse_number<std::int64_t>(old.substr(begin, old.find(',', begin) - begin));
-    if (!step || *step > last) continue;
-    text += old.substr(begin, end + 1 - begin);
-    last_step_ = *step;
-  }
-  write_file(folder.target(RunFolder::kHeads), std::string_view(text));
-  file_.emplace(folder.target(RunFolder::kHeads));
-}
+HeadAlarms::HeadAlarms(const RunFolder& folder, const Trainer& trainer)
+    : trainer_(trainer),
+      file_(folder, RunFolder::kHeads, "step,layer,head,quantity,value",
+            trainer.steps_done - (trainer.evaluated() ? 0 : 1)) {}
 
 std::vector<std::string> HeadAlarms::after_evaluation() {
   const std::int64_t step = trainer_.steps_done;
@@ -158,8 +144,7 @@ std::vector<std::string> HeadAlarms::after_evaluation() {
           head.dW_V));
     }
   }
-  if (step > last_step_) file_->write(lines);
-  last_step_ = step;
+  file_.write(step, lines);
   return news;
 }
 

@@ -1,12 +1,12 @@
 // Alarms of a training run: heads that cannot learn, and heads whose scores are too large.
 #pragma once
 
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "nn/run/run_folder.h"
+#include "nn/run/step_log.h"
 #include "nn/study/head_scores.h"
 
 namespace heed::nn {
@@ -47,8 +47,7 @@ class HeadAlarms {
 
  private:
   const Trainer& trainer_;
-  std::optional<autograd::AppendFile> file_;
-  std::int64_t last_step_ = -1;     // last step in the file
+  StepLog file_;
   std::set<std::string> reported_;  // such as "L0H1 is stuck"
 };
 

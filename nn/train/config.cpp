@@ -26,7 +26,8 @@ RunConfig completed(RunConfig c) {
 // earlier runs do not contain their keys.
 std::vector<Setting> own_settings(RunConfig& c) {
   static constexpr std::string_view kAddedLater[] = {
-      "matmul", "check-invariants", "from", "from-weights", "new-tokens", "freeze", "train-only"};
+      "matmul", "check-invariants", "from",         "from-weights", "new-tokens",
+      "freeze", "train-only",       "sample-every", "sample-prompt"};
   RunConfig none;
   const std::vector<Setting> defaults = none.settings();
   std::vector<Setting> list = c.settings();
@@ -43,7 +44,7 @@ std::vector<Setting> own_settings(RunConfig& c) {
 // Rejects contradictory options of files, and options of files for a task that reads no file.
 void check_file(const RunConfig& c) {
   const RunConfig none;
-  for (const std::string& text : {c.text, c.lines, c.answer_after, c.from})
+  for (const std::string& text : {c.text, c.lines, c.answer_after, c.from, c.sample_prompt})
     check<ValueError>(is_utf8(text), "`text`", "'", text,
                       "' is not UTF-8, which a configuration cannot contain; rename it");
   check<ValueError>(c.text.empty() || c.lines.empty(), "`text`", "'", c.text, "' and `lines` '",
@@ -196,6 +197,11 @@ std::vector<Setting> run_settings(RunConfig& c) {
        "sequences per evaluation (text: windows); the final evaluation uses the whole set"},
       {"save-every", c.save_every, kStepsOrNone,
        "steps between checkpoints of the weights; 0: none"},
+      {"sample-every", c.sample_every, kStepsOrNone,
+       "steps between continuations of a prompt, which are printed and saved; results do not "
+       "change; 0: none"},
+      nn::Setting("sample-prompt", c.sample_prompt, "TEXT", "prompt of sample-every")
+          .shows("a newline for texts, otherwise half of the task's example"),
       {"patience", c.patience, kStepsOrNone,
        "end the run after this many evaluations in a row without a lower loss; 0: never"},
       {"target-loss",
@@ -225,6 +231,7 @@ void add_needs(std::vector<Setting>& list, const RunConfig& c) {
        [&c] { return c.schedule != Decay::kConstant; });
   need({"decay-steps"}, "`schedule` wsd", [&c] { return c.schedule == Decay::kWsd; });
   need({"from-weights", "new-tokens"}, "`from`", [&c] { return !c.from.empty(); });
+  need({"sample-prompt"}, "`sample-every` above 0", [&c] { return c.sample_every > 0; });
   need({"max-words"}, "`unit` word", [&c] { return c.unit == Unit::kWord; });
 }
 

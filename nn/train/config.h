@@ -117,6 +117,8 @@ struct RunConfig {
   std::int64_t eval_every = 50;   ///< steps between evaluations; 0: only at the end
   std::int64_t eval_batch = 256;  ///< sequences in each evaluation during the run
   std::int64_t save_every = 0;    ///< steps between checkpoints of the weights; 0: no checkpoints
+  std::int64_t sample_every = 0;  ///< steps between continuations in samples.txt; 0: none
+  std::string sample_prompt;      ///< text that they continue; "": chosen for the task
   // conditions that end the run before its last step
   /// The run ends after this number of evaluations in a row without a lower loss; 0: never.
   std::int64_t patience = 0;

@@ -44,6 +44,7 @@ std::string recipe_text(RunConfig config) {
   config.save_every = same.save_every, config.text = same.text, config.lines = same.lines;
   config.patience = same.patience, config.target_loss = same.target_loss;
   config.target_accuracy = same.target_accuracy, config.check_invariants = same.check_invariants;
+  config.sample_every = same.sample_every, config.sample_prompt = same.sample_prompt;
   return to_toml(config);
 }
 

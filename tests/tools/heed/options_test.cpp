@@ -120,6 +120,7 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"train resume", {{"absent", kInputOutput, {}, "absent"}}},
       {"train from", no_file("absent.safetensors")},
       {"train from-weights", {{"step 9", kInputOutput, {"--from", kRun}}}},
+      {"train sample-prompt", {{"?", kUsage, {"--sample-every", "1"}, "?"}}},
       {"train freeze", {{"no.such", kUsage}, {"*", kUsage}}},
       {"train train-only", {{"no.such", kUsage}, {"tok.*,no.such", kUsage}}},
       {"generate prompt", {{"?", kUsage, {kRun}, "?"}}},

@@ -19,6 +19,7 @@
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/train/train_run.h"
+#include "tools/heed/train/training_samples.h"
 
 namespace heed {
 namespace {
@@ -31,9 +32,9 @@ struct TrainArguments {
 };
 
 // Keys of the settings that --resume may change.
-constexpr const char* kResumedOptions[] = {"steps",           "eval-every",  "save-every",
-                                           "patience",        "target-loss", "target-accuracy",
-                                           "check-invariants"};
+constexpr const char* kResumedOptions[] = {
+    "steps",           "eval-every",       "save-every",   "patience",     "target-loss",
+    "target-accuracy", "check-invariants", "sample-every", "sample-prompt"};
 
 // Applies to `trainer` the settings that were given together with --resume.
 void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
@@ -106,6 +107,7 @@ Report resume(TrainArguments& a, const Command& c) {
         "{0} is at step {1} of {2}; --steps {3} is less; continue with heed train --resume {0}",
         folder.text(), trainer.steps_done, saved.steps, a.config.steps);
   apply_resume_settings(trainer, c);
+  if (trainer.config().sample_every > 0) TrainingSamples::prompt_of(trainer);
   const std::string nothing = nothing_to_do(folder, trainer, c);
   if (!nothing.empty() && moved.empty()) throw UsageError(nothing);
   if (!nothing.empty() && c.json)
@@ -140,6 +142,7 @@ Report new_run(TrainArguments& a, const Command& c) {
   progress.clear();
   if (const std::string& note = trainer.task->info().note; !note.empty())
     print_error("note: " + note);
+  if (config.sample_every > 0) TrainingSamples::prompt_of(trainer);  // fails for a wrong prompt
   lead_ranks(trainer, a.run.ranks);  // may fail, so it comes before the run directory
   if (!folder) folder = nn::RunFolder::make_next(config.task);
   warn_without_lock(*folder);
@@ -347,6 +350,7 @@ A run can end early with one of these exit codes. It is saved first, unless stat
 
 {} contains norms of gradient, weight and update of each parameter in the first step.
 {} contains numbers of each head and alarms (stuck, exploding) at each evaluation.
+{} contains the continuations of --sample-every, one per line, with escapes such as \n.
 
 mpirun -n N heed train --accumulate K trains with N processes, where N is a power of two of at
 most K. The weights have the same bits as with one process. Only the first process evaluates and
@@ -361,7 +365,7 @@ symbols that the source lacks get random weights with the mean and the deviation
 match.
 
 --resume accepts only --steps, --eval-every, --save-every, --patience, --target-loss,
---target-accuracy, --check-invariants, --threads, --simd, --quiet, and --text or --lines for a
+--target-accuracy, --check-invariants, --sample-every, --sample-prompt, --threads, --simd, --quiet, and --text or --lines for a
 file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
 
 }  // namespace
@@ -376,7 +380,7 @@ void train_command(Command& c) {
       "  heed train --resume runs/my-urn --steps 600\n"
       "  heed train --from runs/my-urn --steps 100 --lr 1e-3 --train-only 'blocks.1.*'";
   c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kHeads,
-                        nn::RunFolder::kConfig);
+                        nn::RunFolder::kSamples, nn::RunFolder::kConfig);
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;
   c.settings = recipe_settings(a->config, a->preset);

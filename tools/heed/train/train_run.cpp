@@ -11,6 +11,7 @@
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/model_report.h"
 #include "tools/heed/report/progress.h"
+#include "tools/heed/train/training_samples.h"
 
 namespace heed {
 
@@ -156,6 +157,7 @@ class ProgressObserver : public nn::TrainingObserver {
     const nn::Trainer& t = run.trainer();
     const nn::RunConfig& c = t.config();
     alarms_.emplace(run.folder(), t);
+    samples_.emplace(run.folder(), t);
     const std::string what = t.steps_done == 0
                                  ? "training"
                                  : fmt::format("resuming at step {} of {}", t.steps_done, c.steps);
@@ -169,6 +171,7 @@ class ProgressObserver : public nn::TrainingObserver {
     if (options_.ranks)
       progress_.line(fmt::format("  {} processes, each computes {} of the {} shards of a batch",
                                  ranks(), c.accumulate / ranks(), c.accumulate));
+    show_sample();
   }
 
   void on_audit(const TrainingRun& run, const std::vector<nn::ParameterAudit>& audit) override {
@@ -177,6 +180,7 @@ class ProgressObserver : public nn::TrainingObserver {
   }
 
   void on_step(const TrainingRun& run, const nn::StepReport& report) override {
+    show_sample();
     if (progress_.is_due())
       progress_.at_work(step_line(state(run, report, run.trainer().task->info().optimal)));
   }
@@ -235,6 +239,10 @@ class ProgressObserver : public nn::TrainingObserver {
   }
 
  private:
+  void show_sample() {
+    if (const auto sample = samples_->after_step()) progress_.line("sample " + *sample);
+  }
+
   int ranks() const { return options_.ranks ? options_.ranks->size() : 1; }
 
   StepState state(const TrainingRun& run, const nn::StepReport& report, double optimal) const {
@@ -309,7 +317,8 @@ class ProgressObserver : public nn::TrainingObserver {
   const TrainOptions& options_;
   Progress progress_;
   Report report_ = Report(kTrainKeys);
-  std::optional<nn::HeadAlarms> alarms_;  // set by on_start()
+  std::optional<nn::HeadAlarms> alarms_;    // set by on_start()
+  std::optional<TrainingSamples> samples_;  // set by on_start()
   bool info_shown_ = false;
   double next_picture_ = 0;  // on the clock of TrainingRun::seconds()
 };

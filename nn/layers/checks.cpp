@@ -12,14 +12,6 @@ namespace {
 // Returns the dtype of constants that are used in the same op as x.
 DType dtype_beside(const Tensor& x) { return x.dtype() == float32 ? float32 : float64; }
 
-template <class Options>
-void set_dtype(Options& o, DType dtype) {
-  if constexpr (requires { o.attention; })
-    o.attention.dtype = dtype;
-  else
-    o.dtype = dtype;
-}
-
 // Returns a sample that checks f(module, x). The check differentiates f with respect to the inputs
 // of the check: x and all parameters of the module. Each evaluation makes a new module from these
 // inputs. If `more` is defined, it is another input of the check and the third argument of f.
@@ -33,14 +25,10 @@ Sample module_sample(const std::string& name, const typename M::Options& options
   if (more.defined()) inputs.push_back(more);
   return {name,
           [options, f](Args t) {
-            Generator scratch(11);
-            typename M::Options o = options;
-            set_dtype(o, dtype_beside(t[0]));
-            M m(o, scratch);
-            std::size_t next = 1;
-            for_each_parameter(m, [&](const std::string&, Tensor& p) { p = t[next++]; });
+            const auto end = t.end() - (std::is_invocable_v<F, M&, Tensor, Tensor> ? 1 : 0);
+            M m = with_parameters<M>(options, dtype_beside(t[0]), {t.begin() + 1, end});
             if constexpr (std::is_invocable_v<F, M&, Tensor, Tensor>)
-              return f(m, t[0], t[next]);
+              return f(m, t[0], *end);
             else
               return f(m, t[0]);
           },

@@ -87,6 +87,22 @@ decltype(auto) dispatch_parameter(const Tensor& parameter, F&& f) {
   return f.template operator()<double>();
 }
 
+/// Returns a new module with these options, but with constants of `dtype` (float32 or float64). Its
+/// parameters are `values`, in the order of parameters().
+template <class M>
+M with_parameters(typename M::Options options, autograd::DType dtype,
+                  const std::vector<Tensor>& values) {
+  if constexpr (requires { options.attention.dtype; })
+    options.attention.dtype = dtype;
+  else if constexpr (requires { options.dtype; })
+    options.dtype = dtype;
+  Generator scratch;  // the drawn weights are replaced below
+  M module(options, scratch);
+  std::size_t next = 0;
+  for_each_parameter(module, [&](const std::string&, Tensor& p) { p = values[next++]; });
+  return module;
+}
+
 /// Returns a new module with the same options and with copies of all parameters.
 template <class M>
 M clone(const M& module) {

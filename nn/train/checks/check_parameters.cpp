@@ -39,13 +39,10 @@ void take(CheckedParameter& p, const autograd::CheckReport& report,
 autograd::DifferentiableFunction loss_of_parameters(const Transformer& model, const Batch& batch) {
   Transformer::Options options = model.options;
   options.attention.dropout = 0;
-  return [options, batch](autograd::Args values) mutable {
-    options.attention.dtype =
-        values[0].dtype() == autograd::float32 ? autograd::float32 : autograd::float64;
-    Generator scratch;  // the weights drawn from it are replaced below
-    Transformer copy(options, scratch);
-    std::size_t next = 0;
-    for_each_parameter(copy, [&](const std::string&, Tensor& p) { p = values[next++]; });
+  return [options, batch](autograd::Args values) {
+    const bool single = values[0].dtype() == autograd::float32;
+    const auto copy = with_parameters<Transformer>(
+        options, single ? autograd::float32 : autograd::float64, {values.begin(), values.end()});
     return cross_entropy(copy.forward(batch.inputs), batch.targets);
   };
 }

@@ -104,6 +104,8 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"verify simd", {{"abacus", kUsage, {"causality"}, "abacus"}}},
       {"* run", no_file("absent")},
       {"* weights", {{"absent.safetensors", kInputOutput, {kRun}, "absent.safetensors"}}},
+      {"gradcheck weights",
+       {{"absent.safetensors", kInputOutput, {"--run", kRun}, "absent.safetensors"}}},
       {"verify run", no_file("absent", {"causality"})},
       {"verify weights",
        {{"absent.safetensors", kInputOutput, {"causality", "--run", kRun}, "absent.safetensors"}}},

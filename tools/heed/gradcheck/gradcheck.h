@@ -7,6 +7,7 @@
 
 #include "autograd/check/gradcheck.h"
 #include "nn/io/enum_names.h"
+#include "nn/run/run_folder.h"
 #include "tools/heed/report/report.h"
 
 namespace heed {
@@ -19,13 +20,14 @@ struct GradcheckRequest {
   std::vector<std::string> ops;  ///< names of ops and layers; empty: all that are registered
   std::int64_t order = 2;        ///< 1: gradients; 2: also gradients of gradients
   OracleChoice oracle = OracleChoice::kBoth;
-  std::int64_t seed = 1;             ///< seed of random cotangents and directions
-  std::vector<std::string> layouts;  ///< names of memory layouts; empty: all
-  std::string junit;                 ///< JUnit file to write; empty: none
-  std::string curve;                 ///< PNG file that report_curves() writes
-  bool mutants = false;              ///< true: the mode of report_mutants()
-  std::string run;                   ///< run directory for report_run_gradcheck()
-  std::int64_t seconds = 5;          ///< time limit of report_run_gradcheck(), in seconds
+  std::int64_t seed = 1;                        ///< seed of random cotangents and directions
+  std::vector<std::string> layouts;             ///< names of memory layouts; empty: all
+  std::string junit;                            ///< JUnit file to write; empty: none
+  std::string curve;                            ///< PNG file that report_curves() writes
+  bool mutants = false;                         ///< true: the mode of report_mutants()
+  std::string run;                              ///< run directory for report_run_gradcheck()
+  std::string weights = nn::RunFolder::kModel;  ///< weights file of this run
+  std::int64_t seconds = 5;  ///< time limit of report_run_gradcheck(), in seconds
 
   /// Returns the options of the checker: order, oracles and seed.
   autograd::GradcheckOptions options() const;

@@ -29,6 +29,7 @@ void gradcheck_command(Command& c) {
          {"curve", r->curve, "FILE.png", "draw the error of differences against their step"},
          {"mutants", r->mutants, "test the checker: each op with a wrong gradient must fail"},
          {"run", r->run, "DIR", "check the gradient of this run's loss in each parameter tensor"},
+         {"weights", r->weights, "FILE", "weights file in the directory of --run"},
          {"seconds",
           r->seconds,
           {1, 86400},
@@ -41,11 +42,11 @@ void gradcheck_command(Command& c) {
                        .result = keys,
                        .run = [r, report](const Command&) { return report(*r); }});
   };
-  mode("run", c.only({"order", "oracle", "seed", "seconds"}), kRunGradcheckKeys,
+  mode("run", c.only({"order", "oracle", "seed", "seconds", "weights"}), kRunGradcheckKeys,
        report_run_gradcheck);
   mode("mutants", c.only({"op"}), kMutantKeys, report_mutants);
   mode("curve", c.only({"op", "seed"}), kCurveKeys, report_curves);
-  mode("", c.all_but({"seconds"}), kGradcheckKeys, report_gradchecks);
+  mode("", c.all_but({"seconds", "weights"}), kGradcheckKeys, report_gradchecks);
 }
 
 }  // namespace heed

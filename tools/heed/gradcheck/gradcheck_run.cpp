@@ -71,8 +71,7 @@ void add_tensors(Report& report, const std::vector<nn::CheckedParameter>& parame
 }  // namespace
 
 Report report_run_gradcheck(const GradcheckRequest& request) {
-  const nn::LoadedRun run =
-      open_run(find_run(request.run), nn::RunFolder::kModel, nn::Use::kSequences);
+  const nn::LoadedRun run = open_run(find_run(request.run), request.weights, nn::Use::kSequences);
   const nn::Batch batch = run.task->evaluation(0, 2);
   const Stopwatch clock;
   const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, batch, request);

@@ -1,9 +1,9 @@
 #include "nn/run/first_difference.h"
 
-#include <cstring>
 #include <map>
 
 #include "autograd/ops/ops.h"
+#include "nn/io/tensor_difference.h"
 #include "nn/run/run_folder.h"
 
 namespace heed::nn {
@@ -15,14 +15,7 @@ namespace {
 // Returns the first element whose bits differ. A NaN equals a NaN with the same bits.
 std::optional<WeightDifference> difference_of(const std::string& name, const Tensor& a,
                                               const Tensor& b) {
-  const std::optional<std::int64_t> i =
-      dispatch_any(a.dtype(), [&]<class T>() -> std::optional<std::int64_t> {
-        const Tensor x = contiguous(a), y = contiguous(b);
-        const T *left = x.data<T>(), *right = y.data<T>();
-        for (std::int64_t e = 0; e < a.numel(); ++e)
-          if (std::memcmp(left + e, right + e, sizeof(T)) != 0) return e;
-        return {};
-      });
+  const std::optional<std::int64_t> i = compare_tensors(a, b).first;
   if (!i) return {};
   const auto value = [&](const Tensor& t) {
     return to(reshape(t.detach(), {-1}), float64).to_vector<double>()[std::size_t(*i)];

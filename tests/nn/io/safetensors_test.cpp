@@ -49,13 +49,6 @@ std::string header_of_x(const std::string& shape, const std::string& offsets,
          "}}";
 }
 
-template <class T>
-bool same_bits(const Tensor& a, const Tensor& b) {
-  const Tensor x = contiguous(a), y = contiguous(b);
-  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
-         std::memcmp(x.data<T>(), y.data<T>(), std::size_t(x.numel()) * sizeof(T)) == 0;
-}
-
 // Tensors of all dtypes, with unusual names, shapes and strides.
 std::vector<NamedTensor> examples() {
   Generator g(1);
@@ -84,7 +77,7 @@ TEST_CASE("tensors are read back bit for bit") {
     INFO(name);
     const Tensor y = file.find(name);
     REQUIRE(y.defined());
-    CHECK(dispatch_any(x.dtype(), [&]<class T> { return same_bits<T>(x.detach(), y); }));
+    CHECK(compare_tensors(x, y).equal_bits());
     CHECK(y.is_contiguous());
   }
   CHECK(!file.find("nothing").defined());
@@ -98,7 +91,7 @@ TEST_CASE("payloads of NaN and the sign of -0 are kept") {
                                   std::bit_cast<float>(1u), float(kInf)};
   const Tensor x = from_data(odd, {5});
   save_safetensors(folder / "f", {{"x", x}});
-  CHECK(same_bits<float>(x, load_safetensors(folder / "f").find("x")));
+  CHECK(compare_tensors(x, load_safetensors(folder / "f").find("x")).equal_bits());
 }
 
 TEST_CASE("the data is aligned for any order of tensors") {

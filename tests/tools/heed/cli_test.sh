@@ -333,6 +333,31 @@ out_has '"file":"model.safetensors","state":"damaged","verified_by":null,"reason
 rm -r damaged
 refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
 
+# --- heed diff, which compares the tensors of two files or runs
+model=runs/reverse-1/model.safetensors
+expect 0 diff runs/reverse-1 $model; out_has "tensors: 0 differ, "; ok test "$(wc -l < out)" -le 4
+expect 0 diff runs/reverse-1 runs/reverse-1 --json; is_json_line
+out_has '{"ok":true,"a":"runs/reverse-1/model.safetensors","b":'; out_has '"different":0,'; out_has '"max_abs":0.0,"max_rel":0.0}'
+expect 0 train reverse --no-mlp --steps 9 --save-every 9 --out changed --quiet  # what did training change?
+expect 1 diff changed/checkpoints/000000.safetensors changed; ok test "$(wc -l < out)" -le 24
+out_has "tok.weight"; out_has "|B - A|"; ok test ! -s err
+expect 1 diff changed/checkpoints/000000.safetensors changed --json; is_json_line
+for key in ok a b atol rtol different equal_bits norm_a norm_b norm_difference tensors name shape_a shape_b difference \
+  dtype_a dtype_b beyond relative_norm max_abs max_rel; do out_has "\"$key\":"; done
+expect 1 diff changed/checkpoints/000000.safetensors changed --atol 1e-9
+expect 0 diff changed/checkpoints/000000.safetensors changed --atol 1e9; out_has " 0 differ"
+expect 1 diff changed runs/reverse-1; out_has "only in B"; out_has "B has shape [17, 16]"
+expect 1 diff runs/reverse-1 changed; out_has "only in A"
+refuses 4 "no run or file 'nowhere'" diff runs/reverse-1 nowhere
+refuses 4 "'changed/checkpoints' is not a run directory" diff changed/checkpoints runs/reverse-1
+cp $model cut.safetensors; flip_bit cut.safetensors
+refuses 4 "cut.safetensors" diff cut.safetensors $model
+refuses 4 "text.txt" diff text.txt $model
+rm changed/model.safetensors; refuses 4 "changed/model.safetensors" diff changed $model
+refuses 2 "needs a PATH" diff $model
+refuses 2 "--rtol needs a number, at least 0" diff $model $model --rtol -1
+rm -r changed cut.safetensors
+
 # --- heed runs, which lists the runs
 mkdir -p runs/broken runs/notes && echo 'steps = 1, 2' > runs/broken/config.toml
 expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "cannot be read: runs/broken/config.toml"

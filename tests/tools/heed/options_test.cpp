@@ -168,6 +168,8 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"compare runs", no_file("absent")},
       {"compare against", {{"lr", kUsage, {"sweeps/s"}}}},
       {"compare out", {{"file.txt", kInputOutput, {"sweeps/s"}, "file.txt"}}},
+      {"diff a", no_file("absent", {"--b", kRun})},
+      {"diff b", no_file("absent", {kRun})},
       {"runs runs", {{"absent", kInputOutput, {}, "absent"}}},
   };
   return table;
@@ -375,6 +377,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"plot ", {"m.csv"}},
       {"info of a picture", {"p.png"}},
       {"info of a file", {kRun + "/model.safetensors"}},
+      {"diff ", {kRun, kRun + "/model.safetensors"}},
       {"runs ", {}},
       {"sweep ", {"s.toml"}},  // all runs of this sweep are finished already
       {"sweep --dry-run", {"s.toml", "--dry-run"}},

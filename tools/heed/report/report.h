@@ -102,7 +102,7 @@ struct Table {
   std::shared_ptr<const std::vector<Column>> own = {};  ///< owns columns made at run time
   Columns columns;
   std::string title = {}, note = {};  ///< lines above and below the table in text
-  std::size_t shown = SIZE_MAX;       ///< largest number of rows in text
+  std::size_t shown = SIZE_MAX;       ///< largest number of rows in text; 0: no table
   std::vector<std::vector<Value>> rows = {};
   std::vector<Value> text_row = {};  ///< a row after the others that only text shows, or empty
 

@@ -164,7 +164,8 @@ bool is_shown(const Report::Item& item) {
   if (std::holds_alternative<Value>(item.what)) return !item.column->label.empty();
   const Table* table = std::get_if<Table>(&item.what);
   const auto has_label = [](const Column& column) { return !column.label.empty(); };
-  return !table || (!table->rows.empty() && std::ranges::any_of(table->columns, has_label));
+  return !table || (!table->rows.empty() && table->shown > 0 &&
+                    std::ranges::any_of(table->columns, has_label));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "nn/layers/module.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/transformer.h"
+#include "nn/layers/weight_names.h"
 #include "nn/optim/optimizer.h"
 #include "nn/optim/schedule.h"
 

@@ -57,28 +57,34 @@ RENAMES = [  # from heed's names of parameters to those of TransformerLens
     (r"up\.bias", "mlp.b_in"), (r"down\.bias", "mlp.b_out")]
 
 
-def build(run):
-    """Returns a HookedTransformer with the weights of a run."""
-    o = tomllib.loads((run / "config.toml").read_text())["train"]
-    w = load_file(run / "model.safetensors")
-    D, H, groups, scale = o["d-model"], o["heads"], o["kv-heads"] or o["heads"], o["residual-scale"]
-    model = HookedTransformer(HookedTransformerConfig(
+def empty_model(o, vocab, classes, dtype):
+    """Returns a HookedTransformer for the options of a run, with its own initial weights."""
+    D, H, groups = o["d-model"], o["heads"], o["kv-heads"] or o["heads"]
+    return HookedTransformer(HookedTransformerConfig(
         n_layers=o["layers"], d_model=D, n_ctx=o["context"], d_head=D // H, n_heads=H, attn_only=not o["mlp"],
         n_key_value_heads=groups if groups < H else None, d_mlp=int(o["mlp-ratio"] * D), eps=1e-5,
         act_fn={"gelu-tanh": "gelu_new", "swiglu": "silu"}.get(o["mlp-act"], o["mlp-act"]),
-        gated_mlp=o["mlp-act"] == "swiglu", d_vocab=len(w["tok.weight"]), d_vocab_out=len(w["head.weight"]),
+        gated_mlp=o["mlp-act"] == "swiglu", d_vocab=vocab, d_vocab_out=classes,
         normalization_type={"layernorm": "LN", "rmsnorm": "RMS"}[o["norm-kind"]] if o["norm"] == "pre" else None,
         positional_embedding_type={"learned": "standard", "rope": "rotary"}.get(o["positions"], o["positions"]),
         rotary_dim=D // H, rotary_base=10000, rotary_adjacent_pairs=False, use_qk_norm=o["qk-norm"],
         use_attn_scale=o["scale"] != "none", attn_scores_soft_cap=o["soft-cap"] or -1.0,
         use_attention_sinks=o["sink"] == "learned", use_local_attn=o["window"] > 0, window_size=o["window"] or None,
         attn_types=["local"] * o["layers"] if o["window"] else None, default_prepend_bos=False, device="cpu",
-        dtype=torch.float64))
+        dtype=dtype))
+
+
+def build(run):
+    """Returns a HookedTransformer with the weights of a run."""
+    o = tomllib.loads((run / "config.toml").read_text())["train"]
+    w = load_file(run / "model.safetensors")
+    shares_keys, scale = 0 < o["kv-heads"] < o["heads"], o["residual-scale"]
+    model = empty_model(o, len(w["tok.weight"]), len(w["head.weight"]), torch.float64)
     own = model.state_dict()  # the biases are 0, also those that the run does not have
     for name, x in w.items():
         x = x * scale if re.search("[Wb]_O|down", name) else x
         x = x.T if re.search("(head|up|gate|down).weight", name) else x
-        for pattern, text in RENAMES + ([(r"attn\.([Wb]_[KV])", r"attn._\1")] if groups < H else []):
+        for pattern, text in RENAMES + ([(r"attn\.([Wb]_[KV])", r"attn._\1")] if shares_keys else []):
             name = re.sub(pattern, text, name)
         own[name] = x
     model.load_state_dict(own, strict=True)

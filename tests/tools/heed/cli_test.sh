@@ -358,6 +358,21 @@ refuses 2 "needs a PATH" diff $model
 refuses 2 "--rtol needs a number, at least 0" diff $model $model --rtol -1
 rm -r changed cut.safetensors
 
+# --- heed export, which writes weights with the names of other libraries
+expect 0 train recall "${tiny[@]}" --steps 1 --positions learned --mlp --mlp-act gelu-tanh --bias --tied --out gpt2 --quiet
+expect 0 export gpt2 --names gpt2 --out gpt2.safetensors --json; is_json_line
+out_has '{"run":"gpt2","names":"gpt2","tensors":17,"numbers":'; out_has '"files":["gpt2.safetensors"]}'
+expect 0 info gpt2.safetensors; out_has "transformer.h.0.attn.c_attn.weight  float32  [16, 48]"
+expect 0 export gpt2 --names torch --out torch.safetensors; out_has "names and layouts of torch"
+expect 0 info torch.safetensors; out_has "blocks.0.attn.in_proj_weight"
+refuses 2 "--mlp-act of the model is gelu-tanh, but nanogpt has gelu; choose" export gpt2 --names nanogpt --out n.safetensors
+ok test ! -e n.safetensors
+refuses 2 "--tied of the model is no, but nanogpt has an output layer with the" export runs/reverse-1 --names nanogpt --out n.safetensors
+refuses 2 "export needs --names torch, nanogpt, gpt2 or transformerlens and --out FILE" export gpt2
+refuses 2 "is inside a run directory" export gpt2 --names gpt2 --out gpt2/model.safetensors
+refuses 4 "cannot write" export gpt2 --names gpt2 --out absent/gpt2.safetensors
+rm -r gpt2 gpt2.safetensors torch.safetensors
+
 # --- heed runs, which lists the runs
 mkdir -p runs/broken runs/notes && echo 'steps = 1, 2' > runs/broken/config.toml
 expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "cannot be read: runs/broken/config.toml"

@@ -45,7 +45,7 @@ commands=(
   "verify causality run --length 4 --threads 1"
   "compare run other --out compared --threads 1"
   "bench train --preset micro --threads 1"
-  "plot words.csv --out words.png" "info run" "diff run run" "runs --runs ." "tasks" "completions bash"
+  "plot words.csv --out words.png" "info run" "diff run run" "export run --names transformerlens --out e.safetensors" "runs --runs ." "tasks" "completions bash"
 )
 # shellcheck disable=SC2086
 for command in "${commands[@]}"; do limited 1 $command; ok test $code == 0; done

@@ -170,6 +170,7 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"compare out", {{"file.txt", kInputOutput, {"sweeps/s"}, "file.txt"}}},
       {"diff a", no_file("absent", {"--b", kRun})},
       {"diff b", no_file("absent", {kRun})},
+      {"export out", {{"absent/e", kInputOutput, {kRun, "--names", "transformerlens"}, "absent"}}},
       {"runs runs", {{"absent", kInputOutput, {}, "absent"}}},
   };
   return table;
@@ -378,6 +379,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"info of a picture", {"p.png"}},
       {"info of a file", {kRun + "/model.safetensors"}},
       {"diff ", {kRun, kRun + "/model.safetensors"}},
+      {"export ", {kRun, "--names", "transformerlens", "--out", "e.safetensors"}},
       {"runs ", {}},
       {"sweep ", {"s.toml"}},  // all runs of this sweep are finished already
       {"sweep --dry-run", {"s.toml", "--dry-run"}},

@@ -99,9 +99,11 @@ void sort_by_difference(std::vector<nn::NamedDifference>& all) {
 void add_norms(Report& report, const std::vector<nn::NamedDifference>& all) {
   double a = 0, b = 0, difference = 0;
   for (const nn::NamedDifference& d : all)
-    if (const auto& e = d.elements)
-      a = std::hypot(a, e->norm_a), b = std::hypot(b, e->norm_b),
-      difference = std::hypot(difference, e->norm_difference);
+    if (const auto& e = d.elements) {
+      a += e->norm_a * e->norm_a, b += e->norm_b * e->norm_b;
+      difference += e->norm_difference * e->norm_difference;
+    }
+  a = std::sqrt(a), b = std::sqrt(b), difference = std::sqrt(difference);
   report.set("norm_a", with_nan(a));
   report.set("norm_b", with_nan(b));
   report.set("norm_difference", with_nan(difference));

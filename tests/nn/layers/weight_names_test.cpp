@@ -1,0 +1,160 @@
+// Tests of weights with the names of other libraries: names, layouts, and every option that another
+// library does not have. tools/peers/export_parity.py compares logits.
+#include "nn/layers/weight_names.h"
+
+#include "nn/nn.h"
+#include "tests/support/catch.h"
+#include "tests/support/models.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using heed::nn::testing::random_model;
+using enum WeightNames;
+
+// Options of a model that all libraries can have, except that nanoGPT needs Activation::kGelu.
+Transformer::Options common_options() {
+  return {.vocab = 5,
+          .layers = 1,
+          .context = 3,
+          .attention = {.d_model = 4, .heads = 2},
+          .activation = Activation::kGeluTanh,
+          .tied = true};
+}
+
+std::string names_and_shapes(const std::vector<NamedTensor>& tensors) {
+  std::ostringstream text;
+  for (const NamedTensor& t : tensors) text << t.name << t.tensor.shape() << "\n";
+  return text.str();
+}
+
+Tensor find(const std::vector<NamedTensor>& tensors, const std::string& name) {
+  for (const NamedTensor& t : tensors)
+    if (t.name == name) return t.tensor;
+  return {};
+}
+
+bool equal(const Tensor& a, const Tensor& b) { return compare_tensors(a, b).equal_bits(); }
+
+TEST_CASE("weights for GPT-2 have its names, and its linear layers are [in, out]") {
+  const Transformer model = random_model(common_options());
+  const auto weights = weights_with_names(clone(model), kGPT2);
+  CHECK(names_and_shapes(weights) ==
+        "transformer.wte.weight[5, 4]\ntransformer.wpe.weight[3, 4]\n"
+        "transformer.h.0.ln_1.weight[4]\ntransformer.h.0.ln_1.bias[4]\n"
+        "transformer.h.0.ln_2.weight[4]\ntransformer.h.0.ln_2.bias[4]\n"
+        "transformer.h.0.attn.c_attn.weight[4, 12]\ntransformer.h.0.attn.c_attn.bias[12]\n"
+        "transformer.h.0.attn.c_proj.weight[4, 4]\ntransformer.h.0.attn.c_proj.bias[4]\n"
+        "transformer.h.0.mlp.c_fc.weight[4, 16]\ntransformer.h.0.mlp.c_fc.bias[16]\n"
+        "transformer.h.0.mlp.c_proj.weight[16, 4]\ntransformer.h.0.mlp.c_proj.bias[4]\n"
+        "transformer.ln_f.weight[4]\ntransformer.ln_f.bias[4]\nlm_head.weight[5, 4]\n");
+  CHECK(equal(find(weights, "transformer.h.0.attn.c_proj.weight"),
+              mT(model.blocks[0].attn.weights.out_proj_weight)));
+  CHECK(
+      equal(find(weights, "transformer.h.0.mlp.c_fc.weight"), mT(model.blocks[0].mlp->up.weight)));
+  CHECK(equal(find(weights, "lm_head.weight"), model.tok.weight));
+}
+
+TEST_CASE("weights for nanoGPT have the same names, and its linear layers are [out, in]") {
+  Transformer::Options o = common_options();
+  o.activation = Activation::kGelu, o.attention.form = AttentionForm::kSeparate;
+  const Transformer model = random_model(o);
+  const auto weights = weights_with_names(clone(model), kNanoGPT);
+  const AttentionWeights& w = model.blocks[0].attn.weights;
+  CHECK(equal(find(weights, "transformer.h.0.attn.c_attn.weight"),
+              cat({w.q_proj_weight, w.k_proj_weight, w.v_proj_weight}, 0)));
+  CHECK(
+      equal(find(weights, "transformer.h.0.mlp.c_proj.weight"), model.blocks[0].mlp->down.weight));
+}
+
+TEST_CASE("weights for PyTorch load into torch.nn.MultiheadAttention and torch.nn.Linear") {
+  Transformer::Options o = common_options();
+  o.tied = false, o.activation = Activation::kSwiglu, o.positions = Positions::kAlibi;
+  const Transformer model = random_model(o);
+  const auto weights = weights_with_names(clone(model), kTorch);
+  CHECK(names_and_shapes(weights) ==
+        "tok.weight[5, 4]\nblocks.0.ln1.weight[4]\nblocks.0.ln1.bias[4]\nblocks.0.ln2.weight[4]\n"
+        "blocks.0.ln2.bias[4]\nblocks.0.attn.in_proj_weight[12, 4]\n"
+        "blocks.0.attn.in_proj_bias[12]\nblocks.0.attn.out_proj.weight[4, 4]\n"
+        "blocks.0.attn.out_proj.bias[4]\nblocks.0.up.weight[16, 4]\nblocks.0.up.bias[16]\n"
+        "blocks.0.down.weight[4, 16]\nblocks.0.down.bias[4]\nblocks.0.gate.weight[16, 4]\n"
+        "blocks.0.gate.bias[16]\nln.weight[4]\nln.bias[4]\nhead.weight[5, 4]\n");
+}
+
+TEST_CASE("weights for TransformerLens have a matrix per head; shared keys have other names") {
+  Transformer::Options o = common_options();
+  o.attention.kv_heads = 1, o.attention.sink = Sink::kLearned, o.attention.qk_norm = true;
+  o.mlp = false;
+  const Transformer model = random_model(o);
+  const auto weights = weights_with_names(clone(model), kTransformerLens);
+  CHECK(names_and_shapes(weights) ==
+        "embed.W_E[5, 4]\npos_embed.W_pos[3, 4]\nblocks.0.ln1.w[4]\nblocks.0.ln1.b[4]\n"
+        "blocks.0.attn.W_Q[2, 4, 2]\nblocks.0.attn._W_K[1, 4, 2]\nblocks.0.attn._W_V[1, 4, 2]\n"
+        "blocks.0.attn.W_O[2, 2, 4]\nblocks.0.attn.b_Q[2, 2]\nblocks.0.attn._b_K[1, 2]\n"
+        "blocks.0.attn._b_V[1, 2]\nblocks.0.attn.b_O[4]\nblocks.0.attn.q_norm.w[2]\n"
+        "blocks.0.attn.k_norm.w[2]\nblocks.0.attn.sinks[2]\nln_final.w[4]\nln_final.b[4]\n"
+        "unembed.W_U[4, 5]\n");
+  CHECK(equal(find(weights, "unembed.W_U"), mT(model.tok.weight)));
+}
+
+TEST_CASE("an option that the other library does not have is named, with what it has instead") {
+  using O = Transformer::Options;
+  const auto refusal = [](WeightNames names, const std::function<void(O&)>& change) {
+    O o = common_options();
+    if (names == kNanoGPT) o.activation = Activation::kGelu;
+    CHECK_NOTHROW(weights_with_names(Transformer(o), names));
+    change(o);
+    Transformer model(o);
+    const std::string text =
+        message_of<ValueError>([&] { weights_with_names(std::move(model), names); });
+    return text.substr(0, text.find(';'));
+  };
+  CHECK(refusal(kGPT2, [](O& o) { o.positions = Positions::kRope; }) ==
+        "export: `positions` of the model is rope, but gpt2 has learned positions");
+  struct Refused {
+    std::vector<WeightNames> names;
+    std::string key;
+    std::function<void(O&)> change;
+  };
+  const std::vector<WeightNames> gpts = {kNanoGPT, kGPT2}, all_but_lens = {kTorch, kNanoGPT, kGPT2};
+  const Refused table[] = {
+      {all_but_lens, "positions", [](O& o) { o.positions = Positions::kRope; }},
+      {{kTransformerLens}, "positions", [](O& o) { o.positions = Positions::kSinusoidal; }},
+      {{kNanoGPT, kGPT2, kTransformerLens}, "norm", [](O& o) { o.norm = NormPlacement::kPost; }},
+      {gpts, "norm_kind", [](O& o) { o.norm_kind = NormKind::kRMSNorm; }},
+      {gpts, "mlp", [](O& o) { o.mlp = false; }},
+      {gpts, "mlp_act", [](O& o) { o.activation = Activation::kSilu; }},
+      {{kGPT2}, "mlp_act", [](O& o) { o.activation = Activation::kGelu; }},
+      {{kNanoGPT}, "mlp_act", [](O& o) { o.activation = Activation::kGeluTanh; }},
+      {{kNanoGPT}, "mlp_ratio", [](O& o) { o.mlp_ratio = 2; }},
+      {gpts, "tied", [](O& o) { o.tied = false; }},
+      {{kGPT2}, "bias", [](O& o) { o.attention.bias = o.norm_bias = false; }},
+      {{kTransformerLens}, "bias", [](O& o) { o.activation = Activation::kSwiglu; }},
+      {{kTorch}, "q_bias", [](O& o) { o.attention.out_bias = false; }},
+      {gpts, "norm_bias", [](O& o) { o.norm_bias = false; }},
+      {all_but_lens, "qk_norm", [](O& o) { o.attention.qk_norm = true; }},
+      {all_but_lens, "soft_cap", [](O& o) { o.attention.soft_cap = 2; }},
+      {all_but_lens, "sink", [](O& o) { o.attention.sink = Sink::kLearned; }},
+      {{kTransformerLens}, "sink", [](O& o) { o.attention.sink = Sink::kZero; }},
+      {gpts, "window", [](O& o) { o.attention.window = 2; }},
+      {all_but_lens, "scale", [](O& o) { o.attention.scale = 0.3; }},
+      {{kTransformerLens}, "scale", [](O& o) { o.attention.scale = ScaleRule::kLearned; }},
+      {all_but_lens, "kv_heads", [](O& o) { o.attention.kv_heads = 1; }},
+      {all_but_lens, "d_head", [](O& o) { o.attention.d_head = 4; }},
+      {{kTorch, kNanoGPT, kGPT2, kTransformerLens},
+       "d_value",
+       [](O& o) { o.attention.d_value = 3; }},
+      {{kNanoGPT, kGPT2, kTransformerLens}, "residual_scale", [](O& o) {
+         o.residual_scale = ResidualRule::kInvSqrtDepth;
+       }}};
+  for (const Refused& r : table)
+    for (const WeightNames names : r.names) {
+      INFO(enum_name(names) << ", " << r.key);
+      const std::string text = refusal(names, r.change);
+      CHECK(text.starts_with("export: `" + r.key + "` of the model is "));
+      CHECK(text.find(", but " + enum_name(names) + " has ") != std::string::npos);
+    }
+}
+
+}  // namespace

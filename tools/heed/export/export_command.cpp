@@ -1,0 +1,75 @@
+// `heed export`: writes the weights of a run under the names and in the layouts of other libraries.
+#include "nn/layers/weight_names.h"
+#include "nn/run/run_folder.h"
+#include "tools/heed/commands.h"
+#include "tools/heed/find_run.h"
+
+namespace heed {
+namespace {
+
+struct ExportArguments {
+  std::string run, out;
+  nn::WeightNames names = nn::WeightNames::kTorch;
+};
+
+constexpr Column kExportKeys[] = {{"run"}, {"names"}, {"tensors"}, {"numbers"}, {"files"}};
+
+Report run_export(const ExportArguments& a, const Command& c) {
+  const std::filesystem::path folder = find_run(a.run);
+  if (!c.given("names") || !c.given("out"))
+    usage_error("export needs --names {} and --out FILE",
+                join(nn::enum_names<nn::WeightNames>(), " or "));
+  if (nn::RunFolder(std::filesystem::absolute(a.out).parent_path()).is_run())
+    usage_error("--out {} is inside a run directory; choose another directory", a.out);
+  nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
+  const auto weights = nn::weights_with_names(std::move(run.model), a.names);
+  nn::save_safetensors(a.out, weights, {{"format", "pt"}});  // as save_pretrained() of transformers
+  std::int64_t numbers = 0;
+  for (const nn::NamedTensor& t : weights) numbers += t.tensor.numel();
+  const std::string names = nn::enum_name(a.names);
+  Report report(kExportKeys);
+  report.line("{}: {} tensors, {} numbers, with names and layouts of {}", folder.string(),
+              weights.size(), with_commas(numbers), names);
+  report.set("run", folder.string());
+  report.set("names", names);
+  report.set("tensors", weights.size());
+  report.set("numbers", numbers);
+  report.files({a.out});
+  return report;
+}
+
+constexpr const char* kExportNotes =
+    R"(torch: a state_dict of torch.nn.Embedding, LayerNorm or RMSNorm, Linear [out, in] and
+MultiheadAttention, with heed's names of layers.
+
+nanogpt: GPT of nanoGPT. gpt2: GPT2LMHeadModel of transformers, linear layers [in, out].
+transformerlens: HookedTransformer. load_state_dict needs strict=False, because its masks are left out, and
+so are biases that the run does not have, which are 0 there.
+
+An option of the run that the other model does not have is an error that names it. nanogpt needs
+--positions learned --mlp --tied, and biases in all layers or in none. gpt2 needs --positions learned
+--mlp --mlp-act gelu-tanh --bias --norm-bias --tied. An existing FILE is replaced.
+
+The script export_parity.py in tools/peers loads the files with these libraries and compares logits.)";
+
+}  // namespace
+
+void export_command(Command& c) {
+  c.name = "export", c.what = "write the weights of a run with the names of another library";
+  c.examples =
+      "  heed train recall --positions learned --mlp --mlp-act gelu-tanh --bias \\\n"
+      "    --tied --out runs/gpt2\n"
+      "  heed export runs/gpt2 --names gpt2 --out gpt2.safetensors";
+  c.notes = kExportNotes;
+  auto a = std::make_shared<ExportArguments>();
+  c.arguments = 1;
+  c.add("Options",
+        {run_setting(a->run),
+         nn::Setting("names", a->names, "names and layouts of the weights").shows(""),
+         nn::Setting("out", a->out, "FILE", "file to write, such as gpt2.safetensors").shows("")});
+  c.add_common(Command::kJson);
+  c.modes = {{.result = kExportKeys,
+              .run = [a](const Command& command) { return run_export(*a, command); }}};
+}
+
+}  // namespace heed

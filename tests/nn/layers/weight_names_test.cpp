@@ -132,6 +132,7 @@ TEST_CASE("an option that the other library does not have is named, with what it
       {{kGPT2}, "bias", [](O& o) { o.attention.bias = o.norm_bias = false; }},
       {{kTransformerLens}, "bias", [](O& o) { o.activation = Activation::kSwiglu; }},
       {{kTorch}, "q_bias", [](O& o) { o.attention.out_bias = false; }},
+      {gpts, "o_bias", [](O& o) { o.attention.out_bias = false; }},
       {gpts, "norm_bias", [](O& o) { o.norm_bias = false; }},
       {all_but_lens, "qk_norm", [](O& o) { o.attention.qk_norm = true; }},
       {all_but_lens, "soft_cap", [](O& o) { o.attention.soft_cap = 2; }},

@@ -1,7 +1,8 @@
 #include "nn/io/tensor_difference.h"
 
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <type_traits>
 #include <unordered_map>
 
 #include "autograd/ops/ops.h"
@@ -11,6 +12,16 @@ namespace heed::nn {
 using namespace autograd;
 
 namespace {
+
+template <class T>
+bool have_equal_bits(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    return std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b);
+  } else {
+    return a == b;
+  }
+}
 
 // Returns |b - a| of elements whose bits differ. The difference of two int64 is not rounded before
 // it becomes a double.
@@ -37,7 +48,7 @@ TensorDifference difference_of_elements(const T* a, const T* b, std::int64_t cou
     const double x = double(a[i]), y = double(b[i]);
     sum_a += x * x;
     sum_b += y * y;
-    if (std::memcmp(a + i, b + i, sizeof(T)) == 0) continue;
+    if (have_equal_bits(a[i], b[i])) continue;
     if (!result.first) result.first = i;
     const double d = distance(a[i], b[i]);
     // If a is infinite, the tolerance is infinite or NaN, so d must also be finite.

@@ -32,7 +32,7 @@ std::optional<WeightDifference> first_difference(const SafeTensors& a, const Saf
     const Tensor y = b.find(name);
     check<IoError>(y.defined() && x.shape() == y.shape() && x.dtype() == y.dtype(), a.path, "has ",
                    name, " ", x.dtype(), " ", x.shape(), ", ", b.path, " does not have it");
-    if (const auto difference = difference_of(name, x, y)) return difference;
+    if (auto difference = difference_of(name, x, y)) return difference;
   }
   return {};
 }

@@ -123,11 +123,6 @@ void add_row(Table& table, const RunGroup& group, const TableRow& cells) {
   table.add(std::move(row));
 }
 
-// Returns the number with its noun: "1 run" or "2 runs".
-std::string counted(std::size_t n, const std::string& noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-}
-
 }  // namespace
 
 const Columns kComparisonKeys = kCompareKeys;
@@ -140,9 +135,10 @@ Report comparison_report(const RunComparison& c) {
   Table& table = report.table("settings");
   std::size_t runs = 0;
   for (const RunGroup& g : c.groups) table.add(setting_cells(c, g)), runs += g.runs.size();
-  table.title = fmt::format("{}: {} of {}, mean ± standard error\nfinal: {}{}\n", c.task(),
-                            counted(runs, "run"), counted(c.groups.size(), "setting"), c.of.words(),
-                            c.target ? fmt::format("; target: {}", *c.target) : "");
+  table.title =
+      fmt::format("{}: {} of {}, mean ± standard error\nfinal: {}{}\n", c.task(),
+                  counted(std::int64_t(runs), "run"), counted(std::ssize(c.groups), "setting"),
+                  c.of.words(), c.target ? fmt::format("; target: {}", *c.target) : "");
   if (c.of.is_result())
     table.title +=
         fmt::format("on the whole evaluation set; best: {} during training\n", c.of.series_name());

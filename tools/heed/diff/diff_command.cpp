@@ -127,8 +127,8 @@ Report run_diff(const DiffArguments& a) {
   report.set("rtol", a.tolerance.rtol);
   report.set("different", different);
   report.set("equal_bits", equal);
-  report.line("{} tensors: {} differ, {} have equal bits, {} are equal within the tolerance",
-              all.size(), different, equal, all.size() - different - equal);
+  report.line("{}: {} differ, {} have equal bits, {} are equal within the tolerance",
+              counted(std::ssize(all), "tensor"), different, equal, all.size() - different - equal);
   add_norms(report, all);
   Table& table = report.table("tensors");
   for (const nn::NamedDifference& d : all) add_tensor(table, d);

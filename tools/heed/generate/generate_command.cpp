@@ -131,8 +131,8 @@ struct Generated {
 void print_summary(const std::string& run, const nn::TaskInfo& info, const Generated& g,
                    bool ended) {
   const std::size_t count = g.samples.size();
-  std::string text = fmt::format("{} tokens in {}, {} tokens/s", g.tokens, seconds_text(g.seconds),
-                                 si_text(g.tokens_per_s()));
+  std::string text = fmt::format("{} in {}, {} tokens/s", counted(g.tokens, "token"),
+                                 seconds_text(g.seconds), si_text(g.tokens_per_s()));
   if (count > 1) text = fmt::format("{} samples, {}", count, text);
   if (count == 1 && g.samples[0].stopped)
     text += "; stopped";

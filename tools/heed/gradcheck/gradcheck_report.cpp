@@ -156,7 +156,8 @@ Report report_of(const CheckResults& results, const std::vector<Row>& rows, doub
   const std::vector<std::string> failures = failures_of(results, request);
   report.set("failures", failures);
   for (const std::string& f : failures) report.block("FAILED " + f);
-  report.line("{} checks of {} ops and layers in {}, {} failed", total.checked, rows.size(),
+  report.line("{} of {} in {}, {} failed", counted(total.checked, "check"),
+              counted(std::ssize(rows), rows.size() == 1 ? "op or layer" : "ops and layer"),
               seconds_text(seconds), total.failed);
   if (worst)
     report.line("largest error: {:.1e}, relative to the terms of the entry ({}, order {})",

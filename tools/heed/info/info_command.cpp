@@ -18,10 +18,10 @@ Report info_on_run(const std::filesystem::path& folder) {
   const nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
   const nn::RunConfig& c = run.config;
   Report report(kRunKeys);
-  report.line("{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}{}",
-              folder.string(), c.model.layers, c.model.attention.heads, c.model.attention.d_model,
-              c.model.context, run.model.options.vocab, run.task->info().classes,
-              nn::enum_name(c.model.attention.dtype),
+  report.line("{}: {}, {}, d-model {}, context {}, {} -> {} tokens, {}{}", folder.string(),
+              counted(c.model.layers, "layer"), counted(c.model.attention.heads, "head"),
+              c.model.attention.d_model, c.model.context, run.model.options.vocab,
+              run.task->info().classes, nn::enum_name(c.model.attention.dtype),
               c.model.matmul == autograd::Precision::kFloat32
                   ? ""
                   : ", products of " + nn::enum_name(c.model.matmul));
@@ -59,8 +59,8 @@ Report info_on_file(const std::string& path) {
   std::int64_t count = 0;
   for (const nn::NamedTensor& t : file.tensors) count += t.tensor.numel();
   Report report(kFileKeys);
-  report.line("{}: {} tensors, {} numbers, checksum {}", path, file.tensors.size(),
-              with_commas(count), checksum);
+  report.line("{}: {}, {}, checksum {}", path, counted(std::ssize(file.tensors), "tensor"),
+              counted(count, "number"), checksum);
   report.set("file", path);
   report.set("checksum", file.checksum.empty() ? Value() : Value(checksum));
   report.set("numbers", count);

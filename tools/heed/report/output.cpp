@@ -122,6 +122,10 @@ std::string with_commas(std::int64_t n) {
   return digits;
 }
 
+std::string counted(std::int64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", with_commas(n), noun, n == 1 ? "" : "s");
+}
+
 std::string si_text(double n) {
   const char* units[] = {"", " k", " M", " G", " T", " P"};
   std::size_t unit = 0;

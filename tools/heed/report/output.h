@@ -94,6 +94,9 @@ std::string version_text();
 
 /// Formats an integer with commas: 12,345,678.
 std::string with_commas(std::int64_t n);
+/// Returns a number, with commas, and its noun: "1 run", "1,024 runs". The plural of the noun ends
+/// in s.
+std::string counted(std::int64_t n, std::string_view noun);
 /// Formats a number of bytes with powers of 1000: 1.2 kB, 3.4 MB, 5.6 GB.
 std::string bytes_text(double bytes);
 /// Formats a number with powers of 1000: 1.2 k, 3.4 M, 5.6 G.

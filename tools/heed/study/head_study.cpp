@@ -136,8 +136,8 @@ HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s)
   std::string text = objective_description(objective, s.info().vocabulary);
   nn::Replacement replaced = nn::replacement(s.model(), batch, a.ablation);
   return HeadSample{nn::BaseRun(s.model(), batch, objective), std::move(replaced),
-                    fmt::format("{} sequence{} of {}", count, count == 1 ? "" : "s", of),
-                    std::move(text), replacement_text(a.ablation)};
+                    fmt::format("{} of {}", counted(count, "sequence"), of), std::move(text),
+                    replacement_text(a.ablation)};
 }
 
 std::int64_t default_samples(const nn::Task& task) {

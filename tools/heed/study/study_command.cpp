@@ -238,8 +238,8 @@ Report study_one(const StudyArguments& a, const Command& c) {
   for (std::size_t i = 0; i < text.size(); ++i)
     report.block(wrapped(text[i], i == 0 ? 0 : 2) + "\n");
   const std::string step = s.run->step ? fmt::format(", weights of step {}", *s.run->step) : "";
-  report.line("\n{}: {} = {:.6f} on {} tokens{}", s.folder(), s.objective_text(), study.value,
-              s.texts.tokens.size(), step);
+  report.line("\n{}: {} = {:.6f} on {}{}", s.folder(), s.objective_text(), study.value,
+              counted(std::ssize(s.texts.tokens), "token"), step);
   report.line("L is {}", s.texts.objective);
   add_heads(report.table("heads"), study, heads);
   report.table("claims").rows = claims(heads).rows;

@@ -102,9 +102,9 @@ Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& o
   report.set("failed", failed);
   report.set("seconds", outcome.seconds);
   Table& table = report.table("runs");
-  std::string text =
-      fmt::format("{}: {} runs, {} trained in {}, {} finished before, {} failed\n", folder.string(),
-                  outcome.runs.size(), trained, seconds_text(outcome.seconds), before, failed);
+  std::string text = fmt::format("{}: {}, {} trained in {}, {} finished before, {} failed\n",
+                                 folder.string(), counted(std::ssize(outcome.runs), "run"), trained,
+                                 seconds_text(outcome.seconds), before, failed);
   for (const SweptRun& run : outcome.runs) {
     const std::string& name = run.plan->name;
     table.add({(folder / name).string(), nn::enum_name(run.state), run.exit_code,

@@ -94,10 +94,10 @@ std::string recipe_text(const std::string& preset, const std::string& task) {
   std::string how = preset == task ? "heed train " + task : "heed train --preset " + preset;
   for (const auto& [key, value] : c.task_parameters)
     how += fmt::format(" (--task-{} {})", key, value);
-  return fmt::format(
-      "{}: {} on 2 cores\n    {} layers, {} heads, d-model {}; {} steps of {} x {} tokens, lr {:g}",
-      how, about(nn::preset_seconds(preset)), c.model.layers, c.model.attention.heads,
-      c.model.attention.d_model, c.steps, c.batch, c.model.context, c.lr);
+  return fmt::format("{}: {} on 2 cores\n    {}, {}, d-model {}; {} of {} x {} tokens, lr {:g}",
+                     how, about(nn::preset_seconds(preset)), counted(c.model.layers, "layer"),
+                     counted(c.model.attention.heads, "head"), c.model.attention.d_model,
+                     counted(c.steps, "step"), c.batch, c.model.context, c.lr);
 }
 
 constexpr Column kExampleKeys[] = {{"inputs"}, {"targets"}, {"counted"}};

@@ -227,13 +227,14 @@ void add_cost(Report& report, const nn::Trainer& t, const nn::RunCost& cost, dou
   report.set("seconds_per_step", cost.seconds_per_step);
   report.set("seconds", cost.seconds);
   report.set("available_bytes", available);
-  report.line("work      {} FLOP per step, {} FLOP in all {} steps", si_text(flops),
-              si_text(flops * double(c.steps)), c.steps);
+  report.line("work      {} FLOP per step, {} FLOP in {}", si_text(flops),
+              si_text(flops * double(c.steps)), counted(c.steps, "step"));
   report.line("memory    about {} at its peak; {} are available", bytes_text(cost.bytes),
               bytes_text(available));
   if (std::isfinite(cost.seconds))
-    report.line("time      about {} on {} threads: {:.3f} ms per step, evaluations, pictures",
-                seconds_text(cost.seconds), autograd::num_threads(), cost.seconds_per_step * 1e3);
+    report.line("time      about {} on {}: {:.3f} ms per step, evaluations, pictures",
+                seconds_text(cost.seconds), counted(autograd::num_threads(), "thread"),
+                cost.seconds_per_step * 1e3);
 }
 
 void add_learning_rate(Report& report, const nn::RunConfig& c) {

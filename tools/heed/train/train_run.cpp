@@ -96,10 +96,10 @@ std::string evaluation_line(const nn::Evaluation& e, const nn::TaskInfo& info, c
 std::string start_line(const nn::Trainer& t) {
   const nn::RunConfig& c = t.config();
   const int threads = autograd::num_threads();
-  return fitted({fmt::format("  {} parameters", with_commas(nn::count_parameters(t.model))),
-                 fmt::format("{} steps of {} x {} tokens", c.steps, c.batch, c.model.context),
-                 fmt::format("seed {}", c.seed),
-                 fmt::format("{} thread{}", threads, threads == 1 ? "" : "s")});
+  return fitted(
+      {"  " + counted(nn::count_parameters(t.model), "parameter"),
+       fmt::format("{} of {} x {} tokens", counted(c.steps, "step"), c.batch, c.model.context),
+       fmt::format("seed {}", c.seed), counted(threads, "thread")});
 }
 
 std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task& task) {
@@ -257,9 +257,9 @@ class ProgressObserver : public nn::TrainingObserver {
     const std::int64_t parameters = nn::count_parameters(t.model);
     const std::string part =
         run.steps() < t.steps_done ? fmt::format(", the last {}", run.steps()) : "";
-    report_.line("{}: {} steps{} in {}, {} tokens/s, {} parameters", c.task, t.steps_done, part,
+    report_.line("{}: {}{} in {}, {} tokens/s, {}", c.task, counted(t.steps_done, "step"), part,
                  seconds_text(result.seconds), si_text(run.tokens_per_second()),
-                 with_commas(parameters));
+                 counted(parameters, "parameter"));
     report_.set("task", c.task);
     report_.set("steps", t.steps_done);
     report_.set("seconds", result.seconds);

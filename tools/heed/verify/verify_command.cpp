@@ -118,8 +118,8 @@ Report verify_causality(const VerifyArguments& a, const Command& c) {
     no_picture = e.what();
   }
   Report report(kCausalityKeys);
-  report.line("{}: inputs on which each output depends, {} tokens", folder.string(),
-              all[0].causality.runs[0].length);
+  report.line("{}: inputs on which each output depends, {}", folder.string(),
+              counted(all[0].causality.runs[0].length, "token"));
   report.set("ok", ok);
   report.set("run", folder.string());
   report.set("length", all[0].causality.runs[0].length);
@@ -179,8 +179,8 @@ Report verify_resume(const Command& c) {
   const auto hash_text = [](std::uint32_t hash) { return fmt::format("{:08x}", hash); };
   const std::string hash = hash_text(check.legs[0].hash);
   Report report(kResumeKeys);
-  report.line("{}: its first {} steps, once without interruption, once stopped and resumed",
-              folder.string(), check.steps);
+  report.line("{}: its first {}, once without interruption, once stopped and resumed",
+              folder.string(), counted(check.steps, "step"));
   report.set("ok", check.ok());
   report.set("hash", hash);
   report.set("run", folder.string());

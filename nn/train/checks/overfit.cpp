@@ -1,22 +1,32 @@
 #include "nn/train/checks/overfit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
 
 namespace heed::nn {
 
-double entropy_floor(const Batch& batch) {
+double entropy_floor(const Batch& batch, const Transformer::Options& model) {
+  const std::int64_t window = model.attention.window;
+  // Each layer moves information by at most window - 1 tokens.
+  const std::int64_t reach = window > 0 ? model.layers * (window - 1) + 1 : batch.inputs.size(1);
+  const bool ordered = model.layers > 1 || model.positions != Positions::kNone;
+  const bool absolute = !are_relative(model.positions);
   const auto inputs = batch.inputs.to_vector<std::int64_t>();
   const auto targets = batch.targets.to_vector<std::int64_t>();
   const std::int64_t T = batch.inputs.size(1);
-  // Number of times that each token follows each beginning of a sequence.
+  // Number of times that each token follows what the model can tell apart.
   std::map<std::vector<std::int64_t>, std::map<std::int64_t, double>> next;
   for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
     for (std::int64_t t = 0; t < T; ++t) {
       const std::int64_t target = targets[std::size_t(b * T + t)];
       const auto row = inputs.begin() + b * T;
-      if (target != kIgnored) ++next[{row, row + t + 1}][target];
+      if (target == kIgnored) continue;
+      std::vector<std::int64_t> seen{row + std::max<std::int64_t>(0, t + 1 - reach), row + t + 1};
+      if (!ordered) std::sort(seen.begin(), seen.end() - 1);
+      if (absolute) seen.push_back(t);
+      ++next[seen][target];
     }
   double nats = 0, total = 0;
   for (const auto& [beginning, counts] : next) {
@@ -35,9 +45,14 @@ Overfit overfit_batch(Trainer& t, const std::function<void(const Overfit&)>& pro
                               " given; overfitting one batch needs dropout 0");
   Generator g(t.config().seed);
   const Batch batch = t.task->sample(t.config().batch, g);
-  Overfit result{.loss = 0, .least = entropy_floor(batch)};
+  Overfit result{.least_seen = HUGE_VAL, .least = entropy_floor(batch, t.model.options)};
+  const std::int64_t half = t.steps_done + (t.config().steps - t.steps_done + 1) / 2;
+  double first_half = HUGE_VAL;
   while (!result.learned && t.steps_done < t.config().steps) {
     result.loss = t.step(&batch).loss;
+    result.least_seen = std::min(result.least_seen, result.loss);
+    if (t.steps_done <= half) first_half = result.least_seen;
+    result.falls = result.least_seen - result.least < 0.99 * (first_half - result.least);
     result.learned = result.loss - result.least < kLearned;
     if (progress) progress(result);
   }

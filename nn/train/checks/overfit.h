@@ -7,20 +7,27 @@
 
 namespace heed::nn {
 
-/// Returns the lowest mean loss that is possible on the batch, in nats per target: the entropy of
-/// the next token given all tokens before it. It is above 0 if sequences with equal beginnings
-/// continue with different tokens.
-double entropy_floor(const Batch& batch);
+/// Returns the lowest mean loss that a model with these options can have on the batch, in nats per
+/// target: the entropy of the next token given what the model can tell apart. That is the beginning
+/// of the sequence, or its last tokens if `window` is set, and without the order of these tokens if
+/// there is one layer without positions. The result is above 0 if equal beginnings continue with
+/// different tokens.
+double entropy_floor(const Batch& batch, const Transformer::Options& model);
 
 /// State of overfit_batch().
 struct Overfit {
-  double loss = 0;       ///< loss of the last step, before the update
-  double least = 0;      ///< entropy_floor() of the batch
-  bool learned = false;  ///< whether `loss` is within 1e-3 of `least`
+  double loss = 0;        ///< loss of the last step, before the update
+  double least_seen = 0;  ///< lowest loss of a step so far
+  double least = 0;       ///< entropy_floor() of the batch
+  bool learned = false;   ///< whether `loss` is within 1e-3 of `least`
+  /// Whether the lowest loss of the second half of the steps is below that of the first half by at
+  /// least 1 % of its distance from `least`.
+  bool falls = false;
 };
 
 /// Takes steps on one batch, drawn with the seed of the run, until the batch is learned or
-/// config.steps steps are done. Calls `progress` after each step. Throws ValueError unless the
+/// config.steps steps are done. The learning rate should not decay, because `falls` is false at its
+/// end. Calls `progress` after each step. Throws ValueError unless the
 /// dropout is 0, and the errors of Trainer::step().
 Overfit overfit_batch(Trainer& trainer, const std::function<void(const Overfit&)>& progress = {});
 

@@ -173,6 +173,19 @@ Transformer convert(Transformer model, AttentionForm to) {
   return model;
 }
 
+void extend_context(Transformer& model, std::int64_t context) {
+  TransformerOptions longer = model.options;
+  if (context <= longer.context) return;
+  check<ValueError>(!model.pos, "`context`", "the learned positions of the model end at ",
+                    longer.context, " tokens, got ", context);
+  longer.context = context;
+  longer = longer.checked();
+  if (model.sinusoid.defined())
+    model.sinusoid =
+        sinusoidal_positions(context, longer.attention.d_model, longer.attention.dtype);
+  model.options = longer;
+}
+
 KVCache Transformer::cache(std::int64_t batch, std::int64_t spare) const {
   const MultiHeadAttention::Options& o = options.attention;
   return KVCache({.layers = options.layers,

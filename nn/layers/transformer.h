@@ -189,4 +189,10 @@ struct Transformer : Module {
 /// ValueError if `to` cannot store the weights.
 Transformer convert(Transformer model, AttentionForm to);
 
+/// Lets the model accept sequences of up to `context` tokens; does nothing if it already does. A
+/// table of sinusoidal positions gets more rows. Throws ValueError, and leaves the model unchanged,
+/// if its positions are learned, because it has no weights for further positions, or if `context`
+/// is out of range.
+void extend_context(Transformer& model, std::int64_t context);
+
 }  // namespace heed::nn

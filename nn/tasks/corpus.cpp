@@ -150,9 +150,39 @@ void read_words(Corpus& corpus, const InputFile& file, const TextOptions& o) {
   });
 }
 
+// Throws ValueError for a character or word that is not a symbol of the vocabulary.
+[[noreturn]] void fail_unknown(const std::string& symbol, std::int64_t line, const InputFile& file,
+                               const Vocabulary& vocabulary) {
+  std::size_t at = 0;
+  const bool word = vocabulary.unit() == Unit::kWord;
+  fail<ValueError>(
+      "text", "'", file.path(), "' contains '",
+      word ? symbol : printable(*next_code_point(symbol, at)), "' in line ", line,
+      ", which is not in the vocabulary of the model: ", vocabulary.summary(), "; ",
+      word ? "the vocabulary has no <unk> for unknown words" : "replace or remove it in the file");
+}
+
+// Reads the file as tokens of corpus.vocabulary.
+void read_known(Corpus& corpus, const InputFile& file, bool by_line) {
+  const Vocabulary& vocabulary = corpus.vocabulary;
+  const auto unknown = vocabulary.find(kUnknown);
+  corpus.tokens = TokenArray(vocabulary.size());
+  std::int64_t line = 1;
+  const auto add = [&](const std::string& symbol) {
+    const auto found = vocabulary.find(symbol);
+    if (!found && !unknown) fail_unknown(symbol, line, file, vocabulary);
+    corpus.unknown += !found || found == unknown;
+    corpus.tokens.push_back(found ? *found : *unknown);
+    line += symbol == "\n";
+  };
+  UnitSplitter splitter(vocabulary.unit());
+  for_each_code_point(file, by_line, [&](char32_t c) { splitter.put(c, add); });
+  splitter.end(add);
+}
+
 }  // namespace
 
-Corpus read_corpus(const TextOptions& o) {
+Corpus read_corpus(const TextOptions& o, const Vocabulary* known) {
   check<ValueError>(o.max_words >= 1 && o.max_words <= std::int64_t(kMaxSymbols) - 2, "max-words",
                     "needs 1 to ", kMaxSymbols - 2, ", got ", o.max_words);
   const InputFile file = open_text(o.path);
@@ -161,7 +191,9 @@ Corpus read_corpus(const TextOptions& o) {
                  " bytes; the limit is ", kMaxTextBytes, " (1 GiB): use a part of it");
   Corpus corpus;
   corpus.data = {{"text_size", std::to_string(file.size())}, {"text_hash", fnv1a(file)}};
-  if (o.unit == Unit::kChar)
+  if (known)
+    corpus.vocabulary = *known, read_known(corpus, file, o.by_line);
+  else if (o.unit == Unit::kChar)
     read_characters(corpus, file, o.by_line);
   else
     read_words(corpus, file, o);

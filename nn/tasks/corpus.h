@@ -46,7 +46,11 @@ inline constexpr const char* kUnknown = "<unk>";
 /// Reads a text file as tokens. The file is read in pieces, so that only its tokens are in memory.
 /// If TextOptions::by_line is set, carriage returns are dropped. Throws IoError with the path and
 /// the reason if the file cannot be used. Throws ValueError if max_words is out of range.
-Corpus read_corpus(const TextOptions& options);
+///
+/// If `known` is given, the tokens are those of this vocabulary, by their symbols; `unit` and
+/// max_words are ignored. A word that is not a symbol becomes kUnknown if this is a symbol. Throws
+/// ValueError that contains the line for any other character or word that is not a symbol.
+Corpus read_corpus(const TextOptions& options, const Vocabulary* known = nullptr);
 
 /// Returns the vocabulary that `data` (TaskInfo::data) contains as text. Throws IoError if this
 /// text is missing or damaged.

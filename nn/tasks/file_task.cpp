@@ -9,6 +9,14 @@ namespace heed::nn {
 
 using namespace autograd;
 
+std::int64_t newline_of(const Vocabulary& vocabulary) {
+  const auto newline = vocabulary.find("\n");
+  check<ValueError>(newline.has_value(), "lines",
+                    "a line ends with a newline, which is not in the vocabulary of the model: ",
+                    vocabulary.summary());
+  return *newline;
+}
+
 namespace {
 
 TaskInfo file_info(const TextOptions& o, const Vocabulary& vocabulary,
@@ -29,7 +37,7 @@ TaskInfo file_info(const TextOptions& o, const Vocabulary& vocabulary,
                 .random_targets = o.answer_after.empty(),
                 .note = note,
                 .data = data};
-  if (o.by_line) info.bos = info.stop = 0;
+  if (o.by_line) info.bos = info.stop = newline_of(vocabulary);
   return info;
 }
 
@@ -68,7 +76,7 @@ FilePrompts::FilePrompts(const TextOptions& o, const Vocabulary& vocabulary,
 }
 
 Sequence FilePrompts::draw(Generator&) const {
-  fail<ValueError>("text", "cannot draw a sequence: the text was not read, only its vocabulary");
+  fail<ValueError>("text", "cannot draw a training sequence: the task has none");
 }
 
 std::vector<std::int64_t> FilePrompts::prompt_inputs(const std::string& text) const {

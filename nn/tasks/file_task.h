@@ -10,6 +10,10 @@
 
 namespace heed::nn {
 
+/// Returns the token of the newline, with which each sequence of `lines` starts and ends. Throws
+/// ValueError if it is not a symbol of the vocabulary.
+std::int64_t newline_of(const Vocabulary& vocabulary);
+
 /// Returns one flag for each token of the vocabulary: true if its symbol ends in the character
 /// options.answer_after. The flag of `<unk>` is false. Returns an empty list if answer_after is
 /// empty. Throws ValueError if answer_after is not one character, if no token ends in this
@@ -27,11 +31,12 @@ class FilePrompts : public Task {
   std::int64_t evaluation_size() const override { return 0; }
 
  protected:
+  /// Throws ValueError, because the task has no training sequences.
+  Sequence draw(Generator&) const override;
   /// If options.answer_after is set, makes the targets before the answer kIgnored.
   void mark_answer(Sequence& s) const;
 
  private:
-  Sequence draw(Generator&) const override;
   std::vector<std::int64_t> prompt_inputs(const std::string& text) const override;
   void mark_prompt(Sequence& s) const override { mark_answer(s); }
 
@@ -66,7 +71,8 @@ class FileTask : public FilePrompts {
   mutable std::once_flag counted_;
 };
 
-/// Returns the task `lines`. Requires options.by_line.
-std::unique_ptr<Task> make_lines(const TextOptions& options);
+/// Returns the task `lines`. Requires options.by_line. If `known` is given, returns the task of
+/// make_whole_text().
+std::unique_ptr<Task> make_lines(const TextOptions& options, const Vocabulary* known = nullptr);
 
 }  // namespace heed::nn

@@ -13,47 +13,54 @@ using namespace autograd;
 namespace {
 
 constexpr std::int64_t kFewest = 10;
-constexpr std::int64_t kNewline = 0;  // the token at the start and the end of a line
 
 std::int64_t test_lines(std::int64_t all) { return std::min<std::int64_t>(1000, all / 10); }
 
 class LinesTask : public FileTask {
  public:
+  // `whole` is true if the task is that of make_whole_text().
   LinesTask(const TextOptions& o, Corpus&& corpus, std::vector<std::uint32_t> starts,
-            const std::string& description, const std::string& note)
+            const std::string& description, const std::string& note, bool whole)
       : FileTask(o, std::move(corpus), description, note),
         starts_(std::move(starts)),
-        held_out_(std::ssize(starts_), test_lines(std::ssize(starts_))) {}
+        held_out_(std::ssize(starts_), whole ? 0 : test_lines(std::ssize(starts_))),
+        whole_(whole) {}
 
-  std::int64_t evaluation_size() const override { return std::ssize(held_out_.list()); }
+  std::int64_t evaluation_size() const override {
+    return whole_ ? std::ssize(starts_) : std::ssize(held_out_.list());
+  }
 
  private:
-  Sequence draw(Generator& g) const override { return sequence(held_out_.draw_other(g)); }
+  Sequence draw(Generator& g) const override {
+    return whole_ ? FilePrompts::draw(g) : sequence(held_out_.draw_other(g));
+  }
 
   std::optional<Sequence> held_out(std::int64_t number) const override {
-    return with_ngrams(sequence(held_out_.list()[std::size_t(number)]));
+    return with_ngrams(sequence(whole_ ? number : held_out_.list()[std::size_t(number)]));
   }
+
+  std::int64_t newline() const { return *info().bos; }
 
   // Returns the token at index `at`. After the last token of the file it returns a newline, so that
   // the last line also ends with a newline.
   std::int64_t token(std::size_t at) const {
-    return at < tokens().size() ? tokens()[at] : kNewline;
+    return at < tokens().size() ? tokens()[at] : newline();
   }
 
   Sequence sequence(std::int64_t line) const {
     Sequence s;
-    s.inputs = {kNewline};
-    for (std::size_t at = starts_[std::size_t(line)]; token(at) != kNewline; ++at) {
+    s.inputs = {newline()};
+    for (std::size_t at = starts_[std::size_t(line)]; token(at) != newline(); ++at) {
       s.targets.push_back(token(at));
       s.inputs.push_back(token(at));
     }
-    s.targets.push_back(kNewline);
+    s.targets.push_back(newline());
     s.counted.assign(s.targets.size(), true);
     // The padding is at the end, and its targets are ignored. It has no effect, because the output
     // of a causal model at a position does not depend on later inputs.
     const auto context = std::size_t(info().context);
     s.padding = info().context - std::ssize(s.inputs);
-    s.inputs.resize(context, kNewline);
+    s.inputs.resize(context, newline());
     s.targets.resize(context, kIgnored);
     s.counted.resize(context, false);
     mark_answer(s);
@@ -69,16 +76,17 @@ class LinesTask : public FileTask {
       }
       if (held_out_.contains(line)) continue;
       if (model.counted() >= kMostCounted) return false;
-      model.start(kNewline);
+      model.start(newline());
       std::size_t at = starts_[std::size_t(line)];
-      for (; token(at) != kNewline; ++at) model.count(token(at));
-      model.count(kNewline);
+      for (; token(at) != newline(); ++at) model.count(token(at));
+      model.count(newline());
     }
     return true;
   }
 
   std::vector<std::uint32_t> starts_;  // by line: index of its first token
   HeldOut held_out_;                   // indices into starts_
+  bool whole_;                         // all lines are evaluation sequences
 };
 
 // The lines that are used, and how many lines are left out for each reason.
@@ -93,11 +101,12 @@ struct Choice {
 Choice choose_lines(const TextOptions& o, const Corpus& corpus) {
   const std::vector<bool> marks = answer_marks(o, corpus.vocabulary);
   Choice choice;
+  const std::int64_t newline = newline_of(corpus.vocabulary);
   bool marked = marks.empty();
   std::size_t start = 0;
   const TokenArray& tokens = corpus.tokens;
   for (std::size_t at = 0; at <= tokens.size(); ++at) {
-    const bool ends = at == tokens.size() || tokens[at] == kNewline;
+    const bool ends = at == tokens.size() || tokens[at] == newline;
     if (!ends) {
       marked = marked || marks[std::size_t(tokens[at])];
       continue;
@@ -133,18 +142,20 @@ std::string left_out(const TextOptions& o, const Choice& choice, std::int64_t un
 
 }  // namespace
 
-std::unique_ptr<Task> make_lines(const TextOptions& o) {
-  Corpus corpus = read_corpus(o);
+std::unique_ptr<Task> make_lines(const TextOptions& o, const Vocabulary* known) {
+  check<ValueError>(o.stride == 0, "`stride`",
+                    "has no effect on lines, each of which is a sequence: leave it out");
+  Corpus corpus = read_corpus(o, known);
   Choice choice = choose_lines(o, corpus);
-  const std::string note = left_out(o, choice, corpus.unknown);
-  const std::int64_t n = std::ssize(choice.starts);
-  check<ValueError>(n >= kFewest, "lines", "'", o.path, "' has ", n, " usable lines",
-                    note.empty() ? "" : " (" + note + ")", ": needs at least ", kFewest,
-                    ", because a tenth is held out");
+  const std::string note = left_out(o, choice, known ? 0 : corpus.unknown);
+  const std::int64_t n = std::ssize(choice.starts), fewest = known ? 1 : kFewest;
+  check<ValueError>(n >= fewest, "lines", "'", o.path, "' has ", n, " usable lines",
+                    note.empty() ? "" : " (" + note + ")", ": needs at least ", fewest,
+                    known ? "" : ", because a tenth is held out");
   const std::string description = "a line of " + o.path + " (" + std::to_string(n) + " lines, " +
-                                  std::to_string(test_lines(n)) + " held out)";
+                                  std::to_string(known ? n : test_lines(n)) + " held out)";
   return std::make_unique<LinesTask>(o, std::move(corpus), std::move(choice.starts), description,
-                                     note);
+                                     note, known != nullptr);
 }
 
 }  // namespace heed::nn

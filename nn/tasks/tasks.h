@@ -209,6 +209,11 @@ struct TextOptions {
   /// answers that are correct. Lines without such a token are left out. If it is empty, every token
   /// of a line is a target.
   std::string answer_after = {};
+  /// Distance in tokens between the starts of two successive evaluation windows of `text`, 1 to
+  /// `context`; 0 means `context`. If it is smaller than `context`, windows overlap, and all
+  /// windows but the first have targets only at their last `stride` positions. So each token is a
+  /// target once, and at least context - stride tokens precede it (except in the first window).
+  std::int64_t stride = 0;
 };
 /// Returns the task `text`, or the task `lines` if options.by_line is set. Throws IoError if `path`
 /// is not a readable, non-empty regular file of valid UTF-8, if the file has more than 1 GiB, or if
@@ -216,6 +221,14 @@ struct TextOptions {
 /// too short or has fewer than 10 usable lines, if no token ends in answer_after, or if an option
 /// is out of range.
 std::unique_ptr<Task> make_text(const TextOptions& options);
+/// Returns the task `text` or `lines` on a text in the tokens of another one, to evaluate a model
+/// on it. Its evaluation set is the whole text, or all of its lines, and drawing training sequences
+/// throws ValueError. The tokens are those of `vocabulary`, by their symbols; options.unit,
+/// options.max_words and options.ngrams are ignored. A word that is not a symbol becomes `<unk>` if
+/// this is a symbol. Throws the errors of make_text(), but one line or two tokens suffice. Also
+/// throws ValueError for a character or word that is not a symbol (the message contains its line),
+/// and for lines if newline is not a symbol.
+std::unique_ptr<Task> make_whole_text(const TextOptions& options, const Vocabulary& vocabulary);
 /// Returns a task on a text without reading the text. `data` is the TaskInfo::data of the task that
 /// read the text. The returned task accepts prompts, but drawing training or evaluation sequences
 /// throws ValueError. Throws IoError if `data` has no valid vocabulary.

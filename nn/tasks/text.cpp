@@ -27,33 +27,47 @@ std::string unknown_note(const Corpus& corpus) {
 
 class TextTask : public FileTask {
  public:
-  TextTask(const TextOptions& o, Corpus&& corpus)
-      : FileTask(o, std::move(corpus), describe(o, corpus), unknown_note(corpus)),
+  // `whole` is true if the task is that of make_whole_text().
+  TextTask(const TextOptions& o, Corpus&& corpus, bool whole)
+      : FileTask(o, std::move(corpus), describe(o, corpus), whole ? "" : unknown_note(corpus)),
         // This equals int(0.9 * n) in Python, which nanoGPT uses. The product is computed in
         // float64 as in Python, because 0.9 is rounded and another dtype could give another split.
-        cut_(std::int64_t(0.9 * double(tokens().size()))) {
+        cut_(whole ? 0 : std::int64_t(0.9 * double(tokens().size()))),
+        stride_(o.stride > 0 ? o.stride : o.context) {
     const std::int64_t validation = all() - cut_;
-    const char* units = o.unit == Unit::kWord ? " words, " : " characters, ";
+    const char* units = o.unit == Unit::kWord ? " words" : " characters";
+    check<ValueError>(stride_ <= o.context && o.stride >= 0, "`stride`",
+                      "needs 1 to `context` = ", o.context, ", got ", o.stride);
+    check<ValueError>(!whole || all() >= 2, "text", "'", o.path, "' has ", all(), units,
+                      ": needs at least 2, because each token is predicted from earlier ones");
     check<ValueError>(
-        std::min(validation, cut_) > o.context, "text", "'", o.path, "' has ", all(), units, cut_,
-        " to train and ", validation, " to validate: too few for context ", o.context,
-        "; each part needs at least ", o.context + 1, ". Use a longer text",
+        whole || std::min(validation, cut_) > o.context, "text", "'", o.path, "' has ", all(),
+        units, ", ", cut_, " to train and ", validation, " to validate: too few for context ",
+        o.context, "; each part needs at least ", o.context + 1, ". Use a longer text",
         validation >= 2 ? " or a context of at most " + std::to_string(validation - 1) : "");
   }
 
   std::int64_t evaluation_size() const override {
-    return (all() - cut_ - 1 + info().context - 1) / info().context;
+    const std::int64_t after_first = all() - cut_ - 1 - info().context;  // targets
+    return 1 + (std::max<std::int64_t>(0, after_first) + stride_ - 1) / stride_;
   }
 
  private:
   std::int64_t all() const { return std::int64_t(tokens().size()); }
 
   Sequence draw(Generator& g) const override {
+    if (cut_ == 0) return FilePrompts::draw(g);
     return window(draw_below(cut_ - info().context, g));
   }
 
   std::optional<Sequence> held_out(std::int64_t number) const override {
-    return with_ngrams(window(cut_ + number * info().context));
+    Sequence s = window(cut_ + number * stride_);
+    // The window before this one has the targets that both windows contain.
+    for (std::int64_t t = 0; number > 0 && t < info().context - stride_; ++t) {
+      s.targets[std::size_t(t)] = kIgnored;
+      s.counted[std::size_t(t)] = false;
+    }
+    return with_ngrams(std::move(s));
   }
 
   // After the end of the text, inputs are token 0 and targets are ignored. This padding has no
@@ -79,14 +93,23 @@ class TextTask : public FileTask {
     return count == cut_;
   }
 
-  std::int64_t cut_;  // index of the first validation token
+  std::int64_t cut_;     // index of the first validation token
+  std::int64_t stride_;  // distance of the starts of two validation windows
 };
 
 }  // namespace
 
 std::unique_ptr<Task> make_text(const TextOptions& options) {
   if (options.by_line) return make_lines(options);
-  return std::make_unique<TextTask>(options, read_corpus(options));
+  return std::make_unique<TextTask>(options, read_corpus(options), false);
+}
+
+std::unique_ptr<Task> make_whole_text(const TextOptions& options, const Vocabulary& vocabulary) {
+  TextOptions o = options;
+  o.unit = vocabulary.unit();
+  o.ngrams = 0;  // they are counted on training tokens, and there are none
+  if (o.by_line) return make_lines(o, &vocabulary);
+  return std::make_unique<TextTask>(o, read_corpus(o, &vocabulary), true);
 }
 
 }  // namespace heed::nn

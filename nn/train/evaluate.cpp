@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 
+#include "nn/tasks/corpus.h"
 #include "nn/train/checks/audit.h"
 
 namespace heed::nn {
@@ -27,8 +28,10 @@ struct Sums {
   std::vector<Row> rows;  // one per sequence that has targets
   std::map<std::string, double> references;
   bool knows_optimal = true, knows_positions = true;
-  bool whole_answers = false;  // see TaskInfo::whole_answers
+  TextSize text = {};  // size of the targets, if the task is on a text
+  const TaskInfo& info;
 
+  explicit Sums(const TaskInfo& task) : info(task) {}
   void add(const Batch& batch, const Tensor& logits);
   Evaluation means() const;
 };
@@ -53,6 +56,7 @@ void Sums::add(const Batch& batch, const Tensor& logits) {
       if (targets[i] == kIgnored) continue;
       row_loss += losses[i];
       row_targets += 1;
+      if (!info.data.empty()) text.add(info.vocabulary, targets[i]);
       position_loss[t] += losses[i];
       if (knows_positions) position_optimal[t] += batch.position_optimal[i];
       ++position_targets[t];
@@ -60,8 +64,8 @@ void Sums::add(const Batch& batch, const Tensor& logits) {
       ++row_counted;
       row_right += guesses[i] == targets[i];
     }
-    counted += whole_answers ? row_counted > 0 : row_counted;
-    right += whole_answers ? row_counted > 0 && row_right == row_counted : row_right;
+    counted += info.whole_answers ? row_counted > 0 : row_counted;
+    right += info.whole_answers ? row_counted > 0 && row_right == row_counted : row_right;
     if (row_targets == 0) continue;
     const double best = knows_optimal ? batch.optimal[b] : 0;
     loss += row_loss;
@@ -78,6 +82,7 @@ Evaluation Sums::means() const {
   e.sequences = sequences;
   e.tokens = std::int64_t(n);
   e.loss = loss / n;
+  e.text = text_quality(loss, text);
   if (knows_optimal) e.optimal = optimal / n;
   if (counted > 0) e.accuracy = double(right) / double(counted);
   for (const auto& [name, value] : references) e.references.emplace_back(name, value / n);
@@ -108,6 +113,26 @@ std::string trouble_in(const Transformer& model, const Batch& batch) {
 }
 
 }  // namespace
+
+void TextSize::add(const Vocabulary& vocabulary, std::int64_t id) {
+  const std::string& symbol = vocabulary.symbols()[std::size_t(id)];
+  ++tokens;
+  bytes += std::ssize(symbol);
+  characters += std::count_if(symbol.begin(), symbol.end(),
+                              [](char c) { return (c & 0xC0) != 0x80; });  // first bytes
+  unknown += vocabulary.unit() == Unit::kWord && symbol == kUnknown;
+}
+
+TextQuality text_quality(double nats, const TextSize& size) {
+  if (size.tokens == 0) return {};
+  TextQuality quality{.unknown_share = double(size.unknown) / double(size.tokens)};
+  if (size.unknown > 0) return quality;
+  const double bits = nats / std::log(2.0);
+  quality.perplexity = std::exp(nats / double(size.tokens));
+  quality.bits_per_character = bits / double(size.characters);
+  quality.bits_per_byte = bits / double(size.bytes);
+  return quality;
+}
 
 bool leaks(const Evaluation& e) {
   // Rounding error of a loss in float32. It matters if optimal - loss is the same for all
@@ -150,8 +175,7 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
   task.prepare_evaluation([&] {
     if (progress) progress(0, total);
   });
-  Sums sums;
-  sums.whole_answers = task.info().whole_answers;
+  Sums sums(task.info());
   std::string trouble;
   for (std::int64_t first = 0; first < total; first += chunk) {
     if (progress) progress(first, total);

@@ -14,6 +14,29 @@
 
 namespace heed::nn {
 
+/// Sizes of predicted tokens as text.
+struct TextSize {
+  std::int64_t tokens = 0;      ///< number of tokens
+  std::int64_t characters = 0;  ///< code points; newlines count
+  std::int64_t bytes = 0;       ///< bytes of UTF-8
+  std::int64_t unknown = 0;     ///< tokens `<unk>`, which stand for words of unknown length
+  /// Adds one token.
+  void add(const Vocabulary& vocabulary, std::int64_t id);
+};
+
+/// Quality of the predictions of a text. Unlike a loss in nats per token, bits per character or per
+/// byte can be compared between models with different vocabularies. A value is none if there is no
+/// token. With unknown tokens, only their share is known: a model predicts `<unk>` more easily than
+/// the words that it stands for.
+struct TextQuality {
+  std::optional<double> perplexity = {};          ///< exp of the nats per token
+  std::optional<double> bits_per_character = {};  ///< total nats / ln 2 / code points
+  std::optional<double> bits_per_byte = {};       ///< total nats / ln 2 / bytes
+  std::optional<double> unknown_share = {};       ///< fraction of the tokens that are `<unk>`
+};
+/// Returns the quality of predictions that cost `nats` in total.
+TextQuality text_quality(double nats, const TextSize& size);
+
 /// Result of evaluate(). Losses are means in nats per target over a set of sequences.
 struct Evaluation {
   double loss = 0;  ///< loss of the model
@@ -31,6 +54,7 @@ struct Evaluation {
   std::vector<double> position_optimal;  ///< optimal loss at each position; empty if unknown
   std::int64_t sequences = 0;            ///< number of sequences that were evaluated
   std::int64_t tokens = 0;               ///< number of targets that were evaluated
+  TextQuality text = {};                 ///< values of a task on a text; all are none for others
   /// If the loss is not finite: the first op that made a NaN or an infinity from finite inputs.
   std::string trouble = {};
 };

@@ -77,6 +77,12 @@ nn::LoadedRun open_run(const fs::path& folder, const std::string& weights, nn::U
   return run;
 }
 
+void check_text_run(const nn::RunConfig& config, const std::string& option) {
+  if (!nn::learns_file(config))
+    usage_error("{} is for runs on a text, and this run learned the task {}; leave it out", option,
+                config.task);
+}
+
 std::unique_ptr<nn::StagedFolder> open_out(const fs::path& out, bool overwrite) {
   auto folder = std::make_unique<nn::StagedFolder>(out, RunFolder::result_files());
   if (!is_vacant(out)) {

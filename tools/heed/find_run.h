@@ -23,6 +23,9 @@ std::filesystem::path find_run(const std::string& given);
 nn::LoadedRun open_run(const std::filesystem::path& folder, const std::string& weights,
                        nn::Use use);
 
+/// Throws UsageError that names `option`, such as "--text", unless the run learned a text or lines.
+void check_text_run(const nn::RunConfig& config, const std::string& option);
+
 /// Opens `out` for a new run, and creates its staging() directory. `out` must be absent or empty;
 /// with `overwrite` it may also be a run directory. Throws UsageError for other directories,
 /// FolderInUse if another process has locked it, and IoError if it is a file.

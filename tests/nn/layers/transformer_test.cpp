@@ -41,6 +41,38 @@ TEST_CASE("sinusoidal positions follow Vaswani et al.") {
   CHECK(dot(3, 8) == Approx(dot(20, 25)).epsilon(1e-12));
 }
 
+TEST_CASE("extend_context lets a model without learned positions accept longer sequences") {
+  const NoGrad guard;
+  for (const Positions positions : kAllPositions) {
+    CAPTURE(int(positions));
+    const Transformer::Options options{.vocab = 5,
+                                       .layers = 1,
+                                       .context = 6,
+                                       .attention = {.d_model = 8, .heads = 2, .dtype = float64},
+                                       .positions = positions};
+    Transformer model = random_model(options);
+    Generator g(5);
+    const Tensor ids = randint(0, 5, {1, 9}, g), first = contiguous(slice(ids, 1, 0, 6));
+    const Tensor before = model.forward(first);
+    extend_context(model, 4);  // does nothing
+    CHECK(model.options.context == 6);
+    if (positions == Positions::kLearned) {
+      CHECK(message_of<ValueError>([&] { extend_context(model, 9); }) ==
+            "`context`: the learned positions of the model end at 6 tokens, got 9");
+    } else {
+      extend_context(model, 9);
+      // The longer model equals one that was made with this context and has the same weights.
+      Transformer::Options longer = options;
+      longer.context = 9;
+      const Tensor logits = model.forward(ids);
+      CHECK(same_bits(logits, random_model(longer).forward(ids)));
+      CHECK(allclose(slice(logits, 1, 0, 6), before, 0, 1e-12));
+      CHECK_THROWS_AS(extend_context(model, std::int64_t{1} << 30), ValueError);
+    }
+    CHECK(same_bits(model.forward(first), before));
+  }
+}
+
 TEST_CASE("every encoding of positions distinguishes orders of tokens, and kNone does not") {
   for (const Positions positions : kAllPositions) {
     CAPTURE(int(positions));

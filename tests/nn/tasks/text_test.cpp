@@ -123,6 +123,100 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   REQUIRE_THROWS_AS(task->prompt("Z"), ValueError);
 }
 
+TEST_CASE("overlapping windows have each token as a target once", "[text]") {
+  std::string content;
+  for (int i = 0; i < 61; ++i) content += char('a' + i * i / 5 % 11);
+  const File file(content);
+  const Vocabulary v = Vocabulary::of("kjihgfedcbaz");
+  const Ids all = v.encode(content);
+  for (const std::int64_t context : {1, 2, 7, 8, 59, 60, 61, 90})
+    for (std::int64_t stride = 0; stride <= context; ++stride) {
+      const auto task =
+          make_whole_text({.path = file.path(), .context = context, .stride = stride}, v);
+      REQUIRE(task->info().vocabulary == v);
+      const std::int64_t step = stride == 0 ? context : stride;
+      std::size_t next = 1;  // index of the next target
+      for (std::int64_t n = 0; n < task->evaluation_size(); ++n) {
+        const Batch window = task->evaluation(n, 1);
+        const auto inputs = window.inputs.to_vector<std::int64_t>();
+        const auto targets = window.targets.to_vector<std::int64_t>();
+        const auto counted = window.counted.to_vector<bool>();
+        for (std::size_t t = 0; t < targets.size(); ++t) {
+          REQUIRE(counted[t] == (targets[t] != kIgnored));
+          if (!counted[t]) continue;
+          REQUIRE(targets[t] == all[next]);
+          REQUIRE(std::int64_t(next) == n * step + std::int64_t(t) + 1);
+          REQUIRE(inputs[t] == all[next - 1]);
+          REQUIRE((n == 0 || std::int64_t(t) >= context - step));
+          ++next;
+        }
+      }
+      REQUIRE(next == all.size());
+    }
+  const auto error = [&](std::int64_t stride) {
+    return message_of<ValueError>(
+        [&] { make_text({.path = file.path(), .context = 4, .stride = stride}); });
+  };
+  REQUIRE(error(5) == "`stride`: needs 1 to `context` = 4, got 5");
+  REQUIRE(error(-1) == "`stride`: needs 1 to `context` = 4, got -1");
+  // The validation part of a run's own text starts at token int(0.9 * 61) = 54.
+  const auto own = make_text({.path = file.path(), .context = 4, .stride = 1});
+  REQUIRE(own->evaluation_size() == 3);
+  const auto last = own->evaluation(2, 1).targets.to_vector<std::int64_t>();
+  REQUIRE(last == Ids{kIgnored, kIgnored, kIgnored, own->info().vocabulary.encode(content)[60]});
+}
+
+TEST_CASE("a whole text has the tokens of another vocabulary", "[text]") {
+  const Vocabulary v = Vocabulary::of("\nab\u00e9");
+  const File file("b\u00e9\nab");
+  const auto task = make_whole_text({.path = file.path(), .context = 8}, v);
+  REQUIRE(task->evaluation_size() == 1);
+  REQUIRE(without_padding(task->evaluation(0, 1)).targets.to_vector<std::int64_t>() ==
+          Ids{3, 0, 1, 2});
+  Generator g(1);
+  REQUIRE_THROWS_AS(task->sample(1, g), ValueError);
+  const auto error = [&](const std::string& content, const Vocabulary& known,
+                         bool by_line = false) {
+    const File bad(content);
+    const std::string text = message_of<ValueError>(
+        [&] { make_whole_text({.path = bad.path(), .context = 8, .by_line = by_line}, known); });
+    return text.substr(0, text.find(bad.path())) + "FILE" +
+           text.substr(std::min(text.size(), text.find(bad.path()) + bad.path().size()));
+  };
+  REQUIRE(error("ab\nb\ta", v) ==
+          "text: 'FILE' contains '\\t' in line 2, which is not in the vocabulary of the model: \\n "
+          "a b é; replace or remove it in the file");
+  REQUIRE(contains(error("a", v), "' has 1 characters: needs at least 2"));
+
+  // Words that are not symbols are <unk>, if the vocabulary has it.
+  const Vocabulary words({"the", " cat", "\n", "<unk>"}, Unit::kWord);
+  const File story("the cat sat\nthe dog");
+  const auto unknown = make_whole_text({.path = story.path(), .context = 8}, words);
+  REQUIRE(without_padding(unknown->evaluation(0, 1)).targets.to_vector<std::int64_t>() ==
+          Ids{1, 3, 2, 0, 3});
+  const Vocabulary few({"the", " cat", "\n"}, Unit::kWord);
+  REQUIRE(contains(error("the cat\nthe dog", few),
+                   "contains ' dog' in line 2, which is not in the vocabulary"));
+  REQUIRE(contains(error("the cat\nthe dog", few), "has no <unk> for unknown words"));
+
+  // All lines are sequences, in their order. The newline may be any token.
+  const Vocabulary late = Vocabulary::of("ab\n");
+  const File lines("ab\r\nb\n\na");
+  const auto three = make_whole_text({.path = lines.path(), .context = 4, .by_line = true}, late);
+  REQUIRE(three->evaluation_size() == 3);
+  REQUIRE(three->evaluation(0, 3).targets.to_vector<std::int64_t>() ==
+          Ids{0, 1, 2, kIgnored, 1, 2, kIgnored, kIgnored, 0, 2, kIgnored, kIgnored});
+  REQUIRE(three->evaluation(0, 1).inputs.to_vector<std::int64_t>() == Ids{2, 0, 1, 2});
+  REQUIRE_THROWS_AS(three->sample(1, g), ValueError);
+  REQUIRE(contains(error("ab", Vocabulary::of("ab"), true),
+                   "a line ends with a newline, which is not in the vocabulary"));
+  REQUIRE(contains(message_of<ValueError>([&] {
+                     make_whole_text(
+                         {.path = lines.path(), .context = 4, .by_line = true, .stride = 2}, late);
+                   }),
+                   "`stride`: has no effect on lines"));
+}
+
 TEST_CASE("the error for an unusable text states the reason", "[text]") {
   REQUIRE(error_of<IoError>("/nonexistent/file.txt", 4) ==
           "file: cannot read /nonexistent/file.txt: No such file or directory");

@@ -1,6 +1,7 @@
 // Tests of evaluation: accuracy by position or by whole answer, and detection of leaks.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
 #include "tests/support/models.h"
 
 namespace {
@@ -54,6 +55,80 @@ TEST_CASE("accuracy counts positions, or whole answers if the task has whole_ans
   CHECK(2 * right_answers < right_positions);
   CHECK(evaluate(model, by_answer).accuracy.value() == right_answers / double(answers));
   CHECK(evaluate(model, by_position).accuracy.value() == right_positions / double(2 * answers));
+}
+
+TEST_CASE("a model of bigrams has the perplexity of counted bigrams") {
+  // é has 2 bytes, € has 3.
+  std::string content;
+  for (int i = 0; i < 400; ++i)
+    content += std::vector<std::string>{"a", "b", "é", "€", "\n"}[std::size_t(i * i / 7 % 5)];
+  const heed::testing::File file(content);
+  const Vocabulary v = Vocabulary::of("€\nabé");
+  const std::vector<std::int64_t> ids = v.encode(content);
+  const std::size_t n = std::size_t(v.size());
+  std::vector<double> pairs(n * n), firsts(n);
+  for (std::size_t i = 0; i + 1 < ids.size(); ++i)
+    ++pairs[std::size_t(ids[i + 1]) * n + std::size_t(ids[i])], ++firsts[std::size_t(ids[i])];
+  // Row i of the embedding selects column i of the output layer, which is log p(j | i).
+  Transformer model(
+      {.vocab = v.size(),
+       .layers = 1,
+       .context = 8,
+       .attention = {.d_model = v.size(), .heads = 1, .bias = false, .dtype = float64},
+       .mlp = false,
+       .positions = Positions::kNone,
+       .norm = NormPlacement::kNone});
+  {
+    const NoGrad guard;
+    std::vector<double> logits(n * n, -1000), identity(n * n);
+    for (std::size_t i = 0; i < n * n; ++i)
+      if (pairs[i] > 0) logits[i] = std::log(pairs[i] / firsts[i % n]);
+    for (std::size_t i = 0; i < n; ++i) identity[i * n + i] = 1;
+    const Shape shape{v.size(), v.size()};
+    copy_(model.tok.weight, from_data(identity, shape));
+    copy_(model.head->weight, from_data(logits, shape));
+    for (const NamedTensor& p : parameters(model))
+      if (p.name.starts_with("block")) init::zeros(p.tensor);
+  }
+  double nats = 0;
+  TextSize size;
+  for (std::size_t i = 1; i < ids.size(); ++i) {
+    nats -= std::log(pairs[std::size_t(ids[i]) * n + std::size_t(ids[i - 1])] /
+                     firsts[std::size_t(ids[i - 1])]);
+    size.add(v, ids[i]);
+  }
+  const double tokens = double(ids.size()) - 1, bytes = double(content.size()) - 1;
+  CHECK(size.characters == std::int64_t(tokens));
+  CHECK(size.bytes == std::int64_t(bytes));
+  CHECK(bytes > 1.2 * tokens);
+  const auto near = [](double a, double b) { return std::abs(a - b) <= 1e-12 * std::abs(b); };
+  for (const std::int64_t stride : {0, 1, 3, 8}) {
+    const auto task = make_whole_text({.path = file.path(), .context = 8, .stride = stride}, v);
+    const Evaluation e = evaluate(model, *task);
+    CHECK(e.tokens == std::int64_t(tokens));
+    CHECK(near(e.loss, nats / tokens));
+    CHECK(near(e.text.perplexity.value(), std::exp(nats / tokens)));
+    CHECK(near(e.text.bits_per_character.value(), nats / std::log(2) / tokens));
+    CHECK(near(e.text.bits_per_byte.value(), nats / std::log(2) / bytes));
+    CHECK(e.text.unknown_share == 0.0);
+  }
+  // A task that is not on a text has none of these values.
+  const Evaluation other = evaluate(
+      heed::nn::testing::random_model({.vocab = 2, .layers = 1, .context = 4}), Bits(false));
+  CHECK(!other.text.perplexity);
+  CHECK(!other.text.unknown_share);
+}
+
+TEST_CASE("with unknown tokens, only their share is known") {
+  const Vocabulary v({"the", " cat", "<unk>"}, Unit::kWord);
+  TextSize size;
+  for (const std::int64_t id : {0, 1, 2, 1}) size.add(v, id);
+  const TextQuality q = text_quality(3, size);
+  CHECK(q.unknown_share == 0.25);
+  CHECK(!q.perplexity);
+  CHECK(!q.bits_per_character);
+  CHECK(!q.bits_per_byte);
+  CHECK(!text_quality(0, {}).unknown_share);
 }
 
 TEST_CASE("the whole evaluation set has at most 1,000,000 positions") {

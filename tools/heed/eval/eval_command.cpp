@@ -1,21 +1,36 @@
 // The command `heed eval`: prints loss and accuracy of a run, beside the best possible loss and
-// accuracy.
+// accuracy. The run is evaluated on its own evaluation set, or elsewhere: on another text, with
+// other settings of its task, or at other lengths.
+#include <algorithm>
 #include <cmath>
 
+#include "autograd/base/text.h"
+#include "nn/layers/sites.h"
 #include "nn/run/folder_lock.h"
 #include "nn/run/run_folder.h"
+#include "nn/tasks/parameters.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
+#include "tools/heed/pictures.h"
 #include "tools/heed/report/evaluation_report.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/plot/plot.h"
 
 namespace heed {
 namespace {
 
 struct EvalArguments {
-  std::string run, weights = nn::RunFolder::kModel;
-  std::int64_t sequences = 0;
+  std::string run, weights = nn::RunFolder::kModel, text, lines, context;
+  std::int64_t sequences = 0, stride = 0;
+  nn::TaskParameters parameters;
+
+  // True: the evaluation is on another file than that of the run.
+  bool foreign() const { return !text.empty() || !lines.empty(); }
+  // True: the evaluation is not that of the run, so it must not become its result.
+  bool elsewhere() const {
+    return foreign() || !context.empty() || stride > 0 || !parameters.empty();
+  }
 };
 
 constexpr Column kEvalBefore[] = {{"task"}, {"steps"}, {"seconds"}, {"tokens_per_s"}};
@@ -64,49 +79,262 @@ std::vector<std::filesystem::path> save_missing_result(const std::filesystem::pa
   return {};
 }
 
-Report eval(const EvalArguments& a) {
-  const std::filesystem::path folder = find_run(a.run);
-  const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kSequences);
-  if (a.sequences > run.task->evaluation_size())
-    usage_error("--sequences needs 1 to {}, the size of the evaluation set, got {}",
-                run.task->evaluation_size(), a.sequences);
+// Returns whether a value of --context is a list of several lengths.
+bool is_list(const std::string& context) { return context.find(',') != std::string::npos; }
+
+// Returns the values of --context, in increasing order.
+std::vector<std::int64_t> contexts_of(const EvalArguments& a) {
+  constexpr std::int64_t kLongest = 65536;
+  auto contexts = nn::parse_list("`context`", a.context, [&](const std::string& item) {
+    const auto context = heed::parse_number<std::int64_t>(item);
+    if (!context || *context < 1 || *context > kLongest)
+      usage_error("--context needs whole numbers, 1 to {}, separated by commas, got '{}'", kLongest,
+                  a.context);
+    return *context;
+  });
+  std::sort(contexts.begin(), contexts.end());
+  return contexts;
+}
+
+// Opens the run and checks the options that depend on its task.
+nn::LoadedRun open_evaluated(const std::filesystem::path& folder, const EvalArguments& a) {
+  if (!a.text.empty() && !a.lines.empty())
+    usage_error("--text and --lines are both given; leave out one of them");
+  nn::LoadedRun run =
+      open_run(folder, a.weights, a.foreign() ? nn::Use::kPrompts : nn::Use::kSequences);
+  const std::string& task = run.config.task;
+  if (a.foreign()) check_text_run(run.config, a.text.empty() ? "--lines" : "--text");
+  if (a.stride > 0) check_text_run(run.config, "--stride");
+  if (!a.foreign() && task == "lines" && !a.context.empty())
+    usage_error(
+        "--context: the held-out lines of this run depend on its context, {}; leave it out, or "
+        "give another file with --lines",
+        run.config.model.context);
+  if (a.foreign() && !a.parameters.empty())
+    usage_error("--task-{} has no effect on a text; leave it out", a.parameters.begin()->first);
+  return run;
+}
+
+// Returns the task on which the run is evaluated, with sequences of `context` tokens.
+std::unique_ptr<nn::Task> evaluated_task(const nn::LoadedRun& run, const EvalArguments& a,
+                                         std::int64_t context) {
+  nn::RunConfig config = run.config;
+  config.model.context = context;
+  const nn::TaskInfo& own = run.task->info();
+  if (nn::learns_file(config) && a.parameters.empty()) {
+    nn::TextOptions o = nn::text_options(config);
+    o.stride = a.stride;
+    if (is_list(a.context)) o.ngrams = 0;  // the table does not show them
+    if (!a.foreign()) return nn::make_text(o);
+    o.by_line = a.text.empty();
+    o.path = o.by_line ? a.lines : a.text;
+    if (!o.by_line) o.answer_after.clear();
+    return nn::make_whole_text(o, own.vocabulary);
+  }
+  for (const auto& [key, value] : a.parameters) config.task_parameters[key] = value;
+  std::unique_ptr<nn::Task> task = nn::make_task(config);
+  const nn::TaskInfo& info = task->info();
+  if (!(info.vocabulary == own.vocabulary) || info.classes != own.classes) {
+    std::vector<std::string> given;
+    for (const auto& [key, value] : a.parameters) given.push_back("--task-" + key);
+    usage_error("with {} the tokens are {}, but the model learned {}; choose other values",
+                heed::join(given), info.vocabulary.summary(), own.vocabulary.summary());
+  }
+  return task;
+}
+
+struct Evaluated {
+  std::unique_ptr<nn::Task> task;
+  nn::Evaluation result;
+  double seconds = 0;
+};
+
+// Evaluates the run at one length. Throws ValueError if the task or the positions of the model do
+// not allow it.
+Evaluated evaluate_at(nn::LoadedRun& run, const EvalArguments& a, std::int64_t context) {
+  Evaluated e;
+  // Without options for another place, this is the task that was opened with the run.
+  e.task = a.elsewhere() ? evaluated_task(run, a, context) : std::move(run.task);
+  nn::extend_context(run.model, context);
+  const std::int64_t size = e.task->evaluation_size();
+  if (a.sequences > size)
+    usage_error("--sequences needs 1 to {}, the size of the evaluation set, got {}", size,
+                a.sequences);
   const Stopwatch clock;
   Progress progress(false);
-  const nn::Evaluation e = past_input_checks([&] {
-    return nn::evaluate(run.model, *run.task, a.sequences, [&](auto done, auto total) {
-      progress.at_work(fmt::format("Evaluating: {} of {} sequences", done, total));
-    });
+  e.result = past_input_checks([&] {
+    return nn::evaluate(
+        run.model, *e.task, a.foreign() && a.sequences == 0 ? size : a.sequences,
+        [&](auto done, auto total) {
+          progress.at_work(fmt::format("Evaluating: {} of {} sequences", done, total));
+        });
   });
   progress.clear();
-  const double seconds = clock.seconds();
-  const nn::TaskInfo& info = run.task->info();
-  Report report(kEvalKeys);
-  report.line("{} ({}), {}{}", folder.string(), run.config.task, a.weights,
-              run.step ? fmt::format(", step {}", *run.step) : "");
-  report.set("task", run.config.task);
-  report.set("steps", run.step);
-  report.set("seconds", seconds);
-  report.set("tokens_per_s", double(e.sequences * info.context) / seconds);
-  add_evaluation(report, e, *run.task);
-  report.set("run", folder.string());
-  report.set("weights", a.weights);
-  report.set("position_loss", e.position_loss);
-  report.set("position_optimal", e.position_optimal);
-  add_positions(report, e);
-  const bool is_final = a.weights == nn::RunFolder::kModel && a.sequences == 0 && run.step;
-  std::vector<std::filesystem::path> files;
-  if (is_final && std::isfinite(e.loss) && !nn::leaks(e)) {
-    nn::RunResult result = nn::run_result(e, *run.task, *run.step);
-    result.weights_checksum = nn::hash_of_tensors(nn::parameters(run.model));
-    result.seconds = nn::RunFolder(folder).seconds();
-    files = save_missing_result(folder, result);
-  }
-  if (!files.empty()) report.line("wrote {}", files[0].string());
+  e.seconds = clock.seconds();
+  return e;
+}
+
+// Marks the report as failed if the loss is not finite or impossibly low.
+void fail_if_wrong(Report& report, const nn::Evaluation& e, const std::filesystem::path& folder) {
   if (!std::isfinite(e.loss))
     report.fail(kNumeric, "eval: the loss is not finite; first " + e.trouble);
   else if (nn::leaks(e))
     report.fail(kCheckFailed,
                 fmt::format("{}; run heed verify causality {}", nn::leak_text(e), folder.string()));
+}
+
+// Returns the first line of the report: run, weights and place of the evaluation.
+std::string headline(const std::filesystem::path& folder, const nn::LoadedRun& run,
+                     const EvalArguments& a) {
+  std::string line = fmt::format("{} ({}), {}{}", folder.string(), run.config.task, a.weights,
+                                 run.step ? fmt::format(", step {}", *run.step) : "");
+  if (a.foreign()) line += fmt::format(", on {}", a.text.empty() ? a.lines : a.text);
+  for (const auto& [key, value] : a.parameters) line += fmt::format(", {} {}", key, value);
+  if (a.stride > 0) line += fmt::format(", stride {}", a.stride);
+  return line;
+}
+
+void print_note(const nn::Task& task) {
+  if (const std::string& note = task.info().note; !note.empty()) print_error("note: " + note);
+}
+
+Report eval(const EvalArguments& a) {
+  const std::filesystem::path folder = find_run(a.run);
+  nn::LoadedRun run = open_evaluated(folder, a);
+  const std::int64_t context =
+      a.context.empty() ? run.config.model.context : contexts_of(a).front();
+  const Evaluated done = evaluate_at(run, a, context);
+  const nn::Evaluation& e = done.result;
+  const nn::TaskInfo& info = done.task->info();
+  if (a.foreign()) print_note(*done.task);
+  Report report(kEvalKeys);
+  report.line("{}{}", headline(folder, run, a),
+              a.context.empty() ? "" : fmt::format(", context {}", context));
+  report.set("task", info.name);
+  report.set("steps", run.step);
+  report.set("seconds", done.seconds);
+  report.set("tokens_per_s", double(e.sequences * info.context) / done.seconds);
+  add_evaluation(report, e, *done.task);
+  report.set("run", folder.string());
+  report.set("weights", a.weights);
+  report.set("position_loss", e.position_loss);
+  report.set("position_optimal", e.position_optimal);
+  add_positions(report, e);
+  const bool is_final =
+      a.weights == nn::RunFolder::kModel && a.sequences == 0 && run.step && !a.elsewhere();
+  std::vector<std::filesystem::path> files;
+  if (is_final && std::isfinite(e.loss) && !nn::leaks(e)) {
+    nn::RunResult result = nn::run_result(e, *done.task, *run.step);
+    result.weights_checksum = nn::hash_of_tensors(nn::parameters(run.model));
+    result.seconds = nn::RunFolder(folder).seconds();
+    files = save_missing_result(folder, result);
+  }
+  if (!files.empty()) report.line("wrote {}", files[0].string());
+  fail_if_wrong(report, e, folder);
+  return report;
+}
+
+constexpr Column kLengthColumns[] = {{"context", "context"},
+                                     {"loss", "loss", "nats", "{:.4f}"},
+                                     {"optimal_loss", "best possible", "", "{:.4f}"},
+                                     {"accuracy", "accuracy", "", "percent"},
+                                     {"standard_error", "standard error", "", "{:.4f}", 1},
+                                     {"perplexity", "perplexity", "", "{:.4f}"},
+                                     {"bits_per_character", "bits/character", "", "{:.4f}", 2},
+                                     {"bits_per_byte", "bits/byte", "", "{:.4f}", 3},
+                                     {"unknown_share", "unknown", "", "percent", 4},
+                                     {"eval_sequences", "sequences", "", "commas", 6},
+                                     {"eval_tokens", "tokens", "", "commas", 5},
+                                     {"reason", "not evaluated"}};
+constexpr Column kLengthsAfter[] = {
+    {"run"}, {"weights"}, rows("lengths", kLengthColumns), {"files"}};
+constexpr auto kLengthKeys = joined(kEvalBefore, kLengthsAfter);
+
+// Losses by length, as points (context, loss).
+struct LengthCurves {
+  plot::Series loss{.name = "loss"}, best{.name = "best possible", .dash = 1};
+
+  void add(std::int64_t context, const nn::Evaluation& e) {
+    const auto append = [&](plot::Series& series, double y) {
+      series.x.push_back(double(context));
+      series.y.push_back(y);
+    };
+    append(loss, e.loss);
+    if (e.optimal) append(best, *e.optimal);
+  }
+};
+
+std::filesystem::path draw_lengths(const std::filesystem::path& folder, const nn::LoadedRun& run,
+                                   const std::string& where, const LengthCurves& curves) {
+  const std::vector<double>& lengths = curves.loss.x;
+  plot::LineChart chart{.x_name = "context: tokens of a sequence",
+                        .y_name = "loss (nats per token)",
+                        .series = {curves.loss},
+                        .height = 480};
+  if (!curves.best.x.empty()) chart.series.push_back(curves.best);
+  const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
+  chart.log_x = *most >= 8 * *least;
+  const plot::ChartStack stack{
+      .title = "Loss by length: " + where,
+      .panels = {chart},
+      .vline = plot::VLine{"context in training", double(run.config.model.context)}};
+  std::string alt = stack.title + ".";
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    alt += fmt::format(" {:.4f} at {}.", curves.loss.y[i], lengths[i]);
+  const std::filesystem::path file = folder / nn::RunFolder::kLengthsPicture;
+  plot::write_png(file.string(), plot::draw_chart_stack(stack), alt,
+                  png_metadata(source_of(folder, run.model)));
+  return file;
+}
+
+Report eval_lengths(const EvalArguments& a) {
+  const std::vector<std::int64_t> contexts = contexts_of(a);
+  const std::filesystem::path folder = find_run(a.run);
+  nn::LoadedRun run = open_evaluated(folder, a);
+  Report report(kLengthKeys);
+  const std::string where = headline(folder, run, a);
+  report.line("{}", where);
+  report.set("run", folder.string());
+  report.set("weights", a.weights);
+  report.set("steps", run.step);
+  Table& table = report.table("lengths");
+  table.title = "loss by length";
+  double seconds = 0, tokens = 0;
+  LengthCurves curves;
+  std::string task = run.config.task;
+  for (const std::int64_t context : contexts) {
+    try {
+      const Evaluated done = evaluate_at(run, a, context);
+      const nn::Evaluation& e = done.result;
+      if (a.foreign()) print_note(*done.task);
+      task = done.task->info().name;
+      seconds += done.seconds;
+      tokens += double(e.sequences * context);
+      curves.add(context, e);
+      table.add({context, with_nan(e.loss), e.optimal, e.accuracy, e.standard_error,
+                 e.text.perplexity, e.text.bits_per_character, e.text.bits_per_byte,
+                 e.text.unknown_share, e.sequences, e.tokens, ""});
+      fail_if_wrong(report, e, folder);
+    } catch (const autograd::ValueError& error) {
+      std::vector<Value> cells(std::size(kLengthColumns));
+      cells.front() = context, cells.back() = with_options(error.what());
+      table.add(std::move(cells));
+    }
+  }
+  report.set("task", task);
+  report.set("seconds", seconds);
+  report.set("tokens_per_s", seconds > 0 ? Value(tokens / seconds) : Value());
+  std::vector<std::filesystem::path> files;
+  if (tokens == 0) {
+    report.fail(kUsage, "--context: none of these lengths can be evaluated; the table has reasons");
+  } else {
+    try {
+      files.push_back(draw_lengths(folder, run, where, curves));
+    } catch (const std::exception& e) {  // the result is printed even without a picture
+      if (report.exit_code == kOk) report.fail(kInputOutput, e.what());
+    }
+  }
+  report.files(files);
   return report;
 }
 
@@ -115,23 +343,59 @@ Report eval(const EvalArguments& a) {
 void eval_command(Command& c) {
   c.name = "eval";
   c.what = "evaluate a run: loss beside the best possible loss, accuracy, loss by position";
-  c.examples = fmt::format("  heed eval\n  heed eval --weights {} --json", nn::RunFolder::kBest);
+  c.examples = fmt::format(
+      "  heed eval\n"
+      "  heed eval --weights {} --json\n"
+      "  heed eval runs/first --context 32,48,96,192\n"
+      "  heed eval runs/first --task-periods 12..24\n"
+      "  heed eval runs/text-1 --text FILE --stride 32",
+      nn::RunFolder::kBest);
   c.notes = fmt::format(
-      "Without --weights and --sequences, this measures the loss of the run, which heed train, "
-      "runs, "
-      "sweep and compare also print. If {0} is missing, because an earlier version of heed "
-      "finished the run, or if it is damaged or has another loss, heed eval writes it.",
-      nn::RunFolder::kResult);
+      R"(Without options other than --weights, this measures the loss of the run, which heed train, runs,
+sweep and compare also print. If {0} is missing, because an earlier version of heed
+finished the run, or if it is damaged or has another loss, heed eval writes it. Evaluations
+elsewhere, with --text, --lines, --stride, --context or --task-*, never change it.
+
+Another text or its lines are evaluated as a whole, in the tokens of the run. A character that the
+run does not have is an error. A word that it does not have becomes <unk> if the run has this
+token. With <unk> among the targets, perplexity and bits are not defined.
+
+For texts, perplexity is exp of the loss (nats per token), and bits per character and per byte are
+the total nats / ln 2, divided by the code points or UTF-8 bytes of the targets (newlines count).
+unknown_share is the fraction of targets that are <unk>.
+
+A list such as --context 32,64 prints one row per length and draws {1} in the directory
+of the run. Learned positions end at the context of the run, so that longer sequences cannot be
+evaluated. With other encodings of positions they can.)",
+      nn::RunFolder::kResult, nn::RunFolder::kLengthsPicture);
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
-  c.add("Options", {run_setting(a->run),
-                    {"weights", a->weights, "FILE", "weights file in the run directory"},
-                    nn::Setting("sequences", a->sequences, {1, 1 << 20},
-                                "number of sequences of the evaluation set (text: of its "
-                                "validation part)")
-                        .shows("all, but at most 1,000,000 tokens")});
-  c.add_common(Command::kAll);
-  c.modes = {{.result = kEvalKeys, .run = [a](const Command&) { return eval(*a); }}};
+  c.add("Options",
+        {run_setting(a->run),
+         {"weights", a->weights, "FILE", "weights file in the run directory"},
+         nn::Setting("sequences", a->sequences, {1, 1 << 20},
+                     "number of sequences of the evaluation set (text: of its validation part)")
+             .shows("all, but at most 1,000,000 tokens of the run's own set"),
+         {"text", a->text, "FILE", "another text file to evaluate, for runs on a text"},
+         {"lines", a->lines, "FILE", "another file whose lines to evaluate, for runs on a text"},
+         nn::Setting("stride", a->stride, {1, 65536},
+                     "texts: tokens from a window to the next; after the first window only the "
+                     "last targets of each are counted, so that each has at least context - stride "
+                     "tokens of context")
+             .shows("the context"),
+         nn::Setting("context", a->context, "T,...", "tokens of a sequence, or a list of lengths")
+             .shows("that of the run")});
+  std::vector<nn::Setting> parameters = nn::task_settings(a->parameters);
+  for (nn::Setting& s : parameters) s.shown = "the run's";
+  c.add("Other settings of the run's task", std::move(parameters));
+  c.add_common(Command::kAll | Command::kCsv);
+  const auto several = [](const Command& command) { return is_list(command.text("context")); };
+  c.modes = {{.key = "context",
+              .when = several,
+              .label = "--context T,T,...",
+              .result = kLengthKeys,
+              .run = [a](const Command&) { return eval_lengths(*a); }},
+             {.result = kEvalKeys, .run = [a](const Command&) { return eval(*a); }}};
 }
 
 }  // namespace heed

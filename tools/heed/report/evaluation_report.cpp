@@ -27,6 +27,10 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& tas
   report.set("eval_sequences", e.sequences);
   report.set("eval_tokens", e.tokens);
   report.set("evaluation_set", task.evaluation_size());
+  report.set("perplexity", e.text.perplexity);
+  report.set("bits_per_character", e.text.bits_per_character);
+  report.set("bits_per_byte", e.text.bits_per_byte);
+  report.set("unknown_share", e.text.unknown_share);
   Table& table = report.text_table(kTable);
   const auto known = [](double x) { return std::isfinite(x) ? Value(x) : Value(""); };
   table.add({"loss", with_nan(e.loss), ""});
@@ -38,13 +42,22 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& tas
   if (e.optimal && e.standard_error) table.add({"above best possible", e.loss - *e.optimal, ""});
   if (e.standard_error) table.add({"standard error", *e.standard_error, ""});
   if (e.accuracy) table.add({info.accuracy, percent(*e.accuracy), ""});
+  const std::string token = info.vocabulary.unit() == nn::Unit::kWord ? "word" : "character";
+  if (e.text.perplexity) {
+    table.add({"perplexity per " + token, *e.text.perplexity, ""});
+    table.add({"bits per character", *e.text.bits_per_character, ""});
+    table.add({"bits per byte", *e.text.bits_per_byte, ""});
+  } else if (e.text.unknown_share) {
+    table.add({"unknown words, so no perplexity", percent(*e.text.unknown_share), ""});
+  }
   for (const auto& [name, share] : info.accuracy_references) table.add({name, "", percent(share)});
   const std::string set = e.sequences < task.evaluation_size()
                               ? fmt::format("the first {} of {}", with_commas(e.sequences),
                                             with_commas(task.evaluation_size()))
                               : with_commas(e.sequences);
   table.note =
-      fmt::format("measured on {} sequences, {} tokens that count", set, with_commas(e.tokens));
+      fmt::format("measured on {} sequences, {} tokens that count{}", set, with_commas(e.tokens),
+                  e.text.unknown_share ? fmt::format("; a token is a {}", token) : "");
 }
 
 }  // namespace heed

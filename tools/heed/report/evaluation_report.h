@@ -19,11 +19,15 @@ inline constexpr Column kEvaluationKeys[] = {{"loss"},
                                              {"expected_accuracy_references"},
                                              {"eval_sequences"},
                                              {"eval_tokens"},
-                                             {"evaluation_set"}};
+                                             {"evaluation_set"},
+                                             {"perplexity"},
+                                             {"bits_per_character"},
+                                             {"bits_per_byte"},
+                                             {"unknown_share"}};
 
 /// Sets kEvaluationKeys and adds a table for text. A key whose value is undefined is null. The
 /// table contains loss, best possible loss and reference losses, as measured on these sequences and
-/// in expectation.
+/// in expectation. For a text it also contains perplexity, bits and the share of unknown words.
 void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& task);
 
 }  // namespace heed

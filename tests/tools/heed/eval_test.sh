@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Tests of `heed eval` elsewhere: on another text, with other settings of a task, and at other lengths. Usage:
+# eval_test.sh PATH-TO-HEED
+source "$(dirname "$0")/expect.sh" "$1"
+small=("${tiny[@]}" --steps 4 --quiet --threads 1)
+# value KEY: prints the value of the key in the JSON in ./out
+value() { grep -oE "\"$1\":[^,}]*" out | head -1 | cut -d: -f2; }
+# close A B: checks that two expressions of awk are equal, to 1e-12 relative
+close() { checks=$((checks + 1)); awk "BEGIN { d = ($1) - ($2); exit !(d * d <= 1e-24 * ($2) * ($2)) }" || fail "$what: $1 is not $2"; }
+
+for i in $(seq 60); do echo "line $i: the quick, brown fox; été"; done > text.txt
+for i in $(seq 30); do echo "the line $i: é"; done > other.txt
+expect 0 train --text text.txt "${small[@]}" --context 16 --positions learned --out text
+cp text/result.json kept.json
+
+# --- the own held-out part: perplexity, bits per character and per byte
+expect 0 eval text --json; is_json_line; loss=$(value loss)
+close "$(value perplexity)" "exp($loss)"
+close "$(value bits_per_character)" "$loss / log(2)"
+ok test "$(value unknown_share)" == 0.0
+checks=$((checks + 1)); awk "BEGIN { exit !($(value bits_per_byte) < $(value bits_per_character)) }" || fail "$what: bytes"
+expect 0 eval text; out_has "perplexity per character"; out_has "bits per byte"; out_has "a token is a character"
+expect 0 train --text text.txt "${small[@]}" --context 16 --out again --json; out_has '"perplexity":'
+
+# --- another text is evaluated whole, and the own text need not exist
+mv text.txt moved.txt
+expect 0 eval text --text other.txt --json; is_json_line
+ok test "$(value eval_tokens)" == $(($(wc -m < other.txt) - 1)); out_has '"task":"text"'
+characters=$(($(wc -m < other.txt) - 1)) bytes=$(($(wc -c < other.txt) - 1)) loss=$(value loss)
+close "$(value bits_per_byte)" "$loss / log(2) * $characters / $bytes"
+ok test "$(value eval_sequences)" == $(((characters + 15) / 16))
+expect 0 eval text --text other.txt; out_has ", on other.txt"
+for stride in 1 4 16; do
+  expect 0 eval text --text other.txt --stride $stride --json
+  ok test "$(value eval_tokens)" == "$characters"
+  [[ $stride == 16 ]] && close "$(value loss)" "$loss"
+done
+expect 0 eval text --text other.txt --context 4 --json; ok test "$(value eval_tokens)" == "$characters"
+expect 0 eval text --text other.txt --sequences 2 --json; ok test "$(value eval_tokens)" == 32
+printf 'line 1\nline ?\n' > bad.txt
+refuses 2 "'bad.txt' contains '?' in line 2, which is not in the vocabulary of the model" eval text --text bad.txt
+refuses 2 "the learned positions of the model end at 16 tokens, got 17" eval text --text other.txt --context 17
+refuses 2 "--stride: needs 1 to --context = 16, got 17" eval text --text other.txt --stride 17
+refuses 2 "--sequences needs 1 to" eval text --text other.txt --sequences 1000
+refuses 4 "cannot read absent.txt" eval text --text absent.txt
+refuses 2 "both given" eval text --text other.txt --lines other.txt
+refuses 2 "--task-periods has no effect on a text" eval text --text other.txt --task-periods 3..4
+refuses 4 "if it was moved" eval text --stride 4
+mv moved.txt text.txt
+expect 0 eval text --stride 4; out_has "stride 4"; out_has "5-gram"
+
+# --- lines of another file; a run on lines keeps the lines that it held out
+expect 0 eval text --lines other.txt --context 16 --json; out_has '"task":"lines"'
+ok test "$(value eval_sequences)" == 30
+refuses 2 "--stride: has no effect on lines" eval text --lines other.txt --stride 4
+expect 0 train --lines text.txt "${small[@]}" --context 48 --positions rope --out lines
+refuses 2 "the held-out lines of this run depend on its context, 48" eval lines --context 64
+expect 0 eval lines --lines other.txt --context 14; err_has "21 of 30 lines are longer than 13 tokens"
+expect 0 eval lines --text other.txt --context 64; out_has "context 64"
+
+# --- words: unknown words are counted, and the perplexity is not defined
+expect 0 train --text text.txt --unit word --max-words 7 "${small[@]}" --context 16 --out words
+expect 0 eval words --text other.txt --json; out_has '"perplexity":null,"bits_per_character":null'
+close "$(value unknown_share)" "119 / 149"
+expect 0 eval words --text other.txt; out_has "unknown words, so no perplexity"
+expect 0 train --text text.txt --unit word "${small[@]}" --context 16 --out all-words
+refuses 2 "'the' in line 1, which is not in the vocabulary" eval all-words --text other.txt
+head -1 text.txt > first.txt
+expect 0 eval all-words --text first.txt; out_has "perplexity per word"
+
+# --- several lengths: a table, a picture, and the reason where a length is not possible
+expect 0 eval text --text other.txt --context 4,16,32 --json; is_json_line; has_file text/lengths.png
+out_has '"context":32,"loss":null'; out_has 'the learned positions of the model end at 16 tokens'
+expect 0 eval text --text other.txt --context 4,16,32 --csv; ok test "$(wc -l < out)" == 4
+expect 0 eval text --text other.txt --context 4,16,32; out_has "not evaluated"; out_has "text/lengths.png"
+refuses 2 "--csv has no effect with heed eval" eval text --csv
+expect 2 eval text --text other.txt --context 17,18; err_has "none of these lengths can be evaluated"
+expect 0 train induction "${small[@]}" --out induction
+expect 0 eval induction --context 24,48,96 --sequences 16; out_has "26"; out_has "best possible"
+rm induction/lengths.png; mkdir -p induction/lengths.png/full
+expect 4 eval induction --context 48,96 --sequences 4; out_has "loss by length"
+
+# --- other settings of the same task must keep the vocabulary
+expect 0 eval induction --task-periods 12..16 --json; longer=$(value optimal_loss)
+expect 0 eval induction --json; ok test "$(value optimal_loss)" != "$longer"
+out_has '"perplexity":null'
+refuses 2 "with --task-periods and --task-vocabulary the tokens are a-j ^, but the model learned a-z A-F ^" eval induction --task-vocabulary 10 --task-periods 3..5
+refuses 2 "--task-colors" eval induction --task-colors 3
+refuses 2 "--text is for runs on a text, and this run learned the task induction" eval induction --text other.txt
+refuses 2 "--stride is for runs on a text" eval induction --stride 4
+
+# --- none of these evaluations became the result of the run, or changed another file of it
+same text/result.json kept.json
+rm text/result.json
+expect 0 eval text --text text.txt; expect 0 eval text --context 16; expect 0 eval text --stride 16
+ok test ! -e text/result.json
+expect 0 eval text; out_has "wrote text/result.json"
+end_of_checks

@@ -49,6 +49,11 @@ class Place {
     heed::autograd::write_file("s.toml", std::string_view("[sweep]\nseed = [1]\n"));
     fs::copy("s.toml", "sweeps/s/sweep.toml");
     heed::autograd::write_file("file.txt", std::string_view("text"));
+    heed::autograd::write_file("text.txt", std::string_view("the text of a run, which is short\n"));
+    nn::RunConfig text = c;
+    text.task = "text", text.text = "text.txt", text.model.context = 3;
+    fs::create_directories("text-run");
+    nn::RunFolder("text-run").save(nn::Trainer(text).snapshot());
     heed::autograd::write_file("m.csv", std::string_view("1,2,3\n4,5,6\n"));
     heed::plot::write_png("p.png", heed::plot::Image(2, 2), "nothing");
   }
@@ -117,6 +122,18 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"eval task-filler", {{"no-such", kUsage, {kRun}}}},
       {"eval task-split", {{"no-such", kUsage, {kRun}}}},
       {"eval task-periods", {{"5..3"}}},
+      {"score run", no_file("absent", {"--prompt", "abcdefghijklmnop"})},
+      {"score prompt", {{"?", kUsage, {kRun}, "?"}}},
+      {"score text", {{"absent.txt", kUsage, {kRun}}}},
+      {"score save",
+       {{"logits.npy", kUsage, {kRun, "--prompt", "abcdefghijklmnop"}},
+        {"absent/x.safetensors", kInputOutput, {kRun, "--prompt", "abcdefghijklmnop"}, "absent"}}},
+      {"score weights",
+       {{"absent.safetensors",
+         kInputOutput,
+         {kRun, "--prompt", "abcdefghijklmnop"},
+         "absent.safetensors"}}},
+      {"score simd", {{"abacus", kUsage, {"--prompt", "a"}, "abacus"}}},
       {"generate stop", {{"?", kUsage, {kRun, "--prompt", "abcdefghijklmnop"}, "'?'"}}},
       {"gradcheck op", {{"sofmax", kUsage, {}, "sofmax"}}},
       {"train task", {{"indution", kUsage, {}, "'indution'"}}},
@@ -373,6 +390,8 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"generate --samples and --probabilities",
        {kRun, "--prompt", "abcdefghijklmnop", "--samples", "2", "--probabilities"}},
       {"generate --samples", {kRun, "--prompt", "abcdefghijklmnop", "--samples", "2"}},
+      {"score --prompt", {kRun, "--prompt", "abcdefghijklmnop"}},
+      {"score --text", {"text-run", "--text", "text.txt", "--stride", "2"}},
       {"study ", {kRun, "--ablate", "L0H0"}},
       {"study --over-time", {kRun, "--over-time"}},
       {"study --circuits", {kRun, "--circuits"}},

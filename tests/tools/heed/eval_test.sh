@@ -48,6 +48,7 @@ refuses 2 "--task-periods has no effect on a text" eval text --text other.txt --
 refuses 4 "if it was moved" eval text --stride 4
 mv moved.txt text.txt
 expect 0 eval text --stride 4; out_has "stride 4"; out_has "5-gram"
+refuses 2 "--task-periods has no effect on a text" eval text --task-periods 3..4
 
 # --- lines of another file; a run on lines keeps the lines that it held out
 expect 0 eval text --lines other.txt --context 16 --json; out_has '"task":"lines"'

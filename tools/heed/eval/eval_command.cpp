@@ -27,7 +27,7 @@ struct EvalArguments {
 
   // True: the evaluation is on another file than that of the run.
   bool foreign() const { return !text.empty() || !lines.empty(); }
-  // True: the evaluation is not that of the run, so it must not become its result.
+  // True: the evaluation is not that which heed train does, so it must not become the result.
   bool elsewhere() const {
     return foreign() || !context.empty() || stride > 0 || !parameters.empty();
   }
@@ -110,7 +110,7 @@ nn::LoadedRun open_evaluated(const std::filesystem::path& folder, const EvalArgu
         "--context: the held-out lines of this run depend on its context, {}; leave it out, or "
         "give another file with --lines",
         run.config.model.context);
-  if (a.foreign() && !a.parameters.empty())
+  if (nn::learns_file(run.config) && !a.parameters.empty())
     usage_error("--task-{} has no effect on a text; leave it out", a.parameters.begin()->first);
   return run;
 }
@@ -121,7 +121,7 @@ std::unique_ptr<nn::Task> evaluated_task(const nn::LoadedRun& run, const EvalArg
   nn::RunConfig config = run.config;
   config.model.context = context;
   const nn::TaskInfo& own = run.task->info();
-  if (nn::learns_file(config) && a.parameters.empty()) {
+  if (nn::learns_file(config)) {
     nn::TextOptions o = nn::text_options(config);
     o.stride = a.stride;
     if (is_list(a.context)) o.ngrams = 0;  // the table does not show them
@@ -238,7 +238,7 @@ constexpr Column kLengthColumns[] = {{"context", "context"},
                                      {"loss", "loss", "nats", "{:.4f}"},
                                      {"optimal_loss", "best possible", "", "{:.4f}"},
                                      {"accuracy", "accuracy", "", "percent"},
-                                     {"standard_error", "standard error", "", "{:.4f}", 1},
+                                     {"standard_error", "standard error", "", "{:.4f}", 7},
                                      {"perplexity", "perplexity", "", "{:.4f}"},
                                      {"bits_per_character", "bits/character", "", "{:.4f}", 2},
                                      {"bits_per_byte", "bits/byte", "", "{:.4f}", 3},

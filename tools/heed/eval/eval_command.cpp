@@ -281,7 +281,7 @@ std::filesystem::path draw_lengths(const std::filesystem::path& folder, const nn
   std::string alt = stack.title + ".";
   for (std::size_t i = 0; i < lengths.size(); ++i)
     alt += fmt::format(" {:.4f} at {}.", curves.loss.y[i], lengths[i]);
-  const std::filesystem::path file = folder / nn::RunFolder::kLengthsPicture;
+  std::filesystem::path file = folder / nn::RunFolder::kLengthsPicture;
   plot::write_png(file.string(), plot::draw_chart_stack(stack), alt,
                   png_metadata(source_of(folder, run.model)));
   return file;

@@ -80,8 +80,9 @@ void check_symbols(const Source& source, const Rows& reads, const Vocabulary& sy
   const std::size_t count = unknown.size();
   if (count > kShown) unknown.resize(kShown);
   check<ValueError>(
-      count == 0, "`from`", "the model of ", source.weights.path, " does not know ", join(unknown),
-      count > kShown ? fmt::format(" and {} more", count - kShown) : "", " of ", symbols.size(),
+      count == 0, "`from`", "the model of ", source.weights.path, " does not know ",
+      join(unknown, ", "), count > kShown ? fmt::format(" and {} more", count - kShown) : "",
+      " of ", symbols.size(),
       " symbols; add `new-tokens`, which draws weights for them, or choose other data");
 }
 

@@ -88,7 +88,8 @@ decltype(auto) dispatch_parameter(const Tensor& parameter, F&& f) {
 }
 
 /// Returns a new module with these options, but with constants of `dtype` (float32 or float64). Its
-/// parameters are `values`, in the order of parameters().
+/// parameters are `values`, in the order of parameters(). Throws std::out_of_range if there are too
+/// few.
 template <class M>
 M with_parameters(typename M::Options options, autograd::DType dtype,
                   const std::vector<Tensor>& values) {
@@ -99,7 +100,7 @@ M with_parameters(typename M::Options options, autograd::DType dtype,
   Generator scratch;  // the drawn weights are replaced below
   M module(options, scratch);
   std::size_t next = 0;
-  for_each_parameter(module, [&](const std::string&, Tensor& p) { p = values[next++]; });
+  for_each_parameter(module, [&](const std::string&, Tensor& p) { p = values.at(next++); });
   return module;
 }
 

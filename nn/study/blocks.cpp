@@ -19,8 +19,8 @@ BlockMap block_map(const float* map, const float* scores, std::int64_t length, B
   const auto add = [rule](double& value, double x) {
     if (rule == BlockRule::kSum)
       value += x;
-    else if (std::abs(x) > std::abs(value))
-      value = x;
+    else if (std::isnan(x) || std::abs(x) > std::abs(value))
+      value = x;  // a NaN stays
   };
   for (std::int64_t first = 0; first < length; first += block) {
     // The rows of a block are reduced to one row before its keys are. This is several times as fast

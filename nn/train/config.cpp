@@ -44,9 +44,14 @@ std::vector<Setting> own_settings(RunConfig& c) {
 // Rejects contradictory options of files, and options of files for a task that reads no file.
 void check_file(const RunConfig& c) {
   const RunConfig none;
-  for (const std::string& text : {c.text, c.lines, c.answer_after, c.from, c.sample_prompt})
-    check<ValueError>(is_utf8(text), "`text`", "'", text,
-                      "' is not UTF-8, which a configuration cannot contain; rename it");
+  const std::pair<const char*, const std::string&> texts[] = {{"`text`", c.text},
+                                                              {"`lines`", c.lines},
+                                                              {"`answer-after`", c.answer_after},
+                                                              {"`from`", c.from},
+                                                              {"`sample-prompt`", c.sample_prompt}};
+  for (const auto& [key, text] : texts)
+    check<ValueError>(is_utf8(text), key, "'", text,
+                      "' is not UTF-8, which a configuration cannot contain; change it");
   check<ValueError>(c.text.empty() || c.lines.empty(), "`text`", "'", c.text, "' and `lines` '",
                     c.lines, "' are both given; a run learns one file, as `text` or as `lines`");
   check<ValueError>(c.answer_after.empty() || c.task == "lines", "`answer-after`", "'",

@@ -93,23 +93,32 @@ std::string Source::text() const {
                      hash_of_tensors(weights.tensors));
 }
 
-Source read_source(const std::string& file) {
-  Source s{load_safetensors(file), {}, {}, 0, {}};
-  const auto recipe = s.weights.metadata.find("recipe");
-  check<IoError>(recipe != s.weights.metadata.end(), file,
+Source read_source_metadata(const std::string& file) {
+  Source s{{file, {}, load_metadata(file)}, {}, {}, 0, {}};
+  const std::map<std::string, std::string>& metadata = s.weights.metadata;
+  const auto recipe = metadata.find("recipe");
+  check<IoError>(recipe != metadata.end(), file,
                  "does not contain the configuration of a run, so heed train did not write it; "
                  "needs a run, or a file with the weights of a run");
   s.config = from_toml(recipe->second, file);
+  const auto task = learns_file(s.config) ? make_text_prompts(metadata, text_options(s.config))
+                                          : make_task(s.config.task, s.config.model.context,
+                                                      s.config.task_parameters);
+  s.vocabulary = task->info().vocabulary, s.classes = task->info().classes;
+  if (const auto step = metadata.find("step"); step != metadata.end())
+    s.step = parse_number<std::int64_t>(step->second);
+  return s;
+}
+
+Source read_source(const std::string& file) {
+  Source s = read_source_metadata(file);
+  s.weights = load_safetensors(file);
+  check<IoError>(s.weights.find("tok.weight").defined(), file,
+                 "contains no weights of a model, such as tok.weight; needs a run, or a file with "
+                 "the weights of a run");
   for (const NamedTensor& t : s.weights.tensors)
     if (const std::string bad = first_non_finite(t.tensor); !bad.empty())
       fail<IoError>(file, t.name, " is ", bad, "; start from other weights");
-  const auto task =
-      learns_file(s.config)
-          ? make_text_prompts(s.weights.metadata, text_options(s.config))
-          : make_task(s.config.task, s.config.model.context, s.config.task_parameters);
-  s.vocabulary = task->info().vocabulary, s.classes = task->info().classes;
-  if (const auto step = s.weights.metadata.find("step"); step != s.weights.metadata.end())
-    s.step = parse_number<std::int64_t>(step->second);
   return s;
 }
 
@@ -146,12 +155,19 @@ void copy_source(const Source& source, const RunConfig& config, const Vocabulary
   for (const NamedTensor& p : parameters(model)) {
     const std::string layer = p.name.substr(0, p.name.rfind('.'));
     const Tensor from = source.weights.find(p.name);
-    const bool by_row = (layer == "tok" || layer == "pos" || layer == "head") && from.defined() &&
-                        from.rank() == p.tensor.rank() && from.dtype() == p.tensor.dtype();
-    if (!by_row) {
+    if ((layer != "tok" && layer != "pos" && layer != "head") || !from.defined()) {
       equal.push_back(p);
       continue;
     }
+    const std::int64_t count = layer == "tok"   ? source.vocabulary.size()
+                               : layer == "pos" ? source.config.model.context
+                                                : source.classes;
+    Shape expected = p.tensor.shape();
+    expected[0] = count;
+    check<IoError>(from.shape() == expected && from.dtype() == p.tensor.dtype(),
+                   source.weights.path, p.name, " is ", from.dtype(), " ", from.shape(),
+                   ", but the configuration in the file needs ", p.tensor.dtype(), " ", expected,
+                   "; the file was changed");
     const Rows rows =
         layer == "tok"   ? reads
         : layer == "pos" ? positions

@@ -29,6 +29,8 @@ struct Source {
 /// IoError if the file cannot be read, if heed train did not write it, or if a weight is NaN or
 /// infinite.
 Source read_source(const std::string& file);
+/// Does the same, but reads only the metadata: Source::weights has no tensors.
+Source read_source_metadata(const std::string& file);
 
 /// Gives `config` the options of the source's model, but not its context if config.task is another
 /// built-in task. If both tasks learn a file, also gives it the
@@ -40,7 +42,8 @@ void use_model_of(const Source& source, RunConfig& config);
 /// symbols that the source lacks are drawn from `g`: each column from a normal distribution with
 /// mean and standard deviation of this column in the source. Throws ValueError if the source lacks
 /// symbols and config.new_tokens is not set, if an option of the model differs, or if the context
-/// is longer than the learned positions of the source.
+/// is longer than the learned positions of the source. Throws IoError
+/// if a tensor is missing or has another shape than the recipe in the file states.
 void copy_source(const Source& source, const RunConfig& config, const Vocabulary& vocabulary,
                  Transformer& model, Generator& g);
 

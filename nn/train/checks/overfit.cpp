@@ -3,16 +3,37 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <vector>
 
 namespace heed::nn {
+
+namespace {
+
+// Returns what a model can tell apart of the tokens that it sees, the last of which is the query.
+std::vector<std::int64_t> distinguished(std::vector<std::int64_t> seen,
+                                        const Transformer::Options& model) {
+  if (!are_relative(model.positions)) return seen;
+  const bool counts = model.attention.sink != Sink::kNone;
+  // A weighted mean of equal values is this value, however many there are.
+  if (!counts && std::ranges::all_of(seen, [&](std::int64_t x) { return x == seen[0]; }))
+    return {seen[0]};
+  if (model.layers > 1 || model.positions != Positions::kNone) return seen;
+  std::map<std::int64_t, std::int64_t> times;
+  for (const std::int64_t x : seen) ++times[x];
+  std::int64_t divisor = counts ? 1 : 0;
+  for (const auto& [token, n] : times) divisor = std::gcd(divisor, n);
+  std::vector<std::int64_t> shares{seen.back()};
+  for (const auto& [token, n] : times) shares.insert(shares.end(), {token, n / divisor});
+  return shares;
+}
+
+}  // namespace
 
 double entropy_floor(const Batch& batch, const Transformer::Options& model) {
   const std::int64_t window = model.attention.window;
   // Each layer moves information by at most window - 1 tokens.
   const std::int64_t reach = window > 0 ? model.layers * (window - 1) + 1 : batch.inputs.size(1);
-  const bool ordered = model.layers > 1 || model.positions != Positions::kNone;
-  const bool absolute = !are_relative(model.positions);
   const auto inputs = batch.inputs.to_vector<std::int64_t>();
   const auto targets = batch.targets.to_vector<std::int64_t>();
   const std::int64_t T = batch.inputs.size(1);
@@ -23,9 +44,9 @@ double entropy_floor(const Batch& batch, const Transformer::Options& model) {
       const std::int64_t target = targets[std::size_t(b * T + t)];
       const auto row = inputs.begin() + b * T;
       if (target == kIgnored) continue;
-      std::vector<std::int64_t> seen{row + std::max<std::int64_t>(0, t + 1 - reach), row + t + 1};
-      if (!ordered) std::sort(seen.begin(), seen.end() - 1);
-      if (absolute) seen.push_back(t);
+      std::vector<std::int64_t> seen =
+          distinguished({row + std::max<std::int64_t>(0, t + 1 - reach), row + t + 1}, model);
+      if (!are_relative(model.positions)) seen.push_back(t);
       ++next[seen][target];
     }
   double nats = 0, total = 0;

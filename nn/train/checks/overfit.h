@@ -9,9 +9,10 @@ namespace heed::nn {
 
 /// Returns the lowest mean loss that a model with these options can have on the batch, in nats per
 /// target: the entropy of the next token given what the model can tell apart. That is the beginning
-/// of the sequence, or its last tokens if `window` is set, and without the order of these tokens if
-/// there is one layer without positions. The result is above 0 if equal beginnings continue with
-/// different tokens.
+/// of the sequence, or its last tokens if `window` is set. Without absolute positions and sinks, a
+/// model cannot count equal tokens with no other token before them; one layer without positions
+/// sees only the shares of the tokens, and which one is the last. The result is above 0 if equal
+/// beginnings continue with different tokens.
 double entropy_floor(const Batch& batch, const Transformer::Options& model);
 
 /// State of overfit_batch().

@@ -214,6 +214,18 @@ TEST_CASE("wrong uses of from, freeze and train-only") {
   save_safetensors(other, file.tensors);
   CHECK_THAT(problem([&](RunConfig& c) { c.from = other; }),
              Contains("heed train did not write it"));
+  for (const auto& [name, shape] : std::vector<std::pair<std::string, Shape>>{
+           {"tok.weight", {1, 16}}, {"tok.weight", {8, 32}}, {"pos.weight", {1, 16}}}) {
+    CAPTURE(name, shape);
+    SafeTensors changed = file;
+    for (NamedTensor& t : changed.tensors)
+      if (t.name == name) t.tensor = zeros(shape, float32);
+    save_safetensors(other, changed.tensors, file.metadata);
+    CHECK_THAT(problem([&](RunConfig& c) { c.from = other; }),
+               Contains(name + " is float32") && Contains("the file was changed"));
+  }
+  CHECK_THAT(problem([&](RunConfig& c) { c.from = (source.folder / RunFolder::kState).string(); }),
+             Contains("contains no weights of a model, such as tok.weight"));
   fill_(file.find("blocks.1.ln1.weight"), std::nan(""));
   save_safetensors(other, file.tensors, file.metadata);
   CHECK_THAT(problem([&](RunConfig& c) { c.from = other; }),

@@ -61,6 +61,27 @@ def tensors_that_differ(a, b):
     return names
 
 
+def own_text(folder):
+    """A run on a text: its file is the default of runs from its weights, also from a checkpoint and in a sweep."""
+    with open(f"{folder}/t.txt", "w") as file:
+        file.write("to be or not to be, that is the question\n" * 40)
+    source = f"{folder}/own"
+    train("--text", f"{folder}/t.txt", *SMALL, "--context", 16, "--steps", 5, "--save-every", 5, "--out", source)
+    for name in ("", "/checkpoints/000005.safetensors"):
+        plan = json.loads(heed("train", "--from", source + name, "--dry-run", "--json"))
+        check("the task of the source", plan["task"] == "text", plan)
+    with open(f"{folder}/s.toml", "w") as file:
+        file.write(f'[train]\nfrom = "{source}"\nsteps = 2\n[sweep]\nseed = [1, 2]\n')
+    done = json.loads(heed("sweep", f"{folder}/s.toml", "--out", f"{folder}/sweep", "--json"))
+    check("a sweep from weights", done["trained"] == 2 and done["failed"] == 0, done)
+    done = subprocess.run([HEED, "train", "--from", source, "--out", source, "--overwrite"], capture_output=True, text=True)
+    check("--from inside --out", done.returncode == 2 and "is inside --out" in done.stderr, done.stderr)
+    other = f"{folder}/other"
+    train("--from", source, "--steps", 2, "--out", other)
+    train("--config", f"{other}/config.toml", "--from", other, "--out", f"{folder}/third")
+    check("another source than in the file", "step 2" in open(f"{folder}/third/config.toml").read())
+
+
 def built_in(folder):
     source, same, part, more = (f"{folder}/{name}" for name in ("source", "same", "part", "more"))
     train("induction", "--steps", 60, "--out", source)
@@ -86,6 +107,7 @@ def built_in(folder):
 
 with tempfile.TemporaryDirectory() as folder:
     built_in(folder)
+    own_text(folder)
     if os.path.exists(TEXT):
         for seed in SEEDS:
             fine_tune(folder, seed)

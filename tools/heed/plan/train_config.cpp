@@ -20,9 +20,11 @@ std::string source_file(const std::string& given) {
 }
 
 // Gives `config` the model of the source and, if the task learns the source's file, this file.
-void start_from(const nn::Source& source, const std::string& given, nn::RunConfig& config) {
+void start_from(const nn::Source& source, nn::RunConfig& config) {
   nn::use_model_of(source, config);
-  const nn::RunFolder run(given);
+  const std::filesystem::path folder = std::filesystem::path(source.weights.path).parent_path();
+  const bool is_checkpoint = folder.filename() == nn::RunFolder::kCheckpoints;
+  const nn::RunFolder run(is_checkpoint ? folder.parent_path() : folder);
   if (config.task != source.config.task || !nn::learns_file(config) || !run.is_run()) return;
   const nn::RunConfig saved = run.config();
   config.text = saved.text, config.lines = saved.lines;
@@ -44,7 +46,7 @@ nn::RunConfig chosen_preset(const Command& c) {
                                                      : "";
   std::string task = c.given("task") ? c.text("task") : file;
   std::optional<nn::Source> source;
-  if (!c.text("from").empty()) source = nn::read_source(source_file(c.text("from")));
+  if (!c.text("from").empty()) source = nn::read_source_metadata(source_file(c.text("from")));
   if (source && task.empty() && !c.given("preset")) task = source->config.task;
   if (!task.empty() && task != "text" && task != "lines") {
     const std::vector<std::string> names = nn::task_names();
@@ -57,12 +59,17 @@ nn::RunConfig chosen_preset(const Command& c) {
   nn::RunConfig config = nn::preset(
       c.given("preset") ? c.text("preset") : nn::preset_of(task.empty() ? "induction" : task));
   if (!task.empty()) config.task = task;
-  if (source) start_from(*source, c.text("from"), config);
+  if (source) start_from(*source, config);
   return config;
 }
 
 void check_config(nn::RunConfig& config, const Command& c) {
   if (!config.from.empty()) config.from = source_file(config.from);
+  // Another source on the command line than in the file of a run, which records its weights.
+  const auto in_file = [&](const char* key) {
+    return c.given(key) && c.values.at(key).back().in_file;
+  };
+  if (c.given("from") && !in_file("from") && in_file("from-weights")) config.from_weights.clear();
   if (nn::learns_file(config) && config.text.empty() && config.lines.empty())
     usage_error("{0} needs a file: add --{1} FILE, or {1} = \"FILE\" in a TOML file",
                 c.given("preset") ? "the preset " + c.text("preset") : "the task " + config.task,

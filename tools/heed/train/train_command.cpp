@@ -66,7 +66,7 @@ std::string nothing_to_do(const nn::RunFolder& folder, const nn::Trainer& traine
   if (done >= trainer.config().steps)
     return fmt::format(
         "{0} has done its {1} steps{3}; continue with heed train --resume {0} --steps {2}", run,
-        done, 2 * done,
+        done, std::max<std::int64_t>(1, 2 * done),
         c.given("steps") ? fmt::format(", and --steps {} is not more", c.text("steps")) : "");
   if (reason.empty()) return "";
   return fmt::format(
@@ -134,6 +134,12 @@ Report new_run(TrainArguments& a, const Command& c) {
   a.run.ranks = join_ranks(!c.given("threads"), config.accumulate);
   if (a.run.ranks && a.run.ranks->rank() > 0)
     return work_as_rank(*a.run.ranks, [&] { return nn::Trainer(config); });
+  if (!a.out.empty() && !config.from.empty()) {
+    const std::string inside = (std::filesystem::absolute(a.out) / "").lexically_normal().string();
+    if (std::filesystem::absolute(config.from).lexically_normal().string().starts_with(inside))
+      usage_error("--from {} is inside --out {}, which the new run replaces; choose another --out",
+                  config.from, a.out);
+  }
   std::unique_ptr<nn::StagedFolder> folder;
   if (!a.out.empty()) folder = open_out(a.out, a.overwrite);  // before the work, to fail early
   Progress progress(a.run.quiet);
@@ -245,7 +251,7 @@ void add_learning_rate(Report& report, const nn::RunConfig& c) {
   for (const std::int64_t s : steps_shown(c))
     some += fmt::format("  {}: {:.3g}", s + 1, schedule.lr_at(s));
   report.line("lr        {}, by step:\n        {}", nn::enum_name(c.schedule), some);
-  report.block(lr_plot(c));
+  if (c.steps > 0) report.block(lr_plot(c));
 }
 
 // Adds the source of the weights, and the parameters that are not trained.
@@ -326,11 +332,13 @@ Report overfit_batch(nn::RunConfig config, bool quiet) {
               t.config().task, counted(t.config().batch, "sequence"),
               result.learned ? "learned" : "not learned", counted(t.steps_done, "step"),
               result.least_seen, result.least,
-              result.learned ? "the gradients and the optimizer work"
+              result.learned ? "the model has memorized the batch"
               : result.falls ? "the loss still falls: more --steps or a smaller --batch finish it"
                              : "the loss NO LONGER FALLS: try another --lr, then look for a wrong "
                                "gradient with heed gradcheck");
-  report.fail(result.learned || result.falls ? kOk : kCheckFailed);
+  const std::vector<std::string> severed = t.parameters_without_gradient();
+  if (!severed.empty()) report.line("no gradient reaches {}", heed::join(severed));
+  report.fail((result.learned || result.falls) && severed.empty() ? kOk : kCheckFailed);
   return report;
 }
 
@@ -405,8 +413,8 @@ void train_command(Command& c) {
          {"dry-run", a->dry_run,
           "print shapes, memory, time and learning rate; take no step, write nothing"},
          {"overfit-batch", a->overfit,
-          "train on one batch, write nothing; exit 1 if its loss no longer falls and is not within "
-          "1e-3 of the least that this model can reach"},
+          "train on one batch, write nothing; exit 1 if no gradient reaches a parameter, or if the "
+          "loss no longer falls and is not within 1e-3 of the least that this model can reach"},
          {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
   c.add_common(Command::kAll | Command::kCsv);
   c.set_defaults = [a](const Command& command) { a->config = chosen_preset(command); };
@@ -434,7 +442,8 @@ void train_command(Command& c) {
        .result = kDryRunKeys,
        .run = with_config([](auto& t, auto&) { return dry_run(t.config, t.run.quiet); })},
       {.key = "overfit-batch",
-       .accepts = c.all_but({"print-config", "out", "overwrite"}),
+       .accepts = c.all_but({"print-config", "out", "overwrite", "from", "from-weights",
+                             "new-tokens", "freeze", "train-only"}),
        .result = kOverfitKeys,
        .run = with_config([](auto& t, auto&) { return overfit_batch(t.config, t.run.quiet); })},
       {.key = "print-config",

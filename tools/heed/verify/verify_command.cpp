@@ -165,6 +165,7 @@ class TemporaryFolder {
 Report verify_resume(const Command& c) {
   const fs::path folder = find_run(only_run(c));
   const nn::RunConfig config = open_run(folder, nn::RunFolder::kModel, nn::Use::kSequences).config;
+  if (config.steps == 0) usage_error("{} has 0 steps, so nothing can be resumed", folder.string());
   const TemporaryFolder temporary;
   const InterruptGuard interrupt;
   Progress progress(false);

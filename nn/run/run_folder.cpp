@@ -346,12 +346,19 @@ LoadedRun RunFolder::open(const std::string& weights, Use use) const {
   return {config, std::move(task), std::move(model), step, checksum_note(tensors)};
 }
 
-Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* warnings) const {
+Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* warnings,
+                         const std::string& moved_val) const {
   RunConfig config = this->config();
   if (!moved.empty()) {
     check<ValueError>(learns_file(config), "`text`", "the run in ", text(),
                       " does not learn a text; omit `text`");
     (config.lines.empty() ? config.text : config.lines) = fs::absolute(moved).lexically_normal();
+  }
+  if (!moved_val.empty()) {
+    std::string& file = config.val_text.empty() ? config.val_lines : config.val_text;
+    check<ValueError>(!file.empty(), "`val-text`", "the run in ", text(),
+                      " has no held-out file; omit `val-text` and `val-lines`");
+    file = fs::absolute(moved_val).lexically_normal();
   }
   const SafeTensors tensors = load_safetensors(file(kState).string());
   check_recipe(*this, config, tensors.path, metadata_of(tensors, "recipe"));

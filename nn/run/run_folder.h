@@ -168,9 +168,11 @@ class RunFolder {
   LoadedRun open(const std::string& weights, Use use) const;
 
   /// Reads the files that save() wrote. If the run's text file was moved after kConfig was written,
-  /// `moved` must be its new path. If `warnings` is given, appends the sentences of
-  /// snapshot_warnings() to it: reasons why the run may not continue with the same bits.
-  Snapshot load(const std::string& moved = "", std::vector<std::string>* warnings = nullptr) const;
+  /// `moved` must be its new path, and `moved_val` that of its held-out file. If `warnings` is
+  /// given, appends the sentences of snapshot_warnings() to it: reasons why the run may not
+  /// continue with the same bits.
+  Snapshot load(const std::string& moved = "", std::vector<std::string>* warnings = nullptr,
+                const std::string& moved_val = "") const;
   /// Returns Trainer::from(load()). Training continues with the same bits on the same binary and
   /// SIMD target. `own` is the task of a run that was trained on a user-defined task.
   Trainer resume(std::unique_ptr<Task> own = nullptr) const;

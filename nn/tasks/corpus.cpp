@@ -162,11 +162,10 @@ void read_words(Corpus& corpus, const InputFile& file, const TextOptions& o) {
       word ? "the vocabulary has no <unk> for unknown words" : "replace or remove it in the file");
 }
 
-// Reads the file as tokens of corpus.vocabulary.
+// Appends the file as tokens of corpus.vocabulary.
 void read_known(Corpus& corpus, const InputFile& file, bool by_line) {
   const Vocabulary& vocabulary = corpus.vocabulary;
   const auto unknown = vocabulary.find(kUnknown);
-  corpus.tokens = TokenArray(vocabulary.size());
   std::int64_t line = 1;
   const auto add = [&](const std::string& symbol) {
     const auto found = vocabulary.find(symbol);
@@ -180,23 +179,48 @@ void read_known(Corpus& corpus, const InputFile& file, bool by_line) {
   splitter.end(add);
 }
 
+// Checks the size of a text, and adds its size and hash to `data`, under keys that start with
+// `prefix`.
+void add_identity(std::map<std::string, std::string>& data, const InputFile& file,
+                  const std::string& prefix) {
+  check<IoError>(file.size() > 0, "text", "'", file.path(), "' is empty");
+  check<IoError>(file.size() <= kMaxTextBytes, "text", "'", file.path(), "' has ", file.size(),
+                 " bytes; the limit is ", kMaxTextBytes, " (1 GiB): use a part of it");
+  data[prefix + "text_size"] = std::to_string(file.size());
+  data[prefix + "text_hash"] = fnv1a(file);
+}
+
+// Appends the tokens of the held-out file o.val_path. The tokens before them are for training.
+void read_held_out(Corpus& corpus, const TextOptions& o) {
+  // The last line of the training file may have no newline. An empty line has no effect.
+  if (o.by_line) corpus.tokens.push_back(corpus.vocabulary.find("\n").value());
+  corpus.training = std::int64_t(corpus.tokens.size());
+  const std::int64_t unknown = corpus.unknown;
+  const InputFile file = open_text(o.val_path);
+  add_identity(corpus.data, file, "val_");
+  read_known(corpus, file, o.by_line);
+  corpus.unknown = unknown;
+}
+
 }  // namespace
 
 Corpus read_corpus(const TextOptions& o, const Vocabulary* known) {
   check<ValueError>(o.max_words >= 1 && o.max_words <= std::int64_t(kMaxSymbols) - 2, "max-words",
                     "needs 1 to ", kMaxSymbols - 2, ", got ", o.max_words);
-  const InputFile file = open_text(o.path);
-  check<IoError>(file.size() > 0, "text", "'", o.path, "' is empty");
-  check<IoError>(file.size() <= kMaxTextBytes, "text", "'", o.path, "' has ", file.size(),
-                 " bytes; the limit is ", kMaxTextBytes, " (1 GiB): use a part of it");
   Corpus corpus;
-  corpus.data = {{"text_size", std::to_string(file.size())}, {"text_hash", fnv1a(file)}};
-  if (known)
-    corpus.vocabulary = *known, read_known(corpus, file, o.by_line);
-  else if (o.unit == Unit::kChar)
+  const InputFile file = open_text(o.path);
+  add_identity(corpus.data, file, "");
+  if (known) {
+    corpus.vocabulary = *known, corpus.tokens = TokenArray(known->size());
+    read_known(corpus, file, o.by_line);
+    return corpus;
+  }
+  if (o.unit == Unit::kChar)
     read_characters(corpus, file, o.by_line);
   else
     read_words(corpus, file, o);
+  corpus.training = std::int64_t(corpus.tokens.size());
+  if (!o.val_path.empty()) read_held_out(corpus, o);
   return corpus;
 }
 

@@ -37,7 +37,10 @@ struct Corpus {
   /// set, the newline is token 0.
   Vocabulary vocabulary;
   std::map<std::string, std::string> data;  ///< the value of TaskInfo::data
-  std::int64_t unknown = 0;                 ///< number of elements of `tokens` that are kUnknown
+  std::int64_t unknown = 0;  ///< number of training tokens that are kUnknown; if `known`, of all
+  /// Number of tokens of the file, after which the tokens of TextOptions::val_path follow. 0 if
+  /// `known` is given, because all tokens are then for evaluation.
+  std::int64_t training = 0;
 };
 
 /// The symbol that stands for all words that TextOptions::max_words excludes from the vocabulary.
@@ -47,9 +50,12 @@ inline constexpr const char* kUnknown = "<unk>";
 /// If TextOptions::by_line is set, carriage returns are dropped. Throws IoError with the path and
 /// the reason if the file cannot be used. Throws ValueError if max_words is out of range.
 ///
-/// If `known` is given, the tokens are those of this vocabulary, by their symbols; `unit` and
-/// max_words are ignored. A word that is not a symbol becomes kUnknown if this is a symbol. Throws
-/// ValueError that contains the line for any other character or word that is not a symbol.
+/// If TextOptions::val_path is set, this file is read too, by the symbols of the first file.
+///
+/// If `known` is given, val_path is ignored, and the tokens are those of this vocabulary, by their
+/// symbols; `unit` and max_words are ignored. A word that is not a symbol becomes kUnknown if this
+/// is a symbol. Throws ValueError that contains the line for any other character or word that is
+/// not a symbol.
 Corpus read_corpus(const TextOptions& options, const Vocabulary* known = nullptr);
 
 /// Returns the vocabulary that `data` (TaskInfo::data) contains as text. Throws IoError if this

@@ -98,6 +98,7 @@ FileTask::FileTask(const TextOptions& o, Corpus&& corpus, const std::string& des
                    const std::string& note)
     : FilePrompts(o, corpus.vocabulary, corpus.data, description, note),
       tokens_(std::move(corpus.tokens)),
+      training_(corpus.training),
       ngrams_(o.ngrams) {}
 
 void FileTask::prepare_evaluation(const std::function<void()>& poll) const {

@@ -52,6 +52,7 @@ class FileTask : public FilePrompts {
            const std::string& note);
 
   const TokenArray& tokens() const { return tokens_; }
+  std::int64_t training() const { return training_; }  ///< Corpus::training
   void prepare_evaluation(const std::function<void()>& poll) const override;
   /// Adds the losses of the n-gram models to the references of the sequence, and returns it.
   Sequence with_ngrams(Sequence s) const;
@@ -65,6 +66,7 @@ class FileTask : public FilePrompts {
   virtual bool count_training(NgramModel& model, const std::function<void()>& poll) const = 0;
 
   TokenArray tokens_;
+  std::int64_t training_;
   std::int64_t ngrams_;  // the highest order; 0 means no n-gram models
   mutable std::optional<NgramModel> model_;
   mutable bool counted_all_ = false;

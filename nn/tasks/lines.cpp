@@ -18,25 +18,28 @@ std::int64_t test_lines(std::int64_t all) { return std::min<std::int64_t>(1000, 
 
 class LinesTask : public FileTask {
  public:
-  // `whole` is true if the task is that of make_whole_text().
+  // If `first` has a value, the lines from this one on are the evaluation set. Otherwise it is
+  // drawn.
   LinesTask(const TextOptions& o, Corpus&& corpus, std::vector<std::uint32_t> starts,
-            const std::string& description, const std::string& note, bool whole)
+            const std::string& description, const std::string& note,
+            std::optional<std::int64_t> first)
       : FileTask(o, std::move(corpus), description, note),
         starts_(std::move(starts)),
-        held_out_(std::ssize(starts_), whole ? 0 : test_lines(std::ssize(starts_))),
-        whole_(whole) {}
+        held_out_(std::ssize(starts_), first ? 0 : test_lines(std::ssize(starts_))),
+        first_(first) {}
 
   std::int64_t evaluation_size() const override {
-    return whole_ ? std::ssize(starts_) : std::ssize(held_out_.list());
+    return first_ ? std::ssize(starts_) - *first_ : std::ssize(held_out_.list());
   }
 
  private:
   Sequence draw(Generator& g) const override {
-    return whole_ ? FilePrompts::draw(g) : sequence(held_out_.draw_other(g));
+    if (first_ == 0) return FilePrompts::draw(g);
+    return sequence(first_ ? draw_below(*first_, g) : held_out_.draw_other(g));
   }
 
   std::optional<Sequence> held_out(std::int64_t number) const override {
-    return with_ngrams(sequence(whole_ ? number : held_out_.list()[std::size_t(number)]));
+    return with_ngrams(sequence(first_ ? *first_ + number : held_out_.list()[std::size_t(number)]));
   }
 
   std::int64_t newline() const { return *info().bos; }
@@ -69,7 +72,7 @@ class LinesTask : public FileTask {
 
   bool count_training(NgramModel& model, const std::function<void()>& poll) const override {
     std::int64_t polled = 0;
-    for (std::int64_t line = 0; line < std::ssize(starts_); ++line) {
+    for (std::int64_t line = 0; line < first_.value_or(std::ssize(starts_)); ++line) {
       if (line == 0 || model.counted() - polled >= kPolled) {
         poll();
         polled = model.counted();
@@ -86,7 +89,7 @@ class LinesTask : public FileTask {
 
   std::vector<std::uint32_t> starts_;  // by line: index of its first token
   HeldOut held_out_;                   // indices into starts_
-  bool whole_;                         // all lines are evaluation sequences
+  std::optional<std::int64_t> first_;  // first held-out line, if they are the last ones
 };
 
 // The lines that are used, and how many lines are left out for each reason.
@@ -98,15 +101,16 @@ struct Choice {
   std::int64_t all() const { return std::ssize(starts) + too_long + no_answer; }
 };
 
-Choice choose_lines(const TextOptions& o, const Corpus& corpus) {
+// Chooses among the lines of the tokens `start` to `end` - 1.
+Choice choose_lines(const TextOptions& o, const Corpus& corpus, std::size_t start,
+                    std::size_t end) {
   const std::vector<bool> marks = answer_marks(o, corpus.vocabulary);
   Choice choice;
   const std::int64_t newline = newline_of(corpus.vocabulary);
   bool marked = marks.empty();
-  std::size_t start = 0;
   const TokenArray& tokens = corpus.tokens;
-  for (std::size_t at = 0; at <= tokens.size(); ++at) {
-    const bool ends = at == tokens.size() || tokens[at] == newline;
+  for (std::size_t at = start; at <= end; ++at) {
+    const bool ends = at == end || tokens[at] == newline;
     if (!ends) {
       marked = marked || marks[std::size_t(tokens[at])];
       continue;
@@ -146,16 +150,31 @@ std::unique_ptr<Task> make_lines(const TextOptions& o, const Vocabulary* known) 
   check<ValueError>(o.stride == 0, "`stride`",
                     "has no effect on lines, each of which is a sequence: leave it out");
   Corpus corpus = read_corpus(o, known);
-  Choice choice = choose_lines(o, corpus);
-  const std::string note = left_out(o, choice, known ? 0 : corpus.unknown);
+  const auto training = std::size_t(corpus.training);
+  Choice choice = choose_lines(o, corpus, 0, known ? corpus.tokens.size() : training);
+  std::string note = left_out(o, choice, known ? 0 : corpus.unknown);
   const std::int64_t n = std::ssize(choice.starts), fewest = known ? 1 : kFewest;
   check<ValueError>(n >= fewest, "lines", "'", o.path, "' has ", n, " usable lines",
                     note.empty() ? "" : " (" + note + ")", ": needs at least ", fewest,
                     known ? "" : ", because a tenth is held out");
-  const std::string description = "a line of " + o.path + " (" + std::to_string(n) + " lines, " +
-                                  std::to_string(known ? n : test_lines(n)) + " held out)";
+  std::string description = "a line of " + o.path + " (" + std::to_string(n) + " lines";
+  std::optional<std::int64_t> first;
+  if (known) first = 0;
+  if (!known && !o.val_path.empty()) {
+    const Choice other = choose_lines(o, corpus, training, corpus.tokens.size());
+    const std::string why = left_out(o, other, 0);
+    check<ValueError>(!other.starts.empty(), "lines", "'", o.val_path, "' has 0 usable lines",
+                      why.empty() ? "" : " (" + why + ")", ": needs at least 1");
+    if (!why.empty()) note += (note.empty() ? "" : "; ") + o.val_path + ": " + why;
+    description +=
+        "), held out: " + o.val_path + " (" + std::to_string(other.starts.size()) + " lines)";
+    choice.starts.insert(choice.starts.end(), other.starts.begin(), other.starts.end());
+    first = n;
+  } else {
+    description += ", " + std::to_string(known ? n : test_lines(n)) + " held out)";
+  }
   return std::make_unique<LinesTask>(o, std::move(corpus), std::move(choice.starts), description,
-                                     note, known != nullptr);
+                                     note, first);
 }
 
 }  // namespace heed::nn

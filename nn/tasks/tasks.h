@@ -214,20 +214,23 @@ struct TextOptions {
   /// windows but the first have targets only at their last `stride` positions. So each token is a
   /// target once, and at least context - stride tokens precede it (except in the first window).
   std::int64_t stride = 0;
+  /// If it is not empty: a second file, whose windows or lines are the evaluation set. All of
+  /// `path` is then for training. The tokens are those of `path`, as in make_whole_text().
+  std::string val_path = {};
 };
 /// Returns the task `text`, or the task `lines` if options.by_line is set. Throws IoError if `path`
 /// is not a readable, non-empty regular file of valid UTF-8, if the file has more than 1 GiB, or if
 /// it has more than 65,536 distinct characters that are tokens. Throws ValueError if the text is
 /// too short or has fewer than 10 usable lines, if no token ends in answer_after, or if an option
-/// is out of range.
+/// is out of range. If options.val_path is set, it throws the errors of make_whole_text() for it.
 std::unique_ptr<Task> make_text(const TextOptions& options);
 /// Returns the task `text` or `lines` on a text in the tokens of another one, to evaluate a model
 /// on it. Its evaluation set is the whole text, or all of its lines, and drawing training sequences
 /// throws ValueError. The tokens are those of `vocabulary`, by their symbols; options.unit,
-/// options.max_words and options.ngrams are ignored. A word that is not a symbol becomes `<unk>` if
-/// this is a symbol. Throws the errors of make_text(), but one line or two tokens suffice. Also
-/// throws ValueError for a character or word that is not a symbol (the message contains its line),
-/// and for lines if newline is not a symbol.
+/// options.max_words, options.ngrams and options.val_path are ignored. A word that is not a symbol
+/// becomes `<unk>` if this is a symbol. Throws the errors of make_text(), but one line or two
+/// tokens suffice. Also throws ValueError for a character or word that is not a symbol (the message
+/// contains its line), and for lines if newline is not a symbol.
 std::unique_ptr<Task> make_whole_text(const TextOptions& options, const Vocabulary& vocabulary);
 /// Returns a task on a text without reading the text. `data` is the TaskInfo::data of the task that
 /// read the text. The returned task accepts prompts, but drawing training or evaluation sequences

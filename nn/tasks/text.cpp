@@ -13,14 +13,20 @@ namespace {
 
 std::string describe(const TextOptions& o, const Corpus& corpus) {
   const bool words = o.unit == Unit::kWord;
-  return std::string(words ? "the next word of " : "the next character of ") + o.path + " (" +
-         std::to_string(corpus.tokens.size()) + (words ? " words)" : " characters)");
+  const auto size = [&](std::int64_t n) {
+    return " (" + std::to_string(n) + (words ? " words)" : " characters)");
+  };
+  const std::int64_t all = std::int64_t(corpus.tokens.size());
+  return std::string(words ? "the next word of " : "the next character of ") + o.path +
+         (o.val_path.empty()
+              ? size(all)
+              : size(corpus.training) + ", held out: " + o.val_path + size(all - corpus.training));
 }
 
 // Returns a sentence about the words that are not in the vocabulary, or "" if all words are in it.
 std::string unknown_note(const Corpus& corpus) {
   if (corpus.unknown == 0) return "";
-  return std::to_string(corpus.unknown) + " of " + std::to_string(corpus.tokens.size()) +
+  return std::to_string(corpus.unknown) + " of " + std::to_string(corpus.training) +
          " words are <unk>, because only the " + std::to_string(corpus.vocabulary.size() - 1) +
          " most frequent are tokens; a larger `max-words` includes more";
 }
@@ -32,18 +38,24 @@ class TextTask : public FileTask {
       : FileTask(o, std::move(corpus), describe(o, corpus), whole ? "" : unknown_note(corpus)),
         // This equals int(0.9 * n) in Python, which nanoGPT uses. The product is computed in
         // float64 as in Python, because 0.9 is rounded and another dtype could give another split.
-        cut_(whole ? 0 : std::int64_t(0.9 * double(tokens().size()))),
+        cut_(whole || !o.val_path.empty() ? training()
+                                          : std::int64_t(0.9 * double(tokens().size()))),
         stride_(o.stride > 0 ? o.stride : o.context) {
     const std::int64_t validation = all() - cut_;
     const char* units = o.unit == Unit::kWord ? " words" : " characters";
     check<ValueError>(stride_ <= o.context && o.stride >= 0, "`stride`",
                       "needs 1 to `context` = ", o.context, ", got ", o.stride);
-    check<ValueError>(!whole || all() >= 2, "text", "'", o.path, "' has ", all(), units,
+    const bool own = whole || !o.val_path.empty();  // the evaluation set is a whole file
+    check<ValueError>(!own || validation >= 2, "text", "'", whole ? o.path : o.val_path, "' has ",
+                      validation, units,
                       ": needs at least 2, because each token is predicted from earlier ones");
+    check<ValueError>(whole || !own || cut_ > o.context, "text", "'", o.path, "' has ", cut_, units,
+                      ": too few for context ", o.context, "; needs at least ", o.context + 1,
+                      ". Use a longer text or a smaller context");
     check<ValueError>(
-        whole || std::min(validation, cut_) > o.context, "text", "'", o.path, "' has ", all(),
-        units, ", ", cut_, " to train and ", validation, " to validate: too few for context ",
-        o.context, "; each part needs at least ", o.context + 1, ". Use a longer text",
+        own || std::min(validation, cut_) > o.context, "text", "'", o.path, "' has ", all(), units,
+        ", ", cut_, " to train and ", validation, " to validate: too few for context ", o.context,
+        "; each part needs at least ", o.context + 1, ". Use a longer text",
         validation >= 2 ? " or a context of at most " + std::to_string(validation - 1) : "");
   }
 
@@ -108,6 +120,7 @@ std::unique_ptr<Task> make_whole_text(const TextOptions& options, const Vocabula
   TextOptions o = options;
   o.unit = vocabulary.unit();
   o.ngrams = 0;  // they are counted on training tokens, and there are none
+  o.val_path.clear();
   if (o.by_line) return make_lines(o, &vocabulary);
   return std::make_unique<TextTask>(o, read_corpus(o, &vocabulary), true);
 }

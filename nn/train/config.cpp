@@ -26,8 +26,8 @@ RunConfig completed(RunConfig c) {
 // earlier runs do not contain their keys.
 std::vector<Setting> own_settings(RunConfig& c) {
   static constexpr std::string_view kAddedLater[] = {
-      "matmul", "check-invariants", "from",         "from-weights", "new-tokens",
-      "freeze", "train-only",       "sample-every", "sample-prompt"};
+      "matmul",     "check-invariants", "from",          "from-weights", "new-tokens", "freeze",
+      "train-only", "sample-every",     "sample-prompt", "val-text",     "val-lines"};
   RunConfig none;
   const std::vector<Setting> defaults = none.settings();
   std::vector<Setting> list = c.settings();
@@ -46,6 +46,8 @@ void check_file(const RunConfig& c) {
   const RunConfig none;
   const std::pair<const char*, const std::string&> texts[] = {{"`text`", c.text},
                                                               {"`lines`", c.lines},
+                                                              {"`val-text`", c.val_text},
+                                                              {"`val-lines`", c.val_lines},
                                                               {"`answer-after`", c.answer_after},
                                                               {"`from`", c.from},
                                                               {"`sample-prompt`", c.sample_prompt}};
@@ -54,6 +56,12 @@ void check_file(const RunConfig& c) {
                       "' is not UTF-8, which a configuration cannot contain; change it");
   check<ValueError>(c.text.empty() || c.lines.empty(), "`text`", "'", c.text, "' and `lines` '",
                     c.lines, "' are both given; a run learns one file, as `text` or as `lines`");
+  check<ValueError>(c.val_text.empty() || !c.text.empty(), "`val-text`", "'", c.val_text,
+                    "' has an effect only with `text`; ",
+                    c.lines.empty() ? "add `text`" : "for `lines`, use `val-lines`");
+  check<ValueError>(c.val_lines.empty() || !c.lines.empty(), "`val-lines`", "'", c.val_lines,
+                    "' has an effect only with `lines`; ",
+                    c.text.empty() ? "add `lines`" : "for `text`, use `val-text`");
   check<ValueError>(c.answer_after.empty() || c.task == "lines", "`answer-after`", "'",
                     c.answer_after,
                     "' has an effect only for the lines of a file; give a file as `lines`");
@@ -69,6 +77,11 @@ std::vector<Setting> data_settings(RunConfig& c) {
       {"task", c.task, "NAME", "what to learn; see heed tasks"},
       {"text", c.text, "FILE", "UTF-8 file to learn from, for the task text"},
       {"lines", c.lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
+      nn::Setting("val-text", c.val_text, "FILE", "for `text`: UTF-8 file to evaluate on")
+          .shows("the last tenth of the text"),
+      nn::Setting("val-lines", c.val_lines, "FILE",
+                  "for `lines`: UTF-8 file whose lines to evaluate on")
+          .shows("a tenth of the lines"),
       {"answer-after", c.answer_after, "CHAR",
        "for `lines`: count only the targets after the first CHAR of a line (for words: after the "
        "first word that ends in CHAR)"},
@@ -351,7 +364,8 @@ TextOptions text_options(const RunConfig& c) {
           .by_line = lines,
           .unit = c.unit,
           .max_words = c.max_words,
-          .answer_after = c.answer_after};
+          .answer_after = c.answer_after,
+          .val_path = lines ? c.val_lines : c.val_text};
 }
 
 Schedule schedule(const RunConfig& c) {

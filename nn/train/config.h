@@ -63,7 +63,13 @@ struct RunConfig {
   std::string task = "induction";  ///< name of the task; "text" and "lines" learn a file
   std::string text;                ///< path of the file that the task "text" learns
   std::string lines;               ///< path of the file that the task "lines" learns
-  Unit unit = Unit::kChar;         ///< unit of text of one token, for "text" and "lines"
+  /// Path of the file on which the task "text" is evaluated. If it is empty, the last tenth of
+  /// `text` is held out.
+  std::string val_text;
+  /// Path of the file on whose lines the task "lines" is evaluated. If it is empty, a tenth of the
+  /// lines of `lines` is held out.
+  std::string val_lines;
+  Unit unit = Unit::kChar;  ///< unit of text of one token, for "text" and "lines"
   /// If `unit` is Unit::kWord: number of words in the vocabulary, without `<unk>`.
   std::int64_t max_words = 8192;
   /// For the task "lines": targets up to the first occurrence of this character in a line are

@@ -42,7 +42,7 @@ std::uint32_t hash_of(const Snapshot& snapshot);
 
 /// Returns the recipe of a run: the settings that a resumed run must share with the saved run. The
 /// text is that of config.toml with default values for the number of steps, the intervals, the
-/// conditions of an early end and the path of a text file. The contents of a text file are compared
+/// conditions of an early end and the paths of text files. The contents of a text file are compared
 /// elsewhere (saved_task).
 std::string recipe_text(RunConfig config);
 /// A setting whose values differ in two recipes, as lines of config.toml: "lr = 0.003".

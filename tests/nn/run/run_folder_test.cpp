@@ -93,6 +93,46 @@ TEST_CASE("a run on a text needs the text for evaluation and resume, but not for
   CHECK_THROWS_AS(prompts.task->evaluation(0, 1), ValueError);
 }
 
+TEST_CASE("a run is opened and resumed only with its held-out file") {
+  Folder folder;
+  const fs::path file = folder / "input.txt", val = folder / "val.txt";
+  RunConfig config = on_text(file, some_text());
+  config.val_text = val.string();
+  write_file(val.string(), some_text().substr(0, 126));
+  {
+    Trainer t(config);
+    t.step();
+    t.evaluate(false);
+    RunFolder(folder.path()).save(t.snapshot());
+  }
+  const RunFolder run(folder.path());
+  CHECK(run.open("model.safetensors", Use::kSequences).task->info().data.contains("val_text_hash"));
+  CHECK(run.resume().steps_done == 1);
+
+  fs::rename(val, folder / "moved.txt");
+  CHECK_THROWS_WITH(run.resume(), Contains("resume the run once with `text` or `val-text` set to"));
+  CHECK(Trainer::from(run.load("", nullptr, (folder / "moved.txt").string())).steps_done == 1);
+  CHECK_NOTHROW(run.open("model.safetensors", Use::kPrompts));
+
+  write_file(val.string(), some_text().substr(14, 126));  // another text of the same length
+  for (const auto& opens : std::vector<std::function<void()>>{
+           [&] { run.resume(); }, [&] { run.open("model.safetensors", Use::kSequences); }})
+    CHECK_THROWS_WITH(opens(), Contains("val.txt' is not the held-out text of this run"));
+
+  // Without its held-out file, the run would be evaluated on a part of its training text.
+  const std::string toml = bytes_of(folder / "config.toml");
+  config.val_text.clear();
+  write_file((folder / "config.toml").string(), to_toml(effective(config)));
+  CHECK_THROWS_WITH(run.resume(), Contains("val-text"));
+  CHECK_THROWS_WITH(run.open("model.safetensors", Use::kPrompts), Contains("val-text"));
+  write_file((folder / "config.toml").string(), toml);
+
+  Folder without;
+  RunFolder(without.path()).save(Trainer(on_text(file, some_text())).snapshot());
+  CHECK_THROWS_WITH(RunFolder(without.path()).load("", nullptr, val.string()),
+                    Contains("has no held-out file"));
+}
+
 TEST_CASE("a state that is damaged is rejected, and one of another machine causes a warning") {
   Folder folder;
   RunFolder(folder.path()).save(Trainer(tiny_run()).snapshot());

@@ -39,6 +39,34 @@ std::string text_error(const TextOptions& options) {
 
 }  // namespace
 
+TEST_CASE("with a held-out file, its lines are the evaluation set, and all other lines are trained",
+          "[lines]") {
+  const File train(numbers(12) + "last"), val("10\n\nsalt\r\n1234567\n3");  // one is too long
+  TextOptions options{
+      .path = train.path(), .context = 6, .ngrams = 2, .by_line = true, .val_path = val.path()};
+  const auto task = make_text(options);
+  CHECK(task->evaluation_size() == 3);
+  const auto whole =
+      make_whole_text({.path = val.path(), .context = 6, .by_line = true}, task->info().vocabulary);
+  const Batch found = task->evaluation(0, 3), expected = whole->evaluation(0, 3);
+  CHECK(found.inputs.to_vector<std::int64_t>() == expected.inputs.to_vector<std::int64_t>());
+  CHECK(found.targets.to_vector<std::int64_t>() == expected.targets.to_vector<std::int64_t>());
+  CHECK(found.references.contains("2-gram"));
+  Generator g(1);
+  std::set<std::string> seen;
+  for (const Row& row : rows_of(task->sample(500, g))) seen.insert(line_of(*task, row));
+  CHECK(seen.size() == 13);
+  CHECK(!seen.contains(line_of(*task, rows_of(found)[1])));  // "salt"
+  CHECK(task->info().note.starts_with(val.path() + ": 1 of 4 lines are longer than 5 tokens"));
+  CHECK(task->info().data.at("val_text_size") == "19");
+
+  const File strange("1\n2\nx\n"), only_long("1234567890\n");
+  options.val_path = strange.path();
+  CHECK_THAT(text_error(options), Contains("contains 'x' in line 3"));
+  options.val_path = only_long.path();
+  CHECK_THAT(text_error(options), Contains("has 0 usable lines (1 of 1 lines are longer"));
+}
+
 TEST_CASE("a line starts and ends with a newline; the last one counts, padding does not",
           "[lines]") {
   const File file("\nab\r\n\nabc\nb\n" + numbers(7) + "last");

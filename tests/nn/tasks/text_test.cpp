@@ -217,6 +217,77 @@ TEST_CASE("a whole text has the tokens of another vocabulary", "[text]") {
                    "`stride`: has no effect on lines"));
 }
 
+TEST_CASE(
+    "a text with a held-out file is evaluated on all of this file, and trained on all of its own",
+    "[text]") {
+  const File text("abcdefgh"), other("hgfedcba\nh");
+  const auto error = [&](const std::string& content, const std::string& held_out,
+                         std::int64_t context = 4) {
+    const File train(content), val(held_out);
+    return message_of<Error>(
+        [&] { make_text({.path = train.path(), .context = context, .val_path = val.path()}); });
+  };
+  REQUIRE(contains(error("abcdefgh", "hgf\nax"), "contains '\\n' in line 1, which is not in the"));
+  REQUIRE(contains(error("abc\ndefgh", "hgf\nax"), "contains 'x' in line 2, which is not in the"));
+  REQUIRE(contains(error("abcdefgh", "h"), "' has 1 characters: needs at least 2"));
+  REQUIRE(
+      contains(error("abcd", "ab"), "' has 4 characters: too few for context 4; needs at least 5"));
+  REQUIRE(contains(error("abcdefgh", ""), "' is empty"));
+  REQUIRE(contains(error("abcdefgh", "ab\xff"), "is not UTF-8 at byte 2"));
+  REQUIRE(contains(message_of<Error>([&] {
+                     make_text({.path = text.path(), .context = 2, .val_path = "/no/such"});
+                   }),
+                   "cannot read /no/such"));
+
+  const File with_newline("abcdefgh\n");
+  const auto task =
+      make_text({.path = with_newline.path(), .context = 4, .ngrams = 2, .val_path = other.path()});
+  const Vocabulary& v = task->info().vocabulary;
+  REQUIRE(v.summary() == "\\n a-h");
+  // The windows are those of make_whole_text().
+  const auto whole = make_whole_text({.path = other.path(), .context = 4}, v);
+  REQUIRE(task->evaluation_size() == whole->evaluation_size());
+  REQUIRE(task->evaluation_size() == 3);
+  const Batch found = task->evaluation(0, 3), expected = whole->evaluation(0, 3);
+  REQUIRE(found.inputs.to_vector<std::int64_t>() == expected.inputs.to_vector<std::int64_t>());
+  REQUIRE(found.targets.to_vector<std::int64_t>() == expected.targets.to_vector<std::int64_t>());
+  REQUIRE(found.padding == expected.padding);
+  REQUIRE(found.references.contains("2-gram"));
+  // Training draws every window of the text, up to its last character, and no other window.
+  Generator g(1);
+  const Batch drawn = task->sample(200, g);
+  const auto inputs = drawn.inputs.to_vector<std::int64_t>();
+  const auto targets = drawn.targets.to_vector<std::int64_t>();
+  std::set<std::string> seen;
+  for (std::size_t b = 0; b < 200; ++b) {
+    Ids window(inputs.begin() + std::ptrdiff_t(4 * b), inputs.begin() + std::ptrdiff_t(4 * b + 4));
+    window.push_back(targets[4 * b + 3]);
+    seen.insert(v.decode(window));
+  }
+  REQUIRE(seen == std::set<std::string>{"abcde", "bcdef", "cdefg", "defgh", "efgh\n"});
+  // Both files identify the task.
+  const auto& data = task->info().data;
+  REQUIRE(data.at("text_size") == "9");
+  REQUIRE(data.at("val_text_size") == "10");
+  REQUIRE(data.at("val_text_hash") == whole->info().data.at("text_hash"));
+  REQUIRE(contains(task->info().description, "(9 characters), held out: "));
+
+  // A word of the held-out file that is not in the vocabulary is <unk>, if the vocabulary has it.
+  const File words("a b a b a c a b"), unknown("a z b");
+  const auto of_words = [&](std::int64_t most) {
+    return make_text({.path = words.path(),
+                      .context = 4,
+                      .unit = Unit::kWord,
+                      .max_words = most,
+                      .val_path = unknown.path()});
+  };
+  const auto known = of_words(3);
+  const Batch last = known->evaluation(0, 1);
+  REQUIRE(known->info().vocabulary.label(last.targets.to_vector<std::int64_t>()[0]) == "<unk>");
+  REQUIRE(known->info().note.starts_with("1 of 8 words are <unk>"));
+  REQUIRE(contains(message_of<Error>([&] { of_words(9); }), "contains ' z' in line 1"));
+}
+
 TEST_CASE("the error for an unusable text states the reason", "[text]") {
   REQUIRE(error_of<IoError>("/nonexistent/file.txt", 4) ==
           "file: cannot read /nonexistent/file.txt: No such file or directory");

@@ -25,6 +25,39 @@ TEST_CASE("config.toml keeps every value") {
   CHECK_THROWS_WITH(validate(c), Contains("not UTF-8"));
 }
 
+TEST_CASE("a held-out file needs the file that it belongs to") {
+  const auto error = [](const char* text, const char* lines, const char* val_text,
+                        const char* val_lines) {
+    RunConfig c = preset(*lines ? "names" : "shakespeare-cpu");
+    c.text = text, c.lines = lines, c.val_text = val_text, c.val_lines = val_lines;
+    try {
+      validate(c);
+    } catch (const ValueError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(error("", "", "v", "") == "`val-text`: 'v' has an effect only with `text`; add `text`");
+  CHECK(error("", "l", "v", "") ==
+        "`val-text`: 'v' has an effect only with `text`; for `lines`, use `val-lines`");
+  CHECK(error("t", "", "v", "w") ==
+        "`val-lines`: 'w' has an effect only with `lines`; for `text`, use `val-text`");
+  CHECK(error("", "", "", "w") == "`val-lines`: 'w' has an effect only with `lines`; add `lines`");
+  CHECK(error("t", "", "v", "").empty());
+  CHECK(error("", "l", "", "w").empty());
+
+  RunConfig c = preset("shakespeare-cpu");
+  c.text = "t", c.val_text = "dir/../v";
+  CHECK(effective(c).val_text == (std::filesystem::current_path() / "v").string());
+  CHECK(from_toml(to_toml(c)).val_text == c.val_text);
+  CHECK(to_toml(preset("names")).find("\nval-") == std::string::npos);
+  const std::string recipe = recipe_text(c);
+  c.val_text = "elsewhere";
+  CHECK(recipe_text(c) == recipe);
+  c.val_text = "";
+  CHECK(recipe_text(c) != recipe);
+}
+
 TEST_CASE("a double in config.toml reads back to the same bits, also as 1a44110 wrote it") {
   for (const double lr : {0.1 + 0.2, 1.0 / 3, 5e-324, 2.2250738585072011e-308, 1e-300, 9.0 / 11,
                           std::nextafter(1.0, 0.0), std::nextafter(1.0, 2.0), 0.004, 1e-8, 10.0}) {

@@ -40,6 +40,43 @@ refuses 2 "3 usable lines" train --lines few.txt
 expect 0 train --lines sums.txt --context 6 "${small[@]}" --out short
 err_has "lines are longer than 5 tokens"
 
+# --- a held-out file: its loss is that of eval --text or --lines on it, and resume needs it
+for i in $(seq 60); do echo "line $i: the quick brown fox"; done > train.txt
+for i in $(seq 9); do echo "fox $i"; done > val.txt
+loss_of() { expect 0 eval "$@" --json; sed 's/.*"loss":\([^,]*\),.*"eval_sequences":\([^,]*\),.*/\1 \2/' out; }
+for task in text lines; do
+  expect 0 train --$task train.txt --val-$task val.txt "${small[@]}" --context 30 --out val-$task
+  out_has "2-gram"
+  ok grep -q "^val-$task = \"$PWD/val.txt\"" val-$task/config.toml
+  ok [ "$(loss_of val-$task)" = "$(loss_of val-$task --$task val.txt)" ]
+  ok [ "$(loss_of val-$task)" != "" ]
+  expect 0 generate val-$task --prompt fox --tokens 2
+  expect 0 study val-$task
+  mv val.txt moved-val.txt
+  refuses 4 "resume the run once with --$task or --val-$task set to its new path" eval val-$task
+  expect 0 train --resume val-$task --val-$task moved-val.txt --steps 6 --quiet
+  expect 0 eval val-$task
+  expect 0 train --from val-$task "${small[@]}" --out from-$task  # evaluated on the same file
+  ok grep -q "^val-$task = \"$PWD/moved-val.txt\"" from-$task/config.toml
+  expect 0 train --from val-$task --$task train.txt "${small[@]}" --out own-$task
+  ok [ "$(grep -c "^val-$task" own-$task/config.toml)" = 0 ]
+  refuses 2 "has no held-out file; omit --val-text and --val-lines" \
+    train --resume own-$task --val-$task moved-val.txt --steps 6
+  cp moved-val.txt val.txt
+  echo "fox" >> moved-val.txt
+  refuses 4 "moved-val.txt' is not the held-out text of this run: val_text_" train --resume val-$task --steps 8
+done
+refuses 2 "'val.txt' has an effect only with --text; add --text" train --val-text val.txt
+refuses 2 "for --lines, use --val-lines" train --lines train.txt --val-text val.txt
+refuses 2 "'val.txt' has an effect only with --lines" train --text train.txt --val-text val.txt --val-lines val.txt
+printf 'f' > one.txt
+refuses 2 "one.txt' has 1 characters: needs at least 2" train --text train.txt --val-text one.txt
+printf 'fox\nZ' > strange.txt
+refuses 2 "strange.txt' contains 'Z' in line 2" train --lines train.txt --val-lines strange.txt
+printf 'fox\xff' > latin1.txt
+refuses 4 "latin1.txt' is not UTF-8 at byte 3" train --text train.txt --val-text latin1.txt
+refuses 4 "absent.txt: No such file" train --text train.txt --val-text absent.txt
+
 # --- tokens that are words
 for i in $(seq 60); do echo "line $i: the quick  brown fox"; done > words.txt
 expect 0 train --text words.txt --unit word --max-words 7 "${small[@]}" --context 16 --out words

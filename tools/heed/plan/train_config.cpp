@@ -28,6 +28,7 @@ void start_from(const nn::Source& source, nn::RunConfig& config) {
   if (config.task != source.config.task || !nn::learns_file(config) || !run.is_run()) return;
   const nn::RunConfig saved = run.config();
   config.text = saved.text, config.lines = saved.lines;
+  config.val_text = saved.val_text, config.val_lines = saved.val_lines;
 }
 
 }  // namespace
@@ -60,6 +61,8 @@ nn::RunConfig chosen_preset(const Command& c) {
       c.given("preset") ? c.text("preset") : nn::preset_of(task.empty() ? "induction" : task));
   if (!task.empty()) config.task = task;
   if (source) start_from(*source, config);
+  // Another file is not evaluated on the held-out file of the source.
+  if (!file.empty()) config.val_text.clear(), config.val_lines.clear();
   return config;
 }
 

@@ -84,10 +84,13 @@ void warn_without_lock(const nn::StagedFolder& folder) {
 
 Report resume(TrainArguments& a, const Command& c) {
   const std::string moved = c.text(c.given("lines") ? "lines" : "text");
+  const std::string moved_val = c.text(c.given("val-lines") ? "val-lines" : "val-text");
+  const bool saves_path = !moved.empty() || !moved_val.empty();
   a.run.ranks = join_ranks(!c.given("threads"));
   if (a.run.ranks && a.run.ranks->rank() > 0)
     return work_as_rank(*a.run.ranks, [&] {
-      nn::Trainer trainer = nn::Trainer::from(nn::RunFolder(find_run(a.resume)).load(moved));
+      const nn::RunFolder folder(find_run(a.resume));
+      nn::Trainer trainer = nn::Trainer::from(folder.load(moved, nullptr, moved_val));
       apply_resume_settings(trainer, c);
       return trainer;
     });
@@ -97,7 +100,7 @@ Report resume(TrainArguments& a, const Command& c) {
   Progress progress(a.run.quiet);
   progress.at_work("Reading " + folder.text());
   std::vector<std::string> warnings;
-  nn::Trainer trainer = nn::Trainer::from(folder.load(moved, &warnings));
+  nn::Trainer trainer = nn::Trainer::from(folder.load(moved, &warnings, moved_val));
   progress.clear();
   for (const std::string& warning : warnings) print_error("warning: " + warning);
   const nn::RunConfig saved = trainer.config();
@@ -109,11 +112,11 @@ Report resume(TrainArguments& a, const Command& c) {
   apply_resume_settings(trainer, c);
   if (trainer.config().sample_every > 0) TrainingSamples::prompt_of(trainer);
   const std::string nothing = nothing_to_do(folder, trainer, c);
-  if (!nothing.empty() && moved.empty()) throw UsageError(nothing);
+  if (!nothing.empty() && !saves_path) throw UsageError(nothing);
   if (!nothing.empty() && c.json)
     usage_error("--json: {} is finished and gives no result; leave out --json", folder.text());
   // Commands such as eval and study also read the new path from config.toml.
-  if (!moved.empty()) folder.save_config(saved, config_notes());
+  if (saves_path) folder.save_config(saved, config_notes());
   if (!nothing.empty()) {
     if (a.run.ranks) a.run.ranks->leave();
     Report report;
@@ -381,8 +384,8 @@ symbols that the source lacks get random weights with the mean and the deviation
 match.
 
 --resume accepts only --steps, --eval-every, --save-every, --patience, --target-loss,
---target-accuracy, --check-invariants, --sample-every, --sample-prompt, --threads, --simd, --quiet, and --text or --lines for a
-file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
+--target-accuracy, --check-invariants, --sample-every, --sample-prompt, --threads, --simd, --quiet, and --text, --lines, --val-text or
+--val-lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
 
 }  // namespace
 
@@ -424,7 +427,7 @@ void train_command(Command& c) {
       return run(*a, command);
     };
   };
-  std::vector<std::string> when_resumed = {"text", "lines", "quiet"};
+  std::vector<std::string> when_resumed = {"text", "lines", "val-text", "val-lines", "quiet"};
   when_resumed.insert(when_resumed.end(), std::begin(kResumedOptions), std::end(kResumedOptions));
   c.modes = {
       {.key = "resume",

@@ -153,10 +153,11 @@ std::unique_ptr<Task> make_lines(const TextOptions& o, const Vocabulary* known) 
   const auto training = std::size_t(corpus.training);
   Choice choice = choose_lines(o, corpus, 0, known ? corpus.tokens.size() : training);
   std::string note = left_out(o, choice, known ? 0 : corpus.unknown);
-  const std::int64_t n = std::ssize(choice.starts), fewest = known ? 1 : kFewest;
+  const bool draws = !known && o.val_path.empty();  // the held-out lines are some of the file
+  const std::int64_t n = std::ssize(choice.starts), fewest = draws ? kFewest : 1;
   check<ValueError>(n >= fewest, "lines", "'", o.path, "' has ", n, " usable lines",
                     note.empty() ? "" : " (" + note + ")", ": needs at least ", fewest,
-                    known ? "" : ", because a tenth is held out");
+                    draws ? ", because a tenth is held out" : "");
   std::string description = "a line of " + o.path + " (" + std::to_string(n) + " lines";
   std::optional<std::int64_t> first;
   if (known) first = 0;

@@ -222,7 +222,8 @@ struct TextOptions {
 /// is not a readable, non-empty regular file of valid UTF-8, if the file has more than 1 GiB, or if
 /// it has more than 65,536 distinct characters that are tokens. Throws ValueError if the text is
 /// too short or has fewer than 10 usable lines, if no token ends in answer_after, or if an option
-/// is out of range. If options.val_path is set, it throws the errors of make_whole_text() for it.
+/// is out of range. If options.val_path is set, one usable line suffices, and the errors of
+/// make_whole_text() for val_path are thrown.
 std::unique_ptr<Task> make_text(const TextOptions& options);
 /// Returns the task `text` or `lines` on a text in the tokens of another one, to evaluate a model
 /// on it. Its evaluation set is the whole text, or all of its lines, and drawing training sequences

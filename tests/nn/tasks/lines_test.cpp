@@ -63,7 +63,10 @@ TEST_CASE("with a held-out file, its lines are the evaluation set, and all other
   const File strange("1\n2\nx\n"), only_long("1234567890\n");
   options.val_path = strange.path();
   CHECK_THAT(text_error(options), Contains("contains 'x' in line 3"));
-  options.val_path = only_long.path();
+  const File one("x12\n");  // one line suffices, because none is held out
+  options.path = one.path();
+  CHECK(make_text(options)->evaluation_size() == 3);
+  options.path = train.path(), options.val_path = only_long.path();
   CHECK_THAT(text_error(options), Contains("has 0 usable lines (1 of 1 lines are longer"));
 }
 

@@ -160,8 +160,10 @@ constexpr Column kFileTaskKeys[] = {{"task"}, {"description"}, {"optimal_loss"},
 Report describe_file_task(const std::string& name) {
   const bool lines = name == "lines";
   const std::string what =
-      lines ? "each line of your file is a sequence; a tenth of them, at most 1000, is held out"
-            : "the next character of your file; the last tenth of the file is held out";
+      lines ? "each line of your file is a sequence; a tenth of them, at most 1000, is held out, "
+              "or the lines of --val-lines FILE"
+            : "the next character of your file; the last tenth of the file is held out, or "
+              "--val-text FILE";
   const std::string preset = nn::preset_of(name);
   Report report(kFileTaskKeys);
   report.set("task", name);

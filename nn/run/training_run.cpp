@@ -149,7 +149,7 @@ bool TrainingRun::evaluation_is_due() const {
 
 void TrainingRun::step() {
   std::optional<StepAudit> audit;
-  if (t_.steps_done == 0) audit.emplace(t_.model);
+  if (t_.steps_done == 0) audit.emplace(t_.model, t_.frozen());
   const double started = seconds();
   StepReport report;
   try {

@@ -141,6 +141,7 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own, bool is_new)
     : config_(effective(c, own.get())),
       task(own ? std::move(own) : make_task(config_)),
       model(model_to_train(config_, *task, is_new)),
+      frozen_(frozen_parameters(model)),
       data_(stream(config_.seed, Stream::kData)),
       dropout_(stream(config_.seed, Stream::kDropout)),
       optimizer_(make_optimizer(config_, model)) {}
@@ -323,8 +324,8 @@ void Trainer::check_loss(double loss) const {
 std::vector<std::string> Trainer::parameters_without_gradient() const {
   std::vector<std::string> names;
   for (const NamedTensor& p : parameters(model))
-    if (p.tensor.requires_grad() && (!p.tensor.grad().defined() || all_zero(p.tensor.grad())))
-      names.push_back(p.name);
+    if (!p.tensor.grad().defined() || all_zero(p.tensor.grad())) names.push_back(p.name);
+  std::erase_if(names, [&](const std::string& n) { return std::ranges::count(frozen_, n) > 0; });
   return names;
 }
 

@@ -101,8 +101,10 @@ class Trainer {
   Transformer model;            ///< model in training
   std::int64_t steps_done = 0;  ///< optimizer steps taken so far
 
-  /// Returns the names of the parameters whose gradient was missing, or zero everywhere, in the
-  /// last step. Each call reads all elements of all gradients.
+  /// Returns the names of the parameters that config.freeze or config.train_only leaves out.
+  const std::vector<std::string>& frozen() const { return frozen_; }
+  /// Returns the names of the parameters, without frozen(), whose gradient was missing, or zero
+  /// everywhere, in the last step. Each call reads all elements of all gradients.
   std::vector<std::string> parameters_without_gradient() const;
   /// Returns the reason why no gradient reaches each of the parameters `names`, such as
   /// "blocks.0.up.weight: blocks.0: the gradient ends at ...". Runs a forward pass on the next
@@ -130,6 +132,7 @@ class Trainer {
   std::optional<double> batch_in_shards(const Batch& batch);
   ShardGradients own_shards(const Batch& batch);
 
+  std::vector<std::string> frozen_;
   Generator data_, dropout_;
   std::unique_ptr<Optimizer> optimizer_;
   RankSession* ranks_ = nullptr;  // null if one process trains

@@ -33,7 +33,8 @@ bool ParameterAudit::in_trouble() const {
   return !gradient || *gradient == 0 || !std::isfinite(*gradient);
 }
 
-StepAudit::StepAudit(const Transformer& model) {
+StepAudit::StepAudit(const Transformer& model, std::vector<std::string> frozen)
+    : frozen_(std::move(frozen)) {
   const NoGrad guard;
   for (const NamedTensor& p : parameters(model)) weights_.push_back(detached_copy(p.tensor));
 }
@@ -43,8 +44,8 @@ std::vector<ParameterAudit> StepAudit::after(const Transformer& model) const {
   std::size_t index = 0;
   for (const NamedTensor& p : parameters(model)) {
     const Tensor& before = weights_[index++];
-    if (!p.tensor.requires_grad()) continue;  // frozen
-    const Tensor g = p.tensor.is_leaf() ? p.tensor.grad() : Tensor();
+    if (std::ranges::count(frozen_, p.name) > 0) continue;
+    const Tensor g = p.tensor.is_leaf() && p.tensor.requires_grad() ? p.tensor.grad() : Tensor();
     audit.push_back({p.name, p.tensor.shape(),
                      g.defined() ? std::optional(norm_of(g)) : std::nullopt, norm_of(before),
                      norm_of(p.tensor, before)});

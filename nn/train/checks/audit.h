@@ -27,13 +27,14 @@ struct ParameterAudit {
 /// Compares the weights before and after a step. Construct it before the step.
 class StepAudit {
  public:
-  /// Copies the weights of the model.
-  explicit StepAudit(const Transformer& model);
-  /// Returns the audit of each parameter that requires grad. Call it after the step, while .grad
+  /// Copies the weights of the model. The parameters `frozen` are left out of the audit.
+  explicit StepAudit(const Transformer& model, std::vector<std::string> frozen = {});
+  /// Returns the audit of each parameter. Call it after the step, while .grad
   /// still contains the gradients of the step.
   std::vector<ParameterAudit> after(const Transformer& model) const;
 
  private:
+  std::vector<std::string> frozen_;
   std::vector<Tensor> weights_;
 };
 

@@ -81,7 +81,7 @@ header() {
 list=""
 for ((i = 0; i < 20000; i++)); do list+=",\"t$i\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[$((4 * i)),$((4 * i + 4))]}"; done
 header many.safetensors "{${list:1}}" 80000
-under "ulimit -t 8" expect 0 info many.safetensors; out_has "20000 tensors"  # comparing all pairs took 14 s of CPU time
+under "ulimit -t 8" expect 0 info many.safetensors; out_has "20,000 tensors"  # comparing all pairs took 14 s of CPU time
 bytes=$((4 << 36))
 header large.safetensors "{\"huge\":{\"dtype\":\"F32\",\"shape\":[$((1 << 36))],\"data_offsets\":[0,$bytes]}}" $bytes
 under "ulimit -v 4000000" refuses 4 'tensor "huge", F32 [68719476736], needs 274877906944 bytes of memory' info large.safetensors

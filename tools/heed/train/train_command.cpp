@@ -260,7 +260,7 @@ void add_learning_rate(Report& report, const nn::RunConfig& c) {
 // Adds the source of the weights, and the parameters that are not trained.
 void add_start(Report& report, const nn::Trainer& t) {
   const nn::RunConfig& c = t.config();
-  const std::vector<std::string> frozen = nn::frozen_parameters(t.model);
+  const std::vector<std::string>& frozen = t.frozen();
   report.set("from", c.from.empty() ? Value() : Value(c.from));
   report.set("from_weights", c.from.empty() ? Value() : Value(c.from_weights));
   report.set("frozen", frozen);

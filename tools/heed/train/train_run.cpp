@@ -165,7 +165,7 @@ class ProgressObserver : public nn::TrainingObserver {
         fmt::format("{}: {} in {}; Ctrl-C stops and saves", c.task, what, run.folder().text()));
     progress_.line(start_line(t));
     if (!c.from.empty()) progress_.line(fmt::format("  from {}, {}", c.from, c.from_weights));
-    if (const auto frozen = nn::frozen_parameters(t.model); !frozen.empty())
+    if (const auto& frozen = t.frozen(); !frozen.empty())
       progress_.line(fmt::format("  {} of {} parameter tensors are frozen", frozen.size(),
                                  nn::parameters(t.model).size()));
     if (options_.ranks)

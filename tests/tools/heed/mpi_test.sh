@@ -87,7 +87,7 @@ unlike "the processes have different runs" "$heed train --text a.txt ${text[*]} 
 printf '%s\n' '[train]' 'task = "reverse"' 'layers = 1' 'heads = 2' 'd-model = 256' 'batch = 4' 'eval-batch = 8' 'optimizer = "sgd"' \
   'momentum = 0.9999' 'clip = 0' 'norm = "none"' '[sweep]' 'lr = [10.0, 3e-3]' 'steps = [60, 400]' 'pairs = ["lr", "steps"]' > wild.toml
 ranks 2 0 sweep wild.toml --quiet
-out_has "1 runs, 0 trained"; out_has "1 runs, 1 trained"; out_has "failed  lr=10,steps=60"; has_file "sweeps/wild/lr=0.003,steps=400/result.json"
+out_has "1 run, 0 trained"; out_has "1 run, 1 trained"; out_has "failed  lr=10,steps=60"; has_file "sweeps/wild/lr=0.003,steps=400/result.json"
 expect 1 sweep wild.toml --quiet; out_has "1 finished before, 1 failed"
 
 # --- a NaN ends all processes at the same step, with the error message of a run with one process

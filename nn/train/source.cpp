@@ -124,7 +124,7 @@ Source read_source(const std::string& file) {
 
 void use_model_of(const Source& source, RunConfig& config) {
   RunConfig theirs = source.config;
-  // Another built-in task may need another length of sequences than the source's.
+  // A built-in task may need sequences of its own length.
   if (config.task != theirs.task && !learns_file(config))
     theirs.model.context = config.model.context;
   const std::vector<Setting> into = config.settings(), from = theirs.settings();

@@ -66,6 +66,12 @@ fs::path find_run(const std::string& given) {
   return given;
 }
 
+std::string find_weights(const std::string& given) {
+  std::error_code ignored;
+  const bool is_file = fs::exists(given, ignored) && !fs::is_directory(given, ignored);
+  return is_file ? given : RunFolder(find_run(given)).file(RunFolder::kModel).string();
+}
+
 nn::LoadedRun open_run(const fs::path& folder, const std::string& weights, nn::Use use) {
   const RunFolder run_folder(folder);
   check_weights(run_folder, weights);

@@ -18,6 +18,10 @@ nn::Setting run_setting(std::string& run);
 /// contains no run.
 std::filesystem::path find_run(const std::string& given);
 
+/// Returns the weights file that `given` names: the file itself, or the weights of the last save if
+/// it is a run directory. Throws the errors of find_run() if it is neither.
+std::string find_weights(const std::string& given);
+
 /// Calls RunFolder::open(). If the opened run has a note about the weights file, prints the note to
 /// stderr. Throws IoError if the directory has no file `weights`.
 nn::LoadedRun open_run(const std::filesystem::path& folder, const std::string& weights,

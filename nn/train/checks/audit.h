@@ -29,8 +29,8 @@ class StepAudit {
  public:
   /// Copies the weights of the model. The parameters `frozen` are left out of the audit.
   explicit StepAudit(const Transformer& model, std::vector<std::string> frozen = {});
-  /// Returns the audit of each parameter. Call it after the step, while .grad
-  /// still contains the gradients of the step.
+  /// Returns the audit of each parameter. Call it after the step, while .grad still contains the
+  /// gradients of the step.
   std::vector<ParameterAudit> after(const Transformer& model) const;
 
  private:

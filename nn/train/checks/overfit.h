@@ -21,8 +21,8 @@ struct Overfit {
   double least_seen = 0;  ///< lowest loss of a step so far
   double least = 0;       ///< entropy_floor() of the batch
   bool learned = false;   ///< whether `loss` is within 1e-3 of `least`
-  /// Whether the lowest loss of the second half of the steps is below that of the first half by at
-  /// least 1 % of its distance from `least`.
+  /// True if the second half of the steps lowers the lowest loss by more than 1 % of its distance
+  /// from `least`.
   bool falls = false;
 };
 

@@ -265,7 +265,7 @@ TEST_CASE(
     seen.insert(v.decode(window));
   }
   REQUIRE(seen == std::set<std::string>{"abcde", "bcdef", "cdefg", "defgh", "efgh\n"});
-  // Both files identify the task.
+  // The task is identified by the two files.
   const auto& data = task->info().data;
   REQUIRE(data.at("text_size") == "9");
   REQUIRE(data.at("val_text_size") == "10");

@@ -67,7 +67,7 @@ TEST_CASE("a resumed run has the samples of an uninterrupted one") {
   CHECK(text.starts_with("0: ^abc"));
 }
 
-TEST_CASE("a wrong prompt is an error, and without sample-every there is no file") {
+TEST_CASE("a wrong prompt is an error; samples.txt exists only with sample-every") {
   const Folder folder;
   CHECK_THROWS_WITH(TrainingSamples(RunFolder(folder.path()), Trainer(sampled("induction", "a?"))),
                     Contains("'?'"));

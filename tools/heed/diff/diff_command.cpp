@@ -46,15 +46,10 @@ constexpr Column kDiffKeys[] = {{"ok"},
                                 {"norm_difference"},
                                 rows("tensors", kDiffTensors)};
 
-// Reads a safetensors file, or the weights of a run if `path` is a directory.
 nn::SafeTensors read_tensors(const std::string& path) {
-  std::error_code ignored;
-  const bool is_file =
-      std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored);
   Progress progress(false);
   progress.at_work("Reading " + path);
-  return nn::load_safetensors(
-      is_file ? path : nn::RunFolder(find_run(path)).file(nn::RunFolder::kModel).string());
+  return nn::load_safetensors(find_weights(path));
 }
 
 // Returns the difference of two tensors that have no differences of elements: "only in A".

@@ -28,8 +28,8 @@ Report run_export(const ExportArguments& a, const Command& c) {
   for (const nn::NamedTensor& t : weights) numbers += t.tensor.numel();
   const std::string names = nn::enum_name(a.names);
   Report report(kExportKeys);
-  report.line("{}: {} tensors, {} numbers, with names and layouts of {}", folder.string(),
-              weights.size(), with_commas(numbers), names);
+  report.line("{}: {}, {}, with names and layouts of {}", folder.string(),
+              counted(std::ssize(weights), "tensor"), counted(numbers, "number"), names);
   report.set("run", folder.string());
   report.set("names", names);
   report.set("tensors", weights.size());

@@ -12,13 +12,6 @@
 namespace heed {
 namespace {
 
-// Returns the weights file of a run, or `given` itself if it is a file.
-std::string source_file(const std::string& given) {
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(given, ignored)) return given;
-  return (find_run(given) / nn::RunFolder::kModel).string();
-}
-
 // Gives `config` the model of the source and, if the task learns the source's file, this file.
 void start_from(const nn::Source& source, nn::RunConfig& config) {
   nn::use_model_of(source, config);
@@ -47,7 +40,7 @@ nn::RunConfig chosen_preset(const Command& c) {
                                                      : "";
   std::string task = c.given("task") ? c.text("task") : file;
   std::optional<nn::Source> source;
-  if (!c.text("from").empty()) source = nn::read_source_metadata(source_file(c.text("from")));
+  if (!c.text("from").empty()) source = nn::read_source_metadata(find_weights(c.text("from")));
   if (source && task.empty() && !c.given("preset")) task = source->config.task;
   if (!task.empty() && task != "text" && task != "lines") {
     const std::vector<std::string> names = nn::task_names();
@@ -61,14 +54,15 @@ nn::RunConfig chosen_preset(const Command& c) {
       c.given("preset") ? c.text("preset") : nn::preset_of(task.empty() ? "induction" : task));
   if (!task.empty()) config.task = task;
   if (source) start_from(*source, config);
-  // Another file is not evaluated on the held-out file of the source.
+  // The held-out file of the source belongs to the text of the source.
   if (!file.empty()) config.val_text.clear(), config.val_lines.clear();
   return config;
 }
 
 void check_config(nn::RunConfig& config, const Command& c) {
-  if (!config.from.empty()) config.from = source_file(config.from);
-  // Another source on the command line than in the file of a run, which records its weights.
+  if (!config.from.empty()) config.from = find_weights(config.from);
+  // A file that heed wrote records the weights of its source. They do not apply to a source that
+  // the command line names.
   const auto in_file = [&](const char* key) {
     return c.given(key) && c.values.at(key).back().in_file;
   };

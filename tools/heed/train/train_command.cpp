@@ -6,18 +6,13 @@
 #include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
 #include "nn/train/checks/overfit.h"
-#include "nn/train/cost/memory.h"
-#include "nn/train/cost/model_cost.h"
-#include "nn/train/cost/run_cost.h"
-#include "nn/train/source.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
-#include "tools/heed/pictures.h"
 #include "tools/heed/plan/train_config.h"
 #include "tools/heed/ranks.h"
-#include "tools/heed/report/model_report.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/heed/train/dry_run.h"
 #include "tools/heed/train/train_run.h"
 #include "tools/heed/train/training_samples.h"
 
@@ -163,141 +158,6 @@ Report new_run(TrainArguments& a, const Command& c) {
 Report print_config(const nn::RunConfig& config) {
   Report report;
   report.block(nn::to_toml(nn::effective(config)));
-  return report;
-}
-
-constexpr Column kRateColumns[] = {{"step"}, {"lr"}};
-constexpr Column kDryRunBefore[] = {{"task"}, {"steps"}};
-constexpr Column kDryRunAfter[] = {
-    {"flops_per_step"}, {"bytes"},           {"seconds_per_step"},
-    {"seconds"},        {"available_bytes"}, {"from"},
-    {"from_weights"},   {"frozen"},          rows("lr", kRateColumns)};
-constexpr auto kDryRunKeys = joined(kDryRunBefore, kModelKeys, kDryRunAfter);
-constexpr Column kSiteColumns[] = {{"", "site"}, {"", "shape", "batch, tokens, ..."}};
-
-// Returns the steps, counted from 0, at which the learning rate is printed: the first step, the end
-// of the warm-up, and the last step of each quarter of the run.
-std::vector<std::int64_t> steps_shown(const nn::RunConfig& c) {
-  std::vector<std::int64_t> steps = {0, c.warmup};
-  for (int quarter = 1; quarter <= 4; ++quarter) steps.push_back(c.steps * quarter / 4 - 1);
-  std::erase_if(steps, [&](std::int64_t s) { return s < 0 || s >= c.steps; });
-  std::sort(steps.begin(), steps.end());
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  return steps;
-}
-
-constexpr std::int64_t kCurve = 64;  // largest number of steps of lr_plot()
-// Returns every step of a short run, or kCurve evenly spaced steps of a long run, with the last
-// step.
-std::vector<std::int64_t> curve_steps(const nn::RunConfig& c) {
-  std::vector<std::int64_t> steps;
-  const std::int64_t points = std::min(kCurve, c.steps);
-  for (std::int64_t i = 0; i < points; ++i)
-    steps.push_back(
-        points == 1 ? 0 : std::llround(double(i) * double(c.steps - 1) / double(points - 1)));
-  return steps;
-}
-
-// Returns a plot of the learning rate over the steps, as rows of text from its peak down to 0.
-std::string lr_plot(const nn::RunConfig& c) {
-  constexpr int kRows = 8;
-  const nn::Schedule schedule = nn::schedule(c);
-  const std::vector<std::int64_t> steps = curve_steps(c);
-  std::string text;
-  for (int row = kRows; row >= 0; --row) {
-    text += row == kRows ? fmt::format("  {:>8.2g} |", c.lr)
-            : row == 0   ? "         0 |"
-                         : "           |";
-    for (const std::int64_t s : steps)
-      text += std::lround(kRows * schedule.lr_at(s) / c.lr) == row ? '*' : row == 0 ? '_' : ' ';
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += "\n";
-  }
-  const std::string last = std::to_string(c.steps);
-  const std::size_t width = std::max(steps.size(), last.size() + 2);
-  return text + "            1" + std::string(width - 1 - last.size(), ' ') + last + "\n";
-}
-
-// Adds a table with the shapes of the main activations for one batch.
-void add_shapes(Report& report, const nn::Trainer& t) {
-  Table& table = report.text_table(kSiteColumns);
-  for (const auto& [name, shape] : nn::site_shapes(t.model)) {
-    std::vector<std::int64_t> sizes = {t.config().batch};
-    for (int i = 1; i < shape.rank(); ++i) sizes.push_back(shape[i]);
-    table.add({name, sizes});
-  }
-}
-
-void add_cost(Report& report, const nn::Trainer& t, const nn::RunCost& cost, double available) {
-  const nn::RunConfig& c = t.config();
-  const double flops = nn::flops_per_token(t.model) * double(c.batch * c.model.context);
-  report.set("flops_per_step", flops);
-  report.set("bytes", cost.bytes);
-  report.set("seconds_per_step", cost.seconds_per_step);
-  report.set("seconds", cost.seconds);
-  report.set("available_bytes", available);
-  report.line("work      {} FLOP per step, {} FLOP in {}", si_text(flops),
-              si_text(flops * double(c.steps)), counted(c.steps, "step"));
-  report.line("memory    about {} at its peak; {} are available", bytes_text(cost.bytes),
-              bytes_text(available));
-  if (std::isfinite(cost.seconds))
-    report.line("time      about {} on {}: {:.3f} ms per step, evaluations, pictures",
-                seconds_text(cost.seconds), counted(autograd::num_threads(), "thread"),
-                cost.seconds_per_step * 1e3);
-}
-
-void add_learning_rate(Report& report, const nn::RunConfig& c) {
-  const nn::Schedule schedule = nn::schedule(c);
-  Table& rates = report.table("lr");
-  for (const std::int64_t s : curve_steps(c)) rates.add({s + 1, schedule.lr_at(s)});
-  std::string some;
-  for (const std::int64_t s : steps_shown(c))
-    some += fmt::format("  {}: {:.3g}", s + 1, schedule.lr_at(s));
-  report.line("lr        {}, by step:\n        {}", nn::enum_name(c.schedule), some);
-  if (c.steps > 0) report.block(lr_plot(c));
-}
-
-// Adds the source of the weights, and the parameters that are not trained.
-void add_start(Report& report, const nn::Trainer& t) {
-  const nn::RunConfig& c = t.config();
-  const std::vector<std::string>& frozen = t.frozen();
-  report.set("from", c.from.empty() ? Value() : Value(c.from));
-  report.set("from_weights", c.from.empty() ? Value() : Value(c.from_weights));
-  report.set("frozen", frozen);
-  if (!c.from.empty()) report.line("from      {}, {}", c.from, c.from_weights);
-  if (!frozen.empty())
-    report.line("frozen    {} of {} parameter tensors: {}", frozen.size(),
-                nn::parameters(t.model).size(), heed::join(frozen));
-}
-
-// Reports shapes, parameters, work, memory, time and learning rate of a run, without training.
-Report dry_run(const nn::RunConfig& config, bool quiet) {
-  Progress progress(quiet);
-  progress.at_work("Creating the model and measuring passes");
-  nn::Trainer t(config);
-  const nn::RunConfig& c = t.config();
-  const double available = nn::available_memory();
-  const auto pictures = [&] {
-    try {
-      loss_png(t, {});
-      attention_png(t.model, *t.task, 0);
-    } catch (const std::exception&) {  // a picture is too wide; `heed train` would only warn
-    }
-  };
-  const nn::RunCost cost = past_input_checks([&] { return nn::run_cost(t, pictures, available); });
-  progress.clear();
-  Report report(kDryRunKeys);
-  report.line("{}: {}", c.task, t.task->info().description);
-  report.set("task", c.task);
-  report.set("steps", c.steps);
-  add_model(report, t.model);  // after run_cost(): its forward pass takes memory
-  add_shapes(report, t);
-  add_start(report, t);
-  add_cost(report, t, cost, available);
-  add_learning_rate(report, c);
-  report.line("\ndry run: no step taken, nothing written");
-  if (const std::string why = nn::memory_shortage(cost.bytes, available); !why.empty())
-    report.fail(kUsage, why);
   return report;
 }
 

@@ -36,7 +36,7 @@ TEST_CASE("the least loss depends on what a model can tell apart") {
   };
   const auto window = [](Transformer::Options& o) { o.attention.window = 2, o.layers = 1; };
   const auto sink = [](Transformer::Options& o) { o.attention.sink = Sink::kLearned; };
-  // Both continuations of 1 2 follow different beginnings, so nothing is uncertain but the start.
+  // The tokens 1 2 follow another beginning in each sequence, so every next token is certain.
   CHECK(floor_of({{0, 1, 2, 3}, {4, 1, 2, 5}}, none) == 0);
   // With a window of 2, the query 2 sees 1 2 in both.
   CHECK(floor_of({{0, 1, 2, 3}, {4, 1, 2, 5}}, window) == Approx(2 * std::log(2) / 6));

@@ -109,6 +109,11 @@ Probe::Entry& Probe::reach(const std::string& site) {
   return entry;
 }
 
+bool Probe::uses(const std::string& site) const {
+  const auto found = entries_->find(site);
+  return found != entries_->end() && (found->second.recorded || found->second.replace);
+}
+
 bool Probe::replaces(const std::string& site) { return bool(reach(site).replace); }
 
 Probe::Observer Probe::value_observer(const std::string& site) {

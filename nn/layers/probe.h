@@ -1,7 +1,8 @@
 // Probe: records or replaces values at named places of a forward pass, which are called sites.
 //
 // A probe works on the same forward pass that is used for training. Recording does not change any
-// result. The names and shapes of the sites are those of TransformerLens:
+// result (with ForwardContext::logits_at: up to rounding). The names and shapes of the sites are
+// those of TransformerLens:
 //
 //   blocks.1.attn.hook_q, hook_k, hook_v, hook_z             [B, T, H, d_head]
 //   blocks.1.attn.hook_attn_scores (after the mask)          [B, H, Tq, Tk]
@@ -71,10 +72,12 @@ class Probe {
   Tensor at(const std::string& site, const Tensor& x);
 
   // The following functions are for modules whose kernel computes the value of a site internally
-  // and can write it to memory. A call of any of them marks the site as reached.
+  // and can write it to memory. A call of any but uses() marks the site as reached.
 
   /// Function that receives the value or the gradient at a site.
   using Observer = std::function<void(const Tensor&)>;
+  /// Returns true if the value at `site` is to be recorded or replaced.
+  bool uses(const std::string& site) const;
   /// Returns true if the value at `site` must be replaced. A kernel that computes the value
   /// internally cannot replace it.
   bool replaces(const std::string& site);

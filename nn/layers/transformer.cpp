@@ -1,5 +1,6 @@
 #include "nn/layers/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/graph/observer.h"
@@ -34,6 +35,15 @@ std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n,
                     "call clear() and run the remaining tokens again, or use positions rope, alibi "
                     "or none");
   return cached;
+}
+
+// Returns whether the probe uses a site of the block whose value is the stream after attention, or
+// is computed from it.
+bool uses_stream_after_attention(const ForwardContext& ctx, std::int64_t layer) {
+  constexpr std::string_view kSites[] = {"hook_resid_mid", "hook_mlp_out", "hook_resid_post"};
+  return ctx.probe && std::ranges::any_of(kSites, [&](std::string_view site) {
+           return ctx.probe->uses(block_site(layer, site));
+         });
 }
 
 std::optional<Norm> norm_of(const TransformerOptions& o) {
@@ -121,6 +131,8 @@ Tensor Block::operator()(const Tensor& x, const ForwardContext& ctx) const {
     const NameScope scope("attn");
     return attn(u, ctx.child("attn"));
   });
+  // [B, T, D] -> [B, P, D]
+  if (ctx.logits_at.defined()) h = index_select(h, 1, ctx.logits_at);
   if (mlp)
     h = sublayer(ctx.at("hook_resid_mid", h), ln2, "hook_mlp_out", [&](const Tensor& u) {
       const NameScope scope("mlp");
@@ -226,14 +238,17 @@ Tensor Transformer::forward_from(std::int64_t layer, const Tensor& stream,
   if (options.positions == Positions::kAlibi)
     inner.bias =
         ctx.bias + ScoreBias::alibi(options.attention.heads, n, first + n, options.attention.dtype);
+  const std::int64_t last = options.layers - 1;
+  const bool select_in_block = layer <= last && !uses_stream_after_attention(ctx, last);
   Tensor x = stream;
-  for (std::size_t i = std::size_t(layer); i < blocks.size(); ++i) {
-    const std::string name = block_name(std::int64_t(i));
+  for (std::int64_t i = layer; i <= last; ++i) {
+    const std::string name = block_name(i);
     const NameScope scope(name);
-    x = blocks[i](x, inner.block(std::int64_t(i)));
+    inner.logits_at = i == last && select_in_block ? ctx.logits_at : Tensor();
+    x = blocks[std::size_t(i)](x, inner.block(i));
   }
   ctx.end();
-  if (ctx.logits_at.defined()) x = index_select(x, 1, ctx.logits_at);
+  if (ctx.logits_at.defined() && !select_in_block) x = index_select(x, 1, ctx.logits_at);
   if (ln) x = (*ln)(x);
   return linear(x, head ? head->weight : tok.weight);
 }

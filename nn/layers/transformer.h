@@ -105,6 +105,8 @@ struct Block : Module {
   /// DTypeError for invalid options.
   explicit Block(const Options& o, Generator& g = default_generator());
   /// Returns the residual stream after the block, shape [B, T, d_model], for x of the same shape.
+  /// With ctx.logits_at [P], the MLP runs only at these positions, and the shape is [B, P,
+  /// d_model].
   ///
   /// A block has the following sites besides those of attn. hook_attn_out and hook_mlp_out are the
   /// terms that are added to the stream, after dropout and residual_scale. hook_resid_pre is the

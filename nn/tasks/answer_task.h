@@ -40,6 +40,7 @@ class AnswerTask : public Task {
 class NumberedTask : public AnswerTask {
  public:
   std::int64_t evaluation_size() const override { return std::ssize(held_out_.list()); }
+  bool holds_out() const override { return true; }
 
  protected:
   NumberedTask(TaskInfo info, std::int64_t question_length, std::int64_t questions,

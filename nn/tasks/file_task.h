@@ -47,12 +47,15 @@ class FilePrompts : public Task {
 /// Task on a file whose text is in memory. If options.ngrams is not 0, the losses of n-gram models
 /// are references of its evaluation sequences.
 class FileTask : public FilePrompts {
+ public:
+  bool holds_out() const override { return training_ > 0; }
+
  protected:
   FileTask(const TextOptions& options, Corpus&& corpus, const std::string& description,
            const std::string& note);
 
   const TokenArray& tokens() const { return tokens_; }
-  std::int64_t training() const { return training_; }  ///< Corpus::training
+  std::int64_t training_tokens() const { return training_; }  ///< Corpus::training
   void prepare_evaluation(const std::function<void()>& poll) const override;
   /// Adds the losses of the n-gram models to the references of the sequence, and returns it.
   Sequence with_ngrams(Sequence s) const;

@@ -34,7 +34,7 @@ TaskInfo make_modadd_info(const ModaddOptions& o) {
   check<ValueError>(o.context == kContext, "modadd", "a sequence has ", kContext,
                     " tokens (a, b, =), not ", o.context, "; omit context");
   const auto p = double(o.modulus);
-  std::map<std::string, double> memory;
+  std::map<std::string, double> memory = {{"chance", 1 / p}};
   if (o.split == "ordered") memory["sums and their mirrors known"] = o.train_share * (p - 1) / p;
   return {.name = "modadd",
           .description =
@@ -65,6 +65,7 @@ class Modadd : public AnswerTask {
 
   std::int64_t training_size() const override { return std::ssize(train_); }
   std::int64_t evaluation_size() const override { return std::ssize(test_); }
+  bool holds_out() const override { return true; }
   std::vector<std::string> corruptions() const override { return {"a", "b"}; }
 
  private:

@@ -38,7 +38,7 @@ class TextTask : public FileTask {
       : FileTask(o, std::move(corpus), describe(o, corpus), whole ? "" : unknown_note(corpus)),
         // This equals int(0.9 * n) in Python, which nanoGPT uses. The product is computed in
         // float64 as in Python, because 0.9 is rounded and another dtype could give another split.
-        cut_(whole || !o.val_path.empty() ? training()
+        cut_(whole || !o.val_path.empty() ? training_tokens()
                                           : std::int64_t(0.9 * double(tokens().size()))),
         stride_(o.stride > 0 ? o.stride : o.context) {
     const std::int64_t validation = all() - cut_;

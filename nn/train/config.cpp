@@ -26,8 +26,9 @@ RunConfig completed(RunConfig c) {
 // earlier runs do not contain their keys.
 std::vector<Setting> own_settings(RunConfig& c) {
   static constexpr std::string_view kAddedLater[] = {
-      "matmul",     "check-invariants", "from",          "from-weights", "new-tokens", "freeze",
-      "train-only", "sample-every",     "sample-prompt", "val-text",     "val-lines"};
+      "matmul",        "check-invariants", "from",       "from-weights",
+      "new-tokens",    "freeze",           "train-only", "sample-every",
+      "sample-prompt", "val-text",         "val-lines",  "eval-train"};
   RunConfig none;
   const std::vector<Setting> defaults = none.settings();
   std::vector<Setting> list = c.settings();
@@ -213,6 +214,11 @@ std::vector<Setting> run_settings(RunConfig& c) {
        c.eval_batch,
        {1, 1 << 20},
        "sequences per evaluation (text: windows); the final evaluation uses the whole set"},
+      {"eval-train",
+       c.eval_train,
+       {0, 1 << 20},
+       "training sequences per evaluation, for tasks with held-out data; results do not change; 0: "
+       "none"},
       {"save-every", c.save_every, kStepsOrNone,
        "steps between checkpoints of the weights; 0: none"},
       {"sample-every", c.sample_every, kStepsOrNone,

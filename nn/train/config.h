@@ -122,6 +122,8 @@ struct RunConfig {
   std::int64_t seed = 1;          ///< seed of initialization, data and dropout
   std::int64_t eval_every = 50;   ///< steps between evaluations; 0: only at the end
   std::int64_t eval_batch = 256;  ///< sequences in each evaluation during the run
+  /// Training sequences in each evaluation, if Task::holds_out(); 0: none.
+  std::int64_t eval_train = 512;
   std::int64_t save_every = 0;    ///< steps between checkpoints of the weights; 0: no checkpoints
   std::int64_t sample_every = 0;  ///< steps between continuations in samples.txt; 0: none
   std::string sample_prompt;      ///< text that they continue; "": chosen for the task

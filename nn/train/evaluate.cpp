@@ -112,6 +112,25 @@ std::string trouble_in(const Transformer& model, const Batch& batch) {
   return finder.text();
 }
 
+// Evaluates the model on `total` sequences. batch(first, count) returns some of them.
+template <class F>
+Evaluation evaluate_parts(const Transformer& model, const TaskInfo& info, std::int64_t total,
+                          F batch, const ProgressCallback& progress) {
+  const NoGrad guard;
+  const std::int64_t chunk = evaluation_chunk(model, info);
+  Sums sums(info);
+  std::string trouble;
+  for (std::int64_t first = 0; first < total; first += chunk) {
+    if (progress) progress(first, total);
+    const Batch part = batch(first, std::min(chunk, total - first));
+    sums.add(part, model(part.inputs));
+    if (trouble.empty() && !std::isfinite(sums.loss)) trouble = trouble_in(model, part);
+  }
+  Evaluation e = sums.means();
+  e.trouble = trouble;
+  return e;
+}
+
 }  // namespace
 
 void TextSize::add(const Vocabulary& vocabulary, std::int64_t id) {
@@ -168,24 +187,24 @@ std::int64_t final_evaluation_size(const Task& task) {
 
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences,
                     const ProgressCallback& progress) {
-  const NoGrad guard;
-  const std::int64_t chunk = evaluation_chunk(model, task.info());
   const std::int64_t total =
       sequences > 0 ? std::min(sequences, task.evaluation_size()) : final_evaluation_size(task);
   task.prepare_evaluation([&] {
     if (progress) progress(0, total);
   });
-  Sums sums(task.info());
-  std::string trouble;
-  for (std::int64_t first = 0; first < total; first += chunk) {
-    if (progress) progress(first, total);
-    const Batch batch = task.evaluation(first, std::min(chunk, total - first));
-    sums.add(batch, model(batch.inputs));
-    if (trouble.empty() && !std::isfinite(sums.loss)) trouble = trouble_in(model, batch);
-  }
-  Evaluation e = sums.means();
-  e.trouble = trouble;
-  return e;
+  const auto part = [&](std::int64_t first, std::int64_t count) {
+    return task.evaluation(first, count);
+  };
+  return evaluate_parts(model, task.info(), total, part, progress);
+}
+
+Evaluation evaluate_training(const Transformer& model, const Task& task, std::int64_t sequences,
+                             const ProgressCallback& progress) {
+  const Batch all = task.training(sequences);
+  const auto part = [&](std::int64_t first, std::int64_t count) {
+    return sequences_of(all, first, count);
+  };
+  return evaluate_parts(model, task.info(), all.inputs.size(0), part, progress);
 }
 
 }  // namespace heed::nn

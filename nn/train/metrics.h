@@ -31,16 +31,24 @@ struct MetricsRow {
   double eval_loss = kNone;      ///< loss of the evaluation after the step, nats per target
   double eval_optimal = kNone;   ///< optimal loss of the evaluation after the step
   double eval_accuracy = kNone;  ///< accuracy of the evaluation after the step, 0 to 1
+  ///@{
+  /// Loss and accuracy on training sequences (evaluate_training()) after the step, like eval_loss
+  /// and eval_accuracy.
+  double train_loss = kNone, train_accuracy = kNone;
+  ///@}
 };
 
 /// All columns, in the order in which files contain them. New columns must be appended at the end,
 /// so that files without them can still be read.
-inline constexpr MetricsColumn kMetricsColumns[] = {{"loss", &MetricsRow::loss},
-                                                    {"lr", &MetricsRow::lr},
-                                                    {"grad_norm", &MetricsRow::grad_norm},
-                                                    {"eval_loss", &MetricsRow::eval_loss},
-                                                    {"eval_optimal", &MetricsRow::eval_optimal},
-                                                    {"eval_accuracy", &MetricsRow::eval_accuracy},
-                                                    {"clipped_norm", &MetricsRow::clipped_norm}};
+inline constexpr MetricsColumn kMetricsColumns[] = {
+    {"loss", &MetricsRow::loss},
+    {"lr", &MetricsRow::lr},
+    {"grad_norm", &MetricsRow::grad_norm},
+    {"eval_loss", &MetricsRow::eval_loss},
+    {"eval_optimal", &MetricsRow::eval_optimal},
+    {"eval_accuracy", &MetricsRow::eval_accuracy},
+    {"clipped_norm", &MetricsRow::clipped_norm},
+    {"train_loss", &MetricsRow::train_loss},
+    {"train_accuracy", &MetricsRow::train_accuracy}};
 
 }  // namespace heed::nn

@@ -6,6 +6,7 @@
 #include "autograd/engine/engine.h"
 #include "autograd/ops/ops.h"
 #include "nn/train/streams.h"
+#include "nn/train/training_loss.h"
 
 namespace heed::nn {
 
@@ -31,10 +32,10 @@ ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int6
   };
   const std::vector<NamedTensor> all = parameters(model);
   for (const NamedTensor& p : all) p.tensor.zero_grad();
-  const Tensor logits =
-      model.forward(part(batch.inputs), {.training = true, .generator = &dropout, .probe = probe});
-  const Tensor loss = cross_entropy(logits, part(batch.targets), {.reduction = Reduction::kSum}) *
-                      (1 / targets_of(batch));
+  const Tensor loss =
+      training_loss(model, part(batch.inputs), part(batch.targets),
+                    {.training = true, .generator = &dropout, .probe = probe}, Reduction::kSum) *
+      (1 / targets_of(batch));
   backward(loss);
   ShardGradients result;
   result.loss = loss.item();

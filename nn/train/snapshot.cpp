@@ -23,7 +23,7 @@ std::uint32_t hash_of(const Snapshot& s) {
   for (const MetricsRow& row : s.history) {
     if (row.step == 0) continue;
     for (const auto& [name, value] : kMetricsColumns)
-      if (!std::string_view(name).starts_with("eval_"))
+      if (const std::string_view n = name; !n.starts_with("eval_") && !n.starts_with("train_"))
         sum.add(std::as_bytes(std::span(&(row.*value), 1)));
   }
   for (const NamedTensor& t : s.tensors)
@@ -47,6 +47,7 @@ std::string recipe_text(RunConfig config) {
     if (!file->empty()) *file = "FILE";
   config.patience = same.patience, config.target_loss = same.target_loss;
   config.target_accuracy = same.target_accuracy, config.check_invariants = same.check_invariants;
+  config.eval_train = same.eval_train;
   config.sample_every = same.sample_every, config.sample_prompt = same.sample_prompt;
   return to_toml(config);
 }

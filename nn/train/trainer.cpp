@@ -20,6 +20,7 @@
 #include "nn/train/shards.h"
 #include "nn/train/source.h"
 #include "nn/train/streams.h"
+#include "nn/train/training_loss.h"
 
 namespace heed::nn {
 
@@ -268,9 +269,8 @@ StepReport Trainer::try_step(const Batch* fixed) {
 // Computes loss and gradients of a step with all sequences in one pass.
 double Trainer::whole_batch(const Batch& batch) {
   return with_invariants(config_, model, steps_done + 1, [&](Probe* probe) {
-    const Tensor logits =
-        model.forward(batch.inputs, {.training = true, .generator = &dropout_, .probe = probe});
-    const Tensor loss = cross_entropy(logits, batch.targets);
+    const Tensor loss = training_loss(model, batch.inputs, batch.targets,
+                                      {.training = true, .generator = &dropout_, .probe = probe});
     check_loss(loss.item());
     backward(loss);
     return loss.item();
@@ -333,8 +333,8 @@ std::string Trainer::why_no_gradient(const std::vector<std::string>& names) cons
   Generator data = data_, dropout = dropout_;
   const Batch batch = task->sample(config_.batch, data);
   GradientTrace trace;
-  const Tensor logits = model.forward(batch.inputs, {.training = true, .generator = &dropout});
-  const Tensor loss = cross_entropy(logits, batch.targets);
+  const Tensor loss =
+      training_loss(model, batch.inputs, batch.targets, {.training = true, .generator = &dropout});
   std::string text;
   for (const NamedTensor& p : parameters(model)) {
     if (std::find(names.begin(), names.end(), p.name) == names.end()) continue;
@@ -361,6 +361,11 @@ Evaluation Trainer::evaluate(bool all, const ProgressCallback& progress) {
   row.eval_loss = e.loss;
   row.eval_optimal = e.optimal.value_or(kNan);
   row.eval_accuracy = e.accuracy.value_or(kNan);
+  if (config_.eval_train > 0 && task->holds_out()) {
+    const Evaluation train = evaluate_training(model, *task, config_.eval_train, progress);
+    row.train_loss = train.loss;
+    row.train_accuracy = train.accuracy.value_or(kNan);
+  }
   if (!(e.loss < best_loss_.value_or(std::numeric_limits<double>::infinity()))) return e;
   best_loss_ = e.loss;
   best_step_ = steps_done;

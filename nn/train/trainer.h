@@ -75,8 +75,9 @@ class Trainer {
   void join(RankSession& ranks);
 
   /// Evaluates the model on config.eval_batch sequences, or on final_evaluation_size() sequences if
-  /// `all` is true. Adds the result to the history, and keeps a copy of the weights if the loss is
-  /// finite and the lowest so far.
+  /// `all` is true. If the task holds out data, evaluates config.eval_train training sequences as
+  /// well, for the history only. Adds the result to the history, and keeps a copy of the weights if
+  /// the loss is finite and the lowest so far.
   Evaluation evaluate(bool all, const ProgressCallback& progress = {});
   /// Returns whether the history contains an evaluation of the current weights.
   bool evaluated() const;

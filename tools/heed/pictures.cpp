@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
@@ -132,26 +133,50 @@ plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
   return grid;
 }
 
+namespace {
+
+// Returns a column of the history as a curve over the steps, without missing values.
+plot::Series history_series(const nn::Trainer& trainer, double nn::MetricsRow::*value,
+                            std::string name, int color) {
+  plot::Series series{.name = std::move(name), .color = color};
+  for (const nn::MetricsRow& row : trainer.history())
+    if (std::isfinite(row.*value)) {
+      series.x.push_back(double(row.step));
+      series.y.push_back(row.*value);
+    }
+  return series;
+}
+
+// Returns the accuracies on held-out and on training sequences, with the colors of `loss_png`.
+plot::LineChart accuracy_chart(const nn::Trainer& trainer) {
+  using nn::MetricsRow;
+  plot::LineChart chart{.y_name = "accuracy",
+                        .series = {history_series(trainer, &MetricsRow::eval_accuracy, "", 1),
+                                   history_series(trainer, &MetricsRow::train_accuracy, "", 2)},
+                        .ends = {0, 1},
+                        .height = 240};
+  for (const auto& [name, share] : trainer.task->info().accuracy_references)
+    chart.hlines.push_back({name, share});
+  return chart;
+}
+
+}  // namespace
+
 std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
                      const PictureSource& source) {
-  plot::Series train{.name = "training batch"}, evaluation{.name = "evaluation"};
-  for (const auto& row : trainer.history()) {
-    if (std::isfinite(row.loss)) {
-      train.x.push_back(double(row.step));
-      train.y.push_back(row.loss);
-    }
-    if (std::isfinite(row.eval_loss)) {
-      evaluation.x.push_back(double(row.step));
-      evaluation.y.push_back(row.eval_loss);
-    }
-  }
+  using nn::MetricsRow;
+  const plot::Series training_set = history_series(trainer, &MetricsRow::train_loss, "", 2);
+  const bool stacked = !training_set.x.empty();
+  const plot::Series batch =
+      history_series(trainer, &MetricsRow::loss, stacked ? "" : "training batch", stacked ? 0 : -1);
   plot::LineChart chart{
       .title = fmt::format("Loss while training: {}, {} steps{}", trainer.config().task,
                            trainer.steps_done, in_run(source)),
       .x_name = "training step",
       .y_name = "loss (nats per token)",
-      .series = {train, evaluation},
-      .log_y = spans_decades(train.y)};
+      .series = {batch, history_series(trainer, &MetricsRow::eval_loss, stacked ? "" : "evaluation",
+                                       stacked ? 1 : -1)},
+      .log_y = spans_decades(batch.y)};
   std::string alt = chart.title + ".";
   if (last) {
     if (last->optimal) chart.hlines.push_back({"best possible", *last->optimal});
@@ -159,7 +184,18 @@ std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluat
     alt += fmt::format(" The last evaluation is {:.4f}.", last->loss);
   }
   for (const auto& line : chart.hlines) alt += fmt::format(" {}: {:.4f}.", line.name, line.y);
-  return plot::encode_png(plot::draw_chart(chart), alt, png_metadata(source));
+  if (!stacked) return plot::encode_png(plot::draw_chart(chart), alt, png_metadata(source));
+  alt += fmt::format(" On the training set it is {:.4f}.", training_set.y.back());
+  plot::ChartStack stack{.title = std::exchange(chart.title, ""),
+                         .colors = {"training batch", "held-out set", "training set"}};
+  chart.series.push_back(training_set);
+  chart.height = 400;
+  stack.panels = {chart};
+  if (plot::LineChart accuracy = accuracy_chart(trainer); !accuracy.series[1].x.empty()) {
+    accuracy.x_name = chart.x_name;
+    stack.panels.push_back(accuracy);
+  }
+  return plot::encode_png(plot::draw_chart_stack(stack), alt, png_metadata(source));
 }
 
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,

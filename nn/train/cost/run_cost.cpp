@@ -12,6 +12,7 @@
 #include "nn/train/checks/invariants.h"
 #include "nn/train/cost/memory.h"
 #include "nn/train/cost/timing.h"
+#include "nn/train/training_loss.h"
 
 namespace heed::nn {
 
@@ -33,6 +34,10 @@ class Rehearsal {
   std::int64_t all() const { return all_; }
   /// Returns the number of sequences in an evaluation during the run.
   std::int64_t some() const { return some_; }
+  /// Returns the number of training sequences that are evaluated with them.
+  std::int64_t training() const {
+    return t_.task->holds_out() ? std::min(t_.config().eval_train, t_.task->training_size()) : 0;
+  }
   /// Returns the number of sequences in a forward pass of an evaluation.
   std::int64_t chunk() const { return std::min(evaluation_chunk(t_.model, t_.task->info()), all_); }
 
@@ -50,9 +55,9 @@ class Rehearsal {
     const Batch batch = t_.task->sample(n, g_);
     Probe probe;
     if (checked) record_invariants(probe, t_.model);
-    const Tensor logits = t_.model.forward(
-        batch.inputs, {.training = true, .generator = &g_, .probe = checked ? &probe : nullptr});
-    backward(cross_entropy(logits, batch.targets));
+    backward(
+        training_loss(t_.model, batch.inputs, batch.targets,
+                      {.training = true, .generator = &g_, .probe = checked ? &probe : nullptr}));
     if (checked) broken_invariant(probe, t_.model);
   }
 
@@ -157,7 +162,7 @@ RunCost run_cost(Trainer& t, const std::function<void()>& pictures, double avail
     // One evaluation is before the first step. The last one, of the whole set, is added below.
     const double evaluations = c.eval_every > 0 ? double(c.steps / c.eval_every + 1) : 1;
     cost.seconds = cost.seconds_per_step * double(c.steps) + call_seconds(pictures) +
-                   per_sequence * (evaluations * double(r.some()) + double(r.all()));
+                   per_sequence * (evaluations * double(r.some() + r.training()) + double(r.all()));
   }
   for (const NamedTensor& p : parameters(t.model)) p.tensor.zero_grad();
   return cost;

@@ -15,15 +15,17 @@ namespace fs = std::filesystem;
 std::vector<MetricsRow> rows() {
   MetricsRow first(0), second(1);
   first.eval_loss = 2.5, first.eval_optimal = 1.0 / 3;
+  first.train_loss = 1.5, first.train_accuracy = 0.25;
   second.loss = 2.25, second.lr = 1e-3, second.grad_norm = HUGE_VAL, second.clipped_norm = 1;
   return {first, second};
 }
 
 TEST_CASE("the text of metrics.csv") {
   CHECK(metrics_csv(rows()) ==
-        "step,loss,lr,grad_norm,eval_loss,eval_optimal,eval_accuracy,clipped_norm\n"
-        "0,,,,2.5,0.33333333333333331,,\n"
-        "1,2.25,0.001,inf,,,,1\n");
+        "step,loss,lr,grad_norm,eval_loss,eval_optimal,eval_accuracy,clipped_norm,train_loss,"
+        "train_accuracy\n"
+        "0,,,,2.5,0.33333333333333331,,,1.5,0.25\n"
+        "1,2.25,0.001,inf,,,,1,,\n");
 }
 
 TEST_CASE("metrics.csv is read as it was written; a truncated last line is ignored") {
@@ -74,8 +76,10 @@ TEST_CASE("a metrics.csv with an invalid line is rejected, with the number of th
 TEST_CASE("a metrics.csv with fewer or more columns at the end is read") {
   for (const char* csv :
        {"step,loss,lr\n0,2.5,\n1,inf,3\n",
-        "step,loss,lr,grad_norm,eval_loss,eval_optimal,eval_accuracy,clipped_norm,"
-        "later\n0,2.5,,,,,,,7\n1,inf,3,,,,,,8\n"}) {
+        "step,loss,lr,grad_norm,eval_loss,eval_optimal,eval_accuracy,clipped_norm\n0,2.5,,,,,,\n"
+        "1,inf,3,,,,,\n",
+        "step,loss,lr,grad_norm,eval_loss,eval_optimal,eval_accuracy,clipped_norm,train_loss,"
+        "train_accuracy,later\n0,2.5,,,,,,,,,7\n1,inf,3,,,,,,,,8\n"}) {
     const auto rows = parse_metrics_csv(csv, "m.csv");
     REQUIRE(rows.size() == 2);
     CHECK(rows[0].loss == 2.5);

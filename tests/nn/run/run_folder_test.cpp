@@ -191,8 +191,8 @@ TEST_CASE("the parts of a state must be consistent") {
     *rows.mutable_data<double>() = step;
     CHECK_THAT(with_tensor("history", rows), Contains("of the history is of step"));
   }
-  CHECK_THAT(with_tensor("history", zeros({6, 9}, float64)),
-             Contains("has no 'history' [rows, 8]"));
+  CHECK_THAT(with_tensor("history", zeros({6, 11}, float64)),
+             Contains("has no 'history' [rows, 10]"));
 }
 
 TEST_CASE("a history with missing columns is read; their values are NaN") {
@@ -380,7 +380,7 @@ TEST_CASE("only a run that is not finished may have an incomplete line, or later
     const std::string path = run.file(RunFolder::kMetrics).string() + ": damaged, ";
     return error.starts_with(path) ? error.substr(path.size()) : error;
   };
-  const std::string later = csv + "4,2,,,,,,\n";
+  const std::string later = csv + "4,2,,,,,,,,\n";
   for (const std::string& text : {csv, later, csv + "4,2", later + "5"}) CHECK(damage(text) == "");
   run.finish(t.snapshot(), {});
   CHECK(damage(csv) == "");

@@ -65,6 +65,31 @@ TEST_CASE("evaluating more often changes no weight") {
   CHECK(hash_of(never.snapshot()) == hash_of(often.snapshot()));
 }
 
+TEST_CASE("evaluating training sequences changes no weight, and the history has their loss") {
+  RunConfig with = tiny_run("modadd"), without = with;
+  with.model.context = without.model.context = 3;
+  with.eval_train = 100, without.eval_train = 0;
+  Trainer a(with), b(without);
+  run_to(a, 6, 2);
+  run_to(b, 6, 2);
+  CHECK(hash_of(a.snapshot()) == hash_of(b.snapshot()));
+  for (const MetricsRow& row : b.history()) CHECK(std::isnan(row.train_loss));
+  for (const MetricsRow& row : a.history()) {
+    CHECK(std::isnan(row.train_loss) == std::isnan(row.eval_loss));
+    CHECK(std::isnan(row.train_accuracy) == std::isnan(row.eval_accuracy));
+  }
+  // The last row has the values of the sequences that Task::training() returns.
+  const NoGrad guard;
+  const Batch batch = a.task->training(100);
+  const Tensor logits = a.model.forward(batch.inputs);
+  const double loss = cross_entropy(logits, batch.targets).item();
+  CHECK(std::abs(a.history().back().train_loss - loss) <= 1e-6 * loss);
+  // A task that draws its evaluation set from the same sequences as training has no such values.
+  Trainer drawn(tiny_run());
+  drawn.evaluate(false);
+  CHECK(std::isnan(drawn.history().back().train_loss));
+}
+
 TEST_CASE("a step that fails takes the same batch again") {
   Folder folder;
   Trainer t(tiny_run());

@@ -22,8 +22,11 @@ TEST_CASE("the lines of steps and evaluations have loss, distance, lr, norm, spe
   info.accuracy = "repeat tokens right";
   nn::Evaluation e;
   e.loss = 1.2, e.optimal = 1.25, e.accuracy = 0.982;
-  CHECK(evaluation_line(e, info, state(120, 400, 1, 1)) ==
+  CHECK(evaluation_line(e, kNan, info, state(120, 400, 1, 1)) ==
         "step  120/400  eval_loss 1.2000 (-0.0500)  repeat tokens right 98.2 %  21s left");
+  e.optimal = 0, info.accuracy = "held-out sums right";
+  CHECK(evaluation_line(e, 0.0123, info, state(120, 2500, 1, 1)) ==
+        "step  120/2500  eval_loss 1.2000  train_loss 0.0123  held-out sums right 98.2 %");
 }
 
 TEST_CASE("every line has at most 80 columns, and contains the loss and the norm") {
@@ -45,7 +48,7 @@ TEST_CASE("every line has at most 80 columns, and contains the loss and the norm
               nn::Evaluation e;
               e.loss = loss, e.accuracy = 1;
               if (std::isfinite(optimal)) e.optimal = optimal;
-              CHECK(evaluation_line(e, info, s).size() <= 80);
+              CHECK(evaluation_line(e, norm, info, s).size() <= 80);
             }
 }
 

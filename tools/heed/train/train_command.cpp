@@ -28,8 +28,8 @@ struct TrainArguments {
 
 // Keys of the settings that --resume may change.
 constexpr const char* kResumedOptions[] = {
-    "steps",           "eval-every",       "save-every",   "patience",     "target-loss",
-    "target-accuracy", "check-invariants", "sample-every", "sample-prompt"};
+    "steps",       "eval-every",      "eval-train",       "save-every",   "patience",
+    "target-loss", "target-accuracy", "check-invariants", "sample-every", "sample-prompt"};
 
 // Applies to `trainer` the settings that were given together with --resume.
 void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
@@ -243,9 +243,9 @@ symbols that the source lacks get random weights with the mean and the deviation
 --steps 0 only evaluates. --dry-run lists the parameters, whose names --freeze and --train-only
 match.
 
---resume accepts only --steps, --eval-every, --save-every, --patience, --target-loss,
---target-accuracy, --check-invariants, --sample-every, --sample-prompt, --threads, --simd, --quiet, and --text, --lines, --val-text or
---val-lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
+--resume accepts only --steps, --eval-every, --eval-train, --save-every, --patience, --target-loss,
+--target-accuracy, --check-invariants, --sample-every, --sample-prompt, --threads, --simd, --quiet,
+and --text, --lines, --val-text or --val-lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
 
 }  // namespace
 

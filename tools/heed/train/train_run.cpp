@@ -47,10 +47,12 @@ std::string short_text(double x) {
   return std::abs(x) < 99.99 ? fmt::format("{:.4f}", x) : power_text(x);
 }
 
+// Formats a loss, and what it is above the optimal loss if that is known and not 0.
 std::string loss_text(double loss, double optimal) {
   const double above = loss - optimal;
   const std::string sign = above < 0 ? "" : "+";
-  return short_text(loss) + (std::isfinite(above) ? " (" + sign + short_text(above) + ")" : "");
+  return short_text(loss) +
+         (std::isfinite(above) && optimal != 0 ? " (" + sign + short_text(above) + ")" : "");
 }
 
 std::string left_text(double seconds) {
@@ -69,6 +71,11 @@ std::string range_text(const std::vector<double>& x) {
   return fmt::format("{:.1e}..{:.1e}", *least, *most);
 }
 
+// Returns the number of training sequences in an evaluation.
+std::int64_t train_sequences(const nn::Trainer& t) {
+  return std::min(t.config().eval_train, t.task->training_size());
+}
+
 constexpr Column kAuditColumns[] = {{"", "parameter"},
                                     {"", "shape"},
                                     {"", "|g|", "", "{:.3e}"},
@@ -85,10 +92,12 @@ std::string step_line(const StepState& s) {
                  rate_text(s.tokens_per_s)});
 }
 
-std::string evaluation_line(const nn::Evaluation& e, const nn::TaskInfo& info, const StepState& s) {
+std::string evaluation_line(const nn::Evaluation& e, double train_loss, const nn::TaskInfo& info,
+                            const StepState& s) {
   const double optimal = e.optimal.value_or(std::numeric_limits<double>::quiet_NaN());
   return fitted({fmt::format("step {:>4}/{}", s.report.step, s.steps),
                  "eval_loss " + loss_text(e.loss, optimal),
+                 std::isfinite(train_loss) ? "train_loss " + short_text(train_loss) : "",
                  e.accuracy ? fmt::format("{} {:.1f} %", info.accuracy, 100 * *e.accuracy) : "",
                  left_text(s.seconds_left), rate_text(s.tokens_per_s)});
 }
@@ -111,8 +120,8 @@ std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task
           : fmt::format("  evaluated on the first {} of {} evaluation sequences, at the end on {}",
                         with_commas(e.sequences), with_commas(all), end)};
   if (e.optimal)
-    lines.push_back(fmt::format(
-        "  best possible loss on them {:.4f}; in parentheses: loss above that", *e.optimal));
+    lines.push_back(fmt::format("  best possible loss on them {:.4f}{}", *e.optimal,
+                                *e.optimal == 0 ? "" : "; in parentheses: loss above that"));
   std::string others;
   for (const auto& [name, loss] : e.references) {
     const std::string other = fmt::format("{} {:.4f}", name, loss);
@@ -188,11 +197,16 @@ class ProgressObserver : public nn::TrainingObserver {
   void on_evaluation(const TrainingRun& run, const nn::Evaluation& e) override {
     if (!std::isfinite(e.loss)) return;
     const nn::Task& task = *run.trainer().task;
-    if (!info_shown_)
+    const double train_loss = run.trainer().history().back().train_loss;
+    if (!info_shown_) {
       for (const std::string& line : evaluation_info(e, task)) progress_.line(line);
+      if (std::isfinite(train_loss))
+        progress_.line(fmt::format("  train_loss: the same on {} training sequences",
+                                   with_commas(train_sequences(run.trainer()))));
+    }
     info_shown_ = true;
-    progress_.line(
-        evaluation_line(e, task.info(), state(run, {.step = run.trainer().steps_done}, NAN)));
+    progress_.line(evaluation_line(e, train_loss, task.info(),
+                                   state(run, {.step = run.trainer().steps_done}, NAN)));
     for (const std::string& alarm : alarms_->after_evaluation())
       progress_.warn("warning: " + with_options(alarm));
     draw_loss_meanwhile(run);
@@ -265,6 +279,14 @@ class ProgressObserver : public nn::TrainingObserver {
     report_.set("seconds", result.seconds);
     report_.set("tokens_per_s", run.tokens_per_second());
     add_evaluation(report_, e, *t.task);
+    if (const nn::MetricsRow& last = t.history().back(); std::isfinite(last.train_loss)) {
+      const bool counts = std::isfinite(last.train_accuracy);
+      report_.set("train_loss", last.train_loss);
+      report_.set("train_accuracy", counts ? Value(last.train_accuracy) : Value());
+      report_.line("on {} training sequences: loss {:.4f}{}", with_commas(train_sequences(t)),
+                   last.train_loss,
+                   counts ? fmt::format(", accuracy {:.2f} %", 100 * last.train_accuracy) : "");
+    }
     report_.set("run", run.folder().text());
     report_.set("parameters", parameters);
     report_.set("seed", c.seed);

@@ -23,7 +23,8 @@ struct TrainOptions {
 std::vector<std::string> config_notes();
 
 inline constexpr Column kTrainBefore[] = {{"task"}, {"steps"}, {"seconds"}, {"tokens_per_s"}};
-inline constexpr Column kTrainAfter[] = {{"run"}, {"parameters"}, {"seed"}, {"ranks"}, {"stopped"}};
+inline constexpr Column kTrainAfter[] = {
+    {"train_loss"}, {"train_accuracy"}, {"run"}, {"parameters"}, {"seed"}, {"ranks"}, {"stopped"}};
 inline constexpr auto kTrainKeys = joined(kTrainBefore, kEvaluationKeys, kTrainAfter);
 
 /// Trains up to config.steps and saves the run in `folder` (nn::TrainingRun). Ctrl-C stops and
@@ -52,9 +53,10 @@ struct StepState {
 std::string step_line(const StepState& s);
 /// Returns the line of an evaluation:
 ///     step  120/400  eval_loss 1.2345 (+0.0171)  repeat tokens right 98.2 %  21s left
-/// The number in parentheses is the loss minus the optimal loss. A field that does not fit is left
-/// out.
-std::string evaluation_line(const nn::Evaluation& e, const nn::TaskInfo& info, const StepState& s);
+/// The number in parentheses is the loss minus the optimal loss, unless that is 0. `train_loss` is
+/// that of training sequences, or NaN. A field that does not fit is left out.
+std::string evaluation_line(const nn::Evaluation& e, double train_loss, const nn::TaskInfo& info,
+                            const StepState& s);
 /// Returns the first line of a run: parameters, steps, batch, seed and threads.
 std::string start_line(const nn::Trainer& trainer);
 /// Returns the lines that are printed before the first evaluation_line(): the number of sequences

@@ -21,7 +21,6 @@ namespace {
 // If a user trained with this seed, evaluation would use training sequences. So the seed is an
 // unusual number.
 constexpr std::uint32_t kEvaluationSeed = 0xE7A15EED;
-constexpr std::uint32_t kTrainingSeed = 0x7EA15EED;
 
 // Returns the mean loss of the optimal predictor on a sequence, in nats per target. NaN if unknown.
 double optimal_of(const Sequence& s) {
@@ -112,11 +111,6 @@ std::vector<Sequence> Task::draw_batch(std::int64_t batch, Generator& g) const {
   return sequences;
 }
 
-Batch Task::training(std::int64_t count) const {
-  Generator g(kTrainingSeed);
-  return sample(count, g);
-}
-
 Batch Task::evaluation(std::int64_t first, std::int64_t count) const {
   check<ValueError>(first >= 0 && count >= 1 && first <= evaluation_size() - count, info_.name,
                     "the evaluation set has ", evaluation_size(), " sequences, cannot return ",
@@ -128,22 +122,6 @@ Batch Task::evaluation(std::int64_t first, std::int64_t count) const {
   Generator g(kEvaluationSeed);
   for (std::int64_t i = 0; i < first; ++i) draw(g);
   return make_batch(Task::draw_batch(count, g));
-}
-
-Batch sequences_of(const Batch& batch, std::int64_t first, std::int64_t count) {
-  const auto part = [&](const auto& list, std::int64_t each) {
-    auto copy = list;
-    if (!list.empty())
-      copy.assign(list.begin() + first * each, list.begin() + (first + count) * each);
-    return copy;
-  };
-  Batch rows = batch;
-  for (Tensor* x : {&rows.inputs, &rows.targets, &rows.counted})
-    *x = contiguous(slice(*x, 0, first, first + count));
-  rows.optimal = part(batch.optimal, 1), rows.padding = part(batch.padding, 1);
-  rows.position_optimal = part(batch.position_optimal, batch.inputs.size(1));
-  for (auto& [name, losses] : rows.references) losses = part(losses, 1);
-  return rows;
 }
 
 Batch without_padding(Batch one) {

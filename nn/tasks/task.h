@@ -69,9 +69,6 @@ struct Batch {
 /// targets and counted do not have equal lengths in all sequences.
 Batch make_batch(const std::vector<Sequence>& sequences);
 
-/// Returns the sequences first to first + count - 1 of the batch.
-Batch sequences_of(const Batch& batch, std::int64_t first, std::int64_t count);
-
 /// Returns a batch of one sequence [1, T] without the positions after its last target, so that no
 /// padding remains.
 Batch without_padding(Batch one);
@@ -138,9 +135,6 @@ class Task {
   Batch sample(std::int64_t batch, Generator& g) const;
   /// Returns an upper bound of the number of distinct training sequences.
   virtual std::int64_t training_size() const { return std::numeric_limits<std::int64_t>::max(); }
-  /// Returns `count` training sequences, or all if the task has fewer. They are drawn with a fixed
-  /// seed, so that they are the same in all runs. Throws ValueError unless count >= 1.
-  Batch training(std::int64_t count) const;
   /// Returns true if training never draws the sequences of the evaluation set, as in a text. A
   /// model can then be better on the training sequences, because it memorizes them.
   virtual bool holds_out() const { return false; }

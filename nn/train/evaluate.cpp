@@ -112,7 +112,8 @@ std::string trouble_in(const Transformer& model, const Batch& batch) {
   return finder.text();
 }
 
-// Evaluates the model on `total` sequences. batch(first, count) returns some of them.
+// Evaluates the model on `total` sequences. batch(first, count) returns some of them, and is called
+// in their order.
 template <class F>
 Evaluation evaluate_parts(const Transformer& model, const TaskInfo& info, std::int64_t total,
                           F batch, const ProgressCallback& progress) {
@@ -200,11 +201,11 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
 
 Evaluation evaluate_training(const Transformer& model, const Task& task, std::int64_t sequences,
                              const ProgressCallback& progress) {
-  const Batch all = task.training(sequences);
-  const auto part = [&](std::int64_t first, std::int64_t count) {
-    return sequences_of(all, first, count);
-  };
-  return evaluate_parts(model, task.info(), all.inputs.size(0), part, progress);
+  constexpr std::uint32_t kSeed = 0x7EA15EED;
+  Generator g(kSeed);
+  const auto part = [&](std::int64_t, std::int64_t count) { return task.sample(count, g); };
+  return evaluate_parts(model, task.info(), std::min(sequences, task.training_size()), part,
+                        progress);
 }
 
 }  // namespace heed::nn

@@ -48,6 +48,7 @@ class Rehearsal {
   }
 
   void run_evaluation(std::int64_t n) { evaluate(t_.model, *t_.task, n); }
+  void run_training_evaluation(std::int64_t n) { evaluate_training(t_.model, *t_.task, n); }
 
   /// Runs the forward and backward pass of n sequences, with or without a check of invariants.
   void run_passes(std::int64_t n, bool checked) {
@@ -85,12 +86,15 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
     return std::max<std::int64_t>(1, std::llround(share * double(whole)));
   };
   const std::int64_t rows = r.rows(), chunk = r.chunk();
+  const std::int64_t largest = evaluation_chunk(t.model, t.task->info());
   const auto measured = [&](double share) {
     return peak_of([&] {
       // The last chunk of an evaluation may be smaller, so its buffers have other sizes.
       for (const std::int64_t n :
            {std::min(chunk, r.some()), r.some() % chunk, chunk, r.all() % chunk})
         if (n > 0) r.run_evaluation(part(share, n));
+      for (const std::int64_t n : {std::min(largest, r.training()), r.training() % largest})
+        if (n > 0) r.run_training_evaluation(part(share, n));
       r.run_passes(part(share, rows), r.checked_steps() > 0);
       pictures();
     });

@@ -119,6 +119,25 @@ TEST_CASE("a model of bigrams has the perplexity of counted bigrams") {
   CHECK(!other.text.unknown_share);
 }
 
+TEST_CASE("the training sequences of an evaluation are fixed, and all if the task has fewer") {
+  RunConfig c = preset("modadd");
+  c.task_parameters = {{"modulus", "7"}, {"train-share", "0.5"}};
+  c.model.attention.dropout = 0.5;
+  const auto task = make_task(c);
+  REQUIRE(task->training_size() == 24);
+  const Transformer model = make_model(c, *task);
+  const Evaluation all = evaluate_training(model, *task, 512);
+  CHECK((all.sequences == 24 && all.tokens == 24));
+  Generator g(3);
+  const NoGrad guard;
+  const Batch batch = task->sample(24, g);  // the whole training set
+  const Tensor loss = cross_entropy(model.forward(batch.inputs), batch.targets);
+  CHECK(std::abs(all.loss - loss.item()) <= 1e-6 * all.loss);
+  const Evaluation some = evaluate_training(model, *task, 10);
+  CHECK((some.sequences == 10 && some.loss != all.loss));
+  CHECK(evaluate_training(model, *task, 10).loss == some.loss);
+}
+
 TEST_CASE("with unknown tokens, only their share is known") {
   const Vocabulary v({"the", " cat", "<unk>"}, Unit::kWord);
   TextSize size;

@@ -6,13 +6,29 @@ reverse=(train reverse "${tiny[@]}" --threads 1)
 
 expect 0 "${reverse[@]}" --steps 200 --eval-every 100 --out not-quiet
 ok grep -qE '^  evaluated on the first 8 of 1,024 evaluation sequences, at the end on all$' err
-ok grep -qE '^  best possible loss on them 0\.0000; in parentheses: loss above that$' err
-ok grep -qE '^step  100/200  eval_loss [0-9.]+ \(\+[0-9.]+\)  .* [0-9.]+ %  [0-9.]+s left' err
+ok grep -qE '^  best possible loss on them 0\.0000$' err
+ok grep -qE '^step  100/200  eval_loss [0-9.]+  answer tokens right [0-9.]+ %  [0-9.]+s left' err
 ok grep -qE '^step  200/200  eval_loss .*  0\.0s left' err
 ok [ "$(awk 'length($0) > 80' err | wc -l)" = 0 ]
 ok [ "$(grep -c $'\033' err)" = 0 ]
 expect 0 "${reverse[@]}" --steps 8 --quiet --out quiet
 ok test ! -s err
+
+# --- a task with held-out data is evaluated on training sequences, too, which changes no weight
+modadd=(train modadd --layers 1 --heads 1 --d-model 16 --batch 4096 --steps 60 --threads 1)
+expect 0 "${modadd[@]}" --eval-every 20 --lr 0.03 --json --out both
+err_has "  train_loss: the same on 512 training sequences"
+ok grep -qE '^step   20/60  eval_loss [0-9.]+  train_loss [0-9.]+  held-out sums right [0-9.]+ %' err
+train_loss=$(grep -oE '"train_loss":[0-9.]+' out | cut -d: -f2)
+ok [ "$(tail -1 both/metrics.csv | cut -d, -f9)" = "$train_loss" ]
+# The batches are the whole training set, of which the 512 sequences are a sample.
+ok awk -F, 'NR > 1 && $1 > 0 && $9 != "" { n++; if (!($9 < 4 && $10 >= 0 && $10 <= 1)) bad = 1 } END { exit !(n == 3 && !bad) }' both/metrics.csv
+expect 0 "${modadd[@]}" --eval-every 20 --lr 0.03 --eval-train 0 --json --out without
+out_has '"train_loss":null,"train_accuracy":null'
+ok [ "$(grep -c train_loss: err)" = 0 ]
+expect 0 diff both without
+expect 0 train --resume without --steps 80 --eval-train 7 --quiet
+ok [ -n "$(tail -1 without/metrics.csv | cut -d, -f9)" ]
 
 # --- each step appends a row to metrics.csv, even if the run is not saved after the step
 "$heed" "${reverse[@]}" --steps 1000000 --eval-every 0 --out rows > out 2> err &

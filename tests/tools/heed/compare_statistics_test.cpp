@@ -52,7 +52,7 @@ TEST_CASE("runs that differ only in their seeds are one setting; settings keep t
   CHECK(g.best == 1);
   CHECK(g.steps_to_target.n == 1);
   CHECK(g.steps_to_target.mean == 10);
-  const std::string table = to_text(comparison_report(c));
+  const std::string table = to_text(comparison_report({c}));
   INFO(table);
   CHECK(table.find("kv-heads=2  2  1.5000 ± 0.5000  1.0000  1.0000 ± 0.5000  10 (1/2)") !=
         std::string::npos);
@@ -70,7 +70,7 @@ TEST_CASE("a mean of steps that is not an integer has a decimal in the table") {
   const auto table_of = [](const std::vector<std::vector<double>>& losses) {
     std::vector<ComparedRun> runs;
     for (const auto& list : losses) runs.push_back(record(std::int64_t(runs.size()), 2, list));
-    return to_text(comparison_report(compare(runs, 1.5)));
+    return to_text(comparison_report({compare(runs, 1.5)}));
   };
   CHECK_THAT(table_of({{1}, {1}, {1}, {3, 1}}), Contains(" 2.5 ± 2.5 (4/4)"));
   CHECK_THAT(table_of({{3, 1}, {3, 3, 1}, {3, 3, 3, 1}}), Contains(" 20.0 ± 5.8 (3/3)"));
@@ -90,17 +90,55 @@ TEST_CASE("n is the number of runs in the mean") {
   const std::vector<ComparedRun> runs = {record(1, 2, {3, 1}), record(2, 2, {3, 2}),
                                          record(3, 2, {3, NAN})};
   const RunComparison c = compare(runs);
-  const std::string table = to_text(comparison_report(c));
+  const std::string table = to_text(comparison_report({c}));
   INFO(table);
   CHECK(table.find("all runs  2  1.5000 ± 0.5000") != std::string::npos);
-  const nn::Json json = nn::Json::parse(to_json(comparison_report(c)));
+  const nn::Json json = nn::Json::parse(to_json(comparison_report({c})));
   CHECK(*json.find("settings")->items()[0].find("n") == 2);
   CHECK(curves_chart(c).title.find("mean of 2 seeds") != std::string::npos);
   const testing::Folder folder;
-  std::ifstream csv(write_comparison(folder.path(), c)[0]);
+  std::ifstream csv(write_comparison(folder.path(), {c})[0]);
   std::string line;
   std::getline(csv, line), std::getline(csv, line);
   CHECK(line.starts_with("loss,2,1.5,0.5,"));
+}
+
+TEST_CASE("each task has a table, an object and lines of CSV, with options that differ in it") {
+  std::vector<ComparedRun> runs = {record(1, 2, {3, 1}), record(1, 2, {3, 2}), record(2, 2, {1})};
+  runs[1].config.lr = 0.5, runs[2].above = NAN;
+  for (ComparedRun& run : runs) run.config.task = "copy";
+  const std::vector<RunComparison> tasks = {
+      compare({record(1, 2, {3}), record(1, 4, {3}), record(2, 4, {1})}),
+      compare({runs[0], runs[1]}), compare({runs[2]})};
+  const Report report = comparison_report(tasks);
+  const std::string text = to_text(report);
+  INFO(text);
+  CHECK_THAT(text, Catch::Matchers::StartsWith("induction: 3 runs of 2 settings, mean"));
+  CHECK_THAT(text, Contains("\n\ncopy: 2 runs of 2 settings, mean"));
+  CHECK_THAT(text, Contains("\n\ncopy: 1 run of 1 setting, mean"));
+  const nn::Json json = nn::Json::parse(to_json(report));
+  REQUIRE(json.entries().size() == kTasksKeys.size());
+  const std::vector<nn::Json>& list = json.find("tasks")->items();
+  REQUIRE(list.size() == tasks.size());
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const nn::Json one = nn::Json::parse(to_json(comparison_report({tasks[i]})));
+    for (const auto& [key, value] : list[i].entries()) {
+      INFO(key);
+      CHECK(value.dump() == one.find(key)->dump());
+    }
+    CHECK(list[i].entries().size() + 2 == one.entries().size());  // without left_out and files
+  }
+  CHECK_THAT(to_csv(report), Catch::Matchers::StartsWith("task,setting,options,n,final_mean,"));
+  CHECK_THAT(to_csv(report), Contains("\ncopy,all runs,{},1,1.0,,1.0,,,"));
+  const testing::Folder folder;
+  std::ifstream csv(write_comparison(folder.path(), tasks)[0]);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(csv, line);) lines.push_back(line);
+  REQUIRE(lines.size() == 6);
+  CHECK(lines[0].starts_with("task,kv-heads,lr,quantity,n,"));
+  CHECK(lines[1].starts_with("induction,2,,loss,1,"));
+  CHECK(lines[4].starts_with("copy,,0.5,loss,1,"));
+  CHECK(lines[5].starts_with("copy,,,loss,1,"));
 }
 
 TEST_CASE("JSON contains the number of runs in the mean of a head") {
@@ -109,7 +147,7 @@ TEST_CASE("JSON contains the number of runs in the mean of a head") {
   c.of = nn::ComparedQuantity("entropy");
   for (ComparedRun& run : c.groups[0].runs) run.heads.resize(1);
   c.groups[0].runs[1].heads[0].entropy = NAN;
-  const nn::Json json = nn::Json::parse(to_json(comparison_report(c)));
+  const nn::Json json = nn::Json::parse(to_json(comparison_report({c})));
   const std::vector<nn::Json>& heads = json.find("settings")->items()[0].find("heads")->items();
   CHECK(heads.size() == nn::head_quantities().size());
   for (const nn::Json& head : heads) {

@@ -103,6 +103,50 @@ if unshare --map-root-user --mount true 2> err; then
   ok test $code == 4; table; err_has "fixed/.staging: Read-only file system"; err_has "--out DIR writes"
 fi
 
+# --- runs of several tasks: a table, pictures and lines of the CSV files for each task
+sed 's/^task = .*//; s/^seed = .*/task = ["reverse", "copy"]\nseed = [1, 2]/' s.toml > tasks.toml
+for done in "8 trained" "8 finished before"; do
+  expect 0 sweep tasks.toml --quiet; out_has "$done"; out_has "to compare the runs: heed compare sweeps/tasks"
+done
+expect 0 compare sweeps/tasks
+for task in reverse copy; do
+  out_has "$task: 4 runs of 2 settings, mean ± standard error"
+  for file in curves against; do has_file sweeps/tasks/compare/$file-$task.png; out_has "compare/$file-$task.png"; done
+done
+ok test "$(grep -c "above optimum" out)" == 2; ok test "$(grep -c "^scale=none      2" out)" == 2; ok test ! -s err
+ok test ! -e sweeps/tasks/compare/curves.png; ok test ! -e sweeps/tasks/compare/heads.csv
+expect 0 info sweeps/tasks/compare/curves-copy.png; help_has "task copy, mean of 2 seeds"
+ok test "$(cut -d, -f1-4 sweeps/tasks/compare/compare.csv | head -2)" == $'task,scale,quantity,n\nreverse,none,loss,2'
+ok grep -q '^copy,1/d-head,"sweeps/tasks/scale=1_d-head,task=copy,seed=2",2,loss,' sweeps/tasks/compare/runs.csv
+ok test "$(wc -l < sweeps/tasks/compare/compare.csv)" == 5; ok test "$(wc -l < sweeps/tasks/compare/runs.csv)" == 9
+expect 0 compare sweeps/tasks --csv; ok test "$(cut -d, -f1-2 out | tr '\n' ' ')" == \
+  "task,setting reverse,scale=none reverse,scale=1/d-head copy,scale=none copy,scale=1/d-head "
+expect 0 compare sweeps/tasks/scale={none,1_d-head},task=copy,seed=* --json --out copy; has_file copy/curves.png
+alone=$(sed 's/,"left_out.*/}/' out)
+expect 0 compare sweeps/tasks --json; is_json_line; out_has "$alone],\"left_out\":[],\"files\":[\"sweeps/tasks/compare/compare.csv\""
+ok test "$(head -c 48 out)" == '{"tasks":[{"task":"reverse","quantity":"loss","t'
+expect 0 compare sweeps/tasks --of previous_token --target 0.001; ok test "$(grep -c "^previous_token of each head" out)" == 2
+has_file sweeps/tasks/compare/steps-copy.png; ok grep -q '^copy,none,0,1,entropy,2,' sweeps/tasks/compare/heads.csv
+touch sweeps/tasks/compare/curves-mine.png
+expect 0 compare sweeps/tasks/*copy* --out sweeps/tasks/compare  # this removes the pictures of both tasks
+ok test "$(ls sweeps/tasks/compare)" == $'against.png\ncompare.csv\ncurves-mine.png\ncurves.csv\ncurves.png\nruns.csv'
+refuses 2 "--against lr: the runs of the task reverse do not differ in this option; did you mean 'scale'?" \
+  compare sweeps/tasks --against lr
+expect 0 train urn "${tiny[@]}" --steps 4 --quiet --out urn
+expect 0 compare sweeps/s urn --out mixed
+out_has "reverse: 6 runs of 2 settings"; out_has "urn: 1 run of 1 setting"; out_has "all runs  1"
+has_file mixed/against-reverse.png; ok test ! -e mixed/against-urn.png
+ok test "$(grep '^urn,' mixed/runs.csv | cut -d, -f1-5)" == "urn,,urn,1,loss"
+refuses 2 "--against scale: the runs of the task urn differ only in their seeds; omit --against" compare sweeps/s urn --against scale
+
+# --- texts are settings of one task
+for text in a b; do
+  seq -s $text 500 > $text.txt
+  expect 0 train --text $text.txt "${tiny[@]}" --context 8 --steps 4 --quiet --out $text
+done
+expect 0 compare a b --out texts; out_has "text: 2 runs of 2 settings"; ok test "$(grep -c "^text=.*/[ab].txt" out)" == 2
+expect 0 compare a urn --csv --out texts; ok grep -q '^text,all runs,{},1,' out; has_file texts/curves-text.png
+
 # --- help states which scores are compared and how many settings are drawn
 expect 0 compare --help; help_has "the largest score of any head"; help_has "of more than 8 settings the first 8"
 
@@ -118,8 +162,6 @@ refuses 2 "the runs do not differ in this option; did you mean 'scale'" compare 
 refuses 2 "compare needs runs" compare
 mkdir empty; refuses 4 "is not a run and contains no runs" compare empty
 refuses 2 "so they are the same run" compare sweeps/s/scale=none,seed=1 sweeps/s/scale=none,seed=1
-expect 0 train urn "${tiny[@]}" --steps 4 --quiet --out urn
-refuses 2 "runs must have the same task" compare sweeps/s urn
 rm sweeps/s/scale=none,seed=2/model.safetensors
 rm -r sweeps/s/scale=none,seed=3
 expect 0 compare sweeps/s

@@ -2,6 +2,9 @@
 // a sweep file.
 #include "tools/heed/plan/sweep_plan.h"
 
+#include <filesystem>
+
+#include "autograd/base/files.h"
 #include "tests/support/catch.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/sweep/sweep_run.h"
@@ -9,6 +12,7 @@
 namespace {
 
 using namespace heed;
+namespace fs = std::filesystem;
 
 std::vector<std::string> names(const SweepPlan& plan) {
   std::vector<std::string> list;
@@ -148,6 +152,28 @@ TEST_CASE("the pairs of a sweep cannot be removed, even if all its runs remain")
   CHECK(
       no_longer_planned(plan_sweep(one, "s.toml"), plan_sweep(two, "s.toml", {"scale", "seed"})) ==
       "its pairs were none and are scale,seed now");
+}
+
+TEST_CASE("the sweeps in examples/ are valid, have three seeds, and are on their page") {
+  const fs::path root = HEED_SOURCE_DIR, folder = root / "examples/sweeps";
+  const std::string page = autograd::read_file((folder / "README.md").string());
+  int sweeps = 0;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder)) {
+    if (file.path().extension() != ".toml") continue;
+    const std::string path = file.path().string(), name = file.path().stem().string();
+    INFO(path);
+    const SweepPlan plan = plan_sweep(nn::read_toml_text(path), path);
+    CHECK(plan.lists.back().key == "seed");
+    CHECK(plan.lists.back().values.size() >= 3);
+    if (const std::string& text = plan.runs[0].config.text; !text.empty())
+      says(page, "> " + text + "\n");  // the command that makes the text
+    says(page, "heed sweep examples/sweeps/" + name + ".toml\n");
+    says(page, "heed compare sweeps/" + name);
+    says(page, "](" + name + ".png)");
+    CHECK(fs::exists(folder / (name + ".png")));
+    ++sweeps;
+  }
+  CHECK(sweeps == 4);
 }
 
 TEST_CASE("the remaining time is estimated from waiting, running and finished runs") {

@@ -4,6 +4,7 @@
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
 #include "nn/run/staged_folder.h"
+#include "nn/tasks/task.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/compare/compare_report.h"
 #include "tools/heed/pictures.h"
@@ -107,11 +108,6 @@ FoundRuns find_runs(const Command& c, const nn::ComparedQuantity& of) {
   for (const Command::Value& given : c.values.at("runs"))
     for (const fs::path& folder : run_folders(given.text)) add_run(found, folder, of);
   check_not_empty(found);
-  const nn::ComparedRun& first = found.runs[0];
-  for (const nn::ComparedRun& run : found.runs)
-    if (run.config.task != first.config.task)
-      usage_error("the task of {} is {}, the task of {} is {}: runs must have the same task",
-                  first.folder.string(), first.config.task, run.folder.string(), run.config.task);
   return found;
 }
 
@@ -147,54 +143,89 @@ void measure_heads(FoundRuns& found, const nn::ComparedQuantity& of) {
   check_not_empty(found);
 }
 
-// Returns the option on the x axis of against.png, or "" if that picture is not drawn.
-std::string chosen_against(const std::string& given, const RunComparison& c) {
+// Returns one comparison for each task, in the order of the first run of each task.
+std::vector<RunComparison> compare_tasks(const std::vector<nn::ComparedRun>& runs,
+                                         const nn::ComparedQuantity& of,
+                                         std::optional<double> target) {
+  std::vector<std::vector<nn::ComparedRun>> by_task;
+  for (const nn::ComparedRun& run : runs) {
+    auto same = std::find_if(by_task.begin(), by_task.end(), [&](const auto& list) {
+      return list[0].config.task == run.config.task;
+    });
+    if (same == by_task.end()) same = by_task.emplace(same);
+    same->push_back(run);
+  }
+  std::vector<RunComparison> tasks;
+  for (auto& list : by_task) tasks.push_back({of, target, group_runs(std::move(list), of, target)});
+  return tasks;
+}
+
+// Returns the option on the x axis of against.png, or "" if that picture is not drawn. `runs` is
+// the subject of an error, such as "the runs".
+std::string chosen_against(const std::string& given, const RunComparison& c,
+                           const std::string& runs) {
   std::vector<std::string> differ;
   for (const auto& [key, value] : c.groups[0].options) differ.push_back(key);
   if (given.empty()) return differ.size() == 1 ? differ[0] : "";
-  if (differ.empty()) usage_error("--against {}: the runs differ only in their seeds", given);
+  if (differ.empty())
+    usage_error("--against {}: {} differ only in their seeds; omit --against", given, runs);
   if (std::find(differ.begin(), differ.end(), given) == differ.end())
     usage_error(
-        "--against {}: the runs do not differ in this option; did you mean '{}'? They "
+        "--against {}: {} do not differ in this option; did you mean '{}'? They "
         "differ in {}",
-        given, nn::nearest(given, differ), heed::join(differ));
+        given, runs, nn::nearest(given, differ), heed::join(differ));
   return given;
 }
 
-bool is_comparison_file(const std::string& name) {
-  constexpr const char* kNames[] = {"compare.csv", "runs.csv",    "curves.csv", "heads.csv",
-                                    "curves.png",  "against.png", "steps.png"};
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+// Returns the options on the x axes of the pictures of each task.
+std::vector<std::string> chosen_against(const std::string& given,
+                                        const std::vector<RunComparison>& tasks) {
+  std::vector<std::string> chosen;
+  for (const RunComparison& c : tasks)
+    chosen.push_back(chosen_against(
+        given, c, tasks.size() > 1 ? "the runs of the task " + c.task() : "the runs"));
+  return chosen;
 }
 
-std::vector<fs::path> write_files(const fs::path& folder, const RunComparison& comparison,
-                                  const std::string& against) {
+bool is_comparison_file(const std::string& name) {
+  std::vector<std::string> names = {"compare.csv", "runs.csv", "curves.csv", "heads.csv"};
+  std::vector<std::string> tasks = nn::task_names();
+  tasks.insert(tasks.end(), {"text", "lines"});
+  for (const char* picture : {"curves", "against", "steps"}) {
+    names.push_back(fmt::format("{}.png", picture));
+    for (const std::string& task : tasks) names.push_back(fmt::format("{}-{}.png", picture, task));
+  }
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunComparison>& tasks,
+                                  const std::vector<std::string>& against) {
   nn::StagedFolder out(folder, {{"compare.csv"}, is_comparison_file});
-  std::vector<fs::path> files = write_comparison(out.staging(), comparison);
-  for (const fs::path& file : draw_comparison(out.staging(), comparison, against))
-    files.push_back(file);
+  std::vector<fs::path> files = write_comparison(out.staging(), tasks);
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    append(files, draw_comparison(out.staging(), tasks[i], against[i],
+                                  tasks.size() > 1 ? "-" + tasks[i].task() : ""));
   return out.publish(files);
 }
 
 Report run_compare(const CompareArguments& a, const Command& c) {
   if (!c.given("runs")) usage_error("compare needs runs, or the directory of a sweep");
   const auto target = c.given("target") ? std::optional(a.target) : std::nullopt;
-  RunComparison comparison{nn::ComparedQuantity(a.of), target, {}};
-  nn::ComparedQuantity& of = comparison.of;
+  nn::ComparedQuantity of(a.of);
   FoundRuns found = find_runs(c, of);
   set_finals(found, of);
   if (!a.out.empty()) make_folder(a.out);  // reports errors of arguments before the work starts
-  comparison.groups = group_runs(found.runs, of, target);
-  chosen_against(a.against, comparison);
+  std::vector<RunComparison> tasks = compare_tasks(found.runs, of, target);
+  chosen_against(a.against, tasks);
   const std::size_t runs = found.runs.size() + found.left_out.size();
   if (of.head) {
     measure_heads(found, of);
-    comparison.groups = group_runs(std::move(found.runs), of, target);
+    tasks = compare_tasks(found.runs, of, target);
   }
   if (!found.left_out.empty())
     print_error(fmt::format("warning: {} of {} runs are not compared: {}", found.left_out.size(),
                             runs, list_text(found.left_out)));
-  Report report = comparison_report(comparison);
+  Report report = comparison_report(tasks);
   Table& left_out = report.table("left_out");
   for (const LeftOut& run : found.left_out) left_out.add({run.run.string(), run.why});
   const std::vector<Command::Value>& given = c.values.at("runs");
@@ -202,7 +233,7 @@ Report run_compare(const CompareArguments& a, const Command& c) {
   if (a.out.empty() && given.size() == 1 && !nn::RunFolder(given[0].text).is_run())
     out = fs::path(given[0].text) / "compare";
   try {
-    report.files(write_files(out, comparison, chosen_against(a.against, comparison)));
+    report.files(write_files(out, tasks, chosen_against(a.against, tasks)));
   } catch (const autograd::IoError& e) {  // the table is printed even if no file can be written
     report.files({});
     report.fail(kInputOutput, fmt::format("{}; --out DIR writes the files elsewhere", e.what()));
@@ -214,6 +245,12 @@ constexpr const char* kCompareNotes =
     R"(RUNS are run directories, directories that contain runs, or directories of heed sweep. Runs
 that differ only in their seed are one setting. Numbers are means over the seeds of a setting with
 the standard error of the mean.
+
+Runs of several tasks are compared task by task: each task has a table, and its pictures are named
+after it (curves-copy.png). An option is a part of a setting if it differs between the runs of one
+task, and --against must be such an option in each task. --json then prints tasks (a list with task,
+quantity, target and settings of each), left_out and files. The first column of --csv and of the CSV
+files is task. Runs of task text that learn different files are settings of one task.
 
 final is the loss at the end in nats per token, on the whole evaluation set. heed train, eval, runs
 and sweep print the same number. above optimum is this loss minus the optimal loss on the same
@@ -247,6 +284,7 @@ void compare_command(Command& c) {
       "  heed compare sweeps/scale\n"
       "  heed compare sweeps/scale --of induction --target 0.5\n"
       "  heed compare runs/urn-1 runs/urn-2 runs/urn-3 --out urns\n"
+      "  heed compare runs/urn-1 runs/copy-1 --out urn-and-copy\n"
       "  heed compare sweeps/kv-heads --against kv-heads --json";
   c.notes = kCompareNotes;
   auto a = std::make_shared<CompareArguments>();

@@ -151,13 +151,14 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
 
 std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& folder,
                                                    const RunComparison& c,
-                                                   const std::string& against) {
-  std::vector<std::filesystem::path> files = {draw(folder / "curves.png", curves_chart(c))};
+                                                   const std::string& against,
+                                                   const std::string& suffix) {
+  const auto file = [&](const char* name) { return folder / (name + suffix + ".png"); };
+  std::vector<std::filesystem::path> files = {draw(file("curves"), curves_chart(c))};
   if (against.empty()) return files;
-  files.push_back(draw(folder / "against.png", against_chart(c, against, &RunGroup::final)));
+  files.push_back(draw(file("against"), against_chart(c, against, &RunGroup::final)));
   if (c.target)
-    files.push_back(
-        draw(folder / "steps.png", against_chart(c, against, &RunGroup::steps_to_target)));
+    files.push_back(draw(file("steps"), against_chart(c, against, &RunGroup::steps_to_target)));
   return files;
 }
 

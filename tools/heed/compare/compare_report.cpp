@@ -44,6 +44,12 @@ constexpr Column kCompareKeys[] = {{"task"},
                                    rows("left_out", kLeftOut),
                                    {"files"}};
 
+// The result if there are several tasks: a list with an object per task, and the columns of CSV.
+constexpr Column kTask[] = {{"task"}, {"quantity"}, {"target"}, rows("settings", kComparedSetting)};
+constexpr Column kSeveralKeys[] = {rows("tasks", kTask), rows("left_out", kLeftOut), {"files"}};
+constexpr Column kTaskColumn[] = {{"task"}};
+constexpr auto kCsvOfTasks = joined(kTaskColumn, kComparedSetting);
+
 // Formats a mean and its standard error: "0.1234 ± 0.0012". Returns only the mean if there is one
 // run.
 Value mean_text(const MeanError& m, int digits) {
@@ -107,27 +113,33 @@ TableRow setting_cells(const RunComparison& c, const RunGroup& g) {
           list_of(heads)};
 }
 
-// Returns an empty table. Its columns are the options that differ between the groups, and then
-// `keys`.
-Table options_table(const RunComparison& c, std::initializer_list<std::string_view> keys) {
+// Returns an empty table. Its columns are the task, if there are several, the options that differ
+// between the groups of a task, and then `keys`.
+Table options_table(const std::vector<RunComparison>& tasks,
+                    std::initializer_list<std::string_view> keys) {
   std::vector<Column> columns;
-  for (const auto& [key, value] : c.groups[0].options) columns.push_back({key});
+  if (tasks.size() > 1) columns.push_back({"task"});
+  for (const RunComparison& c : tasks)
+    for (const auto& [key, value] : c.groups[0].options)
+      if (!Columns(columns.data(), columns.size()).find(key)) columns.push_back({key});
   for (const std::string_view key : keys) columns.push_back({key});
   return Table(columns);
 }
 
+// Adds a row to an options_table(). `cells` are the cells of its `keys`.
 void add_row(Table& table, const RunGroup& group, const TableRow& cells) {
   TableRow row;
-  for (const auto& [key, value] : group.options) row.emplace_back(value);
+  for (std::size_t i = 0; i + cells.size() < table.columns.size(); ++i) {
+    const std::string_view key = table.columns[i].key;
+    Value& cell = row.emplace_back(key == "task" ? Value(group.runs[0].config.task) : Value());
+    for (const auto& [option, value] : group.options)
+      if (option == key) cell = value;
+  }
   row.insert(row.end(), cells.begin(), cells.end());
   table.add(std::move(row));
 }
 
-}  // namespace
-
-const Columns kComparisonKeys = kCompareKeys;
-
-Report comparison_report(const RunComparison& c) {
+Report task_report(const RunComparison& c) {
   Report report(kCompareKeys);
   report.set("task", c.task());
   report.set("quantity", c.of.name);
@@ -153,17 +165,41 @@ Report comparison_report(const RunComparison& c) {
   return report;
 }
 
+}  // namespace
+
+const Columns kComparisonKeys = kCompareKeys, kTasksKeys = kSeveralKeys;
+
+Report comparison_report(const std::vector<RunComparison>& tasks) {
+  if (tasks.size() == 1) return task_report(tasks[0]);
+  Report report(kTasksKeys);
+  Table& list = report.table("tasks");
+  Table csv(kCsvOfTasks);
+  for (const RunComparison& c : tasks) {
+    const Report task = task_report(c);
+    for (const Report::Item& item : task.items())
+      if (const Table* table = std::get_if<Table>(&item.what)) report.text_table(*table);
+    const auto& settings = std::get<Table>(task.find("settings")->what);
+    list.add({c.task(), c.of.name, c.target, list_of(settings)});
+    for (TableRow row : settings.rows) {
+      row.insert(row.begin(), c.task());
+      csv.add(std::move(row));
+    }
+  }
+  report.csv = csv;
+  return report;
+}
+
 std::vector<std::filesystem::path> write_comparison(const std::filesystem::path& folder,
-                                                    const RunComparison& c) {
+                                                    const std::vector<RunComparison>& tasks) {
   Table settings =
-      options_table(c, {"quantity", "n", "final_mean", "final_error", "best", "above_mean",
-                        "above_error", "accuracy_mean", "accuracy_error", "target", "reached",
-                        "steps_mean", "steps_error", "seconds_mean", "seconds_error"});
-  Table runs = options_table(c, {"run", "seed", "quantity", "final", "best", "above", "accuracy",
-                                 "steps_to_target", "seconds"});
-  Table curves = options_table(c, {"quantity", "step", "n", "mean", "standard_error"});
-  Table heads = options_table(c, {"layer", "head", "quantity", "n", "mean", "standard_error"});
-  for (const RunGroup& g : c.groups) {
+      options_table(tasks, {"quantity", "n", "final_mean", "final_error", "best", "above_mean",
+                            "above_error", "accuracy_mean", "accuracy_error", "target", "reached",
+                            "steps_mean", "steps_error", "seconds_mean", "seconds_error"});
+  Table runs = options_table(tasks, {"run", "seed", "quantity", "final", "best", "above",
+                                     "accuracy", "steps_to_target", "seconds"});
+  Table curves = options_table(tasks, {"quantity", "step", "n", "mean", "standard_error"});
+  Table heads = options_table(tasks, {"layer", "head", "quantity", "n", "mean", "standard_error"});
+  const auto add_group = [&](const RunComparison& c, const RunGroup& g) {
     const MeanError& steps = g.steps_to_target;
     add_row(settings, g,
             {c.of.name, g.final.n, g.final.mean, g.final.error, g.best, g.above.mean, g.above.error,
@@ -180,14 +216,16 @@ std::vector<std::filesystem::path> write_comparison(const std::filesystem::path&
               {c.of.series_name(), std::int64_t(g.curve.steps[i]), m.n, m.mean, m.error});
     }
     for (const TableRow& cells : head_rows(c, g)) add_row(heads, g, cells);
-  }
+  };
+  for (const RunComparison& c : tasks)
+    for (const RunGroup& g : c.groups) add_group(c, g);
   std::vector<std::filesystem::path> files;
   const auto write = [&](const char* name, const Table& table) {
     autograd::write_file((folder / name).string(), std::string_view(to_csv(table)));
     files.push_back(folder / name);
   };
   write("compare.csv", settings), write("runs.csv", runs), write("curves.csv", curves);
-  if (c.of.head) write("heads.csv", heads);
+  if (tasks[0].of.head) write("heads.csv", heads);
   return files;
 }
 

@@ -12,8 +12,8 @@
 
 namespace heed {
 
-/// The runs of a comparison, in groups. The runs of one group differ only in their seeds. The texts
-/// of `heed compare` call a group a setting.
+/// The runs of one task in a comparison, in groups. The runs of one group differ only in their
+/// seeds. The texts of `heed compare` call a group a setting.
 struct RunComparison {
   nn::ComparedQuantity of;           ///< the compared quantity
   std::optional<double> target;      ///< value of the quantity for steps_to_target
@@ -23,18 +23,22 @@ struct RunComparison {
   const std::string& task() const { return groups[0].runs[0].config.task; }
 };
 
-extern const Columns kComparisonKeys;  ///< keys of comparison_report()
+extern const Columns kComparisonKeys;  ///< keys of comparison_report() for one task
+extern const Columns kTasksKeys;       ///< keys of comparison_report() for several tasks
 
 /// Returns a report with one row per group of runs. Its column n is the number of runs whose last
-/// value is finite. If the quantity is measured per head, adds one row per head. Does not set the
-/// keys `left_out` and `files`.
-Report comparison_report(const RunComparison& c);
+/// value is finite. If the quantity is measured per head, adds one row per head. If there are
+/// several tasks, each has tables of its own in text and an object in the list `tasks` of JSON, and
+/// the first column of CSV is the task. Does not set the keys `left_out` and `files`.
+Report comparison_report(const std::vector<RunComparison>& tasks);
 
 /// Writes compare.csv (one line per group of runs), runs.csv (one per run), curves.csv (one per
 /// group and step) and, if the quantity is measured per head, heads.csv (one per group, head and
-/// score). Returns the paths of the files. Throws IoError if a file cannot be written.
+/// score). If there are several tasks, the first column is the task, and an option that does not
+/// differ between the runs of a task is empty in its lines. Returns the paths of the files. Throws
+/// IoError if a file cannot be written.
 std::vector<std::filesystem::path> write_comparison(const std::filesystem::path& folder,
-                                                    const RunComparison& c);
+                                                    const std::vector<RunComparison>& tasks);
 
 inline constexpr std::size_t kMostCurves = 8;  ///< largest number of curves of curves_chart()
 /// Returns a chart with one curve per group of runs: the mean over the runs of the group at each
@@ -50,9 +54,11 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
                               nn::MeanError nn::RunGroup::*number);
 
 /// Draws curves.png. Unless the option `against` is empty, also draws against.png and, if there is
-/// a target, steps.png. Returns the paths of the files. Throws IoError if a file cannot be written.
+/// a target, steps.png. `suffix` is added to the names: curves-copy.png if it is "-copy". Returns
+/// the paths of the files. Throws IoError if a file cannot be written.
 std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& folder,
                                                    const RunComparison& c,
-                                                   const std::string& against);
+                                                   const std::string& against,
+                                                   const std::string& suffix = "");
 
 }  // namespace heed

@@ -126,6 +126,7 @@ std::string to_csv(const Table& table) {
 }
 
 std::string to_csv(const Report& report) {
+  if (report.csv) return to_csv(*report.csv);
   for (const Column& column : report.keys())
     if (column.is_table) {
       const Report::Item* item = report.find(column.key);

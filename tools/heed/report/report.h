@@ -17,6 +17,7 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -173,6 +174,8 @@ class Report {
   /// Returns the item of this key, or null.
   const Item* find(std::string_view key) const;
 
+  /// The table that --csv prints instead of the first declared one.
+  std::optional<Table> csv = {};
   ExitCode exit_code = kOk;
   std::string error = {};  ///< printed to stderr after the result
 
@@ -194,7 +197,7 @@ std::string to_json(const Report& report);
 /// Formats a table as CSV: a line with the keys of the columns, then one line per row. Values that
 /// are null or not finite are empty. Columns that contain objects or tables are left out.
 std::string to_csv(const Table& table);
-/// Formats the first table of the report that has a key as CSV.
+/// Formats Report::csv as CSV or, if it is not set, the first table of the report that has a key.
 std::string to_csv(const Report& report);
 
 /// Returns the keys as text. The keys of objects and tables are in parentheses: "task heads (layer

@@ -1,7 +1,7 @@
 // Grokking (Power et al. 2022): a model that adds two numbers modulo 59 first memorizes the sums
 // that it trains on, and much later learns to add, but only if weights decay. README.md explains
-// the experiment. `example_grokking 1 2 3` trains with these seeds, which takes about 5 minutes;
-// `--steps N` ends each run after N steps.
+// the experiment. `example_grokking 1 2 3` trains with these seeds, which takes about 10
+// minutes; `--steps N` ends each run after N steps.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +21,7 @@ RunConfig recipe(std::int64_t seed, double weight_decay) {
   RunConfig c = preset("modadd");
   c.task_parameters = {{"modulus", "59"}, {"train-share", "0.6"}, {"split", "unordered"}};
   c.batch = 1 << 16;  // Trainer reduces it to all training sums
-  c.eval_batch = c.batch, c.eval_every = kEvery;
+  c.eval_batch = c.eval_train = c.batch, c.eval_every = kEvery;
   c.steps = kSteps, c.schedule = Decay::kWsd;
   c.lr = 1.5e-3, c.weight_decay = weight_decay, c.seed = seed;
   return c;

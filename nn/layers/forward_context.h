@@ -34,8 +34,8 @@ struct ForwardContext {
   KeepMask keep = {};   ///< mask for every attention layer, in addition to the causal mask
   ScoreBias bias = {};  ///< added to the scores of every attention layer
   /// Positions at which a Transformer computes the logits, int64 [P]; undefined: all positions. The
-  /// MLP of the last block then runs at these positions only, and its sites have P positions,
-  /// unless the probe uses one of the sites after attention in this block.
+  /// MLP of the last block then runs at these positions only, unless the probe uses a site after
+  /// attention in this block. Sites always have all positions.
   Tensor logits_at = {};
   ModulePath path = {};  ///< path of the current module; used by the functions below
 

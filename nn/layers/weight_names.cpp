@@ -84,6 +84,9 @@ void check_expressible(const Transformer::Options& o, WeightNames names) {
   need(torch, o.positions != Positions::kRope, "positions", positions, "no rotary positions");
   need(lens, o.positions != Positions::kSinusoidal, "positions", positions,
        "learned, rotary, ALiBi or no positions");
+  // The slopes of TransformerLens differ from those of Press et al. for other numbers of heads.
+  need(lens && o.positions == Positions::kAlibi, std::has_single_bit(std::uint64_t(a.heads)),
+       "heads", a.heads, "the slopes of ALiBi only for a power of two");
   need(gpt, o.norm == NormPlacement::kPre, "norm", norm, "norms before each sublayer (pre)");
   need(lens, o.norm != NormPlacement::kPost, "norm", norm, "norms before each sublayer, or none");
   need(gpt, o.norm_kind == NormKind::kLayerNorm, "norm_kind", enum_name(o.norm_kind), "layernorm");

@@ -57,12 +57,12 @@ void check_history(const std::vector<MetricsRow>& rows, const std::vector<Metric
                  RunFolder::kState, " has ", saved.size(), " rows, but this file has ",
                  rows.size());
   for (std::size_t i = 0; i < std::min(rows.size(), saved.size()); ++i)
-    for (const auto& [name, value] : kMetricsColumns) {
-      const double a = rows[i].*value, b = saved[i].*value;
-      const bool later = i + 1 == saved.size() && std::string_view(name).starts_with("eval_");
+    for (const MetricsColumn& column : kMetricsColumns) {
+      const double a = rows[i].*column.value, b = saved[i].*column.value;
+      const bool later = i + 1 == saved.size() && is_of_evaluation(column);
       const int missing = int(std::isnan(a)) + int(std::isnan(b));
       check<IoError>(a == b || missing == 2 || (missing == 1 && later), path, "damaged, line ",
-                     i + 2, ": its ", name, " is not that of ", RunFolder::kState);
+                     i + 2, ": its ", column.name, " is not that of ", RunFolder::kState);
     }
 }
 

@@ -22,8 +22,11 @@ double best_of(const std::vector<double>& values, bool largest) {
 
 std::vector<std::pair<std::string, std::string>> options_of(RunConfig config) {
   std::vector<std::pair<std::string, std::string>> options;
+  // Seeds are averaged, and the other four change no result.
+  static constexpr std::string_view kLeftOut[] = {"seed", "eval-train", "sample-every",
+                                                  "sample-prompt", "check-invariants"};
   for (const Setting& s : config.settings())
-    if (s.key != "seed") options.emplace_back(s.key, s.get());
+    if (std::ranges::count(kLeftOut, s.key) == 0) options.emplace_back(s.key, s.get());
   return options;
 }
 

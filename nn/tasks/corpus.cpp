@@ -155,11 +155,13 @@ void read_words(Corpus& corpus, const InputFile& file, const TextOptions& o) {
                                const Vocabulary& vocabulary) {
   std::size_t at = 0;
   const bool word = vocabulary.unit() == Unit::kWord;
-  fail<ValueError>(
-      "text", "'", file.path(), "' contains '",
-      word ? symbol : printable(*next_code_point(symbol, at)), "' in line ", line,
-      ", which is not in the vocabulary of the model: ", vocabulary.summary(), "; ",
-      word ? "the vocabulary has no <unk> for unknown words" : "replace or remove it in the file");
+  fail<ValueError>("text", "'", file.path(), "' contains '",
+                   word ? symbol : printable(*next_code_point(symbol, at)), "' in line ", line,
+                   ", which is not in the vocabulary: ", vocabulary.summary(), "; ",
+                   word ? "the vocabulary has no <unk> for unknown words: replace it in the file, "
+                          "or train with a "
+                          "smaller `max-words`"
+                        : "replace or remove it in the file");
 }
 
 // Appends the file as tokens of corpus.vocabulary.

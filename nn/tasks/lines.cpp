@@ -155,7 +155,8 @@ std::unique_ptr<Task> make_lines(const TextOptions& o, const Vocabulary* known) 
   std::string note = left_out(o, choice, known ? 0 : corpus.unknown);
   const bool draws = !known && o.val_path.empty();  // the held-out lines are some of the file
   const std::int64_t n = std::ssize(choice.starts), fewest = draws ? kFewest : 1;
-  check<ValueError>(n >= fewest, "lines", "'", o.path, "' has ", n, " usable lines",
+  check<ValueError>(n >= fewest, "lines", "'", o.path, "' has ", n,
+                    n == 1 ? " usable line" : " usable lines",
                     note.empty() ? "" : " (" + note + ")", ": needs at least ", fewest,
                     draws ? ", because a tenth is held out" : "");
   std::string description = "a line of " + o.path + " (" + std::to_string(n) + " lines";

@@ -42,20 +42,23 @@ class TextTask : public FileTask {
                                           : std::int64_t(0.9 * double(tokens().size()))),
         stride_(o.stride > 0 ? o.stride : o.context) {
     const std::int64_t validation = all() - cut_;
-    const char* units = o.unit == Unit::kWord ? " words" : " characters";
+    const auto units = [&](std::int64_t n) {
+      return std::string(o.unit == Unit::kWord ? " word" : " character") + (n == 1 ? "" : "s");
+    };
     check<ValueError>(stride_ <= o.context && o.stride >= 0, "`stride`",
                       "needs 1 to `context` = ", o.context, ", got ", o.stride);
     const bool own = whole || !o.val_path.empty();  // the evaluation set is a whole file
     check<ValueError>(!own || validation >= 2, "text", "'", whole ? o.path : o.val_path, "' has ",
-                      validation, units,
+                      validation, units(validation),
                       ": needs at least 2, because each token is predicted from earlier ones");
-    check<ValueError>(whole || !own || cut_ > o.context, "text", "'", o.path, "' has ", cut_, units,
-                      ": too few for context ", o.context, "; needs at least ", o.context + 1,
-                      ". Use a longer text or a smaller context");
+    check<ValueError>(whole || !own || cut_ > o.context, "text", "'", o.path, "' has ", cut_,
+                      units(cut_), ": too few for context ", o.context, "; needs at least ",
+                      o.context + 1, ". Use a longer text or a smaller context");
     check<ValueError>(
-        own || std::min(validation, cut_) > o.context, "text", "'", o.path, "' has ", all(), units,
-        ", ", cut_, " to train and ", validation, " to validate: too few for context ", o.context,
-        "; each part needs at least ", o.context + 1, ". Use a longer text",
+        own || std::min(validation, cut_) > o.context, "text", "'", o.path, "' has ", all(),
+        units(all()), ", ", cut_, " to train and ", validation,
+        " to validate: too few for context ", o.context, "; each part needs at least ",
+        o.context + 1, ". Use a longer text",
         validation >= 2 ? " or a context of at most " + std::to_string(validation - 1) : "");
   }
 

@@ -203,9 +203,18 @@ Evaluation evaluate_training(const Transformer& model, const Task& task, std::in
                              const ProgressCallback& progress) {
   constexpr std::uint32_t kSeed = 0x7EA15EED;
   Generator g(kSeed);
-  const auto part = [&](std::int64_t, std::int64_t count) { return task.sample(count, g); };
-  return evaluate_parts(model, task.info(), std::min(sequences, task.training_size()), part,
-                        progress);
+  const std::int64_t size = task.training_size(), total = std::min(sequences, size);
+  // If the number of training sequences is known, one call returns distinct ones.
+  const bool known = size < std::numeric_limits<std::int64_t>::max();
+  const Batch all = known ? task.sample(total, g) : Batch{};
+  const auto part = [&](std::int64_t first, std::int64_t count) {
+    if (!known) return task.sample(count, g);
+    Batch some;
+    for (const auto tensor : {&Batch::inputs, &Batch::targets, &Batch::counted})
+      some.*tensor = contiguous(slice(all.*tensor, 0, first, first + count));
+    return some;
+  };
+  return evaluate_parts(model, task.info(), total, part, progress);
 }
 
 }  // namespace heed::nn

@@ -80,10 +80,10 @@ std::int64_t final_evaluation_size(const Task& task);
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
                     const ProgressCallback& progress = {});
 
-/// Evaluates the model, without dropout, on `sequences` training sequences, or on as many as the
-/// task has if these are fewer. They are drawn with a fixed seed, so that they are the same in each
-/// evaluation of a run. If the loss is below that of evaluate(), the model memorizes. `progress` is
-/// called as by evaluate().
+/// Evaluates the model, without dropout, on `sequences` training sequences, or on all if the task
+/// has fewer. They are drawn with a fixed seed, so that they are the same in each evaluation of a
+/// run. If the loss is below that of evaluate(), the model memorizes. Loss, accuracy, sequences and
+/// tokens of the result are set. `progress` is called as by evaluate().
 Evaluation evaluate_training(const Transformer& model, const Task& task, std::int64_t sequences,
                              const ProgressCallback& progress = {});
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 namespace heed::nn {
 
@@ -14,6 +15,13 @@ struct MetricsColumn {
   const char* name;           ///< heading in the file
   double MetricsRow::*value;  ///< member of MetricsRow in this column
 };
+
+/// Returns whether the column has values of evaluations. These columns do not depend on the steps
+/// of the run: a resumed run may evaluate more often.
+inline bool is_of_evaluation(const MetricsColumn& column) {
+  const std::string_view name = column.name;
+  return name.starts_with("eval_") || name.starts_with("train_");
+}
 
 /// Values of one step, of the evaluation after it, or of both. NaN marks a missing value:
 /// a row with only an evaluation has no loss, and most steps have no evaluation.

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "autograd/ops/ops.h"
+#include "nn/optim/first_non_finite.h"
 
 namespace heed::nn {
 
@@ -35,6 +36,9 @@ TokenScore score_of(std::int64_t id, double loss, std::span<const double> logits
 BatchScores score(const Transformer& model, const Batch& batch) {
   const NoGrad guard;
   BatchScores scores{.logits = model(batch.inputs)};
+  const std::string bad = first_non_finite(scores.logits);
+  check<NumericError>(bad.empty(), "score", "a logit [sequence, position, class] is ", bad,
+                      "; the weights are damaged, or training diverged");
   // The losses are computed as in evaluate(), so that their sums are equal.
   const auto losses =
       to(cross_entropy(scores.logits, batch.targets, {.reduction = Reduction::kNone}), float64)

@@ -25,7 +25,8 @@ struct BatchScores {
   std::vector<std::optional<TokenScore>> targets = {};
   Tensor logits = {};  ///< [B, T, classes], in the dtype of the model
 };
-/// Scores the targets of a batch, without dropout. Throws the errors of Transformer::forward().
+/// Scores the targets of a batch, without dropout. Throws the errors of Transformer::forward(), and
+/// NumericError if a logit is not finite.
 BatchScores score(const Transformer& model, const Batch& batch);
 
 }  // namespace heed::nn

@@ -22,9 +22,8 @@ std::uint32_t hash_of(const Snapshot& s) {
   Crc32c sum;
   for (const MetricsRow& row : s.history) {
     if (row.step == 0) continue;
-    for (const auto& [name, value] : kMetricsColumns)
-      if (const std::string_view n = name; !n.starts_with("eval_") && !n.starts_with("train_"))
-        sum.add(std::as_bytes(std::span(&(row.*value), 1)));
+    for (const MetricsColumn& column : kMetricsColumns)
+      if (!is_of_evaluation(column)) sum.add(std::as_bytes(std::span(&(row.*column.value), 1)));
   }
   for (const NamedTensor& t : s.tensors)
     if (!t.name.starts_with("best."))

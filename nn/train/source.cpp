@@ -185,12 +185,18 @@ void freeze(const RunConfig& config, Transformer& model) {
   std::vector<std::string> names;
   for (const NamedTensor& p : parameters(model)) names.push_back(p.name);
   std::vector<bool> named(names.size());
-  for (const std::string& pattern : split(inverted ? config.train_only : config.freeze, ',')) {
+  for (std::string pattern : split(inverted ? config.train_only : config.freeze, ',')) {
+    pattern.erase(0, pattern.find_first_not_of(' '));
     bool matches = false;
     for (std::size_t i = 0; i < names.size(); ++i)
       if (::fnmatch(pattern.c_str(), names[i].c_str(), 0) == 0) matches = named[i] = true;
-    check<ValueError>(matches, key, "'", pattern, "' matches none of the parameters, such as ",
-                      names.back(), "; `dry-run` lists them");
+    if (matches) continue;
+    std::erase_if(names, [](const std::string& name) {
+      return name.starts_with("blocks.") && !name.starts_with("blocks.0.");
+    });
+    fail<ValueError>(key, "'", pattern, "' matches none of the parameters, which are ", join(names),
+                     config.model.layers > 1 ? ", and those of blocks.1 to blocks." : "",
+                     config.model.layers > 1 ? std::to_string(config.model.layers - 1) : "");
   }
   const auto frozen = std::size_t(std::count(named.begin(), named.end(), !inverted));
   check<ValueError>(frozen < names.size(), key, "leaves no parameter to train; the model has ",

@@ -357,15 +357,15 @@ bool Trainer::evaluated() const {
 
 Evaluation Trainer::evaluate(bool all, const ProgressCallback& progress) {
   Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch, progress);
+  // `progress` may throw, so the row is changed after both evaluations.
+  std::optional<Evaluation> train;
+  if (config_.eval_train > 0 && task->holds_out())
+    train = evaluate_training(model, *task, config_.eval_train, progress);
   MetricsRow& row = row_of(steps_done);
   row.eval_loss = e.loss;
   row.eval_optimal = e.optimal.value_or(kNan);
   row.eval_accuracy = e.accuracy.value_or(kNan);
-  if (config_.eval_train > 0 && task->holds_out()) {
-    const Evaluation train = evaluate_training(model, *task, config_.eval_train, progress);
-    row.train_loss = train.loss;
-    row.train_accuracy = train.accuracy.value_or(kNan);
-  }
+  if (train) row.train_loss = train->loss, row.train_accuracy = train->accuracy.value_or(kNan);
   if (!(e.loss < best_loss_.value_or(std::numeric_limits<double>::infinity()))) return e;
   best_loss_ = e.loss;
   best_step_ = steps_done;
@@ -388,8 +388,8 @@ std::string Trainer::stop_reason() const {
     return row.step > best_step_ && std::isfinite(row.eval_loss);
   });
   if (since < config_.patience) return "";
-  return fmt::format("patience: {} evaluations without a loss below {:.6f}, that of step {}", since,
-                     *best_loss_, best_step_);
+  return fmt::format("patience: {} evaluation{} without a loss below {:.6f}, that of step {}",
+                     since, since == 1 ? "" : "s", *best_loss_, best_step_);
 }
 
 }  // namespace heed::nn

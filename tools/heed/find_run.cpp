@@ -35,8 +35,7 @@ void check_weights(const RunFolder& run, const std::string& weights) {
   const std::vector<std::string> others = run.weights();
   fail<IoError>("weights", run.text(), " has no ", weights,
                 others.empty() ? "; heed train --resume " + run.text() + " writes them again"
-                               : "; it has " + heed::join(others) +
-                                     ", for --weights of heed eval, generate, study and verify");
+                               : "; it has " + heed::join(others) + ", for --weights");
 }
 
 // Returns whether the directory is empty, or contains only an empty checkpoints/.
@@ -81,6 +80,18 @@ nn::LoadedRun open_run(const fs::path& folder, const std::string& weights, nn::U
   progress.clear();
   if (!run.note.empty()) print_error("note: " + run.note);
   return run;
+}
+
+void check_weights_out(const std::string& option, const std::string& path) {
+  if (!path.ends_with(".safetensors"))
+    usage_error("{} needs a file whose name ends in .safetensors, got '{}'", option, path);
+  fs::path folder = fs::weakly_canonical(fs::absolute(path));
+  while (folder.has_relative_path()) {
+    folder = folder.parent_path();
+    if (RunFolder(folder).is_run())
+      usage_error("{} {} is inside the run directory {}; choose another directory", option, path,
+                  folder.string());
+  }
 }
 
 void check_text_run(const nn::RunConfig& config, const std::string& option) {

@@ -27,6 +27,10 @@ std::string find_weights(const std::string& given);
 nn::LoadedRun open_run(const std::filesystem::path& folder, const std::string& weights,
                        nn::Use use);
 
+/// Throws UsageError that names `option`, such as "--out", unless `path` ends in .safetensors and
+/// is outside of all run directories, whose files it could replace.
+void check_weights_out(const std::string& option, const std::string& path);
+
 /// Throws UsageError that names `option`, such as "--text", unless the run learned a text or lines.
 void check_text_run(const nn::RunConfig& config, const std::string& option);
 

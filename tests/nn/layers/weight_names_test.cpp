@@ -121,6 +121,11 @@ TEST_CASE("an option that the other library does not have is named, with what it
   const Refused table[] = {
       {all_but_lens, "positions", [](O& o) { o.positions = Positions::kRope; }},
       {{kTransformerLens}, "positions", [](O& o) { o.positions = Positions::kSinusoidal; }},
+      {{kTransformerLens},
+       "heads",
+       [](O& o) {
+         o.positions = Positions::kAlibi, o.attention.heads = 3, o.attention.d_head = 2;
+       }},
       {{kNanoGPT, kGPT2, kTransformerLens}, "norm", [](O& o) { o.norm = NormPlacement::kPost; }},
       {gpts, "norm_kind", [](O& o) { o.norm_kind = NormKind::kRMSNorm; }},
       {gpts, "mlp", [](O& o) { o.mlp = false; }},

@@ -184,9 +184,9 @@ TEST_CASE("a whole text has the tokens of another vocabulary", "[text]") {
            text.substr(std::min(text.size(), text.find(bad.path()) + bad.path().size()));
   };
   REQUIRE(error("ab\nb\ta", v) ==
-          "text: 'FILE' contains '\\t' in line 2, which is not in the vocabulary of the model: \\n "
+          "text: 'FILE' contains '\\t' in line 2, which is not in the vocabulary: \\n "
           "a b é; replace or remove it in the file");
-  REQUIRE(contains(error("a", v), "' has 1 characters: needs at least 2"));
+  REQUIRE(contains(error("a", v), "' has 1 character: needs at least 2"));
 
   // Words that are not symbols are <unk>, if the vocabulary has it.
   const Vocabulary words({"the", " cat", "\n", "<unk>"}, Unit::kWord);
@@ -229,7 +229,7 @@ TEST_CASE(
   };
   REQUIRE(contains(error("abcdefgh", "hgf\nax"), "contains '\\n' in line 1, which is not in the"));
   REQUIRE(contains(error("abc\ndefgh", "hgf\nax"), "contains 'x' in line 2, which is not in the"));
-  REQUIRE(contains(error("abcdefgh", "h"), "' has 1 characters: needs at least 2"));
+  REQUIRE(contains(error("abcdefgh", "h"), "' has 1 character: needs at least 2"));
   REQUIRE(
       contains(error("abcd", "ab"), "' has 4 characters: too few for context 4; needs at least 5"));
   REQUIRE(contains(error("abcdefgh", ""), "' is empty"));

@@ -66,6 +66,17 @@ TEST_CASE("ignored targets have no score, and equal logits have one rank") {
   CHECK(scores.targets[2]->entropy == Approx(std::log(3.0)).epsilon(1e-12));
 }
 
+TEST_CASE("a logit that is not finite has no score") {
+  const Transformer model = model_of(Vocabulary::of("abc"), float64);
+  const Batch batch = make_batch({{{0, 1, 2}, {1, 2, 0}, {true, true, true}}});
+  Tensor weight = parameters(model).back().tensor.detach();
+  weight.mutable_data<double>()[0] = std::nan("");
+  CHECK(
+      message_of<NumericError>([&] { score(model, batch); }) ==
+      "score: a logit [sequence, position, class] is nan at [0, 0, 0]; the weights are damaged, or "
+      "training diverged");
+}
+
 TEST_CASE("the scores of a text add up to the loss of evaluate()") {
   std::string content;
   for (int i = 0; i < 700; ++i) content += char('a' + i * i / 5 % 11);

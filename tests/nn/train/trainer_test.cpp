@@ -84,6 +84,24 @@ TEST_CASE("evaluating training sequences changes no weight, and the history has 
   CHECK(std::isnan(drawn.history().back().train_loss));
 }
 
+TEST_CASE("an evaluation that is interrupted leaves no trace") {
+  RunConfig c = tiny_run("modadd");
+  c.model.context = 3;
+  for (const int calls : {0, 1, 2}) {  // calls of the callback before it throws
+    Trainer t(c);
+    run_to(t, 2, 0);
+    int left = calls;
+    const auto interrupt = [&](std::int64_t, std::int64_t) {
+      if (left-- == 0) throw ValueError("stop");
+    };
+    CHECK_THROWS_AS(t.evaluate(false, interrupt), ValueError);
+    CHECK(!t.evaluated());
+    CHECK(!t.snapshot().best_loss);
+    t.evaluate(false);
+    CHECK(std::isfinite(t.history().back().train_loss));
+  }
+}
+
 TEST_CASE("a step that fails takes the same batch again") {
   Folder folder;
   Trainer t(tiny_run());

@@ -369,7 +369,13 @@ refuses 2 "--mlp-act of the model is gelu-tanh, but nanogpt has gelu; choose" ex
 ok test ! -e n.safetensors
 refuses 2 "--tied of the model is no, but nanogpt has an output layer with the" export runs/reverse-1 --names nanogpt --out n.safetensors
 refuses 2 "export needs --names torch, nanogpt, gpt2 or transformerlens and --out FILE" export gpt2
-refuses 2 "is inside a run directory" export gpt2 --names gpt2 --out gpt2/model.safetensors
+mkdir gpt2/checkpoints
+for inside in model.safetensors checkpoints/000001.safetensors; do
+  refuses 2 "--out gpt2/$inside is inside the run directory" export gpt2 --names gpt2 --out gpt2/$inside
+done
+refuses 2 "--out needs a file whose name ends in .safetensors, got 'notes.txt'" export gpt2 --names gpt2 --out notes.txt
+expect 0 export gpt2 --names gpt2 --out best.safetensors --weights best.safetensors
+refuses 4 "gpt2 has no absent.safetensors; it has model.safetensors and best.safetensors" export gpt2 --names gpt2 --out n.safetensors --weights absent.safetensors
 refuses 4 "cannot write" export gpt2 --names gpt2 --out absent/gpt2.safetensors
 rm -r gpt2 gpt2.safetensors torch.safetensors
 
@@ -380,7 +386,7 @@ ok test "$(grep -c runs/notes out)" = 0
 cp -r runs/reverse-1 runs/stopped; rm runs/stopped/model.safetensors  # this file marks a finished run
 printf '9,1.5,0.0' >> runs/stopped/metrics.csv  # an incomplete row, as after a kill
 expect 0 runs --json; is_json_line; out_has '"run":"runs/stopped","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":null,"optimal_loss":null,"above_optimum":null,"eval_loss":'
-printf ',,,,,\n' >> runs/stopped/metrics.csv  # a row of a step after the last save
+printf ',,,,,,,\n' >> runs/stopped/metrics.csv  # a row of a step after the last save
 expect 0 runs --json; out_has '"step":9,"saved_step":8,"steps":8,'
 expect 0 runs; out_has "9/8"; out_has "  8, 20"
 sed -i '4d' runs/stopped/metrics.csv; expect 0 runs; out_has "8/8"; out_has "runs/stopped/metrics.csv: damaged, line 4: its"

@@ -38,7 +38,7 @@ done
 expect 0 eval text --text other.txt --context 4 --json; ok test "$(value eval_tokens)" == "$characters"
 expect 0 eval text --text other.txt --sequences 2 --json; ok test "$(value eval_tokens)" == 32
 printf 'line 1\nline ?\n' > bad.txt
-refuses 2 "'bad.txt' contains '?' in line 2, which is not in the vocabulary of the model" eval text --text bad.txt
+refuses 2 "'bad.txt' contains '?' in line 2, which is not in the vocabulary" eval text --text bad.txt
 refuses 2 "the learned positions of the model end at 16 tokens, got 17" eval text --text other.txt --context 17
 refuses 2 "--stride: needs 1 to --context = 16, got 17" eval text --text other.txt --stride 17
 refuses 2 "--sequences needs 1 to" eval text --text other.txt --sequences 1000
@@ -75,7 +75,7 @@ out_has '"context":32,"loss":null'; out_has 'the learned positions of the model 
 expect 0 eval text --text other.txt --context 4,16,32 --csv; ok test "$(wc -l < out)" == 4
 expect 0 eval text --text other.txt --context 4,16,32; out_has "not evaluated"; out_has "text/lengths.png"
 refuses 2 "--csv has no effect with heed eval" eval text --csv
-expect 2 eval text --text other.txt --context 17,18; err_has "none of these lengths can be evaluated"
+expect 2 eval text --text other.txt --context 17,18; err_has "none of these lengths can be evaluated: "
 expect 0 train induction "${small[@]}" --out induction
 expect 0 eval induction --context 24,48,96 --sequences 16; out_has "26"; out_has "best possible"
 rm induction/lengths.png; mkdir -p induction/lengths.png/full
@@ -86,6 +86,11 @@ expect 0 eval induction --task-periods 12..16 --json; longer=$(value optimal_los
 expect 0 eval induction --json; ok test "$(value optimal_loss)" != "$longer"
 out_has '"perplexity":null'
 refuses 2 "with --task-periods and --task-vocabulary the tokens are a-j ^, but the model learned a-z A-F ^" eval induction --task-vocabulary 10 --task-periods 3..5
+expect 0 train modadd "${small[@]}" --out modadd
+for option in "split unordered" "split-seed 3" "train-share 0.3"; do
+  # shellcheck disable=SC2086
+  refuses 2 "changes which sequences are held out, and the run trained on some of them" eval modadd --task-$option
+done
 refuses 2 "--task-colors" eval induction --task-colors 3
 refuses 2 "--text is for runs on a text, and this run learned the task induction" eval induction --text other.txt
 refuses 2 "--stride is for runs on a text" eval induction --stride 4

@@ -17,7 +17,7 @@ ok test ! -s err
 # --- a task with held-out data is evaluated on training sequences, too, which changes no weight
 modadd=(train modadd --layers 1 --heads 1 --d-model 16 --batch 4096 --steps 60 --threads 1)
 expect 0 "${modadd[@]}" --eval-every 20 --lr 0.03 --json --out both
-err_has "  train_loss: the same on 512 training sequences"
+err_has "  train_loss is the loss on 512 training sequences, drawn with a fixed seed"
 ok grep -qE '^step   20/60  eval_loss [0-9.]+  train_loss [0-9.]+  held-out sums right [0-9.]+ %' err
 train_loss=$(grep -oE '"train_loss":[0-9.]+' out | cut -d: -f2)
 ok [ "$(tail -1 both/metrics.csv | cut -d, -f9)" = "$train_loss" ]
@@ -27,6 +27,8 @@ expect 0 "${modadd[@]}" --eval-every 20 --lr 0.03 --eval-train 0 --json --out wi
 out_has '"train_loss":null,"train_accuracy":null'
 ok [ "$(grep -c train_loss: err)" = 0 ]
 expect 0 diff both without
+expect 0 train modadd "${tiny[@]}" --steps 6 --eval-every 4 --quiet --out odd  # the last step is not a multiple
+expect 0 verify run odd
 expect 0 train --resume without --steps 80 --eval-train 7 --quiet
 ok [ -n "$(tail -1 without/metrics.csv | cut -d, -f9)" ]
 

@@ -23,7 +23,6 @@ refuses 2 "'?'" score text --prompt "?"
 refuses 2 "score needs --prompt or --text" score text
 refuses 2 "--text has no effect with --prompt" score text --prompt "the" --text other.txt
 refuses 2 "--stride has no effect with --prompt" score text --prompt "the" --stride 2
-expect 0 score text --prompt "t" --json; out_has '"total":{"tokens":0,"log_probability":0.0,"loss":null,'
 
 # --- a text: the totals are those of heed eval in the same windows
 characters=$(wc -m < other.txt)
@@ -51,6 +50,10 @@ expect 0 info p.safetensors; out_has "[8, "
 expect 0 score text --text other.txt --stride 3 --save t.safetensors --json
 expect 0 info t.safetensors; out_has "[$((characters - 1)), "
 refuses 2 "ends in .safetensors, got 'p.npy'" score text --prompt "the" --save p.npy
+for inside in model.safetensors best.safetensors checkpoints/000002.safetensors; do
+  refuses 2 "--save text/$inside is inside the run directory" score text --prompt "the" --save text/$inside
+done
+refuses 2 "--prompt 't' is one token, and the first token has no prediction" score text --prompt t
 refuses 4 "absent" score text --prompt "the" --save absent/p.safetensors
 
 # --- tasks: every next token is scored, except the separator, which the model never predicts

@@ -124,6 +124,13 @@ Report run_diff(const DiffArguments& a) {
   report.set("equal_bits", equal);
   report.line("{}: {} differ, {} have equal bits, {} are equal within the tolerance",
               counted(std::ssize(all), "tensor"), different, equal, all.size() - different - equal);
+  const auto tokens_of = [](const nn::SafeTensors& file) {
+    const auto found = file.metadata.find("vocabulary");
+    return found == file.metadata.end() ? std::string() : found->second;
+  };
+  if (tokens_of(file_a) != tokens_of(file_b))
+    report.line(
+        "A and B have different tokens: equal rows of tok.weight belong to different symbols");
   add_norms(report, all);
   Table& table = report.table("tensors");
   for (const nn::NamedDifference& d : all) add_tensor(table, d);
@@ -156,6 +163,7 @@ void diff_command(Command& c) {
   c.examples = fmt::format(
       "  heed train --save-every 400 --out runs/a\n"
       "  heed diff {} runs/a\n"
+      "  heed train --seed 2 --out runs/b\n"
       "  heed diff runs/a runs/b --rtol 1e-5 --json",
       first);
   c.notes = kDiffNotes;

@@ -131,7 +131,15 @@ std::unique_ptr<nn::Task> evaluated_task(const nn::LoadedRun& run, const EvalArg
     if (!o.by_line) o.answer_after.clear();
     return nn::make_whole_text(o, own.vocabulary);
   }
-  for (const auto& [key, value] : a.parameters) config.task_parameters[key] = value;
+  for (const auto& [key, value] : a.parameters) {
+    for (const std::string_view split : {"split", "split-seed", "train-share"})
+      if (key == split)
+        usage_error(
+            "--task-{} changes which sequences are held out, and the run trained on some of "
+            "them; leave it out",
+            key);
+    config.task_parameters[key] = value;
+  }
   std::unique_ptr<nn::Task> task = nn::make_task(config);
   const nn::TaskInfo& info = task->info();
   if (!(info.vocabulary == own.vocabulary) || info.classes != own.classes) {
@@ -164,7 +172,7 @@ Evaluated evaluate_at(nn::LoadedRun& run, const EvalArguments& a, std::int64_t c
   Progress progress(false);
   e.result = past_input_checks([&] {
     return nn::evaluate(
-        run.model, *e.task, a.foreign() && a.sequences == 0 ? size : a.sequences,
+        run.model, *e.task, (a.foreign() || a.stride > 0) && a.sequences == 0 ? size : a.sequences,
         [&](auto done, auto total) {
           progress.at_work(fmt::format("Evaluating: {} of {} sequences", done, total));
         });
@@ -250,37 +258,22 @@ constexpr Column kLengthsAfter[] = {
     {"run"}, {"weights"}, rows("lengths", kLengthColumns), {"files"}};
 constexpr auto kLengthKeys = joined(kEvalBefore, kLengthsAfter);
 
-// Losses by length, as points (context, loss).
-struct LengthCurves {
-  plot::Series loss{.name = "loss"}, best{.name = "best possible", .dash = 1};
-
-  void add(std::int64_t context, const nn::Evaluation& e) {
-    const auto append = [&](plot::Series& series, double y) {
-      series.x.push_back(double(context));
-      series.y.push_back(y);
-    };
-    append(loss, e.loss);
-    if (e.optimal) append(best, *e.optimal);
-  }
-};
-
 std::filesystem::path draw_lengths(const std::filesystem::path& folder, const nn::LoadedRun& run,
-                                   const std::string& where, const LengthCurves& curves) {
-  const std::vector<double>& lengths = curves.loss.x;
+                                   const std::string& where, const plot::Series& loss,
+                                   const plot::Series& best) {
   plot::LineChart chart{.x_name = "context: tokens of a sequence",
                         .y_name = "loss (nats per token)",
-                        .series = {curves.loss},
+                        .series = {loss},
+                        .log_x = loss.x.back() >= 8 * loss.x.front(),
                         .height = 480};
-  if (!curves.best.x.empty()) chart.series.push_back(curves.best);
-  const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
-  chart.log_x = *most >= 8 * *least;
+  if (!best.x.empty()) chart.series.push_back(best);
   const plot::ChartStack stack{
       .title = "Loss by length: " + where,
       .panels = {chart},
       .vline = plot::VLine{"context in training", double(run.config.model.context)}};
   std::string alt = stack.title + ".";
-  for (std::size_t i = 0; i < lengths.size(); ++i)
-    alt += fmt::format(" {:.4f} at {}.", curves.loss.y[i], lengths[i]);
+  for (std::size_t i = 0; i < loss.x.size(); ++i)
+    alt += fmt::format(" {:.4f} at {}.", loss.y[i], loss.x[i]);
   std::filesystem::path file = folder / nn::RunFolder::kLengthsPicture;
   plot::write_png(file.string(), plot::draw_chart_stack(stack), alt,
                   png_metadata(source_of(folder, run.model)));
@@ -300,7 +293,8 @@ Report eval_lengths(const EvalArguments& a) {
   Table& table = report.table("lengths");
   table.title = "loss by length";
   double seconds = 0, tokens = 0;
-  LengthCurves curves;
+  plot::Series losses{.name = "loss"}, best{.name = "best possible", .dash = 1};
+  std::string first_reason;
   std::string task = run.config.task;
   for (const std::int64_t context : contexts) {
     try {
@@ -310,7 +304,8 @@ Report eval_lengths(const EvalArguments& a) {
       task = done.task->info().name;
       seconds += done.seconds;
       tokens += double(e.sequences * context);
-      curves.add(context, e);
+      losses.x.push_back(double(context)), losses.y.push_back(e.loss);
+      if (e.optimal) best.x.push_back(double(context)), best.y.push_back(*e.optimal);
       table.add({context, with_nan(e.loss), e.optimal, e.accuracy, e.standard_error,
                  e.text.perplexity, e.text.bits_per_character, e.text.bits_per_byte,
                  e.text.unknown_share, e.sequences, e.tokens, ""});
@@ -318,6 +313,7 @@ Report eval_lengths(const EvalArguments& a) {
     } catch (const autograd::ValueError& error) {
       std::vector<Value> cells(std::size(kLengthColumns));
       cells.front() = context, cells.back() = with_options(error.what());
+      if (first_reason.empty()) first_reason = with_options(error.what());
       table.add(std::move(cells));
     }
   }
@@ -326,10 +322,10 @@ Report eval_lengths(const EvalArguments& a) {
   report.set("tokens_per_s", seconds > 0 ? Value(tokens / seconds) : Value());
   std::vector<std::filesystem::path> files;
   if (tokens == 0) {
-    report.fail(kUsage, "--context: none of these lengths can be evaluated; the table has reasons");
+    report.fail(kUsage, "--context: none of these lengths can be evaluated: " + first_reason);
   } else {
     try {
-      files.push_back(draw_lengths(folder, run, where, curves));
+      files.push_back(draw_lengths(folder, run, where, losses, best));
     } catch (const std::exception& e) {  // the result is printed even without a picture
       if (report.exit_code == kOk) report.fail(kInputOutput, e.what());
     }

@@ -1,5 +1,7 @@
 // `heed export`: writes the weights of a run under the names and in the layouts of other libraries.
+#include "autograd/base/error.h"
 #include "nn/layers/weight_names.h"
+#include "nn/optim/first_non_finite.h"
 #include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
@@ -8,7 +10,7 @@ namespace heed {
 namespace {
 
 struct ExportArguments {
-  std::string run, out;
+  std::string run, out, weights = nn::RunFolder::kModel;
   nn::WeightNames names = nn::WeightNames::kTorch;
 };
 
@@ -19,10 +21,13 @@ Report run_export(const ExportArguments& a, const Command& c) {
   if (!c.given("names") || !c.given("out"))
     usage_error("export needs --names {} and --out FILE",
                 join(nn::enum_names<nn::WeightNames>(), " or "));
-  if (nn::RunFolder(std::filesystem::absolute(a.out).parent_path()).is_run())
-    usage_error("--out {} is inside a run directory; choose another directory", a.out);
-  nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
+  check_weights_out("--out", a.out);
+  nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const auto weights = nn::weights_with_names(std::move(run.model), a.names);
+  for (const nn::NamedTensor& t : weights)
+    if (const std::string bad = nn::first_non_finite(t.tensor); !bad.empty())
+      throw autograd::NumericError(
+          fmt::format("export: {} of {} is {}; no model computes with it", t.name, a.weights, bad));
   nn::save_safetensors(a.out, weights, {{"format", "pt"}});  // as save_pretrained() of transformers
   std::int64_t numbers = 0;
   for (const nn::NamedTensor& t : weights) numbers += t.tensor.numel();
@@ -66,7 +71,8 @@ void export_command(Command& c) {
   c.add("Options",
         {run_setting(a->run),
          nn::Setting("names", a->names, "names and layouts of the weights").shows(""),
-         nn::Setting("out", a->out, "FILE", "file to write, such as gpt2.safetensors").shows("")});
+         nn::Setting("out", a->out, "FILE", "file to write, such as gpt2.safetensors").shows(""),
+         {"weights", a->weights, "FILE", "weights file in the run directory"}});
   c.add_common(Command::kJson);
   c.modes = {{.result = kExportKeys,
               .run = [a](const Command& command) { return run_export(*a, command); }}};

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <optional>
 
+#include "autograd/base/error.h"
+#include "nn/optim/first_non_finite.h"
 #include "nn/run/run_folder.h"
 #include "nn/train/checks/check_parameters.h"
 #include "tools/heed/find_run.h"
@@ -72,6 +74,11 @@ void add_tensors(Report& report, const std::vector<nn::CheckedParameter>& parame
 
 Report report_run_gradcheck(const GradcheckRequest& request) {
   const nn::LoadedRun run = open_run(find_run(request.run), request.weights, nn::Use::kSequences);
+  for (const nn::NamedTensor& p : nn::parameters(run.model))
+    if (const std::string bad = nn::first_non_finite(p.tensor); !bad.empty())
+      throw autograd::NumericError(
+          fmt::format("gradcheck: {} of {} is {}; its gradients cannot be checked", p.name,
+                      request.weights, bad));
   const nn::Batch batch = run.task->evaluation(0, 2);
   const Stopwatch clock;
   const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, batch, request);

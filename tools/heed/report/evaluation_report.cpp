@@ -51,13 +51,13 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& tas
     table.add({"unknown words, so no perplexity", percent(*e.text.unknown_share), ""});
   }
   for (const auto& [name, share] : info.accuracy_references) table.add({name, "", percent(share)});
-  const std::string set = e.sequences < task.evaluation_size()
-                              ? fmt::format("the first {} of {}", with_commas(e.sequences),
-                                            with_commas(task.evaluation_size()))
-                              : with_commas(e.sequences);
-  table.note =
-      fmt::format("measured on {} sequences, {} tokens that count{}", set, with_commas(e.tokens),
-                  e.text.unknown_share ? fmt::format("; a token is a {}", token) : "");
+  const std::string set =
+      e.sequences < task.evaluation_size()
+          ? fmt::format("the first {} of {} sequences", with_commas(e.sequences),
+                        with_commas(task.evaluation_size()))
+          : counted(e.sequences, "sequence");
+  table.note = fmt::format("measured on {}, {}{}", set, counted(e.tokens, "target"),
+                           e.text.unknown_share ? fmt::format("; a token is a {}", token) : "");
 }
 
 }  // namespace heed

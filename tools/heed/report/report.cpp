@@ -12,6 +12,15 @@ const Column* Columns::find(std::string_view key) const {
   return found == end() ? nullptr : found;
 }
 
+Table::Table(const std::vector<Column>& list) {
+  const auto made = std::make_shared<Own>(Own{list});
+  for (Column& column : made->columns)
+    for (std::string_view* text : {&column.key, &column.label})
+      *text = made->texts.emplace_back(*text);
+  own = made;
+  columns = Columns(made->columns.data(), made->columns.size());
+}
+
 void Table::add(std::vector<Value> cells) {
   if (cells.size() != columns.size())
     throw std::logic_error(fmt::format("table: a row has {} cells, needs {}; first column '{}'",

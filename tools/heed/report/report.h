@@ -96,11 +96,15 @@ constexpr auto joined(const Column (&... lists)[N]) {
 /// Rows of cells, one cell per column. Text omits a column in which every cell is empty or unknown.
 struct Table {
   explicit Table(Columns columns_) : columns(columns_) {}
-  /// Creates a table whose columns are known only at run time.
-  explicit Table(const std::vector<Column>& list)
-      : own(std::make_shared<std::vector<Column>>(list)), columns(own->data(), own->size()) {}
+  /// Creates a table whose columns are known only at run time. Their keys and labels are copied.
+  explicit Table(const std::vector<Column>& list);
 
-  std::shared_ptr<const std::vector<Column>> own = {};  ///< owns columns made at run time
+  /// Columns made at run time, and their texts.
+  struct Own {
+    std::vector<Column> columns;
+    std::deque<std::string> texts = {};  // a deque, because its elements do not move
+  };
+  std::shared_ptr<const Own> own = {};  ///< null if the columns are declared
   Columns columns;
   std::string title = {}, note = {};  ///< lines above and below the table in text
   std::size_t shown = SIZE_MAX;       ///< largest number of rows in text; 0: no table

@@ -81,6 +81,10 @@ void score_prompt(Scores& scores, const nn::LoadedRun& run, const ScoreArguments
         "--prompt has {} tokens, and the context of the run is {}; write it to a file and give "
         "it as --text",
         ids.size(), context);
+  if (ids.size() < 2)
+    usage_error(
+        "--prompt '{}' is one token, and the first token has no prediction; give at least 2",
+        a.prompt);
   // The targets of the task are not always the next tokens: that of a query of recall is a value.
   std::vector<std::int64_t> targets(ids.begin() + 1, ids.end());
   targets.push_back(nn::kIgnored);
@@ -119,7 +123,8 @@ void score_windows(Scores& scores, const nn::LoadedRun& run, const nn::Task& tas
 
 // Throws UsageError if the text has too many tokens for one row of the table each, or for its
 // logits.
-void check_text(const nn::Task& task, const ScoreArguments& a, std::int64_t stride) {
+void check_text(const nn::Task& task, const nn::LoadedRun& run, const ScoreArguments& a,
+                std::int64_t stride) {
   constexpr std::int64_t kMost = 250'000;  // --json takes 3 kB of memory per token
   const std::int64_t least = (task.evaluation_size() - 1) * stride + 1;  // tokens
   if (least > kMost)
@@ -127,7 +132,9 @@ void check_text(const nn::Task& task, const ScoreArguments& a, std::int64_t stri
         "--text '{}' has at least {} tokens, and heed score accepts {}; use a part of it, "
         "or heed eval",
         a.text, with_commas(least), with_commas(kMost));
-  const double bytes = 2.0 * double(least) * double(task.info().classes) * sizeof(double);
+  // The logits of all windows, and the same in one tensor.
+  const double bytes = 2 * double(least) * double(task.info().classes) *
+                       double(autograd::element_size(run.model.options.attention.dtype));
   if (!a.save.empty() && bytes > nn::available_memory())
     usage_error(
         "--save needs about {} of memory for the logits, and {} are available; use a part "
@@ -136,8 +143,7 @@ void check_text(const nn::Task& task, const ScoreArguments& a, std::int64_t stri
 }
 
 Report score(const ScoreArguments& a) {
-  if (!a.save.empty() && !a.save.ends_with(".safetensors"))
-    usage_error("--save needs a file whose name ends in .safetensors, got '{}'", a.save);
+  if (!a.save.empty()) check_weights_out("--save", a.save);
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const Stopwatch clock;
@@ -149,7 +155,7 @@ Report score(const ScoreArguments& a) {
     nn::TextOptions o = nn::text_options(run.config);
     o.path = a.text, o.by_line = false, o.stride = a.stride, o.answer_after.clear();
     const auto task = nn::make_whole_text(o, run.task->info().vocabulary);
-    check_text(*task, a, a.stride > 0 ? a.stride : o.context);
+    check_text(*task, run, a, a.stride > 0 ? a.stride : o.context);
     score_windows(scores, run, *task, !a.save.empty());
   }
   const nn::TextQuality quality = nn::text_quality(-scores.log_probability, scores.size);
@@ -166,8 +172,8 @@ Report score(const ScoreArguments& a) {
   report.set("total", object_of(kTotalKeys, {scores.targets, scores.log_probability, loss,
                                              quality.perplexity, quality.bits_per_character,
                                              quality.bits_per_byte, quality.unknown_share}));
-  report.line("total log p {:.4f} nats over {} tokens, {:.4f} nats per token{}",
-              scores.log_probability, with_commas(scores.targets), loss,
+  report.line("total log p {:.4f} nats over {}, {:.4f} nats per token{}", scores.log_probability,
+              counted(scores.targets, "token"), loss,
               quality.perplexity ? fmt::format(", perplexity {:.4f}", *quality.perplexity) : "");
   if (a.save.empty()) {
     report.files({});
@@ -175,8 +181,6 @@ Report score(const ScoreArguments& a) {
     nn::save_safetensors(a.save, {{"logits", autograd::cat(scores.logits, 0)}});
     report.files({a.save});
   }
-  if (scores.targets > 0 && !std::isfinite(loss))
-    report.fail(kNumeric, "score: the log-probability of a token is not finite");
   return report;
 }
 

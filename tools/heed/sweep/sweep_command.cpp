@@ -77,7 +77,7 @@ Report plan_report(const std::filesystem::path& folder,
     const char* shown = found == RunState::kSaved ? "resumes" : state;
     table.add({shown, (folder / run->name).string(), state});
   }
-  table.note = with_commas(std::int64_t(runs.size())) + " runs";
+  table.note = counted(std::ssize(runs), "run");
   return report;
 }
 

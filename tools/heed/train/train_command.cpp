@@ -77,10 +77,21 @@ void warn_without_lock(const nn::StagedFolder& folder) {
                     folder.folder().string()));
 }
 
+// Throws UsageError if a file that was moved is given as the other kind than that of the run.
+void check_moved(const nn::RunConfig& saved, const Command& c) {
+  if (!nn::learns_file(saved)) return;  // RunFolder::load() refuses it
+  const bool lines = !saved.lines.empty();
+  for (const auto& [text_key, lines_key] : {std::pair("text", "lines"), {"val-text", "val-lines"}})
+    if (const char* wrong = lines ? text_key : lines_key; c.given(wrong))
+      usage_error("--{}: the run in {} learns {}; use --{}", wrong, c.text("resume"),
+                  lines ? "lines" : "a text", lines ? lines_key : text_key);
+}
+
 Report resume(TrainArguments& a, const Command& c) {
   const std::string moved = c.text(c.given("lines") ? "lines" : "text");
   const std::string moved_val = c.text(c.given("val-lines") ? "val-lines" : "val-text");
   const bool saves_path = !moved.empty() || !moved_val.empty();
+  if (saves_path) check_moved(nn::RunFolder(find_run(a.resume)).config(), c);
   a.run.ranks = join_ranks(!c.given("threads"));
   if (a.run.ranks && a.run.ranks->rank() > 0)
     return work_as_rank(*a.run.ranks, [&] {
@@ -257,7 +268,7 @@ void train_command(Command& c) {
       "  heed train --text README.md --steps 200\n"
       "  heed train induction --layers 1 --dry-run\n"
       "  heed train --resume runs/my-urn --steps 600\n"
-      "  heed train --from runs/my-urn --steps 100 --lr 1e-3 --train-only 'blocks.1.*'";
+      "  heed train --from runs/my-urn --steps 100 --lr 1e-3 --train-only 'blocks.0.*'";
   c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kHeads,
                         nn::RunFolder::kSamples, nn::RunFolder::kConfig);
   auto a = std::make_shared<TrainArguments>();

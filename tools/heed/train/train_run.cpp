@@ -201,8 +201,8 @@ class ProgressObserver : public nn::TrainingObserver {
     if (!info_shown_) {
       for (const std::string& line : evaluation_info(e, task)) progress_.line(line);
       if (std::isfinite(train_loss))
-        progress_.line(fmt::format("  train_loss: the same on {} training sequences",
-                                   with_commas(train_sequences(run.trainer()))));
+        progress_.line(fmt::format("  train_loss is the loss on {}, drawn with a fixed seed",
+                                   counted(train_sequences(run.trainer()), "training sequence")));
     }
     info_shown_ = true;
     progress_.line(evaluation_line(e, train_loss, task.info(),
@@ -283,7 +283,7 @@ class ProgressObserver : public nn::TrainingObserver {
       const bool counts = std::isfinite(last.train_accuracy);
       report_.set("train_loss", last.train_loss);
       report_.set("train_accuracy", counts ? Value(last.train_accuracy) : Value());
-      report_.line("on {} training sequences: loss {:.4f}{}", with_commas(train_sequences(t)),
+      report_.line("on {}: loss {:.4f}{}", counted(train_sequences(t), "training sequence"),
                    last.train_loss,
                    counts ? fmt::format(", accuracy {:.2f} %", 100 * last.train_accuracy) : "");
     }

@@ -130,7 +130,7 @@ has_file sweeps/tasks/compare/steps-copy.png; ok grep -q '^copy,none,0,1,entropy
 touch sweeps/tasks/compare/curves-mine.png
 expect 0 compare sweeps/tasks/*copy* --out sweeps/tasks/compare  # this removes the pictures of both tasks
 ok test "$(ls sweeps/tasks/compare)" == $'against.png\ncompare.csv\ncurves-mine.png\ncurves.csv\ncurves.png\nruns.csv'
-refuses 2 "--against lr: the runs of the task reverse do not differ in this option; did you mean 'scale'?" \
+refuses 2 "--against lr: the runs of the task reverse do not differ in this option; choose scale" \
   compare sweeps/tasks --against lr
 expect 0 train urn "${tiny[@]}" --steps 4 --quiet --out urn
 expect 0 compare sweeps/s urn --out mixed
@@ -158,7 +158,7 @@ expect 0 compare longer/scale=none,seed=1 --out one
 ok test "$(grep -c seconds out)" == 0; ok grep -q ',$' one/runs.csv
 
 # --- runs that cannot be compared are rejected
-refuses 2 "the runs do not differ in this option; did you mean 'scale'" compare sweeps/s --against scales
+refuses 2 "the runs do not differ in this option; choose scale" compare sweeps/s --against scales
 refuses 2 "compare needs runs" compare
 mkdir empty; refuses 4 "is not a run and contains no runs" compare empty
 refuses 2 "so they are the same run" compare sweeps/s/scale=none,seed=1 sweeps/s/scale=none,seed=1

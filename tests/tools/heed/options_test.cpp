@@ -201,7 +201,14 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"compare out", {{"file.txt", kInputOutput, {"sweeps/s"}, "file.txt"}}},
       {"diff a", no_file("absent", {"--b", kRun})},
       {"diff b", no_file("absent", {kRun})},
-      {"export out", {{"absent/e", kInputOutput, {kRun, "--names", "transformerlens"}, "absent"}}},
+      {"export out",
+       {{"absent/e.safetensors", kInputOutput, {kRun, "--names", "transformerlens"}, "absent"},
+        {"e.txt", kUsage, {kRun, "--names", "transformerlens"}}}},
+      {"export weights",
+       {{"absent.safetensors",
+         kInputOutput,
+         {kRun, "--names", "transformerlens", "--out", "e.safetensors"},
+         "absent"}}},
       {"runs runs", {{"absent", kInputOutput, {}, "absent"}}},
   };
   return table;

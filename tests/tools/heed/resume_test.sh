@@ -6,7 +6,7 @@ quick=("${tiny[@]}" --quiet --threads 1)
 
 # --- more steps: the schedule still ends at the old last step, and heed prints a note about it. resume_test.cpp
 # tests every schedule
-cosine=(reverse "${quick[@]}" --schedule cosine --min-lr 1e-4)
+cosine=(reverse "${quick[@]}" --schedule cosine --min-lr 1e-4 --warmup 2)
 expect 0 train "${cosine[@]}" --steps 10 --out longer
 expect 0 train --resume longer --steps 14 --quiet
 err_has "the cosine schedule still ends at step 10; later steps use min-lr 0.0001"

@@ -1,8 +1,8 @@
 // The command `heed compare`: compares runs by means over seeds.
 #include <algorithm>
+#include <set>
 
 #include "autograd/base/text.h"
-#include "nn/io/nearest.h"
 #include "nn/run/staged_folder.h"
 #include "nn/tasks/task.h"
 #include "tools/heed/commands.h"
@@ -170,10 +170,9 @@ std::string chosen_against(const std::string& given, const RunComparison& c,
   if (differ.empty())
     usage_error("--against {}: {} differ only in their seeds; omit --against", given, runs);
   if (std::find(differ.begin(), differ.end(), given) == differ.end())
-    usage_error(
-        "--against {}: {} do not differ in this option; did you mean '{}'? They "
-        "differ in {}",
-        given, runs, nn::nearest(given, differ), heed::join(differ));
+    usage_error("--against {}: {} do not differ in this option{}; choose {}", given, runs,
+                given == "seed" ? " after their means over seeds are taken" : "",
+                heed::join(differ, " or "));
   return given;
 }
 
@@ -187,20 +186,19 @@ std::vector<std::string> chosen_against(const std::string& given,
   return chosen;
 }
 
-bool is_comparison_file(const std::string& name) {
-  std::vector<std::string> names = {"compare.csv", "runs.csv", "curves.csv", "heads.csv"};
-  std::vector<std::string> tasks = nn::task_names();
-  tasks.insert(tasks.end(), {"text", "lines"});
-  for (const char* picture : {"curves", "against", "steps"}) {
-    names.push_back(fmt::format("{}.png", picture));
-    for (const std::string& task : tasks) names.push_back(fmt::format("{}-{}.png", picture, task));
-  }
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunComparison>& tasks,
                                   const std::vector<std::string>& against) {
-  nn::StagedFolder out(folder, {{"compare.csv"}, is_comparison_file});
+  // Pictures of other tasks are left by an earlier comparison.
+  std::vector<std::string> known = nn::task_names();
+  known.insert(known.end(), {"text", "lines"});
+  for (const RunComparison& c : tasks) known.push_back(c.task());
+  std::set<std::string> names = {"compare.csv", "runs.csv", "curves.csv", "heads.csv"};
+  for (const char* picture : {"curves", "against", "steps"}) {
+    names.insert(fmt::format("{}.png", picture));
+    for (const std::string& task : known) names.insert(fmt::format("{}-{}.png", picture, task));
+  }
+  nn::StagedFolder out(
+      folder, {{"compare.csv"}, [&](const std::string& name) { return names.contains(name); }});
   std::vector<fs::path> files = write_comparison(out.staging(), tasks);
   for (std::size_t i = 0; i < tasks.size(); ++i)
     append(files, draw_comparison(out.staging(), tasks[i], against[i],

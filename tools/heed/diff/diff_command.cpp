@@ -102,7 +102,7 @@ void add_norms(Report& report, const std::vector<nn::NamedDifference>& all) {
   report.set("norm_a", with_nan(a));
   report.set("norm_b", with_nan(b));
   report.set("norm_difference", with_nan(difference));
-  report.line("All numbers: |A| {:.4g}, |B| {:.4g}, |B - A| {:.4g}", a, b, difference);
+  report.line("All compared numbers: |A| {:.4g}, |B| {:.4g}, |B - A| {:.4g}", a, b, difference);
 }
 
 Report run_diff(const DiffArguments& a) {

@@ -131,7 +131,7 @@ Report resume(TrainArguments& a, const Command& c) {
   }
   const nn::RunConfig& config = trainer.config();
   const std::int64_t end = nn::schedule(config).total_steps;
-  if (config.schedule != nn::Decay::kConstant && config.steps > end)
+  if (config.schedule != nn::Decay::kConstant && config.steps > end && config.warmup <= end)
     print_error(fmt::format("the {} schedule still ends at step {}; later steps use min-lr {}",
                             nn::enum_name(config.schedule), end, config.min_lr));
   lead_ranks(trainer, a.run.ranks);

@@ -173,6 +173,10 @@ class ProgressObserver : public nn::TrainingObserver {
     progress_.line(
         fmt::format("{}: {} in {}; Ctrl-C stops and saves", c.task, what, run.folder().text()));
     progress_.line(start_line(t));
+    if (c.warmup >= c.steps && t.steps_done < c.steps)
+      progress_.line(fmt::format("  the warm-up takes {}: lr only rises, to {:.3g} instead of {:g}",
+                                 counted(c.warmup, "step"), nn::schedule(c).lr_at(c.steps - 1),
+                                 c.lr));
     if (!c.from.empty()) progress_.line(fmt::format("  from {}, {}", c.from, c.from_weights));
     if (const auto& frozen = t.frozen(); !frozen.empty())
       progress_.line(fmt::format("  {} of {} parameter tensors are frozen", frozen.size(),

@@ -238,7 +238,7 @@ Tensor Transformer::forward_from(std::int64_t layer, const Tensor& stream,
   if (options.positions == Positions::kAlibi)
     inner.bias =
         ctx.bias + ScoreBias::alibi(options.attention.heads, n, first + n, options.attention.dtype);
-  const std::int64_t last = options.layers - 1;
+  const std::int64_t last = std::ssize(blocks) - 1;
   const bool select_in_block = layer <= last && !uses_stream_after_attention(ctx, last);
   Tensor x = stream;
   for (std::int64_t i = layer; i <= last; ++i) {

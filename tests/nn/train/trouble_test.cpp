@@ -43,7 +43,7 @@ TEST_CASE("a step that is not finite names the op in its module, and changes not
   const std::string error = error_of_step(t);
   CHECK_THAT(error, Contains("the loss of step 2 is"));
   const std::string block = "blocks." + std::to_string(t.model.blocks.size() - 1);
-  CHECK_THAT(error, Contains("; first " + block + ".mlp: linear [8, 8, 64] float32 is"));
+  CHECK_THAT(error, Contains("; first " + block + ".mlp: linear [8, 4, 64] float32 is"));
   CHECK_THAT(error, Contains("(" + block + ".up.weight) [64, 16] float32"));
   CHECK(weights_of(t) == before);
   CHECK(t.steps_done == 1);

@@ -70,7 +70,7 @@ refuses 2 "'val.txt' has an effect only with --text; add --text" train --val-tex
 refuses 2 "for --lines, use --val-lines" train --lines train.txt --val-text val.txt
 refuses 2 "'val.txt' has an effect only with --lines" train --text train.txt --val-text val.txt --val-lines val.txt
 printf 'f' > one.txt
-refuses 2 "one.txt' has 1 characters: needs at least 2" train --text train.txt --val-text one.txt
+refuses 2 "one.txt' has 1 character: needs at least 2" train --text train.txt --val-text one.txt
 printf 'fox\nZ' > strange.txt
 refuses 2 "strange.txt' contains 'Z' in line 2" train --lines train.txt --val-lines strange.txt
 printf 'fox\xff' > latin1.txt

@@ -203,7 +203,7 @@ refuses 2 "--head has no effect with --over-time" study runs/reverse-1 --over-ti
 cp -r runs/reverse-1 cut && truncate -s 1000 cut/checkpoints/000004.safetensors
 refuses 4 "cut/checkpoints/000004.safetensors" study cut --over-time
 rm cut/model.safetensors
-refuses 4 "cut has no model.safetensors; it has " study cut; err_has "checkpoints/000008.safetensors, for --weights of"
+refuses 4 "cut has no model.safetensors; it has " study cut; err_has "checkpoints/000008.safetensors, for --weights"
 expect 0 study cut --weights checkpoints/000008.safetensors
 cp -r cut bare && rm -rf bare/checkpoints bare/best.safetensors
 refuses 4 "bare has no model.safetensors; heed train --resume bare writes them again" study bare

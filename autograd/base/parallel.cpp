@@ -29,6 +29,18 @@ void relax() {
 #endif
 }
 
+// True while this thread runs a chunk of a job.
+thread_local bool inside_chunk = false;
+
+// Sets inside_chunk until the end of a scope.
+struct InsideChunk {
+  bool outer = std::exchange(inside_chunk, true);
+  InsideChunk() = default;
+  InsideChunk(const InsideChunk&) = delete;
+  InsideChunk& operator=(const InsideChunk&) = delete;
+  ~InsideChunk() { inside_chunk = outer; }
+};
+
 // A thread pool that runs one job at a time. A job consists of a number of chunks.
 //
 // Each thread owns a contiguous range of the chunks. The range covers the same fraction of every
@@ -124,6 +136,7 @@ class ThreadPool {
       if (left == 0) return false;
     } while (!slot.left.compare_exchange_weak(left, left - 1, std::memory_order_acquire,
                                               std::memory_order_relaxed));
+    const InsideChunk inside;
     try {
       slot.call(slot.f, slot.end - left);
     } catch (...) {
@@ -195,7 +208,7 @@ int available_cores() {
   return std::clamp(cores, 1, 256);
 }
 
-int num_threads() { return pool()->size(); }
+int num_threads() { return inside_chunk ? 1 : pool()->size(); }
 
 void set_num_threads(int n) {
   check<ValueError>(n >= 1 && n <= 256, "set_num_threads", "needs 1 to 256 threads, got ", n);
@@ -203,7 +216,7 @@ void set_num_threads(int n) {
 }
 
 void detail::run_chunks(std::int64_t chunks, ChunkFn call, void* f) {
-  if (pool()->try_run(chunks, call, f)) return;
+  if (!inside_chunk && pool()->try_run(chunks, call, f)) return;
   for (std::int64_t c = 0; c < chunks; ++c) call(f, c);
 }
 

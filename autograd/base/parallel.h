@@ -13,8 +13,8 @@ namespace heed::autograd {
 /// Returns the number of cores that this process may use, between 1 and 256. On Linux this respects
 /// the CPU affinity that taskset or Slurm sets; elsewhere it is the number of cores of the machine.
 int available_cores();
-/// Returns the number of threads that parallel_for() uses, including the calling thread. The
-/// default is available_cores().
+/// Returns the number of threads that parallel_for() uses, including the calling thread: 1 inside a
+/// chunk of a parallel_for() of several threads. The default is available_cores().
 int num_threads();
 /// Sets the number of threads. Throws ValueError if n is not in [1, 256], and IoError if the system
 /// cannot start n threads. The number of threads is then unchanged. Do not call it while a

@@ -1,6 +1,6 @@
-// Gradients of a batch that is split into shards. The order in which the gradients are summed does
-// not depend on which process computes which shard. One process may compute all shards one after
-// the other (`--accumulate`), or several processes may share the shards.
+// Gradients of a batch that is split into shards (`--accumulate`). The order in which the gradients
+// are summed does not depend on which thread or process computes which shard. The threads of a
+// process compute shards side by side, and several processes may share the shards.
 #pragma once
 
 #include <functional>

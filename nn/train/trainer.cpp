@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <tuple>
 
+#include "autograd/base/parallel.h"
 #include "autograd/engine/engine.h"
 #include "autograd/graph/gradient_trace.h"
 #include "autograd/tensor/copy.h"
@@ -70,6 +73,17 @@ Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
   }
   freeze(config, model);
   return model;
+}
+
+// Returns leaves that share the memory of the parameters of `model`, but have gradients of their
+// own.
+std::vector<Tensor> own_leaves(const Transformer& model) {
+  std::vector<Tensor> leaves;
+  for (const NamedTensor& p : parameters(model)) {
+    leaves.push_back(p.tensor.detach());
+    if (p.tensor.requires_grad()) leaves.back().requires_grad_();
+  }
+  return leaves;
 }
 
 // Calls pass(probe), the forward and backward pass of a step, and returns its result. If
@@ -143,6 +157,7 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own, bool is_new)
       task(own ? std::move(own) : make_task(config_)),
       model(model_to_train(config_, *task, is_new)),
       frozen_(frozen_parameters(model)),
+      free_bytes_(available_memory()),
       data_(stream(config_.seed, Stream::kData)),
       dropout_(stream(config_.seed, Stream::kDropout)),
       optimizer_(make_optimizer(config_, model)) {}
@@ -230,11 +245,13 @@ StepReport Trainer::step(const Batch* fixed) {
     ranks_ = nullptr;
     std::string what = e.what();
     const FirstNonFinite finder = watch_for_non_finite(model);
+    serial_ = true;
     try {
       loss_and_gradients(fixed);
     } catch (const NumericError& again) {  // expected, because the step failed before
       what = again.what();
     }
+    serial_ = false;
     rewind();
     throw NumericError(finder.text().empty() ? what
                                              : fmt::format("{}; first {}", what, finder.text()));
@@ -277,20 +294,54 @@ double Trainer::whole_batch(const Batch& batch) {
   });
 }
 
-// Computes this rank's share of the config.accumulate shards one after the other, and returns their
-// sum. A single process computes all shards.
+std::int64_t Trainer::shards_side_by_side() const {
+  const std::int64_t shards = config_.accumulate / (ranks_ ? ranks_->size() : 1);
+  auto groups =
+      std::int64_t(std::bit_floor(std::uint64_t(std::min<std::int64_t>(num_threads(), shards))));
+  const double each = shard_bytes(config_, model.options.vocab, model.options.classes);
+  while (groups > 1 && double(groups) * each > free_bytes_ / 4) groups /= 2;
+  return serial_ ? 1 : groups;
+}
+
+// Computes this rank's share of the config.accumulate shards, and returns their sum. A single
+// process computes all shards. Each of several groups of shards is a subtree of the tree of sums,
+// which one thread computes. If several shards fail, throws the error of the first group.
 ShardGradients Trainer::own_shards(const Batch& batch) {
   const std::int64_t shards = config_.accumulate / (ranks_ ? ranks_->size() : 1);
   const std::int64_t first = (ranks_ ? ranks_->rank() : 0) * shards;
-  return sum_shards(first, first + shards, [&](std::int64_t shard) {
-    Generator dropout = shard_dropout(config_.seed, steps_done, shard);
-    return with_invariants(config_, model, steps_done + 1, [&](Probe* probe) {
-      ShardGradients part =
-          shard_gradients(model, batch, shard, config_.accumulate, dropout, probe);
-      check_loss(part.loss);
-      return part;
+  const std::int64_t groups = shards_side_by_side(), each = shards / groups;
+  const auto count = std::size_t(groups);
+  while (replicas_.size() + 1 < count) replicas_.push_back(clone(model));
+  std::vector<std::vector<Tensor>> leaves(count);
+  for (std::size_t g = 1; g < count; ++g) leaves[g] = own_leaves(model);
+  std::vector<ShardGradients> sums(count);
+  std::vector<std::exception_ptr> errors(count);
+  const auto run = [&](std::size_t g) {
+    Transformer& own = g > 0 ? replicas_[g - 1] : model;
+    auto leaf = leaves[g].begin();
+    if (g > 0)  // frees the gradients of the last step
+      for_each_parameter(own, [&](const std::string&, Tensor& p) { p = std::move(*leaf++); });
+    const std::int64_t begin = first + std::int64_t(g) * each;
+    sums[g] = sum_shards(begin, begin + each, [&](std::int64_t shard) {
+      Generator dropout = shard_dropout(config_.seed, steps_done, shard);
+      return with_invariants(config_, own, steps_done + 1, [&](Probe* probe) {
+        ShardGradients part =
+            shard_gradients(own, batch, shard, config_.accumulate, dropout, probe);
+        check_loss(part.loss);
+        return part;
+      });
     });
+  };
+  parallel_for(groups, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto g = std::size_t(begin); g < std::size_t(end); ++g) try {
+        run(g);
+      } catch (...) {
+        errors[g] = std::current_exception();
+      }
   });
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  return sum_shards(0, groups, [&](std::int64_t g) { return std::move(sums[std::size_t(g)]); });
 }
 
 // Computes loss and gradients of a step shard by shard. The sums replace the gradients that the

@@ -102,6 +102,11 @@ class Trainer {
   Transformer model;            ///< model in training
   std::int64_t steps_done = 0;  ///< optimizer steps taken so far
 
+  /// Returns the number of shards that threads compute side by side: a power of two of at most
+  /// num_threads(), so that they need at most a quarter of the memory that was free when the
+  /// trainer was created. It does not change a bit.
+  std::int64_t shards_side_by_side() const;
+
   /// Returns the names of the parameters that config.freeze or config.train_only leaves out.
   const std::vector<std::string>& frozen() const { return frozen_; }
   /// Returns the names of the parameters, without frozen(), whose gradient was missing, or zero
@@ -134,6 +139,12 @@ class Trainer {
   ShardGradients own_shards(const Batch& batch);
 
   std::vector<std::string> frozen_;
+  double free_bytes_;    // memory that was free when the trainer was created
+  bool serial_ = false;  // true: one thread computes all shards, as observers of a thread need
+  /// Models of the threads that compute shards beside the first one. Their parameters share the
+  /// memory of `model`, but have gradients of their own. They are kept until the next step, in
+  /// which the same thread frees these gradients: the memory pool has a cache for each thread.
+  std::vector<Transformer> replicas_;
   Generator data_, dropout_;
   std::unique_ptr<Optimizer> optimizer_;
   RankSession* ranks_ = nullptr;  // null if one process trains

@@ -87,21 +87,26 @@ void check_model_memory(const RunConfig& c, std::int64_t vocab, std::int64_t cla
                     gigabytes(limit), " of memory are available; lower `d-model` or `layers`");
 }
 
-void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
+double shard_bytes(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
   const Transformer::Options& m = c.model;
   const auto layers = double(m.layers), context = double(m.context);
-  const double limit = available_memory(), bytes = double(element_size(m.attention.dtype));
+  const double bytes = double(element_size(m.attention.dtype));
   const double tokens = double(c.batch / c.accumulate) * context;
-  const double weights = 4 * weight_bytes(m, vocab, classes);
-  check<ValueError>(weights < limit, "`d-model`", model_text(m, vocab, weights),
-                    " with its gradients and moments; ", gigabytes(limit),
-                    " of memory are available; lower `d-model` or `layers`");
   const double stream = 8 * bytes * tokens * double(m.attention.d_model) * layers;
   const double logits = 3 * bytes * tokens * double(classes);
   // Steps that check invariants also store attention scores and weights with their gradients.
   const double squares = c.check_invariants == 0 ? 0 : m.attention.dropout > 0 ? 6 : 4;
   const double recorded = squares * bytes * tokens * context * double(m.attention.heads) * layers;
-  const double all = weights + stream + logits + recorded;
+  return weight_bytes(m, vocab, classes) + stream + logits + recorded;
+}
+
+void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
+  const Transformer::Options& m = c.model;
+  const double limit = available_memory(), weights = 4 * weight_bytes(m, vocab, classes);
+  check<ValueError>(weights < limit, "`d-model`", model_text(m, vocab, weights),
+                    " with its gradients and moments; ", gigabytes(limit),
+                    " of memory are available; lower `d-model` or `layers`");
+  const double all = 0.75 * weights + shard_bytes(c, vocab, classes);
   check<ValueError>(all < limit, "`context`", "batch ", c.batch, " x context ", m.context, " x ",
                     m.layers, " layers of d-model ", m.attention.d_model, " needs about ",
                     gigabytes(all), "; ", gigabytes(limit),

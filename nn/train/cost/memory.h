@@ -23,6 +23,10 @@ void check_model_memory(const RunConfig& config, std::int64_t vocab, std::int64_
 /// of attention.
 void check_run_memory(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
+/// Returns about how many bytes one shard of a step stores: values of the residual stream, logits,
+/// gradients of the weights and, if the step checks invariants, arrays of attention.
+double shard_bytes(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
+
 /// Returns the error message for a run that needs more bytes than are available, or "" if they
 /// suffice.
 std::string memory_shortage(double needed, double available);

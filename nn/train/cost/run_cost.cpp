@@ -99,6 +99,7 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
       pictures();
     });
   };
+  const double before = peak_of([] {});
   double peak = measured(rows < 4 ? 1 : 0.5);
   if (rows >= 4 && !can_reset) {
     // Without a reset the peak never falls, so that the peaks of a quarter and of half a shard
@@ -116,7 +117,8 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
   // its first step (StepAudit), and partial sums of the gradients of shards.
   const auto shards = double(t.config().accumulate);
   const double copies = 2 + (shards > 1 ? std::log2(shards) + 1 : 0);
-  return peak + copies * weights;
+  const auto others = double(t.shards_side_by_side() - 1);  // shards beside the measured one
+  return peak + copies * weights + others * std::max(0.0, peak - before);
 }
 
 // Returns the seconds of one call of f. This is the median of the calls in a quarter of a second,

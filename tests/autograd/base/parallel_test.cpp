@@ -87,6 +87,23 @@ bool two_threads_meet() {
   return !late;
 }
 
+TEST_CASE("inside a chunk, there is one thread") {
+  const Threads restore_at_end(3);
+  std::atomic<int> wrong{0};
+  for (int i = 0; i < 20; ++i) {
+    parallel_for(6, 1, [&](std::int64_t, std::int64_t) {
+      const std::thread::id own = std::this_thread::get_id();
+      wrong += num_threads() != 1;
+      parallel_for(4, 1, [&](std::int64_t, std::int64_t) {
+        wrong += std::this_thread::get_id() != own || num_threads() != 1;
+      });
+      wrong += num_threads() != 1;
+    });
+    wrong += num_threads() != 3;
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("chunks are distributed to several threads") {
   const Threads scope(2);
   CHECK(two_threads_meet());

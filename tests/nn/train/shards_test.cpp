@@ -5,6 +5,7 @@
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
+#include "tests/support/threads.h"
 
 namespace {
 
@@ -115,6 +116,30 @@ TEST_CASE("a batch larger than the training set is reduced to it, and accumulate
   CHECK_THROWS_WITH(Trainer(c),
                     Contains("16 does not divide 24, the size of a batch of all training sequences "
                              "of modadd"));
+}
+
+TEST_CASE("threads compute shards side by side, as a power of two") {
+  const heed::autograd::testing::Threads restore_at_end;
+  const RunConfig c = tiny_in_shards(8);
+  for (const auto& [threads, expected] : {std::pair(1, 1), {2, 2}, {3, 2}, {8, 8}, {64, 8}}) {
+    heed::autograd::set_num_threads(threads);
+    CHECK(Trainer(c).shards_side_by_side() == expected);
+  }
+}
+
+TEST_CASE("the error of a step in shards is that of the lowest shard, at any number of threads") {
+  const heed::autograd::testing::Threads restore_at_end;
+  std::vector<std::string> errors;
+  for (const int threads : {1, 2, 8}) {
+    heed::autograd::set_num_threads(threads);
+    Trainer t(tiny_in_shards(8));
+    t.step();
+    t.model.tok.weight.detach().mutable_data<double>()[0] = std::nan("");
+    errors.push_back(message_of<heed::autograd::NumericError>([&] { t.step(); }));
+    CHECK(errors.back().find("first ") != std::string::npos);  // the op that made the first NaN
+    CHECK(errors.back() == errors[0]);
+    CHECK(t.steps_done == 1);
+  }
 }
 
 }  // namespace

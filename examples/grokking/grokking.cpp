@@ -120,6 +120,6 @@ int main(int argc, char** argv) {
   }
   return predictions.finish(
       heed::plot::draw_chart_stack(picture), "grokking.png",
-      "Accuracies over training steps: the training sums are known after about 100 steps. With "
-      "weight decay, held-out sums are right after more than 1000 steps; without, they never are.");
+      "Accuracies on training sums and on held-out sums over the training steps, with weight decay "
+      "and without.");
 }

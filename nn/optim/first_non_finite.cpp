@@ -26,4 +26,11 @@ std::string first_non_finite(const Tensor& x) {
   });
 }
 
+std::string first_non_finite(const std::vector<NamedTensor>& tensors) {
+  for (const NamedTensor& t : tensors)
+    if (const std::string bad = first_non_finite(t.tensor); !bad.empty())
+      return t.name + " is " + bad;
+  return "";
+}
+
 }  // namespace heed::nn

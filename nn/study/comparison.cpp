@@ -22,7 +22,7 @@ double best_of(const std::vector<double>& values, bool largest) {
 
 std::vector<std::pair<std::string, std::string>> options_of(RunConfig config) {
   std::vector<std::pair<std::string, std::string>> options;
-  // Seeds are averaged, and the other four change no result.
+  // Means are taken over seeds. The other four options change no loss and no weight.
   static constexpr std::string_view kLeftOut[] = {"seed", "eval-train", "sample-every",
                                                   "sample-prompt", "check-invariants"};
   for (const Setting& s : config.settings())

@@ -159,8 +159,7 @@ void read_words(Corpus& corpus, const InputFile& file, const TextOptions& o) {
                    word ? symbol : printable(*next_code_point(symbol, at)), "' in line ", line,
                    ", which is not in the vocabulary: ", vocabulary.summary(), "; ",
                    word ? "the vocabulary has no <unk> for unknown words: replace it in the file, "
-                          "or train with a "
-                          "smaller `max-words`"
+                          "or train with a smaller `max-words`"
                         : "replace or remove it in the file");
 }
 

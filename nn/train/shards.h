@@ -37,4 +37,27 @@ Generator shard_dropout(std::int64_t seed, std::int64_t step, std::int64_t shard
 ShardGradients sum_shards(std::int64_t first, std::int64_t last,
                           const std::function<ShardGradients(std::int64_t)>& f);
 
+/// Returns how many of `shards` shards threads compute side by side: the largest power of two, at
+/// most `threads` and `shards`, for which shards of `bytes` each need at most a quarter of
+/// `free_bytes`. At least 1.
+std::int64_t shards_side_by_side(std::int64_t shards, int threads, double bytes, double free_bytes);
+
+/// Computes shards on several threads.
+class ShardThreads {
+ public:
+  /// Returns f(own, first) + ... + f(own, last - 1), summed as by sum_shards(). Each of `groups`
+  /// threads, a power of two that divides the number of shards, computes a subtree of the tree of
+  /// sums. `own` is `model` for the first thread. For another thread it is a model whose parameters
+  /// share the memory of those of `model`, but have gradients of their own, because threads would
+  /// add to a common .grad in any order. If f throws for several shards, rethrows the error of the
+  /// lowest of them.
+  ShardGradients sum(Transformer& model, std::int64_t first, std::int64_t last, std::int64_t groups,
+                     const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f);
+
+ private:
+  // Models of all threads but the first. They keep their gradients until the next call, in which
+  // the same thread frees them: the memory pool has a cache for each thread.
+  std::vector<Transformer> models_;
+};
+
 }  // namespace heed::nn

@@ -116,9 +116,8 @@ Source read_source(const std::string& file) {
   check<IoError>(s.weights.find("tok.weight").defined(), file,
                  "contains no weights of a model, such as tok.weight; needs a run, or a file with "
                  "the weights of a run");
-  for (const NamedTensor& t : s.weights.tensors)
-    if (const std::string bad = first_non_finite(t.tensor); !bad.empty())
-      fail<IoError>(file, t.name, " is ", bad, "; start from other weights");
+  const std::string bad = first_non_finite(s.weights.tensors);
+  check<IoError>(bad.empty(), file, bad, "; start from other weights");
   return s;
 }
 

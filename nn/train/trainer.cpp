@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <exception>
 #include <limits>
 #include <tuple>
 
@@ -73,17 +71,6 @@ Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
   }
   freeze(config, model);
   return model;
-}
-
-// Returns leaves that share the memory of the parameters of `model`, but have gradients of their
-// own.
-std::vector<Tensor> own_leaves(const Transformer& model) {
-  std::vector<Tensor> leaves;
-  for (const NamedTensor& p : parameters(model)) {
-    leaves.push_back(p.tensor.detach());
-    if (p.tensor.requires_grad()) leaves.back().requires_grad_();
-  }
-  return leaves;
 }
 
 // Calls pass(probe), the forward and backward pass of a step, and returns its result. If
@@ -245,13 +232,11 @@ StepReport Trainer::step(const Batch* fixed) {
     ranks_ = nullptr;
     std::string what = e.what();
     const FirstNonFinite finder = watch_for_non_finite(model);
-    serial_ = true;
     try {
-      loss_and_gradients(fixed);
+      loss_and_gradients(fixed, 1);        // the finder sees only the ops of this thread
     } catch (const NumericError& again) {  // expected, because the step failed before
       what = again.what();
     }
-    serial_ = false;
     rewind();
     throw NumericError(finder.text().empty() ? what
                                              : fmt::format("{}; first {}", what, finder.text()));
@@ -261,16 +246,16 @@ StepReport Trainer::step(const Batch* fixed) {
   }
 }
 
-std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
+std::optional<double> Trainer::loss_and_gradients(const Batch* fixed, std::int64_t groups) {
   const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
   const Batch& batch = fixed ? *fixed : drawn;
   optimizer_->zero_grad();
-  if (config_.accumulate > 1) return batch_in_shards(batch);
+  if (config_.accumulate > 1) return batch_in_shards(batch, groups);
   return whole_batch(batch);
 }
 
 StepReport Trainer::try_step(const Batch* fixed) {
-  const std::optional<double> loss = loss_and_gradients(fixed);
+  const std::optional<double> loss = loss_and_gradients(fixed, shards_side_by_side());
   if (!loss) return {};
   StepReport report{.loss = *loss};
   report.lr = schedule(config_).lr_at(steps_done);
@@ -295,62 +280,35 @@ double Trainer::whole_batch(const Batch& batch) {
 }
 
 std::int64_t Trainer::shards_side_by_side() const {
-  const std::int64_t shards = config_.accumulate / (ranks_ ? ranks_->size() : 1);
-  auto groups =
-      std::int64_t(std::bit_floor(std::uint64_t(std::min<std::int64_t>(num_threads(), shards))));
-  const double each = shard_bytes(config_, model.options.vocab, model.options.classes);
-  while (groups > 1 && double(groups) * each > free_bytes_ / 4) groups /= 2;
-  return serial_ ? 1 : groups;
+  return nn::shards_side_by_side(config_.accumulate / (ranks_ ? ranks_->size() : 1), num_threads(),
+                                 shard_bytes(config_, model.options.vocab, model.options.classes),
+                                 free_bytes_);
 }
 
-// Computes this rank's share of the config.accumulate shards, and returns their sum. A single
-// process computes all shards. Each of several groups of shards is a subtree of the tree of sums,
-// which one thread computes. If several shards fail, throws the error of the first group.
-ShardGradients Trainer::own_shards(const Batch& batch) {
+// Computes this rank's share of the config.accumulate shards on `groups` threads, and returns their
+// sum. A single process computes all shards.
+ShardGradients Trainer::own_shards(const Batch& batch, std::int64_t groups) {
   const std::int64_t shards = config_.accumulate / (ranks_ ? ranks_->size() : 1);
   const std::int64_t first = (ranks_ ? ranks_->rank() : 0) * shards;
-  const std::int64_t groups = shards_side_by_side(), each = shards / groups;
-  const auto count = std::size_t(groups);
-  while (replicas_.size() + 1 < count) replicas_.push_back(clone(model));
-  std::vector<std::vector<Tensor>> leaves(count);
-  for (std::size_t g = 1; g < count; ++g) leaves[g] = own_leaves(model);
-  std::vector<ShardGradients> sums(count);
-  std::vector<std::exception_ptr> errors(count);
-  const auto run = [&](std::size_t g) {
-    Transformer& own = g > 0 ? replicas_[g - 1] : model;
-    auto leaf = leaves[g].begin();
-    if (g > 0)  // frees the gradients of the last step
-      for_each_parameter(own, [&](const std::string&, Tensor& p) { p = std::move(*leaf++); });
-    const std::int64_t begin = first + std::int64_t(g) * each;
-    sums[g] = sum_shards(begin, begin + each, [&](std::int64_t shard) {
-      Generator dropout = shard_dropout(config_.seed, steps_done, shard);
-      return with_invariants(config_, own, steps_done + 1, [&](Probe* probe) {
-        ShardGradients part =
-            shard_gradients(own, batch, shard, config_.accumulate, dropout, probe);
-        check_loss(part.loss);
-        return part;
+  return shard_threads_.sum(
+      model, first, first + shards, groups, [&](Transformer& own, std::int64_t shard) {
+        Generator dropout = shard_dropout(config_.seed, steps_done, shard);
+        return with_invariants(config_, own, steps_done + 1, [&](Probe* probe) {
+          ShardGradients part =
+              shard_gradients(own, batch, shard, config_.accumulate, dropout, probe);
+          check_loss(part.loss);
+          return part;
+        });
       });
-    });
-  };
-  parallel_for(groups, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto g = std::size_t(begin); g < std::size_t(end); ++g) try {
-        run(g);
-      } catch (...) {
-        errors[g] = std::current_exception();
-      }
-  });
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
-  return sum_shards(0, groups, [&](std::int64_t g) { return std::move(sums[std::size_t(g)]); });
 }
 
 // Computes loss and gradients of a step shard by shard. The sums replace the gradients that the
 // last shard left in .grad.
-std::optional<double> Trainer::batch_in_shards(const Batch& batch) {
+std::optional<double> Trainer::batch_in_shards(const Batch& batch, std::int64_t groups) {
   ShardGradients sum;
   std::uint64_t status = kReady;
   try {
-    sum = own_shards(batch);
+    sum = own_shards(batch, groups);
   } catch (const NumericError&) {
     if (!ranks_) throw;
     status = kNotFinite;

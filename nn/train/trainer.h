@@ -10,6 +10,7 @@
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
 #include "nn/train/metrics.h"
+#include "nn/train/shards.h"
 #include "nn/train/snapshot.h"
 
 namespace heed::nn {
@@ -36,7 +37,6 @@ double clipped_step(Optimizer& optimizer, const RunConfig& config, double lr);
 RunConfig effective(RunConfig config, const Task* own = nullptr);
 
 class RankSession;
-struct ShardGradients;
 
 /// Numbers of one optimizer step.
 struct StepReport {
@@ -102,9 +102,9 @@ class Trainer {
   Transformer model;            ///< model in training
   std::int64_t steps_done = 0;  ///< optimizer steps taken so far
 
-  /// Returns the number of shards that threads compute side by side: a power of two of at most
-  /// num_threads(), so that they need at most a quarter of the memory that was free when the
-  /// trainer was created. It does not change a bit.
+  /// Returns the number of shards of this process that threads compute side by side, by
+  /// nn::shards_side_by_side() with the memory that was free when the trainer was created. It
+  /// changes no bit of the results.
   std::int64_t shards_side_by_side() const;
 
   /// Returns the names of the parameters that config.freeze or config.train_only leaves out.
@@ -131,20 +131,16 @@ class Trainer {
   StepReport try_step(const Batch* fixed);
   /// Returns the loss of the next batch, or of `fixed`, and leaves the gradients in .grad. Returns
   /// nothing if the root rank takes no more steps.
-  std::optional<double> loss_and_gradients(const Batch* fixed);
+  std::optional<double> loss_and_gradients(const Batch* fixed, std::int64_t groups);
   MetricsRow& row_of(std::int64_t step);
   double whole_batch(const Batch& batch);
   void check_loss(double loss) const;
-  std::optional<double> batch_in_shards(const Batch& batch);
-  ShardGradients own_shards(const Batch& batch);
+  std::optional<double> batch_in_shards(const Batch& batch, std::int64_t groups);
+  ShardGradients own_shards(const Batch& batch, std::int64_t groups);
 
   std::vector<std::string> frozen_;
-  double free_bytes_;    // memory that was free when the trainer was created
-  bool serial_ = false;  // true: one thread computes all shards, as observers of a thread need
-  /// Models of the threads that compute shards beside the first one. Their parameters share the
-  /// memory of `model`, but have gradients of their own. They are kept until the next step, in
-  /// which the same thread frees these gradients: the memory pool has a cache for each thread.
-  std::vector<Transformer> replicas_;
+  double free_bytes_;  // memory that was free when the trainer was created
+  ShardThreads shard_threads_;
   Generator data_, dropout_;
   std::unique_ptr<Optimizer> optimizer_;
   RankSession* ranks_ = nullptr;  // null if one process trains

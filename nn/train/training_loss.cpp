@@ -10,7 +10,7 @@ using namespace autograd;
 namespace {
 
 // Returns the columns of targets [B, T] with a target in some row, int64 [P]. The tensor is
-// undefined if these are all columns, or if there is no target.
+// undefined if these are all columns, or if every target is ignored.
 Tensor columns_with_targets(const Tensor& targets) {
   const std::int64_t B = targets.size(0), T = targets.size(1);
   const Tensor flat = contiguous(targets);

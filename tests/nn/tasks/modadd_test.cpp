@@ -60,7 +60,7 @@ TEST_CASE("modadd: unordered pairs keep a + b and b + a together", "[tasks][moda
   REQUIRE(train.size() + test.size() == 121);
   for (const auto& [a, b] : train) REQUIRE(train.contains({b, a}));
   for (const auto& [a, b] : test) REQUIRE(test.contains({b, a}));
-  // Nothing is gained from a + b = b + a.
+  // The rule a + b = b + a does not help here, so chance is the only reference.
   REQUIRE(task->info().accuracy_references == std::map<std::string, double>{{"chance", 1.0 / 11}});
 }
 

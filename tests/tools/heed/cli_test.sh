@@ -377,6 +377,31 @@ refuses 2 "--out needs a file whose name ends in .safetensors, got 'notes.txt'" 
 expect 0 export gpt2 --names gpt2 --out best.safetensors --weights best.safetensors
 refuses 4 "gpt2 has no absent.safetensors; it has model.safetensors and best.safetensors" export gpt2 --names gpt2 --out n.safetensors --weights absent.safetensors
 refuses 4 "cannot write" export gpt2 --names gpt2 --out absent/gpt2.safetensors
+# Weights with a NaN, as another program may write them, are an error of each command that computes with them.
+if command -v python3 > /dev/null; then
+  python3 - gpt2/model.safetensors gpt2/nan.safetensors << 'END'
+import json, struct, sys
+data = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+header, data = json.loads(data[8:8 + size]), bytearray(data[8 + size:])
+del header["__metadata__"]["heed_checksum"]
+at = header["pos.weight"]["data_offsets"][0]
+data[at:at + 4] = struct.pack("<f", float("nan"))
+header = json.dumps(header, separators=(",", ":")).encode()
+open(sys.argv[2], "wb").write(struct.pack("<Q", len(header)) + header + data)
+END
+  nan=(--weights nan.safetensors)
+  expect 3 gradcheck --run gpt2 "${nan[@]}"; err_has "pos.weight is nan at [0, 0] in nan.safetensors"
+  expect 3 export gpt2 --names gpt2 --out n.safetensors "${nan[@]}"
+  err_has "transformer.wpe.weight is nan at [0, 0] in nan.safetensors"
+  ok test ! -e n.safetensors
+  expect 3 score gpt2 --prompt aAbBcCdDeEfFgGhHa --save n.safetensors "${nan[@]}"
+  err_has "score: a logit [sequence, position, class] is nan at [0, 0, 0]"
+  ok test ! -e n.safetensors
+  expect 3 eval gpt2 "${nan[@]}"; err_has "(pos.weight)"
+  refuses 4 "pos.weight is nan at [0, 0]" train --from gpt2/nan.safetensors --steps 1 --out never
+  ok test ! -e never
+fi
 rm -r gpt2 gpt2.safetensors torch.safetensors
 
 # --- heed runs, which lists the runs

@@ -188,7 +188,7 @@ std::vector<std::string> chosen_against(const std::string& given,
 
 std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunComparison>& tasks,
                                   const std::vector<std::string>& against) {
-  // Pictures of other tasks are left by an earlier comparison.
+  // The directory may contain pictures of an earlier comparison, with other tasks.
   std::vector<std::string> known = nn::task_names();
   known.insert(known.end(), {"text", "lines"});
   for (const RunComparison& c : tasks) known.push_back(c.task());

@@ -24,10 +24,9 @@ Report run_export(const ExportArguments& a, const Command& c) {
   check_weights_out("--out", a.out);
   nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const auto weights = nn::weights_with_names(std::move(run.model), a.names);
-  for (const nn::NamedTensor& t : weights)
-    if (const std::string bad = nn::first_non_finite(t.tensor); !bad.empty())
-      throw autograd::NumericError(
-          fmt::format("export: {} of {} is {}; no model computes with it", t.name, a.weights, bad));
+  const std::string bad = nn::first_non_finite(weights);
+  heed::check<autograd::NumericError>(bad.empty(), "export", bad, " in ", a.weights,
+                                      "; no model computes with it");
   nn::save_safetensors(a.out, weights, {{"format", "pt"}});  // as save_pretrained() of transformers
   std::int64_t numbers = 0;
   for (const nn::NamedTensor& t : weights) numbers += t.tensor.numel();

@@ -74,11 +74,9 @@ void add_tensors(Report& report, const std::vector<nn::CheckedParameter>& parame
 
 Report report_run_gradcheck(const GradcheckRequest& request) {
   const nn::LoadedRun run = open_run(find_run(request.run), request.weights, nn::Use::kSequences);
-  for (const nn::NamedTensor& p : nn::parameters(run.model))
-    if (const std::string bad = nn::first_non_finite(p.tensor); !bad.empty())
-      throw autograd::NumericError(
-          fmt::format("gradcheck: {} of {} is {}; its gradients cannot be checked", p.name,
-                      request.weights, bad));
+  const std::string bad = nn::first_non_finite(nn::parameters(run.model));
+  heed::check<autograd::NumericError>(bad.empty(), "gradcheck", bad, " in ", request.weights,
+                                      "; gradients at such weights cannot be checked");
   const nn::Batch batch = run.task->evaluation(0, 2);
   const Stopwatch clock;
   const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, batch, request);

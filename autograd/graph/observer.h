@@ -34,6 +34,8 @@ class OpObserver {
   OpObserver();
   virtual ~OpObserver();
   OpObserver(const OpObserver&) = delete;
+  /// Returns true if this thread has an observer.
+  static bool exists() { return detail::t_observer != nullptr; }
 
   /// Receives an op with its inputs and its output. If the op is recorded, the output already has
   /// its node.

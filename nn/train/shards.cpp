@@ -7,6 +7,7 @@
 #include "autograd/base/error.h"
 #include "autograd/base/parallel.h"
 #include "autograd/engine/engine.h"
+#include "autograd/graph/observer.h"
 #include "autograd/ops/ops.h"
 #include "nn/train/streams.h"
 #include "nn/train/training_loss.h"
@@ -89,6 +90,7 @@ std::int64_t shards_side_by_side(std::int64_t shards, int threads, double bytes,
 ShardGradients ShardThreads::sum(
     Transformer& model, std::int64_t first, std::int64_t last, std::int64_t groups,
     const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f) {
+  if (OpObserver::exists()) groups = 1;
   const auto count = std::size_t(groups);
   const std::int64_t each = (last - first) / groups;
   while (models_.size() + 1 < count) models_.push_back(clone(model));

@@ -49,8 +49,9 @@ class ShardThreads {
   /// threads, a power of two that divides the number of shards, computes a subtree of the tree of
   /// sums. `own` is `model` for the first thread. For another thread it is a model whose parameters
   /// share the memory of those of `model`, but have gradients of their own, because threads would
-  /// add to a common .grad in any order. If f throws for several shards, rethrows the error of the
-  /// lowest of them.
+  /// add to a common .grad in any order. If the calling thread has an OpObserver, it computes all
+  /// shards, because an observer sees only the ops of its thread. If f throws for several shards,
+  /// rethrows the error of the lowest of them.
   ShardGradients sum(Transformer& model, std::int64_t first, std::int64_t last, std::int64_t groups,
                      const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f);
 

@@ -233,7 +233,7 @@ StepReport Trainer::step(const Batch* fixed) {
     std::string what = e.what();
     const FirstNonFinite finder = watch_for_non_finite(model);
     try {
-      loss_and_gradients(fixed, 1);        // the finder sees only the ops of this thread
+      loss_and_gradients(fixed);
     } catch (const NumericError& again) {  // expected, because the step failed before
       what = again.what();
     }
@@ -246,16 +246,16 @@ StepReport Trainer::step(const Batch* fixed) {
   }
 }
 
-std::optional<double> Trainer::loss_and_gradients(const Batch* fixed, std::int64_t groups) {
+std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
   const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
   const Batch& batch = fixed ? *fixed : drawn;
   optimizer_->zero_grad();
-  if (config_.accumulate > 1) return batch_in_shards(batch, groups);
+  if (config_.accumulate > 1) return batch_in_shards(batch);
   return whole_batch(batch);
 }
 
 StepReport Trainer::try_step(const Batch* fixed) {
-  const std::optional<double> loss = loss_and_gradients(fixed, shards_side_by_side());
+  const std::optional<double> loss = loss_and_gradients(fixed);
   if (!loss) return {};
   StepReport report{.loss = *loss};
   report.lr = schedule(config_).lr_at(steps_done);
@@ -285,13 +285,14 @@ std::int64_t Trainer::shards_side_by_side() const {
                                  free_bytes_);
 }
 
-// Computes this rank's share of the config.accumulate shards on `groups` threads, and returns their
-// sum. A single process computes all shards.
-ShardGradients Trainer::own_shards(const Batch& batch, std::int64_t groups) {
+// Computes this rank's share of the config.accumulate shards, and returns their sum. A single
+// process computes all shards.
+ShardGradients Trainer::own_shards(const Batch& batch) {
   const std::int64_t shards = config_.accumulate / (ranks_ ? ranks_->size() : 1);
   const std::int64_t first = (ranks_ ? ranks_->rank() : 0) * shards;
   return shard_threads_.sum(
-      model, first, first + shards, groups, [&](Transformer& own, std::int64_t shard) {
+      model, first, first + shards, shards_side_by_side(),
+      [&](Transformer& own, std::int64_t shard) {
         Generator dropout = shard_dropout(config_.seed, steps_done, shard);
         return with_invariants(config_, own, steps_done + 1, [&](Probe* probe) {
           ShardGradients part =
@@ -304,11 +305,11 @@ ShardGradients Trainer::own_shards(const Batch& batch, std::int64_t groups) {
 
 // Computes loss and gradients of a step shard by shard. The sums replace the gradients that the
 // last shard left in .grad.
-std::optional<double> Trainer::batch_in_shards(const Batch& batch, std::int64_t groups) {
+std::optional<double> Trainer::batch_in_shards(const Batch& batch) {
   ShardGradients sum;
   std::uint64_t status = kReady;
   try {
-    sum = own_shards(batch, groups);
+    sum = own_shards(batch);
   } catch (const NumericError&) {
     if (!ranks_) throw;
     status = kNotFinite;

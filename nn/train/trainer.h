@@ -131,12 +131,12 @@ class Trainer {
   StepReport try_step(const Batch* fixed);
   /// Returns the loss of the next batch, or of `fixed`, and leaves the gradients in .grad. Returns
   /// nothing if the root rank takes no more steps.
-  std::optional<double> loss_and_gradients(const Batch* fixed, std::int64_t groups);
+  std::optional<double> loss_and_gradients(const Batch* fixed);
   MetricsRow& row_of(std::int64_t step);
   double whole_batch(const Batch& batch);
   void check_loss(double loss) const;
-  std::optional<double> batch_in_shards(const Batch& batch, std::int64_t groups);
-  ShardGradients own_shards(const Batch& batch, std::int64_t groups);
+  std::optional<double> batch_in_shards(const Batch& batch);
+  ShardGradients own_shards(const Batch& batch);
 
   std::vector<std::string> frozen_;
   double free_bytes_;  // memory that was free when the trainer was created

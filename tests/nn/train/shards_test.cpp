@@ -150,4 +150,26 @@ TEST_CASE("the error of a step in shards is that of the lowest shard, at any num
   }
 }
 
+TEST_CASE("an observer sees the ops of all shards") {
+  struct Count : heed::autograd::OpObserver {
+    int ops = 0;
+    void saw(const heed::autograd::Op&, const heed::autograd::Inputs&,
+             const heed::autograd::Tensor&) override {
+      ++ops;
+    }
+  };
+  const heed::autograd::testing::Threads restore_at_end;
+  const auto ops = [](int threads) {
+    heed::autograd::set_num_threads(threads);
+    Trainer t(tiny_in_shards(8));
+    t.step();
+    const Count count;
+    t.step();
+    return count.ops;
+  };
+  const int all = ops(1);
+  CHECK(all > 100);
+  for (int i = 0; i < 5; ++i) CHECK(ops(4) == all);
+}
+
 }  // namespace

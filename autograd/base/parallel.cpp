@@ -29,6 +29,9 @@ void relax() {
 #endif
 }
 
+// Number of jobs so far, of all pools.
+std::atomic<std::uint64_t> jobs_run{0};
+
 // True while this thread runs a chunk of a job.
 thread_local bool inside_chunk = false;
 
@@ -83,6 +86,7 @@ class ThreadPool {
       std::lock_guard lock(mutex_);
       wake_.notify_all();
     }
+    jobs_run.store(jobs_run.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     ended_ += chunks;
     reported_[0].chunks.store(reported_[0].chunks.load(std::memory_order_relaxed) + run_from(0),
                               std::memory_order_relaxed);
@@ -214,6 +218,8 @@ void set_num_threads(int n) {
   check<ValueError>(n >= 1 && n <= 256, "set_num_threads", "needs 1 to 256 threads, got ", n);
   if (n != pool(n)->size()) pool() = std::make_unique<ThreadPool>(n);
 }
+
+std::uint64_t pool_jobs() { return jobs_run.load(std::memory_order_relaxed); }
 
 void detail::run_chunks(std::int64_t chunks, ChunkFn call, void* f) {
   if (!inside_chunk && pool()->try_run(chunks, call, f)) return;

@@ -21,6 +21,11 @@ int num_threads();
 /// parallel_for() is running.
 void set_num_threads(int n);
 
+/// Returns the number of jobs that the threads of the pool have shared so far. Each ends with a
+/// barrier: the calling thread waits for all chunks. A parallel_for() that one thread runs alone is
+/// no job.
+std::uint64_t pool_jobs();
+
 namespace detail {
 using ChunkFn = void (*)(void* f, std::int64_t chunk);
 void run_chunks(std::int64_t chunks, ChunkFn call, void* f);

@@ -70,26 +70,22 @@ class ThreadPool {
 
   int size() const { return int(workers_.size()) + 1; }
 
+  static constexpr std::int64_t kMostChunks = (1 << 24) - 1;
+
   // Runs all chunks of a job and returns true. Returns false, without running anything, if the pool
-  // is busy or has no workers.
+  // is busy or has no workers, or if there are more than kMostChunks.
   bool try_run(std::int64_t chunks, detail::ChunkFn call, void* f) {
-    if (workers_.empty() || busy_.exchange(true, std::memory_order_acquire)) return false;
-    const auto threads = std::int64_t(slots_.size());
-    for (std::int64_t t = threads; t-- > 0;) {  // the caller's slot (t = 0) is last
-      Slot& slot = slots_[std::size_t(t)];
-      slot.end = chunks * (t + 1) / threads;
-      slot.call = call;
-      slot.f = f;
-      slot.left.store(slot.end - chunks * t / threads);  // makes the job visible to the workers
-    }
+    if (workers_.empty() || chunks > kMostChunks || busy_.exchange(true, std::memory_order_acquire))
+      return false;
+    call_ = call, f_ = f;
+    job_.store({job_.load(std::memory_order_relaxed).number() + 1, chunks});
     if (sleepers_.load() > 0) {
       std::lock_guard lock(mutex_);
       wake_.notify_all();
     }
     jobs_run.store(jobs_run.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     ended_ += chunks;
-    reported_[0].chunks.store(reported_[0].chunks.load(std::memory_order_relaxed) + run_from(0),
-                              std::memory_order_relaxed);
+    report(0);
     // Spins before it yields, because chunks usually end within microseconds of each other.
     for (int i = 0; all_reported() < ended_; ++i) i < 4000 ? relax() : std::this_thread::yield();
     const std::exception_ptr error = std::exchange(error_, nullptr);
@@ -102,13 +98,19 @@ class ThreadPool {
   // Data of different threads are on different cache lines. Moving a cache line between cores takes
   // 0.1 to 0.5 microseconds, and a whole job may be as short as that.
 
-  // The chunks that one thread owns. The thread that calls try_run() writes the slot. Any thread
-  // may claim a chunk.
+  // The number of a job, from 1, and a number of its chunks, which one atomic operation replaces.
+  struct Count {
+    std::uint64_t bits = 0;
+    Count() = default;
+    Count(std::uint64_t number, std::int64_t chunks) : bits(number << 24 | std::uint64_t(chunks)) {}
+    std::uint64_t number() const { return bits >> 24; }
+    std::int64_t chunks() const { return std::int64_t(bits & kMostChunks); }
+  };
+  // The number of claimed chunks among those that one thread owns. It belongs to the job with this
+  // number. For an earlier number, no chunk of the current job is claimed, so that a new job writes
+  // no line for each thread. Any thread may claim a chunk.
   struct alignas(128) Slot {
-    std::atomic<std::int64_t> left{0};  // chunks [end - left, end) are not claimed yet
-    std::int64_t end = 0;
-    detail::ChunkFn call = nullptr;
-    void* f = nullptr;
+    std::atomic<Count> claimed{};
   };
   // Progress of one thread. Only that thread writes it.
   struct alignas(128) Reported {
@@ -130,19 +132,29 @@ class ThreadPool {
     for (std::thread& t : workers_) t.join();
   }
 
-  // Claims one chunk of a slot and runs it. Returns false if the slot has no unclaimed chunk. The
-  // other fields of the slot are read after the claim. They belong to the current job even if
-  // `left` was read during an earlier job, because a job cannot end before its claimed chunks are
-  // reported.
-  bool run_one(Slot& slot) {
-    std::int64_t left = slot.left.load(std::memory_order_relaxed);
+  // Returns the first of the chunks of a job that a thread owns.
+  std::int64_t first_of(std::size_t thread, Count job) const {
+    return job.chunks() * std::int64_t(thread) / std::int64_t(slots_.size());
+  }
+
+  // Claims one of the chunks that `owner` owns and runs it. Returns false if all are claimed. A
+  // thread may come here late, after the job has ended; then all chunks of this job are claimed,
+  // and the slot has its number or a later one. After a claim, call_ and f_ belong to the job,
+  // because it cannot end before its claimed chunks are reported.
+  bool run_one(std::size_t owner, Count job) {
+    const std::int64_t first = first_of(owner, job), owned = first_of(owner + 1, job) - first;
+    std::atomic<Count>& claimed = slots_[owner].claimed;
+    Count now = claimed.load(std::memory_order_relaxed);
+    std::int64_t next = 0;
     do {
-      if (left == 0) return false;
-    } while (!slot.left.compare_exchange_weak(left, left - 1, std::memory_order_acquire,
-                                              std::memory_order_relaxed));
+      if (now.number() > job.number()) return false;
+      next = now.number() == job.number() ? now.chunks() : 0;
+      if (next == owned) return false;
+    } while (!claimed.compare_exchange_weak(now, {job.number(), next + 1},
+                                            std::memory_order_acquire, std::memory_order_relaxed));
     const InsideChunk inside;
     try {
-      slot.call(slot.f, slot.end - left);
+      call_(f_, first + next);
     } catch (...) {
       std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();
@@ -150,25 +162,28 @@ class ThreadPool {
     return true;
   }
 
-  // Claims and runs chunks until all chunks are claimed, starting with the chunks of slot `own`.
-  // Returns the number of chunks that it has run.
-  std::int64_t run_from(std::size_t own) {
+  // Claims and runs chunks of the current job until all are claimed, starting with those that `own`
+  // owns, and reports how many it has run.
+  void report(std::size_t own) {
+    const Count job = job_.load(std::memory_order_acquire);
     std::int64_t ran = 0;
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      Slot& slot = slots_[(own + i) % slots_.size()];
-      while (run_one(slot)) ++ran;
-    }
-    return ran;
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      while (run_one((own + i) % slots_.size(), job)) ++ran;
+    std::atomic<std::int64_t>& chunks = reported_[own].chunks;
+    chunks.store(chunks.load(std::memory_order_relaxed) + ran, std::memory_order_release);
   }
 
   void work(std::size_t own) {
-    const auto& mine = slots_[own].left;  // an idle worker does not read the slots of other threads
-    std::int64_t ran = 0;
+    std::uint64_t seen = 0;  // number of the last job in which this thread looked for chunks
+    const auto has_chunks = [&](Count job) {
+      return job.number() != seen && first_of(own + 1, job) > first_of(own, job);
+    };
     for (;;) {
       for (int i = 0; i < 20000; ++i) {
         if (stop_.load(std::memory_order_relaxed)) return;
-        if (mine.load(std::memory_order_relaxed) > 0) {
-          reported_[own].chunks.store(ran += run_from(own), std::memory_order_release);
+        if (const Count job = job_.load(std::memory_order_relaxed); has_chunks(job)) {
+          seen = job.number();
+          report(own);
           i = 0;
         } else {
           relax();
@@ -176,13 +191,16 @@ class ThreadPool {
       }
       std::unique_lock lock(mutex_);
       sleepers_.fetch_add(1);
-      wake_.wait(lock, [&] { return stop_.load() || mine.load() > 0; });
+      wake_.wait(lock, [&] { return stop_.load() || has_chunks(job_.load()); });
       sleepers_.fetch_sub(1);
     }
   }
 
-  std::vector<Slot> slots_;         // one per thread; slot 0 belongs to the caller
-  std::vector<Reported> reported_;  // one per thread, in the same order
+  alignas(128) std::atomic<Count> job_{};  // the last job; idle workers poll it
+  detail::ChunkFn call_ = nullptr;         // of this job
+  void* f_ = nullptr;
+  alignas(128) std::vector<Slot> slots_;  // one per thread; slot 0 belongs to the caller
+  std::vector<Reported> reported_;        // one per thread, in the same order
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -147,6 +147,10 @@ class Tensor {
   /// Returns the gradient that backward() has accumulated, or an undefined tensor if there is none.
   /// Throws ValueError for the result of an op unless retain_grad() was called.
   Tensor grad() const;
+  /// Replaces the accumulated gradient, as `x.grad = g` in PyTorch, or removes it if g is
+  /// undefined. Throws ValueError unless this is a leaf that requires grad, and ShapeError or
+  /// DTypeError unless g has its shape and dtype.
+  void set_grad(const Tensor& g) const;
   /// Removes the accumulated gradient, so that grad() returns an undefined tensor.
   void zero_grad() const;
   /// Makes backward() keep the gradient of this tensor even if it is the result of an op. Call it

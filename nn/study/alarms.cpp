@@ -41,14 +41,14 @@ void read_attention(HeadHealth& head, const Probe& probe, const Batch& batch) {
   head.saturated_queries = saturated / queries;
 }
 
-// Limits time and memory: a quarter of a shard of a training batch, and about 500,000 cells in the
-// attention patterns of all layers.
+// Limits time and memory: a quarter of a training batch, at most 8 sequences, and about 500,000
+// cells in the attention patterns of all layers.
 Batch measured_batch(const Trainer& t) {
   const RunConfig& c = t.config();
   const std::int64_t cells = 500'000 / (c.model.layers * c.model.attention.heads);
   const auto tokens = std::clamp<std::int64_t>(std::llround(std::sqrt(cells)), 1, c.model.context);
-  const std::int64_t most = std::min(
-      {std::int64_t(8), c.batch / c.accumulate / 4, cells / (tokens * tokens), c.eval_batch});
+  const std::int64_t most =
+      std::min({std::int64_t(8), c.batch / 4, cells / (tokens * tokens), c.eval_batch});
   Batch batch = t.task->evaluation(0, std::clamp<std::int64_t>(most, 1, t.task->evaluation_size()));
   const Tensor start = slice(batch.targets, 1, 0, tokens);
   if (sum(to(ne(start, double(kIgnored)), float64)).item() == 0)

@@ -1,6 +1,7 @@
 #include "nn/train/config.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "autograd/base/text.h"
 #include "autograd/base/utf8.h"
@@ -175,11 +176,15 @@ std::vector<Setting> start_settings(RunConfig& c) {
 
 std::vector<Setting> optimization_settings(RunConfig& c) {
   return {{"batch", c.batch, {1, 65536}, "sequences per step"},
+          nn::Setting("shards", c.shards, {0, 65536},
+                      "parts of the batch whose gradients are summed, a power of two that divides "
+                      "batch; threads and processes share them")
+              .shows("by the work of a step"),
           {"accumulate",
            c.accumulate,
            {1, 65536},
-           "shards of the batch, a power of two that divides batch: each thread computes one at a "
-           "time, or processes share them"},
+           "turns in which the shards are computed, a power of two: needs less memory; results do "
+           "not change"},
           {"steps", c.steps, kStepsOrNone, "optimizer steps; 0 only with `from`"},
           {"warmup", c.warmup, kStepsOrNone, "steps of linear warm-up"},
           {"schedule", c.schedule, "learning-rate schedule after the warm-up"},
@@ -308,9 +313,10 @@ void validate(const RunConfig& c) {
     if (const std::string problem = s.problem("`" + s.key + "`", s.get()); !problem.empty())
       throw ValueError(problem);
   check_model(c);
-  check<ValueError>(c.batch % c.accumulate == 0 && (c.accumulate & (c.accumulate - 1)) == 0,
-                    "`accumulate`", "needs a power of two that divides `batch` ", c.batch, ", got ",
-                    c.accumulate);
+  for (const auto& [key, parts] :
+       {std::pair("`shards`", std::max<std::int64_t>(1, c.shards)), {"`accumulate`", c.accumulate}})
+    check<ValueError>(c.batch % parts == 0 && std::has_single_bit(std::uint64_t(parts)), key,
+                      "needs a power of two that divides `batch` ", c.batch, ", got ", parts);
   check<ValueError>(
       c.eval_every > 0 || (c.patience == 0 && c.target_loss == 0 && c.target_accuracy == 0),
       c.patience > 0      ? "`patience`"
@@ -347,6 +353,11 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
     if (item.key.empty()) continue;
     setting_named(item, settings).set(item.where + ": " + item.key, item.values[0]);
     given.push_back(item.key);
+  }
+  // Runs of heed 0.1 had as many shards as `accumulate`.
+  if (!std::ranges::count(given, "shards")) {
+    config.shards = config.accumulate;
+    given.emplace_back("shards");
   }
   RunConfig whole = completed(config);
   std::vector<std::string> missing = keys(own_settings(whole));

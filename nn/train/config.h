@@ -100,8 +100,13 @@ struct RunConfig {
   std::string freeze;       ///< patterns of the parameters that do not change, separated by commas
   std::string train_only;   ///< patterns of the only parameters that change, separated by commas
   // optimizer
-  std::int64_t batch = 32;          ///< sequences per step
-  std::int64_t accumulate = 1;      ///< shards of a batch: a power of two that divides `batch`
+  std::int64_t batch = 32;  ///< sequences per step
+  /// Parts of the batch whose gradients are summed (nn/train/shards.h): a power of two that divides
+  /// `batch`. The constructor of Trainer replaces 0 by default_shards().
+  std::int64_t shards = 0;
+  /// Turns in which the shards of a step are computed: a power of two, at most `shards`. It changes
+  /// no bit.
+  std::int64_t accumulate = 1;
   std::int64_t steps = 400;         ///< optimizer steps of the whole run; 0 only with `from`
   std::int64_t warmup = 20;         ///< steps of linear warm-up
   std::int64_t schedule_steps = 0;  ///< step at which the schedule ends; 0: the last step

@@ -49,12 +49,12 @@ RankSession::RankSession(RankTransport& transport) : transport_(transport) {
   check_size(transport.size);
 }
 
-void RankSession::check_size(int ranks, std::int64_t accumulate) {
-  const std::string shards = accumulate == 0 ? "the shards of a batch" : std::to_string(accumulate);
+void RankSession::check_size(int ranks, std::int64_t shards) {
+  const std::string text = shards == 0 ? "the shards of a batch" : std::to_string(shards);
   check<ValueError>(
-      std::has_single_bit(unsigned(ranks)) && (accumulate == 0 || ranks <= accumulate),
-      "accumulate", shards, " cannot be divided among ", ranks,
-      " processes; the number of processes must be a power of two and at most accumulate");
+      std::has_single_bit(unsigned(ranks)) && (shards == 0 || ranks <= shards), "`shards`", text,
+      " cannot be divided among ", ranks,
+      " processes; the number of processes must be a power of two and at most `shards`");
 }
 
 std::uint64_t RankSession::sync_status(std::uint64_t mine) {

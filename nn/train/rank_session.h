@@ -62,9 +62,9 @@ class RankSession {
   /// Creates a session on `transport`, which must outlive it. Throws ValueError unless the number
   /// of ranks is a power of two.
   explicit RankSession(RankTransport& transport);
-  /// Throws ValueError unless `ranks` is a power of two and at most `accumulate`, the number of
-  /// shards of a batch. 0 means that `accumulate` is not known yet.
-  static void check_size(int ranks, std::int64_t accumulate = 0);
+  /// Throws ValueError unless `ranks` is a power of two and at most `shards`, the number of shards
+  /// of a batch. 0 means that it is not known yet.
+  static void check_size(int ranks, std::int64_t shards = 0);
   /// Returns the number of this rank, from 0.
   int rank() const { return transport_.rank; }
   /// Returns the number of ranks.

@@ -7,7 +7,9 @@
 #include "autograd/base/error.h"
 #include "autograd/base/parallel.h"
 #include "autograd/engine/engine.h"
+#include "autograd/graph/inplace.h"
 #include "autograd/graph/observer.h"
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/ops.h"
 #include "nn/train/streams.h"
 #include "nn/train/training_loss.h"
@@ -18,21 +20,33 @@ using namespace autograd;
 
 namespace {
 
+constexpr std::int64_t kAddGrain = 1 << 13;  // elements that a thread adds at a time
+
 double targets_of(const Batch& batch) {
   const auto targets = batch.targets.to_vector<std::int64_t>();
   const auto ignored = std::count(targets.begin(), targets.end(), kIgnored);
   return std::max(1.0, double(std::int64_t(targets.size()) - ignored));
 }
 
-// Returns leaves that share the memory of the parameters of `model`, but have gradients of their
-// own.
-std::vector<Tensor> own_leaves(const Transformer& model) {
-  std::vector<Tensor> leaves;
-  for (const NamedTensor& p : parameters(model)) {
-    leaves.push_back(p.tensor.detach());
-    if (p.tensor.requires_grad()) leaves.back().requires_grad_();
-  }
-  return leaves;
+// Makes the parameters of `own` leaves that share the memory of the parameters of `model`.
+void share_parameters(const Transformer& model, Transformer& own) {
+  const std::vector<NamedTensor> all = parameters(model);
+  auto p = all.begin();
+  for_each_parameter(own, [&](const std::string&, Tensor& leaf) {
+    leaf = p->tensor.detach();
+    if (p++->tensor.requires_grad()) leaf.requires_grad_();
+  });
+}
+
+// Adds `more` to `sum`, in place if both have a gradient.
+void add(ShardGradients& sum, const ShardGradients& more) {
+  const NoGrad guard;
+  sum.loss += more.loss;
+  for (std::size_t i = 0; i < sum.gradients.size(); ++i)
+    if (Tensor& to = sum.gradients[i]; !to.defined())
+      to = more.gradients[i];
+    else if (more.gradients[i].defined())
+      add_(to, more.gradients[i]);
 }
 
 }  // namespace
@@ -40,17 +54,20 @@ std::vector<Tensor> own_leaves(const Transformer& model) {
 ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int64_t shard,
                                std::int64_t shards, Generator& dropout, Probe* probe) {
   const std::int64_t rows = batch.inputs.size(0) / shards;
-  check<ValueError>(rows * shards == batch.inputs.size(0), "accumulate", shards,
+  check<ValueError>(rows * shards == batch.inputs.size(0), "shards", shards,
                     " does not divide the batch of ", batch.inputs.size(0));
   const auto part = [&](const Tensor& x) {
     return contiguous(slice(x, 0, shard * rows, (shard + 1) * rows));
   };
   const std::vector<NamedTensor> all = parameters(model);
   for (const NamedTensor& p : all) p.tensor.zero_grad();
-  const Tensor loss =
-      training_loss(model, part(batch.inputs), part(batch.targets),
-                    {.training = true, .generator = &dropout, .probe = probe}, Reduction::kSum) *
-      (1 / targets_of(batch));
+  const ForwardContext context{.training = true, .generator = &dropout, .probe = probe};
+  // The mean and the sum times 1 / targets differ in their last bits. heed 0.1 took the mean for a
+  // batch in one shard, and its runs can be resumed.
+  const Tensor loss = shards == 1 ? training_loss(model, batch.inputs, batch.targets, context)
+                                  : training_loss(model, part(batch.inputs), part(batch.targets),
+                                                  context, Reduction::kSum) *
+                                        (1 / targets_of(batch));
   backward(loss);
   ShardGradients result;
   result.loss = loss.item();
@@ -68,14 +85,24 @@ ShardGradients sum_shards(std::int64_t first, std::int64_t last,
   const std::int64_t middle = first + (last - first) / 2;
   ShardGradients left = sum_shards(first, middle, f);
   const ShardGradients right = sum_shards(middle, last, f);
-  const NoGrad guard;
-  left.loss += right.loss;
-  for (std::size_t i = 0; i < left.gradients.size(); ++i) {
-    Tensor& sum = left.gradients[i];
-    const Tensor& more = right.gradients[i];
-    if (more.defined()) sum = sum.defined() ? sum + more : more;
-  }
+  add(left, right);
   return left;
+}
+
+void set_gradients(Transformer& model, const ShardGradients& sum) {
+  auto gradient = sum.gradients.begin();
+  for_each_parameter(model, [&](const std::string&, Tensor& p) { p.set_grad(*gradient++); });
+}
+
+std::int64_t default_shards(const RunConfig& c, double weights) {
+  const double least_tokens = 4 * weights <= 512 * 1024 ? 128 : 256;
+  const auto fits = [&](std::int64_t shards) {
+    const double tokens = double(c.batch) / double(shards) * double(c.model.context);
+    return c.batch % shards == 0 && tokens >= least_tokens && 6 * weights * tokens >= 10e6;
+  };
+  std::int64_t shards = 1;
+  while (shards < 64 && fits(2 * shards)) shards *= 2;
+  return shards;
 }
 
 std::int64_t shards_side_by_side(std::int64_t shards, int threads, double bytes,
@@ -87,35 +114,69 @@ std::int64_t shards_side_by_side(std::int64_t shards, int threads, double bytes,
   return groups;
 }
 
+// Returns the sum over the groups as the upper part of the tree, in the tensors of the first group.
+// Threads add different elements.
+ShardGradients ShardThreads::sum_groups(std::int64_t groups) {
+  const auto for_each_addition = [groups](auto add) {
+    for (std::int64_t stride = 1; stride < groups; stride *= 2)
+      for (std::int64_t i = 0; i < groups; i += 2 * stride)
+        add(std::size_t(i), std::size_t(i + stride));
+  };
+  for_each_addition(
+      [&](std::size_t i, std::size_t j) { groups_[i].sum.loss += groups_[j].sum.loss; });
+  struct Chunk {
+    std::size_t parameter;
+    std::int64_t begin, end;
+  };
+  std::vector<Chunk> chunks;
+  const std::vector<Tensor>& gradients = groups_[0].sum.gradients;
+  for (std::size_t p = 0; groups > 1 && p < gradients.size(); ++p)
+    if (gradients[p].defined())
+      for (std::int64_t begin = 0, n = gradients[p].numel(); begin < n; begin += kAddGrain)
+        chunks.push_back({p, begin, std::min(begin + kAddGrain, n)});
+  parallel_for(std::ssize(chunks), 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t c = first; c < last; ++c) {
+      const Chunk& chunk = chunks[std::size_t(c)];
+      dispatch_floating(gradients[chunk.parameter].dtype(), "shards", [&]<class T> {
+        const auto data = [&](std::size_t group) {
+          return groups_[group].sum.gradients[chunk.parameter].template mutable_data<T>() +
+                 chunk.begin;
+        };
+        for_each_addition([&](std::size_t i, std::size_t j) {
+          kernels::add_into(data(i), data(j), chunk.end - chunk.begin);
+        });
+      });
+    }
+  });
+  return std::move(groups_[0].sum);
+}
+
 ShardGradients ShardThreads::sum(
     Transformer& model, std::int64_t first, std::int64_t last, std::int64_t groups,
     const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f) {
   if (OpObserver::exists()) groups = 1;
-  const auto count = std::size_t(groups);
   const std::int64_t each = (last - first) / groups;
-  while (models_.size() + 1 < count) models_.push_back(clone(model));
-  std::vector<std::vector<Tensor>> leaves(count);
-  for (std::size_t g = 1; g < count; ++g) leaves[g] = own_leaves(model);
-  std::vector<ShardGradients> sums(count);
-  std::vector<std::exception_ptr> errors(count);
-  const auto run = [&](std::size_t g) {
-    Transformer& own = g > 0 ? models_[g - 1] : model;
-    auto leaf = leaves[g].begin();
-    if (g > 0)  // frees the gradients of the last call
-      for_each_parameter(own, [&](const std::string&, Tensor& p) { p = std::move(*leaf++); });
-    const std::int64_t begin = first + std::int64_t(g) * each;
-    sums[g] = sum_shards(begin, begin + each, [&](std::int64_t shard) { return f(own, shard); });
+  while (std::ssize(groups_) < groups)
+    groups_.push_back({groups_.empty() ? std::nullopt : std::optional(clone(model)), {}, {}});
+  const auto run = [&](std::int64_t g) {
+    Group& group = groups_[std::size_t(g)];
+    try {
+      group.sum = {}, group.error = nullptr;
+      if (group.own) share_parameters(model, *group.own);
+      const std::int64_t begin = first + g * each;
+      group.sum = sum_shards(begin, begin + each, [&](std::int64_t shard) {
+        return f(group.own ? *group.own : model, shard);
+      });
+    } catch (...) {
+      group.error = std::current_exception();
+    }
   };
   parallel_for(groups, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto g = std::size_t(begin); g < std::size_t(end); ++g) try {
-        run(g);
-      } catch (...) {
-        errors[g] = std::current_exception();
-      }
+    for (std::int64_t g = begin; g < end; ++g) run(g);
   });
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
-  return sum_shards(0, groups, [&](std::int64_t g) { return std::move(sums[std::size_t(g)]); });
+  for (std::int64_t g = 0; g < groups; ++g)
+    if (groups_[std::size_t(g)].error) std::rethrow_exception(groups_[std::size_t(g)].error);
+  return sum_groups(groups);
 }
 
 }  // namespace heed::nn

@@ -1,13 +1,20 @@
-// Gradients of a batch that is split into shards (`--accumulate`). The order in which the gradients
-// are summed does not depend on which thread or process computes which shard. The threads of a
-// process compute shards side by side, and several processes may share the shards.
+// A step computes the gradients of a batch in shards: equal parts of the batch, whose gradients are
+// summed as a binary tree. `shards`, their number, decides the order of the sums and so the last
+// bits of the results. Who computes which shard changes no bit:
+//   - threads compute shards side by side, each on its own (ShardThreads);
+//   - processes share the shards (rank_session.h);
+//   - with `accumulate` A, at most shards / A of them are computed at a time, which needs less
+//     memory.
 #pragma once
 
+#include <exception>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "nn/layers/transformer.h"
 #include "nn/tasks/task.h"
+#include "nn/train/config.h"
 
 namespace heed::nn {
 
@@ -18,6 +25,14 @@ struct ShardGradients {
   /// parameter.
   std::vector<Tensor> gradients;
 };
+
+/// Returns the number of shards that `shards` = 0 stands for: the largest power of two, at most 64,
+/// that divides the batch and leaves in each shard at least 10 million operations, counted as 6 x
+/// `weights` x tokens (about 0.2 ms of one core), and at least 256 tokens, or 128 if the weights
+/// take at most 512 KB, so that they stay in the cache of a core. Smaller shards would make a step
+/// on one thread more than a few percent slower: each shard has a fixed cost, reads all weights and
+/// writes all gradients. `weights` is the number of the model's weights (weight_count()).
+std::int64_t default_shards(const RunConfig& config, double weights);
 
 /// Runs the forward and backward pass of one shard. The rows of the batch are divided into `shards`
 /// equal parts, and `shard` is the number of the part, from 0. The loss is divided by the number of
@@ -33,9 +48,13 @@ ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int6
 Generator shard_dropout(std::int64_t seed, std::int64_t step, std::int64_t shard);
 
 /// Returns f(first) + ... + f(last - 1), summed as a balanced binary tree. At most about
-/// log2(last - first) partial sums exist at a time.
+/// log2(last - first) partial sums exist at a time. The sum is in the tensors of f(first), if they
+/// are defined.
 ShardGradients sum_shards(std::int64_t first, std::int64_t last,
                           const std::function<ShardGradients(std::int64_t)>& f);
+
+/// Sets the .grad of each parameter of `model` to the gradient in `sum`.
+void set_gradients(Transformer& model, const ShardGradients& sum);
 
 /// Returns how many of `shards` shards threads compute side by side: the largest power of two, at
 /// most `threads` and `shards`, for which shards of `bytes` each need at most a quarter of
@@ -56,9 +75,15 @@ class ShardThreads {
                      const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f);
 
  private:
-  // Models of all threads but the first. They keep their gradients until the next call, in which
-  // the same thread frees them: the memory pool has a cache for each thread.
-  std::vector<Transformer> models_;
+  ShardGradients sum_groups(std::int64_t groups);
+  // What one thread computes. `own` and `sum` are kept until the next call, in which the same
+  // thread frees them: the memory pool has a cache for each thread.
+  struct Group {
+    std::optional<Transformer> own;  // not for the first thread
+    ShardGradients sum;
+    std::exception_ptr error;
+  };
+  std::vector<Group> groups_;
 };
 
 }  // namespace heed::nn

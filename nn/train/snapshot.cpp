@@ -46,7 +46,7 @@ std::string recipe_text(RunConfig config) {
     if (!file->empty()) *file = "FILE";
   config.patience = same.patience, config.target_loss = same.target_loss;
   config.target_accuracy = same.target_accuracy, config.check_invariants = same.check_invariants;
-  config.eval_train = same.eval_train;
+  config.eval_train = same.eval_train, config.accumulate = same.accumulate;
   config.sample_every = same.sample_every, config.sample_prompt = same.sample_prompt;
   return to_toml(config);
 }
@@ -55,6 +55,7 @@ std::optional<RecipeDifference> recipe_difference(const std::string& a, const st
                                                   const std::string& b_origin) {
   if (a == b) return {};
   RunConfig left = from_toml(a), right = from_toml(b, b_origin);
+  left.accumulate = right.accumulate;  // the recipe of a run of heed 0.1 has it
   const std::vector<Setting> x = left.settings(), y = right.settings();
   const auto line = [](const Setting& s) {
     const std::string text = toml_line(s);

@@ -48,16 +48,22 @@ void fit_batch(RunConfig& config, const Task& task) {
   const std::int64_t all = task.training_size();
   if (config.batch <= all) return;
   config.batch = all;
-  check<ValueError>(all % config.accumulate == 0, "accumulate", config.accumulate,
+  const std::int64_t parts = std::max(config.shards, config.accumulate);
+  check<ValueError>(all % std::max<std::int64_t>(1, parts) == 0,
+                    config.shards > config.accumulate ? "shards" : "accumulate", parts,
                     " does not divide ", all, ", the size of a batch of all training sequences of ",
-                    task.info().name, "; lower accumulate");
+                    task.info().name, "; lower it");
 }
 
 // Creates the model of a run. If `is_new` is set, it has its initial weights, and
 // config.from_weights is set.
 Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
   fit_batch(config, task);
-  check_run_memory(config, std::int64_t(task.info().vocabulary.size()), task.info().classes);
+  const auto vocab = std::int64_t(task.info().vocabulary.size()), classes = task.info().classes;
+  if (config.shards == 0)
+    config.shards = default_shards(config, weight_count(config.model, vocab, classes));
+  config.shards = std::max(config.shards, config.accumulate);
+  check_run_memory(config, vocab, classes);
   Transformer model = make_model(config, task);
   if (is_new && !config.from.empty()) {
     const Source source = read_source(config.from);
@@ -158,6 +164,8 @@ void Trainer::set(const RunConfig& config) {
       changed.schedule != Decay::kConstant)
     changed.schedule_steps = config_.steps;
   validate(changed);
+  check<ValueError>(changed.accumulate <= changed.shards, "`accumulate`", "needs at most the ",
+                    changed.shards, " shards of this run, got ", changed.accumulate);
   const auto difference = recipe_difference(recipe_text(changed), recipe_text(config_), "");
   if (difference)
     fail<ValueError>("set", "cannot change '", difference->b, "' of a run to '", difference->a,
@@ -212,7 +220,7 @@ Trainer Trainer::from(const Snapshot& s, std::unique_ptr<Task> own) {
 }
 
 void Trainer::join(RankSession& ranks) {
-  RankSession::check_size(ranks.size(), config_.accumulate);
+  RankSession::check_size(ranks.size(), config_.shards);
   ranks.join(parameters(model));
   ranks_ = &ranks;
 }
@@ -246,14 +254,6 @@ StepReport Trainer::step(const Batch* fixed) {
   }
 }
 
-std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
-  const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
-  const Batch& batch = fixed ? *fixed : drawn;
-  optimizer_->zero_grad();
-  if (config_.accumulate > 1) return batch_in_shards(batch);
-  return whole_batch(batch);
-}
-
 StepReport Trainer::try_step(const Batch* fixed) {
   const std::optional<double> loss = loss_and_gradients(fixed);
   if (!loss) return {};
@@ -268,48 +268,40 @@ StepReport Trainer::try_step(const Batch* fixed) {
   return report;
 }
 
-// Computes loss and gradients of a step with all sequences in one pass.
-double Trainer::whole_batch(const Batch& batch) {
-  return with_invariants(config_, model, steps_done + 1, [&](Probe* probe) {
-    const Tensor loss = training_loss(model, batch.inputs, batch.targets,
-                                      {.training = true, .generator = &dropout_, .probe = probe});
-    check_loss(loss.item());
-    backward(loss);
-    return loss.item();
-  });
-}
-
 std::int64_t Trainer::shards_side_by_side() const {
-  return nn::shards_side_by_side(config_.accumulate / (ranks_ ? ranks_->size() : 1), num_threads(),
-                                 shard_bytes(config_, model.options.vocab, model.options.classes),
-                                 free_bytes_);
+  const int ranks = ranks_ ? ranks_->size() : 1;
+  return nn::shards_side_by_side(
+      config_.shards / std::max<std::int64_t>(ranks, config_.accumulate), num_threads(),
+      shard_bytes(config_, model.options.vocab, model.options.classes), free_bytes_);
 }
 
-// Computes this rank's share of the config.accumulate shards, and returns their sum. A single
-// process computes all shards.
+// Computes this rank's shards of a batch, and returns their sum. A single process computes all
+// shards.
 ShardGradients Trainer::own_shards(const Batch& batch) {
-  const std::int64_t shards = config_.accumulate / (ranks_ ? ranks_->size() : 1);
+  const std::int64_t shards = config_.shards / (ranks_ ? ranks_->size() : 1);
   const std::int64_t first = (ranks_ ? ranks_->rank() : 0) * shards;
   return shard_threads_.sum(
       model, first, first + shards, shards_side_by_side(),
       [&](Transformer& own, std::int64_t shard) {
-        Generator dropout = shard_dropout(config_.seed, steps_done, shard);
+        // A single shard continues the stream of the run, as in heed 0.1.
+        std::optional<Generator> of_shard;
+        if (config_.shards > 1 && config_.model.attention.dropout > 0)
+          of_shard = shard_dropout(config_.seed, steps_done, shard);
+        Generator& dropout = of_shard ? *of_shard : dropout_;
         return with_invariants(config_, own, steps_done + 1, [&](Probe* probe) {
-          ShardGradients part =
-              shard_gradients(own, batch, shard, config_.accumulate, dropout, probe);
+          ShardGradients part = shard_gradients(own, batch, shard, config_.shards, dropout, probe);
           check_loss(part.loss);
           return part;
         });
       });
 }
 
-// Computes loss and gradients of a step shard by shard. The sums replace the gradients that the
-// last shard left in .grad.
-std::optional<double> Trainer::batch_in_shards(const Batch& batch) {
+std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
+  const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
   ShardGradients sum;
   std::uint64_t status = kReady;
   try {
-    sum = own_shards(batch);
+    sum = own_shards(fixed ? *fixed : drawn);
   } catch (const NumericError&) {
     if (!ranks_) throw;
     status = kNotFinite;
@@ -319,10 +311,7 @@ std::optional<double> Trainer::batch_in_shards(const Batch& batch) {
                       " is not finite on one of the processes");
   if (status & kLeft) return std::nullopt;
   check_loss(sum.loss);
-  const NoGrad guard;
-  const std::vector<NamedTensor> all = parameters(model);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (sum.gradients[i].defined()) copy_(all[i].tensor.grad(), sum.gradients[i]);
+  set_gradients(model, sum);
   return sum.loss;
 }
 

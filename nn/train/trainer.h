@@ -67,11 +67,11 @@ class Trainer {
   /// the step, so that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
   /// After this call, step() takes each step together with the other ranks of the session, which
-  /// must join with the same run. Each rank computes its share of the config.accumulate shards. All
+  /// must join with the same run. Each rank computes its share of the config.shards shards. All
   /// ranks then have the same bits as a run in one process. If one rank cannot take a step, all
   /// ranks throw the error that one process would throw, and the session ends. `ranks` must outlive
   /// this Trainer. Throws ValueError unless the number of ranks is a power of two and at most
-  /// config.accumulate.
+  /// config.shards.
   void join(RankSession& ranks);
 
   /// Evaluates the model on config.eval_batch sequences, or on final_evaluation_size() sequences if
@@ -133,9 +133,7 @@ class Trainer {
   /// nothing if the root rank takes no more steps.
   std::optional<double> loss_and_gradients(const Batch* fixed);
   MetricsRow& row_of(std::int64_t step);
-  double whole_batch(const Batch& batch);
   void check_loss(double loss) const;
-  std::optional<double> batch_in_shards(const Batch& batch);
   ShardGradients own_shards(const Batch& batch);
 
   std::vector<std::string> frozen_;

@@ -114,11 +114,11 @@ std::vector<std::string> without_launcher(const std::vector<std::string>& enviro
   return rest;
 }
 
-nn::RankSession* join_ranks(bool own_threads, std::int64_t accumulate) {
+nn::RankSession* join_ranks(bool own_threads, std::int64_t shards) {
   const Launcher started = launcher();
   if (started.size == 1) return nullptr;
   // This check comes before the start of MPI, so that only the root rank prints the error.
-  nn::RankSession::check_size(started.size, accumulate);
+  nn::RankSession::check_size(started.size, shards);
   transport = std::make_unique<MpiTransport>(load_module(started.size));
   if (transport->size != started.size)
     usage_error(

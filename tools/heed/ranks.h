@@ -34,8 +34,8 @@ std::vector<std::string> without_launcher(const std::vector<std::string>& enviro
 /// divided equally among all ranks on this machine that may use the same cores. Throws UsageError
 /// if the module cannot be loaded, or if MPI and the launcher report different numbers of
 /// processes. Throws ValueError unless the number of ranks is a power of two and at most
-/// `accumulate`, the number of shards. If `accumulate` is 0, the number of shards is not known yet.
-nn::RankSession* join_ranks(bool own_threads, std::int64_t accumulate = 0);
+/// `shards`, the number of shards of a batch. If it is 0, it is not known yet.
+nn::RankSession* join_ranks(bool own_threads, std::int64_t shards = 0);
 
 /// Calls ranks->run_as_root(). Does nothing if `ranks` is null.
 void lead_ranks(nn::Trainer& trainer, nn::RankSession* ranks);

@@ -43,14 +43,7 @@ double left_in(fs::path group, const fs::path& top, const char* limit, const cha
 }
 
 double weight_bytes(const Transformer::Options& m, std::int64_t vocab, std::int64_t classes) {
-  const MultiHeadAttention::Options a = m.attention.checked();
-  const double rows = double((a.heads + a.kv_heads) * (a.d_head + a.d_value));  // of q, k, v and o
-  const double matrices = m.activation == Activation::kSwiglu ? 3 : 2;
-  const double mlp = m.mlp ? matrices * m.mlp_ratio * double(a.d_model) : 0;
-  const double learned = m.positions == Positions::kLearned ? double(m.context) : 0;
-  return double(element_size(a.dtype)) * double(a.d_model) *
-         ((rows + mlp) * double(m.layers) + learned + double(vocab) +
-          (m.tied ? 0 : double(classes)));
+  return double(element_size(m.attention.dtype)) * weight_count(m, vocab, classes);
 }
 
 // Returns a text such as "a model of 2 layers of d-model 64 with 33 tokens needs about 1.2 GB".
@@ -61,6 +54,16 @@ std::string model_text(const Transformer::Options& m, std::int64_t vocab, double
 }
 
 }  // namespace
+
+double weight_count(const Transformer::Options& m, std::int64_t vocab, std::int64_t classes) {
+  const MultiHeadAttention::Options a = m.attention.checked();
+  const double rows = double((a.heads + a.kv_heads) * (a.d_head + a.d_value));  // of q, k, v and o
+  const double matrices = m.activation == Activation::kSwiglu ? 3 : 2;
+  const double mlp = m.mlp ? matrices * m.mlp_ratio * double(a.d_model) : 0;
+  const double learned = m.positions == Positions::kLearned ? double(m.context) : 0;
+  return double(a.d_model) * ((rows + mlp) * double(m.layers) + learned + double(vocab) +
+                              (m.tied ? 0 : double(classes)));
+}
 
 double available_memory(const fs::path& root) {
   double least = 1024 * number_in(root / "proc/meminfo", "MemAvailable:");
@@ -91,7 +94,7 @@ double shard_bytes(const RunConfig& c, std::int64_t vocab, std::int64_t classes)
   const Transformer::Options& m = c.model;
   const auto layers = double(m.layers), context = double(m.context);
   const double bytes = double(element_size(m.attention.dtype));
-  const double tokens = double(c.batch / c.accumulate) * context;
+  const double tokens = double(c.batch / std::max<std::int64_t>(1, c.shards)) * context;
   const double stream = 8 * bytes * tokens * double(m.attention.d_model) * layers;
   const double logits = 3 * bytes * tokens * double(classes);
   // Steps that check invariants also store attention scores and weights with their gradients.

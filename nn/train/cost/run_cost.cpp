@@ -29,7 +29,7 @@ class Rehearsal {
         some_(std::min(t.config().eval_batch, t.task->evaluation_size())) {}
 
   /// Returns the number of sequences in a shard.
-  std::int64_t rows() const { return t_.config().batch / t_.config().accumulate; }
+  std::int64_t rows() const { return t_.config().batch / t_.config().shards; }
   /// Returns the number of sequences in the final evaluation.
   std::int64_t all() const { return all_; }
   /// Returns the number of sequences in an evaluation during the run.
@@ -115,7 +115,7 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
     weights += double(p.tensor.numel()) * double(element_size(p.tensor.dtype()));
   // A run also keeps other arrays of the size of the weights: the best weights, the weights before
   // its first step (StepAudit), and partial sums of the gradients of shards.
-  const auto shards = double(t.config().accumulate);
+  const auto shards = double(t.config().shards);
   const double copies = 2 + (shards > 1 ? std::log2(shards) + 1 : 0);
   const auto others = double(t.shards_side_by_side() - 1);  // shards beside the measured one
   return peak + copies * weights + others * std::max(0.0, peak - before);
@@ -146,10 +146,10 @@ double update_seconds(Trainer& t) {
 // run.
 double pass_seconds(const RunConfig& c, Rehearsal& r) {
   const double plain = call_seconds([&] { r.run_passes(r.rows(), false); });
-  if (r.checked_steps() == 0) return plain * double(c.accumulate);
+  if (r.checked_steps() == 0) return plain * double(c.shards);
   const double checked = call_seconds([&] { r.run_passes(r.rows(), true); });
   const double share = double(r.checked_steps()) / double(c.steps);
-  return (plain + (checked - plain) * share) * double(c.accumulate);
+  return (plain + (checked - plain) * share) * double(c.shards);
 }
 
 }  // namespace

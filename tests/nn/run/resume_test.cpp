@@ -70,7 +70,7 @@ const Interrupted kInterrupted[] = {
     {"on three threads", [](C&) {}, 5, 3},
     {"a task of copies", [](C&) {}, 5, 0, "copy"},
     {"a task of counts", [](C&) {}, 5, 0, "urn"},
-    {"parts of a batch", [](C& c) { c.accumulate = 4; }},
+    {"parts of a batch", [](C& c) { c.shards = 4; }},
     {"float64", [](C& c) { c.model.attention.dtype = float64; }},
     {"products of bfloat16", [](C& c) { c.model.matmul = Precision::kBfloat16; }, 5, 3},
     {"momentum", [](C& c) { c.optimizer = OptimizerKind::kSGD, c.momentum = 0.9; }},

@@ -12,12 +12,16 @@
 #include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
+#include "tests/support/runs.h"
+#include "tests/support/threads.h"
 
 namespace {
 
 using namespace heed::nn;
 using heed::autograd::NumericError;
 using heed::autograd::ValueError;
+using heed::autograd::testing::Threads;
+using heed::nn::testing::bytes_of;
 using Bytes = std::vector<std::byte>;
 
 // Message queues between threads.
@@ -90,7 +94,7 @@ RunConfig tiny_shared(heed::autograd::DType dtype = heed::autograd::float32) {
   RunConfig c = preset("urn");
   c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 12, c.batch = 16,
   c.eval_batch = 16;
-  c.steps = 6, c.warmup = 2, c.model.attention.dtype = dtype, c.accumulate = 8,
+  c.steps = 6, c.warmup = 2, c.model.attention.dtype = dtype, c.shards = 8,
   c.model.attention.dropout = 0.2;
   return c;
 }
@@ -123,6 +127,45 @@ TEST_CASE("2, 4 and 8 ranks have the bits of one process, in float32 and float64
       INFO(n << " ranks");
       CHECK(same == n);
     }
+  }
+}
+
+// Returns a small model with the form of a speed preset.
+RunConfig small_form(const char* name) {
+  RunConfig c = preset(name);
+  c.task = "urn";
+  c.model.layers = std::min<std::int64_t>(c.model.layers, 2);
+  c.model.attention.d_model = 4 * c.model.attention.heads, c.model.context = 12;
+  c.model.attention.dropout = 0.1, c.steps = 4, c.warmup = 1;
+  c.shards = c.batch % 8 == 0 ? 8 : 4;
+  return c;
+}
+
+TEST_CASE("model.safetensors is the same file at any number of threads, ranks and turns") {
+  const Threads restore_at_end;
+  for (const char* name : {"micro", "toy", "chargpt", "small"}) {
+    const auto trained = [&](int threads, int ranks, std::int64_t accumulate) {
+      heed::autograd::set_num_threads(threads);
+      RunConfig c = small_form(name);
+      c.accumulate = accumulate;
+      const Folder folder;
+      const RunFolder run(folder.path());
+      on_ranks(ranks, [&](ThreadRank& rank) {
+        RankSession session(rank);
+        Trainer t(c);
+        t.join(session);
+        steps(t, 4);
+        if (rank.rank == 0) run.save(t.snapshot());
+      });
+      return bytes_of(run.file(RunFolder::kModel));
+    };
+    const std::string file = trained(1, 1, 1);
+    for (const int threads : {1, 2, 3, 8})
+      for (const int ranks : {1, 2, 4})
+        for (const std::int64_t accumulate : {1, 2, 4}) {
+          CAPTURE(name, threads, ranks, accumulate);
+          CHECK(trained(threads, ranks, accumulate) == file);
+        }
   }
 }
 
@@ -291,7 +334,7 @@ TEST_CASE("ranks agree on statuses and compare texts") {
   CHECK(right == 8 * 11);
 }
 
-TEST_CASE("the number of ranks is a power of two and at most accumulate") {
+TEST_CASE("the number of ranks is a power of two and at most shards") {
   Messages messages;
   for (const int n : {3, 5}) {
     ThreadRank rank(messages, 0, n);

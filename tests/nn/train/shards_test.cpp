@@ -3,6 +3,7 @@
 #include "nn/train/shards.h"
 
 #include "nn/lab.h"
+#include "nn/train/cost/memory.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/threads.h"
@@ -25,12 +26,11 @@ Batch uneven(const Task& task, std::int64_t size) {
   return batch;
 }
 
-RunConfig tiny_in_shards(std::int64_t accumulate) {
+RunConfig tiny_in_shards(std::int64_t shards) {
   RunConfig c = preset("urn");  // every position has a target
   c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 12, c.batch = 8,
   c.eval_batch = 16;
-  c.steps = 6, c.warmup = 2, c.model.attention.dtype = heed::autograd::float64,
-  c.accumulate = accumulate;
+  c.steps = 6, c.warmup = 2, c.model.attention.dtype = heed::autograd::float64, c.shards = shards;
   // The optimizer is SGD, because AdamW divides by the root of the mean squared gradient, which
   // would amplify rounding errors of gradients near 0.
   c.optimizer = OptimizerKind::kSGD, c.momentum = 0.9, c.lr = 0.3, c.min_lr = 0;
@@ -95,24 +95,69 @@ TEST_CASE("a shard's dropout depends only on seed, step and shard") {
   CHECK(first(1, 2, 3) != first(1, 3, 2));
 }
 
-TEST_CASE("accumulate is a power of two that divides the batch") {
+TEST_CASE("shards and accumulate are powers of two that divide the batch") {
   for (const std::int64_t bad : {3, 5, 16}) {
     RunConfig c = tiny_in_shards(bad);
-    CHECK_THROWS_WITH(validate(c), Contains("needs a power of two that divides `batch` 8, got"));
+    CHECK_THROWS_WITH(validate(c),
+                      Contains("`shards`: needs a power of two that divides `batch` 8, got"));
+    c.shards = 1, c.accumulate = bad;
+    CHECK_THROWS_WITH(validate(c),
+                      Contains("`accumulate`: needs a power of two that divides `batch` 8, got"));
   }
   RunConfig c = tiny_in_shards(3);
   c.batch = 9;
   CHECK_THROWS_AS(validate(c), ValueError);
 }
 
-TEST_CASE("a batch larger than the training set is reduced to it, and accumulate must divide it") {
+TEST_CASE("the default number of shards depends on batch, tokens and weights") {
+  const auto shards = [](const char* name, std::int64_t vocab, std::int64_t batch = 0) {
+    RunConfig c = preset(name);
+    if (batch > 0) c.batch = batch;
+    return default_shards(c, weight_count(c.model, vocab, vocab));
+  };
+  CHECK(shards("micro", 32) == 2);
+  CHECK(shards("toy", 64) == 16);
+  CHECK(shards("chargpt", 65) == 2);
+  CHECK(shards("small", 65) == 8);
+  CHECK(shards("small", 65, 12) == 4);  // 8 does not divide 12
+  CHECK(shards("small", 65, 7) == 1);   // odd
+  CHECK(shards("toy", 64, 512) == 64);  // at most 64
+  CHECK(shards("micro", 32, 8) == 1);   // too little work
+}
+
+TEST_CASE("accumulate above shards raises shards; a resumed run refuses it") {
+  RunConfig c = tiny_in_shards(2);
+  c.accumulate = 4;
+  Trainer t(c);
+  CHECK(t.config().shards == 4);
+  c = t.config();
+  c.accumulate = 8;
+  CHECK_THROWS_WITH(t.set(c),
+                    Contains("`accumulate`: needs at most the 4 shards of this run, got 8"));
+  c.accumulate = 1;
+  t.set(c);
+  CHECK(t.config().accumulate == 1);
+  c.shards = 2;
+  CHECK_THROWS_WITH(t.set(c), Contains("cannot change 'shards = 4' of a run to 'shards = 2'"));
+}
+
+TEST_CASE("a configuration of heed 0.1 has as many shards as accumulate") {
+  std::string old = recipe_text(tiny_in_shards(0));
+  const std::string keys = "shards = 0\naccumulate = 1\n";
+  old.replace(old.find(keys), keys.size(), "accumulate = 4\n");
+  CHECK(from_toml(old).shards == 4);
+  CHECK(!recipe_difference(old, recipe_text(tiny_in_shards(4)), ""));
+  CHECK(recipe_difference(old, recipe_text(tiny_in_shards(8)), ""));
+}
+
+TEST_CASE("a batch larger than the training set is reduced to it, and shards must divide it") {
   RunConfig c = preset("modadd");
   c.task_parameters = {{"modulus", "7"}};  // 24 sums to train on
-  c.batch = 64, c.accumulate = 8;
+  c.batch = 64, c.shards = 8;
   Trainer t(c);
   CHECK(t.config().batch == 24);
   CHECK(std::isfinite(t.step().loss));
-  c.accumulate = 16;
+  c.shards = 16;
   CHECK_THROWS_WITH(Trainer(c),
                     Contains("16 does not divide 24, the size of a batch of all training sequences "
                              "of modadd"));
@@ -125,6 +170,9 @@ TEST_CASE("threads compute shards side by side, as a power of two") {
     heed::autograd::set_num_threads(threads);
     CHECK(Trainer(c).shards_side_by_side() == expected);
   }
+  RunConfig turns = c;
+  turns.accumulate = 4;  // 2 shards at a time
+  CHECK(Trainer(turns).shards_side_by_side() == 2);
 }
 
 TEST_CASE("shards side by side need at most a quarter of the free memory") {

@@ -146,7 +146,7 @@ TEST_CASE("frozen parameters keep their bytes and have no gradient, state or sha
   const TextRun source(repeated("to be or not ", 40));
   for (const std::int64_t shards : {1, 2}) {
     RunConfig c = source.next();
-    c.train_only = "blocks.1.*", c.weight_decay = 0.5, c.accumulate = shards;
+    c.train_only = "blocks.1.*", c.weight_decay = 0.5, c.shards = shards;
     Trainer t(c);
     const auto before = values_of(t);
     const StepReport report = t.step();

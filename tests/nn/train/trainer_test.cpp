@@ -38,7 +38,7 @@ TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
   c.model.mlp = c.model.attention.bias = true;
   c.model.attention.dropout = 0.1, c.model.matmul = matmul;
   c.batch = 48, c.steps = kSanitized ? 1 : 3, c.eval_batch = 16;
-  c.accumulate = GENERATE(1, 4);  // in 4 shards, threads compute whole shards
+  c.shards = GENERATE(1, 4);  // in 4 shards, threads compute whole shards
   const auto trained = [&] {
     Trainer t(c);
     run_to(t, c.steps, 2);

@@ -5,9 +5,9 @@
 #include <array>
 #include <stdexcept>
 
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
+#include "autograd/base/parallel.h"
 #include "autograd/tensor/create.h"
+#include "nn/train/cost/memory.h"
 #include "nn/train/generate.h"
 #include "nn/train/trainer.h"
 
@@ -42,16 +42,24 @@ TrainingStep::TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary)
       model_(model_of(config, vocabulary)),
       optimizer_(nn::make_optimizer(config, model_)) {
   autograd::Generator g(2);
-  for (autograd::Tensor* ids : {&x_, &y_})
+  for (autograd::Tensor* ids : {&batch_.inputs, &batch_.targets})
     *ids = autograd::randint(0, vocabulary, {config.batch, config.model.context}, g);
+  if (config_.shards == 0)
+    config_.shards =
+        nn::default_shards(config_, nn::weight_count(config_.model, vocabulary, vocabulary));
 }
 
 double TrainingStep::operator()() {
-  optimizer_->zero_grad();
-  const autograd::Tensor loss = cross_entropy(model_.forward(x_, {.training = true}), y_);
-  backward(loss);
+  const std::int64_t groups =
+      nn::shards_side_by_side(config_.shards, autograd::num_threads(), 0, 1);
+  const nn::ShardGradients sum = shard_threads_.sum(
+      model_, 0, config_.shards, groups, [&](nn::Transformer& own, std::int64_t shard) {
+        autograd::Generator no_dropout;
+        return nn::shard_gradients(own, batch_, shard, config_.shards, no_dropout);
+      });
+  nn::set_gradients(model_, sum);
   nn::clipped_step(*optimizer_, config_, config_.lr);
-  last_ = loss.item();
+  last_ = sum.loss;
   if (!stepped_) first_ = last_;
   stepped_ = true;
   return last_;

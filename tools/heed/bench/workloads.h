@@ -9,6 +9,7 @@
 #include "nn/optim/optimizer.h"
 #include "nn/train/config.h"
 #include "nn/train/cost/model_cost.h"
+#include "nn/train/shards.h"
 
 namespace heed {
 
@@ -18,8 +19,8 @@ std::vector<std::string> bench_presets();
 /// `preset` is not one of bench_presets().
 std::int64_t bench_vocabulary(std::string_view preset);
 
-/// Repeated training steps on one fixed random batch. The constructor throws what nn::validate()
-/// throws.
+/// Repeated training steps on one fixed random batch, in shards as in nn::Trainer. The constructor
+/// throws what nn::validate() throws.
 class TrainingStep {
  public:
   TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary);
@@ -37,7 +38,8 @@ class TrainingStep {
   nn::RunConfig config_;
   nn::Transformer model_;
   std::unique_ptr<nn::Optimizer> optimizer_;
-  autograd::Tensor x_, y_;       // tokens and targets, [batch, context]
+  nn::ShardThreads shard_threads_;
+  nn::Batch batch_;
   double first_ = 0, last_ = 0;  // losses
   bool stepped_ = false;
 };

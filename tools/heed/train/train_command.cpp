@@ -27,9 +27,10 @@ struct TrainArguments {
 };
 
 // Keys of the settings that --resume may change.
-constexpr const char* kResumedOptions[] = {
-    "steps",       "eval-every",      "eval-train",       "save-every",   "patience",
-    "target-loss", "target-accuracy", "check-invariants", "sample-every", "sample-prompt"};
+constexpr const char* kResumedOptions[] = {"accumulate",   "steps",           "eval-every",
+                                           "eval-train",   "save-every",      "patience",
+                                           "target-loss",  "target-accuracy", "check-invariants",
+                                           "sample-every", "sample-prompt"};
 
 // Applies to `trainer` the settings that were given together with --resume.
 void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
@@ -110,7 +111,7 @@ Report resume(TrainArguments& a, const Command& c) {
   progress.clear();
   for (const std::string& warning : warnings) print_error("warning: " + warning);
   const nn::RunConfig saved = trainer.config();
-  if (a.run.ranks) nn::RankSession::check_size(a.run.ranks->size(), saved.accumulate);
+  if (a.run.ranks) nn::RankSession::check_size(a.run.ranks->size(), saved.shards);
   if (c.given("steps") && a.config.steps < saved.steps && trainer.steps_done < saved.steps)
     usage_error(
         "{0} is at step {1} of {2}; --steps {3} is less; continue with heed train --resume {0}",
@@ -140,7 +141,7 @@ Report resume(TrainArguments& a, const Command& c) {
 
 Report new_run(TrainArguments& a, const Command& c) {
   const nn::RunConfig& config = a.config;
-  a.run.ranks = join_ranks(!c.given("threads"), config.accumulate);
+  a.run.ranks = join_ranks(!c.given("threads"), config.shards);
   if (a.run.ranks && a.run.ranks->rank() > 0)
     return work_as_rank(*a.run.ranks, [&] { return nn::Trainer(config); });
   if (!a.out.empty() && !config.from.empty()) {

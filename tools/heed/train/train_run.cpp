@@ -183,7 +183,7 @@ class ProgressObserver : public nn::TrainingObserver {
                                  nn::parameters(t.model).size()));
     if (options_.ranks)
       progress_.line(fmt::format("  {} processes, each computes {} of the {} shards of a batch",
-                                 ranks(), c.accumulate / ranks(), c.accumulate));
+                                 ranks(), c.shards / ranks(), c.shards));
     show_sample();
   }
 

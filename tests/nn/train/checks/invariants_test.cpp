@@ -50,7 +50,7 @@ std::vector<Variant> variants() {
       {"RoPE", [](C& c) { c.model.positions = Positions::kRope; }},
       {"learned positions", [](C& c) { c.model.positions = Positions::kLearned; }},
       {"MLP, norm after", [](C& c) { c.model.mlp = true, c.model.norm = NormPlacement::kPost; }},
-      {"shards", [](C& c) { c.accumulate = 2, c.model.attention.dropout = 0.2; }},
+      {"shards", [](C& c) { c.shards = 2, c.model.attention.dropout = 0.2; }},
       {"float64",
        [](C& c) { c.model.attention.dtype = float64, c.model.attention.dropout = 0.2; }}};
   for (const auto& [name, o] : variant_models(tiny_two_layers().model))
@@ -259,7 +259,7 @@ TEST_CASE("a wrong backward of attention ends the step") {
   const auto larger = [](const Tensor& g) { return g * 1.001; };
   CHECK(with_mutation(c, "attention", 2, [](const Tensor& g) { return g; }).empty());
   CHECK_THAT(with_mutation(c, "attention", 2, larger), Contains(" of dL/dv is "));
-  c.accumulate = 2;
+  c.shards = 2;
   CHECK_THAT(with_mutation(c, "attention", 2, larger), Contains(" of dL/dv is "));
   c.model.attention.soft_cap = 3;
   CHECK_THAT(with_mutation(c, "softmax", 0, [](const Tensor& g) { return g + 1e-4; }),

@@ -68,7 +68,7 @@ TEST_CASE("sizes larger than the machine's memory are rejected before memory is 
   logits.model.layers = 1, logits.model.attention.d_model = 2, logits.batch = 65536,
   logits.model.context = 65536;
   CHECK_THROWS_WITH(check_run_memory(logits, 32, 65536), Contains("`context`: batch 65536"));
-  logits.accumulate = 65536;  // one sequence per shard
+  logits.shards = 65536;  // one sequence per shard
   check_run_memory(logits, 32, 64);
 }
 

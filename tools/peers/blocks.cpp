@@ -1,10 +1,13 @@
-// `heed_blocks [--threads N]` measures heed for tools/peers/speed and tools/costs. It reads lines
+// `heed_blocks [--threads N]` measures heed for tools/peers/compare and tools/costs. It reads lines
 // `WORK SIZE SECONDS` from stdin. For each line, it repeats the work for that many seconds, at
 // least once. Then it prints the median seconds of one repetition and the peak bytes of tensors.
-// `WORK SIZE` is `train MODEL`, `generate MODEL` or `attention BxHxTxD`. MODEL is a speed preset
-// with optional settings, such as `toy,context=256,batch=1`. The exit codes are the same as those
-// of the program heed.
+// `WORK SIZE` is `train MODEL`, `generate MODEL`, `attention BxHxTxD` or `roundtrip cores`. MODEL
+// is a speed preset with optional settings, such as `toy,context=256,batch=1`. The exit codes are
+// the same as those of the program heed.
+#include <sched.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -12,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <sstream>
+#include <thread>
 
 #include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
@@ -74,10 +78,41 @@ Call attention_call(const std::string& shape) {
   };
 }
 
+// Returns the seconds that a message needs from one core to another and back: the median of batches
+// that take `seconds` together.
+double round_trip(double seconds) {
+  if (autograd::available_cores() < 2)
+    usage_error("blocks: roundtrip needs two cores; this process may use one");
+  enum { kReturned, kSent, kEnd };
+  alignas(64) std::atomic<int> message = kReturned;
+  std::thread echo([&, here = ::sched_getcpu()] {
+    cpu_set_t others;  // without this, both threads sometimes stay on one core
+    ::sched_getaffinity(0, sizeof others, &others);
+    CPU_CLR(here, &others);
+    ::sched_setaffinity(0, sizeof others, &others);
+    for (int m = kReturned; m != kEnd; m = message.load())
+      if (m == kSent) message.store(kReturned);
+  });
+  constexpr int kTrips = 1000;  // in one batch
+  const auto batch = [&] {
+    for (int i = 0; i < kTrips; ++i) {
+      message.store(kSent);
+      while (message.load() == kSent) continue;
+    }
+  };
+  batch();  // until the other thread runs
+  const double batch_seconds = nn::median_call(batch, seconds);
+  message.store(kEnd);
+  echo.join();
+  return batch_seconds / kTrips;
+}
+
 Call make_call(const std::string& work, const std::string& size) {
   if (work == "attention") return attention_call(size);
   if (work != "train" && work != "generate")
-    usage_error("blocks: '{}' is not a work; there are train, generate and attention", work);
+    usage_error(
+        "blocks: '{} {}' is not a work; there are train, generate, attention and 'roundtrip cores'",
+        work, size);
   const nn::RunConfig config = config_of(size, work == "train");
   const std::int64_t vocabulary = bench_vocabulary(split(size, ',')[0]);
   if (work == "train") return [w = std::make_shared<TrainingStep>(config, vocabulary)] { (*w)(); };
@@ -102,10 +137,12 @@ int blocks(const std::vector<std::string>& arguments) {
     if (!(words >> work >> size >> seconds) || !(seconds >= 0 && seconds <= 3600) ||
         (words >> std::ws).peek() != EOF)
       usage_error("blocks: a line is WORK SIZE SECONDS, such as train toy 1, got '{}'", line);
+    const bool is_round_trip = work == "roundtrip" && size == "cores";
     Call& call = calls[work + " " + size];
-    if (!call) call = make_call(work, size);
+    if (!call && !is_round_trip) call = make_call(work, size);
     autograd::reset_peak_bytes();
-    const double median_seconds = nn::median_call(call, seconds);
+    const double median_seconds =
+        is_round_trip ? round_trip(seconds) : nn::median_call(call, seconds);
     print("{:.9g} {}\n", median_seconds, autograd::pool_stats().peak_bytes);
     if (std::fflush(stdout) != 0) throw autograd::IoError("blocks: cannot write to stdout");
   }

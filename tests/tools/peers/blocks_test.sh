@@ -22,7 +22,8 @@ refuses 'train micro' 'a line is WORK SIZE SECONDS'
 refuses 'train micro 0.01 extra' 'a line is WORK SIZE SECONDS'
 refuses 'train micro 0.01s' 'a line is WORK SIZE SECONDS'
 refuses 'train nano 1' "'nano' is not a speed preset; these are: micro, toy"
-refuses 'sleep micro 1' "'sleep' is not a work"
+refuses 'sleep micro 1' "'sleep micro' is not a work"
+refuses 'roundtrip micro 1' "'roundtrip micro' is not a work"
 refuses 'attention 1x1x8 1' 'needs a shape BxHxTxD'
 refuses 'attention 1x1x0x4 1' 'needs a shape BxHxTxD'
 refuses 'attention 1x1x8x4x 1' 'needs a shape BxHxTxD'
@@ -32,6 +33,15 @@ refuses 'train micro,schedule=constant 1' 'is not an option of this work'
 refuses 'generate micro,batch=2 1' 'is not an option of this work'
 refuses 'train micro,context=0 1' 'context'
 refuses 'train micro,heads=3 1' 'heads'
+
+# The round trip of a message between two cores takes more than 5 ns and, on a busy machine, less than 100 us.
+if (( $(nproc) > 1 )); then
+  trip=$("$blocks" <<< 'roundtrip cores 0.02' | cut -d ' ' -f 1)
+  less 5e-9 "$trip" && less "$trip" 1e-4 || fail "a round trip of $trip s"
+fi
+code=0
+taskset -c "$(taskset -cp $$ | grep -o '[0-9]*$')" "$blocks" <<< 'roundtrip cores 0' 2> /dev/null || code=$?
+[[ $code == 2 ]] || fail "a round trip on one core gives exit code $code"
 
 # The option optimizer applies to the timed step. A step with SGD needs less memory, because SGD has no
 # moments.

@@ -30,11 +30,44 @@ TEST_CASE("functions take turns") {
     };
   };
   const auto times = seconds_by_turn({wait('a', 2), wait('b', 4)}, 3, 1e-3);
-  CHECK(log == "aabbababab");  // two calls each to warm up, then one call each per turn
+  // Two calls each before the first turn, then in each turn one call to warm up and one timed call.
+  CHECK(log == "aabbaabbaabbaabb");
   REQUIRE(times.size() == 2);
   for (const double s : times[0]) CHECK(s >= 2e-3);
   for (const double s : times[1]) CHECK(s >= 4e-3);
   CHECK(times[0].size() == 3);
+}
+
+TEST_CASE("a call that fills a turn is timed warm") {
+  char last = 0;
+  // The first call after another function takes 20 ms, and the next calls take 2 ms.
+  const auto cached = [&](char name) {
+    return [&last, name] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(last == name ? 2 : 20));
+      last = name;
+    };
+  };
+  for (const double s : median_seconds({cached('a'), cached('b')}, 5, 1e-3)) CHECK(s < 10e-3);
+}
+
+TEST_CASE("a long call is timed without a call to warm up") {
+  int calls = 0;
+  const auto wait = [&] {
+    ++calls;
+    std::this_thread::sleep_for(std::chrono::duration<double>(1.2 * kLongCall));
+  };
+  seconds_by_turn({wait}, 2, 1e-3);
+  CHECK(calls == 4);
+}
+
+TEST_CASE("before_turn() is called once before each turn") {
+  std::string log;
+  seconds_by_turn({[&] {
+                    log += 'f';
+                    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                  }},
+                  3, 1e-3, [&](int turn) { log += std::to_string(turn); });
+  CHECK(log == "ff0ff1ff2ff");
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ namespace {
 
 constexpr const char* kBenchNotes =
     R"(  gemm      matrix products in GFLOP/s (1 thread), compared with oneDNN,
-            OpenBLAS and MKL if they are installed
+            OpenBLAS and MKL if they are installed; median of 11 placements of
+            the operands in memory
   ops       overhead of one op, row kernels in GB/s, attention on long sequences
   train     training steps of micro, toy, chargpt and small (on 1 thread and on
             all threads): ms, tokens/s, MFU

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "autograd/kernels/kernels.h"
+#include "autograd/kernels/simd/scratch.h"
 #include "nn/train/config.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/products.h"
@@ -46,16 +47,15 @@ std::vector<ProductShape> products() {
 
 // Returns true if four rows of c (the first, one at a third, the middle one, the last) equal the
 // rows of the reference kernel up to rounding.
-bool agrees(const ProductShape& p, const std::vector<float>& a, const std::vector<float>& b,
-            const std::vector<float>& c) {
+bool agrees(const ProductShape& p, const float* a, const float* b, const float* c) {
   std::vector<float> row(std::size_t(p.n));
   for (const std::int64_t i : {std::int64_t{0}, p.m / 3, p.m / 2, p.m - 1}) {
-    kernels::Gemm<float> g = gemm_of(p, a.data(), b.data(), row.data());
+    kernels::Gemm<float> g = gemm_of(p, a, b, row.data());
     g.m = 1;
     g.a += i * g.a_row;
     kernels::reference::gemm(g);
     for (std::int64_t j = 0; j < p.n; ++j) {
-      const float got = c[std::size_t(i * p.n + j)];
+      const float got = c[i * p.n + j];
       // The entries of a and b are drawn from N(0, 1). The tolerance is a few times the rounding
       // errors of two sums of k terms.
       if (!(std::abs(got - row[std::size_t(j)]) <= 2e-6f * float(p.k))) return false;
@@ -71,19 +71,30 @@ struct ProductRow {
 
 ProductRow measure_product(const ProductShape& p, int threads,
                            const std::vector<ProductLibrary>& libraries) {
+  constexpr std::int64_t kPage = 4096 / sizeof(float);  // values in a page of memory
+  const kernels::Scratch<float> a(p.m * p.k + kPage), b(p.k * p.n + kPage), c(p.m * p.n + kPage);
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
-  std::vector<float> a(std::size_t(p.m * p.k)), b(std::size_t(p.k * p.n)),
-      c(std::size_t(p.m * p.n));
-  for (float& x : a) x = normal(random);
-  for (float& x : b) x = normal(random);
-  libraries[0].multiply(p, a.data(), b.data(), c.data());
-  if (!agrees(p, a, b, c))
+  std::generate_n(a.get(), p.m * p.k + kPage, [&] { return normal(random); });
+  std::generate_n(b.get(), p.k * p.n + kPage, [&] { return normal(random); });
+  // Speed depends on where A, B and C are relative to cache lines and pages. Each turn therefore
+  // has other addresses: multiples of 64 bytes, like those of tensors, in even turns, and multiples
+  // of 16 bytes, like those of malloc(), in odd turns. All libraries have the same addresses.
+  std::int64_t at[3];
+  const auto place = [&](int turn) {
+    const std::int64_t unit = turn % 2 == 0 ? 16 : 4;
+    for (std::int64_t& i : at) i = std::int64_t(random()) % (kPage / unit) * unit;
+  };
+  const auto multiply = [&](const ProductLibrary& library) {
+    library.multiply(p, a.get() + at[0], b.get() + at[1], c.get() + at[2]);
+  };
+  place(1);
+  multiply(libraries[0]);
+  if (!agrees(p, a.get() + at[0], b.get() + at[1], c.get() + at[2]))
     throw std::logic_error(fmt::format("bench: the {} x {} x {} product is wrong", p.m, p.n, p.k));
   std::vector<std::function<void()>> calls;
-  for (const ProductLibrary& library : libraries)
-    calls.emplace_back([&] { library.multiply(p, a.data(), b.data(), c.data()); });
-  const auto times = seconds_by_turn(calls);
+  for (const ProductLibrary& library : libraries) calls.emplace_back([&] { multiply(library); });
+  const auto times = seconds_by_turn(calls, 11, 2e-3, place);
   const auto gflops = [&](std::size_t i) { return p.flop() / median(times[i]) / 1e9; };
   double ratio = NAN;
   std::vector<Value> of_others;

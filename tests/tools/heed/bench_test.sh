@@ -11,21 +11,26 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
 train=$("$heed" bench train --preset micro --threads 1 --json)
 [[ $(wc -l <<< "$train") == 1 && $train == '{"rows":['* ]] || fail "bench train --json: $train"
-for key in ms_per_step tokens_per_s mfu peak_bytes; do
+for key in ms_per_step tokens_per_s mfu peak_bytes products_ms traffic_ms traffic_bytes over_bound; do
   less 0 "$(number $key <<< "$train")" || fail "bench train: $key in $train"
 done
 [[ $train == *'"matmul":"float32"'* ]] || fail "bench train: no dtype of products: $train"
 [[ $train != *'"peak_of":"'*bfloat16* ]] || fail "a bfloat16 peak for a float32 step: $train"
 less "$(number mallocs_per_step <<< "$train")" 10 || fail "a step calls malloc: $train"
+# Pool jobs are exact: none on one thread, and the same number in each step on two threads.
+[[ $(number pool_jobs_per_step <<< "$train") =~ ^0(\.0)?$ ]] || fail "jobs on one thread: $train"
+two=$("$heed" bench train --preset micro --threads 2 --json)
+[[ $(number pool_jobs_per_step <<< "$two") =~ ^[1-9][0-9]*(\.0)?$ ]] || fail "jobs on two threads: $two"
 # With --simd scalar, the peak speed is measured with a small matrix product, because the reference kernels
 # are slow.
 scalar=$("$heed" bench train --preset micro --threads 1 --simd scalar) || fail "bench train --simd scalar"
 [[ $scalar == *"256^3 products"* ]] || fail "bench train --simd scalar: $scalar"
 
 generate=$("$heed" bench generate --preset micro --threads 1 --json)
-for key in tokens_per_s gb_per_s read_share; do
+for key in tokens_per_s gb_per_s read_share us_per_token products_us read_us over_bound; do
   less 0 "$(number $key <<< "$generate")" || fail "bench generate: $key in $generate"
 done
+[[ $(number pool_jobs_per_token <<< "$generate") =~ ^0(\.0)?$ ]] || fail "jobs on one thread: $generate"
 # The weights that are read are matrices with 12 x 32 x 32 elements, the head with 32 x 32 elements, biases and
 # norms, but not embeddings.
 [[ $(number weight_bytes <<< "$generate") == 55168* ]] || fail "weights of micro: $generate"

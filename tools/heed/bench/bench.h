@@ -64,24 +64,35 @@ inline constexpr Column kOpsKeys[] = {{"threads", "threads"},
                                       rows("rows", kOpColumns),
                                       rows("attention", kAttentionColumns)};
 
-inline constexpr Column kTrainStepColumns[] = {{"preset", "preset"},
-                                               {"matmul"},
-                                               {"threads", "threads"},
-                                               {"ms_per_step", "ms/step", "", "{:.3f}"},
-                                               {"tokens_per_s", "tokens/s", "", "commas"},
-                                               {"mfu", "MFU", "", "percent"},
-                                               {"peak_bytes", "peak memory", "", "bytes"},
-                                               {"mallocs_per_step", "mallocs/step", "", "{:.1f}"},
-                                               {"peak_gflops"},
-                                               {"peak_of"}};
+inline constexpr Column kTrainStepColumns[] = {
+    {"preset", "preset"},
+    {"matmul"},
+    {"threads", "threads"},
+    {"ms_per_step", "ms/step", "", "{:.3f}"},
+    {"products_ms", "products", "", "{:.3f}"},
+    {"traffic_ms", "traffic", "", "{:.3f}"},
+    {"over_bound", "x bound", "", "{:.2f}"},
+    {"pool_jobs_per_step", "jobs"},
+    {"traffic_bytes"},
+    {"tokens_per_s", "tokens/s", "", "commas", 1},
+    {"mfu", "MFU", "", "percent"},
+    {"peak_bytes", "peak", "", "bytes"},
+    {"mallocs_per_step", "mallocs/step", "", "{:.1f}", 2},
+    {"peak_gflops"},
+    {"peak_of"}};
 inline constexpr Column kBenchTrainKeys[] = {rows("rows", kTrainStepColumns)};
 
 inline constexpr Column kGenerationColumns[] = {{"preset", "preset"},
                                                 {"threads", "threads"},
                                                 {"tokens_per_s", "tokens/s", "", "commas"},
+                                                {"us_per_token", "us/token", "", "{:.1f}"},
+                                                {"products_us", "products", "", "{:.1f}"},
+                                                {"read_us", "read", "", "{:.1f}"},
+                                                {"over_bound", "x bound", "", "{:.2f}"},
+                                                {"pool_jobs_per_token", "jobs", "", "{:.1f}"},
                                                 {"weight_bytes", "weights", "", "bytes"},
-                                                {"gb_per_s", "GB/s of weights", "", "{:.2f}"},
-                                                {"read_share", "of read speed", "", "percent"}};
+                                                {"gb_per_s", "GB/s", "", "{:.2f}", 1},
+                                                {"read_share"}};
 inline constexpr Column kGenerationKeys[] = {rows("rows", kGenerationColumns)};
 
 }  // namespace heed

@@ -14,10 +14,12 @@ constexpr const char* kBenchNotes =
             the operands in memory
   ops       overhead of one op, row kernels in GB/s, attention on long sequences
   train     training steps of micro, toy, chargpt and small (on 1 thread and on
-            all threads): ms, tokens/s, MFU
+            all threads): ms, tokens/s, MFU, and how many times as long as the
+            larger of two bounds: the matrix products alone, and a loop over as
+            much memory
   generate  tokens/s of these models, for one sequence from one token to a full
-            context; GB/s of weights read, also as a percentage of the speed at
-            which a plain sum reads the same amount of memory
+            context; GB/s of weights read, also as a share of the speed at which
+            a plain sum reads the same amount of memory; the same two bounds
 
 Times are medians, measured alternately. Run nothing else meanwhile.)";
 

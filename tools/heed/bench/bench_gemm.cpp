@@ -24,19 +24,9 @@ std::vector<ProductShape> products() {
     if (std::find(list.begin(), list.end(), p) == list.end()) list.push_back(p);
   };
   for (const std::string& name : bench_presets()) {
-    const nn::RunConfig p = nn::preset(name);
-    const std::int64_t rows = p.batch * p.model.context, d = p.model.attention.d_model,
-                       t = p.model.context, h = d / p.model.attention.heads;
-    for (const auto& [out, in] :
-         {std::pair{3 * d, d}, {d, d}, {4 * d, d}, {d, 4 * d}, {bench_vocabulary(name), d}}) {
-      add({rows, out, in, false, true});   // y = x W^T
-      add({rows, in, out, false, false});  // dx = dy W
-      add({out, in, rows, true, false});   // dW = dy^T x
-    }
-    // Attention: scores S = q k^T, weights P = softmax(S), output O = P v.
-    add({t, t, h, false, true});   // S = q k^T and dP = dO v^T
-    add({t, h, t, false, false});  // O = P v and dq = dS k
-    add({t, h, t, true, false});   // dv = P^T dO and dk = dS^T q
+    const nn::RunConfig config = nn::preset(name);
+    for (const ModelProduct& p : training_products(config, bench_vocabulary(name), config.batch))
+      add(p.shape);
   }
   for (const auto& [m, n, k] : std::initializer_list<std::tuple<int, int, int>>{
            {32, 32, 16}, {64, 64, 64}, {256, 256, 256}, {1024, 1024, 1024}, {2048, 2048, 2048}})

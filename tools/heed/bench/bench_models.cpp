@@ -1,6 +1,6 @@
 // `heed bench train`: time and memory of a training step, and its speed relative to the machine's
-// peak. `heed bench generate`: tokens per second of one sequence. Each token reads every weight
-// once, so the bandwidth of memory or cache is the limit.
+// peak. `heed bench generate`: tokens per second of one sequence. Both compare a time with two
+// lower bounds: that of the matrix products alone, and that of the memory traffic alone.
 #include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
 #include "autograd/kernels/simd/elementwise.h"
@@ -33,20 +33,57 @@ void add_rows(Report& report, const BenchOptions& options, const char* what, Mea
 // the reference kernels run, and they are too slow for 2048.
 std::int64_t peak_size() { return autograd::kernels::simd_runs() ? 2048 : 256; }
 
+// Returns a loop that moves `bytes` between memory and the cores. If `writes` is true, it writes a
+// value for each two that it reads, and otherwise it only reads. It divides the memory evenly among
+// the threads and adds pairs of float32 rows, into the first row of the pair or into a row that
+// stays in the L1 cache. No sum depends on an earlier sum of the loop, so that only memory limits
+// it.
+std::function<void()> memory_loop(double bytes, int threads, bool writes) {
+  constexpr std::int64_t kRow = 512;
+  const auto size = std::int64_t(bytes / sizeof(float) * (writes ? 2.0 / 3 : 1));
+  const std::int64_t pairs = (size + 2 * kRow - 1) / (2 * kRow);
+  const auto memory = std::make_shared<std::vector<float>>(std::size_t(size), 1.0f);
+  return [=] {
+    autograd::parallel_for(pairs, (pairs + threads - 1) / threads,
+                           [&](std::int64_t begin, std::int64_t end) {
+                             float sums[kRow];
+                             for (; begin < end; ++begin) {
+                               float* const x = memory->data() + begin * 2 * kRow;
+                               const std::int64_t n = std::min(kRow, (size - begin * 2 * kRow) / 2);
+                               autograd::kernels::simd::add(writes ? x : sums, x, x + n, n);
+                             }
+                           });
+  };
+}
+
+// Returns how many times as long as the larger of two bounds something takes. `times` are times of
+// the same turns: those of the whole, then those of the bounds.
+double over_bound(const std::vector<std::vector<double>>& times) {
+  std::vector<double> bound = times[1];
+  for (std::size_t t = 0; t < bound.size(); ++t) bound[t] = std::max(bound[t], times[2][t]);
+  return median_ratio(times[0], bound);
+}
+
 std::vector<Value> measure_training(const std::string& preset, autograd::Precision matmul,
                                     int threads) {
   autograd::reset_peak_bytes();
   nn::RunConfig config = nn::preset(preset);
   config.model.matmul = matmul;
-  TrainingStep step(config, bench_vocabulary(preset));
+  const std::int64_t vocabulary = bench_vocabulary(preset), shards = 1;
+  TrainingStep step(config, vocabulary);
+  const double traffic = step.traffic_bytes();
   step(), step();
   const auto peak_bytes = double(autograd::pool_stats().peak_bytes);
-  std::uint64_t allocated = 0, steps = 0;
-  std::vector<std::function<void()>> calls = {[&] {
-    const std::uint64_t before = allocations();
-    step();
-    allocated += allocations() - before, ++steps;
-  }};
+  std::uint64_t allocated = 0, jobs = 0, steps = 0;
+  std::vector<std::function<void()>> calls = {
+      [&] {
+        const std::uint64_t allocations_before = allocations(), before = autograd::pool_jobs();
+        step();
+        allocated += allocations() - allocations_before;
+        jobs += autograd::pool_jobs() - before, ++steps;
+      },
+      products_alone(training_products(config, vocabulary, config.batch / shards), shards, matmul),
+      memory_loop(traffic, threads, true)};
   const ProductShape peak{peak_size(), peak_size(), peak_size()};
   const std::vector<float> a(std::size_t(peak.m * peak.k), 1), b(a);
   std::vector<float> c(a);
@@ -57,9 +94,9 @@ std::vector<Value> measure_training(const std::string& preset, autograd::Precisi
   }
   const auto times = seconds_by_turn(calls, 7, 0.1);
   step.check_learned();
-  std::vector<double> best = times[1];  // time of the fastest product in each turn
-  std::size_t fastest = 1;              // index in `times` of the fastest product
-  for (std::size_t i = 2; i < times.size(); ++i) {
+  std::vector<double> best = times[3];  // time of the fastest product in each turn
+  std::size_t fastest = 3;              // index in `times` of the fastest product
+  for (std::size_t i = 4; i < times.size(); ++i) {
     for (std::size_t t = 0; t < best.size(); ++t) best[t] = std::min(best[t], times[i][t]);
     if (median_ratio(times[i], times[fastest]) < 1) fastest = i;
   }
@@ -68,41 +105,46 @@ std::vector<Value> measure_training(const std::string& preset, autograd::Precisi
           nn::enum_name(matmul),
           threads,
           seconds * 1e3,
+          median(times[1]) * 1e3,
+          median(times[2]) * 1e3,
+          over_bound(times),
+          double(jobs) / double(steps),
+          traffic,
           step.tokens() / seconds,
           step.flop() / peak.flop() * median_ratio(best, times[0]),
           peak_bytes,
           double(allocated) / double(steps),
           peak.flop() / median(best) / 1e9,
-          libraries[fastest - 1].name};
+          libraries[fastest - 3].name};
 }
 
-// Measures generation and, alternately, a loop that reads as many bytes as the weights have. The
-// loop divides the memory evenly among the threads and adds pairs of float32 rows into a row that
-// stays in the L1 cache. No sum depends on an earlier sum, so that only reading memory limits the
-// loop.
 std::vector<Value> measure_generation(const std::string& preset, int threads) {
-  constexpr std::int64_t kRow = 512;
-  Generation generate(nn::preset(preset), bench_vocabulary(preset));
-  const double weight_bytes = generate.weight_bytes();
-  const std::int64_t pairs = std::int64_t(weight_bytes) / std::int64_t(sizeof(float)) / (2 * kRow);
-  const std::vector<float> memory(std::size_t(pairs * 2 * kRow), 1.0f);
-  const auto read = [&] {
-    autograd::parallel_for(pairs, (pairs + threads - 1) / threads,
-                           [&](std::int64_t begin, std::int64_t end) {
-                             float sums[kRow];
-                             for (const float* x = memory.data() + begin * 2 * kRow;
-                                  x < memory.data() + end * 2 * kRow; x += 2 * kRow)
-                               autograd::kernels::simd::add(sums, x, x + kRow, kRow);
-                           });
-  };
-  const auto times = seconds_by_turn({[&] { generate(); }, read}, 7, 0.05);
-  const double seconds = median(times[0]), bytes = generate.tokens() * weight_bytes;
+  const nn::RunConfig config = nn::preset(preset);
+  const std::int64_t vocabulary = bench_vocabulary(preset);
+  Generation generate(config, vocabulary);
+  const double weight_bytes = generate.weight_bytes(), tokens = generate.tokens();
+  std::uint64_t jobs = 0, calls = 0;
+  const auto times = seconds_by_turn(
+      {[&] {
+         const std::uint64_t before = autograd::pool_jobs();
+         generate();
+         jobs += autograd::pool_jobs() - before, ++calls;
+       },
+       products_alone(forward_products(config, vocabulary, 1, 1), 1, config.model.matmul),
+       memory_loop(weight_bytes, threads, false)},
+      7, 0.05);
+  const double seconds = median(times[0]) / tokens;
   return {preset,
           threads,
-          generate.tokens() / seconds,
+          1 / seconds,
+          seconds * 1e6,
+          median(times[1]) * 1e6,
+          median(times[2]) * 1e6,
+          over_bound(times) / tokens,
+          double(jobs) / double(calls) / tokens,
           weight_bytes,
-          bytes / seconds / 1e9,
-          bytes / double(memory.size() * sizeof(float)) * median_ratio(times[1], times[0])};
+          weight_bytes / seconds / 1e9,
+          tokens * median_ratio(times[2], times[0])};
 }
 
 }  // namespace
@@ -120,12 +162,25 @@ Report bench_train(const BenchOptions& options) {
       options.matmul == autograd::Precision::kFloat32
           ? ""
           : " (and heed's in " + nn::enum_name(options.matmul) + ")");
+  report.line(
+      "Bounds of a step in ms, measured like the peak. products: the matrix products of forward "
+      "and "
+      "backward pass alone; causal attention counts half of its products. traffic: a loop over as "
+      "much memory as the step reads and writes: weights (3 reads, 1 write), gradients (2, 1), "
+      "each "
+      "moment of AdamW (1, 1), activations (1, 1). x bound: step / larger bound. jobs: pieces of "
+      "work per step that the threads share; each ends with a barrier.");
   return report;
 }
 
 Report bench_generate(const BenchOptions& options) {
   Report report(kGenerationKeys);
   add_rows(report, options, "generate", measure_generation);
+  report.line(
+      "Bounds of a token in us, measured on as many threads, alternately with the generation. "
+      "products: its products of a vector and a matrix alone, with a context that is half full. "
+      "read: a loop that reads as many bytes as the weights have. x bound: token / larger bound. "
+      "jobs: pieces of work per token that the threads share; each ends with a barrier.");
   return report;
 }
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/kernels.h"
 #include "autograd/kernels/simd/gemm_bf16.h"
+#include "autograd/kernels/simd/scratch.h"
 
 namespace heed {
 namespace {
@@ -100,6 +102,66 @@ kernels::Gemm<float> gemm_of(const ProductShape& p, const float* a, const float*
   g.b = b, g.b_row = p.trans_b ? 1 : p.n, g.b_col = p.trans_b ? p.k : 1;
   g.c = c, g.c_row = p.n, g.c_col = 1;
   return g;
+}
+
+std::vector<ModelProduct> forward_products(const nn::RunConfig& config, std::int64_t vocabulary,
+                                           std::int64_t sequences, std::int64_t queries) {
+  const std::int64_t layers = config.model.layers, context = config.model.context;
+  const std::int64_t d = config.model.attention.d_model, heads = config.model.attention.heads,
+                     h = d / heads, rows = sequences * queries,
+                     half = (layers * sequences * heads + 1) / 2;
+  std::vector<ModelProduct> list;
+  for (const auto& [out, in] : {std::pair{3 * d, d}, {d, d}, {4 * d, d}, {d, 4 * d}})
+    list.push_back({{rows, out, in, false, true}, layers});           // y = x W^T
+  list.push_back({{rows, vocabulary, d, false, true}, 1});            // logits
+  list.push_back({{queries, context, h, false, true}, half, true});   // scores S = q k^T
+  list.push_back({{queries, h, context, false, false}, half, true});  // output O = softmax(S) v
+  return list;
+}
+
+std::vector<ModelProduct> training_products(const nn::RunConfig& config, std::int64_t vocabulary,
+                                            std::int64_t sequences) {
+  std::vector<ModelProduct> list;
+  for (ModelProduct p : forward_products(config, vocabulary, sequences, config.model.context)) {
+    const auto [m, n, k, trans_a, trans_b] = p.shape;
+    list.push_back(p);
+    p.shape = {m, k, n, false, !trans_b};  // da = dc b^T for c = a b, da = dc b for c = a b^T
+    list.push_back(p);
+    p.shape = {trans_b ? n : k, trans_b ? k : n, m, true, false};  // db = a^T dc, db = dc^T a
+    list.push_back(p);
+  }
+  return list;
+}
+
+std::function<void()> products_alone(const std::vector<ModelProduct>& list, std::int64_t shards,
+                                     autograd::Precision matmul) {
+  std::int64_t a_size = 0, b_size = 0;
+  for (const ModelProduct& p : list) {
+    a_size = std::max(a_size, p.shape.m * p.shape.k);
+    b_size = std::max(b_size, p.shape.k * p.shape.n);
+  }
+  const std::vector<float> a(std::size_t(a_size), 1), b(std::size_t(b_size), 1);
+  const auto linear =
+      matmul == autograd::Precision::kBfloat16 ? kernels::gemm_bf16 : kernels::gemm<float>;
+  return [=] {
+    autograd::parallel_for(shards, 1, [&](std::int64_t first, std::int64_t last) {
+      for (; first < last; ++first)
+        for (const ModelProduct& p : list) {
+          const auto run = [&](auto* gemm, std::int64_t count) {
+            const kernels::Scratch<float> c(p.shape.m * p.shape.n);
+            for (; count > 0; --count) gemm(gemm_of(p.shape, a.data(), b.data(), c.get()));
+          };
+          if (!p.attention) {
+            run(linear, p.count);
+            continue;
+          }
+          const std::int64_t threads = autograd::num_threads();
+          autograd::parallel_for(
+              p.count, (p.count + threads - 1) / threads,
+              [&](std::int64_t from, std::int64_t to) { run(kernels::gemm<float>, to - from); });
+        }
+    });
+  };
 }
 
 std::vector<ProductLibrary> load_product_libraries() {

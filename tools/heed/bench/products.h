@@ -1,5 +1,5 @@
-// Matrix products of heed and of other libraries. The other libraries are not linked. They are
-// loaded with dlopen, and a library that is not installed is left out.
+// Matrix products of heed and of other libraries, and the products of a model. The other libraries
+// are not linked. They are loaded with dlopen, and a library that is not installed is left out.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "autograd/kernels/reference/gemm.h"
 #include "autograd/ops/ops.h"
+#include "nn/train/config.h"
 
 namespace heed {
 
@@ -20,6 +21,35 @@ struct ProductShape {
   bool operator==(const ProductShape&) const = default;
   double flop() const { return 2.0 * double(m) * double(n * k); }
 };
+
+/// One of the matrix products of a model.
+struct ModelProduct {
+  ProductShape shape;
+  std::int64_t count = 0;  ///< number of such products
+  /// True for attention, whose products are independent of each other and always in float32. The
+  /// products of linear layers follow one after the other, in the precision --matmul.
+  bool attention = false;
+  double flop() const { return double(count) * shape.flop(); }
+};
+
+/// Returns the products of a forward pass over `sequences` sequences with `queries` tokens each,
+/// for a model like those of bench_presets(). In attention, each query has all keys of a full
+/// context, but causality lets it read only half of them on average. Therefore half of the (layer,
+/// sequence, head) triples are counted, rounded up. This also holds for the only query of a
+/// generated token, on average over a context that fills up.
+std::vector<ModelProduct> forward_products(const nn::RunConfig& config, std::int64_t vocabulary,
+                                           std::int64_t sequences, std::int64_t queries);
+/// Returns the products of forward and backward pass over `sequences` sequences, for example those
+/// of one shard. A second computation of the scores in the backward is not counted.
+std::vector<ModelProduct> training_products(const nn::RunConfig& config, std::int64_t vocabulary,
+                                            std::int64_t sequences);
+
+/// Returns a function that computes all products of `list` with heed's kernels, once in each of
+/// `shards` shards. The threads compute shards side by side, or share the products of one shard.
+/// All products of a shape read the same operands, so that their speed is that of `heed bench
+/// gemm`.
+std::function<void()> products_alone(const std::vector<ModelProduct>& list, std::int64_t shards,
+                                     autograd::Precision matmul);
 
 /// A library that multiplies row-major float32 matrices.
 struct ProductLibrary {

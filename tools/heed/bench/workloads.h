@@ -33,6 +33,14 @@ class TrainingStep {
   double tokens() const { return double(config_.batch * config_.model.context); }
   /// Returns the floating-point operations of one step, as nn::flops_per_token() counts them.
   double flop() const { return nn::flops_per_token(model_) * tokens(); }
+  /// Returns the bytes that one step must read and write at least if no value stays in a cache. The
+  /// forward pass, the backward pass and the update read the weights; the update writes them. The
+  /// backward pass writes the gradients; their norm and the update read them. The update reads and
+  /// writes both moments of AdamW. Activations are written once and read once.
+  double traffic_bytes() const {
+    return 11 * 4.0 * double(nn::count_parameters(model_)) +
+           2 * double(config_.batch) * nn::activation_bytes(model_);
+  }
 
  private:
   nn::RunConfig config_;

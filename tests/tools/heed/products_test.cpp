@@ -18,7 +18,7 @@ namespace {
 double flop_of(const std::vector<ModelProduct>& list, bool attention) {
   double flop = 0;
   for (const ModelProduct& p : list)
-    if (p.attention == attention) flop += p.flop();
+    if (p.attention == attention) flop += double(p.count) * p.shape.flop();
   return flop;
 }
 

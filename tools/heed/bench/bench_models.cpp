@@ -14,6 +14,10 @@
 namespace heed {
 namespace {
 
+constexpr const char* kBoundNote =
+    "x bound: time / larger bound. jobs: work that the threads share; each job ends with a "
+    "barrier.";
+
 // Adds the row measure(preset, threads) for each requested preset and number of threads.
 template <class Measure>
 void add_rows(Report& report, const BenchOptions& options, const char* what, Measure measure) {
@@ -34,10 +38,9 @@ void add_rows(Report& report, const BenchOptions& options, const char* what, Mea
 std::int64_t peak_size() { return autograd::kernels::simd_runs() ? 2048 : 256; }
 
 // Returns a loop that moves `bytes` between memory and the cores. If `writes` is true, it writes a
-// value for each two that it reads, and otherwise it only reads. It divides the memory evenly among
-// the threads and adds rows of the second half to rows of the first half, either in place or into a
-// row that stays in the L1 cache. Both rows of a sum must not be in the same page: on an AMD EPYC,
-// adding neighboring rows of 2 KB took twice as long. No sum depends on an earlier sum of the loop.
+// value for each two that it reads, and otherwise it only reads. It adds rows of the second half of
+// the memory to rows of the first half, in place or into a row that stays in the L1 cache. (Rows
+// next to each other, in one page, took twice as long on an AMD EPYC.)
 std::function<void()> memory_loop(double bytes, int threads, bool writes) {
   constexpr std::int64_t kRow = 512;
   const auto half = std::int64_t(bytes / sizeof(float) / (writes ? 3 : 2));
@@ -55,8 +58,7 @@ std::function<void()> memory_loop(double bytes, int threads, bool writes) {
   };
 }
 
-// Returns how many times as long as the larger of two bounds something takes. `times` are times of
-// the same turns: those of the whole, then those of the bounds.
+// Returns times[0] divided by the larger of times[1] and times[2], as a median over the turns.
 double over_bound(const std::vector<std::vector<double>>& times) {
   std::vector<double> bound = times[1];
   for (std::size_t t = 0; t < bound.size(); ++t) bound[t] = std::max(bound[t], times[2][t]);
@@ -70,9 +72,8 @@ std::vector<Value> measure_training(const std::string& preset, autograd::Precisi
   config.model.matmul = matmul;
   const std::int64_t vocabulary = bench_vocabulary(preset), shards = 1;
   TrainingStep step(config, vocabulary);
-  const double traffic = step.traffic_bytes();
   step(), step();
-  const auto peak_bytes = double(autograd::pool_stats().peak_bytes);
+  const auto peak_bytes = double(autograd::pool_stats().peak_bytes), traffic = step.traffic_bytes();
   std::uint64_t allocated = 0, jobs = 0, steps = 0;
   std::vector<std::function<void()>> calls = {
       [&] {
@@ -162,13 +163,12 @@ Report bench_train(const BenchOptions& options) {
           ? ""
           : " (and heed's in " + nn::enum_name(options.matmul) + ")");
   report.line(
-      "Bounds of a step in ms, measured like the peak. products: the matrix products of forward "
-      "and "
-      "backward pass alone; causal attention counts half of its products. traffic: a loop over as "
-      "much memory as the step reads and writes: weights (3 reads, 1 write), gradients (2, 1), "
-      "each "
-      "moment of AdamW (1, 1), activations (1, 1). x bound: step / larger bound. jobs: pieces of "
-      "work per step that the threads share; each ends with a barrier.");
+      "products, traffic: lower bounds of a step, in ms, measured like the peak. products: the "
+      "matrix "
+      "products of both passes alone; causal attention has half of its products. traffic: a loop "
+      "that reads and writes as many bytes as weights (3 reads, 1 write), gradients (2, 1), each "
+      "moment of AdamW (1, 1) and activations (1, 1). {}",
+      kBoundNote);
   return report;
 }
 
@@ -176,10 +176,10 @@ Report bench_generate(const BenchOptions& options) {
   Report report(kGenerationKeys);
   add_rows(report, options, "generate", measure_generation);
   report.line(
-      "Bounds of a token in us, measured on as many threads, alternately with the generation. "
-      "products: its products of a vector and a matrix alone, with a context that is half full. "
-      "read: a loop that reads as many bytes as the weights have. x bound: token / larger bound. "
-      "jobs: pieces of work per token that the threads share; each ends with a barrier.");
+      "products, read: lower bounds of a token, in us, measured alternately with the generation. "
+      "products: its matrix products alone, with half a context. read: a loop that reads as many "
+      "bytes as the weights have. {}",
+      kBoundNote);
   return report;
 }
 

@@ -122,44 +122,34 @@ std::vector<ModelProduct> forward_products(const nn::RunConfig& config, std::int
 std::vector<ModelProduct> training_products(const nn::RunConfig& config, std::int64_t vocabulary,
                                             std::int64_t sequences) {
   std::vector<ModelProduct> list;
-  for (ModelProduct p : forward_products(config, vocabulary, sequences, config.model.context)) {
-    const auto [m, n, k, trans_a, trans_b] = p.shape;
-    list.push_back(p);
-    p.shape = {m, k, n, false, !trans_b};  // da = dc b^T for c = a b, da = dc b for c = a b^T
-    list.push_back(p);
-    p.shape = {trans_b ? n : k, trans_b ? k : n, m, true, false};  // db = a^T dc, db = dc^T a
-    list.push_back(p);
+  for (const auto& [c, count, attention] :
+       forward_products(config, vocabulary, sequences, config.model.context)) {
+    // If c = a b, then da = dc b^T and db = a^T dc. If c = a b^T, then da = dc b and db = dc^T a.
+    const ProductShape da{c.m, c.k, c.n, false, !c.trans_b},
+        db{c.trans_b ? c.n : c.k, c.trans_b ? c.k : c.n, c.m, true, false};
+    for (const ProductShape& shape : {c, da, db}) list.push_back({shape, count, attention});
   }
   return list;
 }
 
 std::function<void()> products_alone(const std::vector<ModelProduct>& list, std::int64_t shards,
                                      autograd::Precision matmul) {
-  std::int64_t a_size = 0, b_size = 0;
-  for (const ModelProduct& p : list) {
-    a_size = std::max(a_size, p.shape.m * p.shape.k);
-    b_size = std::max(b_size, p.shape.k * p.shape.n);
-  }
-  const std::vector<float> a(std::size_t(a_size), 1), b(std::size_t(b_size), 1);
-  const auto linear =
-      matmul == autograd::Precision::kBfloat16 ? kernels::gemm_bf16 : kernels::gemm<float>;
+  std::int64_t size = 0;
+  for (const auto& [p, count, attention] : list) size = std::max({size, p.m * p.k, p.k * p.n});
+  const std::vector<float> a(std::size_t(size), 1), b(a);
+  const bool rounded = matmul == autograd::Precision::kBfloat16;
   return [=] {
-    autograd::parallel_for(shards, 1, [&](std::int64_t first, std::int64_t last) {
-      for (; first < last; ++first)
-        for (const ModelProduct& p : list) {
-          const auto run = [&](auto* gemm, std::int64_t count) {
-            const kernels::Scratch<float> c(p.shape.m * p.shape.n);
-            for (; count > 0; --count) gemm(gemm_of(p.shape, a.data(), b.data(), c.get()));
-          };
-          if (!p.attention) {
-            run(linear, p.count);
-            continue;
-          }
-          const std::int64_t threads = autograd::num_threads();
-          autograd::parallel_for(
-              p.count, (p.count + threads - 1) / threads,
-              [&](std::int64_t from, std::int64_t to) { run(kernels::gemm<float>, to - from); });
-        }
+    autograd::parallel_for(shards, 1, [&](std::int64_t, std::int64_t) {
+      for (const ModelProduct& p : list) {
+        const std::int64_t threads = p.attention ? autograd::num_threads() : 1;
+        const auto gemm = rounded && !p.attention ? kernels::gemm_bf16 : kernels::gemm<float>;
+        autograd::parallel_for(p.count, (p.count + threads - 1) / threads,
+                               [&](std::int64_t i, std::int64_t end) {
+                                 const kernels::Scratch<float> c(p.shape.m * p.shape.n);
+                                 for (; i < end; ++i)
+                                   gemm(gemm_of(p.shape, a.data(), b.data(), c.get()));
+                               });
+      }
     });
   };
 }

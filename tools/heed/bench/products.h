@@ -29,14 +29,13 @@ struct ModelProduct {
   /// True for attention, whose products are independent of each other and always in float32. The
   /// products of linear layers follow one after the other, in the precision --matmul.
   bool attention = false;
-  double flop() const { return double(count) * shape.flop(); }
 };
 
 /// Returns the products of a forward pass over `sequences` sequences with `queries` tokens each,
-/// for a model like those of bench_presets(). In attention, each query has all keys of a full
-/// context, but causality lets it read only half of them on average. Therefore half of the (layer,
-/// sequence, head) triples are counted, rounded up. This also holds for the only query of a
-/// generated token, on average over a context that fills up.
+/// for a model like those of bench_presets(). A query of attention has the keys of a full context,
+/// but causality lets it read only half of them on average. Therefore only half of the (layer,
+/// sequence, head) triples are counted, rounded up. This also holds for generation, whose tokens
+/// have one query each.
 std::vector<ModelProduct> forward_products(const nn::RunConfig& config, std::int64_t vocabulary,
                                            std::int64_t sequences, std::int64_t queries);
 /// Returns the products of forward and backward pass over `sequences` sequences, for example those

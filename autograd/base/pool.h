@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace heed::autograd {
 
@@ -48,6 +49,10 @@ struct PoolAllocator {
   /// Returns true, because all allocators are interchangeable.
   friend bool operator==(const PoolAllocator&, const PoolAllocator&) { return true; }
 };
+
+/// Vector that uses the memory pool.
+template <class T>
+using PoolVector = std::vector<T, PoolAllocator<T>>;
 
 /// Reference-counted pointer. T must have a member `std::atomic<std::uint32_t> refs` and a function
 /// `static void destroy(T*)`, which is called when the last pointer is destroyed.

@@ -27,9 +27,6 @@ void check_alive(const Node& node) {
         " was freed by an earlier backward pass; pass retain_graph = true to that call");
 }
 
-template <class T>
-using PoolVector = std::vector<T, PoolAllocator<T>>;
-
 // The nodes of one walk. The position of a node in visits_ is stored in this class and not in the
 // node, because several walks may visit the same node: threads walk graphs that share leaves, and a
 // hook or the definition of a fused op starts a walk inside a walk.

@@ -52,6 +52,19 @@ void for_each_parameter(M& module, F&& f, const std::string& prefix = {}) {
   });
 }
 
+/// Calls f(tensor) for the same tensors in the same order. It builds no names, so that it is fast
+/// enough for each shard of a step.
+template <class M, class F>
+void for_each_tensor(M& module, F&& f) {
+  module.visit([&](std::string_view, auto& member) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, Tensor>) {
+      if (member.defined()) f(member);
+    } else {
+      for_each_tensor(member, f);
+    }
+  });
+}
+
 /// Returns all parameters with their full names, in the order of visit(). The tensors are handles:
 /// they share memory and gradients with those of the module.
 template <class M>

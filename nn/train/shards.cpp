@@ -23,18 +23,20 @@ namespace {
 constexpr std::int64_t kAddGrain = 1 << 13;  // elements that a thread adds at a time
 
 double targets_of(const Batch& batch) {
-  const auto targets = batch.targets.to_vector<std::int64_t>();
-  const auto ignored = std::count(targets.begin(), targets.end(), kIgnored);
-  return std::max(1.0, double(std::int64_t(targets.size()) - ignored));
+  const Tensor targets = contiguous(batch.targets);
+  const std::int64_t* first = targets.data<std::int64_t>();
+  const auto ignored = std::count(first, first + targets.numel(), kIgnored);
+  return std::max(1.0, double(targets.numel() - ignored));
 }
 
 // Makes the parameters of `own` leaves that share the memory of the parameters of `model`.
-void share_parameters(const Transformer& model, Transformer& own) {
-  const std::vector<NamedTensor> all = parameters(model);
+void share_parameters(Transformer& model, Transformer& own) {
+  PoolVector<Tensor> all;
+  for_each_tensor(model, [&](const Tensor& p) { all.push_back(p); });
   auto p = all.begin();
-  for_each_parameter(own, [&](const std::string&, Tensor& leaf) {
-    leaf = p->tensor.detach();
-    if (p++->tensor.requires_grad()) leaf.requires_grad_();
+  for_each_tensor(own, [&](Tensor& leaf) {
+    leaf = p->detach();
+    if (p++->requires_grad()) leaf.requires_grad_();
   });
 }
 
@@ -56,11 +58,8 @@ ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int6
   const std::int64_t rows = batch.inputs.size(0) / shards;
   check<ValueError>(rows * shards == batch.inputs.size(0), "shards", shards,
                     " does not divide the batch of ", batch.inputs.size(0));
-  const auto part = [&](const Tensor& x) {
-    return contiguous(slice(x, 0, shard * rows, (shard + 1) * rows));
-  };
-  const std::vector<NamedTensor> all = parameters(model);
-  for (const NamedTensor& p : all) p.tensor.zero_grad();
+  const auto part = [&](const Tensor& x) { return slice(x, 0, shard * rows, (shard + 1) * rows); };
+  for_each_tensor(model, [](Tensor& p) { p.zero_grad(); });
   const ForwardContext context{.training = true, .generator = &dropout, .probe = probe};
   // The mean and the sum times 1 / targets differ in their last bits. heed 0.1 took the mean for a
   // batch in one shard, and its runs can be resumed.
@@ -71,7 +70,7 @@ ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int6
   backward(loss);
   ShardGradients result;
   result.loss = loss.item();
-  for (const NamedTensor& p : all) result.gradients.push_back(p.tensor.grad());
+  for_each_tensor(model, [&](Tensor& p) { result.gradients.push_back(p.grad()); });
   return result;
 }
 
@@ -91,7 +90,7 @@ ShardGradients sum_shards(std::int64_t first, std::int64_t last,
 
 void set_gradients(Transformer& model, const ShardGradients& sum) {
   auto gradient = sum.gradients.begin();
-  for_each_parameter(model, [&](const std::string&, Tensor& p) { p.set_grad(*gradient++); });
+  for_each_tensor(model, [&](Tensor& p) { p.set_grad(*gradient++); });
 }
 
 std::int64_t default_shards(const RunConfig& c, double weights) {
@@ -128,8 +127,8 @@ ShardGradients ShardThreads::sum_groups(std::int64_t groups) {
     std::size_t parameter;
     std::int64_t begin, end;
   };
-  std::vector<Chunk> chunks;
-  const std::vector<Tensor>& gradients = groups_[0].sum.gradients;
+  PoolVector<Chunk> chunks;
+  const PoolVector<Tensor>& gradients = groups_[0].sum.gradients;
   for (std::size_t p = 0; groups > 1 && p < gradients.size(); ++p)
     if (gradients[p].defined())
       for (std::int64_t begin = 0, n = gradients[p].numel(); begin < n; begin += kAddGrain)
@@ -164,9 +163,8 @@ ShardGradients ShardThreads::sum(
       group.sum = {}, group.error = nullptr;
       if (group.own) share_parameters(model, *group.own);
       const std::int64_t begin = first + g * each;
-      group.sum = sum_shards(begin, begin + each, [&](std::int64_t shard) {
-        return f(group.own ? *group.own : model, shard);
-      });
+      const auto one = [&](std::int64_t shard) { return f(group.own ? *group.own : model, shard); };
+      group.sum = sum_shards(begin, begin + each, std::cref(one));  // does not allocate
     } catch (...) {
       group.error = std::current_exception();
     }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "autograd/base/pool.h"
 #include "nn/layers/transformer.h"
 #include "nn/tasks/task.h"
 #include "nn/train/config.h"
@@ -23,7 +24,7 @@ struct ShardGradients {
   double loss = 0;  ///< share of the batch's mean loss, nats
   /// Gradients in the order of parameters(). A tensor is undefined if no gradient reached its
   /// parameter.
-  std::vector<Tensor> gradients;
+  autograd::PoolVector<Tensor> gradients;
 };
 
 /// Returns the number of shards that `shards` = 0 stands for: the largest power of two, at most 64,

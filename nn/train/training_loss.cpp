@@ -16,6 +16,7 @@ Tensor columns_with_targets(const Tensor& targets) {
   const Tensor flat = contiguous(targets);
   const std::int64_t* data = flat.data<std::int64_t>();
   std::vector<std::int64_t> columns;
+  columns.reserve(std::size_t(T));
   for (std::int64_t t = 0; t < T; ++t)
     for (std::int64_t b = 0; b < B; ++b)
       if (data[b * T + t] != kIgnored) {

@@ -70,8 +70,9 @@ std::vector<Value> measure_training(const std::string& preset, autograd::Precisi
   autograd::reset_peak_bytes();
   nn::RunConfig config = nn::preset(preset);
   config.model.matmul = matmul;
-  const std::int64_t vocabulary = bench_vocabulary(preset), shards = 1;
+  const std::int64_t vocabulary = bench_vocabulary(preset);
   TrainingStep step(config, vocabulary);
+  const std::int64_t shards = step.shards();
   step(), step();
   const auto peak_bytes = double(autograd::pool_stats().peak_bytes), traffic = step.traffic_bytes();
   std::uint64_t allocated = 0, jobs = 0, steps = 0;

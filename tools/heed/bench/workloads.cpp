@@ -54,8 +54,7 @@ double TrainingStep::operator()() {
       nn::shards_side_by_side(config_.shards, autograd::num_threads(), 0, 1);
   const nn::ShardGradients sum = shard_threads_.sum(
       model_, 0, config_.shards, groups, [&](nn::Transformer& own, std::int64_t shard) {
-        autograd::Generator no_dropout;
-        return nn::shard_gradients(own, batch_, shard, config_.shards, no_dropout);
+        return nn::shard_gradients(own, batch_, shard, config_.shards, no_dropout_);
       });
   nn::set_gradients(model_, sum);
   nn::clipped_step(*optimizer_, config_, config_.lr);

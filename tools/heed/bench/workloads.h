@@ -29,6 +29,8 @@ class TrainingStep {
   /// Throws std::logic_error unless the last loss is below the first one. This prevents a report of
   /// the speed of wrong steps.
   void check_learned() const;
+  /// Returns the number of shards of the batch.
+  std::int64_t shards() const { return config_.shards; }
   /// Returns the number of tokens per step.
   double tokens() const { return double(config_.batch * config_.model.context); }
   /// Returns the floating-point operations of one step, as nn::flops_per_token() counts them.
@@ -48,7 +50,8 @@ class TrainingStep {
   std::unique_ptr<nn::Optimizer> optimizer_;
   nn::ShardThreads shard_threads_;
   nn::Batch batch_;
-  double first_ = 0, last_ = 0;  // losses
+  autograd::Generator no_dropout_;  // the presets draw nothing from it
+  double first_ = 0, last_ = 0;     // losses
   bool stepped_ = false;
 };
 

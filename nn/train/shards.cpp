@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <exception>
 
 #include "autograd/base/error.h"
@@ -104,12 +105,14 @@ std::int64_t default_shards(const RunConfig& c, double weights) {
   return shards;
 }
 
-std::int64_t shards_side_by_side(std::int64_t shards, int threads, double bytes,
-                                 double free_bytes) {
-  const auto most =
-      std::uint64_t(std::max<std::int64_t>(1, std::min<std::int64_t>(threads, shards)));
-  auto groups = std::int64_t(std::bit_floor(most));
-  while (groups > 1 && !(double(groups) * bytes <= free_bytes / 4)) groups /= 2;
+std::int64_t shards_side_by_side(std::int64_t shards, std::int64_t most, double bytes,
+                                 double gradient_bytes, double free_bytes) {
+  auto groups = std::int64_t(std::bit_floor(
+      std::uint64_t(std::max<std::int64_t>(1, std::min<std::int64_t>(most, shards)))));
+  const auto needed = [&] {
+    return double(groups) * (bytes + gradient_bytes * std::log2(double(shards / groups)));
+  };
+  while (groups > 1 && !(needed() <= free_bytes / 4)) groups /= 2;
   return groups;
 }
 

@@ -58,9 +58,11 @@ ShardGradients sum_shards(std::int64_t first, std::int64_t last,
 void set_gradients(Transformer& model, const ShardGradients& sum);
 
 /// Returns how many of `shards` shards threads compute side by side: the largest power of two, at
-/// most `threads` and `shards`, for which shards of `bytes` each need at most a quarter of
-/// `free_bytes`. At least 1.
-std::int64_t shards_side_by_side(std::int64_t shards, int threads, double bytes, double free_bytes);
+/// most `most` and `shards`, for which they need at most a quarter of `free_bytes`. At least 1.
+/// Each thread stores `bytes` for its shard, and up to log2(shards / threads) partial sums of
+/// `gradient_bytes`.
+std::int64_t shards_side_by_side(std::int64_t shards, std::int64_t most, double bytes,
+                                 double gradient_bytes, double free_bytes);
 
 /// Computes shards on several threads.
 class ShardThreads {

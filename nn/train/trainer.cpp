@@ -269,10 +269,12 @@ StepReport Trainer::try_step(const Batch* fixed) {
 }
 
 std::int64_t Trainer::shards_side_by_side() const {
-  const int ranks = ranks_ ? ranks_->size() : 1;
+  const std::int64_t vocab = model.options.vocab, classes = model.options.classes;
   return nn::shards_side_by_side(
-      config_.shards / std::max<std::int64_t>(ranks, config_.accumulate), num_threads(),
-      shard_bytes(config_, model.options.vocab, model.options.classes), free_bytes_);
+      config_.shards / (ranks_ ? ranks_->size() : 1),
+      std::min<std::int64_t>(num_threads(), config_.shards / config_.accumulate),
+      shard_bytes(config_, vocab, classes), weight_bytes(config_.model, vocab, classes),
+      free_bytes_);
 }
 
 // Computes this rank's shards of a batch, and returns their sum. A single process computes all

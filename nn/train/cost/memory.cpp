@@ -42,10 +42,6 @@ double left_in(fs::path group, const fs::path& top, const char* limit, const cha
   }
 }
 
-double weight_bytes(const Transformer::Options& m, std::int64_t vocab, std::int64_t classes) {
-  return double(element_size(m.attention.dtype)) * weight_count(m, vocab, classes);
-}
-
 // Returns a text such as "a model of 2 layers of d-model 64 with 33 tokens needs about 1.2 GB".
 std::string model_text(const Transformer::Options& m, std::int64_t vocab, double bytes) {
   return "a model of " + std::to_string(m.layers) + " layers of d-model " +
@@ -63,6 +59,10 @@ double weight_count(const Transformer::Options& m, std::int64_t vocab, std::int6
   const double learned = m.positions == Positions::kLearned ? double(m.context) : 0;
   return double(a.d_model) * ((rows + mlp) * double(m.layers) + learned + double(vocab) +
                               (m.tied ? 0 : double(classes)));
+}
+
+double weight_bytes(const Transformer::Options& m, std::int64_t vocab, std::int64_t classes) {
+  return double(element_size(m.attention.dtype)) * weight_count(m, vocab, classes);
 }
 
 double available_memory(const fs::path& root) {

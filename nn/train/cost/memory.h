@@ -16,6 +16,8 @@ double available_memory(const std::filesystem::path& root = "/");
 /// Returns the number of elements of the matrices of a model, with its embeddings and without
 /// biases and norms.
 double weight_count(const Transformer::Options& model, std::int64_t vocab, std::int64_t classes);
+/// Returns the bytes of these matrices.
+double weight_bytes(const Transformer::Options& model, std::int64_t vocab, std::int64_t classes);
 
 /// Throws ValueError that states both numbers if the weights of the model need more than
 /// available_memory(). A model that is much too large therefore fails here and not in malloc. The

@@ -7,6 +7,7 @@
 #include <future>
 #include <limits>
 
+#include "autograd/base/parallel.h"
 #include "autograd/engine/engine.h"
 #include "autograd/tensor/copy.h"
 #include "nn/train/checks/invariants.h"
@@ -115,10 +116,9 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
     weights += double(p.tensor.numel()) * double(element_size(p.tensor.dtype()));
   // A run also keeps other arrays of the size of the weights: the best weights, the weights before
   // its first step (StepAudit), and partial sums of the gradients of shards.
-  const auto shards = double(t.config().shards);
-  const double copies = 2 + (shards > 1 ? std::log2(shards) + 1 : 0);
-  const auto others = double(t.shards_side_by_side() - 1);  // shards beside the measured one
-  return peak + copies * weights + others * std::max(0.0, peak - before);
+  const auto groups = double(t.shards_side_by_side()), shards = double(t.config().shards);
+  const double sums = groups * std::log2(shards / groups), others = groups - 1;
+  return peak + (2 + sums) * weights + others * std::max(0.0, peak - before);
 }
 
 // Returns the seconds of one call of f. This is the median of the calls in a quarter of a second,
@@ -144,12 +144,17 @@ double update_seconds(Trainer& t) {
 
 // Returns the seconds of all forward and backward passes of a step, as a mean over the steps of the
 // run.
-double pass_seconds(const RunConfig& c, Rehearsal& r) {
+double pass_seconds(const RunConfig& c, Rehearsal& r, std::int64_t side_by_side) {
+  const int threads = num_threads();
+  if (side_by_side > 1) set_num_threads(1);  // one thread computes a shard
   const double plain = call_seconds([&] { r.run_passes(r.rows(), false); });
-  if (r.checked_steps() == 0) return plain * double(c.shards);
-  const double checked = call_seconds([&] { r.run_passes(r.rows(), true); });
-  const double share = double(r.checked_steps()) / double(c.steps);
-  return (plain + (checked - plain) * share) * double(c.shards);
+  double seconds = plain;
+  if (r.checked_steps() > 0) {
+    const double checked = call_seconds([&] { r.run_passes(r.rows(), true); });
+    seconds += (checked - plain) * double(r.checked_steps()) / double(c.steps);
+  }
+  set_num_threads(threads);
+  return seconds * double(c.shards / side_by_side);
 }
 
 }  // namespace
@@ -161,7 +166,7 @@ RunCost run_cost(Trainer& t, const std::function<void()>& pictures, double avail
   Rehearsal r(t);
   RunCost cost{run_bytes(t, r, pictures, available, can_reset), kNan, kNan};
   if (cost.bytes <= available) {
-    cost.seconds_per_step = pass_seconds(c, r) + update_seconds(t);
+    cost.seconds_per_step = pass_seconds(c, r, t.shards_side_by_side()) + update_seconds(t);
     const std::int64_t sequences = std::min(r.chunk(), r.some());
     const double per_sequence =
         call_seconds([&] { r.run_evaluation(sequences); }) / double(sequences);

@@ -176,11 +176,14 @@ TEST_CASE("threads compute shards side by side, as a power of two") {
 }
 
 TEST_CASE("shards side by side need at most a quarter of the free memory") {
-  CHECK(shards_side_by_side(8, 4, 1e6, 16e6) == 4);
-  CHECK(shards_side_by_side(8, 4, 1.01e6, 16e6) == 2);
-  CHECK(shards_side_by_side(8, 4, 1e9, 16e6) == 1);
-  CHECK(shards_side_by_side(2, 64, 0, 0) == 2);
-  CHECK(shards_side_by_side(8, 4, std::nan(""), 16e6) == 1);
+  CHECK(shards_side_by_side(8, 4, 1e6, 0, 16e6) == 4);
+  CHECK(shards_side_by_side(8, 4, 1.01e6, 0, 16e6) == 2);
+  CHECK(shards_side_by_side(8, 4, 1e9, 0, 16e6) == 1);
+  CHECK(shards_side_by_side(2, 64, 0, 0, 0) == 2);
+  CHECK(shards_side_by_side(8, 4, std::nan(""), 0, 16e6) == 1);
+  // 2 threads with 4 shards each, and so with 2 partial sums: 2 x (1 + 2) MB
+  CHECK(shards_side_by_side(8, 2, 1e6, 1e6, 24e6) == 2);
+  CHECK(shards_side_by_side(8, 2, 1e6, 1.01e6, 24e6) == 1);
 }
 
 TEST_CASE("the error of a step in shards is that of the lowest shard, at any number of threads") {

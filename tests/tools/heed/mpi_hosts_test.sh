@@ -38,7 +38,7 @@ hosts() { # hosts N COMMAND...: runs the command on both hosts, with N processes
     --mca oob_tcp_if_include 10.77.7.0/24 --host "10.77.7.1:$n,10.77.7.2:$n" -n $((2 * n)) \
     --bind-to none "$@" > out 2> err < /dev/null
 }
-recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --accumulate 4 --dropout 0.1 --eval-batch 8
+recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --shards 4 --dropout 0.1 --eval-batch 8
   --eval-every 20 --schedule constant)
 what="mpirun on two hosts"
 hosts 1 bash -c 'hostname; ip -o -4 addr show scope global'; ok grep -q $left out; ok grep -q $right out

@@ -21,7 +21,7 @@ ranks() {
   [[ $got == "$code" ]] || fail "$what: exit code $got, expected $code"
 }
 one_message() { ok test "$(grep -c '^heed: ' err)" == 1; err_has "$1"; ok test ! -s out; }
-recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --accumulate 4 --dropout 0.1 --eval-batch 8
+recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --shards 4 --dropout 0.1 --eval-batch 8
   --eval-every 7 --schedule constant)
 
 # --- heed does not need MPI to run as one process
@@ -80,7 +80,7 @@ unlike() {
 unlike "have different SIMD targets or different builds" "$heed train ${recipe[*]} --out none" "HEED_SIMD=scalar $heed train ${recipe[*]} --out none"
 printf 'to be or not to be %s\n' {1..300} > a.txt; tr e i < a.txt > b.txt
 ok test ! -e none
-text=(--layers 1 --heads 1 --d-model 16 --batch 4 --accumulate 2 --context 8)
+text=(--layers 1 --heads 1 --d-model 16 --batch 4 --shards 2 --context 8)
 unlike "the processes have different runs" "$heed train --text a.txt ${text[*]} --out texts" "$heed train --text b.txt ${text[*]} --out texts"
 
 # --- a sweep: each rank trains some of its runs. If a run fails, the other runs continue
@@ -91,7 +91,7 @@ out_has "1 run, 0 trained"; out_has "1 run, 1 trained"; out_has "failed  lr=10,s
 expect 1 sweep wild.toml --quiet; out_has "1 finished before, 1 failed"
 
 # --- a NaN ends all processes at the same step, with the error message of a run with one process
-wild=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --accumulate 4 --lr 10 --weight-decay 10 --warmup 0
+wild=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --shards 4 --lr 10 --weight-decay 10 --warmup 0
   --clip 0 --steps 400 --eval-every 0 --quiet)
 expect 3 train "${wild[@]}" --out wild; sed 's/wild/RUN/g' err > message
 ranks 4 3 train "${wild[@]}" --out wild-4; grep '^heed: ' err | sed 's/wild-4/RUN/g' > message-4

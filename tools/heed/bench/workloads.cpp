@@ -51,7 +51,7 @@ TrainingStep::TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary)
 
 double TrainingStep::operator()() {
   const std::int64_t groups =
-      nn::shards_side_by_side(config_.shards, autograd::num_threads(), 0, 1);
+      nn::shards_side_by_side(config_.shards, autograd::num_threads(), 0, 0, 1);
   const nn::ShardGradients sum = shard_threads_.sum(
       model_, 0, config_.shards, groups, [&](nn::Transformer& own, std::int64_t shard) {
         return nn::shard_gradients(own, batch_, shard, config_.shards, no_dropout_);

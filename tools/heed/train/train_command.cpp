@@ -243,9 +243,11 @@ A run can end early with one of these exit codes. It is saved first, unless stat
 {} contains numbers of each head and alarms (stuck, exploding) at each evaluation.
 {} contains the continuations of --sample-every, one per line, with escapes such as \n.
 
-mpirun -n N heed train --accumulate K trains with N processes, where N is a power of two of at
-most K. The weights have the same bits as with one process. Only the first process evaluates and
-writes files. A run may be resumed with another N.
+A step divides its batch into --shards parts. Threads compute them side by side, each part on one
+thread. mpirun -n N heed train trains with N processes that share them, where N is a power of two of
+at most --shards; only the first process evaluates and writes files. --accumulate A computes them in
+A turns. The number of shards decides the last bits of the weights; threads, processes and turns do
+not, and a resumed run may change them.
 
 --from starts a new run from the weights of another: those of its last step, or those of a file,
 such as a checkpoint. The model is that of the source; --context may differ, but learned positions end where
@@ -256,8 +258,8 @@ symbols that the source lacks get random weights with the mean and the deviation
 match.
 
 --resume accepts only --steps, --eval-every, --eval-train, --save-every, --patience, --target-loss,
---target-accuracy, --check-invariants, --sample-every, --sample-prompt, --threads, --simd, --quiet,
-and --text, --lines, --val-text or --val-lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
+--target-accuracy, --check-invariants, --sample-every, --sample-prompt, --accumulate, --threads,
+--simd, --quiet, and --text, --lines, --val-text or --val-lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
 
 }  // namespace
 

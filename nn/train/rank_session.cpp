@@ -90,6 +90,8 @@ void RankSession::join_equal(Trainer& t, const std::string& build) {
 }
 
 void RankSession::run_as_root(Trainer& trainer, const std::string& build) {
+  check_size(size(),
+             trainer.config().shards);  // before the workers start, so that one rank reports
   sync_status(kReady);
   join_equal(trainer, build);
   trainer_ = &trainer;

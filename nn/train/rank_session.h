@@ -82,7 +82,7 @@ class RankSession {
 
   /// Starts the worker ranks, which then create or resume the run of `trainer`. From then on each
   /// trainer.step() is a step of all ranks. `build` identifies the program. Throws RanksDiffer if
-  /// the ranks run different builds or different runs.
+  /// the ranks run different builds or different runs, and the errors of check_size().
   void run_as_root(Trainer& trainer, const std::string& build);
   /// Ends the worker ranks if they wait for the start or for a step.
   void leave();

@@ -186,6 +186,33 @@ TEST_CASE("shards side by side need at most a quarter of the free memory") {
   CHECK(shards_side_by_side(8, 2, 1e6, 1.01e6, 24e6) == 1);
 }
 
+TEST_CASE("a step in shards on several threads has four barriers") {
+  const heed::autograd::testing::Threads restore_at_end;
+  for (const int threads : {2, 4, 8}) {
+    heed::autograd::set_num_threads(threads);
+    RunConfig c = preset("micro");
+    c.task = "urn", c.shards = 8;
+    Trainer t(c);
+    t.step();
+    const std::uint64_t before = heed::autograd::pool_jobs();
+    for (int i = 0; i < 10; ++i) t.step();
+    CAPTURE(threads);
+    // passes, sum of the gradients, their norm, update
+    CHECK(heed::autograd::pool_jobs() - before == 40);
+  }
+}
+
+TEST_CASE("cache lines that a step of micro moves between two cores") {
+  // The other thread reads all weights, and its gradients are read for the sum: each once per step.
+  // All other arrays of a shard stay with its thread.
+  RunConfig c = preset("micro");
+  Generator g(1);
+  std::int64_t lines = 0;
+  for (const NamedTensor& p : parameters(make_model(c, 32, 32, g)))
+    lines += (p.tensor.numel() * 4 + 63) / 64;
+  CHECK(lines == 958);
+}
+
 TEST_CASE("the error of a step in shards is that of the lowest shard, at any number of threads") {
   const heed::autograd::testing::Threads restore_at_end;
   std::vector<std::string> errors;

@@ -13,8 +13,4 @@ std::string_view dtype_name(DType dtype) {
 void append_text(std::string& out, DType dtype) { out += dtype_name(dtype); }
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << dtype_name(dtype); }
 
-std::int64_t element_size(DType dtype) {
-  return dispatch_any(dtype, []<class T> { return std::int64_t{sizeof(T)}; });
-}
-
 }  // namespace heed::autograd

@@ -24,8 +24,6 @@ using enum DType;
 
 /// Returns the name of a dtype, for example "float32".
 std::string_view dtype_name(DType dtype);
-/// Returns the size of one element in bytes.
-std::int64_t element_size(DType dtype);
 /// Returns true for dual64 and tracked64, whose elements store a derivative (the tangent).
 constexpr bool is_dual(DType d) { return d == dual64 || d == tracked64; }
 /// Returns true for float32, float64, dual64 and tracked64.
@@ -102,6 +100,13 @@ template <class F>
 decltype(auto) dispatch_any(DType dtype, F&& f) {
   if (dtype == bool8) return f.template operator()<bool>();
   return dispatch_numeric(dtype, "dtype", f);
+}
+
+/// Returns the size of one element in bytes.
+inline std::int64_t element_size(DType dtype) {
+  constexpr std::size_t kSizes[] = {sizeof(float), sizeof(double), sizeof(std::int64_t),
+                                    sizeof(bool),  sizeof(Dual),   sizeof(Tracked)};
+  return std::int64_t(kSizes[std::size_t(dtype)]);
 }
 
 }  // namespace heed::autograd

@@ -63,9 +63,9 @@ struct FreeBlock {
 // after the destructors of the thread have run. Tensors in static variables are freed only then.
 struct ThreadState {
   std::array<FreeBlock*, kClasses> free;
-  std::size_t cached;
+  std::size_t room;  // number of bytes that may still be cached; 0 before open() and at the end
   std::uint64_t system_allocations;
-  bool opened, closed;
+  bool opened;
 };
 thread_local ThreadState t_state;
 
@@ -78,7 +78,7 @@ struct Closer {
         ::operator delete (head, std::align_val_t{kAlign});
         head = next;
       }
-    t_state.closed = true;
+    t_state.room = 0;
   }
 };
 
@@ -88,6 +88,7 @@ void open() {
   thread_local Closer closer;
   (void)closer;
   t_state.opened = true;
+  t_state.room = kMaxCached;
 }
 
 // Adds `bytes`, which may be negative, to the live bytes and updates the peak.
@@ -119,7 +120,7 @@ void* pool_allocate(std::size_t bytes) {
   void* memory = head;
   if (head) {
     head = head->next;
-    t_state.cached -= size.bytes;
+    t_state.room += size.bytes;
   } else {
     memory = system_allocate(size.bytes);
   }
@@ -137,17 +138,16 @@ void pool_free(void* memory, std::size_t bytes) noexcept {
   }
   const SizeClass size = size_class(bytes);
   if (size.index >= kSmall) count(-std::int64_t(size.bytes));
-  if (t_state.closed || t_state.cached + size.bytes > kMaxCached) {
-    ::operator delete (memory, std::align_val_t{kAlign});
-    return;
+  if (size.bytes > t_state.room) [[unlikely]] {
+    if (!t_state.opened) open();
+    if (size.bytes > t_state.room) return ::operator delete (memory, std::align_val_t{kAlign});
   }
-  if (!t_state.opened) open();
   if constexpr (kPoisoned) std::memset(memory, 0xFF, size.bytes);
   auto* block = static_cast<FreeBlock*>(memory);
   FreeBlock*& head = t_state.free[std::size_t(size.index)];
   block->next = head;
   head = block;
-  t_state.cached += size.bytes;
+  t_state.room -= size.bytes;
 }
 
 PoolStats pool_stats() {

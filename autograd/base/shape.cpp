@@ -5,12 +5,6 @@
 
 namespace heed::autograd {
 
-Dims::Dims(std::span<const std::int64_t> dims) {
-  check(dims.size() <= kMaxRank, "shape", "needs rank 0 to 8, got rank ", dims.size());
-  rank_ = int(dims.size());
-  std::copy(dims.begin(), dims.end(), dims_.begin());
-}
-
 Dims::Dims(const std::vector<int>& dims)
     : Dims(std::vector<std::int64_t>(dims.begin(), dims.end())) {}
 
@@ -24,39 +18,7 @@ std::size_t Dims::position_from_back(int i) const {
   return std::size_t(normalized_axis("shape", *this, i));
 }
 
-std::int64_t Dims::numel() const {
-  std::int64_t n = 1;
-  for (const std::int64_t d : *this) n *= d;
-  return n;
-}
-
-void Dims::push_back(std::int64_t value) {
-  check(rank_ < kMaxRank, "shape", "needs rank 0 to 8, got rank 9");
-  dims_[std::size_t(rank_++)] = value;
-}
-
-Dims Dims::with(int i, std::int64_t value) const {
-  Dims d = *this;
-  d[i] = value;
-  return d;
-}
-
-Dims Dims::without(int i) const {
-  Dims d = *this;
-  std::copy(begin() + position(i) + 1, end(), d.dims_.begin() + position(i));
-  --d.rank_;
-  return d;
-}
-
-Dims Dims::joined(const Dims& more) const {
-  Dims d = *this;
-  for (const std::int64_t value : more) d.push_back(value);
-  return d;
-}
-
-Dims Dims::sub(int from, int to) const {
-  return Dims(std::span(begin() + from, std::size_t(std::max(0, to - from))));
-}
+void Dims::fail_rank(std::size_t rank) { fail("shape", "needs rank 0 to 8, got rank ", rank); }
 
 void append_text(std::string& out, const Dims& dims) {
   out += '[';
@@ -84,27 +46,6 @@ Dims unravel(std::int64_t flat, const Shape& shape) {
   return index;
 }
 
-Layout Layout::contiguous(const Shape& shape) {
-  Layout layout{shape, shape, 0};
-  std::int64_t stride = 1;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    layout.strides[i] = stride;
-    stride *= shape[i];
-  }
-  return layout;
-}
-
-bool Layout::is_contiguous() const {
-  const std::int64_t *sizes = shape.data(), *steps = strides.data();
-  std::int64_t stride = 1;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    if (sizes[i] == 0) return true;
-    if (sizes[i] != 1 && steps[i] != stride) return false;
-    stride *= sizes[i];
-  }
-  return true;
-}
-
 int Layout::repeated_axis() const {
   for (int i = 0; i < shape.rank(); ++i)
     if (strides[i] == 0 && shape[i] > 1) return shape.numel() == 0 ? -1 : i;
@@ -117,10 +58,8 @@ std::int64_t Layout::offset_of(const Dims& index) const {
   return sum;
 }
 
-int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
-  const std::int64_t rank = shape.rank();
-  check(axis >= -rank && axis < rank, op, "axis ", axis, " is out of range for shape ", shape);
-  return int(axis < 0 ? axis + rank : axis);
+void detail::fail_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
+  fail(op, "axis ", axis, " is out of range for shape ", shape);
 }
 
 int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t axis) {

@@ -37,7 +37,11 @@ class Dims {
   Dims(T size) : Dims({std::int64_t(size)}) {}
   Dims(const std::vector<std::int64_t>& dims) : Dims(std::span(dims)) {}
   Dims(const std::vector<int>& dims);
-  explicit Dims(std::span<const std::int64_t> dims);
+  explicit Dims(std::span<const std::int64_t> dims) : rank_(int(dims.size())) {
+    if (dims.size() > kMaxRank) [[unlikely]]
+      fail_rank(dims.size());
+    for (std::size_t i = 0; i < dims.size(); ++i) dims_[i] = dims[i];
+  }
   ///@}
   Dims(bool) = delete;  // otherwise `true` in sum(x, true) would become axis 1
   /// Returns a list of `rank` entries, all equal to `value`.
@@ -61,17 +65,41 @@ class Dims {
   /// Returns the last entry. Throws ShapeError if the list is empty.
   std::int64_t back() const { return (*this)[-1]; }
   /// Returns the product of the entries, which is 1 for an empty list.
-  std::int64_t numel() const;
+  std::int64_t numel() const {
+    std::int64_t n = 1;
+    for (const std::int64_t d : *this) n *= d;
+    return n;
+  }
   /// Appends an entry. Throws ShapeError if the list already has eight entries.
-  void push_back(std::int64_t value);
+  void push_back(std::int64_t value) {
+    if (rank_ == kMaxRank) [[unlikely]]
+      fail_rank(kMaxRank + 1);
+    dims_[std::size_t(rank_++)] = value;
+  }
   /// Returns a copy in which entry i is `value`.
-  Dims with(int i, std::int64_t value) const;
+  Dims with(int i, std::int64_t value) const {
+    Dims d = *this;
+    d[i] = value;
+    return d;
+  }
   /// Returns a copy without entry i.
-  Dims without(int i) const;
+  Dims without(int i) const {
+    Dims d = *this;
+    for (std::size_t at = position(i); at + 1 < std::size_t(rank_); ++at)
+      d.dims_[at] = dims_[at + 1];
+    --d.rank_;
+    return d;
+  }
   /// Returns a list with the entries of this list, followed by the entries of `more`.
-  Dims joined(const Dims& more) const;
+  Dims joined(const Dims& more) const {
+    Dims d = *this;
+    for (const std::int64_t value : more) d.push_back(value);
+    return d;
+  }
   /// Returns a list of the entries with index i, where from <= i < to.
-  Dims sub(int from, int to) const;
+  Dims sub(int from, int to) const {
+    return Dims(std::span(begin() + from, std::size_t(to > from ? to - from : 0)));
+  }
   /// Returns true if a and b have equal entries in the same order.
   friend bool operator==(const Dims& a, const Dims& b) {
     if (a.rank_ != b.rank_) return false;
@@ -85,6 +113,7 @@ class Dims {
     return unsigned(i) < unsigned(rank_) ? std::size_t(i) : position_from_back(i);
   }
   std::size_t position_from_back(int i) const;
+  [[noreturn]] static void fail_rank(std::size_t rank);
 
   std::array<std::int64_t, kMaxRank> dims_{};
   int rank_ = 0;
@@ -109,10 +138,27 @@ struct Layout {
   std::int64_t offset = 0;  ///< position of the element with index [0, ..., 0] in the storage
 
   /// Returns the row-major layout of a shape, with offset 0.
-  static Layout contiguous(const Shape& shape);
+  static Layout contiguous(const Shape& shape) {
+    Layout layout{shape, shape, 0};
+    std::int64_t stride = 1;
+    for (int i = shape.rank() - 1; i >= 0; --i) {
+      layout.strides[i] = stride;
+      stride *= shape.data()[i];
+    }
+    return layout;
+  }
   /// Returns true if the elements are adjacent in memory and in row-major order. The offset does
   /// not affect the result.
-  bool is_contiguous() const;
+  bool is_contiguous() const {
+    const std::int64_t *sizes = shape.data(), *steps = strides.data();
+    std::int64_t stride = 1;
+    for (int i = shape.rank() - 1; i >= 0; --i) {
+      if (sizes[i] == 0) return true;
+      if (sizes[i] != 1 && steps[i] != stride) return false;
+      stride *= sizes[i];
+    }
+    return true;
+  }
   /// Returns the first axis that has stride 0 and a size above 1. Along such an axis, all indices
   /// refer to one element. Returns -1 if the layout has no such axis or no elements.
   int repeated_axis() const;
@@ -121,9 +167,17 @@ struct Layout {
   std::int64_t offset_of(const Dims& index) const;
 };
 
+namespace detail {
+[[noreturn]] void fail_axis(std::string_view op, const Shape& shape, std::int64_t axis);
+}
 /// Converts an axis in [-rank, rank) to the range [0, rank). A negative axis counts from the back:
 /// -1 is the last axis. Throws ShapeError for any other axis.
-int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis);
+inline int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
+  const std::int64_t rank = shape.rank(), normalized = axis < 0 ? axis + rank : axis;
+  if (normalized < 0 || normalized >= rank) [[unlikely]]
+    detail::fail_axis(op, shape, axis);
+  return int(normalized);
+}
 /// Converts the position of a new axis in [-rank - 1, rank] to the range [0, rank]. Throws
 /// ShapeError for any other position.
 int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t axis);

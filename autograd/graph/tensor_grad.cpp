@@ -21,6 +21,8 @@ void HookHandle::remove() {
 Tensor::Impl::Impl(DType d, const Layout& l, Ref<Storage> s)
     : dtype(d), layout(l), storage(std::move(s)) {}
 Tensor::Impl::~Impl() = default;
+Tensor::Tensor(DType dtype, const Layout& layout, Ref<Storage> storage)
+    : impl_(new (pool_allocate(sizeof(Impl))) Impl(dtype, layout, std::move(storage))) {}
 void Tensor::Impl::destroy(Impl* impl) {
   impl->~Impl();
   pool_free(impl, sizeof(Impl));

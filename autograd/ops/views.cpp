@@ -140,21 +140,21 @@ Tensor unslice(const Tensor& x, const Place& place) {
 
 // Returns `shape`. If one size is -1, this size is computed from the others.
 Shape resolved(const Tensor& x, const Shape& shape) {
-  Shape out = shape;
   int unknown = -1;
   std::int64_t known = 1;
   for (int i = 0; i < shape.rank(); ++i) {
-    check(shape[i] >= -1 && (shape[i] != -1 || unknown < 0), kReshape,
+    const std::int64_t size = shape.data()[i];
+    check(size >= -1 && (size != -1 || unknown < 0), kReshape,
           "needs sizes >= 0 and at most one -1, got ", shape);
-    if (shape[i] == -1)
+    if (size == -1)
       unknown = i;
     else
-      known *= shape[i];
+      known *= size;
   }
-  if (unknown >= 0 && known > 0 && x.numel() % known == 0) out[unknown] = x.numel() / known;
-  check((unknown < 0 || out[unknown] >= 0) && out.numel() == x.numel(), kReshape, "cannot turn ",
-        x.shape(), " (", x.numel(), " elements) into ", shape);
-  return out;
+  const std::int64_t n = x.numel();
+  const bool fits = unknown < 0 ? known == n : known > 0 && n % known == 0;
+  check(fits, kReshape, "cannot turn ", x.shape(), " (", n, " elements) into ", shape);
+  return unknown < 0 ? shape : shape.with(unknown, n / known);
 }
 
 }  // namespace
@@ -168,11 +168,13 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
 }
 
 Tensor permute(const Tensor& x, const Dims& axes) {
-  const Layout layout = permuted(kPermute, x.layout(), axes);
-  Dims inverse = axes;
-  for (int i = 0; i < axes.rank(); ++i) inverse[normalized_axis(kPermute, x.shape(), axes[i])] = i;
-  return record_view(kPermute, x, layout,
-                     [inverse](const Vjp& v) -> Grads { return {permute(v.grad, inverse)}; });
+  return record_view(kPermute, x, permuted(kPermute, x.layout(), axes),
+                     [axes](const Vjp& v) -> Grads {
+                       Dims inverse = axes;
+                       for (int i = 0; i < axes.rank(); ++i)
+                         inverse[normalized_axis(kPermute, axes, axes[i])] = i;
+                       return {permute(v.grad, inverse)};
+                     });
 }
 
 Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {

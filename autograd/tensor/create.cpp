@@ -53,7 +53,8 @@ Tensor empty(const Shape& shape, DType dtype) {
   std::int64_t n = 1;
   for (const std::int64_t d : shape) {
     check(d >= 0, "empty", "sizes must be >= 0, got ", shape);
-    check(d == 0 || n <= (std::int64_t{1} << 40) / d, "empty", "shape ", shape, " is too large");
+    // Unlike an int64, a double cannot overflow here, and it is exact up to 2^53.
+    check(double(n) * double(d) <= 0x1p40, "empty", "shape ", shape, " is too large");
     n *= d;
   }
   return detail::TensorAccess::make(dtype, Layout::contiguous(shape),

@@ -7,20 +7,10 @@
 
 namespace heed::autograd {
 
-Tensor::Tensor() = default;
-Tensor::Tensor(const Tensor&) = default;
-Tensor::Tensor(Tensor&&) noexcept = default;
-Tensor& Tensor::operator=(const Tensor&) = default;
-Tensor& Tensor::operator=(Tensor&&) noexcept = default;
+// Not inline, so that the code that uses tensors stays small.
 Tensor::~Tensor() = default;
-Tensor::Tensor(DType dtype, const Layout& layout, Ref<Storage> storage)
-    : impl_(new (pool_allocate(sizeof(Impl))) Impl(dtype, layout, std::move(storage))) {}
 
 void Tensor::throw_undefined() { fail<ValueError>("tensor", "is undefined (default-constructed)"); }
-
-std::int64_t Tensor::size(std::int64_t axis) const {
-  return shape()[normalized_axis("size", shape(), axis)];
-}
 
 bool Tensor::shares_storage(const Tensor& other) const {
   return defined() && other.defined() && impl_->storage == other.impl_->storage;
@@ -32,12 +22,8 @@ void Tensor::require_one(std::string_view op) const {
   check(numel() == 1, op, "needs one element, got shape ", shape());
 }
 
-void Tensor::require_dtype(std::string_view op, DType wanted) const {
-  check<DTypeError>(dtype() == wanted, op, "requested ", wanted, " from a ", dtype(), " tensor");
-}
-
-std::byte* Tensor::raw() const {
-  return impl_->storage->data() + impl_->layout.offset * element_size(impl_->dtype);
+void Tensor::fail_dtype(std::string_view op, DType wanted) const {
+  fail<DTypeError>(op, "requested ", wanted, " from a ", dtype(), " tensor");
 }
 
 double Tensor::item() const {

@@ -59,14 +59,14 @@ class Tensor {
  public:
   ///@{
   /// Creates an undefined tensor, or another handle of an existing tensor.
-  Tensor();
-  Tensor(const Tensor&);
-  Tensor(Tensor&&) noexcept;
+  Tensor() = default;
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
   ///@}
   ///@{
   /// Makes this handle refer to another tensor. Does not copy data; see copy_() for that.
-  Tensor& operator=(const Tensor&);
-  Tensor& operator=(Tensor&&) noexcept;
+  Tensor& operator=(const Tensor&) = default;
+  Tensor& operator=(Tensor&&) noexcept = default;
   ///@}
   ~Tensor();
 
@@ -87,7 +87,9 @@ class Tensor {
   int rank() const { return shape().rank(); }
   /// Returns the size of one axis. A negative axis counts from the back. Throws ShapeError if the
   /// axis is out of range.
-  std::int64_t size(std::int64_t axis) const;
+  std::int64_t size(std::int64_t axis) const {
+    return shape().data()[normalized_axis("size", shape(), axis)];
+  }
   /// Returns the number of elements.
   std::int64_t numel() const { return shape().numel(); }
   /// Returns true if the elements are adjacent and in row-major order.
@@ -178,14 +180,20 @@ class Tensor {
   Tensor(DType dtype, const Layout& layout, Ref<Storage> storage);
   const Ref<Node>& node() const { return get().node; }
   void require_one(std::string_view op) const;
-  void require_dtype(std::string_view op, DType wanted) const;
+  void require_dtype(std::string_view op, DType wanted) const {
+    if (dtype() != wanted) [[unlikely]]
+      fail_dtype(op, wanted);
+  }
+  [[noreturn]] void fail_dtype(std::string_view op, DType wanted) const;
   [[noreturn]] static void throw_undefined();
   const Impl& get() const {
     if (!impl_) [[unlikely]]
       throw_undefined();
     return *impl_;
   }
-  std::byte* raw() const;
+  std::byte* raw() const {
+    return impl_->storage->data() + impl_->layout.offset * element_size(impl_->dtype);
+  }
   Ref<Impl> impl_;
 };
 

@@ -24,10 +24,9 @@ constexpr std::int64_t kFewRows = 8;
 // Largest number of rows of W per call. The values of these rows for one step of k stay in L1.
 constexpr std::int64_t kFewColumns = 32;
 
-/// A vector of at most two blocks of 16 bytes. Intel's cores can execute two shuffles of such
-/// vectors per cycle, but only one shuffle of larger vectors.
+/// A vector of at most four blocks of 16 bytes.
 template <class T>
-using Narrow = hn::CappedTag<T, 32 / sizeof(T)>;
+using Narrow = hn::CappedTag<T, 64 / sizeof(T)>;
 
 /// Returns true if multiply_few_rows() accepts A [m, k] and B [k, n]. n must be at least the number
 /// of lanes of a vector.

@@ -30,22 +30,28 @@ constexpr int kOutputs = int(hn::MaxLanes(Narrow<T>()));
 template <class T>
 constexpr int kNeighbors = kOutputs<T> == 1 ? 1 : int(16 / sizeof(T));
 
-// Number of independent chains of multiply-adds. It is large enough to hide the latency of one
-// multiply-add.
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+// Number of independent chains of multiply-adds. It hides most of the latency of a multiply-add. On
+// x86, one call reads 16 rows of float32: if the row stride is a multiple of 2048 bytes, all rows
+// compete for two sets of the L1 cache, and 32 rows do not fit into them. With AVX-512, transposing
+// takes about as long as the latency of one chain (measured on Zen 4).
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kChains = 1;
+#elif HWY_TARGET <= HWY_AVX2
+constexpr int kChains = 2;
+#elif HWY_ARCH_ARM_A64
 constexpr int kChains = 8;
 #else
 constexpr int kChains = 4;
 #endif
 
 // Loads a vector whose block b of 16 bytes is at p + b * stride.
-template <class T>
-HWY_INLINE hn::Vec<Narrow<T>> load_blocks(const T* p, [[maybe_unused]] std::int64_t stride) {
-  const Narrow<T> d;
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const T* p, [[maybe_unused]] std::int64_t stride) {
 #if HWY_TARGET != HWY_SCALAR
-  if constexpr (kOutputs < T >> kNeighbors<T>) {
-    const hn::Half<Narrow<T>> half;
-    return hn::Combine(d, hn::LoadU(half, p + stride), hn::LoadU(half, p));
+  if constexpr (constexpr int kBlocks = int(hn::MaxLanes(D())) / kNeighbors<T>; kBlocks > 1) {
+    const hn::Half<D> half;
+    return hn::Combine(d, load_blocks(half, p + kBlocks / 2 * stride, stride),
+                       load_blocks(half, p, stride));
   }
 #endif
   return hn::LoadU(d, p);
@@ -56,7 +62,7 @@ template <class T>
 HWY_INLINE void load_columns(const T* w, std::int64_t row, hn::Vec<Narrow<T>>* columns) {
   constexpr int kN = kNeighbors<T>;
   HWY_UNROLL(4)
-  for (int i = 0; i < kN; ++i) columns[i] = load_blocks(w + i * row, kN * row);
+  for (int i = 0; i < kN; ++i) columns[i] = load_blocks(Narrow<T>(), w + i * row, kN * row);
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (kN > 1) transpose_blocks(Narrow<T>(), columns);
 #endif

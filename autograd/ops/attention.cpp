@@ -173,11 +173,16 @@ Tensor empty_heads(Shape shape, DType dtype) {
 // State of one call that the backward pass needs.
 struct Call {
   AttentionOptions options;
-  AttentionHooks hooks;
+  std::optional<AttentionHooks> hooks;
   std::optional<Captured> keep;
   std::uint64_t key;
   double scale;
   Tensor lse;  // float64 [..., Tq]: log-sum-exp of each row of scores
+
+  const AttentionHooks& observers() const {
+    static const AttentionHooks kNone;
+    return hooks ? *hooks : kNone;
+  }
 };
 
 // Tensors of one call in the form that the kernel reads. q, k, v [..., T, d] have the same leading
@@ -230,7 +235,7 @@ void notify(const AttentionHooks::Observer& observer, const Tensor& x) {
 Tensor forward(const Heads& h, Call& call) {
   const Tensor out = empty_heads(h.rows(h.v.size(-1)), h.q.dtype());
   call.lse = empty(h.q.shape().without(-1), float64);
-  const AttentionHooks& hooks = call.hooks;
+  const AttentionHooks& hooks = call.observers();
   Tensor raw_scores, scores, pattern, dropped;
   dispatch_floating(h.q.dtype(), kAttention, [&]<class T> {
     if constexpr (!is_dual(kDTypeOf<T>)) {
@@ -253,7 +258,7 @@ Grads backward(const Vjp& v, const Call& call) {
   const auto like = [](const Tensor& x) { return empty_heads(x.shape(), x.dtype()); };
   const Tensor dq = like(h.q), dk = like(h.k), dv = like(h.v);
   const Tensor dbias = v.needs(3) ? empty(h.bias.shape(), h.bias.dtype()) : Tensor();
-  const AttentionHooks& hooks = call.hooks;
+  const AttentionHooks& hooks = call.observers();
   Tensor dscores, dpattern, ddropped;
   dispatch_floating(out.dtype(), kAttention, [&]<class T> {
     if constexpr (!is_dual(kDTypeOf<T>)) {
@@ -297,12 +302,15 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
   if (options.fully_masked == FullyMasked::kError) throw_if_fully_masked(eq(call->lse, -kInf));
   // Observers of values are called only here. Observers of gradients are called by the backward
   // pass.
-  call->hooks.raw_scores = call->hooks.scores = call->hooks.pattern = call->hooks.dropped = {};
+  if (call->hooks)
+    for (auto observer : {&AttentionHooks::raw_scores, &AttentionHooks::scores,
+                          &AttentionHooks::pattern, &AttentionHooks::dropped})
+      (*call->hooks).*observer = {};
   return record(
       kAttention, {q, k, v, bias}, out,
       [call](Args t) {
         AttentionOptions o = call->options;
-        o.hooks = &call->hooks;
+        o.hooks = &call->observers();
         if (call->keep) o.keep = KeepMask(call->keep->get());
         return attention_definition(t[0], t[1], t[2], t[3], o, call->key).output;
       },

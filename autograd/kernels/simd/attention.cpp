@@ -8,6 +8,7 @@
 #include "hwy/highway.h"
 #include "autograd/kernels/simd/attention-inl.h"
 #include "autograd/kernels/simd/attention.h"
+#include "autograd/kernels/simd/gemv-inl.h"
 #include <cmath>
 // clang-format on
 
@@ -66,8 +67,30 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
   }
 }
 
+// Returns true if the head has so few queries that packing its keys and values would take longer
+// than the products that use them. The keys and values are then read in place.
+template <class T>
+bool reads_in_place(const Head<T>& h) {
+  const Attention<T>& a = h.a;
+  return is_few_rows<T>(a.tq, h.keys.end, 1, 1) && readable_in_place<T>(1, a.d_value) &&
+         h.all_are_read() && !a.raw_scores && !a.scores && !a.pattern && !a.dropped;
+}
+
+// Computes s = q k^T for the queries [i0, i0 + rows) and the keys `seen`, which are read in place.
+// The sums have the same bits as those of times_transposed().
+template <class T>
+HWY_INLINE void times_keys(const Head<T>& h, T* s, std::int64_t s_row, std::int64_t i0,
+                           std::int64_t rows, KeyRange seen) {
+  const Attention<T>& a = h.a;
+  for (std::int64_t j = seen.begin; j < seen.end; j += kFewColumns)
+    multiply_few_rows<T>(rows, std::min(kFewColumns, seen.end - j), a.d,
+                         {h.q + i0 * a.q_at.row, a.q_at.row, 1}, h.k + j * a.k_at.row, a.k_at.row,
+                         s + (j - seen.begin), s_row, 1, true, nullptr);
+}
+
 // Computes the output of `rows` queries, starting at query i0. The queries are those of
-// h.rows_together(), and sums over their keys have type Sum.
+// h.rows_together(), and sums over their keys have type Sum. If packed_keys is null, keys and
+// values are read in place.
 template <class T, class Sum>
 HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T* packed_values,
                                 std::int64_t i0, std::int64_t rows) {
@@ -87,8 +110,11 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
     const KeyRange seen = h.tile(i0, rows, j0);
     if (seen.empty()) continue;  // all weights of this tile are 0
     const std::int64_t columns = seen.size(), s_row = padded<T>(columns);
-    times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d,
-                     packed_keys + seen.begin * a.d, columns);
+    if (packed_keys)
+      times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d,
+                       packed_keys + seen.begin * a.d, columns);
+    else
+      times_keys(h, s, s_row, i0, rows, seen);
     for (std::int64_t r = 0; r < rows; ++r) {
       const KeyRange own = h.columns(i0 + r, seen);
       const std::int64_t n = own.end;
@@ -109,8 +135,10 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
         for (std::int64_t c = 0; c < dv; ++c) acc[r * dv + c] *= shrink;
       top[r] = now;
     }
-    add_product(acc, s, s_row, rows, dv,
-                packed_rows(packed_values, {0, h.keys.end}, dv, seen.begin), seen.begin, columns);
+    const Panels<T> values =
+        packed_keys ? packed_rows(packed_values, {0, h.keys.end}, dv, seen.begin)
+                    : Panels<T>{h.v + seen.begin * a.v_at.row, a.v_at.row, panel_width<T>()};
+    add_product(acc, s, s_row, rows, dv, values, seen.begin, columns);
     first = false;
   }
   const T kept = a.dropout > 0 ? dropout_scale(a) : T(1);
@@ -132,20 +160,22 @@ void forward(const Attention<T>& a) {
   const std::int64_t heads = a.heads();
   const auto run = [&](std::int64_t index, auto over) HWY_ATTR {
     const Head<T> h(a, visible, index);
-    const Scratch<T> keys(padded<T>(h.keys.end) * a.d);
-    const Scratch<T> values(h.keys.end * padded<T>(a.d_value));
-    over((h.keys.end + kKeys - 1) / kKeys, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-      const KeyRange some{begin * kKeys, std::min(end * kKeys, h.keys.end)};
-      pack_transposed(h, keys.get() + some.begin * a.d, h.k, a.k_at.row, a.d, some);
-      pack_rows(h, values.get() + some.begin * padded<T>(a.d_value), h.v, a.v_at.row, a.d_value,
-                some);
-    });
+    const bool pack = !reads_in_place(h);
+    const Scratch<T> keys(pack ? padded<T>(h.keys.end) * a.d : 0);
+    const Scratch<T> values(pack ? h.keys.end * padded<T>(a.d_value) : 0);
+    over(pack ? (h.keys.end + kKeys - 1) / kKeys : 0,
+         [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+           const KeyRange some{begin * kKeys, std::min(end * kKeys, h.keys.end)};
+           pack_transposed(h, keys.get() + some.begin * a.d, h.k, a.k_at.row, a.d, some);
+           pack_rows(h, values.get() + some.begin * padded<T>(a.d_value), h.v, a.v_at.row,
+                     a.d_value, some);
+         });
     over((a.tq + kQueries - 1) / kQueries, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
       end = std::min(end * kQueries, a.tq);
       for (std::int64_t i = begin * kQueries, rows; i < end; i += rows) {
         rows = h.rows_together(i, end);
         const auto block = h.is_long(i) ? forward_block<T, double> : forward_block<T, T>;
-        block(h, keys.get(), values.get(), i, rows);
+        block(h, pack ? keys.get() : nullptr, values.get(), i, rows);
       }
     });
   };

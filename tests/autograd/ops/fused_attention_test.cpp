@@ -178,6 +178,23 @@ TEST_CASE("skipping blocks that a window or a mask hides changes no bit") {
   });
 }
 
+TEST_CASE("a few queries have the same bits as in a call with all queries") {
+  Generator g(6);
+  for_each_simd_target([&] {
+    for (const DType dtype : {float32, float64})
+      for (const std::int64_t t : {15, 16, 17, 40, 400, 1060})
+        for (const std::int64_t n : {1, 3, 8})
+          for (const std::int64_t window : {0, 9}) {
+            CAPTURE(t, n, window);
+            const AttentionOptions causal{.causal = true, .window = window};
+            const Tensor q = randn({1, 2, t, 12}, dtype, g), k = randn({1, 2, t, 12}, dtype, g),
+                         v = randn({1, 2, t, 32}, dtype, g);
+            const Tensor last = attention(slice(q, 2, t - n, t), k, v, causal);
+            CHECK(same_bits(last, slice(attention(q, k, v, causal), 2, t - n, t)));
+          }
+  });
+}
+
 TEST_CASE("a NaN in a skipped block changes no result") {
   for_each_simd_target([] {
     for (const bool by_mask : {false, true}) {

@@ -112,17 +112,17 @@ void multiply_rows(Precision precision, T* c, const T* a, std::int64_t a_row, st
 // elements / last size, because the last size may be 0.
 std::int64_t row_count(const Shape& shape) { return shape.without(-1).numel(); }
 
-// Returns x w^T + bias for x [rows, in] and w [out, in]. The result has the given shape, which is
-// [rows, out] or has several leading axes instead of `rows`. `bias` may be undefined.
+// Returns x w^T + bias for x [rows, in] and w [out, in], where x and `bias` are contiguous. The
+// result has the given shape, which is [rows, out] or has several leading axes instead of `rows`.
+// `bias` may be undefined.
 Tensor linear_forward(Precision precision, const Tensor& x, const Tensor& w, const Tensor& bias,
                       const Shape& shape) {
   Tensor y = empty(shape, x.dtype());
   const std::int64_t in = w.size(1), out = w.size(0);
-  const Tensor b = detail::row_major(bias);
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
     multiply_rows<T>(precision, y.mutable_data<T>(), x.data<T>(), in, 1, w.data<T>(),
                      w.strides()[1], w.strides()[0], row_count(shape), out, in,
-                     b.defined() ? b.data<T>() : nullptr);
+                     bias.defined() ? bias.data<T>() : nullptr);
   });
   return y;
 }
@@ -216,7 +216,9 @@ Tensor linear(const Tensor& x_in, const Tensor& w_in, const Tensor& b_in) {
       return linear_with_roundings(std::array{x_in, w_in, b_in}, seed);
   const Shape shape = x.shape().with(-1, w.size(0));
   return record(kLinear, {x_in, w_in, b_in},
-                linear_forward(precision, detail::row_major(x), w, b, shape), linear_by_definition,
+                linear_forward(precision, detail::row_major(std::move(x)), w,
+                               detail::row_major(std::move(b)), shape),
+                linear_by_definition,
                 [precision](const Vjp& v) { return linear_backward(precision, v); });
 }
 

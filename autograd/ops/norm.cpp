@@ -105,7 +105,7 @@ struct Normalized {
 Normalized forward(const Op& op, Tensor x, Tensor weight, Tensor bias, double eps) {
   check_arguments(op, x, weight, bias, eps);
   const DType dtype = detail::unify(op, x, weight, bias);
-  x = detail::row_major(x), weight = detail::row_major(weight), bias = detail::row_major(bias);
+  for (Tensor* operand : {&x, &weight, &bias}) *operand = detail::row_major(std::move(*operand));
   const Rows rows(x.shape());
   Normalized result{empty(x.shape(), dtype), {}};
   dispatch_floating(dtype, op, [&]<class T> {
@@ -194,14 +194,16 @@ Tensor scaled(Tensor u, const Tensor& weight, const Tensor& bias) {
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
-  const Normalized result = forward(kLayerNorm, x, weight, bias, eps);
+  Normalized result = forward(kLayerNorm, x, weight, bias, eps);
   return record(
-      kLayerNorm, {x, weight, bias}, result.y,
+      kLayerNorm, {x, weight, bias}, std::move(result.y),
       [eps](Args t) {
         const Tensor centered = t[0] - mean(t[0], {-1}, true);
         return scaled(centered * rsqrt(mean(centered * centered, {-1}, true) + eps), t[1], t[2]);
       },
-      [moments = result.moments](const Vjp& v) { return backward(kLayerNorm, v, moments); });
+      [moments = std::move(result.moments)](const Vjp& v) {
+        return backward(kLayerNorm, v, moments);
+      });
 }
 
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
@@ -211,10 +213,10 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
             x.shape().sub(std::max(0, lead), x.rank()) == normalized_shape,
         kLayerNorm, "normalizes over the last axes of x, got ", x.shape(), " and normalized_shape ",
         normalized_shape);
-  for (const Tensor& p : {weight, bias})
-    check(!p.defined() || p.shape() == normalized_shape, kLayerNorm,
+  for (const Tensor* p : {&weight, &bias})
+    check(!p->defined() || p->shape() == normalized_shape, kLayerNorm,
           "needs weight and bias of normalized_shape ", normalized_shape, ", got ",
-          p.defined() ? p.shape() : Shape());
+          p->defined() ? p->shape() : normalized_shape);
   if (normalized_shape.rank() == 1) return layer_norm(x, weight, bias, eps);
   const auto flat = [](const Tensor& p) { return p.defined() ? reshape(p, {-1}) : p; };
   const Shape rows = x.shape().sub(0, lead).joined(normalized_shape.numel());
@@ -222,11 +224,13 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
-  const Normalized result = forward(kRmsNorm, x, weight, {}, eps);
+  Normalized result = forward(kRmsNorm, x, weight, {}, eps);
   return record(
-      kRmsNorm, {x, weight}, result.y,
+      kRmsNorm, {x, weight}, std::move(result.y),
       [eps](Args t) { return scaled(t[0] * rsqrt(mean(t[0] * t[0], {-1}, true) + eps), t[1], {}); },
-      [moments = result.moments](const Vjp& v) { return backward(kRmsNorm, v, moments); });
+      [moments = std::move(result.moments)](const Vjp& v) {
+        return backward(kRmsNorm, v, moments);
+      });
 }
 
 }  // namespace heed::autograd

@@ -62,8 +62,9 @@ void copy_into(const Tensor& y, const Tensor& x) {
                });
 }
 
-Tensor row_major(const Tensor& x) {
-  return !x.defined() || x.is_contiguous() ? x : detached_copy(x);
+Tensor row_major(Tensor x) {
+  if (x.defined() && !x.is_contiguous()) return detached_copy(x);
+  return x;
 }
 
 }  // namespace detail

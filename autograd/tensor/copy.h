@@ -17,7 +17,7 @@ namespace detail {
 
 /// Returns x itself if x is contiguous or undefined, otherwise a row-major copy of x. Only read the
 /// result, because it may share the memory of x.
-Tensor row_major(const Tensor& x);
+Tensor row_major(Tensor x);
 
 /// Copies the values of x to y. x and y must have the same shape and dtype, and must not share
 /// elements. Does not change the version of y's storage.

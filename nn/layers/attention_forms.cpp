@@ -30,10 +30,12 @@ std::array<std::int64_t, 3> rows(const Options& o) {
   return {o.heads * o.d_head, o.kv_heads * o.d_head, o.kv_heads * o.d_value};
 }
 
-// Splits a tensor, in which the rows of q come first, then the rows of k, then the rows of v.
-Triple unpack_rows(const Tensor& packed, const Options& o) {
+// Splits a tensor along an axis on which the rows of q come first, then the rows of k, then the
+// rows of v.
+Triple unpack_rows(const Tensor& packed, const Options& o, int axis = 0) {
   const auto [q, k, v] = rows(o);
-  return {slice(packed, 0, 0, q), slice(packed, 0, q, q + k), slice(packed, 0, q + k, q + k + v)};
+  return {slice(packed, axis, 0, q), slice(packed, axis, q, q + k),
+          slice(packed, axis, q + k, q + k + v)};
 }
 
 // Splits a weight [H, 2 d_head + d_value, D] or a bias [H, 2 d_head + d_value] of the form
@@ -246,17 +248,24 @@ MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options
 
 MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query, const Tensor& key,
                                                     const Tensor& value) const {
-  // For the packed forms, three products are computed as well, and not one product that is sliced
-  // into three parts. The backward pass of the slices would pad three gradients with zeros and sum
-  // them.
-  const Projections p = read_in(weights, options);
-  const auto heads_of = [&](const Tensor& x, std::size_t i, std::int64_t heads) {
-    const Tensor y = linear(x, p.weight[i], p.bias[i]);
+  const Options& o = options;
+  const auto heads_of = [](const Tensor& y, std::int64_t heads) {
     return reshape(y, {y.size(0), y.size(1), heads, y.size(2) / heads});
   };
-  const Options& o = options;
-  return {heads_of(query, 0, o.heads), heads_of(key, 1, o.kv_heads),
-          heads_of(value, 2, o.kv_heads)};
+  if (o.form == kPackedQKV && !grad_enabled() && query.is_same(key) && key.is_same(value)) {
+    const Tensor y = linear(query, weights.in_proj_weight, weights.in_proj_bias);
+    const auto [q, k, v] = unpack_rows(y, o, 2);
+    return {heads_of(q, o.heads), heads_of(k, o.kv_heads), heads_of(v, o.kv_heads)};
+  }
+  // If gradients are enabled, the packed forms also compute three products, and not one product
+  // that is sliced into three parts. The backward pass of the slices would pad three gradients with
+  // zeros and sum them. The results have the same bits.
+  const Projections p = read_in(weights, o);
+  const auto projected = [&](const Tensor& x, std::size_t i, std::int64_t heads) {
+    return heads_of(linear(x, p.weight[i], p.bias[i]), heads);
+  };
+  return {projected(query, 0, o.heads), projected(key, 1, o.kv_heads),
+          projected(value, 2, o.kv_heads)};
 }
 
 Tensor MultiHeadAttention::merge_heads(const Tensor& z) const {

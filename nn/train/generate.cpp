@@ -17,7 +17,11 @@ std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generato
   check<ValueError>(o.top_k >= 0, "top-k", "needs >= 0, got ", o.top_k);
   check<ValueError>(o.top_p > 0 && o.top_p <= 1, "top-p",
                     "needs a number above 0 and at most 1, got ", o.top_p);
-  std::vector<double> p = to(logits.detach(), float64).to_vector<double>();
+  std::vector<double> p;
+  p.reserve(std::size_t(logits.numel()));
+  dispatch_floating(logits.dtype(), "generate", [&]<class T> {
+    for (const T& x : logits.to_vector<T>()) p.push_back(real(x));
+  });
   for (std::size_t i = 0; i < p.size(); ++i)
     check<NumericError>(std::isfinite(p[i]), "generate", "the logit of token ", i, " is ", p[i],
                         "; the training of these weights has diverged");
@@ -90,8 +94,9 @@ class Texts {
     for (const auto& text : texts_)
       fresh.insert(fresh.end(), text.begin() + from, text.begin() + from + n);
     const Tensor ids = from_data(fresh, {std::ssize(texts_), n});
-    const Tensor last = from_data(std::vector<std::int64_t>{n - 1}, {1});
-    return select(model_.forward(ids, {.cache = cache, .logits_at = last}), 1, 0);
+    ForwardContext ctx{.cache = cache};
+    if (n > 1) ctx.logits_at = from_data(std::vector<std::int64_t>{n - 1}, {1});
+    return flatten(model_.forward(ids, ctx), 1);  // [count, 1, classes] -> [count, classes]
   }
 
   const Transformer& model_;

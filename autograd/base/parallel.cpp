@@ -30,7 +30,7 @@ void relax() {
 }
 
 // Number of jobs so far, of all pools.
-std::atomic<std::uint64_t> jobs_run{0};
+alignas(128) std::atomic<std::uint64_t> jobs_run{0};
 
 // True while this thread runs a chunk of a job.
 thread_local bool inside_chunk = false;
@@ -70,14 +70,13 @@ class ThreadPool {
 
   int size() const { return int(workers_.size()) + 1; }
 
-  static constexpr std::int64_t kMostChunks = (1 << 24) - 1;
+  static constexpr std::int64_t kMostChunks = (1 << 16) - 1;
 
-  // Runs all chunks of a job and returns true. Returns false, without running anything, if the pool
-  // is busy or has no workers, or if there are more than kMostChunks.
-  bool try_run(std::int64_t chunks, detail::ChunkFn call, void* f) {
-    if (workers_.empty() || chunks > kMostChunks || busy_.exchange(true, std::memory_order_acquire))
-      return false;
-    call_ = call, f_ = f;
+  // Runs the chunks [begin, begin + chunks) of a job, at most kMostChunks, and returns true.
+  // Returns false, without running anything, if the pool is busy or has no workers.
+  bool try_run(std::int64_t begin, std::int64_t chunks, detail::ChunkFn call, void* f) {
+    if (workers_.empty() || busy_.exchange(true, std::memory_order_acquire)) return false;
+    begin_ = begin, call_ = call, f_ = f;
     job_.store({job_.load(std::memory_order_relaxed).number() + 1, chunks});
     if (sleepers_.load() > 0) {
       std::lock_guard lock(mutex_);
@@ -85,7 +84,7 @@ class ThreadPool {
     }
     jobs_run.store(jobs_run.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     ended_ += chunks;
-    report(0);
+    run_and_report(0);
     // Spins before it yields, because chunks usually end within microseconds of each other.
     for (int i = 0; all_reported() < ended_; ++i) i < 4000 ? relax() : std::this_thread::yield();
     const std::exception_ptr error = std::exchange(error_, nullptr);
@@ -99,16 +98,17 @@ class ThreadPool {
   // 0.1 to 0.5 microseconds, and a whole job may be as short as that.
 
   // The number of a job, from 1, and a number of its chunks, which one atomic operation replaces.
+  // The number has 48 bits, enough for 8 years of a million jobs per second.
   struct Count {
     std::uint64_t bits = 0;
     Count() = default;
-    Count(std::uint64_t number, std::int64_t chunks) : bits(number << 24 | std::uint64_t(chunks)) {}
-    std::uint64_t number() const { return bits >> 24; }
+    Count(std::uint64_t number, std::int64_t chunks) : bits(number << 16 | std::uint64_t(chunks)) {}
+    std::uint64_t number() const { return bits >> 16; }
     std::int64_t chunks() const { return std::int64_t(bits & kMostChunks); }
   };
   // The number of claimed chunks among those that one thread owns. It belongs to the job with this
-  // number. For an earlier number, no chunk of the current job is claimed, so that a new job writes
-  // no line for each thread. Any thread may claim a chunk.
+  // number. If that is an earlier job, none of the thread's chunks of the current job is claimed. A
+  // new job therefore writes no line for each thread. Any thread may claim a chunk.
   struct alignas(128) Slot {
     std::atomic<Count> claimed{};
   };
@@ -138,9 +138,10 @@ class ThreadPool {
   }
 
   // Claims one of the chunks that `owner` owns and runs it. Returns false if all are claimed. A
-  // thread may come here late, after the job has ended; then all chunks of this job are claimed,
-  // and the slot has its number or a later one. After a claim, call_ and f_ belong to the job,
-  // because it cannot end before its claimed chunks are reported.
+  // thread may come here late, after the job has ended. Then `owner` owns no chunk of this job, or
+  // all of them are claimed and the slot has the number of this job or of a later one. After a
+  // claim, call_ and f_ belong to the job, because it cannot end before its claimed chunks are
+  // reported.
   bool run_one(std::size_t owner, Count job) {
     const std::int64_t first = first_of(owner, job), owned = first_of(owner + 1, job) - first;
     std::atomic<Count>& claimed = slots_[owner].claimed;
@@ -154,7 +155,7 @@ class ThreadPool {
                                             std::memory_order_acquire, std::memory_order_relaxed));
     const InsideChunk inside;
     try {
-      call_(f_, first + next);
+      call_(f_, begin_ + first + next);
     } catch (...) {
       std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();
@@ -164,11 +165,12 @@ class ThreadPool {
 
   // Claims and runs chunks of the current job until all are claimed, starting with those that `own`
   // owns, and reports how many it has run.
-  void report(std::size_t own) {
+  void run_and_report(std::size_t own) {
     const Count job = job_.load(std::memory_order_acquire);
     std::int64_t ran = 0;
     for (std::size_t i = 0; i < slots_.size(); ++i)
       while (run_one((own + i) % slots_.size(), job)) ++ran;
+    if (ran == 0) return;  // the caller polls the line, so do not take it for nothing
     std::atomic<std::int64_t>& chunks = reported_[own].chunks;
     chunks.store(chunks.load(std::memory_order_relaxed) + ran, std::memory_order_release);
   }
@@ -183,7 +185,7 @@ class ThreadPool {
         if (stop_.load(std::memory_order_relaxed)) return;
         if (const Count job = job_.load(std::memory_order_relaxed); has_chunks(job)) {
           seen = job.number();
-          report(own);
+          run_and_report(own);
           i = 0;
         } else {
           relax();
@@ -197,7 +199,8 @@ class ThreadPool {
   }
 
   alignas(128) std::atomic<Count> job_{};  // the last job; idle workers poll it
-  detail::ChunkFn call_ = nullptr;         // of this job
+  std::int64_t begin_ = 0;                 // its first chunk
+  detail::ChunkFn call_ = nullptr;
   void* f_ = nullptr;
   alignas(128) std::vector<Slot> slots_;  // one per thread; slot 0 belongs to the caller
   std::vector<Reported> reported_;        // one per thread, in the same order
@@ -240,8 +243,13 @@ void set_num_threads(int n) {
 std::uint64_t pool_jobs() { return jobs_run.load(std::memory_order_relaxed); }
 
 void detail::run_chunks(std::int64_t chunks, ChunkFn call, void* f) {
-  if (!inside_chunk && pool()->try_run(chunks, call, f)) return;
-  for (std::int64_t c = 0; c < chunks; ++c) call(f, c);
+  std::int64_t done = 0;
+  while (!inside_chunk && done < chunks) {
+    const std::int64_t some = std::min(chunks - done, ThreadPool::kMostChunks);
+    if (!pool()->try_run(done, some, call, f)) break;
+    done += some;
+  }
+  for (std::int64_t c = done; c < chunks; ++c) call(f, c);
 }
 
 }  // namespace heed::autograd

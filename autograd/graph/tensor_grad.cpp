@@ -52,7 +52,7 @@ Tensor Tensor::grad() const {
 void Tensor::set_grad(const Tensor& g) const {
   if (!g.defined()) return zero_grad();
   check<ValueError>(requires_grad() && is_leaf(), "set_grad", "this ", shape(),
-                    " tensor is no leaf that requires grad; call requires_grad_() first");
+                    " tensor is not a leaf that requires grad; call requires_grad_() first");
   check(g.shape() == shape(), "set_grad", "needs a gradient of shape ", shape(), ", got ",
         g.shape());
   check<DTypeError>(g.dtype() == dtype(), "set_grad", "needs a gradient of ", dtype(), ", got ",

@@ -22,9 +22,9 @@ double best_of(const std::vector<double>& values, bool largest) {
 
 std::vector<std::pair<std::string, std::string>> options_of(RunConfig config) {
   std::vector<std::pair<std::string, std::string>> options;
-  // Means are taken over seeds. The other four options change no loss and no weight.
-  static constexpr std::string_view kLeftOut[] = {"seed", "eval-train", "sample-every",
-                                                  "sample-prompt", "check-invariants"};
+  // Means are taken over seeds. The other five options change no loss and no weight.
+  static constexpr std::string_view kLeftOut[] = {
+      "seed", "accumulate", "eval-train", "sample-every", "sample-prompt", "check-invariants"};
   for (const Setting& s : config.settings())
     if (std::ranges::count(kLeftOut, s.key) == 0) options.emplace_back(s.key, s.get());
   return options;

@@ -175,36 +175,37 @@ std::vector<Setting> start_settings(RunConfig& c) {
 }
 
 std::vector<Setting> optimization_settings(RunConfig& c) {
-  return {{"batch", c.batch, {1, 65536}, "sequences per step"},
-          nn::Setting("shards", c.shards, {0, 65536},
-                      "parts of the batch whose gradients are summed, a power of two that divides "
-                      "batch; threads and processes share them")
-              .shows("by the work of a step"),
-          {"accumulate",
-           c.accumulate,
-           {1, 65536},
-           "turns in which the shards are computed, a power of two: needs less memory; results do "
-           "not change"},
-          {"steps", c.steps, kStepsOrNone, "optimizer steps; 0 only with `from`"},
-          {"warmup", c.warmup, kStepsOrNone, "steps of linear warm-up"},
-          {"schedule", c.schedule, "learning-rate schedule after the warm-up"},
-          {"schedule-steps", c.schedule_steps, kStepsOrNone,
-           "step at which the schedule ends; later steps use min-lr; 0: the last step"},
-          {"lr", c.lr, {0, 10, true}, "peak learning rate"},
-          {"min-lr", c.min_lr, {0, 10}, "learning rate at the end of linear, cosine or wsd"},
-          {"decay-steps", c.decay_steps, kStepsOrNone,
-           "wsd (warm-up, stable, decay): steps of the decay at the end; 0: a tenth of all steps"},
-          {"optimizer", c.optimizer, "optimizer"},
-          {"beta1", c.beta1, kShare, "adamw: decay rate of the mean of gradients"},
-          {"beta2", c.beta2, kShare, "adamw: decay rate of the mean of squared gradients"},
-          {"eps", c.eps, {0, 1, true}, "adamw: added to the square root"},
-          {"momentum", c.momentum, kShare, "sgd: factor of the previous update"},
-          {"weight-decay", c.weight_decay, {0, 10}, "weight decay, on matrices only"},
-          {"clip", c.clip, {0}, "largest global gradient norm; 0: no clipping"},
-          {"clip-value",
-           c.clip_value,
-           {0},
-           "largest element of a gradient, before clip; 0: no clipping"}};
+  return {
+      {"batch", c.batch, {1, 65536}, "sequences per step"},
+      nn::Setting("shards", c.shards, {0, 65536},
+                  "parts of the batch, a power of two that divides it; each thread computes one "
+                  "at a time, and processes share them")
+          .shows("by the work of a step"),
+      {"accumulate",
+       c.accumulate,
+       {1, 65536},
+       "at most shards / accumulate shards are computed at a time, which needs less memory; a "
+       "power of two; a value above shards raises shards"},
+      {"steps", c.steps, kStepsOrNone, "optimizer steps; 0 only with `from`"},
+      {"warmup", c.warmup, kStepsOrNone, "steps of linear warm-up"},
+      {"schedule", c.schedule, "learning-rate schedule after the warm-up"},
+      {"schedule-steps", c.schedule_steps, kStepsOrNone,
+       "step at which the schedule ends; later steps use min-lr; 0: the last step"},
+      {"lr", c.lr, {0, 10, true}, "peak learning rate"},
+      {"min-lr", c.min_lr, {0, 10}, "learning rate at the end of linear, cosine or wsd"},
+      {"decay-steps", c.decay_steps, kStepsOrNone,
+       "wsd (warm-up, stable, decay): steps of the decay at the end; 0: a tenth of all steps"},
+      {"optimizer", c.optimizer, "optimizer"},
+      {"beta1", c.beta1, kShare, "adamw: decay rate of the mean of gradients"},
+      {"beta2", c.beta2, kShare, "adamw: decay rate of the mean of squared gradients"},
+      {"eps", c.eps, {0, 1, true}, "adamw: added to the square root"},
+      {"momentum", c.momentum, kShare, "sgd: factor of the previous update"},
+      {"weight-decay", c.weight_decay, {0, 10}, "weight decay, on matrices only"},
+      {"clip", c.clip, {0}, "largest global gradient norm; 0: no clipping"},
+      {"clip-value",
+       c.clip_value,
+       {0},
+       "largest element of a gradient, before clip; 0: no clipping"}};
 }
 
 std::vector<Setting> run_settings(RunConfig& c) {

@@ -102,10 +102,10 @@ struct RunConfig {
   // optimizer
   std::int64_t batch = 32;  ///< sequences per step
   /// Parts of the batch whose gradients are summed (nn/train/shards.h): a power of two that divides
-  /// `batch`. The constructor of Trainer replaces 0 by default_shards().
+  /// `batch`. resolve_shards() replaces 0 by a default.
   std::int64_t shards = 0;
-  /// Turns in which the shards of a step are computed: a power of two, at most `shards`. It changes
-  /// no bit.
+  /// At most shards / accumulate shards of a process are computed at a time: a power of two, at
+  /// most `shards`. It changes no bit.
   std::int64_t accumulate = 1;
   std::int64_t steps = 400;         ///< optimizer steps of the whole run; 0 only with `from`
   std::int64_t warmup = 20;         ///< steps of linear warm-up

@@ -51,10 +51,11 @@ RankSession::RankSession(RankTransport& transport) : transport_(transport) {
 
 void RankSession::check_size(int ranks, std::int64_t shards) {
   const std::string text = shards == 0 ? "the shards of a batch" : std::to_string(shards);
-  check<ValueError>(
-      std::has_single_bit(unsigned(ranks)) && (shards == 0 || ranks <= shards), "`shards`", text,
-      " cannot be divided among ", ranks,
-      " processes; the number of processes must be a power of two and at most `shards`");
+  check<ValueError>(std::has_single_bit(unsigned(ranks)) && (shards == 0 || ranks <= shards),
+                    "`shards`", text, " cannot be divided among ", ranks,
+                    " processes; the number of processes must be a power of two and at most "
+                    "`shards`; start fewer, "
+                    "or raise `shards`");
 }
 
 std::uint64_t RankSession::sync_status(std::uint64_t mine) {
@@ -90,8 +91,8 @@ void RankSession::join_equal(Trainer& t, const std::string& build) {
 }
 
 void RankSession::run_as_root(Trainer& trainer, const std::string& build) {
-  check_size(size(),
-             trainer.config().shards);  // before the workers start, so that one rank reports
+  // Before the workers start, so that only the root rank reports the error.
+  check_size(size(), trainer.config().shards);
   sync_status(kReady);
   join_equal(trainer, build);
   trainer_ = &trainer;

@@ -12,6 +12,7 @@
 #include "autograd/graph/observer.h"
 #include "autograd/kernels/kernels.h"
 #include "autograd/ops/ops.h"
+#include "nn/train/cost/memory.h"
 #include "nn/train/streams.h"
 #include "nn/train/training_loss.h"
 
@@ -41,15 +42,12 @@ void share_parameters(Transformer& model, Transformer& own) {
   });
 }
 
-// Adds `more` to `sum`, in place if both have a gradient.
-void add(ShardGradients& sum, const ShardGradients& more) {
-  const NoGrad guard;
-  sum.loss += more.loss;
-  for (std::size_t i = 0; i < sum.gradients.size(); ++i)
-    if (Tensor& to = sum.gradients[i]; !to.defined())
-      to = more.gradients[i];
-    else if (more.gradients[i].defined())
-      add_(to, more.gradients[i]);
+// Adds `more` to `sum`, in place if both are defined.
+void add(Tensor& sum, const Tensor& more) {
+  if (!sum.defined())
+    sum = more;
+  else if (more.defined())
+    add_(sum, more);
 }
 
 }  // namespace
@@ -85,7 +83,10 @@ ShardGradients sum_shards(std::int64_t first, std::int64_t last,
   const std::int64_t middle = first + (last - first) / 2;
   ShardGradients left = sum_shards(first, middle, f);
   const ShardGradients right = sum_shards(middle, last, f);
-  add(left, right);
+  const NoGrad guard;
+  left.loss += right.loss;
+  for (std::size_t i = 0; i < left.gradients.size(); ++i)
+    add(left.gradients[i], right.gradients[i]);
   return left;
 }
 
@@ -94,21 +95,23 @@ void set_gradients(Transformer& model, const ShardGradients& sum) {
   for_each_tensor(model, [&](Tensor& p) { p.set_grad(*gradient++); });
 }
 
-std::int64_t default_shards(const RunConfig& c, double weights) {
-  const double least_tokens = 4 * weights <= 512 * 1024 ? 128 : 256;
+void resolve_shards(RunConfig& c, std::int64_t vocab, std::int64_t classes) {
+  const double weights = weight_bytes(c.model, vocab, classes);
+  const double least_tokens = weights <= 512 * 1024 ? 128 : 256;
   const auto fits = [&](std::int64_t shards) {
     const double tokens = double(c.batch) / double(shards) * double(c.model.context);
-    return c.batch % shards == 0 && tokens >= least_tokens && 6 * weights * tokens >= 10e6;
+    const double flop = 6 * tokens * weights / double(element_size(c.model.attention.dtype));
+    return c.batch % shards == 0 && tokens >= least_tokens && flop >= 10e6;
   };
-  std::int64_t shards = 1;
-  while (shards < 64 && fits(2 * shards)) shards *= 2;
-  return shards;
+  if (c.shards == 0)
+    for (c.shards = 1; c.shards < 64 && fits(2 * c.shards);) c.shards *= 2;
+  c.shards = std::max(c.shards, c.accumulate);
 }
 
-std::int64_t shards_side_by_side(std::int64_t shards, std::int64_t most, double bytes,
+std::int64_t shards_side_by_side(std::int64_t shards, std::int64_t limit, double bytes,
                                  double gradient_bytes, double free_bytes) {
   auto groups = std::int64_t(std::bit_floor(
-      std::uint64_t(std::max<std::int64_t>(1, std::min<std::int64_t>(most, shards)))));
+      std::uint64_t(std::max<std::int64_t>(1, std::min<std::int64_t>(limit, shards)))));
   const auto needed = [&] {
     return double(groups) * (bytes + gradient_bytes * std::log2(double(shards / groups)));
   };
@@ -132,10 +135,16 @@ ShardGradients ShardThreads::sum_groups(std::int64_t groups) {
   };
   PoolVector<Chunk> chunks;
   const PoolVector<Tensor>& gradients = groups_[0].sum.gradients;
-  for (std::size_t p = 0; groups > 1 && p < gradients.size(); ++p)
-    if (gradients[p].defined())
+  for (std::size_t p = 0; groups > 1 && p < gradients.size(); ++p) {
+    const auto has_gradient = [p](const Group& g) { return g.sum.gradients[p].defined(); };
+    if (std::all_of(groups_.begin(), groups_.begin() + groups, has_gradient))
       for (std::int64_t begin = 0, n = gradients[p].numel(); begin < n; begin += kAddGrain)
         chunks.push_back({p, begin, std::min(begin + kAddGrain, n)});
+    else
+      for_each_addition([&](std::size_t i, std::size_t j) {
+        add(groups_[i].sum.gradients[p], groups_[j].sum.gradients[p]);
+      });
+  }
   parallel_for(std::ssize(chunks), 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t c = first; c < last; ++c) {
       const Chunk& chunk = chunks[std::size_t(c)];
@@ -168,6 +177,7 @@ ShardGradients ShardThreads::sum(
       const std::int64_t begin = first + g * each;
       const auto one = [&](std::int64_t shard) { return f(group.own ? *group.own : model, shard); };
       group.sum = sum_shards(begin, begin + each, std::cref(one));  // does not allocate
+      if (group.own) for_each_tensor(*group.own, [](Tensor& p) { p.zero_grad(); });
     } catch (...) {
       group.error = std::current_exception();
     }

@@ -1,10 +1,10 @@
 // A step computes the gradients of a batch in shards: equal parts of the batch, whose gradients are
 // summed as a binary tree. `shards`, their number, decides the order of the sums and so the last
-// bits of the results. Who computes which shard changes no bit:
-//   - threads compute shards side by side, each on its own (ShardThreads);
+// bits of the results. Threads, processes and gradient accumulation change no bit:
+//   - threads compute shards side by side, each on one thread (ShardThreads);
 //   - processes share the shards (rank_session.h);
-//   - with `accumulate` A, at most shards / A of them are computed at a time, which needs less
-//     memory.
+//   - with `accumulate` A, at most shards / A shards are computed at a time, which needs less
+//   memory.
 #pragma once
 
 #include <exception>
@@ -27,13 +27,14 @@ struct ShardGradients {
   autograd::PoolVector<Tensor> gradients;
 };
 
-/// Returns the number of shards that `shards` = 0 stands for: the largest power of two, at most 64,
-/// that divides the batch and leaves in each shard at least 10 million operations, counted as 6 x
-/// `weights` x tokens (about 0.2 ms of one core), and at least 256 tokens, or 128 if the weights
-/// take at most 512 KB, so that they stay in the cache of a core. Smaller shards would make a step
-/// on one thread more than a few percent slower: each shard has a fixed cost, reads all weights and
-/// writes all gradients. `weights` is the number of the model's weights (weight_count()).
-std::int64_t default_shards(const RunConfig& config, double weights);
+/// Replaces config.shards = 0 by the default: the largest power of two, at most 64, that divides
+/// the batch and leaves in each shard at least 10 million operations, counted as 6 x weights x
+/// tokens (about 0.2 ms of one core), and at least 256 tokens, or 128 if the weights take at most
+/// 512 KB, so that they stay in the cache of a core. Smaller shards would make a step on one thread
+/// more than a few percent slower: each shard has a fixed cost, reads all weights and writes all
+/// gradients. Then raises config.shards to config.accumulate. `vocab` and `classes` are those of
+/// the task.
+void resolve_shards(RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
 /// Runs the forward and backward pass of one shard. The rows of the batch are divided into `shards`
 /// equal parts, and `shard` is the number of the part, from 0. The loss is divided by the number of
@@ -58,28 +59,29 @@ ShardGradients sum_shards(std::int64_t first, std::int64_t last,
 void set_gradients(Transformer& model, const ShardGradients& sum);
 
 /// Returns how many of `shards` shards threads compute side by side: the largest power of two, at
-/// most `most` and `shards`, for which they need at most a quarter of `free_bytes`. At least 1.
+/// most `limit` and `shards`, for which they need at most a quarter of `free_bytes`. At least 1.
 /// Each thread stores `bytes` for its shard, and up to log2(shards / threads) partial sums of
 /// `gradient_bytes`.
-std::int64_t shards_side_by_side(std::int64_t shards, std::int64_t most, double bytes,
+std::int64_t shards_side_by_side(std::int64_t shards, std::int64_t limit, double bytes,
                                  double gradient_bytes, double free_bytes);
 
 /// Computes shards on several threads.
 class ShardThreads {
  public:
-  /// Returns f(own, first) + ... + f(own, last - 1), summed as by sum_shards(). Each of `groups`
-  /// threads, a power of two that divides the number of shards, computes a subtree of the tree of
-  /// sums. `own` is `model` for the first thread. For another thread it is a model whose parameters
-  /// share the memory of those of `model`, but have gradients of their own, because threads would
-  /// add to a common .grad in any order. If the calling thread has an OpObserver, it computes all
-  /// shards, because an observer sees only the ops of its thread. If f throws for several shards,
-  /// rethrows the error of the lowest of them.
+  /// Returns f(own, first) + ... + f(own, last - 1), summed as by sum_shards(). The gradients that
+  /// f returns must be row-major, and no other tensor may use their memory, because sums overwrite
+  /// them. Each of `groups` threads, a power of two that divides the number of shards, computes a
+  /// subtree of the tree of sums. `own` is `model` for the first thread. For another thread it is a
+  /// model whose parameters share the memory of those of `model`, but have gradients of their own,
+  /// because threads would add to a common .grad in any order. If the calling thread has an
+  /// OpObserver, it computes all shards, because an observer sees only the ops of its thread. If f
+  /// throws for several shards, rethrows the error of the lowest of them.
   ShardGradients sum(Transformer& model, std::int64_t first, std::int64_t last, std::int64_t groups,
                      const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f);
 
  private:
   ShardGradients sum_groups(std::int64_t groups);
-  // What one thread computes. `own` and `sum` are kept until the next call, in which the same
+  // State of one thread. `own` and `sum` are kept until the next call, in which usually the same
   // thread frees them: the memory pool has a cache for each thread.
   struct Group {
     std::optional<Transformer> own;  // not for the first thread

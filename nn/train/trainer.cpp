@@ -48,11 +48,10 @@ void fit_batch(RunConfig& config, const Task& task) {
   const std::int64_t all = task.training_size();
   if (config.batch <= all) return;
   config.batch = all;
-  const std::int64_t parts = std::max(config.shards, config.accumulate);
-  check<ValueError>(all % std::max<std::int64_t>(1, parts) == 0,
-                    config.shards > config.accumulate ? "shards" : "accumulate", parts,
+  const std::int64_t parts = std::max({std::int64_t(1), config.shards, config.accumulate});
+  check<ValueError>(all % parts == 0, config.shards == parts ? "`shards`" : "`accumulate`", parts,
                     " does not divide ", all, ", the size of a batch of all training sequences of ",
-                    task.info().name, "; lower it");
+                    task.info().name, "; give a smaller power of two");
 }
 
 // Creates the model of a run. If `is_new` is set, it has its initial weights, and
@@ -60,9 +59,7 @@ void fit_batch(RunConfig& config, const Task& task) {
 Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
   fit_batch(config, task);
   const auto vocab = std::int64_t(task.info().vocabulary.size()), classes = task.info().classes;
-  if (config.shards == 0)
-    config.shards = default_shards(config, weight_count(config.model, vocab, classes));
-  config.shards = std::max(config.shards, config.accumulate);
+  resolve_shards(config, vocab, classes);
   check_run_memory(config, vocab, classes);
   Transformer model = make_model(config, task);
   if (is_new && !config.from.empty()) {

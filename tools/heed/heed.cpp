@@ -151,7 +151,7 @@ int exit_code_of(const std::function<int()>& command) {
   } catch (const std::bad_alloc&) {
     print_error(
         "out of memory; heed train --dry-run prints the memory that a run needs and the memory "
-        "that is available; lower batch, context, d-model or layers, or raise --accumulate");
+        "that is available; lower batch, context, d-model or layers, or raise --shards");
     code = kInputOutput;
   } catch (const std::system_error& e) {  // from std::filesystem
     print_error(e.what());

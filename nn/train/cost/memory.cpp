@@ -114,14 +114,14 @@ void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t class
                     m.layers, " layers of d-model ", m.attention.d_model, " needs about ",
                     gigabytes(all), "; ", gigabytes(limit),
                     " of memory are available; lower `batch`, `context` or `layers`, or raise "
-                    "`accumulate`");
+                    "`shards`");
 }
 
 std::string memory_shortage(double needed, double available) {
   if (needed <= available) return "";
   return fmt::format(
       "this run needs about {}; {} of memory are available; lower `batch`, `context` or `layers`, "
-      "or raise `accumulate`",
+      "or raise `shards`",
       gigabytes(needed), gigabytes(available));
 }
 

@@ -7,7 +7,6 @@
 #include <future>
 #include <limits>
 
-#include "autograd/base/parallel.h"
 #include "autograd/engine/engine.h"
 #include "autograd/tensor/copy.h"
 #include "nn/train/checks/invariants.h"
@@ -62,10 +61,19 @@ class Rehearsal {
                       {.training = true, .generator = &g_, .probe = checked ? &probe : nullptr}));
     if (checked) broken_invariant(probe, t_.model);
   }
+  /// Computes the gradients of n shards, which n threads compute side by side, and adds them.
+  void run_shards(std::int64_t n) {
+    const Batch batch = t_.task->sample(n * rows(), g_);
+    threads_.sum(t_.model, 0, n, n, [&](Transformer& own, std::int64_t shard) {
+      Generator dropout = shard_dropout(1, 0, shard);
+      return shard_gradients(own, batch, shard, n, dropout);
+    });
+  }
 
  private:
   Trainer& t_;
   Generator g_ = Generator(1);
+  ShardThreads threads_;
   std::int64_t all_, some_;
 };
 
@@ -88,19 +96,22 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
   };
   const std::int64_t rows = r.rows(), chunk = r.chunk();
   const std::int64_t largest = evaluation_chunk(t.model, t.task->info());
+  const double before = peak_of([] {});
+  const auto groups = double(t.shards_side_by_side());
   const auto measured = [&](double share) {
-    return peak_of([&] {
+    const double others = peak_of([&] {
       // The last chunk of an evaluation may be smaller, so its buffers have other sizes.
       for (const std::int64_t n :
            {std::min(chunk, r.some()), r.some() % chunk, chunk, r.all() % chunk})
         if (n > 0) r.run_evaluation(part(share, n));
       for (const std::int64_t n : {std::min(largest, r.training()), r.training() % largest})
         if (n > 0) r.run_training_evaluation(part(share, n));
-      r.run_passes(part(share, rows), r.checked_steps() > 0);
       pictures();
     });
+    const double pass =
+        peak_of([&] { r.run_passes(part(share, rows), r.checked_steps() > 0); }) - before;
+    return std::max(others, before + groups * std::max(0.0, pass));
   };
-  const double before = peak_of([] {});
   double peak = measured(rows < 4 ? 1 : 0.5);
   if (rows >= 4 && !can_reset) {
     // Without a reset the peak never falls, so that the peaks of a quarter and of half a shard
@@ -116,9 +127,8 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
     weights += double(p.tensor.numel()) * double(element_size(p.tensor.dtype()));
   // A run also keeps other arrays of the size of the weights: the best weights, the weights before
   // its first step (StepAudit), and partial sums of the gradients of shards.
-  const auto groups = double(t.shards_side_by_side()), shards = double(t.config().shards);
-  const double sums = groups * std::log2(shards / groups), others = groups - 1;
-  return peak + (2 + sums) * weights + others * std::max(0.0, peak - before);
+  const double sums = groups * std::log2(double(t.config().shards) / groups);
+  return peak + (2 + sums) * weights;
 }
 
 // Returns the seconds of one call of f. This is the median of the calls in a quarter of a second,
@@ -145,16 +155,12 @@ double update_seconds(Trainer& t) {
 // Returns the seconds of all forward and backward passes of a step, as a mean over the steps of the
 // run.
 double pass_seconds(const RunConfig& c, Rehearsal& r, std::int64_t side_by_side) {
-  const int threads = num_threads();
-  if (side_by_side > 1) set_num_threads(1);  // one thread computes a shard
+  const double some = call_seconds([&] { r.run_shards(side_by_side); });
+  const double seconds = some * double(c.shards / side_by_side);
+  if (r.checked_steps() == 0) return seconds;
   const double plain = call_seconds([&] { r.run_passes(r.rows(), false); });
-  double seconds = plain;
-  if (r.checked_steps() > 0) {
-    const double checked = call_seconds([&] { r.run_passes(r.rows(), true); });
-    seconds += (checked - plain) * double(r.checked_steps()) / double(c.steps);
-  }
-  set_num_threads(threads);
-  return seconds * double(c.shards / side_by_side);
+  const double checked = call_seconds([&] { r.run_passes(r.rows(), true); });
+  return seconds * (1 + (checked / plain - 1) * double(r.checked_steps()) / double(c.steps));
 }
 
 }  // namespace

@@ -51,6 +51,18 @@ TEST_CASE("parallel_for visits each index once, in chunks that do not depend on 
   }
 }
 
+TEST_CASE("a loop of more chunks than a job can have, and jobs of fewer chunks than threads") {
+  const Threads scope(8);
+  const std::uint64_t before = pool_jobs();
+  CHECK(visits(200'000, 1) == std::vector<int>(200'000, 1));
+  CHECK(pool_jobs() - before == 4);  // 65535 chunks each
+  for (int i = 0; i < 20'000; ++i) {
+    std::atomic<std::int64_t> total{0};
+    parallel_for(2 + i % 9, 1, [&](std::int64_t b, std::int64_t) { total += b + 1; });
+    REQUIRE(total == (2 + i % 9) * (3 + i % 9) / 2);
+  }
+}
+
 TEST_CASE("nested calls and concurrent calls run inline") {
   const Threads scope(3);
   std::atomic<int> inner{0};

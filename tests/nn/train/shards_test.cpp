@@ -110,19 +110,22 @@ TEST_CASE("shards and accumulate are powers of two that divide the batch") {
 }
 
 TEST_CASE("the default number of shards depends on batch, tokens and weights") {
-  const auto shards = [](const char* name, std::int64_t vocab, std::int64_t batch = 0) {
+  const auto shards = [](const char* name, std::int64_t batch = 0, bool is_double = false) {
     RunConfig c = preset(name);
     if (batch > 0) c.batch = batch;
-    return default_shards(c, weight_count(c.model, vocab, vocab));
+    if (is_double) c.model.attention.dtype = heed::autograd::float64;
+    resolve_shards(c, 65, 65);
+    return c.shards;
   };
-  CHECK(shards("micro", 32) == 2);
-  CHECK(shards("toy", 64) == 16);
-  CHECK(shards("chargpt", 65) == 2);
-  CHECK(shards("small", 65) == 8);
-  CHECK(shards("small", 65, 12) == 4);  // 8 does not divide 12
-  CHECK(shards("small", 65, 7) == 1);   // odd
-  CHECK(shards("toy", 64, 512) == 64);  // at most 64
-  CHECK(shards("micro", 32, 8) == 1);   // too little work
+  CHECK(shards("micro") == 2);
+  CHECK(shards("toy") == 16);
+  CHECK(shards("toy", 0, true) == 8);  // the weights do not fit into 512 KB
+  CHECK(shards("chargpt") == 2);
+  CHECK(shards("small") == 8);
+  CHECK(shards("small", 12) == 4);  // 8 does not divide 12
+  CHECK(shards("small", 7) == 1);   // odd
+  CHECK(shards("toy", 512) == 64);  // at most 64
+  CHECK(shards("micro", 8) == 1);   // too little work
 }
 
 TEST_CASE("accumulate above shards raises shards; a resumed run refuses it") {
@@ -158,9 +161,10 @@ TEST_CASE("a batch larger than the training set is reduced to it, and shards mus
   CHECK(t.config().batch == 24);
   CHECK(std::isfinite(t.step().loss));
   c.shards = 16;
-  CHECK_THROWS_WITH(Trainer(c),
-                    Contains("16 does not divide 24, the size of a batch of all training sequences "
-                             "of modadd"));
+  CHECK_THROWS_WITH(
+      Trainer(c),
+      Contains("`shards`: 16 does not divide 24, the size of a batch of all training sequences "
+               "of modadd"));
 }
 
 TEST_CASE("threads compute shards side by side, as a power of two") {
@@ -202,17 +206,6 @@ TEST_CASE("a step in shards on several threads has four barriers") {
   }
 }
 
-TEST_CASE("cache lines that a step of micro moves between two cores") {
-  // The other thread reads all weights, and its gradients are read for the sum: each once per step.
-  // All other arrays of a shard stay with its thread.
-  RunConfig c = preset("micro");
-  Generator g(1);
-  std::int64_t lines = 0;
-  for (const NamedTensor& p : parameters(make_model(c, 32, 32, g)))
-    lines += (p.tensor.numel() * 4 + 63) / 64;
-  CHECK(lines == 958);
-}
-
 TEST_CASE("the error of a step in shards is that of the lowest shard, at any number of threads") {
   const heed::autograd::testing::Threads restore_at_end;
   std::vector<std::string> errors;
@@ -226,6 +219,27 @@ TEST_CASE("the error of a step in shards is that of the lowest shard, at any num
     CHECK(errors.back() == errors[0]);
     CHECK(t.steps_done == 1);
   }
+}
+
+TEST_CASE("the sum of shards on threads has the gradients that some of them lack") {
+  const heed::autograd::testing::Threads restore_at_end;
+  heed::autograd::set_num_threads(4);
+  RunConfig c = preset("micro");
+  Generator g(1);
+  Transformer model = make_model(c, 32, 32, g);
+  const auto one = [](std::int64_t shard) {
+    ShardGradients s;
+    s.loss = 1;
+    for (int p = 0; p < 2; ++p)  // the first parameter has no gradient in shards 0 and 3
+      s.gradients.push_back(
+          p == 0 && shard % 3 == 0 ? Tensor() : heed::autograd::full({2}, double(1 + shard)));
+    return s;
+  };
+  const ShardGradients sum = ShardThreads().sum(
+      model, 0, 4, 4, [&](Transformer&, std::int64_t shard) { return one(shard); });
+  CHECK(sum.loss == 4);
+  CHECK(sum.gradients[0].to_vector<float>() == std::vector<float>{5, 5});
+  CHECK(sum.gradients[1].to_vector<float>() == std::vector<float>{10, 10});
 }
 
 TEST_CASE("an observer sees the ops of all shards") {

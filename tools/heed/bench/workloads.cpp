@@ -7,7 +7,6 @@
 
 #include "autograd/base/parallel.h"
 #include "autograd/tensor/create.h"
-#include "nn/train/cost/memory.h"
 #include "nn/train/generate.h"
 #include "nn/train/trainer.h"
 
@@ -44,9 +43,7 @@ TrainingStep::TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary)
   autograd::Generator g(2);
   for (autograd::Tensor* ids : {&batch_.inputs, &batch_.targets})
     *ids = autograd::randint(0, vocabulary, {config.batch, config.model.context}, g);
-  if (config_.shards == 0)
-    config_.shards =
-        nn::default_shards(config_, nn::weight_count(config_.model, vocabulary, vocabulary));
+  nn::resolve_shards(config_, vocabulary, vocabulary);
 }
 
 double TrainingStep::operator()() {

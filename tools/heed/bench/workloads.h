@@ -19,8 +19,8 @@ std::vector<std::string> bench_presets();
 /// `preset` is not one of bench_presets().
 std::int64_t bench_vocabulary(std::string_view preset);
 
-/// Repeated training steps on one fixed random batch, in shards as in nn::Trainer. The constructor
-/// throws what nn::validate() throws.
+/// Repeated training steps on one fixed random batch, in shards as in nn::Trainer, without its
+/// limit of memory. The constructor throws what nn::validate() throws.
 class TrainingStep {
  public:
   TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary);

@@ -111,7 +111,6 @@ Report resume(TrainArguments& a, const Command& c) {
   progress.clear();
   for (const std::string& warning : warnings) print_error("warning: " + warning);
   const nn::RunConfig saved = trainer.config();
-  if (a.run.ranks) nn::RankSession::check_size(a.run.ranks->size(), saved.shards);
   if (c.given("steps") && a.config.steps < saved.steps && trainer.steps_done < saved.steps)
     usage_error(
         "{0} is at step {1} of {2}; --steps {3} is less; continue with heed train --resume {0}",
@@ -141,7 +140,8 @@ Report resume(TrainArguments& a, const Command& c) {
 
 Report new_run(TrainArguments& a, const Command& c) {
   const nn::RunConfig& config = a.config;
-  a.run.ranks = join_ranks(!c.given("threads"), config.shards);
+  a.run.ranks = join_ranks(!c.given("threads"),
+                           config.shards > 0 ? std::max(config.shards, config.accumulate) : 0);
   if (a.run.ranks && a.run.ranks->rank() > 0)
     return work_as_rank(*a.run.ranks, [&] { return nn::Trainer(config); });
   if (!a.out.empty() && !config.from.empty()) {
@@ -245,9 +245,9 @@ A run can end early with one of these exit codes. It is saved first, unless stat
 
 A step divides its batch into --shards parts. Threads compute them side by side, each part on one
 thread. mpirun -n N heed train trains with N processes that share them, where N is a power of two of
-at most --shards; only the first process evaluates and writes files. --accumulate A computes them in
-A turns. The number of shards decides the last bits of the weights; threads, processes and turns do
-not, and a resumed run may change them.
+at most --shards; only the first process evaluates and writes files. --accumulate A computes at most
+shards / A of them at a time. The number of shards decides the last bits of the weights; threads,
+processes and --accumulate do not, and a resumed run may change them.
 
 --from starts a new run from the weights of another: those of its last step, or those of a file,
 such as a checkpoint. The model is that of the source; --context may differ, but learned positions end where

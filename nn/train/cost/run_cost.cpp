@@ -96,21 +96,26 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
   };
   const std::int64_t rows = r.rows(), chunk = r.chunk();
   const std::int64_t largest = evaluation_chunk(t.model, t.task->info());
-  const double before = peak_of([] {});
   const auto groups = double(t.shards_side_by_side());
   const auto measured = [&](double share) {
-    const double others = peak_of([&] {
-      // The last chunk of an evaluation may be smaller, so its buffers have other sizes.
-      for (const std::int64_t n :
-           {std::min(chunk, r.some()), r.some() % chunk, chunk, r.all() % chunk})
-        if (n > 0) r.run_evaluation(part(share, n));
-      for (const std::int64_t n : {std::min(largest, r.training()), r.training() % largest})
-        if (n > 0) r.run_training_evaluation(part(share, n));
-      pictures();
-    });
-    const double pass =
-        peak_of([&] { r.run_passes(part(share, rows), r.checked_steps() > 0); }) - before;
-    return std::max(others, before + groups * std::max(0.0, pass));
+    const auto pass = [&] { r.run_passes(part(share, rows), r.checked_steps() > 0); };
+    // Threads beside this one only run passes. They are measured first, because a peak that cannot
+    // be reset never falls.
+    double others = 0;
+    if (groups > 1) {
+      const double idle = peak_of([] {});
+      others = (groups - 1) * std::max(0.0, peak_of(pass) - idle);
+    }
+    return others + peak_of([&] {
+             // The last chunk of an evaluation may be smaller, so its buffers have other sizes.
+             for (const std::int64_t n :
+                  {std::min(chunk, r.some()), r.some() % chunk, chunk, r.all() % chunk})
+               if (n > 0) r.run_evaluation(part(share, n));
+             for (const std::int64_t n : {std::min(largest, r.training()), r.training() % largest})
+               if (n > 0) r.run_training_evaluation(part(share, n));
+             pass();
+             pictures();
+           });
   };
   double peak = measured(rows < 4 ? 1 : 0.5);
   if (rows >= 4 && !can_reset) {

@@ -58,7 +58,8 @@ TEST_CASE("if the peak of memory cannot be reset, bytes are still those of a who
   // allow a reset of the peak.
   if (kSanitized || !reset_resident_peak()) return;
   RunConfig c = tiny_run();
-  c.model.attention.d_model = 64, c.model.context = 64, c.batch = 256, c.eval_batch = 1;
+  c.model.attention.d_model = 64, c.model.context = 64, c.batch = 256, c.eval_batch = 1,
+  c.shards = 1;
   Trainer t(c);
   const auto bytes = [&](double available, bool can_reset) {
     return run_cost(t, kNoPictures, available, can_reset).bytes;

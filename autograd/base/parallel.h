@@ -22,8 +22,8 @@ int num_threads();
 void set_num_threads(int n);
 
 /// Returns the number of jobs that the threads of the pool have shared so far. Each ends with a
-/// barrier: the calling thread waits for all chunks. A parallel_for() that one thread runs alone does
-/// not count.
+/// barrier: the calling thread waits for all chunks. A parallel_for() that one thread runs alone
+/// does not count.
 std::uint64_t pool_jobs();
 
 namespace detail {

@@ -41,8 +41,9 @@ void read_attention(HeadHealth& head, const Probe& probe, const Batch& batch) {
   head.saturated_queries = saturated / queries;
 }
 
-// Limits time and memory: a quarter of a training batch, at most 8 sequences, and about 500,000
-// cells in the attention patterns of all layers.
+}  // namespace
+
+// Limits time and memory: about 500,000 cells in the attention patterns of all layers.
 Batch measured_batch(const Trainer& t) {
   const RunConfig& c = t.config();
   const std::int64_t cells = 500'000 / (c.model.layers * c.model.attention.heads);
@@ -58,8 +59,6 @@ Batch measured_batch(const Trainer& t) {
     padding = std::max<std::int64_t>(0, padding - (c.model.context - tokens));
   return batch;
 }
-
-}  // namespace
 
 std::vector<HeadHealth> head_health(const Transformer& model, const Batch& batch) {
   // Frozen weights have no gradient, so a copy of the model is measured.

@@ -21,6 +21,10 @@ struct HeadHealth : HeadReport {
 /// backward, without dropout. Changes no .grad. Throws the errors of Transformer::forward().
 std::vector<HeadHealth> head_health(const Transformer& model, const Batch& batch);
 
+/// Returns the sequences on which HeadAlarms measures: at most 8 and a quarter of a training batch,
+/// and only the first tokens if attention patterns are large.
+Batch measured_batch(const Trainer& trainer);
+
 /// Returns the alarms of a head at the last evaluation in `history`:
 ///  - "stuck": at least 95 % of the queries are saturated, |dW_Q| and |dW_K| are below
 ///    1e-3 |dW_V|, and the loss is high, or it has stalled.
@@ -41,8 +45,7 @@ class HeadAlarms {
   HeadAlarms(const RunFolder& folder, const Trainer& trainer);
   /// Measures the heads after an evaluation. Writes all numbers at once, unless the file has lines
   /// of this step. Returns a sentence for each alarm of a head that is new since construction. Uses
-  /// at most 8 sequences and a quarter of a shard of a training batch, and only the first tokens if
-  /// attention patterns are large. Throws the errors of head_health(), and IoError.
+  /// measured_batch(). Throws the errors of head_health(), and IoError.
   std::vector<std::string> after_evaluation();
 
  private:

@@ -150,6 +150,14 @@ RunConfig gpt_nano(const char* task, std::int64_t context) {
   return c;
 }
 
+// Returns the recipe of adder. After 1000 steps, 3 of 10 seeds give wrong answers to more than 5 %
+// of the held-out sums; after 1500 steps, none does.
+RunConfig adder() {
+  RunConfig c = gpt_nano("adder", 6);
+  c.steps = 1500;
+  return c;
+}
+
 // Returns the recipe of induction for random tokens, with smaller initial weights and learning
 // rates. They keep the final loss close to the loss of guessing.
 RunConfig random_tokens() {
@@ -177,7 +185,7 @@ std::vector<Preset> presets() {
           {"modadd", modadd(), 42},
           {"modadd-paper", modadd_paper()},
           {"sort", gpt_nano("sort", 11), 6},
-          {"adder", gpt_nano("adder", 6), 3},
+          {"adder", adder(), 4},
           {"majority", gpt_nano("majority", 26), 11},
           {"parity", gpt_nano("parity", 25), 10},
           {"random", random_tokens(), 2},

@@ -118,10 +118,12 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
            });
   };
   double peak = measured(rows < 4 ? 1 : 0.5);
-  if (rows >= 4 && !can_reset) {
+  if (rows >= 4 && 2 * peak < available) {
+    peak = measured(1);
+  } else if (rows >= 4 && !can_reset) {
     // Without a reset the peak never falls, so that the peaks of a quarter and of half a shard
     // cannot be compared.
-    peak = 2 * peak < available ? measured(1) : 2 * peak;
+    peak = 2 * peak;
   } else if (rows >= 4) {
     const double low = double(rows / 4) / double(rows), high = 2 * low;
     const double a = measured(low), b = measured(high);

@@ -52,8 +52,8 @@ const Recipe kRecipes[] = {
     {"sort: all of the held-out quarter is right", "sort", 3,
      [](const Evaluation& e) { return *e.accuracy == 1 && e.loss < 0.01 && e.sequences == 182; }},
     // Eight of ten seeds reach 97 %. Seed 2 reaches 96 %, and seed 8 reaches 92 %.
-    {"adder: 95 % of the held-out sums are right", "adder", 3,
-     [](const Evaluation& e) { return *e.accuracy >= 0.95; }},
+    {"adder: 97 % of the held-out sums are right", "adder", 3,
+     [](const Evaluation& e) { return *e.accuracy >= 0.97; }},
     {"majority is learned", "majority", 3, [](const Evaluation& e) { return *e.accuracy >= 0.99; }},
     {"parity is not learned: accuracy of guessing", "parity", 3,
      [](const Evaluation& e) {

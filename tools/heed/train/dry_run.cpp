@@ -5,6 +5,8 @@
 
 #include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
+#include "nn/study/alarms.h"
+#include "nn/train/checks/causality.h"
 #include "nn/train/cost/memory.h"
 #include "nn/train/cost/model_cost.h"
 #include "nn/train/cost/run_cost.h"
@@ -122,6 +124,8 @@ Report dry_run(const nn::RunConfig& config, bool quiet) {
   const nn::RunConfig& c = t.config();
   const double available = nn::available_memory();
   const auto pictures = [&] {
+    nn::spot_leaks(t.model, c.seed);
+    nn::head_health(t.model, nn::measured_batch(t));  // for heads.csv
     try {
       loss_png(t, {});
       attention_png(t.model, *t.task, 0);

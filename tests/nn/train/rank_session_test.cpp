@@ -148,7 +148,7 @@ TEST_CASE("model.safetensors is the same file at any number of threads, ranks an
       heed::autograd::set_num_threads(threads);
       RunConfig c = small_form(name);
       c.accumulate = accumulate;
-      const Folder folder;
+      const heed::testing::Folder folder;
       const RunFolder run(folder.path());
       on_ranks(ranks, [&](ThreadRank& rank) {
         RankSession session(rank);

@@ -163,7 +163,7 @@ TEST_CASE("model.safetensors is the same file at any number of threads, ranks an
     for (const int threads : {1, 2, 3, 8})
       for (const int ranks : {1, 2, 4})
         for (const std::int64_t accumulate : {1, 2, 4}) {
-          if (kSanitized && threads * ranks * accumulate != 12) continue;  // 2 of 36
+          if (kSanitized && threads * ranks * accumulate != 12) continue;  // 3 of 36
           CAPTURE(name, threads, ranks, accumulate);
           CHECK(trained(threads, ranks, accumulate) == file);
         }

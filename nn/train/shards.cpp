@@ -31,14 +31,17 @@ double targets_of(const Batch& batch) {
   return std::max(1.0, double(targets.numel() - ignored));
 }
 
-// Makes the parameters of `own` leaves that share the memory of the parameters of `model`.
+// Makes the parameters of `own` leaves that share the memory of the parameters of `model`. Leaves
+// of an earlier call that still do are kept, because a new leaf calls malloc for its gradient.
 void share_parameters(Transformer& model, Transformer& own) {
   PoolVector<Tensor> all;
   for_each_tensor(model, [&](const Tensor& p) { all.push_back(p); });
   auto p = all.begin();
   for_each_tensor(own, [&](Tensor& leaf) {
-    leaf = p->detach();
-    if (p++->requires_grad()) leaf.requires_grad_();
+    const Tensor& shared = *p++;
+    if (leaf.shares_storage(shared) && leaf.requires_grad() == shared.requires_grad()) return;
+    leaf = shared.detach();
+    if (shared.requires_grad()) leaf.requires_grad_();
   });
 }
 
@@ -96,11 +99,10 @@ void set_gradients(Transformer& model, const ShardGradients& sum) {
 }
 
 void resolve_shards(RunConfig& c, std::int64_t vocab, std::int64_t classes) {
-  const double weights = weight_bytes(c.model, vocab, classes);
-  const double least_tokens = weights <= 512 * 1024 ? 128 : 256;
+  const double least_tokens = weight_bytes(c.model, vocab, classes) <= 512 * 1024 ? 128 : 256;
   const auto fits = [&](std::int64_t shards) {
     const double tokens = double(c.batch) / double(shards) * double(c.model.context);
-    const double flop = 6 * tokens * weights / double(element_size(c.model.attention.dtype));
+    const double flop = 6 * tokens * weight_count(c.model, vocab, classes);
     return c.batch % shards == 0 && tokens >= least_tokens && flop >= 10e6;
   };
   if (c.shards == 0)

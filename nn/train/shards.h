@@ -81,8 +81,8 @@ class ShardThreads {
 
  private:
   ShardGradients sum_groups(std::int64_t groups);
-  // State of one thread. `own` and `sum` are kept until the next call, in which usually the same
-  // thread frees them: the memory pool has a cache for each thread.
+  // State of one thread. `sum` is kept until the next call, in which usually the same thread frees
+  // it: the memory pool has a cache for each thread.
   struct Group {
     std::optional<Transformer> own;  // not for the first thread
     ShardGradients sum;

@@ -1,5 +1,6 @@
 #include "nn/train/training_loss.h"
 
+#include "autograd/base/pool.h"
 #include "autograd/tensor/create.h"
 #include "nn/tasks/task.h"
 
@@ -15,7 +16,7 @@ Tensor columns_with_targets(const Tensor& targets) {
   const std::int64_t B = targets.size(0), T = targets.size(1);
   const Tensor flat = contiguous(targets);
   const std::int64_t* data = flat.data<std::int64_t>();
-  std::vector<std::int64_t> columns;
+  PoolVector<std::int64_t> columns;
   columns.reserve(std::size_t(T));
   for (std::int64_t t = 0; t < T; ++t)
     for (std::int64_t b = 0; b < B; ++b)
@@ -24,7 +25,8 @@ Tensor columns_with_targets(const Tensor& targets) {
         break;
       }
   const std::int64_t count = std::ssize(columns);
-  return count == T || count == 0 ? Tensor() : from_data(columns, {count});
+  return count == T || count == 0 ? Tensor()
+                                  : from_data(std::span<const std::int64_t>(columns), {count});
 }
 
 }  // namespace

@@ -16,11 +16,13 @@ for key in ms_per_step tokens_per_s mfu peak_bytes products_ms traffic_ms traffi
 done
 [[ $train == *'"matmul":"float32"'* ]] || fail "bench train: no dtype of products: $train"
 [[ $train != *'"peak_of":"'*bfloat16* ]] || fail "a bfloat16 peak for a float32 step: $train"
-less "$(number mallocs_per_step <<< "$train")" 10 || fail "a step calls malloc: $train"
 # Pool jobs are exact: none on one thread, and the same number in each step on two threads.
 [[ $(number pool_jobs_per_step <<< "$train") =~ ^0(\.0)?$ ]] || fail "jobs on one thread: $train"
 two=$("$heed" bench train --preset micro --threads 2 --json)
-[[ $(number pool_jobs_per_step <<< "$two") =~ ^[1-9][0-9]*(\.0)?$ ]] || fail "jobs on two threads: $two"
+for one in "$train" "$two"; do
+  less "$(number mallocs_per_step <<< "$one")" 2 || fail "a step calls malloc: $one"
+done
+[[ $(number pool_jobs_per_step <<< "$two") =~ ^4(\.0)?$ ]] || fail "jobs on two threads: $two"
 # With --simd scalar, the peak speed is measured with a small matrix product, because the reference kernels
 # are slow.
 scalar=$("$heed" bench train --preset micro --threads 1 --simd scalar) || fail "bench train --simd scalar"

@@ -82,7 +82,7 @@ class ThreadPool {
       std::lock_guard lock(mutex_);
       wake_.notify_all();
     }
-    jobs_run.store(jobs_run.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    jobs_run.fetch_add(1, std::memory_order_relaxed);
     ended_ += chunks;
     run_and_report(0);
     // Spins before it yields, because chunks usually end within microseconds of each other.
@@ -221,6 +221,11 @@ std::unique_ptr<ThreadPool>& pool(int threads = 0) {
   return p;
 }
 
+// The pool of the team to which this thread belongs, or null outside of parallel_teams().
+thread_local ThreadPool* team_pool = nullptr;
+
+ThreadPool& current_pool() { return team_pool ? *team_pool : *pool(); }
+
 }  // namespace
 
 int available_cores() {
@@ -233,7 +238,7 @@ int available_cores() {
   return std::clamp(cores, 1, 256);
 }
 
-int num_threads() { return inside_chunk ? 1 : pool()->size(); }
+int num_threads() { return inside_chunk ? 1 : current_pool().size(); }
 
 void set_num_threads(int n) {
   check<ValueError>(n >= 1 && n <= 256, "set_num_threads", "needs 1 to 256 threads, got ", n);
@@ -246,10 +251,35 @@ void detail::run_chunks(std::int64_t chunks, ChunkFn call, void* f) {
   std::int64_t done = 0;
   while (!inside_chunk && done < chunks) {
     const std::int64_t some = std::min(chunks - done, ThreadPool::kMostChunks);
-    if (!pool()->try_run(done, some, call, f)) break;
+    if (!current_pool().try_run(done, some, call, f)) break;
     done += some;
   }
   for (std::int64_t c = done; c < chunks; ++c) call(f, c);
+}
+
+void parallel_teams(std::int64_t teams, const std::function<void(std::int64_t)>& f) {
+  const std::int64_t each = num_threads() / std::max<std::int64_t>(teams, 1);
+  static std::mutex mutex;  // held while the teams work
+  static std::vector<std::unique_ptr<ThreadPool>> pools;
+  std::unique_lock lock(mutex, std::defer_lock);
+  const bool split = teams > 1 && each > 1 && !team_pool && lock.try_lock();
+  if (split && (std::ssize(pools) != teams || pools[0]->size() != each)) {
+    pools.clear();
+    for (std::int64_t i = 0; i < teams; ++i)
+      pools.push_back(std::make_unique<ThreadPool>(int(each)));
+  }
+  parallel_for(teams, 1, [&](std::int64_t team, std::int64_t) {
+    if (!split) return f(team);
+    // The thread is inside a chunk of the common pool, but may share its work with its team.
+    struct Join {
+      bool outer = std::exchange(inside_chunk, false);
+      explicit Join(ThreadPool* pool) { team_pool = pool; }
+      Join(const Join&) = delete;
+      Join& operator=(const Join&) = delete;
+      ~Join() { team_pool = nullptr, inside_chunk = outer; }
+    } const join(pools[std::size_t(team)].get());
+    f(team);
+  });
 }
 
 }  // namespace heed::autograd

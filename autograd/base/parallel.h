@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 namespace heed::autograd {
 
@@ -14,7 +15,8 @@ namespace heed::autograd {
 /// the CPU affinity that taskset or Slurm sets; elsewhere it is the number of cores of the machine.
 int available_cores();
 /// Returns the number of threads that parallel_for() uses, including the calling thread: 1 inside a
-/// chunk of a parallel_for() of several threads. The default is available_cores().
+/// chunk of a parallel_for() of several threads, and a share of all threads inside a team of
+/// parallel_teams(). The default is available_cores().
 int num_threads();
 /// Sets the number of threads. Throws ValueError if n is not in [1, 256], and IoError if the system
 /// cannot start n threads. The number of threads is then unchanged. Do not call it while a
@@ -50,5 +52,10 @@ void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
   detail::run_chunks(
       chunks, [](void* g, std::int64_t c) { (*static_cast<decltype(one)*>(g))(c); }, &one);
 }
+
+/// Calls f(0), ..., f(teams - 1) side by side. Inside f, parallel_for() has num_threads() / teams
+/// threads, rounded down, which work for this call of f alone. Errors are those of parallel_for().
+/// If another call is running, or inside f, the calls of f run like the chunks of a parallel_for().
+void parallel_teams(std::int64_t teams, const std::function<void(std::int64_t team)>& f);
 
 }  // namespace heed::autograd

@@ -131,7 +131,8 @@ class Task {
   const TaskInfo& info() const { return info_; }
 
   /// Returns `batch` training sequences, drawn with g. If the task has fewer training sequences,
-  /// returns all of them. Throws ValueError unless batch >= 1.
+  /// returns all of them. Throws ValueError unless batch >= 1. A Trainer may call it one step
+  /// ahead and on another thread, but not beside another call.
   Batch sample(std::int64_t batch, Generator& g) const;
   /// Returns an upper bound of the number of distinct training sequences.
   virtual std::int64_t training_size() const { return std::numeric_limits<std::int64_t>::max(); }

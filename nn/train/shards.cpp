@@ -31,6 +31,15 @@ double targets_of(const Batch& batch) {
   return std::max(1.0, double(targets.numel() - ignored));
 }
 
+double tokens_in_shard(const RunConfig& c, std::int64_t shards) {
+  return double(c.batch) / double(shards) * double(c.model.context);
+}
+
+double operations(const RunConfig& c, std::int64_t shards, std::int64_t vocab,
+                  std::int64_t classes) {
+  return 6 * tokens_in_shard(c, shards) * weight_count(c.model, vocab, classes);
+}
+
 // Makes the parameters of `own` leaves that share the memory of the parameters of `model`. Leaves
 // of an earlier call that still do are kept, because a new leaf calls malloc for its gradient.
 void share_parameters(Transformer& model, Transformer& own) {
@@ -98,12 +107,15 @@ void set_gradients(Transformer& model, const ShardGradients& sum) {
   for_each_tensor(model, [&](Tensor& p) { p.set_grad(*gradient++); });
 }
 
+bool shards_need_teams(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
+  return operations(c, c.shards, vocab, classes) >= 100e6;
+}
+
 void resolve_shards(RunConfig& c, std::int64_t vocab, std::int64_t classes) {
   const double least_tokens = weight_bytes(c.model, vocab, classes) <= 512 * 1024 ? 128 : 256;
   const auto fits = [&](std::int64_t shards) {
-    const double tokens = double(c.batch) / double(shards) * double(c.model.context);
-    const double flop = 6 * tokens * weight_count(c.model, vocab, classes);
-    return c.batch % shards == 0 && tokens >= least_tokens && flop >= 10e6;
+    return c.batch % shards == 0 && tokens_in_shard(c, shards) >= least_tokens &&
+           operations(c, shards, vocab, classes) >= 10e6;
   };
   if (c.shards == 0)
     for (c.shards = 1; c.shards < 64 && fits(2 * c.shards);) c.shards *= 2;
@@ -165,9 +177,11 @@ ShardGradients ShardThreads::sum_groups(std::int64_t groups) {
 }
 
 ShardGradients ShardThreads::sum(
-    Transformer& model, std::int64_t first, std::int64_t last, std::int64_t groups,
-    const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f) {
+    Transformer& model, std::int64_t first, std::int64_t last, std::int64_t groups, bool teams,
+    const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f,
+    const std::function<void()>& beside) {
   if (OpObserver::exists()) groups = 1;
+  teams = teams && num_threads() >= 2 * groups;
   const std::int64_t each = (last - first) / groups;
   while (std::ssize(groups_) < groups)
     groups_.push_back({groups_.empty() ? std::nullopt : std::optional(clone(model)), {}, {}});
@@ -184,9 +198,11 @@ ShardGradients ShardThreads::sum(
       group.error = std::current_exception();
     }
   };
-  parallel_for(groups, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t g = begin; g < end; ++g) run(g);
-  });
+  if (teams || groups == 1)
+    parallel_teams(groups, run);
+  else
+    parallel_for(groups + (beside ? 1 : 0), 1,
+                 [&](std::int64_t g, std::int64_t) { g < groups ? run(g) : beside(); });
   for (std::int64_t g = 0; g < groups; ++g)
     if (groups_[std::size_t(g)].error) std::rethrow_exception(groups_[std::size_t(g)].error);
   return sum_groups(groups);

@@ -1,7 +1,8 @@
 // A step computes the gradients of a batch in shards: equal parts of the batch, whose gradients are
 // summed as a binary tree. `shards`, their number, decides the order of the sums and so the last
 // bits of the results. Threads, processes and gradient accumulation change no bit:
-//   - threads compute shards side by side, each on one thread (ShardThreads);
+//   - threads compute shards side by side, each on one thread or, if the shards are large, on its
+//   share of the threads (ShardThreads);
 //   - processes share the shards (rank_session.h);
 //   - with `accumulate` A, at most shards / A shards are computed at a time, which needs less
 //   memory.
@@ -35,6 +36,11 @@ struct ShardGradients {
 /// gradients. Then raises config.shards to config.accumulate. `vocab` and `classes` are those of
 /// the task.
 void resolve_shards(RunConfig& config, std::int64_t vocab, std::int64_t classes);
+
+/// Returns whether threads that are left share the ops of a shard: if the shard has at least 100
+/// million operations, counted as above (about 2 ms of one core). Smaller shards would become
+/// slower where the cores are far apart.
+bool shards_need_teams(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
 /// Runs the forward and backward pass of one shard. The rows of the batch are divided into `shards`
 /// equal parts, and `shard` is the number of the part, from 0. The loss is divided by the number of
@@ -75,9 +81,13 @@ class ShardThreads {
   /// model whose parameters share the memory of those of `model`, but have gradients of their own,
   /// because threads would add to a common .grad in any order. If the calling thread has an
   /// OpObserver, it computes all shards, because an observer sees only the ops of its thread. If f
-  /// throws for several shards, rethrows the error of the lowest of them.
+  /// throws for several shards, rethrows the error of the lowest of them. If `teams` is true and
+  /// there are at least two threads for each group, threads share the ops of a shard. Otherwise, if
+  /// there are several groups, beside() runs once in the same job, and must not throw.
   ShardGradients sum(Transformer& model, std::int64_t first, std::int64_t last, std::int64_t groups,
-                     const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f);
+                     bool teams,
+                     const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f,
+                     const std::function<void()>& beside = {});
 
  private:
   ShardGradients sum_groups(std::int64_t groups);

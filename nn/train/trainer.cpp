@@ -224,7 +224,7 @@ void Trainer::join(RankSession& ranks) {
 
 StepReport Trainer::step(const Batch* fixed) {
   const Generator data = data_, dropout = dropout_;
-  const auto rewind = [&] { data_ = data, dropout_ = dropout; };
+  const auto rewind = [&] { data_ = data, dropout_ = dropout, ahead_.reset(); };
   try {
     const StepReport report = try_step(fixed);
     if (report.step == 0) rewind();
@@ -281,6 +281,7 @@ ShardGradients Trainer::own_shards(const Batch& batch) {
   const std::int64_t first = (ranks_ ? ranks_->rank() : 0) * shards;
   return shard_threads_.sum(
       model, first, first + shards, shards_side_by_side(),
+      shards_need_teams(config_, model.options.vocab, model.options.classes),
       [&](Transformer& own, std::int64_t shard) {
         // A single shard continues the stream of the run, as in heed 0.1.
         std::optional<Generator> of_shard;
@@ -292,11 +293,33 @@ ShardGradients Trainer::own_shards(const Batch& batch) {
           check_loss(part.loss);
           return part;
         });
-      });
+      },
+      [this] { draw_ahead(); });
+}
+
+Batch Trainer::next_batch() {
+  if (!ahead_) return task->sample(config_.batch, data_);
+  Batch batch = std::move(ahead_->first);
+  data_ = ahead_->second;
+  ahead_.reset();
+  return batch;
+}
+
+// Draws the next batch while the threads compute shards. data_ does not change, because a snapshot
+// contains it. If the task throws, the next step draws the batch again and throws the error.
+void Trainer::draw_ahead() {
+  if (ahead_) return;
+  try {
+    Generator after = data_;
+    Batch batch = task->sample(config_.batch, after);
+    ahead_.emplace(std::move(batch), after);
+  } catch (...) {
+    ahead_.reset();
+  }
 }
 
 std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
-  const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
+  const Batch drawn = fixed ? Batch{} : next_batch();
   ShardGradients sum;
   std::uint64_t status = kReady;
   try {

@@ -64,10 +64,12 @@ class Rehearsal {
   /// Computes the gradients of n shards, which n threads compute side by side, and adds them.
   void run_shards(std::int64_t n) {
     const Batch batch = t_.task->sample(n * rows(), g_);
-    threads_.sum(t_.model, 0, n, n, [&](Transformer& own, std::int64_t shard) {
-      Generator dropout = shard_dropout(1, 0, shard);
-      return shard_gradients(own, batch, shard, n, dropout);
-    });
+    const Transformer::Options& o = t_.model.options;
+    threads_.sum(t_.model, 0, n, n, shards_need_teams(t_.config(), o.vocab, o.classes),
+                 [&](Transformer& own, std::int64_t shard) {
+                   Generator dropout = shard_dropout(1, 0, shard);
+                   return shard_gradients(own, batch, shard, n, dropout);
+                 });
   }
 
  private:

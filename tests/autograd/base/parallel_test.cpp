@@ -51,6 +51,46 @@ TEST_CASE("parallel_for visits each index once, in chunks that do not depend on 
   }
 }
 
+TEST_CASE("the teams of parallel_teams share the threads") {
+  const Threads scope(8);
+  for (const auto& [teams, each] : {std::pair(1, 8), {2, 4}, {3, 2}, {8, 1}, {20, 1}, {2, 4}}) {
+    CAPTURE(teams, each);
+    std::vector<std::atomic<int>> calls(static_cast<std::size_t>(teams));
+    std::atomic<int> wrong = 0;
+    parallel_teams(teams, [&, teams = teams, each = each](std::int64_t team) {
+      wrong += num_threads() != each;
+      for (int i = 0; i < 100; ++i) {
+        std::atomic<std::int64_t> sum = 0;
+        parallel_for(100, 1, [&](std::int64_t j, std::int64_t) {
+          wrong += num_threads() != 1 && each > 1;
+          sum += j;
+        });
+        wrong += sum != 4950;
+      }
+      // A team has no teams of its own. A single team has all threads, and so it can have them.
+      parallel_teams(2, [&](std::int64_t) { wrong += num_threads() != (teams == 1 ? 4 : 1); });
+      ++calls[std::size_t(team)];
+    });
+    CHECK(wrong == 0);
+    for (const std::atomic<int>& n : calls) CHECK(n == 1);
+    CHECK(num_threads() == 8);
+  }
+}
+
+TEST_CASE("an error of a team reaches the caller, and the teams can work again") {
+  const Threads scope(4);
+  CHECK_THROWS_WITH(parallel_teams(2,
+                                   [](std::int64_t team) {
+                                     parallel_for(10, 1, [team](std::int64_t i, std::int64_t) {
+                                       if (team == 1 && i == 7) throw std::runtime_error("chunk 7");
+                                     });
+                                   }),
+                    Contains("chunk 7"));
+  std::atomic<int> threads = 0;
+  parallel_teams(2, [&](std::int64_t) { threads += num_threads(); });
+  CHECK(threads == 4);
+}
+
 TEST_CASE("a loop of more chunks than a job can have, and jobs of fewer chunks than threads") {
   const Threads scope(8);
   const std::uint64_t before = pool_jobs();

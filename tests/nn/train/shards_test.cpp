@@ -206,6 +206,19 @@ TEST_CASE("a step in shards on several threads has four barriers") {
   }
 }
 
+TEST_CASE("a step of micro in two shards moves as many cache lines as tools/peers/README.md says") {
+  // With two groups, the thread that adds an element reads the other thread's gradient, and one of
+  // the two threads reads a weight that the other has updated: each line crosses once.
+  Generator g(1);
+  Transformer micro = make_model(preset("micro"), 32, 32, g);
+  std::int64_t lines = 0;
+  for_each_tensor(micro, [&](const Tensor& p) { lines += (p.numel() * 4 + 63) / 64; });
+  std::ifstream page(HEED_SOURCE_DIR "/tools/peers/README.md");
+  std::string text{std::istreambuf_iterator(page), {}};
+  std::ranges::replace(text, '\n', ' ');
+  CHECK_THAT(text, Contains("moves " + std::to_string(lines) + " cache lines of weights"));
+}
+
 TEST_CASE("the error of a step in shards is that of the lowest shard, at any number of threads") {
   const heed::autograd::testing::Threads restore_at_end;
   std::vector<std::string> errors;
@@ -219,6 +232,95 @@ TEST_CASE("the error of a step in shards is that of the lowest shard, at any num
     CHECK(errors.back() == errors[0]);
     CHECK(t.steps_done == 1);
   }
+}
+
+TEST_CASE("threads that share the ops of a shard change no bit of its gradients") {
+  const heed::autograd::testing::Threads restore_at_end;
+  RunConfig c = preset("toy");
+  Generator g(1);
+  Transformer model = make_model(c, 64, 64, g);
+  Batch batch;
+  for (Tensor* ids : {&batch.inputs, &batch.targets})
+    *ids = heed::autograd::randint(0, 64, {8, c.model.context}, g);
+  std::vector<std::vector<float>> expected;
+  for (const int threads : {1, 4, 5, 8}) {
+    heed::autograd::set_num_threads(threads);
+    const std::uint64_t before = heed::autograd::pool_jobs();
+    const ShardGradients sum = ShardThreads().sum(
+        model, 0, 2, std::min(2, threads), true, [&](Transformer& own, std::int64_t shard) {
+          Generator dropout(1);
+          return shard_gradients(own, batch, shard, 2, dropout);
+        });
+    CAPTURE(threads);
+    // one job for the passes, one for the sums, and the ops' jobs of the teams
+    CHECK((heed::autograd::pool_jobs() - before > 20) == (threads > 1));
+    std::vector<std::vector<float>> gradients;
+    for (const Tensor& t : sum.gradients) gradients.push_back(t.to_vector<float>());
+    if (threads == 1) expected = gradients;
+    CHECK(gradients == expected);
+  }
+}
+
+TEST_CASE("threads that are left share the ops of large shards") {
+  const auto teams = [](const char* name, std::int64_t shards) {
+    RunConfig c = preset(name);
+    c.shards = shards;
+    return shards_need_teams(c, 65, 65);
+  };
+  CHECK(!teams("micro", 2));  // 11 million operations
+  CHECK(!teams("toy", 16));   // 83 million
+  CHECK(teams("toy", 8));
+  CHECK(teams("chargpt", 2));
+  CHECK(teams("small", 8));
+}
+
+TEST_CASE("a batch that is drawn beside the step changes neither batches nor saved streams") {
+  struct FewLetters : Task {
+    explicit FewLetters(TaskInfo info) : Task(std::move(info)) {}
+    mutable int draws = 0;
+    int fails_at = -1;
+    Sequence draw(Generator& g) const override {
+      if (++draws == fails_at) throw std::runtime_error("draw fails");
+      Sequence s;
+      for (std::int64_t t = 0; t < 12; ++t) s.inputs.push_back(std::int64_t(g.next_u32() % 4));
+      s.targets = s.inputs, s.counted.assign(12, true);
+      return s;
+    }
+  };
+  const heed::autograd::testing::Threads restore_at_end;
+  const auto task = [] {
+    TaskInfo info;
+    info.name = "counting", info.classes = 4, info.context = 12;
+    info.vocabulary = Vocabulary::of("abcd");
+    return std::make_unique<FewLetters>(info);
+  };
+  RunConfig c = tiny_in_shards(4);
+  const auto losses = [&](int threads) {
+    heed::autograd::set_num_threads(threads);
+    auto t = std::make_unique<Trainer>(c, task());
+    std::vector<double> all;
+    for (int i = 0; i < 6; ++i) {
+      if (i == 3) t = std::make_unique<Trainer>(Trainer::from(t->snapshot(), task()));
+      all.push_back(t->step().loss);
+    }
+    return all;
+  };
+  const auto expected = losses(1);
+  CHECK(losses(4) == expected);
+  CHECK(losses(8) == expected);
+
+  auto own = task();
+  FewLetters& fails = *own;
+  Trainer t(c, std::move(own));
+  t.step();
+  CHECK(fails.draws == 16);  // the batch of 8 for the next step, too
+  fails.fails_at = fails.draws + 1;
+  t.step();  // its batch was drawn before; the one that is drawn beside it fails
+  fails.fails_at = fails.draws + 1;
+  CHECK_THROWS_WITH(t.step(), Contains("draw fails"));
+  CHECK(t.steps_done == 2);
+  fails.fails_at = -1;
+  CHECK(t.step().loss == expected[2]);
 }
 
 TEST_CASE("the sum of shards on threads has the gradients that some of them lack") {
@@ -236,7 +338,7 @@ TEST_CASE("the sum of shards on threads has the gradients that some of them lack
     return s;
   };
   const ShardGradients sum = ShardThreads().sum(
-      model, 0, 4, 4, [&](Transformer&, std::int64_t shard) { return one(shard); });
+      model, 0, 4, 4, false, [&](Transformer&, std::int64_t shard) { return one(shard); });
   CHECK(sum.loss == 4);
   CHECK(sum.gradients[0].to_vector<float>() == std::vector<float>{5, 5});
   CHECK(sum.gradients[1].to_vector<float>() == std::vector<float>{10, 10});

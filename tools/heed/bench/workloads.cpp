@@ -50,7 +50,9 @@ double TrainingStep::operator()() {
   const std::int64_t groups =
       nn::shards_side_by_side(config_.shards, autograd::num_threads(), 0, 0, 1);
   const nn::ShardGradients sum = shard_threads_.sum(
-      model_, 0, config_.shards, groups, [&](nn::Transformer& own, std::int64_t shard) {
+      model_, 0, config_.shards, groups,
+      nn::shards_need_teams(config_, model_.options.vocab, model_.options.classes),
+      [&](nn::Transformer& own, std::int64_t shard) {
         return nn::shard_gradients(own, batch_, shard, config_.shards, no_dropout_);
       });
   nn::set_gradients(model_, sum);

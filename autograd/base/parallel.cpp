@@ -132,9 +132,11 @@ class ThreadPool {
     for (std::thread& t : workers_) t.join();
   }
 
-  // Returns the first of the chunks of a job that a thread owns.
+  // Returns the first of the chunks of a job that a thread owns. It is rounded up, so that the
+  // caller owns a chunk of each job, and need not wait for a worker to wake up.
   std::int64_t first_of(std::size_t thread, Count job) const {
-    return job.chunks() * std::int64_t(thread) / std::int64_t(slots_.size());
+    const auto threads = std::int64_t(slots_.size());
+    return (job.chunks() * std::int64_t(thread) + threads - 1) / threads;
   }
 
   // Claims one of the chunks that `owner` owns and runs it. Returns false if all are claimed. A
@@ -226,6 +228,23 @@ thread_local ThreadPool* team_pool = nullptr;
 
 ThreadPool& current_pool() { return team_pool ? *team_pool : *pool(); }
 
+// The pools of the teams of parallel_teams().
+std::mutex teams_mutex;  // held while the teams work
+std::vector<std::unique_ptr<ThreadPool>> team_pools;
+
+// Makes a pool of `each` threads for each team. Returns false if the system cannot start them.
+bool start_teams(std::int64_t teams, int each) {
+  if (std::ssize(team_pools) == teams && team_pools[0]->size() == each) return true;
+  team_pools.clear();
+  try {
+    for (std::int64_t i = 0; i < teams; ++i)
+      team_pools.push_back(std::make_unique<ThreadPool>(each));
+  } catch (const IoError&) {
+    team_pools.clear();
+  }
+  return !team_pools.empty();
+}
+
 }  // namespace
 
 int available_cores() {
@@ -242,7 +261,10 @@ int num_threads() { return inside_chunk ? 1 : current_pool().size(); }
 
 void set_num_threads(int n) {
   check<ValueError>(n >= 1 && n <= 256, "set_num_threads", "needs 1 to 256 threads, got ", n);
-  if (n != pool(n)->size()) pool() = std::make_unique<ThreadPool>(n);
+  if (n == pool(n)->size()) return;
+  pool() = std::make_unique<ThreadPool>(n);
+  const std::lock_guard lock(teams_mutex);
+  team_pools.clear();
 }
 
 std::uint64_t pool_jobs() { return jobs_run.load(std::memory_order_relaxed); }
@@ -258,16 +280,10 @@ void detail::run_chunks(std::int64_t chunks, ChunkFn call, void* f) {
 }
 
 void parallel_teams(std::int64_t teams, const std::function<void(std::int64_t)>& f) {
-  const std::int64_t each = num_threads() / std::max<std::int64_t>(teams, 1);
-  static std::mutex mutex;  // held while the teams work
-  static std::vector<std::unique_ptr<ThreadPool>> pools;
-  std::unique_lock lock(mutex, std::defer_lock);
-  const bool split = teams > 1 && each > 1 && !team_pool && lock.try_lock();
-  if (split && (std::ssize(pools) != teams || pools[0]->size() != each)) {
-    pools.clear();
-    for (std::int64_t i = 0; i < teams; ++i)
-      pools.push_back(std::make_unique<ThreadPool>(int(each)));
-  }
+  const int each = int(num_threads() / std::max<std::int64_t>(teams, 1));
+  std::unique_lock lock(teams_mutex, std::defer_lock);
+  const bool split =
+      teams > 1 && each > 1 && !team_pool && lock.try_lock() && start_teams(teams, each);
   parallel_for(teams, 1, [&](std::int64_t team, std::int64_t) {
     if (!split) return f(team);
     // The thread is inside a chunk of the common pool, but may share its work with its team.
@@ -277,7 +293,7 @@ void parallel_teams(std::int64_t teams, const std::function<void(std::int64_t)>&
       Join(const Join&) = delete;
       Join& operator=(const Join&) = delete;
       ~Join() { team_pool = nullptr, inside_chunk = outer; }
-    } const join(pools[std::size_t(team)].get());
+    } const join(team_pools[std::size_t(team)].get());
     f(team);
   });
 }

@@ -1,5 +1,5 @@
-// The thread pool that all kernels share. parallel_for() divides a range of indices into chunks of
-// `grain` indices.
+// The thread pool that all kernels share, and pools of teams of threads. parallel_for() divides a
+// range of indices into chunks of `grain` indices.
 //
 // Results have the same bits at any number of threads if the caller follows one of two rules.
 // The first rule: the grain depends only on the shapes of the arrays. The second rule: no sum has
@@ -23,7 +23,7 @@ int num_threads();
 /// parallel_for() is running.
 void set_num_threads(int n);
 
-/// Returns the number of jobs that the threads of the pool have shared so far. Each ends with a
+/// Returns the number of jobs that the threads of all pools have shared so far. Each ends with a
 /// barrier: the calling thread waits for all chunks. A parallel_for() that one thread runs alone
 /// does not count.
 std::uint64_t pool_jobs();
@@ -54,8 +54,10 @@ void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
 }
 
 /// Calls f(0), ..., f(teams - 1) side by side. Inside f, parallel_for() has num_threads() / teams
-/// threads, rounded down, which work for this call of f alone. Errors are those of parallel_for().
-/// If another call is running, or inside f, the calls of f run like the chunks of a parallel_for().
+/// threads, rounded down, which work for this call of f alone. If f throws, parallel_teams() does
+/// as parallel_for() does. The calls of f run like the chunks of a parallel_for() if another call
+/// of parallel_teams() is running, inside f, and if the system cannot start the threads of the
+/// teams.
 void parallel_teams(std::int64_t teams, const std::function<void(std::int64_t team)>& f);
 
 }  // namespace heed::autograd

@@ -184,8 +184,8 @@ std::vector<Setting> optimization_settings(RunConfig& c) {
       {"accumulate",
        c.accumulate,
        {1, 65536},
-       "at most shards / accumulate shards are computed at a time, which needs less memory; a "
-       "power of two; a value above shards raises shards"},
+       "at most shards / accumulate shards are computed at a time, which needs less memory but "
+       "changes no batch; a power of two; in a new run, a value above shards raises shards"},
       {"steps", c.steps, kStepsOrNone, "optimizer steps; 0 only with `from`"},
       {"warmup", c.warmup, kStepsOrNone, "steps of linear warm-up"},
       {"schedule", c.schedule, "learning-rate schedule after the warm-up"},
@@ -317,7 +317,8 @@ void validate(const RunConfig& c) {
   for (const auto& [key, parts] :
        {std::pair("`shards`", std::max<std::int64_t>(1, c.shards)), {"`accumulate`", c.accumulate}})
     check<ValueError>(c.batch % parts == 0 && std::has_single_bit(std::uint64_t(parts)), key,
-                      "needs a power of two that divides `batch` ", c.batch, ", got ", parts);
+                      "needs a power of two that divides `batch` ", c.batch, ", at most ",
+                      c.batch & -c.batch, ", got ", parts);
   check<ValueError>(
       c.eval_every > 0 || (c.patience == 0 && c.target_loss == 0 && c.target_accuracy == 0),
       c.patience > 0      ? "`patience`"

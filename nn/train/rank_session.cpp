@@ -50,12 +50,12 @@ RankSession::RankSession(RankTransport& transport) : transport_(transport) {
 }
 
 void RankSession::check_size(int ranks, std::int64_t shards) {
-  const std::string text = shards == 0 ? "the shards of a batch" : std::to_string(shards);
-  check<ValueError>(std::has_single_bit(unsigned(ranks)) && (shards == 0 || ranks <= shards),
-                    "`shards`", text, " cannot be divided among ", ranks,
-                    " processes; the number of processes must be a power of two and at most "
-                    "`shards`; start fewer, "
-                    "or raise `shards`");
+  check<ValueError>(std::has_single_bit(unsigned(ranks)), "`shards`", ranks,
+                    " processes cannot share the shards of a batch; the number of processes must "
+                    "be a power of two and at most the number of shards");
+  check<ValueError>(shards == 0 || ranks <= shards, "`shards`", ranks, " processes cannot share ",
+                    shards, shards == 1 ? " shard" : " shards", "; start at most ", shards,
+                    ", or begin a run with a larger `shards`");
 }
 
 std::uint64_t RankSession::sync_status(std::uint64_t mine) {

@@ -199,7 +199,7 @@ ShardGradients ShardThreads::sum(
     }
   };
   if (teams || groups == 1)
-    parallel_teams(groups, run);
+    parallel_teams(groups, std::cref(run));
   else
     parallel_for(groups + (beside ? 1 : 0), 1,
                  [&](std::int64_t g, std::int64_t) { g < groups ? run(g) : beside(); });

@@ -58,6 +58,9 @@ void fit_batch(RunConfig& config, const Task& task) {
 // config.from_weights is set.
 Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
   fit_batch(config, task);
+  check<IoError>(is_new || config.accumulate <= config.shards, "config.toml",
+                 "contains accumulate = ", config.accumulate, " for a run of ", config.shards,
+                 " shards; restore accumulate to at most that number");
   const auto vocab = std::int64_t(task.info().vocabulary.size()), classes = task.info().classes;
   resolve_shards(config, vocab, classes);
   check_run_memory(config, vocab, classes);
@@ -308,6 +311,9 @@ Batch Trainer::next_batch() {
 // Draws the next batch while the threads compute shards. data_ does not change, because a snapshot
 // contains it. If the task throws, the next step draws the batch again and throws the error.
 void Trainer::draw_ahead() {
+  // The thread that allocates a batch also frees one, because each thread caches the memory that it
+  // frees.
+  spent_ = {};
   if (ahead_) return;
   try {
     Generator after = data_;
@@ -319,7 +325,7 @@ void Trainer::draw_ahead() {
 }
 
 std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
-  const Batch drawn = fixed ? Batch{} : next_batch();
+  Batch drawn = fixed ? Batch{} : next_batch();
   ShardGradients sum;
   std::uint64_t status = kReady;
   try {
@@ -333,6 +339,7 @@ std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
                       " is not finite on one of the processes");
   if (status & kLeft) return std::nullopt;
   check_loss(sum.loss);
+  spent_ = std::move(drawn);
   set_gradients(model, sum);
   return sum.loss;
 }

@@ -144,6 +144,7 @@ class Trainer {
   Generator data_, dropout_;
   // The batch that follows in the stream data_, if it is drawn already, and the stream after it.
   std::optional<std::pair<Batch, Generator>> ahead_;
+  Batch spent_;  // the batch of the last step
   std::unique_ptr<Optimizer> optimizer_;
   RankSession* ranks_ = nullptr;  // null if one process trains
   std::vector<MetricsRow> history_;

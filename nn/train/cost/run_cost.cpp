@@ -61,7 +61,7 @@ class Rehearsal {
                       {.training = true, .generator = &g_, .probe = checked ? &probe : nullptr}));
     if (checked) broken_invariant(probe, t_.model);
   }
-  /// Computes the gradients of n shards, which n threads compute side by side, and adds them.
+  /// Computes the gradients of n shards side by side, on n threads or n teams, and adds them.
   void run_shards(std::int64_t n) {
     const Batch batch = t_.task->sample(n * rows(), g_);
     const Transformer::Options& o = t_.model.options;

@@ -99,10 +99,10 @@ TEST_CASE("shards and accumulate are powers of two that divide the batch") {
   for (const std::int64_t bad : {3, 5, 16}) {
     RunConfig c = tiny_in_shards(bad);
     CHECK_THROWS_WITH(validate(c),
-                      Contains("`shards`: needs a power of two that divides `batch` 8, got"));
+                      Contains("`shards`: needs a power of two that divides `batch` 8, at most 8, got"));
     c.shards = 1, c.accumulate = bad;
     CHECK_THROWS_WITH(validate(c),
-                      Contains("`accumulate`: needs a power of two that divides `batch` 8, got"));
+                      Contains("`accumulate`: needs a power of two that divides `batch` 8, at most 8, got"));
   }
   RunConfig c = tiny_in_shards(3);
   c.batch = 9;
@@ -142,6 +142,9 @@ TEST_CASE("accumulate above shards raises shards; a resumed run refuses it") {
   CHECK(t.config().accumulate == 1);
   c.shards = 2;
   CHECK_THROWS_WITH(t.set(c), Contains("cannot change 'shards = 4' of a run to 'shards = 2'"));
+  Snapshot edited = t.snapshot();
+  edited.config.accumulate = 8;
+  CHECK_THROWS_WITH(Trainer::from(edited), Contains("accumulate = 8 for a run of 4 shards"));
 }
 
 TEST_CASE("a configuration of heed 0.1 has as many shards as accumulate") {
@@ -216,7 +219,8 @@ TEST_CASE("a step of micro in two shards moves as many cache lines as tools/peer
   std::ifstream page(HEED_SOURCE_DIR "/tools/peers/README.md");
   std::string text{std::istreambuf_iterator(page), {}};
   std::ranges::replace(text, '\n', ' ');
-  CHECK_THAT(text, Contains("moves " + std::to_string(lines) + " cache lines of weights"));
+  const std::string n = std::to_string(lines);
+  CHECK_THAT(text, Contains("moves " + n + " cache lines of weights and " + n + " of gradients"));
 }
 
 TEST_CASE("the error of a step in shards is that of the lowest shard, at any number of threads") {
@@ -279,7 +283,9 @@ TEST_CASE("a batch that is drawn beside the step changes neither batches nor sav
     explicit FewLetters(TaskInfo info) : Task(std::move(info)) {}
     mutable int draws = 0;
     int fails_at = -1;
+    mutable std::map<std::thread::id, std::uint64_t> allocations;  // of the system, by each thread
     Sequence draw(Generator& g) const override {
+      allocations[std::this_thread::get_id()] = heed::autograd::pool_stats().system_allocations;
       if (++draws == fails_at) throw std::runtime_error("draw fails");
       Sequence s;
       for (std::int64_t t = 0; t < 12; ++t) s.inputs.push_back(std::int64_t(g.next_u32() % 4));
@@ -321,6 +327,16 @@ TEST_CASE("a batch that is drawn beside the step changes neither batches nor sav
   CHECK(t.steps_done == 2);
   fails.fails_at = -1;
   CHECK(t.step().loss == expected[2]);
+  const auto all_allocations = [&] {
+    std::uint64_t sum = 0;
+    for (const auto& [thread, count] : fails.allocations) sum += count;
+    return sum;
+  };
+  for (int i = 0; i < 100; ++i) t.step();
+  const std::uint64_t before = all_allocations();
+  for (int i = 0; i < 400; ++i) t.step();
+  // A batch has 3 tensors. Their memory is used again, although another thread uses them.
+  CHECK((all_allocations() - before < 200 || kSanitized));
 }
 
 TEST_CASE("the sum of shards on threads has the gradients that some of them lack") {

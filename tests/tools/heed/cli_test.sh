@@ -203,7 +203,7 @@ out_has "stopped   patience: 2 evaluations without a loss below "; out_has ", th
 refuses 2 "give --eval-every above 0" train reverse --eval-every 0 --patience 2
 expect 0 train reverse "${tiny[@]}" --steps 4 --accumulate 2 --optimizer sgd --momentum 0.9 --clip-value 0.5 \
   --schedule wsd --decay-steps 2 --dropout 0.1 --out options --quiet
-refuses 2 "power of two that divides --batch 4" train reverse "${tiny[@]}" --accumulate 3
+refuses 2 "power of two that divides --batch 4, at most 4, got 3" train reverse "${tiny[@]}" --accumulate 3
 ok test "$(wc -l < options/metrics.csv)" == 6  # a header and a row for each step
 
 # --- if a picture cannot be drawn, the result is printed anyway

@@ -55,17 +55,17 @@ ranks 4 0 train "${recipe[@]}" "${early[@]}" --quiet --out early-4; same_run ear
 ranks 2 2 train --resume early-4; one_message "ended early"
 
 # --- usage errors: the exit code is 2, and only one process prints the error
-ranks 3 2 train "${recipe[@]}" --out none; one_message "4 cannot be divided among 3 processes"
-ranks 8 2 train "${recipe[@]}" --out none; one_message "4 cannot be divided among 8 processes"
-ranks 2 2 train reverse --shards 1 --out none; one_message "1 cannot be divided among 2 processes"
-ranks 2 2 train reverse --batch 2 --out none; one_message "1 cannot be divided among 2 processes"
+ranks 3 2 train "${recipe[@]}" --out none; one_message "3 processes cannot share the shards of a batch"
+ranks 8 2 train "${recipe[@]}" --out none; one_message "8 processes cannot share 4 shards"
+ranks 2 2 train reverse --shards 1 --out none; one_message "2 processes cannot share 1 shard;"
+ranks 2 2 train reverse --batch 2 --out none; one_message "2 processes cannot share 1 shard;"
 ranks 2 2 eval plain; one_message "is for one process"
 ranks 2 2 train "${recipe[@]}" --dry-run; one_message "train --dry-run is for one process"
 ranks 2 2 train reverse --lr x; one_message "--lr needs a number"
 ranks 2 2 train "${recipe[@]}" --out plain; one_message "holds a run already"
 ranks 2 2 train --resume plain; one_message "has done its 40 steps"
-ranks 8 2 train --resume plain --steps 44; one_message "cannot be divided among 8 processes"
-ranks 3 2 train --resume plain --steps 44; one_message "cannot be divided among 3 processes"
+ranks 8 2 train --resume plain --steps 44; one_message "8 processes cannot share"
+ranks 3 2 train --resume plain --steps 44; one_message "3 processes cannot share"
 ranks 2 4 train --resume nowhere; one_message "found no run or file"
 ok test ! -e none
 # unlike TEXT ONE OTHER: starts a process with the command ONE and a process with the command OTHER. Both

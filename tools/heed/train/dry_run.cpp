@@ -81,8 +81,10 @@ void add_cost(Report& report, const nn::Trainer& t, const nn::RunCost& cost, dou
   report.set("seconds_per_step", cost.seconds_per_step);
   report.set("seconds", cost.seconds);
   report.set("available_bytes", available);
-  report.line("work      {} FLOP per step, {} FLOP in {}", si_text(flops),
-              si_text(flops * double(c.steps)), counted(c.steps, "step"));
+  report.set("shards", c.shards);
+  report.line("work      {} FLOP per step in {}, {} FLOP in {}", si_text(flops),
+              counted(c.shards, "shard"), si_text(flops * double(c.steps)),
+              counted(c.steps, "step"));
   report.line("memory    about {} at its peak; {} are available", bytes_text(cost.bytes),
               bytes_text(available));
   if (std::isfinite(cost.seconds))

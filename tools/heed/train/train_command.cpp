@@ -243,11 +243,12 @@ A run can end early with one of these exit codes. It is saved first, unless stat
 {} contains numbers of each head and alarms (stuck, exploding) at each evaluation.
 {} contains the continuations of --sample-every, one per line, with escapes such as \n.
 
-A step divides its batch into --shards parts. Threads compute them side by side, each part on one
-thread. mpirun -n N heed train trains with N processes that share them, where N is a power of two of
-at most --shards; only the first process evaluates and writes files. --accumulate A computes at most
-shards / A of them at a time. The number of shards decides the last bits of the weights; threads,
-processes and --accumulate do not, and a resumed run may change them.
+A step divides its batch into --shards parts. Threads compute them side by side. mpirun -n N heed
+train trains with N processes that share them, where N is a power of two of at most --shards; only
+the first process evaluates and writes files. --accumulate A computes at most shards / A of them at
+a time. The number of shards decides the last bits of the weights; threads, processes and
+--accumulate do not, and a resumed run may change them. But in a new run, --accumulate above the
+number of shards raises that number.
 
 --from starts a new run from the weights of another: those of its last step, or those of a file,
 such as a checkpoint. The model is that of the source; --context may differ, but learned positions end where

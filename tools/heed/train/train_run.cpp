@@ -105,10 +105,10 @@ std::string evaluation_line(const nn::Evaluation& e, double train_loss, const nn
 std::string start_line(const nn::Trainer& t) {
   const nn::RunConfig& c = t.config();
   const int threads = autograd::num_threads();
-  return fitted(
-      {"  " + counted(nn::count_parameters(t.model), "parameter"),
-       fmt::format("{} of {} x {} tokens", counted(c.steps, "step"), c.batch, c.model.context),
-       fmt::format("seed {}", c.seed), counted(threads, "thread")});
+  return fitted({"  " + counted(nn::count_parameters(t.model), "parameter"),
+                 fmt::format("{} of {} x {} tokens in {}", counted(c.steps, "step"), c.batch,
+                             c.model.context, counted(c.shards, "shard")),
+                 fmt::format("seed {}", c.seed), counted(threads, "thread")});
 }
 
 std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task& task) {

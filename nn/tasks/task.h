@@ -131,8 +131,7 @@ class Task {
   const TaskInfo& info() const { return info_; }
 
   /// Returns `batch` training sequences, drawn with g. If the task has fewer training sequences,
-  /// returns all of them. Throws ValueError unless batch >= 1. A Trainer may call it on
-  /// another thread, but not beside another call.
+  /// returns all of them. Throws ValueError unless batch >= 1.
   Batch sample(std::int64_t batch, Generator& g) const;
   /// Returns an upper bound of the number of distinct training sequences.
   virtual std::int64_t training_size() const { return std::numeric_limits<std::int64_t>::max(); }
@@ -186,8 +185,7 @@ class Task {
   virtual PromptPair draw_pair(const std::string& /*corruption*/, Generator& /*g*/) const {
     return {};
   }
-  /// Returns one training sequence of T tokens. It must depend only on g and on data that do not
-  /// change, because a Trainer may draw a batch before the step that uses it.
+  /// Returns one training sequence of T tokens.
   virtual Sequence draw(Generator& g) const = 0;
   /// Returns `batch` training sequences. The default implementation calls draw() for each.
   virtual std::vector<Sequence> draw_batch(std::int64_t batch, Generator& g) const;

@@ -178,10 +178,8 @@ ShardGradients ShardThreads::sum_groups(std::int64_t groups) {
 
 ShardGradients ShardThreads::sum(
     Transformer& model, std::int64_t first, std::int64_t last, std::int64_t groups, bool teams,
-    const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f,
-    const std::function<void()>& beside) {
+    const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f) {
   if (OpObserver::exists()) groups = 1;
-  teams = teams && num_threads() >= 2 * groups;
   const std::int64_t each = (last - first) / groups;
   while (std::ssize(groups_) < groups)
     groups_.push_back({groups_.empty() ? std::nullopt : std::optional(clone(model)), {}, {}});
@@ -198,11 +196,10 @@ ShardGradients ShardThreads::sum(
       group.error = std::current_exception();
     }
   };
-  if (teams || groups == 1)
+  if (teams)
     parallel_teams(groups, std::cref(run));
   else
-    parallel_for(groups + (beside ? 1 : 0), 1,
-                 [&](std::int64_t g, std::int64_t) { g < groups ? run(g) : beside(); });
+    parallel_for(groups, 1, [&](std::int64_t g, std::int64_t) { run(g); });
   for (std::int64_t g = 0; g < groups; ++g)
     if (groups_[std::size_t(g)].error) std::rethrow_exception(groups_[std::size_t(g)].error);
   return sum_groups(groups);

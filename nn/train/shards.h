@@ -83,12 +83,10 @@ class ShardThreads {
   /// because threads would add to a common .grad in any order. If the calling thread has an
   /// OpObserver, it computes all shards, because an observer sees only the ops of its thread. If f
   /// throws for several shards, rethrows the error of the lowest of them. If `teams` is true and
-  /// there are at least two threads for each group, threads share the ops of a shard. Otherwise, if
-  /// there are several groups, beside() runs once in the same job, and must not throw.
+  /// there are at least two threads for each group, threads share the ops of a shard.
   ShardGradients sum(Transformer& model, std::int64_t first, std::int64_t last, std::int64_t groups,
                      bool teams,
-                     const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f,
-                     const std::function<void()>& beside = {});
+                     const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f);
 
  private:
   ShardGradients sum_groups(std::int64_t groups);

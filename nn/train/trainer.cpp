@@ -227,7 +227,7 @@ void Trainer::join(RankSession& ranks) {
 
 StepReport Trainer::step(const Batch* fixed) {
   const Generator data = data_, dropout = dropout_;
-  const auto rewind = [&] { data_ = data, dropout_ = dropout, ahead_.reset(); };
+  const auto rewind = [&] { data_ = data, dropout_ = dropout; };
   try {
     const StepReport report = try_step(fixed);
     if (report.step == 0) rewind();
@@ -296,36 +296,11 @@ ShardGradients Trainer::own_shards(const Batch& batch) {
           check_loss(part.loss);
           return part;
         });
-      },
-      [this] { draw_ahead(); });
-}
-
-Batch Trainer::next_batch() {
-  if (!ahead_) return task->sample(config_.batch, data_);
-  Batch batch = std::move(ahead_->first);
-  data_ = ahead_->second;
-  ahead_.reset();
-  return batch;
-}
-
-// Draws the next batch while the threads compute shards. data_ does not change, because a snapshot
-// contains it. If the task throws, the next step draws the batch again and throws the error.
-void Trainer::draw_ahead() {
-  // The thread that allocates a batch also frees one, because each thread caches the memory that it
-  // frees.
-  spent_ = {};
-  if (ahead_) return;
-  try {
-    Generator after = data_;
-    Batch batch = task->sample(config_.batch, after);
-    ahead_.emplace(std::move(batch), after);
-  } catch (...) {
-    ahead_.reset();
-  }
+      });
 }
 
 std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
-  Batch drawn = fixed ? Batch{} : next_batch();
+  const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
   ShardGradients sum;
   std::uint64_t status = kReady;
   try {
@@ -339,7 +314,6 @@ std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
                       " is not finite on one of the processes");
   if (status & kLeft) return std::nullopt;
   check_loss(sum.loss);
-  spent_ = std::move(drawn);
   set_gradients(model, sum);
   return sum.loss;
 }

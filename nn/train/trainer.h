@@ -134,17 +134,12 @@ class Trainer {
   std::optional<double> loss_and_gradients(const Batch* fixed);
   MetricsRow& row_of(std::int64_t step);
   void check_loss(double loss) const;
-  Batch next_batch();
-  void draw_ahead();
   ShardGradients own_shards(const Batch& batch);
 
   std::vector<std::string> frozen_;
   double free_bytes_;  // memory that was free when the trainer was created
   ShardThreads shard_threads_;
   Generator data_, dropout_;
-  // The batch that follows in the stream data_, if it is drawn already, and the stream after it.
-  std::optional<std::pair<Batch, Generator>> ahead_;
-  Batch spent_;  // the batch of the last step
   std::unique_ptr<Optimizer> optimizer_;
   RankSession* ranks_ = nullptr;  // null if one process trains
   std::vector<MetricsRow> history_;

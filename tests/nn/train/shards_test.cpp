@@ -278,67 +278,6 @@ TEST_CASE("threads that are left share the ops of large shards") {
   CHECK(teams("small", 8));
 }
 
-TEST_CASE("a batch that is drawn beside the step changes neither batches nor saved streams") {
-  struct FewLetters : Task {
-    explicit FewLetters(TaskInfo info) : Task(std::move(info)) {}
-    mutable int draws = 0;
-    int fails_at = -1;
-    mutable std::map<std::thread::id, std::uint64_t> allocations;  // of the system, by each thread
-    Sequence draw(Generator& g) const override {
-      allocations[std::this_thread::get_id()] = heed::autograd::pool_stats().system_allocations;
-      if (++draws == fails_at) throw std::runtime_error("draw fails");
-      Sequence s;
-      for (std::int64_t t = 0; t < 12; ++t) s.inputs.push_back(std::int64_t(g.next_u32() % 4));
-      s.targets = s.inputs, s.counted.assign(12, true);
-      return s;
-    }
-  };
-  const heed::autograd::testing::Threads restore_at_end;
-  const auto task = [] {
-    TaskInfo info;
-    info.name = "counting", info.classes = 4, info.context = 12;
-    info.vocabulary = Vocabulary::of("abcd");
-    return std::make_unique<FewLetters>(info);
-  };
-  RunConfig c = tiny_in_shards(4);
-  const auto losses = [&](int threads) {
-    heed::autograd::set_num_threads(threads);
-    auto t = std::make_unique<Trainer>(c, task());
-    std::vector<double> all;
-    for (int i = 0; i < 6; ++i) {
-      if (i == 3) t = std::make_unique<Trainer>(Trainer::from(t->snapshot(), task()));
-      all.push_back(t->step().loss);
-    }
-    return all;
-  };
-  const auto expected = losses(1);
-  CHECK(losses(4) == expected);
-  CHECK(losses(8) == expected);
-
-  auto own = task();
-  FewLetters& fails = *own;
-  Trainer t(c, std::move(own));
-  t.step();
-  CHECK(fails.draws == 16);  // the batch of 8 for the next step, too
-  fails.fails_at = fails.draws + 1;
-  t.step();  // its batch was drawn before; the one that is drawn beside it fails
-  fails.fails_at = fails.draws + 1;
-  CHECK_THROWS_WITH(t.step(), Contains("draw fails"));
-  CHECK(t.steps_done == 2);
-  fails.fails_at = -1;
-  CHECK(t.step().loss == expected[2]);
-  const auto all_allocations = [&] {
-    std::uint64_t sum = 0;
-    for (const auto& [thread, count] : fails.allocations) sum += count;
-    return sum;
-  };
-  for (int i = 0; i < 100; ++i) t.step();
-  const std::uint64_t before = all_allocations();
-  for (int i = 0; i < 400; ++i) t.step();
-  // A batch has 3 tensors. Their memory is used again, although another thread uses them.
-  CHECK((all_allocations() - before < 200 || kSanitized));
-}
-
 TEST_CASE("the sum of shards on threads has the gradients that some of them lack") {
   const heed::autograd::testing::Threads restore_at_end;
   heed::autograd::set_num_threads(4);

@@ -29,21 +29,37 @@ Arrays<T> split_values(Arrays<T> like, const Values& flat) {
   return like;
 }
 
+// Returns the shapes of the arrays: those of the options, or one-dimensional shapes if there are
+// none.
+template <class T>
+std::vector<Shape> shapes_of(const Arrays<T>& arrays,
+                             const std::vector<std::vector<std::int64_t>>& given,
+                             const char* what) {
+  std::vector<Shape> shapes(given.begin(), given.end());
+  for (std::size_t i = 0; given.empty() && i < arrays.size(); ++i)
+    shapes.emplace_back(arrays[i].size());
+  check<ValueError>(shapes.size() == arrays.size(), "check_vjp", "got ", shapes.size(),
+                    " shapes of ", arrays.size(), " ", what);
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    check<ValueError>(shapes[i].numel() == std::ssize(arrays[i]), "check_vjp", what, "[", i,
+                      "] has ", arrays[i].size(), " elements, but its shape is ", shapes[i]);
+  return shapes;
+}
+
 // Adapts two functions on arrays to the checker. y is the result of forward at x.
 template <class T>
 CheckedFunction checked_arrays(const ForwardFunction<T>& forward,
                                const BackwardFunction<T>& backward, const Arrays<T>& x,
-                               const Arrays<T>& y) {
+                               const Arrays<T>& y, const std::vector<Shape>& inputs,
+                               const std::vector<Shape>& outputs) {
   CheckedFunction c;
   c.x = flatten_arrays(x);
-  c.output = {std::ssize(flatten_arrays(y))};
+  c.inputs = inputs, c.outputs = outputs;
   c.single = std::is_same_v<T, float>;
-  for (const std::vector<T>& array : x) c.inputs.emplace_back(array.size());
-  c.forward = [=, outputs = c.output.numel()](const Values& at) {
+  c.forward = [=, count = std::ssize(flatten_arrays(y))](const Values& at) {
     Values values = flatten_arrays(forward(split_values(x, at)));
-    check<ValueError>(std::ssize(values) == outputs, "check_vjp", "forward returns ", values.size(),
-                      " values near x and ", outputs,
-                      " at x; it must always return the same number");
+    check<ValueError>(std::ssize(values) == count, "check_vjp", "forward returns ", values.size(),
+                      " values near x and ", count, " at x; it must always return the same number");
     return values;
   };
   c.backward = [=](const Values& at, const Values& v) {
@@ -118,11 +134,13 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
 // does not have one gradient for each input, with the input's length. Otherwise returns an empty
 // string.
 template <class T>
-std::string find_malformed(const Arrays<T>& x, const Arrays<T>& g) {
+std::string find_malformed(const Arrays<T>& x, const Arrays<T>& g,
+                           const std::vector<Shape>& shapes) {
   for (std::size_t i = 0; i < x.size(); ++i)
     for (std::size_t j = 0; j < x[i].size(); ++j)
       if (!std::isfinite(x[i][j]))
-        return "not finite: input " + std::to_string(i) + " at [" + std::to_string(j) + "]";
+        return "not finite: input " + std::to_string(i) + " at " +
+               to_text(unravel(std::int64_t(j), shapes[i]));
   if (g.size() != x.size())
     return "backward returns " + std::to_string(g.size()) + " gradients for " +
            std::to_string(x.size()) + " inputs";
@@ -143,15 +161,17 @@ CheckReport check_vjp(const std::type_identity_t<ForwardFunction<T>>& forward,
                     options.max_entries);
   CheckReport report;
   report.seed = options.seed;
+  const std::vector<Shape> inputs = shapes_of(x, options.input_shapes, "inputs");
   const Arrays<T> y = forward(x);
+  const std::vector<Shape> outputs = shapes_of(y, options.output_shapes, "outputs");
   if (flatten_arrays(x).empty())
     report.refuse(Verdict::kVacuous, "nothing to check: x has no entries");
   else if (flatten_arrays(y).empty())
     report.refuse(Verdict::kVacuous, "nothing to check: forward returns no values");
-  else if (const std::string text = find_malformed(x, backward(x, y)); !text.empty())
+  else if (const std::string text = find_malformed(x, backward(x, y), inputs); !text.empty())
     report.refuse(Verdict::kWrong, text);
   if (!report.ok()) return report;
-  Checker checker(checked_arrays(forward, backward, x, y),
+  Checker checker(checked_arrays(forward, backward, x, y, inputs, outputs),
                   {.entries = {options.max_entries, 0}, .fewest = kFewestEntries, .resolved = 0.25},
                   options.seed, 1, report);
   checker.run();

@@ -147,6 +147,15 @@ std::string Checker::find_in_inputs(const Values& values, bool (*bad)(double)) c
   return found == values.end() ? "" : entry_at(std::size_t(found - values.begin())).name();
 }
 
+std::string Checker::output_name(std::size_t o) const {
+  auto at = std::int64_t(o);
+  std::size_t i = 0;
+  while (at >= f_.outputs[i].numel()) at -= f_.outputs[i++].numel();
+  const std::string index = to_text(unravel(at, f_.outputs[i]));
+  return f_.outputs.size() == 1 ? "output " + index
+                                : "output " + std::to_string(i) + " at " + index;
+}
+
 double Checker::own_scale(std::size_t k) const {
   return f_.x[k] == 0 ? typical_[entry_at(k).input] : power_of_two_above(f_.x[k]);
 }
@@ -212,7 +221,7 @@ bool Checker::prepare() {
   by(Oracle::kDual).worst.expected = std::nan("");  // replaced by 0 below if no check fails
   const Values y = f_.forward(f_.x);
   const auto bad = std::find_if(y.begin(), y.end(), is_not_finite);
-  if (bad != y.end()) fail("not finite: output at " + to_text(unravel(bad - y.begin(), f_.output)));
+  if (bad != y.end()) fail("not finite: " + output_name(std::size_t(bad - y.begin())));
   if (y != f_.forward(f_.x)) fail("a second run of forward returns different bits");
   for (int c = 0; c < kCotangents; ++c)
     if (report_.ok()) run_backward(y);
@@ -395,7 +404,7 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
     const double differs = std::abs(by_backward - by_oracle);
     if (differs <= largest) continue;
     given = by_backward, expected = by_oracle, largest = differs;
-    of_output = " for output " + to_text(unravel(std::int64_t(o), f_.output));
+    of_output = " for " + output_name(o);
     if (!std::isfinite(differs)) break;
   }
   std::ostringstream text;

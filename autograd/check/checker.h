@@ -28,12 +28,12 @@ struct ExactDerivative {
 
 /// A function of several inputs, the point x at which it is checked, and its backward pass.
 struct CheckedFunction {
-  std::vector<Shape> inputs;  ///< shape of each input
-  Shape output;               ///< shape of the output
-  Values x;                   ///< the elements of all inputs
-  /// Returns the output at x.
+  std::vector<Shape> inputs;   ///< shape of each input
+  std::vector<Shape> outputs;  ///< shape of each output
+  Values x;                    ///< the elements of all inputs
+  /// Returns the elements of all outputs at x.
   std::function<Values(const Values& x)> forward;
-  /// Returns J(x)^T v, where J is the Jacobian of forward and v is a cotangent of the output.
+  /// Returns J(x)^T v, where J is the Jacobian of forward and v is a cotangent of the outputs.
   std::function<Values(const Values& x, const Values& v)> backward;
   /// Returns J(x) * tangent, computed without a step size. The function is empty if the exact
   /// oracle is not used.
@@ -107,6 +107,9 @@ class Checker {
   /// Returns the name of the first element for which `bad` is true, such as "input 0 at [3]".
   /// Returns an empty string if there is none.
   std::string find_in_inputs(const Values& values, bool (*bad)(double)) const;
+  /// Returns the name of element o of all outputs: "output [3]", or "output 1 at [3]" if there are
+  /// several outputs.
+  std::string output_name(std::size_t o) const;
   double own_scale(std::size_t k) const;
   Direction random_direction(std::size_t begin, std::size_t end);
   Values shifted(const Direction& along, double t) const;

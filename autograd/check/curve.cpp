@@ -12,7 +12,7 @@ std::vector<StepError> step_errors(const DifferentiableFunction& f, Args inputs,
   constexpr int kSteps = 34;
   Generator random(seed);
   const CheckedFunction c = checked_function(f, inputs, true);
-  const Values v = randn(c.output, float64, random).to_vector<double>();
+  const Values v = randn(c.outputs[0], float64, random).to_vector<double>();
   Direction along;
   Values tangent;
   for (const Tensor& x : inputs)

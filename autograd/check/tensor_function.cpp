@@ -72,13 +72,13 @@ CheckedFunction checked_function(const DifferentiableFunction& f, Args args, boo
   const Tensors inputs(args.begin(), args.end());
   CheckedFunction c;
   for (const Tensor& x : inputs) c.inputs.push_back(x.shape());
-  c.output = call_unrecorded(f, inputs).shape();
+  c.outputs = {call_unrecorded(f, inputs).shape()};
   c.x = flatten(inputs);
   const auto at = [inputs, start = c.x](const Values& x) {
     return x == start ? inputs : split(inputs, x);
   };
   c.forward = [=](const Values& x) { return call_unrecorded(f, at(x)).to_vector<double>(); };
-  c.backward = [=, output = c.output](const Values& x, const Values& v) {
+  c.backward = [=, output = c.outputs[0]](const Values& x, const Values& v) {
     return flatten(engine_gradients(f, at(x), from_data(v, output)));
   };
   if (use_dual)

@@ -98,11 +98,13 @@ TEST_CASE("a shard's dropout depends only on seed, step and shard") {
 TEST_CASE("shards and accumulate are powers of two that divide the batch") {
   for (const std::int64_t bad : {3, 5, 16}) {
     RunConfig c = tiny_in_shards(bad);
-    CHECK_THROWS_WITH(validate(c),
-                      Contains("`shards`: needs a power of two that divides `batch` 8, at most 8, got"));
+    CHECK_THROWS_WITH(
+        validate(c),
+        Contains("`shards`: needs a power of two that divides `batch` 8, at most 8, got"));
     c.shards = 1, c.accumulate = bad;
-    CHECK_THROWS_WITH(validate(c),
-                      Contains("`accumulate`: needs a power of two that divides `batch` 8, at most 8, got"));
+    CHECK_THROWS_WITH(
+        validate(c),
+        Contains("`accumulate`: needs a power of two that divides `batch` 8, at most 8, got"));
   }
   RunConfig c = tiny_in_shards(3);
   c.batch = 9;

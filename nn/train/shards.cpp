@@ -112,7 +112,8 @@ bool shards_need_teams(const RunConfig& c, std::int64_t vocab, std::int64_t clas
 }
 
 void resolve_shards(RunConfig& c, std::int64_t vocab, std::int64_t classes) {
-  const double least_tokens = weight_bytes(c.model, vocab, classes) <= 512 * 1024 ? 128 : 256;
+  const double weights = weight_bytes(c.model, vocab, classes);
+  const double least_tokens = weights <= 0x1p19 ? 128 : weights <= 0x1p23 ? 256 : 512;
   const auto fits = [&](std::int64_t shards) {
     return c.batch % shards == 0 && tokens_in_shard(c, shards) >= least_tokens &&
            operations(c, shards, vocab, classes) >= 10e6;

@@ -30,8 +30,9 @@ struct ShardGradients {
 
 /// Replaces config.shards = 0 by the default: the largest power of two, at most 64, that divides
 /// the batch and leaves in each shard at least 10 million operations, counted as 6 x weights x
-/// tokens (about 0.2 ms of one core), and at least 256 tokens, or 128 if the weights take at most
-/// 512 KB, so that they stay in the cache of a core. Smaller shards would make a step on one thread
+/// tokens (about 0.2 ms of one core), and at least 256 tokens: 128 if the weights take at most 512
+/// KB, so that they stay in the cache of a core, and 512 if they take more than 8 MB, so that each
+/// shard reads them from memory. Smaller shards would make a step on one thread
 /// more than a few percent slower: each shard has a fixed cost, reads all weights and writes all
 /// gradients. Then raises config.shards to config.accumulate. `vocab` and `classes` are those of
 /// the task.

@@ -123,7 +123,7 @@ TEST_CASE("the default number of shards depends on batch, tokens and weights") {
   CHECK(shards("toy") == 16);
   CHECK(shards("toy", 0, true) == 8);  // the weights do not fit into 512 KB
   CHECK(shards("chargpt") == 2);
-  CHECK(shards("small") == 4);      // the weights take more than 8 MB
+  CHECK(shards("small") == 4);  // the weights take more than 8 MB
   CHECK(shards("small", 32) == 16);
   CHECK(shards("small", 12) == 4);  // 8 does not divide 12
   CHECK(shards("small", 7) == 1);   // odd

@@ -1,0 +1,122 @@
+/* Gradient check for C, and for languages that can call C: check_vjp (check_vjp.h) as a C11
+ * interface of the shared library libheed_check. The forward pass and the backward pass are two
+ * functions on plain arrays of float or double.
+ *
+ *   heed_report* report = NULL;
+ *   int status = heed_check_vjp(&function, inputs, NULL, &report);
+ *   if (status != HEED_OK || heed_report_verdict(report) != HEED_RIGHT)
+ * puts(heed_report_text(report)); heed_report_free(report);
+ *
+ * All functions may be called from several threads at the same time. No C++ exception leaves them.
+ */
+#ifndef HEED_CHECK_H
+#define HEED_CHECK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define HEED_API __attribute__((visibility("default")))
+#else
+#define HEED_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Type of all elements of a function. */
+typedef enum heed_dtype { HEED_FLOAT64 = 0, HEED_FLOAT32 = 1 } heed_dtype;
+
+/** Shape of an array, in row-major order: at most 8 axes. An array with 0 axes has one element. */
+typedef struct heed_shape {
+  size_t axes;          /**< number of axes */
+  const int64_t* sizes; /**< size of each axis, at least 0; may be NULL if there are no axes */
+} heed_shape;
+
+/** Computes the outputs of the function. inputs[i] and outputs[i] point to the elements of array i.
+ * The function must write all elements of all outputs. Returns 0, or a positive number to end the
+ * check. The pointers are the same in each call; the arrays belong to the library and are valid
+ * only during the call. Must not leave with longjmp or a C++ exception, and must not keep state
+ * between calls. */
+typedef int (*heed_forward)(void* user, const void* const* inputs, void* const* outputs);
+
+/** Computes the vector-Jacobian product J(x)^T v, where J is the Jacobian at the inputs x, and v
+ * are the cotangents: grad_outputs[i] has the shape of output i. Must write all elements of
+ * grad_inputs[i], which has the shape of input i. Otherwise as heed_forward. */
+typedef int (*heed_backward)(void* user, const void* const* inputs, const void* const* grad_outputs,
+                             void* const* grad_inputs);
+
+/** A function and its backward pass. */
+typedef struct heed_function {
+  heed_dtype dtype;                /**< type of all inputs, outputs and gradients */
+  size_t num_inputs;               /**< number of inputs */
+  const heed_shape* input_shapes;  /**< shape of each input */
+  size_t num_outputs;              /**< number of outputs */
+  const heed_shape* output_shapes; /**< shape of each output */
+  heed_forward forward;            /**< computes the outputs */
+  heed_backward backward;          /**< computes the gradients */
+  void* user;                      /**< first argument of both; not used by the library */
+} heed_function;
+
+/** Options of a check. Initialize them with HEED_CHECK_OPTIONS, then change members. A later
+ * version may add members at the end; `size` tells the library which ones the caller knows. */
+typedef struct heed_check_options {
+  size_t size; /**< sizeof(heed_check_options) */
+  uint64_t
+      seed; /**< seed of the random cotangents and directions; the same seed, the same report */
+  int64_t
+      max_entries; /**< number of entries that are compared one by one, at least 1 (check_vjp.h) */
+} heed_check_options;
+/** Initializer with the defaults: heed_check_options options = HEED_CHECK_OPTIONS; */
+#define HEED_CHECK_OPTIONS \
+  { sizeof(heed_check_options), 1, 1000 }
+
+/** Outcome of a check. */
+typedef enum heed_verdict {
+  HEED_NOT_CHECKED = 0, /**< the check ended early: heed_check_vjp() did not return HEED_OK */
+  HEED_RIGHT = 1,       /**< every comparison passed */
+  HEED_WRONG = 2,       /**< a comparison failed; the text names the entry */
+  HEED_VACUOUS = 3      /**< a clearly wrong gradient would pass too, so nothing is proven */
+} heed_verdict;
+
+/** Result of heed_check_vjp(), apart from positive codes of the caller's functions. */
+typedef enum heed_status {
+  HEED_OK = 0,             /**< the check ran to its end; the report has the verdict */
+  HEED_INVALID = -1,       /**< an argument is not valid; the report's text names it */
+  HEED_OUT_OF_MEMORY = -2, /**< the report is NULL */
+  HEED_FAILED = -3         /**< another failure, which the report's text describes */
+} heed_status;
+
+/** Report of a check. It belongs to the caller, who frees it with heed_report_free(). */
+typedef struct heed_report heed_report;
+
+/** Checks backward(x, v) = J(x)^T v at the inputs x. x[i] points to the elements of input i, which
+ * must be finite for a verdict other than HEED_WRONG. The elements are copied. `options` may be
+ * NULL: the defaults. Returns a heed_status, or the positive code of the callback that ended the
+ * check. Sets *report, also after a failure, except after HEED_OUT_OF_MEMORY and if `report` is
+ * NULL. What is checked, and how many calls are made, is documented at check_vjp(). */
+HEED_API int heed_check_vjp(const heed_function* function, const void* const* x,
+                            const heed_check_options* options, heed_report** report);
+
+/** Returns the verdict, or HEED_NOT_CHECKED if `report` is NULL. */
+HEED_API heed_verdict heed_report_verdict(const heed_report* report);
+/** Returns the report as one line, such as "right: 11.7 digits agree with differences in 19 of 19
+ * entries;
+ * ...", or the error as text. It is valid until heed_report_free(). Returns "" if `report` is NULL.
+ */
+HEED_API const char* heed_report_text(const heed_report* report);
+/** Returns the report as one JSON object, in UTF-8, valid until heed_report_free(). Keys: verdict
+ * ("right", "wrong", "vacuous"), message, digits, checked, entries, worst (the worst compared
+ * entry: input, at (its index, or null for a random direction), backward, differences, tolerance,
+ * digits; or null), mutants, killed, equivalent, moved (input, at, from, to), seed, forward_calls,
+ * backward_calls. Numbers that are not finite are null. After a failure: verdict ("not checked"),
+ * message and the calls. Returns "" if `report` is NULL. */
+HEED_API const char* heed_report_json(const heed_report* report);
+/** Frees a report. Does nothing if it is NULL. */
+HEED_API void heed_report_free(heed_report* report);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -58,9 +58,9 @@ void fit_batch(RunConfig& config, const Task& task) {
 // config.from_weights is set.
 Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
   fit_batch(config, task);
-  check<IoError>(is_new || config.accumulate <= config.shards, "config.toml",
-                 "contains accumulate = ", config.accumulate, " for a run of ", config.shards,
-                 " shards; restore accumulate to at most that number");
+  check<IoError>(is_new || config.accumulate <= config.shards, "`accumulate`", "is ",
+                 config.accumulate, " in the configuration of a run of ", config.shards,
+                 " shards; restore a value of at most that number");
   const auto vocab = std::int64_t(task.info().vocabulary.size()), classes = task.info().classes;
   resolve_shards(config, vocab, classes);
   check_run_memory(config, vocab, classes);

@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+"""Tests of the Python package heed: the doctests, the verdicts on the gradients of tools/peers, wrong uses,
+signals, threads and time.
+
+    PYTHONPATH=build/release/python python3 tests/tools/python/heed_test.py [CASES_LIBRARY]
+
+CASES_LIBRARY is libheed_gradchecker_cases.so. Without it, the tests of the gradients of tools/peers are left out.
+"""
+import ctypes
+import doctest
+import gc
+import json
+import os
+import pathlib
+import signal
+import statistics
+import sys
+import threading
+import time
+import traceback
+import unittest
+import weakref
+
+try:
+    import numpy as np
+except ImportError:
+    sys.exit(print("skipped: python3-numpy is not installed"))
+
+import heed
+from heed import assert_vjp, check_vjp
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def softmax_backward(x, dy):
+    y = softmax(x)
+    return y * (dy - (dy * y).sum(-1, keepdims=True))
+
+
+def square(x):
+    return x * x
+
+
+def square_backward(x, dy):
+    return 2 * x * dy
+
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+X = np.array([[0.5, -1.25, 0.25], [2.0, 0.75, -0.5]])
+
+
+class Verdicts(unittest.TestCase):
+    def test_right_and_wrong(self):
+        for dtype in (np.float64, np.float32):
+            self.assertTrue(check_vjp(softmax, softmax_backward, X.astype(dtype)))
+            report = check_vjp(softmax, lambda x, dy: softmax(x) * dy, [X.astype(dtype)])
+            self.assertFalse(report)
+            self.assertEqual(report.verdict, "wrong")
+            self.assertEqual(len(report.worst.at), 2)
+            self.assertIn(f"input 0 at {list(report.worst.at)}", report.text)
+            self.assertRegex(report.text, r"for output \[\d, \d\]")
+            self.assertGreater(abs(report.worst.backward - report.worst.differences), report.worst.tolerance)
+            self.assertEqual(json.loads(report.json)["verdict"], "wrong")
+            self.assertEqual(str(report), report.text)
+
+    def test_several_inputs_and_outputs(self):
+        def forward(x, a):
+            return softmax(x) * a, (x * x).sum()
+
+        def backward(x, a, dy, dz):
+            return softmax_backward(x, a * dy) + 2 * x * dz, (softmax(x) * dy).sum()
+
+        def wrong(x, a, dy, dz):
+            return backward(x, a, dy, dz)[0], a * 0
+
+        inputs = (X, np.array(1.5))
+        self.assertTrue(check_vjp(forward, backward, inputs))
+        report = check_vjp(forward, wrong, inputs)
+        self.assertEqual((report.worst.input, report.worst.at), (1, ()))
+        self.assertRegex(report.text, r"input 1 at \[\]: .* for output 0 at \[\d, \d\]")
+
+    def test_vacuous(self):
+        report = check_vjp(lambda x: 1e20 + x, lambda x, dy: dy, np.array([1.0]))
+        self.assertEqual(report.verdict, "vacuous")
+        self.assertFalse(report)
+        self.assertRaisesRegex(AssertionError, "vacuous", assert_vjp, lambda x: 1e20 + x, lambda x, dy: dy, np.array([1.0]))
+
+    def test_without_elements(self):
+        self.assertEqual(check_vjp(square, square_backward, np.zeros((0, 3))).verdict, "vacuous")
+        self.assertEqual(check_vjp(lambda: X, lambda dy: (), []).verdict, "vacuous")
+        self.assertTrue(check_vjp(lambda x, e: x * x, lambda x, e, dy: (2 * x * dy, e), [X, np.zeros((2, 0))]))
+
+    def test_a_function_that_differs_from_call_to_call(self):
+        random = np.random.default_rng(1)
+        report = check_vjp(lambda x: x * random.random(), lambda x, dy: dy, X)
+        self.assertIn("a second run of forward returns different bits", report.text)
+
+    def test_results_that_are_not_finite_are_a_verdict(self):
+        report = check_vjp(lambda x: x * np.inf, lambda x, dy: dy, np.array([1.0]))
+        self.assertIn("not finite: output [0]", report.text)
+        report = check_vjp(square, lambda x, dy: dy * np.nan, np.array([1.0]))
+        self.assertIn("not finite: the gradient of input 0 at [0]", report.text)
+
+    def test_options(self):
+        reports = [check_vjp(softmax, softmax_backward, X, seed=s) for s in (1, 2, 2)]
+        self.assertIn("seed 2", reports[1].text)
+        self.assertEqual(reports[1], reports[2])
+        big = np.linspace(0, 1, 5000)
+        self.assertIn("in 100 of 5000 entries", check_vjp(square, square_backward, big, max_entries=100).text)
+        for options in ({"seed": -1}, {"seed": 2**64}, {"max_entries": 0}):
+            self.assertRaisesRegex(ValueError, next(iter(options)), check_vjp, square, square_backward, X, **options)
+        self.assertRaises(TypeError, check_vjp, square, square_backward, X, seed=1.5)
+
+
+class Arrays(unittest.TestCase):
+    def test_layouts_and_aliases(self):
+        wide = np.arange(24.0).reshape(4, 6) / 7
+        for x in (wide.T, wide[::2, ::-3], np.asfortranarray(wide), np.broadcast_to(wide[0], (3, 6))):
+            self.assertTrue(check_vjp(softmax, softmax_backward, x))
+        product, backward = (lambda a, b: a * b), (lambda a, b, dy: (b * dy, a * dy))
+        self.assertTrue(check_vjp(product, backward, [wide, wide]))
+        self.assertTrue(check_vjp(product, backward, [wide[:3], wide[1:]]))
+        self.assertTrue(check_vjp(lambda x: x, lambda x, dy: dy, wide))  # results that alias arguments
+        buffer = np.empty_like(X)
+
+        def reuse(x):
+            np.multiply(x, x, out=buffer)
+            return buffer
+
+        self.assertTrue(check_vjp(reuse, square_backward, X))
+        before = wide.copy()
+        check_vjp(softmax, softmax_backward, wide)
+        self.assertTrue((wide == before).all())
+
+    def test_arguments_cannot_be_written(self):
+        def forward(x):
+            x *= x
+            return x
+
+        def backward(x, dy):
+            dy *= 2 * x
+            return dy
+
+        self.assertRaisesRegex(ValueError, "read-only", check_vjp, forward, square_backward, X)
+        self.assertRaisesRegex(ValueError, "read-only", check_vjp, square, backward, X)
+
+    def refused(self, error, text, forward=square, backward=square_backward, inputs=X):
+        with self.assertRaisesRegex(error, text):
+            check_vjp(forward, backward, inputs)
+
+    def test_wrong_inputs(self):
+        self.refused(TypeError, r"inputs\[0\] is int64; needs float64 or float32", inputs=[np.arange(3)])
+        self.refused(TypeError, r"inputs\[1\] is float32, but inputs\[0\] is float64", inputs=[X, X.astype(np.float32)])
+        self.refused(TypeError, r"inputs\[0\] is float16", inputs=X.astype(np.float16))
+        self.refused(TypeError, r"inputs\[0\] is complex128", inputs=X * 1j)
+        self.refused(TypeError, "inputs is of type float", inputs=1.0)
+        self.refused(ValueError, r"inputs\[0\] is nan at \[1, 2\]", inputs=[np.where(X == -0.5, np.nan, X)])
+        self.refused(ValueError, r"inputs\[1\] is inf at \[0\]", lambda x, y: x, inputs=[X, np.array([np.inf])])
+        self.refused(ValueError, "9 axes; at most 8", inputs=np.ones((1,) * 9))
+
+    def test_wrong_outputs(self):
+        self.refused(TypeError, "forward returned int64 as output 0; needs float64", lambda x: x.argmax())
+        self.refused(TypeError, "forward returned float32 as output 1", lambda x: (x, x.astype(np.float32)))
+        self.refused(TypeError, "forward returned None as output 0", lambda x: None)
+        calls = []
+
+        def grows(x):
+            calls.append(0)
+            return np.ones(1 + len(calls) // 2)
+
+        self.refused(ValueError, r"forward returned an array of shape \(2,\) as output 0; needs \(1,\)", grows)
+
+        def more(x):
+            calls.append(0)
+            return (x,) * (1 + len(calls) // 3)
+
+        calls.clear()
+        self.refused(ValueError, "forward returned 2 outputs; needs 1, as many as in the first call", more)
+
+    def test_wrong_gradients(self):
+        for backward, error, text in [
+            (lambda x, dy: dy[0], ValueError, r"backward returned an array of shape \(3,\) as gradient 0; needs \(2, 3\)"),
+            (lambda x, dy: (dy, dy), ValueError, "backward returned 2 gradients; needs 1, one for each input"),
+            (lambda x, dy: None, TypeError, "backward returned None as gradient 0"),
+            (lambda x, dy: dy.astype(np.float32), TypeError, "backward returned float32 as gradient 0"),
+            (lambda x: x, TypeError, "positional argument"),
+        ]:
+            self.refused(error, text, backward=backward)
+
+
+class Interruptions(unittest.TestCase):
+    def test_exceptions_pass_through_at_every_call(self):
+        class Stop(Exception):
+            pass
+
+        calls = 0
+        fails_at = 0
+
+        def counted(x):
+            nonlocal calls
+            calls += 1
+            if calls == fails_at:
+                raise Stop(fails_at)
+            return square(x)
+
+        def counted_backward(x, dy):
+            return 2 * x * dy + 0 * counted(x)
+
+        check_vjp(counted, counted_backward, X)
+        for fails_at in range(1, calls + 1):
+            calls = 0
+            try:
+                check_vjp(counted, counted_backward, X)
+                self.fail("no exception")
+            except Stop as e:
+                self.assertEqual(traceback.extract_tb(e.__traceback__)[-1].name, "counted")
+            self.assertEqual(calls, fails_at)
+        self.assertTrue(check_vjp(square, square_backward, X))
+
+    def test_system_exit_and_recursion(self):
+        def leave(x):
+            sys.exit(3)
+
+        def deep(x):
+            return deep(x)
+
+        self.assertRaises(SystemExit, check_vjp, leave, square_backward, X)
+        self.assertRaises(RecursionError, check_vjp, deep, square_backward, X)
+
+    def test_ctrl_c_in_a_callback(self):
+        def interrupted(x):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+
+        start = time.monotonic()
+        self.assertRaises(KeyboardInterrupt, check_vjp, square, lambda x, dy: interrupted(x), X)
+        self.assertLess(time.monotonic() - start, 5)
+
+    def test_ctrl_c_at_any_moment(self):
+        x = np.linspace(0, 1, 300)
+        interrupted = 0
+        for i in range(40):
+            timer = threading.Timer(0.0005 + 0.0007 * i, os.kill, (os.getpid(), signal.SIGINT))
+            try:
+                timer.start()
+                self.assertTrue(check_vjp(square, square_backward, x))
+                while timer.is_alive():
+                    time.sleep(0.001)
+                time.sleep(0.001)
+            except KeyboardInterrupt:
+                interrupted += 1
+            timer.join()
+        self.assertEqual(interrupted, 40)
+        self.assertTrue(check_vjp(square, square_backward, x))
+
+    def test_threads(self):
+        verdicts = [[] for _ in range(6)]
+
+        def work(i):
+            for _ in range(5):
+                backward = square_backward if i % 2 else (lambda x, dy: x * dy)
+                verdicts[i].append(check_vjp(square, backward, X).verdict)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(verdicts, [["wrong", "right"][i % 2 : i % 2 + 1] * 5 for i in range(6)])
+
+    def test_a_check_inside_a_check(self):
+        def forward(x):
+            assert_vjp(square, square_backward, x)
+            return x
+
+        self.assertTrue(check_vjp(forward, lambda x, dy: dy, np.array([1.0, 2.0])))
+
+    def test_nothing_is_kept(self):
+        class Callable:
+            def __call__(self, x):
+                raise ValueError("no")
+
+        for forward in (square, Callable()):
+            f = (lambda g: lambda x: g(x))(forward)
+            reference = weakref.ref(f)
+            try:
+                check_vjp(f, square_backward, X)
+            except ValueError:
+                pass
+            del f
+            gc.collect()
+            self.assertIsNone(reference())
+
+
+class Peers(unittest.TestCase):
+    """The gradients of tools/peers: 20 wrong, 5 right ones that are difficult."""
+
+    def test_verdicts_and_time(self):
+        if cases_library is None:
+            self.skipTest("no library of cases")
+        sys.path.insert(0, str(ROOT / "tools/peers"))
+        from gradcheckers import Case
+
+        library = ctypes.CDLL(cases_library)
+        cases = [Case(library, 0, i) for i in range(library.peer_case_count(0))]
+        self.assertEqual((sum(c.wrong for c in cases), len(cases)), (20, 25))
+        for case in cases:
+            report = check_vjp(case.forward, lambda *a: case.backward(a[:-1], a[-1]), case.x)
+            with self.subTest(case.op + ", " + case.what):
+                self.assertEqual(report.verdict, "wrong" if case.wrong else "right", report.text)
+
+        def ratio(case):
+            """Time of a check divided by the time of the same calls from Python."""
+
+            def backward(*a):
+                return case.backward(a[:-1], a[-1])
+
+            start = time.perf_counter()
+            report = json.loads(check_vjp(case.forward, backward, case.x).json)
+            middle = time.perf_counter()
+            y = case.forward(*case.x)
+            for _ in range(report["forward_calls"]):
+                case.forward(*case.x)
+            for _ in range(report["backward_calls"]):
+                backward(*case.x, y)
+            return (middle - start) / (time.perf_counter() - middle)
+
+        right = [c for c in cases if not c.wrong]
+        ratios = [statistics.median(ratio(c) for _ in range(5)) for c in right]
+        print("time of a check / time of the same calls:", ", ".join(f"{r:.2f}" for r in ratios))
+        self.assertLess(statistics.median(ratios), 3)
+
+
+class Package(unittest.TestCase):
+    def test_doctests(self):
+        for module in (heed, heed._check):
+            result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+            self.assertEqual(result.failed, 0)
+            self.assertGreater(result.attempted, 2)
+        if (page := ROOT / "tools/python/README.md").exists():
+            code, shown = page.read_text().split("```python\n")[1].split("```\n")[:2]
+            scope = {"print": lambda report: scope.update(printed=str(report))}
+            exec(code, scope)
+            self.assertTrue(scope["printed"].startswith(shown.strip().split("; ...")[0]), scope["printed"])
+
+    def test_version(self):
+        if (cmake := ROOT / "CMakeLists.txt").exists():
+            self.assertIn(f"project(heed VERSION {heed.__version__} ", cmake.read_text())
+            self.assertIn(f'version = "{heed.__version__}"', (ROOT / "tools/python/pyproject.toml").read_text())
+
+
+cases_library = sys.argv.pop(1) if len(sys.argv) > 1 else None
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Tests of heed.torch: doctests, Functions, modules, inputs and outputs without gradients, random state, errors.
+
+    PYTHONPATH=build/release/python python3 tests/tools/python/torch_test.py
+"""
+import doctest
+import os
+import signal
+import sys
+import unittest
+
+try:
+    import torch
+except ImportError:
+    sys.exit(print("skipped: PyTorch is not installed"))
+
+import heed.torch
+from heed.torch import check
+
+
+class Softmax(torch.autograd.Function):
+    """Softmax over the last axis. With `wrong`, the gradient lacks the sum over the row."""
+
+    wrong = False
+
+    @classmethod
+    def forward(cls, ctx, x):
+        y = torch.exp(x - x.amax(-1, keepdim=True))
+        y = y / y.sum(-1, keepdim=True)
+        ctx.save_for_backward(y)
+        return y
+
+    @classmethod
+    def backward(cls, ctx, dy):
+        (y,) = ctx.saved_tensors
+        return y * (dy - (0 if cls.wrong else (dy * y).sum(-1, keepdim=True)))
+
+
+class WrongSoftmax(Softmax):
+    wrong = True
+
+
+def leaf(*shape, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(*shape, dtype=dtype, generator=generator).requires_grad_()
+
+
+class Torch(unittest.TestCase):
+    def test_functions(self):
+        for dtype in (torch.float64, torch.float32):
+            x = leaf(2, 3, dtype=dtype)
+            self.assertTrue(check(Softmax, x))
+            report = check(WrongSoftmax, (x,))
+            self.assertEqual(report.verdict, "wrong")
+            self.assertEqual(len(report.worst.at), 2)
+            self.assertTrue(check(lambda a: Softmax.apply(a).log(), x))
+            self.assertIsNone(x.grad)
+
+    def test_strides(self):
+        wide = leaf(3, 4).detach()
+        strides = []
+
+        def f(x):
+            strides.append(x.stride())
+            return x.exp()
+
+        self.assertTrue(check(f, wide.t().requires_grad_()))
+        self.assertEqual(set(strides), {(1, 4)})
+        self.assertTrue(check(f, wide[:, ::2].requires_grad_()))
+
+    def test_modules(self):
+        x = leaf(4, 3)
+        module = torch.nn.Sequential(torch.nn.Linear(3, 5, bias=False), torch.nn.BatchNorm1d(5), torch.nn.GELU()).double()
+        before = {n: b.clone() for n, b in module.state_dict().items()}
+        report = check(module, x)
+        self.assertTrue(report, report.text)
+        self.assertIn("in 37 of 37 entries", report.text)  # 12 of x and 25 of the parameters
+        self.assertIn("1 is parameter 0.weight", report.text)
+        for name, value in module.state_dict().items():
+            self.assertTrue(torch.equal(value, before[name]), name)
+
+        class Scaled(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = torch.nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
+
+            def forward(self, x):
+                return WrongSoftmax.apply(x * self.scale)
+
+        self.assertEqual(check(Scaled(), x.detach()).verdict, "wrong")
+
+    def test_inputs_without_a_gradient_are_left_alone(self):
+        index, mask, seen = torch.tensor([2, 0]), torch.tensor([True, False, True]), []
+
+        def f(index, x, mask, power, w):
+            seen.append((index, mask, power))
+            return (x[index] * w).masked_fill(~mask, 0) ** power
+
+        report = check(f, (index, leaf(3, 3), mask, 2, leaf(3)))
+        self.assertTrue(report, report.text)
+        self.assertIn("inputs: 0 is argument 1, 1 is argument 4", report.text)
+        self.assertTrue(all(a is index and b is mask and c == 2 for a, b, c in seen))
+
+    def test_outputs_without_a_gradient_are_named(self):
+        report = check(lambda x: (x.argmax(), x * x, x.detach(), "text"), leaf(3))
+        self.assertTrue(report)
+        self.assertIn("output 0 (torch.int64) requires no gradient: left out", report.text)
+        self.assertIn("output 2 (torch.float64) requires no gradient", report.text)
+        self.assertIn("output 3 (str)", report.text)
+        self.assertTrue(check(lambda x, unused: x * x, (leaf(3), leaf(2))))  # its gradient is 0
+
+    def test_random_state(self):
+        x = leaf(20)
+        torch.manual_seed(5)
+        state = torch.get_rng_state()
+        self.assertTrue(check(lambda x: torch.nn.functional.dropout(x, 0.5), x))
+        self.assertTrue(torch.equal(torch.get_rng_state(), state))
+        generator = torch.Generator().manual_seed(1)
+        report = check(lambda x: x * torch.rand(20, generator=generator, dtype=torch.float64), x)
+        self.assertIn("a second run of forward returns different bits", report.text)
+
+    def refused(self, error, text, function, inputs):
+        with self.assertRaisesRegex(error, text):
+            check(function, inputs)
+
+    def test_errors(self):
+        x = leaf(3)
+        self.refused(ValueError, "no input requires a gradient; call requires_grad_", torch.exp, x.detach())
+        self.refused(ValueError, "no output requires a gradient", lambda x: x.detach(), x)
+        self.refused(TypeError, "argument 1 is torch.float32; needs float64 or float32, and the same",
+                     torch.add, (x, leaf(3, dtype=torch.float32)))
+        self.refused(TypeError, "argument 0 is torch.float16", torch.exp, leaf(3, dtype=torch.float16))
+        self.refused(TypeError, "output 0 is torch.float32; needs torch.float64", lambda x: x.float(), x)
+        self.refused(ValueError, "argument 0 is not finite", torch.exp, torch.tensor([1.0, torch.nan]).requires_grad_())
+        calls = []
+
+        def grows(x):
+            calls.append(0)
+            return x[: 1 + len(calls) // 3]
+
+        self.refused(ValueError, r"outputs of shapes \[\(2,\)\]; needs \[\(1,\)\]", grows, x)
+
+        class BadShape(Softmax):
+            @staticmethod
+            def backward(ctx, dy):
+                return dy[:1]
+
+        self.refused(RuntimeError, "invalid gradient", BadShape, x)
+        self.refused(RuntimeError, "in-place", lambda x: x.mul_(2), x)
+        self.refused(ZeroDivisionError, "", lambda x: x * (1 // 0), x)
+        self.assertTrue(check(torch.exp, x))
+
+    def test_ctrl_c(self):
+        def interrupted(x):
+            os.kill(os.getpid(), signal.SIGINT)
+            return x
+
+        self.assertRaises(KeyboardInterrupt, check, interrupted, leaf(3))
+        self.assertTrue(check(torch.exp, leaf(3)))
+
+    def test_doctests(self):
+        result = doctest.testmod(heed.torch)
+        self.assertEqual(result.failed, 0)
+        self.assertGreater(result.attempted, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -2,10 +2,10 @@
 // fail.
 #include "autograd/check/catch2.h"
 
-#include "cubes.h"
+#include "softmax.h"
 
 using heed::autograd::check_vjp;
 using heed::autograd::IsRightGradient;
 
-TEST_CASE("right") { CHECK_THAT(check_vjp(cubes, cubes_backward, kPoint), IsRightGradient()); }
-TEST_CASE("wrong") { CHECK_THAT(check_vjp(cubes, wrong_backward, kPoint), IsRightGradient()); }
+TEST_CASE("right") { CHECK_THAT(check_vjp(softmax, softmax_backward, kPoint), IsRightGradient()); }
+TEST_CASE("wrong") { CHECK_THAT(check_vjp(softmax, wrong_backward, kPoint), IsRightGradient()); }

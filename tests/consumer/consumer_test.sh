@@ -57,6 +57,10 @@ done
 quiet configure autograd -DHEED_VERSION=0.1 -DHEED_COMPONENTS=autograd \
   -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON  # the component autograd does not need fmt
 build_and_run autograd gradient
+# The command of autograd/check/YOUR_GRADIENT.md, with the installed header and shared library.
+quiet cc -std=c11 "$here/../../examples/your_gradient.c" -I"$prefix/include/heed" -L"$prefix/lib" \
+  -Wl,-rpath,"$prefix/lib" -lheed_check -lm -o "$scratch/your_gradient_c"
+"$scratch/your_gradient_c"
 quiet configure all -DHEED_VERSION=0.1
 build_and_run all gradient model picture
 refused version 'requested version "0.9"' -DHEED_VERSION=0.9
@@ -71,7 +75,7 @@ framework() {
   quiet cmake --build "$scratch/$1" --target "$1_test"
   quiet "$scratch/$1/$1_test" "$2right"
   if output=$("$scratch/$1/$1_test" "$2wrong"); then echo "$1: a wrong gradient passed"; exit 1; fi
-  grep -F "input 0 at [1]: backward returns" <<< "$output" || { echo "$output"; exit 1; }
+  grep -F "input 0 at [0]: backward returns" <<< "$output" || { echo "$output"; exit 1; }
 }
 framework catch2 ""
 if "$CXX" -x c++ -E - <<< "#include <gtest/gtest.h>" > "$scratch/log" 2>&1; then

@@ -2,10 +2,10 @@
 // wrong gradient must fail.
 #include "autograd/check/googletest.h"
 
-#include "cubes.h"
+#include "softmax.h"
 
 using heed::autograd::check_vjp;
 using heed::autograd::RightGradient;
 
-TEST(cubes, right) { EXPECT_TRUE(RightGradient(check_vjp(cubes, cubes_backward, kPoint))); }
-TEST(cubes, wrong) { EXPECT_TRUE(RightGradient(check_vjp(cubes, wrong_backward, kPoint))); }
+TEST(softmax, right) { EXPECT_TRUE(RightGradient(check_vjp(softmax, softmax_backward, kPoint))); }
+TEST(softmax, wrong) { EXPECT_TRUE(RightGradient(check_vjp(softmax, wrong_backward, kPoint))); }

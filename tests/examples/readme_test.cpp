@@ -10,9 +10,11 @@ TEST_CASE("README quotes the tour word for word") {
         std::string::npos);
 }
 
-TEST_CASE("autograd/check/YOUR_GRADIENT.md quotes its example word for word") {
+TEST_CASE("autograd/check/YOUR_GRADIENT.md quotes its examples word for word") {
   using heed::autograd::read_file;
   const std::string example = read_file(HEED_SOURCE_DIR "/examples/your_gradient.cpp");
   const std::string page = read_file(HEED_SOURCE_DIR "/autograd/check/YOUR_GRADIENT.md");
   CHECK(page.find("```cpp\n" + example + "```") != std::string::npos);
+  const std::string in_c = read_file(HEED_SOURCE_DIR "/examples/your_gradient.c");
+  CHECK(page.find("```c\n" + in_c + "```") != std::string::npos);
 }

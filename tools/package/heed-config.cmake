@@ -1,8 +1,8 @@
-# find_package(heed 0.1 [COMPONENTS autograd nn lab plot]) defines heed::autograd, heed::nn, heed::lab and
-# heed::plot. Without COMPONENTS, it defines every installed library.
+# find_package(heed 0.1 [COMPONENTS autograd check nn lab plot]) defines heed::autograd, heed::check, heed::nn,
+# heed::lab and heed::plot. Without COMPONENTS, it defines every installed library.
 cmake_policy(VERSION 3.24)
 include(CMakeFindDependencyMacro)
-set(heed_components autograd nn lab plot)
+set(heed_components autograd check nn lab plot)
 set(heed_dependencies_autograd Threads hwy)
 set(heed_dependencies_nn fmt)
 set(heed_dependencies_lab fmt)
@@ -28,7 +28,7 @@ foreach(component IN LISTS heed_wanted)
     set(heed_${component}_FOUND TRUE)
   elseif(heed_FIND_REQUIRED_${component})
     set(heed_FOUND FALSE)
-    set(heed_NOT_FOUND_MESSAGE "heed has no component '${component}' here; it has autograd, nn and lab, \
-and plot where the program was built with it")
+    set(heed_NOT_FOUND_MESSAGE "heed has no component '${component}' here; it has autograd, check, nn \
+and lab, and plot where the program was built with it")
   endif()
 endforeach()

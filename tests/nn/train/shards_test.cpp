@@ -147,7 +147,8 @@ TEST_CASE("accumulate above shards raises shards; a resumed run refuses it") {
   CHECK_THROWS_WITH(t.set(c), Contains("cannot change 'shards = 4' of a run to 'shards = 2'"));
   Snapshot edited = t.snapshot();
   edited.config.accumulate = 8;
-  CHECK_THROWS_WITH(Trainer::from(edited), Contains("`accumulate`: is 8 in the configuration of a run of 4 shards"));
+  CHECK_THROWS_WITH(Trainer::from(edited),
+                    Contains("`accumulate`: is 8 in the configuration of a run of 4 shards"));
 }
 
 TEST_CASE("a configuration of heed 0.1 has as many shards as accumulate") {

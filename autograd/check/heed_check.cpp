@@ -115,7 +115,7 @@ CheckReport checked(const heed_function* f, const void* const* x, const heed_che
   check<ValueError>(f->forward && f->backward, "heed_check_vjp",
                     f->forward ? "backward" : "forward", " is NULL");
   check<ValueError>(f->dtype == HEED_FLOAT64 || f->dtype == HEED_FLOAT32, "heed_check_vjp",
-                    "dtype is ", int(f->dtype), "; needs HEED_FLOAT64 or HEED_FLOAT32");
+                    "dtype is ", f->dtype, "; needs HEED_FLOAT64 or HEED_FLOAT32");
   CheckOptions options;
   if (given) {
     check<ValueError>(

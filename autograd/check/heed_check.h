@@ -49,7 +49,7 @@ typedef int (*heed_backward)(void* user, const void* const* inputs, const void* 
 
 /** A function and its backward pass. */
 typedef struct heed_function {
-  heed_dtype dtype;                /**< type of all inputs, outputs and gradients */
+  int dtype;                       /**< heed_dtype of all inputs, outputs and gradients */
   size_t num_inputs;               /**< number of inputs */
   const heed_shape* input_shapes;  /**< shape of each input */
   size_t num_outputs;              /**< number of outputs */

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Compares gradient checkers on wrong gradients, and on correct gradients that are difficult to check. The
-checkers are torch.autograd.gradcheck, jax.test_util.check_grads, Ceres' GradientChecker and heed's check_vjp,
-each with its default options. All check the same C++ functions (gradchecker_cases.cpp). Prints the Markdown
+checkers are torch.autograd.gradcheck, jax.test_util.check_grads, Ceres' GradientChecker and heed's check_vjp
+from C++ and from Python, each with its default options. All check the same C++ functions (gradchecker_cases.cpp). Prints the Markdown
 table of autograd/check/README.md.
 
-    cmake --build build/release --target heed_gradcheckers
+    cmake --build build/release --target heed_gradcheckers heed_python
     python tools/peers/gradcheckers.py
 """
 import argparse
 import ctypes
+import json
 import pathlib
+import statistics
 import subprocess
+import sys
 import time
 import warnings
 
@@ -102,6 +105,25 @@ def check_jax(case):
     return True
 
 
+def check_heed(case):
+    import heed
+
+    return heed.check_vjp(case.forward, lambda *a: case.backward(a[:-1], a[-1]), case.x)
+
+
+def overhead(case):
+    """Time of a check by the Python package, divided by the time of as many calls of the case's functions."""
+    start = time.perf_counter()
+    calls = json.loads(check_heed(case).json)
+    middle = time.perf_counter()
+    y = case.forward(*case.x)
+    for _ in range(calls["forward_calls"]):
+        case.forward(*case.x)
+    for _ in range(calls["backward_calls"]):
+        case.backward(case.x, y)
+    return (middle - start) / (time.perf_counter() - middle)
+
+
 def run_python(check, cases):
     answers, took = [], 0
     check(cases[0][0])  # a warm-up, so that imports and the first call are not timed
@@ -185,6 +207,11 @@ def main():
     else:
         print("built without Ceres (libceres-dev): left out")
     checkers["heed check_vjp"] = programs["heed"]
+    sys.path.insert(0, str(arguments.build.resolve().parents[1] / "python"))
+    checkers["heed, Python"] = run_python(check_heed, cases)
+    ratios = [statistics.median(overhead(c) for _ in range(9)) for c in cases[0] if not c.wrong]
+    print("heed, Python: time of a check / time of the same calls, for the right gradients: "
+          + ", ".join(f"{r:.1f}" for r in ratios) + "\n")
     table(cases[0], checkers, arguments.all)
 
 

@@ -188,7 +188,7 @@ static void test_invalid_arguments(void) {
   REFUSED(&f, kInputs64, NULL, "forward is NULL");
   f = good, f.backward = NULL;
   REFUSED(&f, kInputs64, NULL, "backward is NULL");
-  f = good, f.dtype = (heed_dtype)2;
+  f = good, f.dtype = 2;
   REFUSED(&f, kInputs64, NULL, "dtype is 2; needs HEED_FLOAT64 or HEED_FLOAT32");
   f = good, f.input_shapes = NULL;
   REFUSED(&f, kInputs64, NULL, "input_shapes is NULL");

@@ -302,34 +302,18 @@ class Peers(unittest.TestCase):
         if cases_library is None:
             self.skipTest("no library of cases")
         sys.path.insert(0, str(ROOT / "tools/peers"))
-        from gradcheckers import Case
+        from gradcheckers import Case, check_heed, overhead
 
         library = ctypes.CDLL(cases_library)
         cases = [Case(library, 0, i) for i in range(library.peer_case_count(0))]
         self.assertEqual((sum(c.wrong for c in cases), len(cases)), (20, 25))
         for case in cases:
-            report = check_vjp(case.forward, lambda *a: case.backward(a[:-1], a[-1]), case.x)
+            report = check_heed(case)
             with self.subTest(case.op + ", " + case.what):
                 self.assertEqual(report.verdict, "wrong" if case.wrong else "right", report.text)
 
-        def ratio(case):
-            """Time of a check divided by the time of the same calls from Python."""
-
-            def backward(*a):
-                return case.backward(a[:-1], a[-1])
-
-            start = time.perf_counter()
-            report = json.loads(check_vjp(case.forward, backward, case.x).json)
-            middle = time.perf_counter()
-            y = case.forward(*case.x)
-            for _ in range(report["forward_calls"]):
-                case.forward(*case.x)
-            for _ in range(report["backward_calls"]):
-                backward(*case.x, y)
-            return (middle - start) / (time.perf_counter() - middle)
-
         right = [c for c in cases if not c.wrong]
-        ratios = [statistics.median(ratio(c) for _ in range(5)) for c in right]
+        ratios = [statistics.median(overhead(c) for _ in range(5)) for c in right]
         print("time of a check / time of the same calls:", ", ".join(f"{r:.2f}" for r in ratios))
         self.assertLess(statistics.median(ratios), 3)
 

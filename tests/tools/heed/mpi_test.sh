@@ -106,18 +106,18 @@ while [[ -e gone ]]; do rm -rf gone 2> /dev/null; done; wait $pid; code=$?
 what="mpirun, whose run was removed"; ok test $code == 4; err_has "the run is saved in"
 
 # --- SIGTERM to mpirun or to any rank stops all processes after a step, and the run is saved
-expect 0 train "${recipe[@]}" --steps 30000 --quiet --out long
+expect 0 train "${recipe[@]}" --steps 12000 --quiet --out long
 export OMPI_MCA_odls_base_sigkill_timeout=2  # mpirun sends TERM after 2 s, and KILL after 2 s more
 for at in mpirun 0 1; do
   what="mpirun -n 2 heed train, TERM at $at"
-  mpirun --oversubscribe -n 2 "$heed" train "${recipe[@]}" --steps 30000 --quiet --out "term-$at" > out 2> err < /dev/null &
+  mpirun --oversubscribe -n 2 "$heed" train "${recipe[@]}" --steps 12000 --quiet --out "term-$at" > out 2> err < /dev/null &
   pid=$!
   for _ in $(seq 500); do [[ $(wc -l 2> /dev/null < "term-$at/metrics.csv") -gt 20 ]] && break; sleep 0.05; done
   if [[ $at == mpirun ]]; then kill -TERM $pid; else kill -TERM "$(pgrep -P $pid | sed -n $((at + 1))p)"; fi
   wait $pid; code=$?
   ok test $code != 0
   [[ $at == mpirun ]] || err_has "stopped after step"  # after a TERM, OpenMPI 5 drops the output
-  step=$(saved_step "term-$at"); ok test "$step" -gt 0 -a "$step" -lt 30000
+  step=$(saved_step "term-$at"); ok test "$step" -gt 0 -a "$step" -lt 12000
   # The columns of evaluations are not compared. If the stop interrupts an evaluation, only a resume repeats it.
   cut -d, -f1-4,8 long/metrics.csv | head -n $((step + 2)) > beginning
   cut -d, -f1-4,8 "term-$at/metrics.csv" > ended; same beginning ended

@@ -174,13 +174,14 @@ def run(
     finished = 0  # calls that did not raise
     views: dict[str, Arrays] = {}  # arrays in the memory of the library, which does not move
 
-    def view(name: str, pointers: Any, shapes: list[tuple[int, ...]]) -> Arrays:
+    def view(name: str, address: int | None, shapes: list[tuple[int, ...]]) -> Arrays:
         if name not in views:
+            pointers = ctypes.cast(address, _library.Pointers)
             views[name] = [_array_at(pointers[i], shape, dtype) for i, shape in enumerate(shapes)]
         return views[name]
 
-    def copies(name: str, pointers: Any, shapes: list[tuple[int, ...]]) -> Arrays:
-        return [_read_only(x.copy()) for x in view(name, pointers, shapes)]
+    def copies(name: str, address: int | None, shapes: list[tuple[int, ...]]) -> Arrays:
+        return [_read_only(x.copy()) for x in view(name, address, shapes)]
 
     def finish(results: Arrays, values: Arrays) -> int:
         nonlocal finished
@@ -197,7 +198,7 @@ def run(
         return 1
 
     @_library.Forward
-    def forward_callback(_user: Any, xs: Any, ys: Any) -> int:
+    def forward_callback(_user: int | None, xs: int | None, ys: int | None) -> int:
         try:
             interrupts.allow()
             values = forward(copies("inputs", xs, input_shapes))
@@ -206,7 +207,7 @@ def run(
             return end_with(e)
 
     @_library.Backward
-    def backward_callback(_user: Any, xs: Any, dys: Any, dxs: Any) -> int:
+    def backward_callback(_user: int | None, xs: int | None, dys: int | None, dxs: int | None) -> int:
         try:
             interrupts.allow()
             values = backward(copies("inputs", xs, input_shapes), copies("cotangents", dys, output_shapes))

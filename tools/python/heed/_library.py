@@ -10,8 +10,9 @@ OK, INVALID, OUT_OF_MEMORY = 0, -1, -2
 FLOAT64, FLOAT32 = 0, 1
 
 Pointers = POINTER(c_void_p)
-Forward = ctypes.CFUNCTYPE(c_int, c_void_p, Pointers, Pointers)
-Backward = ctypes.CFUNCTYPE(c_int, c_void_p, Pointers, Pointers, Pointers)
+# The arrays of pointers are passed as addresses (int), because making a pointer object takes a microsecond.
+Forward = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
+Backward = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
 
 
 class Shape(ctypes.Structure):

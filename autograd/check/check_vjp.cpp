@@ -130,17 +130,10 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
   replay(checker, wrong, input, "one entry dropped", report);
 }
 
-// Returns an error text if x is not finite. Returns an error text if g, the result of backward,
-// does not have one gradient for each input, with the input's length. Otherwise returns an empty
-// string.
+// Returns an error text if g, the result of backward, does not have one gradient for each input,
+// with the input's length. Otherwise returns an empty string.
 template <class T>
-std::string find_malformed(const Arrays<T>& x, const Arrays<T>& g,
-                           const std::vector<Shape>& shapes) {
-  for (std::size_t i = 0; i < x.size(); ++i)
-    for (std::size_t j = 0; j < x[i].size(); ++j)
-      if (!std::isfinite(x[i][j]))
-        return "not finite: input " + std::to_string(i) + " at " +
-               to_text(unravel(std::int64_t(j), shapes[i]));
+std::string find_malformed(const Arrays<T>& x, const Arrays<T>& g) {
   if (g.size() != x.size())
     return "backward returns " + std::to_string(g.size()) + " gradients for " +
            std::to_string(x.size()) + " inputs";
@@ -151,34 +144,55 @@ std::string find_malformed(const Arrays<T>& x, const Arrays<T>& g,
   return {};
 }
 
+// Returns an error text if an element of x is not finite. Otherwise returns an empty string.
+std::string find_not_finite(const CheckedFunction& f) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < f.inputs.size(); ++i)
+    for (std::int64_t j = 0; j < f.inputs[i].numel(); ++j)
+      if (!std::isfinite(f.x[begin++]))
+        return "not finite: input " + std::to_string(i) + " at " + to_text(unravel(j, f.inputs[i]));
+  return {};
+}
+
 }  // namespace
+
+CheckReport check_function(const CheckedFunction& f, const CheckOptions& options,
+                           const std::function<std::string()>& malformed) {
+  check<ValueError>(options.max_entries >= 1, "check_vjp", "max_entries must be at least 1, got ",
+                    options.max_entries);
+  CheckReport report;
+  report.seed = options.seed;
+  if (f.x.empty())
+    report.refuse(Verdict::kVacuous, "nothing to check: x has no entries");
+  else if (std::ranges::all_of(f.outputs, [](const Shape& s) { return s.numel() == 0; }))
+    report.refuse(Verdict::kVacuous, "nothing to check: forward returns no values");
+  else if (const std::string bad = find_not_finite(f); !bad.empty())
+    report.refuse(Verdict::kWrong, bad);
+  else if (const std::string text = malformed ? malformed() : ""; !text.empty())
+    report.refuse(Verdict::kWrong, text);
+  if (!report.ok()) return report;
+  Checker checker(f,
+                  {.entries = {options.max_entries, 0}, .fewest = kFewestEntries, .resolved = 0.25},
+                  options.seed, 1, report);
+  checker.run();
+  std::size_t begin = 0;
+  for (std::size_t i = 0; report.verdict != Verdict::kWrong && i < f.inputs.size(); ++i) {
+    const std::int64_t n = f.inputs[i].numel();
+    replay_mutants(checker, i, begin, n, report);
+    begin += std::size_t(n);
+  }
+  return report;
+}
 
 template <class T>
 CheckReport check_vjp(const std::type_identity_t<ForwardFunction<T>>& forward,
                       const std::type_identity_t<BackwardFunction<T>>& backward,
                       const std::vector<std::vector<T>>& x, const CheckOptions& options) {
-  check<ValueError>(options.max_entries >= 1, "check_vjp", "max_entries must be at least 1, got ",
-                    options.max_entries);
-  CheckReport report;
-  report.seed = options.seed;
   const std::vector<Shape> inputs = shapes_of(x, options.input_shapes, "inputs");
   const Arrays<T> y = forward(x);
   const std::vector<Shape> outputs = shapes_of(y, options.output_shapes, "outputs");
-  if (flatten_arrays(x).empty())
-    report.refuse(Verdict::kVacuous, "nothing to check: x has no entries");
-  else if (flatten_arrays(y).empty())
-    report.refuse(Verdict::kVacuous, "nothing to check: forward returns no values");
-  else if (const std::string text = find_malformed(x, backward(x, y), inputs); !text.empty())
-    report.refuse(Verdict::kWrong, text);
-  if (!report.ok()) return report;
-  Checker checker(checked_arrays(forward, backward, x, y, inputs, outputs),
-                  {.entries = {options.max_entries, 0}, .fewest = kFewestEntries, .resolved = 0.25},
-                  options.seed, 1, report);
-  checker.run();
-  std::size_t begin = 0;
-  for (std::size_t i = 0; report.verdict != Verdict::kWrong && i < x.size(); begin += x[i++].size())
-    replay_mutants(checker, i, begin, std::ssize(x[i]), report);
-  return report;
+  return check_function(checked_arrays(forward, backward, x, y, inputs, outputs), options,
+                        [&] { return find_malformed(x, backward(x, y)); });
 }
 template CheckReport check_vjp(const ForwardFunction<float>&, const BackwardFunction<float>&,
                                const std::vector<std::vector<float>>&, const CheckOptions&);

@@ -269,7 +269,7 @@ void Checker::check_by(Oracle oracle) {
 // and about `count` entries of all inputs together are compared.
 std::int64_t Checker::sample_size(std::int64_t n, std::int64_t count) const {
   const double share = double(count) / double(f_.x.size());
-  return std::min(n, std::max(effort_.fewest, std::int64_t(share * double(n))));
+  return std::min(n, std::max(effort_.fewest, std::int64_t(std::min(share, 1.0) * double(n))));
 }
 
 // Compares a sample of the entries of each input. The positions are evenly spaced and then shifted

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "autograd/base/shape.h"
+#include "autograd/check/check_vjp.h"
 #include "autograd/check/differences.h"
 #include "autograd/check/report.h"
 #include "autograd/tensor/random.h"
@@ -145,5 +146,11 @@ class Checker {
   std::vector<Direction> kinks_;
   std::map<std::tuple<std::int64_t, std::size_t, double>, ExactDerivative> exact_;
 };
+
+/// Checks a function by differences and by wrong versions of its gradient, as check_vjp() does,
+/// with its options and errors; the shapes are those of `f`. `malformed` is called before the
+/// comparisons. If it returns a text, the verdict is kWrong with this text.
+CheckReport check_function(const CheckedFunction& f, const CheckOptions& options,
+                           const std::function<std::string()>& malformed = {});
 
 }  // namespace heed::autograd

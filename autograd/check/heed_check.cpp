@@ -1,5 +1,7 @@
 #include "autograd/check/heed_check.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -12,7 +14,7 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/shape.h"
-#include "autograd/check/check_vjp.h"
+#include "autograd/check/checker.h"
 
 struct heed_report {
   heed_verdict verdict = HEED_NOT_CHECKED;
@@ -39,72 +41,83 @@ struct Calls {
   std::int64_t forward = 0, backward = 0;
 };
 
-// Arrays that are passed to a callback, with a pointer to each.
+// Arrays that are passed to a callback. Their addresses do not change.
 template <class T>
-struct Buffers {
-  explicit Buffers(const std::vector<std::vector<std::int64_t>>& shapes) {
-    for (const auto& shape : shapes) arrays.emplace_back(std::size_t(Shape(shape).numel()));
-    for (std::vector<T>& a : arrays) pointers.push_back(a.data());
+class Buffers {
+ public:
+  explicit Buffers(const std::vector<Shape>& shapes) {
+    for (const Shape& s : shapes) arrays_.emplace_back(std::size_t(s.numel()));
+    for (std::vector<T>& a : arrays_) pointers_.push_back(a.data());
   }
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
-  // Copies the values. The addresses of the elements do not change.
-  void set(const Arrays<T>& values) {
-    for (std::size_t i = 0; i < arrays.size(); ++i) std::ranges::copy(values[i], arrays[i].begin());
+  /// Copies the elements of all arrays, concatenated, into the arrays.
+  const void* const* filled(const Values& values) {
+    auto next = values.begin();
+    for (std::vector<T>& a : arrays_)
+      for (T& e : a) e = T(*next++);
+    return const_cast<const void* const*>(pointers_.data());
   }
-  // Fills the arrays with NaN, so that an element that a callback does not write is found.
-  void clear() {
-    for (std::vector<T>& a : arrays) std::ranges::fill(a, std::numeric_limits<T>::quiet_NaN());
+  /// Fills the arrays with NaN, so that an element that a callback does not write is found.
+  void* const* cleared() {
+    for (std::vector<T>& a : arrays_) std::ranges::fill(a, std::numeric_limits<T>::quiet_NaN());
+    return pointers_.data();
   }
-  const void* const* constant() const { return const_cast<const void* const*>(pointers.data()); }
-  Arrays<T> arrays;
-  std::vector<void*> pointers;
+  Values values() const {
+    Values all;
+    for (const std::vector<T>& a : arrays_) all.insert(all.end(), a.begin(), a.end());
+    return all;
+  }
+
+ private:
+  std::vector<std::vector<T>> arrays_;
+  std::vector<void*> pointers_;
 };
 
 template <class T>
-CheckReport run_check(const heed_function& f, const void* const* x, const CheckOptions& options,
-                      Calls& calls) {
-  Buffers<T> inputs(options.input_shapes), gradients(options.input_shapes),
-      outputs(options.output_shapes), cotangents(options.output_shapes);
+CheckReport run_check(const heed_function& f, CheckedFunction checked, const void* const* x,
+                      const CheckOptions& options, Calls& calls) {
+  Buffers<T> inputs(checked.inputs), gradients(checked.inputs), outputs(checked.outputs),
+      cotangents(checked.outputs);
   const auto require_success = [](const char* callback, int code) {
     if (code != 0) throw CallbackFailed{callback, code};
   };
-  const auto forward = [&](const Arrays<T>& at) {
-    inputs.set(at), outputs.clear(), ++calls.forward;
-    require_success("forward", f.forward(f.user, inputs.constant(), outputs.pointers.data()));
-    return outputs.arrays;
-  };
-  const auto backward = [&](const Arrays<T>& at, const Arrays<T>& v) {
-    inputs.set(at), cotangents.set(v), gradients.clear(), ++calls.backward;
-    require_success("backward", f.backward(f.user, inputs.constant(), cotangents.constant(),
-                                           gradients.pointers.data()));
-    return gradients.arrays;
-  };
-  Arrays<T> start = inputs.arrays;
-  for (std::size_t i = 0; i < start.size(); ++i) {
-    check<ValueError>(x && (x[i] || start[i].empty()), "heed_check_vjp", "x[", i, "] is NULL");
-    std::copy_n(static_cast<const T*>(x[i]), start[i].size(), start[i].begin());
+  for (std::size_t i = 0; i < checked.inputs.size(); ++i) {
+    const std::int64_t n = checked.inputs[i].numel();
+    check<ValueError>(x && (x[i] || n == 0), "heed_check_vjp", "x[", i, "] is NULL");
+    const auto* first = static_cast<const T*>(x[i]);
+    checked.x.insert(checked.x.end(), first, first + n);
   }
-  return check_vjp<T>(forward, backward, start, options);
+  checked.single = std::is_same_v<T, float>;
+  checked.forward = [&](const Values& at) {
+    ++calls.forward;
+    require_success("forward", f.forward(f.user, inputs.filled(at), outputs.cleared()));
+    return outputs.values();
+  };
+  checked.backward = [&](const Values& at, const Values& v) {
+    ++calls.backward;
+    require_success("backward", f.backward(f.user, inputs.filled(at), cotangents.filled(v),
+                                           gradients.cleared()));
+    return gradients.values();
+  };
+  return check_function(checked, options);
 }
 
-std::vector<std::vector<std::int64_t>> checked_shapes(const char* what, const heed_shape* shapes,
-                                                      std::size_t count) {
+std::vector<Shape> checked_shapes(const char* what, const heed_shape* shapes, std::size_t count) {
   check<ValueError>(shapes || count == 0, "heed_check_vjp", what, "_shapes is NULL");
-  std::vector<std::vector<std::int64_t>> result;
+  std::vector<Shape> result;
   for (const heed_shape& s : std::span(shapes, count)) {
     check<ValueError>(s.axes <= std::size_t(kMaxRank), "heed_check_vjp", what, " ", result.size(),
                       " has ", s.axes, " axes, at most ", kMaxRank, " are possible");
     check<ValueError>(s.sizes || s.axes == 0, "heed_check_vjp", what, " ", result.size(),
                       ": sizes is NULL");
-    result.emplace_back(s.sizes, s.sizes + s.axes);
+    result.emplace_back(std::span(s.sizes, s.axes));
     std::int64_t elements = 1;
     for (const std::int64_t size : result.back())
       check<ValueError>(size >= 0 && !__builtin_mul_overflow(elements, size, &elements) &&
                             elements <= kMostElements,
                         "heed_check_vjp", what, " ", result.size() - 1, " has the shape ",
-                        Shape(result.back()),
-                        "; needs sizes of at least 0, and at most 2^40 elements");
+                        result.back(), "; needs sizes of at least 0, and at most 2^40 elements");
   }
   return result;
 }
@@ -124,10 +137,11 @@ CheckReport checked(const heed_function* f, const void* const* x, const heed_che
         "; initialize it with HEED_CHECK_OPTIONS, and use the header of this library");
     options.seed = given->seed, options.max_entries = given->max_entries;
   }
-  options.input_shapes = checked_shapes("input", f->input_shapes, f->num_inputs);
-  options.output_shapes = checked_shapes("output", f->output_shapes, f->num_outputs);
-  return f->dtype == HEED_FLOAT64 ? run_check<double>(*f, x, options, calls)
-                                  : run_check<float>(*f, x, options, calls);
+  CheckedFunction c;
+  c.inputs = checked_shapes("input", f->input_shapes, f->num_inputs);
+  c.outputs = checked_shapes("output", f->output_shapes, f->num_outputs);
+  return f->dtype == HEED_FLOAT64 ? run_check<double>(*f, c, x, options, calls)
+                                  : run_check<float>(*f, c, x, options, calls);
 }
 
 Json entry_json(const CheckedEntry& e) {
@@ -187,6 +201,8 @@ int check_and_report(const heed_function* f, const void* const* x,
     failed(HEED_INVALID, e.what());
   } catch (const std::exception& e) {
     failed(HEED_FAILED, e.what());
+  } catch (const abi::__forced_unwind&) {  // pthread_exit() or the end of Python ends this thread
+    throw;
   } catch (...) {
     failed(HEED_FAILED, "a callback threw a C++ exception");
   }
@@ -206,6 +222,8 @@ int heed_check_vjp(const heed_function* function, const void* const* x,
     const int status = heed::autograd::check_and_report(function, x, options, *out);
     if (report) *report = out.release();
     return status;
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (...) {  // check_and_report() has caught all other exceptions
     return HEED_OUT_OF_MEMORY;
   }

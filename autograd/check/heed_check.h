@@ -4,8 +4,8 @@
  *
  *   heed_report* report = NULL;
  *   int status = heed_check_vjp(&function, inputs, NULL, &report);
- *   if (status != HEED_OK || heed_report_verdict(report) != HEED_RIGHT)
- * puts(heed_report_text(report)); heed_report_free(report);
+ *   if (status || heed_report_verdict(report) != HEED_RIGHT) puts(heed_report_text(report));
+ *   heed_report_free(report);
  *
  * All functions may be called from several threads at the same time. No C++ exception leaves them.
  */
@@ -62,11 +62,9 @@ typedef struct heed_function {
 /** Options of a check. Initialize them with HEED_CHECK_OPTIONS, then change members. A later
  * version may add members at the end; `size` tells the library which ones the caller knows. */
 typedef struct heed_check_options {
-  size_t size; /**< sizeof(heed_check_options) */
-  uint64_t
-      seed; /**< seed of the random cotangents and directions; the same seed, the same report */
-  int64_t
-      max_entries; /**< number of entries that are compared one by one, at least 1 (check_vjp.h) */
+  size_t size;         /**< sizeof(heed_check_options) */
+  uint64_t seed;       /**< CheckOptions::seed (check_vjp.h) */
+  int64_t max_entries; /**< CheckOptions::max_entries, at least 1 */
 } heed_check_options;
 /** Initializer with the defaults: heed_check_options options = HEED_CHECK_OPTIONS; */
 #define HEED_CHECK_OPTIONS \
@@ -101,10 +99,8 @@ HEED_API int heed_check_vjp(const heed_function* function, const void* const* x,
 
 /** Returns the verdict, or HEED_NOT_CHECKED if `report` is NULL. */
 HEED_API heed_verdict heed_report_verdict(const heed_report* report);
-/** Returns the report as one line, such as "right: 11.7 digits agree with differences in 19 of 19
- * entries;
- * ...", or the error as text. It is valid until heed_report_free(). Returns "" if `report` is NULL.
- */
+/** Returns the report as one line that begins with the verdict, such as "right: 11.7 digits agree
+ * ...", or the error as text. Valid until heed_report_free(). "" if `report` is NULL. */
 HEED_API const char* heed_report_text(const heed_report* report);
 /** Returns the report as one JSON object, in UTF-8, valid until heed_report_free(). Keys: verdict
  * ("right", "wrong", "vacuous"), message, digits, checked, entries, worst (the worst compared

@@ -1,6 +1,8 @@
 """Builds the wheel, which contains a shared library but no extension module of Python: its tag is
 py3-none-PLATFORM. tools/package/wheel calls it."""
 
+import pathlib
+
 from setuptools import Distribution, setup
 
 try:
@@ -19,4 +21,6 @@ class PlatformWheel(bdist_wheel):
         return "py3", "none", super().get_tag()[2]
 
 
+if not pathlib.Path("heed/libheed_check.so").exists():
+    raise SystemExit("heed/libheed_check.so is missing: build the wheel with tools/package/wheel")
 setup(distclass=PlatformDistribution, cmdclass={"bdist_wheel": PlatformWheel})

@@ -14,6 +14,7 @@ import os
 import pathlib
 import signal
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -255,6 +256,51 @@ class Interruptions(unittest.TestCase):
             timer.join()
         self.assertEqual(interrupted, 40)
         self.assertTrue(check_vjp(square, square_backward, x))
+
+    def test_two_signals_and_other_handlers(self):
+        class Timeout(Exception):
+            pass
+
+        def expire(number, frame):
+            raise Timeout
+
+        x = np.linspace(0, 1, 300)
+        before = signal.signal(signal.SIGALRM, expire)
+        try:
+            for i in range(30):
+                signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.0005 * i)
+                with self.assertRaises(Timeout):
+                    while True:
+                        check_vjp(square, square_backward, x)
+            self.assertIs(signal.getsignal(signal.SIGALRM), expire)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+        def twice(x):
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        for _ in range(30):
+            try:
+                check_vjp(square, lambda x, dy: twice(x), X)
+            except KeyboardInterrupt:
+                pass
+
+        def installs(x):
+            signal.signal(signal.SIGALRM, expire)
+            return x
+
+        check_vjp(installs, lambda x, dy: dy, X)
+        self.assertIs(signal.signal(signal.SIGALRM, before), expire)
+
+    def test_the_interpreter_ends_while_a_thread_checks(self):
+        program = ("import heed, numpy as np, threading, time, sys\n"
+                   "x = np.linspace(0, 1, 3000)\n"
+                   "work = lambda: [heed.check_vjp(np.exp, lambda x, dy: np.exp(x) * dy, x) for _ in range(99)]\n"
+                   "threading.Thread(target=work, daemon=True).start()\n"
+                   "time.sleep(0.3)\n")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_threads(self):
         verdicts = [[] for _ in range(6)]

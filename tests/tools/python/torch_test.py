@@ -64,9 +64,10 @@ class Torch(unittest.TestCase):
             strides.append(x.stride())
             return x.exp()
 
-        self.assertTrue(check(f, wide.t().requires_grad_()))
-        self.assertEqual(set(strides), {(1, 4)})
-        self.assertTrue(check(f, wide[:, ::2].requires_grad_()))
+        for x, expected in [(wide.t(), (1, 4)), (wide[:, ::2], (4, 2)), (wide[0].expand(3, 4), (4, 1))]:
+            strides.clear()
+            self.assertTrue(check(f, x.detach().requires_grad_()))
+            self.assertEqual(set(strides), {expected})
 
     def test_modules(self):
         x = leaf(4, 3)
@@ -104,16 +105,61 @@ class Torch(unittest.TestCase):
     def test_outputs_without_a_gradient_are_named(self):
         report = check(lambda x: (x.argmax(), x * x, x.detach(), "text"), leaf(3))
         self.assertTrue(report)
-        self.assertIn("output 0 (torch.int64) requires no gradient: left out", report.text)
-        self.assertIn("output 2 (torch.float64) requires no gradient", report.text)
-        self.assertIn("output 3 (str)", report.text)
+        self.assertIn("result 0 (torch.int64) requires no gradient: left out", report.text)
+        self.assertIn("result 2 (torch.float64) requires no gradient", report.text)
+        self.assertIn("result 3 (str)", report.text)
+        self.assertIn("outputs: 0 is result 1", report.text)
         self.assertTrue(check(lambda x, unused: x * x, (leaf(3), leaf(2))))  # its gradient is 0
+
+    def test_nested_outputs_and_inputs(self):
+        x = leaf(2, 3)
+        for f in (lambda x: (x * 2, (WrongSoftmax.apply(x),)), lambda x: {"a": x, "b": [WrongSoftmax.apply(x)]}):
+            self.assertEqual(check(f, x).verdict, "wrong")
+        lstm = torch.nn.LSTM(3, 2).double()
+        report = check(lstm, leaf(4, 3))
+        self.assertTrue(report, report.text)
+        self.refused(TypeError, "argument 1 is a tuple that contains a tensor that requires a gradient",
+                     lambda x, state: x, (x, (x, x)))
+
+    def test_changes_in_place(self):
+        class Forward(Softmax):
+            @staticmethod
+            def forward(ctx, x):
+                x.mul_(2)
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, dy):
+                return 4 * ctx.saved_tensors[0] * dy
+
+        class Backward(Softmax):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x.exp()
+
+            @staticmethod
+            def backward(ctx, dy):
+                return ctx.saved_tensors[0].exp_() * dy
+
+        self.refused(RuntimeError, "the forward pass changes argument 0 in place", Forward, leaf(3))
+        self.refused(RuntimeError, "the backward pass changes an input or an output in place", Backward, leaf(3))
 
     def test_random_state(self):
         x = leaf(20)
         torch.manual_seed(5)
         state = torch.get_rng_state()
         self.assertTrue(check(lambda x: torch.nn.functional.dropout(x, 0.5), x))
+        self.assertTrue(torch.equal(torch.get_rng_state(), state))
+
+        class Random(Softmax):
+            @staticmethod
+            def backward(ctx, dy):
+                torch.rand(1)
+                return Softmax.backward(ctx, dy)
+
+        self.assertTrue(check(Random, x))
         self.assertTrue(torch.equal(torch.get_rng_state(), state))
         generator = torch.Generator().manual_seed(1)
         report = check(lambda x: x * torch.rand(20, generator=generator, dtype=torch.float64), x)
@@ -126,7 +172,8 @@ class Torch(unittest.TestCase):
     def test_errors(self):
         x = leaf(3)
         self.refused(ValueError, "no input requires a gradient; call requires_grad_", torch.exp, x.detach())
-        self.refused(ValueError, "no output requires a gradient", lambda x: x.detach(), x)
+        self.refused(ValueError, "the outputs are: torch.float64, NoneType", lambda x: (x.detach(), None), x)
+        self.refused(TypeError, "function is the class ReLU; pass an instance", torch.nn.ReLU, x)
         self.refused(TypeError, "argument 1 is torch.float32; needs float64 or float32, and the same",
                      torch.add, (x, leaf(3, dtype=torch.float32)))
         self.refused(TypeError, "argument 0 is torch.float16", torch.exp, leaf(3, dtype=torch.float16))

@@ -14,6 +14,10 @@ wheel=("$scratch"/heed-*.whl)
 [[ ${wheel[0]} == */heed-0.1.0-py3-none-manylinux_2_*_"$(uname -m)".whl ]] || { echo "wrong name: ${wheel[0]}"; exit 1; }
 "$python" -m zipfile -e "${wheel[0]}" "$scratch/site"
 PYTHONPATH=$scratch/site "$python" tests/tools/python/heed_test.py
+if ! readelf -d "$scratch/site/heed/libheed_check.so" | grep -qF 'runpath: [$ORIGIN]'; then
+  echo "the library of the wheel searches other folders than its own"
+  exit 1
+fi
 # The library may need only its own folder and the C and C++ libraries.
 if needed=$(ldd "$scratch/site/heed/libheed_check.so" |
   grep -vE "libhwy.* => $scratch/site/heed/|lib(stdc\+\+|m|gcc_s|c)\.so|linux-vdso|ld-linux"); then

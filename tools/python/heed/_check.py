@@ -84,8 +84,8 @@ def check_vjp(
             all float32, with at most 8 axes. A single array is one input.
         seed: seed of the random cotangents and directions, from 0 to 2^64 - 1. The same seed gives
             the same report.
-        max_entries: number of entries that are compared one by one, at least 1. Other entries are
-            compared together, in a random direction.
+        max_entries: number of entries that are compared one by one, at least 1; but at least 16 of each
+            input. Other entries are compared together, in a random direction.
 
     Returns:
         The report. It is true if the gradient is right.
@@ -259,42 +259,48 @@ def run(
 
 
 class _Interrupts:
-    """While it is active, Ctrl-C raises KeyboardInterrupt only inside the user's functions.
+    """While it is active, Ctrl-C and other signals raise exceptions only inside the user's functions.
 
-    Elsewhere, Python would run the signal handler at the entry of the next callback, before its `try`, and
-    ctypes would print the exception instead of passing it on. Then it runs as soon as possible.
+    Elsewhere, Python would run the signal's handler at the entry of the next callback, before its `try`,
+    and ctypes would print the exception instead of passing it on. Then it runs as soon as possible.
     """
 
+    SIGNALS = [getattr(signal, s) for s in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, s)]
+
     def __enter__(self) -> _Interrupts:
-        self.inside = False
-        self.pending: tuple[Any, ...] | None = None
-        self.handler = signal.getsignal(signal.SIGINT)
-        # Only the main thread handles signals. SIG_IGN and SIG_DFL are not callable.
-        self.active = threading.current_thread() is threading.main_thread() and callable(self.handler)
-        if self.active:
-            signal.signal(signal.SIGINT, self.handle)
+        self.inside = False  # whether a user's function is running
+        self.pending: list[tuple[int, Any]] = []
+        self.handlers: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():  # no other thread handles signals
+            for number in self.SIGNALS:
+                if callable(handler := signal.getsignal(number)):  # not SIG_IGN or SIG_DFL
+                    self.handlers[number] = handler
+                    signal.signal(number, self.handle)
         return self
 
-    def handle(self, *arguments: Any) -> None:
-        self.pending = arguments
+    def handle(self, number: int, frame: Any) -> None:
+        self.pending.append((number, frame))
         if self.inside:
             self.run_pending()
 
     def allow(self) -> None:
-        """Marks the begin of a call of a user's function. Its end sets `inside` to False."""
+        """Marks the beginning of a call of a user's function. Its end sets `inside` to False."""
         self.inside = True
         if self.pending:
             self.run_pending()
 
     def run_pending(self) -> None:
-        arguments, self.pending = self.pending, None
-        self.handler(*arguments)
+        while self.pending:
+            number, frame = self.pending.pop(0)
+            self.inside = False  # a second signal waits until the first exception is caught
+            self.handlers[number](number, frame)
+            self.inside = True
 
     def __exit__(self, *_exception: Any) -> None:
-        if self.active:
-            signal.signal(signal.SIGINT, self.handler)
-        if self.pending:
-            self.run_pending()
+        for number, handler in self.handlers.items():
+            if signal.getsignal(number) == self.handle:  # else a user's function has set another one
+                signal.signal(number, handler)
+        self.run_pending()
 
 
 def _in_range(name: str, value: int, least: int, most: int) -> int:
@@ -314,10 +320,9 @@ def _checked_inputs(inputs: np.ndarray | Sequence[Any]) -> Arrays:
     for i, given in enumerate(inputs):
         x = np.asarray(given)
         if x.dtype not in (np.float64, np.float32):
-            raise TypeError(
-                f"inputs[{i}] is {x.dtype}; needs float64 or float32. Capture an input without a gradient, "
-                "such as an index or a mask, in forward and backward instead"
-            )
+            discrete = x.dtype.kind in "biu"
+            advice = " Capture an index or a mask in forward and backward instead" if discrete else ""
+            raise TypeError(f"inputs[{i}] is {x.dtype}; needs float64 or float32 in native byte order.{advice}")
         if x.dtype != (first := arrays[0] if arrays else x).dtype:
             raise TypeError(f"inputs[{i}] is {x.dtype}, but inputs[0] is {first.dtype}; needs one type")
         if x.ndim > 8:

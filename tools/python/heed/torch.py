@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,16 +26,19 @@ def check(
 
     The gradient is compared with respect to each input that requires a gradient and, if `function` is
     a module, to each of its parameters that does. All other inputs are passed on unchanged. Outputs
-    that require no gradient, such as indices, are left out, and the report names them.
+    that require no gradient, such as indices, are left out, and the report names them. Outputs in nested
+    tuples, lists and dicts are counted one after the other. Needs PyTorch 2.0 or later.
 
-    Before each call, torch's random state is the same, so that dropout draws the same mask; afterwards,
-    it is as before the check. A function that still returns other values in a second call is "wrong".
+    In each call, torch's random state is at first the same, so that dropout draws the same mask; after
+    the check, it is as before. A function that still returns other values in a second call is "wrong".
 
     Args:
         function: a torch.autograd.Function (the class), a torch.nn.Module, or a function of tensors.
-            It returns a tensor, or a tuple or list of tensors.
+            It returns a tensor, or tensors in tuples, lists and dicts. The parameters of a module are
+            checked only if `function` is the module itself.
         inputs: its arguments. Those that require a gradient must all be float64 or all float32, like
-            the parameters and outputs.
+            the parameters and outputs. The function gets tensors with their strides (those of an expanded
+            tensor are contiguous).
         seed: as in heed.check_vjp().
         max_entries: as in heed.check_vjp().
 
@@ -43,7 +47,9 @@ def check(
         those that require no gradient; the text names them if the numbers differ.
 
     Raises:
-        TypeError: a tensor that requires a gradient, or an output that does, has another type.
+        TypeError: a tensor that requires a gradient, or an output that does, has another type, or such a
+            tensor is inside a list, tuple or dict.
+        RuntimeError: the function changes a tensor in place.
         ValueError: no input or no output requires a gradient, or an output has another shape than in
             the first call.
 
@@ -65,8 +71,14 @@ def check(
     >>> check(torch.nn.Linear(2, 3).double(), x).verdict
     'right'
     """
+    if isinstance(function, type) and not issubclass(function, torch.autograd.Function):
+        raise TypeError(f"function is the class {function.__name__}; pass an instance, or a function of tensors")
     arguments = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
-    places = [i for i, x in enumerate(arguments) if isinstance(x, torch.Tensor) and x.requires_grad]
+    for i, x in enumerate(arguments):
+        if not isinstance(x, torch.Tensor) and any(map(_requires_grad, _flat(x))):
+            raise TypeError(f"argument {i} is a {type(x).__name__} that contains a tensor that requires a gradient; "
+                            "pass a function whose arguments are tensors")  # fmt: skip
+    places = [i for i, x in enumerate(arguments) if _requires_grad(x)]
     leaves = [arguments[i] for i in places]
     names = [f"argument {i}" for i in places]
     module = function if isinstance(function, torch.nn.Module) else None
@@ -75,10 +87,10 @@ def check(
         parameters = {n: p for n, p in module.named_parameters() if p.requires_grad}
         leaves += parameters.values()
         names += [f"parameter {n}" for n in parameters]
-    elif isinstance(function, type) and issubclass(function, torch.autograd.Function):
+    elif isinstance(function, type):
         function = function.apply
     if not leaves:
-        raise ValueError("no input requires a gradient; call requires_grad_() on those to check")
+        raise ValueError("no input requires a gradient; call requires_grad_() on the tensors to check")
     dtype = leaves[0].dtype
     for name, leaf in zip(names, leaves):
         if leaf.dtype not in (torch.float64, torch.float32) or leaf.dtype != dtype:
@@ -86,29 +98,38 @@ def check(
                             "that require a gradient")  # fmt: skip
         if not torch.isfinite(leaf).all():
             raise ValueError(f"{name} is not finite; needs finite numbers")
+    devices = sorted({leaf.device.index for leaf in leaves if leaf.device.type == "cuda"})
+
+    def at(values: Arrays) -> list[torch.Tensor]:
+        return [_like(leaf, x) for leaf, x in zip(leaves, values)]
 
     def call(xs: list[torch.Tensor]) -> list[Any]:
         given = list(arguments)
         for place, x in zip(places, xs):
             given[place] = x
-        with torch.random.fork_rng(), torch.enable_grad():
-            if module is None:
-                result = function(*given)
-            else:
-                # The buffers are copies, because a module may change its own, as batch norm does.
-                state = {n: b.clone() for n, b in module.named_buffers()}
-                state.update(zip(parameters, xs[len(places):]))  # fmt: skip
-                result = torch.func.functional_call(module, state, tuple(given))
-        return list(result) if isinstance(result, (list, tuple)) else [result]
+        versions = [x._version for x in xs]
+        if module is None:
+            result = function(*given)
+        else:
+            # The buffers are copies, because a module may change its own, as batch norm does.
+            state = {n: b.clone() for n, b in module.named_buffers()}
+            state.update(zip(parameters, xs[len(places) :]))
+            result = torch.func.functional_call(module, state, tuple(given))
+        for name, x, version in zip(names, xs, versions):
+            if x._version != version:
+                raise RuntimeError(f"the forward pass changes {name} in place, so that it cannot be repeated")
+        return _flat(result)
 
-    def at(values: Arrays) -> list[torch.Tensor]:
-        # clone() keeps the strides of the given tensors.
-        return [leaf.detach().clone().copy_(torch.tensor(x)).requires_grad_() for leaf, x in zip(leaves, values)]
+    def repeatable() -> contextlib.AbstractContextManager[Any]:
+        """Within it, torch's random state is that of the caller. Afterwards, it is as before."""
+        return torch.random.fork_rng(devices)
 
-    first = call(at([_to_numpy(x) for x in leaves]))
-    checked = [i for i, y in enumerate(first) if isinstance(y, torch.Tensor) and y.requires_grad]
+    with repeatable(), torch.enable_grad():
+        first = call(at([_to_numpy(x) for x in leaves]))
+    checked = [i for i, y in enumerate(first) if _requires_grad(y)]
     if not checked:
-        raise ValueError("no output requires a gradient, so there is nothing to check")
+        raise ValueError("no output requires a gradient, so there is nothing to check; the outputs are: "
+                         + ", ".join(map(_type_name, first)))  # fmt: skip
     for i in checked:
         if first[i].dtype != dtype:
             raise TypeError(f"output {i} is {first[i].dtype}; needs {dtype}, the type of the inputs")
@@ -122,20 +143,48 @@ def check(
         return ys
 
     def forward(values: Arrays) -> Arrays:
-        return [_to_numpy(y) for y in outputs(at(values))]
+        with repeatable(), torch.enable_grad():
+            return [_to_numpy(y) for y in outputs(at(values))]
 
     def backward(values: Arrays, grad_outputs: Arrays) -> Arrays:
         xs = at(values)
-        ys = outputs(xs)
-        cotangents = [torch.tensor(v, device=y.device) for v, y in zip(grad_outputs, ys)]
-        gradients = torch.autograd.grad(ys, xs, cotangents, allow_unused=True)
+        with repeatable(), torch.enable_grad():
+            ys = outputs(xs)
+            cotangents = [torch.tensor(v, device=y.device) for v, y in zip(grad_outputs, ys)]
+            versions = [t._version for t in xs + ys]
+            gradients = torch.autograd.grad(ys, xs, cotangents, allow_unused=True)
+        if [t._version for t in xs + ys] != versions:
+            raise RuntimeError("the backward pass changes an input or an output in place, so that a second backward "
+                               "pass would be wrong")  # fmt: skip
         return [np.zeros(x.shape, v.dtype) if g is None else _to_numpy(g) for g, x, v in zip(gradients, xs, values)]
 
     report = run(forward, backward, [_to_numpy(x) for x in leaves], shapes, seed, max_entries)
-    notes = [f"output {i} ({_type_name(y)}) requires no gradient: left out" for i, y in enumerate(first) if i not in checked]
+    notes = [f"result {i} ({_type_name(y)}) requires no gradient: left out" for i, y in enumerate(first) if i not in checked]
+    if checked != list(range(len(checked))):
+        notes.append("outputs: " + ", ".join(f"{k} is result {i}" for k, i in enumerate(checked)))
     if names != [f"argument {i}" for i in range(len(names))]:
         notes.append("inputs: " + ", ".join(f"{k} is {name}" for k, name in enumerate(names)))
     return replace(report, text="; ".join([report.text, *notes]))
+
+
+def _requires_grad(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and x.requires_grad
+
+
+def _flat(x: Any) -> list[Any]:
+    """Returns the elements of nested tuples, lists and dicts, in their order."""
+    if isinstance(x, dict):
+        x = list(x.values())
+    return [leaf for part in x for leaf in _flat(part)] if isinstance(x, (list, tuple)) else [x]
+
+
+def _like(leaf: torch.Tensor, values: np.ndarray) -> torch.Tensor:
+    """Returns a new leaf with these values, and with the strides of `leaf` unless it is expanded."""
+    if any(stride == 0 and size > 1 for size, stride in zip(leaf.size(), leaf.stride())):
+        new = torch.empty_like(leaf)
+    else:
+        new = torch.empty_strided(leaf.size(), leaf.stride(), dtype=leaf.dtype, device=leaf.device)
+    return new.detach().copy_(torch.tensor(values)).requires_grad_()
 
 
 def _to_numpy(x: torch.Tensor) -> np.ndarray:

@@ -61,6 +61,9 @@ build_and_run autograd gradient
 quiet cc -std=c11 "$here/../../examples/your_gradient.c" -I"$prefix/include/heed" -L"$prefix/lib" \
   -Wl,-rpath,"$prefix/lib" -lheed_check -lm -o "$scratch/your_gradient_c"
 "$scratch/your_gradient_c"
+quiet configure check -DHEED_VERSION=0.1 -DHEED_COMPONENTS=check
+quiet cmake --build "$scratch/check" --target your_gradient_c
+"$scratch/check/your_gradient_c"
 quiet configure all -DHEED_VERSION=0.1
 build_and_run all gradient model picture
 refused version 'requested version "0.9"' -DHEED_VERSION=0.9

@@ -45,11 +45,12 @@ struct CheckOptions {
 /// double.
 ///
 /// Each compared entry is checked against central differences of forward, with random cotangents of
-/// both signs. The tolerance is twice the estimated error of the difference, plus 2^10 rounding
-/// errors of the entry's terms (CheckedEntry::terms). If the entry fails, the measured rounding
-/// error of backward is added to the tolerance. At the end, the gradients are made wrong in several
-/// ways (mutations.h), and each wrong version is compared. If a wrong version passes, the verdict
-/// is kVacuous.
+/// both signs, of sizes 0.5 to 1.5 and 32 to 96. Further cotangents are zero for outputs whose
+/// rounding errors would hide the derivatives of other outputs. The tolerance is twice the
+/// estimated error of the difference, plus 2^10 rounding errors of the entry's terms
+/// (CheckedEntry::terms). If the entry fails, the measured rounding error of backward is added to
+/// the tolerance. At the end, the gradients are made wrong in several ways (mutations.h), and each
+/// wrong version is compared. If a wrong version passes, the verdict is kVacuous.
 ///
 /// An entry does not count as checked if differences cannot distinguish it from the rounding error
 /// of forward. If this is true for all entries of an input, the verdict is kVacuous. For each

@@ -119,7 +119,9 @@ class Checker {
   double noise_along(std::size_t cotangent, const Direction& along);
 
   bool prepare();
-  void run_backward(const Values& y);
+  Values next_cotangent(std::size_t outputs);
+  void add_quiet_cotangents();
+  void run_backward(const Values& v);
   void check_by(Oracle oracle);
   std::int64_t sample_size(std::int64_t n, std::int64_t count) const;
   bool compare_entries(Oracle oracle, std::int64_t count);

@@ -177,6 +177,48 @@ TEST_CASE("a backward that ignores the sign or size of the cotangent fails") {
   CHECK(!gives([](double v) { return std::abs(v); }));
   CHECK(!gives([](double v) { return -std::abs(v); }));
   CHECK(!gives([](double v) { return v == 0 ? 0.0 : 1.0; }));
+  for (const double limit : {1, 10, 20})
+    for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+      CAPTURE(limit, seed);
+      const auto clips = [limit](const Arrays<double>&, const Arrays<double>& v) {
+        const double clipped = std::clamp(v[0][0], -limit, limit);
+        return Arrays<double>{{clipped, clipped}};
+      };
+      CHECK(!check_pair<double>({sum, clips}, x, {.seed = seed}).ok());
+    }
+}
+
+TEMPLATE_TEST_CASE("an output with large rounding errors does not hide the derivatives of others",
+                   "", float, double) {
+  using T = TestType;
+  const auto exps = [](const Arrays<T>& x) {
+    Arrays<T> y = x;
+    for (T& e : y[0]) e = std::exp(e);
+    return y;
+  };
+  // Multiplies the gradient of entry 1 by `factor`.
+  const auto backward = [&](T factor) {
+    return [=](const Arrays<T>& x, const Arrays<T>& v) {
+      Arrays<T> g = exps(x);
+      for (std::size_t j = 0; j < g[0].size(); ++j) g[0][j] *= v[0][j] * (j == 1 ? factor : 1);
+      return g;
+    };
+  };
+  const Arrays<T> x = {{std::is_same_v<T, float> ? T(16) : T(40), 0, -1}};
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+    CAPTURE(seed);
+    const CheckReport right = check_vjp<T>(exps, backward(1), x, {.seed = seed});
+    CHECK(right.ok());
+    CHECK(right.checked() == 3);
+    for (const T factor : {T(0), T(2), T(-1)}) {
+      const CheckReport wrong = check_vjp<T>(exps, backward(factor), x, {.seed = seed});
+      CHECK(wrong.verdict == Verdict::kWrong);
+      CHECK(wrong.worst().at == 1);
+    }
+  }
+  // Numbers near the smallest of the type have few digits, and the largest have no room for more.
+  const T edge = std::is_same_v<T, float> ? T(85) : T(700);
+  CHECK(check_vjp<T>(exps, backward(1), Arrays<T>{{edge, 0, -edge - 15}}).ok());
 }
 
 TEST_CASE("a large input is sampled, and a random direction covers the rest") {

@@ -176,7 +176,7 @@ def run(
 
     def view(name: str, address: int | None, shapes: list[tuple[int, ...]]) -> Arrays:
         if name not in views:
-            pointers = ctypes.cast(address, _library.Pointers)
+            pointers = ctypes.cast(ctypes.c_void_p(address), _library.Pointers)
             views[name] = [_array_at(pointers[i], shape, dtype) for i, shape in enumerate(shapes)]
         return views[name]
 
@@ -316,7 +316,7 @@ def _checked_inputs(inputs: np.ndarray | Sequence[Any]) -> Arrays:
         inputs = [inputs]
     elif not isinstance(inputs, (list, tuple)):
         raise TypeError(f"inputs is of type {type(inputs).__name__}; needs an array, or a list of arrays")
-    arrays = []
+    arrays: Arrays = []
     for i, given in enumerate(inputs):
         x = np.asarray(given)
         if x.dtype not in (np.float64, np.float32):
@@ -367,7 +367,8 @@ def _array_at(address: int | None, shape: tuple[int, ...], dtype: np.dtype) -> n
     if address is None:
         return np.empty(shape, dtype)  # an array without elements
     size = int(np.prod(shape, dtype=np.int64))
-    return np.frombuffer((ctypes.c_char * (size * dtype.itemsize)).from_address(address), dtype).reshape(shape)
+    memory: Any = (ctypes.c_char * (size * dtype.itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype).reshape(shape)
 
 
 def _read_only(x: np.ndarray) -> np.ndarray:

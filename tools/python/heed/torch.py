@@ -71,15 +71,18 @@ def check(
     >>> check(torch.nn.Linear(2, 3).double(), x).verdict
     'right'
     """
-    if isinstance(function, type) and not issubclass(function, torch.autograd.Function):
-        raise TypeError(f"function is the class {function.__name__}; pass an instance, or a function of tensors")
-    arguments = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    apply: Callable[..., Any] = function
+    if isinstance(function, type):
+        if not issubclass(function, torch.autograd.Function):
+            raise TypeError(f"function is the class {function.__name__}; pass an instance, or a function of tensors")
+        apply = function.apply
+    arguments: list[Any] = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     for i, x in enumerate(arguments):
         if not isinstance(x, torch.Tensor) and any(map(_requires_grad, _flat(x))):
             raise TypeError(f"argument {i} is a {type(x).__name__} that contains a tensor that requires a gradient; "
                             "pass a function whose arguments are tensors")  # fmt: skip
     places = [i for i, x in enumerate(arguments) if _requires_grad(x)]
-    leaves = [arguments[i] for i in places]
+    leaves: list[torch.Tensor] = [arguments[i] for i in places]
     names = [f"argument {i}" for i in places]
     module = function if isinstance(function, torch.nn.Module) else None
     parameters: dict[str, torch.Tensor] = {}
@@ -87,8 +90,6 @@ def check(
         parameters = {n: p for n, p in module.named_parameters() if p.requires_grad}
         leaves += parameters.values()
         names += [f"parameter {n}" for n in parameters]
-    elif isinstance(function, type):
-        function = function.apply
     if not leaves:
         raise ValueError("no input requires a gradient; call requires_grad_() on the tensors to check")
     dtype = leaves[0].dtype
@@ -109,7 +110,7 @@ def check(
             given[place] = x
         versions = [x._version for x in xs]
         if module is None:
-            result = function(*given)
+            result = apply(*given)
         else:
             # The buffers are copies, because a module may change its own, as batch norm does.
             state = {n: b.clone() for n, b in module.named_buffers()}

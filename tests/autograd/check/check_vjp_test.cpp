@@ -178,7 +178,7 @@ TEST_CASE("a backward that ignores the sign or size of the cotangent fails") {
   CHECK(!gives([](double v) { return -std::abs(v); }));
   CHECK(!gives([](double v) { return v == 0 ? 0.0 : 1.0; }));
   for (const double limit : {1, 10, 20})
-    for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       CAPTURE(limit, seed);
       const auto clips = [limit](const Arrays<double>&, const Arrays<double>& v) {
         const double clipped = std::clamp(v[0][0], -limit, limit);
@@ -205,7 +205,7 @@ TEMPLATE_TEST_CASE("an output with large rounding errors does not hide the deriv
     };
   };
   const Arrays<T> x = {{std::is_same_v<T, float> ? T(16) : T(40), 0, -1}};
-  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     CAPTURE(seed);
     const CheckReport right = check_vjp<T>(exps, backward(1), x, {.seed = seed});
     CHECK(right.ok());

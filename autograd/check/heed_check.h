@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
+/** Marks the functions of the shared library. */
 #define HEED_API __attribute__((visibility("default")))
 #else
 #define HEED_API

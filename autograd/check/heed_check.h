@@ -16,9 +16,9 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-/** Marks the functions of the shared library. */
 #define HEED_API __attribute__((visibility("default")))
 #else
+/** Marks the functions of the shared library for compilers that need it. */
 #define HEED_API
 #endif
 

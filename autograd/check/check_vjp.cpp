@@ -29,20 +29,11 @@ Arrays<T> split_values(Arrays<T> like, const Values& flat) {
   return like;
 }
 
-// Returns the shapes of the arrays: those of the options, or one-dimensional shapes if there are
-// none.
+// Returns the one-dimensional shapes of the arrays.
 template <class T>
-std::vector<Shape> shapes_of(const Arrays<T>& arrays,
-                             const std::vector<std::vector<std::int64_t>>& given,
-                             const char* what) {
-  std::vector<Shape> shapes(given.begin(), given.end());
-  for (std::size_t i = 0; given.empty() && i < arrays.size(); ++i)
-    shapes.emplace_back(arrays[i].size());
-  check<ValueError>(shapes.size() == arrays.size(), "check_vjp", "got ", shapes.size(),
-                    " shapes of ", arrays.size(), " ", what);
-  for (std::size_t i = 0; i < arrays.size(); ++i)
-    check<ValueError>(shapes[i].numel() == std::ssize(arrays[i]), "check_vjp", what, "[", i,
-                      "] has ", arrays[i].size(), " elements, but its shape is ", shapes[i]);
+std::vector<Shape> shapes_of(const Arrays<T>& arrays) {
+  std::vector<Shape> shapes;
+  for (const std::vector<T>& array : arrays) shapes.emplace_back(array.size());
   return shapes;
 }
 
@@ -50,11 +41,10 @@ std::vector<Shape> shapes_of(const Arrays<T>& arrays,
 template <class T>
 CheckedFunction checked_arrays(const ForwardFunction<T>& forward,
                                const BackwardFunction<T>& backward, const Arrays<T>& x,
-                               const Arrays<T>& y, const std::vector<Shape>& inputs,
-                               const std::vector<Shape>& outputs) {
+                               const Arrays<T>& y) {
   CheckedFunction c;
   c.x = flatten_arrays(x);
-  c.inputs = inputs, c.outputs = outputs;
+  c.inputs = shapes_of(x), c.outputs = shapes_of(y);
   c.single = std::is_same_v<T, float>;
   c.forward = [=, count = std::ssize(flatten_arrays(y))](const Values& at) {
     Values values = flatten_arrays(forward(split_values(x, at)));
@@ -188,10 +178,8 @@ template <class T>
 CheckReport check_vjp(const std::type_identity_t<ForwardFunction<T>>& forward,
                       const std::type_identity_t<BackwardFunction<T>>& backward,
                       const std::vector<std::vector<T>>& x, const CheckOptions& options) {
-  const std::vector<Shape> inputs = shapes_of(x, options.input_shapes, "inputs");
   const Arrays<T> y = forward(x);
-  const std::vector<Shape> outputs = shapes_of(y, options.output_shapes, "outputs");
-  return check_function(checked_arrays(forward, backward, x, y, inputs, outputs), options,
+  return check_function(checked_arrays(forward, backward, x, y), options,
                         [&] { return find_malformed(x, backward(x, y)); });
 }
 template CheckReport check_vjp(const ForwardFunction<float>&, const BackwardFunction<float>&,

@@ -34,11 +34,6 @@ struct CheckOptions {
   /// input. Each input that has more entries than its sample is also checked in one random
   /// direction, along which all its entries move.
   std::int64_t max_entries = 1000;
-  ///@{
-  /// Shapes of the inputs and outputs, in row-major order. The report then states the index of an
-  /// entry in its array. If they are empty, all arrays are one-dimensional.
-  std::vector<std::vector<std::int64_t>> input_shapes = {}, output_shapes = {};
-  ///@}
 };
 
 /// Checks that backward(x, v) = J(x)^T v, where J is the Jacobian of forward at x. T is float or
@@ -61,10 +56,8 @@ struct CheckOptions {
 /// bits, or if the gradient of zero cotangents is not zero. Therefore forward and backward must not
 /// keep state between calls.
 ///
-/// Throws ValueError if options.max_entries is less than 1, if the shapes in `options` do not have
-/// as many elements as the arrays, or if forward returns a different number of values near x than
-/// at x. Throws ShapeError if a shape has more than 8 axes. Exceptions of forward and backward pass
-/// through.
+/// Throws ValueError if options.max_entries is less than 1, or if forward returns a different
+/// number of values near x than at x. Exceptions of forward and backward pass through.
 template <class T>
 CheckReport check_vjp(const std::type_identity_t<ForwardFunction<T>>& forward,
                       const std::type_identity_t<BackwardFunction<T>>& backward,

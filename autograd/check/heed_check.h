@@ -32,7 +32,7 @@ typedef enum heed_dtype { HEED_FLOAT64 = 0, HEED_FLOAT32 = 1 } heed_dtype;
 /** Shape of an array, in row-major order: at most 8 axes. An array with 0 axes has one element. */
 typedef struct heed_shape {
   size_t axes;          /**< number of axes */
-  const int64_t* sizes; /**< size of each axis, at least 0; may be NULL if there are no axes */
+  const int64_t* sizes; /**< size of each axis, at least 0 (or NULL if axes is 0) */
 } heed_shape;
 
 /** Computes the outputs of the function. inputs[i] and outputs[i] point to the elements of array i.

@@ -223,25 +223,22 @@ void run_tall(const Product<T>& p) {
 }
 
 // Computes one large product. The rows of C are divided among the threads. Each chunk of rows packs
-// its own copy of B, so that no core reads memory that another core has just written. To limit the
-// number of copies, there are at most as many chunks as threads.
+// its own copy of B, so that no core reads memory that another core has just written. There are at
+// most as many chunks as threads, because each chunk reads all of B from memory again.
 template <class T>
 void run_large(const Product<T>& p) {
   const Gemm<T>& g = p.g;
   const std::int64_t strips = (g.m + kRows - 1) / kRows;
   const std::int64_t work = std::max<std::int64_t>(1, kChunk / (kRows * g.n * g.k));
   const std::int64_t share = (strips + num_threads() - 1) / num_threads();
-  parallel_for(strips, p.in_place ? work : std::max(work, share),
-               [&](std::int64_t s0, std::int64_t s1) {
-                 const Scratch<T> packed(p.packed_size());
-                 for (std::int64_t s = 0; !p.in_place && s < p.steps; ++s)
-                   p.pack_step(packed.get(), g.b, s, 0, p.panels);
-                 // Computes 8 strips of A at a time, so that a step of B stays in L2 between
-                 // strips.
-                 for (std::int64_t i = s0; i < s1; i += 8)
-                   p.rows(g.a, g.b, packed.get(), g.c, i * kRows,
-                          std::min(g.m, std::min(s1, i + 8) * kRows));
-               });
+  parallel_for(strips, std::max(work, share), [&](std::int64_t s0, std::int64_t s1) {
+    const Scratch<T> packed(p.packed_size());
+    for (std::int64_t s = 0; !p.in_place && s < p.steps; ++s)
+      p.pack_step(packed.get(), g.b, s, 0, p.panels);
+    // Computes 8 strips of A at a time, so that a step of B stays in L2 between strips.
+    for (std::int64_t i = s0; i < s1; i += 8)
+      p.rows(g.a, g.b, packed.get(), g.c, i * kRows, std::min(g.m, std::min(s1, i + 8) * kRows));
+  });
 }
 
 // Computes one large product on a machine with a small L2. If C has at least as many rows as

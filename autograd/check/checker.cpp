@@ -9,8 +9,11 @@
 namespace heed::autograd {
 namespace {
 
-constexpr int kCotangents = 2, kMostMoves = 4;
-constexpr double kLarger = 64;  // factor of the second cotangent
+constexpr int kMostMoves = 4;
+// Factors of the random cotangents. A backward pass is found if it clips large cotangents or
+// ignores small ones.
+constexpr double kSizes[] = {1, 64, 0x1p-10};
+constexpr int kCotangents = std::size(kSizes);
 // If the rounding noise of an output is below this fraction of the noise of another, a further
 // cotangent is used that is zero for the noisier output; at most kMostQuiet of them.
 constexpr double kQuiet = 0x1p-12;
@@ -66,10 +69,11 @@ bool is_not_zero(double x) { return x != 0; }
 // at least twice the distance to the results of two other step sizes. In double, the first step is
 // usually exact enough.
 Difference careful_difference(const Line& line, const Values& v, const Values& noise, bool single) {
-  Difference d = difference(line, v, noise, 1);
+  Difference d = difference(line, v, noise, 1, single);
   if (single)
     for (const double scale : {0.75, 0.625})
-      d.error = std::max(d.error, 2 * std::abs(difference(line, v, noise, scale).value - d.value));
+      d.error = std::max(d.error,
+                         2 * std::abs(difference(line, v, noise, scale, single).value - d.value));
   return d;
 }
 
@@ -255,19 +259,24 @@ bool Checker::prepare() {
   return report_.ok();
 }
 
-// Returns a random cotangent. The second has the opposite signs of the first, and is larger, so
-// that a backward pass that clips cotangents is found, unless its gradient is then too large for
-// the type. A power of two does not change rounding errors.
+// Returns the next cotangent. The first two are random, with opposite signs, and the third is the
+// first, made smaller. A factor of kSizes is left out if the gradient would then be too large or
+// too small for the type. Factors are powers of two, which do not change rounding errors.
 Values Checker::next_cotangent(std::size_t outputs) {
-  Values v = random_cotangent(outputs, random_);
-  if (cotangents_.empty()) return v;
-  Values larger = v;
-  for (std::size_t o = 0; o < outputs; ++o) {
+  const std::size_t c = cotangents_.size();
+  if (c == 0) return random_cotangent(outputs, random_);
+  Values v = c == 1 ? random_cotangent(outputs, random_) : cotangents_[0];
+  for (std::size_t o = 0; o < outputs && c == 1; ++o)
     v[o] = std::copysign(v[o], -cotangents_[0][o]);
-    larger[o] = kLarger * v[o];
-  }
-  const Values g = f_.backward(f_.x, larger);
-  return std::any_of(g.begin(), g.end(), is_not_finite) ? v : larger;
+  Values scaled = v;
+  for (double& e : scaled) e *= kSizes[c];
+  const double least =
+      f_.single ? double(std::numeric_limits<float>::min()) : std::numeric_limits<double>::min();
+  const Values g = f_.backward(f_.x, scaled);
+  const bool fits = std::all_of(g.begin(), g.end(), [least](double e) {
+    return e == 0 || (std::isfinite(e) && std::abs(e) >= least);
+  });
+  return fits ? scaled : v;
 }
 
 // Adds cotangents that are zero for the noisiest outputs, whose rounding errors hide the
@@ -452,8 +461,9 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
     const double by_backward = worst.along.dot(f_.backward(f_.x, one));
     const Line output = [&](double t) { return Values{line(t)[o]}; };
     const double by_oracle =
-        (oracle == Oracle::kDual ? exact(worst.along).derivative[o]
-                                 : difference(output, Values{1}, Values{noise_[o]}, 1).value) /
+        (oracle == Oracle::kDual
+             ? exact(worst.along).derivative[o]
+             : difference(output, Values{1}, Values{noise_[o]}, 1, f_.single).value) /
         worst.along.unit();
     const double differs = std::abs(by_backward - by_oracle);
     if (differs <= largest) continue;

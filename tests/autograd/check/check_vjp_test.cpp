@@ -185,7 +185,45 @@ TEST_CASE("a backward that ignores the sign or size of the cotangent fails") {
         return Arrays<double>{{clipped, clipped}};
       };
       CHECK(!check_pair<double>({sum, clips}, x, {.seed = seed}).ok());
+      // Ignores cotangents below 0.002, 0.02 or 0.04.
+      const auto ignores = [limit](const Arrays<double>&, const Arrays<double>& v) {
+        const double large = std::abs(v[0][0]) < 0.002 * limit ? 0 : v[0][0];
+        return Arrays<double>{{large, large}};
+      };
+      CHECK(!check_pair<double>({sum, ignores}, x, {.seed = seed}).ok());
     }
+}
+
+TEST_CASE("steps beside an edge of the domain or a pole are small enough") {
+  const auto log_of_rest = [](const Arrays<double>& x) {
+    return Arrays<double>{{std::log1p(-x[0][0])}};
+  };
+  const auto pole = [](const Arrays<double>& x) { return Arrays<double>{{1 / (1 - x[0][0])}}; };
+  // Returns the report of the derivative factor / (1 - x)^power at x = 1 - distance.
+  const auto check = [](const auto& forward, double power, double factor, double distance) {
+    const auto backward = [=](const Arrays<double>& x, const Arrays<double>& v) {
+      return Arrays<double>{{factor * v[0][0] / std::pow(1 - x[0][0], power)}};
+    };
+    return check_vjp<double>(forward, backward, {{1 - distance}});
+  };
+  for (const double distance : {0.1, 1e-3, 1e-5, 1e-6}) {
+    CAPTURE(distance);
+    CHECK(check(log_of_rest, 1, -1, distance).ok());
+    CHECK(check(pole, 2, 1, distance).ok());
+    CHECK(check(log_of_rest, 1, -1.001, distance).verdict == Verdict::kWrong);
+    CHECK(check(pole, 2, 1.001, distance).verdict == Verdict::kWrong);
+  }
+  CHECK(check(log_of_rest, 1, -1, 1e-9).ok());
+  // Still nearer, no step is small enough. In float, this begins at 1e-6.
+  const std::string not_finite = "forward is not finite";
+  CHECK(check(log_of_rest, 1, -1, 1e-10).message.find(not_finite) != std::string::npos);
+  const CheckReport single =
+      check_vjp<float>([](const Arrays<float>& x) { return Arrays<float>{{std::log1p(-x[0][0])}}; },
+                       [](const Arrays<float>& x, const Arrays<float>& v) {
+                         return Arrays<float>{{-v[0][0] / (1 - x[0][0])}};
+                       },
+                       {{0.999999F}});
+  CHECK(single.message.find(not_finite) != std::string::npos);
 }
 
 TEMPLATE_TEST_CASE("an output with large rounding errors does not hide the derivatives of others",

@@ -40,7 +40,8 @@ struct CheckOptions {
 /// double.
 ///
 /// Each compared entry is checked against central differences of forward, with random cotangents of
-/// both signs, of sizes 0.5 to 1.5, 32 to 96, and 0.0005 to 0.0015. Further cotangents are zero for
+/// both signs, of sizes 0.5 to 1.5, 32 to 96, and 0.0005 to 0.0015. A size is left
+/// out if the gradient would be too large or too small for T. Further cotangents are zero for
 /// outputs whose rounding errors would hide the derivatives of other outputs. The tolerance is
 /// twice the estimated error of the difference, plus 2^10 rounding errors of the entry's terms
 /// (CheckedEntry::terms). If the entry fails, the measured rounding error of backward is added to
@@ -49,8 +50,8 @@ struct CheckOptions {
 ///
 /// An entry does not count as checked if differences cannot distinguish it from the rounding error
 /// of forward. If this is true for all entries of an input, the verdict is kVacuous. For each
-/// entry, forward runs 6 to 60 times in double, up to 84 times beside a pole or an edge of its
-/// domain, and 18 to 180 times in float.
+/// entry, forward runs about 6 to 60 times in double (up to 84 times beside a kink, a pole or an
+/// edge of its domain), and about 18 to 180 times in float.
 ///
 /// The verdict is also kWrong if backward returns gradients of other lengths than the inputs, if a
 /// value or gradient is NaN or infinite, if a second run with the same arguments returns different

@@ -10,7 +10,7 @@ namespace heed::autograd {
 namespace {
 
 constexpr int kMostMoves = 4;
-// Factors of the random cotangents. A backward pass is found if it clips large cotangents or
+// Factors of the random cotangents. They detect a backward pass that clips large cotangents or
 // ignores small ones.
 constexpr double kSizes[] = {1, 64, 0x1p-10};
 constexpr int kCotangents = std::size(kSizes);
@@ -264,19 +264,21 @@ bool Checker::prepare() {
 // too small for the type. Factors are powers of two, which do not change rounding errors.
 Values Checker::next_cotangent(std::size_t outputs) {
   const std::size_t c = cotangents_.size();
-  if (c == 0) return random_cotangent(outputs, random_);
-  Values v = c == 1 ? random_cotangent(outputs, random_) : cotangents_[0];
-  for (std::size_t o = 0; o < outputs && c == 1; ++o)
-    v[o] = std::copysign(v[o], -cotangents_[0][o]);
+  Values v = c == 2 ? cotangents_[0] : random_cotangent(outputs, random_);
+  if (c == 0) return v;
+  if (c == 1)
+    for (std::size_t o = 0; o < outputs; ++o) v[o] = std::copysign(v[o], -cotangents_[0][o]);
   Values scaled = v;
   for (double& e : scaled) e *= kSizes[c];
+  if (c == 1) {
+    const Values g = f_.backward(f_.x, scaled);
+    return std::any_of(g.begin(), g.end(), is_not_finite) ? v : scaled;
+  }
+  // Entries that become subnormal would lose digits.
   const double least =
       f_.single ? double(std::numeric_limits<float>::min()) : std::numeric_limits<double>::min();
-  const Values g = f_.backward(f_.x, scaled);
-  const bool fits = std::all_of(g.begin(), g.end(), [least](double e) {
-    return e == 0 || (std::isfinite(e) && std::abs(e) >= least);
-  });
-  return fits ? scaled : v;
+  const auto is_too_small = [&](double e) { return e != 0 && std::abs(e) * kSizes[c] < least; };
+  return std::any_of(gradients_[0].begin(), gradients_[0].end(), is_too_small) ? v : scaled;
 }
 
 // Adds cotangents that are zero for the noisiest outputs, whose rounding errors hide the
@@ -451,7 +453,8 @@ void Checker::judge(Oracle oracle, std::size_t first) {
 std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   if (!std::isfinite(worst.tolerance))
     return worst.name() + ": forward is not finite at points near x that differences evaluate";
-  double given = worst.given, expected = worst.expected, largest = worst.tolerance;
+  double given = worst.given, expected = worst.expected, largest = 0;
+  const Values& v = cotangents_[worst.cotangent];
   std::string of_output;
   const Line line = line_along(worst.along);
   const std::size_t outputs = cotangents_[0].size();
@@ -466,7 +469,7 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
              : difference(output, Values{1}, Values{noise_[o]}, 1, f_.single).value) /
         worst.along.unit();
     const double differs = std::abs(by_backward - by_oracle);
-    if (differs <= largest) continue;
+    if (std::abs(v[o]) * differs <= worst.tolerance || differs <= largest) continue;
     given = by_backward, expected = by_oracle, largest = differs;
     of_output = " for " + output_name(o);
     if (!std::isfinite(differs)) break;

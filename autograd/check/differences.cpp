@@ -11,8 +11,8 @@ using Values = std::vector<double>;
 // Steps that difference() tries in this order, as fractions of its argument `scale`. The first step
 // is best if the rounding error is 1e-16 of the value. Larger steps are better if f is noisy.
 // Smaller steps are better if f is strongly curved or has a kink nearby. In double, a step below
-// kTiny is tried if the smallest step before it was best, or if f was not finite at all of them.
-// This happens beside a pole or beside an edge of the domain of f.
+// kTiny is tried if the smallest step before it was best, or if no step before it had a finite
+// result without a kink. This happens, for example, beside a pole or an edge of the domain of f.
 constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2, 0x1p-25, 0x1p-33};
 constexpr double kTiny = 0x1p-20;
 constexpr double kGoodEnough = 0x1p-33;  // stop at this fraction of the terms: ten digits
@@ -96,7 +96,7 @@ Difference difference(const Line& f, std::span<const double> v, std::span<const 
   best.error = HUGE_VAL;
   double smallest = HUGE_VAL;
   for (const double step : kSteps) {
-    if (step < kTiny && (single || best.step > smallest)) break;
+    if (step < kTiny && (single || (!best.kink && best.step > smallest))) break;
     smallest = std::min(smallest, step * scale);
     const Difference d = at_step(f, v, noise, middle, step * scale);
     if (better(d, best) && agree(best, d) && !hides_kink(d, best)) best = d;

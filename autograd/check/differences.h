@@ -36,6 +36,7 @@ std::vector<double> measure_noise(const Line& f, double scale, double epsilon);
 /// Returns the derivative by Richardson extrapolation from the four-point differences at two steps.
 /// The truncation error is O(step^6). Tries several steps, which are powers of two times `scale`.
 /// Returns the result with the smallest estimated error. A result without a kink is preferred.
+/// Much smaller steps are tried only if these do not suffice.
 /// `noise` is the result of measure_noise(). If `single` is true, the points of f are rounded to
 /// float, and no step is used that is too small for them.
 Difference difference(const Line& f, std::span<const double> v, std::span<const double> noise,

@@ -222,9 +222,10 @@ void run_tall(const Product<T>& p) {
   parallel_for(g.m, kChunk / (4 * g.n * p.steps), add_up);
 }
 
-// Computes one large product. The rows of C are divided among the threads. Each chunk of rows packs
-// its own copy of B, so that no core reads memory that another core has just written. There are at
-// most as many chunks as threads, because each chunk reads all of B from memory again.
+// Computes one large product. The rows of C are divided among the threads. Unless B is read in
+// place, each chunk of rows packs its own copy of B, so that no core reads memory that another core
+// has just written. There are at most as many chunks as threads, because each chunk reads all of B
+// from memory again.
 template <class T>
 void run_large(const Product<T>& p) {
   const Gemm<T>& g = p.g;

@@ -194,6 +194,37 @@ TEST_CASE("a backward that ignores the sign or size of the cotangent fails") {
     }
 }
 
+TEMPLATE_TEST_CASE("a failure at small cotangents only names no output", "", float, double) {
+  using T = TestType;
+  const auto exps = [](const Arrays<T>& x) {
+    return Arrays<T>{{std::exp(x[0][0]), std::exp(x[0][1])}};
+  };
+  // Changes each cotangent before the right backward pass uses it.
+  const auto backward = [exps](T (*change)(T)) {
+    return [=](const Arrays<T>& x, const Arrays<T>& v) {
+      Arrays<T> g = exps(x);
+      for (std::size_t j = 0; j < 2; ++j) g[0][j] *= change(v[0][j]);
+      return g;
+    };
+  };
+  const auto right = [](T v) { return v; };
+  const auto ignore_small = [](T v) { return std::abs(v) < T(0.002) ? T(0) : v; };
+  const auto clip = [](T v) { return std::clamp(v, T(-10), T(10)); };
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const CheckReport small = check_vjp<T>(exps, backward(ignore_small), {{0, 1}}, {.seed = seed});
+    CAPTURE(seed, small.message);
+    CHECK(small.verdict == Verdict::kWrong);
+    CHECK(small.message.find("backward returns 0,") != std::string::npos);
+    CHECK(small.message.find("for output") == std::string::npos);
+    // The gradient of an output near the smallest number of the type.
+    const T tiny = std::is_same_v<T, float> ? T(-98) : T(-740);
+    CHECK(check_vjp<T>(exps, backward(right), {{tiny, tiny}}, {.seed = seed}).verdict !=
+          Verdict::kWrong);
+    CHECK(check_vjp<T>(exps, backward(clip), {{0, tiny}}, {.seed = seed}).verdict ==
+          Verdict::kWrong);
+  }
+}
+
 TEST_CASE("steps beside an edge of the domain or a pole are small enough") {
   const auto log_of_rest = [](const Arrays<double>& x) {
     return Arrays<double>{{std::log1p(-x[0][0])}};
@@ -206,15 +237,17 @@ TEST_CASE("steps beside an edge of the domain or a pole are small enough") {
     };
     return check_vjp<double>(forward, backward, {{1 - distance}});
   };
-  for (const double distance : {0.1, 1e-3, 1e-5, 1e-6}) {
+  for (const double distance : {0.1, 1e-3, 1e-5}) {
     CAPTURE(distance);
-    CHECK(check(log_of_rest, 1, -1, distance).ok());
-    CHECK(check(pole, 2, 1, distance).ok());
+    for (const CheckReport& right :
+         {check(log_of_rest, 1, -1, distance), check(pole, 2, 1, distance)})
+      CHECK((right.ok() && right.moved.empty()));
     CHECK(check(log_of_rest, 1, -1.001, distance).verdict == Verdict::kWrong);
     CHECK(check(pole, 2, 1.001, distance).verdict == Verdict::kWrong);
   }
-  CHECK(check(log_of_rest, 1, -1, 1e-9).ok());
-  // Still nearer, no step is small enough. In float, this begins at 1e-6.
+  CHECK(check(log_of_rest, 1, -1.001, 1e-6).verdict == Verdict::kWrong);
+  for (const double distance : {1e-6, 1e-9}) CHECK(check(log_of_rest, 1, -1, distance).ok());
+  // Still nearer, no step is small enough. In float, this begins at 1.5e-5.
   const std::string not_finite = "forward is not finite";
   CHECK(check(log_of_rest, 1, -1, 1e-10).message.find(not_finite) != std::string::npos);
   const CheckReport single =
@@ -222,7 +255,7 @@ TEST_CASE("steps beside an edge of the domain or a pole are small enough") {
                        [](const Arrays<float>& x, const Arrays<float>& v) {
                          return Arrays<float>{{-v[0][0] / (1 - x[0][0])}};
                        },
-                       {{0.999999F}});
+                       {{0.99999F}});
   CHECK(single.message.find(not_finite) != std::string::npos);
 }
 

@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <future>
 #include <initializer_list>
 #include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "autograd/base/error.h"
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/kernels.h"
 #include "autograd/kernels/simd/gemm_bf16.h"
@@ -36,10 +41,31 @@ F* function(void* library, const char* name) {
   return library ? reinterpret_cast<F*>(dlsym(library, name)) : nullptr;
 }
 
+// Throws IoError if the system cannot start n more threads.
+void require_threads(int n) {
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+  std::vector<std::jthread> threads;
+  try {
+    while (std::ssize(threads) < n) threads.emplace_back([ended] { ended.wait(); });
+  } catch (const std::system_error& e) {
+    end.set_value();
+    fail<autograd::IoError>("bench", "the system can start only ", threads.size(), " of ", n,
+                            " threads for a library of matrix products (", e.what(),
+                            "); lower `threads`, or raise the limit of processes (ulimit -u)");
+  }
+  end.set_value();
+}
+
+// Returns a function that sets the number of threads of a library. It throws IoError if they cannot
+// be started, because the library itself would end the process.
 std::function<void(int)> thread_setter(void* library, const char* name) {
   auto* set = function<void(int)>(library, name);
-  return [set](int n) {
-    if (set) set(n);
+  return [set, started = 1](int n) mutable {
+    if (!set) return;
+    if (n > started) require_threads(n - 1);
+    started = std::max(started, n);
+    set(n);
   };
 }
 

@@ -71,8 +71,8 @@ def check_vjp(
     forward(*inputs) returns an array, or a tuple or list of arrays. backward(*inputs, *grad_outputs)
     gets in addition one cotangent for each output, with its shape (the gradient of a loss with respect
     to the output), and returns the vector-Jacobian product: one gradient for each input, with its shape.
-    For each compared entry, forward runs 6 to 60 times in float64, up to 84 times beside a pole or an
-    edge of its domain, and 18 to 180 times in float32.
+    For each compared entry, forward runs about 6 to 60 times in float64 (up to 84 times beside a kink, a
+    pole or an edge of its domain), and about 18 to 180 times in float32.
 
     Both functions must return the same values for the same arguments. Their arguments are copies that
     cannot be written. An input without a gradient, such as an index or a mask, is not an input:

@@ -2,7 +2,8 @@
 # Tests that a failure of a system call loses nothing. Each command that writes files runs once for each call
 # of open, write, fsync, rename, unlink, mkdir, ftruncate and flock that it makes: in the Nth run the Nth call
 # fails, until a run makes fewer than N calls. This is repeated with the errors ENOSPC, EIO, EACCES and EINTR,
-# and with short writes. ERRORS=new lets operator new fail at each call site instead (failing_calls.cpp).
+# and with short writes. ERRORS=new lets operator new fail at each call site instead (failing_calls.cpp). EVERY=3
+# only takes every third call.
 # - The exit code is 4, unless the table below allows another one.
 # - If the exit code is 0 and the table requires no message, the files have the same bytes as after an undisturbed
 #   command.
@@ -10,7 +11,7 @@
 # - At most one temporary file is left.
 # - The same command then succeeds, leaves no temporary file, and its results have the same bytes as those of a
 #   command that was never disturbed.
-# Usage: [ERRORS="ENOSPC"] [COMMANDS="train resume"] failures_test.sh PATH-TO-HEED PATH-TO-failing_calls.so
+# Usage: [ERRORS="ENOSPC"] [COMMANDS="train resume"] [EVERY=3] failures_test.sh PATH-TO-HEED PATH-TO-failing_calls.so
 [[ -w /dev/shm ]] && export TMPDIR=/dev/shm  # fsync is fast there
 calls_library=$(readlink -f "$2")
 source "$(dirname "$0")/expect.sh" "$1"
@@ -145,8 +146,8 @@ for name in ${COMMANDS:-train replace resume retext sweep study restudy overtime
   after=$(contents)
   for error in ${ERRORS:-ENOSPC EIO EACCES EINTR short}; do
     before=$points
-    for ((n = 1;; n++)); do one_failure "$name" "$error" "$n" || break; done
-    echo "heed ${plain[*]}: $error at each of $((points - before)) calls; $failures failures so far"
+    for ((n = 1;; n += ${EVERY:-1})); do one_failure "$name" "$error" "$n" || break; done
+    echo "heed ${plain[*]}: $error at $((points - before)) calls; $failures failures so far"
     ok test $((points - before)) -gt 0
   done
 done

@@ -9,11 +9,10 @@
 namespace heed::autograd {
 namespace {
 
-constexpr int kMostMoves = 4;
-// Factors of the random cotangents. They detect a backward pass that clips large cotangents or
-// ignores small ones.
-constexpr double kSizes[] = {1, 64, 0x1p-10};
-constexpr int kCotangents = std::size(kSizes);
+constexpr int kCotangents = 3, kMostMoves = 4;
+// Factors of the second and the third cotangent. They detect a backward pass that clips large
+// cotangents or ignores small ones.
+constexpr double kLarger = 64, kSmaller = 0x1p-10;
 // If the rounding noise of an output is below this fraction of the noise of another, a further
 // cotangent is used that is zero for the noisier output; at most kMostQuiet of them.
 constexpr double kQuiet = 0x1p-12;
@@ -52,6 +51,11 @@ double dot(const Values& a, const Values& b) {
   double total = 0;
   for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
   return total;
+}
+
+Values times(Values a, double factor) {
+  for (double& e : a) e *= factor;
+  return a;
 }
 
 // Returns the sum of |a_i b_i|.
@@ -238,8 +242,7 @@ bool Checker::prepare() {
   const auto bad = std::find_if(y.begin(), y.end(), is_not_finite);
   if (bad != y.end()) fail("not finite: " + output_name(std::size_t(bad - y.begin())));
   if (y != f_.forward(f_.x)) fail("a second run of forward returns different bits");
-  for (int c = 0; c < kCotangents; ++c)
-    if (report_.ok()) run_backward(next_cotangent(y.size()));
+  if (report_.ok()) add_cotangents(y.size());
   if (!report_.ok()) return false;
   const Values zeros(y.size(), 0.0);
   if (const auto at = find_in_inputs(f_.backward(f_.x, zeros), is_not_zero); !at.empty())
@@ -259,26 +262,24 @@ bool Checker::prepare() {
   return report_.ok();
 }
 
-// Returns the next cotangent. The first two are random, with opposite signs, and the third is the
-// first, made smaller. A factor of kSizes is left out if the gradient would then be too large or
+// Adds three random cotangents. The second is larger and has the opposite signs of the first; the
+// third is the first, made smaller. A factor is left out if the gradient would become too large or
 // too small for the type. Factors are powers of two, which do not change rounding errors.
-Values Checker::next_cotangent(std::size_t outputs) {
-  const std::size_t c = cotangents_.size();
-  Values v = c == 2 ? cotangents_[0] : random_cotangent(outputs, random_);
-  if (c == 0) return v;
-  if (c == 1)
-    for (std::size_t o = 0; o < outputs; ++o) v[o] = std::copysign(v[o], -cotangents_[0][o]);
-  Values scaled = v;
-  for (double& e : scaled) e *= kSizes[c];
-  if (c == 1) {
-    const Values g = f_.backward(f_.x, scaled);
-    return std::any_of(g.begin(), g.end(), is_not_finite) ? v : scaled;
-  }
+void Checker::add_cotangents(std::size_t outputs) {
+  const Values first = random_cotangent(outputs, random_);
+  run_backward(first);
+  if (!report_.ok()) return;
+  Values second = random_cotangent(outputs, random_);
+  for (std::size_t o = 0; o < outputs; ++o) second[o] = std::copysign(second[o], -first[o]);
+  const Values larger = times(second, kLarger), g = f_.backward(f_.x, larger);
+  run_backward(std::any_of(g.begin(), g.end(), is_not_finite) ? second : larger);
+  if (!report_.ok()) return;
   // Entries that become subnormal would lose digits.
   const double least =
       f_.single ? double(std::numeric_limits<float>::min()) : std::numeric_limits<double>::min();
-  const auto is_too_small = [&](double e) { return e != 0 && std::abs(e) * kSizes[c] < least; };
-  return std::any_of(gradients_[0].begin(), gradients_[0].end(), is_too_small) ? v : scaled;
+  const auto is_too_small = [&](double e) { return e != 0 && std::abs(e) * kSmaller < least; };
+  const bool fits = std::none_of(gradients_[0].begin(), gradients_[0].end(), is_too_small);
+  run_backward(fits ? times(first, kSmaller) : first);
 }
 
 // Adds cotangents that are zero for the noisiest outputs, whose rounding errors hide the

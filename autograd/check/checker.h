@@ -119,7 +119,7 @@ class Checker {
   double noise_along(std::size_t cotangent, const Direction& along);
 
   bool prepare();
-  Values next_cotangent(std::size_t outputs);
+  void add_cotangents(std::size_t outputs);
   void add_quiet_cotangents();
   void run_backward(const Values& v);
   void check_by(Oracle oracle);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -82,6 +83,16 @@ struct Comparison : CheckedEntry {
   bool passes() const { return passes(given); }
 };
 
+/// The derivatives of all outputs along one direction, by one oracle.
+struct OutputSlopes {
+  Values value;             ///< the derivatives
+  Values error;             ///< their estimated errors; 0 for the exact oracle
+  Values terms;             ///< for each output, the sum of the absolute values of its terms
+  std::vector<bool> kink;   ///< true if the left slope and the right slope of the output differ
+  std::vector<bool> moves;  ///< false if differences see no change of the output
+  double step = 0;          ///< step of the differences of the output with the largest derivative
+};
+
 /// Returns n random numbers with random signs and absolute values in [0.5, 1.5). None is near 0, so
 /// each output has an effect. Each number is exactly representable as a float.
 Values random_cotangent(std::size_t n, Generator& random);
@@ -92,8 +103,8 @@ class Checker {
  public:
   Checker(CheckedFunction f, const CheckEffort& effort, std::uint64_t seed, int order,
           CheckReport& report);
-  /// Compares entries and directions. If an entry is on a kink, moves the entry and repeats all
-  /// comparisons.
+  /// Compares entries and directions. If entries are on a kink, moves them and repeats all
+  /// comparisons. An entry that stays on a kink is counted in the report and not compared.
   void run();
   /// Returns the point at which f was checked: the given x, or x moved off its kinks.
   const Values& x() const { return f_.x; }
@@ -116,7 +127,8 @@ class Checker {
   Values shifted(const Direction& along, double t) const;
   Line line_along(const Direction& along) const;
   const ExactDerivative& exact(const Direction& along);
-  double noise_along(std::size_t cotangent, const Direction& along);
+  OutputSlopes slopes(Oracle oracle, const Direction& along);
+  Values noise_of_backward(const Values& v, const Values& gradient);
 
   bool prepare();
   void add_cotangents(std::size_t outputs);
@@ -124,10 +136,16 @@ class Checker {
   void run_backward(const Values& v);
   void check_by(Oracle oracle);
   std::int64_t sample_size(std::int64_t n, std::int64_t count) const;
+  std::vector<std::size_t> sample(std::size_t input, std::int64_t count) const;
+  bool seems_kinked(std::size_t k) const;
+  bool compare_entry(Oracle oracle, std::size_t k);
   bool compare_entries(Oracle oracle, std::int64_t count);
-  bool compare_direction(Oracle oracle, const Direction& along);
+  bool compare_direction(Oracle oracle, std::size_t i);
+  bool compare_groups(const OutputSlopes& slopes, const Direction& along, Oracle oracle);
+  Comparison compare(const OutputSlopes& slopes, const Direction& along, std::size_t cotangent,
+                     const Values& v, const Values& gradient);
   /// Returns one comparison for each cotangent.
-  std::vector<Comparison> compare(Oracle oracle, const Direction& along);
+  std::vector<Comparison> compare_all(const OutputSlopes& slopes, const Direction& along);
   bool keep(const std::vector<Comparison>& found);
   void judge(Oracle oracle, std::size_t first);
   std::string reason(Oracle oracle, const Comparison& worst);
@@ -142,10 +160,13 @@ class Checker {
   Values typical_;                   // typical absolute value of the entries of each input
   Values noise_;                     // rounding noise of forward, for each output
   std::vector<Values> cotangents_, gradients_;
-  std::map<std::size_t, Values> gradient_noise_;  // noise of backward, by index of the cotangent
-  std::vector<Direction> directions_;             // a random direction for each input
+  std::vector<Direction> directions_;      // a random direction for each input
+  std::vector<std::vector<bool>> kinked_;  // for each direction, the outputs on a kink
   std::vector<Comparison> comparisons_;
+  std::set<std::size_t> compared_[2];  // entries that were compared, by oracle
   std::vector<Direction> kinks_;
+  std::map<std::size_t, int> moves_;  // number of times that each entry was moved off a kink
+  std::set<std::size_t> stuck_;       // entries that stay on a kink
   std::map<std::tuple<std::int64_t, std::size_t, double>, ExactDerivative> exact_;
 };
 

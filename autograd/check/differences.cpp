@@ -8,41 +8,57 @@ namespace {
 
 using Values = std::vector<double>;
 
-// Steps that difference() tries in this order, as fractions of its argument `scale`. The first step
-// is best if the rounding error is 1e-16 of the value. Larger steps are better if f is noisy.
-// Smaller steps are better if f is strongly curved or has a kink nearby. In double, a step below
-// kTiny is tried if the smallest step before it was best, or if no step before it had a finite
-// result without a kink. This happens, for example, beside a pole or an edge of the domain of f.
+// Steps that are tried in this order, as fractions of `scale`. The first step is best if the
+// rounding error is 1e-16 of the value. Larger steps are better if f is noisy. Smaller steps are
+// better if f is strongly curved or has a kink nearby. In double, a step below kTiny is tried if
+// the smallest step before it was best, or if no step before it had a finite result without a kink.
+// This happens, for example, beside a pole or an edge of the domain of f.
 constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2, 0x1p-25, 0x1p-33};
 constexpr double kTiny = 0x1p-20;
-constexpr double kGoodEnough = 0x1p-33;  // stop at this fraction of the terms: ten digits
+constexpr double kGoodEnough = 0x1p-33;  // stop at this fraction of the value: ten digits
 
-// Returns the extrapolated difference at step h. `middle` is the value f(0).
-Difference at_step(const Line& f, std::span<const double> v, std::span<const double> noise,
-                   const Values& middle, double h) {
-  const Values near_left = f(-h / 2), near_right = f(h / 2), left = f(-h), right = f(h),
-               far_left = f(-2 * h), far_right = f(2 * h);
+// The values of all outputs at 0, +-h/2, +-h and +-2h.
+struct Points {
+  double h;
+  Values middle, near_left, near_right, left, right, far_left, far_right;
+
+  Points(const Line& f, double step)
+      : h(step),
+        middle(f(0)),
+        near_left(f(-h / 2)),
+        near_right(f(h / 2)),
+        left(f(-h)),
+        right(f(h)),
+        far_left(f(-2 * h)),
+        far_right(f(2 * h)) {}
+};
+
+// Returns the extrapolated difference of output o.
+Difference at_step(const Points& p, std::size_t o, double noise) {
+  const double h = p.h, m = p.middle[o];
+  const double inner = p.near_right[o] - p.near_left[o], outer = p.right[o] - p.left[o],
+               outermost = p.far_right[o] - p.far_left[o];
+  const double near_bend = p.near_right[o] + p.near_left[o] - 2 * m,
+               bend = p.right[o] + p.left[o] - 2 * m,
+               far_bend = p.far_right[o] + p.far_left[o] - 2 * m;
+  const double coarse = (8 * outer - outermost) / (12 * h), fine = (8 * inner - outer) / (6 * h);
+  // If a kink is between h/2 and 2h, the fine and the coarse difference can be equal by accident.
+  // Two estimates of the second derivative, from the inner and from the outer points, are then not
+  // equal. `uneven` is h times their distance; noise causes up to 22 noise / h of it.
+  const double uneven = std::abs(64 * near_bend - 20 * bend + far_bend) / (12 * h);
   Difference d;
   d.step = h;
-  double bend = 0, near_bend = 0, all_noise = 0;
-  for (std::size_t o = 0; o < v.size(); ++o) {
-    const double inner = near_right[o] - near_left[o], outer = right[o] - left[o],
-                 outermost = far_right[o] - far_left[o];
-    const double coarse = (8 * outer - outermost) / (12 * h), fine = (8 * inner - outer) / (6 * h);
-    const double extrapolated = (16 * fine - coarse) / 15, weight = std::abs(v[o]);
-    d.value += v[o] * extrapolated;
-    d.terms += weight * std::abs(extrapolated);
-    d.error += weight * std::abs(fine - coarse);
-    bend += weight * std::abs(right[o] + left[o] - 2 * middle[o]) / h;
-    near_bend += weight * std::abs(near_right[o] + near_left[o] - 2 * middle[o]) / (h / 2);
-    all_noise += weight * noise[o] / h;
-  }
-  d.error += 4 * all_noise;  // the absolute weights of the six points add up to 3.3 / h
+  d.value = (16 * fine - coarse) / 15;
+  // The absolute weights of the six points add up to 3.3 / h.
+  d.error = std::abs(fine - coarse) + std::max(0.0, uneven - 24 * noise / h) + 4 * noise / h;
   // The jump is the right slope minus the left slope. If f is smooth, the jump halves when the step
   // is halved.
-  d.jump = near_bend;
-  d.jump_noise = 64 * all_noise;
-  d.kink = d.jump > 0.75 * bend && d.jump > d.jump_noise;
+  d.jump = std::abs(near_bend) / (h / 2);
+  d.jump_noise = 64 * noise / h;
+  d.kink = d.jump > 0.75 * std::abs(bend) / h && d.jump > d.jump_noise;
+  for (const Values* y :
+       {&p.near_left, &p.near_right, &p.left, &p.right, &p.far_left, &p.far_right})
+    d.moves |= !((*y)[o] == m);
   return d;
 }
 
@@ -58,14 +74,6 @@ bool better(const Difference& a, const Difference& b) {
 // as large as the jump of the kink that another step found.
 bool hides_kink(const Difference& d, const Difference& kinked) {
   return kinked.kink && !d.kink && d.jump_noise >= kinked.jump;
-}
-
-// Returns true if the results of two steps are equal within their errors. Beside a kink, the coarse
-// and the fine difference of one step can be equal by accident. The estimated error is then too
-// small, and the result disagrees with the result of another step. Also returns true if a has a
-// kink or is not finite.
-bool agree(const Difference& a, const Difference& b) {
-  return a.kink || !std::isfinite(a.error) || std::abs(a.value - b.value) <= a.error + b.error;
 }
 
 }  // namespace
@@ -89,18 +97,58 @@ std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
   return noise;
 }
 
-Difference difference(const Line& f, std::span<const double> v, std::span<const double> noise,
-                      double scale, bool single) {
-  const Values middle = f(0);
-  Difference best;  // its step is 0 until a result is finite
-  best.error = HUGE_VAL;
+std::vector<Difference> differences_at(const Line& f, std::span<const double> noise, double step) {
+  const Points points(f, step);
+  std::vector<Difference> found;
+  for (std::size_t o = 0; o < noise.size(); ++o) found.push_back(at_step(points, o, noise[o]));
+  return found;
+}
+
+namespace {
+
+// Returns the best difference of each output among all steps.
+std::vector<Difference> best_differences(const Line& f, std::span<const double> noise, double scale,
+                                         bool single) {
+  std::vector<Difference> best(noise.size());  // a step is 0 until a result is finite
+  for (Difference& d : best) d.error = HUGE_VAL;
   double smallest = HUGE_VAL;
+  double largest = 0;  // largest |value| of the results so far
+  const auto needs = [&](const Difference& d, double step) {
+    if (step < kTiny && (single || (!d.kink && d.step > smallest))) return false;
+    // An output that does not move has the derivative 0. Its error must be small beside the others.
+    return d.kink || !(d.error <= kGoodEnough * (d.moves ? std::abs(d.value) : largest));
+  };
   for (const double step : kSteps) {
-    if (step < kTiny && (single || (!best.kink && best.step > smallest))) break;
+    const auto needs_this = [&](const Difference& d) { return needs(d, step); };
+    if (std::none_of(best.begin(), best.end(), needs_this)) continue;
+    const std::vector<Difference> found = differences_at(f, noise, step * scale);
+    for (std::size_t o = 0; o < best.size(); ++o) {
+      if (!needs_this(best[o])) continue;
+      const Difference& d = found[o];
+      const bool moves = best[o].moves || d.moves;
+      if (better(d, best[o]) && !hides_kink(d, best[o])) best[o] = d;
+      best[o].moves = moves;
+      if (std::isfinite(best[o].error)) largest = std::max(largest, std::abs(best[o].value));
+    }
     smallest = std::min(smallest, step * scale);
-    const Difference d = at_step(f, v, noise, middle, step * scale);
-    if (better(d, best) && agree(best, d) && !hides_kink(d, best)) best = d;
-    if (!best.kink && best.error <= kGoodEnough * best.terms) break;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<Difference> differences(const Line& f, std::span<const double> noise, double scale,
+                                    bool single) {
+  std::vector<Difference> best = best_differences(f, noise, scale, single);
+  if (!single) return best;
+  // In float, the estimated error of a single step can be small by accident. In double, the first
+  // step is usually exact enough.
+  for (const double other : {0.75, 0.625}) {
+    const std::vector<Difference> again = best_differences(f, noise, other * scale, single);
+    for (std::size_t o = 0; o < best.size(); ++o) {
+      best[o].error = std::max(best[o].error, 2 * std::abs(again[o].value - best[o].value));
+      best[o].moves |= again[o].moves;
+    }
   }
   return best;
 }

@@ -12,18 +12,17 @@ namespace heed::autograd {
 /// u. The number of outputs is the same for every t.
 using Line = std::function<std::vector<double>(double t)>;
 
-/// The derivative of <v, f>, the sum of v_o * f_o over the outputs o, along a line at t = 0, with
-/// an estimate of its error.
+/// The derivative of one output along a line at t = 0, with an estimate of its error.
 struct Difference {
   double value = 0;
-  /// Estimated bound on |value - derivative|: the distance between the results of two steps, plus
-  /// the error that the noise of f causes at these steps.
+  /// Estimated bound on |value - derivative|: how far the values at one step are from those of a
+  /// polynomial, plus the error that the noise of f causes at this step.
   double error = 0;
-  double terms = 0;       ///< sum over the outputs o of |v_o * (derivative of f_o)|
   double step = 0;        ///< step of t. f is evaluated at +-step/2, +-step and +-2 step
-  bool kink = false;      ///< true if f seems to have a kink at t = 0
-  double jump = 0;        ///< sum over the outputs of |v_o * (right slope - left slope)|, at step/2
+  bool kink = false;      ///< true if the output seems to have a kink at t = 0
+  double jump = 0;        ///< |right slope - left slope|, at step/2
   double jump_noise = 0;  ///< a jump up to this size may be caused by the noise of f
+  bool moves = false;     ///< false if the output has the same bits at all points
 };
 
 /// Returns an estimate of the rounding noise of each output at t = 0. The estimate is at least
@@ -33,13 +32,18 @@ struct Difference {
 /// changes significantly.
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon);
 
-/// Returns the derivative by Richardson extrapolation from the four-point differences at two steps.
-/// The truncation error is O(step^6). Tries several steps, which are powers of two times `scale`.
-/// Returns the result with the smallest estimated error. A result without a kink is preferred.
-/// Much smaller steps are tried only if these do not suffice.
-/// `noise` is the result of measure_noise(). If `single` is true, the points of f are rounded to
-/// float, and no step is used that is too small for them.
-Difference difference(const Line& f, std::span<const double> v, std::span<const double> noise,
-                      double scale, bool single = false);
+/// Returns the derivative of each output by Richardson extrapolation from the four-point
+/// differences at two steps. The truncation error is O(step^6). `noise` is the result of
+/// measure_noise().
+std::vector<Difference> differences_at(const Line& f, std::span<const double> noise, double step);
+
+/// Returns the derivative of each output as differences_at() does. Tries several steps, which are
+/// powers of two times `scale`, and returns for each output the result with the smallest estimated
+/// error. A result without a kink is preferred. Much smaller steps are tried only if these do not
+/// suffice. If `single` is true, the points of f are rounded to float. Then no step is used that is
+/// too small for them, and the error is at least twice the distance to the results of two other
+/// sizes of the steps.
+std::vector<Difference> differences(const Line& f, std::span<const double> noise, double scale,
+                                    bool single = false);
 
 }  // namespace heed::autograd

@@ -84,7 +84,9 @@ struct CheckReport {
   std::int64_t killed = 0;        ///< number of mutants that were rejected
   std::int64_t equivalent = 0;    ///< number of mutants that equal the right gradient, such as -0
   std::vector<MovedEntry> moved;  ///< entries that were moved off a kink
-  std::uint64_t seed = 0;         ///< seed of the random cotangents and directions
+  /// Number of entries that were not compared, because they stay on a kink wherever they are moved.
+  std::int64_t on_kink = 0;
+  std::uint64_t seed = 0;  ///< seed of the random cotangents and directions
 
   /// Returns true if the verdict is kRight.
   bool ok() const { return verdict == Verdict::kRight; }

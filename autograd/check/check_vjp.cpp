@@ -100,7 +100,7 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
   const Comparison* clearest = find_clearest(comparisons, input);
   if (!clearest) return;
   if (std::none_of(comparisons.begin(), comparisons.end(), [input](const Comparison& e) {
-        return e.input == input && (e.resolved || e.terms == 0);
+        return e.input == input && (e.terms > 0 ? e.resolved : e.cotangent == 0);
       }))
     report.refuse(Verdict::kVacuous, "input " + std::to_string(input) +
                                          ": the rounding error of forward hides its gradient "

@@ -22,7 +22,7 @@ constexpr int kMostQuiet = 4;
 // to find the entry that is wrong or on the kink.
 constexpr std::int64_t kMostEntries = 4096;
 // In a random direction, the outputs are compared in at most this many groups.
-constexpr std::size_t kMostGroups = 4096;
+constexpr std::size_t kMostGroups = 10000;
 // If a function has more outputs than this, the error text does not name the wrong output.
 constexpr std::size_t kMostOutputs = 4096;
 // Number of rounding errors allowed in a sum of terms, because backward and the oracle may add the

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <sstream>
 
+#include "autograd/autograd.h"
 #include "tests/support/vjp_pairs.h"
 
 using namespace heed::autograd;
@@ -75,6 +77,104 @@ TEST_CASE("relu near its kink passes in either type, and its wrong gradient fail
   };
   check_near(0.0);
   check_near(0.0F);
+}
+
+TEST_CASE("a right gradient is not refused beside a kink, at any distance") {
+  const auto forward = [](const Arrays<double>& x) {
+    return Arrays<double>{{std::max(x[0][0], x[0][1])}};
+  };
+  const auto backward = [](double factor) {
+    return [factor](const Arrays<double>& x, const Arrays<double>& v) {
+      const bool first = x[0][0] > x[0][1];
+      return Arrays<double>{{factor * v[0][0] * first, factor * v[0][0] * !first}};
+    };
+  };
+  for (int i = 0; i < (kSanitized ? 320 : 3200); ++i) {
+    const double x = 3 * std::sin(i), gap = std::pow(10, -6.0 * i / 3200);
+    CAPTURE(x, gap);
+    CHECK(check_vjp<double>(forward, backward(1), {{x, x - gap}}).ok());
+    if (i % 10 == 0)
+      CHECK(check_vjp<double>(forward, backward(1.001), {{x, x - gap}}).verdict == Verdict::kWrong);
+  }
+  for (std::int64_t n = 3; n <= 16; ++n)
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      CAPTURE(n, seed);
+      CHECK(gradcheck([](Args t) { return max(t[0]); }, std::vector{full({n}, 0.7, float64)},
+                      {.seed = seed})
+                .ok());
+    }
+}
+
+// Returns n numbers between -3 and 3; every `every`-th one is 0, on a kink of relu and abs.
+std::vector<double> with_zeros(std::size_t n, std::size_t every) {
+  std::vector<double> x;
+  for (std::size_t k = 0; k < n; ++k)
+    x.push_back(every > 0 && k % every == 0 ? 0 : 3 * std::sin(double(k * k + 1)));
+  return x;
+}
+
+TEST_CASE("any number of entries may be on a kink, and a wrong entry is found among them") {
+  const auto forward = [](const Arrays<double>& x) {
+    Arrays<double> y = x;
+    for (double& e : y[0]) e = std::abs(e);
+    return y;
+  };
+  for (const std::size_t n : {64, 256, 1001, 4000})
+    for (const std::size_t every : {0, 100, 10, 2, 1}) {
+      if (n > 256 && (kSanitized || every != (n == 4000 ? 10 : 1))) continue;  // to save time
+      const std::vector<double> x = with_zeros(n, every);
+      CAPTURE(n, every);
+      const auto check = [&](std::size_t wrong) {
+        const auto backward = [wrong](const Arrays<double>& a, const Arrays<double>& v) {
+          Arrays<double> g = v;
+          for (std::size_t k = 0; k < g[0].size(); ++k)
+            g[0][k] *= std::copysign(k == wrong ? 1.01 : 1.0, a[0][k]) * (a[0][k] != 0);
+          return g;
+        };
+        return check_vjp<double>(forward, backward, {x}, {.max_entries = 100});
+      };
+      const CheckReport right = check(n);
+      CAPTURE(right);
+      CHECK(right.ok());
+      CHECK(std::ssize(right.moved) == std::ranges::count(x, 0.0));
+      CHECK(right.checked() == std::min<std::int64_t>(n, 100));
+      for (const std::size_t wrong : {n / 2, n / 2 + 1}) {  // on a kink if `every` is 2, and not
+        const CheckReport report = check(wrong);
+        CHECK(report.verdict == Verdict::kWrong);
+        CHECK(report.worst().at == std::int64_t(wrong));
+      }
+      CHECK(gradcheck([](Args t) { return relu(t[0]); }, std::vector{from_data(x, {std::ssize(x)})})
+                .ok());
+    }
+}
+
+TEST_CASE("entries that stay on a kink are counted, and if all do, nothing is proven") {
+  // y[0] = |x[0] - c|, where c is x[0] of the last call of backward, so moving x[0] does not help.
+  const auto check = [](const std::vector<double>& x, double factor) {
+    double c = 0;
+    const auto forward = [&](const Arrays<double>& a) {
+      Arrays<double> y = a;
+      for (double& e : y[0]) e *= e;
+      y[0][0] = std::abs(a[0][0] - c);
+      return y;
+    };
+    const auto backward = [&](const Arrays<double>& a, const Arrays<double>& v) {
+      Arrays<double> g = a;
+      for (std::size_t k = 0; k < g[0].size(); ++k) g[0][k] *= 2 * factor * v[0][k];
+      g[0][0] = 0, c = a[0][0];
+      return g;
+    };
+    return check_vjp<double>(forward, backward, {x});
+  };
+  std::ostringstream text;
+  text << check({1, 2, 3}, 1);
+  CAPTURE(text.str());
+  CHECK(text.str().starts_with("right: "));
+  CHECK(text.str().find("; 1 of 3 entries not compared: not differentiable there; ") < 400);
+  CHECK(check({1, 2, 3}, 1.01).verdict == Verdict::kWrong);
+  const CheckReport all = check({1}, 1);
+  CHECK((all.verdict == Verdict::kVacuous && all.on_kink == 1 && all.checked() == 0));
+  CHECK(message_contains(all, "input 0: all entries that were compared stay on a kink"));
 }
 
 TEST_CASE("if forward overflows beside x, the message names forward") {

@@ -74,4 +74,71 @@ TEST_CASE("a wrong gradient that consists of noise fails") {
   CHECK(check_pair(noisy, {{1, 2, 3}}).verdict == Verdict::kWrong);
 }
 
+// Checks y[k F + j] = sin(x[k] + j), where each entry moves F outputs, with the gradient of entry
+// n / 2 multiplied by `factor`. At most 64 entries are compared one by one.
+template <class T>
+CheckReport check_sines(std::size_t n, std::size_t fan_out, double factor, std::uint64_t seed) {
+  Arrays<T> x(1);
+  for (std::size_t k = 0; k < n; ++k) x[0].push_back(T(k == n / 2 ? 0.8 : 2 * std::sin(double(k + 1))));
+  const ForwardFunction<T> forward = [=](const Arrays<T>& a) {
+    Arrays<T> y(1);
+    for (const T e : a[0])
+      for (std::size_t j = 0; j < fan_out; ++j) y[0].push_back(std::sin(e + T(j)));
+    return y;
+  };
+  const BackwardFunction<T> backward = [=](const Arrays<T>& a, const Arrays<T>& v) {
+    Arrays<T> g(1, std::vector<T>(n));
+    for (std::size_t k = 0; k < n; ++k) {
+      for (std::size_t j = 0; j < fan_out; ++j)
+        g[0][k] += v[0][k * fan_out + j] * std::cos(a[0][k] + T(j));
+      if (k == n / 2) g[0][k] *= T(factor);
+    }
+    return g;
+  };
+  return check_vjp<T>(forward, backward, x, {.seed = seed, .max_entries = 64});
+}
+
+TEMPLATE_TEST_CASE("the smallest error that is found in one entry does not grow with their number",
+                   "", float, double) {
+  for (const std::size_t fan_out : {1, 16}) {
+    double found = 1;  // smallest error that is found if there is only one entry
+    while (!check_sines<TestType>(1, fan_out, 1 + found / 2, 1).ok()) found /= 2;
+    CAPTURE(fan_out, found);
+    CHECK(found < (sizeof(TestType) == 4 ? 1e-3 : 1e-8));
+    for (const std::size_t n : {3, 30, 300, 3000, 10000}) {
+      if (n * fan_out > (kSanitized ? 1000 : 10000)) continue;
+      CAPTURE(n);
+      CHECK(check_sines<TestType>(n, fan_out, 1, 1).ok());
+      for (const std::uint64_t seed : {1, 2})
+        CHECK(check_sines<TestType>(n, fan_out, 1 + 4 * found, seed).verdict == Verdict::kWrong);
+    }
+  }
+}
+
+TEST_CASE("one wrong sign among 5000 cubes in float is found with each seed") {
+  constexpr std::size_t kEntries = kSanitized ? 500 : 5000;
+  Arrays<float> x(1);
+  for (std::size_t k = 0; k < kEntries; ++k) x[0].push_back(2 * std::sin(float(k)));
+  const auto forward = [](const Arrays<float>& a) {
+    Arrays<float> y = a;
+    for (float& e : y[0]) e *= e * e;
+    return y;
+  };
+  const auto check = [&](std::size_t wrong, std::uint64_t seed) {
+    const auto backward = [wrong](const Arrays<float>& a, const Arrays<float>& v) {
+      Arrays<float> g = v;
+      for (std::size_t k = 0; k < kEntries; ++k)
+        g[0][k] *= 3 * a[0][k] * a[0][k] * (k == wrong ? -1.0F : 1.0F);
+      return g;
+    };
+    return check_vjp<float>(forward, backward, x, {.seed = seed, .max_entries = 64});
+  };
+  for (const std::uint64_t seed : {1, 2, 4}) {
+    CHECK(check(kEntries, seed).ok());
+    const CheckReport report = check(kEntries * 2 / 3, seed);
+    CHECK(report.verdict == Verdict::kWrong);
+    CHECK(report.worst().at == std::int64_t(kEntries * 2 / 3));
+  }
+}
+
 }  // namespace

@@ -179,13 +179,13 @@ TEST_CASE("gradcheck names order, input, place and both values") {
   CHECK(report.message ==
         "order 1: input 1 at [1]: backward returns 0, differences give 4 for output [1] (0 digits "
         "agree); "
-        "3 of 12 comparisons fail");
+        "3 of 16 comparisons fail");
   const CheckReport dual = gradcheck(f, xs, {.use_differences = false});
   CHECK(!dual.ok());
   CHECK(dual.message ==
         "order 1: input 1 at [1]: backward returns 0, dual numbers give 4 for output [1] (0 digits "
         "agree); "
-        "3 of 12 comparisons fail");
+        "3 of 16 comparisons fail");
 }
 
 TEST_CASE("gradcheck finds a wrong second derivative if the first is right") {

@@ -1,6 +1,21 @@
 # tools/check --systems sources this file. It tests the last commit on a bare Debian 12 and 13, as a new user would:
 # the two commands of README.md, the Debian packages, and the tests with Clang.
+
+# usage: check_systems [12|13|STEP]...; without a number both systems, without a STEP all steps
 check_systems() {
+  local numbers=() steps=() arg
+  for arg in "$@"; do
+    case "$arg" in
+      12 | 13) numbers+=("$arg") ;;
+      demo | test | packages | clang) steps+=("$arg") ;;
+      *)
+        echo "check: unknown system or step '$arg' of --systems; see tools/check --help" >&2
+        return 2
+        ;;
+    esac
+  done
+  if (( !${#numbers[@]} )); then numbers=(12 13); fi
+  if (( !${#steps[@]} )); then steps=(demo test packages clang); fi
   if (( EUID != 0 )) || ! command -v debootstrap > /dev/null; then
     echo "check: --systems needs root and debootstrap; run it as root after: apt-get install debootstrap" >&2
     return 1
@@ -11,11 +26,11 @@ check_systems() {
   trap "if [[ -n \${running-} ]]; then kill -KILL \$running; sleep 1; fi; rm -rf --one-file-system '$systems'" EXIT
   logs=$PWD/build/systems commit=$(git rev-parse HEAD) failures=0
   mkdir -p "$logs"
-  for number in 12 13; do
+  for number in "${numbers[@]}"; do
     name=bookworm bare=$systems/bare-$number build=$systems/build-$number
     if (( number == 13 )); then name=trixie; fi
-    step debootstrap unshare --mount --pid --fork --kill-child --mount-proc \
-      debootstrap --variant=minbase "$name" "$bare" || continue
+    step debootstrap unshare --mount --pid --fork --kill-child --mount-proc bash -c '
+      for try in 1 2; do debootstrap --variant=minbase "$@" && exit; done; exit 1' debootstrap "$name" "$bare" || continue
     cp --remove-destination -L /etc/resolv.conf "$bare/etc/resolv.conf"
     cp -a "$bare" "$build"
     git clone -q "$PWD" "$build$PWD"
@@ -25,22 +40,30 @@ check_systems() {
         "apt-get update && apt-get install -y --no-install-recommends ${CMAKE_CXX_COMPILER_LAUNCHER##*/}" || continue
     fi
     # If one of these steps fails, the others still run.
-    step demo in_system "$build" ./tools/demo || true
-    step test in_system "$build" ./tools/test || true
-    step cpack in_system "$build" './tools/setup --mpi && ./tools/build && cd build/release &&
-      apt-get install -y --no-install-recommends dpkg-dev file && cpack' || true
-    mkdir -p "$bare$PWD"
-    cp "$build$PWD"/build/release/*.deb "$bare$PWD" || true
-    step packages in_system "$bare" 'apt-get update && apt-get install -y ./*.deb &&
-      heed train --steps 100 --out run && heed eval run && heed generate run && heed study run --prompt abcab &&
-      mpirun --allow-run-as-root --oversubscribe -n 2 heed train urn --steps 20' || true
-    step clang in_system "$build" 'clang=$(apt-cache search --names-only "^clang-[0-9]+\$" | cut -d " " -f 1 | sort -V |
-      tail -n 1) && apt-get install -y --no-install-recommends $clang && rm -rf build && CXX=${clang/clang/clang++} \
-      ./tools/test' || true
+    if wants demo; then step demo in_system "$build" ./tools/demo || true; fi
+    if wants test; then step test in_system "$build" ./tools/test || true; fi
+    if wants packages; then check_packages; fi
+    if wants clang; then
+      step clang in_system "$build" 'clang=$(apt-cache search --names-only "^clang-[0-9]+\$" | cut -d " " -f 1 |
+        sort -V | tail -n 1) && apt-get install -y --no-install-recommends $clang && rm -rf build &&
+        CXX=${clang/clang/clang++} ./tools/test' || true
+    fi
     rm -rf --one-file-system "$bare" "$build"
   done
   if (( failures )); then echo "check: FAILED: systems: $failures steps; logs: $logs" >&2; return 1; fi
   echo "check: systems: nothing found; logs: $logs"
+}
+wants() { [[ " ${steps[*]} " == *" $1 "* ]]; }
+
+# Builds the Debian packages in one system, installs them in the other and runs five commands there.
+check_packages() {
+  step cpack in_system "$build" './tools/setup --mpi && ./tools/build && cd build/release &&
+    apt-get install -y --no-install-recommends dpkg-dev file && cpack' || true
+  mkdir -p "$bare$PWD"
+  cp "$build$PWD"/build/release/*.deb "$bare$PWD" || true
+  step packages in_system "$bare" 'apt-get update && apt-get install -y ./*.deb &&
+    heed train --steps 100 --out run && heed eval run && heed generate run && heed study run --prompt abcab &&
+    mpirun --allow-run-as-root --oversubscribe -n 2 heed train urn --steps 20' || true
 }
 
 # usage: step NAME COMMAND...; runs COMMAND with its output in a log, and prints one line with the result
@@ -53,7 +76,7 @@ step() {
   running=
   if (( !code )); then echo "check: $title: passed in $((SECONDS - start)) s"; return; fi
   failures=$((failures + 1))
-  tail -n 5 "$log" >&2
+  tail -n 20 "$log" >&2
   echo "check: $title: FAILED with exit code $code after $((SECONDS - start)) s; log: $log"
   return 1
 }

@@ -49,6 +49,9 @@ is_json_line() {
     fail "$what: stdout is not one JSON line"
 }
 has_file() { checks=$((checks + 1)); [[ -s $1 ]] || fail "$what: no file $1"; }
+# close A B: checks that two expressions of awk are equal, to 1e-12 relative. Compare numbers with this function, because
+# two programs, or JSON and CSV, may write the same number as two texts
+close() { checks=$((checks + 1)); awk "BEGIN { d = ($1) - ($2); exit !(d * d <= 1e-24 * ($2) * ($2)) }" || fail "$what: $1 is not $2"; }
 same() { checks=$((checks + 1)); cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
 # same_run DIR DIR: checks that the weights, metrics and heads.csv of two runs are equal, byte for byte
 same_run() { for file in model.safetensors best.safetensors metrics.csv heads.csv; do same "$1/$file" "$2/$file"; done; }

@@ -4,8 +4,6 @@ source "$(dirname "$0")/expect.sh" "$1"
 small=("${tiny[@]}" --steps 4 --quiet --threads 1)
 # value KEY: prints the last value of the key in the JSON in ./out
 value() { grep -oE "\"$1\":[^,}]*" out | tail -1 | cut -d: -f2; }
-# close A B: checks that two expressions of awk are equal, to 1e-12 relative
-close() { checks=$((checks + 1)); awk "BEGIN { d = ($1) - ($2); exit !(d * d <= 1e-24 * ($2) * ($2)) }" || fail "$what: $1 is not $2"; }
 
 for i in $(seq 60); do echo "line $i: the quick, brown fox; été"; done > text.txt
 for i in $(seq 30); do echo "the line $i: é"; done > other.txt

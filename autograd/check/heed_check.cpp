@@ -3,6 +3,8 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <new>
@@ -122,6 +124,26 @@ std::vector<Shape> checked_shapes(const char* what, const heed_shape* shapes, st
   return result;
 }
 
+// Returns the options of a caller whose version of the struct may have more or fewer members.
+heed_check_options known_members(const heed_check_options* given) {
+  heed_check_options known = HEED_CHECK_OPTIONS;
+  // The last member of the first version is max_entries.
+  constexpr std::size_t kFirstSize =
+      offsetof(heed_check_options, max_entries) + sizeof known.max_entries;
+  constexpr std::size_t kLargest = 4096;
+  const std::size_t size = given->size;
+  check<ValueError>(size >= kFirstSize && size <= kLargest, "heed_check_vjp", "options has size ",
+                    size, ", needs ", kFirstSize, " to ", kLargest,
+                    "; initialize it with HEED_CHECK_OPTIONS");
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  check<ValueError>(std::all_of(bytes + std::min(size, sizeof known), bytes + size,
+                                [](unsigned char b) { return b == 0; }),
+                    "heed_check_vjp", "options has size ", size, ", this library knows ",
+                    sizeof known, "; set the other members to 0, or use a later library");
+  std::memcpy(&known, given, std::min(size, sizeof known));
+  return known;
+}
+
 CheckReport checked(const heed_function* f, const void* const* x, const heed_check_options* given,
                     Calls& calls) {
   check<ValueError>(f != nullptr, "heed_check_vjp", "function is NULL");
@@ -131,11 +153,8 @@ CheckReport checked(const heed_function* f, const void* const* x, const heed_che
                     "dtype is ", f->dtype, "; needs HEED_FLOAT64 or HEED_FLOAT32");
   CheckOptions options;
   if (given) {
-    check<ValueError>(
-        given->size == sizeof *given, "heed_check_vjp", "options has size ", given->size,
-        ", this library knows ", sizeof *given,
-        "; initialize it with HEED_CHECK_OPTIONS, and use the header of this library");
-    options.seed = given->seed, options.max_entries = given->max_entries;
+    const heed_check_options known = known_members(given);
+    options.seed = known.seed, options.max_entries = known.max_entries;
   }
   CheckedFunction c;
   c.inputs = checked_shapes("input", f->input_shapes, f->num_inputs);

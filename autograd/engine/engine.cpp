@@ -287,9 +287,17 @@ void backward(const Tensor& loss, const GradOptions& options) {
   run(walk, options, [](Node& node, const Tensor& g) {
     if (node.op() && !(node.has_extras() && node.extras().retain)) return;
     static std::mutex mutex;  // threads add to the .grad of weights that they share
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
     Tensor& sum = node.extras().grad;
-    sum = sum.defined() ? sum + g : owned(g);
+    const Tensor before = sum;
+    lock.unlock();  // an observer may run a backward pass
+    Tensor after = before.defined() ? before + g : owned(g);
+    lock.lock();
+    if (!sum.is_same(before)) {  // another backward pass has changed `sum` in the meantime
+      const Unobserved guard;
+      after = sum.defined() ? sum + g : owned(g);
+    }
+    sum = after;
   });
 }
 

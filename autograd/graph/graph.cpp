@@ -118,10 +118,16 @@ void Node::release() {
   for (Input& input : inputs()) input = Input();
 }
 
-bool must_record(const Op& op, const Inputs& inputs, const Tensor& output) {
-  if (t_grad_enabled)
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].defined() && TensorAccess::node(inputs[i])) return true;
+bool must_record(const Op& op, const Inputs& inputs, Tensor& output) {
+  bool needed = false, taken = output.requires_grad();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) continue;
+    needed |= bool(TensorAccess::node(inputs[i]));
+    taken |= inputs[i].is_same(output);
+  }
+  if (taken) [[unlikely]]
+    output = TensorAccess::view(output, output.layout());
+  if (needed && t_grad_enabled) return true;
   if (detail::t_observer) [[unlikely]]
     detail::notify_observer(op, inputs, output);
   return false;

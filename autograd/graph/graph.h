@@ -229,8 +229,10 @@ void notify_observer(const Op& op, const Inputs& inputs, const Tensor& output);
 }  // namespace detail
 
 /// Returns true if record() has to create a node, which means that recording is enabled and an
-/// input needs a gradient. Otherwise notifies the observer and returns false.
-bool must_record(const Op& op, const Inputs& inputs, const Tensor& output);
+/// input needs a gradient. Otherwise notifies the observer and returns false. If `output` is an
+/// input or has a node, first replaces it by a view, so that the node of the op is not the node of
+/// another tensor.
+bool must_record(const Op& op, const Inputs& inputs, Tensor& output);
 /// Fills a new node from the inputs of the op, sets it as the node of `output`, and notifies the
 /// observer. The list of inputs is created at the address `memory`.
 void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input* memory);
@@ -279,7 +281,7 @@ Tensor record_as(const Op& op, const Inputs& inputs, Tensor output, Parts&&... p
 
 /// Ends an op: returns `output`. If an input needs a gradient and recording is enabled, `output`
 /// gets a node with the given vjp. `vjp` is a function Grads(const Vjp&) that calls only public
-/// ops.
+/// ops. `output` may be an input, as in gradient reversal: then the result is a view of it.
 template <class F>
 Tensor record(const Op& op, const Inputs& inputs, Tensor output, F vjp) {
   if (!must_record(op, inputs, output)) return output;

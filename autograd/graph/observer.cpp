@@ -7,18 +7,10 @@ namespace {
 
 thread_local const NameScope* t_scope = nullptr;
 
-// Suspends the observer while one of its functions runs, because this function may run ops.
-class Unobserved {
- public:
-  Unobserved() : observer_(std::exchange(detail::t_observer, nullptr)) {}
-  ~Unobserved() { detail::t_observer = observer_; }
-  Unobserved(const Unobserved&) = delete;
-
- private:
-  OpObserver* observer_;
-};
-
 }  // namespace
+
+Unobserved::Unobserved() : observer_(std::exchange(detail::t_observer, nullptr)) {}
+Unobserved::~Unobserved() { detail::t_observer = observer_; }
 
 namespace detail {
 void notify_observer(const Op& op, const Inputs& inputs, const Tensor& output) {

@@ -56,6 +56,18 @@ class OpObserver {
   OpObserver* before_;
 };
 
+/// Suspends the observer of this thread until the end of the scope, for example while one of its
+/// functions runs, because this function may run ops.
+class Unobserved {
+ public:
+  Unobserved();
+  ~Unobserved();
+  Unobserved(const Unobserved&) = delete;
+
+ private:
+  OpObserver* observer_;
+};
+
 /// Calls the thread's observer, if there is one, before and after one vjp. The engine uses this
 /// class.
 class ObservedVjp {

@@ -225,6 +225,36 @@ TEST_CASE("two threads build and differentiate separate graphs") {
   CHECK(b == alone_b);
 }
 
+// Observer that runs a backward pass for each op that it sees.
+struct BackwardObserver : OpObserver {
+  explicit BackwardObserver(Tensor of) : x(std::move(of)) {}
+  void saw(const Op&, const Inputs&, const Tensor&) override {
+    const GradMode recording(true);
+    backward(sum(x));
+    ++passes;
+  }
+  Tensor x;
+  int passes = 0;
+};
+
+TEST_CASE("an observer may run backward passes, which add to the same gradients") {
+  const bool same = GENERATE(true, false);
+  const Tensor x = leaf({1, 2}), other = leaf({3});
+  std::vector<int> passes(3, 0);
+  std::vector<std::thread> threads;
+  for (int& n : passes)
+    threads.emplace_back([&] {
+      BackwardObserver observer(same ? x : other);
+      for (int i = 0; i < 20; ++i) backward(sum(2.0 * x));
+      n = observer.passes;
+    });
+  for (std::thread& t : threads) t.join();
+  const double nested = passes[0] + passes[1] + passes[2], outer = 2 * 20 * 3;
+  CHECK(nested > outer);
+  CHECK(values(x.grad()) == (same ? V{nested + outer, nested + outer} : V{outer, outer}));
+  if (!same) CHECK(values(other.grad()) == V{nested});
+}
+
 // Returns a loss that depends on weights w and b, which all threads share. A hook calls grad()
 // during the backward pass.
 Tensor loss_of_shared(const Tensor& w, const Tensor& b, double scale) {

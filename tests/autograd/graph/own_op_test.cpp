@@ -1,4 +1,4 @@
-// Tests what the vjp of a user-defined op may return.
+// Tests which outputs a user-defined op may return, and what its vjp may return.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
@@ -9,7 +9,7 @@ using namespace heed::autograd;
 // Properties of an op that exists only during one test; its destructor removes it from the
 // registry.
 OpSpec own_op() {
-  return {.name = "own", .saves = Saves::kNothing, .samples = [](SampleGen& g) {
+  return {.name = "own", .saves = Saves::kInputs, .samples = [](SampleGen& g) {
             return Samples{{"sum", [](Args t) { return sum(t[0]); }, {g.normal({2, 3})}}};
           }};
 }
@@ -52,6 +52,45 @@ TEST_CASE("a vjp that returns a vector of another length is an error") {
   CHECK_THROWS_WITH(
       backward(sum(y)),
       "own: its vjp returned 2 gradients for 1 inputs; it must return one per input, {} for none");
+}
+
+// Returns x itself: as gradient reversal, or as a fused op with the definition x. `other` is an
+// input that does not change the result.
+Tensor same(const Op& op, const Tensor& x, const Tensor& other, bool fused) {
+  if (!fused) return record(op, {x, other}, x, [](const Vjp& v) { return Grads{-v.grad, {}}; });
+  return record(
+      op, {x, other}, x, [](Args t) { return t[0]; },
+      [](const Vjp& v) {
+        return Grads{v.grad, {}};
+      });
+}
+
+TEST_CASE("an op may return its own input, which keeps its node") {
+  const Op op(own_op());
+  const bool fused = GENERATE(false, true);
+  const DType dtype = GENERATE(float32, float64);
+  const Tensor none, w = tensor({3, 4}, dtype), expected = fused ? w : -w;
+  const Tensor x = tensor({1, 2}, dtype).requires_grad_();
+  const Tensor y = same(op, x, none, fused);
+  CHECK(!y.is_same(x));
+  CHECK(y.shares_storage(x));
+  CHECK(x.is_leaf());
+  CHECK(!y.is_leaf());
+  backward(sum(y * w));
+  CHECK(allclose(x.grad(), expected));
+  // Applied twice, to the result of an op, and differentiably.
+  const Tensor h = x * 2.0, twice = same(op, same(op, h, none, fused), none, fused);
+  const auto g = grad(sum(twice * w * x), {h, x}, {.create_graph = true});
+  CHECK(allclose(g[0], w * x));
+  CHECK(allclose(g[1], 4.0 * w * x));
+  CHECK(allclose(grad(sum(same(op, x, none, fused) * w), x, {.create_graph = true}), expected));
+  // An input that does not require grad stays constant, and so does the result under NoGrad.
+  const Tensor constant = tensor({1, 2}, dtype);
+  CHECK(same(op, constant, x, fused).requires_grad());
+  CHECK(!constant.requires_grad());
+  const NoGrad no_grad;
+  CHECK(!same(op, x, none, fused).requires_grad());
+  CHECK(x.requires_grad());
 }
 
 }  // namespace

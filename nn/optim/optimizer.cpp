@@ -88,34 +88,35 @@ double Optimizer::step(const StepOptions& options) {
   }
   const double scale = std::min(1.0, clip_norm / (clipped_norm_ + 1e-6));
   clipped_norm_ *= scale;
-  if (!std::isfinite(size_)) size_ = size_of_parameters();
   std::vector<Tensor> before;
   if (!stays_finite(lr))
     for (const NamedTensor& x : all_state()) before.push_back(detached_copy(x.tensor));
-  for (const Slot& slot : slots_) {
-    if (!slot.grad.defined()) continue;
-    prepare_in_place(name_, slot.parameter.tensor);
-    ++*slot.step.mutable_data<std::int64_t>();
-  }
+  for (const Slot& slot : slots_)
+    if (slot.grad.defined()) prepare_in_place(name_, slot.parameter.tensor);
+  for (const Slot& slot : slots_)
+    if (slot.grad.defined()) ++*slot.step.mutable_data<std::int64_t>();
   for_each_chunk([&](const Slot& slot, Chunk& c) {
     update(slot, c.begin, c.end, lr, scale);
-    c.squares = squares_in(slot.parameter.tensor, c);  // while the data is in the CPU cache
+    c.squares = state_squares_in(slot, c);  // while the data is in the CPU cache
   });
-  size_ = norm_of_chunks();
-  for (Slot& slot : slots_) slot.grad = {};
+  for (Slot& slot : slots_) {
+    if (slot.grad.defined()) slot.measured = version(slot);
+    slot.grad = {};
+  }
   if (!before.empty()) check_update(before, lr);
   return norm;
 }
 
-// Returns true if the update cannot exceed the largest float. This is so if the norms of parameters
-// and gradients are below 1e15, lr and lr * weight_decay are below 1e3, and update() divides by
-// more than 1e-15. Otherwise step() copies parameters and state before the update and checks the
-// result.
+// Returns true if the update cannot exceed the largest float. This is so if the norm of the
+// gradients and that of the parameters and their buffers are below 1e15, lr and the weight decay
+// are below 1e3, and update() divides by more than 1e-15. Otherwise step() copies parameters and
+// state before the update and checks the result.
 bool Optimizer::stays_finite(double lr) const {
   constexpr double kLarge = 1e15;
   double decay = 1;
   for (const Slot& slot : slots_) decay = std::max(decay, slot.weight_decay);
-  return size_ < kLarge && clipped_norm_ < kLarge && lr * decay < 1e3 && divisor_ > 1 / kLarge;
+  return norm_of_chunks(&Chunk::squares) < kLarge && clipped_norm_ < kLarge &&
+         std::max(lr, decay) < 1e3 && divisor_ > 1 / kLarge;
 }
 
 std::vector<NamedTensor> Optimizer::all_state() const {
@@ -138,10 +139,10 @@ void Optimizer::check_update(const std::vector<Tensor>& before, double lr) const
                      "; lower the learning rate (now ", lr, ") or the weight decay");
 }
 
-double Optimizer::norm_of_chunks() const {
+double Optimizer::norm_of_chunks(double Chunk::*squares) const {
   double sum = 0;
   for (const Chunk& c : chunks_)
-    if (slots_[c.slot].grad.defined()) sum += c.squares;
+    if (slots_[c.slot].grad.defined()) sum += c.*squares;
   return std::sqrt(sum);
 }
 
@@ -150,17 +151,27 @@ double Optimizer::squares_in(const Tensor& x, const Chunk& c) {
       x, [&]<class T> { return kernels::sum_of_squares(x.data<T>() + c.begin, c.end - c.begin); });
 }
 
-double Optimizer::size_of_parameters() {
-  for_each_chunk(
-      [](const Slot& slot, Chunk& c) { c.squares = squares_in(slot.parameter.tensor, c); });
-  return norm_of_chunks();
+double Optimizer::state_squares_in(const Slot& slot, const Chunk& c) {
+  double sum = squares_in(slot.parameter.tensor, c);
+  for (const Tensor& buffer : slot.buffers) sum += squares_in(buffer, c);
+  return sum;
+}
+
+// Returns the number of in-place writes into the parameter and its buffers, apart from update().
+std::uint64_t Optimizer::version(const Slot& slot) {
+  std::uint64_t sum = slot.parameter.tensor.version();
+  for (const Tensor& buffer : slot.buffers) sum += buffer.version();
+  return sum;
 }
 
 // Returns the norm of all gradients as one vector. If it is not finite, releases the gradients and
-// throws NumericError.
+// throws NumericError. Also measures parameters and buffers that others than step() have changed.
 double Optimizer::measure() {
-  for_each_chunk([](const Slot& slot, Chunk& c) { c.squares = squares_in(slot.grad, c); });
-  const double norm = norm_of_chunks();
+  for_each_chunk([](const Slot& slot, Chunk& c) {
+    c.grad_squares = squares_in(slot.grad, c);
+    if (slot.measured != version(slot)) c.squares = state_squares_in(slot, c);
+  });
+  const double norm = norm_of_chunks(&Chunk::grad_squares);
   if (std::isfinite(norm)) return norm;
   for (Slot& slot : slots_) slot.grad = {};
   for (const Slot& slot : slots_) {
@@ -215,7 +226,8 @@ void SGD::update(const Slot& slot, std::int64_t begin, std::int64_t end, double 
 }
 
 AdamW::AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options)
-    : Optimizer("AdamW", groups, {"exp_avg", "exp_avg_sq"}, options.eps), options_(options) {
+    : Optimizer("AdamW", groups, {"exp_avg", "exp_avg_sq"}, options.eps * (1 - options.beta1)),
+      options_(options) {
   check<ValueError>(
       options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1, "AdamW",
       "needs betas in [0, 1), got ", options.beta1, " and ", options.beta2);

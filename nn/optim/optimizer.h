@@ -77,6 +77,8 @@ class Optimizer {
     Tensor step;                  ///< number of updates, int64 of rank 0
     std::vector<Tensor> buffers;  ///< tensors of the shape and dtype of the parameter, initially 0
     Tensor grad = {};             ///< gradient in row-major order; defined only during step()
+    /// Version of parameter and buffers at the end of the last update. -1 before the first one.
+    std::uint64_t measured = std::uint64_t(-1);
   };
 
   /// Makes the state of all parameters. `name` appears in errors, and each parameter gets one
@@ -97,14 +99,16 @@ class Optimizer {
   struct Chunk {
     std::size_t slot;
     std::int64_t begin, end;
-    double squares = 0;  // sum of squares of the gradient, later of the updated parameter
+    double grad_squares = 0;  // sum of squares of the gradient
+    double squares = 0;       // sum of squares of the parameter and its buffers
   };
   // Calls f(slot, chunk) in parallel for all chunks of parameters that have a gradient.
   template <class F>
   void for_each_chunk(F f);
   static double squares_in(const Tensor& x, const Chunk& chunk);
-  double norm_of_chunks() const;
-  double size_of_parameters();
+  static double state_squares_in(const Slot& slot, const Chunk& chunk);
+  static std::uint64_t version(const Slot& slot);
+  double norm_of_chunks(double Chunk::*squares) const;
   double measure();
   bool stays_finite(double lr) const;
   std::vector<NamedTensor> all_state() const;
@@ -115,9 +119,6 @@ class Optimizer {
   std::vector<Chunk> chunks_;
   std::vector<std::string> skipped_;
   double clipped_norm_ = 0, divisor_;
-  // Norm, as one vector, of all parameters that the last step() updated. Infinite if it is not
-  // known.
-  double size_ = std::numeric_limits<double>::infinity();
 };
 
 /// Options of SGD.

@@ -300,6 +300,9 @@ TEST_CASE("an update that would be non-finite is undone, including the state") {
   CHECK_THROWS_WITH(decay.step({.lr = 1, .clip_norm = 1}),
                     Contains("makes b [2, 2] -inf at [0, 0]"));
   unchanged(decay);
+  SGD buffer({{{a}, 1e39}}, {.momentum = 0.9});
+  CHECK_THROWS_WITH(buffer.step({.lr = 1e-39}), Contains("makes a.momentum_buffer [2] inf"));
+  unchanged(buffer);
   set_grad(b, zeros({2, 2}));
   AdamW nothing({{{b}}}, {.eps = 1e-300});
   // The update computes 0 / 0, because the gradient is 0 and eps is 0 in float32.
@@ -311,6 +314,49 @@ TEST_CASE("an update that would be non-finite is undone, including the state") {
   CHECK_THROWS_AS(later.step({.lr = 1e39}), NumericError);
   CHECK(values(a.tensor) == Values{1, 1});
   CHECK(later.state()[0].tensor.item() == 1);
+}
+
+// Each case sets values that the next step makes infinite. The guard of step() must find them.
+TEST_CASE("an update that would be non-finite is undone, whatever the steps before it did") {
+  const DType dtype = GENERATE(float32, float64);
+  const double large = dtype == float32 ? 1e38 : 1e308;
+  const std::string how = GENERATE("first gradient", "no gradient", "write", "buffer");
+  const int kind = GENERATE(0, 1, 2);  // SGD, SGD with momentum, AdamW
+  if (how == "buffer" && kind == 0) return;
+  INFO(how << " " << kind);
+  const bool starts_large = how == "first gradient" || how == "no gradient";
+  const NamedTensor a = leaf("a", ones({2}, dtype)),
+                    b = leaf("b", full({3}, starts_large ? large : 1, dtype));
+  const std::vector<ParameterGroup> groups{{{a, b}, 0.5}};
+  std::unique_ptr<Optimizer> optimizer;
+  if (kind == 2)
+    optimizer = std::make_unique<AdamW>(groups);
+  else
+    optimizer = std::make_unique<SGD>(groups, SGDOptions{.momentum = 0.9 * kind});
+  const auto step = [&](bool both, double lr) {
+    optimizer->zero_grad();
+    set_grad(a, ones({2}, dtype));
+    if (both) set_grad(b, ones({3}, dtype));
+    optimizer->step({.lr = lr});
+  };
+  if (how != "first gradient") step(true, 0);
+  if (starts_large) step(false, 0);
+  const NoGrad no_grad;
+  if (how == "write") fill_(b.tensor, large);
+  if (how == "buffer") {  // at momentum_buffer or exp_avg of b; exp_avg_sq of b is 0
+    const std::vector<NamedTensor> state = optimizer->state();
+    fill_(state[kind == 1 ? 3 : 4].tensor, large);
+    if (kind == 2) fill_(state[5].tensor, 0);
+  }
+  std::vector<Values> before{values(a.tensor), values(b.tensor)}, after;
+  for (const NamedTensor& s : optimizer->state()) before.push_back(values(s.tensor));
+  {
+    const GradMode recording(true);
+    CHECK_THROWS_AS(step(true, 900), NumericError);
+  }
+  after = {values(a.tensor), values(b.tensor)};
+  for (const NamedTensor& s : optimizer->state()) after.push_back(values(s.tensor));
+  CHECK(after == before);
 }
 
 TEST_CASE("optimizers throw for invalid parameters and options") {

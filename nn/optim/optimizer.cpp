@@ -97,10 +97,10 @@ double Optimizer::step(const StepOptions& options) {
     if (slot.grad.defined()) ++*slot.step.mutable_data<std::int64_t>();
   for_each_chunk([&](const Slot& slot, Chunk& c) {
     update(slot, c.begin, c.end, lr, scale);
-    c.squares = state_squares_in(slot, c);  // while the data is in the CPU cache
+    c.squares = squares_in(slot.parameter.tensor, c);  // while the data is in the CPU cache
   });
   for (Slot& slot : slots_) {
-    if (slot.grad.defined()) slot.measured = version(slot);
+    if (slot.grad.defined()) slot.measured = before.empty() ? version(slot) : kUnknown;
     slot.grad = {};
   }
   if (!before.empty()) check_update(before, lr);
@@ -110,7 +110,9 @@ double Optimizer::step(const StepOptions& options) {
 // Returns true if the update cannot exceed the largest float. This is so if the norm of the
 // gradients and that of the parameters and their buffers are below 1e15, lr and the weight decay
 // are below 1e3, and update() divides by more than 1e-15. Otherwise step() copies parameters and
-// state before the update and checks the result.
+// state before the update and checks the result. The buffers are measured only before the first
+// update, after a write by others and after such a check: an update within these limits adds at
+// most 1e18 to a momentum, or 1e30 to a mean of squares.
 bool Optimizer::stays_finite(double lr) const {
   constexpr double kLarge = 1e15;
   double decay = 1;
@@ -151,12 +153,6 @@ double Optimizer::squares_in(const Tensor& x, const Chunk& c) {
       x, [&]<class T> { return kernels::sum_of_squares(x.data<T>() + c.begin, c.end - c.begin); });
 }
 
-double Optimizer::state_squares_in(const Slot& slot, const Chunk& c) {
-  double sum = squares_in(slot.parameter.tensor, c);
-  for (const Tensor& buffer : slot.buffers) sum += squares_in(buffer, c);
-  return sum;
-}
-
 // Returns the number of in-place writes into the parameter and its buffers, apart from update().
 std::uint64_t Optimizer::version(const Slot& slot) {
   std::uint64_t sum = slot.parameter.tensor.version();
@@ -165,11 +161,13 @@ std::uint64_t Optimizer::version(const Slot& slot) {
 }
 
 // Returns the norm of all gradients as one vector. If it is not finite, releases the gradients and
-// throws NumericError. Also measures parameters and buffers that others than step() have changed.
+// throws NumericError. Also measures parameters and buffers whose size is not known.
 double Optimizer::measure() {
   for_each_chunk([](const Slot& slot, Chunk& c) {
     c.grad_squares = squares_in(slot.grad, c);
-    if (slot.measured != version(slot)) c.squares = state_squares_in(slot, c);
+    if (slot.measured == version(slot)) return;
+    c.squares = squares_in(slot.parameter.tensor, c);
+    for (const Tensor& buffer : slot.buffers) c.squares += squares_in(buffer, c);
   });
   const double norm = norm_of_chunks(&Chunk::grad_squares);
   if (std::isfinite(norm)) return norm;

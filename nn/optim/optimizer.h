@@ -70,6 +70,7 @@ class Optimizer {
   std::vector<NamedTensor> state() const;
 
  protected:
+  static constexpr std::uint64_t kUnknown = std::uint64_t(-1);  ///< Not a version.
   /// Parameter with its state.
   struct Slot {
     NamedTensor parameter;        ///< parameter and its name
@@ -77,8 +78,8 @@ class Optimizer {
     Tensor step;                  ///< number of updates, int64 of rank 0
     std::vector<Tensor> buffers;  ///< tensors of the shape and dtype of the parameter, initially 0
     Tensor grad = {};             ///< gradient in row-major order; defined only during step()
-    /// Version of parameter and buffers at the end of the last update. -1 before the first one.
-    std::uint64_t measured = std::uint64_t(-1);
+    /// Version of parameter and buffers after the last update; kUnknown if they may be large.
+    std::uint64_t measured = kUnknown;
   };
 
   /// Makes the state of all parameters. `name` appears in errors, and each parameter gets one
@@ -100,13 +101,12 @@ class Optimizer {
     std::size_t slot;
     std::int64_t begin, end;
     double grad_squares = 0;  // sum of squares of the gradient
-    double squares = 0;       // sum of squares of the parameter and its buffers
+    double squares = 0;       // sum of squares of the parameter, and of buffers not yet known
   };
   // Calls f(slot, chunk) in parallel for all chunks of parameters that have a gradient.
   template <class F>
   void for_each_chunk(F f);
   static double squares_in(const Tensor& x, const Chunk& chunk);
-  static double state_squares_in(const Slot& slot, const Chunk& chunk);
   static std::uint64_t version(const Slot& slot);
   double norm_of_chunks(double Chunk::*squares) const;
   double measure();

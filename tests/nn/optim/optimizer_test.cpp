@@ -300,6 +300,13 @@ TEST_CASE("an update that would be non-finite is undone, including the state") {
   CHECK_THROWS_WITH(decay.step({.lr = 1, .clip_norm = 1}),
                     Contains("makes b [2, 2] -inf at [0, 0]"));
   unchanged(decay);
+  const NamedTensor c = leaf("c", ones({1}));
+  SGD slow({{{c}}}, {.momentum = 0.9});
+  set_grad(c, full({1}, 1e37));
+  slow.step({.lr = 0});  // leaves a momentum of 1e37
+  set_grad(c, zeros({1}));
+  CHECK_THROWS_WITH(slow.step({.lr = 900}), Contains("makes c [1] -inf at [0]"));
+  CHECK(values(c.tensor) == Values{1});
   SGD buffer({{{a}, 1e39}}, {.momentum = 0.9});
   CHECK_THROWS_WITH(buffer.step({.lr = 1e-39}), Contains("makes a.momentum_buffer [2] inf"));
   unchanged(buffer);

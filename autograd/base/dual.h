@@ -69,6 +69,7 @@ inline Dual exp(Dual x) {
   return chain(x, e, e);
 }
 inline Dual log(Dual x) { return chain(x, std::log(x.value), 1 / x.value); }
+inline Dual log1p(Dual x) { return chain(x, std::log1p(x.value), 1 / (1 + x.value)); }
 inline Dual sqrt(Dual x) {
   const double s = std::sqrt(x.value);
   return chain(x, s, 0.5 / s);

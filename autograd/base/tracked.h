@@ -72,6 +72,7 @@ struct Tracked {
 /// float32 kernel.
 Tracked exp(const Tracked& x);
 Tracked log(const Tracked& x);
+Tracked log1p(const Tracked& x);
 Tracked sqrt(const Tracked& x);
 Tracked tanh(const Tracked& x);
 Tracked erf(const Tracked& x);

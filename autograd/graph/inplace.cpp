@@ -15,6 +15,12 @@ void check_alike(std::string_view op, const Tensor& x, const Tensor& y) {
                     y.dtype());
 }
 
+// Returns a tensor with the values of `source` that does not change while x is written: `source`
+// itself, or a copy if both are views of one storage.
+Tensor readable(const Tensor& source, const Tensor& x) {
+  return x.shares_storage(source) ? detached_copy(source) : source;
+}
+
 }  // namespace
 
 void prepare_in_place(std::string_view op, const Tensor& x) {
@@ -43,14 +49,13 @@ void fill_(const Tensor& x, double value) {
 void copy_(const Tensor& x, const Tensor& source) {
   check_alike("copy_", x, source);
   prepare_in_place("copy_", x);
-  // x and `source` may be overlapping views of one storage. Then `source` is copied before x is
-  // written.
-  detail::copy_into(x, x.shares_storage(source) ? detached_copy(source) : source);
+  detail::copy_into(x, readable(source, x));
 }
 
-void add_(const Tensor& x, const Tensor& y) {
-  check_alike("add_", x, y);
+void add_(const Tensor& x, const Tensor& y_in) {
+  check_alike("add_", x, y_in);
   prepare_in_place("add_", x);
+  const Tensor y = readable(y_in, x);
   dispatch_floating(x.dtype(), "add_", [&]<class T> {
     T* out = x.mutable_data<T>();
     const T* in = y.data<T>();

@@ -19,7 +19,7 @@ void fill_(const Tensor& x, double value);
 /// shape and dtype. The memory of x and of `source` may overlap.
 void copy_(const Tensor& x, const Tensor& source);
 /// Adds y to x. Throws ShapeError unless x and y have the same shape, and DTypeError unless both
-/// are float32 or both are float64. The memory of y must not overlap that of x.
+/// are float32 or both are float64. The memory of x and of y may overlap.
 void add_(const Tensor& x, const Tensor& y);
 /// Checks that `op` may write into x, and raises the version of the storage of x. Throws the errors
 /// that every in-place function throws. Optimizers call it before their kernels write into x.

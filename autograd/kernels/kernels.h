@@ -60,7 +60,7 @@ template <class T>
 void norm_moments(Accumulator<T>* moments, const T* x, std::int64_t rows, std::int64_t n,
                   double eps, bool centered) {
   if constexpr (kSimdRows<T>)
-    if (simd_runs() && centered) return simd::layer_norm_moments(moments, x, rows, n, eps);
+    if (simd_runs()) return simd::norm_moments(moments, x, rows, n, eps, centered);
   for (std::int64_t r = 0; r < rows; ++r, x += n) {
     const Moments<T> m = centered ? reference::layer_norm_moments(x, n, eps)
                                   : reference::rms_norm_moments(x, n, eps);

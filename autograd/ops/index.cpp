@@ -1,9 +1,13 @@
 // Ops that read or add at places given by int64 indices. The derivative of gather is scatter_add
 // and vice versa. The derivative of index_select is index_add and vice versa. Every index is
 // checked before the first write. If a place is repeated, its values are added in the order of the
-// index, so results do not depend on the number of threads.
+// index, so results do not depend on the number of threads. Sums of float32 are accumulated in
+// float64.
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <optional>
+#include <span>
 
 #include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
@@ -129,18 +133,25 @@ void check_slices(std::string_view op, const Tensor& x, int axis, const Tensor& 
   check_index(op, index, x.shape(), axis);
 }
 
-template <class T>
-void add_wrapping(T& sum, T x) {
-  sum = detail::wrapping(std::plus<>())(sum, x);
-}
+// The positions k of an index, sorted by place: of[first[p]] to of[first[p + 1] - 1] are those of
+// place p, in increasing order.
+struct Positions {
+  PoolVector<std::int64_t> first, of;
 
-// Adds the n values of x to the n values of sum, elementwise.
-template <class T>
-void add_run(T* sum, std::int64_t sum_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
-  if constexpr (!std::is_same_v<T, std::int64_t>)
-    if (sum_stride == 1 && x_stride == 1) return kernels::add_into(sum, x, n);
-  for (std::int64_t i = 0; i < n; ++i) add_wrapping(sum[i * sum_stride], x[i * x_stride]);
-}
+  Positions(const Tensor& index, std::int64_t places) {
+    first.resize(std::size_t(places) + 2), of.resize(std::size_t(index.numel()));
+    const std::int64_t *in = index.data<std::int64_t>(), stride = index.strides()[0];
+    const auto place = [&](std::size_t k) { return std::size_t(in[std::int64_t(k) * stride]); };
+    for (std::size_t k = 0; k < of.size(); ++k) ++first[place(k) + 2];
+    for (std::size_t p = 2; p < first.size(); ++p) first[p] += first[p - 1];
+    for (std::size_t k = 0; k < of.size(); ++k)
+      of[std::size_t(first[place(k) + 1]++)] = std::int64_t(k);
+  }
+  std::span<const std::int64_t> at(std::int64_t place) const {
+    const auto p = std::size_t(place);
+    return {of.data() + first[p], of.data() + first[p + 1]};
+  }
+};
 
 // Returns the slices of x along axis a at the given indices. The caller has checked the indices.
 Tensor slices_at(const Tensor& x, int a, const Tensor& index) {
@@ -202,14 +213,21 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
   const Strides base = y.strides().with(a, 0);
   const std::int64_t* places = index.data<std::int64_t>();
   dispatch_numeric(dtype, kScatterAdd, [&]<class T> {
+    using Acc = kernels::Accumulator<T>;
     T* out = y.mutable_data<T>();
     const T* in = src.data<T>();
-    StridedLoop<3>(index.shape(), {&base, &index.strides(), &src.strides()})
-        .run([&](const auto& at, std::int64_t n, const auto& s) {
-          for (std::int64_t i = 0; i < n; ++i)
-            add_wrapping(out[at[0] + i * s[0] + places[at[1] + i * s[1]] * step],
-                         in[at[2] + i * s[2]]);
-        });
+    const auto for_each = [&](auto f) {  // calls f(place in y, value to add)
+      StridedLoop<3>(index.shape(), {&base, &index.strides(), &src.strides()})
+          .run([&](const auto& at, std::int64_t n, const auto& s) {
+            for (std::int64_t i = 0; i < n; ++i)
+              f(at[0] + i * s[0] + places[at[1] + i * s[1]] * step, in[at[2] + i * s[2]]);
+          });
+    };
+    // Only the sums of the places in the index are written, so few pages of memory are used.
+    const std::unique_ptr<Acc[]> sums(new Acc[std::size_t(y.numel())]);
+    for_each([&](std::int64_t to, T) { sums[std::size_t(to)] = Acc(out[to]); });
+    for_each([&](std::int64_t to, T value) { sums[std::size_t(to)] += Acc(value); });
+    for_each([&](std::int64_t to, T) { out[to] = T(sums[std::size_t(to)]); });
   });
   return record(kScatterAdd, {x_in, src_in}, y,
                 [a, ids = Captured(kScatterAdd, index)](const Vjp& v) -> Grads {
@@ -228,32 +246,48 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
   const DType dtype = detail::unify(kIndexAdd, x, src);
   const int a = normalized_axis(kIndexAdd, x.shape(), axis);
   check_slices(kIndexAdd, x, a, index);
-  const std::int64_t n = index.numel(), stride = index.strides()[0];
+  const std::int64_t n = index.numel();
   const Shape needed = x.shape().with(a, n);
   check(src.shape() == needed, kIndexAdd, "needs src ", needed, " for x ", x.shape(), " and ", n,
         " indices of axis ", a, ", got ", src.shape());
   Tensor y = detached_copy(x);
   const Strides to = y.strides().without(a), from = src.strides().without(a);
   const StridedLoop<2> one_slice(x.shape().without(a), {&to, &from});
-  const std::int64_t work = n * one_slice.outer();
-  const std::int64_t y_step = y.strides()[a], src_step = src.strides()[a];
-  const std::int64_t* places = index.data<std::int64_t>();
+  const std::int64_t size = x.size(a), y_step = y.strides()[a], src_step = src.strides()[a];
+  const Positions positions(index, size);
+  const std::int64_t work = (n + size) * one_slice.outer() * one_slice.inner();
   dispatch_numeric(dtype, kIndexAdd, [&]<class T> {
+    using Acc = kernels::Accumulator<T>;
     T* out = y.mutable_data<T>();
     const T* in = src.data<T>();
-    // Each thread adds the values of all indices, but only for some of the columns. So each sum is
-    // computed in the order of the index.
-    const std::int64_t columns =
-        std::max<std::int64_t>(64, kGrain / std::max<std::int64_t>(1, work));
-    parallel_for(one_slice.inner(), columns, [&](std::int64_t b, std::int64_t e) {
-      for (std::int64_t k = 0; k < n; ++k) {
-        T* o = out + places[k * stride] * y_step;
-        const T* f = in + k * src_step;
-        one_slice.run([&](const auto& at, std::int64_t, const auto& s) {
-          add_run(o + at[0] + b * s[0], s[0], f + at[1] + b * s[1], s[1], e - b);
-        });
+    // Adds slices to one run of adjacent elements of y. Only one thread writes a slice of y, and it
+    // adds in the order of the index.
+    const auto add_to = [&](T* o, std::int64_t o_step, const T* f, std::int64_t f_step,
+                            std::span<const std::int64_t> slices, std::int64_t columns) {
+      std::array<Acc, kernels::kColumnBlock> sums;
+      for (std::int64_t c = 0; c < columns; ++c) sums[std::size_t(c)] = Acc(o[c * o_step]);
+      for (const std::int64_t k : slices) {
+        if (f_step == 1)
+          kernels::add_columns(sums.data(), f + k * src_step, 1, 0, columns);
+        else
+          for (std::int64_t c = 0; c < columns; ++c)
+            sums[std::size_t(c)] += Acc(f[k * src_step + c * f_step]);
       }
-    });
+      for (std::int64_t c = 0; c < columns; ++c) o[c * o_step] = T(sums[std::size_t(c)]);
+    };
+    parallel_for(size, kGrain * size / std::max<std::int64_t>(1, work),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t p = begin; p < end; ++p) {
+                     const auto slices = positions.at(p);
+                     if (slices.empty()) continue;
+                     one_slice.run([&](const auto& at, std::int64_t count, const auto& s) {
+                       for (std::int64_t c = 0; c < count; c += kernels::kColumnBlock)
+                         add_to(out + p * y_step + at[0] + c * s[0], s[0],
+                                in + at[1] + c * s[1], s[1], slices,
+                                std::min(kernels::kColumnBlock, count - c));
+                     });
+                   }
+                 });
   });
   return record(kIndexAdd, {x_in, src_in}, y,
                 [a, ids = Captured(kIndexAdd, index)](const Vjp& v) -> Grads {

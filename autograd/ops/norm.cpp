@@ -68,17 +68,18 @@ const Op kRmsNorm({.name = "rms_norm",
 // Returns true for layer_norm, which subtracts the mean.
 bool is_centered(const Op& op) { return &op == &kLayerNorm; }
 
-// A tensor [..., D] as rows of D adjacent values. `grain` is the number of rows in a parallel
-// chunk. It is at least 16, so that the partial sums of a chunk need little memory compared with
-// its rows.
+// A tensor [..., D] as rows of D adjacent values. The gradients of weight and bias are summed over
+// blocks of kBlock rows in the type of x, so that their error is small and the sums of all blocks
+// need little memory compared with the rows. `grain` is the number of rows in a parallel chunk.
 struct Rows {
+  static constexpr std::int64_t kBlock = 16;
   std::int64_t count, size, grain;
 
   explicit Rows(const Shape& shape)
       : count(shape.without(-1).numel()),
         size(shape.back()),
-        grain(std::max<std::int64_t>(16, kGrain / (2 * (size + 16)))) {}
-  std::int64_t chunks() const { return (count + grain - 1) / grain; }
+        grain(kBlock * std::max<std::int64_t>(1, kGrain / (2 * kBlock * (size + 16)))) {}
+  std::int64_t blocks() const { return (count + kBlock - 1) / kBlock; }
 };
 
 void check_arguments(const Op& op, const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -160,22 +161,24 @@ Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
     const Acc* pm = moments.data<Acc>();
     if (needs_x) grads[0] = empty_like(x);
     T* dx = needs_x ? grads[0].template mutable_data<T>() : nullptr;
-    // [dweight, dbias] of each chunk
+    // [dweight, dbias] of each block
     const std::int64_t width = needs_weight || needs_bias ? 2 * size : 0;
     std::vector<T, PoolAllocator<T>> sums(
-        std::size_t(std::max<std::int64_t>(1, rows.chunks()) * width));
+        std::size_t(std::max<std::int64_t>(1, rows.blocks()) * width));
     parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
-      T* partial = sums.data() + begin / rows.grain * width;
-      const kernels::NormGrads<T> to{dx ? dx + begin * size : nullptr, width ? partial : nullptr,
-                                     partial + (width ? size : 0)};
-      kernels::normalize_backward(to, pg + begin * size, px + begin * size, pm + 2 * begin, w,
-                                  end - begin, size, is_centered(op));
+      for (std::int64_t r = begin; r < end; r += Rows::kBlock) {
+        T* partial = sums.data() + r / Rows::kBlock * width;
+        const kernels::NormGrads<T> to{dx ? dx + r * size : nullptr, width ? partial : nullptr,
+                                       partial + (width ? size : 0)};
+        kernels::normalize_backward(to, pg + r * size, px + r * size, pm + 2 * r, w,
+                                    std::min(Rows::kBlock, end - r), size, is_centered(op));
+      }
     });
-    // The sums of the chunks are added in order, so the result does not depend on the number of
+    // The sums of the blocks are added in order, so the result does not depend on the number of
     // threads.
     const auto gradient = [&](std::int64_t first) {
       Tensor d = empty({size}, x.dtype());
-      sum_columns_in_order(d.template mutable_data<T>(), sums.data() + first, rows.chunks(), width,
+      sum_columns_in_order(d.template mutable_data<T>(), sums.data() + first, rows.blocks(), width,
                            size);
       return d;
     };
@@ -185,8 +188,13 @@ Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
   return grads;
 }
 
-// Returns u * weight + bias. An undefined weight or bias is omitted.
-Tensor scaled(Tensor u, const Tensor& weight, const Tensor& bias) {
+// Computes the norm of t[0] from public ops, with t[1] as the weight and `bias`. An undefined weight
+// or bias is omitted. In float32 the squares could overflow or become 0, and the mean would be
+// rounded, so float32 is converted to float64.
+Tensor definition(Args t, const Tensor& bias, double eps, bool centered) {
+  const Tensor wide = to(t[0], float64), &weight = t[1];
+  const Tensor d = centered ? wide - mean(wide, {-1}, true) : wide;
+  Tensor u = to(d * rsqrt(mean(d * d, {-1}, true) + eps), t[0].dtype());
   if (weight.defined()) u = u * weight;
   return bias.defined() ? u + bias : u;
 }
@@ -197,10 +205,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
   Normalized result = forward(kLayerNorm, x, weight, bias, eps);
   return record(
       kLayerNorm, {x, weight, bias}, std::move(result.y),
-      [eps](Args t) {
-        const Tensor centered = t[0] - mean(t[0], {-1}, true);
-        return scaled(centered * rsqrt(mean(centered * centered, {-1}, true) + eps), t[1], t[2]);
-      },
+      [eps](Args t) { return definition(t, t[2], eps, true); },
       [moments = std::move(result.moments)](const Vjp& v) {
         return backward(kLayerNorm, v, moments);
       });
@@ -227,7 +232,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   Normalized result = forward(kRmsNorm, x, weight, {}, eps);
   return record(
       kRmsNorm, {x, weight}, std::move(result.y),
-      [eps](Args t) { return scaled(t[0] * rsqrt(mean(t[0] * t[0], {-1}, true) + eps), t[1], {}); },
+      [eps](Args t) { return definition(t, {}, eps, false); },
       [moments = std::move(result.moments)](const Vjp& v) {
         return backward(kRmsNorm, v, moments);
       });

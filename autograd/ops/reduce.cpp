@@ -37,13 +37,15 @@ using Reduction = Tensor(const Tensor&, const Dims&, bool);
 const Op kSum({.name = "sum",
                .saves = Saves::kNothing,
                .samples = reduction_samples(static_cast<Reduction*>(sum), kNormal)});
+const Op kMean({.name = "mean",
+                .saves = Saves::kNothing,
+                .samples = reduction_samples(static_cast<Reduction*>(mean), kNormal)});
 const Op kMax({.name = "max",
                .saves = Saves::kBoth,
                .samples = reduction_samples(static_cast<Reduction*>(max), kApart, kTies)});
 const Op kLogsumexp({.name = "logsumexp",
                      .saves = Saves::kBoth,
                      .samples = reduction_samples(static_cast<Reduction*>(logsumexp), kNormal)});
-const Check kMean("mean", reduction_samples(static_cast<Reduction*>(mean), kNormal));
 const Check kMin("min", reduction_samples(static_cast<Reduction*>(min), kApart, kTies));
 const Check kVar("var", [](SampleGen& g) -> Samples {
   return {{"Bessel", [](Args t) { return var(t[0], {-1}); }, {g.normal({2, 4})}},
@@ -110,7 +112,8 @@ void for_each_kept(const Split& split, const Tensor& x, std::int64_t work, G f) 
 // are then added in order.
 constexpr std::int64_t kPart = 32, kWide = 4096;
 template <class T, class Sum>
-void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t columns, Sum* out) {
+void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t columns, Sum* out,
+                       Accumulator<T> factor) {
   using Acc = Accumulator<T>;
   const std::int64_t n = rows.inner(), part = std::max(kPart, (n + 15) / 16);
   const std::int64_t parts = (n + part - 1) / part;
@@ -126,13 +129,13 @@ void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t colu
   });
   for (std::int64_t i = 1; i < parts; ++i)
     kernels::add_into(sums.data(), sums.data() + i * columns, columns);
-  for (std::int64_t c = 0; c < columns; ++c) out[c] = Sum(sums[std::size_t(c)]);
+  for (std::int64_t c = 0; c < columns; ++c) out[c] = Sum(sums[std::size_t(c)] * factor);
 }
 
 // Sums rows of adjacent elements into adjacent outputs. This function is used if the last kept axis
 // has stride 1, because a loop over one output at a time would then read memory in large steps.
 template <class T, class Sum>
-void sum_columns(const Split& split, const Tensor& x, Sum* out) {
+void sum_columns(const Split& split, const Tensor& x, Sum* out, Accumulator<T> factor) {
   const std::int64_t columns = split.kept.back();
   const std::int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
   const Layout outer{split.kept.without(-1), split.kept_strides.without(-1)};
@@ -140,7 +143,7 @@ void sum_columns(const Split& split, const Tensor& x, Sum* out) {
   const StridedLoop<1> rows(split.reduced, {&split.reduced_strides});
   const T* in = x.data<T>();
   if (runs == 1 && rows.outer() == 1 && columns <= kWide && rows.inner() >= 2 * kPart)
-    return sum_rows_in_parts(in, rows, columns, out);
+    return sum_rows_in_parts(in, rows, columns, out, factor);
   const std::int64_t work = split.reduced.numel() * kColumnBlock;
   parallel_for(runs * blocks, std::max<std::int64_t>(1, kGrain / (work + 1)),
                [&](std::int64_t begin, std::int64_t end) {
@@ -153,26 +156,26 @@ void sum_columns(const Split& split, const Tensor& x, Sum* out) {
                      kernels::add_columns(acc.data(), in + base + at[0], count, s[0], n);
                    });
                    for (std::int64_t c = 0; c < n; ++c)
-                     out[o * columns + first + c] = Sum(acc[std::size_t(c)]);
+                     out[o * columns + first + c] = Sum(acc[std::size_t(c)] * factor);
                  }
                });
 }
 
-// Sums elements of type T into results of type Sum, which is T, or int64 if bool elements are
-// counted.
+// Sums elements of type T and multiplies the sums by a factor before they are rounded to the type
+// Sum, which is T, or int64 if bool elements are counted.
 template <class T, class Sum>
-void sum_into(const Split& split, const Tensor& x, Sum* out) {
+void sum_into(const Split& split, const Tensor& x, Sum* out, Accumulator<T> factor = Accumulator<T>(1)) {
   const int last = split.kept.rank() - 1;
   if (last >= 0 && split.kept_strides[last] == 1 && split.kept[last] > 1 &&
       split.reduced.numel() > 1 && x.numel() > 0)
-    return sum_columns<T>(split, x, out);
+    return sum_columns<T>(split, x, out, factor);
   const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
   for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
     Accumulator<T> total{};
     inner.run([&](const auto& at, std::int64_t n, const auto& s) {
       total += kernels::reference::sum(from + at[0], n, s[0]);
     });
-    out[o] = Sum(total);
+    out[o] = Sum(total * factor);
   });
 }
 
@@ -224,16 +227,29 @@ Tensor sum(const Tensor& x, const Dims& axes, bool keepdim) {
 }
 
 Tensor mean(const Tensor& x, const Dims& axes, bool keepdim) {
-  const Split split("mean", x, axes);
-  check<DTypeError>(is_floating(x.dtype()), "mean", "needs float32 or float64, got ", x.dtype());
-  return sum(x, axes, keepdim) * (1.0 / double(split.reduced.numel()));
+  const Split split(kMean, x, axes);
+  const double factor = 1.0 / double(split.reduced.numel());
+  Tensor y = empty(split.kept, x.dtype());
+  dispatch_floating(x.dtype(), kMean, [&]<class T> {
+    sum_into<T>(split, x, y.mutable_data<T>(), Accumulator<T>(factor));
+  });
+  return record(kMean, {x}, shaped(y, split, keepdim),
+                [shape = x.shape(), ones = split.with_ones, factor](const Vjp& v) -> Grads {
+                  return {expand(reshape(v.grad, ones) * factor, shape)};
+                });
 }
 
 Tensor var(const Tensor& x, const Dims& axes, const VarOptions& options) {
   const Split split("var", x, axes);
-  const Tensor centered = x - mean(x, axes, true);
-  const double n = double(split.reduced.numel()) - options.correction;
-  return sum(centered * centered, axes, options.keepdim) * (1.0 / n);
+  check<DTypeError>(is_floating(x.dtype()), "var", "needs float32 or float64, got ", x.dtype());
+  const std::int64_t n = split.reduced.numel();
+  check<ValueError>(n > options.correction, "var", "divides by n - correction, got n = ", n,
+                    " elements and correction = ", options.correction,
+                    "; reduce more elements or set a smaller correction");
+  // In float32 the squares could overflow, and the mean would be rounded.
+  const Tensor wide = to(x, float64), centered = wide - mean(wide, axes, true);
+  const Tensor squares = sum(centered * centered, axes, options.keepdim);
+  return to(squares * (1.0 / double(n - options.correction)), x.dtype());
 }
 
 Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {
@@ -243,11 +259,13 @@ Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {
   const Tensor y = largest(split, x);
   return record(kMax, {x}, shaped(y, split, keepdim),
                 [ones = split.with_ones](const Vjp& v) -> Grads {
-                  const Tensor at_max = eq(v.input(0), reshape(v.output(), ones));
+                  // If the output is NaN, each NaN of the input is a largest element.
+                  const Tensor& u = v.input(0);
+                  const Tensor at_max = logical_or(eq(u, reshape(v.output(), ones)), ne(u, u));
                   const DType dtype = is_dual(v.grad.dtype()) ? float64 : v.grad.dtype();
                   const Tensor count = sum_to(to(at_max, dtype), ones);
                   const Tensor shared = reshape(v.grad, ones) / count;
-                  return {masked_fill(expand(shared, v.input(0).shape()), logical_not(at_max), 0)};
+                  return {masked_fill(expand(shared, u.shape()), logical_not(at_max), 0)};
                 });
 }
 
@@ -277,8 +295,10 @@ Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim) {
     const std::int64_t n = split.reduced[0], stride = split.reduced_strides[0];
     for_each_kept<T>(split, x, n, [&](std::int64_t o, const T* from) {
       std::int64_t best = 0;
-      for (std::int64_t i = 1; i < n; ++i)
-        if (from[i * stride] > from[best * stride]) best = i;
+      for (std::int64_t i = 1; i < n; ++i) {
+        const T v = from[i * stride], top = from[best * stride];
+        if (v > top || (v != v && top == top)) best = i;
+      }
       out[o] = best;
     });
   });
@@ -287,33 +307,36 @@ Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim) {
 
 Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
   const Split split(kLogsumexp, x, axes);
-  Tensor y = empty(split.kept, x.dtype());
+  // y is rounded, so y + rest is the result. The gradient needs both.
+  const Tensor y = empty(split.kept, x.dtype()), rest = zeros(split.with_ones, x.dtype());
   const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
   dispatch_floating(x.dtype(), kLogsumexp, [&]<class T> {
-    T* out = y.mutable_data<T>();
+    using Acc = Accumulator<T>;
+    T *out = y.mutable_data<T>(), *low = rest.mutable_data<T>();
     for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
-      using std::exp, std::log;
       double top = -kInf;  // needs no tangent, because the derivative of the shift cancels
       inner.run([&](const auto& at, std::int64_t n, const auto& s) {
-        for (std::int64_t i = 0; i < n; ++i)
-          top = std::max(top, double(real(from[at[0] + i * s[0]])));
+        const double largest = kernels::reference::row_max(from + at[0], n, s[0]);
+        if (largest > top || largest != largest) top = largest;
       });
-      if (std::isinf(top)) top = 0;  // avoids NaN: exp(-inf - 0) = 0 and exp(inf - 0) = inf
-      Accumulator<T> total{};
+      out[o] = T(top);
+      if (!std::isfinite(top)) return;
+      kernels::reference::LogSum<T> sum(top);
       inner.run([&](const auto& at, std::int64_t n, const auto& s) {
-        for (std::int64_t i = 0; i < n; ++i)
-          total += Accumulator<T>(exp(from[at[0] + i * s[0]] - T(top)));
+        sum.add(from + at[0], n, s[0]);
       });
-      out[o] = T(log(total) + Accumulator<T>(top));
+      const Acc log_total = sum.log();
+      out[o] = T(log_total + Acc(top));
+      low[o] = T(log_total - (Acc(out[o]) - Acc(top)));
     });
   });
   return record(kLogsumexp, {x}, shaped(y, split, keepdim),
-                [ones = split.with_ones](const Vjp& v) -> Grads {
+                [ones = split.with_ones, rest](const Vjp& v) -> Grads {
                   // The gradient is softmax = exp(x - y). If all elements are -inf, y is -inf, and
                   // the gradient must be 0 instead of NaN.
                   const Tensor lse = reshape(v.output(), ones);
                   const Tensor safe = masked_fill(lse, eq(lse, -kInf), 0);
-                  return {reshape(v.grad, ones) * exp(v.input(0) - safe)};
+                  return {reshape(v.grad, ones) * exp((v.input(0) - safe) - rest)};
                 });
 }
 

@@ -31,7 +31,7 @@ const Op kSoftmax({.name = "softmax",
                    .samples = softmax_samples,
                    .no_sizes = needs_axis()});
 const Op kLogSoftmax({.name = "log_softmax",
-                      .saves = Saves::kOutput,
+                      .saves = Saves::kInputs,
                       .samples = [](SampleGen& g) { return softmax_calls(log_softmax, g); },
                       .no_sizes = needs_axis()});
 
@@ -64,10 +64,10 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis) {
   const Tensor y = for_each_row(kLogSoftmax, x, a,
                                 [](auto... row) { kernels::reference::log_softmax_row(row...); });
   return record(kLogSoftmax, {x}, y, [a](const Vjp& v) -> Grads {
-    const Tensor log_p = v.output();
-    const Tensor g = v.grad - exp(log_p) * sum(v.grad, {a}, true);
-    if (log_p.shape()[a] == 0) return {g};
-    return {masked_fill(g, eq(max(log_p.detach(), {a}, true), -kInf), 0)};  // 0 if all are -inf
+    const Tensor& u = v.input(0);  // exp(output) would have the rounding error of the output
+    const Tensor g = v.grad - softmax(u, a) * sum(v.grad, {a}, true);
+    if (u.shape()[a] == 0) return {g};
+    return {masked_fill(g, eq(max(u.detach(), {a}, true), -kInf), 0)};  // 0 if all are -inf
   });
 }
 

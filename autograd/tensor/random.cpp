@@ -210,11 +210,15 @@ std::int64_t Generator::draw_index(std::span<const T> p) {
                     "multinomial", "needs at least one p > 0, got ", p.size(), " values, none > 0");
   // If all q[k] are drawn independently from the distribution Exp(1), then the largest of all
   // quotients p[k] / q[k] is at index k with probability p[k] / sum(p).
+  //
+  // The largest p is scaled to [1, 2), so that no quotient overflows. Scaling by a power of two does
+  // not change the order of the quotients.
+  const int exponent = std::ilogb(*std::max_element(p.begin(), p.end()));
   std::size_t best = p.size();
   T best_score = 0;
   for (std::size_t k = 0; k < p.size(); ++k) {
     const T q = T(-std::log(1.0 - uniform_double()));
-    const T score = p[k] / q;
+    const T score = std::ldexp(p[k], -exponent) / q;
     if (p[k] > 0 && (best == p.size() || score > best_score)) {
       best = k;
       best_score = score;

@@ -30,18 +30,18 @@ namespace reference {
 template <class T>
 Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std::int64_t target,
                              double smoothing) {
-  using std::exp, std::log;
   using Acc = Accumulator<T>;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double top = row_max(x, n, 1);  // without tangent, because top cancels in the loss
   lse = {Acc(top), Acc(0)};
   if (top == -kInfinity) return Acc(kInfinity);
-  Acc total{}, below_top{};
+  LogSum<T> sum(top);
+  Acc below_top{};
   for (std::int64_t i = 0; i < n; ++i) {
-    total += exp(Acc(x[i]) - Acc(top));
+    sum.add(x[i]);
     below_top += Acc(top) - Acc(x[i]);
   }
-  const Acc log_total = lse.log_total = log(total);
+  const Acc log_total = lse.log_total = sum.log();
   Acc loss{};
   if (smoothing < 1) loss += Acc(1 - smoothing) * (log_total + (Acc(top) - Acc(x[target])));
   if (smoothing > 0) loss += Acc(smoothing) * (log_total + below_top / Acc(double(n)));
@@ -60,10 +60,10 @@ void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t targ
     std::fill_n(dx, n, T(0));
     return;
   }
-  const Acc spread(smoothing / double(n));
+  const Acc spread(smoothing / double(n)), inverse_total = exp(-lse.log_total);
   for (std::int64_t i = 0; i < n; ++i) {
     const Acc wanted = i == target ? Acc(1 - smoothing) + spread : spread;
-    dx[i] = T(scale * (exp((Acc(x[i]) - lse.top) - lse.log_total) - wanted));
+    dx[i] = T(scale * (exp(Acc(x[i]) - lse.top) * inverse_total - wanted));
   }
 }
 

@@ -32,14 +32,14 @@ struct AccumulatorOf<bool> {
 template <class T>
 using Accumulator = typename AccumulatorOf<T>::type;
 
-/// The largest number of values of a row that float32 sums add one after the other in each lane.
+/// The longest row of attention whose float32 sums are not divided into blocks.
 ///
-/// Longer rows, and except in attention all rows on targets with one lane, use blocked summation:
-/// blocks of 8 vectors, or of 32 keys of attention, are summed in float32, and the sums of the
-/// blocks in float64. With b
-/// additions per block, the error is at most about b 2^-24 times the sum of the magnitudes of the
-/// terms, for any number of blocks (Blanchard, Higham and Mary, A Class of Fast and Accurate
-/// Summation Algorithms, 2020). tests/autograd/ops/long_rows_test.cpp requires at most 1e-6.
+/// All other float32 sums are accumulated in float64, or use blocked summation: blocks of 8
+/// vectors, of 16 rows or of 32 keys of attention are summed in float32, and the sums of the blocks
+/// in float64. With b additions per block, the error is at most about b 2^-24 times the sum of the
+/// magnitudes of the terms, for any number of blocks (Blanchard, Higham and Mary, A Class of Fast
+/// and Accurate Summation Algorithms, 2020). tests/autograd/ops/long_rows_test.cpp requires at most
+/// 1e-6.
 inline constexpr std::int64_t kShortRow = 1024;
 
 /// The number of columns per call for which add_columns() is fastest.

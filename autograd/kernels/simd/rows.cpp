@@ -36,7 +36,7 @@ float row_max_loop(const float* x, std::int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, top));
 }
 
-float sum_exp_loop(const float* x, float top, std::int64_t n) {
+double sum_exp_loop(const float* x, float top, std::int64_t n) {
   const D d;
   return sum_row<1>(n, [&](auto mask, auto load, auto, V* sum) HWY_ATTR {
     *sum = hn::Add(*sum,
@@ -56,49 +56,81 @@ void softmax_row_loop(float* y, const float* x, std::int64_t n) {
     *sum = hn::Add(*sum, e);
     store(e, y);
   });
-  const V scale = hn::Set(d, 1.0f / total);
+  const V scale = hn::Set(d, float(1 / total));
   for_each_vector(n,
                   [&](auto, auto load, auto store) HWY_ATTR { store(hn::Mul(load(y), scale), y); });
 }
 
-void scaled_probabilities_loop(float* dx, const float* x, float top, float log_total, float scale,
-                               float offset, std::int64_t n) {
+void scaled_probabilities_loop(float* dx, const float* x, float top, float scale, float offset,
+                               std::int64_t n) {
   const D d;
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-    const V log_p = hn::Sub(hn::Sub(load(x), hn::Set(d, top)), hn::Set(d, log_total));
-    store(hn::MulSub(hn::Set(d, scale), exp_near_zero(d, log_p), hn::Set(d, offset)), dx);
+    const V e = exp_near_zero(d, hn::Sub(load(x), hn::Set(d, top)));
+    store(hn::MulSub(hn::Set(d, scale), e, hn::Set(d, offset)), dx);
   });
 }
 
-void layer_norm_moments_loop(double* moments, const float* x, std::int64_t rows, std::int64_t n,
-                             double eps) {
-  const D d;
+using DD = hn::ScalableTag<double>;
+using Half = hn::Rebind<float, DD>;  // as many floats as DD has lanes
+
+// Returns the sum that f(v, sum) accumulates in float64. The vectors v contain the n values of x.
+template <class F>
+HWY_INLINE double sum_in_float64(const float* x, std::int64_t n, F f) {
+  const DD wide;
+  const Half half;
+  const std::int64_t step = std::int64_t(hn::Lanes(wide));
+  auto s0 = hn::Zero(wide), s1 = hn::Zero(wide);
+  std::int64_t i = 0;
+  for (; i + 2 * step <= n; i += 2 * step) {
+    s0 = f(hn::PromoteTo(wide, hn::LoadU(half, x + i)), s0);
+    s1 = f(hn::PromoteTo(wide, hn::LoadU(half, x + i + step)), s1);
+  }
+  auto total = hn::Set(wide, hn::GetLane(hn::SumOfLanes(wide, hn::Add(s0, s1))));
+  for (; i < n; ++i) total = f(hn::Set(wide, double(x[i])), total);
+  return hn::GetLane(total);
+}
+
+double sum_of_squares_loop(const float* x, std::int64_t n) {
+  return sum_in_float64(x, n, [](auto v, auto sum) HWY_ATTR { return hn::MulAdd(v, v, sum); });
+}
+
+void norm_moments_loop(double* moments, const float* x, std::int64_t rows, std::int64_t n,
+                       double eps, bool centered) {
+  const DD wide;
   for (std::int64_t r = 0; r < rows; ++r, x += n, moments += 2) {
-    const auto mean_from = [&](float origin) HWY_ATTR {
-      const auto [total] = sum_row<1>(n, [&](auto mask, auto load, auto, V* sum) HWY_ATTR {
-        *sum = hn::Add(*sum, hn::IfThenElseZero(mask, hn::Sub(load(x), hn::Set(d, origin))));
+    double mean = 0, squares = 0;
+    if (centered) {
+      mean = sum_in_float64(x, n, [](auto v, auto sum) HWY_ATTR { return hn::Add(sum, v); }) /
+             double(n);
+      squares = sum_in_float64(x, n, [&](auto v, auto sum) HWY_ATTR {
+        const auto deviation = hn::Sub(v, hn::Set(wide, mean));
+        return hn::MulAdd(deviation, deviation, sum);
       });
-      return total / float(n);
-    };
-    float mean = mean_from(0);
-    if (in_blocks(n)) mean += mean_from(mean);  // exact if all values are equal
-    const auto [squares] = sum_row<1>(n, [&](auto mask, auto load, auto, V* sum) HWY_ATTR {
-      const V centered = hn::IfThenElseZero(mask, hn::Sub(load(x), hn::Set(d, mean)));
-      *sum = hn::MulAdd(centered, centered, *sum);
-    });
-    const float variance = squares / float(n);
-    moments[0] = double(mean);
-    moments[1] = 1 / std::sqrt(double(variance) + eps);
+    } else {
+      squares = sum_of_squares_loop(x, n);
+    }
+    moments[0] = mean;
+    moments[1] = 1 / std::sqrt(squares / double(n) + eps);
   }
 }
+
+// Computes x - mean. The mean is the sum of two floats, because rounding it to one float would
+// change all differences if the values are close to each other.
+struct Centered {
+  V high, low;
+  HWY_INLINE explicit Centered(double mean)
+      : high(hn::Set(D(), float(mean))), low(hn::Set(D(), float(mean - double(float(mean))))) {}
+  HWY_INLINE V operator()(V x) const { return hn::Sub(hn::Sub(x, high), low); }
+};
 
 void normalize_loop(float* y, const float* x, const double* moments, const float* weight,
                     const float* bias, std::int64_t rows, std::int64_t n) {
   const D d;
   for (std::int64_t r = 0; r < rows; ++r, x += n, y += n, moments += 2) {
-    const V mean = hn::Set(d, float(moments[0])), rstd = hn::Set(d, float(moments[1]));
+    const Centered centered(moments[0]);
+    const V rstd = hn::Set(d, float(moments[1]));
     for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-      V v = hn::Mul(hn::Sub(load(x), mean), rstd);
+      V v = hn::Mul(centered(load(x)), rstd);
       if (weight) v = hn::Mul(v, load(weight));
       if (bias) v = hn::Add(v, load(bias));
       store(v, y);
@@ -113,8 +145,9 @@ void normalize_backward_loop(const NormGrads<float>& to, const float* g, const f
                              std::int64_t n, bool centered) {
   const D d;
   for (std::int64_t r = 0; r < rows; ++r, x += n, g += n, moments += 2) {
-    const V mean = hn::Set(d, float(moments[0])), rstd = hn::Set(d, float(moments[1]));
-    const auto u_of = [&](auto load) HWY_ATTR { return hn::Mul(hn::Sub(load(x), mean), rstd); };
+    const Centered minus_mean(moments[0]);
+    const V rstd = hn::Set(d, float(moments[1]));
+    const auto u_of = [&](auto load) HWY_ATTR { return hn::Mul(minus_mean(load(x)), rstd); };
     const auto h_of = [&](auto load)
                           HWY_ATTR { return weight ? hn::Mul(load(g), load(weight)) : load(g); };
     const auto [sum_h, sum_hu] = sum_row<2>(n, [&](auto, auto load, auto store, V* sums) HWY_ATTR {
@@ -128,26 +161,14 @@ void normalize_backward_loop(const NormGrads<float>& to, const float* g, const f
     });
     if (!to.x) continue;
     float* dx = to.x + r * n;
-    const V mean_h = hn::Set(d, centered ? sum_h / float(n) : 0.0f);
-    const V mean_hu = hn::Set(d, sum_hu / float(n));
+    const V mean_h = hn::Set(d, centered ? float(sum_h / double(n)) : 0.0f);
+    const V mean_hu = hn::Set(d, float(sum_hu / double(n)));
     for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
       const V h = hn::Sub(h_of(load), mean_h);
       store(hn::Mul(rstd, hn::NegMulAdd(u_of(load), mean_hu, h)), dx);
     });
   }
 }
-
-#if HWY_TARGET == HWY_SCALAR
-void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
-                      std::int64_t columns) {
-  reference::add_columns<float>(out, x, rows, row_stride, columns);
-}
-double sum_of_squares_loop(const float* x, std::int64_t n) {
-  return reference::sum_of_squares<float>(x, n);
-}
-#else
-using DD = hn::RepartitionToWide<D>;  // vectors of double, with half as many lanes
-using Half = hn::Rebind<float, DD>;
 
 void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
                       std::int64_t columns) {
@@ -172,24 +193,6 @@ void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64
     for (std::int64_t r = 0; r < rows; ++r) out[c] += double(x[r * row_stride + c]);
 }
 
-double sum_of_squares_loop(const float* x, std::int64_t n) {
-  const DD wide;
-  const Half half;
-  const std::int64_t step = std::int64_t(hn::Lanes(wide));
-  auto s0 = hn::Zero(wide), s1 = hn::Zero(wide);
-  std::int64_t i = 0;
-  for (; i + 2 * step <= n; i += 2 * step) {
-    const auto a = hn::PromoteTo(wide, hn::LoadU(half, x + i));
-    const auto b = hn::PromoteTo(wide, hn::LoadU(half, x + i + step));
-    s0 = hn::MulAdd(a, a, s0);
-    s1 = hn::MulAdd(b, b, s1);
-  }
-  double total = hn::GetLane(hn::SumOfLanes(wide, hn::Add(s0, s1)));
-  for (; i < n; ++i) total += double(x[i]) * double(x[i]);
-  return total;
-}
-#endif
-
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::autograd::kernels
 HWY_AFTER_NAMESPACE();
@@ -202,7 +205,7 @@ HWY_EXPORT(row_max_loop);
 HWY_EXPORT(sum_exp_loop);
 HWY_EXPORT(softmax_row_loop);
 HWY_EXPORT(scaled_probabilities_loop);
-HWY_EXPORT(layer_norm_moments_loop);
+HWY_EXPORT(norm_moments_loop);
 HWY_EXPORT(normalize_loop);
 HWY_EXPORT(normalize_backward_loop);
 HWY_EXPORT(add_columns_loop);
@@ -219,7 +222,10 @@ double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std:
   const float top = HWY_DYNAMIC_DISPATCH(row_max_loop)(x, n);
   lse = {double(top), 0};
   if (double(top) == -kInfinity) return kInfinity;
-  lse.log_total = std::log(double(HWY_DYNAMIC_DISPATCH(sum_exp_loop)(x, top, n)));
+  const std::int64_t k = std::find(x, x + n, top) - x;  // n if top is NaN
+  const std::int64_t next = std::min(k + 1, n);
+  const auto sum_exp = HWY_DYNAMIC_DISPATCH(sum_exp_loop);
+  lse.log_total = std::log1p(sum_exp(x, top, k) + sum_exp(x + next, top, n - next));
   double loss = 0;
   if (smoothing < 1) loss += (1 - smoothing) * (lse.log_total + (lse.top - double(x[target])));
   if (smoothing > 0) {
@@ -237,17 +243,13 @@ void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int6
   }
   const auto offset = float(scale * smoothing / double(n)),
              at_target = float(scale * (1 - smoothing));
-  if (n > kShortRow) {  // log_total is large, and rounding it would change all probabilities
-    scale *= std::exp(-lse.log_total);
-    lse.log_total = 0;
-  }
   HWY_DYNAMIC_DISPATCH(scaled_probabilities_loop)
-  (dx, x, float(lse.top), float(lse.log_total), float(scale), offset, n);
+  (dx, x, float(lse.top), float(scale * std::exp(-lse.log_total)), offset, n);
   dx[target] -= at_target;
 }
-void layer_norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n,
-                        double eps) {
-  HWY_DYNAMIC_DISPATCH(layer_norm_moments_loop)(moments, x, rows, n, eps);
+void norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n, double eps,
+                  bool centered) {
+  HWY_DYNAMIC_DISPATCH(norm_moments_loop)(moments, x, rows, n, eps, centered);
 }
 void normalize(float* y, const float* x, const double* moments, const float* weight,
                const float* bias, std::int64_t rows, std::int64_t n) {

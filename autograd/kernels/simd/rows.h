@@ -15,10 +15,10 @@ namespace heed::autograd::kernels::simd {
 /// NaN. y may be the same array as x.
 void softmax_row(float* y, const float* x, std::int64_t n);
 
-/// Writes mean and rstd of each row of x [rows, n] to moments [rows, 2]. rstd is 1 / sqrt(variance
-/// + eps).
-void layer_norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n,
-                        double eps);
+/// Writes mean and rstd of each row of x [rows, n] to moments [rows, 2], as kernels::norm_moments()
+/// does.
+void norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n, double eps,
+                  bool centered);
 /// Computes y = (x - mean) * rstd * weight + bias for each row of x and y [rows, n]. weight and
 /// bias have n values; a null weight means 1 and a null bias means 0. y may be the same array as x.
 void normalize(float* y, const float* x, const double* moments, const float* weight,
@@ -31,8 +31,8 @@ void normalize_backward(const NormGrads<float>& to, const float* g, const float*
                         std::int64_t n, bool centered);
 
 ///@{
-/// Computes cross-entropy as the reference functions do. The exponentials, their sum and the
-/// gradient are computed in float32, and the rest of the loss in float64.
+/// Computes cross-entropy as the reference functions do. The exponentials, their sums in blocks and
+/// the gradient are computed in float32, and the rest of the loss in float64.
 double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std::int64_t target,
                      double smoothing);
 void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int64_t target,

@@ -61,37 +61,27 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f, std::int64_t i = 0) {
   }
 }
 
-/// The number of vectors in a block of a long row (kShortRow).
+/// The number of vectors in a block of a sum (kShortRow).
 constexpr std::int64_t kBlockVectors = 8;
 
-/// Returns true if a row of n values is summed in blocks (kShortRow).
-HWY_INLINE bool in_blocks(std::int64_t n) {
-  return n > kShortRow || hn::MaxLanes(hn::ScalableTag<float>()) == 1;
-}
-
 /// Calls f(mask, load, store, sums) for each vector of n float32 values, as for_each_vector() does.
-/// `sums` is an array of kSums vectors, to which f adds. Returns the sums of their lanes.
+/// `sums` is an array of kSums vectors, to which f adds. Returns the sums of their lanes. A block
+/// of kBlockVectors vectors is summed in float32, and the blocks are summed in float64.
 template <std::size_t kSums, class F>
-HWY_INLINE std::array<float, kSums> sum_row(std::int64_t n, F f) {
+HWY_INLINE std::array<double, kSums> sum_row(std::int64_t n, F f) {
   const hn::ScalableTag<float> d;
-  const auto sum = [&](std::int64_t i, std::int64_t end) HWY_ATTR {
+  const std::int64_t block = kBlockVectors * std::int64_t(hn::Lanes(d));
+  std::array<double, kSums> totals{};
+  for (std::int64_t begin = 0; begin < n; begin += block) {
     hn::Vec<decltype(d)> sums[kSums];
     for (auto& s : sums) s = hn::Zero(d);
     for_each_vector(
-        end, [&](auto mask, auto load, auto store) HWY_ATTR { f(mask, load, store, sums); }, i);
-    std::array<float, kSums> totals;
-    for (std::size_t k = 0; k < kSums; ++k) totals[k] = hn::GetLane(hn::SumOfLanes(d, sums[k]));
-    return totals;
-  };
-  if (!in_blocks(n)) return sum(0, n);
-  const std::int64_t block = kBlockVectors * std::int64_t(hn::Lanes(d));
-  std::array<double, kSums> totals{};
-  for (std::int64_t i = 0; i < n; i += block)
-    for (std::size_t k = 0; const float part : sum(i, std::min(n, i + block)))
-      totals[k++] += double(part);
-  std::array<float, kSums> rounded;
-  for (std::size_t k = 0; k < kSums; ++k) rounded[k] = float(totals[k]);
-  return rounded;
+        std::min(n, begin + block),
+        [&](auto mask, auto load, auto store) HWY_ATTR { f(mask, load, store, sums); }, begin);
+    for (std::size_t k = 0; k < kSums; ++k)
+      totals[k] += double(hn::GetLane(hn::SumOfLanes(d, sums[k])));
+  }
+  return totals;
 }
 
 /// Computes y = a + b for n values. y may be the same array as a or b.

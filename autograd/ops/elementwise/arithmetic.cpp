@@ -71,11 +71,14 @@ const Op kMinimum({.name = "minimum",
                    .broadcasts = true,
                    .samples = extremum_samples(minimum)});
 
-// Returns the gradient of one operand of maximum or minimum: 0 where `loses` is true, half of
-// `grad` where `ties` is true, and `grad` elsewhere.
-Tensor share(const Tensor& grad, const Tensor& loses, const Tensor& ties) {
-  return masked_fill(where(ties, grad * 0.5, grad), loses, 0);
+// Returns the gradients of the two operands of maximum or minimum. The masks are true where the
+// result is x or y: because x or y is larger (smaller) than the other, or because it is NaN. If
+// both are equal or NaN, each receives half of `grad`.
+Grads share(const Tensor& grad, const Tensor& is_x, const Tensor& is_y) {
+  const Tensor shared = where(eq(is_x, is_y), grad * 0.5, grad);
+  return {masked_fill(shared, lt(is_x, is_y), 0), masked_fill(shared, lt(is_y, is_x), 0)};
 }
+Tensor is_nan(const Tensor& x) { return ne(x, x); }
 
 }  // namespace
 
@@ -125,8 +128,9 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
                                              return x > y || x != x ? x : y;
                                            }),
                 [](const Vjp& v) -> Grads {
-                  const Tensor &x = v.input(0), &y = v.input(1), ties = eq(x, y);
-                  return {share(v.grad, lt(x, y), ties), share(v.grad, gt(x, y), ties)};
+                  const Tensor &x = v.input(0), &y = v.input(1);
+                  return share(v.grad, logical_or(gt(x, y), is_nan(x)),
+                               logical_or(gt(y, x), is_nan(y)));
                 });
 }
 
@@ -135,8 +139,9 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
                 elementwise<NumericDomain>(kMinimum, a, b,
                                            [](auto x, auto y) { return x < y || x != x ? x : y; }),
                 [](const Vjp& v) -> Grads {
-                  const Tensor &x = v.input(0), &y = v.input(1), ties = eq(x, y);
-                  return {share(v.grad, gt(x, y), ties), share(v.grad, lt(x, y), ties)};
+                  const Tensor &x = v.input(0), &y = v.input(1);
+                  return share(v.grad, logical_or(lt(x, y), is_nan(x)),
+                               logical_or(lt(y, x), is_nan(y)));
                 });
 }
 

@@ -148,7 +148,7 @@ Tensor clamp(const Tensor& x, double low, double high) {
   };
   return record(kClamp, {x}, elementwise(kClamp, x, f), [low, high](const Vjp& v) -> Grads {
     const Tensor& u = v.input(0);
-    return {masked_fill(v.grad, logical_or(lt(u, low), gt(u, high)), 0)};
+    return {masked_fill(v.grad, logical_not(logical_and(ge(u, low), le(u, high))), 0)};
   });
 }
 

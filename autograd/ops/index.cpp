@@ -282,9 +282,8 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
                      if (slices.empty()) continue;
                      one_slice.run([&](const auto& at, std::int64_t count, const auto& s) {
                        for (std::int64_t c = 0; c < count; c += kernels::kColumnBlock)
-                         add_to(out + p * y_step + at[0] + c * s[0], s[0],
-                                in + at[1] + c * s[1], s[1], slices,
-                                std::min(kernels::kColumnBlock, count - c));
+                         add_to(out + p * y_step + at[0] + c * s[0], s[0], in + at[1] + c * s[1],
+                                s[1], slices, std::min(kernels::kColumnBlock, count - c));
                      });
                    }
                  });

@@ -125,9 +125,9 @@ Normalized forward(const Op& op, Tensor x, Tensor weight, Tensor bias, double ep
   return result;
 }
 
-// Sets out[c] to the sum of column c over `rows` rows, which are `width` values apart. The
-// additions are in the order of reference::sum: row r is added to sum r % 4 of four sums. If the
-// last group has fewer than four rows, its rows are added to the first sum.
+// Sets out[c] to the sum of column c over `rows` rows, which are `width` values apart. Row r is
+// added to sum r % 4 of four sums. If the last group has fewer than four rows, its rows are added
+// to the first sum.
 template <class T>
 void sum_columns_in_order(T* out, const T* x, std::int64_t rows, std::int64_t width,
                           std::int64_t columns) {
@@ -188,9 +188,9 @@ Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
   return grads;
 }
 
-// Computes the norm of t[0] from public ops, with t[1] as the weight and `bias`. An undefined weight
-// or bias is omitted. In float32 the squares could overflow or become 0, and the mean would be
-// rounded, so float32 is converted to float64.
+// Computes the norm of t[0] from public ops, with t[1] as the weight and `bias`. An undefined
+// weight or bias is omitted. In float32 the squares could overflow or become 0, and the mean would
+// be rounded, so float32 is converted to float64.
 Tensor definition(Args t, const Tensor& bias, double eps, bool centered) {
   const Tensor wide = to(t[0], float64), &weight = t[1];
   const Tensor d = centered ? wide - mean(wide, {-1}, true) : wide;

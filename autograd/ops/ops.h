@@ -58,8 +58,8 @@ Tensor operator/(double a, const Tensor& b);
 Tensor operator-(const Tensor& x);
 ///@{
 /// Returns the larger (smaller) of a and b, elementwise, with the broadcast shape. If a or b is
-/// NaN, the result is NaN. If a and b are equal, each receives half of the gradient. int64 is also
-/// accepted.
+/// NaN, the result is NaN, and the gradient is passed to the operand that is NaN. If a and b are
+/// equal or both are NaN, each receives half of the gradient. int64 is also accepted.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 ///@}
@@ -78,8 +78,8 @@ Tensor sigmoid(const Tensor& x);  ///< Returns 1 / (1 + exp(-x)), without overfl
 Tensor erf(const Tensor& x);      ///< Returns the error function.
 /// Returns the absolute value. The gradient at 0 is 0.
 Tensor abs(const Tensor& x);
-/// Limits x to [low, high]. The gradient is 1 if low <= x <= high, else 0. Throws ValueError unless
-/// low <= high.
+/// Limits x to [low, high]. The gradient is 1 if low <= x <= high, else 0, also for NaN. Throws
+/// ValueError unless low <= high.
 Tensor clamp(const Tensor& x, double low, double high);
 /// Returns max(x, 0). The gradient at 0 is 0. The result for NaN is NaN.
 Tensor relu(const Tensor& x);
@@ -137,7 +137,11 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol 
 const Tensor& expect_shape(const Tensor& x, const Shape& shape);
 
 // ---- selection (ops/elementwise/where.cpp). These ops select elements and never multiply, so a
-//      NaN or an infinity that is not selected changes neither the result nor a gradient.
+//      NaN or an infinity that is not selected changes neither the result nor the gradients of the
+//      operands: an element that is not selected gets the gradient 0. The op that computed an
+//      operand still multiplies this 0 by its own derivative, and 0 * NaN is NaN. So the gradient
+//      of where(x > 0, sqrt(x), x) is NaN if x < 0, as in PyTorch. Select the input of the other op
+//      first: sqrt(where(x > 0, x, 1)).
 
 /// Returns the elements of a where `condition` is true, and those of b elsewhere. `condition`, a
 /// and b broadcast to the shape of the result. `condition` is bool8. a and b may have any dtype,
@@ -174,16 +178,16 @@ struct VarOptions {
   int correction = 1;
   bool keepdim = false;  ///< true: the result has the reduced axes with size 1
 };
-/// Returns the variance. With correction 1, the variance of one element is NaN. With correction 0,
-/// the variance of no elements is NaN.
+/// Returns the variance. Throws ValueError unless the number of elements is above `correction`.
 Tensor var(const Tensor& x, const Dims& axes = {}, const VarOptions& options = {});
 /// This overload is deleted, because `true` as the third argument could mean PyTorch's `unbiased`
 /// or keepdim.
 Tensor var(const Tensor& x, const Dims& axes, bool) = delete;
 ///@{
 /// Returns the largest (smallest) element, as torch.amax and torch.amin do. If an element is NaN,
-/// the result is NaN. If several elements have the largest (smallest) value, they share the
-/// gradient equally. Throws ShapeError if the number of elements to reduce is 0.
+/// the result is NaN, and the gradient is passed to the elements that are NaN. If several elements
+/// have the largest (smallest) value or are NaN, they share the gradient equally. Throws ShapeError
+/// if the number of elements to reduce is 0.
 Tensor max(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 Tensor min(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 ///@}
@@ -209,8 +213,8 @@ Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 ///@}
 /// Returns, as int64, the index of the largest element along one axis. If several elements are
 /// equally large, it is the first of them. The result does not have this axis, or has it with size
-/// 1 if keepdim is true. Also accepts int64. A NaN is skipped, except at index 0: then the result
-/// is 0. Throws ShapeError if the axis has size 0.
+/// 1 if keepdim is true. Also accepts int64. A NaN counts as the largest value. Throws ShapeError
+/// if the axis has size 0.
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim = false);
 
 // ---- softmax along one axis; the result has x's shape (ops/softmax.cpp)

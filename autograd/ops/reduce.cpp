@@ -164,7 +164,8 @@ void sum_columns(const Split& split, const Tensor& x, Sum* out, Accumulator<T> f
 // Sums elements of type T and multiplies the sums by a factor before they are rounded to the type
 // Sum, which is T, or int64 if bool elements are counted.
 template <class T, class Sum>
-void sum_into(const Split& split, const Tensor& x, Sum* out, Accumulator<T> factor = Accumulator<T>(1)) {
+void sum_into(const Split& split, const Tensor& x, Sum* out,
+              Accumulator<T> factor = Accumulator<T>(1)) {
   const int last = split.kept.rank() - 1;
   if (last >= 0 && split.kept_strides[last] == 1 && split.kept[last] > 1 &&
       split.reduced.numel() > 1 && x.numel() > 0)
@@ -307,12 +308,12 @@ Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim) {
 
 Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
   const Split split(kLogsumexp, x, axes);
-  // y is rounded, so y + rest is the result. The gradient needs both.
-  const Tensor y = empty(split.kept, x.dtype()), rest = zeros(split.with_ones, x.dtype());
+  const Tensor y = empty(split.kept, x.dtype()), scale = ones(split.with_ones, x.dtype());
   const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
   dispatch_floating(x.dtype(), kLogsumexp, [&]<class T> {
+    using std::exp, std::log1p;
     using Acc = Accumulator<T>;
-    T *out = y.mutable_data<T>(), *low = rest.mutable_data<T>();
+    T *out = y.mutable_data<T>(), *factor = scale.mutable_data<T>();
     for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
       double top = -kInf;  // needs no tangent, because the derivative of the shift cancels
       inner.run([&](const auto& at, std::int64_t n, const auto& s) {
@@ -321,22 +322,25 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
       });
       out[o] = T(top);
       if (!std::isfinite(top)) return;
-      kernels::reference::LogSum<T> sum(top);
+      kernels::reference::ExpBelow<T> exp_below(top);
+      Acc rest{};
       inner.run([&](const auto& at, std::int64_t n, const auto& s) {
-        sum.add(from + at[0], n, s[0]);
+        rest += kernels::reference::sum_of(
+            0, n, [&](std::int64_t i) { return exp_below(from[at[0] + i * s[0]]); });
       });
-      const Acc log_total = sum.log();
+      const Acc log_total = log1p(rest);
       out[o] = T(log_total + Acc(top));
-      low[o] = T(log_total - (Acc(out[o]) - Acc(top)));
+      factor[o] = T(exp((Acc(out[o]) - Acc(top)) - log_total));
     });
   });
   return record(kLogsumexp, {x}, shaped(y, split, keepdim),
-                [ones = split.with_ones, rest](const Vjp& v) -> Grads {
-                  // The gradient is softmax = exp(x - y). If all elements are -inf, y is -inf, and
-                  // the gradient must be 0 instead of NaN.
+                [ones = split.with_ones, scale](const Vjp& v) -> Grads {
+                  // The gradient is softmax = scale * exp(x - y), where `scale` corrects the
+                  // rounding of y. If all elements are -inf, y is -inf, and the gradient must be 0
+                  // instead of NaN.
                   const Tensor lse = reshape(v.output(), ones);
                   const Tensor safe = masked_fill(lse, eq(lse, -kInf), 0);
-                  return {reshape(v.grad, ones) * exp((v.input(0) - safe) - rest)};
+                  return {reshape(v.grad, ones) * scale * exp(v.input(0) - safe)};
                 });
 }
 

@@ -47,7 +47,7 @@ TEST_CASE("a fraction and an int64 tensor are an error, and the fraction is not 
   CHECK_THROWS_AS(ge(ints, kInf), DTypeError);
   CHECK_THROWS_AS(eq(ints, std::nan("")), DTypeError);
   CHECK_THROWS_WITH(mean(ints), "mean: needs float32 or float64, got int64");
-  CHECK_THROWS_WITH(var(ints), "mean: needs float32 or float64, got int64");
+  CHECK_THROWS_WITH(var(ints), "var: needs float32 or float64, got int64");
 }
 
 TEST_CASE("a number outside the range of int64 is an error that names op and value") {

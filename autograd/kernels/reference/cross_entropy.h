@@ -30,18 +30,16 @@ namespace reference {
 template <class T>
 Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std::int64_t target,
                              double smoothing) {
+  using std::log1p;
   using Acc = Accumulator<T>;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double top = row_max(x, n, 1);  // without tangent, because top cancels in the loss
   lse = {Acc(top), Acc(0)};
   if (top == -kInfinity) return Acc(kInfinity);
-  LogSum<T> sum(top);
-  Acc below_top{};
-  for (std::int64_t i = 0; i < n; ++i) {
-    sum.add(x[i]);
-    below_top += Acc(top) - Acc(x[i]);
-  }
-  const Acc log_total = lse.log_total = sum.log();
+  ExpBelow<T> exp_below(top);
+  const Acc log_total = lse.log_total =
+      log1p(sum_of(0, n, [&](std::int64_t i) { return exp_below(x[i]); }));
+  const Acc below_top = sum_of(0, n, [&](std::int64_t i) { return Acc(top) - Acc(x[i]); });
   Acc loss{};
   if (smoothing < 1) loss += Acc(1 - smoothing) * (log_total + (Acc(top) - Acc(x[target])));
   if (smoothing > 0) loss += Acc(smoothing) * (log_total + below_top / Acc(double(n)));

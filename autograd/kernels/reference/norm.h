@@ -36,11 +36,10 @@ Moments<T> layer_norm_moments(const T* x, std::int64_t n, double eps) {
   using std::sqrt;
   using Acc = Accumulator<T>;
   const Acc mean = sum(x, n, 1) / Acc(double(n));
-  Acc squares{};
-  for (std::int64_t i = 0; i < n; ++i) {
+  const Acc squares = sum_of(0, n, [&](std::int64_t i) {
     const Acc centered = Acc(x[i]) - mean;
-    squares += centered * centered;
-  }
+    return centered * centered;
+  });
   return {mean, Acc(1) / sqrt(squares / Acc(double(n)) + Acc(eps))};
 }
 
@@ -49,8 +48,7 @@ template <class T>
 Moments<T> rms_norm_moments(const T* x, std::int64_t n, double eps) {
   using std::sqrt;
   using Acc = Accumulator<T>;
-  Acc squares{};
-  for (std::int64_t i = 0; i < n; ++i) squares += Acc(x[i]) * Acc(x[i]);
+  const Acc squares = sum_of(0, n, [&](std::int64_t i) { return Acc(x[i]) * Acc(x[i]); });
   return {Acc(0), Acc(1) / sqrt(squares / Acc(double(n)) + Acc(eps))};
 }
 
@@ -78,13 +76,8 @@ void normalize_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* we
   using Acc = Accumulator<T>;
   const auto h = [&](std::int64_t i) { return weight ? Acc(g[i]) * Acc(weight[i]) : Acc(g[i]); };
   const auto u = [&](std::int64_t i) { return (Acc(x[i]) - m.mean) * m.rstd; };
-  Acc mean_h{}, mean_hu{};
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (centered) mean_h += h(i);
-    mean_hu += h(i) * u(i);
-  }
-  mean_h /= Acc(double(n));
-  mean_hu /= Acc(double(n));
+  const Acc mean_h = centered ? sum_of(0, n, h) / Acc(double(n)) : Acc(0);
+  const Acc mean_hu = sum_of(0, n, [&](std::int64_t i) { return h(i) * u(i); }) / Acc(double(n));
   for (std::int64_t i = 0; i < n; ++i) dx[i] = T(m.rstd * (h(i) - mean_h - u(i) * mean_hu));
 }
 

@@ -1,5 +1,5 @@
 // Reference version of sums. To limit rounding errors, float32 is accumulated in float64, and
-// float64 in four separate sums.
+// float64 sums are pairwise.
 #pragma once
 
 #include <algorithm>
@@ -47,16 +47,26 @@ inline constexpr std::int64_t kColumnBlock = 64;
 
 namespace reference {
 
+/// Returns f(begin) + ... + f(end - 1), and calls f in this order. The halves of a long range are
+/// summed separately (pairwise summation), so that sums of float64 have an error of few roundings.
+template <class F>
+auto sum_of(std::int64_t begin, std::int64_t end, F&& f) -> decltype(f(begin)) {
+  if (end - begin > 64) {
+    const std::int64_t middle = begin + (end - begin) / 2;
+    const auto first = sum_of(begin, middle, f);
+    return first + sum_of(middle, end, f);
+  }
+  std::array<decltype(f(begin)), 4> lane{};
+  for (; begin + 4 <= end; begin += 4)
+    for (std::size_t k = 0; k < 4; ++k) lane[k] += f(begin + std::int64_t(k));
+  for (; begin < end; ++begin) lane[0] += f(begin);
+  return (lane[0] + lane[1]) + (lane[2] + lane[3]);
+}
+
 /// Returns the sum of n elements of x. Neighboring elements are `stride` elements apart in memory.
 template <class T>
 Accumulator<T> sum(const T* x, std::int64_t n, std::int64_t stride) {
-  using Acc = Accumulator<T>;
-  std::array<Acc, 4> lane{};
-  std::int64_t i = 0;
-  for (; i + 4 <= n; i += 4)
-    for (std::size_t k = 0; k < 4; ++k) lane[k] += Acc(x[(i + std::int64_t(k)) * stride]);
-  for (; i < n; ++i) lane[0] += Acc(x[i * stride]);
-  return (lane[0] + lane[1]) + (lane[2] + lane[3]);
+  return sum_of(0, n, [&](std::int64_t i) { return Accumulator<T>(x[i * stride]); });
 }
 
 /// Computes out[c] += sum over r of x[r * row_stride + c] for each column c.
@@ -76,9 +86,7 @@ void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_
 /// Returns the sum of the squares of n adjacent values, in float64.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t n) {
-  double total = 0;
-  for (std::int64_t i = 0; i < n; ++i) total += double(x[i]) * double(x[i]);
-  return total;
+  return sum_of(0, n, [&](std::int64_t i) { return double(x[i]) * double(x[i]); });
 }
 
 }  // namespace reference

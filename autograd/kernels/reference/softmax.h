@@ -23,37 +23,23 @@ double row_max(const T* x, std::int64_t n, std::int64_t stride) {
   return top;
 }
 
-/// Computes log(sum(exp(x - top))) of values x whose largest value is `top`, which must be finite.
-/// The first value that equals `top` contributes exactly 1 to the sum. The class sums the other
-/// terms and returns log1p of their sum, because log(1 + sum) would lose the digits of a small sum.
+/// Returns exp(x - top) for values x whose largest value is `top`, which must be finite. Returns 0
+/// for the first value that equals `top`. log1p of the sum of the results is then log(sum(exp(x -
+/// top))), and more accurate, because log(1 + rest) would lose the digits of a small rest.
 template <class T>
-class LogSum {
+class ExpBelow {
  public:
-  explicit LogSum(double top) : top_(top) {}
-  /// Adds the term of x.
-  void add(T x) {
+  explicit ExpBelow(double top) : top_(top) {}
+  Accumulator<T> operator()(T x) {
     using std::exp;
-    if (!found_top_ && double(real(x)) == top_) {
-      found_top_ = true;
-      rest_ += Accumulator<T>(x) - Accumulator<T>(top_);  // 0, with the tangent of exp(x - top)
-    } else {
-      rest_ += Accumulator<T>(exp(x - T(top_)));
-    }
-  }
-  /// Adds the terms of n values.
-  void add(const T* x, std::int64_t n, std::int64_t stride) {
-    for (std::int64_t i = 0; i < n; ++i) add(x[i * stride]);
-  }
-  /// Returns the logarithm of the sum of all terms.
-  Accumulator<T> log() const {
-    using std::log1p;
-    return log1p(rest_);
+    if (found_ || double(real(x)) != top_) return Accumulator<T>(exp(x - T(top_)));
+    found_ = true;
+    return Accumulator<T>(x) - Accumulator<T>(top_);  // 0, with the tangent of exp(x - top)
   }
 
  private:
   double top_;
-  bool found_top_ = false;
-  Accumulator<T> rest_{};
+  bool found_ = false;
 };
 
 /// Computes y = softmax(x) for n values. If all values are -inf, y is 0. In attention this is a
@@ -66,12 +52,9 @@ void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
     for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = T(0);
     return;
   }
-  Accumulator<T> total{};
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T e = exp(x[i * x_stride] - T(top));  // e is at most 1, so exp cannot overflow
-    y[i * y_stride] = e;
-    total += Accumulator<T>(e);
-  }
+  const Accumulator<T> total = sum_of(0, n, [&](std::int64_t i) {
+    return Accumulator<T>(y[i * y_stride] = exp(x[i * x_stride] - T(top)));  // exp is at most 1
+  });
   const T scale = T(Accumulator<T>(1) / total);
   for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = y[i * y_stride] * scale;
 }
@@ -80,15 +63,16 @@ void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
 template <class T>
 void log_softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
                      std::int64_t n) {
+  using std::log1p;
   using Acc = Accumulator<T>;
   const double top = row_max(x, n, x_stride);
   if (top == -std::numeric_limits<double>::infinity()) {
     for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = x[i * x_stride];
     return;
   }
-  LogSum<T> sum(top);
-  sum.add(x, n, x_stride);
-  const Acc log_total = sum.log();
+  ExpBelow<T> exp_below(top);
+  const Acc log_total =
+      log1p(sum_of(0, n, [&](std::int64_t i) { return exp_below(x[i * x_stride]); }));
   for (std::int64_t i = 0; i < n; ++i)
     y[i * y_stride] = T((Acc(x[i * x_stride]) - Acc(top)) - log_total);
 }

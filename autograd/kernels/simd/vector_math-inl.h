@@ -33,8 +33,8 @@ HWY_INLINE V vector_exp(D d, V x) {
 
 ///@{
 /// Returns e^x for use in softmax. The float64 version calls vector_exp(). The float32 version
-/// takes half as long as vector_exp(), and its error is below 2 ulp. Its result is 0 for x < -87
-/// (also for -inf), NaN if x is NaN, and unspecified for x > 88.
+/// takes half as long as vector_exp(), and its error is below 2 ulp. Its result is 0 if e^x is
+/// below the smallest normal number (also for -inf), NaN if x is NaN, and unspecified for x > 88.
 template <class D, class V, hwy::EnableIf<sizeof(hn::TFromD<D>) == 8>* = nullptr>
 HWY_INLINE V exp_near_zero(D d, V x) {
   return vector_exp(d, x);
@@ -57,7 +57,7 @@ HWY_INLINE V exp_near_zero(D d, V x) {
   p = hn::MulAdd(hn::Mul(r, r), p, hn::Add(r, c(1.0f)));
   const auto exponent = hn::Add(hn::BitCast(di, shifted), hn::Set(di, 127));
   const V power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));  // 2^n
-  return hn::IfThenZeroElse(hn::Lt(x, c(-87.0f)), hn::Mul(p, power));
+  return hn::IfThenZeroElse(hn::Lt(x, c(-87.33654f)), hn::Mul(p, power));
 }
 ///@}
 

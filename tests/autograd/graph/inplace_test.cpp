@@ -101,4 +101,29 @@ TEST_CASE(
   CHECK(x.version() == 1);
 }
 
+TEST_CASE("copy_ and add_ read all values before they write, also if the memory overlaps") {
+  for (const DType dtype : {float32, float64}) {
+    const auto after = [&](auto write, const Tensor& x, auto view, auto source) {
+      const Tensor expected = detached_copy(x), from = detached_copy(source(x));
+      write(view(expected), from);
+      write(view(x), source(x));
+      return values(x) == values(expected);
+    };
+    const auto part = [](std::int64_t first) {
+      return [=](const Tensor& x) { return slice(x, 0, first, first + 400); };
+    };
+    const auto all = [](const Tensor& x) { return x; };
+    const auto reversed = [](const Tensor& x) { return flip(x, 0); };
+    for (const auto write : {copy_, add_}) {
+      const auto x = [&] { return arange(0, 500, 1, dtype); };
+      CHECK(after(write, x(), part(1), part(0)));
+      CHECK(after(write, x(), part(0), part(70)));
+      CHECK(after(write, x(), all, reversed));
+      CHECK(after(write, x(), all, all));
+      CHECK(after(write, reshape(arange(0, 400, 1, dtype), {20, 20}), all,
+                  [](const Tensor& t) { return mT(t); }));
+    }
+  }
+}
+
 }  // namespace

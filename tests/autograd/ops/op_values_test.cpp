@@ -252,6 +252,40 @@ TEST_CASE(
   CHECK(values(where(mask, arange(2), arange(5, 7))) == V{0, 6});
 }
 
+// The gradient 0 of an element that is not selected reaches sqrt, whose derivative at -1 is NaN.
+TEST_CASE("where passes 0 to an operand that is not selected; its input must be selected first") {
+  for (const DType dtype : {float32, float64})
+    for (const bool create_graph : {false, true}) {
+      const Tensor x = tensor({-1, 4}, dtype).requires_grad_();
+      const Tensor positive = gt(x, 0);
+      const auto gradient = [&](const Tensor& y) {
+        return values(grad(sum(y), x, {.create_graph = create_graph}).detach());
+      };
+      const Tensor root = sqrt(x), safe = sqrt(where(positive, x, full({}, 1, dtype)));
+      for (const Tensor& y : {where(positive, root, x), masked_fill(root, le(x, 0), 0)})
+        CHECK(std::isnan(gradient(y)[0]));
+      CHECK(gradient(where(positive, safe, x)) == V{1, 0.25});
+      CHECK(gradient(masked_fill(safe, le(x, 0), 0)) == V{0, 0.25});
+    }
+}
+
+TEST_CASE("clamp, maximum and minimum pass the gradient of a NaN to the operand that is NaN") {
+  const double nan = std::nan("");
+  for (const DType dtype : {float32, float64})
+    for (const bool create_graph : {false, true}) {
+      const Tensor a = tensor({nan, 1, nan, 2, 3}, dtype).requires_grad_();
+      const Tensor b = tensor({1, nan, nan, 2, 1}, dtype).requires_grad_();
+      const auto of = [&](const Tensor& y, const Tensor& x) {
+        return values(grad(sum(y), x, {.create_graph = create_graph}).detach());
+      };
+      CHECK(of(maximum(a, b), a) == V{1, 0, 0.5, 0.5, 1});
+      CHECK(of(maximum(a, b), b) == V{0, 1, 0.5, 0.5, 0});
+      CHECK(of(minimum(a, b), a) == V{1, 0, 0.5, 0.5, 0});
+      CHECK(of(minimum(a, b), b) == V{0, 1, 0.5, 0.5, 1});
+      CHECK(of(clamp(a, 1, 2), a) == V{0, 1, 0, 1, 0});
+    }
+}
+
 TEST_CASE("tril, triu and tril_mask keep their side of a diagonal, for any sizes") {
   for (const Shape& shape : {Shape{3, 3}, Shape{2, 5}, Shape{5, 2}, Shape{2, 3, 4}, Shape{0, 3}})
     for (std::int64_t k = -5; k <= 5; ++k) {

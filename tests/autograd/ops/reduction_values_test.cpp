@@ -140,6 +140,43 @@ TEST_CASE("max and min share the gradient of ties evenly") {
   CHECK(values(grad(sum(maximum(z, y)), {z})[0]) == V{0.5, 1});
 }
 
+TEST_CASE("max and min pass the gradient to the elements that are NaN") {
+  const double nan = std::nan("");
+  for (const DType dtype : {float32, float64})
+    for (const bool create_graph : {false, true})
+      for (const auto& [layout, data] :
+           layouts(tensor({{nan, 1, 2}, {3, nan, nan}, {3, 1, 2}}, dtype))) {
+        CAPTURE(dtype, create_graph, layout);
+        const Tensor x = data.detach().requires_grad_();
+        const auto of = [&](const Tensor& y) {
+          return values(grad(sum(y), x, {.create_graph = create_graph}).detach());
+        };
+        CHECK(of(max(x, {1})) == V{1, 0, 0, 0, 0.5, 0.5, 1, 0, 0});
+        CHECK(of(min(x, {1})) == V{1, 0, 0, 0, 0.5, 0.5, 0, 1, 0});
+        CHECK(of(max(x, {0})) == V{1, 0, 0, 0, 1, 1, 0, 0, 0});
+        for (const Tensor& y : {max(x), min(x)})
+          CHECK(error(of(y), {1 / 3., 0, 0, 0, 1 / 3., 1 / 3., 0, 0, 0}) <= 1e-7);
+        CHECK(values(argmax(x, 1)) == V{0, 1, 0});
+        CHECK(values(argmax(x, 0)) == V{0, 1, 1});
+      }
+}
+
+TEST_CASE("var divides only by a positive n - correction") {
+  const Tensor x = tensor({1, 2, 4}, float64);
+  CHECK_ERROR(ValueError, var(x, {}, {.correction = 5}),
+              "var: divides by n - correction, got n = 3 elements and correction = 5; reduce more "
+              "elements or set a smaller correction");
+  for (const DType dtype : {float32, float64}) {
+    CHECK_THROWS_AS(var(zeros({4}, dtype), {}, {.correction = 4}), ValueError);
+    CHECK_THROWS_AS(var(zeros({4, 1}, dtype), {1}), ValueError);
+    CHECK_THROWS_AS(var(zeros({}, dtype)), ValueError);
+    CHECK_THROWS_AS(var(zeros({0, 2}, dtype), {0}, {.correction = 0}), ValueError);
+    CHECK(var(zeros({0, 2}, dtype), {1}).shape() == Shape{0});
+    CHECK(var(zeros({1}, dtype), {}, {.correction = 0}).item() == 0);
+    CHECK(var(to(x, dtype), {}, {.correction = -4}).item() == Approx(2 / 3.));
+  }
+}
+
 TEST_CASE("argmax is the index of the first largest element along an axis") {
   const Tensor x = tensor({{1, 5, 5}, {7, 2, 7}});
   CHECK(values(argmax(x, 1)) == V{1, 0});

@@ -248,6 +248,25 @@ TEST_CASE("multinomial draws in proportion to the weights, never an index of wei
   for (int i = 0; i < 100; ++i) CHECK(g.multinomial(tiny) == 1);
 }
 
+TEST_CASE(
+    "multinomial is right for the largest and smallest weights, and scaling changes no draw") {
+  const auto check = [](auto largest) {
+    using T = decltype(largest);
+    for (const T p : {largest, T(1), std::numeric_limits<T>::denorm_min()}) {
+      Generator g(1), same(1);
+      int first = 0;
+      const int n = 4000;
+      for (int i = 0; i < n; ++i) {
+        const std::int64_t k = g.multinomial(std::vector<T>{p, 0, p, 0, p});
+        first += k == 0;
+        CHECK(same.multinomial(std::vector<T>{T(0.5), 0, T(0.5), 0, T(0.5)}) == k);
+      }
+      CHECK(std::abs(first - n / 3.0) <= 5 * std::sqrt(n * 2 / 9.0));
+    }
+  };
+  check(std::numeric_limits<float>::max()), check(std::numeric_limits<double>::max());
+}
+
 TEST_CASE("each thread has its own default generator") {
   manual_seed(5);
   const float first = default_generator().uniform_float();

@@ -120,13 +120,13 @@ void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t targ
 }
 
 /// Adds the sum over the rows of x [rows, columns] to out [columns]. Consecutive rows are
-/// row_stride elements apart.
+/// row_stride elements apart. If `order` is not null, adds the rows order[0] to order[rows - 1].
 template <class T>
 void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_t row_stride,
-                 std::int64_t columns) {
+                 std::int64_t columns, const std::int64_t* order = nullptr) {
   if constexpr (kSimdRows<T>)
-    if (simd_runs()) return simd::add_columns(out, x, rows, row_stride, columns);
-  reference::add_columns(out, x, rows, row_stride, columns);
+    if (simd_runs()) return simd::add_columns(out, x, rows, row_stride, columns, order);
+  reference::add_columns(out, x, rows, row_stride, columns, order);
 }
 
 /// Returns the sum of the squares of n values, accumulated in float64.

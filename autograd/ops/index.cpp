@@ -20,6 +20,8 @@
 namespace heed::autograd {
 namespace {
 
+using kernels::kColumnBlock;
+
 Samples gather_samples(SampleGen& g) {
   const Tensor columns = g.integers(0, 3, {2, 4}), rows = g.integers(0, 2, {3, 3});
   return {{"columns", [columns](Args t) { return gather(t[0], 1, columns); }, {g.normal({2, 3})}},
@@ -264,26 +266,26 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
     // adds in the order of the index.
     const auto add_to = [&](T* o, std::int64_t o_step, const T* f, std::int64_t f_step,
                             std::span<const std::int64_t> slices, std::int64_t columns) {
-      std::array<Acc, kernels::kColumnBlock> sums;
+      std::array<Acc, kColumnBlock> sums;
       for (std::int64_t c = 0; c < columns; ++c) sums[std::size_t(c)] = Acc(o[c * o_step]);
-      for (const std::int64_t k : slices) {
-        if (f_step == 1)
-          kernels::add_columns(sums.data(), f + k * src_step, 1, 0, columns);
-        else
+      if (f_step == 1)
+        kernels::add_columns(sums.data(), f, std::ssize(slices), src_step, columns, slices.data());
+      else
+        for (const std::int64_t k : slices)
           for (std::int64_t c = 0; c < columns; ++c)
             sums[std::size_t(c)] += Acc(f[k * src_step + c * f_step]);
-      }
       for (std::int64_t c = 0; c < columns; ++c) o[c * o_step] = T(sums[std::size_t(c)]);
     };
-    parallel_for(size, kGrain * size / std::max<std::int64_t>(1, work),
+    const std::int64_t blocks = (one_slice.inner() + kColumnBlock - 1) / kColumnBlock;
+    parallel_for(size * blocks, kGrain * size * blocks / std::max<std::int64_t>(1, work),
                  [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t p = begin; p < end; ++p) {
+                   for (std::int64_t i = begin; i < end; ++i) {
+                     const std::int64_t p = i / blocks, c = i % blocks * kColumnBlock;
                      const auto slices = positions.at(p);
                      if (slices.empty()) continue;
                      one_slice.run([&](const auto& at, std::int64_t count, const auto& s) {
-                       for (std::int64_t c = 0; c < count; c += kernels::kColumnBlock)
-                         add_to(out + p * y_step + at[0] + c * s[0], s[0], in + at[1] + c * s[1],
-                                s[1], slices, std::min(kernels::kColumnBlock, count - c));
+                       add_to(out + p * y_step + at[0] + c * s[0], s[0], in + at[1] + c * s[1],
+                              s[1], slices, std::min(kColumnBlock, count - c));
                      });
                    }
                  });

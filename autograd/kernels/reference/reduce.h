@@ -47,14 +47,16 @@ inline constexpr std::int64_t kColumnBlock = 64;
 
 namespace reference {
 
-/// Returns f(begin) + ... + f(end - 1), and calls f in this order. The halves of a long range are
-/// summed separately (pairwise summation), so that sums of float64 have an error of few roundings.
+/// Returns f(begin) + ... + f(end - 1), and calls f in this order. The halves of a range of more
+/// than `block` values are summed separately (pairwise summation), so that sums of float64 have an
+/// error of few roundings.
 template <class F>
-auto sum_of(std::int64_t begin, std::int64_t end, F&& f) -> decltype(f(begin)) {
-  if (end - begin > 64) {
+auto sum_of(std::int64_t begin, std::int64_t end, F&& f, std::int64_t block = 128)
+    -> decltype(f(begin)) {
+  if (end - begin > block) {
     const std::int64_t middle = begin + (end - begin) / 2;
-    const auto first = sum_of(begin, middle, f);
-    return first + sum_of(middle, end, f);
+    const auto first = sum_of(begin, middle, f, block);
+    return first + sum_of(middle, end, f, block);
   }
   std::array<decltype(f(begin)), 4> lane{};
   for (; begin + 4 <= end; begin += 4)
@@ -66,21 +68,23 @@ auto sum_of(std::int64_t begin, std::int64_t end, F&& f) -> decltype(f(begin)) {
 /// Returns the sum of n elements of x. Neighboring elements are `stride` elements apart in memory.
 template <class T>
 Accumulator<T> sum(const T* x, std::int64_t n, std::int64_t stride) {
-  return sum_of(0, n, [&](std::int64_t i) { return Accumulator<T>(x[i * stride]); });
+  const std::int64_t block = sizeof(T) < sizeof(Accumulator<T>) ? n : 128;  // float64 is enough
+  return sum_of(
+      0, n, [&](std::int64_t i) { return Accumulator<T>(x[i * stride]); }, block);
 }
 
-/// Computes out[c] += sum over r of x[r * row_stride + c] for each column c.
+/// Computes out[c] += sum over r of x[r * row_stride + c] for each column c. If `order` is not
+/// null, order[r] is used instead of r.
 template <class T>
 void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_t row_stride,
-                 std::int64_t columns) {
-  using Acc = Accumulator<T>;
-  if (columns == kColumnBlock) {  // a fixed count lets the compiler keep the sums in registers
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < kColumnBlock; ++c) out[c] += Acc(x[r * row_stride + c]);
-    return;
-  }
+                 std::int64_t columns, const std::int64_t* order = nullptr) {
+  const auto add_row = [&](std::int64_t r, std::int64_t count) {
+    const T* from = x + (order ? order[r] : r) * row_stride;
+    for (std::int64_t c = 0; c < count; ++c) out[c] += Accumulator<T>(from[c]);
+  };
+  // A fixed count lets the compiler keep the sums in registers.
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) out[c] += Acc(x[r * row_stride + c]);
+    columns == kColumnBlock ? add_row(r, kColumnBlock) : add_row(r, columns);
 }
 
 /// Returns the sum of the squares of n adjacent values, in float64.

@@ -10,6 +10,7 @@
 #include "autograd/kernels/simd/vector_math-inl.h"
 #include "autograd/kernels/simd/vectors-inl.h"
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 // clang-format on
@@ -36,12 +37,18 @@ float row_max_loop(const float* x, std::int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, top));
 }
 
-double sum_exp_loop(const float* x, float top, std::int64_t n) {
+// Returns the sum of exp(x - top) without one of the values that are equal to top, the largest.
+double sum_exp_below_loop(const float* x, float top, std::int64_t n) {
   const D d;
-  return sum_row<1>(n, [&](auto mask, auto load, auto, V* sum) HWY_ATTR {
-    *sum = hn::Add(*sum,
-                   hn::IfThenElseZero(mask, exp_near_zero(d, hn::Sub(load(x), hn::Set(d, top)))));
-  })[0];
+  const V largest = hn::Set(d, top), one = hn::Set(d, 1.0f);
+  const auto [below, tops] = sum_row<2>(n, [&](auto mask, auto load, auto, V* sums) HWY_ATTR {
+    const V v = load(x);
+    const auto at_top = hn::And(mask, hn::Eq(v, largest));
+    const V e = hn::IfThenZeroElse(at_top, exp_near_zero(d, hn::Sub(v, largest)));
+    sums[0] = hn::Add(sums[0], hn::IfThenElseZero(mask, e));
+    sums[1] = hn::Add(sums[1], hn::IfThenElseZero(at_top, one));
+  });
+  return below + (tops - 1);
 }
 
 void softmax_row_loop(float* y, const float* x, std::int64_t n) {
@@ -73,44 +80,47 @@ void scaled_probabilities_loop(float* dx, const float* x, float top, float scale
 using DD = hn::ScalableTag<double>;
 using Half = hn::Rebind<float, DD>;  // as many floats as DD has lanes
 
-// Returns the sum that f(v, sum) accumulates in float64. The vectors v contain the n values of x.
-template <class F>
-HWY_INLINE double sum_in_float64(const float* x, std::int64_t n, F f) {
+// Returns the sums of v and of v^2 over the n values v = x - origin, in float64.
+HWY_INLINE std::array<double, 2> moments_about(double origin, const float* x, std::int64_t n) {
   const DD wide;
   const Half half;
   const std::int64_t step = std::int64_t(hn::Lanes(wide));
-  auto s0 = hn::Zero(wide), s1 = hn::Zero(wide);
+  const auto zero = hn::Set(wide, origin);
+  auto s0 = hn::Zero(wide), s1 = s0, q0 = s0, q1 = s0;
   std::int64_t i = 0;
   for (; i + 2 * step <= n; i += 2 * step) {
-    s0 = f(hn::PromoteTo(wide, hn::LoadU(half, x + i)), s0);
-    s1 = f(hn::PromoteTo(wide, hn::LoadU(half, x + i + step)), s1);
+    const auto a = hn::Sub(hn::PromoteTo(wide, hn::LoadU(half, x + i)), zero);
+    const auto b = hn::Sub(hn::PromoteTo(wide, hn::LoadU(half, x + i + step)), zero);
+    s0 = hn::Add(s0, a), s1 = hn::Add(s1, b);
+    q0 = hn::MulAdd(a, a, q0), q1 = hn::MulAdd(b, b, q1);
   }
-  auto total = hn::Set(wide, hn::GetLane(hn::SumOfLanes(wide, hn::Add(s0, s1))));
-  for (; i < n; ++i) total = f(hn::Set(wide, double(x[i])), total);
-  return hn::GetLane(total);
+  std::array<double, 2> sums = {hn::GetLane(hn::SumOfLanes(wide, hn::Add(s0, s1))),
+                                hn::GetLane(hn::SumOfLanes(wide, hn::Add(q0, q1)))};
+  for (; i < n; ++i) {
+    const double v = double(x[i]) - origin;
+    sums[0] += v, sums[1] += v * v;
+  }
+  return sums;
 }
 
-double sum_of_squares_loop(const float* x, std::int64_t n) {
-  return sum_in_float64(x, n, [](auto v, auto sum) HWY_ATTR { return hn::MulAdd(v, v, sum); });
-}
+double sum_of_squares_loop(const float* x, std::int64_t n) { return moments_about(0, x, n)[1]; }
 
+// The variance is computed in one pass as mean(v^2) - mean(v)^2, where v = x - x[0]. The first term
+// is at most n + 1 times the variance, so float64 has enough digits for rows of this length. Longer
+// rows need a second pass, with the mean as the origin.
 void norm_moments_loop(double* moments, const float* x, std::int64_t rows, std::int64_t n,
                        double eps, bool centered) {
-  const DD wide;
+  constexpr std::int64_t kOnePass = 1 << 14;
   for (std::int64_t r = 0; r < rows; ++r, x += n, moments += 2) {
-    double mean = 0, squares = 0;
-    if (centered) {
-      mean = sum_in_float64(x, n, [](auto v, auto sum) HWY_ATTR { return hn::Add(sum, v); }) /
-             double(n);
-      squares = sum_in_float64(x, n, [&](auto v, auto sum) HWY_ATTR {
-        const auto deviation = hn::Sub(v, hn::Set(wide, mean));
-        return hn::MulAdd(deviation, deviation, sum);
-      });
-    } else {
-      squares = sum_of_squares_loop(x, n);
+    double origin = centered && n > 0 ? double(x[0]) : 0;
+    std::array<double, 2> sums = moments_about(origin, x, n);
+    if (centered && n > kOnePass) {
+      origin += sums[0] / double(n);
+      sums = moments_about(origin, x, n);
     }
-    moments[0] = mean;
-    moments[1] = 1 / std::sqrt(squares / double(n) + eps);
+    const double shift = centered ? sums[0] / double(n) : 0;
+    moments[0] = origin + shift;
+    moments[1] = 1 / std::sqrt(sums[1] / double(n) - shift * shift + eps);
   }
 }
 
@@ -171,7 +181,7 @@ void normalize_backward_loop(const NormGrads<float>& to, const float* g, const f
 }
 
 void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
-                      std::int64_t columns) {
+                      std::int64_t columns, const std::int64_t* order) {
   const DD wide;
   const Half half;
   const std::int64_t step = std::int64_t(hn::Lanes(wide));
@@ -180,7 +190,7 @@ void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64
     auto s0 = hn::LoadU(wide, out + c), s1 = hn::LoadU(wide, out + c + step),
          s2 = hn::LoadU(wide, out + c + 2 * step), s3 = hn::LoadU(wide, out + c + 3 * step);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const float* from = x + r * row_stride + c;
+      const float* from = x + (order ? order[r] : r) * row_stride + c;
       s0 = hn::Add(s0, hn::PromoteTo(wide, hn::LoadU(half, from)));
       s1 = hn::Add(s1, hn::PromoteTo(wide, hn::LoadU(half, from + step)));
       s2 = hn::Add(s2, hn::PromoteTo(wide, hn::LoadU(half, from + 2 * step)));
@@ -190,7 +200,8 @@ void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64
     hn::StoreU(s2, wide, out + c + 2 * step), hn::StoreU(s3, wide, out + c + 3 * step);
   }
   for (; c < columns; ++c)
-    for (std::int64_t r = 0; r < rows; ++r) out[c] += double(x[r * row_stride + c]);
+    for (std::int64_t r = 0; r < rows; ++r)
+      out[c] += double(x[(order ? order[r] : r) * row_stride + c]);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -202,7 +213,7 @@ namespace heed::autograd::kernels::simd {
 namespace {
 
 HWY_EXPORT(row_max_loop);
-HWY_EXPORT(sum_exp_loop);
+HWY_EXPORT(sum_exp_below_loop);
 HWY_EXPORT(softmax_row_loop);
 HWY_EXPORT(scaled_probabilities_loop);
 HWY_EXPORT(norm_moments_loop);
@@ -222,10 +233,7 @@ double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std:
   const float top = HWY_DYNAMIC_DISPATCH(row_max_loop)(x, n);
   lse = {double(top), 0};
   if (double(top) == -kInfinity) return kInfinity;
-  const std::int64_t k = std::find(x, x + n, top) - x;  // n if top is NaN
-  const std::int64_t next = std::min(k + 1, n);
-  const auto sum_exp = HWY_DYNAMIC_DISPATCH(sum_exp_loop);
-  lse.log_total = std::log1p(sum_exp(x, top, k) + sum_exp(x + next, top, n - next));
+  lse.log_total = std::log1p(HWY_DYNAMIC_DISPATCH(sum_exp_below_loop)(x, top, n));
   double loss = 0;
   if (smoothing < 1) loss += (1 - smoothing) * (lse.log_total + (lse.top - double(x[target])));
   if (smoothing > 0) {
@@ -261,8 +269,8 @@ void normalize_backward(const NormGrads<float>& to, const float* g, const float*
   HWY_DYNAMIC_DISPATCH(normalize_backward_loop)(to, g, x, moments, weight, rows, n, centered);
 }
 void add_columns(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
-                 std::int64_t columns) {
-  HWY_DYNAMIC_DISPATCH(add_columns_loop)(out, x, rows, row_stride, columns);
+                 std::int64_t columns, const std::int64_t* order) {
+  HWY_DYNAMIC_DISPATCH(add_columns_loop)(out, x, rows, row_stride, columns, order);
 }
 double sum_of_squares(const float* x, std::int64_t n) {
   return HWY_DYNAMIC_DISPATCH(sum_of_squares_loop)(x, n);

@@ -44,7 +44,7 @@ void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int6
 /// Computes sums as the reference functions do, in float64. sum_of_squares() adds in a different
 /// order.
 void add_columns(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
-                 std::int64_t columns);
+                 std::int64_t columns, const std::int64_t* order = nullptr);
 double sum_of_squares(const float* x, std::int64_t n);
 ///@}
 

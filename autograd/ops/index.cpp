@@ -252,44 +252,34 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
   const Shape needed = x.shape().with(a, n);
   check(src.shape() == needed, kIndexAdd, "needs src ", needed, " for x ", x.shape(), " and ", n,
         " indices of axis ", a, ", got ", src.shape());
-  Tensor y = detached_copy(x);
-  const Strides to = y.strides().without(a), from = src.strides().without(a);
-  const StridedLoop<2> one_slice(x.shape().without(a), {&to, &from});
-  const std::int64_t size = x.size(a), y_step = y.strides()[a], src_step = src.strides()[a];
+  // The slices become rows of adjacent values.
+  const Tensor sums = detached_copy(transpose(x.detach(), 0, a));
+  const Tensor rows = contiguous(transpose(src.detach(), 0, a));
+  const std::int64_t size = x.size(a), columns = sums.numel() / std::max<std::int64_t>(1, size);
+  const std::int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
   const Positions positions(index, size);
-  const std::int64_t work = (n + size) * one_slice.outer() * one_slice.inner();
   dispatch_numeric(dtype, kIndexAdd, [&]<class T> {
     using Acc = kernels::Accumulator<T>;
-    T* out = y.mutable_data<T>();
-    const T* in = src.data<T>();
-    // Adds slices to one run of adjacent elements of y. Only one thread writes a slice of y, and it
-    // adds in the order of the index.
-    const auto add_to = [&](T* o, std::int64_t o_step, const T* f, std::int64_t f_step,
-                            std::span<const std::int64_t> slices, std::int64_t columns) {
-      std::array<Acc, kColumnBlock> sums;
-      for (std::int64_t c = 0; c < columns; ++c) sums[std::size_t(c)] = Acc(o[c * o_step]);
-      if (f_step == 1)
-        kernels::add_columns(sums.data(), f, std::ssize(slices), src_step, columns, slices.data());
-      else
-        for (const std::int64_t k : slices)
-          for (std::int64_t c = 0; c < columns; ++c)
-            sums[std::size_t(c)] += Acc(f[k * src_step + c * f_step]);
-      for (std::int64_t c = 0; c < columns; ++c) o[c * o_step] = T(sums[std::size_t(c)]);
-    };
-    const std::int64_t blocks = (one_slice.inner() + kColumnBlock - 1) / kColumnBlock;
-    parallel_for(size * blocks, kGrain * size * blocks / std::max<std::int64_t>(1, work),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t i = begin; i < end; ++i) {
-                     const std::int64_t p = i / blocks, c = i % blocks * kColumnBlock;
-                     const auto slices = positions.at(p);
-                     if (slices.empty()) continue;
-                     one_slice.run([&](const auto& at, std::int64_t count, const auto& s) {
-                       add_to(out + p * y_step + at[0] + c * s[0], s[0], in + at[1] + c * s[1],
-                              s[1], slices, std::min(kColumnBlock, count - c));
-                     });
-                   }
-                 });
+    T* out = sums.mutable_data<T>();
+    const T* in = rows.data<T>();
+    // Only one thread writes a block of a row of `sums`, and it adds in the order of the index.
+    const std::int64_t work = rows.numel() / std::max<std::int64_t>(1, size * blocks);
+    parallel_for(size * blocks, kGrain / (work + 1), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t p = i / blocks, first = i % blocks * kColumnBlock;
+        const std::int64_t width = std::min(kColumnBlock, columns - first);
+        const auto from = positions.at(p);
+        if (from.empty()) continue;
+        T* to = out + p * columns + first;
+        std::array<Acc, kColumnBlock> block;
+        std::copy_n(to, width, block.data());
+        kernels::add_columns(block.data(), in + first, std::ssize(from), columns, width,
+                             from.data());
+        for (std::size_t c = 0; c < std::size_t(width); ++c) to[c] = T(block[c]);
+      }
+    });
   });
+  const Tensor y = contiguous(transpose(sums, 0, a));
   return record(kIndexAdd, {x_in, src_in}, y,
                 [a, ids = Captured(kIndexAdd, index)](const Vjp& v) -> Grads {
                   return {v.grad, v.needs(1) ? index_select(v.grad, a, ids.get()) : Tensor()};

@@ -211,8 +211,8 @@ std::int64_t Generator::draw_index(std::span<const T> p) {
   // If all q[k] are drawn independently from the distribution Exp(1), then the largest of all
   // quotients p[k] / q[k] is at index k with probability p[k] / sum(p).
   //
-  // The largest p is scaled to [1, 2), so that no quotient overflows. Scaling by a power of two does
-  // not change the order of the quotients.
+  // The largest p is scaled to [1, 2), so that no quotient overflows. Scaling by a power of two
+  // does not change the order of the quotients.
   const int exponent = std::ilogb(*std::max_element(p.begin(), p.end()));
   std::size_t best = p.size();
   T best_score = 0;

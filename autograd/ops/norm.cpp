@@ -72,7 +72,7 @@ bool is_centered(const Op& op) { return &op == &kLayerNorm; }
 // blocks of kBlock rows in the type of x, so that their error is small and the sums of all blocks
 // need little memory compared with the rows. `grain` is the number of rows in a parallel chunk.
 struct Rows {
-  static constexpr std::int64_t kBlock = 16;
+  static constexpr std::int64_t kBlock = 32;
   std::int64_t count, size, grain;
 
   explicit Rows(const Shape& shape)

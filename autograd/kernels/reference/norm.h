@@ -83,7 +83,7 @@ void normalize_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* we
 
 /// Adds the contribution of one row to the gradients of the parameters: dweight += g * u and dbias
 /// += g, where u = (x - mean) * rstd. The sums have type T, not Accumulator<T>, because the
-/// caller sums only 16 rows in this way.
+/// caller sums only 32 rows in this way.
 template <class T>
 void add_parameter_grads(T* dweight, T* dbias, const T* g, const T* x, Moments<T> m,
                          std::int64_t n) {

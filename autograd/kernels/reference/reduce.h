@@ -35,7 +35,7 @@ using Accumulator = typename AccumulatorOf<T>::type;
 /// The longest row of attention whose float32 sums are not divided into blocks.
 ///
 /// All other float32 sums are accumulated in float64, or use blocked summation: blocks of 8
-/// vectors, of 16 rows or of 32 keys of attention are summed in float32, and the sums of the blocks
+/// vectors, of 32 rows or of 32 keys of attention are summed in float32, and the sums of the blocks
 /// in float64. With b additions per block, the error is at most about b 2^-24 times the sum of the
 /// magnitudes of the terms, for any number of blocks (Blanchard, Higham and Mary, A Class of Fast
 /// and Accurate Summation Algorithms, 2020). tests/autograd/ops/long_rows_test.cpp requires at most

@@ -111,16 +111,17 @@ double sum_of_squares_loop(const float* x, std::int64_t n) { return moments_abou
 void norm_moments_loop(double* moments, const float* x, std::int64_t rows, std::int64_t n,
                        double eps, bool centered) {
   constexpr std::int64_t kOnePass = 1 << 14;
+  const double part = 1 / double(n);
   for (std::int64_t r = 0; r < rows; ++r, x += n, moments += 2) {
     double origin = centered && n > 0 ? double(x[0]) : 0;
     std::array<double, 2> sums = moments_about(origin, x, n);
     if (centered && n > kOnePass) {
-      origin += sums[0] / double(n);
+      origin += part * sums[0];
       sums = moments_about(origin, x, n);
     }
-    const double shift = centered ? sums[0] / double(n) : 0;
+    const double shift = centered ? part * sums[0] : 0;
     moments[0] = origin + shift;
-    moments[1] = 1 / std::sqrt(sums[1] / double(n) - shift * shift + eps);
+    moments[1] = 1 / std::sqrt(part * sums[1] - shift * shift + eps);
   }
 }
 
@@ -154,6 +155,7 @@ void normalize_backward_loop(const NormGrads<float>& to, const float* g, const f
                              const double* moments, const float* weight, std::int64_t rows,
                              std::int64_t n, bool centered) {
   const D d;
+  const double part = 1 / double(n);
   for (std::int64_t r = 0; r < rows; ++r, x += n, g += n, moments += 2) {
     const Centered minus_mean(moments[0]);
     const V rstd = hn::Set(d, float(moments[1]));
@@ -171,8 +173,8 @@ void normalize_backward_loop(const NormGrads<float>& to, const float* g, const f
     });
     if (!to.x) continue;
     float* dx = to.x + r * n;
-    const V mean_h = hn::Set(d, centered ? float(sum_h / double(n)) : 0.0f);
-    const V mean_hu = hn::Set(d, float(sum_hu / double(n)));
+    const V mean_h = hn::Set(d, centered ? float(part * sum_h) : 0.0f);
+    const V mean_hu = hn::Set(d, float(part * sum_hu));
     for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
       const V h = hn::Sub(h_of(load), mean_h);
       store(hn::Mul(rstd, hn::NegMulAdd(u_of(load), mean_hu, h)), dx);
@@ -233,7 +235,8 @@ double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std:
   const float top = HWY_DYNAMIC_DISPATCH(row_max_loop)(x, n);
   lse = {double(top), 0};
   if (double(top) == -kInfinity) return kInfinity;
-  lse.log_total = std::log1p(HWY_DYNAMIC_DISPATCH(sum_exp_below_loop)(x, top, n));
+  const double rest = HWY_DYNAMIC_DISPATCH(sum_exp_below_loop)(x, top, n);
+  lse.log_total = rest < 1 ? std::log1p(rest) : std::log(1 + rest);  // log is faster
   double loss = 0;
   if (smoothing < 1) loss += (1 - smoothing) * (lse.log_total + (lse.top - double(x[target])));
   if (smoothing > 0) {

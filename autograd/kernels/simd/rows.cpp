@@ -42,11 +42,11 @@ double sum_exp_below_loop(const float* x, float top, std::int64_t n) {
   const D d;
   const V largest = hn::Set(d, top), one = hn::Set(d, 1.0f);
   const auto [below, tops] = sum_row<2>(n, [&](auto mask, auto load, auto, V* sums) HWY_ATTR {
-    const V v = load(x);
+    const V v = load(x), shifted = hn::Sub(v, largest);
     const auto at_top = hn::And(mask, hn::Eq(v, largest));
-    const V e = hn::IfThenZeroElse(at_top, exp_near_zero(d, hn::Sub(v, largest)));
+    const V e = hn::IfThenZeroElse(at_top, exp_near_zero(d, shifted));
     sums[0] = hn::Add(sums[0], hn::IfThenElseZero(mask, e));
-    sums[1] = hn::Add(sums[1], hn::IfThenElseZero(at_top, one));
+    sums[1] = hn::Add(sums[1], hn::IfThenElseZero(at_top, hn::Add(one, shifted)));  // NaN for inf
   });
   return below + (tops - 1);
 }

@@ -104,7 +104,7 @@ TEST_CASE(
 TEST_CASE("copy_ and add_ read all values before they write, also if the memory overlaps") {
   for (const DType dtype : {float32, float64}) {
     const auto after = [&](auto write, const Tensor& x, auto view, auto source) {
-      const Tensor expected = detached_copy(x), from = detached_copy(source(x));
+      const Tensor expected = x * 1.0, from = source(x) * 1.0;
       write(view(expected), from);
       write(view(x), source(x));
       return values(x) == values(expected);

@@ -1,7 +1,7 @@
 // Compares values of the elementwise ops, comparisons and selections with plain float64 loops: both
 // dtypes, every layout, rank 0, size 0, and sizes that are divided into parallel chunks.
 
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 
@@ -259,7 +259,8 @@ TEST_CASE("where passes 0 to an operand that is not selected; its input must be 
       const Tensor x = tensor({-1, 4}, dtype).requires_grad_();
       const Tensor positive = gt(x, 0);
       const auto gradient = [&](const Tensor& y) {
-        return values(grad(sum(y), x, {.create_graph = create_graph}).detach());
+        const GradOptions options{.create_graph = create_graph, .retain_graph = true};
+        return values(grad(sum(y), x, options).detach());
       };
       const Tensor root = sqrt(x), safe = sqrt(where(positive, x, full({}, 1, dtype)));
       for (const Tensor& y : {where(positive, root, x), masked_fill(root, le(x, 0), 0)})

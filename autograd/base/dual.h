@@ -3,6 +3,7 @@
 // differences.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <compare>
 #include <limits>
@@ -75,11 +76,13 @@ inline Dual sqrt(Dual x) {
   return chain(x, s, 0.5 / s);
 }
 inline Dual tanh(Dual x) {
-  const double t = std::tanh(x.value);
-  return chain(x, t, 1 - t * t);
+  const long double e = std::exp(-2 * std::abs(x.value));  // 1 - tanh^2 would cancel
+  return chain(x, std::tanh(x.value), double(4 * e / ((1 + e) * (1 + e))));
 }
 inline Dual erf(Dual x) {
-  return chain(x, std::erf(x.value), 2 * std::numbers::inv_sqrtpi * std::exp(-x.value * x.value));
+  const double t = std::min(std::abs(x.value), 40.0), square = t * t;
+  const double bell = std::exp(-square) * (1 - std::fma(t, t, -square));  // also if t^2 is rounded
+  return chain(x, std::erf(x.value), 2 * std::numbers::inv_sqrtpi * bell);
 }
 inline Dual abs(Dual x) {
   return chain(x, std::abs(x.value), double(x.value > 0) - double(x.value < 0));

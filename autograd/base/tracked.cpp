@@ -24,11 +24,8 @@ double chained_terms(const Tracked& x, double df) {
 // Returns f(x). `units` is the relative error of the float32 kernel of f, in units of 2^-24. One
 // ulp is at most two such units.
 Tracked apply(const Tracked& x, Dual (*f)(Dual), double units) {
-  const Dual slope = f({x.number.value, 1});
-  Tracked y = x;
-  y.number = chain(x.number, slope.value, slope.tangent);
-  y.terms = chained_terms(x, slope.tangent);
-  return y.round(units);
+  const Dual y = f({x.number.value, 1});
+  return chain(x, y.value, y.tangent, units);
 }
 
 }  // namespace
@@ -74,6 +71,12 @@ Tracked& Tracked::round_operand() {
   return *this;
 }
 
+Tracked chain(const Tracked& x, double f, double df, double units) {
+  Tracked y = x;
+  y.number = chain(x.number, f, df);
+  y.terms = chained_terms(x, df);
+  return y.round(units);
+}
 Tracked exp(const Tracked& x) { return apply(x, exp, 4); }
 Tracked log(const Tracked& x) { return apply(x, log, 2); }
 Tracked log1p(const Tracked& x) { return apply(x, log1p, 2); }

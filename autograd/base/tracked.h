@@ -67,6 +67,10 @@ struct Tracked {
   Tracked& round_operand();
 };
 
+/// Applies the chain rule as chain() of Dual does, also to `terms`. Then adds the noise of a
+/// float32 kernel whose relative error is `units` times 2^-24. The default is the limit of the
+/// smooth ops, 4 units in the last place (autograd/kernels/README.md).
+Tracked chain(const Tracked& x, double f, double df, double units = 8);
 ///@{
 /// Returns the value of the function at x with its tangent and `terms`, and adds the noise of a
 /// float32 kernel.

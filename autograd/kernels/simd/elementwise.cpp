@@ -7,6 +7,7 @@
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
+#include "autograd/kernels/reference/smooth.h"
 #include "autograd/kernels/simd/elementwise.h"
 #include "autograd/kernels/simd/philox-inl.h"
 #include "autograd/kernels/simd/vector_math-inl.h"
@@ -31,67 +32,76 @@ void tanh_loop(float* y, const float* x, std::int64_t n) {
   for_each_vector(n,
                   [&](auto, auto load, auto store) HWY_ATTR { store(hn::Tanh(D(), load(x)), y); });
 }
+void tanh_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
+#if HWY_TARGET == HWY_SCALAR
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = g[i] * float(reference::Tanh::slope(double(x[i])));
+#else
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V slope = in_float64(D(), hn::Abs(load(x)), [](auto wide, auto t) HWY_ATTR {
+      const auto e = vector_exp(wide, hn::Mul(hn::Set(wide, -2.0), t));
+      const auto sum = hn::Add(e, hn::Set(wide, 1.0));
+      return hn::Div(hn::Mul(hn::Set(wide, 4.0), e), hn::Mul(sum, sum));
+    });
+    store(hn::Mul(load(g), slope), dx);
+  });
+#endif
+}
 void erf_loop(float* y, const float* x, std::int64_t n) {
   for_each_vector(
       n, [&](auto, auto load, auto store) HWY_ATTR { store(vector_erf(D(), load(x)), y); });
 }
-void gelu_loop(float* y, const float* x, std::int64_t n) {
+
+template <class Tail>
+HWY_INLINE V limited(V x) {
+  const V end = hn::Set(D(), Tail::kEnd), t = hn::Abs(x);
+  return hn::IfThenElse(hn::Gt(t, end), end, t);  // NaN for NaN
+}
+// A function f with f(x) - f(-x) = x. Tail computes f and its slope at -t for t = |x|. On one lane,
+// F computes f in float64.
+template <class F, class Tail>
+void gate_loop(float* y, const float* x, std::int64_t n) {
+#if HWY_TARGET == HWY_SCALAR
+  for (std::int64_t i = 0; i < n; ++i) y[i] = float(F::value(double(x[i])));
+#else
+  const D d;
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-    const V v = load(x);
-    store(hn::Mul(v, vector_normal(D(), v).Phi), y);
+    const V v = load(x), tail = Tail::value(d, limited<Tail>(v));
+    store(hn::NegMulAdd(tail, hn::Set(d, 0x1p-64f), hn::Max(v, hn::Zero(d))), y);
   });
+#endif
+}
+template <class F, class Tail>
+void gate_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
+#if HWY_TARGET == HWY_SCALAR
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = g[i] * float(F::slope(double(x[i])));
+#else
+  const D d;
+  const V scale = hn::Set(d, 0x1p-64f);
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V v = load(x), s = Tail::slope(d, limited<Tail>(v));
+    const V right = hn::NegMulAdd(s, scale, hn::Set(d, 1.0f));
+    const V slope = hn::IfThenElse(hn::Gt(v, hn::Zero(d)), right, hn::Mul(s, scale));
+    store(hn::Mul(load(g), slope), dx);
+  });
+#endif
+}
+void gelu_loop(float* y, const float* x, std::int64_t n) {
+  gate_loop<reference::Gelu, GeluTail>(y, x, n);
 }
 void gelu_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-    const V v = load(x);
-    const auto normal = vector_normal(D(), v);
-    store(hn::Mul(load(g), hn::MulAdd(v, normal.phi, normal.Phi)), dx);
-  });
-}
-// Returns the derivative of x s(u(x)), where s is the logistic function and du = du/dx:
-// s(u) + x s(u) (1 - s(u)) du. If s(u) (1 - s(u)) is 0, the second term is 0 even if x du is
-// infinite.
-HWY_INLINE V logistic_slope(V x, V u, V du) {
-  const D d;
-  const auto l = vector_logistic(d, u);
-  const V bell = hn::Mul(l.s, l.rest);
-  const V rise = hn::IfThenZeroElse(hn::Eq(bell, hn::Zero(d)), hn::Mul(hn::Mul(x, bell), du));
-  return hn::Add(l.s, rise);
-}
-void silu_loop(float* y, const float* x, std::int64_t n) {
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-    const V v = load(x);
-    store(hn::Mul(v, vector_logistic(D(), v).s), y);
-  });
-}
-void silu_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-    const V v = load(x);
-    store(hn::Mul(load(g), logistic_slope(v, v, hn::Set(D(), 1.0f))), dx);
-  });
-}
-
-// gelu_tanh(x) = 0.5 x (1 + tanh(c (x + k x^3))) = x s(u) with u = 2 c (x + k x^3), where s is the
-// logistic function, c = sqrt(2 / pi) and k = 0.044715.
-constexpr float kTwiceC = 1.5957691216057308f, kCubic = 0.044715f;
-HWY_INLINE V gelu_tanh_u(V x, V square) {
-  const D d;
-  return hn::Mul(hn::Mul(hn::Set(d, kTwiceC), x),
-                 hn::MulAdd(hn::Set(d, kCubic), square, hn::Set(d, 1.0f)));
+  gate_backward_loop<reference::Gelu, GeluTail>(dx, g, x, n);
 }
 void gelu_tanh_loop(float* y, const float* x, std::int64_t n) {
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-    const V v = load(x);
-    store(hn::Mul(v, vector_logistic(D(), gelu_tanh_u(v, hn::Mul(v, v))).s), y);
-  });
+  gate_loop<reference::GeluTanh, LogisticTail<reference::GeluTanhU>>(y, x, n);
 }
 void gelu_tanh_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
-  const D d;
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-    const V v = load(x), square = hn::Mul(v, v);
-    const V du = hn::MulAdd(hn::Set(d, 3 * kCubic * kTwiceC), square, hn::Set(d, kTwiceC));
-    store(hn::Mul(load(g), logistic_slope(v, gelu_tanh_u(v, square), du)), dx);
-  });
+  gate_backward_loop<reference::GeluTanh, LogisticTail<reference::GeluTanhU>>(dx, g, x, n);
+}
+void silu_loop(float* y, const float* x, std::int64_t n) {
+  gate_loop<reference::Silu, LogisticTail<reference::SiluU>>(y, x, n);
+}
+void silu_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
+  gate_backward_loop<reference::Silu, LogisticTail<reference::SiluU>>(dx, g, x, n);
 }
 
 void adamw_loop(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& s) {
@@ -130,6 +140,7 @@ namespace {
 HWY_EXPORT(add_loop);
 HWY_EXPORT(exp_loop);
 HWY_EXPORT(tanh_loop);
+HWY_EXPORT(tanh_backward_loop);
 HWY_EXPORT(erf_loop);
 HWY_EXPORT(gelu_loop);
 HWY_EXPORT(gelu_backward_loop);
@@ -147,6 +158,9 @@ void add(float* y, const float* a, const float* b, std::int64_t n) {
 }
 void exp(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(exp_loop)(y, x, n); }
 void tanh(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(tanh_loop)(y, x, n); }
+void tanh_backward(float* dx, const float* g, const float* x, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(tanh_backward_loop)(dx, g, x, n);
+}
 void erf(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(erf_loop)(y, x, n); }
 void gelu(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(gelu_loop)(y, x, n); }
 void gelu_backward(float* dx, const float* g, const float* x, std::int64_t n) {

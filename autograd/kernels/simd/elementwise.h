@@ -1,9 +1,8 @@
 // SIMD versions of elementwise functions on adjacent float32 values, and of dropout masks.
 //
 // An output array may be the same as an input array, but must not overlap it in any other way. The
-// reference versions of adamw() and keep() are in reference/adamw.h and reference/philox.h. The
-// reference versions of the other functions are functions of the standard library and functors of
-// autograd/ops/elementwise. README.md lists the largest errors.
+// reference versions of adamw() and keep() are in reference/adamw.h and reference/philox.h. Those
+// of the smooth functions are in reference/smooth.h. README.md lists the largest errors.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +22,9 @@ void exp(float* y, const float* x, std::int64_t n);
 void tanh(float* y, const float* x, std::int64_t n);
 void erf(float* y, const float* x, std::int64_t n);
 ///@}
+
+/// Computes dx = g (1 - tanh(x)^2) for n values, without cancellation.
+void tanh_backward(float* dx, const float* g, const float* x, std::int64_t n);
 
 ///@{
 /// GELU of n values: y = x Phi(x), where Phi is the standard normal distribution function and phi

@@ -1,13 +1,11 @@
-// Vector versions of exp, erf and of the normal and logistic distribution functions, compiled for
-// one SIMD target.
+// Vector versions of exp and erf and of the tails of GELU and of the logistic function, compiled
+// for one SIMD target.
 #if defined(HEED_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_VECTOR_MATH_INL_H_
 #undef HEED_VECTOR_MATH_INL_H_
 #else
 #define HEED_VECTOR_MATH_INL_H_
 #endif
-
-#include <numbers>
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
@@ -31,6 +29,21 @@ HWY_INLINE V vector_exp(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
+/// Returns the polynomial in x with the coefficients c, from the highest power to the constant.
+template <class D, class V, std::size_t n>
+HWY_INLINE V polynomial(D d, V x, const float (&c)[n]) {
+  V sum = hn::Set(d, c[0]);
+  for (std::size_t k = 1; k < n; ++k) sum = hn::MulAdd(sum, x, hn::Set(d, c[k]));
+  return sum;
+}
+/// Returns p in e^r = 1 + r + r^2 p, in float32 and for |r| <= log(2) / 2.
+template <class D, class V>
+HWY_INLINE V exp_polynomial(D d, V r) {
+  return polynomial(d, r,
+                    {0.0013814544072374701f, 0.008368714712560177f, 0.04166838899254799f,
+                     0.1666652113199234f, 0.5f});
+}
+
 ///@{
 /// Returns e^x for use in softmax. The float64 version calls vector_exp(). The float32 version
 /// takes half as long as vector_exp(), and its error is below 2 ulp. Its result is 0 if e^x is
@@ -49,15 +62,10 @@ HWY_INLINE V exp_near_zero(D d, V x) {
   const V shifted = hn::MulAdd(x, c(1.44269504f), shift);
   const V n = hn::Sub(shifted, shift);
   const V r = hn::NegMulAdd(n, c(-2.12194440e-4f), hn::NegMulAdd(n, c(0.693359375f), x));
-  V p = c(0.0013814544072374701f);
-  p = hn::MulAdd(p, r, c(0.008368714712560177f));
-  p = hn::MulAdd(p, r, c(0.04166838899254799f));
-  p = hn::MulAdd(p, r, c(0.1666652113199234f));
-  p = hn::MulAdd(p, r, c(0.5f));
-  p = hn::MulAdd(hn::Mul(r, r), p, hn::Add(r, c(1.0f)));
+  const V e = hn::MulAdd(hn::Mul(r, r), exp_polynomial(d, r), hn::Add(r, c(1.0f)));  // e^r
   const auto exponent = hn::Add(hn::BitCast(di, shifted), hn::Set(di, 127));
   const V power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));  // 2^n
-  return hn::IfThenZeroElse(hn::Lt(x, c(-87.33654f)), hn::Mul(p, power));
+  return hn::IfThenZeroElse(hn::Lt(x, c(-87.33654f)), hn::Mul(e, power));
 }
 ///@}
 
@@ -69,67 +77,115 @@ template <class D, class V>
 HWY_INLINE V vector_erf(D d, V x) {
   const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
   const V t = hn::Abs(x), s = hn::Mul(x, x);
-  V p = c(-0.0005999404238536954f);
-  p = hn::MulAdd(p, s, c(0.0049948301166296005f));
-  p = hn::MulAdd(p, s, c(-0.02676771953701973f));
-  p = hn::MulAdd(p, s, c(0.11281845718622208f));
-  p = hn::MulAdd(p, s, c(-0.3761249780654907f));
-  p = hn::MulAdd(p, s, c(0.12837915122509003f));
+  const V p = polynomial(d, s,
+                         {-0.0005999404238536954f, 0.0049948301166296005f, -0.02676771953701973f,
+                          0.11281845718622208f, -0.3761249780654907f, 0.12837915122509003f});
   const V small = hn::MulAdd(p, x, x);
   const V far = hn::Min(t, c(3.95f));
-  V q = c(2.108240187226329e-05f);
-  q = hn::MulAdd(q, far, c(-0.00043431646190583706f));
-  q = hn::MulAdd(q, far, c(0.004170355387032032f));
-  q = hn::MulAdd(q, far, c(-0.02511756494641304f));
-  q = hn::MulAdd(q, far, c(0.10827720910310745f));
-  q = hn::MulAdd(q, far, c(0.6333495378494263f));
-  q = hn::MulAdd(q, far, c(1.1295136213302612f));
-  q = hn::MulAdd(q, far, c(-0.00017441614181734622f));
+  const V q = polynomial(d, far,
+                         {2.108240187226329e-05f, -0.00043431646190583706f, 0.004170355387032032f,
+                          -0.02511756494641304f, 0.10827720910310745f, 0.6333495378494263f,
+                          1.1295136213302612f, -0.00017441614181734622f});
   const V large = hn::CopySign(hn::Sub(c(1.0f), vector_exp(d, hn::Neg(q))), x);
   // If x is NaN, the comparison is false. The result is then `small`, which is also NaN.
   return hn::IfThenElse(hn::Gt(t, c(0.92f)), large, small);
 }
 
-/// The standard normal distribution at x: the density phi and the distribution function Phi.
-template <class V>
-struct Normal {
-  V phi, Phi;
+/// GELU: value() returns -2^64 gelu(-t) and slope() returns 2^64 gelu'(-t) in float32, for t from 0
+/// to kEnd, from where on both round to 0. reference/smooth.h has the formulas. Here R (3.375 + t)
+/// and W are polynomials in v = 1 - 2 w, where w = t / (3.375 + t).
+struct GeluTail {
+  static constexpr float kEnd = 15;
+  template <class D, class V>
+  static HWY_INLINE V value(D d, V t) {
+    const auto c = [d](float x) HWY_ATTR { return hn::Set(d, x); };
+    const V w = hn::Div(t, hn::Add(c(3.375f), t)), v = hn::NegMulAdd(c(2.0f), w, c(1.0f));
+    const V r = polynomial(
+        d, v,
+        {-0.00013490192941389978f, 0.0003092747356276959f, 0.0008496055961586535f,
+         -0.0022507868707180023f, -0.007825096137821674f, 0.008719000965356827f,
+         0.09838446229696274f, 0.2953759431838989f, 0.5529922246932983f, 0.7410802841186523f});
+    return times_bell(d, hn::Mul(w, r), t);
+  }
+  template <class D, class V>
+  static HWY_INLINE V slope(D d, V t) {
+    const auto c = [d](float x) HWY_ATTR { return hn::Set(d, x); };
+    const V w = hn::Div(t, hn::Add(c(3.375f), t)), v = hn::NegMulAdd(c(2.0f), w, c(1.0f));
+    const V r =
+        polynomial(d, v,
+                   {2.865657370421104e-05f, 2.6608928237692453e-05f, -0.00038620014674961567f,
+                    -0.0005872982437722385f, 0.003503302810713649f, 0.020210256800055504f,
+                    0.057437773793935776f, 0.11342201381921768f, 0.47142288088798523f});
+    const V distance = hn::Add(hn::Sub(c(0.7517915368080139f), t), c(-1.211444988769017e-08f));
+    return times_bell(d, hn::Mul(distance, r), t);
+  }
+
+ private:
+  // Returns 2^64 f e^(-t^2 / 2). The factor 2^64 keeps the power of 2 a normal number.
+  template <class D, class V>
+  static HWY_INLINE V times_bell(D d, V f, V t) {
+    const hn::RebindToSigned<D> di;
+    const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
+    const V half = hn::Mul(c(-0.5f), t), x = hn::Mul(half, t);
+    const V low = hn::MulSub(half, t, x);  // the rounding error of x
+    const V shift = c(12582912.0f);        // as in exp_near_zero()
+    const V shifted = hn::MulAdd(x, c(1.44269504f), shift);
+    const V n = hn::Sub(shifted, shift);
+    const V r =
+        hn::Add(hn::NegMulAdd(n, c(0.693359375f), x), hn::NegMulAdd(n, c(-2.12194440e-4f), low));
+    const V q = hn::MulAdd(hn::Mul(r, r), exp_polynomial(d, r), r);  // e^r - 1
+    const auto exponent = hn::Add(hn::BitCast(di, shifted), hn::Set(di, 127 + 64));
+    return hn::Mul(hn::MulAdd(f, q, f), hn::BitCast(d, hn::ShiftLeft<23>(exponent)));
+  }
 };
-/// Returns phi(x) and Phi(x) in float32, and computes only one exponential. The formula for t = |x|
-/// is Phi(-t) = exp(-t^2 / 2) R(1 / (1 + 0.2775 t)), as in Abramowitz and Stegun 7.1.26. R is a
-/// polynomial of degree 6 that was fitted for heed and minimizes the largest error. If Phi >= 1e-5,
-/// the relative error of Phi is below 1e-6. Otherwise the absolute error is below 1.2e-11.
-template <class D, class V>
-HWY_INLINE Normal<V> vector_normal(D d, V x) {
-  const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
-  const V t = hn::Abs(x);
-  const V e = exp_near_zero(d, hn::Mul(c(-0.5f), hn::Mul(x, x)));
-  const V u = hn::Div(c(1.0f), hn::MulAdd(c(0.2775f), t, c(1.0f)));
-  V r = c(-0.11909507215023041f);
-  r = hn::MulAdd(r, u, c(0.4611274003982544f));
-  r = hn::MulAdd(r, u, c(-0.3609786927700043f));
-  r = hn::MulAdd(r, u, c(0.37983062863349915f));
-  r = hn::MulAdd(r, u, c(0.010198415257036686f));
-  r = hn::MulAdd(r, u, c(0.13058313727378845f));
-  r = hn::MulAdd(r, u, c(-0.0016658457461744547f));
-  const V tail = hn::Mul(e, r);
-  return {hn::Mul(e, c(float(0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi))),
-          hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(c(1.0f), tail), tail)};
+
+template <class U>
+struct LogisticTail;
+#if HWY_TARGET != HWY_SCALAR  // one lane has no halves, and uses reference/smooth.h
+/// Returns f(wide, x), where `wide` is a vector of float64. The result is rounded to float32.
+template <class D, class V, class F>
+HWY_INLINE V in_float64(D d, V x, F f) {
+  const hn::RepartitionToWide<D> wide;
+  const hn::Rebind<float, decltype(wide)> half;
+  const auto low = f(wide, hn::PromoteTo(wide, hn::LowerHalf(half, x)));
+  const auto high = f(wide, hn::PromoteTo(wide, hn::UpperHalf(half, x)));
+  return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
 }
 
-/// The logistic function s = 1 / (1 + e^-x) and rest = 1 - s.
-template <class V>
-struct Logistic {
-  V s, rest;
+/// reference::LogisticGate: value() and slope() are those of GeluTail. In float64, the loss of
+/// digits in the middle factor does not matter.
+template <class U>
+struct LogisticTail {
+  static constexpr float kEnd = 128;
+  template <class D, class V>
+  static HWY_INLINE V value(D d, V x) {
+    return in_float64(d, x, [](auto wide, auto t) HWY_ATTR {
+      const auto e = exp_of_u(wide, t, hn::Mul(t, t));
+      const auto scaled = hn::Mul(hn::Set(wide, 0x1p64), hn::Mul(t, e));
+      return hn::Div(scaled, hn::Add(e, hn::Set(wide, 1.0)));
+    });
+  }
+  template <class D, class V>
+  static HWY_INLINE V slope(D d, V x) {
+    return in_float64(d, x, [](auto wide, auto t) HWY_ATTR {
+      const auto square = hn::Mul(t, t), e = exp_of_u(wide, t, square);
+      const auto sum = hn::Add(e, hn::Set(wide, 1.0));
+      const auto du = hn::MulAdd(square, hn::Set(wide, double(3 * U::kCubic)),
+                                 hn::Set(wide, double(U::kLinear)));
+      const auto scaled = hn::Mul(hn::Set(wide, 0x1p64), hn::NegMulAdd(t, du, sum));
+      return hn::Div(hn::Mul(e, scaled), hn::Mul(sum, sum));
+    });
+  }
+
+ private:
+  template <class D, class V>
+  static HWY_INLINE V exp_of_u(D d, V t, V square) {
+    const V ratio =
+        hn::MulAdd(square, hn::Set(d, double(-U::kCubic)), hn::Set(d, double(-U::kLinear)));
+    return hn::Exp(d, hn::Mul(t, ratio));
+  }
 };
-/// Returns s and `rest` = 1 - s in float32, both computed without cancellation.
-template <class D, class V>
-HWY_INLINE Logistic<V> vector_logistic(D d, V x) {
-  const V one = hn::Set(d, 1.0f), e = exp_near_zero(d, hn::Neg(hn::Abs(x)));
-  const V large = hn::Div(one, hn::Add(one, e)), small = hn::Mul(e, large);
-  const auto positive = hn::Gt(x, hn::Zero(d));
-  return {hn::IfThenElse(positive, large, small), hn::IfThenElse(positive, small, large)};
-}
+#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::autograd::kernels

@@ -1,9 +1,12 @@
-// relu and the fused activations gelu, gelu_tanh and silu. Each fused op has a forward kernel, a
-// backward kernel and a definition.
+// relu, and the smooth functions tanh, sigmoid, erf, gelu, gelu_tanh and silu. The derivative of a
+// smooth function is an op of its own, because a composite of other ops would lose digits where its
+// terms cancel.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "autograd/graph/graph.h"
+#include "autograd/kernels/reference/smooth.h"
 #include "autograd/kernels/simd/elementwise.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/ops.h"
@@ -11,10 +14,10 @@
 namespace heed::autograd {
 namespace {
 
-using std::erf, std::exp, std::tanh;  // for float and double
+namespace reference = kernels::reference;
+using std::clamp, std::exp, std::tanh;  // for double
 
-template <class F>
-SampleFn activation_samples(F f) {
+SampleFn activation_samples(Tensor (*f)(const Tensor&)) {
   return [f](SampleGen& g) -> Samples {
     const auto one = [f](Args t) { return f(t[0]); };
     return {{"matrix", one, {g.apart({3, 4})}},
@@ -23,37 +26,128 @@ SampleFn activation_samples(F f) {
   };
 }
 const Op kRelu({.name = "relu", .saves = Saves::kInputs, .samples = activation_samples(relu)});
+
+double sigmoid(double x) { return reference::Sigmoid::value(x); }
+using autograd::sigmoid, autograd::tanh;
+
+// Returns 1 / (2 cosh(u / 2)). The square is the derivative of the logistic function at u. It can
+// be below the smallest normal number where its product with another factor is not.
+template <class X>
+X root_of_logistic_slope(const X& u) {
+  const X b = sigmoid(u * 0.5) * sigmoid(u * -0.5);
+  return b / (1.0 - 2.0 * b);
+}
+
+// The functions, with their value and slope in float64. curvature(x) is the second derivative, for
+// an x of type double or Tensor. Ops can differentiate it again. x is limited where an infinite
+// factor would meet a factor 0.
+struct Sigmoid : reference::Sigmoid {
+  template <class X>
+  static X curvature(const X& x) {
+    const X root = root_of_logistic_slope(x);
+    return root * (root * -tanh(0.5 * x));
+  }
+};
+struct Tanh : reference::Tanh {
+  template <class X>
+  static X curvature(const X& x) {
+    return 8.0 * Sigmoid::curvature(2.0 * x);
+  }
+};
+struct Erf : reference::Erf {
+  template <class X>
+  static X curvature(const X& x) {
+    const X u = clamp(x, -40.0, 40.0);
+    return u * exp(-(u * u)) * (-4 * std::numbers::inv_sqrtpi);
+  }
+};
+struct Gelu : reference::Gelu {
+  template <class X>
+  static X curvature(const X& x) {
+    const X u = clamp(x, -40.0, 40.0), square = u * u;
+    return (2.0 - square) * exp(square * -0.5) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+  }
+};
+template <class U>
+struct LogisticGate : reference::LogisticGate<U> {
+  template <class X>
+  static X curvature(const X& x) {
+    constexpr auto kLinear = double(U::kLinear), kCubic = double(U::kCubic);
+    const X v = clamp(x, -800.0, 800.0), square = v * v;
+    const X u = v * (kLinear + kCubic * square), du = kLinear + 3 * kCubic * square;
+    const X root = root_of_logistic_slope(u);
+    return root * (root * (2.0 * du + v * (6 * kCubic * v - du * du * tanh(0.5 * u))));
+  }
+};
+using GeluTanh = LogisticGate<reference::GeluTanhU>;
+using Silu = LogisticGate<reference::SiluU>;
+
+// Returns f(x) for a scalar x, where `value` is f and `slope` is its derivative.
+template <class T, class Slope>
+T apply(T x, double (*value)(double), Slope slope) {
+  if constexpr (std::is_floating_point_v<T>)
+    return T(value(double(x)));
+  else
+    return chain(x, value(real(x)), slope(real(x)));
+}
+
+// Returns g F'(x), recorded as `op`. `simd` is an optional kernel for float32.
+template <class F>
+Tensor times_slope(const Op& op, const Tensor& g, const Tensor& x, SimdZip simd = nullptr) {
+  const auto f = [](auto a, auto b) {
+    return decltype(a)(a * apply(b, F::slope, [](double u) { return F::curvature(u); }));
+  };
+  return record(op, {g, x}, elementwise(op, g, x, f, simd), [&op, simd](const Vjp& v) -> Grads {
+    const Tensor& u = v.input(1);
+    return {v.needs(0) ? times_slope<F>(op, v.grad, u, simd) : Tensor(),
+            v.needs(1) ? v.grad * v.input(0) * F::curvature(u) : Tensor()};
+  });
+}
+// Returns F(x), recorded as `op`. `slope` is the op of the derivative.
+template <class F>
+Tensor smooth(const Op& op, const Op& slope, const Tensor& x, SimdMap simd = nullptr,
+              SimdZip simd_slope = nullptr) {
+  const auto f = [](auto v) { return apply(v, F::value, F::slope); };
+  return record(op, {x}, elementwise(op, x, f, simd), [&slope, simd_slope](const Vjp& v) -> Grads {
+    return {times_slope<F>(slope, v.grad, v.input(0), simd_slope)};
+  });
+}
+template <class F, const Op& op>
+Samples slopes(SampleGen& g) {
+  const auto f = [](Args t) { return times_slope<F>(op, t[0], t[1]); };
+  return {{"matrix", f, {g.normal({3, 4}), g.normal({3, 4})}},
+          {"rank 0", f, {g.normal({}), g.normal({})}},
+          {"size 0", f, {g.normal({0, 2}), g.normal({0, 2})}}};
+}
+
+const Op kTanh({.name = "tanh", .saves = Saves::kInputs, .samples = activation_samples(tanh)});
+const Op kTanhSlope({.name = "tanh_slope",
+                     .saves = Saves::kInputs,
+                     .samples = slopes<Tanh, kTanhSlope>});
+const Op kSigmoid({.name = "sigmoid",
+                   .saves = Saves::kInputs,
+                   .samples = activation_samples(sigmoid)});
+const Op kSigmoidSlope({.name = "sigmoid_slope",
+                        .saves = Saves::kInputs,
+                        .samples = slopes<Sigmoid, kSigmoidSlope>});
+const Op kErf({.name = "erf", .saves = Saves::kInputs, .samples = activation_samples(erf)});
+const Op kErfSlope({.name = "erf_slope",
+                    .saves = Saves::kInputs,
+                    .samples = slopes<Erf, kErfSlope>});
 const Op kGelu({.name = "gelu", .saves = Saves::kInputs, .samples = activation_samples(gelu)});
+const Op kGeluSlope({.name = "gelu_slope",
+                     .saves = Saves::kInputs,
+                     .samples = slopes<Gelu, kGeluSlope>});
 const Op kGeluTanh({.name = "gelu_tanh",
                     .saves = Saves::kInputs,
                     .samples = activation_samples(gelu_tanh)});
+const Op kGeluTanhSlope({.name = "gelu_tanh_slope",
+                         .saves = Saves::kInputs,
+                         .samples = slopes<GeluTanh, kGeluTanhSlope>});
 const Op kSilu({.name = "silu", .saves = Saves::kInputs, .samples = activation_samples(silu)});
-
-constexpr double kSqrt2OverPi = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-constexpr double kCubic = 0.044715;
-
-// If x is Tracked, adds rounding noise for the error of the float32 kernel of gelu. This kernel is
-// an approximation with errors of up to 8 ulp (autograd/kernels/README.md).
-template <class T>
-T as_float32_gelu(T x) {
-  if constexpr (std::is_same_v<T, Tracked>) x.round(8);
-  return x;
-}
-
-// Runs and records a fused op of one operand. value(x) and its derivative slope(x) are functions of
-// scalars. The definition is a function of tensors. `forward` and `backward` are optional SIMD
-// kernels for float32.
-template <class Value, class Slope, class Definition>
-Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition definition,
-             SimdMap forward = nullptr, SimdZip backward = nullptr) {
-  return record(
-      op, {x}, elementwise(op, x, value, forward),
-      [definition](Args t) { return definition(t[0]); },
-      [&op, slope, backward](const Vjp& v) -> Grads {
-        const auto f = [slope](auto g, auto u) { return decltype(g)(g * slope(u)); };
-        return {elementwise(op, v.grad, v.input(0), f, backward)};
-      });
-}
+const Op kSiluSlope({.name = "silu_slope",
+                     .saves = Saves::kInputs,
+                     .samples = slopes<Silu, kSiluSlope>});
 
 }  // namespace
 
@@ -64,54 +158,20 @@ Tensor relu(const Tensor& x) {
   });
 }
 
+Tensor tanh(const Tensor& x) {
+  return smooth<Tanh>(kTanh, kTanhSlope, x, kernels::simd::tanh, kernels::simd::tanh_backward);
+}
+Tensor sigmoid(const Tensor& x) { return smooth<Sigmoid>(kSigmoid, kSigmoidSlope, x); }
+Tensor erf(const Tensor& x) { return smooth<Erf>(kErf, kErfSlope, x, kernels::simd::erf); }
 Tensor gelu(const Tensor& x) {
-  const auto value = [](auto v) {
-    using T = decltype(v);
-    return as_float32_gelu(T(0.5) * v * (T(1) + erf(v * T(std::numbers::sqrt2 / 2))));
-  };
-  const auto slope = [](auto v) {  // Phi(v) + v phi(v), where phi is the derivative of Phi
-    using T = decltype(v);
-    return T(0.5) * (T(1) + erf(v * T(std::numbers::sqrt2 / 2))) +
-           v * exp(T(-0.5) * v * v) * T(0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
-  };
-  const auto definition = [](const Tensor& u) {
-    return 0.5 * u * (1.0 + erf(u * (std::numbers::sqrt2 / 2)));
-  };
-  return fused(kGelu, x, value, slope, definition, kernels::simd::gelu,
-               kernels::simd::gelu_backward);
+  return smooth<Gelu>(kGelu, kGeluSlope, x, kernels::simd::gelu, kernels::simd::gelu_backward);
 }
-
 Tensor gelu_tanh(const Tensor& x) {
-  const auto value = [](auto v) {
-    using T = decltype(v);
-    return T(0.5) * v * (T(1) + tanh(T(kSqrt2OverPi) * (v + T(kCubic) * v * v * v)));
-  };
-  const auto slope = [](auto v) {
-    using T = decltype(v);
-    const T t = tanh(T(kSqrt2OverPi) * (v + T(kCubic) * v * v * v));
-    return T(0.5) * (T(1) + t) +
-           T(0.5) * v * (T(1) - t * t) * T(kSqrt2OverPi) * (T(1) + T(3 * kCubic) * v * v);
-  };
-  const auto definition = [](const Tensor& u) {
-    return 0.5 * u * (1.0 + tanh(kSqrt2OverPi * (u + kCubic * (u * u * u))));
-  };
-  return fused(kGeluTanh, x, value, slope, definition, kernels::simd::gelu_tanh,
-               kernels::simd::gelu_tanh_backward);
+  return smooth<GeluTanh>(kGeluTanh, kGeluTanhSlope, x, kernels::simd::gelu_tanh,
+                          kernels::simd::gelu_tanh_backward);
 }
-
 Tensor silu(const Tensor& x) {
-  const auto value = [](auto v) {
-    using T = decltype(v);
-    return v / (T(1) + exp(-v));
-  };
-  const auto slope = [](auto v) {
-    using T = decltype(v);
-    const T s = T(1) / (T(1) + exp(-v));
-    return s + v * s * (T(1) - s);
-  };
-  const auto definition = [](const Tensor& u) { return u * sigmoid(u); };
-  return fused(kSilu, x, value, slope, definition, kernels::simd::silu,
-               kernels::simd::silu_backward);
+  return smooth<Silu>(kSilu, kSiluSlope, x, kernels::simd::silu, kernels::simd::silu_backward);
 }
 
 }  // namespace heed::autograd

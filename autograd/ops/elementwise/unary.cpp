@@ -1,8 +1,7 @@
-// Functions of one operand: pow, exp, log, sqrt, rsqrt, tanh, sigmoid, erf, abs, clamp, and
-// conversion of the dtype.
+// Functions of one operand: pow, exp, log, sqrt, rsqrt, abs, clamp, and conversion of the dtype.
+// activations.cpp has relu and the smooth functions, such as tanh.
 #include <cmath>
 #include <functional>
-#include <numbers>
 
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/simd/elementwise.h"
@@ -15,7 +14,7 @@ namespace heed::autograd {
 namespace {
 
 // Overloads for float and double.
-using std::abs, std::erf, std::exp, std::log, std::pow, std::sqrt, std::tanh;
+using std::abs, std::exp, std::log, std::pow, std::sqrt;
 
 // Returns samples of f. The inputs, a matrix, a scalar and an empty tensor, are drawn by `draw`.
 template <class F, class Draw>
@@ -45,15 +44,6 @@ const Op kSqrt({.name = "sqrt",
 const Op kRsqrt({.name = "rsqrt",
                  .saves = Saves::kOutput,
                  .samples = unary_samples([](auto x) { return rsqrt(x); }, kPositive)});
-const Op kTanh({.name = "tanh",
-                .saves = Saves::kOutput,
-                .samples = unary_samples([](auto x) { return tanh(x); }, kNormal)});
-const Op kSigmoid({.name = "sigmoid",
-                   .saves = Saves::kOutput,
-                   .samples = unary_samples([](auto x) { return sigmoid(x); }, kNormal)});
-const Op kErf({.name = "erf",
-               .saves = Saves::kInputs,
-               .samples = unary_samples([](auto x) { return erf(x); }, kNormal)});
 const Op kAbs({.name = "abs",
                .saves = Saves::kInputs,
                .samples = unary_samples([](auto x) { return abs(x); }, kApart)});
@@ -98,37 +88,7 @@ Tensor rsqrt(const Tensor& x) {
   const auto f = [](auto v) { return decltype(v)(1) / sqrt(v); };
   return record(kRsqrt, {x}, elementwise(kRsqrt, x, f), [](const Vjp& v) -> Grads {
     const Tensor y = v.output();
-    return {v.grad * (y * y * y) * -0.5};
-  });
-}
-
-Tensor tanh(const Tensor& x) {
-  const auto f = [](auto v) { return tanh(v); };
-  return record(kTanh, {x}, elementwise(kTanh, x, f, kernels::simd::tanh),
-                [](const Vjp& v) -> Grads {
-                  const Tensor y = v.output();
-                  return {v.grad * (1.0 - y * y)};
-                });
-}
-
-Tensor sigmoid(const Tensor& x) {
-  const auto f = [](auto v) {
-    using T = decltype(v);
-    if (v >= T(0)) return T(1) / (T(1) + exp(-v));
-    const T e = exp(v);  // v is negative or NaN, so exp(v) does not overflow
-    return e / (T(1) + e);
-  };
-  return record(kSigmoid, {x}, elementwise(kSigmoid, x, f), [](const Vjp& v) -> Grads {
-    const Tensor y = v.output();
-    return {v.grad * (y * (1.0 - y))};
-  });
-}
-
-Tensor erf(const Tensor& x) {
-  const auto f = [](auto v) { return erf(v); };
-  return record(kErf, {x}, elementwise(kErf, x, f, kernels::simd::erf), [](const Vjp& v) -> Grads {
-    const Tensor& u = v.input(0);
-    return {v.grad * (exp(-(u * u)) * (2 * std::numbers::inv_sqrtpi))};
+    return {v.grad * (y * y * (y * -0.5))};  // y^3 may overflow where y^3 / 2 does not
   });
 }
 

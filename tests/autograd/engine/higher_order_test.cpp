@@ -17,8 +17,8 @@ TEST_CASE("create_graph differentiates again and again") {
     derivatives.push_back(y.item());
   }
   CHECK(derivatives == V{80, 160, 240, 240});  // 5x^4, 20x^3, 60x^2, 120x at x = 2
-  // A fused op is differentiated through its definition: gelu'''(x) is phi(x) x (x^2 - 4), where
-  // phi is the normal density.
+  // The derivative of gelu is an op of its own. gelu'''(x) is phi(x) x (x^2 - 4), where phi is the
+  // normal density.
   const double t = 0.7, phi = std::exp(-t * t / 2) / std::sqrt(2 * std::acos(-1.0));
   const Tensor u = leaf({t});
   Tensor g = gelu(u);

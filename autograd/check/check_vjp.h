@@ -32,7 +32,8 @@ struct CheckOptions {
   /// Largest number of entries that are compared one by one. If the inputs have more entries, about
   /// this many of them are compared: an evenly spread sample, with at least 16 entries of each
   /// input. Each input that has more entries than its sample is also checked in one random
-  /// direction, along which all its entries move.
+  /// direction, along which all its entries move. There, each output is compared by itself, which
+  /// needs one call of backward for each output. More than 10,000 outputs are compared in groups.
   std::int64_t max_entries = 1000;
 };
 
@@ -41,11 +42,16 @@ struct CheckOptions {
 ///
 /// Each compared entry is checked against central differences of forward, with random cotangents of
 /// both signs, of sizes 0.5 to 1.5, 32 to 96, and 0.0005 to 0.0015. A size is left
-/// out if the gradient would be too large or too small for T. Further cotangents are zero for
-/// outputs whose rounding errors would hide the derivatives of other outputs. The tolerance is
-/// twice the estimated error of the difference, plus 2^10 rounding errors of the entry's terms
+/// out if the gradient would be too large or too small for T. In a further cotangent, every second
+/// number is 0. Others are zero for outputs whose rounding errors would hide the derivatives of
+/// other outputs.
+///
+/// The error of the differences is estimated for each output. The tolerance of an entry is twice
+/// the root of the sum of the squares of these errors, over the outputs that the entry moves, plus
+/// 2^10 rounding errors of the root of the sum of the squares of the entry's terms
 /// (CheckedEntry::terms). If the entry fails, the measured rounding error of backward is added to
-/// the tolerance. At the end, the gradients are made wrong in several ways (mutations.h), and each
+/// the tolerance. So the smallest error that is found in an entry does not depend on the number of
+/// other entries. At the end, the gradients are made wrong in several ways (mutations.h), and each
 /// wrong version is compared. If a wrong version passes, the verdict is kVacuous.
 ///
 /// An entry does not count as checked if differences cannot distinguish it from the rounding error
@@ -57,6 +63,10 @@ struct CheckOptions {
 /// value or gradient is NaN or infinite, if a second run with the same arguments returns different
 /// bits, or if the gradient of zero cotangents is not zero. Therefore forward and backward must not
 /// keep state between calls.
+///
+/// An entry on a kink, where the left and right slopes of an output differ, is moved and compared
+/// there. An entry that stays on a kink is counted (CheckReport::on_kink) and not compared; if all
+/// compared entries of an input do, the verdict is kVacuous.
 ///
 /// Throws ValueError if options.max_entries is less than 1, or if forward returns a different
 /// number of values near x than at x. Exceptions of forward and backward pass through.

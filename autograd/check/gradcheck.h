@@ -33,14 +33,16 @@ struct GradcheckOptions {
 /// - central differences. The tolerance is twice their own estimated error plus the tolerance of
 ///   dual numbers.
 /// - dual numbers. The tolerance is 2^10 * 2^-53 times the terms of the entry
-///   (CheckedEntry::terms).
+///   (CheckedEntry::terms). The terms of different outputs, and the errors of their differences,
+///   are added as the root of the sum of their squares, as in check_vjp().
 ///
 /// If an entry fails, the measured rounding error of the engine is added to the tolerance. No
 /// tolerance has an absolute part, so f and f times 2^k get the same verdict.
 ///
 /// The verdict is also kWrong if zero cotangents give a nonzero gradient, if a second run gives
 /// different bits, or if a value is not finite. Therefore f must be deterministic. If the left and
-/// right slopes at an entry differ (a kink), the entry is moved and the check is repeated. The
+/// right slopes at an entry differ (a kink), the entry is moved and the check is repeated. An entry
+/// that stays on a kink is counted (CheckReport::on_kink) and not compared. The
 /// message of a failure names the worst entry and the output in which it differs most. The verdict
 /// is kVacuous if the inputs have entries, but none of them can be distinguished from rounding
 /// errors.

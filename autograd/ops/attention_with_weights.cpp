@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "autograd/graph/graph.h"
+#include "autograd/ops/operands.h"
+#include "autograd/tensor/copy.h"
 
 namespace heed::autograd {
 namespace {
@@ -33,6 +35,73 @@ Tensor hooked(Tensor x, const AttentionHooks::Replace& replace,
       return Tensor();
     });
   return x;
+}
+
+// The two products of attention: W Y and X Y^T, for weights W [..., Tq, Tk], X [..., Tq, n] and Y
+// [..., Tk, n]. `hidden` broadcasts to the shape of W, and is true where a query may not read a
+// key. There, a term that is not finite counts as 0, because 0 * NaN is NaN. The derivatives of
+// both products are such products.
+Tensor weights_times(const Tensor& w, const Tensor& y, const Tensor& hidden);
+Tensor times_transposed(const Tensor& x, const Tensor& y, const Tensor& hidden);
+
+const Op kProduct({.name = "attention_product",
+                   .saves = Saves::kInputs,
+                   .broadcasts = true,
+                   .samples = [](SampleGen& g) -> Samples {
+                     const Tensor m = g.mask({2, 3});
+                     return {{"weights times values",
+                              [m](Args t) { return weights_times(t[0], t[1], m); },
+                              {g.normal({2, 2, 3}), g.normal({3, 2})}},
+                             {"queries times keys",
+                              [m](Args t) { return times_transposed(t[0], t[1], m); },
+                              {g.normal({2, 4}), g.normal({2, 3, 4})}}};
+                   },
+                   .no_sizes = needs_axis()});
+
+bool all_finite(const Tensor& x) { return all(isfinite(x)).item<bool>(); }
+
+// Computes W Y. If a sum is not finite, the terms that are not finite are added after the others.
+Tensor sum_of_terms(Tensor w, Tensor y, const Tensor& hidden) {
+  const Tensor sums = matmul(w, y);
+  if (all_finite(sums)) return sums;
+  const auto finite = [](const Tensor& x) { return masked_fill(x, logical_not(isfinite(x)), 0); };
+  const Tensor out = matmul(finite(w), finite(y));
+  detail::unify(kProduct, w, y);
+  const Shape lead = out.shape().sub(0, out.rank() - 2);
+  const std::int64_t tq = w.size(-2), tk = w.size(-1), n = y.size(-1);
+  w = contiguous(expand(w, lead.joined({tq, tk})));
+  y = contiguous(expand(y, lead.joined({tk, n})));
+  const Tensor skipped = contiguous(expand(hidden, w.shape()));
+  dispatch_floating(out.dtype(), kProduct, [&]<class T> {
+    for (std::int64_t i = 0; i < w.numel(); ++i) {
+      if (skipped.data<bool>()[i]) continue;
+      const T weight = w.data<T>()[i];
+      const T* row = y.data<T>() + (i / (tq * tk) * tk + i % tk) * n;
+      T* sum = out.mutable_data<T>() + i / tk * n;
+      for (std::int64_t c = 0; c < n; ++c)
+        if (!std::isfinite(real(weight)) || !std::isfinite(real(row[c]))) sum[c] += weight * row[c];
+    }
+  });
+  return out;
+}
+
+Tensor weights_times(const Tensor& w, const Tensor& y, const Tensor& hidden) {
+  if (!hidden.defined()) return matmul(w, y);
+  return record(kProduct, {w, y}, sum_of_terms(w.detach(), y.detach(), hidden),
+                [h = Captured(kProduct, hidden)](const Vjp& v) -> Grads {
+                  return {times_transposed(v.grad, v.input(1), h.get()),
+                          weights_times(mT(v.input(0)), v.grad, mT(h.get()))};
+                });
+}
+
+Tensor times_transposed(const Tensor& x, const Tensor& y, const Tensor& hidden) {
+  if (!hidden.defined()) return matmul(x, mT(y));
+  Tensor w = matmul(x.detach(), mT(y.detach()));
+  if (!all_finite(w)) w = masked_fill(w, logical_and(hidden, logical_not(isfinite(w))), 0);
+  return record(kProduct, {x, y}, w, [h = Captured(kProduct, hidden)](const Vjp& v) -> Grads {
+    return {weights_times(v.grad, v.input(1), h.get()),
+            weights_times(mT(v.grad), v.input(0), mT(h.get()))};
+  });
 }
 
 // Returns bool8 [..., Tq, 1]: true for each row of scores [..., Tq, Tk] whose largest score is
@@ -63,38 +132,37 @@ std::uint64_t attention_dropout_key(const AttentionOptions& options) {
   return (options.generator ? *options.generator : default_generator()).next_u64();
 }
 
-AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const Tensor& v_in,
+AttentionResult attention_definition(const Tensor& q, const Tensor& k, const Tensor& v,
                                      const Tensor& bias, const AttentionOptions& options,
                                      std::uint64_t key) {
-  check(q.rank() >= 2 && k_in.rank() >= 2 && v_in.rank() >= 2 && q.size(-1) == k_in.size(-1) &&
-            k_in.size(-2) == v_in.size(-2),
+  check(q.rank() >= 2 && k.rank() >= 2 && v.rank() >= 2 && q.size(-1) == k.size(-1) &&
+            k.size(-2) == v.size(-2),
         "attention", "needs q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value], got ", q.shape(),
-        ", ", k_in.shape(), ", ", v_in.shape());
+        ", ", k.shape(), ", ", v.shape());
   check<DTypeError>(
       !bias.defined() || bias.dtype() == q.dtype() || is_dual(bias.dtype()) || is_dual(q.dtype()),
       "attention", "needs a bias of the queries' ", q.dtype(), ", got ",
       bias.defined() ? bias.dtype() : q.dtype());
   check<ValueError>(options.window >= 0, "attention", "needs window >= 0, got ", options.window);
   const double scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
-  const std::int64_t tq = q.size(-2), tk = k_in.size(-2);
+  const std::int64_t tq = q.size(-2), tk = k.size(-2);
   KeepMask mask = options.keep;
   if (options.causal) mask = mask & KeepMask::causal(tq, tk, options.alignment);
   if (options.window > 0)
     mask = mask & KeepMask::sliding_window(tq, tk, options.window, options.alignment);
-  const Tensor keep = mask.tensor();  // [..., Tq, Tk]; undefined if every key may be read
-  // Sets keys or values that no query may read to 0. A weight of 0 is not enough, because 0 * NaN
-  // is NaN.
-  const auto cleared = [](const Tensor& x, const Tensor& unread) {  // unread: [..., 1, Tk]
-    if (!unread.defined() || !any(unread).item<bool>()) return x;
-    const Tensor gone = mT(unread);  // [..., Tk, 1]
-    return masked_fill(expand(x, broadcast("attention", x.shape(), gone.shape())), gone, 0);
-  };
-  Tensor unread = keep.defined() ? logical_not(any(keep, {-2}, true)) : Tensor();
-  const Tensor k = cleared(k_in, unread);
+  // A bias of -inf is a mask, too.
+  if (bias.defined() && any(eq(bias, -kInf)).item<bool>()) mask = mask & KeepMask(ne(bias, -kInf));
+  Tensor queries = q * scale;
+  Tensor hidden;  // [..., Tq, Tk]; undefined if every query may read every key
+  if (mask.defined()) {
+    hidden = logical_not(mask.tensor());
+    const Shape scores = broadcast("attention", q.shape().with(-1, tk), hidden.shape());
+    queries = expand(queries, scores.with(-1, q.size(-1)));
+  }
   static const AttentionHooks kNone;
   const AttentionHooks& hooks = options.hooks ? *options.hooks : kNone;
   AttentionResult r;
-  r.raw_scores = hooked(matmul(q * scale, mT(k)),  // [..., Tq, Tk]
+  r.raw_scores = hooked(times_transposed(queries, k, hidden),  // [..., Tq, Tk]
                         hooks.on_raw_scores, hooks.raw_scores, hooks.raw_scores_grad);
   const Tensor capped = soft_capped(r.raw_scores, options.soft_cap);
   r.scores = hooked(mask.apply(bias.defined() ? capped + bias : capped), hooks.on_scores,
@@ -104,14 +172,13 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
     const Tensor masked = fully_masked_rows(r.scores);
     if (options.fully_masked == FullyMasked::kError) throw_if_fully_masked(squeeze(masked, -1));
     logits = masked_fill(r.scores, masked, 0);
-    if (unread.defined())  // a row with uniform weights reads every value
-      unread = logical_and(unread, logical_not(any(masked, {-2}, true)));
+    if (hidden.defined())  // a row with uniform weights reads every value
+      hidden = logical_and(hidden, logical_not(masked));
   }
-  const Tensor v = cleared(v_in, unread);
   r.pattern = hooked(softmax(logits, -1), hooks.on_pattern, hooks.pattern, hooks.pattern_grad);
   r.dropped = hooked(dropout(r.pattern, options.dropout, key), hooks.on_dropped, hooks.dropped,
                      hooks.dropped_grad);
-  r.output = matmul(r.dropped, v);
+  r.output = weights_times(r.dropped, v, hidden);
   return r;
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "autograd/base/parallel.h"
@@ -53,7 +54,7 @@ struct Head {
   T* out;
   double* lse;
   std::int64_t mask;  // index of the keep-mask in `visible`
-  KeyRange keys;      // contains every key that any query may read
+  KeyRange keys;      // contains every key that any query may read, and all keys for raw_scores
   bool plain;         // true if scores need only scaling; exp_row() then scales them
 
   Head(const Attention<T>& all, const VisibleKeys& some, std::int64_t i)
@@ -64,8 +65,8 @@ struct Head {
     q = a.q + offset(a.q_at.lead), k = a.k + offset(a.k_at.lead), v = a.v + offset(a.v_at.lead);
     out = a.out + offset(a.out_at.lead);
     lse = a.lse + index * a.tq;
-    mask = a.keep ? visible.mask_of(place) : 0, keys = visible.all(mask),
-    read_ = visible.read(mask);
+    mask = a.keep ? visible.mask_of(place) : 0;
+    keys = a.raw_scores ? KeyRange{0, a.tk} : visible.all(mask);
     // `plain` requires scale > 0, because otherwise the largest q k^T is not the largest score.
     plain = !a.keep && !a.bias && a.scale > 0;
   }
@@ -75,9 +76,19 @@ struct Head {
     for (std::size_t axis = 0; axis < kMaxLead; ++axis) sum += place[axis] * strides[axis];
     return sum;
   }
-  // Returns true if any query may read key j, which must be less than keys.end.
-  bool is_read(std::int64_t j) const { return j >= keys.begin && (!read_ || read_[j]); }
-  bool all_are_read() const { return !read_ && keys.begin == 0; }
+  // Returns true if query i may read key j. A bias of -inf is a mask, too.
+  bool may_read(std::int64_t i, std::int64_t j) const {
+    const auto at = [&](const auto* x, const ScoreStrides& to) {
+      return x[offset(to.lead) + i * to.row + j * to.column];
+    };
+    const KeyRange row = visible.row(i);
+    return row.begin <= j && j < row.end && (!a.keep || at(a.keep, a.keep_at)) &&
+           (!a.bias || at(a.bias, a.bias_at) != kMinusInf<T>);
+  }
+  // Returns false only if every query may read all keys before keys.end.
+  bool hides() const {
+    return a.keep || a.bias || visible.row(0).end < keys.end || visible.row(a.tq - 1).begin > 0;
+  }
   // Returns the end of the keys that causality allows query i to read. It is at most keys.end.
   std::int64_t causal_end(std::int64_t i) const {
     return std::min(visible.causal_end(i), keys.end);
@@ -109,27 +120,47 @@ struct Head {
   }
   // Returns the factor that exp_row() must apply to the scores.
   T scale() const { return plain ? T(a.scale) : T(1); }
-
- private:
-  const std::uint8_t* read_;
 };
 
-// Packs the rows `keys` of x [tk, columns] into panels. Each block of kKeys rows is packed
-// separately. Rows that no query may read are replaced by 0, because they may contain NaN, and 0 *
-// NaN is NaN.
+// Multiplies x [rows, columns], which pack_panels() packed, by `scale`. Values that are then not
+// finite are replaced by 0, because 0 * NaN and 0 * inf are NaN. Returns true if there was such a
+// value. The terms of the sums in which it is read must then be added by add_not_finite().
 template <class T>
-HWY_NOINLINE void pack_rows(const Head<T>& h, T* out, const T* x, std::int64_t row,
-                            std::int64_t columns, KeyRange keys) {
-  const std::int64_t width = panel_width<T>();
+HWY_NOINLINE bool scale_panels(T* packed, std::int64_t rows, std::int64_t columns, T scale) {
+  const Full<T> d;
+  const std::int64_t width = panel_width<T>(), lanes = width / 2;
+  const auto zero = hn::Zero(d);
+  auto found = zero;  // becomes NaN in a lane with a value that is not finite
+  const auto for_each_vector = [&](auto f) HWY_ATTR {
+    for (std::int64_t c = 0; c < columns; c += lanes) {
+      T* at = packed + c / width * width * rows + c % width;
+      for (std::int64_t r = 0; r < rows; ++r, at += width) hn::Store(f(hn::Load(d, at)), d, at);
+    }
+  };
+  for_each_vector([&](auto x) HWY_ATTR {
+    const auto scaled = hn::Mul(x, hn::Set(d, scale));
+    found = hn::MulAdd(scaled, zero, found);
+    return scaled;
+  });
+  if (hn::AllTrue(d, hn::Eq(found, zero))) return false;
+  for_each_vector([&](auto x)
+                      HWY_ATTR { return hn::IfThenElseZero(hn::Eq(hn::Mul(x, zero), zero), x); });
+  return true;
+}
+
+// Packs the rows `keys` of x [tk, columns] into panels. Each block of kKeys rows is packed
+// separately. Scales the values and returns a flag like scale_panels().
+template <class T>
+HWY_NOINLINE bool pack_rows(T* out, const T* x, std::int64_t row, std::int64_t columns,
+                            KeyRange keys, T scale) {
+  bool found = false;
   for (std::int64_t j0 = keys.begin, rows; j0 < keys.end; j0 += rows) {
     rows = (block_of(j0) & keys).size();
     pack_panels(out, x + j0 * row, row, 1, rows, columns);
-    for (std::int64_t j = 0; !h.all_are_read() && j < rows; ++j)
-      if (!h.is_read(j0 + j))
-        for (std::int64_t c = 0; c < columns; c += width)
-          std::fill_n(out + c * rows + j * width, width, T(0));
+    found |= scale_panels(out, rows, columns, scale);
     out += rows * padded<T>(columns);
   }
+  return found;
 }
 // Returns the panels that pack_rows() wrote for `keys`, from row j to the end of the block that
 // contains j.
@@ -143,21 +174,8 @@ HWY_INLINE Panels<T> packed_rows(const T* packed, KeyRange keys, std::int64_t co
   return panels;
 }
 
-// Packs x^T [columns, keys] into panels. Keys that no query may read are replaced by 0.
-template <class T>
-HWY_NOINLINE void pack_transposed(const Head<T>& h, T* out, const T* x, std::int64_t row,
-                                  std::int64_t columns, KeyRange keys) {
-  const std::int64_t width = panel_width<T>();
-  pack_panels(out, x + keys.begin * row, 1, row, columns, keys.size());
-  for (std::int64_t j = 0; !h.all_are_read() && j < keys.size(); ++j)
-    if (!h.is_read(keys.begin + j))
-      for (std::int64_t c = 0; c < columns; ++c)
-        out[j / width * width * columns + c * width + j % width] = T(0);
-}
-
-// Computes s [rows, columns] = x [rows, d] times the panels that pack_transposed() wrote. `packed`
-// must start at the first key of a panel. The result is q k^T without the scale, or in the backward
-// grad_out v^T.
+// Computes s [rows, columns] = x [rows, d] y^T, where `packed` has the panels of y^T and starts at
+// the first key of a panel. The result is q k^T without the scale, or in the backward grad_out v^T.
 template <class T>
 HWY_INLINE void times_transposed(T* s, std::int64_t s_row, const T* x, std::int64_t row,
                                  std::int64_t rows, std::int64_t d, const T* packed,
@@ -186,6 +204,38 @@ HWY_NOINLINE void add_product(Sum* sums, const T* s, std::int64_t s_row, std::in
   }
 }
 
+// Adds the terms that a product of a tile lacks because scale_panels() replaced values of x, and
+// leaves out the terms of keys that a query may not read. s has the weights of the queries i0, ...,
+// i0 + rows - 1 for the keys `seen`. Row a of x, of n values, belongs to key seen.begin + a if
+// `of_keys` is true: sums [rows, n] += s x scale. Otherwise, it belongs to query i0 + a: sums
+// [keys, n] += s^T x scale.
+template <class T, class Sum>
+HWY_NOINLINE void add_not_finite(const Head<T>& h, Sum* sums, std::int64_t sums_row, const T* s,
+                                 std::int64_t i0, std::int64_t rows, KeyRange seen, bool of_keys,
+                                 const T* x, std::int64_t x_row, std::int64_t n, T scale) {
+  const auto is_finite = [scale](T value) { return std::isfinite(value * scale); };
+  const std::int64_t s_row = padded<T>(seen.size());
+  for (std::int64_t a = 0; a < (of_keys ? seen.size() : rows); ++a, x += x_row) {
+    if (std::all_of(x, x + n, is_finite)) continue;
+    for (std::int64_t b = 0; b < (of_keys ? rows : seen.size()); ++b) {
+      const std::int64_t r = of_keys ? b : a, j = of_keys ? a : b;
+      if (!h.may_read(i0 + r, seen.begin + j)) continue;
+      Sum* sum = sums + b * sums_row;
+      for (std::int64_t c = 0; c < n; ++c)
+        sum[c] = is_finite(x[c]) ? sum[c] : sum[c] + Sum(s[r * s_row + j] * (x[c] * scale));
+    }
+  }
+}
+
+// Replaces values of row i that are not finite by 0 in the columns of keys that the query may not
+// read. The row has n columns and starts at key j0.
+template <class T>
+HWY_NOINLINE void clear_hidden(const Head<T>& h, T* row, std::int64_t i, std::int64_t j0,
+                               std::int64_t n) {
+  for (std::int64_t j = 0; j < n; ++j)
+    if (!std::isfinite(row[j]) && !h.may_read(i, j0 + j)) row[j] = T(0);
+}
+
 // Converts n columns of row i of q k^T, starting at key j0, to scores in place: multiplies by the
 // scale, adds the bias, and writes -inf where the keep-mask is false.
 template <class T>
@@ -195,11 +245,13 @@ HWY_NOINLINE void scale_scores(const Head<T>& h, T* HWY_RESTRICT s, std::int64_t
   const T scale = T(a.scale);
   if (a.bias) {
     const std::int64_t step = a.bias_at.column;
+    // A bias of -inf hides the key, whatever its score is.
+    const auto biased = [](T x, T b) { return b == kMinusInf<T> ? b : x + b; };
     const T* HWY_RESTRICT bias = a.bias + h.offset(a.bias_at.lead) + i * a.bias_at.row + j0 * step;
     if (step == 1)
-      for (std::int64_t j = 0; j < n; ++j) s[j] = s[j] * scale + bias[j];
+      for (std::int64_t j = 0; j < n; ++j) s[j] = biased(s[j] * scale, bias[j]);
     else
-      for (std::int64_t j = 0; j < n; ++j) s[j] = s[j] * scale + bias[j * step];
+      for (std::int64_t j = 0; j < n; ++j) s[j] = biased(s[j] * scale, bias[j * step]);
   } else {
     for (std::int64_t j = 0; j < n; ++j) s[j] *= scale;
   }
@@ -322,8 +374,10 @@ T* offset_or_null(T* p, std::int64_t by) {
 // attention.cpp compiles these templates. The backward calls them, but does not compile them again.
 extern template decltype(pack_rows<float>) pack_rows<float>;
 extern template decltype(pack_rows<double>) pack_rows<double>;
-extern template decltype(pack_transposed<float>) pack_transposed<float>;
-extern template decltype(pack_transposed<double>) pack_transposed<double>;
+extern template decltype(scale_panels<float>) scale_panels<float>;
+extern template decltype(scale_panels<double>) scale_panels<double>;
+extern template decltype(clear_hidden<float>) clear_hidden<float>;
+extern template decltype(clear_hidden<double>) clear_hidden<double>;
 extern template decltype(scale_scores<float>) scale_scores<float>;
 extern template decltype(scale_scores<double>) scale_scores<double>;
 extern template decltype(exp_row<float>) exp_row<float>;

@@ -9,6 +9,7 @@
 #include "autograd/kernels/simd/attention-inl.h"
 #include "autograd/kernels/simd/attention.h"
 #include "autograd/kernels/simd/gemv-inl.h"
+#include <atomic>
 #include <cmath>
 // clang-format on
 
@@ -19,8 +20,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template decltype(pack_rows<float>) pack_rows<float>;
 template decltype(pack_rows<double>) pack_rows<double>;
-template decltype(pack_transposed<float>) pack_transposed<float>;
-template decltype(pack_transposed<double>) pack_transposed<double>;
+template decltype(scale_panels<float>) scale_panels<float>;
+template decltype(scale_panels<double>) scale_panels<double>;
+template decltype(clear_hidden<float>) clear_hidden<float>;
+template decltype(clear_hidden<double>) clear_hidden<double>;
 template decltype(scale_scores<float>) scale_scores<float>;
 template decltype(scale_scores<double>) scale_scores<double>;
 template decltype(exp_row<float>) exp_row<float>;
@@ -52,6 +55,7 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
       T* row = s + r * s_row;
       write_row(offset_or_null(a.raw_scores, at), row, some, columns);
       for (std::int64_t j = 0; a.raw_scores && j < some; ++j) a.raw_scores[at + j] *= T(a.scale);
+      if (a.raw_scores) clear_hidden(h, a.raw_scores + at, i0 + r, j0, some);
       finish_scores(h, row, i0 + r, j0, own, true);
       write_row(offset_or_null(a.scores, at), row, n, columns, kMinusInf<T>);
       exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], own, s_row, false);
@@ -68,12 +72,20 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
 }
 
 // Returns true if the head has so few queries that packing its keys and values would take longer
-// than the products that use them. The keys and values are then read in place.
+// than the products that use them. The keys and values are then read in place. This requires finite
+// values if a query may not read all of them.
 template <class T>
 bool reads_in_place(const Head<T>& h) {
   const Attention<T>& a = h.a;
-  return is_few_rows<T>(a.tq, h.keys.end, 1, 1) && readable_in_place<T>(1, a.d_value) &&
-         h.all_are_read() && !a.raw_scores && !a.scores && !a.pattern && !a.dropped;
+  if (!is_few_rows<T>(a.tq, h.keys.end, 1, 1) || !readable_in_place<T>(1, a.d_value) ||
+      h.keys.begin > 0 || a.keep || a.raw_scores || a.scores || a.pattern || a.dropped)
+    return false;
+  const Full<T> d;
+  auto found = hn::Zero(d);  // becomes NaN in a lane with a value that is not finite
+  for (std::int64_t j = 0; h.hides() && j < h.keys.end; ++j)
+    for (std::int64_t c = 0; c < a.d_value; c += std::int64_t(hn::Lanes(d)))
+      found = hn::MulAdd(hn::LoadU(d, h.v + j * a.v_at.row + c), hn::Zero(d), found);
+  return hn::AllTrue(d, hn::Eq(found, hn::Zero(d)));
 }
 
 // Computes s = q k^T for the queries [i0, i0 + rows) and the keys `seen`, which are read in place.
@@ -90,10 +102,10 @@ HWY_INLINE void times_keys(const Head<T>& h, T* s, std::int64_t s_row, std::int6
 
 // Computes the output of `rows` queries, starting at query i0. The queries are those of
 // h.rows_together(), and sums over their keys have type Sum. If packed_keys is null, keys and
-// values are read in place.
+// values are read in place. `not_finite` is the result of pack_rows() for the values.
 template <class T, class Sum>
 HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T* packed_values,
-                                std::int64_t i0, std::int64_t rows) {
+                                bool not_finite, std::int64_t i0, std::int64_t rows) {
   const Attention<T>& a = h.a;
   const std::int64_t dv = a.d_value;
   const T scale = h.scale();
@@ -139,6 +151,9 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
         packed_keys ? packed_rows(packed_values, {0, h.keys.end}, dv, seen.begin)
                     : Panels<T>{h.v + seen.begin * a.v_at.row, a.v_at.row, panel_width<T>()};
     add_product(acc, s, s_row, rows, dv, values, seen.begin, columns);
+    if (not_finite)
+      add_not_finite(h, acc, dv, s, i0, rows, seen, true, h.v + seen.begin * a.v_at.row, a.v_at.row,
+                     dv, T(1));
     first = false;
   }
   const T kept = a.dropout > 0 ? dropout_scale(a) : T(1);
@@ -163,19 +178,22 @@ void forward(const Attention<T>& a) {
     const bool pack = !reads_in_place(h);
     const Scratch<T> keys(pack ? padded<T>(h.keys.end) * a.d : 0);
     const Scratch<T> values(pack ? h.keys.end * padded<T>(a.d_value) : 0);
+    std::atomic<bool> not_finite = false;  // true if a value is not finite
     over(pack ? (h.keys.end + kKeys - 1) / kKeys : 0,
          [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
            const KeyRange some{begin * kKeys, std::min(end * kKeys, h.keys.end)};
-           pack_transposed(h, keys.get() + some.begin * a.d, h.k, a.k_at.row, a.d, some);
-           pack_rows(h, values.get() + some.begin * padded<T>(a.d_value), h.v, a.v_at.row,
-                     a.d_value, some);
+           pack_panels(keys.get() + some.begin * a.d, h.k + some.begin * a.k_at.row, 1, a.k_at.row,
+                       a.d, some.size());
+           if (pack_rows(values.get() + some.begin * padded<T>(a.d_value), h.v, a.v_at.row,
+                         a.d_value, some, T(1)))
+             not_finite = true;
          });
     over((a.tq + kQueries - 1) / kQueries, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
       end = std::min(end * kQueries, a.tq);
       for (std::int64_t i = begin * kQueries, rows; i < end; i += rows) {
         rows = h.rows_together(i, end);
         const auto block = h.is_long(i) ? forward_block<T, double> : forward_block<T, T>;
-        block(h, pack ? keys.get() : nullptr, values.get(), i, rows);
+        block(h, pack ? keys.get() : nullptr, values.get(), not_finite, i, rows);
       }
     });
   };

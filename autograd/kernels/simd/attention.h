@@ -30,8 +30,8 @@ struct ScoreStrides {
 };
 
 /// The arguments of attention that do not depend on the scalar type: sizes, and the keys that each
-/// query may read. Query i may read key j unless `causal`, `window` or `keep` forbids it. The
-/// position of query i among the keys is first_query + i.
+/// query may read. Query i may read key j unless `causal`, `window` or `keep` forbids it, or a bias
+/// of -inf. The position of query i among the keys is first_query + i.
 struct AttentionShape {
   int lead_axes = 0;             ///< number of leading axes
   LeadAxes lead = {};            ///< size of each leading axis
@@ -57,9 +57,9 @@ struct AttentionShape {
 /// bias, and s is -inf for hidden keys.
 ///
 /// Outputs must not overlap inputs or each other, and heads must not share output memory. Several
-/// heads may share keys and values (stride 0). Keys and values that no query may read can be NaN;
-/// they do not affect the result. If a query may read no key, its output is 0 and its log-sum-exp
-/// is -inf.
+/// heads may share keys and values (stride 0). A key that a query may not read changes no bit of
+/// the query's results, and the query changes no bit of the key's gradients, whatever values they
+/// have. If a query may read no key, its output is 0 and its log-sum-exp is -inf.
 template <class T>
 struct Attention : AttentionShape {
   const T* q = nullptr;   ///< queries, [leading axes, tq, d]
@@ -80,7 +80,7 @@ struct Attention : AttentionShape {
 
   // Outputs that a probe records, row-major [leading axes, tq, tk]; null if they are not needed.
   // Writing them does not change a bit of the other outputs.
-  T* raw_scores = nullptr;  ///< q k^T scale; 0 for keys that no query may read
+  T* raw_scores = nullptr;  ///< q k^T scale; 0 for a hidden key if the score is not finite
   T* scores = nullptr;      ///< q k^T scale + bias; -inf for hidden keys
   T* pattern = nullptr;     ///< weights before dropout
   T* dropped = nullptr;     ///< weights after dropout

@@ -159,6 +159,8 @@ HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t
     hn::Store(weight, d, p + c);
     hn::Store(hn::IfThenZeroElse(none, hn::Mul(weight, spread)), d, ds + c);
   }
+  // If a score is NaN, all weights of the row are NaN. Those of hidden keys must be 0.
+  if (shift != shift) clear_hidden(h, p, i, j0, s_row), clear_hidden(h, ds, i, j0, s_row);
 }
 
 // The keys and values of one head for a range of keys, packed for products. The object also has
@@ -168,6 +170,7 @@ struct Packed {
   KeyRange range;
   Scratch<T> keys_t, values_t, keys, block, q, g;
   T *p, *ds;
+  bool not_finite;  // true if a key is not finite
   KeptRow kept;
 
   Packed(const Head<T>& h, KeyRange some)
@@ -180,13 +183,11 @@ struct Packed {
         g(kQueries * padded<T>(h.a.d_value)),
         p(block.get()),
         ds(block.get() + kQueries * kKeys) {
-    pack_transposed(h, keys_t.get(), h.k, h.a.k_at.row, h.a.d, range);
-    pack_transposed(h, values_t.get(), h.v, h.a.v_at.row, h.a.d_value, range);
-    pack_rows(h, keys.get(), h.k, h.a.k_at.row, h.a.d, range);
-    scale_all(keys.get(), range.size() * padded<T>(h.a.d), T(h.a.scale));
-  }
-  static void scale_all(T* x, std::int64_t n, T scale) {
-    for (std::int64_t i = 0; i < n; ++i) x[i] *= scale;
+    const Attention<T>& a = h.a;
+    pack_panels(keys_t.get(), h.k + range.begin * a.k_at.row, 1, a.k_at.row, a.d, range.size());
+    pack_panels(values_t.get(), h.v + range.begin * a.v_at.row, 1, a.v_at.row, a.d_value,
+                range.size());
+    not_finite = pack_rows(keys.get(), h.k, a.k_at.row, a.d, range, T(a.scale));
   }
   // Computes q k^T into p and grad_out v^T into ds, for `rows` queries and the keys `seen`.
   void multiply(const Head<T>& h, const T* queries, const T* grad_out, std::int64_t grad_out_row,
@@ -209,19 +210,19 @@ HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Pack
   const Attention<T>& a = h.a;
   for (std::int64_t j0 = 0; j0 < a.tk; j0 += kKeys) {
     const std::int64_t columns = std::min(kKeys, a.tk - j0);
-    const std::int64_t some = std::clamp<std::int64_t>(h.keys.end - j0, 0, columns);
-    const std::int64_t s_row = padded<T>(some);
-    const KeyRange seen{j0, j0 + some};
-    if (some > 0) x.multiply(h, h.q + i0 * a.q_at.row, grad_out, g.grad_out_at.row, rows, seen);
+    const std::int64_t s_row = padded<T>(columns);
+    const KeyRange seen{j0, j0 + columns};
+    x.multiply(h, h.q + i0 * a.q_at.row, grad_out, g.grad_out_at.row, rows, seen);
     for (std::int64_t r = 0; r < rows; ++r) {
       const KeyRange own = h.columns(i0 + r, seen);
       const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* ds = x.ds + r * s_row;
-      const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i0 + r, j0, some) : nullptr;
-      write_row(offset_or_null(g.ddropped, at), ds, some, columns);
-      backward_row(h, x.p + r * s_row, ds, keep, i0 + r, j0, own, some, s_row, delta[r],
+      const std::uint8_t* keep =
+          a.dropout > 0 ? kept_in_row(h, x.kept, i0 + r, j0, columns) : nullptr;
+      clear_hidden(h, ds, i0 + r, j0, columns);
+      write_row(offset_or_null(g.ddropped, at), ds, columns, columns);
+      backward_row(h, x.p + r * s_row, ds, keep, i0 + r, j0, own, columns, s_row, delta[r],
                    offset_or_null(g.dpattern, at));
-      if (g.dpattern) std::fill(g.dpattern + at + some, g.dpattern + at + columns, T(0));
       write_row(offset_or_null(g.dscores, at), ds, own.end, columns);
     }
   }
@@ -244,8 +245,9 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
   HWY_ALIGN Sum sum_dq[kQueries * kMaxHead];
   std::fill_n(sum_dq, rows * d, Sum(0));
   pack_panels(x.q.get(), q, a.q_at.row, 1, rows, d);
-  x.scale_all(x.q.get(), rows * padded<T>(d), T(a.scale));
+  const bool q_not_finite = scale_panels(x.q.get(), rows, d, T(a.scale));
   pack_panels(x.g.get(), grad_out, g.grad_out_at.row, 1, rows, dv);
+  const bool g_not_finite = scale_panels(x.g.get(), rows, dv, T(1));
   for (std::int64_t j0 = block_of(x.range.begin).begin; j0 < x.range.end; j0 += kKeys) {
     const KeyRange seen = h.tile(i0, rows, j0);
     if (seen.empty()) continue;
@@ -272,6 +274,15 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
                       sums.dv + at * sums.dv_row, sums.dv_row, 1, false, nullptr);
     multiply_block<T>(columns, d, rows, {x.ds, 1, s_row}, packed_panels(x.q.get(), rows),
                       sums.dk + at * sums.dk_row, sums.dk_row, 1, false, nullptr);
+    if (x.not_finite)
+      add_not_finite(h, sum_dq, d, x.ds, i0, rows, seen, true, h.k + seen.begin * a.k_at.row,
+                     a.k_at.row, d, T(a.scale));
+    if (g_not_finite)
+      add_not_finite(h, sums.dv + at * sums.dv_row, sums.dv_row, x.p, i0, rows, seen, false,
+                     grad_out, g.grad_out_at.row, dv, T(1));
+    if (q_not_finite)
+      add_not_finite(h, sums.dk + at * sums.dk_row, sums.dk_row, x.ds, i0, rows, seen, false, q,
+                     a.q_at.row, d, T(a.scale));
   }
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < d; ++c) dq[r * g.dq_at.row + c] = T(sum_dq[r * d + c]);
@@ -284,8 +295,8 @@ template <class T>
 HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, const Sums<T>& sums,
                                  std::int64_t begin, std::int64_t end, KeyRange keys) {
   keys = keys & h.keys;
-  keys.begin -= keys.begin % panel_width<T>();                        // rounds down to a panel
-  if (g.dscores || g.dpattern || g.ddropped) keys = {0, h.keys.end};  // a probe needs all keys
+  keys.begin -= keys.begin % panel_width<T>();                    // rounds down to a panel
+  if (g.dscores || g.dpattern || g.ddropped) keys = {0, h.a.tk};  // a probe needs all keys
   Packed<T> x(h, keys);
   // Rows of dk and dv are set to 0 just before the first tile that may add to them, so that the
   // rows are still in the cache for the addition.

@@ -39,7 +39,6 @@ VisibleKeys::VisibleKeys(const AttentionShape& a)
       masks_(count_masks(a)),
       tiles_(a.keep_at.row == 0 ? 1 : (a.tq + kQueries - 1) / kQueries),
       blocks_((a.tk + kKeys - 1) / kKeys),
-      read_(masks_ * a.tk),
       map_(masks_ * tiles_ * blocks_),
       all_(masks_) {
   const std::int64_t bytes = (a.keep_at.row == 0 ? 1 : a.tq) * kKeys;
@@ -49,7 +48,10 @@ VisibleKeys::VisibleKeys(const AttentionShape& a)
   });
   for (std::int64_t mask = 0; mask < masks_; ++mask) {
     KeyRange keys = rows(0, a.tq);
-    while (keys.end > keys.begin && !read(mask)[keys.end - 1]) --keys.end;
+    keys.end = keys.begin;
+    for (std::int64_t i = 0; i < tiles_ * blocks_; ++i)
+      if (const KeyRange found = map_.get()[mask * tiles_ * blocks_ + i]; !found.empty())
+        keys.end = std::max(keys.end, found.end);
     all_.get()[mask] = keys;
   }
 }
@@ -72,13 +74,10 @@ std::int64_t VisibleKeys::mask_offset(std::int64_t mask) const {
   return offset;
 }
 
-// Reads one block of kKeys columns of a mask. Stores a flag for each key, and a range of keys for
-// each tile.
+// Reads one block of kKeys columns of a mask. Stores a range of keys for each tile.
 void VisibleKeys::read_block(std::int64_t mask, std::int64_t block) {
   const KeyRange keys{block * kKeys, std::min(a_.tk, (block + 1) * kKeys)};
   const std::uint8_t* keep = reinterpret_cast<const std::uint8_t*>(a_.keep) + mask_offset(mask);
-  std::uint8_t* read = read_.get() + mask * a_.tk + keys.begin;
-  std::fill_n(read, keys.size(), std::uint8_t(0));
   for (std::int64_t tile = 0; tile < tiles_; ++tile) {
     std::uint8_t any[kKeys] = {};
     const auto add = [&](const std::uint8_t* row, KeyRange seen) {
@@ -96,7 +95,6 @@ void VisibleKeys::read_block(std::int64_t mask, std::int64_t block) {
     else
       for (std::int64_t i = i0; i < std::min(a_.tq, i0 + kQueries); ++i)
         add(keep + i * a_.keep_at.row, row(i));
-    add_row(read, any, 1, keys.size());
     const KeyRange found = set_flags(any, keys.size());
     map_.get()[(mask * tiles_ + tile) * blocks_ + block] = {keys.begin + found.begin,
                                                             keys.begin + found.end};

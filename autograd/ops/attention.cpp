@@ -177,7 +177,7 @@ struct Call {
   std::optional<Captured> keep;
   std::uint64_t key;
   double scale;
-  Tensor lse;  // float64 [..., Tq]: log-sum-exp of each row of scores
+  Tensor lse;  // float64 [2, ..., Tq]: log-sum-exp of each row of scores, and its rest
 
   const AttentionHooks& observers() const {
     static const AttentionHooks kNone;
@@ -234,7 +234,7 @@ void notify(const AttentionHooks::Observer& observer, const Tensor& x) {
 // Runs the kernel and the observers of values. Also writes call.lse.
 Tensor forward(const Heads& h, Call& call) {
   const Tensor out = empty_heads(h.rows(h.v.size(-1)), h.q.dtype());
-  call.lse = empty(h.q.shape().without(-1), float64);
+  call.lse = empty(Shape{2}.joined(h.q.shape().without(-1)), float64);
   const AttentionHooks& hooks = call.observers();
   Tensor raw_scores, scores, pattern, dropped;
   dispatch_floating(h.q.dtype(), kAttention, [&]<class T> {
@@ -299,7 +299,8 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
   const Tensor bias = options.bias.tensor();
   call->options.bias = {};  // the node stores the bias as an input
   const Tensor out = forward(Heads(q, k, v, bias), *call);
-  if (options.fully_masked == FullyMasked::kError) throw_if_fully_masked(eq(call->lse, -kInf));
+  if (options.fully_masked == FullyMasked::kError)
+    throw_if_fully_masked(eq(select(call->lse, 0, 0), -kInf));
   // Observers of values are called only here. Observers of gradients are called by the backward
   // pass.
   if (call->hooks)

@@ -52,7 +52,7 @@ struct Head {
   LeadAxes place = {};       // index of the head along each leading axis
   const T *q, *k, *v;
   T* out;
-  double* lse;
+  double *lse, *lse_rest;
   std::int64_t mask;  // index of the keep-mask in `visible`
   KeyRange keys;      // contains every key that any query may read, and all keys for raw_scores
   bool plain;         // true if scores need only scaling; exp_row() then scales them
@@ -64,7 +64,7 @@ struct Head {
     place[0] = i;
     q = a.q + offset(a.q_at.lead), k = a.k + offset(a.k_at.lead), v = a.v + offset(a.v_at.lead);
     out = a.out + offset(a.out_at.lead);
-    lse = a.lse + index * a.tq;
+    lse = a.lse + index * a.tq, lse_rest = lse + a.heads() * a.tq;
     mask = a.keep ? visible.mask_of(place) : 0;
     keys = a.raw_scores ? KeyRange{0, a.tk} : visible.all(mask);
     // `plain` requires scale > 0, because otherwise the largest q k^T is not the largest score.
@@ -276,9 +276,10 @@ HWY_INLINE void finish_scores(const Head<T>& h, T* s, std::int64_t i, std::int64
 }
 
 // Computes p = exp(s * scale - shift) in the columns `own` and p = 0 in the other columns below
-// `end`, and returns the sum of p, which is computed in blocks if `blocked` is true. In the
-// columns before own.begin, s must be -inf. p may be the same array as s. The product s * scale is
-// rounded before the subtraction, so that the weight of a single key is exactly 1.
+// `end`, and returns the sum of p, which is computed in blocks if `blocked` is true, in float64,
+// and on targets with one lane, where rounding errors would add up. In the columns before
+// own.begin, s must be -inf. p may be the same array as s. The product s * scale is rounded before
+// the subtraction, so that the weight of a single key is exactly 1.
 template <class T>
 HWY_NOINLINE double exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::int64_t end,
                             bool blocked) {
@@ -286,6 +287,7 @@ HWY_NOINLINE double exp_row(T* p, const T* s, T scale, T shift, KeyRange own, st
   const auto lanes = std::int64_t(hn::Lanes(d));
   auto block = hn::Zero(d);
   double total = 0;
+  blocked = blocked || sizeof(T) == 8 || hn::MaxLanes(d) == 1;
   std::int64_t i = 0;
   for (; i + lanes <= own.begin; i += lanes) hn::Store(hn::Zero(d), d, p + i);
   // The last load may read beyond own.end. This is safe, because rows are padded to whole vectors.

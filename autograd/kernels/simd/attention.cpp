@@ -161,7 +161,10 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
     const Sum inverse = total[r] > 0 ? kept / total[r] : 0;  // 0 for a fully masked row
     T* out = h.out + (i0 + r) * a.out_at.row;
     for (std::int64_t c = 0; c < dv; ++c) out[c] = T(acc[r * dv + c] * inverse);
-    h.lse[i0 + r] = double(top[r] + std::log(total[r]));
+    const Sum log_total = std::log(total[r]);
+    const double lse = double(top[r] + log_total);
+    h.lse[i0 + r] = lse;
+    h.lse_rest[i0 + r] = total[r] == 0 ? 0 : double(top[r]) - lse + double(log_total);
     if (total[r] != total[r])  // a score was NaN, so the output is NaN
       std::fill_n(out, dv, T(total[r]));
   }

@@ -62,16 +62,18 @@ struct AttentionShape {
 /// have. If a query may read no key, its output is 0 and its log-sum-exp is -inf.
 template <class T>
 struct Attention : AttentionShape {
-  const T* q = nullptr;   ///< queries, [leading axes, tq, d]
-  const T* k = nullptr;   ///< keys, [leading axes, tk, d]
-  const T* v = nullptr;   ///< values, [leading axes, tk, d_value]
-  T* out = nullptr;       ///< output, [leading axes, tq, d_value]
-  HeadStrides q_at;       ///< strides of q
-  HeadStrides k_at;       ///< strides of k
-  HeadStrides v_at;       ///< strides of v
-  HeadStrides out_at;     ///< strides of out
-  double* lse = nullptr;  ///< output [leading axes, tq]: log-sum-exp of the scores, can be -inf
-  double scale = 1;       ///< factor of q k^T
+  const T* q = nullptr;  ///< queries, [leading axes, tq, d]
+  const T* k = nullptr;  ///< keys, [leading axes, tk, d]
+  const T* v = nullptr;  ///< values, [leading axes, tk, d_value]
+  T* out = nullptr;      ///< output, [leading axes, tq, d_value]
+  HeadStrides q_at;      ///< strides of q
+  HeadStrides k_at;      ///< strides of k
+  HeadStrides v_at;      ///< strides of v
+  HeadStrides out_at;    ///< strides of out
+  /// Output [2, leading axes, tq]: log-sum-exp of the scores, which can be -inf, and the rest that
+  /// its rounding leaves.
+  double* lse = nullptr;
+  double scale = 1;  ///< factor of q k^T
 
   const T* bias = nullptr;        ///< null or [leading axes, tq, tk]; added to the scaled scores
   ScoreStrides bias_at;           ///< strides of bias

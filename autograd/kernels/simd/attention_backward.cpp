@@ -147,7 +147,7 @@ HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t
   const T total = T(exp_row(p, p, h.scale(), shift, own, s_row, false));
   if (keep) drop_row(ds, keep, dropout_scale(h.a), columns);
   if (dpattern) std::copy_n(ds, columns, dpattern);
-  T scale = T(std::exp(double(shift) - lse));
+  T scale = T(std::exp(double(shift) - lse - h.lse_rest[i]));
   if (in_one_block(h, i)) {
     scale = total > 0 ? 1 / total : T(0);
     delta = weighted_sum(p, ds, s_row) * scale;

@@ -443,7 +443,7 @@ struct AttentionHooks {
   /// Observers of values are called before attention() returns. Observers of gradients are called
   /// during a backward pass.
   using Observer = std::function<void(const Tensor&)>;
-  /// Receives q k^T * scale, before cap, bias and mask; 0 for a key that no query may read.
+  /// Receives q k^T * scale, before cap, bias and mask. A masked score that is not finite is 0.
   Observer raw_scores = {};
   Observer scores = {};           ///< scores after cap, bias and mask; -inf where masked
   Observer pattern = {};          ///< softmax of the scores, before dropout
@@ -505,8 +505,11 @@ struct AttentionResult {
   Tensor dropped;     ///< [..., Tq, Tk]: weights after dropout; they multiply the values
 };
 /// Computes attention from public ops: q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value]. The
-/// leading axes broadcast. Needs O(Tq Tk) memory. Keys and values that no query may read are
-/// replaced by 0 before use, so a NaN in them changes nothing.
+/// leading axes broadcast. Needs O(Tq Tk) memory.
+///
+/// A key or value that a query may not read changes no bit of the query's results, and the query
+/// changes no bit of their gradients, even if they are NaN or infinite. Causality, the window, the
+/// keep-mask and a bias of -inf are masks. What a query may read propagates: 0 * NaN is NaN.
 ///
 /// Throws ShapeError if shapes do not fit, DTypeError if dtypes differ, and ValueError if an option
 /// is out of range, or if a row is fully masked and the policy is FullyMasked::kError.

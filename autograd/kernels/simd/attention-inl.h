@@ -132,9 +132,12 @@ HWY_NOINLINE bool scale_panels(T* packed, std::int64_t rows, std::int64_t column
   const auto zero = hn::Zero(d);
   auto found = zero;  // becomes NaN in a lane with a value that is not finite
   const auto for_each_vector = [&](auto f) HWY_ATTR {
-    for (std::int64_t c = 0; c < columns; c += lanes) {
-      T* at = packed + c / width * width * rows + c % width;
-      for (std::int64_t r = 0; r < rows; ++r, at += width) hn::Store(f(hn::Load(d, at)), d, at);
+    for (std::int64_t c = 0; c < columns; c += width) {
+      const bool both = columns - c > lanes;  // otherwise the second vector of the panel is unused
+      for (T *at = packed + c * rows, *end = at + rows * width; at < end; at += width) {
+        hn::Store(f(hn::Load(d, at)), d, at);
+        if (both) hn::Store(f(hn::Load(d, at + lanes)), d, at + lanes);
+      }
     }
   };
   for_each_vector([&](auto x) HWY_ATTR {
@@ -278,11 +281,12 @@ HWY_INLINE void finish_scores(const Head<T>& h, T* s, std::int64_t i, std::int64
 // Computes p = exp(s * scale - shift) in the columns `own` and p = 0 in the other columns below
 // `end`, and returns the sum of p, which is computed in blocks if `blocked` is true, in float64,
 // and on targets with one lane, where rounding errors would add up. In the columns before
-// own.begin, s must be -inf. p may be the same array as s. The product s * scale is rounded before
+// own.begin, s must be -inf. The row starts at key j0, and a block ends at the same keys in every
+// tile. p may be the same array as s. The product s * scale is rounded before
 // the subtraction, so that the weight of a single key is exactly 1.
 template <class T>
 HWY_NOINLINE double exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::int64_t end,
-                            bool blocked) {
+                            bool blocked, std::int64_t j0) {
   const Full<T> d;
   const auto lanes = std::int64_t(hn::Lanes(d));
   auto block = hn::Zero(d);
@@ -297,7 +301,7 @@ HWY_NOINLINE double exp_row(T* p, const T* s, T scale, T shift, KeyRange own, st
     const auto e = hn::IfThenElseZero(in, exp_near_zero(d, hn::Sub(scaled, hn::Set(d, shift))));
     hn::Store(e, d, p + i);
     block = hn::Add(block, e);
-    if (blocked && i / lanes % kBlockVectors == kBlockVectors - 1) {
+    if (blocked && (j0 + i) / lanes % kBlockVectors == kBlockVectors - 1) {
       total += double(hn::GetLane(hn::SumOfLanes(d, block)));
       block = hn::Zero(d);
     }

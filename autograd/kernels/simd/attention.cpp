@@ -58,7 +58,7 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
       if (a.raw_scores) clear_hidden(h, a.raw_scores + at, i0 + r, j0, some);
       finish_scores(h, row, i0 + r, j0, own, true);
       write_row(offset_or_null(a.scores, at), row, n, columns, kMinusInf<T>);
-      exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], own, s_row, false);
+      exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], own, s_row, false, j0);
       const T inverse = total[r] == 0 ? T(0) : T(1 / total[r]);
       for (std::int64_t j = 0; j < n; ++j) row[j] *= inverse;
       write_row(offset_or_null(a.pattern, at), row, n, columns);
@@ -137,8 +137,8 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
       const T now = std::max(top[r], n > 0 ? max_row(row, n) * scale : top[r]);
       const T shift = now == kMinusInf<T> ? T(0) : now;
       const T shrink = first ? T(0) : std::exp(top[r] - shift);
-      total[r] =
-          total[r] * shrink + Sum(exp_row(row, row, scale, shift, own, s_row, h.is_long(i0)));
+      total[r] = total[r] * shrink +
+                 Sum(exp_row(row, row, scale, shift, own, s_row, h.is_long(i0), seen.begin));
       if (a.dropout > 0) {  // after total[r] is summed, because dropout does not change total[r]
         const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, seen.begin, n);
         drop_row(row, keep, T(1), n);

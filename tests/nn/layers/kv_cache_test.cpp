@@ -2,6 +2,7 @@
 #include "autograd/base/pool.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
+#include "tests/support/layouts.h"
 #include "tests/support/models.h"
 #include "tests/support/tiny_model.h"
 
@@ -50,6 +51,37 @@ std::vector<std::int64_t> by_full_passes(const Transformer& model, std::vector<s
     ids.push_back(sample_token(select(select(logits, 0, 0), 0, -1), options, g));
   }
   return {ids.begin() + std::ptrdiff_t(prompt), ids.end()};
+}
+
+TEST_CASE("a NaN token changes no bit of the logits before it, with and without a KV cache") {
+  const NoGrad guard;
+  for (const DType dtype : {float32, float64})
+    for (const NamedModel& m : variant_models(tiny(dtype))) {
+      CAPTURE(dtype, m.name);
+      const Transformer::Options& o = m.options;
+      if (o.tied) continue;  // the NaN would be in all logits
+      const Transformer model = random_model(o);
+      const auto ids = random_ids(2).to_vector<std::int64_t>();
+      const std::int64_t length = std::ssize(ids) / 2, at = length / 2;
+      std::vector<std::int64_t> clean = ids;
+      const std::int64_t bad = o.vocab - 1;  // the token whose embedding is NaN
+      for (auto& id : clean) id = id == bad ? 0 : id;
+      std::vector<std::int64_t> dirty = clean;
+      dirty[std::size_t(at)] = bad;  // in the first sequence only
+      fill_(slice(model.tok.weight, 0, bad, bad + 1), std::nan(""));
+      const auto logits = [&](const std::vector<std::int64_t>& tokens, bool cached) {
+        const Tensor x = from_data(tokens, {2, length});
+        if (!cached) return model.forward(x);
+        KVCache cache = model.cache(2);
+        return chunked(model, x, cache, {at - 1, 3, length - at - 2});
+      };
+      for (const bool cached : {false, true}) {
+        const Tensor want = logits(clean, cached), got = logits(dirty, cached);
+        CHECK(same_bits(slice(got, 1, 0, at), slice(want, 1, 0, at)));
+        CHECK(same_bits(select(got, 0, 1), select(want, 0, 1)));
+        CHECK(any(isfinite(slice(select(got, 0, 0), 0, at, at + 1))).item() == 0);
+      }
+    }
 }
 
 TEST_CASE("cached logits equal those of the full pass, for every kind of model") {

@@ -278,20 +278,24 @@ HWY_INLINE void finish_scores(const Head<T>& h, T* s, std::int64_t i, std::int64
   std::fill_n(s, own.begin, kMinusInf<T>);
 }
 
+// Returns true if all sums of exp_row() are computed in blocks: in float64, and on targets with one
+// lane, where the rounding errors would add up.
+template <class T>
+constexpr bool sums_blocks() {
+  return sizeof(T) == 8 || hn::MaxLanes(Full<T>()) == 1;
+}
 // Computes p = exp(s * scale - shift) in the columns `own` and p = 0 in the other columns below
-// `end`, and returns the sum of p, which is computed in blocks if `blocked` is true, in float64,
-// and on targets with one lane, where rounding errors would add up. In the columns before
-// own.begin, s must be -inf. The row starts at key j0, and a block ends at the same keys in every
-// tile. p may be the same array as s. The product s * scale is rounded before
-// the subtraction, so that the weight of a single key is exactly 1.
+// `end`, and returns the sum of p. If `block_from` is not negative, the sum is computed in blocks,
+// and `block_from` is the key at which the row starts. In the columns before own.begin, s must be
+// -inf. p may be the same array as s. The product s * scale is rounded before the subtraction, so
+// that the weight of a single key is exactly 1.
 template <class T>
 HWY_NOINLINE double exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::int64_t end,
-                            bool blocked, std::int64_t j0) {
+                            std::int64_t block_from) {
   const Full<T> d;
   const auto lanes = std::int64_t(hn::Lanes(d));
   auto block = hn::Zero(d);
   double total = 0;
-  blocked = blocked || sizeof(T) == 8 || hn::MaxLanes(d) == 1;
   std::int64_t i = 0;
   for (; i + lanes <= own.begin; i += lanes) hn::Store(hn::Zero(d), d, p + i);
   // The last load may read beyond own.end. This is safe, because rows are padded to whole vectors.
@@ -301,7 +305,7 @@ HWY_NOINLINE double exp_row(T* p, const T* s, T scale, T shift, KeyRange own, st
     const auto e = hn::IfThenElseZero(in, exp_near_zero(d, hn::Sub(scaled, hn::Set(d, shift))));
     hn::Store(e, d, p + i);
     block = hn::Add(block, e);
-    if (blocked && (j0 + i) / lanes % kBlockVectors == kBlockVectors - 1) {
+    if (block_from >= 0 && (block_from + i) / lanes % kBlockVectors == kBlockVectors - 1) {
       total += double(hn::GetLane(hn::SumOfLanes(d, block)));
       block = hn::Zero(d);
     }

@@ -58,7 +58,7 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
       if (a.raw_scores) clear_hidden(h, a.raw_scores + at, i0 + r, j0, some);
       finish_scores(h, row, i0 + r, j0, own, true);
       write_row(offset_or_null(a.scores, at), row, n, columns, kMinusInf<T>);
-      exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], own, s_row, false, j0);
+      exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], own, s_row, -1);
       const T inverse = total[r] == 0 ? T(0) : T(1 / total[r]);
       for (std::int64_t j = 0; j < n; ++j) row[j] *= inverse;
       write_row(offset_or_null(a.pattern, at), row, n, columns);
@@ -118,6 +118,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
   std::fill_n(total, rows, Sum(0));
   std::fill_n(acc, rows * dv, Sum(0));
   bool first = true;
+  const bool blocked = sums_blocks<T>() || h.is_long(i0);
   for (std::int64_t j0 = 0; j0 < h.keys.end; j0 += kKeys) {
     const KeyRange seen = h.tile(i0, rows, j0);
     if (seen.empty()) continue;  // all weights of this tile are 0
@@ -138,7 +139,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
       const T shift = now == kMinusInf<T> ? T(0) : now;
       const T shrink = first ? T(0) : std::exp(top[r] - shift);
       total[r] = total[r] * shrink +
-                 Sum(exp_row(row, row, scale, shift, own, s_row, h.is_long(i0), seen.begin));
+                 Sum(exp_row(row, row, scale, shift, own, s_row, blocked ? seen.begin : -1));
       if (a.dropout > 0) {  // after total[r] is summed, because dropout does not change total[r]
         const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, seen.begin, n);
         drop_row(row, keep, T(1), n);

@@ -144,7 +144,7 @@ HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t
   // In a long row, most scores are near the log-mean-exp. The differences s - shift are then small,
   // and so are their rounding errors.
   const T shift = T(h.is_long(i) ? lse - std::log(double(h.visible.row(i).size())) : lse);
-  const T total = T(exp_row(p, p, h.scale(), shift, own, s_row, false, j0));
+  const T total = T(exp_row(p, p, h.scale(), shift, own, s_row, sums_blocks<T>() ? j0 : -1));
   if (keep) drop_row(ds, keep, dropout_scale(h.a), columns);
   if (dpattern) std::copy_n(ds, columns, dpattern);
   T scale = T(std::exp(double(shift) - lse - h.lse_rest[i]));

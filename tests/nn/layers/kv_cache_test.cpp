@@ -11,6 +11,7 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
+using heed::autograd::testing::same_bits;
 
 // Returns the logits of ids [B, T], computed in chunks of the given lengths with a cache.
 Tensor chunked(const Transformer& model, const Tensor& ids, KVCache& cache,

@@ -7,7 +7,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::autograd::testing;
-using I = std::int64_t;
+using Int = std::int64_t;
 using Real = long double;
 
 // Results of attention, or the limits of their errors: the output and the gradients of q, k, v and
@@ -15,20 +15,20 @@ using Real = long double;
 // 0, a bias.
 struct Numbers {
   std::vector<Real> out, dq, dk, dv, dbias;
-  Numbers(I tq, I tk)
+  Numbers(Int tq, Int tk)
       : out(std::size_t(tq)), dq(out), dk(std::size_t(tk)), dv(dk), dbias(std::size_t(tq * tk)) {}
 };
 
 // Computes the results, or the limits if eps > 0: 16 roundings of the sum of the magnitudes of the
 // terms, and for each weight exp(s - max) one rounding of |s| + |max|. A weight may also differ by
 // `tiny`, the smallest normal number.
-Numbers exact(const std::vector<std::vector<double>>& x, I tq, I tk, bool causal, Real eps,
+Numbers exact(const std::vector<std::vector<double>>& x, Int tq, Int tk, bool causal, Real eps,
               Real tiny) {
   const auto& [q, k, v, g, bias] = std::tie(x[0], x[1], x[2], x[3], x[4]);
   Numbers n(tq, tk);
   const auto sign = [&](Real a) { return eps > 0 ? std::abs(a) : a; };
   for (std::size_t i = 0; i < std::size_t(tq); ++i) {
-    const std::size_t keys = std::size_t(causal ? I(i) + tk - tq + 1 : tk);
+    const std::size_t keys = std::size_t(causal ? Int(i) + tk - tq + 1 : tk);
     std::vector<Real> p(keys), weight(keys);  // weights, and the same or their limits
     Real top = -INFINITY, total = 0, delta = 0, spread = 0;
     const auto score = [&](std::size_t j) {
@@ -57,11 +57,11 @@ Numbers exact(const std::vector<std::vector<double>>& x, I tq, I tk, bool causal
 
 // Returns the number of entries whose error is above the limit.
 template <class T>
-int outside(bool composite, bool graph, I tq, I tk, bool causal, bool by_bias, double size,
+int outside(bool composite, bool graph, Int tq, Int tk, bool causal, bool by_bias, double size,
             Generator& g) {
   constexpr DType dtype = kDTypeOf<T>;
   const auto leaf = [](const Tensor& x) { return x.detach().requires_grad_(); };
-  const auto draw = [&](I rows, I columns) { return randn({rows, columns}, dtype, g); };
+  const auto draw = [&](Int rows, Int columns) { return randn({rows, columns}, dtype, g); };
   const Tensor q = leaf(draw(tq, 1) * (by_bias ? 0 : size)), v = leaf(draw(tk, 1));
   const Tensor sign = draw(tk, 1),
                k = leaf(where(gt(sign, 0), full({1}, 0.5, dtype), full({1}, -1, dtype)));
@@ -94,7 +94,7 @@ int outside(bool composite, bool graph, I tq, I tk, bool causal, bool by_bias, d
 TEST_CASE("errors of attention are within 16 roundings of the terms, for scores 1e-30 to 1e30") {
   for_each_simd_target([] {
     Generator g(5);
-    for (const auto& [tq, tk] : {std::pair<I, I>{5, 5}, {30, 60}, {8, 420}, {2, 1100}})
+    for (const auto& [tq, tk] : {std::pair<Int, Int>{5, 5}, {30, 60}, {8, 420}, {2, 1100}})
       for (const double size : {1e-30, 1e-5, 1e-2, 1.0, 10.0, 100.0, 1e30})
         for (const bool causal : {false, true})
           for (const bool by_bias : {false, true})

@@ -8,7 +8,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::autograd::testing;
-using I = std::int64_t;
+using Int = std::int64_t;
 
 // The operands of an attention call and of its backward pass, in the order of Operand. Also its
 // results: the output, and the gradients of q, k and v.
@@ -18,7 +18,7 @@ enum class Way { kFused, kComposite, kGraph };
 
 struct MaskedCall {
   std::string name;
-  I tq, tk;
+  Int tq, tk;
   AttentionOptions options;
   bool composite = false;  // true if the kernel does not support the options
 
@@ -35,7 +35,7 @@ struct MaskedCall {
   }
 };
 
-std::vector<MaskedCall> masked_calls(I t, DType dtype) {
+std::vector<MaskedCall> masked_calls(Int t, DType dtype) {
   Generator g(1);
   const KeepMask keep(bernoulli(0.5, {t, t}, g));
   const Tensor bias = masked_fill(randn({t, t}, dtype, g), bernoulli(0.4, {t, t}, g), -kInf);
@@ -46,7 +46,7 @@ std::vector<MaskedCall> masked_calls(I t, DType dtype) {
           {"causal window", t, t, {.causal = true, .window = 3}},
           {"keep", t, t, {.keep = keep}},
           {"causal keep", t, t, {.causal = true, .keep = keep}},
-          {"padding", t, t, {.keep = KeepMask::padding(std::vector<I>{t / 2}, t)}},
+          {"padding", t, t, {.keep = KeepMask::padding(std::vector<Int>{t / 2}, t)}},
           {"ALiBi", t, t, {.causal = true, .bias = ScoreBias::alibi(2, t, t, dtype)}},
           {"bias", t, t, {.bias = ScoreBias(bias)}},
           {"dropout", t, t, {.causal = true, .dropout = 0.3}},
@@ -57,7 +57,7 @@ std::vector<MaskedCall> masked_calls(I t, DType dtype) {
           {"uniform",
            t,
            t,
-           {.keep = keep & !KeepMask(eq(unsqueeze(arange(double(t)), 1), 2.0)),
+           {.keep = keep & !KeepMask(eq(unsqueeze(arange(t), 1), 2.0)),
             .fully_masked = FullyMasked::kUniform},
            true}};
 }
@@ -80,7 +80,7 @@ FourTensors run(const MaskedCall& m, Way way, const FourTensors& operands,
 // Sets element 1 of row `at` of an operand of head 1 to `bad`, and compares the results that may
 // not change with `want`. Returns true if the other results are not finite.
 bool compare_rows(const MaskedCall& m, Way way, FourTensors operands, const FourTensors& want,
-                  Operand where, I at, double bad) {
+                  Operand where, Int at, double bad) {
   CAPTURE(m.name, int(way), int(where), at, bad, operands[0].dtype());
   operands[where] = operands[where] * 1.0;
   fill_(slice(select(select(operands[where], 1, 1), 1, at), 1, 1, 2), bad);
@@ -89,7 +89,7 @@ bool compare_rows(const MaskedCall& m, Way way, FourTensors operands, const Four
   const bool by_key = where == kKey || where == kValue;
   // The queries [tq, 1] that read the value that is not finite.
   const Tensor queries = by_key ? slice(m.readable(where == kValue), 1, at, at + 1)
-                                : eq(unsqueeze(arange(double(m.tq)), 1), double(at));
+                                : eq(unsqueeze(arange(m.tq), 1), double(at));
   const auto keys = [&](const Tensor& x) { return mT(any(logical_and(x, queries), {0}, true)); };
   const Tensor nothing = full({1, 1}, 0, bool8), head = eq(reshape(arange(2), {1, 2, 1, 1}), 1.0);
   const Tensor touched[] = {where == kGradOut ? nothing : queries, queries, keys(may),
@@ -114,7 +114,7 @@ void compare_observers(const MaskedCall& m, Way way, FourTensors operands, Opera
   CAPTURE(m.name, int(way), int(where));
   RecordedTensors want, got;
   run(m, way, operands, &want);
-  const I at = m.tk / 2;
+  const Int at = m.tk / 2;
   operands[where] = operands[where] * 1.0;
   fill_(slice(operands[where], 2, at, at + 1), std::nan(""));
   run(m, way, operands, &got);
@@ -123,7 +123,7 @@ void compare_observers(const MaskedCall& m, Way way, FourTensors operands, Opera
     CAPTURE(RecordedTensors::kNames[i]);
     // A product with a hidden key or value is 0 if it is not finite; its gradient may be -0.
     Tensor gone = queries;
-    if (i == 0 || i > 4) gone = logical_or(queries, eq(arange(double(m.tk)), double(at)));
+    if (i == 0 || i > 4) gone = logical_or(queries, eq(arange(m.tk), double(at)));
     CHECK(same_bits(masked_fill(got.x[i], gone, 0), masked_fill(want.x[i], gone, 0)));
     const Tensor zero = masked_fill(got.x[i], queries, 0);
     CHECK(any(ne(zero, zero)).item() == 0);
@@ -131,17 +131,17 @@ void compare_observers(const MaskedCall& m, Way way, FourTensors operands, Opera
 }
 
 TEST_CASE("NaN and infinity stay where they are read") {
-  I spread = 0;
-  const auto check_all = [&](I t, DType dtype, bool composite) {
+  Int spread = 0;
+  const auto check_all = [&](Int t, DType dtype, bool composite) {
     for (const MaskedCall& m : masked_calls(t, dtype)) {
       Generator g(t);
-      const auto draw = [&](I rows, I width) { return randn({1, 2, rows, width}, dtype, g); };
+      const auto draw = [&](Int rows, Int width) { return randn({1, 2, rows, width}, dtype, g); };
       const FourTensors operands{draw(m.tq, 5), draw(m.tk, 5), draw(m.tk, 16), draw(m.tq, 16)};
       for (const Way way : {Way::kFused, Way::kComposite, Way::kGraph}) {
         if (composite != (way != Way::kFused || m.composite)) continue;
         const FourTensors want = run(m, way, operands);
         for (const Operand where : {kQuery, kKey, kValue, kGradOut}) {
-          const I rows = operands[where].size(2);
+          const Int rows = operands[where].size(2);
           spread += compare_rows(m, way, operands, want, where, rows / 2, std::nan(""));
           if (t > 10) continue;  // the other calls would take too long
           spread += compare_rows(m, way, operands, want, where, rows - 1, std::nan(""));
@@ -154,9 +154,9 @@ TEST_CASE("NaN and infinity stay where they are read") {
     }
   };
   for (const DType dtype : {float32, float64}) {
-    for (const I t : {5, 53}) check_all(t, dtype, true);
+    for (const Int t : {5, 53}) check_all(t, dtype, true);
     for_each_simd_target([&] {
-      for (const I t : {5, 53, 400})
+      for (const Int t : {5, 53, 400})
         if (t < 100 || !kSanitized) check_all(t, dtype, false);
     });
   }

@@ -118,7 +118,7 @@ def check_vjp(
     >>> bool(report), report.verdict, report.worst.input
     (False, 'wrong', 0)
     >>> print(report.text[:22])
-    wrong: input 0 at [0]:
+    wrong: input 0 at [1]:
     """
     xs = _checked_inputs(inputs)
     dtype = xs[0].dtype if xs else np.dtype(np.float64)

@@ -50,9 +50,10 @@ struct CheckOptions {
 /// the root of the sum of the squares of these errors, over the outputs that the entry moves, plus
 /// 2^10 rounding errors of the root of the sum of the squares of the entry's terms
 /// (CheckedEntry::terms). If the entry fails, the measured rounding error of backward is added to
-/// the tolerance. So the smallest error that is found in an entry does not depend on the number of
-/// other entries. At the end, the gradients are made wrong in several ways (mutations.h), and each
-/// wrong version is compared. If a wrong version passes, the verdict is kVacuous.
+/// the tolerance. Outputs that the entry does not move have no effect on the tolerance, unless the
+/// gradient is right only without them: rounding may hide their derivatives. At the end, the
+/// gradients are made wrong in several ways (mutations.h), and each wrong version is compared. If a
+/// wrong version passes, the verdict is kVacuous.
 ///
 /// An entry does not count as checked if differences cannot distinguish it from the rounding error
 /// of forward. If this is true for all entries of an input, the verdict is kVacuous. For each

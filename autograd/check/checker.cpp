@@ -21,6 +21,8 @@ constexpr int kMostQuiet = 4;
 // If a comparison in a random direction fails or finds a kink, about this many entries are compared
 // to find the entry that is wrong or on the kink.
 constexpr std::int64_t kMostEntries = 4096;
+// Entries on a kink are searched at most this many times. One search suffices for kMostEntries.
+constexpr int kMostSearches = 32;
 // In a random direction, the outputs are compared in at most this many groups.
 constexpr std::size_t kMostGroups = 10000;
 // If a function has more outputs than this, the error text does not name the wrong output.
@@ -187,19 +189,13 @@ Line Checker::line_along(const Direction& along) const {
   };
 }
 
-const ExactDerivative& Checker::exact(const Direction& along) {
-  const auto& [k, by] = along.moves[0];
-  const auto [place, is_new] = exact_.try_emplace({along.entry.at, k, by});
-  if (is_new) place->second = f_.exact(f_.x, along.from(Values(f_.x.size(), 0.0), 1));
-  return place->second;
-}
-
 // Returns the derivatives of all outputs along a direction.
 OutputSlopes Checker::slopes(Oracle oracle, const Direction& along) {
-  const ExactDerivative* truth = f_.exact ? &exact(along) : nullptr;
   const std::size_t n = cotangents_[0].size();
+  ExactDerivative truth;
+  if (f_.exact) truth = f_.exact(f_.x, along.from(Values(f_.x.size(), 0.0), 1));
   if (oracle == Oracle::kDual)
-    return {truth->derivative, Values(n), truth->terms, std::vector<bool>(n),
+    return {truth.derivative, Values(n), truth.terms, std::vector<bool>(n),
             std::vector<bool>(n, true)};
   OutputSlopes s;
   double largest = -1;
@@ -208,7 +204,7 @@ OutputSlopes Checker::slopes(Oracle oracle, const Direction& along) {
     s.kink.push_back(d.kink), s.moves.push_back(d.moves);
     if (std::abs(d.value) > largest) largest = std::abs(d.value), s.step = d.step;
   }
-  if (truth) s.terms = truth->terms;
+  if (f_.exact) s.terms = truth.terms;
   return s;
 }
 
@@ -230,8 +226,9 @@ Values Checker::noise_of_backward(const Values& v, const Values& gradient) {
 // one of these checks failed.
 bool Checker::prepare() {
   for (const Oracle oracle : kAllOracles) by(oracle) = {};
-  comparisons_.clear(), kinks_.clear(), exact_.clear(), directions_.clear(), kinked_.clear();
-  cotangents_.clear(), gradients_.clear();
+  comparisons_.clear(), kinks_.clear(), directions_.clear(), kinked_.clear();
+  cotangents_.clear(), gradients_.clear(), gradient_noise_.clear();
+  hides_.assign(f_.inputs.size(), false);
   for (auto& entries : compared_) entries.clear();
   by(Oracle::kDual).worst.expected = std::nan("");  // replaced by 0 below if no check fails
   const Values y = f_.forward(f_.x);
@@ -324,26 +321,28 @@ void Checker::check_by(Oracle oracle) {
   const std::size_t first = comparisons_.size();
   bool right = compare_entries(oracle, count);
   for (std::size_t i = 0; i < directions_.size(); ++i) {
-    const std::int64_t n = std::ssize(directions_[i].moves);
-    if (right && sample_size(n, count) < n) right = compare_direction(oracle, i);
+    const std::size_t input = directions_[i].entry.input;
+    const bool sampled = sample_size(input, count) < std::ssize(directions_[i].moves);
+    if (right && (sampled || hides_[input])) right = compare_direction(oracle, i);
   }
   judge(oracle, first);
 }
 
-// Returns the number of entries of one input that are compared one by one. The input has n entries,
-// and about `count` entries of all inputs together are compared.
-std::int64_t Checker::sample_size(std::int64_t n, std::int64_t count) const {
+// Returns the number of entries of one input that are compared one by one, if about `count` entries
+// of all inputs together are compared.
+std::int64_t Checker::sample_size(std::size_t input, std::int64_t count) const {
+  const auto n = std::int64_t(starts_[input + 1] - starts_[input]);
   const double share = double(count) / double(f_.x.size());
   return std::min(n, std::max(effort_.fewest, std::int64_t(std::min(share, 1.0) * double(n))));
 }
 
-// Returns a sample of the entries of one input: a random one of each of several pieces, because
-// evenly spaced entries could all be in one column. The sample is the same each time, so that the
-// check ends after its entries were moved off their kinks.
-std::vector<std::size_t> Checker::sample(std::size_t input, std::int64_t count) const {
+// Returns a sample of the entries of one input: a random one of each of `taken` pieces, because
+// evenly spaced entries could all be in one column. The sample for one number `draw` is the same
+// each time, so that the check ends after its entries were moved off their kinks.
+std::vector<std::size_t> Checker::sample(std::size_t input, std::int64_t taken, int draw) const {
   const auto n = std::int64_t(starts_[input + 1] - starts_[input]);
-  const std::int64_t taken = sample_size(n, count);
-  Generator random(report_.seed + input);
+  taken = std::min(n, taken);
+  Generator random(report_.seed + input + std::uint64_t(draw) * f_.inputs.size());
   std::vector<std::size_t> entries;
   for (std::int64_t s = 0; s < taken; ++s) {
     const std::int64_t begin = s * n / taken, size = (s + 1) * n / taken - begin;
@@ -399,68 +398,79 @@ bool Checker::compare_entry(Oracle oracle, std::size_t k) {
 bool Checker::compare_entries(Oracle oracle, std::int64_t count) {
   bool right = true;
   for (std::size_t i = 0; i < f_.inputs.size(); ++i)
-    for (const std::size_t k : sample(i, count)) right = compare_entry(oracle, k) && right;
+    for (const std::size_t k : sample(i, sample_size(i, count)))
+      right = compare_entry(oracle, k) && right;
   return right;
 }
 
-// Compares the gradient of input i along a random direction with the oracle. Outputs on a kink are
-// left out if no entry is found that can be moved off the kink. Returns false if a comparison fails
-// or an entry is on a kink.
+// Compares the gradient of one input along a random direction with the oracle: for all outputs
+// together, and for each group of outputs, because in a sum over all outputs the error of one entry
+// could be smaller than the tolerance. Returns false if a comparison fails or an entry is on a
+// kink.
 bool Checker::compare_direction(Oracle oracle, std::size_t i) {
   const Direction& along = directions_[i];
   OutputSlopes found = slopes(oracle, along);
-  if (oracle == Oracle::kDifferences)
-    kinked_[i] = found.kink;
-  else
-    found.kink = kinked_[i];
-  bool right = true;
-  if (std::ranges::count(found.kink, true) > 0) {
-    for (const std::size_t k : sample(along.entry.input, kMostEntries))
-      if (seems_kinked(k)) right = compare_entry(oracle, k) && right;
-    if (!kinks_.empty()) return false;
+  const std::size_t n = found.kink.size();
+  if (oracle == Oracle::kDual) {
+    found.kink = kinked_[i];  // each side of a kink has a derivative, and each is right
   } else {
+    kinked_[i].swap(found.kink);
+    if (std::ranges::count(kinked_[i], true) > 0 && ++searches_ <= kMostSearches)
+      for (const std::size_t k : sample(along.entry.input, kMostEntries, searches_))
+        if (seems_kinked(k)) compare_entry(oracle, k);
+    if (!kinks_.empty()) return false;
+    // A kink that is left is compared, too: the error of the difference is larger than its jump.
+  }
+  std::vector<std::size_t> outputs;
+  for (std::size_t o = 0; o < n; ++o)
+    if (!found.kink[o]) outputs.push_back(o);
+  bool right = true;
+  if (outputs.size() == n) {
     const std::vector<Comparison> all = compare_all(found, along);
     by(oracle).direction = all[0];
     right = keep(all);
   }
-  if (right && found.kink.size() == 1) return true;
-  return compare_groups(found, along, oracle) && right;
-}
-
-// Compares the gradient along a direction for groups of outputs. In a sum over all outputs, the
-// error of one entry could be smaller than the tolerance. If a group fails, compares the entries on
-// which it depends, to find the wrong entry. Returns false if a group fails.
-bool Checker::compare_groups(const OutputSlopes& slopes, const Direction& along, Oracle oracle) {
-  std::vector<std::size_t> outputs;
-  for (std::size_t o = 0; o < slopes.kink.size(); ++o)
-    if (slopes.moves[o] && !slopes.kink[o]) outputs.push_back(o);
-  const std::size_t size = (outputs.size() + kMostGroups - 1) / kMostGroups;
-  Values v(slopes.kink.size());
-  for (std::size_t first = 0; first < outputs.size(); first += size) {
+  const std::size_t size = n == 1 ? n : (outputs.size() + kMostGroups - 1) / kMostGroups;
+  Values v(n);
+  for (std::size_t first = 0; n > 1 && first < outputs.size(); first += size) {
     const auto group = std::span(outputs).subspan(first, std::min(size, outputs.size() - first));
     for (const std::size_t o : group) v[o] = cotangents_[0][o];
     const Values g = f_.backward(f_.x, v);
-    const Comparison e = compare(slopes, along, 0, v, g);
+    Values noise;
+    Comparison e = compare(found, along, 0, v, g, noise);
     if (!e.passes()) {
+      e.along = along;
       comparisons_.push_back(e);
-      for (const auto& move : along.moves)
-        if (g[move.first] != 0 && !compare_entry(oracle, move.first)) return false;
-      compare_entries(oracle, kMostEntries);
+      find_wrong_entry(oracle, along, g);
       return false;
     }
     for (const std::size_t o : group) v[o] = 0;
   }
-  return true;
+  if (!right) find_wrong_entry(oracle, along, gradients_[0]);
+  return right;
 }
 
-// Compares `gradient`, the gradient for cotangent v, along a direction. The signs of v are random,
+// Compares the entries with a nonzero gradient g, or a sample if these are many, until one fails.
+void Checker::find_wrong_entry(Oracle oracle, const Direction& along, const Values& g) {
+  std::vector<std::size_t> entries;
+  for (const auto& move : along.moves)
+    if (g[move.first] != 0) entries.push_back(move.first);
+  if (entries.empty() || std::ssize(entries) > kMostEntries)
+    entries = sample(along.entry.input, kMostEntries);
+  for (const std::size_t k : entries)
+    if (!compare_entry(oracle, k)) return;
+}
+
+// Compares `gradient`, the gradient for cotangent v, along a direction. `noise` is empty or the
+// result of noise_of_backward(), which is stored there if it is needed. The signs of v are random,
 // so the errors of different outputs add up like independent errors: as the root of the sum of
 // their squares.
 Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
-                            std::size_t cotangent, const Values& v, const Values& gradient) {
+                            std::size_t cotangent, const Values& v, const Values& gradient,
+                            Values& noise) {
   Comparison e;
   static_cast<CheckedEntry&>(e) = along.entry;
-  e.along = along, e.cotangent = cotangent;
+  e.cotangent = cotangent;
   e.given = along.dot(gradient);
   const double unit = along.unit();
   double terms = 0, seen = 0, hidden = 0;
@@ -479,10 +489,10 @@ Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
   e.tolerance = 2 * seen + e.rounding;
   const auto fails = [&] { return !e.passes() && std::isfinite(e.tolerance); };
   if (fails()) {
-    const Values of_entries = noise_of_backward(v, gradient);
-    double noise = 0;
-    for (const auto& [k, by] : along.moves) noise = std::hypot(noise, by / unit * of_entries[k]);
-    e.rounding += noise, e.tolerance += noise;
+    if (noise.empty()) noise = noise_of_backward(v, gradient);
+    double total = 0;
+    for (const auto& [k, by] : along.moves) total = std::hypot(total, by / unit * noise[k]);
+    e.rounding += total, e.tolerance += total;
   }
   // The rounding of an output that does not move can hide its derivative. Its error is allowed only
   // if the gradient of the other outputs is right.
@@ -491,7 +501,8 @@ Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
     for (std::size_t o = 0; o < v.size(); ++o)
       if (!slopes.moves[o]) moving[o] = 0;
     const double given = along.dot(f_.backward(f_.x, moving));
-    if (std::abs(given - e.expected) <= e.tolerance) e.tolerance += 2 * hidden;
+    if (std::abs(given - e.expected) <= e.tolerance)
+      e.tolerance += 2 * hidden, hides_[along.entry.input] = true;
   }
   e.resolved = e.tolerance <= effort_.resolved * e.terms || (e.terms == 0 && e.given == e.expected);
   return e;
@@ -499,8 +510,11 @@ Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
 
 std::vector<Comparison> Checker::compare_all(const OutputSlopes& slopes, const Direction& along) {
   std::vector<Comparison> found;
-  for (std::size_t c = 0; c < cotangents_.size(); ++c)
-    found.push_back(compare(slopes, along, c, cotangents_[c], gradients_[c]));
+  gradient_noise_.resize(cotangents_.size());
+  for (std::size_t c = 0; c < cotangents_.size(); ++c) {
+    found.push_back(compare(slopes, along, c, cotangents_[c], gradients_[c], gradient_noise_[c]));
+    found.back().along = along;
+  }
   return found;
 }
 

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -126,7 +125,6 @@ class Checker {
   Direction random_direction(std::size_t begin, std::size_t end);
   Values shifted(const Direction& along, double t) const;
   Line line_along(const Direction& along) const;
-  const ExactDerivative& exact(const Direction& along);
   OutputSlopes slopes(Oracle oracle, const Direction& along);
   Values noise_of_backward(const Values& v, const Values& gradient);
 
@@ -135,15 +133,15 @@ class Checker {
   void add_quiet_cotangents();
   void run_backward(const Values& v);
   void check_by(Oracle oracle);
-  std::int64_t sample_size(std::int64_t n, std::int64_t count) const;
-  std::vector<std::size_t> sample(std::size_t input, std::int64_t count) const;
+  std::int64_t sample_size(std::size_t input, std::int64_t count) const;
+  std::vector<std::size_t> sample(std::size_t input, std::int64_t taken, int draw = 0) const;
   bool seems_kinked(std::size_t k) const;
   bool compare_entry(Oracle oracle, std::size_t k);
   bool compare_entries(Oracle oracle, std::int64_t count);
   bool compare_direction(Oracle oracle, std::size_t i);
-  bool compare_groups(const OutputSlopes& slopes, const Direction& along, Oracle oracle);
+  void find_wrong_entry(Oracle oracle, const Direction& along, const Values& g);
   Comparison compare(const OutputSlopes& slopes, const Direction& along, std::size_t cotangent,
-                     const Values& v, const Values& gradient);
+                     const Values& v, const Values& gradient, Values& noise);
   /// Returns one comparison for each cotangent.
   std::vector<Comparison> compare_all(const OutputSlopes& slopes, const Direction& along);
   bool keep(const std::vector<Comparison>& found);
@@ -160,14 +158,17 @@ class Checker {
   Values typical_;                   // typical absolute value of the entries of each input
   Values noise_;                     // rounding noise of forward, for each output
   std::vector<Values> cotangents_, gradients_;
-  std::vector<Direction> directions_;      // a random direction for each input
+  std::vector<Values>
+      gradient_noise_;                 // noise of backward, for each cotangent; empty: not measured
+  std::vector<bool> hides_;            // for each input, true if an output could hide a gradient
+  std::vector<Direction> directions_;  // a random direction for each input
   std::vector<std::vector<bool>> kinked_;  // for each direction, the outputs on a kink
   std::vector<Comparison> comparisons_;
   std::set<std::size_t> compared_[2];  // entries that were compared, by oracle
   std::vector<Direction> kinks_;
+  int searches_ = 0;                  // number of times that entries on a kink were searched
   std::map<std::size_t, int> moves_;  // number of times that each entry was moved off a kink
   std::set<std::size_t> stuck_;       // entries that stay on a kink
-  std::map<std::tuple<std::int64_t, std::size_t, double>, ExactDerivative> exact_;
 };
 
 /// Checks a function by differences and by wrong versions of its gradient, as check_vjp() does,

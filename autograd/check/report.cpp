@@ -76,7 +76,7 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
     text << "entries moved off a kink: " << r.moved.size() << ", the first: " << r.moved[0].text()
          << "; ";
   if (r.on_kink > 0)
-    text << r.on_kink << " of " << r.entries[0]
+    text << r.on_kink << " of " << r.entries[0] + r.entries[1]
          << " entries not compared: not differentiable there; ";
   return out << text.str() << "order " << r.order << ", seed " << r.seed;
 }

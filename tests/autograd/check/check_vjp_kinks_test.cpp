@@ -148,6 +148,48 @@ TEST_CASE("any number of entries may be on a kink, and a wrong entry is found am
     }
 }
 
+// Returns relu summed over all entries, with the gradient of entry `wrong` multiplied by -1.
+Pair<double> summed_relu(std::size_t wrong) {
+  return {[](const Arrays<double>& x) {
+            double sum = 0;
+            for (const double e : x[0]) sum += std::max(e, 0.0);
+            return Arrays<double>{{sum}};
+          },
+          [wrong](const Arrays<double>& x, const Arrays<double>& v) {
+            Arrays<double> g = x;
+            for (std::size_t k = 0; k < g[0].size(); ++k)
+              g[0][k] = (x[0][k] > 0 ? v[0][0] : 0) * (k == wrong ? -1 : 1);
+            return g;
+          }};
+}
+
+TEST_CASE("kinks hide no wrong entry of a sum, or of an input among several") {
+  if (kSanitized) return;  // takes too long with sanitizers
+  Arrays<double> x = {with_zeros(6000, 20)};
+  x[0][4001] = 1.3;
+  CHECK(check_pair(summed_relu(6000), x, {.max_entries = 50}).ok());
+  CHECK(check_pair(summed_relu(4001), x, {.max_entries = 50}).verdict == Verdict::kWrong);
+  const auto maximum = [](const Arrays<double>& a) {
+    Arrays<double> y = {a[0]};
+    for (std::size_t k = 0; k < y[0].size(); ++k) y[0][k] = std::max(a[0][k], a[1][k]);
+    return y;
+  };
+  const auto backward = [](std::size_t wrong) {
+    return [wrong](const Arrays<double>& a, const Arrays<double>& v) {
+      Arrays<double> g = {v[0], v[0]};
+      for (std::size_t k = 0; k < v[0].size(); ++k) {
+        g[0][k] *= a[0][k] > a[1][k] ? 1 : a[0][k] == a[1][k] ? 0.5 : 0;
+        g[1][k] -= g[0][k] * (k == wrong ? 0.99 : 1);
+      }
+      return g;
+    };
+  };
+  x = {with_zeros(2000, 0), with_zeros(2000, 0)};  // each pair is a tie
+  CHECK(check_vjp<double>(maximum, backward(2000), x, {.max_entries = 50}).ok());
+  CHECK(check_vjp<double>(maximum, backward(1500), x, {.max_entries = 50}).verdict ==
+        Verdict::kWrong);
+}
+
 TEST_CASE("entries that stay on a kink are counted, and if all do, nothing is proven") {
   // y[0] = |x[0] - c|, where c is x[0] of the last call of backward, so moving x[0] does not help.
   const auto check = [](const std::vector<double>& x, double factor) {

@@ -26,7 +26,7 @@ bool is_less(double a, double b) { return !(a >= b) && !std::isnan(b); }
 
 // Totals of the results of one check, or of all checks. It contains pointers to the results.
 struct Summary {
-  std::int64_t checked = 0, failed = 0, moved = 0;
+  std::int64_t checked = 0, failed = 0, moved = 0, on_kink = 0;
   std::map<std::string, std::int64_t> skipped;  // number of skipped layouts, by reason
   std::int64_t compared[2] = {};                // per oracle: entries compared one by one
   std::int64_t entries[2] = {};                 // per oracle: entries of all inputs
@@ -59,6 +59,7 @@ void Summary::add(const CheckResult& r) {
   ++checked;
   failed += !r.report.ok();
   moved += std::ssize(r.report.moved);
+  on_kink += r.report.on_kink;
   for (int order = 1; order <= r.report.order; ++order) {
     const std::optional<double> most = error(order);
     if (!most || is_less(-r.report.error(order), -*most)) largest[order - 1] = &r;
@@ -164,6 +165,8 @@ Report report_of(const CheckResults& results, const std::vector<Row>& rows, doub
                 *total.error(order), worst->check, order);
   if (total.moved > 0)
     report.line("{} input entries were on a kink and were moved off it", total.moved);
+  if (total.on_kink > 0)
+    report.line("{} input entries stay on a kink and were not compared", total.on_kink);
   for (const auto& [reason, n] : total.skipped) report.line("{} skipped: {}", n, reason);
   if (total.checked == 0)
     report.fail(kCheckFailed, "gradcheck: no check ran, so nothing is proven");

@@ -179,7 +179,8 @@ TEST_CASE("kinks hide no wrong entry of a sum, or of an input among several") {
       Arrays<double> g = {v[0], v[0]};
       for (std::size_t k = 0; k < v[0].size(); ++k) {
         g[0][k] *= a[0][k] > a[1][k] ? 1 : a[0][k] == a[1][k] ? 0.5 : 0;
-        g[1][k] -= g[0][k] * (k == wrong ? 0.99 : 1);
+        g[1][k] -= g[0][k];
+        for (auto& gradient : g) gradient[k] *= k == wrong ? 1.01 : 1;
       }
       return g;
     };

@@ -85,6 +85,7 @@ int main() {
   std::printf(
       "\nNotice: masking the scores is not enough, because 0 * NaN is NaN: in weights * memory "
       "and\n"
-      "in every product of the backward pass. attention() clears unread keys and values itself.\n");
+      "in every product of the backward pass. attention() needs no clearing: an unread key changes "
+      "no row.\n");
   return same_zeros && report.ok() && unchanged && spoilt ? 0 : 1;
 }

@@ -288,17 +288,10 @@ void backward(const Tensor& loss, const GradOptions& options) {
   run(walk, options, [](Node& node, const Tensor& g) {
     if (node.op() && !(node.has_extras() && node.extras().retain)) return;
     static std::mutex mutex;  // threads add to the .grad of weights that they share
-    std::unique_lock lock(mutex);
+    const std::lock_guard lock(mutex);
+    const Unobserved guard;  // an observer may run a backward pass, which would need the mutex
     Tensor& sum = node.extras().grad;
-    const Tensor before = sum;
-    lock.unlock();  // an observer may run a backward pass
-    Tensor after = before.defined() ? before + g : owned(g);
-    lock.lock();
-    if (!sum.is_same(before)) {  // another backward pass has changed `sum` in the meantime
-      const Unobserved guard;
-      after = sum.defined() ? sum + g : owned(g);
-    }
-    sum = after;
+    sum = sum.defined() ? sum + g : owned(g);
   });
 }
 

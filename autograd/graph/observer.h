@@ -28,7 +28,8 @@ class NameScope {
 
 /// Base class of observers. From its construction to its destruction, an observer is called for
 /// every op on its thread, and for every vjp that the engine runs on this thread. It is not called
-/// for ops that it runs itself. If a thread has several observers, only the newest one is called.
+/// for ops that it runs itself, nor for the addition of a gradient to Tensor::grad(). If a thread
+/// has several observers, only the newest one is called.
 class OpObserver {
  public:
   OpObserver();

@@ -226,8 +226,8 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
 Tensor first_gradient(std::string_view op, const Tensor& y, const GradOptions& options) {
   check<ValueError>(
       y.requires_grad(), op, "the tensor of shape ", y.shape(),
-      " depends on no tensor that requires grad: it is constant, detached, computed under NoGrad, "
-      "or a gradient that was computed without create_graph = true or that is constant");
+      " does not depend on a tensor that requires grad: it is constant, detached, computed under "
+      "NoGrad, or a gradient computed without create_graph = true");
   if (!options.grad_output.defined()) {
     check(y.numel() == 1, op, "a tensor of shape ", y.shape(),
           " needs .grad_output of that shape; only a tensor of one element may omit it");

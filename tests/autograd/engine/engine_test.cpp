@@ -181,15 +181,15 @@ TEST_CASE("errors of grad and backward state what is missing") {
                     "grad: grad_output is float32, the tensor is float64");
   CHECK_THROWS_WITH(
       backward(sum(x.detach())),
-      "backward: the tensor of shape [] depends on no tensor that requires grad: it is constant, "
-      "detached, computed under NoGrad, or a gradient that was computed without create_graph = "
-      "true or that is constant");
+      "backward: the tensor of shape [] does not depend on a tensor that requires grad: it is "
+      "constant, detached, computed under NoGrad, or a gradient computed without create_graph = "
+      "true");
   const Tensor constant = grad(sum(x * 3.0), x, {.create_graph = true});
   for (const Tensor& g : {constant, grad(sum(x * x), x)})
     CHECK(message_of([&] { grad(g, x, {.grad_output = ones_like(g)}); }) ==
-          "grad: the tensor of shape [2] depends on no tensor that requires grad: it is constant, "
-          "detached, computed under NoGrad, or a gradient that was computed without create_graph "
-          "= true or that is constant");
+          "grad: the tensor of shape [2] does not depend on a tensor that requires grad: it is "
+          "constant, detached, computed under NoGrad, or a gradient computed without create_graph "
+          "= true");
   CHECK_THROWS_WITH((x * 2.0).requires_grad_(),
                     "requires_grad_: this tensor is the result of mul; for its gradient call "
                     "retain_grad() or grad(y, {x}), or detach() it first");

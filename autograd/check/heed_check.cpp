@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <new>
@@ -124,24 +123,17 @@ std::vector<Shape> checked_shapes(const char* what, const heed_shape* shapes, st
   return result;
 }
 
-// Returns the options of a caller whose version of the struct may have more or fewer members.
-heed_check_options known_members(const heed_check_options* given) {
-  heed_check_options known = HEED_CHECK_OPTIONS;
-  // The last member of the first version is max_entries.
-  constexpr std::size_t kFirstSize =
-      offsetof(heed_check_options, max_entries) + sizeof known.max_entries;
+// Throws unless the caller's struct has all members of this version, and 0 in any later members.
+void check_size(const heed_check_options& given) {
   constexpr std::size_t kLargest = 4096;
-  const std::size_t size = given->size;
-  check<ValueError>(size >= kFirstSize && size <= kLargest, "heed_check_vjp", "options has size ",
-                    size, ", needs ", kFirstSize, " to ", kLargest,
+  check<ValueError>(given.size >= sizeof given && given.size <= kLargest, "heed_check_vjp",
+                    "options has size ", given.size, ", needs ", sizeof given, " to ", kLargest,
                     "; initialize it with HEED_CHECK_OPTIONS");
-  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
-  check<ValueError>(std::all_of(bytes + std::min(size, sizeof known), bytes + size,
-                                [](unsigned char b) { return b == 0; }),
-                    "heed_check_vjp", "options has size ", size, ", this library knows ",
-                    sizeof known, "; set the other members to 0, or use a later library");
-  std::memcpy(&known, given, std::min(size, sizeof known));
-  return known;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&given);
+  check<ValueError>(
+      std::all_of(bytes + sizeof given, bytes + given.size, [](unsigned char b) { return b == 0; }),
+      "heed_check_vjp", "options has size ", given.size, ", this library has ", sizeof given,
+      "; set the other members to 0, or use a later library");
 }
 
 CheckReport checked(const heed_function* f, const void* const* x, const heed_check_options* given,
@@ -153,8 +145,8 @@ CheckReport checked(const heed_function* f, const void* const* x, const heed_che
                     "dtype is ", f->dtype, "; needs HEED_FLOAT64 or HEED_FLOAT32");
   CheckOptions options;
   if (given) {
-    const heed_check_options known = known_members(given);
-    options.seed = known.seed, options.max_entries = known.max_entries;
+    check_size(*given);
+    options.seed = given->seed, options.max_entries = given->max_entries;
   }
   CheckedFunction c;
   c.inputs = checked_shapes("input", f->input_shapes, f->num_inputs);

@@ -61,9 +61,9 @@ typedef struct heed_function {
 } heed_function;
 
 /** Options of a check. Initialize them with HEED_CHECK_OPTIONS, then change members. A later
- * version may add members at the end, whose value 0 is the default. `size` tells the library which
- * members the caller has: a library with more members uses their defaults, and a library with fewer
- * members returns HEED_INVALID unless the members that it lacks are 0. */
+ * version may add members at the end, whose value 0 is the default. `size` states which members
+ * the caller has: a library with more members uses their defaults, and a library with fewer members
+ * returns HEED_INVALID unless the members that it lacks are 0. */
 typedef struct heed_check_options {
   size_t size;         /**< sizeof(heed_check_options), at most 4096 */
   uint64_t seed;       /**< CheckOptions::seed (check_vjp.h) */

@@ -228,7 +228,7 @@ static void test_other_versions(void) {
   CHECK(strstr(heed_report_json(report), "\"seed\":7") != NULL);
   heed_report_free(report);
   later.added = 1LL << 56; /* the last byte counts, too */
-  REFUSED(&f, kInputs64, &later.first, "has size 32, this library knows 24; set the other members");
+  REFUSED(&f, kInputs64, &later.first, "has size 32, this library has 24; set the other members");
   const size_t sizes[] = {0, 8, 23, 4097, (size_t)-1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     later.first.size = sizes[i];

@@ -73,11 +73,14 @@ Tensor sum_of_terms(Tensor w, Tensor y, const Tensor& hidden) {
   y = contiguous(expand(y, lead.joined({tk, n})));
   const Tensor skipped = contiguous(expand(hidden, w.shape()));
   dispatch_floating(out.dtype(), kProduct, [&]<class T> {
+    const bool* skip = skipped.data<bool>();
+    const T *weights = w.data<T>(), *rows = y.data<T>();
+    T* sums_of_rows = out.mutable_data<T>();
     for (std::int64_t i = 0; i < w.numel(); ++i) {
-      if (skipped.data<bool>()[i]) continue;
-      const T weight = w.data<T>()[i];
-      const T* row = y.data<T>() + (i / (tq * tk) * tk + i % tk) * n;
-      T* sum = out.mutable_data<T>() + i / tk * n;
+      if (skip[i]) continue;
+      const T weight = weights[i];
+      const T* row = rows + (i / (tq * tk) * tk + i % tk) * n;
+      T* sum = sums_of_rows + i / tk * n;
       for (std::int64_t c = 0; c < n; ++c)
         if (!std::isfinite(real(weight)) || !std::isfinite(real(row[c]))) sum[c] += weight * row[c];
     }

@@ -91,63 +91,60 @@ T apply(T x, double (*value)(double), Slope slope) {
     return chain(x, value(real(x)), slope(real(x)));
 }
 
-// Returns g F'(x), recorded as `op`. `simd` is an optional kernel for float32.
+// The ops of a smooth function F and of its derivative. The SIMD kernels for float32 are optional.
 template <class F>
-Tensor times_slope(const Op& op, const Tensor& g, const Tensor& x, SimdZip simd = nullptr) {
-  const auto f = [](auto a, auto b) {
-    return decltype(a)(a * apply(b, F::slope, [](double u) { return F::curvature(u); }));
-  };
-  return record(op, {g, x}, elementwise(op, g, x, f, simd), [&op, simd](const Vjp& v) -> Grads {
-    const Tensor& u = v.input(1);
-    return {v.needs(0) ? times_slope<F>(op, v.grad, u, simd) : Tensor(),
-            v.needs(1) ? v.grad * v.input(0) * F::curvature(u) : Tensor()};
-  });
-}
-// Returns F(x), recorded as `op`. `slope` is the op of the derivative.
-template <class F>
-Tensor smooth(const Op& op, const Op& slope, const Tensor& x, SimdMap simd = nullptr,
-              SimdZip simd_slope = nullptr) {
-  const auto f = [](auto v) { return apply(v, F::value, F::slope); };
-  return record(op, {x}, elementwise(op, x, f, simd), [&slope, simd_slope](const Vjp& v) -> Grads {
-    return {times_slope<F>(slope, v.grad, v.input(0), simd_slope)};
-  });
-}
-template <class F, const Op& op>
-Samples slopes(SampleGen& g) {
-  const auto f = [](Args t) { return times_slope<F>(op, t[0], t[1]); };
-  return {{"matrix", f, {g.normal({3, 4}), g.normal({3, 4})}},
-          {"rank 0", f, {g.normal({}), g.normal({})}},
-          {"size 0", f, {g.normal({0, 2}), g.normal({0, 2})}}};
-}
+class SmoothOp {
+ public:
+  // `function` is the public function whose result is this object's.
+  SmoothOp(std::string_view name, std::string_view slope_name, Tensor (*function)(const Tensor&),
+           SimdMap simd = nullptr, SimdZip simd_slope = nullptr)
+      : value_({.name = name, .saves = Saves::kInputs, .samples = activation_samples(function)}),
+        slope_({.name = slope_name,
+                .saves = Saves::kInputs,
+                .samples = [this](SampleGen& g) { return slope_samples(g); }}),
+        simd_(simd),
+        simd_slope_(simd_slope) {}
 
-const Op kTanh({.name = "tanh", .saves = Saves::kInputs, .samples = activation_samples(tanh)});
-const Op kTanhSlope({.name = "tanh_slope",
-                     .saves = Saves::kInputs,
-                     .samples = slopes<Tanh, kTanhSlope>});
-const Op kSigmoid({.name = "sigmoid",
-                   .saves = Saves::kInputs,
-                   .samples = activation_samples(sigmoid)});
-const Op kSigmoidSlope({.name = "sigmoid_slope",
-                        .saves = Saves::kInputs,
-                        .samples = slopes<Sigmoid, kSigmoidSlope>});
-const Op kErf({.name = "erf", .saves = Saves::kInputs, .samples = activation_samples(erf)});
-const Op kErfSlope({.name = "erf_slope",
-                    .saves = Saves::kInputs,
-                    .samples = slopes<Erf, kErfSlope>});
-const Op kGelu({.name = "gelu", .saves = Saves::kInputs, .samples = activation_samples(gelu)});
-const Op kGeluSlope({.name = "gelu_slope",
-                     .saves = Saves::kInputs,
-                     .samples = slopes<Gelu, kGeluSlope>});
-const Op kGeluTanh({.name = "gelu_tanh",
-                    .saves = Saves::kInputs,
-                    .samples = activation_samples(gelu_tanh)});
-const Op kGeluTanhSlope({.name = "gelu_tanh_slope",
-                         .saves = Saves::kInputs,
-                         .samples = slopes<GeluTanh, kGeluTanhSlope>});
-const Op kSilu({.name = "silu", .saves = Saves::kInputs, .samples = activation_samples(silu)});
-const Op kSiluSlope({.name = "silu_slope",
-                     .saves = Saves::kInputs,
-                     .samples = slopes<Silu, kSiluSlope>});
+  // Returns F(x).
+  Tensor operator()(const Tensor& x) const {
+    const auto f = [](auto v) { return apply(v, F::value, F::slope); };
+    return record(value_, {x}, elementwise(value_, x, f, simd_),
+                  [this](const Vjp& v) -> Grads { return {times_slope(v.grad, v.input(0))}; });
+  }
+
+ private:
+  // Returns g F'(x).
+  Tensor times_slope(const Tensor& g, const Tensor& x) const {
+    const auto f = [](auto a, auto b) {
+      return decltype(a)(a * apply(b, F::slope, [](double u) { return F::curvature(u); }));
+    };
+    return record(slope_, {g, x}, elementwise(slope_, g, x, f, simd_slope_),
+                  [this](const Vjp& v) -> Grads {
+                    const Tensor& u = v.input(1);
+                    return {v.needs(0) ? times_slope(v.grad, u) : Tensor(),
+                            v.needs(1) ? v.grad * v.input(0) * F::curvature(u) : Tensor()};
+                  });
+  }
+  Samples slope_samples(SampleGen& g) const {
+    const auto f = [this](Args t) { return times_slope(t[0], t[1]); };
+    return {{"matrix", f, {g.normal({3, 4}), g.normal({3, 4})}},
+            {"rank 0", f, {g.normal({}), g.normal({})}},
+            {"size 0", f, {g.normal({0, 2}), g.normal({0, 2})}}};
+  }
+
+  Op value_, slope_;
+  SimdMap simd_;
+  SimdZip simd_slope_;
+};
+
+namespace simd = kernels::simd;
+const SmoothOp<Tanh> kTanh("tanh", "tanh_slope", tanh, simd::tanh, simd::tanh_backward);
+const SmoothOp<Sigmoid> kSigmoid("sigmoid", "sigmoid_slope", sigmoid);
+const SmoothOp<Erf> kErf("erf", "erf_slope", erf, simd::erf);
+const SmoothOp<Gelu> kGelu("gelu", "gelu_slope", gelu, simd::gelu, simd::gelu_backward);
+const SmoothOp<GeluTanh> kGeluTanh("gelu_tanh", "gelu_tanh_slope", gelu_tanh, simd::gelu_tanh,
+                                   simd::gelu_tanh_backward);
+const SmoothOp<Silu> kSilu("silu", "silu_slope", silu, simd::silu, simd::silu_backward);
 
 }  // namespace
 
@@ -158,20 +155,11 @@ Tensor relu(const Tensor& x) {
   });
 }
 
-Tensor tanh(const Tensor& x) {
-  return smooth<Tanh>(kTanh, kTanhSlope, x, kernels::simd::tanh, kernels::simd::tanh_backward);
-}
-Tensor sigmoid(const Tensor& x) { return smooth<Sigmoid>(kSigmoid, kSigmoidSlope, x); }
-Tensor erf(const Tensor& x) { return smooth<Erf>(kErf, kErfSlope, x, kernels::simd::erf); }
-Tensor gelu(const Tensor& x) {
-  return smooth<Gelu>(kGelu, kGeluSlope, x, kernels::simd::gelu, kernels::simd::gelu_backward);
-}
-Tensor gelu_tanh(const Tensor& x) {
-  return smooth<GeluTanh>(kGeluTanh, kGeluTanhSlope, x, kernels::simd::gelu_tanh,
-                          kernels::simd::gelu_tanh_backward);
-}
-Tensor silu(const Tensor& x) {
-  return smooth<Silu>(kSilu, kSiluSlope, x, kernels::simd::silu, kernels::simd::silu_backward);
-}
+Tensor tanh(const Tensor& x) { return kTanh(x); }
+Tensor sigmoid(const Tensor& x) { return kSigmoid(x); }
+Tensor erf(const Tensor& x) { return kErf(x); }
+Tensor gelu(const Tensor& x) { return kGelu(x); }
+Tensor gelu_tanh(const Tensor& x) { return kGeluTanh(x); }
+Tensor silu(const Tensor& x) { return kSilu(x); }
 
 }  // namespace heed::autograd

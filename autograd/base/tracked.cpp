@@ -81,8 +81,6 @@ Tracked exp(const Tracked& x) { return apply(x, exp, 4); }
 Tracked log(const Tracked& x) { return apply(x, log, 2); }
 Tracked log1p(const Tracked& x) { return apply(x, log1p, 2); }
 Tracked sqrt(const Tracked& x) { return apply(x, sqrt, 1); }
-Tracked tanh(const Tracked& x) { return apply(x, tanh, 10); }
-Tracked erf(const Tracked& x) { return apply(x, erf, 4); }
 Tracked abs(const Tracked& x) { return apply(x, abs, 0); }
 Tracked pow(const Tracked& x, const Tracked& y) {
   const Dual a = x.number.value, b = y.number.value;

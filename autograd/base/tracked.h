@@ -78,8 +78,6 @@ Tracked exp(const Tracked& x);
 Tracked log(const Tracked& x);
 Tracked log1p(const Tracked& x);
 Tracked sqrt(const Tracked& x);
-Tracked tanh(const Tracked& x);
-Tracked erf(const Tracked& x);
 Tracked abs(const Tracked& x);
 Tracked pow(const Tracked& x, const Tracked& y);
 ///@}

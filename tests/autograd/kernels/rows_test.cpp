@@ -7,6 +7,7 @@
 #include "autograd/autograd.h"
 #include "autograd/check/float32.h"
 #include "autograd/kernels/kernels.h"
+#include "autograd/kernels/reference/smooth.h"
 #include "autograd/kernels/simd/elementwise.h"
 #include "tests/support/catch.h"
 #include "tests/support/simd_targets.h"
@@ -60,7 +61,14 @@ struct Row {
   }
 };
 
+// Returns F(x), with the noise of a float32 kernel.
+template <class F>
+Tracked smooth(const Tracked& x) {
+  return chain(x, F::value(real(x)), F::slope(real(x)));
+}
+
 void check_activations(Row& r) {
+  using kernels::reference::Erf, kernels::reference::Tanh;
   const auto each = [&](auto f) {
     return [&r, f](Tracked* y, std::uint64_t seed) {
       const Noisy x = noisy(r.x, seed), g = noisy(r.g, seed);
@@ -68,7 +76,7 @@ void check_activations(Row& r) {
     };
   };
   const auto normal = [](const Tracked& x) {
-    return 0.5 * (1 + erf(x * (std::numbers::sqrt2 / 2)));
+    return 0.5 * (1 + smooth<Erf>(x * (std::numbers::sqrt2 / 2)));
   };
   const float* x = r.x.data();
   r.check(
@@ -76,10 +84,10 @@ void check_activations(Row& r) {
       each([](const Tracked& v, const Tracked&) { return exp(v); }));
   r.check(
       "tanh", [&](float* y) { kernels::simd::tanh(y, x, r.n); },
-      each([](const Tracked& v, const Tracked&) { return tanh(v); }));
+      each([](const Tracked& v, const Tracked&) { return smooth<Tanh>(v); }));
   r.check(
       "erf", [&](float* y) { kernels::simd::erf(y, x, r.n); },
-      each([](const Tracked& v, const Tracked&) { return erf(v); }));
+      each([](const Tracked& v, const Tracked&) { return smooth<Erf>(v); }));
   r.check(
       "gelu", [&](float* y) { kernels::simd::gelu(y, x, r.n); },
       each([&](const Tracked& v, const Tracked&) { return v * normal(v); }));

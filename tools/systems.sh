@@ -39,31 +39,30 @@ check_systems() {
       step launcher in_system "$build" \
         "apt-get update && apt-get install -y --no-install-recommends ${CMAKE_CXX_COMPILER_LAUNCHER##*/}" || continue
     fi
-    # If one of these steps fails, the others still run.
-    if wants demo; then step demo in_system "$build" ./tools/demo || true; fi
-    if wants test; then step test in_system "$build" ./tools/test || true; fi
-    if wants packages; then check_packages; fi
-    if wants clang; then
-      step clang in_system "$build" 'clang=$(apt-cache search --names-only "^clang-[0-9]+\$" | cut -d " " -f 1 |
-        sort -V | tail -n 1) && apt-get install -y --no-install-recommends $clang && rm -rf build &&
-        CXX=${clang/clang/clang++} ./tools/test' || true
-    fi
+    for arg in "${steps[@]}"; do run_step "$arg" || true; done  # if a step fails, the others still run
     rm -rf --one-file-system "$bare" "$build"
   done
   if (( failures )); then echo "check: FAILED: systems: $failures steps; logs: $logs" >&2; return 1; fi
   echo "check: systems: nothing found; logs: $logs"
 }
-wants() { [[ " ${steps[*]} " == *" $1 "* ]]; }
 
-# Builds the Debian packages in one system, installs them in the other and runs five commands there.
-check_packages() {
-  step cpack in_system "$build" './tools/setup --mpi && ./tools/build && cd build/release &&
-    apt-get install -y --no-install-recommends dpkg-dev file && cpack' || true
-  mkdir -p "$bare$PWD"
-  cp "$build$PWD"/build/release/*.deb "$bare$PWD" || true
-  step packages in_system "$bare" 'apt-get update && apt-get install -y ./*.deb &&
-    heed train --steps 100 --out run && heed eval run && heed generate run && heed study run --prompt abcab &&
-    mpirun --allow-run-as-root --oversubscribe -n 2 heed train urn --steps 20' || true
+# usage: run_step demo|test|packages|clang; runs the step in the systems of check_systems
+run_step() {
+  case "$1" in
+    demo | test) step "$1" in_system "$build" "./tools/$1" ;;
+    packages)  # are built in one system and installed in the other
+      step cpack in_system "$build" './tools/setup --mpi && ./tools/build && cd build/release &&
+        apt-get install -y --no-install-recommends dpkg-dev file && cpack'
+      mkdir -p "$bare$PWD"
+      cp "$build$PWD"/build/release/*.deb "$bare$PWD"
+      step packages in_system "$bare" 'apt-get update && apt-get install -y ./*.deb &&
+        heed train --steps 100 --out run && heed eval run && heed generate run && heed study run --prompt abcab &&
+        mpirun --allow-run-as-root --oversubscribe -n 2 heed train urn --steps 20' ;;
+    clang)
+      step clang in_system "$build" 'clang=$(apt-cache search --names-only "^clang-[0-9]+\$" | cut -d " " -f 1 |
+        sort -V | tail -n 1) && apt-get install -y --no-install-recommends $clang && rm -rf build &&
+        CXX=${clang/clang/clang++} ./tools/test' ;;
+  esac
 }
 
 # usage: step NAME COMMAND...; runs COMMAND with its output in a log, and prints one line with the result

@@ -117,9 +117,16 @@ for stack in 64 200; do
   under "ulimit -s $stack" expect 0 gradcheck softmax --order 1
   same run/model.safetensors "stack-$stack/model.safetensors"
 done
-# Below the first limit, the dynamic loader has too little memory to start heed, and what happens depends on it.
-least=1000
-while ((least < 100000)) && ! (ulimit -v $least; exec "$heed" --version) > out 2> err; do least=$((least + 1000)); done 2> /dev/null
+# Finds the smallest limit in kB, to 1,000 kB, at which heed starts. Below it, the dynamic loader has too little memory,
+# and what happens depends on the loader.
+starts() { (ulimit -v "$1"; exec "$heed" --version) > out 2> err; }
+what="heed --version with 100,000 kB"
+ok starts 100000
+below=0 least=100000
+while ((least - below > 1000)); do
+  middle=$(((below + least) / 2))
+  if starts $middle; then least=$middle; else below=$middle; fi
+done 2> /dev/null
 failed=0
 for extra in 1000 2000 4000 6000 8000 10000 12000 14000 18000 24000 44000; do
   kilobytes=$((least + extra))

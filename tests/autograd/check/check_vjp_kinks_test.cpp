@@ -119,8 +119,8 @@ TEST_CASE("any number of entries may be on a kink, and a wrong entry is found am
     for (double& e : y[0]) e = std::abs(e);
     return y;
   };
-  for (const std::size_t n : {64, 256, 1001, 4000})
-    for (const std::size_t every : {0, 100, 10, 2, 1}) {
+  for (const std::size_t n : {64u, 256u, 1001u, 4000u})
+    for (const std::size_t every : {0u, 100u, 10u, 2u, 1u}) {
       if (n > 256 && (kSanitized || every != (n == 4000 ? 10 : 1))) continue;  // to save time
       const std::vector<double> x = with_zeros(n, every);
       CAPTURE(n, every);
@@ -137,7 +137,7 @@ TEST_CASE("any number of entries may be on a kink, and a wrong entry is found am
       CAPTURE(right);
       CHECK(right.ok());
       CHECK(std::ssize(right.moved) == std::ranges::count(x, 0.0));
-      CHECK(right.checked() == std::min<std::int64_t>(n, 100));
+      CHECK(right.checked() == std::int64_t(std::min<std::size_t>(n, 100)));
       for (const std::size_t wrong : {n / 2, n / 2 + 1}) {  // on a kink if `every` is 2, and not
         const CheckReport report = check(wrong);
         CHECK(report.verdict == Verdict::kWrong);

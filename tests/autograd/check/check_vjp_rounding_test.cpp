@@ -101,16 +101,16 @@ CheckReport check_sines(std::size_t n, std::size_t fan_out, double factor, std::
 
 TEMPLATE_TEST_CASE("the smallest error that is found in one entry does not grow with their number",
                    "", float, double) {
-  for (const std::size_t fan_out : {1, 16}) {
+  for (const std::size_t fan_out : {1u, 16u}) {
     double found = 1;  // smallest error that is found if there is only one entry
     while (found > 1e-16 && !check_sines<TestType>(1, fan_out, 1 + found / 2, 1).ok()) found /= 2;
     CAPTURE(fan_out, found);
     CHECK(found < (sizeof(TestType) == 4 ? 1e-3 : 1e-8));
-    for (const std::size_t n : {10, 600, 10000}) {
+    for (const std::size_t n : {10u, 600u, 10000u}) {
       if (n * fan_out > (kSanitized ? 1000 : 10000)) continue;
       CAPTURE(n);
       CHECK(check_sines<TestType>(n, fan_out, 1, 1).ok());
-      for (const std::uint64_t seed : {1, 2})
+      for (const std::uint64_t seed : {1u, 2u})
         CHECK(check_sines<TestType>(n, fan_out, 1 + 4 * found, seed).verdict == Verdict::kWrong);
     }
   }
@@ -134,7 +134,7 @@ TEST_CASE("one wrong sign among 5000 cubes in float is found with each seed") {
     };
     return check_vjp<float>(forward, backward, x, {.seed = seed, .max_entries = 64});
   };
-  for (const std::uint64_t seed : {1, 2, 4}) {
+  for (const std::uint64_t seed : {1u, 2u, 4u}) {
     CHECK(check(kEntries, seed).ok());
     const CheckReport report = check(kEntries * 2 / 3, seed);
     CHECK(report.verdict == Verdict::kWrong);

@@ -252,34 +252,42 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
   const Shape needed = x.shape().with(a, n);
   check(src.shape() == needed, kIndexAdd, "needs src ", needed, " for x ", x.shape(), " and ", n,
         " indices of axis ", a, ", got ", src.shape());
-  // The slices become rows of adjacent values.
-  const Tensor sums = detached_copy(transpose(x.detach(), 0, a));
-  const Tensor rows = contiguous(transpose(src.detach(), 0, a));
-  const std::int64_t size = x.size(a), columns = sums.numel() / std::max<std::int64_t>(1, size);
-  const std::int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
-  const Positions positions(index, size);
+  Tensor y = detached_copy(x);
+  const Strides to = y.strides().without(a), from = src.strides().without(a);
+  const StridedLoop<2> one_slice(x.shape().without(a), {&to, &from});
+  const std::int64_t places = x.size(a), y_step = y.strides()[a], src_step = src.strides()[a];
+  const Positions positions(index, places);
   dispatch_numeric(dtype, kIndexAdd, [&]<class T> {
     using Acc = kernels::Accumulator<T>;
-    T* out = sums.mutable_data<T>();
-    const T* in = rows.data<T>();
-    // Only one thread writes a block of a row of `sums`, and it adds in the order of the index.
-    const std::int64_t work = rows.numel() / std::max<std::int64_t>(1, size * blocks);
-    parallel_for(size * blocks, kGrain / (work + 1), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t p = i / blocks, first = i % blocks * kColumnBlock;
-        const std::int64_t width = std::min(kColumnBlock, columns - first);
-        const auto from = positions.at(p);
-        if (from.empty()) continue;
-        T* to = out + p * columns + first;
-        std::array<Acc, kColumnBlock> block;
-        std::copy_n(to, width, block.data());
-        kernels::add_columns(block.data(), in + first, std::ssize(from), columns, width,
-                             from.data());
-        for (std::size_t c = 0; c < std::size_t(width); ++c) to[c] = T(block[c]);
+    T* out = y.mutable_data<T>();
+    const T* in = src.data<T>();
+    // Only one thread writes a block of columns of a place, and it adds in the order of the index.
+    const std::int64_t columns = one_slice.inner(),
+                       blocks = (columns + kColumnBlock - 1) / kColumnBlock;
+    const std::int64_t work = src.numel() / std::max<std::int64_t>(1, places * blocks);
+    parallel_for(places * blocks, kGrain / (work + 1), [&](std::int64_t begin, std::int64_t end) {
+      std::array<Acc, kColumnBlock> block;
+      for (std::int64_t b = begin; b < end; ++b) {
+        const auto rows = positions.at(b / blocks);
+        if (rows.empty()) continue;
+        const std::int64_t c = b % blocks * kColumnBlock,
+                           width = std::min(kColumnBlock, columns - c);
+        one_slice.run([&](const auto& at, std::int64_t, const auto& s) {
+          T* sums = out + b / blocks * y_step + at[0] + c * s[0];
+          const T* values = in + at[1] + c * s[1];
+          for (std::int64_t i = 0; i < width; ++i) block[std::size_t(i)] = Acc(sums[i * s[0]]);
+          if (s[1] == 1)
+            kernels::add_columns(block.data(), values, std::ssize(rows), src_step, width,
+                                 rows.data());
+          else
+            for (std::int64_t i = 0; i < width; ++i)
+              for (const std::int64_t k : rows)
+                block[std::size_t(i)] += Acc(values[k * src_step + i * s[1]]);
+          for (std::int64_t i = 0; i < width; ++i) sums[i * s[0]] = T(block[std::size_t(i)]);
+        });
       }
     });
   });
-  const Tensor y = contiguous(transpose(sums, 0, a));
   return record(kIndexAdd, {x_in, src_in}, y,
                 [a, ids = Captured(kIndexAdd, index)](const Vjp& v) -> Grads {
                   return {v.grad, v.needs(1) ? index_select(v.grad, a, ids.get()) : Tensor()};

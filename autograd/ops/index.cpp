@@ -5,7 +5,6 @@
 // float64.
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <optional>
 #include <span>
 
@@ -225,11 +224,16 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
               f(at[0] + i * s[0] + places[at[1] + i * s[1]] * step, in[at[2] + i * s[2]]);
           });
     };
-    // Only the sums of the places in the index are written, so few pages of memory are used.
-    const std::unique_ptr<Acc[]> sums(new Acc[std::size_t(y.numel())]);
-    for_each([&](std::int64_t to, T) { sums[std::size_t(to)] = Acc(out[to]); });
-    for_each([&](std::int64_t to, T value) { sums[std::size_t(to)] += Acc(value); });
-    for_each([&](std::int64_t to, T) { out[to] = T(sums[std::size_t(to)]); });
+    if constexpr (sizeof(T) == sizeof(Acc)) {
+      for_each([&](std::int64_t to, T value) { out[to] = T(Acc(out[to]) + Acc(value)); });
+    } else {
+      // Only the sums of the places in the index are written, so few pages of memory are used.
+      const Tensor wide = empty(y.shape(), float64);
+      double* sums = wide.mutable_data<double>();
+      for_each([&](std::int64_t to, T) { sums[to] = double(out[to]); });
+      for_each([&](std::int64_t to, T value) { sums[to] += double(value); });
+      for_each([&](std::int64_t to, T) { out[to] = T(sums[to]); });
+    }
   });
   return record(kScatterAdd, {x_in, src_in}, y,
                 [a, ids = Captured(kScatterAdd, index)](const Vjp& v) -> Grads {

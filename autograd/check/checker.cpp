@@ -124,13 +124,21 @@ void Checker::run() {
   while (prepare()) {
     for (const Oracle oracle : kAllOracles)
       if (report_.ok() && kinks_.empty()) check_by(oracle);
-    if (kinks_.empty() || !report_.ok()) break;
+    if (!report_.ok()) break;
+    if (kinks_.empty()) {
+      if (mirrored_ || moves_.empty()) break;
+      mirror();
+    }
     for (const Direction& along : kinks_) move(along);
   }
   report_.on_kink += std::ssize(stuck_);
   for (const std::size_t k : stuck_) {
     const std::size_t input = entry_at(k).input;
-    if (std::ranges::none_of(comparisons_, [&](const auto& e) { return e.input == input; }))
+    const auto is_moved_off = [&](std::size_t other) {
+      return entry_at(other).input == input && !stuck_.contains(other);
+    };
+    if (std::ranges::none_of(compared_[0], is_moved_off) &&
+        std::ranges::none_of(compared_[1], is_moved_off))
       report_.refuse(Verdict::kVacuous,
                      "input " + std::to_string(input) +
                          ": all entries that were compared stay on a kink, where "
@@ -366,9 +374,10 @@ bool Checker::compare_entry(Oracle oracle, std::size_t k) {
   const auto is_sharp = [](const Comparison& e) { return e.tolerance <= kSharp * e.terms; };
   const auto is_resolved = [](const Comparison& e) { return e.resolved; };
   const auto is_seen = [](const Comparison& e) { return e.resolved && e.terms > 0; };
-  if (stuck_.contains(k) || !compared_[int(oracle)].insert(k).second) return true;
+  if (!compared_[int(oracle)].insert(k).second) return true;
   const CheckedEntry entry = entry_at(k);
   const double own = own_scale(k), typical = typical_[entry.input];
+  if (stuck_.contains(k)) return compare_smooth_outputs(oracle, {entry, {{k, own}}});
   const auto compare_at = [&](double scale) {
     const Direction along{entry, {{k, scale}}};
     return compare_all(slopes(oracle, along), along);
@@ -387,11 +396,26 @@ bool Checker::compare_entry(Oracle oracle, std::size_t k) {
         found[c] = wider[c];
   }
   const bool right = keep(found);
+  if (stuck_.contains(k)) return compare_smooth_outputs(oracle, {entry, {{k, own}}});
   // A quiet cotangent suffices, unless no output depends on the entry.
   by(oracle).checked += !stuck_.contains(k) &&
                         (std::all_of(found.begin(), found.begin() + kCotangents, is_resolved) ||
                          std::any_of(found.begin() + kCotangents, found.end(), is_seen));
   return right;
+}
+
+// Compares an entry that stays on a kink for the outputs that have no kink. Returns false if it
+// fails.
+bool Checker::compare_smooth_outputs(Oracle oracle, const Direction& along) {
+  const OutputSlopes found = slopes(oracle, along);
+  Values v = cotangents_[0], noise;
+  for (std::size_t o = 0; o < v.size(); ++o)
+    if (found.kink[o]) v[o] = 0;
+  if (std::ranges::none_of(v, is_not_zero)) return true;
+  Comparison e = compare(found, along, 0, v, f_.backward(f_.x, v), noise);
+  e.along = along;
+  comparisons_.push_back(e);
+  return e.passes();
 }
 
 // Compares a sample of the entries of each input. Returns false if an entry fails or is on a kink.
@@ -558,7 +582,8 @@ void Checker::judge(Oracle oracle, std::size_t first) {
 std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   if (!std::isfinite(worst.tolerance))
     return worst.name() + ": forward is not finite at points near x that differences evaluate";
-  double given = worst.given, expected = worst.expected, largest = 0;
+  CheckedEntry shown = worst;
+  double largest = 0;
   const Values& v = cotangents_[worst.cotangent];
   std::string of_output;
   const OutputSlopes by_oracles = slopes(oracle, worst.along);
@@ -570,17 +595,29 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
     const double by_oracle = by_oracles.value[o] / worst.along.unit();
     const double differs = std::abs(by_backward - by_oracle);
     if (std::abs(v[o]) * differs <= worst.tolerance || differs <= largest) continue;
-    given = by_backward, expected = by_oracle, largest = differs;
+    shown.given = by_backward, shown.expected = by_oracle, largest = differs;
+    shown.terms = by_oracles.terms[o] / std::abs(worst.along.unit());
     of_output = " for " + output_name(o);
     if (!std::isfinite(differs)) break;
   }
   std::ostringstream text;
-  text.precision(std::abs(given - expected) <= 1e-8 * std::abs(given) ? 16 : 10);
-  text << worst.name() << ": backward returns " << given << ", " << oracle_name(oracle) << " give "
-       << expected << of_output;
+  const bool is_near = std::abs(shown.given - shown.expected) <= 1e-8 * std::abs(shown.given);
+  text.precision(is_near ? 16 : 10);
+  text << shown.name() << ": backward returns " << shown.given << ", " << oracle_name(oracle)
+       << " give " << shown.expected << of_output;
   text.precision(3);
-  text << " (" << worst.digits() << " digits agree)";
+  text << " (" << std::floor(10 * shown.digits()) / 10 << " digits agree)";
   return text.str();
+}
+
+// Moves each entry that was moved off a kink to the other side of the kink, at the same distance.
+void Checker::mirror() {
+  mirrored_ = true;
+  for (const MovedEntry& m : report_.moved) {
+    double& x = f_.x[starts_[m.entry.input] + std::size_t(m.entry.at)];
+    x = 2 * m.from - m.to;
+    if (f_.single) x = double(float(x));
+  }
 }
 
 // Moves an entry off a kink by 3 to 6 % of the entry's scale. The distance is random, so that two

@@ -103,7 +103,8 @@ class Checker {
   Checker(CheckedFunction f, const CheckEffort& effort, std::uint64_t seed, int order,
           CheckReport& report);
   /// Compares entries and directions. If entries are on a kink, moves them and repeats all
-  /// comparisons. An entry that stays on a kink is counted in the report and not compared.
+  /// comparisons, and once more on the other side of their kinks. An entry that stays on a kink is
+  /// counted in the report, and compared only for the outputs that have no kink.
   void run();
   /// Returns the point at which f was checked: the given x, or x moved off its kinks.
   const Values& x() const { return f_.x; }
@@ -137,6 +138,7 @@ class Checker {
   std::vector<std::size_t> sample(std::size_t input, std::int64_t taken, int draw = 0) const;
   bool seems_kinked(std::size_t k) const;
   bool compare_entry(Oracle oracle, std::size_t k);
+  bool compare_smooth_outputs(Oracle oracle, const Direction& along);
   bool compare_entries(Oracle oracle, std::int64_t count);
   bool compare_direction(Oracle oracle, std::size_t i);
   void find_wrong_entry(Oracle oracle, const Direction& along, const Values& g);
@@ -147,6 +149,7 @@ class Checker {
   bool keep(const std::vector<Comparison>& found);
   void judge(Oracle oracle, std::size_t first);
   std::string reason(Oracle oracle, const Comparison& worst);
+  void mirror();
   void move(const Direction& along);
 
   CheckedFunction f_;
@@ -169,6 +172,7 @@ class Checker {
   int searches_ = 0;                  // number of times that entries on a kink were searched
   std::map<std::size_t, int> moves_;  // number of times that each entry was moved off a kink
   std::set<std::size_t> stuck_;       // entries that stay on a kink
+  bool mirrored_ = false;             // true after mirror()
 };
 
 /// Checks a function by differences and by wrong versions of its gradient, as check_vjp() does,

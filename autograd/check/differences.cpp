@@ -79,21 +79,26 @@ bool hides_kink(const Difference& d, const Difference& kinked) {
 }  // namespace
 
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
-  constexpr int kPoints = 7, kOrder = 4;
+  // With fewer points, all differences of one among thousands of outputs may be small by accident.
+  constexpr int kPoints = 15, kOrder = 4;
   // Root of the sum of the squared weights 1, -4, 6, -4, 1 of a fourth difference.
   constexpr double kGain = 8.366600265340756;
   std::vector<Values> table;
   for (int k = 0; k < kPoints; ++k) table.push_back(f((k - kPoints / 2) * scale * 0x1p-26));
-  Values noise;
+  Values noise, least;
   for (std::size_t o = 0; o < table[0].size(); ++o)
-    noise.push_back(epsilon * std::abs(table[kPoints / 2][o]));
+    least.push_back(epsilon * std::abs(table[kPoints / 2][o]));
+  noise.resize(least.size());
   for (int order = 1; order <= kOrder; ++order)
     for (int k = 0; k < kPoints - order; ++k)
       for (std::size_t o = 0; o < noise.size(); ++o)
         table[std::size_t(k)][o] = table[std::size_t(k) + 1][o] - table[std::size_t(k)][o];
   for (int k = 0; k < kPoints - kOrder; ++k)
     for (std::size_t o = 0; o < noise.size(); ++o)
-      noise[o] = std::max(noise[o], 2 * std::abs(table[std::size_t(k)][o]) / kGain);
+      noise[o] = std::hypot(noise[o], table[std::size_t(k)][o]);
+  // Twice the root mean square of the noise.
+  const double factor = 2 / kGain / std::sqrt(double(kPoints - kOrder));
+  for (std::size_t o = 0; o < noise.size(); ++o) noise[o] = std::max(least[o], factor * noise[o]);
   return noise;
 }
 

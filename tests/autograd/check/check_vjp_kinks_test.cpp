@@ -220,6 +220,37 @@ TEST_CASE("entries that stay on a kink are counted, and if all do, nothing is pr
   CHECK(message_contains(all, "input 0: all entries that were compared stay on a kink"));
 }
 
+TEMPLATE_TEST_CASE("a gradient that is wrong on one side of a kink at x is found", "", float,
+                   double) {
+  using T = TestType;
+  struct Case {
+    std::string name;
+    T at, left, right;  // the point x, and the derivatives to its left and its right
+  };
+  for (const Case& c : {Case{"relu", 0, 0, 1}, Case{"leaky relu", 0, T(0.01), 1},
+                        Case{"abs", 0, -1, 1}, Case{"hinge", 1, -1, 0}})
+    for (const std::size_t n : {1u, 2u, 17u})
+      for (const int wrong : {0, -1, 1}) {  // none, the left or the right side
+        CAPTURE(c.name, n, wrong);
+        const auto slope = [&](T x, bool given) {
+          const int side = x > c.at ? 1 : -1;
+          return (side > 0 ? c.right : c.left) + T(given && side == wrong);
+        };
+        const auto forward = [&](const Arrays<T>& x) {
+          Arrays<T> y = x;
+          for (T& e : y[0]) e = (e - c.at) * slope(e, false);
+          return y;
+        };
+        const auto backward = [&](const Arrays<T>& x, const Arrays<T>& v) {
+          Arrays<T> g = v;
+          for (std::size_t k = 0; k < n; ++k) g[0][k] *= slope(x[0][k], true);
+          return g;
+        };
+        const CheckReport r = check_vjp<T>(forward, backward, {std::vector<T>(n, c.at)});
+        CHECK(r.verdict == (wrong == 0 ? Verdict::kRight : Verdict::kWrong));
+      }
+}
+
 TEST_CASE("if forward overflows beside x, the message names forward") {
   const CheckReport report = check_vjp<double>(
       [](const Arrays<double>& x) { return x; },

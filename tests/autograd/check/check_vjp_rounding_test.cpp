@@ -116,6 +116,38 @@ TEMPLATE_TEST_CASE("the smallest error that is found in one entry does not grow 
   }
 }
 
+TEMPLATE_TEST_CASE("no entry of a linear function of thousands of outputs seems to be on a kink",
+                   "", float, double) {
+  using T = TestType;
+  constexpr std::size_t kOutputs = kSanitized ? 1000 : 12000;
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    Generator random(seed);
+    std::vector<T> matrix[2] = {std::vector<T>(kOutputs), std::vector<T>(kOutputs)};
+    for (std::vector<T>& column : matrix)
+      for (T& e : column) e = T(2 * random.uniform_double() - 1);
+    const auto forward = [&](const Arrays<T>& x) {
+      Arrays<T> y = {matrix[0]};
+      for (std::size_t o = 0; o < kOutputs; ++o)
+        y[0][o] = matrix[0][o] * x[0][0] + matrix[1][o] * x[0][1];
+      return y;
+    };
+    const auto check = [&](double factor) {
+      const auto backward = [&](const Arrays<T>& x, const Arrays<T>& v) {
+        Arrays<T> g = x;
+        for (std::size_t k : {0u, 1u})
+          g[0][k] = T((k == 0 ? 1 : factor) *
+                      std::inner_product(v[0].begin(), v[0].end(), matrix[k].begin(), 0.0));
+        return g;
+      };
+      return check_vjp<T>(forward, backward, {{T(0.3456), T(0.8216)}});
+    };
+    const CheckReport right = check(1);
+    CAPTURE(seed, right);
+    CHECK((right.ok() && right.moved.empty()));
+    CHECK(check(2).verdict == Verdict::kWrong);
+  }
+}
+
 TEST_CASE("one wrong sign among 5000 cubes in float is found with each seed") {
   constexpr std::size_t kEntries = kSanitized ? 500 : 5000;
   Arrays<float> x(1);

@@ -68,6 +68,11 @@ T checked_cast(std::string_view op, double value) {
   return T(value);
 }
 
+/// Returns true if x is not 0, but is 0 when it is converted to `dtype`, such as 1e-46 to float32.
+inline bool rounds_to_zero(double x, DType dtype) {
+  return dtype == DType::float32 && x != 0 && float(x) == 0;
+}
+
 /// Calls the generic lambda `f` with the C++ type of `dtype` (float, double, Dual or Tracked) as
 /// its template argument, and returns the result. Throws DTypeError for any other dtype. The text
 /// of the error starts with `op`.

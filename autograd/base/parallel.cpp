@@ -261,6 +261,9 @@ int num_threads() { return inside_chunk ? 1 : current_pool().size(); }
 
 void set_num_threads(int n) {
   check<ValueError>(n >= 1 && n <= 256, "set_num_threads", "needs 1 to 256 threads, got ", n);
+  check<ValueError>(!inside_chunk && !team_pool, "set_num_threads", "cannot set ", n,
+                    " threads inside parallel_for(), whose threads it would replace; call it "
+                    "before");
   if (n == pool(n)->size()) return;
   pool() = std::make_unique<ThreadPool>(n);
   const std::lock_guard lock(teams_mutex);

@@ -19,8 +19,9 @@ int available_cores();
 /// parallel_teams(). The default is available_cores().
 int num_threads();
 /// Sets the number of threads. Throws ValueError if n is not in [1, 256], and IoError if the system
-/// cannot start n threads. The number of threads is then unchanged. Do not call it while a
-/// parallel_for() is running.
+/// cannot start n threads. The number of threads is then unchanged. Throws ValueError inside a
+/// chunk of a parallel_for() of several threads. Do not call it while another thread runs
+/// parallel_for().
 void set_num_threads(int n);
 
 /// Returns the number of jobs that the threads of all pools have shared so far. Each ends with a
@@ -43,10 +44,10 @@ template <class F>
 void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
-  const std::int64_t chunks = (n + grain - 1) / grain;
+  const std::int64_t chunks = (n - 1) / grain + 1;
   auto one = [&f, n, grain](std::int64_t c) {
     const std::int64_t begin = c * grain;
-    f(begin, begin + grain < n ? begin + grain : n);
+    f(begin, n - begin > grain ? begin + grain : n);
   };
   if (chunks == 1) return one(0);
   detail::run_chunks(

@@ -24,7 +24,8 @@ void check_alive(const Node& node) {
   if (node.released())
     fail<ValueError>(
         "backward", "the graph behind ", node.op()->name(), " ", node.shape(),
-        " was freed by an earlier backward pass; pass retain_graph = true to that call");
+        " was freed by an earlier backward pass (or by one that ended with an error); pass "
+        "retain_graph = true to that call, or compute the result again");
 }
 
 // The nodes of one walk. The position of a node in visits_ is stored in this class and not in the

@@ -135,7 +135,7 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis) {
   check<ValueError>(n >= 1, "chunk", "needs at least one chunk, got ", n);
   const std::int64_t length = x.shape()[normalized_axis("chunk", x.shape(), axis)];
   if (length == 0) return std::vector<Tensor>(std::size_t(n), x);  // n empty chunks, as in PyTorch
-  return split(x, (length + n - 1) / n, axis);
+  return split(x, (length - 1) / n + 1, axis);
 }
 
 }  // namespace heed::autograd

@@ -200,6 +200,8 @@ MultiHeadAttention::Options MultiHeadAttention::Options::checked() const {
   check<ValueError>(o.window >= 0, kName, "needs `window` >= 0, got ", o.window);
   check<ValueError>(o.soft_cap >= 0 && std::isfinite(o.soft_cap), kName,
                     "needs a finite `soft_cap` >= 0, got ", o.soft_cap);
+  check<ValueError>(!autograd::rounds_to_zero(o.soft_cap, o.dtype), kName, "`soft_cap` ",
+                    o.soft_cap, " is rounded to 0 in ", o.dtype, "; needs 0 or at least 1e-37");
   const double* factor = std::get_if<double>(&o.scale);
   check<ValueError>(!factor || std::isfinite(*factor), kName, "needs a finite `scale`, got ",
                     factor ? *factor : 0);

@@ -230,6 +230,11 @@ AdamW::AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& opti
       options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1, "AdamW",
       "needs betas in [0, 1), got ", options.beta1, " and ", options.beta2);
   check<ValueError>(options.eps >= 0, "AdamW", "needs eps >= 0, got ", options.eps);
+  for (const ParameterGroup& group : groups)
+    for (const auto& [name, tensor] : group.parameters)
+      check<ValueError>(!rounds_to_zero(options.eps, tensor.dtype()), "AdamW", "`eps` ",
+                        options.eps, " is rounded to 0 in ", tensor.dtype(), ", the dtype of ",
+                        name, "; needs 0 or at least 1e-37");
 }
 
 void AdamW::update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,

@@ -88,7 +88,7 @@ Tensor tril_mask(std::int64_t rows, std::int64_t columns, std::int64_t diagonal)
   Tensor mask = empty({rows, columns}, bool8);
   bool* m = mask.mutable_data<bool>();
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) m[i * columns + j] = j <= i + diagonal;
+    for (std::int64_t j = 0; j < columns; ++j) m[i * columns + j] = j - i <= diagonal;
   return mask;
 }
 
@@ -99,7 +99,8 @@ Tensor tril(const Tensor& x, std::int64_t diagonal) {
 
 Tensor triu(const Tensor& x, std::int64_t diagonal) {
   check(x.rank() >= 2, "triu", "needs rank >= 2, got ", x.shape());
-  return masked_fill(x, tril_mask(x.size(-2), x.size(-1), diagonal - 1), 0);
+  const std::int64_t lowest = -x.size(-2);  // from this diagonal down, all elements are kept
+  return masked_fill(x, tril_mask(x.size(-2), x.size(-1), std::max(diagonal, lowest) - 1), 0);
 }
 
 }  // namespace heed::autograd

@@ -198,6 +198,26 @@ TEST_CASE("set_num_threads accepts 1 to 256 threads") {
   CHECK(num_threads() == before);
 }
 
+TEST_CASE("set_num_threads() inside a chunk is an error") {
+  const Threads scope(3);
+  const std::string error = "set_num_threads: cannot set 2 threads inside parallel_for()";
+  CHECK_THROWS_WITH(parallel_for(8, 1, [](std::int64_t, std::int64_t) { set_num_threads(2); }),
+                    Contains(error));
+  CHECK_THROWS_WITH(parallel_teams(3, [](std::int64_t) { set_num_threads(2); }), Contains(error));
+  CHECK(num_threads() == 3);
+}
+
+TEST_CASE("parallel_for accepts the largest range") {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max(), kHalf = kMost / 2;
+  const std::set<std::pair<std::int64_t, std::int64_t>> chunks = {
+      {0, kHalf}, {kHalf, 2 * kHalf}, {2 * kHalf, kMost}};
+  std::atomic<int> right = 0;
+  parallel_for(kMost, kHalf, [&](std::int64_t begin, std::int64_t end) {
+    right += int(chunks.count({begin, end}));
+  });
+  CHECK(right == 3);
+}
+
 #if defined(__linux__)
 TEST_CASE("available_cores respects the CPU affinity") {
   cpu_set_t given;

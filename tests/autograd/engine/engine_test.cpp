@@ -158,9 +158,14 @@ TEST_CASE("a second backward through a freed graph is an error; retain_graph all
   CHECK(values(x.grad()) == V{12});
   CHECK_THROWS_WITH(
       backward(y),
-      "backward: the graph behind mul [1] was freed by an earlier backward pass; pass "
-      "retain_graph = true to that call");
+      "backward: the graph behind mul [1] was freed by an earlier backward pass (or by one that "
+      "ended with an error); pass retain_graph = true to that call, or compute the result again");
   CHECK(values(x.grad()) == V{12});
+  const Tensor failing = x * 2.0;
+  failing.register_hook([](const Tensor&) -> Tensor { throw ValueError("in the hook"); });
+  const Tensor z = failing * 3.0;
+  CHECK_THROWS_WITH(backward(z), "in the hook");
+  CHECK_THROWS_WITH(backward(z), Contains("or by one that ended with an error"));
 }
 
 TEST_CASE("errors of grad and backward state what is missing") {

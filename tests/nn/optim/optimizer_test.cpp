@@ -311,7 +311,7 @@ TEST_CASE("an update that would be non-finite is undone, including the state") {
   CHECK_THROWS_WITH(buffer.step({.lr = 1e-39}), Contains("makes a.momentum_buffer [2] inf"));
   unchanged(buffer);
   set_grad(b, zeros({2, 2}));
-  AdamW nothing({{{b}}}, {.eps = 1e-300});
+  AdamW nothing({{{b}}}, {.eps = 0});
   // The update computes 0 / 0, because the gradient is 0 and eps is 0 in float32.
   CHECK_THROWS_WITH(nothing.step({.lr = 0.1}), Contains("makes b [2, 2] "));
   unchanged(nothing);
@@ -376,6 +376,10 @@ TEST_CASE("optimizers throw for invalid parameters and options") {
   CHECK_THROWS_AS(SGD({{{p}}}, {.momentum = 1}), ValueError);
   CHECK_THROWS_AS(AdamW({{{p}}}, {.beta2 = 1}), ValueError);
   CHECK_THROWS_AS(AdamW({{{p}}}, {.eps = std::nan("")}), ValueError);
+  CHECK_THROWS_WITH(AdamW({{{p}}}, {.eps = 1e-46}),
+                    "AdamW: `eps` 1e-46 is rounded to 0 in float32, the dtype of p; needs 0 or at "
+                    "least 1e-37");
+  CHECK_NOTHROW(AdamW({{{leaf("p64", ones({2}, float64))}}}, {.eps = 1e-46}));
   AdamW adam({{{p}}});
   set_grad(p, ones({2, 3}));
   for (const double lr : {-1.0, std::nan(""), kInf})

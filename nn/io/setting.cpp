@@ -118,7 +118,10 @@ std::string Setting::problem(const std::string& where, const std::string& text) 
                                                : where + " needs true or false, got '" + text + "'";
     case Kind::kInteger:
     case Kind::kReal:
-      return number_problem(where, text, range, kind == Kind::kInteger);
+      if (const std::string wrong = number_problem(where, text, range, kind == Kind::kInteger);
+          !wrong.empty())
+        return wrong + remedy;
+      return "";
     case Kind::kSpan:
       return span_problem(where, text, range);
     default:

@@ -66,6 +66,7 @@ struct Setting {
   std::string shown;
   std::string group;          ///< heading in help texts
   bool may_be_empty = false;  ///< true: the setting accepts an empty text
+  std::string remedy = {};    ///< end of the error text of an invalid number, such as "; use ..."
 
   /// Condition under which the setting has an effect.
   struct Need {

@@ -376,8 +376,7 @@ Trainer RunFolder::resume(std::unique_ptr<Task> own) const {
 void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) const {
   for (const NamedTensor& p : s.part("model."))
     check<NumericError>(first_non_finite(p.tensor).empty(), "save", p.name,
-                        " is not finite after step ", s.step, "; lower lr (now ", s.config.lr,
-                        ") or weight-decay");
+                        " is not finite after step ", s.step, "; ", divergence_advice(s.config));
   save_config(s.config, notes);
   write_snapshot(s, target(kState));
   save_results(s);

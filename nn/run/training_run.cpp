@@ -230,9 +230,8 @@ void TrainingRun::check(const Evaluation& e) {
 void TrainingRun::check_finite(const Evaluation& e) const {
   if (!std::isfinite(e.loss))
     throw NumericError(
-        fmt::format("the loss of the evaluation after step {} is {}; lower lr (now {}) or set "
-                    "clip; {}; first {}",
-                    t_.steps_done, e.loss, t_.config().lr, last_save(), e.trouble));
+        fmt::format("the loss of the evaluation after step {} is {}; {}; {}; first {}",
+                    t_.steps_done, e.loss, divergence_advice(t_.config()), last_save(), e.trouble));
 }
 
 // Checks that every parameter has a gradient. With options.strict this is checked in every step,

@@ -41,6 +41,15 @@ void read_attention(HeadHealth& head, const Probe& probe, const Batch& batch) {
   head.saturated_queries = saturated / queries;
 }
 
+// Returns what may make the scores smaller and is not set yet.
+std::string remedies(const MultiHeadAttention::Options& o) {
+  std::vector<std::string> list = {"a smaller `lr`"};
+  const ScaleRule* rule = std::get_if<ScaleRule>(&o.scale);
+  if (!rule || *rule == ScaleRule::kNone) list.emplace_back("`scale` 1/sqrt-d-head");
+  if (!o.qk_norm) list.emplace_back("`qk-norm`");
+  return join(list, " or ");
+}
+
 }  // namespace
 
 // Limits time and memory: about 500,000 cells in the attention patterns of all layers.
@@ -137,10 +146,10 @@ std::vector<std::string> HeadAlarms::after_evaluation() {
       if (!reported_.insert(what).second) continue;
       news.push_back(fmt::format(
           "step {}: {}: the softmax is saturated (softmax_gain below 0.02) for {:.0f} % of its "
-          "queries, its largest |score| is {:.3g}, |dW_Q| {:.2g}, |dW_K| {:.2g}, |dW_V| {:.2g}; a "
-          "smaller `lr`, `scale` 1/sqrt-d-head or `qk-norm` may help",
+          "queries, its largest |score| is {:.3g}, |dW_Q| {:.2g}, |dW_K| {:.2g}, |dW_V| {:.2g}; {} "
+          "may help",
           step, what, 100 * head.saturated_queries, head.largest_score, head.dW_Q, head.dW_K,
-          head.dW_V));
+          head.dW_V, remedies(trainer_.config().model.attention)));
     }
   }
   file_.write(step, lines);

@@ -1,5 +1,7 @@
 #include "nn/train/config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -186,7 +188,7 @@ std::vector<Setting> optimization_settings(RunConfig& c) {
        {1, 65536},
        "at most shards / accumulate shards are computed at a time, which needs less memory but "
        "changes no batch; a power of two; in a new run, a value above shards raises shards"},
-      {"steps", c.steps, kStepsOrNone, "optimizer steps; 0 only with `from`"},
+      {"steps", c.steps, kStepsOrNone, "optimizer steps; 0 only evaluates the initial weights"},
       {"warmup", c.warmup, kStepsOrNone, "steps of linear warm-up"},
       {"schedule", c.schedule, "learning-rate schedule after the warm-up"},
       {"schedule-steps", c.schedule_steps, kStepsOrNone,
@@ -325,8 +327,6 @@ void validate(const RunConfig& c) {
       : c.target_loss > 0 ? "`target-loss`"
                           : "`target-accuracy`",
       "is tested after each evaluation, and `eval-every` is 0; give `eval-every` above 0");
-  check<ValueError>(c.steps > 0 || !c.from.empty(), "`steps`",
-                    "needs a whole number, 1 to 1e+09, got 0; 0 is only for `from`");
   check<ValueError>(c.freeze.empty() || c.train_only.empty(), "`freeze`", "'", c.freeze,
                     "' and `train-only` '", c.train_only, "' are both given; omit one of them");
   check<ValueError>(c.check_invariants == 0 || (c.freeze.empty() && c.train_only.empty()),
@@ -373,6 +373,10 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
 }
 
 bool learns_file(const RunConfig& c) { return c.task == "text" || c.task == "lines"; }
+
+std::string divergence_advice(const RunConfig& c) {
+  return fmt::format("lower `lr` (now {}){}", c.lr, c.clip > 0 ? "" : " or set `clip`");
+}
 
 TextOptions text_options(const RunConfig& c) {
   const bool lines = c.task == "lines";

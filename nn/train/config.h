@@ -107,7 +107,7 @@ struct RunConfig {
   /// At most shards / accumulate shards of a process are computed at a time: a power of two, at
   /// most `shards`. It changes no bit.
   std::int64_t accumulate = 1;
-  std::int64_t steps = 400;         ///< optimizer steps of the whole run; 0 only with `from`
+  std::int64_t steps = 400;         ///< optimizer steps of the whole run; 0: only an evaluation
   std::int64_t warmup = 20;         ///< steps of linear warm-up
   std::int64_t schedule_steps = 0;  ///< step at which the schedule ends; 0: the last step
   std::int64_t decay_steps = 0;     ///< steps of the decay of the schedule `wsd`; 0: a tenth of all
@@ -178,6 +178,8 @@ RunConfig from_toml(const std::string& text, const std::string& file = "config")
 
 /// Returns whether the task reads a file, that is, whether it is "text" or "lines".
 bool learns_file(const RunConfig& config);
+/// Returns what may prevent a loss that is not finite, such as "lower `lr` (now 1) or set `clip`".
+std::string divergence_advice(const RunConfig& config);
 /// Returns the options of make_text() for a task that reads a file.
 TextOptions text_options(const RunConfig& config);
 

@@ -320,7 +320,7 @@ std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
 
 void Trainer::check_loss(double loss) const {
   check<NumericError>(std::isfinite(loss), "train", "the loss of step ", steps_done + 1, " is ",
-                      loss, "; lower lr (now ", config_.lr, ") or set clip");
+                      loss, "; ", divergence_advice(config_));
 }
 
 std::vector<std::string> Trainer::parameters_without_gradient() const {

@@ -205,8 +205,6 @@ TEST_CASE("wrong uses of from, freeze and train-only") {
              Contains("are both given"));
   CHECK_THAT(problem([](RunConfig& c) { c.from_weights = "step 3, crc32c 00000000"; }),
              Contains("but `from-weights` is 'step 3, crc32c 00000000'"));
-  CHECK_THAT(problem([](RunConfig& c) { c.steps = 0, c.from = ""; }),
-             Contains("0 is only for `from`"));
   CHECK_THAT(problem([](RunConfig& c) { c.from += "x"; }), Contains("cannot read"));
 
   const SafeTensors file = load_safetensors(source.weights());

@@ -249,6 +249,8 @@ void generate_command(Command& c) {
   auto a = std::make_shared<GenerateArguments>();
   nn::SampleOptions& sample = a->how.sample;
   c.arguments = 1;
+  nn::Setting temperature("temperature", sample.temperature, {0, 1000, true}, "divides the logits");
+  temperature.remedy = "; for the most likely token, use --greedy";
   c.add("Options",
         {run_setting(a->run),
          {"prompt", a->prompt, "TEXT", "text to continue, in the characters of the task"},
@@ -257,7 +259,7 @@ void generate_command(Command& c) {
           "stop after any of these tokens; the task lines also stops at the end of a line"},
          {"probabilities", a->how.probabilities,
           "print each token with its probability and the runner-up"},
-         {"temperature", sample.temperature, {0, 1000, true}, "divides the logits"},
+         temperature,
          {"top-k", sample.top_k, {0, 1e6}, "sample from the k most likely tokens; 0: from all"},
          {"top-p",
           sample.top_p,

@@ -24,6 +24,15 @@ void start_from(const nn::Source& source, nn::RunConfig& config) {
   config.val_text = saved.val_text, config.val_lines = saved.val_lines;
 }
 
+// Changes values of the preset that contradict values that were given.
+void yield_to_given(nn::RunConfig& config, const Command& c) {
+  const nn::RunConfig none;
+  if (!config.model.mlp && !c.given("mlp-act")) config.model.activation = none.model.activation;
+  if (!config.model.mlp && !c.given("mlp-ratio")) config.model.mlp_ratio = none.model.mlp_ratio;
+  if (config.init == nn::Init::kMuP && !c.given("tied")) config.model.tied = false;
+  if (!c.given("min-lr")) config.min_lr = std::min(config.min_lr, config.lr);
+}
+
 }  // namespace
 
 std::vector<nn::Setting> recipe_settings(nn::RunConfig& config, std::string& preset) {
@@ -71,6 +80,7 @@ void check_config(nn::RunConfig& config, const Command& c) {
     usage_error("{0} needs a file: add --{1} FILE, or {1} = \"FILE\" in a TOML file",
                 c.given("preset") ? "the preset " + c.text("preset") : "the task " + config.task,
                 config.task);
+  yield_to_given(config, c);
   nn::validate(config);
   // The files that heed writes contain every key. Therefore a value without effect is allowed in a
   // file if it equals the value of the preset or the default.

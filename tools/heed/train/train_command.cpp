@@ -220,7 +220,8 @@ Report overfit_batch(nn::RunConfig config, bool quiet) {
 constexpr const char* kTrainNotes =
     R"(Without arguments it trains on the task induction. Each task and preset has its own defaults;
 the defaults shown are those of induction. Options override the config file, and the config file
-overrides the preset. Losses are in nats per token.
+overrides the preset. Losses are in nats per token. --steps 0 evaluates the initial weights and saves
+them as an untrained run.
 
 The run is saved every 60 s; at an evaluation, if the last save is more than 15 s ago; at each
 checkpoint of --save-every; at the end; and when Ctrl-C, SIGTERM or a closed terminal (SIGHUP)
@@ -255,8 +256,7 @@ such as a checkpoint. The model is that of the source; --context may differ, but
 the source's end. Task, data and all other options are those of the command; without a task they are
 the task and the data of the source. Weights of tokens are copied by symbol. With --new-tokens,
 symbols that the source lacks get random weights with the mean and the deviation of the others.
---steps 0 only evaluates. --dry-run lists the parameters, whose names --freeze and --train-only
-match.
+--dry-run lists the parameters, whose names --freeze and --train-only match.
 
 --resume accepts only --steps, --eval-every, --eval-train, --save-every, --patience, --target-loss,
 --target-accuracy, --check-invariants, --sample-every, --sample-prompt, --accumulate, --threads,

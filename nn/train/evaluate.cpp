@@ -191,7 +191,7 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
   const std::int64_t total =
       sequences > 0 ? std::min(sequences, task.evaluation_size()) : final_evaluation_size(task);
   task.prepare_evaluation([&] {
-    if (progress) progress(0, total);
+    if (progress) progress(0, 0);
   });
   const auto part = [&](std::int64_t first, std::int64_t count) {
     return task.evaluation(first, count);

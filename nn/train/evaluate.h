@@ -76,7 +76,8 @@ std::int64_t final_evaluation_size(const Task& task);
 /// evaluation set. If `sequences` is 0, this is a final evaluation, of
 /// final_evaluation_size() sequences. If it is larger than the
 /// set, uses the set. Draws no random numbers, so that evaluating more or less often does not
-/// change a run. `progress` receives the number of sequences done and their total.
+/// change a run. `progress` receives the number of sequences done and their total, and before that
+/// (0, 0) while the task prepares its evaluation set: a text then counts its n-grams.
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
                     const ProgressCallback& progress = {});
 

@@ -2,7 +2,6 @@
 
 #include "autograd/base/pool.h"
 #include "autograd/tensor/create.h"
-#include "nn/layers/probe.h"
 
 namespace heed::nn {
 
@@ -28,18 +27,16 @@ double activation_bytes(const Transformer& model) {
 }
 
 std::vector<std::pair<std::string, Shape>> site_shapes(const Transformer& model) {
-  const NoGrad guard;
-  const char* const sites[] = {"hook_embed", "blocks.0.attn.hook_q",
-                               "blocks.0.attn.hook_attn_scores", "blocks.0.attn.hook_z",
-                               "blocks.0.hook_resid_post"};
-  Probe probe;
-  for (const char* site : sites) probe.record(site);
-  const Tensor inputs = zeros({1, model.options.context}, int64);
-  const Tensor logits = model.forward(inputs, {.probe = &probe});
-  std::vector<std::pair<std::string, Shape>> shapes = {{"inputs", inputs.shape()}};
-  for (const char* site : sites) shapes.emplace_back(site, probe.value(site).shape());
-  shapes.emplace_back("logits", logits.shape());
-  return shapes;
+  const Transformer::Options& o = model.options;
+  const MultiHeadAttention::Options& a = o.attention;
+  const std::int64_t T = o.context;
+  return {{"inputs", {1, T}},
+          {"hook_embed", {1, T, a.d_model}},
+          {"blocks.0.attn.hook_q", {1, T, a.heads, a.d_head}},
+          {"blocks.0.attn.hook_attn_scores", {1, a.heads, T, T}},
+          {"blocks.0.attn.hook_z", {1, T, a.heads, a.d_value}},
+          {"blocks.0.hook_resid_post", {1, T, a.d_model}},
+          {"logits", {1, T, o.classes}}};
 }
 
 }  // namespace heed::nn

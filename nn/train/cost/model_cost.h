@@ -20,7 +20,7 @@ double flops_per_token(const Transformer& model);
 double activation_bytes(const Transformer& model);
 
 /// Returns names and shapes [1, T, ...] of the main activations in a forward pass of one sequence
-/// of T = context tokens, from the inputs to the logits.
+/// of T = context tokens, from the inputs to the logits. Runs no pass.
 std::vector<std::pair<std::string, autograd::Shape>> site_shapes(const Transformer& model);
 
 }  // namespace heed::nn

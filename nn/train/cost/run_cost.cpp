@@ -8,9 +8,12 @@
 #include <limits>
 
 #include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
 #include "autograd/tensor/copy.h"
+#include "autograd/tensor/create.h"
 #include "nn/train/checks/invariants.h"
 #include "nn/train/cost/memory.h"
+#include "nn/train/cost/model_cost.h"
 #include "nn/train/cost/timing.h"
 #include "nn/train/training_loss.h"
 
@@ -172,23 +175,43 @@ double pass_seconds(const RunConfig& c, Rehearsal& r, std::int64_t side_by_side)
   return seconds * (1 + (checked / plain - 1) * double(r.checked_steps()) / double(c.steps));
 }
 
+// Returns the FLOP per second of a matrix product, the best of several, because other programs may
+// slow a few of them down.
+double product_speed(DType dtype) {
+  constexpr std::int64_t kSize = 512;
+  constexpr int kProducts = 10;
+  const NoGrad guard;
+  const Tensor a = ones({kSize, kSize}, dtype);
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kProducts; ++i) least = std::min(least, seconds_of([&] { matmul(a, a); }));
+  return 2.0 * kSize * kSize * kSize / least;
+}
+
 }  // namespace
 
 RunCost run_cost(Trainer& t, const std::function<void()>& pictures, double available,
                  bool can_reset) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const RunConfig& c = t.config();
+  constexpr double kLongest = 20;  // seconds of the measured passes
   Rehearsal r(t);
-  RunCost cost{run_bytes(t, r, pictures, available, can_reset), kNan, kNan};
+  const double groups = double(t.shards_side_by_side());
+  const double per_sequence =
+      flops_per_token(t.model) * double(c.model.context) / product_speed(c.model.attention.dtype);
+  if ((4 * groups * double(r.rows()) + 2 * double(r.chunk())) * per_sequence > kLongest) {
+    const std::int64_t vocab = t.model.options.vocab, classes = t.model.options.classes;
+    return {3 * weight_bytes(c.model, vocab, classes) + groups * shard_bytes(c, vocab, classes),
+            kNan, kNan, per_sequence * double(c.batch) * double(c.steps)};
+  }
+  RunCost cost{run_bytes(t, r, pictures, available, can_reset), kNan, kNan, kNan};
   if (cost.bytes <= available) {
     cost.seconds_per_step = pass_seconds(c, r, t.shards_side_by_side()) + update_seconds(t);
     const std::int64_t sequences = std::min(r.chunk(), r.some());
-    const double per_sequence =
-        call_seconds([&] { r.run_evaluation(sequences); }) / double(sequences);
+    const double evaluated = call_seconds([&] { r.run_evaluation(sequences); }) / double(sequences);
     // One evaluation is before the first step. The last one, of the whole set, is added below.
     const double evaluations = c.eval_every > 0 ? double(c.steps / c.eval_every + 1) : 1;
     cost.seconds = cost.seconds_per_step * double(c.steps) + call_seconds(pictures) +
-                   per_sequence * (evaluations * double(r.some() + r.training()) + double(r.all()));
+                   evaluated * (evaluations * double(r.some() + r.training()) + double(r.all()));
   }
   for (const NamedTensor& p : parameters(t.model)) p.tensor.zero_grad();
   return cost;

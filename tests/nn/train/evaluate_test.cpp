@@ -112,6 +112,13 @@ TEST_CASE("a model of bigrams has the perplexity of counted bigrams") {
     CHECK(near(e.text.bits_per_byte.value(), nats / std::log(2) / bytes));
     CHECK(e.text.unknown_share == 0.0);
   }
+  // While a text counts its n-grams, progress is (0, 0).
+  std::vector<std::pair<std::int64_t, std::int64_t>> seen;
+  const auto task = make_text({.path = file.path(), .context = 1, .ngrams = 2});
+  evaluate(model, *task, 1, [&](auto done, auto total) { seen.emplace_back(done, total); });
+  REQUIRE(seen.size() >= 2);
+  CHECK(seen.front() == std::pair<std::int64_t, std::int64_t>(0, 0));
+  CHECK(seen.back() == std::pair<std::int64_t, std::int64_t>(0, 1));
   // A task that is not on a text has none of these values.
   const Evaluation other = evaluate(
       heed::nn::testing::random_model({.vocab = 2, .layers = 1, .context = 4}), Bits(false));

@@ -29,5 +29,11 @@ out_has "dry run: no step taken, nothing written"
 expect 0 "${dry[@]}" --schedule constant --warmup 0 --steps 8 --lr 0.01
 out_has "      0.01 |********"
 out_has "         0 |________"
+# A step that would take hours is not measured: the shapes, a formula for memory and a bound of time follow at once.
+SECONDS=0
+expect 0 train --context 65536 --dry-run
+out_has "blocks.0.attn.hook_attn_scores  [32, 2, 65536, 65536]"
+out_has "time      at least "
+ok test $SECONDS -lt 30
 ok [ "$(find . -mindepth 1 ! -name out ! -name err ! -name expected ! -name got | wc -l)" = 0 ]
 end_of_checks

@@ -53,4 +53,33 @@ refuses 2 "--matmul: bfloat16 rounds float32 numbers" train --matmul bfloat16 --
 refuses 2 "--mlp-act: there is no MLP; add --mlp" train --mlp-act silu
 refuses 2 "RoPE needs an even --d-head (by default --d-model / --heads), got 5" train --d-head 5
 
+
+# What a preset sets yields to what the command line sets. The presets names and shakespeare-cpu set --mlp-act,
+# --tied and --min-lr.
+seq 100 200 > numbers
+short=(--steps 1 --batch 4 --eval-batch 4 --context 8 --quiet --overwrite)
+expect 0 train --lines numbers --no-mlp "${short[@]}" --out yields
+expect 0 train --text numbers --init mup "${short[@]}" --out yields
+ok grep -qx 'tied = false' yields/config.toml
+expect 0 train --text numbers --lr 1e-5 "${short[@]}" --out yields
+ok grep -qx 'min-lr = 1e-05' yields/config.toml
+refuses 2 "--min-lr" train --text numbers --lr 1e-5 --min-lr 1e-4 "${short[@]}" --out yields
+refuses 2 "--mlp-act" train --lines numbers --no-mlp --mlp-act relu "${short[@]}" --out yields
+refuses 2 "--tied" train --text numbers --init mup --tied "${short[@]}" --out yields
+
+# Values that float32 rounds to 0 are errors that name the option.
+refuses 2 "AdamW: --eps 1e-46 is rounded to 0 in float32" train --eps 1e-46 "${short[@]}" --out yields
+refuses 2 "--soft-cap 1e-50 is rounded to 0 in float32" train --soft-cap 1e-50 "${short[@]}" --out yields
+
+# --steps 0 makes an untrained run, which other commands read.
+expect 0 train reverse "${tiny[@]}" --steps 0 --quiet --out untrained
+expect 0 eval untrained
+out_has "untrained (reverse), model.safetensors, step 0"
+expect 0 study untrained --out untrained-study
+# A loss far above that of equal guessing is named, also by eval.
+expect 0 train reverse "${tiny[@]}" --steps 60 --lr 10 --optimizer sgd --quiet --out diverged
+out_has "the loss is FAR ABOVE 2.7726, that of equal probabilities for all tokens"
+expect 0 eval diverged
+out_has "the loss is FAR ABOVE 2.7726"
+refuses 2 "above 0 to 1000, got '0'; for the most likely token, use --greedy" generate untrained --temperature 0
 end_of_checks

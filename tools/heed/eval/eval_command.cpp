@@ -174,7 +174,8 @@ Evaluated evaluate_at(nn::LoadedRun& run, const EvalArguments& a, std::int64_t c
     return nn::evaluate(
         run.model, *e.task, (a.foreign() || a.stride > 0) && a.sequences == 0 ? size : a.sequences,
         [&](auto done, auto total) {
-          progress.at_work(fmt::format("Evaluating: {} of {} sequences", done, total));
+          progress.at_work(total == 0 ? "Counting the n-grams of the training text"
+                                      : fmt::format("Evaluating: {} of {} sequences", done, total));
         });
   });
   progress.clear();

@@ -23,8 +23,8 @@ inline constexpr Column kModelKeys[] = {
 
 /// Returns the sizes of a shape as a list.
 Value sizes_of(const autograd::Shape& shape);
-/// Sets kModelKeys. Runs a forward pass to measure memory. In text, the table of parameters is the
-/// first item.
-void add_model(Report& report, const nn::Transformer& model);
+/// Sets kModelKeys. Runs a forward pass to measure memory, unless `has_time` is false. In text, the
+/// table of parameters is the first item.
+void add_model(Report& report, const nn::Transformer& model, bool has_time = true);
 
 }  // namespace heed

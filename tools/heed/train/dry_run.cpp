@@ -80,6 +80,7 @@ void add_cost(Report& report, const nn::Trainer& t, const nn::RunCost& cost, dou
   report.set("bytes", cost.bytes);
   report.set("seconds_per_step", cost.seconds_per_step);
   report.set("seconds", cost.seconds);
+  report.set("least_seconds", cost.least_seconds);
   report.set("available_bytes", available);
   report.set("shards", c.shards);
   report.line("work      {} FLOP per step in {}, {} FLOP in {}", si_text(flops),
@@ -91,6 +92,11 @@ void add_cost(Report& report, const nn::Trainer& t, const nn::RunCost& cost, dou
     report.line("time      about {} on {}: {:.3f} ms per step, evaluations, pictures",
                 seconds_text(cost.seconds), counted(autograd::num_threads(), "thread"),
                 cost.seconds_per_step * 1e3);
+  if (std::isfinite(cost.least_seconds))
+    report.line(
+        "time      at least {} on {}: the FLOP at the speed of a matrix product; a step takes "
+        "too long to be measured, and so the memory follows from a formula",
+        seconds_text(cost.least_seconds), counted(autograd::num_threads(), "thread"));
 }
 
 void add_learning_rate(Report& report, const nn::RunConfig& c) {
@@ -140,7 +146,8 @@ Report dry_run(const nn::RunConfig& config, bool quiet) {
   report.line("{}: {}", c.task, t.task->info().description);
   report.set("task", c.task);
   report.set("steps", c.steps);
-  add_model(report, t.model);  // after run_cost(): its forward pass takes memory
+  // After run_cost(), because the forward pass takes memory.
+  add_model(report, t.model, std::isnan(cost.least_seconds));
   add_shapes(report, t);
   add_start(report, t);
   add_cost(report, t, cost, available);

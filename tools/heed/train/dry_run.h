@@ -9,11 +9,10 @@ namespace heed {
 
 inline constexpr Column kRateColumns[] = {{"step"}, {"lr"}};
 inline constexpr Column kDryRunBefore[] = {{"task"}, {"steps"}};
-inline constexpr Column kDryRunAfter[] = {{"flops_per_step"}, {"shards"},
-                                          {"bytes"},          {"seconds_per_step"},
-                                          {"seconds"},        {"available_bytes"},
-                                          {"from"},           {"from_weights"},
-                                          {"frozen"},         rows("lr", kRateColumns)};
+inline constexpr Column kDryRunAfter[] = {
+    {"flops_per_step"},      {"shards"},          {"bytes"}, {"seconds_per_step"}, {"seconds"},
+    {"least_seconds"},       {"available_bytes"}, {"from"},  {"from_weights"},     {"frozen"},
+    rows("lr", kRateColumns)};
 inline constexpr auto kDryRunKeys = joined(kDryRunBefore, kModelKeys, kDryRunAfter);
 
 /// Reports shapes, parameters, work, memory, time and learning rate of a run, without training. The

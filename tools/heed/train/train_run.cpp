@@ -218,7 +218,9 @@ class ProgressObserver : public nn::TrainingObserver {
 
   void on_evaluating(std::int64_t done, std::int64_t total, bool all) override {
     progress_.at_work(
-        fmt::format("{}: {} of {}", all ? "Final evaluation" : "Evaluating", done, total));
+        total == 0
+            ? "Counting the n-grams of the training text"
+            : fmt::format("{}: {} of {}", all ? "Final evaluation" : "Evaluating", done, total));
   }
 
   void on_move(const TrainingRun& run) override {

@@ -3,6 +3,8 @@
 #include "nn/train/cost/run_cost.h"
 
 #include "autograd/autograd.h"
+#include "nn/layers/probe.h"
+#include "nn/train/cost/model_cost.h"
 #include "tests/support/catch.h"
 #include "tests/support/runs.h"
 
@@ -51,6 +53,37 @@ TEST_CASE("the time of a run that does not fit into memory is NaN") {
   CHECK(cost.bytes > 1e6);
   CHECK(std::isnan(cost.seconds_per_step));
   CHECK(std::isnan(cost.seconds));
+}
+
+TEST_CASE("passes of more than 20 s are not measured, and the time has a lower bound") {
+  RunConfig c = tiny_run();
+  c.model.context = 65536, c.shards = c.batch;
+  Trainer t(c);
+  const RunCost cost = run_cost(t, kNoPictures, HUGE_VAL);
+  CHECK(cost.bytes > 1e6);
+  CHECK(std::isnan(cost.seconds));
+  CHECK(cost.least_seconds > 20);
+  Trainer small(tiny_run());
+  CHECK(std::isnan(run_cost(small, kNoPictures, HUGE_VAL).least_seconds));
+}
+
+TEST_CASE("site_shapes() states the shapes that a probe records") {
+  RunConfig c = tiny_run();
+  c.model.attention.d_head = 6, c.model.attention.d_value = 5;
+  const Trainer t(c);
+  const NoGrad guard;
+  Probe probe;
+  for (const auto& [site, shape] : site_shapes(t.model))
+    if (site != "inputs" && site != "logits") probe.record(site);
+  const Tensor inputs = heed::autograd::zeros({1, c.model.context}, heed::autograd::int64);
+  const Tensor logits = t.model(inputs, {.probe = &probe});
+  for (const auto& [site, shape] : site_shapes(t.model)) {
+    CAPTURE(site);
+    CHECK(shape == (site == "inputs"   ? inputs
+                    : site == "logits" ? logits
+                                       : probe.value(site))
+                       .shape());
+  }
 }
 
 TEST_CASE("if the peak of memory cannot be reset, bytes are still those of a whole batch") {

@@ -9,7 +9,7 @@ set -euo pipefail
 mode=$1 heed=$2 scratch=$3
 export CXX=$4
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-prefix=$scratch/prefix
+prefix="$scratch/a prefix"  # with a space
 rm -rf "$scratch"
 mkdir -p "$scratch"
 
@@ -92,11 +92,12 @@ if ! command -v pkg-config > /dev/null; then
   echo "skipped: pkg-config is not installed"
   exit
 fi
-# The output of pkg-config is not quoted, because the shell must split it into words.
-"$CXX" -std=c++20 "$here/gradient.cpp" -o "$scratch/gradient" $(pkg-config --cflags --libs heed-autograd)
-"$scratch/gradient"
-"$CXX" -std=c++20 "$here/middle.cpp" "$here/model.cpp" -o "$scratch/model" $(pkg-config --cflags --libs heed)
-"$scratch/model"
-"$CXX" -std=c++20 "$here/picture.cpp" -o "$scratch/picture" $(pkg-config --cflags --libs heed)
-"$scratch/picture"
+# compile PROGRAM PACKAGE SOURCE...: pkg-config escapes spaces in paths, so `eval` splits its output into words.
+compile() {
+  eval '"$CXX" -std=c++20 "${@:3}" -o "$scratch/$1"' "$(pkg-config --cflags --libs "$2")"
+  "$scratch/$1"
+}
+compile gradient heed-autograd "$here/gradient.cpp"
+compile model heed "$here/middle.cpp" "$here/model.cpp"
+compile picture heed "$here/picture.cpp"
 "$prefix/bin/heed" --version

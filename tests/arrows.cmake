@@ -1,4 +1,4 @@
-# Checks the direction of includes. A room is a folder in the list below. A file may include only files of
+# Checks the direction of includes, and that all files are read by autograd/base/files.h. A room is a folder in the list below. A file may include only files of
 # its own room and of rooms that are earlier in the list. A folder that is not in the list is an error.
 # Run: cmake -P tests/arrows.cmake
 cmake_policy(VERSION 3.24)
@@ -79,6 +79,11 @@ foreach(path ${files})
     if(path MATCHES "^autograd/kernels/reference/" AND target MATCHES "^autograd/kernels/simd/")
       list(APPEND failures "${path} (the reference) includes ${target}")
     endif()
+  endforeach()
+  # read_file() and InputFile reject pipes and files that are too long, and report errors in the middle of a file.
+  file(STRINGS ${root}/${path} readers REGEX "std::(basic_)?i?f(ile)?stream|filebuf|(f|fre)open\\(")
+  foreach(line ${readers})
+    list(APPEND failures "${path} reads a file without autograd/base/files.h: ${line}")
   endforeach()
   # A public header may include only the standard library and headers of heed. The two headers for test
   # frameworks are exceptions, because users include them explicitly.

@@ -54,6 +54,15 @@ mode_t kind_of(const PathAt& path, int flags = 0) {
   return found == 0 ? status.st_mode & S_IFMT : 0;
 }
 
+// Returns the type of the file at `path`.
+std::filesystem::file_type type_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  if (type != std::filesystem::file_type::none) return type;
+  if (error != std::errc::filename_too_long) cannot_read(path.string(), error.message());
+  return std::filesystem::file_type::not_found;
+}
+
 // Creates a temporary file in the directory of `path` and returns its descriptor, or -1. Tries up
 // to 101 names, because processes that were killed may have left files with these names.
 int create_beside(const PathAt& path, std::string& temporary) {
@@ -182,8 +191,12 @@ void write_file(const PathAt& path, std::span<const std::span<const std::byte>> 
   const PathAt target = target_of(path);
   std::string temporary;
   const int file = create_beside(target, temporary), directory = descriptor_of(target);
-  int error = file < 0 ? errno : write_and_close(file, parts);
-  if (file < 0) cannot_write(path.text(), reason(error));
+  if (file < 0) cannot_write(path.text(), reason(errno));
+  struct stat old {};
+  // A file system without permissions rejects fchmod; the file then has its default permissions.
+  if (::fstatat(directory, target.path.c_str(), &old, 0) == 0)
+    std::ignore = ::fchmod(file, old.st_mode & 07777);
+  int error = write_and_close(file, parts);
   if (error == 0 && ::renameat(directory, temporary.c_str(), directory, target.path.c_str()) != 0)
     error = errno;
   if (error != 0) {
@@ -221,6 +234,14 @@ void AppendFile::write(std::string_view text) const {
   if (error != 0) cannot_write(path_, reason(error));
 }
 
+bool is_there(const std::filesystem::path& path) {
+  return type_of(path) != std::filesystem::file_type::not_found;
+}
+
+bool is_file(const std::filesystem::path& path) {
+  return is_there(path) && type_of(path) != std::filesystem::file_type::directory;
+}
+
 std::string read_file(const std::string& path, std::uint64_t limit) {
   const auto [file, size] = open_regular(path);
   std::string text, problem, chunk(1 << 16, '\0');
@@ -242,6 +263,13 @@ std::string read_file(const std::string& path, std::uint64_t limit) {
 
 InputFile::InputFile(const std::string& path) : path_(path) {
   std::tie(descriptor_, size_) = open_regular(path);
+  char byte = 0;
+  const ssize_t n = size_ > 0 ? 0 : ::pread(descriptor_, &byte, 1, 0);
+  if (n == 0) return;
+  const std::string problem =
+      n < 0 ? reason(errno) : "it has contents, but size 0, as files in /proc; use a copy of it";
+  ::close(descriptor_);
+  cannot_read(path, problem);
 }
 
 InputFile::~InputFile() { ::close(descriptor_); }

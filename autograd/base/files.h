@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <span>
 #include <string>
@@ -61,8 +62,9 @@ struct PathAt {
 /// Creates the file at `path`, or replaces its contents. Writes the parts one after the other into
 /// a temporary file in the same directory, calls fsync on this file, renames it to `path`, and
 /// calls fsync on the directory. If `path` is a symbolic link, its target is replaced and the link
-/// stays. Throws IoError if a step fails, or if `path` exists and is not a regular file. If a step
-/// before the rename fails, the old file is intact and the temporary file is removed.
+/// stays. The new file has the permissions of the old one. Throws IoError if a step fails, or if
+/// `path` exists and is not a regular file. If a step before the rename fails, the old file is
+/// intact and the temporary file is removed.
 void write_file(const PathAt& path, std::span<const std::span<const std::byte>> parts);
 void write_file(const PathAt& path, std::string_view text);
 ///@}
@@ -101,6 +103,14 @@ void sync_directory(const std::string& path);
 /// whose result is written at the end.
 void check_writable(const std::string& path);
 
+///@{
+/// Returns whether anything exists at `path`, or anything but a directory. A symbolic link stands
+/// for its target. Throws IoError if this cannot be determined, for example because a directory of
+/// the path is not accessible.
+bool is_there(const std::filesystem::path& path);
+bool is_file(const std::filesystem::path& path);
+///@}
+
 /// Returns the contents of a regular file. Throws IoError if the file cannot be read, if it has
 /// more than `limit` bytes, or if `path` is a directory, a pipe or a device. If `path` is a pipe,
 /// the function throws at once and does not wait for data.
@@ -110,7 +120,8 @@ std::string read_file(const std::string& path,
 /// A regular file that is open for reading.
 class InputFile {
  public:
-  /// Opens the file. Throws IoError if it cannot be opened or is not a regular file.
+  /// Opens the file. Throws IoError if it cannot be opened, if it is not a regular file, or if it
+  /// has contents but size 0, as files in /proc.
   explicit InputFile(const std::string& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;

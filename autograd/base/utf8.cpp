@@ -2,11 +2,31 @@
 // smallest code point that needs this number of bytes.
 #include "autograd/base/utf8.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <span>
+#include <utility>
 
 namespace heed::autograd {
+namespace {
+
+using CodePoints = std::pair<char32_t, char32_t>;  // the first and the last one
+constexpr CodePoints kBlank[] = {{0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+                                 {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000},
+                                 {0xFE00, 0xFE0F}};
+// Formats: soft hyphen, joiners, marks and overrides of the direction, byte order mark, tags.
+constexpr CodePoints kFormats[] = {{0xAD, 0xAD},     {0x34F, 0x34F},   {0x61C, 0x61C},
+                                   {0x115F, 0x1160}, {0x180E, 0x180E}, {0x200B, 0x200F},
+                                   {0x2028, 0x202E}, {0x2060, 0x206F}, {0x3164, 0x3164},
+                                   {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0000, 0xE007F}};
+
+bool is_in(char32_t c, std::span<const CodePoints> list) {
+  return std::ranges::any_of(list, [c](auto x) { return c >= x.first && c <= x.second; });
+}
+
+}  // namespace
 
 std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) { return std::uint8_t(text[i]); };
@@ -49,14 +69,23 @@ std::string code_point_name(char32_t c) {
   return text.data();
 }
 
+bool is_blank(char32_t c) { return is_in(c, kBlank); }
+
 std::string printable(char32_t c) {
   if (c == U'\n') return "\\n";
   if (c == U'\t') return "\\t";
   if (c == U'\r') return "\\r";
+  if (is_blank(c) || is_in(c, kFormats)) return code_point_name(c);
   if (c >= 0x20 && (c < 0x7F || c >= 0xA0)) return to_utf8(c);
   std::array<char, 8> text{};
   std::snprintf(text.data(), text.size(), "\\x%02x", unsigned(c));
   return text.data();
+}
+
+std::string printable(std::string_view text) {
+  std::string all;
+  for (std::size_t at = 0; at < text.size();) all += printable(next_code_point(text, at).value());
+  return all;
 }
 
 }  // namespace heed::autograd

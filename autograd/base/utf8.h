@@ -17,9 +17,17 @@ bool is_utf8(std::string_view text);
 /// Returns the UTF-8 bytes of a code point.
 std::string to_utf8(char32_t c);
 
-/// Returns a text for labels and errors: the character itself, or an escape such as \\n, \\t, \\r
-/// or \\x1b for a control character.
+/// Returns true for an invisible character that moves or joins no others: a space other than
+/// U+0020, or a variation selector.
+bool is_blank(char32_t c);
+
+/// Returns a text for labels and errors: the character itself, an escape such as \\n, \\t, \\r or
+/// \\x1b for a control character, or the name of another invisible character, such as U+200B. The
+/// space U+0020 is returned itself.
 std::string printable(char32_t c);
+
+/// Returns printable() of each character of `text`, which must be valid UTF-8.
+std::string printable(std::string_view text);
 
 /// Returns the name of a code point, for example "U+00E9".
 std::string code_point_name(char32_t c);

@@ -1,9 +1,8 @@
 // Notebook 3: self-attention of three words, its heat map,
 // and a multi-head layer that raises an error in the notebook.
 #include <cmath>
-#include <fstream>
-#include <iterator>
 
+#include "autograd/base/files.h"
 #include "examples/notebooks/notebook.h"
 #include "nn/nn.h"
 #include "tools/plot/plot.h"
@@ -97,8 +96,7 @@ void self_attention(const Tensor& sample_input) {
            ". Words 0 and 1 attend least to each other: ", at(0, 1), ".");
   display_attention_weights(weights, file, alt_text);
   std::cout << "picture: " << file << "\n  " << alt_text << "\n";
-  std::ifstream in(file, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  const std::string bytes = read_file(file);
   require("the file contains a description, which the notebook announces but does not have",
           bytes.find("iTXtDescription") != bytes.npos && bytes.find(alt_text) != bytes.npos);
 

@@ -14,6 +14,7 @@ inline constexpr std::uint64_t kMaxMetricsBytes = 1'000'000'000;
 inline constexpr std::uint64_t kMaxResultBytes = 1'000'000;
 inline constexpr std::uint64_t kMaxJournalBytes = 100'000'000;
 inline constexpr std::uint64_t kMaxLabelBytes = 1'000'000;
+inline constexpr std::uint64_t kMaxPairsBytes = 32'000'000;
 inline constexpr std::uint64_t kMaxTextBytes = 1 << 30;
 ///@}
 ///@{

@@ -13,6 +13,11 @@
 
 namespace heed::nn {
 
+/// Thrown if a file has no header of a safetensors file.
+struct NotSafetensors : autograd::IoError {
+  using IoError::IoError;
+};
+
 /// Contents of a safetensors file.
 struct SafeTensors {
   std::string path;                                  ///< path of the file, for errors

@@ -29,9 +29,9 @@ struct Entry {
   std::uint64_t begin, end;
 };
 
-template <class... Parts>
+template <class E = IoError, class... Parts>
 [[noreturn]] void refuse(const std::string& path, const Parts&... parts) {
-  fail<IoError>("load_safetensors", "cannot read ", path, ": ", parts...);
+  fail<E>("load_safetensors", "cannot read ", path, ": ", parts...);
 }
 
 // Parses the header. A valid header stays within the limits that are passed to Json::parse().
@@ -40,9 +40,10 @@ Json parse_header(const std::string& path, const std::string& text) {
   try {
     return Json::parse(text, {.depth = 3, .length = kMaxRank});
   } catch (const JsonError& e) {
-    refuse(path, "its header ", e.what(),
-           "; the file is damaged, or it is not a safetensors file with tensors of rank 0 to ",
-           kMaxRank);
+    refuse<NotSafetensors>(
+        path, "its header ", e.what(),
+        "; the file is damaged, or it is not a safetensors file with tensors of rank 0 to ",
+        kMaxRank);
   }
 }
 
@@ -159,19 +160,22 @@ Tensor read_tensor(const InputFile& file, std::uint64_t data, const Entry& e, Cr
 std::string read_header(const InputFile& file) {
   const std::string& path = file.path();
   if (file.size() < 8)
-    refuse(path, "it has ", file.size(),
-           " bytes, but a safetensors file has at least 8; if the file was cut off, copy it again");
+    refuse<NotSafetensors>(
+        path, "it has ", file.size(),
+        " bytes, but a safetensors file has at least 8; if the file was cut off, copy it again");
   std::uint64_t length = 0;
   file.read(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > file.size() - 8)
-    refuse(path, "its first 8 bytes give a header of ", length, " bytes, but only ",
-           file.size() - 8, " follow; it is not a safetensors file, or it was cut off");
+    refuse<NotSafetensors>(path, "its first 8 bytes give a header of ", length, " bytes, but only ",
+                           file.size() - 8,
+                           " follow; it is not a safetensors file, or it was cut off");
   if (length > kMaxSafetensorsHeader)
-    refuse(path, "its header has ", length, " bytes; the limit is ", kMaxSafetensorsHeader);
+    refuse<NotSafetensors>(path, "its header has ", length, " bytes; the limit is ",
+                           kMaxSafetensorsHeader);
   std::string text(std::size_t(length), '\0');
   file.read(8, std::as_writable_bytes(std::span(text)));
   if (text.empty() || text[0] != '{')
-    refuse(path, "its header is not a JSON object; it is not a safetensors file");
+    refuse<NotSafetensors>(path, "its header is not a JSON object; it is not a safetensors file");
   return text;
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
@@ -97,6 +96,8 @@ std::string number_text(const toml::node& node) {
 
 void add_value(TomlItem& item, const toml::node& node) {
   if (const auto* text = node.as_string()) {
+    check<ValueError>(text->get().find('\0') == std::string::npos, item.where, item.key,
+                      " contains U+0000, which no text of heed may contain");
     item.types.push_back(TomlItem::Type::kText);
     item.values.push_back(text->get());
   } else if (const auto* truth = node.as_boolean()) {
@@ -182,12 +183,7 @@ std::vector<TomlItem> read_toml(const std::string& text, const std::string& file
 }
 
 std::string read_toml_text(const std::string& file) {
-  const autograd::InputFile input(file);
-  check<autograd::IoError>(input.size() <= kMaxTomlBytes, file, "has ", input.size(),
-                           " bytes; a configuration file has at most ", kMaxTomlBytes);
-  std::string text(std::size_t(input.size()), '\0');
-  input.read(0, std::as_writable_bytes(std::span(text)));
-  return text;
+  return autograd::read_file(file, kMaxTomlBytes);
 }
 
 const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& settings) {

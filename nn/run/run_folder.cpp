@@ -26,11 +26,6 @@ constexpr std::string_view kWeights = ".safetensors";
 // of older versions have the value "yes".
 constexpr const char *kFinishedKey = "finished", *kOlderMark = "yes";
 
-bool is_there(const fs::path& file) {
-  std::error_code ignored;
-  return fs::exists(file, ignored);
-}
-
 std::optional<std::int64_t> step_in(const std::map<std::string, std::string>& metadata) {
   const auto step = metadata.find("step");
   return step == metadata.end() ? std::nullopt : parse_number<std::int64_t>(step->second);
@@ -91,17 +86,17 @@ bool RunFolder::is_checkpoint(std::string_view name) {
 
 std::vector<RunFolder> RunFolder::list(const fs::path& runs) {
   std::vector<RunFolder> found;
-  std::error_code error, ignored;
+  std::error_code error;
   for (fs::directory_iterator it(runs, error), end; !error && it != end; it.increment(error)) {
-    if (!it->is_directory(ignored)) continue;
-    try {
-      finish_publication(it->path());
-    } catch (const IoError&) {  // the directory is in use or not writable; it stays as it is
-    }
-    std::error_code closed;
-    fs::directory_iterator(it->path(), closed);
     const RunFolder run(it->path());
-    if (closed || run.is_run() || run.has_saved()) found.push_back(run);
+    std::error_code unknown;
+    if (!it->is_directory(unknown) && !unknown) continue;
+    try {
+      finish_publication(run.path());
+      if (!run.is_run() && !run.has_saved()) continue;
+    } catch (const IoError&) {  // the directory is in use or not accessible; it may be a run
+    }
+    found.push_back(run);
   }
   check<IoError>(!error, "cannot read " + runs.string(), error.message());
   std::sort(found.begin(), found.end(),
@@ -113,12 +108,16 @@ std::optional<RunFolder> RunFolder::newest(const fs::path& runs) {
   std::optional<RunFolder> newest;
   std::optional<fs::file_time_type> newest_time;
   if (!is_there(runs)) return newest;
-  for (const RunFolder& run : list(runs)) {
+  const std::vector<RunFolder> all = list(runs);
+  for (const RunFolder& run : all) {
     const auto time = run.last_saved();
     if (!time || (newest_time && *time <= *newest_time)) continue;
     newest = run;
     newest_time = time;
   }
+  // Throws the reason if a directory is not accessible.
+  for (const RunFolder& run : all)
+    if (!newest) run.has_saved();
   return newest;
 }
 
@@ -152,10 +151,7 @@ RunFolder RunFolder::opened() const {
   return directory_ ? *this : RunFolder(std::make_shared<Directory>(path_.string()));
 }
 
-bool RunFolder::is_run() const {
-  std::error_code ignored;
-  return fs::is_regular_file(file(kConfig), ignored);
-}
+bool RunFolder::is_run() const { return is_there(file(kConfig)); }
 
 bool RunFolder::has_saved() const { return is_there(file(kModel)) || is_there(file(kState)); }
 
@@ -175,7 +171,7 @@ RunFolder::State RunFolder::state() const {
   }
 }
 
-std::optional<fs::file_time_type> RunFolder::last_saved() const {
+std::optional<fs::file_time_type> RunFolder::last_saved() const try {
   std::optional<fs::file_time_type> newest;
   if (!is_run() || !has_saved()) return newest;
   for (const char* name : {kConfig, kModel}) {
@@ -184,6 +180,8 @@ std::optional<fs::file_time_type> RunFolder::last_saved() const {
     if (!error && (!newest || time > *newest)) newest = time;
   }
   return newest;
+} catch (const IoError&) {  // the directory is not accessible
+  return {};
 }
 
 std::optional<std::int64_t> RunFolder::saved_step() const {

@@ -1,5 +1,6 @@
 #include "nn/run/run_result.h"
 
+#include <limits>
 #include <utility>
 
 #include "nn/io/json.h"
@@ -20,9 +21,18 @@ std::int64_t count_of(const Json& json, std::string_view key) {
   return std::int64_t(*count);
 }
 
-std::optional<double> number_of(const Json& json, std::string_view key) {
-  const Json& value = value_of(json, key);
-  return value == Json() ? std::nullopt : std::optional(value.number());
+// Returns the number `key`. Throws JsonError unless it is finite and in [0, most].
+double number_of(const Json& json, std::string_view key, double most) {
+  const double number = value_of(json, key).number();
+  if (!(number >= 0 && number <= most))
+    throw JsonError("`" + std::string(key) + "` is out of range");
+  return number;
+}
+
+std::optional<double> number_or_null(const Json& json, std::string_view key,
+                                     double most = std::numeric_limits<double>::max()) {
+  if (value_of(json, key) == Json()) return {};
+  return number_of(json, key, most);
 }
 
 }  // namespace
@@ -57,13 +67,13 @@ std::string to_json(const RunResult& r) {
 RunResult parse_run_result(std::string_view text) {
   const Json json = Json::parse(text);
   RunResult result{.steps = count_of(json, "steps"),
-                   .loss = value_of(json, "loss").number(),
-                   .optimal = number_of(json, "optimal_loss"),
-                   .accuracy = number_of(json, "accuracy"),
-                   .standard_error = number_of(json, "standard_error"),
+                   .loss = number_of(json, "loss", std::numeric_limits<double>::max()),
+                   .optimal = number_or_null(json, "optimal_loss"),
+                   .accuracy = number_or_null(json, "accuracy", 1),
+                   .standard_error = number_or_null(json, "standard_error"),
                    .sequences = count_of(json, "eval_sequences"),
                    .targets = count_of(json, "eval_tokens"),
-                   .seconds = number_of(json, "seconds")};
+                   .seconds = number_or_null(json, "seconds")};
   if (!json.find("weights_checksum")) return result;
   result.evaluation_set = count_of(json, "evaluation_set");
   result.weights_checksum = value_of(json, "weights_checksum").text();

@@ -37,7 +37,8 @@ RunResult run_result(const Evaluation& e, const Task& task, std::int64_t steps);
 /// Returns the result as one line of JSON. Doubles are read back with the same bits.
 std::string to_json(const RunResult& result);
 /// Parses the text of to_json(), or of a file that `heed sweep` of an earlier version wrote. Throws
-/// JsonError if a value is missing or has another type.
+/// JsonError if a value is missing, has another type or is out of range: every number is finite and
+/// at least 0, and the accuracy at most 1.
 RunResult parse_run_result(std::string_view text);
 
 }  // namespace heed::nn

@@ -130,6 +130,8 @@ void replay_journal(const fs::path& folder) {
     }
     fs::create_directories(target.parent_path());
     std::error_code error;
+    const fs::file_status old = fs::status(target, error);
+    if (fs::is_regular_file(old)) fs::permissions(from / name, old.permissions(), error);
     fs::rename(from / name, target, error);
     // If the file is missing, it was renamed before.
     if (error && error != std::errc::no_such_file_or_directory)

@@ -10,7 +10,7 @@ using namespace autograd;
 StepLog::StepLog(const RunFolder& folder, const char* name, std::string_view header,
                  std::int64_t last) {
   const std::string path = folder.file(name).string();
-  const std::string old = std::filesystem::exists(path) ? read_file(path, kMaxMetricsBytes) : "";
+  const std::string old = is_there(path) ? read_file(path, kMaxMetricsBytes) : "";
   std::string text;
   if (!header.empty()) text = std::string(header) + "\n";
   // A last line without a line break was truncated by a kill. The header has no step.

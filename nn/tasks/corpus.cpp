@@ -24,15 +24,10 @@ namespace {
 constexpr std::size_t kPiece = 1 << 20;  // bytes
 constexpr std::size_t kCodePoints = 0x110000;
 
-InputFile open_text(const std::string& path) {
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  check<IoError>(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
-                     std::filesystem::is_directory(status),
-                 "text", "'", path,
+void check_regular(const std::string& path) {
+  check<IoError>(!is_file(path) || std::filesystem::is_regular_file(path), "text", "'", path,
                  "' is a pipe or a device, but evaluating or resuming a run reads the text again: "
                  "write the text to a file and use the file");
-  return InputFile(path);
 }
 
 template <class F>
@@ -54,33 +49,94 @@ std::string fnv1a(const InputFile& file) {
   return fmt::format("{:016x}", hash);
 }
 
-// Calls f(code point) for each code point of the file. Skips carriage returns if by_line is set.
+// Characters of a file that are not a part of its text: the byte order mark, carriage returns of
+// line ends, and NUL, which only other files contain.
+constexpr char32_t kLeftOut[] = {U'\uFEFF', U'\r', U'\0'};
+
+// A text file and the rules by which it is read.
+struct Text {
+  // If `known` is given, only characters of its symbols are kept.
+  explicit Text(const std::string& path, const TextOptions& o = {},
+                const Vocabulary* known = nullptr)
+      : file(path), by_line(o.by_line) {
+    for (const char32_t c : kLeftOut) {
+      const auto has = [&](const std::string& s) { return s.find(to_utf8(c)) != s.npos; };
+      if (o.newlines == Newlines::kKeep && (!known || std::ranges::any_of(known->symbols(), has)))
+        kept += c;
+    }
+    if (by_line) std::erase(kept, U'\r');
+  }
+  bool leaves_out(char32_t c) const { return kept.find(c) == kept.npos; }
+
+  InputFile file;
+  bool by_line;
+  std::u32string kept;       // the characters among kLeftOut that are tokens
+  bool has_returns = false;  // carriage returns were left out
+};
+
+// Throws IoError for a byte that is not UTF-8 or is 0. The message names the probable encoding.
+[[noreturn]] void fail_encoding(const InputFile& file, std::uint64_t at, std::uint8_t value) {
+  std::string start(std::size_t(std::min<std::uint64_t>(kPiece, file.size())), '\0');
+  file.read(0, std::as_writable_bytes(std::span(start)));
+  std::size_t zeros[2] = {}, controls = 0, c1 = 0, before = 0;  // zeros: at even and odd places
+  for (std::size_t i = 0; i < start.size(); ++i) {
+    const auto byte = std::uint8_t(start[i]);
+    zeros[i % 2] += byte == 0;
+    controls += byte < 0x20 && !(byte >= '\t' && byte <= '\r') && byte != 0x1B;
+    c1 += byte >= 0x80 && byte < 0xA0;
+    before += byte >= 0x80 && i < at;
+  }
+  const bool has_mark = start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF");
+  const auto [fewer, more] = std::minmax(zeros[0], zeros[1]);
+  const bool is_utf16 = has_mark || more > std::max(start.size() / 8, 8 * fewer);
+  const char* const endian = has_mark ? "UTF-16" : zeros[0] == more ? "UTF-16BE" : "UTF-16LE";
+  const char* const encoding = is_utf16 ? endian : c1 > 0 ? "cp1252" : "latin1";
+  std::string advice =
+      fmt::format("it is probably {0}; convert it with iconv -f {0} -t UTF-8", encoding);
+  if (!is_utf16 && controls > 0)
+    advice = "this is probably not a text file; use a text file";
+  else if (!is_utf16 && before > 0)
+    advice = "the text before it is UTF-8; repair or remove this byte";
+  fail<IoError>("text", "'", file.path(), "' is not UTF-8 text at byte ", at, " (value ",
+                int{value}, "): ", advice);
+}
+
+// Calls f(code point) for each code point of the text.
 template <class F>
-void for_each_code_point(const InputFile& file, bool by_line, const F& f) {
+void for_each_code_point(Text& text, const F& f) {
+  const InputFile& file = text.file;
   std::string rest;  // bytes that were read but not decoded
   std::uint64_t read = 0;
+  char32_t last = 0;
   for_each_piece(file, [&](const std::string& piece) {
     rest += piece;
     read += piece.size();
     constexpr std::size_t kLongest = 4;  // largest number of bytes of a code point
     std::size_t at = 0;
     while (at < rest.size() && (read == file.size() || rest.size() - at >= kLongest)) {
-      const std::size_t start = at;
+      const std::uint64_t start = read - rest.size() + at;
+      const auto byte = std::uint8_t(rest[at]);
       const auto c = next_code_point(rest, at);
-      check<IoError>(c.has_value(), "text", "'", file.path(), "' is not UTF-8 at byte ",
-                     read - rest.size() + start, " (value ",
-                     int{static_cast<unsigned char>(rest[start])},
-                     "): convert it, for example with iconv -f latin1 -t utf-8");
-      if (!by_line || *c != U'\r') f(*c);
+      if (!c || (*c == U'\0' && text.leaves_out(*c))) fail_encoding(file, start, byte);
+      const bool is_return = *c == U'\r' && text.leaves_out(*c);
+      const bool is_mark = *c == U'\uFEFF' && start == 0 && text.leaves_out(*c);
+      // A carriage return is a newline, except in lines, and the newline after it is left out.
+      const bool is_second = *c == U'\n' && last == U'\r' && !text.by_line;
+      text.has_returns |= is_return;
+      if (is_return && !text.by_line)
+        f(U'\n');
+      else if (!is_return && !is_mark && !is_second)
+        f(*c);
+      last = is_return ? *c : 0;
     }
     rest.erase(0, at);
   });
 }
 
 template <class F>
-void for_each_word(const InputFile& file, bool by_line, const F& f) {
+void for_each_word(Text& text, const F& f) {
   UnitSplitter splitter(Unit::kWord);
-  for_each_code_point(file, by_line, [&](char32_t c) { splitter.put(c, f); });
+  for_each_code_point(text, [&](char32_t c) { splitter.put(c, f); });
   splitter.end(f);
 }
 
@@ -88,25 +144,25 @@ void check_unchanged(bool unchanged, const InputFile& file) {
   check<IoError>(unchanged, "text", "'", file.path(), "' was changed while heed read it");
 }
 
-void read_characters(Corpus& corpus, const InputFile& file, bool by_line) {
+void read_characters(Corpus& corpus, Text& text) {
   std::vector<bool> seen(kCodePoints);
   std::size_t length = 0;
-  for_each_code_point(file, by_line, [&](char32_t c) { seen[c] = true, ++length; });
+  for_each_code_point(text, [&](char32_t c) { seen[c] = true, ++length; });
   std::vector<std::int32_t> ids(kCodePoints, -1);
   std::vector<std::string> symbols;
   const auto add = [&](char32_t c) {
     ids[c] = std::int32_t(symbols.size());
     symbols.push_back(to_utf8(c));
   };
-  if (by_line) add(U'\n');
+  if (text.by_line) add(U'\n');
   for (char32_t c = 0; c < kCodePoints; ++c)
     if (seen[c] && ids[c] < 0) add(c);
-  check<IoError>(symbols.size() <= kMaxSymbols, "text", "'", file.path(), "' has ", symbols.size(),
-                 " different characters; at most ", kMaxSymbols, " are possible");
+  check<IoError>(symbols.size() <= kMaxSymbols, "text", "'", text.file.path(), "' has ",
+                 symbols.size(), " different characters; at most ", kMaxSymbols, " are possible");
   corpus.tokens = TokenArray(std::int64_t(symbols.size()));
   corpus.tokens.reserve(length);
-  for_each_code_point(file, by_line, [&](char32_t c) {
-    check_unchanged(ids[c] >= 0 && corpus.tokens.size() < length, file);
+  for_each_code_point(text, [&](char32_t c) {
+    check_unchanged(ids[c] >= 0 && corpus.tokens.size() < length, text.file);
     corpus.tokens.push_back(ids[c]);
   });
   for (const std::string& symbol : symbols) corpus.data["vocabulary"] += symbol;
@@ -124,10 +180,10 @@ std::vector<std::string> ranked(const std::unordered_map<std::string, std::int64
   return symbols;
 }
 
-void read_words(Corpus& corpus, const InputFile& file, const TextOptions& o) {
+void read_words(Corpus& corpus, Text& text, const TextOptions& o) {
   std::unordered_map<std::string, std::int64_t> counts;
   std::size_t length = 0;
-  for_each_word(file, o.by_line, [&](const std::string& word) { ++counts[word], ++length; });
+  for_each_word(text, [&](const std::string& word) { ++counts[word], ++length; });
   bool leaves_out = counts.erase(kUnknown) > 0;
   if (o.by_line) counts.erase("\n");
   std::vector<std::string> symbols = ranked(counts);
@@ -142,9 +198,9 @@ void read_words(Corpus& corpus, const InputFile& file, const TextOptions& o) {
   const auto unknown = corpus.vocabulary.find(kUnknown);
   corpus.tokens = TokenArray(corpus.vocabulary.size());
   corpus.tokens.reserve(length);
-  for_each_word(file, o.by_line, [&](const std::string& word) {
+  for_each_word(text, [&](const std::string& word) {
     const auto found = corpus.vocabulary.find(word);
-    check_unchanged((found || unknown) && corpus.tokens.size() < length, file);
+    check_unchanged((found || unknown) && corpus.tokens.size() < length, text.file);
     corpus.unknown += !found || found == unknown;
     corpus.tokens.push_back(found ? *found : *unknown);
   });
@@ -153,10 +209,8 @@ void read_words(Corpus& corpus, const InputFile& file, const TextOptions& o) {
 // Throws ValueError for a character or word that is not a symbol of the vocabulary.
 [[noreturn]] void fail_unknown(const std::string& symbol, std::int64_t line, const InputFile& file,
                                const Vocabulary& vocabulary) {
-  std::size_t at = 0;
   const bool word = vocabulary.unit() == Unit::kWord;
-  fail<ValueError>("text", "'", file.path(), "' contains '",
-                   word ? symbol : printable(*next_code_point(symbol, at)), "' in line ", line,
+  fail<ValueError>("text", "'", file.path(), "' contains '", printable(symbol), "' in line ", line,
                    ", which is not in the vocabulary: ", vocabulary.summary(), "; ",
                    word ? "the vocabulary has no <unk> for unknown words: replace it in the file, "
                           "or train with a smaller `max-words`"
@@ -164,19 +218,19 @@ void read_words(Corpus& corpus, const InputFile& file, const TextOptions& o) {
 }
 
 // Appends the file as tokens of corpus.vocabulary.
-void read_known(Corpus& corpus, const InputFile& file, bool by_line) {
+void read_known(Corpus& corpus, Text& text) {
   const Vocabulary& vocabulary = corpus.vocabulary;
   const auto unknown = vocabulary.find(kUnknown);
   std::int64_t line = 1;
   const auto add = [&](const std::string& symbol) {
     const auto found = vocabulary.find(symbol);
-    if (!found && !unknown) fail_unknown(symbol, line, file, vocabulary);
+    if (!found && !unknown) fail_unknown(symbol, line, text.file, vocabulary);
     corpus.unknown += !found || found == unknown;
     corpus.tokens.push_back(found ? *found : *unknown);
     line += symbol == "\n";
   };
   UnitSplitter splitter(vocabulary.unit());
-  for_each_code_point(file, by_line, [&](char32_t c) { splitter.put(c, add); });
+  for_each_code_point(text, [&](char32_t c) { splitter.put(c, add); });
   splitter.end(add);
 }
 
@@ -191,15 +245,21 @@ void add_identity(std::map<std::string, std::string>& data, const InputFile& fil
   data[prefix + "text_hash"] = fnv1a(file);
 }
 
+std::string note_of(const Text& text) {
+  return text.file.path() + ": line ends CR LF are read as LF";
+}
+
 // Appends the tokens of the held-out file o.val_path. The tokens before them are for training.
 void read_held_out(Corpus& corpus, const TextOptions& o) {
   // The last line of the training file may have no newline. An empty line has no effect.
   if (o.by_line) corpus.tokens.push_back(corpus.vocabulary.find("\n").value());
   corpus.training = std::int64_t(corpus.tokens.size());
   const std::int64_t unknown = corpus.unknown;
-  const InputFile file = open_text(o.val_path);
-  add_identity(corpus.data, file, "val_");
-  read_known(corpus, file, o.by_line);
+  check_regular(o.val_path);
+  Text text(o.val_path, o, &corpus.vocabulary);
+  add_identity(corpus.data, text.file, "val_");
+  read_known(corpus, text);
+  if (text.has_returns) corpus.note += (corpus.note.empty() ? "" : "; ") + note_of(text);
   corpus.unknown = unknown;
 }
 
@@ -209,20 +269,33 @@ Corpus read_corpus(const TextOptions& o, const Vocabulary* known) {
   check<ValueError>(o.max_words >= 1 && o.max_words <= std::int64_t(kMaxSymbols) - 2, "max-words",
                     "needs 1 to ", kMaxSymbols - 2, ", got ", o.max_words);
   Corpus corpus;
-  const InputFile file = open_text(o.path);
-  add_identity(corpus.data, file, "");
+  check_regular(o.path);
+  Text text(o.path, o, known);
+  add_identity(corpus.data, text.file, "");
   if (known) {
     corpus.vocabulary = *known, corpus.tokens = TokenArray(known->size());
-    read_known(corpus, file, o.by_line);
-    return corpus;
+    read_known(corpus, text);
+  } else if (o.unit == Unit::kChar) {
+    read_characters(corpus, text);
+  } else {
+    read_words(corpus, text, o);
   }
-  if (o.unit == Unit::kChar)
-    read_characters(corpus, file, o.by_line);
-  else
-    read_words(corpus, file, o);
+  if (text.has_returns) corpus.note = note_of(text);
+  if (text.has_returns && !known && !o.by_line)
+    corpus.note += "; `newlines` keep leaves them as they are";
+  if (known) return corpus;
   corpus.training = std::int64_t(corpus.tokens.size());
   if (!o.val_path.empty()) read_held_out(corpus, o);
   return corpus;
+}
+
+std::string read_text(const std::string& path, std::uint64_t limit) {
+  Text text(path);
+  check<IoError>(text.file.size() <= limit, "text", "'", path, "' has ", text.file.size(),
+                 " bytes; the limit is ", limit);
+  std::string all;
+  for_each_code_point(text, [&](char32_t c) { all += to_utf8(c); });
+  return all;
 }
 
 Vocabulary vocabulary_of(const std::map<std::string, std::string>& data, Unit unit) {

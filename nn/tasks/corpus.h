@@ -38,6 +38,7 @@ struct Corpus {
   Vocabulary vocabulary;
   std::map<std::string, std::string> data;  ///< the value of TaskInfo::data
   std::int64_t unknown = 0;  ///< number of training tokens that are kUnknown; if `known`, of all
+  std::string note = {};     ///< sentence about carriage returns that were replaced, or ""
   /// Number of tokens of the file, after which the tokens of TextOptions::val_path follow. 0 if
   /// `known` is given, because all tokens are then for evaluation.
   std::int64_t training = 0;
@@ -47,16 +48,25 @@ struct Corpus {
 inline constexpr const char* kUnknown = "<unk>";
 
 /// Reads a text file as tokens. The file is read in pieces, so that only its tokens are in memory.
-/// If TextOptions::by_line is set, carriage returns are dropped. Throws IoError with the path and
-/// the reason if the file cannot be used. Throws ValueError if max_words is out of range.
+/// Throws IoError with the path and the reason if the file cannot be used. Throws ValueError if
+/// max_words is out of range.
+///
+/// Unless TextOptions::newlines is Newlines::kKeep, a byte order mark at the start is left out, a
+/// carriage return and a newline (CR LF) or a carriage return alone is read as a newline, and a
+/// NUL is an error. If TextOptions::by_line is set, all carriage returns are left out instead.
 ///
 /// If TextOptions::val_path is set, this file is read too, by the symbols of the first file.
 ///
 /// If `known` is given, val_path is ignored, and the tokens are those of this vocabulary, by their
-/// symbols; `unit` and max_words are ignored. A word that is not a symbol becomes kUnknown if this
-/// is a symbol. Throws ValueError that contains the line for any other character or word that is
-/// not a symbol.
+/// symbols; `unit`, max_words and `newlines` are ignored. A byte order mark, carriage returns and
+/// NUL are kept if they are symbols, as in a run that kept them. A word that is not a symbol
+/// becomes kUnknown if this is a symbol. Throws ValueError that contains the line for any other
+/// character or word that is not a symbol.
 Corpus read_corpus(const TextOptions& options, const Vocabulary* known = nullptr);
+
+/// Returns a short text file, read as by read_corpus(). Throws IoError if it cannot be read or has
+/// more than `limit` bytes.
+std::string read_text(const std::string& path, std::uint64_t limit);
 
 /// Returns the vocabulary that `data` (TaskInfo::data) contains as text. Throws IoError if this
 /// text is missing or damaged.

@@ -175,6 +175,7 @@ std::unique_ptr<Task> make_lines(const TextOptions& o, const Vocabulary* known) 
   } else {
     description += ", " + std::to_string(known ? n : test_lines(n)) + " held out)";
   }
+  if (!corpus.note.empty()) note += (note.empty() ? "" : "; ") + corpus.note;
   return std::make_unique<LinesTask>(o, std::move(corpus), std::move(choice.starts), description,
                                      note, first);
 }

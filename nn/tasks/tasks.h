@@ -191,6 +191,18 @@ std::unique_ptr<Task> make_random(const RandomOptions& options = {});
 /// the lines, but at most 1000, is held out. The held-out lines are drawn with a fixed seed, so
 /// that all runs on a file are evaluated on the same lines. Empty lines are skipped. TaskInfo::note
 /// describes which other lines are left out.
+/// Line ends of a text.
+enum class Newlines {
+  kLf,   ///< every line end is read as a newline (LF), and a byte order mark is left out
+  kKeep  ///< the text is read as it is
+};
+/// Names of Newlines in configurations.
+template <>
+struct EnumNames<Newlines> {
+  static constexpr std::pair<Newlines, const char*> kTable[] = {{Newlines::kLf, "lf"},
+                                                                {Newlines::kKeep, "keep"}};
+};
+
 struct TextOptions {
   std::string path;           ///< the text file, a regular file
   std::int64_t context = 64;  ///< length T of a sequence in tokens, at least 1
@@ -217,6 +229,7 @@ struct TextOptions {
   /// If it is not empty: a second file, whose windows or lines are the evaluation set. All of
   /// `path` is then for training. The tokens are those of `path`, as in make_whole_text().
   std::string val_path = {};
+  Newlines newlines = Newlines::kLf;  ///< how line ends and a byte order mark are read
 };
 /// Returns the task `text`, or the task `lines` if options.by_line is set. Throws IoError if `path`
 /// is not a readable, non-empty regular file of valid UTF-8, if the file has more than 1 GiB, or if

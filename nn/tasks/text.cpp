@@ -23,11 +23,13 @@ std::string describe(const TextOptions& o, const Corpus& corpus) {
               : size(corpus.training) + ", held out: " + o.val_path + size(all - corpus.training));
 }
 
-// Returns a sentence about the words that are not in the vocabulary, or "" if all words are in it.
-std::string unknown_note(const Corpus& corpus) {
-  if (corpus.unknown == 0) return "";
-  return std::to_string(corpus.unknown) + " of " + std::to_string(corpus.training) +
-         " words are <unk>, because only the " + std::to_string(corpus.vocabulary.size() - 1) +
+// Returns sentences about changed line ends, and about training words that are not in the
+// vocabulary.
+std::string note_of(const Corpus& corpus) {
+  if (corpus.unknown == 0 || corpus.training == 0) return corpus.note;
+  return corpus.note + (corpus.note.empty() ? "" : "; ") + std::to_string(corpus.unknown) + " of " +
+         std::to_string(corpus.training) + " words are <unk>, because only the " +
+         std::to_string(corpus.vocabulary.size() - 1) +
          " most frequent are tokens; a larger `max-words` includes more";
 }
 
@@ -35,7 +37,7 @@ class TextTask : public FileTask {
  public:
   // `whole` is true if the task is that of make_whole_text().
   TextTask(const TextOptions& o, Corpus&& corpus, bool whole)
-      : FileTask(o, std::move(corpus), describe(o, corpus), whole ? "" : unknown_note(corpus)),
+      : FileTask(o, std::move(corpus), describe(o, corpus), note_of(corpus)),
         // This equals int(0.9 * n) in Python, which nanoGPT uses. The product is computed in
         // float64 as in Python, because 0.9 is rounded and another dtype could give another split.
         cut_(whole || !o.val_path.empty() ? training_tokens()

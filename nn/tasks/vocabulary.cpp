@@ -17,13 +17,6 @@ char32_t first_of(const std::string& symbol) {
   return next_code_point(symbol, at).value_or(0);
 }
 
-// Returns a word with escapes in place of characters that cannot be printed.
-std::string printable_word(const std::string& word) {
-  std::string text;
-  for (std::size_t at = 0; at < word.size();) text += printable(next_code_point(word, at).value());
-  return text;
-}
-
 }  // namespace
 
 Vocabulary::Vocabulary(std::vector<std::string> symbols, Unit unit)
@@ -71,11 +64,11 @@ std::vector<std::int64_t> Vocabulary::encode(std::string_view text, std::string_
   const auto add = [&](const std::string& symbol) {
     const auto id = find(symbol);
     if (!id && unit_ == Unit::kWord)
-      fail<ValueError>(what, "'", printable_word(symbol), "' (word ", ids.size() + 1,
+      fail<ValueError>(what, "'", printable(symbol), "' (word ", ids.size() + 1,
                        ", with the space before it) is not in the vocabulary: ", summary(),
                        advice(symbol));
     if (!id)
-      fail<ValueError>(what, "'", printable_word(symbol), "' (", code_point_name(first_of(symbol)),
+      fail<ValueError>(what, "'", printable(symbol), "' (", code_point_name(first_of(symbol)),
                        ", character ", ids.size() + 1, ") is not in the vocabulary: ", summary());
     ids.push_back(*id);
   };
@@ -102,7 +95,7 @@ std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
 
 std::string Vocabulary::label(std::int64_t id) const {
   check<ValueError>(id >= 0 && id < size(), "label", "token ", id, " is not in [0, ", size(), ")");
-  return printable_word(symbols_[std::size_t(id)]);
+  return printable(symbols_[std::size_t(id)]);
 }
 
 std::vector<std::string> Vocabulary::labels(std::span<const std::int64_t> ids) const {
@@ -133,7 +126,7 @@ std::string Vocabulary::summary_of_words() const {
   std::string text;
   for (const std::string& symbol : symbols_) {
     if (text.size() > kLongestSummary) break;
-    text += "'" + printable_word(symbol) + "' ";
+    text += "'" + printable(symbol) + "' ";
   }
   return text + "... (" + std::to_string(symbols_.size()) + " words)";
 }

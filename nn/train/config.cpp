@@ -37,7 +37,7 @@ std::vector<Setting> own_settings(RunConfig& c) {
   std::vector<Setting> list = c.settings();
   std::erase_if(list, [&](const Setting& s) {
     if (s.key == "lines" || s.key == "answer-after") return c.task != "lines";
-    if (s.key == "unit" || s.key == "max-words") return !learns_file(c);
+    if (s.key == "unit" || s.key == "max-words" || s.key == "newlines") return !learns_file(c);
     if (std::ranges::count(kAddedLater, s.key) > 0)
       return s.get() == find_setting(defaults, s.key)->get();
     return s.key.starts_with("task-") && s.get().empty();
@@ -69,9 +69,12 @@ void check_file(const RunConfig& c) {
   check<ValueError>(c.answer_after.empty() || c.task == "lines", "`answer-after`", "'",
                     c.answer_after,
                     "' has an effect only for the lines of a file; give a file as `lines`");
-  check<ValueError>(learns_file(c) || (c.unit == none.unit && c.max_words == none.max_words),
-                    c.unit == none.unit ? "`max-words`" : "`unit`", "the task ", c.task,
-                    " reads no file; give one as `text` or `lines`");
+  check<ValueError>(learns_file(c) || (c.unit == none.unit && c.max_words == none.max_words &&
+                                       c.newlines == none.newlines),
+                    c.unit != none.unit           ? "`unit`"
+                    : c.newlines != none.newlines ? "`newlines`"
+                                                  : "`max-words`",
+                    "the task ", c.task, " reads no file; give one as `text` or `lines`");
 }
 
 // The functions below return the settings, one group each, in the order of config.toml and help.
@@ -94,7 +97,10 @@ std::vector<Setting> data_settings(RunConfig& c) {
        c.max_words,
        {1, 65534},
        "for `unit` word: number of words that are tokens, the most frequent ones; all other words "
-       "become <unk>"}};
+       "become <unk>"},
+      {"newlines", c.newlines,
+       "for `text`, `lines`: read line ends CR LF as LF and leave out a byte order mark, or keep "
+       "them"}};
   for (Setting& s : list)
     s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
   const std::vector<Setting> parameters = task_settings(c.task_parameters);
@@ -356,6 +362,11 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
     setting_named(item, settings).set(item.where + ": " + item.key, item.values[0]);
     given.push_back(item.key);
   }
+  // Runs of heed 0.1 kept line ends and byte order marks.
+  if (learns_file(config) && !std::ranges::count(given, "newlines")) {
+    config.newlines = Newlines::kKeep;
+    given.emplace_back("newlines");
+  }
   // Runs of heed 0.1 had as many shards as `accumulate`.
   if (!std::ranges::count(given, "shards")) {
     config.shards = config.accumulate;
@@ -387,7 +398,8 @@ TextOptions text_options(const RunConfig& c) {
           .unit = c.unit,
           .max_words = c.max_words,
           .answer_after = c.answer_after,
-          .val_path = lines ? c.val_lines : c.val_text};
+          .val_path = lines ? c.val_lines : c.val_text,
+          .newlines = c.newlines};
 }
 
 Schedule schedule(const RunConfig& c) {

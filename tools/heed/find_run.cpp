@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "autograd/base/error.h"
+#include "autograd/base/files.h"
 #include "autograd/base/text.h"
 #include "nn/run/staged_folder.h"
 #include "tools/heed/report/output.h"
@@ -30,8 +31,7 @@ fs::path newest_run() {
 // Throws IoError if the run does not contain the file `weights`. The message lists the weights
 // files that the run contains.
 void check_weights(const RunFolder& run, const std::string& weights) {
-  std::error_code ignored;
-  if (fs::exists(run.file(weights), ignored)) return;
+  if (autograd::is_there(run.file(weights))) return;
   const std::vector<std::string> others = run.weights();
   fail<IoError>("weights", run.text(), " has no ", weights,
                 others.empty() ? "; heed train --resume " + run.text() + " writes them again"
@@ -53,8 +53,7 @@ fs::path find_run(const std::string& given) {
   if (given.empty()) return newest_run();
   nn::finish_publication(given);
   const RunFolder run(given);
-  std::error_code ignored;
-  if (!fs::exists(given, ignored)) fail<IoError>("run", "found no run or file '", given, "'");
+  if (!autograd::is_there(given)) fail<IoError>("run", "found no run or file '", given, "'");
   if (!run.is_run())
     fail<IoError>("run", "'", given, "' is not a run directory (no ", RunFolder::kConfig, ")");
   if (!run.has_saved())
@@ -66,9 +65,8 @@ fs::path find_run(const std::string& given) {
 }
 
 std::string find_weights(const std::string& given) {
-  std::error_code ignored;
-  const bool is_file = fs::exists(given, ignored) && !fs::is_directory(given, ignored);
-  return is_file ? given : RunFolder(find_run(given)).file(RunFolder::kModel).string();
+  return autograd::is_file(given) ? given
+                                  : RunFolder(find_run(given)).file(RunFolder::kModel).string();
 }
 
 nn::LoadedRun open_run(const fs::path& folder, const std::string& weights, nn::Use use) {
@@ -80,6 +78,10 @@ nn::LoadedRun open_run(const fs::path& folder, const std::string& weights, nn::U
   progress.clear();
   if (!run.note.empty()) print_error("note: " + run.note);
   return run;
+}
+
+void print_note(const nn::Task& task) {
+  if (const std::string& note = task.info().note; !note.empty()) print_error("note: " + note);
 }
 
 void check_weights_out(const std::string& option, const std::string& path) {

@@ -27,6 +27,9 @@ std::string find_weights(const std::string& given);
 nn::LoadedRun open_run(const std::filesystem::path& folder, const std::string& weights,
                        nn::Use use);
 
+/// Prints TaskInfo::note to stderr, if there is one.
+void print_note(const nn::Task& task);
+
 /// Throws UsageError that names `option`, such as "--out", unless `path` ends in .safetensors and
 /// is outside of all run directories, whose files it could replace.
 void check_weights_out(const std::string& option, const std::string& path);

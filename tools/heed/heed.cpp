@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <stdexcept>
@@ -153,7 +154,12 @@ int exit_code_of(const std::function<int()>& command) {
         "out of memory; heed train --dry-run prints the memory that a run needs and the memory "
         "that is available; lower batch, context, d-model or layers, or raise --shards");
     code = kInputOutput;
-  } catch (const std::system_error& e) {  // from std::filesystem
+  } catch (const std::filesystem::filesystem_error& e) {
+    print_error(fmt::format("cannot use {}: {}",
+                            e.path1().empty() ? "the current directory" : e.path1().string(),
+                            e.code().message()));
+    code = kInputOutput;
+  } catch (const std::system_error& e) {  // such as a thread that cannot be started
     print_error(e.what());
     code = kInputOutput;
   } catch (const std::exception& e) {

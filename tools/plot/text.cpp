@@ -23,7 +23,7 @@ std::string visible_text(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     if (const auto c = next_code_point(text, at))
-      out += autograd::printable(*c);
+      out += autograd::is_blank(*c) ? autograd::to_utf8(*c) : autograd::printable(*c);
     else
       out += fmt::format("\\x{:02x}", std::uint8_t(text[at++]));
   }

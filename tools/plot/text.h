@@ -18,7 +18,8 @@ int line_height(double size);  ///< distance from one baseline to the next
 double em_size(double size);   ///< `size` after rounding, in pixels per em
 
 /// Returns `text` with every control character and every invalid byte replaced by an escape: `\n`,
-/// `\t`, `\r`, or a number such as `\x1b`.
+/// `\t`, `\r`, or a number such as `\x1b`. Any other invisible character except spaces is replaced
+/// by its code point, such as `U+202E`.
 std::string visible_text(std::string_view text);
 
 /// Returns a token as the label of an axis. This is visible_text(token), in which a space is

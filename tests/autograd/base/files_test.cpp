@@ -53,6 +53,44 @@ TEST_CASE("write_file replaces a file, or changes nothing and leaves no temporar
   CHECK(folder.files() == 2);
 }
 
+TEST_CASE("a replaced file keeps its permissions, also if its target replaces a link") {
+  const Folder folder;
+  const std::string path = folder / "f";
+  write_file(path, std::string_view("old"));
+  const fs::perms fresh = fs::status(path).permissions();
+  fs::create_symlink("f", folder / "link");
+  for (const fs::perms mode :
+       {fs::perms(0600), fs::perms(0640), fs::perms(0444), fs::perms(0755)}) {
+    fs::permissions(path, mode);
+    write_file(path, std::string_view("new"));
+    CHECK(fs::status(path).permissions() == mode);
+    write_file(folder / "link", std::string_view("newer"));
+    CHECK(fs::status(path).permissions() == mode);
+  }
+  write_file(folder / "g", std::string_view("new"));
+  CHECK(fs::status(folder / "g").permissions() == fresh);
+}
+
+TEST_CASE("is_there and is_file throw if they cannot find out") {
+  const Folder folder;
+  const std::string path = folder / "f";
+  write_file(path, std::string_view("old"));
+  fs::create_symlink("loop", folder / "loop");
+  fs::create_symlink("nowhere", folder / "dangling");
+  CHECK((is_there(path) && is_file(path)));
+  CHECK((is_there(folder.path()) && !is_file(folder.path())));
+  for (const fs::path& none :
+       {folder / "none", folder / "f/g", folder / "dangling", folder / std::string(5000, 'x')})
+    CHECK((!is_there(none) && !is_file(none)));
+  for (const fs::path& unknown : {folder / "loop", folder / "loop/f"}) {
+    CHECK_THROWS_WITH(is_there(unknown), Contains("Too many levels of symbolic links"));
+    CHECK_THROWS_WITH(is_file(unknown), Contains(unknown.string()));
+  }
+#ifdef __linux__
+  CHECK_THROWS_WITH(InputFile("/proc/self/status"), Contains("it has contents, but size 0"));
+#endif
+}
+
 TEST_CASE("files relative to an open directory are written into it after it was moved") {
   const Folder folder;
   const std::string path = folder / "d", moved = folder / "moved";

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "autograd/base/files.h"
+#include "nn/io/json.h"
 #include "nn/lab.h"
 #include "nn/run/metrics_file.h"
 #include "tests/support/catch.h"
@@ -313,6 +314,30 @@ TEST_CASE("a finished run with damaged weights is saved but not finished") {
   const Trainer resumed = run.resume();
   run.finish(resumed.snapshot(), {});
   CHECK(bytes_of(model) == whole);
+}
+
+TEST_CASE("a result with a number out of range is damaged") {
+  const RunResult good{.steps = 3,
+                       .loss = 1,
+                       .optimal = 0,
+                       .accuracy = 1,
+                       .standard_error = 0.5,
+                       .sequences = 2,
+                       .targets = 4,
+                       .evaluation_set = 2,
+                       .seconds = 1};
+  CHECK(parse_run_result(to_json(good)).loss == 1);
+  for (const char* key : {"loss", "optimal_loss", "accuracy", "standard_error", "seconds"})
+    for (const char* value : {"-1", "1e999", "-1e-300", "\"1\"", "[1]"}) {
+      INFO(key << " " << value);
+      std::string text = to_json(good);
+      const std::size_t at = text.find(':', text.find(key)) + 1;
+      text.replace(at, text.find(',', at) - at, value);
+      CHECK_THROWS_AS(parse_run_result(text), JsonError);
+    }
+  RunResult bad = good;
+  bad.accuracy = 1.5;
+  CHECK_THROWS_AS(parse_run_result(to_json(bad)), JsonError);
 }
 
 TEST_CASE("the result of a run is that of its finished weights, to the bit") {

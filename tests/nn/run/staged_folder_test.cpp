@@ -45,6 +45,23 @@ using Contents = std::set<std::string>;
 
 static_assert(!std::is_copy_assignable_v<FolderLock>, "a copy would close the descriptor twice");
 
+TEST_CASE("a published file keeps the permissions of the file that it replaces") {
+  const Folder folder;
+  const fs::path file = folder / "d/a";
+  const ResultFiles files{{"a"},
+                          [](const std::string& name) { return name == "a" || name == "b"; }};
+  for (const char* text : {"old", "new"}) {
+    StagedFolder staged(folder / "d", files);
+    for (const char* name : {"a", "b"})
+      heed::autograd::write_file(staged.staging() / name, std::string_view(text));
+    staged.publish({});
+    CHECK(heed::autograd::read_file(file) == text);
+    if (text == std::string("old")) fs::permissions(file, fs::perms(0600));
+  }
+  CHECK(fs::status(file).permissions() == fs::perms(0600));
+  CHECK(fs::status(folder / "d/b").permissions() != fs::perms(0600));
+}
+
 }  // namespace
 
 TEST_CASE("a published result replaces only the files of the earlier result") {

@@ -80,7 +80,7 @@ TEST_CASE("a line starts and ends with a newline; the last one counts, padding d
   CHECK(task->info().bos == 0);
   CHECK(task->info().stop == 0);
   CHECK(!task->info().endless);
-  CHECK(task->info().note.empty());
+  CHECK(task->info().note == file.path() + ": line ends CR LF are read as LF");
   CHECK(task->evaluation_size() == 1);  // a tenth of 11 lines
   Generator g(1);
   std::map<std::string, Row> seen;
@@ -286,14 +286,16 @@ TEST_CASE("a text may have at most 65,536 different characters", "[lines][text]"
   };
   add(1 << 16);
   const File most(text);
-  const auto task = make_text({.path = most.path(), .context = 4, .ngrams = 5});
+  const auto task =
+      make_text({.path = most.path(), .context = 4, .ngrams = 5, .newlines = Newlines::kKeep});
   CHECK(task->info().classes == 1 << 16);
   const Batch batch = task->evaluation(0, 2);
   CHECK(batch.references.at("5-gram").size() == 2);
   CHECK(std::isfinite(batch.references.at("5-gram")[0]));
   add(1);
   const File more(text);
-  REQUIRE_THROWS_AS(make_text({.path = more.path(), .context = 4}), IoError);
+  REQUIRE_THROWS_AS(make_text({.path = more.path(), .context = 4, .newlines = Newlines::kKeep}),
+                    IoError);
 }
 
 TEST_CASE("characters that two pieces of a file share are read correctly", "[lines][text]") {

@@ -233,7 +233,7 @@ TEST_CASE(
   REQUIRE(
       contains(error("abcd", "ab"), "' has 4 characters: too few for context 4; needs at least 5"));
   REQUIRE(contains(error("abcdefgh", ""), "' is empty"));
-  REQUIRE(contains(error("abcdefgh", "ab\xff"), "is not UTF-8 at byte 2"));
+  REQUIRE(contains(error("abcdefgh", "ab\xff"), "is not UTF-8 text at byte 2"));
   REQUIRE(contains(message_of<Error>([&] {
                      make_text({.path = text.path(), .context = 2, .val_path = "/no/such"});
                    }),
@@ -299,10 +299,10 @@ TEST_CASE("the error for an unusable text states the reason", "[text]") {
   const File latin1("caf\xE9 au lait");
   REQUIRE(error_of<IoError>(latin1.path(), 4) ==
           "text: '" + latin1.path() +
-              "' is not UTF-8 at byte 3 (value 233): convert it, for example with iconv -f latin1 "
-              "-t utf-8");
+              "' is not UTF-8 text at byte 3 (value 233): it is probably latin1; convert it with "
+              "iconv -f latin1 -t UTF-8");
   const File truncated("abc\xE2\x82");
-  REQUIRE(contains(error_of<IoError>(truncated.path(), 4), "not UTF-8 at byte 3"));
+  REQUIRE(contains(error_of<IoError>(truncated.path(), 4), "not UTF-8 text at byte 3"));
 
   const File brief(std::string(100, 'x'));
   REQUIRE(error_of<ValueError>(brief.path(), 64) ==

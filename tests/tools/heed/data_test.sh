@@ -74,7 +74,7 @@ refuses 2 "one.txt' has 1 character: needs at least 2" train --text train.txt --
 printf 'fox\nZ' > strange.txt
 refuses 2 "strange.txt' contains 'Z' in line 2" train --lines train.txt --val-lines strange.txt
 printf 'fox\xff' > latin1.txt
-refuses 4 "latin1.txt' is not UTF-8 at byte 3" train --text train.txt --val-text latin1.txt
+refuses 4 "latin1.txt' is not UTF-8 text at byte 3" train --text train.txt --val-text latin1.txt
 refuses 4 "absent.txt: No such file" train --text train.txt --val-text absent.txt
 
 # --- tokens that are words
@@ -100,10 +100,10 @@ refuses 4 "is a pipe or a device" train --text <(cat words.txt)
     ((c >= 0xD800 && c < 0xE000)) || printf '\\U%08x' "$c"
   done; } > escapes
 printf '%b' "$(< escapes)" > many.txt
-expect 0 train --text many.txt --layers 1 --heads 1 --d-model 2 --context 4 --batch 2 --steps 1 \
+expect 0 train --text many.txt --newlines keep --layers 1 --heads 1 --d-model 2 --context 4 --batch 2 --steps 1 \
   --eval-every 0 --eval-batch 2 --threads 1 --quiet --out many
 printf 'x\U00020000' >> many.txt
-refuses 4 "65537 different characters" train --text many.txt
+refuses 4 "65537 different characters" train --text many.txt --newlines keep
 
 # --- generate
 expect 0 train reverse "${small[@]}" --out reverse

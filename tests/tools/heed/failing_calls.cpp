@@ -10,6 +10,9 @@
 //   ENOSPC. If that is "short", only writes count, and a write stores half of its bytes. Only calls
 //   for relative paths and for files below HEED_FAIL_BELOW count. The library writes the function
 //   and the path of the call to HEED_FAILED. Child processes are not affected.
+// - HEED_FAIL_ON=NAME, such as read or stat: only calls of this function count (read includes
+// pread,
+//   and stat includes lstat and fstatat), and the Nth call and all later ones fail.
 // - HEED_FAIL_WITH=new: operator new throws std::bad_alloc at the Nth distinct call site, N being
 //   HEED_FAIL_AT, when it is reached for the first time after main() has begun. The call site is
 //   the first return address outside libstdc++, so that each use of a std::string counts.
@@ -75,7 +78,7 @@ struct Failure {
   long at = number_in("HEED_FAIL_AT");  // 0: none
   int error = 0;                        // errno; 0: a short write
   bool allocations = false;             // operator new fails instead of a system call
-  std::string below, report;
+  std::string below, report, only;
 
   Failure() {
     if (at == 0) return;
@@ -84,6 +87,7 @@ struct Failure {
     allocations = with == "new";
     below = std::string(std::getenv("HEED_FAIL_BELOW")) + "/";
     report = std::getenv("HEED_FAILED");
+    if (const char* call = std::getenv("HEED_FAIL_ON")) only = call;
     for (const char* name : {"LD_PRELOAD", "HEED_FAIL_AT"}) ::unsetenv(name);
   }
 };
@@ -173,9 +177,10 @@ bool fails(const char* call, const std::string& path) {
   static std::atomic<long> count{0};
   if (failure.at == 0 || failure.allocations || path.empty() ||
       (path[0] == '/' && !path.starts_with(failure.below)) ||
-      (failure.error == 0 && std::strcmp(call, "write") != 0))
+      (failure.error == 0 && std::strcmp(call, "write") != 0) ||
+      (!failure.only.empty() && failure.only != call))
     return false;
-  if (++count != failure.at) return false;
+  if (const long n = ++count; failure.only.empty() ? n != failure.at : n < failure.at) return false;
   write_text(failure.report.c_str(), std::string(call) + " " + path + "\n");
   errno = failure.error;
   return true;
@@ -295,6 +300,26 @@ int __libc_start_main(Main main, int argc, char** argv, void (*init)(), void (*f
   real_main = main;
   return next(&__libc_start_main, "__libc_start_main")(begin_main, argc, argv, init, fini,
                                                        rtld_fini, stack_end);
+}
+
+// Defines a replacement of a function that reads. It fails only if HEED_FAIL_ON names `call`.
+#define HEED_REPLACE_READ(type, name, call, path, parameters, ...) \
+  type name parameters {                                           \
+    if (failure.only == (call) && fails(call, path)) return -1;    \
+    return next(&::name, #name)(__VA_ARGS__);                      \
+  }
+HEED_REPLACE_READ(ssize_t, read, "read", path_of(file), (int file, void* out, size_t size), file,
+                  out, size)
+HEED_REPLACE_READ(ssize_t, pread, "read", path_of(file),
+                  (int file, void* out, size_t size, off_t at), file, out, size, at)
+HEED_REPLACE_READ(int, lstat, "stat", path, (const char* path, struct stat* out), path, out)
+HEED_REPLACE_READ(int, fstatat, "stat", path,
+                  (int at, const char* path, struct stat* out, int flags), at, path, out, flags)
+// The struct has the same name, so that `&::stat` would be ambiguous in the macro.
+int stat(const char* path, struct stat* out) {
+  if (failure.only == "stat" && fails("stat", path)) return -1;
+  using Stat = int(const char*, struct stat*);
+  return next(static_cast<Stat*>(nullptr), "stat")(path, out);
 }
 
 HEED_REPLACE(fsync, path_of(file), (int file), file)

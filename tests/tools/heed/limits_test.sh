@@ -61,9 +61,9 @@ for command in "runs --runs fifo" "info fifo/journal" "plot pipe.csv"; do
   timeout 1000 "$heed" $command --json > out 2> err; ok test $? != 124; ok grep -q "it is not a regular file" out err
 done
 head -c 1000001 /dev/zero | tr '\0' '#' > long.toml
-refuses 4 "long.toml: has 1000001 bytes; a configuration file has at most 1000000" train --config long.toml
+refuses 4 "long.toml: it has more than 1000000 bytes" train --config long.toml
 mv run/config.toml kept; cp long.toml run/config.toml
-refuses 4 "has at most 1000000" eval run
+refuses 4 "it has more than 1000000 bytes" eval run
 mv kept run/config.toml
 
 # --- if config.toml describes a larger model than the saved weights, heed fails before it allocates the model

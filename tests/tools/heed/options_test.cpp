@@ -7,6 +7,7 @@
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
+#include "autograd/base/utf8.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
@@ -182,7 +183,8 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"study edge", {{"L0H0", kUsage, {kRun}}, {"embed:K:L0H0:logits", kUsage, {kRun}}}},
       {"study path", {{"L0H0:L0H0", kUsage, {kRun}}, {"L0H0:Q:L0H0", kUsage, {kRun}}}},
       {"study repeat-random", {{"4", kUsage, {kRun}}, {"99x99", kUsage, {kRun}}}},
-      {"study pairs", {{"missing.txt", kInputOutput, {kRun}}, {"file.txt", kUsage, {kRun}}}},
+      {"study pairs",
+       {{"missing.txt", kInputOutput, {kRun}, "missing.txt"}, {"file.txt", kUsage, {kRun}}}},
       {"study corruption", {{"digit", kUsage, {kRun}}}},
       {"study ablate", {{"L0", kUsage, {kRun}}, {"L0H0,L9H0", kUsage, {kRun}}}},
       {"study corrupt", {{"?", kUsage, {kRun}, "?"}}},
@@ -266,6 +268,51 @@ TEST_CASE("a bad value for any option is one line that names it") {
     }
   CHECK(options > 90);
   CHECK(values > 300);
+}
+
+// Returns whether a text contains a control character other than \n, or a character without width
+// or of a direction.
+bool has_invisible(const std::string& text) {
+  const auto is_control = [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == '\x7f'; };
+  for (const char* sequence : {"\u202e", "\u200b", "\ufeff", "\u0085"})
+    if (text.find(sequence) != text.npos) return true;
+  return !heed::autograd::is_utf8(text) || std::any_of(text.begin(), text.end(), is_control);
+}
+
+TEST_CASE("no message contains a control character, whichever option or key it is from") {
+  const Place place;
+  const std::string evil = "\x1b[31m\u202e\u200b\ufeff\u0085\x07\r\x7f\xff",
+                    toml = "\\u001b[31m\\u202e\\u200b";
+  int messages = 0;
+  const auto check_message = [&](const std::vector<std::string>& arguments) {
+    const Outcome o = Place::run(arguments);
+    INFO(arguments[0] << " " << arguments.back() << ": " << o.err);
+    CHECK(!has_invisible(o.err));
+    CHECK(std::count(o.err.begin(), o.err.end(), '\n') <= 1);
+    messages += o.code != kOk && !o.err.empty();
+  };
+  for (const auto& command : all_commands()) {
+    for (const nn::Setting& s : command->settings) {
+      if (s.key == "out" || s.key == "junit" || s.key == "curve") continue;  // any path is valid
+      check_message({command->name, "--" + s.key + "=" + evil});
+    }
+    check_message({command->name, "--" + evil + "=1"});
+    check_message({command->name, evil, evil});
+    if (!nn::find_setting(command->settings, "config")) continue;
+    for (const std::string& text :
+         {"[" + command->name + "]\n\"" + toml + "\" = 1", "[\"" + toml + "\"]\na = 1",
+          "[" + command->name + "]\nsimd = \"" + toml + "\"", "[" + command->name + "\n" + evil}) {
+      heed::autograd::write_file("evil.toml", text);
+      check_message({command->name, "--config", "evil.toml"});
+    }
+    // A file cannot name a configuration file, and no text in it contains U+0000.
+    for (const std::string text : {"config = \"x.toml\"", "simd = \"a\\u0000b\""}) {
+      heed::autograd::write_file("evil.toml", "[" + command->name + "]\n" + text);
+      const Outcome o = Place::run({command->name, "--config", "evil.toml"});
+      CHECK((o.code == kUsage && o.err.find("evil.toml:2") != o.err.npos));
+    }
+  }
+  CHECK(messages > 150);
 }
 
 // Returns the words of a text, separated by single spaces.

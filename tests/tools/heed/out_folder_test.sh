@@ -126,4 +126,17 @@ kill -TERM $pid; wait $pid; code=$?
 what="heed train, SIGTERM"; ok test $code == 130
 expect 0 train reverse "${small[@]}" --out busy --overwrite
 
+# --- a replaced file keeps its permissions: each command writes its files twice
+expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --save-every 1 --out modes
+printf '1,2\n3,4\n' > words.csv
+for command in "study modes --out modes-study --overwrite" "verify causality modes" "eval modes --context 8,16" \
+  "gradcheck relu --junit modes.xml" "compare modes --out modes-compare" "plot words.csv --out modes.png" \
+  "export modes --names transformerlens --out modes.safetensors" "train --resume modes --quiet --steps"; do
+  for steps in 3 4; do
+    find modes* -type f -exec chmod 600 {} + -exec touch -d 2001-01-01 {} +
+    # shellcheck disable=SC2086
+    expect 0 $command $([[ $command == *--steps ]] && echo $steps)
+  done
+  ok test -z "$(find modes* -type f -newermt 2001-01-02 -perm /077 ! -name 000004.safetensors)"
+done
 end_of_checks

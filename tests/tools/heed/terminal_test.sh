@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests that control characters in names, values and generated text are escaped if stdout or stderr is a terminal, and
-# written as they are to a file or a pipe. `script` (util-linux) provides the terminal and runs $SHELL. Also tests
+# written as they are to a file or a pipe, except in errors. `script` (util-linux) provides the terminal and runs $SHELL. Also tests
 # that errors cut long values. Usage: terminal_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 # at_terminal COMMAND: runs a command of the shell at a terminal, and stores what the terminal receives in ./out
@@ -25,7 +25,7 @@ at_terminal '"$heed" train --config bad.toml'; out_has 'no key '\''\x1b]0;x\x07'
 # --- the name of a run, in results and in progress; and generated text
 for i in $(seq 60); do printf 'a\e[1m\t\xc2\x9b\x7f\r\n%s' "$i"; done > text.txt
 run=$'r\e[1m'
-expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --quiet --out "$run"
+expect 0 train --text text.txt --newlines keep "${tiny[@]}" --context 16 --steps 4 --quiet --out "$run"
 ok grep -qF "$run" out  # a file gets the bytes of the name
 at_terminal '"$heed" train --resume $'\''r\e[1m'\'' --steps 5'; out_has 'text: resuming at step 4 of 5 in r\x1b[1m'
 at_terminal '"$heed" runs --runs .'; out_has 'r\x1b[1m'

@@ -131,6 +131,8 @@ void Command::read_config_file(const Commands& all) {
     if (item.key.empty()) return true;
     const nn::Setting& setting =
         nn::setting_named(item, all[std::size_t(owner - sections.begin())]->settings);
+    if (item.key == "config")
+      usage_error("{}: a file cannot name another one as config; leave it out", item.where);
     const std::string where = item.where + ": " + item.key;
     // config.toml contains an empty text for a setting that has no value.
     if (item.values == std::vector<std::string>{""} && !setting.may_be_empty) return true;

@@ -39,8 +39,7 @@ struct FoundRuns {
 // itself, a sweep for its runs in the order of the sweep, and any other directory for the runs
 // directly inside it, in alphabetical order.
 std::vector<fs::path> run_folders(const fs::path& given) {
-  std::error_code ignored;
-  if (!fs::exists(given, ignored))
+  if (!autograd::is_there(given))
     throw autograd::IoError(fmt::format("compare: '{}' does not exist", given.string()));
   nn::finish_publication(given);
   if (nn::RunFolder(given).is_run()) return {given};

@@ -64,7 +64,7 @@ void add_positions(Report& report, const nn::Evaluation& e) {
 // Writes the result of a finished run if it has none, or another loss. Returns the path of the
 // file, or nothing if it was not written.
 std::vector<std::filesystem::path> save_missing_result(const std::filesystem::path& folder,
-                                                       const nn::RunResult& result) try {
+                                                       nn::RunResult result) try {
   const nn::FolderLock lock(folder);
   const nn::RunFolder run(lock.directory());
   if (lock.taken() || run.finished_step() != result.steps) return {};
@@ -72,6 +72,7 @@ std::vector<std::filesystem::path> save_missing_result(const std::filesystem::pa
   const std::optional<nn::RunResult> saved = run.result();
   if (saved && std::abs(saved->loss - result.loss) <= 1e-4 * std::abs(result.loss)) return {};
   if (lock.held()) nn::remove_temporaries(run.path(), nn::RunFolder::result_files());
+  result.seconds = run.seconds();
   run.save_result(result);
   return {run.file(nn::RunFolder::kResult)};
 } catch (const autograd::IoError& e) {
@@ -203,10 +204,6 @@ std::string headline(const std::filesystem::path& folder, const nn::LoadedRun& r
   return line;
 }
 
-void print_note(const nn::Task& task) {
-  if (const std::string& note = task.info().note; !note.empty()) print_error("note: " + note);
-}
-
 Report eval(const EvalArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   nn::LoadedRun run = open_evaluated(folder, a);
@@ -235,7 +232,6 @@ Report eval(const EvalArguments& a) {
   if (is_final && std::isfinite(e.loss) && !nn::leaks(e)) {
     nn::RunResult result = nn::run_result(e, *done.task, *run.step);
     result.weights_checksum = nn::hash_of_tensors(nn::parameters(run.model));
-    result.seconds = nn::RunFolder(folder).seconds();
     files = save_missing_result(folder, result);
   }
   if (!files.empty()) report.line("wrote {}", files[0].string());

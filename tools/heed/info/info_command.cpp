@@ -44,10 +44,8 @@ nn::SafeTensors load_file(const std::string& path) {
   progress.at_work("Reading " + path);
   try {
     return nn::load_safetensors(path);
-  } catch (const autograd::IoError& e) {
-    // Other errors, such as a file that cannot be read, say what is wrong with any kind of file.
-    const bool is_format = std::string_view(e.what()).find("header") != std::string_view::npos;
-    if (path.ends_with(".safetensors") || !is_format) throw;
+  } catch (const nn::NotSafetensors& e) {
+    if (path.ends_with(".safetensors")) throw;
     heed::fail<autograd::IoError>("info", "'", path,
                                   "' is not a run, safetensors file or PNG picture: ", e.what());
   }
@@ -94,10 +92,7 @@ Report info_on_picture(const std::string& path) {
   return report;
 }
 
-bool names_file(const Command& c) {
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(c.text("run"), ignored);
-}
+bool names_file(const Command& c) { return autograd::is_file(c.text("run")); }
 
 // Returns true if the argument is a file whose name ends in .png or whose first bytes are those of
 // a PNG. A damaged picture is recognized by its name, so that its error is about a picture.

@@ -262,10 +262,7 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
   return fmt::format("its pairs were {} and are {} now", were, are) + advice;
 }
 
-bool is_sweep(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::is_regular_file(folder / kSweepFile, ignored);
-}
+bool is_sweep(const fs::path& folder) { return autograd::is_there(folder / kSweepFile); }
 
 SweepPlan read_plan(const fs::path& folder) {
   const std::string file = (folder / kSweepFile).string();
@@ -273,14 +270,14 @@ SweepPlan read_plan(const fs::path& folder) {
 }
 
 void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
-  std::error_code error;
-  if (!fs::exists(folder, error)) return;
-  if (!fs::is_directory(folder, error))
+  if (!autograd::is_there(folder)) return;
+  if (autograd::is_file(folder))
     usage_error("--out {} is a file; a sweep needs a directory", folder.string());
   // A second process may start the same sweep at the same time. It writes sweep.toml first, through
   // a temporary file whose name begins with sweep.toml. The search for other files must therefore
   // come before the search for sweep.toml.
   bool others = false;
+  std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
     others = others || !it->path().filename().string().starts_with(kSweepFile);
   const bool sweep = is_sweep(folder);
@@ -290,7 +287,7 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
   if (!sweep) return;
   const SweepPlan before = read_plan(folder);
   const bool begun = std::any_of(before.runs.begin(), before.runs.end(), [&](const auto& run) {
-    return fs::exists(folder / run.name, error);
+    return autograd::is_there(folder / run.name);
   });
   if (!begun) return;  // a sweep without runs may be replaced
   if (const std::string change = no_longer_planned(before, plan); !change.empty())
@@ -322,7 +319,7 @@ fs::path save_recipe(const fs::path& folder, const PlannedRun& run) {
 }
 
 RunState state_of(const fs::path& run) {
-  if (std::error_code ignored; fs::exists(run, ignored)) nn::finish_publication(run);
+  if (autograd::is_there(run)) nn::finish_publication(run);
   return nn::RunFolder(run).state();
 }
 

@@ -22,6 +22,7 @@ void start_from(const nn::Source& source, nn::RunConfig& config) {
   const nn::RunConfig saved = run.config();
   config.text = saved.text, config.lines = saved.lines;
   config.val_text = saved.val_text, config.val_lines = saved.val_lines;
+  config.newlines = saved.newlines;
 }
 
 // Changes values of the preset that contradict values that were given.
@@ -63,8 +64,8 @@ nn::RunConfig chosen_preset(const Command& c) {
       c.given("preset") ? c.text("preset") : nn::preset_of(task.empty() ? "induction" : task));
   if (!task.empty()) config.task = task;
   if (source) start_from(*source, config);
-  // The held-out file of the source belongs to the text of the source.
-  if (!file.empty()) config.val_text.clear(), config.val_lines.clear();
+  // The held-out file and the line ends of the source belong to the text of the source.
+  if (!file.empty()) config.val_text.clear(), config.val_lines.clear(), config.newlines = {};
   return config;
 }
 

@@ -11,6 +11,7 @@
 #include "nn/io/nearest.h"
 #include "nn/io/npy.h"
 #include "nn/io/safetensors.h"
+#include "nn/tasks/corpus.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
@@ -71,11 +72,9 @@ Matrix read_matrix(const PlotArguments& a) {
 // of a file. Throws UsageError unless there are `count` labels.
 std::vector<std::string> read_labels(const std::string& where, const std::string& given,
                                      std::int64_t count) {
-  std::error_code ignored;
-  const bool is_file = std::filesystem::is_regular_file(given, ignored);
-  std::string text = is_file ? autograd::read_file(given, nn::kMaxLabelBytes) : given;
+  const bool is_file = autograd::is_file(given);
+  std::string text = is_file ? nn::read_text(given, nn::kMaxLabelBytes) : given;
   if (is_file && text.ends_with('\n')) text.pop_back();
-  std::erase(text, '\r');
   const std::vector<std::string> labels = split(text, is_file ? '\n' : ',');
   if (std::int64_t(labels.size()) != count)
     usage_error("{}: got {} labels, needs {}, separated by commas or as lines of a file", where,

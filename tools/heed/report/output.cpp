@@ -87,7 +87,7 @@ void print_error(std::string_view text) {
   for (const char c : with_short_values(with_options(text)))
     line += c == '\n' || c == '\r' ? ' ' : c;
   std::fflush(stdout);
-  put_text(stderr, line + "\n");
+  put_text(stderr, plot::visible_text(line) + "\n");
 }
 
 namespace {

@@ -78,7 +78,8 @@ std::string with_options(std::string_view text);
 /// whole. It is cut only if it is longer than any path, 4,095 bytes.
 std::string with_short_values(std::string_view text);
 /// Prints one line to stderr: "heed: ", the prefix if one is set ("rank 3: "), and the text after
-/// with_options() and with_short_values(). Line breaks in the text become blanks.
+/// with_options() and with_short_values(). Line breaks in the text become blanks. Other control
+/// characters and invalid UTF-8 are escaped, also in a file or a pipe.
 void print_error(std::string_view text);
 /// Sets the prefix of all later errors.
 void set_error_prefix(const std::string& prefix);

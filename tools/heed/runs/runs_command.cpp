@@ -15,7 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Returns "?" if the time is unknown.
 std::string date_text(fs::file_time_type time) {
+  if (time == fs::file_time_type::min()) return "?";
   const std::time_t seconds =
       std::chrono::system_clock::to_time_t(std::chrono::file_clock::to_sys(time));
   std::tm local{};
@@ -83,7 +85,7 @@ std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
 Report list_runs(const std::string& folder) {
   const fs::path top = folder.empty() ? "runs" : folder;
   std::vector<std::pair<fs::file_time_type, nn::RunFolder>> runs;  // each with its last save
-  if (!folder.empty() || fs::exists(top))
+  if (!folder.empty() || autograd::is_there(top))
     for (const nn::RunFolder& run : nn::RunFolder::list(top)) {
       std::error_code ignored;
       const auto changed = fs::last_write_time(run.path(), ignored);

@@ -155,6 +155,7 @@ Report score(const ScoreArguments& a) {
     nn::TextOptions o = nn::text_options(run.config);
     o.path = a.text, o.by_line = false, o.stride = a.stride, o.answer_after.clear();
     const auto task = nn::make_whole_text(o, run.task->info().vocabulary);
+    print_note(*task);
     check_text(*task, run, a, a.stride > 0 ? a.stride : o.context);
     score_windows(scores, run, *task, !a.save.empty());
   }

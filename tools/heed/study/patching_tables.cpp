@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "autograd/base/text.h"
+#include "nn/io/limits.h"
 #include "nn/study/patching.h"
+#include "nn/tasks/corpus.h"
 #include "tools/heed/command_line/command.h"
 #include "tools/heed/study/head_study.h"
 #include "tools/plot/text.h"
@@ -97,14 +98,10 @@ nn::PromptPair read_pair(const std::string& line, const std::string& where, cons
 }
 
 std::vector<nn::PromptPair> read_pairs(const std::string& file, const Subject& s) {
-  std::ifstream in(file);
-  heed::check<autograd::IoError>(in && std::filesystem::is_regular_file(file), "--pairs",
-                                 "cannot read '", file, "'");
   std::vector<nn::PromptPair> pairs;
   int number = 0;
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : split(nn::read_text(file, nn::kMaxPairsBytes), '\n')) {
     const std::string where = fmt::format("--pairs: {}, line {}", file, ++number);
-    if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
     pairs.push_back(read_pair(line, where, s));
     for (const auto* prompt : {&pairs.back().clean, &pairs.back().corrupt})

@@ -44,8 +44,7 @@ void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
 // Returns whether a finished run needs a resume, which writes these files again.
 bool has_damaged_results(const nn::RunFolder& folder) try {
   for (const char* name : {nn::RunFolder::kModel, nn::RunFolder::kMetrics}) folder.verify(name);
-  if (std::filesystem::exists(folder.file(nn::RunFolder::kBest)))
-    folder.verify(nn::RunFolder::kBest);
+  if (autograd::is_there(folder.file(nn::RunFolder::kBest))) folder.verify(nn::RunFolder::kBest);
   return false;
 } catch (const autograd::Error&) {
   return true;
@@ -156,8 +155,7 @@ Report new_run(TrainArguments& a, const Command& c) {
   progress.at_work("Reading the data and creating the model");
   nn::Trainer trainer(config);
   progress.clear();
-  if (const std::string& note = trainer.task->info().note; !note.empty())
-    print_error("note: " + note);
+  print_note(*trainer.task);
   if (config.sample_every > 0) TrainingSamples::prompt_of(trainer);  // fails for a wrong prompt
   lead_ranks(trainer, a.run.ranks);  // may fail, so it comes before the run directory
   if (!folder) folder = nn::RunFolder::make_next(config.task);

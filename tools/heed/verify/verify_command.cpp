@@ -208,9 +208,8 @@ std::vector<std::string> files_of(const nn::RunFolder& run) {
   using Run = nn::RunFolder;
   std::vector<std::string> names(std::begin(Run::kFiles), std::end(Run::kFiles));
   std::erase_if(names, [&](const std::string& name) {
-    std::error_code ignored;
     return name != Run::kModel && name != Run::kState && name != Run::kMetrics &&
-           !fs::exists(run.file(name), ignored);
+           !autograd::is_there(run.file(name));
   });
   return names;
 }

@@ -41,7 +41,8 @@ class Progress {
   void at_work(const std::string& text);
   /// Prints a permanent line, unless the object is quiet.
   void line(const std::string& text);
-  /// Prints a permanent line, even if the object is quiet. At a terminal the line is red, unless
+  /// Prints a permanent line, even if the object is quiet. Control characters are escaped. At a
+  /// terminal the line is red, unless
   /// the environment variable NO_COLOR is set.
   void warn(const std::string& text);
 

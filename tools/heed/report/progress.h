@@ -42,8 +42,7 @@ class Progress {
   /// Prints a permanent line, unless the object is quiet.
   void line(const std::string& text);
   /// Prints a permanent line, even if the object is quiet. Control characters are escaped. At a
-  /// terminal the line is red, unless
-  /// the environment variable NO_COLOR is set.
+  /// terminal the line is red, unless the environment variable NO_COLOR is set.
   void warn(const std::string& text);
 
   /// Ends the current activity and removes the live line.

@@ -41,7 +41,8 @@ std::optional<Range> read_range(const std::string& text, std::int64_t length) {
   return Range{*first, *last};
 }
 
-// Parses one item of a list of cells, such as "L1H0[5,0-3]", and appends its cells to `cells`.
+// Parses one item of a list of cells, such as "L1H0[5,0-3]" or "L0H0,L1H0[5,3]", and appends the
+// cells of each of its heads to `cells`.
 void read_item(std::string_view what, const std::string& item, std::int64_t layers,
                std::int64_t heads, std::int64_t length, std::vector<Cell>& cells) {
   const std::size_t open = item.find('['), comma = item.find(',', open);
@@ -53,14 +54,15 @@ void read_item(std::string_view what, const std::string& item, std::int64_t laye
   check<ValueError>(queries && keys, what, "'", item,
                     "' is not a cell; write a head, a query and a key, such as L1H0[5,3], "
                     "L1H0[5,0-3] or L1H0[*,3]");
-  const std::vector<HeadIndex> head = parse_heads(what, item.substr(0, open), layers, heads);
+  const auto chosen = parse_heads(what, item.substr(0, open), layers, heads);
   for (const Range& r : {*queries, *keys})
     check<ValueError>(r.first >= 0 && r.first <= r.last && r.last < length, what, "'", item,
                       "': positions are 0 to ", length - 1, ", and a range is written 0-3");
   const std::size_t before = cells.size();
-  for (std::int64_t query = queries->first; query <= queries->last; ++query)
-    for (std::int64_t key = keys->first; key <= std::min(keys->last, query); ++key)
-      cells.push_back({head[0], query, key});
+  for (const HeadIndex& head : chosen)
+    for (std::int64_t query = queries->first; query <= queries->last; ++query)
+      for (std::int64_t key = keys->first; key <= std::min(keys->last, query); ++key)
+        cells.push_back({head, query, key});
   check<ValueError>(cells.size() > before, what, "'", item,
                     "': the key is after the query, so the query cannot read it; the first number "
                     "is the query");

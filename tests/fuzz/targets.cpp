@@ -159,7 +159,17 @@ void language(std::string_view bytes) {
   try_to([&] {
     if (which == 'e') einsum_of(text);
     if (which == 'h') static_cast<void>(nn::parse_heads("--ablate", text, 4, 8));
-    if (which == 'k') static_cast<void>(nn::parse_cells("--cut", text, 4, 8, 12));
+    if (which == 'k') {
+      const std::vector<nn::Cell> cells = nn::parse_cells("--cut", text, 4, 8, 12);
+      std::string names;
+      for (const nn::Cell& c : cells) names += (names.empty() ? "" : ",") + nn::cell_name(c);
+      require(nn::parse_cells("--cut", names, 4, 8, 12) == cells, "cells read back differently");
+      for (std::size_t at = text.find('L'); at != text.npos; at = text.find('L', at + 1)) {
+        const std::string head = text.substr(at, text.find_first_of(",[", at) - at);
+        require(std::ranges::count(cells, nn::parse_heads("", head, 4, 8)[0], &nn::Cell::head) > 0,
+                "a head of --cut is not cut");
+      }
+    }
     if (which == 'o') objective_of(text);
     if (which == 'c') command_line_of(text);
     if (which == 'v') {

@@ -2,6 +2,10 @@
 // and names of cells.
 #include "nn/study/cells.h"
 
+#include <fmt/format.h>
+
+#include <set>
+
 #include "nn/lab.h"
 #include "nn/study/forward_passes.h"
 #include "tests/support/catch.h"
@@ -151,6 +155,47 @@ TEST_CASE("cells are written L1H0[5,3], with ranges and *") {
   CHECK_THROWS_WITH(names("L1H0[3,5]"), Contains("the query cannot read it"));
   CHECK_THROWS_WITH(names("L1H0[5,3],L1H0[*,3]"), Contains("names L1H0[5,3] twice"));
   CHECK_THROWS_AS(names("L1H0[99999999999999999999,3]"), ValueError);
+  CHECK(names("L0H1,L1H0[5,3]") == "L0H1[5,3] L1H0[5,3] ");
+}
+
+TEST_CASE("names of parsed cells parse to the same set, and each head of the text occurs in it") {
+  Generator random(1);
+  const auto below = [&](std::int64_t n) {
+    return std::int64_t(random.next_u32() % std::uint32_t(n));
+  };
+  const auto positions = [&] {
+    const std::int64_t first = below(6);
+    return below(4) == 0   ? std::string("*")
+           : below(2) == 0 ? std::to_string(first)
+                           : fmt::format("{}-{}", first, first + below(6 - first));
+  };
+  int parsed = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text;
+    std::set<HeadIndex> heads;
+    for (std::int64_t item = below(3); item >= 0; --item) {
+      for (std::int64_t n = below(3); n >= 0; --n) {
+        const HeadIndex h{below(2), below(3)};
+        heads.insert(h), text += head_name(h) + (n > 0 ? "," : "");
+      }
+      text += fmt::format("[{},{}]{}", positions(), positions(), item > 0 ? "," : "");
+    }
+    CAPTURE(text);
+    std::vector<Cell> cells;
+    try {
+      cells = parse_cells("x", text, 2, 3, 6);
+    } catch (const ValueError&) {  // a cell is named twice, or a key is after its query
+      continue;
+    }
+    ++parsed;
+    std::string names;
+    std::set<HeadIndex> found;
+    for (const Cell& c : cells)
+      names += (names.empty() ? "" : ",") + cell_name(c), found.insert(c.head);
+    CHECK(parse_cells("x", names, 2, 3, 6) == cells);
+    CHECK(found == heads);
+  }
+  CHECK(parsed > 300);
 }
 
 }  // namespace

@@ -26,6 +26,11 @@ constexpr std::string_view kWeights = ".safetensors";
 // of older versions have the value "yes".
 constexpr const char *kFinishedKey = "finished", *kOlderMark = "yes";
 
+// Returns the name of the checkpoint of a step, such as "checkpoints/000200.safetensors".
+std::string checkpoint_name(std::int64_t step) {
+  return fmt::format("{}/{:06}{}", RunFolder::kCheckpoints, step, kWeights);
+}
+
 std::optional<std::int64_t> step_in(const std::map<std::string, std::string>& metadata) {
   const auto step = metadata.find("step");
   return step == metadata.end() ? std::nullopt : parse_number<std::int64_t>(step->second);
@@ -136,8 +141,10 @@ std::unique_ptr<StagedFolder> RunFolder::make_next(const std::string& task, cons
 ResultFiles RunFolder::result_files() {
   const auto contains = [](const std::string& name) {
     const fs::path path = name;
-    if (path.has_parent_path())
-      return path.parent_path() == kCheckpoints && is_checkpoint(path.filename().string());
+    if (path.has_parent_path()) {
+      const auto step = parse_number<std::int64_t>(path.stem().string());
+      return step && name == checkpoint_name(*step);
+    }
     return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
   };
   return {{kConfig}, contains, kCheckpoints};
@@ -401,7 +408,7 @@ void RunFolder::save_weights(const std::string& name, const Snapshot& s,
 
 void RunFolder::save_checkpoint(const Snapshot& s) const {
   make_directory(target(kCheckpoints));
-  save_weights(fmt::format("{}/{:06}{}", kCheckpoints, s.step, kWeights), s);
+  save_weights(checkpoint_name(s.step), s);
 }
 
 void RunFolder::finish(const Snapshot& s, RunResult result) const {

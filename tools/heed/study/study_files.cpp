@@ -28,6 +28,17 @@ const std::vector<std::string> kOtherPictures = {
     "attribution", "effects",  "edges",          "paths",          "qk",
     "ov",          "composed", "positions",      "distance_curves"};
 
+// Returns `name` with each number replaced by "N": "dS_LNHN.png" for "dS_L0H1.png".
+std::string without_numbers(const std::string& name) {
+  std::string text;
+  for (const char c : name)
+    if (c < '0' || c > '9')
+      text += c;
+    else if (!text.ends_with('N'))
+      text += 'N';
+  return text;
+}
+
 // Returns whether `name` is the name of a study's picture, such as "dS.png", "dS_L0H1.svg" or
 // "dS_difference.png".
 bool is_study_picture(const std::string& name) {
@@ -36,15 +47,25 @@ bool is_study_picture(const std::string& name) {
   return std::ranges::count(kOtherPictures, stem) > 0 ||
          std::ranges::any_of(nn::map_quantities(), [&](const nn::MapQuantity& q) {
            const std::string map(q.picture.file);
-           return !map.empty() &&
-                  (stem == map || stem == map + "_difference" || stem.starts_with(map + "_L"));
+           return !map.empty() && (stem == map || stem == map + "_difference" ||
+                                   without_numbers(stem) == map + "_LNHN");
          });
+}
+
+// Returns whether `name` is the name of a file of --export npy, such as
+// "npy/blocks.0.attn.hook_z_grad.npy".
+bool is_study_array(const std::string& name) {
+  return std::ranges::any_of(nn::array_quantities(), [&](const nn::ArrayQuantity& q) {
+    const std::string array = (q.value ? "npy/blocks.N." : "npy/") + std::string(q.site);
+    const std::string found = without_numbers(name);
+    return found == array + ".npy" || found == array + "_grad.npy";
+  });
 }
 
 bool is_study_file(const std::string& name) {
   return std::ranges::count(kStudyMarks, name) > 0 ||
          std::ranges::count(kOtherStudyFiles, name) > 0 || is_study_picture(name) ||
-         (name.starts_with("npy/") && name.ends_with(".npy"));
+         is_study_array(name);
 }
 
 // Appends a row to `table` for each cell of an array [1, H, Tq, Tk].

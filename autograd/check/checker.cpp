@@ -18,8 +18,8 @@ constexpr double kLarger = 64, kSmaller = 0x1p-10;
 // cotangent is used that is zero for the noisier output; at most kMostQuiet of them.
 constexpr double kQuiet = 0x1p-12;
 constexpr int kMostQuiet = 4;
-// If a comparison in a random direction fails or finds a kink, about this many entries are compared
-// to find the entry that is wrong or on the kink.
+// If a comparison in a random direction finds a kink, about this many entries are compared to find
+// the entry on the kink.
 constexpr std::int64_t kMostEntries = 4096;
 // Entries on a kink are searched at most this many times. One search suffices for kMostEntries.
 constexpr int kMostSearches = 32;
@@ -449,10 +449,13 @@ bool Checker::compare_direction(Oracle oracle, std::size_t i) {
   for (std::size_t o = 0; o < n; ++o)
     if (!found.kink[o]) outputs.push_back(o);
   bool right = true;
+  std::optional<std::size_t> failed;  // a cotangent
   if (outputs.size() == n) {
     const std::vector<Comparison> all = compare_all(found, along);
     by(oracle).direction = all[0];
     right = keep(all);
+    for (const Comparison& e : all)
+      if (!e.passes()) failed = e.cotangent;
   }
   const std::size_t size = n == 1 ? n : (outputs.size() + kMostGroups - 1) / kMostGroups;
   Values v(n);
@@ -465,24 +468,31 @@ bool Checker::compare_direction(Oracle oracle, std::size_t i) {
     if (!e.passes()) {
       e.along = along;
       comparisons_.push_back(e);
-      find_wrong_entry(oracle, along, g);
+      find_wrong_entry(oracle, along, 0, v, g);
       return false;
     }
     for (const std::size_t o : group) v[o] = 0;
   }
-  if (!right) find_wrong_entry(oracle, along, gradients_[0]);
+  if (failed) find_wrong_entry(oracle, along, *failed, cotangents_[*failed], gradients_[*failed]);
   return right;
 }
 
-// Compares the entries with a nonzero gradient g, or a sample if these are many, until one fails.
-void Checker::find_wrong_entry(Oracle oracle, const Direction& along, const Values& g) {
-  std::vector<std::size_t> entries;
-  for (const auto& move : along.moves)
-    if (g[move.first] != 0) entries.push_back(move.first);
-  if (entries.empty() || std::ssize(entries) > kMostEntries)
-    entries = sample(along.entry.input, kMostEntries);
-  for (const std::size_t k : entries)
-    if (!compare_entry(oracle, k)) return;
+// Searches the entry that makes the comparison along `along` fail, where g is the gradient for
+// cotangent v: continues with a half of the direction along which the comparison fails, too. Stores
+// the comparison of the entry, unless errors of several entries cancel in each half.
+void Checker::find_wrong_entry(Oracle oracle, const Direction& along, std::size_t cotangent,
+                               const Values& v, const Values& g) {
+  const auto begin = along.moves.begin(), end = along.moves.end(),
+             middle = begin + (end - begin) / 2;
+  for (Direction half : {Direction{along.entry, {begin, middle}}, {along.entry, {middle, end}}}) {
+    if (half.moves.size() == 1) half.entry = entry_at(half.moves[0].first);
+    Values noise;
+    Comparison e = compare(slopes(oracle, half), half, cotangent, v, g, noise);
+    if (e.passes()) continue;
+    if (half.moves.size() > 1) return find_wrong_entry(oracle, half, cotangent, v, g);
+    e.along = half;
+    return comparisons_.push_back(e);
+  }
 }
 
 // Compares `gradient`, the gradient for cotangent v, along a direction. `noise` is empty or the

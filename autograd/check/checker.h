@@ -141,7 +141,8 @@ class Checker {
   bool compare_smooth_outputs(Oracle oracle, const Direction& along);
   bool compare_entries(Oracle oracle, std::int64_t count);
   bool compare_direction(Oracle oracle, std::size_t i);
-  void find_wrong_entry(Oracle oracle, const Direction& along, const Values& g);
+  void find_wrong_entry(Oracle oracle, const Direction& along, std::size_t cotangent,
+                        const Values& v, const Values& g);
   Comparison compare(const OutputSlopes& slopes, const Direction& along, std::size_t cotangent,
                      const Values& v, const Values& gradient, Values& noise);
   /// Returns one comparison for each cotangent.

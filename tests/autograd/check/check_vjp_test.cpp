@@ -313,4 +313,41 @@ TEST_CASE("a large input is sampled, and a random direction covers the rest") {
   CHECK(odd.worst().at % 2 == 1);  // the report names an entry, although the direction fails too
 }
 
+TEMPLATE_TEST_CASE("one wrong entry of many is named if each output depends on all", "", float,
+                   double) {
+  using T = TestType;
+  constexpr std::size_t kEntries = 10000;
+  for (const std::size_t outputs : {1, 3})
+    for (const std::size_t wrong : {std::size_t(7), std::size_t(6789), kEntries - 1}) {
+      CAPTURE(outputs, wrong);
+      int calls = 0;
+      const Pair<T> sums = {[&](const Arrays<T>& x) {
+                              ++calls;
+                              double sum = 0;
+                              for (const T e : x[0]) sum += double(e) * double(e);
+                              std::vector<T> y;
+                              for (std::size_t o = 1; o <= outputs; ++o)
+                                y.push_back(T(sum / double(kEntries * o)));
+                              return Arrays<T>{y};
+                            },
+                            [&](const Arrays<T>& x, const Arrays<T>& v) {
+                              double slope = 0;
+                              for (std::size_t o = 1; o <= outputs; ++o)
+                                slope += double(v[0][o - 1]) / double(o);
+                              std::vector<T> g;
+                              for (const T e : x[0])
+                                g.push_back(T(2 * double(e) * slope / double(kEntries)));
+                              g[wrong] *= 3;
+                              return Arrays<T>{g};
+                            }};
+      Arrays<T> x(1);
+      for (std::size_t k = 0; k < kEntries; ++k) x[0].push_back(T(1) + T(k * 37 % 1000) / T(1000));
+      const CheckReport report = check_pair(sums, x, {.max_entries = 20});
+      CHECK(report.verdict == Verdict::kWrong);
+      CHECK(report.worst().at == std::int64_t(wrong));
+      CHECK(message_contains(report, "input 0 at [" + std::to_string(wrong) + "]: backward"));
+      CHECK(calls < 6000);
+    }
+}
+
 }  // namespace

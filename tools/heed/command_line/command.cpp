@@ -26,11 +26,16 @@ bool takes(const Mode& mode, const std::string& key) {
 [[noreturn]] void refuse(const Command& command, const Mode& mode, const std::string& key,
                          const Command::Value& value) {
   const std::string& where = value.where;
+  const bool is_argument =
+      mode.name() == "--" + mode.key && command.values.at(mode.key).back().where == mode.key;
+  const std::string with =
+      is_argument ? fmt::format("the argument '{}'", command.text(mode.key)) : mode.name();
   if (value.in_file && !mode.key.empty())
     usage_error("--config {} sets options that have no effect with {}, such as {}; leave it out",
-                command.text("config"), mode.name(), key);
+                command.text("config"), with, key);
   if (!mode.key.empty())
-    usage_error("{0} has no effect with {1}; leave out {0}{2}", where, mode.name(),
+    usage_error("{0} has no effect with {1}; leave out {2}{0}{3}", where, with,
+                is_argument ? "the argument or " : "",
                 mode.instead ? fmt::format("; {} --{} ...", mode.instead(command), key) : "");
   for (const Mode& other : command.modes)
     if (!other.key.empty() && !other.accepts.empty() && takes(other, key))

@@ -89,11 +89,11 @@ Replacement replacement(const Transformer& model, const Batch& batch, Ablation h
 }
 
 std::vector<double> values_without(const BaseRun& run, const std::vector<Component>& cut,
-                                   const Replacement& replaced) {
+                                   const Replacement& replaced, double* accuracy) {
   const NoGrad guard;
-  if (cut.empty()) return run.values;
+  if (cut.empty() && !accuracy) return run.values;
   const Transformer::Options& o = run.model().options;
-  std::int64_t first = o.layers;
+  std::int64_t first = o.layers - 1;
   for (const Component& c : cut) {
     check_component("ablate", c, o.layers, o.attention.heads, o.mlp);
     first = std::min(first, c.layer);
@@ -101,12 +101,15 @@ std::vector<double> values_without(const BaseRun& run, const std::vector<Compone
   Probe probe;
   for (std::int64_t layer = first; layer < o.layers; ++layer)
     replace_components(probe, layer, cut, run.model(), replaced);
-  return to_doubles(run.values_from(first, probe));
+  return to_doubles(run.values_from(first, probe, accuracy));
 }
 
 Effect ablate(const BaseRun& run, const std::vector<Component>& cut, const Replacement& replaced) {
   check<ValueError>(!cut.empty(), "ablate", "needs at least one component, got none");
-  return effect_of(run.changes(values_without(run, cut, replaced)));
+  double accuracy = NAN;
+  Effect effect = effect_of(run.changes(values_without(run, cut, replaced, &accuracy)));
+  effect.accuracy = accuracy;
+  return effect;
 }
 
 std::vector<Component> components(const std::vector<HeadIndex>& heads) {

@@ -2,6 +2,7 @@
 // embedding) are replaced. A gradient only estimates this change.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -22,6 +23,8 @@ struct Effect {
   double standard_error = 0;   ///< standard error of `mean`; NaN for one sequence
   double mean_absolute = 0;    ///< mean magnitude of the change
   std::int64_t sequences = 0;  ///< number of sequences
+  /// accuracy() with the intervention, 0 to 1; NaN if it was not measured or no position counts
+  double accuracy = NAN;
 };
 /// Summarizes `changes`, which has the change of L of each sequence. Throws ValueError if `changes`
 /// is empty.
@@ -60,11 +63,12 @@ struct Replacement {
 Replacement replacement(const Transformer& model, const Batch& batch, Ablation how);
 
 /// Returns L of each sequence, [B], if the outputs of all components in `cut` are replaced at once.
-/// `cut` may be empty. Throws ValueError if the model does not have a component.
+/// `cut` may be empty. Sets *accuracy to accuracy(), unless it is null. Throws ValueError if the
+/// model does not have a component.
 std::vector<double> values_without(const BaseRun& run, const std::vector<Component>& cut,
-                                   const Replacement& replaced);
-/// Returns the change of L if the outputs of all components in `cut` are replaced at once. Throws
-/// ValueError if `cut` is empty, and the errors of values_without().
+                                   const Replacement& replaced, double* accuracy = nullptr);
+/// Returns the change of L, and the accuracy, if the outputs of all components in `cut` are
+/// replaced at once. Throws ValueError if `cut` is empty, and the errors of values_without().
 Effect ablate(const BaseRun& run, const std::vector<Component>& cut, const Replacement& replaced);
 
 /// Returns the heads as components.

@@ -32,14 +32,15 @@ BaseRun::BaseRun(const Transformer& m, const Batch& b, const Objective& o)
   values = to_doubles(objective_values(pass.logits, batch, objective));
 }
 
-Tensor BaseRun::values_from(std::int64_t layer, Probe& probe) const {
+Tensor BaseRun::values_from(std::int64_t layer, Probe& probe, double* accuracy) const {
   check<ValueError>(layer >= 0 && layer < std::ssize(resid_pre), "BaseRun", "has ",
                     resid_pre.size(), " layers, got layer ", layer);
   const ObjectiveAt at = at_positions(objective, batch);
   const Tensor index = from_data(at.positions, {std::ssize(at.positions)});
-  return objective_values(model().forward_from(layer, resid_pre[std::size_t(layer)],
-                                               {.probe = &probe, .logits_at = index}),
-                          at.batch, at.objective);
+  const Tensor logits = model().forward_from(layer, resid_pre[std::size_t(layer)],
+                                             {.probe = &probe, .logits_at = index});
+  if (accuracy) *accuracy = nn::accuracy(logits, at.batch, at.objective);
+  return objective_values(logits, at.batch, at.objective);
 }
 
 BaseRun BaseRun::repeated(std::int64_t n) const {

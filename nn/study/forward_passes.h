@@ -37,8 +37,8 @@ struct BaseRun {
   const Transformer& model() const { return *model_; }
   /// Returns L of each sequence, [B], in a pass that starts before block `layer`. The probe changes
   /// values in this block and later ones. Throws ValueError for a layer that the model does not
-  /// have.
-  Tensor values_from(std::int64_t layer, Probe& probe) const;
+  /// have. Sets *accuracy to accuracy() of this pass, unless it is null.
+  Tensor values_from(std::int64_t layer, Probe& probe, double* accuracy = nullptr) const;
   /// Returns the run of n copies of the batch (repeat_batch()), without running the model. Only
   /// values_from() and changes() may be called on the result.
   BaseRun repeated(std::int64_t n) const;

@@ -73,7 +73,7 @@ constexpr HeadQuantity kQuantities[] = {
      &R::importance,
      Q::kSequences,
      {},
-     {"dL/dg: positive where the head raises L"}},
+     {"dL/dg: positive where a larger output of the head would raise L"}},
     {"absolute_importance", "of L", "mean over sequences of |dL/dg| (Michel et al. 2019)",
      &R::absolute_importance, Q::kSequences},
     {"dq",

@@ -213,6 +213,7 @@ MeasuredHeads measure_heads(const BaseRun& run, const Replacement& replaced, Eff
     if (progress) progress(++done, steps);
   };
   MeasuredHeads all{effect_of(run.values), ablate(run, components(heads), replaced), {}, {}, {}};
+  values_without(run, {}, replaced, &all.value.accuracy);
   all.heads.resize(heads.size());
   for (std::int64_t layer = 0; o.mlp && layer < o.layers; ++layer)
     all.mlps.push_back({Component::mlp(layer), {}, {}});

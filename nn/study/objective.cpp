@@ -1,6 +1,7 @@
 #include "nn/study/objective.h"
 
 #include <cmath>
+#include <map>
 #include <set>
 #include <span>
 
@@ -86,7 +87,41 @@ Tensor margins(const Tensor& logits, const Objective& o) {
          sum(to(here, logits.dtype()), {1});
 }
 
+// Returns the targets that count in the accuracy, and kIgnored elsewhere.
+Tensor counted_targets(const Batch& batch) {
+  if (!batch.counted.defined()) return batch.targets;
+  return masked_fill(batch.targets, logical_not(batch.counted), double(kIgnored));
+}
+
 }  // namespace
+
+double accuracy(const Tensor& logits, const Batch& batch, const Objective& o) {
+  const Tensor right = o.kind == Objective::kMargin ? o.right : counted_targets(batch);
+  const Tensor is_right = eq(argmax(logits, -1), right);  // kIgnored is not a token
+  return sum(to(is_right, float64)).item() / sum(to(ne(right, double(kIgnored)), float64)).item();
+}
+
+std::vector<double> gains_over_frequencies(const Transformer& model, const Batch& batch) {
+  const NoGrad guard;
+  const Tensor counted = counted_targets(batch);
+  const auto losses =
+      to_doubles(cross_entropy(model(batch.inputs), counted, {.reduction = Reduction::kNone}));
+  const auto targets = counted.to_vector<std::int64_t>();
+  std::map<std::int64_t, double> frequency;
+  double total = 0;
+  for (const std::int64_t target : targets)
+    if (target != kIgnored) ++frequency[target], ++total;
+  const auto length = std::size_t(batch.targets.size(1));
+  std::vector<double> gains;
+  for (std::size_t begin = 0; begin < targets.size(); begin += length) {
+    double gain = 0, count = 0;
+    for (std::size_t i = begin; i < begin + length; ++i)
+      if (targets[i] != kIgnored)
+        gain -= losses[i] + std::log(frequency[targets[i]] / total), ++count;
+    if (count > 0) gains.push_back(gain / count);
+  }
+  return gains;
+}
 
 Objective margin(const Transformer& model, const Batch& batch,
                  const std::vector<std::int64_t>& positions) {

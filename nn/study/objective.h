@@ -67,6 +67,16 @@ struct ObjectiveAt {
 /// Returns the positions that L asks for in a batch [B, T], which has a position that L counts.
 ObjectiveAt at_positions(const Objective& objective, const Batch& batch);
 
+/// Returns the share of the positions at which the largest logit is that of the right token, 0 to
+/// 1: the positions of a margin, and otherwise those of the batch that count in the accuracy
+/// (Batch::counted). NaN without such a position.
+double accuracy(const Tensor& logits, const Batch& batch, const Objective& objective);
+
+/// Returns the log probability of the targets that count in the accuracy, minus the logarithm of
+/// their frequencies among these targets: mean over the targets of each sequence that has some. A
+/// model without a positive gain predicts no better than token frequencies.
+std::vector<double> gains_over_frequencies(const Transformer& model, const Batch& batch);
+
 /// Computes L of each sequence from the logits [B, T, classes] of a batch. Returns [B], in the
 /// dtype of the logits. For kMargin, B may be a multiple of the number n of sequences of the
 /// objective (repeat_batch); sequence i then has the tokens of sequence i % n. Throws ValueError if

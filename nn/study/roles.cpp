@@ -41,22 +41,28 @@ KeptShare kept_share(const BaseRun& run, const std::vector<Component>& cut,
   std::vector<Component> all = other_components(run.model(), {});
   for (std::int64_t layer = 0; with_mlps && layer < run.model().options.layers; ++layer)
     all.push_back(Component::mlp(layer));
-  const auto none = values_without(run, all, replaced), left = values_without(run, cut, replaced);
+  double accuracy = NAN;
+  const auto none = values_without(run, all, replaced),
+             left = values_without(run, cut, replaced, &accuracy);
   double gained = 0, kept = 0;
   for (std::size_t b = 0; b < left.size(); ++b)
     gained += run.values[b] - none[b], kept += left[b] - none[b];
   const bool counts = std::abs(gained) >= smallest_effect(run.objective) * double(left.size());
-  return {effect_of(run.changes(left)), counts ? kept / gained : NAN};
+  KeptShare share{effect_of(run.changes(left)), counts ? kept / gained : NAN};
+  share.effect.accuracy = accuracy;
+  return share;
 }
 
 HeadSummary summarize_heads(const BaseRun& run, const Replacement& replaced,
-                            const MeasuredHeads& measured) {
-  const double smallest = smallest_effect(run.objective), largest = largest_effect(measured.rows());
+                            const MeasuredHeads& measured, bool predicts) {
+  const double smallest = predicts ? smallest_effect(run.objective) : HUGE_VAL,
+               largest = largest_effect(measured.rows());
   HeadSummary s;
   for (const MeasuredHead& h : measured.heads) {
     const double floor = floor_of(h.row(), largest, smallest);
-    s.findings.push_back({&h, floor, roles_of(h.report, measured.uniform),
-                          std::abs(h.needed.mean) >= floor, suffices_counts(h.row(), floor)});
+    s.findings.push_back(
+        {&h, floor, predicts ? roles_of(h.report, measured.uniform) : std::vector<const Role*>(),
+         std::abs(h.needed.mean) >= floor, suffices_counts(h.row(), floor)});
     if (s.findings.back().matters()) s.named.push_back(h.report);
   }
   for (const Role& role : kRoles) {

@@ -65,8 +65,10 @@ struct HeadSummary {
   ///@}
 };
 /// Summarizes the heads. `measured` has the measurements on this run, and must outlive the result.
+/// `predicts` is false if the model predicts no better than token frequencies: then no head has a
+/// role, and no effect counts.
 HeadSummary summarize_heads(const BaseRun& run, const Replacement& replaced,
-                            const MeasuredHeads& measured);
+                            const MeasuredHeads& measured, bool predicts = true);
 
 /// L if a set of components is replaced, as a share of what all of them do.
 struct KeptShare {

@@ -88,6 +88,40 @@ TEST_CASE("an effect is the mean, its standard error and the mean magnitude") {
   CHECK_THROWS_AS(effect_of({}), ValueError);
 }
 
+TEST_CASE("the accuracy with a cut is the share of positions with the right token first") {
+  const Transformer model = random_model(small_options());
+  Batch batch = three_prompts();
+  const Replacement r = replacement(model, batch, Ablation::kMean);
+  for (const bool is_margin : {false, true}) {
+    // Without position 2; the positions of a margin do not change if `counted` does.
+    const Objective o = is_margin ? margin(model, batch) : Objective{};
+    if (!is_margin) {
+      auto counted = batch.counted.to_vector<bool>();
+      for (std::size_t i = 2; i < counted.size(); i += std::size_t(batch.inputs.size(1)))
+        counted[i] = false;
+      batch.counted = from_data(counted, batch.counted.shape());
+    }
+    for (const HeadIndex& h : all_heads(2, 3)) {
+      Probe probe;
+      probe.replace(block_site(h.layer, "attn.hook_z"), [&](const Tensor& z) {
+        const Tensor here = reshape(eq(arange(3), double(h.head)), {3, 1});
+        return where(here, r.z[std::size_t(h.layer)], z);
+      });
+      const Tensor logits = model(batch.inputs, {.probe = &probe});
+      double right = 0, total = 0;
+      for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
+        for (std::int64_t t = 0; t < batch.inputs.size(1); ++t) {
+          const Tensor targets = is_margin ? o.right : batch.targets;
+          const double target = targets.at({b, t});
+          if (target == double(kIgnored) || (!is_margin && batch.counted.at({b, t}) == 0)) continue;
+          right += argmax(select(select(logits, 0, b), 0, t), 0).item() == target, ++total;
+        }
+      CHECK(ablate({model, batch, o}, {h}, r).accuracy == Approx(right / total));
+    }
+    batch = three_prompts();
+  }
+}
+
 TEST_CASE("an ablation in float32 changes no .grad; no head and the other heads are sets, too") {
   Transformer::Options o = small_options();
   o.attention.dtype = float32;

@@ -2,6 +2,9 @@
 // are written out here.
 #include "nn/study/roles.h"
 
+#include <cmath>
+#include <map>
+
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/studies.h"
@@ -84,6 +87,37 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
   CHECK(std::isnan(nothing.left_alone));
   m.no_heads.mean = 0.03;
   CHECK(summarize_heads({model, batch, {}}, r, m).heads_change_L);
+
+  m.heads[0].needed.mean = -2, m.heads[0].report.induction = 1;
+  for (const bool predicts : {true, false}) {
+    const HeadFinding f = summarize_heads({model, batch, {}}, r, m, predicts).findings[0];
+    CHECK((f.matters() == predicts && f.roles.empty() != predicts));
+    CHECK(std::isinf(f.floor) != predicts);
+  }
+}
+
+TEST_CASE("the gain over token frequencies is that of the counted targets of each sequence") {
+  const Transformer model = random_model(small_options());
+  Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}, {1, 1, 1, 1, 1, 1}});
+  auto counted = batch.counted.to_vector<bool>();
+  counted[1] = counted[8] = false;
+  std::fill(counted.begin() + 12, counted.end(), false);  // the third sequence has no gain
+  batch.counted = from_data(counted, batch.counted.shape());
+  const Tensor log_p = log_softmax(model(batch.inputs), -1);
+  // Counted targets: 3 3 6 2, 1 1 2 4.
+  const std::map<std::int64_t, double> share{
+      {1, 2. / 8}, {2, 2. / 8}, {3, 2. / 8}, {4, 1. / 8}, {6, 1. / 8}};
+  std::vector<double> gains(2);
+  for (std::int64_t b = 0; b < 2; ++b)
+    for (std::int64_t t = 0; t < 5; ++t)
+      if (counted[std::size_t(b * 6 + t)]) {
+        const auto y = std::int64_t(batch.targets.at({b, t}));
+        gains[std::size_t(b)] += (log_p.at({b, t, y}) - std::log(share.at(y))) / 4;
+      }
+  const auto found = gains_over_frequencies(model, batch);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0] == Approx(gains[0]));
+  CHECK(found[1] == Approx(gains[1]));
 }
 
 }  // namespace

@@ -15,10 +15,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "golden")
 
 
-def study(*options):
+HEED = os.path.abspath(sys.argv[1])
+
+
+def run(*arguments):
+    return subprocess.run([HEED, *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def study(*options, model=GOLDEN):
     with tempfile.TemporaryDirectory() as out:
-        return subprocess.run([os.path.abspath(sys.argv[1]), "study", GOLDEN, "--prompt", "abcab", "--of", "diff:c-d",
-                               "--out", out + "/study", *options], capture_output=True, text=True, check=True).stdout
+        return run("study", model, "--prompt", "abcab", "--of", "diff:c-d", "--out", out + "/study", *options)
 
 
 # --- the golden file
@@ -40,26 +46,68 @@ for row in golden["rows"]:
         good = x == y if isinstance(x, str) else abs(x - y) <= (0.05 * x if k == 7 else 1e-3 * max(abs(x), largest))
         assert good, f"{row[0]}, {golden['columns'][k]}: {x}, now {y}"
 
-# --- the guide
+# --- the guide, with each set of vector instructions of this machine: on the stored model, and its marks on a trained one
 NUMBER = r"[+-]?\d+\.\d+"
-text = study()
 with open(os.path.join(HERE, "../../../tools/heed/study/READ_A_STUDY.md")) as file:
     guide = file.read()
-seen = [float(x) for x in re.findall(NUMBER, text)]
 stated = [float(x) for x in re.findall(NUMBER, guide)]
 assert len(stated) >= 30, len(stated)
-for x in stated:
-    assert any(abs(x - y) <= max(0.006, 0.01 * abs(y)) for y in seen), f"the guide states {x}, which the study does not show"
 skeleton = lambda line: re.sub(NUMBER, "N", " ".join(line.split()))
-lines = {skeleton(line) for line in text.splitlines()}
 shown = [line for line in guide.splitlines() if line.startswith("    ") and not line.strip().startswith("heed ")]
 assert len(shown) == 10, shown
-for line in shown:
-    assert skeleton(line) in lines, f"the guide shows a line that the study does not have: {line}"
-for head, mark in (("L0H1", "redundant"), ("L1H1", "missed"), ("L0H0", "reversed")):
-    assert re.search(rf"(?m)^{head} .*{mark}$", text), f"{head} is not marked {mark}"
+examples = re.findall(r"(?m)^\| (?:`(.*?)`|none) \| .* \| (?:the cell )?(L\dH\d(?:\[\d,\d\])?).* \|$", guide)
+assert len(examples) == 5, examples
+
+
+def check_marks(text):
+    for mark, name in examples:
+        found = re.search(rf"(?m)^{re.escape(name)} .*?(?: ([a-z]+|x[\d.]+))?$", text[text.index("Effects of heads"):])[1]
+        same = found == mark or not found and not mark
+        assert same or mark.startswith("x") and float(found[1:]) > 3, f"{name} is marked {found}, not {mark}"
+
+
+for simd in subprocess.run([HEED, "info"], env={"HEED_SIMD": "?"}, capture_output=True, text=True).stderr.split():
+    if simd.strip(",") not in ("avx3", "avx2", "neon"):
+        continue
+    text = study("--simd", simd.strip(","), "--ablate", "all")  # even if this machine is busy
+    seen = [float(x) for x in re.findall(NUMBER, text)]
+    for x in stated:
+        assert any(abs(x - y) <= max(0.006, 0.01 * abs(y)) for y in seen), f"{simd} the study does not show {x}"
+    lines = {skeleton(line) for line in text.splitlines()}
+    for line in shown:
+        assert skeleton(line) in lines, f"the guide shows a line that the study does not have: {line}"
+    check_marks(text)
+    with tempfile.TemporaryDirectory() as folder:
+        run("train", "--quiet", "--eval-every", "400", "--simd", simd.strip(","), "--out", folder + "/first")
+        text = study("--simd", simd.strip(","), "--ablate", "all", model=folder + "/first")
+    check_marks(text)
+    for head, role in (("L0H0", "a previous-token"), ("L1H0", "an induction"), ("L1H1", "an induction")):
+        assert f"{head} is {role} head" in text, f"{simd} README: {head} is {role} head"
+    print(f"{simd} {len(golden['rows'])} rows, {len(stated)} numbers and {len(shown)} lines are as stated")
 assert "phantom" not in [row[7] for row in golden["rows"]]
-print(f"{len(golden['rows'])} rows, {len(stated)} numbers and {len(shown)} lines are as stated")
+
+# --- a model that predicts no better than token frequencies has no roles, marks and claims; the trained one has
+for seed in range(1, 6):
+    with tempfile.TemporaryDirectory() as folder:
+        run("train", "--mlp", "--steps", "1", "--seed", str(seed), "--quiet", "--eval-batch", "8", "--out", folder + "/r")
+        out = run("study", folder + "/r", "--edge", "embed:logits", "--json", *(["--corruption", "value"] if seed == 1 else []))
+        with open(folder + "/r/study/report.html") as file:
+            page = file.read()
+        if seed == 1:
+            text, roles = run("study", folder + "/r", "--overwrite"), run("study", *[folder + "/r"] * 3)
+    untrained = json.loads(out)
+    marks = [head["mark"] for head in untrained["heads"]] + re.findall(r'"mark":("[^"]*"|null)', page)
+    for table in untrained["tables"]:
+        names = [column["name"] for column in table["columns"]]
+        marks += [row[names.index("mark")] for row in table["rows"]] if "mark" in names else []
+    assert len(marks) > 25 and set(marks) == {None, "null"}, (seed, set(marks))
+    assert untrained["claims"] == [], (seed, untrained["claims"])
+    assert not re.search(r"is an? \S+ head|attends like", text), text
+    for place in (untrained["not_measured"], " ".join(text.split()), page, " ".join(roles.split())):
+        assert "predicts no better than token frequencies" in place, (seed, place[:200])
+    assert not re.search(r"L\dH\d", roles), roles
+trained = json.loads(study("--json", "--ablate", "all"))
+assert len(trained["claims"]) >= 8 and all(head["mark"] for head in trained["heads"]) and not trained["not_measured"]
 
 # --- the second guide: each command on the stored model; --over-time needs checkpoints, which it does not have
 with open(os.path.join(HERE, "../../../tools/heed/study/FIND_A_CIRCUIT.md")) as file:
@@ -71,8 +119,7 @@ for options in commands:
     if "--over-time" in options:
         continue
     with tempfile.TemporaryDirectory() as out:
-        shown += subprocess.run([os.path.abspath(sys.argv[1]), "study", GOLDEN, "--out", out + "/study", *options],
-                                capture_output=True, text=True, check=True).stdout
+        shown += run("study", GOLDEN, "--out", out + "/study", *options)
         for picture in {"--corruption": ["patching_heads.png"], "--edges-into": ["edges.png"], "--path": ["paths.png"],
                         "--circuits": ["composed.png", "distance_curves.png"], "--prompt": ["effects.png"]}[options[0]]:
             assert os.path.getsize(f"{out}/study/{picture}") > 0 and picture in guide, picture

@@ -57,6 +57,8 @@ TEST_CASE("over_time.png has a line for each head, and marks the steepest fall")
   CHECK(induction->series[11].x == std::vector<double>{0, 10, 20});
   CHECK(induction->series[11].y == std::vector<double>{0.6, 10.6, 20.6});
   CHECK(panel(stack, "loss")->series[0].y == std::vector<double>{3, 2, 1});
+  CHECK(panel(stack, "dL/dg")->title ==
+        "dL/dg: positive where a larger output of the head would raise L");
   CHECK(panel(stack, "loss")->series[1].y == std::vector<double>{3, 3, 0.1});
   CHECK(panel(stack, "loss")->hlines.at(0).y == 0.5);
   CHECK(panel(stack, "gradient flow")->series.at(1).y == std::vector<double>{3, 3, 3});

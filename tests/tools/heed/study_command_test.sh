@@ -53,6 +53,7 @@ refuses 2 "give only one of them" study runs/reverse-1 --prompt ab --sample 1
 refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out
+refuses 2 "--attribute has no effect with the argument 'all'; leave out the argument or --attribute" study runs/reverse-1 --attribute all
 expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation zero; out_has "Sets of heads"; out_has "without L0H0"
 expect 0 study runs/reverse-1 --ablate all; out_has "softmax exact"; help_has "each is cut by replacing its output with its mean over these sequences"; out_has "L0MLP"
 expect 0 study text-run --prompt "the quick" --keep L0H0 --out text-study --overwrite; out_has "only L0H0"; help_has "on the sequence shown"
@@ -139,6 +140,40 @@ expect 0 study runs/reverse-1 --out svg --overwrite
 ok test ! -e svg/dS.svg; ok test ! -e svg/lens.svg; ok test ! -e svg/lens.png; has_file svg/dS.png
 expect 0 study runs/reverse-1 --format svg --out svg --overwrite --json; is_json_line; out_has 'svg/dS.svg'
 has_file svg/dS.svg; ok test ! -e svg/dS.png
+
+# --- --overwrite removes no file of the user, for each kind of study and for a run: names like those that heed writes
+expect 0 study runs/reverse-1 --head L0H0 --export npy --format png,svg --attribute --out mine/one
+expect 0 study runs/reverse-1 --over-time --out mine/time
+expect 0 study runs/reverse-1 --circuits --out mine/maps
+expect 0 study runs/reverse-1 again --out mine/two
+cp -r runs/reverse-1 mine/run
+find mine -type f > written
+while read -r file; do
+  base=${file##*/} folder=${file%/*}
+  for name in "${base%%.*}_Lecture.${base#*.}" "${base%.*}-2.${base##*.}" "my_$base" "${base%.*}_L.${base##*.}" \
+              "${base%.*}_L0.${base##*.}" "${base%.*}_L0H0_old.${base##*.}" "0$base" "7.${base##*.}"; do
+    grep -qxF "$folder/$name" written || echo "$folder/$name"
+  done
+done < written | sort -u > users
+ok [ "$(wc -l < users)" -gt 300 ]
+xargs touch < users
+for kind in "one" "time --over-time" "maps --circuits"; do
+  # shellcheck disable=SC2086
+  expect 0 study runs/reverse-1 --out mine/$kind --overwrite
+done
+expect 0 study runs/reverse-1 again --out mine/two --overwrite
+expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --out mine/run --overwrite
+what="--overwrite"; ok xargs ls -d < users > /dev/null
+ok [ ! -e mine/one/dS_L0H0.png ]; ok [ ! -e mine/one/npy/hook_embed.npy ]
+
+# --- a study that skips the heads, because they would take more than 30 seconds, says so on stderr, too
+for i in $(seq 200); do echo "line $i: the quick brown fox"; done | head -c 5500 > long.txt
+expect 0 train --text long.txt --layers 8 --heads 16 --d-model 64 --d-head 8 --context 512 --batch 1 --steps 1 \
+  --eval-batch 1 --eval-every 0 --eval-train 0 --quiet --out slow
+for mode in "slow slow slow" "slow --prompt line --csv"; do
+  # shellcheck disable=SC2086
+  expect 0 study $mode --threads 1; err_has "The effects of the 128 heads were not measured, because this would take"
+done
 
 # --- `heed plot`: the example in its help, files of each kind, and errors
 printf '1,0.5\n0.2,1\n' > words.csv
@@ -229,6 +264,6 @@ ok awk -F, 'NR > 1 && $7 != "" { n++; d = $6 - $5 - $7; if (d > 1e-9 || d < -1e-
 expect 0 study runs/reverse-1 two-heads --json; is_json_line; out_has '"equal":false,"first_difference":{"step":0'
 expect 0 train sort "${tiny[@]}" --steps 1 --out sorts --quiet
 refuses 2 "give runs with the same vocabulary" study runs/reverse-1 sorts
-refuses 2 "--ascii has no effect with --other" study runs/reverse-1 copy --ascii
+refuses 2 "--ascii has no effect with the argument 'copy'" study runs/reverse-1 copy --ascii
 
 end_of_checks

@@ -38,23 +38,23 @@ std::vector<nn::CellCut> measure_notable_cells(const Subject& s, const nn::Study
   return nn::cut_cells(s.base(), study, sets);
 }
 
-std::vector<std::string> marks_of_cells(const std::vector<nn::CellCut>& cuts,
-                                        const nn::Objective& objective) {
+std::vector<Value> marks_of_cells(const std::vector<nn::CellCut>& cuts, const Subject& s) {
   const std::vector<nn::EffectRow> rows = rows_of_cuts(cuts);
-  const double largest = nn::largest_effect(rows), smallest = nn::smallest_effect(objective);
-  std::vector<std::string> marks;
+  const double largest = nn::largest_effect(rows), smallest = s.smallest_effect(s.objective);
+  std::vector<Value> marks;
   for (const nn::EffectRow& row : rows)
-    marks.push_back(nn::mark_text(row, nn::floor_of(row, largest, smallest)));
+    marks.push_back(s.predicts ? Value(nn::mark_text(row, nn::floor_of(row, largest, smallest)))
+                               : Value());
   return marks;
 }
 
 Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const nn::Study& study) {
   std::vector<double> predicted;
   for (const nn::CellCut& cut : cuts) predicted.push_back(cut.predicted);
-  const double smallest = nn::smallest_effect(s.objective);
+  const double smallest = s.smallest_effect(s.objective);
   const std::vector<nn::EffectRow> rows = rows_of_cuts(cuts);
   const nn::Agreement agreement = nn::agreement(rows, predicted, smallest);
-  const std::vector<std::string> marks = marks_of_cells(cuts, s.objective);
+  const std::vector<Value> marks = marks_of_cells(cuts, s);
   Table t({{"", "cell"},
            {"", "query"},
            {"", "key"},
@@ -67,10 +67,10 @@ Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const n
       "Cells: cuts of single cells, of the {} measured those with the largest "
       "effect or prediction",
       cuts.size());
-  t.note = kHowCut + fmt::format(
-                         " Marks as for heads; below {:.2g} nothing counts. Any other cell: --cut "
-                         "\"HEAD[query,key]\".",
-                         std::max(smallest, 0.05 * nn::largest_effect(rows)));
+  t.note = kHowCut + " Any other cell: --cut \"HEAD[query,key]\".";
+  if (s.predicts)
+    t.note += fmt::format(" Marks as for heads; below {:.2g} nothing counts.",
+                          std::max(smallest, 0.05 * nn::largest_effect(rows)));
   if (const std::int64_t n = s.measured_positions(); n > 1)
     t.note += fmt::format(
         " L is a mean over {0} positions, so a change at one of them is {0} times as large as the "

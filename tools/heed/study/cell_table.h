@@ -14,9 +14,8 @@ namespace heed {
 /// Measures the cuts of nn::notable_cells(). `study` is the study of the subject.
 std::vector<nn::CellCut> measure_notable_cells(const Subject& s, const nn::Study& study);
 
-/// Returns the marks of these cuts as text.
-std::vector<std::string> marks_of_cells(const std::vector<nn::CellCut>& cuts,
-                                        const nn::Objective& objective);
+/// Returns the marks of these cuts; null if no effect counts (Subject::predicts).
+std::vector<Value> marks_of_cells(const std::vector<nn::CellCut>& cuts, const Subject& s);
 
 /// Returns the table of these cuts, each of one cell, with the largest effect or prediction first.
 Table cell_table(const std::vector<nn::CellCut>& cuts, const Subject& s, const nn::Study& study);

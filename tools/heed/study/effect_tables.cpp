@@ -31,7 +31,7 @@ std::string agreement_text(const nn::MeasuredHeads& m,
       count, heed::join(parts));
 }
 
-Table all_effects(const HeadStudy& study, bool all_asked) {
+Table all_effects(const HeadStudy& study, bool all_asked, const Subject& s) {
   const nn::MeasuredHeads& m = *study.measured;
   const HeadSample& sample = *study.sample;
   std::vector<nn::EffectEstimate> estimates = nn::effect_estimates();
@@ -42,6 +42,7 @@ Table all_effects(const HeadStudy& study, bool all_asked) {
                               {"", "suffices", "", "{:+.3g}"}};
   for (const nn::EffectEstimate& e : estimates)
     columns.push_back({.label = e.name, .format = "{:+.3g}"});
+  columns.push_back({"", "accuracy", "", "percent", 2});
   columns.push_back({"", "mark"});
   Table t(columns);
   t.title = fmt::format(
@@ -49,13 +50,14 @@ Table all_effects(const HeadStudy& study, bool all_asked) {
       "with "
       "{}",
       effect_unit(sample.run.objective), sample.sequences, sample.replacement);
-  const double smallest = nn::smallest_effect(sample.run.objective);
+  const double smallest = s.smallest_effect(sample.run.objective);
   const double largest = nn::largest_effect(m.rows());
   for (std::size_t i = 0; i < m.heads.size(); ++i) {
     const nn::MeasuredHead& h = m.heads[i];
     std::vector<Value> row{nn::head_name(h.report), h.needed.mean, h.needed.standard_error,
                            h.suffices.mean};
     for (const nn::EffectEstimate& e : estimates) row.push_back(e.value(h)->mean);
+    row.push_back(h.needed.accuracy);
     row.push_back(study.mark(i));
     t.add(std::move(row));
   }
@@ -63,22 +65,24 @@ Table all_effects(const HeadStudy& study, bool all_asked) {
     const double floor = nn::floor_of(x.row(), largest, smallest);
     std::vector<Value> row{
         nn::component_name(x.mlp), x.needed.mean, x.needed.standard_error, {}, x.gradient.mean};
-    row.resize(columns.size() - 1);
-    row.push_back(x.needed.sequences == 1 ? Value() : Value(nn::mark_text(x.row(), floor)));
+    row.resize(columns.size() - 2);
+    row.push_back(x.needed.accuracy);
+    row.push_back(mark_value(x.row(), floor));
     t.add(std::move(row));
   }
-  t.note = fmt::format(
+  t.note =
       "needed: L without the head or MLP, minus L. suffices: L without all heads of the layer, "
-      "minus L "
-      "without all of them but this one. A negative number means that the head raises L. gradient "
-      "and the columns after it predict needed. No mark: the gradient is right within a factor of "
-      "3. redundant: needed is small, suffices is not. missed: the gradient does not show the "
-      "effect. "
-      "phantom: it shows an effect that does not exist. reversed: it has the other sign. x0.3: the "
-      "gradient is 0.3 times the effect. -: gradient and effect do not count. A number counts from "
-      "two standard errors on, and from {:.2g} on: 5 % of the largest number of a head, at least "
-      "{:.2g}.{}",
-      std::max(smallest, 0.05 * largest), smallest, agreement_text(m, estimates, smallest));
+      "minus L without all of them but this one. A negative number means that the head raises L. "
+      "gradient, softmax exact and integrated predict needed. accuracy: with the cut, the share of "
+      "the counted positions at which the right token has the largest logit.";
+  if (s.predicts)
+    t.note += fmt::format(
+        " No mark: the gradient is right within a factor of 3. redundant: needed is small, "
+        "suffices is not. missed: the gradient does not show the effect. phantom: it shows an "
+        "effect that does not exist. reversed: it has the other sign. x0.3: the gradient is 0.3 "
+        "times the effect. -: gradient and effect do not count. A number counts from two standard "
+        "errors on, and from {:.2g} on: 5 % of the largest number of a head, at least {:.2g}.{}",
+        std::max(smallest, 0.05 * largest), smallest, agreement_text(m, estimates, smallest));
   if (m.value.sequences == 1) t.note += " One sequence gives no standard error and no marks.";
   if (!study.not_measured.empty()) t.note += " " + study.not_measured;
   if (all_asked && m.heads.size() > 8) t.note += " Pairs are measured for at most 8 heads.";
@@ -108,7 +112,8 @@ Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, con
   Table t({{"", "set"},
            {"", "effect", effect_unit(e.run.objective), "{:+.4g}"},
            {"", "error", "", "{:.2g}"},
-           {"", "left", "", "percent"}});
+           {"", "left", "", "percent"},
+           {"", "accuracy", "", "percent"}});
   t.title = "Sets of heads and MLPs";
   t.note = fmt::format(
       "effect: L with the outputs of the set replaced by {}, minus L. left: the share that is left "
@@ -120,7 +125,8 @@ Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, con
     const nn::KeptShare k = nn::kept_share(
         e.run, option == "--keep" ? nn::other_components(s.model(), named) : named, e.replaced,
         std::ranges::count(named, nn::Component::kMlp, &nn::Component::kind) > 0);
-    t.add({how + components_text(named), k.effect.mean, k.effect.standard_error, k.left});
+    t.add({how + components_text(named), k.effect.mean, k.effect.standard_error, k.left,
+           k.effect.accuracy});
   };
   if (c.given("ablate") && a.ablate != "all") add("--ablate", a.ablate, "without ");
   if (c.given("keep")) add("--keep", a.keep, "only ");
@@ -132,7 +138,7 @@ Table sets(const HeadStudy& study, const HeadArguments& a, const Command& c, con
 std::vector<Table> effect_tables(const HeadStudy& study, const HeadArguments& a, const Command& c,
                                  const Subject& s) {
   std::vector<Table> tables;
-  if (study.measured) tables.push_back(all_effects(study, a.ablate == "all"));
+  if (study.measured) tables.push_back(all_effects(study, a.ablate == "all", s));
   if (a.ablate == "all" && study.measured && study.measured->heads.size() <= 8)
     tables.push_back(pairs(study));
   if (c.given("keep") || (c.given("ablate") && a.ablate != "all"))

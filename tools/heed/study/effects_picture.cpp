@@ -11,24 +11,23 @@
 namespace heed {
 namespace {
 
-std::string label_of(const std::string& mark, const std::string& name) {
-  return mark.empty() || mark == "-" ? "" : name + " " + mark;
+std::string label_of(const Value& mark, const std::string& name) {
+  const std::string text = mark == Value() ? "" : *mark.as<std::string>();
+  return text.empty() || text == "-" ? "" : name + " " + text;
 }
 
 void add_heads(std::vector<EffectPoint>& points, const HeadStudy& heads) {
   for (std::size_t i = 0; i < heads.measured->heads.size(); ++i) {
     const nn::MeasuredHead& h = heads.measured->heads[i];
-    const Value mark = heads.mark(i);
     points.push_back(
-        {h.gradient.mean, h.needed.mean,
-         mark == Value() ? "" : label_of(*mark.as<std::string>(), nn::head_name(h.report)), false});
+        {h.gradient.mean, h.needed.mean, label_of(heads.mark(i), nn::head_name(h.report)), false});
   }
 }
 
 void add_cells(std::vector<EffectPoint>& points, const std::vector<nn::CellCut>& cells,
-               const nn::Objective& objective) {
+               const Subject& s) {
   constexpr std::size_t kLabeled = 6;
-  const std::vector<std::string> marks = marks_of_cells(cells, objective);
+  const std::vector<Value> marks = marks_of_cells(cells, s);
   std::vector<std::size_t> order(cells.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
   std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) {
@@ -53,7 +52,7 @@ Files draw_effects_of(const std::filesystem::path& folder, const Subject& s, con
     what += fmt::format(" Dots: heads on {}, L is {}.", heads.sample->sequences,
                         heads.sample->objective_text);
   }
-  add_cells(points, cells, s.objective);
+  add_cells(points, cells, s);
   return draw_effects(folder, points, s.source, what);
 }
 

@@ -19,6 +19,11 @@ std::string change_text(double change) {
 
 std::string falls(double change) { return change < 0 ? "falls" : "rises"; }
 
+// Returns the accuracy with an intervention as " (accuracy 28.3 %)"; "" if no position counts.
+std::string accuracy_text(const nn::Effect& e) {
+  return std::isnan(e.accuracy) ? "" : fmt::format(" (accuracy {:.3g} %)", 100 * e.accuracy);
+}
+
 // Returns what the head reads: its role with the score, or its largest mean weights.
 std::string reads_text(const nn::HeadFinding& f, const nn::HeadReport& uniform,
                        const nn::Vocabulary& vocabulary) {
@@ -60,6 +65,7 @@ std::string line_of(const nn::HeadFinding& f, const nn::HeadReport& uniform,
   std::string effect =
       f.is_needed ? fmt::format("Without it L {} by {:.3g}", falls(needed), std::abs(needed))
                   : fmt::format("Without it L changes only by {:+.2g}", needed);
+  effect += accuracy_text(f.head->needed);
   if (f.is_sufficient)
     effect += fmt::format("{} as the only head of its layer it {} L by {:.3g}",
                           f.is_needed ? ";" : ", but", suffices < 0 ? "raises" : "lowers",
@@ -125,9 +131,11 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
   const std::string unit = effect_unit(study.sample->run.objective);
   std::vector<std::string> text{fmt::format(
       "What the heads do, on {}. A head is cut by replacing its output with {}. L is {}; it is "
-      "{:.4g} {} with all heads, and {:.4g} without any.",
+      "{:.4g} {} with all heads{}, and {:.4g} without any{}.",
       study.sample->sequences, study.sample->replacement, study.sample->objective_text,
-      m.value.mean, unit, m.value.mean + m.no_heads.mean)};
+      m.value.mean, unit, accuracy_text(m.value), m.value.mean + m.no_heads.mean,
+      accuracy_text(m.no_heads))};
+  if (!s.predicts) return {text[0], study.not_measured};
   if (!study.score_sequences.empty())
     text[0] += fmt::format(
         " The scores of previous-token, duplicate-token and induction heads are those on {}.",
@@ -161,9 +169,9 @@ std::vector<std::string> first_text(const HeadStudy& study, const Subject& s) {
                                others.size() == 1 ? "does" : "do", others_change));
   for (const nn::RoleEffect& r : summary.by_role)
     if (r.heads.size() > 1)
-      text.push_back(fmt::format("Without all {} heads ({}) L {} by {:.3g}.", r.role->name,
+      text.push_back(fmt::format("Without all {} heads ({}) L {} by {:.3g}{}.", r.role->name,
                                  components_text(nn::components(r.heads)), falls(r.needed.mean),
-                                 std::abs(r.needed.mean)));
+                                 std::abs(r.needed.mean), accuracy_text(r.needed)));
   if (std::isnan(summary.left_alone)) {
     if (!summary.named.empty())
       text.push_back(

@@ -94,6 +94,23 @@ std::optional<double> surely_too_long(const Subject& s, std::int64_t count) {
 
 namespace {
 
+// Returns a sentence if the model predicts no better than token frequencies, and otherwise "". The
+// rival of a margin is the largest logit of the unchanged model, so any replacement raises the
+// margin of an untrained model.
+std::string no_better_text(const Subject& s, std::int64_t count) {
+  const nn::Task& task = *s.run->task;
+  count = std::min({count, task.evaluation_size(), 8 * nn::evaluation_chunk(s.model(), s.info())});
+  const auto gains = nn::gains_over_frequencies(s.model(), task.evaluation(0, count));
+  if (gains.empty()) return "";
+  const nn::Effect gain = nn::effect_of(gains);
+  if (gain.mean >= 0.01 && !(gain.mean < 2 * gain.standard_error)) return "";
+  return fmt::format(
+      "This model predicts no better than token frequencies: on {} its log probability of the "
+      "right tokens, minus that of their frequencies, is {:+.3g} nats (standard error {:.2g}). So "
+      "no roles, marks and claims are stated.",
+      counted(count, "sequence"), gain.mean, gain.standard_error);
+}
+
 // Measures HeadStudy::untrained.
 std::optional<double> measure_untrained(const HeadSample& sample, const Subject& s) {
   for (const nn::CheckpointFile& c : nn::RunFolder(s.source.run).checkpoints()) {
@@ -175,10 +192,10 @@ void score_on_repeated_tokens(HeadStudy& study, const nn::LoadedRun& run, std::u
   if (sizes.tokens < kLeastTokens) {
     for (nn::MeasuredHead& h : study.measured->heads)
       for (const auto score : kCopyScores) h.report.*score = NAN;
-    study.not_measured += fmt::format(
-        "{}Previous-token, duplicate-token and induction scores are measured on repeated random "
+    study.add_not_measured(fmt::format(
+        "Previous-token, duplicate-token and induction scores are measured on repeated random "
         "tokens, which need a context of at least {}; it is {}.",
-        study.not_measured.empty() ? "" : " ", 4 * kLeastTokens + 1, run.task->info().context);
+        4 * kLeastTokens + 1, run.task->info().context));
     return;
   }
   const nn::Batch batch = repeated_sequences(*run.task, sizes, kSequences, seed);
@@ -213,8 +230,7 @@ std::vector<nn::Setting> head_settings(HeadArguments& a) {
           .shows("")};
 }
 
-HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,
-                      Progress& progress) {
+HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Progress& progress) {
   HeadStudy study;
   if (!s.has_sequences && a.ablate == "all")
     usage_error("--ablate all: the text of the run is not available");
@@ -226,11 +242,17 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s
   const bool needs_sample = std::ranges::any_of(
       std::initializer_list<const char*>{"samples", "ablate", "keep", "edges-into", "edge", "path"},
       [&](const char* option) { return c.given(option); });
-  if (!needs_sample)
-    if (const auto seconds = surely_too_long(s, default_samples(*s.run->task))) {
-      study.not_measured = too_long_text(s.model(), *seconds);
-      return study;
-    }
+  const nn::Task& task = *s.run->task;
+  const auto too_long = needs_sample ? std::nullopt : surely_too_long(s, default_samples(task));
+  study.not_measured = no_better_text(s, too_long ? 4 : default_samples(task));
+  s.predicts = study.not_measured.empty();
+  const auto skip_heads = [&](double seconds) {
+    progress.clear();
+    print_error("warning: " + too_long_text(s.model(), seconds));
+    study.add_not_measured(too_long_text(s.model(), seconds));
+    return std::move(study);
+  };
+  if (too_long) return skip_heads(*too_long);
   study.sample = sample_of(a, c, s);
   const HeadSample& sample = *study.sample;
   const std::int64_t count = std::ssize(sample.run.values);
@@ -240,16 +262,13 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s
           0, std::min(count, nn::sequences_at_once(s.model(), sample.run.batch.inputs.size(1)))),
       double(count));
   const bool asked = a.ablate == "all";
-  if (!asked && e.measured > kMostSeconds) {
-    study.not_measured = too_long_text(s.model(), e.measured);
-    return study;
-  }
+  if (!asked && e.measured > kMostSeconds) return skip_heads(e.measured);
   auto parts = nn::EffectParts::kAll;
   if (!asked && e.all > kMostSeconds) {
     parts = nn::EffectParts::kMeasured;
-    study.not_measured =
+    study.add_not_measured(
         "softmax exact and integrated were not measured, because this would take more than 30 "
-        "seconds; --ablate all measures them.";
+        "seconds; --ablate all measures them.");
   }
   const double seconds = parts == nn::EffectParts::kAll ? e.all : e.measured;
   progress.at_work(fmt::format("Measuring the heads, about {:.0f} seconds", seconds));
@@ -259,14 +278,23 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s
                                      seconds, done, total));
       }));
   if (!c.given("repeat-random")) score_on_repeated_tokens(study, *s.run);
-  study.summary = nn::summarize_heads(sample.run, sample.replaced, *study.measured);
+  study.summary = nn::summarize_heads(sample.run, sample.replaced, *study.measured, s.predicts);
   if (s.run->step != 0) study.untrained = measure_untrained(sample, s);
   return study;
 }
 
 Value HeadStudy::mark(std::size_t head) const {
   const nn::HeadFinding& f = summary.findings[head];
-  return f.head->needed.sequences == 1 ? Value() : Value(nn::mark_text(f.head->row(), f.floor));
+  return mark_value(f.head->row(), f.floor);
+}
+
+void HeadStudy::add_not_measured(const std::string& sentence) {
+  not_measured += (not_measured.empty() ? "" : " ") + sentence;
+}
+
+Value mark_value(const nn::EffectRow& row, double floor) {
+  return row.effect.sequences == 1 || std::isinf(floor) ? Value()
+                                                        : Value(nn::mark_text(row, floor));
 }
 
 HeadSample effect_sample(const HeadStudy& study, const HeadArguments& a, const Command& c,

@@ -58,20 +58,24 @@ struct HeadStudy {
   /// Sequences of the scores of attention patterns, if they are not those of the sample, as text.
   std::string score_sequences;
 
-  /// Returns the mark of a head, by its index; null if only one sequence was measured.
+  /// Returns the mark of a head, by its index.
   Value mark(std::size_t head) const;
+  /// Appends a sentence to `not_measured`.
+  void add_not_measured(const std::string& sentence);
 };
+/// Returns the mark of a row in a table; null if only one sequence was measured, or if no effect
+/// counts because the floor is infinite (Subject::smallest_effect).
+Value mark_value(const nn::EffectRow& row, double floor);
 /// Returns the sequences of --samples, or the default ones, with their L and the replacements. The
 /// text of the run must be available.
 HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s);
 /// Returns the seconds of a measurement of all heads on `count` sequences if it is certain to take
 /// more than 30 seconds, estimated from one sequence; otherwise no value.
 std::optional<double> surely_too_long(const Subject& s, std::int64_t count);
-/// Measures the heads of the subject's run, unless this would take more than 30 seconds and
-/// --ablate all is not given. Throws UsageError if the options are not compatible with each other
-/// or with the run.
-HeadStudy study_heads(const HeadArguments& a, const Command& c, const Subject& s,
-                      Progress& progress);
+/// Sets Subject::predicts. Measures the heads of the subject's run, unless this would take more
+/// than 30 seconds and --ablate all is not given; then prints a line to stderr. Throws UsageError
+/// if the options are not compatible with each other or with the run.
+HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Progress& progress);
 
 /// Returns the sequence that --prompt or --sample selects, unless --samples is given, and otherwise
 /// the sample. Throws UsageError if the replacement of --ablation is not available.

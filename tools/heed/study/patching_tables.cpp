@@ -134,7 +134,7 @@ Table direction_table(const std::string& title, std::vector<nn::PatchedPlace> pl
   std::vector<double> predicted;
   for (const nn::PatchedPlace& place : places)
     rows.push_back(place.row()), predicted.push_back(place.predicted.mean);
-  const double largest = nn::largest_effect(rows), smallest = nn::smallest_effect(pairs.objective);
+  const double largest = nn::largest_effect(rows), smallest = s.smallest_effect(pairs.objective);
   const nn::Agreement agreement = nn::agreement(rows, predicted, smallest);
   Table t({{"", "place"},
            {"", "share", "", "{:.3f}"},
@@ -149,15 +149,16 @@ Table direction_table(const std::string& title, std::vector<nn::PatchedPlace> pl
   for (const nn::PatchedPlace& place : places)
     t.add({place_name(place, pairs.labels, o.heads, o.kv_heads), place.share.value,
            place.share.standard_error, place.predicted_share,
-           p.pairs == 1
-               ? Value()
-               : Value(nn::mark_text(place.row(), nn::floor_of(place.row(), largest, smallest)))});
+           mark_value(place.row(), nn::floor_of(place.row(), largest, smallest))});
   t.note = fmt::format(
       "L is {}. share: of the gap between L of the clean prompts, {:.4g}, and of the corrupt "
-      "prompts, {:.4g}. predicted: by the gradient in the run that is patched. Marks as for heads, "
-      "of the gains of L before the division; for few "
-      "pairs these have large errors.",
+      "prompts, {:.4g}. predicted: by the gradient in the run that is patched.",
       pairs.objective_text(s), p.clean, p.corrupt);
+  if (s.predicts)
+    t.note +=
+        " Marks as for heads, of the gains of L before the division; for few pairs these have "
+        "large "
+        "errors.";
   if (p.left_out > 0)
     t.note +=
         fmt::format(" {} pairs with less than 10 % of the median gap are left out.", p.left_out);

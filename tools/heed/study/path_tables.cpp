@@ -52,7 +52,7 @@ Files draw_cuts(const std::filesystem::path& file, const std::string& title,
 }
 
 Table cut_rows(const std::string& title, const std::vector<nn::PathCut>& cuts, const HeadSample& e,
-               bool through_mlps) {
+               const Subject& s, bool through_mlps) {
   std::vector<Column> columns{{"", "cut"},
                               {"", "effect", "", "{:+.3g}"},
                               {"", "error", "", "{:.2g}", 1},
@@ -63,13 +63,10 @@ Table cut_rows(const std::string& title, const std::vector<nn::PathCut>& cuts, c
                         e.sequences);
   std::vector<nn::EffectRow> rows;
   for (const nn::PathCut& c : cuts) rows.push_back(c.row());
-  const double largest = nn::largest_effect(rows), smallest = nn::smallest_effect(e.run.objective);
-  for (const nn::PathCut& c : cuts) {
-    const bool marked = c.effect.sequences > 1;
-    const double floor = nn::floor_of(c.row(), largest, smallest);
+  const double largest = nn::largest_effect(rows), smallest = s.smallest_effect(e.run.objective);
+  for (const nn::PathCut& c : cuts)
     t.add({names_of(c.paths), c.effect.mean, c.effect.standard_error, c.predicted.mean,
-           marked ? Value(nn::mark_text(c.row(), floor)) : Value()});
-  }
+           mark_value(c.row(), nn::floor_of(c.row(), largest, smallest))});
   t.note = fmt::format(
       "L0H0:K:L1H1: the keys of L1H1 read the stream with the output of L0H0 replaced by {}; only "
       "the last receiver of a path changes the run. L is {}. predicted: by the gradient through "
@@ -77,8 +74,9 @@ Table cut_rows(const std::string& title, const std::vector<nn::PathCut>& cuts, c
       "alone.{}{}",
       e.replacement, e.objective_text,
       through_mlps ? " MLPs between the two are computed again." : "",
-      e.run.values.size() > 1 ? " Marks as for heads."
-                              : " One sequence gives no standard error and no marks.");
+      e.run.values.size() == 1 ? " One sequence gives no standard error and no marks."
+      : s.predicts             ? " Marks as for heads."
+                               : "");
   return t;
 }
 
@@ -132,13 +130,13 @@ std::vector<Table> path_tables(const PathArguments& a, const HeadArguments& head
                                  ? fmt::format("{}, those with the {} largest of {} predictions",
                                                title, cuts.size(), paths.size())
                                  : title;
-    tables.push_back(cut_rows(name, cuts, e, a.through_mlps));
+    tables.push_back(cut_rows(name, cuts, e, s, a.through_mlps));
     tables.back().shown = kShownCuts;
     cuts.resize(std::min(cuts.size(), kShownCuts));
     append(files, draw_cuts(out / picture, name, cuts, e, s));
   };
   const auto together = [&](const char* title, const std::vector<nn::Path>& paths) {
-    tables.push_back(cut_rows(title, {cutter.cut(paths)}, e, a.through_mlps));
+    tables.push_back(cut_rows(title, {cutter.cut(paths)}, e, s, a.through_mlps));
   };
   if (all_edges || c.given("edges-into")) {
     const std::string into = all_edges ? "all" : a.edges_into;

@@ -25,7 +25,7 @@ Columns run_role_keys() {
   return all;
 }
 
-Report run_roles(const std::vector<Subject>& runs, const HeadArguments& a, const Command& c) {
+Report run_roles(std::vector<Subject>& runs, const HeadArguments& a, const Command& c) {
   Report report(run_role_keys());
   Table& table = report.table("runs");
   table.note =
@@ -34,7 +34,7 @@ Report run_roles(const std::vector<Subject>& runs, const HeadArguments& a, const
       "share of the difference that heads make to L, with these heads alone. heed study RUN "
       "explains one run.";
   Progress progress(false);
-  for (const Subject& s : runs) {
+  for (Subject& s : runs) {
     const HeadStudy heads = study_heads(a, c, s, progress);
     std::map<std::string_view, std::string> by_role;
     for (const nn::HeadFinding& f : heads.summary.findings)
@@ -43,7 +43,8 @@ Report run_roles(const std::vector<Subject>& runs, const HeadArguments& a, const
     std::vector<Value> row{s.folder()};
     for (const nn::Role& role : nn::roles()) row.push_back(by_role[role.name]);
     row.push_back(by_role["other"]);
-    if (!heads.measured) table.note = s.folder() + ": " + heads.not_measured + " " + table.note;
+    if (!heads.measured || !s.predicts)
+      table.note = s.folder() + ": " + heads.not_measured + " " + table.note;
     row.push_back(heads.measured ? Value(heads.measured->value.mean) : Value());
     row.push_back(heads.summary.left_alone);
     table.add(std::move(row));

@@ -183,7 +183,7 @@ void check_early(const StudyArguments& a, const Command& c, const Subject& s) {
 Report study_one(const StudyArguments& a, const Command& c) {
   if (a.ascii && (c.json || c.csv))
     usage_error("--ascii cannot be combined with --json or --csv, which print data only");
-  const Subject s = chosen_subject(a, c);
+  Subject s = chosen_subject(a, c);
   const auto head = chosen_head(a, c, s.model().options);
   check_early(a, c, s);
   const auto pairs = chosen_pairs(a.patching, a.heads.samples, c, s);
@@ -281,8 +281,8 @@ void study_command(Command& c) {
          nn::Setting("sample", a->sample, {0}, "the sequence, by its index in the evaluation set")
              .shows(""),
          {"of", a->of, "WHAT",
-          "objective L: margin (logit of the right token minus the largest other logit), loss, "
-          "logprob "
+          "objective L: margin (logit of the right token minus the largest other logit of the "
+          "unchanged model), loss, logprob "
           "(of the targets), logprob:C, logit:C (minus the mean logit) or diff:A-B"},
          nn::Setting("at", a->at, "POS,...", "positions of L, from 0; BOS counts")
              .shows("all with a target (margin: that count in the accuracy); for logits the last"),

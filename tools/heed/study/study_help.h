@@ -33,7 +33,8 @@ tools/heed/study/READ_A_STUDY.md explains the output.
 Heads: the first lines name the heads that change L, on sequences of the task, with their effects:
 L without the head (needed), and as the only head of its layer (suffices). A head is cut by its mean
 output (--ablation). Predictions are gradients for the same replacement. A mark states where they
-mislead: redundant, missed, phantom, reversed, or their factor. The heads are measured if this takes
+mislead: redundant, missed, phantom, reversed, or their factor. If the model predicts no better than
+token frequencies, roles, marks and claims are left out. The heads are measured if this takes
 at most 30 seconds; --ablate all measures them in any case, and pairs of heads for up to 8 heads.
 
 One sequence: the weights A, A |v W_O| (the size of what a query receives), dL/dA and dL/dS of every

@@ -124,7 +124,7 @@ std::string objective_description(const nn::Objective& o, const nn::Vocabulary& 
     if (count > 1)
       return fmt::format(
           "the margin, mean over {} positions: the logit of the right token minus that of its "
-          "largest rival",
+          "largest rival in the unchanged model",
           count);
     const auto at = first - right.begin();
     return fmt::format("the margin: the logit of {} minus that of {}, at position {}",

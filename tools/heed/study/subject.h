@@ -1,6 +1,7 @@
 // The subject of a study: a run, a sequence and an objective L, and the texts that describe them.
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "nn/run/run_folder.h"
+#include "nn/study/marks.h"
 #include "nn/study/study.h"
 #include "tools/heed/pictures.h"
 #include "tools/plot/text.h"
@@ -40,6 +42,8 @@ struct Subject {
   nn::Batch sequence;  ///< [1, T]
   /// False if the text of the run is not available, so that the task has no other sequences.
   bool has_sequences = true;
+  /// False if the model predicts no better than token frequencies, so that no effect counts.
+  bool predicts = true;
   nn::Objective objective;
   PictureSource source;  ///< source.run is the path of the run as the user gave it
   StudyTexts texts;
@@ -51,6 +55,10 @@ struct Subject {
   std::string objective_text() const;
   /// Returns the number of positions over which L is a mean, in the sequence.
   std::int64_t measured_positions() const;
+  /// Returns the smallest effect on an objective that counts; infinity unless `predicts` is true.
+  double smallest_effect(const nn::Objective& o) const {
+    return predicts ? nn::smallest_effect(o) : HUGE_VAL;
+  }
   /// Returns the sequence as text.
   std::string text() const;
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "autograd/tensor/random.h"
 #include "tests/support/vjp_pairs.h"
 
 using namespace heed::autograd;

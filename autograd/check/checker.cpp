@@ -364,7 +364,7 @@ std::vector<std::size_t> Checker::sample(std::size_t input, std::int64_t taken, 
 // is exactly at x.
 bool Checker::seems_kinked(std::size_t k) const {
   const Direction along{entry_at(k), {{k, own_scale(k)}}};
-  return std::ranges::any_of(differences_at(line_along(along), noise_, 0x1p-9),
+  return std::ranges::any_of(differences_at(line_along(along), noise_, 0x1p-9, f_.single),
                              [](const Difference& d) { return d.kink; });
 }
 

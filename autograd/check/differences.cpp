@@ -34,8 +34,10 @@ struct Points {
 };
 
 // Returns the extrapolated difference of output o.
-Difference at_step(const Points& p, std::size_t o, double noise) {
+Difference at_step(const Points& p, std::size_t o, double noise, double epsilon) {
   const double h = p.h, m = p.middle[o];
+  // An output that nearly cancels at t = 0 is rounded more coarsely at the other points.
+  noise = std::max(noise, epsilon * std::max(std::abs(p.far_left[o]), std::abs(p.far_right[o])));
   const double inner = p.near_right[o] - p.near_left[o], outer = p.right[o] - p.left[o],
                outermost = p.far_right[o] - p.far_left[o];
   const double near_bend = p.near_right[o] + p.near_left[o] - 2 * m,
@@ -102,10 +104,13 @@ std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
   return noise;
 }
 
-std::vector<Difference> differences_at(const Line& f, std::span<const double> noise, double step) {
+std::vector<Difference> differences_at(const Line& f, std::span<const double> noise, double step,
+                                       bool single) {
   const Points points(f, step);
+  const double epsilon = single ? 0x1p-24 : 0x1p-53;
   std::vector<Difference> found;
-  for (std::size_t o = 0; o < noise.size(); ++o) found.push_back(at_step(points, o, noise[o]));
+  for (std::size_t o = 0; o < noise.size(); ++o)
+    found.push_back(at_step(points, o, noise[o], epsilon));
   return found;
 }
 
@@ -126,7 +131,7 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
   for (const double step : kSteps) {
     const auto needs_this = [&](const Difference& d) { return needs(d, step); };
     if (std::none_of(best.begin(), best.end(), needs_this)) continue;
-    const std::vector<Difference> found = differences_at(f, noise, step * scale);
+    const std::vector<Difference> found = differences_at(f, noise, step * scale, single);
     for (std::size_t o = 0; o < best.size(); ++o) {
       if (!needs_this(best[o])) continue;
       const Difference& d = found[o];

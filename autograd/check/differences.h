@@ -34,8 +34,9 @@ std::vector<double> measure_noise(const Line& f, double scale, double epsilon);
 
 /// Returns the derivative of each output by Richardson extrapolation from the four-point
 /// differences at two steps. The truncation error is O(step^6). `noise` is the result of
-/// measure_noise().
-std::vector<Difference> differences_at(const Line& f, std::span<const double> noise, double step);
+/// measure_noise(). `single` is true if f computes in float.
+std::vector<Difference> differences_at(const Line& f, std::span<const double> noise, double step,
+                                       bool single);
 
 /// Returns the derivative of each output as differences_at() does. Tries several steps, which are
 /// powers of two times `scale`, and returns for each output the result with the smallest estimated

@@ -164,6 +164,8 @@ void Trainer::set(const RunConfig& config) {
       changed.schedule != Decay::kConstant)
     changed.schedule_steps = config_.steps;
   validate(changed);
+  check<ValueError>(changed.steps > 0 || config_.steps == 0, "`steps`",
+                    "needs at least 1 to continue a run, got 0");
   check<ValueError>(changed.accumulate <= changed.shards, "`accumulate`", "needs at most the ",
                     changed.shards, " shards of this run, got ", changed.accumulate);
   const auto difference = recipe_difference(recipe_text(changed), recipe_text(config_), "");

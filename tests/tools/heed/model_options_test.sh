@@ -68,8 +68,8 @@ refuses 2 "--mlp-act" train --lines numbers --no-mlp --mlp-act relu "${short[@]}
 refuses 2 "--tied" train --text numbers --init mup --tied "${short[@]}" --out yields
 
 # Values that float32 rounds to 0 are errors that name the option.
-refuses 2 "AdamW: --eps 1e-46 is rounded to 0 in float32" train --eps 1e-46 "${short[@]}" --out yields
-refuses 2 "--soft-cap 1e-50 is rounded to 0 in float32" train --soft-cap 1e-50 "${short[@]}" --out yields
+refuses 2 "AdamW: --eps 1e-46 is rounded to 0 in float32" train reverse --eps 1e-46 "${short[@]}" --out yields
+refuses 2 "--soft-cap 1e-50 is rounded to 0 in float32" train reverse --soft-cap 1e-50 "${short[@]}" --out yields
 
 # --steps 0 makes an untrained run, which other commands read.
 expect 0 train reverse "${tiny[@]}" --steps 0 --quiet --out untrained

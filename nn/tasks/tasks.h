@@ -180,17 +180,6 @@ struct RandomOptions {
 /// Returns the task `random`.
 std::unique_ptr<Task> make_random(const RandomOptions& options = {});
 
-/// Options of the tasks `text` and `lines` on a UTF-8 text file. Each token is a code point or a
-/// word of the text (nn/tasks/vocabulary.h).
-///
-/// By default (`text`), sequences are windows of `context` tokens of the text. The first 90 % of
-/// the text are for training, the rest is for validation, as in nanoGPT's shakespeare_char.
-///
-/// If `by_line` is set (`lines`), each line is a sequence that starts and ends with a newline
-/// token, as in Karpathy's makemore. The final newline is a target, but padding is not. A tenth of
-/// the lines, but at most 1000, is held out. The held-out lines are drawn with a fixed seed, so
-/// that all runs on a file are evaluated on the same lines. Empty lines are skipped. TaskInfo::note
-/// describes which other lines are left out.
 /// Line ends of a text.
 enum class Newlines {
   kLf,   ///< every line end is read as a newline (LF), and a byte order mark is left out
@@ -203,6 +192,17 @@ struct EnumNames<Newlines> {
                                                                 {Newlines::kKeep, "keep"}};
 };
 
+/// Options of the tasks `text` and `lines` on a UTF-8 text file. Each token is a code point or a
+/// word of the text (nn/tasks/vocabulary.h).
+///
+/// By default (`text`), sequences are windows of `context` tokens of the text. The first 90 % of
+/// the text are for training, the rest is for validation, as in nanoGPT's shakespeare_char.
+///
+/// If `by_line` is set (`lines`), each line is a sequence that starts and ends with a newline
+/// token, as in Karpathy's makemore. The final newline is a target, but padding is not. A tenth of
+/// the lines, but at most 1000, is held out. The held-out lines are drawn with a fixed seed, so
+/// that all runs on a file are evaluated on the same lines. Empty lines are skipped. TaskInfo::note
+/// describes which other lines are left out.
 struct TextOptions {
   std::string path;           ///< the text file, a regular file
   std::int64_t context = 64;  ///< length T of a sequence in tokens, at least 1

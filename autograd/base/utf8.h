@@ -17,8 +17,7 @@ bool is_utf8(std::string_view text);
 /// Returns the UTF-8 bytes of a code point.
 std::string to_utf8(char32_t c);
 
-/// Returns true for an invisible character that moves or joins no others: a space other than
-/// U+0020, or a variation selector.
+/// Returns true for a space other than U+0020, and for a variation selector.
 bool is_blank(char32_t c);
 
 /// Returns a text for labels and errors: the character itself, an escape such as \\n, \\t, \\r or

@@ -482,6 +482,7 @@ bool Checker::compare_direction(Oracle oracle, std::size_t i) {
 // the comparison of the entry, unless errors of several entries cancel in each half.
 void Checker::find_wrong_entry(Oracle oracle, const Direction& along, std::size_t cotangent,
                                const Values& v, const Values& g) {
+  if (along.moves.size() < 2) return;
   const auto begin = along.moves.begin(), end = along.moves.end(),
              middle = begin + (end - begin) / 2;
   for (Direction half : {Direction{along.entry, {begin, middle}}, {along.entry, {middle, end}}}) {

@@ -86,8 +86,9 @@ class RunFolder {
   /// Stores an open directory, such as StagedFolder::directory().
   explicit RunFolder(std::shared_ptr<const Directory> directory)
       : directory_(std::move(directory)) {}
-  /// Returns the runs in the directory `runs`, ordered by path. Directories that cannot be read are
-  /// included. Finishes interrupted publications first (finish_publication).
+  /// Returns the runs in the directory `runs`, ordered by path. Directories that cannot be read,
+  /// and links whose target cannot be determined, are included. Finishes interrupted publications
+  /// first (finish_publication).
   static std::vector<RunFolder> list(const std::filesystem::path& runs);
   /// Returns the run that was saved last; nothing if no run in `runs` was saved.
   static std::optional<RunFolder> newest(const std::filesystem::path& runs = "runs");

@@ -111,6 +111,9 @@ std::vector<double> gains_over_frequencies(const Transformer& model, const Batch
   double total = 0;
   for (const std::int64_t target : targets)
     if (target != kIgnored) ++frequency[target], ++total;
+  // The frequencies of a sample predict it better than the frequencies of the task would (Miller
+  // 1955).
+  const double bias = double(frequency.size()) / (2 * std::max(total, 1.0));
   const auto length = std::size_t(batch.targets.size(1));
   std::vector<double> gains;
   for (std::size_t begin = 0; begin < targets.size(); begin += length) {
@@ -118,7 +121,7 @@ std::vector<double> gains_over_frequencies(const Transformer& model, const Batch
     for (std::size_t i = begin; i < begin + length; ++i)
       if (targets[i] != kIgnored)
         gain -= losses[i] + std::log(frequency[targets[i]] / total), ++count;
-    if (count > 0) gains.push_back(gain / count);
+    if (count > 0) gains.push_back(gain / count + bias);
   }
   return gains;
 }

@@ -88,14 +88,19 @@ struct Text {
   }
   const bool has_mark = start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF");
   const auto [fewer, more] = std::minmax(zeros[0], zeros[1]);
-  const bool is_utf16 = has_mark || more > std::max(start.size() / 8, 8 * fewer);
+  const bool is_utf16 = has_mark || more > std::max(start.size() / 4, 8 * fewer);
   const char* const endian = has_mark ? "UTF-16" : zeros[0] == more ? "UTF-16BE" : "UTF-16LE";
-  const char* const encoding = is_utf16 ? endian : c1 > 0 ? "cp1252" : "latin1";
+  const bool is_utf32 = start.starts_with(std::string_view("\xFF\xFE\0\0", 4)) ||
+                        start.starts_with(std::string_view("\0\0\xFE\xFF", 4));
+  const char* const encoding = is_utf32   ? "UTF-32"
+                               : is_utf16 ? endian
+                               : c1 > 0   ? "cp1252"
+                                          : "latin1";
   std::string advice =
       fmt::format("it is probably {0}; convert it with iconv -f {0} -t UTF-8", encoding);
-  if (!is_utf16 && controls > 0)
+  if (!is_utf32 && !is_utf16 && controls > 0)
     advice = "this is probably not a text file; use a text file";
-  else if (!is_utf16 && before > 0)
+  else if (!is_utf32 && !is_utf16 && before > 0)
     advice = "the text before it is UTF-8; repair or remove this byte";
   fail<IoError>("text", "'", file.path(), "' is not UTF-8 text at byte ", at, " (value ",
                 int{value}, "): ", advice);
@@ -246,7 +251,8 @@ void add_identity(std::map<std::string, std::string>& data, const InputFile& fil
 }
 
 std::string note_of(const Text& text) {
-  return text.file.path() + ": line ends CR LF are read as LF";
+  return text.file.path() + (text.by_line ? ": carriage returns are left out"
+                                          : ": line ends CR LF and CR are read as LF");
 }
 
 // Appends the tokens of the held-out file o.val_path. The tokens before them are for training.

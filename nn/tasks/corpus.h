@@ -58,8 +58,8 @@ inline constexpr const char* kUnknown = "<unk>";
 /// If TextOptions::val_path is set, this file is read too, by the symbols of the first file.
 ///
 /// If `known` is given, val_path is ignored, and the tokens are those of this vocabulary, by their
-/// symbols; `unit`, max_words and `newlines` are ignored. A byte order mark, carriage returns and
-/// NUL are kept if they are symbols, as in a run that kept them. A word that is not a symbol
+/// symbols; `unit` and max_words are ignored. With Newlines::kKeep, a byte order mark, carriage
+/// returns and NUL are kept if they are symbols. A word that is not a symbol
 /// becomes kUnknown if this is a symbol. Throws ValueError that contains the line for any other
 /// character or word that is not a symbol.
 Corpus read_corpus(const TextOptions& options, const Vocabulary* known = nullptr);

@@ -160,7 +160,7 @@ void Trainer::set(const RunConfig& config) {
   // The paths do not change here. If a text was moved, RunFolder::load() has already set its new
   // path.
   changed.text = config_.text, changed.lines = config_.lines;
-  if (changed.steps != config_.steps && changed.schedule_steps == 0 &&
+  if (changed.steps != config_.steps && config_.steps > 0 && changed.schedule_steps == 0 &&
       changed.schedule != Decay::kConstant)
     changed.schedule_steps = config_.steps;
   validate(changed);

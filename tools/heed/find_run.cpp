@@ -54,6 +54,8 @@ fs::path find_run(const std::string& given) {
   nn::finish_publication(given);
   const RunFolder run(given);
   if (!autograd::is_there(given)) fail<IoError>("run", "found no run or file '", given, "'");
+  if (std::error_code ignored; !fs::is_directory(given, ignored))
+    fail<IoError>("run", "'", given, "' is not a directory; a run is a directory");
   if (!run.is_run())
     fail<IoError>("run", "'", given, "' is not a run directory (no ", RunFolder::kConfig, ")");
   if (!run.has_saved())

@@ -187,18 +187,27 @@ double product_speed(DType dtype) {
   return 2.0 * kSize * kSize * kSize / least;
 }
 
+// Returns flops_per_token() without the scores that causality and a window hide.
+double visible_flops(const Transformer& model) {
+  const Transformer::Options& o = model.options;
+  const MultiHeadAttention::Options& a = o.attention;
+  const auto T = double(o.context);
+  const double keys = a.window > 0 ? std::min(double(a.window), T / 2) : T / 2;  // of a query
+  return flops_per_token(model) -
+         6.0 * double(o.layers * a.heads * (a.d_head + a.d_value)) * (T - keys);
+}
+
 }  // namespace
 
 RunCost run_cost(Trainer& t, const std::function<void()>& pictures, double available,
-                 bool can_reset) {
+                 bool can_reset, double longest) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const RunConfig& c = t.config();
-  constexpr double kLongest = 20;  // seconds of the measured passes
   Rehearsal r(t);
   const double groups = double(t.shards_side_by_side());
   const double per_sequence =
-      flops_per_token(t.model) * double(c.model.context) / product_speed(c.model.attention.dtype);
-  if ((4 * groups * double(r.rows()) + 2 * double(r.chunk())) * per_sequence > kLongest) {
+      visible_flops(t.model) * double(c.model.context) / product_speed(c.model.attention.dtype);
+  if ((4 * groups * double(r.rows()) + 2 * double(r.chunk())) * per_sequence > longest) {
     const std::int64_t vocab = t.model.options.vocab, classes = t.model.options.classes;
     return {3 * weight_bytes(c.model, vocab, classes) + groups * shard_bytes(c, vocab, classes),
             kNan, kNan, per_sequence * double(c.batch) * double(c.steps)};

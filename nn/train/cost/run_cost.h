@@ -27,11 +27,11 @@ struct RunCost {
 /// because memory is affine in the number of sequences. If Linux does not let a process reset its
 /// peak of memory (`can_reset` is false), a whole shard is measured instead. If this may not fit
 /// into memory, the bytes of half a shard are doubled. Seconds are measured on whole shards; short
-/// passes are repeated. If these passes take more than about 20 s, as with a long context, none
-/// runs: bytes then are those of a formula, and instead of the seconds, least_seconds is set.
-/// `pictures` draws the pictures of a run. `available` is in bytes; pass available_memory(). Throws
-/// NumericError if the run's first gradient is not finite.
+/// passes are repeated. If these passes take more than about `longest` seconds, none runs: bytes
+/// then are those of a formula, and instead of the seconds, least_seconds is set. `pictures` draws
+/// the pictures of a run. `available` is in bytes; pass available_memory(). Throws NumericError if
+/// the run's first gradient is not finite.
 RunCost run_cost(Trainer& trainer, const std::function<void()>& pictures, double available,
-                 bool can_reset = reset_resident_peak());
+                 bool can_reset = reset_resident_peak(), double longest = 20);
 
 }  // namespace heed::nn

@@ -80,7 +80,7 @@ TEST_CASE("a line starts and ends with a newline; the last one counts, padding d
   CHECK(task->info().bos == 0);
   CHECK(task->info().stop == 0);
   CHECK(!task->info().endless);
-  CHECK(task->info().note == file.path() + ": line ends CR LF are read as LF");
+  CHECK(task->info().note == file.path() + ": carriage returns are left out");
   CHECK(task->evaluation_size() == 1);  // a tenth of 11 lines
   Generator g(1);
   std::map<std::string, Row> seen;

@@ -76,6 +76,8 @@ expect 0 train reverse "${tiny[@]}" --steps 0 --quiet --out untrained
 expect 0 eval untrained
 out_has "untrained (reverse), model.safetensors, step 0"
 expect 0 study untrained --out untrained-study
+expect 0 train --text numbers --steps 0 "${short[@]:2}" --out untrained-text
+expect 0 train --resume untrained-text --steps 3 --quiet
 # A loss far above that of equal guessing is named, also by eval.
 expect 0 train reverse "${tiny[@]}" --steps 60 --lr 10 --optimizer sgd --quiet --out diverged
 out_has "the loss is FAR ABOVE 2.7726, that of equal probabilities for all tokens"

@@ -60,9 +60,7 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& tas
                            e.text.unknown_share ? fmt::format("; a token is a {}", token) : "");
   if (const double guessing = std::log(double(info.classes)); e.loss > 1.5 * guessing)
     table.note += fmt::format(
-        "\nthe loss is FAR ABOVE {:.4f}, that of equal probabilities for all "
-        "tokens; if training diverged, lower --lr",
-        guessing);
+        "\nthe loss is FAR ABOVE {:.4f}, that of equal probabilities for all tokens", guessing);
 }
 
 }  // namespace heed

@@ -73,8 +73,8 @@ Table all_effects(const HeadStudy& study, bool all_asked, const Subject& s) {
   t.note =
       "needed: L without the head or MLP, minus L. suffices: L without all heads of the layer, "
       "minus L without all of them but this one. A negative number means that the head raises L. "
-      "gradient, softmax exact and integrated predict needed. accuracy: with the cut, the share of "
-      "the counted positions at which the right token has the largest logit.";
+      "The columns between suffices and accuracy predict needed. accuracy: with the cut, the share "
+      "of the counted positions at which the right token has the largest logit.";
   if (s.predicts)
     t.note += fmt::format(
         " No mark: the gradient is right within a factor of 3. redundant: needed is small, "

@@ -244,7 +244,7 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
       [&](const char* option) { return c.given(option); });
   const nn::Task& task = *s.run->task;
   const auto too_long = needs_sample ? std::nullopt : surely_too_long(s, default_samples(task));
-  study.not_measured = no_better_text(s, too_long ? 4 : default_samples(task));
+  study.not_measured = no_better_text(s, too_long ? 32 : default_samples(task));
   s.predicts = study.not_measured.empty();
   const auto skip_heads = [&](double seconds) {
     progress.clear();

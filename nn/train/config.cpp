@@ -99,7 +99,8 @@ std::vector<Setting> data_settings(RunConfig& c) {
        "for `unit` word: number of words that are tokens, the most frequent ones; all other words "
        "become <unk>"},
       {"newlines", c.newlines,
-       "for `text`, `lines`: read line ends CR LF and CR as LF and leave out a byte order mark, or keep "
+       "for `text`, `lines`: read line ends CR LF and CR as LF and leave out a byte order mark, or "
+       "keep "
        "them"}};
   for (Setting& s : list)
     s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";

@@ -113,7 +113,7 @@ std::vector<double> gains_over_frequencies(const Transformer& model, const Batch
     if (target != kIgnored) ++frequency[target], ++total;
   // The frequencies of a sample predict it better than the frequencies of the task would (Miller
   // 1955).
-  const double bias = double(frequency.size()) / (2 * std::max(total, 1.0));
+  const double bias = (double(frequency.size()) - 1) / (2 * total);
   const auto length = std::size_t(batch.targets.size(1));
   std::vector<double> gains;
   for (std::size_t begin = 0; begin < targets.size(); begin += length) {

@@ -73,8 +73,9 @@ ObjectiveAt at_positions(const Objective& objective, const Batch& batch);
 double accuracy(const Tensor& logits, const Batch& batch, const Objective& objective);
 
 /// Returns the log probability of the targets that count in the accuracy, minus the logarithm of
-/// their frequencies among these targets: mean over the targets of each sequence that has some. A
-/// model without a positive gain predicts no better than token frequencies.
+/// their frequencies among these targets: mean over the targets of each sequence that has some. The
+/// entropy of the frequencies is corrected for the size of the sample (Miller 1955). A model
+/// without a positive gain predicts no better than token frequencies.
 std::vector<double> gains_over_frequencies(const Transformer& model, const Batch& batch);
 
 /// Computes L of each sequence from the logits [B, T, classes] of a batch. Returns [B], in the

@@ -160,15 +160,17 @@ void Trainer::set(const RunConfig& config) {
   // The paths do not change here. If a text was moved, RunFolder::load() has already set its new
   // path.
   changed.text = config_.text, changed.lines = config_.lines;
-  if (changed.steps != config_.steps && config_.steps > 0 && changed.schedule_steps == 0 &&
+  RunConfig before = config_;
+  if (before.steps == 0) before.steps = changed.steps;  // its schedule has not begun
+  if (changed.steps != before.steps && changed.schedule_steps == 0 &&
       changed.schedule != Decay::kConstant)
-    changed.schedule_steps = config_.steps;
+    changed.schedule_steps = before.steps;
   validate(changed);
   check<ValueError>(changed.steps > 0 || config_.steps == 0, "`steps`",
                     "needs at least 1 to continue a run, got 0");
   check<ValueError>(changed.accumulate <= changed.shards, "`accumulate`", "needs at most the ",
                     changed.shards, " shards of this run, got ", changed.accumulate);
-  const auto difference = recipe_difference(recipe_text(changed), recipe_text(config_), "");
+  const auto difference = recipe_difference(recipe_text(changed), recipe_text(before), "");
   if (difference)
     fail<ValueError>("set", "cannot change '", difference->b, "' of a run to '", difference->a,
                      "'; only its length, its intervals and the rules of an early end may change");

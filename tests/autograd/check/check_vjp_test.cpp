@@ -317,7 +317,7 @@ TEMPLATE_TEST_CASE("one wrong entry of many is named if each output depends on a
                    double) {
   using T = TestType;
   constexpr std::size_t kEntries = 10000;
-  for (const std::size_t outputs : {1, 3})
+  for (const std::size_t outputs : {1u, 3u})
     for (const std::size_t wrong : {std::size_t(7), std::size_t(6789), kEntries - 1}) {
       CAPTURE(outputs, wrong);
       int calls = 0;

@@ -83,6 +83,17 @@ Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {
   return out;
 }
 
+std::int64_t checked_numel(std::string_view op, const Shape& shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t d : shape) {
+    check(d >= 0, op, "sizes must be >= 0, got ", shape);
+    // Unlike an int64, a double cannot overflow here, and it is exact up to 2^53.
+    check(double(n) * double(d) <= 0x1p40, op, "shape ", shape, " is too large");
+    n *= d;
+  }
+  return n;
+}
+
 Layout permuted(std::string_view op, const Layout& x, const Dims& axes) {
   const int rank = x.shape.rank();
   check(axes.rank() == rank, op, "needs ", rank, " axes for shape ", x.shape, ", got ", axes);

@@ -185,6 +185,10 @@ int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t ax
 /// the two shapes do not broadcast.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 
+/// Returns the number of elements of a shape. Throws ShapeError if a size is negative or if there
+/// are more than 2^40 elements.
+std::int64_t checked_numel(std::string_view op, const Shape& shape);
+
 /// Returns a view in which axis i is axis axes[i] of x. Throws ShapeError if `axes` does not
 /// contain each axis exactly once.
 Layout permuted(std::string_view op, const Layout& x, const Dims& axes);

@@ -141,17 +141,14 @@ Tensor unslice(const Tensor& x, const Place& place) {
 // Returns `shape`. If one size is -1, this size is computed from the others.
 Shape resolved(const Tensor& x, const Shape& shape) {
   int unknown = -1;
-  std::int64_t known = 1;
   for (int i = 0; i < shape.rank(); ++i) {
     const std::int64_t size = shape.data()[i];
     check(size >= -1 && (size != -1 || unknown < 0), kReshape,
           "needs sizes >= 0 and at most one -1, got ", shape);
-    if (size == -1)
-      unknown = i;
-    else
-      known *= size;
+    if (size == -1) unknown = i;
   }
-  const std::int64_t n = x.numel();
+  const std::int64_t n = x.numel(),
+                     known = checked_numel(kReshape, unknown < 0 ? shape : shape.with(unknown, 1));
   const bool fits = unknown < 0 ? known == n : known > 0 && n % known == 0;
   check(fits, kReshape, "cannot turn ", x.shape(), " (", n, " elements) into ", shape);
   return unknown < 0 ? shape : shape.with(unknown, n / known);
@@ -195,7 +192,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   const int lead = shape.rank() - x.rank();
   for (int i = std::max(0, lead); i < shape.rank(); ++i)
     if (to[i] == -1) to[i] = x.shape()[i - lead];
-  for (const std::int64_t d : to) check(d >= 0, kExpand, "sizes must be >= 0, got ", shape);
+  checked_numel(kExpand, to);
   return record_view(kExpand, x, expanded(kExpand, x.layout(), to), [](const Vjp& v) -> Grads {
     return {v.grad};
   });  // the engine sums over the broadcast axes

@@ -50,13 +50,7 @@ Tensor from_doubles(std::span<const double> values, const Shape& shape, DType dt
 }  // namespace
 
 Tensor empty(const Shape& shape, DType dtype) {
-  std::int64_t n = 1;
-  for (const std::int64_t d : shape) {
-    check(d >= 0, "empty", "sizes must be >= 0, got ", shape);
-    // Unlike an int64, a double cannot overflow here, and it is exact up to 2^53.
-    check(double(n) * double(d) <= 0x1p40, "empty", "shape ", shape, " is too large");
-    n *= d;
-  }
+  const std::int64_t n = checked_numel("empty", shape);
   return detail::TensorAccess::make(dtype, Layout::contiguous(shape),
                                     Storage::make(std::size_t(n * element_size(dtype))));
 }

@@ -65,6 +65,8 @@ TEST_CASE("extreme axes, indices, sizes and offsets are errors") {
     CHECK_THROWS_AS(cat({x, x}, n), Error);
     CHECK_THROWS_AS(reshape(x, {n, 4}), Error);
     CHECK_THROWS_AS(expand(x, {n, 4}), Error);
+    CHECK_THROWS_AS(expand(ones({1, 4}), {n, 4}), Error);
+    CHECK_THROWS_AS(reshape(x, {-1, n, 4}), Error);
     CHECK_THROWS_AS(rope(q, {.offset = n}), Error);
     CHECK_THROWS_AS(index_select(x, 0, from_data(std::vector{n}, {1})), Error);
     CHECK_THROWS_AS(gather(x, 0, from_data(std::vector{n, n}, {1, 2})), Error);

@@ -59,9 +59,9 @@ inline constexpr const char* kUnknown = "<unk>";
 ///
 /// If `known` is given, val_path is ignored, and the tokens are those of this vocabulary, by their
 /// symbols; `unit` and max_words are ignored. With Newlines::kKeep, a byte order mark, carriage
-/// returns and NUL are kept if they are symbols. A word that is not a symbol
-/// becomes kUnknown if this is a symbol. Throws ValueError that contains the line for any other
-/// character or word that is not a symbol.
+/// returns and NUL are kept if they are symbols. A word that is not a symbol becomes kUnknown if
+/// this is a symbol. Throws ValueError that contains the line for any other character or word that
+/// is not a symbol.
 Corpus read_corpus(const TextOptions& options, const Vocabulary* known = nullptr);
 
 /// Returns a short text file, read as by read_corpus(). Throws IoError if it cannot be read or has

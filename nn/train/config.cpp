@@ -100,8 +100,7 @@ std::vector<Setting> data_settings(RunConfig& c) {
        "become <unk>"},
       {"newlines", c.newlines,
        "for `text`, `lines`: read line ends CR LF and CR as LF and leave out a byte order mark, or "
-       "keep "
-       "them"}};
+       "keep them"}};
   for (Setting& s : list)
     s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
   const std::vector<Setting> parameters = task_settings(c.task_parameters);

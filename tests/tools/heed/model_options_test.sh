@@ -54,8 +54,8 @@ refuses 2 "--mlp-act: there is no MLP; add --mlp" train --mlp-act silu
 refuses 2 "RoPE needs an even --d-head (by default --d-model / --heads), got 5" train --d-head 5
 
 
-# What a preset sets yields to what the command line sets. The presets names and shakespeare-cpu set --mlp-act,
-# --tied and --min-lr.
+# An option that is given overrides a value of the preset that contradicts it. The presets names and shakespeare-cpu
+# set --mlp-act, --tied and --min-lr.
 seq 100 200 > numbers
 short=(--steps 1 --batch 4 --eval-batch 4 --context 8 --quiet --overwrite)
 expect 0 train --lines numbers --no-mlp "${short[@]}" --out yields

@@ -175,7 +175,7 @@ Evaluated evaluate_at(nn::LoadedRun& run, const EvalArguments& a, std::int64_t c
     return nn::evaluate(
         run.model, *e.task, (a.foreign() || a.stride > 0) && a.sequences == 0 ? size : a.sequences,
         [&](auto done, auto total) {
-          progress.at_work(total == 0 ? "Counting the n-grams of the training text"
+          progress.at_work(total == 0 ? std::string(kCountingNgrams)
                                       : fmt::format("Evaluating: {} of {} sequences", done, total));
         });
   });

@@ -25,6 +25,9 @@ inline constexpr Column kEvaluationKeys[] = {{"loss"},
                                              {"bits_per_byte"},
                                              {"unknown_share"}};
 
+/// Progress while nn::evaluate() calls its callback with (0, 0).
+inline constexpr const char* kCountingNgrams = "Counting the n-grams of the training text";
+
 /// Sets kEvaluationKeys and adds a table for text. A key whose value is undefined is null. The
 /// table contains loss, best possible loss and reference losses, as measured on these sequences and
 /// in expectation. For a text it also contains perplexity, bits and the share of unknown words.

@@ -157,8 +157,7 @@ Table direction_table(const std::string& title, std::vector<nn::PatchedPlace> pl
   if (s.predicts)
     t.note +=
         " Marks as for heads, of the gains of L before the division; for few pairs these have "
-        "large "
-        "errors.";
+        "large errors.";
   if (p.left_out > 0)
     t.note +=
         fmt::format(" {} pairs with less than 10 % of the median gap are left out.", p.left_out);

@@ -219,7 +219,7 @@ class ProgressObserver : public nn::TrainingObserver {
   void on_evaluating(std::int64_t done, std::int64_t total, bool all) override {
     progress_.at_work(
         total == 0
-            ? "Counting the n-grams of the training text"
+            ? std::string(kCountingNgrams)
             : fmt::format("{}: {} of {}", all ? "Final evaluation" : "Evaluating", done, total));
   }
 

@@ -159,8 +159,8 @@ std::string Setting::description() const {
     text += ", or " + heed::join(names, " or ");
   else if (!names.empty())
     text += ": " + heed::join(names, kind == Kind::kList ? ", " : " or ");
-  const std::string none = kind == Kind::kSwitch ? "no" : "none";
-  return text + " (default: " + (shown.empty() ? none : shown) + ")";
+  if (required) return text + " (required)";
+  return shown.empty() ? text : text + " (default: " + shown + ")";
 }
 
 const Setting* find_setting(const std::vector<Setting>& settings, std::string_view key) {

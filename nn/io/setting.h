@@ -65,6 +65,8 @@ struct Setting {
   /// Default in help texts. If a switch has one, the command line also accepts `--no-KEY`.
   std::string shown;
   std::string group;          ///< heading in help texts
+  bool common = false;        ///< true: the first level of help shows the setting
+  bool required = false;      ///< true: a value must be given
   bool may_be_empty = false;  ///< true: the setting accepts an empty text
   std::string remedy = {};    ///< end of the error text of an invalid number, such as "; use ..."
 
@@ -151,7 +153,8 @@ struct Setting {
   /// Returns "" if the condition `need` holds. Otherwise returns an error text that begins with
   /// `where`.
   std::string unmet_need(const std::string& where) const;
-  /// Returns the help text, which has the meaning, the range or the names, and the default.
+  /// Returns the help text, which has the meaning, the range or the names, and the default
+  /// if there is one.
   std::string description() const;
 
  private:

@@ -53,7 +53,7 @@ Effect effect_of(const std::vector<double>& changes) {
   const MeanError m = mean_error(changes);
   double absolute = 0;
   for (const double x : changes) absolute += std::abs(x);
-  return {m.mean, m.error, absolute / double(m.n), std::int64_t(m.n)};
+  return {m.mean, m.error, absolute / double(m.n), std::int64_t(m.n), NAN, changes};
 }
 
 Replacement Replacement::rows(std::int64_t first, std::int64_t count) const {

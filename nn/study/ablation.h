@@ -25,6 +25,7 @@ struct Effect {
   std::int64_t sequences = 0;  ///< number of sequences
   /// accuracy() with the intervention, 0 to 1; NaN if it was not measured or no position counts
   double accuracy = NAN;
+  std::vector<double> changes = {};  ///< by sequence, if effect_of() has made the effect
 };
 /// Summarizes `changes`, which has the change of L of each sequence. Throws ValueError if `changes`
 /// is empty.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kSites[] = {"attn.hook_attn_scores_raw", "attn.hook_attn_scores",
                                   "attn.hook_pattern"};
-void read_attention(HeadHealth& head, const Probe& probe, const Batch& batch) {
+void read_attention(HeadReport& head, const Probe& probe, const Batch& batch) {
   std::vector<double> arrays[std::size(kSites)];  // [B, T, T] each
   for (std::size_t i = 0; i < std::size(kSites); ++i) {
     const Tensor all = probe.value(block_site(head.layer, kSites[i]));
@@ -25,7 +25,7 @@ void read_attention(HeadHealth& head, const Probe& probe, const Batch& batch) {
   }
   const auto& [raw, scores, pattern] = arrays;
   const auto length = std::size_t(batch.inputs.size(1));
-  double queries = 0, saturated = 0;
+  double queries = 0, saturated = 0, largest = 0;
   for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
     for (std::size_t q = 0; q < std::min(length, std::size_t(batch.tokens_of(b))); ++q) {
       const std::size_t row = (std::size_t(b) * length + q) * length;
@@ -34,11 +34,11 @@ void read_attention(HeadHealth& head, const Probe& probe, const Batch& batch) {
         if (scores[cell] == -HUGE_VAL) continue;
         ++keys;
         gain += pattern[cell] * (1 - pattern[cell]);
-        if (!(std::abs(raw[cell]) <= head.largest_score)) head.largest_score = std::abs(raw[cell]);
+        if (!(std::abs(raw[cell]) <= largest)) largest = std::abs(raw[cell]);
       }
       queries += keys > 1, saturated += keys > 1 && gain < 0.02;
     }
-  head.saturated_queries = saturated / queries;
+  head[kSaturatedQueries] = saturated / queries, head[kLargestScore] = largest;
 }
 
 // Returns what may make the scores smaller and is not set yet.
@@ -69,7 +69,7 @@ Batch measured_batch(const Trainer& t) {
   return batch;
 }
 
-std::vector<HeadHealth> head_health(const Transformer& model, const Batch& batch) {
+std::vector<HeadReport> head_health(const Transformer& model, const Batch& batch) {
   // Frozen weights have no gradient, so a copy of the model is measured.
   if (std::ranges::any_of(parameters(model),
                           [](const NamedTensor& p) { return !p.tensor.requires_grad(); }))
@@ -85,10 +85,10 @@ std::vector<HeadHealth> head_health(const Transformer& model, const Batch& batch
   }
   const GradMode recording(true);
   const Tensor loss = cross_entropy(model(batch.inputs, {.probe = &*probe}), batch.targets);
-  std::vector<HeadHealth> heads;
+  std::vector<HeadReport> heads;
   for (const HeadIndex& index :
        all_heads(std::int64_t(model.blocks.size()), model.options.attention.heads)) {
-    HeadHealth& head = heads.emplace_back();
+    HeadReport& head = heads.emplace_back();
     head.layer = index.layer, head.head = index.head;
     read_attention(head, *probe, batch);
   }
@@ -96,13 +96,13 @@ std::vector<HeadHealth> head_health(const Transformer& model, const Batch& batch
   const std::vector<Tensor> gradients = grad(loss, weights);
   for (std::size_t layer = 0; layer < model.blocks.size(); ++layer) {
     const AttentionWeights g = per_head_gradients(model.blocks[layer].attn, weights, gradients);
-    for (HeadHealth& head : heads)
+    for (HeadReport& head : heads)
       if (head.layer == std::int64_t(layer)) add_weight_norms(head, g, model.options.attention);
   }
   return heads;
 }
 
-std::vector<std::string> alarms_of(const HeadHealth& head, const std::vector<MetricsRow>& history,
+std::vector<std::string> alarms_of(const HeadReport& head, const std::vector<MetricsRow>& history,
                                    Precision matmul) {
   std::vector<MetricsRow> last;  // the last four evaluations, newest first
   for (auto row = history.rbegin(); row != history.rend() && last.size() < 4; ++row)
@@ -112,12 +112,13 @@ std::vector<std::string> alarms_of(const HeadHealth& head, const std::vector<Met
   const double start = history[0].step == 0 ? history[0].eval_loss : history[0].loss;
   const bool high = loss - optimal > 0.2 * (start - optimal);
   const bool stalled = std::isnan(optimal) && last.size() == 4 && loss > 0.99 * last[3].eval_loss;
-  const double limit = matmul == Precision::kFloat32 ? 1000 : 100, least = 1e-3 * head.dW_V;
+  const double limit = matmul == Precision::kFloat32 ? 1000 : 100, least = 1e-3 * head[kDWV];
   std::vector<std::string> alarms;
-  if ((high || stalled) && head.saturated_queries >= 0.95 && head.dW_Q < least && head.dW_K < least)
+  if ((high || stalled) && head[kSaturatedQueries] >= 0.95 && head[kDWQ] < least &&
+      head[kDWK] < least)
     alarms.emplace_back("stuck");
-  if (!(head.largest_score <= limit) ||
-      (high && head.largest_score > 50 && head.saturated_queries >= 0.25))
+  if (!(head[kLargestScore] <= limit) ||
+      (high && head[kLargestScore] > 50 && head[kSaturatedQueries] >= 0.25))
     alarms.emplace_back("exploding");
   return alarms;
 }
@@ -131,14 +132,13 @@ std::vector<std::string> HeadAlarms::after_evaluation() {
   const std::int64_t step = trainer_.steps_done;
   std::string lines;
   std::vector<std::string> news;
-  for (const HeadHealth& head : head_health(trainer_.model, measured_batch(trainer_))) {
+  for (const HeadReport& head : head_health(trainer_.model, measured_batch(trainer_))) {
     const auto add = [&](std::string_view quantity, double value) {
       lines += fmt::format("{},{},{},{},{}\n", step, head.layer, head.head, quantity,
                            std::isnan(value) ? "" : fmt::format("{:.17g}", value));
     };
-    add("saturated_queries", head.saturated_queries);
-    add("dW_Q", head.dW_Q), add("dW_K", head.dW_K), add("dW_V", head.dW_V);
-    add("largest_score", head.largest_score);
+    for (const Quantity q : {kSaturatedQueries, kDWQ, kDWK, kDWV, kLargestScore})
+      add(head_quantities()[q].name, head[q]);
     for (const std::string& alarm :
          alarms_of(head, trainer_.history(), trainer_.config().model.matmul)) {
       add(alarm, 1);
@@ -148,8 +148,8 @@ std::vector<std::string> HeadAlarms::after_evaluation() {
           "step {}: {}: the softmax is saturated (softmax_gain below 0.02) for {:.0f} % of its "
           "queries, its largest |score| is {:.3g}, |dW_Q| {:.2g}, |dW_K| {:.2g}, |dW_V| {:.2g}; {} "
           "may help",
-          step, what, 100 * head.saturated_queries, head.largest_score, head.dW_Q, head.dW_K,
-          head.dW_V, remedies(trainer_.config().model.attention)));
+          step, what, 100 * head[kSaturatedQueries], head[kLargestScore], head[kDWQ], head[kDWK],
+          head[kDWV], remedies(trainer_.config().model.attention)));
     }
   }
   file_.write(step, lines);

@@ -11,15 +11,11 @@
 
 namespace heed::nn {
 
-/// Numbers of one head on a batch. dW_Q, dW_K and dW_V are those of the mean loss; the other
-/// members of HeadReport are 0. A query counts if it is not padding and sees two or more keys.
-struct HeadHealth : HeadReport {
-  double saturated_queries;  ///< fraction of the queries with a softmax_gain below 0.02, or NaN
-  double largest_score;  ///< largest |score| of a query and a visible key, before soft cap and bias
-};
-/// Computes the numbers of all heads, ordered by layer, then by head. Runs the model forward and
-/// backward, without dropout. Changes no .grad. Throws the errors of Transformer::forward().
-std::vector<HeadHealth> head_health(const Transformer& model, const Batch& batch);
+/// Computes kSaturatedQueries and kLargestScore of all heads on a batch, and kDWQ to kDWO of the
+/// mean loss, ordered by layer, then by head. Only queries that are not padding and see two or more
+/// keys are saturated or not. Runs the model forward and backward, without dropout. Changes no
+/// .grad. Throws the errors of Transformer::forward().
+std::vector<HeadReport> head_health(const Transformer& model, const Batch& batch);
 
 /// Returns the sequences on which HeadAlarms measures: at most 8 and a quarter of a training batch,
 /// and only the first tokens if attention patterns are large.
@@ -34,7 +30,7 @@ Batch measured_batch(const Trainer& trainer);
 /// The loss is high if it is more than 20 % of (loss at step 0, or of the first batch, - optimal
 /// loss) above the optimal loss. It has stalled if the optimal loss is unknown, and the loss fell
 /// by less than 1 % in the last three evaluations.
-std::vector<std::string> alarms_of(const HeadHealth& head, const std::vector<MetricsRow>& history,
+std::vector<std::string> alarms_of(const HeadReport& head, const std::vector<MetricsRow>& history,
                                    Precision matmul);
 
 /// Measures the heads of a run at each evaluation, without changes of the run, for heads.csv.

@@ -70,6 +70,13 @@ void read_item(std::string_view what, const std::string& item, std::int64_t laye
 
 // ---- measurement
 
+std::string place_of(const std::vector<Cell>& cells) {
+  if (cells.size() > 4) return fmt::format("{} cells", cells.size());
+  std::vector<std::string> names;
+  for (const Cell& c : cells) names.push_back(cell_name(c));
+  return heed::join(names, ", ");
+}
+
 // Returns [n, H, T, T] bool8: true at the cells of this layer in sets[i].
 Tensor cells_of_layer(const std::vector<std::vector<Cell>>& sets, std::int64_t layer,
                       std::int64_t heads, std::int64_t length) {
@@ -188,8 +195,8 @@ Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
   return predictions;
 }
 
-std::vector<CellCut> cut_cells(const BaseRun& run, const Study& study,
-                               const std::vector<std::vector<Cell>>& sets) {
+std::vector<Evidence> cut_cells(const BaseRun& run, const Study& study,
+                                const std::vector<std::vector<Cell>>& sets) {
   const NoGrad guard;
   check_one_sequence("cut_cells", run.batch);
   const Transformer& model = run.model();
@@ -203,7 +210,7 @@ std::vector<CellCut> cut_cells(const BaseRun& run, const Study& study,
     }
   }
   const auto at_once = std::size_t(std::min(kMaxCopies, sequences_at_once(model, length)));
-  std::vector<CellCut> cuts;
+  std::vector<Evidence> cuts;
   for (std::size_t first = 0; first < sets.size(); first += at_once) {
     const std::vector<std::vector<Cell>> part(
         sets.begin() + std::ptrdiff_t(first),
@@ -223,9 +230,11 @@ std::vector<CellCut> cut_cells(const BaseRun& run, const Study& study,
     const BaseRun copies = run.repeated(std::ssize(part));
     const auto changes = copies.changes(to_doubles(copies.values_from(start, probe)));
     for (std::size_t i = 0; i < part.size(); ++i) {
-      cuts.push_back({part[i], changes[i], predicted_change(model, study, part[i])});
-      check<NumericError>(std::isfinite(cuts.back().effect + cuts.back().predicted), "cut_cells",
-                          "the effect of ", cell_name(part[i][0]), " is not finite");
+      const double predicted = predicted_change(model, study, part[i]);
+      cuts.push_back(
+          {place_of(part[i]), effect_of({changes[i]}), {{"gradient", effect_of({predicted})}}});
+      check<NumericError>(std::isfinite(changes[i] + predicted), "cut_cells", "the effect of ",
+                          cuts.back().place, " is not finite");
     }
   }
   return cuts;

@@ -15,6 +15,7 @@
 
 #include "nn/layers/sites.h"
 #include "nn/layers/transformer.h"
+#include "nn/study/evidence.h"
 #include "nn/study/forward_passes.h"
 
 namespace heed::nn {
@@ -45,17 +46,13 @@ std::vector<Cell> parse_cells(std::string_view what, const std::string& text, st
 Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
                        const MultiHeadAttention& attention);
 
-/// A set of cells that are cut at once, with the measured and the predicted change of L.
-struct CellCut {
-  std::vector<Cell> cells;  ///< the cells
-  double effect;            ///< L with the cells cut, minus L
-  double predicted;         ///< sum over the rows of the cells of (A' - A) . dL/dA
-};
-/// Measures the cut of each set of cells. `run` has one sequence [1, T], of which `study` is the
-/// study. Throws ShapeError unless the batch size is 1, and ValueError if the model does not have a
-/// cell.
-std::vector<CellCut> cut_cells(const BaseRun& run, const Study& study,
-                               const std::vector<std::vector<Cell>>& sets);
+/// Measures the cut of each set of cells, all cells of a set at once. The prediction "gradient" is
+/// the sum over the rows of the cells of (A' - A) . dL/dA. The place has the names of up to four
+/// cells, joined by ", ", and otherwise their number: "6 cells". `run` has one sequence [1, T], of
+/// which `study` is the study. Throws ShapeError unless the batch size is 1, and ValueError if the
+/// model does not have a cell.
+std::vector<Evidence> cut_cells(const BaseRun& run, const Study& study,
+                                const std::vector<std::vector<Cell>>& sets);
 
 /// Returns the cells whose cuts a study measures: the `count` cells with the largest magnitude of
 /// the predicted change, and `count` of the others with the largest A |v W_O|. `study` is that of

@@ -30,7 +30,9 @@ std::vector<std::pair<std::string, std::string>> options_of(RunConfig config) {
   return options;
 }
 
-void set_means(RunGroup& group, const ComparedQuantity& of, std::optional<double> target) {
+// Sets the members of a group and of its runs that are computed from the runs.
+void finish_group(RunGroup& group, const ComparedQuantity& of, std::optional<double> target) {
+  group.name = group.options.empty() ? "all runs" : group.name_without("");
   std::vector<double> bests;
   std::vector<const StepSeries*> series;
   for (ComparedRun& run : group.runs) {
@@ -39,16 +41,6 @@ void set_means(RunGroup& group, const ComparedQuantity& of, std::optional<double
     bests.push_back(run.best);
     series.push_back(&run.series);
   }
-  const auto mean = [&](double ComparedRun::*number) {
-    std::vector<double> values;
-    for (const ComparedRun& run : group.runs) values.push_back(run.*number);
-    return finite_mean_error(values);
-  };
-  group.final = mean(&ComparedRun::final);
-  group.accuracy = mean(&ComparedRun::accuracy);
-  group.above = mean(&ComparedRun::above);
-  group.steps_to_target = mean(&ComparedRun::steps_to_target);
-  group.seconds = mean(&ComparedRun::seconds);
   group.best = best_of(bests, of.rises());
   group.curve = mean_series(series);
 }
@@ -62,7 +54,8 @@ ComparedQuantity::ComparedQuantity(std::string name_) : name(std::move(name_)) {
 
 std::vector<std::string> ComparedQuantity::names() {
   std::vector<std::string> names = {"loss", "accuracy", "eval_loss", "eval_accuracy"};
-  for (const HeadQuantity& q : head_quantities()) names.emplace_back(q.name);
+  for (const HeadQuantity& q : head_quantities())
+    if (q.source <= HeadQuantity::kEffects) names.emplace_back(q.name);
   return names;
 }
 
@@ -113,11 +106,12 @@ void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
   const CheckpointFile last =
       folder.last_weights().value_or(CheckpointFile{0, folder.file(RunFolder::kModel)});
   if (weights.empty() || weights.back().step < last.step) weights.push_back(last);
-  const OverTime study =
-      over_time(loaded.model, weights, evaluation_over_time(loaded.model, *loaded.task));
+  OverTimeSubject subject = evaluation_over_time(loaded.model, *loaded.task);
+  subject.effects = of.head->source == HeadQuantity::kEffects;
+  const OverTime study = over_time(loaded.model, weights, subject);
   for (const CheckpointStudy& checkpoint : study.checkpoints) {
     std::vector<double> scores;
-    for (const HeadReport& head : checkpoint.heads) scores.push_back(head.*of.head->value);
+    for (const HeadReport& head : checkpoint.heads) scores.push_back(head[of.head->quantity]);
     run.series.steps.push_back(double(checkpoint.step));
     run.series.values.push_back(best_of(scores, true));
   }
@@ -132,7 +126,11 @@ std::string RunGroup::name_without(const std::string& option) const {
   return text;
 }
 
-std::string RunGroup::name() const { return options.empty() ? "all runs" : name_without(""); }
+MeanError RunGroup::mean(double ComparedRun::*number) const {
+  std::vector<double> values;
+  for (const ComparedRun& run : runs) values.push_back(run.*number);
+  return finite_mean_error(std::move(values));
+}
 
 const std::string& RunGroup::value(const std::string& option) const {
   return std::find_if(options.begin(), options.end(),
@@ -163,7 +161,7 @@ std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQu
             " have the same options and seed, so they are the same run; leave out one");
     group->runs.push_back(std::move(runs[i]));
   }
-  for (RunGroup& group : groups) set_means(group, of, target);
+  for (RunGroup& group : groups) finish_group(group, of, target);
   return groups;
 }
 
@@ -171,7 +169,7 @@ std::vector<HeadMean> head_means(const RunGroup& group, const HeadQuantity& quan
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>> values;
   for (const ComparedRun& run : group.runs)
     for (const HeadReport& head : run.heads)
-      values[{head.layer, head.head}].push_back(head.*quantity.value);
+      values[{head.layer, head.head}].push_back(head[quantity.quantity]);
   std::vector<HeadMean> means;
   for (const auto& [head, list] : values)
     means.push_back({head.first, head.second, finite_mean_error(list)});

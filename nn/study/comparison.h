@@ -19,7 +19,7 @@ namespace heed::nn {
 
 /// The quantity that is compared: "loss" or "accuracy" of the result of a run (RunResult),
 /// "eval_loss" or "eval_accuracy" of its last evaluation during training, or a quantity that is
-/// measured for each head (head_quantities()).
+/// measured for each head (those of head_quantities() that over_time() computes).
 struct ComparedQuantity {
   /// Constructs the quantity with this name, which must be one of names().
   explicit ComparedQuantity(std::string name);
@@ -79,19 +79,16 @@ struct RunGroup {
   /// Key and value of each option that is not equal in all runs of the comparison. All runs of the
   /// group have these values.
   std::vector<std::pair<std::string, std::string>> options;
+  /// The options as text, such as "scale=none, kv-heads=2", or "all runs" if `options` is empty. A
+  /// caller may choose another name.
+  std::string name = {};
   std::vector<ComparedRun> runs = {};  ///< the runs; no two have the same seed
-  MeanError final = {};                ///< mean of ComparedRun::final
-  MeanError accuracy = {};             ///< mean of ComparedRun::accuracy
-  MeanError above = {};                ///< mean of ComparedRun::above
-  MeanError steps_to_target = {};      ///< mean of ComparedRun::steps_to_target
-  MeanError seconds = {};              ///< mean of ComparedRun::seconds
   double best = NAN;                   ///< best value of any run
   MeanSeries curve = {};               ///< mean of ComparedRun::series
 
-  /// Returns the options as text, such as "scale=none, kv-heads=2", or "all runs" if `options` is
-  /// empty.
-  std::string name() const;
-  /// Returns name() without one option, or "" if no other option differs.
+  /// Returns the mean of a number over the runs in which it is finite.
+  MeanError mean(double ComparedRun::*number) const;
+  /// Returns the options except one as text, or "" if no other option differs.
   std::string name_without(const std::string& option) const;
   /// Returns the value of an option, which must be in `options`.
   const std::string& value(const std::string& option) const;

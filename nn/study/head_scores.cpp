@@ -10,102 +10,82 @@ namespace heed::nn {
 
 namespace {
 
-using R = HeadReport;
 using Q = HeadQuantity;
 
-// Each entry has the fields name, unit, what, value, text, column and panel of HeadQuantity.
+// Each entry has the fields of HeadQuantity, in their order.
 constexpr HeadQuantity kQuantities[] = {
-    {"entropy",
-     "nats",
-     "entropy of the weights, mean over queries",
-     &R::entropy,
-     Q::kComparison,
-     {"entropy"},
-     {"entropy of the weights (nats)", Q::Panel::kFromZero}},
-    {"relative_entropy", "of log(visible keys)",
-     "entropy of the weights as a share of the largest possible entropy, mean over queries that "
-     "may "
-     "read more than one key",
-     &R::relative_entropy, Q::kSequences},
-    {"largest_weight", "", "largest weight of a query, mean over queries", &R::largest_weight},
-    {"previous_token",
-     "",
-     "mean weight on the token before, over queries from 1 on",
-     &R::previous_token,
-     Q::kSequences + Q::kComparison,
-     {"prev"},
-     {"previous-token score: weight on the token before", Q::Panel::kShare}},
-    {"duplicate_token",
-     "",
-     "mean weight on earlier copies of the query's own token",
-     &R::duplicate_token,
-     Q::kNowhere,
-     {"dup", "{:.3f}", 1}},
-    {"induction",
-     "",
-     "mean weight on the tokens that followed earlier copies of the query's own token",
-     &R::induction,
-     Q::kSequences + Q::kComparison,
-     {"ind"},
-     {"induction score: weight on tokens that followed earlier copies of the token",
-      Q::Panel::kShare}},
-    {"detect_induction", "",
-     "share of all weight that is on the tokens that followed earlier copies of the query's own "
-     "token "
-     "(TransformerLens: detect_head, error_measure mul)",
-     &R::detect_induction},
-    {"first_token", "", "mean weight on the first token, over queries from 1 on", &R::first_token},
-    {"current_token", "", "mean weight on the query's own token, over queries from 1 on",
-     &R::current_token},
-    {"softmax_gain",
-     "",
-     "sum over keys of A (1 - A), mean over queries that may read more than one key: how far the "
-     "softmax passes gradients on; 0 for one-hot weights, 1 - 1/n for equal weights on n keys",
-     &R::softmax_gain,
-     Q::kSequences,
-     {"gain", "{:.3f}", 2}},
-    {"saturation", "",
-     "|dL/dS| / |dL/dA|, a number of earlier versions of heed; softmax_gain replaces it",
-     &R::saturation},
-    {"importance",
-     "of L",
-     "dL/dg of a gate g = 1 on the head's output z, which equals z . dL/dz",
-     &R::importance,
-     Q::kSequences,
-     {},
-     {"dL/dg: positive where a larger output of the head would raise L"}},
-    {"absolute_importance", "of L", "mean over sequences of |dL/dg| (Michel et al. 2019)",
-     &R::absolute_importance, Q::kSequences},
-    {"dq",
-     "",
-     "norm of dL/dq",
-     &R::dq,
-     Q::kSequences,
-     {"|dL/dq|", "{:.2g}"},
-     {"|dL/dQ|: norm of the gradient that reaches the head's queries", Q::Panel::kLog}},
-    {"dk",
-     "",
-     "norm of dL/dk; for shared keys that of all heads which share them",
-     &R::dk,
-     Q::kSequences,
-     {"|dL/dk|", "{:.2g}", 3},
-     {"|dL/dK|: norm of the gradient that reaches the head's keys", Q::Panel::kLog}},
-    {"dv",
-     "",
-     "norm of dL/dv; for shared values that of all heads which share them",
-     &R::dv,
-     Q::kSequences,
-     {"|dL/dv|", "{:.2g}"},
-     {"|dL/dV|: norm of the gradient that reaches the head's values", Q::Panel::kLog}},
-    {"dz", "", "norm of dL/dz", &R::dz},
-    {"dW_Q", "", "norm of the gradient of the head's block of W_Q, the weights of queries",
-     &R::dW_Q},
-    {"dW_K", "", "norm of the gradient of the head's block of W_K, the weights of keys", &R::dW_K},
-    {"dW_V", "", "norm of the gradient of the head's block of W_V, the weights of values",
-     &R::dW_V},
-    {"dW_O", "",
-     "norm of the gradient of the head's block of W_O, the weights of the output projection",
-     &R::dW_O}};
+    Q(kEntropy, "entropy", "nats", "entropy of the weights, mean over queries", Q::kComparison,
+      {"entropy"}, {"entropy of the weights (nats)", Q::Panel::kFromZero}),
+    Q(kRelativeEntropy, "relative_entropy", "of log(visible keys)",
+      "entropy of the weights as a share of the largest possible entropy, mean over queries "
+      "that may read more than one key",
+      Q::kSequences),
+    Q(kLargestWeight, "largest_weight", "", "largest weight of a query, mean over queries"),
+    Q(kPreviousToken, "previous_token", "",
+      "mean weight on the token before, over queries from 1 on", Q::kSequences + Q::kComparison,
+      {"prev"}, {"previous-token score: weight on the token before", Q::Panel::kShare}),
+    Q(kDuplicateToken, "duplicate_token", "",
+      "mean weight on earlier copies of the query's own token", Q::kNowhere, {"dup", "{:.3f}", 1}),
+    Q(kInduction, "induction", "",
+      "mean weight on the tokens that followed earlier copies of the query's own token",
+      Q::kSequences + Q::kComparison, {"ind"},
+      {"induction score: weight on tokens that followed earlier copies of the token",
+       Q::Panel::kShare}),
+    Q(kDetectInduction, "detect_induction", "",
+      "share of all weight that is on the tokens that followed earlier copies of the query's "
+      "own token (TransformerLens: detect_head, error_measure mul)"),
+    Q(kFirstToken, "first_token", "", "mean weight on the first token, over queries from 1 on"),
+    Q(kCurrentToken, "current_token", "",
+      "mean weight on the query's own token, over queries from 1 on"),
+    Q(kSoftmaxGain, "softmax_gain", "",
+      "sum over keys of A (1 - A), mean over queries that may read more than one key: how far "
+      "the softmax passes gradients on; 0 for one-hot weights, 1 - 1/n for equal weights on n keys",
+      Q::kSequences, {"gain", "{:.3f}", 2}),
+    Q(kSaturatedQueries, "saturated_queries", "of the queries",
+      "share of the queries that may read more than one key with a softmax_gain below 0.02",
+      Q::kNowhere, {}, {}, Q::kAlarms),
+    Q(kLargestScore, "largest_score", "",
+      "largest |score| of a query and a key that it may read, before soft cap and bias",
+      Q::kNowhere, {}, {}, Q::kAlarms),
+    Q(kImportance, "importance", "of L",
+      "dL/dg of a gate g = 1 on the head's output z, which equals z . dL/dz", Q::kSequences, {},
+      {"dL/dg, a slope: positive where a slightly larger output of the head would raise L"}),
+    Q(kAbsoluteImportance, "absolute_importance", "of L",
+      "mean over sequences of |dL/dg| (Michel et al. 2019)", Q::kSequences),
+    Q(kDq, "dq", "", "norm of dL/dq", Q::kSequences, {"|dL/dq|", "{:.2g}"},
+      {"|dL/dQ|: norm of the gradient that reaches the head's queries", Q::Panel::kLog}),
+    Q(kDk, "dk", "", "norm of dL/dk; for shared keys that of all heads which share them",
+      Q::kSequences, {"|dL/dk|", "{:.2g}", 3},
+      {"|dL/dK|: norm of the gradient that reaches the head's keys", Q::Panel::kLog}),
+    Q(kDv, "dv", "", "norm of dL/dv; for shared values that of all heads which share them",
+      Q::kSequences, {"|dL/dv|", "{:.2g}"},
+      {"|dL/dV|: norm of the gradient that reaches the head's values", Q::Panel::kLog}),
+    Q(kDz, "dz", "", "norm of dL/dz"),
+    Q(kDWQ, "dW_Q", "", "norm of the gradient of the head's block of W_Q, the weights of queries"),
+    Q(kDWK, "dW_K", "", "norm of the gradient of the head's block of W_K, the weights of keys"),
+    Q(kDWV, "dW_V", "", "norm of the gradient of the head's block of W_V, the weights of values"),
+    Q(kDWO, "dW_O", "",
+      "norm of the gradient of the head's block of W_O, the weights of the output projection"),
+    Q(kNeeded, "needed", "of L", "L without the head, minus L", Q::kNowhere, {"needed", "{:+.3g}"},
+      {"needed: L without the head, minus L"}, Q::kEffects),
+    Q(kSuffices, "suffices", "of L",
+      "L if the head is the only one in its layer, minus L without all heads of the layer",
+      Q::kNowhere, {"suffices", "{:+.3g}"}, {}, Q::kMeasure),
+    Q(kPredicted, "predicted", "of L", "prediction of needed by dL/dz", Q::kNowhere, {}, {},
+      Q::kEffects),
+    Q(kSoftmaxExact, "softmax_exact", "of L",
+      "prediction of needed by dL/dz, with the softmax of later heads exact", Q::kNowhere, {}, {},
+      Q::kMeasure),
+    Q(kIntegrated, "integrated", "of L",
+      "prediction of needed by the mean of dL/dz on the way to the replacement", Q::kNowhere, {},
+      {}, Q::kMeasure)};
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kQuantityCount; ++i)
+    if (kQuantities[i].quantity != i) return false;
+  return std::size(kQuantities) == kQuantityCount;
+}
+static_assert(in_order());
 
 double mean_or_nan(double sum, double count) {
   return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
@@ -121,6 +101,19 @@ double row_entropy(std::span<const double> row) {
 }  // namespace
 
 std::span<const HeadQuantity> head_quantities() { return kQuantities; }
+
+HeadReport mean_report(std::span<const HeadReport> reports, std::span<const double> weights) {
+  HeadReport mean = reports.front();
+  for (std::size_t q = 0; q < kQuantityCount; ++q) {
+    double sum = 0, total = 0;
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+      const double weight = weights.empty() ? 1 : weights[i];
+      if (!std::isnan(reports[i].values[q])) sum += weight * reports[i].values[q], total += weight;
+    }
+    mean.values[q] = sum / total;  // NaN if it is NaN in all reports
+  }
+  return mean;
+}
 
 HeadReport head_scores(std::span<const double> pattern, std::span<const std::int64_t> tokens,
                        std::span<const std::int64_t> visible) {
@@ -154,17 +147,17 @@ HeadReport head_scores(std::span<const double> pattern, std::span<const std::int
     }
     repeats += seen;
   }
-  HeadReport r{};
-  r.entropy = mean_or_nan(entropy, double(n));
-  r.relative_entropy = mean_or_nan(relative, double(choices));
-  r.softmax_gain = mean_or_nan(gain, double(choices));
-  r.first_token = mean_or_nan(first, double(n) - 1);
-  r.current_token = mean_or_nan(current, double(n) - 1);
-  r.largest_weight = mean_or_nan(largest, double(n));
-  r.previous_token = mean_or_nan(previous, double(n) - 1);
-  r.duplicate_token = mean_or_nan(duplicate, double(repeats));
-  r.induction = mean_or_nan(induction, double(repeats));
-  r.detect_induction = repeats > 0 ? induction / total : mean_or_nan(0, 0);
+  HeadReport r;
+  r[kEntropy] = mean_or_nan(entropy, double(n));
+  r[kRelativeEntropy] = mean_or_nan(relative, double(choices));
+  r[kSoftmaxGain] = mean_or_nan(gain, double(choices));
+  r[kFirstToken] = mean_or_nan(first, double(n) - 1);
+  r[kCurrentToken] = mean_or_nan(current, double(n) - 1);
+  r[kLargestWeight] = mean_or_nan(largest, double(n));
+  r[kPreviousToken] = mean_or_nan(previous, double(n) - 1);
+  r[kDuplicateToken] = mean_or_nan(duplicate, double(repeats));
+  r[kInduction] = mean_or_nan(induction, double(repeats));
+  r[kDetectInduction] = repeats > 0 ? induction / total : mean_or_nan(0, 0);
   return r;
 }
 

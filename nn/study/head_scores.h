@@ -1,7 +1,10 @@
-// Quantities of one attention head: scores of its attention pattern, and norms of its gradients.
+// Quantities of one attention head: scores of its attention pattern, norms of its gradients, and
+// its effects on the objective L.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -10,47 +13,81 @@
 
 namespace heed::nn {
 
-/// The quantities of one head. In the report of a batch, each quantity except the norms of weight
-/// gradients (dW_Q to dW_O) is the mean over the sequences in which it is not NaN. The
-/// previous-token, duplicate-token and induction scores are defined by Olsson et al. 2022
-/// ("In-context learning and induction heads"). If a token has several earlier copies in the
-/// sequence, the weights on these copies are added. If no token occurs twice, duplicate_token,
-/// induction and detect_induction are NaN. L is the objective, S are the scores after the mask, and
-/// A are the attention weights.
-struct HeadReport : HeadIndex {
-  double entropy;  ///< entropy of the weights of a query, mean over queries; nats
-  /// entropy / log(number of visible keys), mean over queries with two or more visible keys; 0 to 1
-  double relative_entropy;
-  double largest_weight;    ///< largest weight of a query, mean over queries; 0 to 1
-  double previous_token;    ///< mean weight on the token right before the query; 0 to 1
-  double duplicate_token;   ///< mean weight on earlier copies of the query's token; 0 to 1
-  double induction;         ///< mean weight on tokens after earlier copies; 0 to 1
-  double detect_induction;  ///< weight on tokens after copies / total weight; 0 to 1
-  double first_token;       ///< mean weight on the first token, over queries from 1 on; 0 to 1
-  double current_token;  ///< mean weight on the query's own token, over queries from 1 on; 0 to 1
+/// A number of one head; head_quantities() describes each. L is the objective, S are the scores
+/// after the mask, and A are the attention weights. The previous-token, duplicate-token and
+/// induction scores are defined by Olsson et al. 2022 ("In-context learning and induction heads").
+/// If a token has several earlier copies in the sequence, the weights on these copies are added. If
+/// no token occurs twice, these scores of copies are NaN.
+enum Quantity : std::size_t {
+  kEntropy,          ///< entropy of the weights of a query, mean over queries; nats
+  kRelativeEntropy,  ///< entropy / log(number of visible keys), over queries with two or more; 0 to
+                     ///< 1
+  kLargestWeight,    ///< largest weight of a query, mean over queries; 0 to 1
+  kPreviousToken,    ///< mean weight on the token right before the query; 0 to 1
+  kDuplicateToken,   ///< mean weight on earlier copies of the query's token; 0 to 1
+  kInduction,        ///< mean weight on tokens after earlier copies; 0 to 1
+  kDetectInduction,  ///< weight on tokens after copies / total weight; 0 to 1
+  kFirstToken,       ///< mean weight on the first token, over queries from 1 on; 0 to 1
+  kCurrentToken,     ///< mean weight on the query's own token, over queries from 1 on; 0 to 1
   /// sum over keys of A (1 - A), mean over queries with two or more visible keys: the trace of the
   /// softmax's Jacobian. 0 for one-hot weights, 1 - 1/n for equal weights on n keys.
-  double softmax_gain;
-  double saturation;  ///< |dL/dS| / |dL/dA| over visible keys; use softmax_gain instead
+  kSoftmaxGain,
+  kSaturatedQueries,  ///< fraction of these queries with a softmax gain below 0.02
+  kLargestScore,      ///< largest |score| of a query and a visible key, before soft cap and bias
   /// dL/dg at g = 1, for a gate g that multiplies the head's output z. It equals z . dL/dz.
-  double importance;
-  double absolute_importance;  ///< absolute value of dL/dg
-  double dq;                   ///< norm of dL/dq
-  double dk;                   ///< norm of dL/dk; heads that share keys have the same value
-  double dv;                   ///< norm of dL/dv; heads that share values have the same value
-  double dz;                   ///< norm of dL/dz
-  double dW_Q;                 ///< norm of d(mean L)/d(the head's block of W_Q)
-  double dW_K;                 ///< norm of d(mean L)/d(the head's block of W_K)
-  double dW_V;                 ///< norm of d(mean L)/d(the head's block of W_V)
-  double dW_O;                 ///< norm of d(mean L)/d(the head's block of W_O)
+  kImportance,
+  kAbsoluteImportance,  ///< absolute value of dL/dg
+  kDq,                  ///< norm of dL/dq
+  kDk,                  ///< norm of dL/dk; heads that share keys have the same value
+  kDv,                  ///< norm of dL/dv; heads that share values have the same value
+  kDz,                  ///< norm of dL/dz
+  kDWQ,                 ///< norm of d(mean L)/d(the head's block of W_Q)
+  kDWK,                 ///< norm of d(mean L)/d(the head's block of W_K)
+  kDWV,                 ///< norm of d(mean L)/d(the head's block of W_V)
+  kDWO,                 ///< norm of d(mean L)/d(the head's block of W_O)
+  kNeeded,              ///< L without this head, minus L
+  /// L if this head is the only one in its layer, minus L without all heads of the layer. It shows
+  /// a head that other heads can replace, for which kNeeded is small.
+  kSuffices,
+  /// Prediction of kNeeded: (z' - z) . dL/dz at the unchanged model, where z' replaces z.
+  kPredicted,
+  /// kPredicted, with the softmax of later heads exact: plus the sum over later heads of
+  /// (softmax(S + dS) - A - J dS) . dL/dA, where dS is the first-order change of the scores S and J
+  /// is the Jacobian of the softmax. In the last layer it equals kPredicted. Compare the QK fix of
+  /// AtP* (Kramar et al. 2024, arXiv 2403.00745).
+  kSoftmaxExact,
+  /// The mean of dL/dz at z + (k - 1/2)/5 (z' - z), k = 1 to 5, times z' - z. It integrates along
+  /// the activation of the head (EAP-IG, Hanna et al. 2024, arXiv 2403.17806).
+  kIntegrated,
+  kQuantityCount,  ///< number of quantities
 };
 
-/// Describes one quantity of HeadReport: its name in files, and how each output shows it.
+/// The numbers of one head. A number that was not computed, or is not defined, is NaN.
+struct HeadReport : HeadIndex {
+  std::array<double, kQuantityCount> values = unknown();  ///< by Quantity
+
+  /// Returns one number.
+  double& operator[](Quantity q) { return values[q]; }
+  /// Returns one number.
+  double operator[](Quantity q) const { return values[q]; }
+
+ private:
+  static constexpr std::array<double, kQuantityCount> unknown() {
+    std::array<double, kQuantityCount> all{};
+    all.fill(std::numeric_limits<double>::quiet_NaN());
+    return all;
+  }
+};
+/// Returns the mean of each quantity over the reports in which it is not NaN. `weights` has the
+/// weight of each report; if it is empty, all weights are 1. The head is that of the first report.
+HeadReport mean_report(std::span<const HeadReport> reports, std::span<const double> weights = {});
+
+/// Describes one quantity: its name in files, and how each output shows it.
 struct HeadQuantity {
-  std::string_view name;      ///< key in JSON, CSV and on the page: "previous_token"
-  std::string_view unit;      ///< "nats"; empty for a number without a unit
-  std::string_view what;      ///< description as text
-  double HeadReport::*value;  ///< the member with the value
+  Quantity quantity;      ///< index in HeadReport
+  std::string_view name;  ///< key in JSON, CSV and on the page: "previous_token"
+  std::string_view unit;  ///< "nats"; empty for a number without a unit
+  std::string_view what;  ///< description as text
 
   /// Tables in the text output that show the quantity. The table of one sequence is not among them;
   /// `column` describes it.
@@ -79,12 +116,20 @@ struct HeadQuantity {
       kLog,            ///< logarithmic
     } axis = kSigned;  ///< the vertical axis
   } panel = {};        ///< the panel of this quantity
+
+  /// Functions that compute the quantity.
+  enum Source {
+    kStudy,           ///< study()
+    kEffects,         ///< measure_heads(), and over_time() if it measures effects
+    kMeasure,         ///< measure_heads()
+    kAlarms,          ///< head_health()
+  } source = kStudy;  ///< the source of this quantity
 };
-/// Returns the descriptions of all quantities of HeadReport, in the order in which every output
+/// Returns the descriptions of all quantities, in the order of Quantity, in which every output
 /// shows them.
 std::span<const HeadQuantity> head_quantities();
 
-/// Computes the quantities of HeadReport that do not need gradients. All other quantities are 0.
+/// Computes the quantities that need only the weights of a head. All other quantities are NaN.
 /// `pattern` has the weights [T, T], row-major, query by key. `tokens` has the T tokens of the
 /// sequence. `visible` has the number of keys that each query may attend to, [T]. If `visible` is
 /// empty, query i may attend to the keys 0 to i. Throws ShapeError unless `pattern` has T * T

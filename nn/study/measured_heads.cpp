@@ -1,7 +1,9 @@
 #include "nn/study/measured_heads.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
@@ -101,34 +103,21 @@ Values integrated_prediction(const Part& part, const HeadIndex& h) {
   return total;
 }
 
-// Predictions for each sequence: those of one head, or `gradient` of one MLP.
-struct Predictions {
-  Values gradient, softmax_exact, integrated;
-};
-
-// The mean of reports with weights. A report in which a quantity is NaN has no share in it.
-struct MeanReport {
-  HeadReport sum{}, weight{};
-
-  void add(const HeadReport& report, double w) {
-    sum.layer = report.layer, sum.head = report.head;
-    for (const HeadQuantity& q : head_quantities())
-      if (!std::isnan(report.*q.value)) sum.*q.value += w * report.*q.value, weight.*q.value += w;
-  }
-  HeadReport mean() const {
-    HeadReport m = sum;
-    for (const HeadQuantity& q : head_quantities()) m.*q.value = sum.*q.value / weight.*q.value;
-    return m;
-  }
-};
+// The predictions of a component, in this order. MLPs have the first one alone.
+constexpr std::pair<const char*, Quantity> kPredictions[] = {
+    {"gradient", kPredicted},
+    {"softmax exact", kSoftmaxExact},
+    {"integrated (activation)", kIntegrated}};
+using Predictions = std::array<Values, std::size(kPredictions)>;  // empty: not computed
 
 // Adds the mean weights of one head in one part, times `share`, to its by_distance and by_token.
-void add_weights(MeasuredHead& head, const Part& part, double share) {
-  const Tensor& A = part.at(head.report.layer).pattern;
+void add_weights(std::vector<double>& by_distance, std::vector<double>& by_token,
+                 const HeadIndex& head, const Part& part, double share) {
+  const Tensor& A = part.at(head.layer).pattern;
   const std::int64_t length = A.size(2);
-  head.by_distance.resize(std::size_t(length));
-  head.by_token.resize(std::size_t(part.run.model().options.vocab));
-  const std::vector<double> weights = to_doubles(select(A, 1, head.report.head));  // [B, T, T]
+  by_distance.resize(std::size_t(length));
+  by_token.resize(std::size_t(part.run.model().options.vocab));
+  const std::vector<double> weights = to_doubles(select(A, 1, head.head));  // [B, T, T]
   const auto tokens = part.run.batch.inputs.to_vector<std::int64_t>();
   const std::int64_t count = A.size(0);
   for (std::int64_t b = 0; b < count; ++b) {
@@ -137,45 +126,49 @@ void add_weights(MeasuredHead& head, const Part& part, double share) {
       for (std::int64_t j = 0; j <= i; ++j) {
         const double w =
             share / double(count) * weights[std::size_t((b * length + i) * length + j)];
-        head.by_distance[std::size_t(i - j)] += w / double(n);
-        head.by_token[std::size_t(tokens[std::size_t(b * length + j)])] += w / double(n);
+        by_distance[std::size_t(i - j)] += w / double(n);
+        by_token[std::size_t(tokens[std::size_t(b * length + j)])] += w / double(n);
       }
   }
 }
 
-// Sets the scores of all heads. Returns the predictions of all heads and then of all MLPs.
+// Sets the scores and mean weights of all heads. Returns the predictions of all components.
 std::vector<Predictions> predict(MeasuredHeads& all, const BaseRun& run,
                                  const Replacement& replaced, EffectParts parts,
                                  std::int64_t at_once, const std::function<void()>& step_done) {
-  std::vector<Predictions> predictions(all.heads.size() + all.mlps.size());
-  std::vector<MeanReport> reports(all.heads.size());
-  MeanReport uniform;
+  const std::size_t heads = all.by_token.size();
+  std::vector<Predictions> predictions(all.components.size());
+  std::vector<std::vector<HeadReport>> reports(heads);  // by head, then by part
+  std::vector<HeadReport> uniform;
+  std::vector<double> shares;
   const std::int64_t count = std::ssize(run.values);
   for (std::int64_t first = 0; first < count; first += at_once) {
     const std::int64_t n = std::min(at_once, count - first);
     const double share = double(n) / double(count);
     const BaseRun rows = run.rows(first, n);
     const Part part{rows, replaced.rows(first, n), study(run.model(), rows.batch, rows.objective)};
-    uniform.add(part.study.uniform, share);
-    for (std::size_t i = 0; i < all.heads.size(); ++i) {
-      reports[i].add(part.study.heads[i], share);
-      all.heads[i].report = reports[i].mean();
-      add_weights(all.heads[i], part, share);
-      const HeadIndex& h = all.heads[i].report;
-      const Values gradient = gradient_prediction(part.study, h, part.replaced);
-      append(predictions[i].gradient, gradient);
+    uniform.push_back(part.study.uniform), shares.push_back(share);
+    for (std::size_t i = 0; i < predictions.size(); ++i) {
+      auto& [gradient, softmax_exact, integrated] = predictions[i];
+      if (i >= heads) {
+        append(gradient, gradient_prediction(part, all.components[i]));
+        continue;
+      }
+      const HeadReport& h = part.study.heads[i];
+      reports[i].push_back(h);
+      add_weights(all.by_distance[i], all.by_token[i], h, part, share);
+      const Values slope = gradient_prediction(part.study, h, part.replaced);
+      append(gradient, slope);
       if (parts == EffectParts::kMeasured) continue;
       Values exact = softmax_correction(part, h);
-      for (std::size_t b = 0; b < exact.size(); ++b) exact[b] += gradient[b];
-      append(predictions[i].softmax_exact, exact);
-      append(predictions[i].integrated, integrated_prediction(part, h));
+      for (std::size_t b = 0; b < exact.size(); ++b) exact[b] += slope[b];
+      append(softmax_exact, exact);
+      append(integrated, integrated_prediction(part, h));
       step_done();
     }
-    for (std::size_t i = 0; i < all.mlps.size(); ++i)
-      append(predictions[all.heads.size() + i].gradient,
-             gradient_prediction(part, all.mlps[i].mlp));
   }
-  all.uniform = uniform.mean();
+  for (const auto& of_head : reports) all.reports.push_back(mean_report(of_head, shares));
+  all.uniform = mean_report(uniform, shares);
   return predictions;
 }
 
@@ -186,18 +179,6 @@ std::vector<double> gradient_prediction(const Study& study, const HeadIndex& h,
   const LayerStudy& s = study.layers[std::size_t(h.layer)];
   const Tensor change = to(replaced.z[std::size_t(h.layer)], float64) - to(s.z, float64);
   return to_doubles(select(sum(change * to(s.z_grad, float64), {1, 3}), 1, h.head));
-}
-
-std::vector<EffectRow> MeasuredHeads::rows() const {
-  std::vector<EffectRow> rows;
-  for (const MeasuredHead& h : heads) rows.push_back(h.row());
-  return rows;
-}
-
-std::vector<EffectEstimate> effect_estimates() {
-  return {{"gradient", [](const MeasuredHead& h) { return std::optional(h.gradient); }},
-          {"softmax exact", [](const MeasuredHead& h) { return h.softmax_exact; }},
-          {"integrated", [](const MeasuredHead& h) { return h.integrated; }}};
 }
 
 MeasuredHeads measure_heads(const BaseRun& run, const Replacement& replaced, EffectParts parts,
@@ -212,55 +193,55 @@ MeasuredHeads measure_heads(const BaseRun& run, const Replacement& replaced, Eff
   const auto step_done = [&] {
     if (progress) progress(++done, steps);
   };
-  MeasuredHeads all{effect_of(run.values), ablate(run, components(heads), replaced), {}, {}, {}};
+  MeasuredHeads all{.value = effect_of(run.values),
+                    .no_heads = ablate(run, components(heads), replaced),
+                    .components = components(heads)};
+  all.by_distance.resize(heads.size()), all.by_token.resize(heads.size());
   values_without(run, {}, replaced, &all.value.accuracy);
-  all.heads.resize(heads.size());
   for (std::int64_t layer = 0; o.mlp && layer < o.layers; ++layer)
-    all.mlps.push_back({Component::mlp(layer), {}, {}});
+    all.components.push_back(Component::mlp(layer));
   const auto predictions = predict(all, run, replaced, parts, at_once, step_done);
   Values without_layer;
-  for (std::size_t i = 0; i < heads.size(); ++i) {
-    const HeadIndex& h = heads[i];
-    std::vector<HeadIndex> layer(heads.begin() + h.layer * per_layer,
-                                 heads.begin() + (h.layer + 1) * per_layer);
-    if (h.head == 0) without_layer = values_without(run, components(layer), replaced);
-    std::erase(layer, h);
-    MeasuredHead& m = all.heads[i];
-    m.needed = ablate(run, {h}, replaced);
-    Values only_here = without_layer;  // L without the layer, minus L without its other heads
-    const Values without_others = values_without(run, components(layer), replaced);
-    for (std::size_t b = 0; b < only_here.size(); ++b) only_here[b] -= without_others[b];
-    m.suffices = effect_of(only_here);
-    m.gradient = effect_of(predictions[i].gradient);
-    if (parts == EffectParts::kAll) {
-      m.softmax_exact = effect_of(predictions[i].softmax_exact);
-      m.integrated = effect_of(predictions[i].integrated);
+  for (std::size_t i = 0; i < all.components.size(); ++i) {
+    const Component& c = all.components[i];
+    Evidence& e = all.effects.emplace_back();
+    e.place = component_name(c), e.effect = ablate(run, {c}, replaced);
+    double all_numbers = e.effect.mean + all.no_heads.mean;
+    for (std::size_t k = 0; k < std::size(kPredictions); ++k) {
+      if (predictions[i][k].empty()) continue;
+      e.predictions.push_back({kPredictions[k].first, effect_of(predictions[i][k])});
+      all_numbers += e.predictions.back().effect.mean;
     }
-    double all_numbers = m.needed.mean + m.suffices.mean + all.no_heads.mean;
-    for (const EffectEstimate& e : effect_estimates())
-      if (const auto estimate = e.value(m)) all_numbers += estimate->mean;
-    check<NumericError>(std::isfinite(all_numbers), "study", "the effect of ", head_name(h),
+    if (c.kind == Component::kHead) {
+      std::vector<HeadIndex> layer(heads.begin() + c.layer * per_layer,
+                                   heads.begin() + (c.layer + 1) * per_layer);
+      if (c.head == 0) without_layer = values_without(run, components(layer), replaced);
+      std::erase(layer, heads[i]);
+      Values alone = values_without(run, components(layer), replaced);
+      for (std::size_t b = 0; b < alone.size(); ++b) alone[b] -= without_layer[b];
+      e.suffices = effect_of(alone), all_numbers += e.suffices->mean;
+      HeadReport& r = all.reports[i];
+      r[kNeeded] = e.effect.mean, r[kSuffices] = e.suffices->mean;
+      for (std::size_t k = 0; k < e.predictions.size(); ++k)
+        r[kPredictions[k].second] = e.predictions[k].effect.mean;
+      step_done();
+    }
+    check<NumericError>(std::isfinite(all_numbers), "study", "the effect of ", e.place,
                         " is not finite");
-    step_done();
-  }
-  for (std::size_t i = 0; i < all.mlps.size(); ++i) {
-    MeasuredMlp& m = all.mlps[i];
-    m.needed = ablate(run, {m.mlp}, replaced);
-    m.gradient = effect_of(predictions[heads.size() + i].gradient);
-    check<NumericError>(std::isfinite(m.needed.mean + m.gradient.mean), "study", "the effect of ",
-                        component_name(m.mlp), " is not finite");
   }
   return all;
 }
 
-std::vector<PairEffect> pair_effects(const BaseRun& run, const Replacement& replaced,
-                                     const std::vector<MeasuredHead>& heads) {
-  std::vector<PairEffect> pairs;
-  for (std::size_t i = 0; i < heads.size(); ++i)
-    for (std::size_t j = i + 1; j < heads.size(); ++j) {
-      const HeadIndex &a = heads[i].report, &b = heads[j].report;
-      const Effect both = ablate(run, {a, b}, replaced);
-      pairs.push_back({a, b, both, both.mean - heads[i].needed.mean - heads[j].needed.mean});
+std::vector<Evidence> pair_effects(const BaseRun& run, const Replacement& replaced,
+                                   const MeasuredHeads& measured) {
+  std::vector<Evidence> pairs;
+  for (std::size_t i = 0; i < measured.reports.size(); ++i)
+    for (std::size_t j = i + 1; j < measured.reports.size(); ++j) {
+      const Evidence &a = measured.effects[i], &b = measured.effects[j];
+      const double sum = a.effect.mean + b.effect.mean;
+      pairs.push_back({a.place + ", " + b.place,
+                       ablate(run, {measured.components[i], measured.components[j]}, replaced),
+                       {{"sum", {sum, NAN, std::abs(sum), a.effect.sequences}}}});
     }
   return pairs;
 }

@@ -52,13 +52,12 @@ void set_losses(CheckpointStudy& checkpoint, const Transformer& model, const Bat
 
 // Sets the measured and predicted effects of heads, which are replaced by their means over the
 // evaluation sequences.
-void set_effects(CheckpointStudy& checkpoint, const Transformer& model,
-                 const OverTimeSubject& subject, const Study& s) {
+void set_effects(Study& s, const Transformer& model, const OverTimeSubject& subject) {
   const BaseRun run(model, subject.batch, subject.objective);
   const Replacement replaced = replacement(model, subject.evaluation, Ablation::kMean);
-  for (const HeadReport& h : s.heads) {
-    checkpoint.needed.push_back(ablate(run, {Component(h)}, replaced).mean);
-    checkpoint.predicted.push_back(effect_of(gradient_prediction(s, h, replaced)).mean);
+  for (HeadReport& h : s.heads) {
+    h[kNeeded] = ablate(run, {Component(h)}, replaced).mean;
+    h[kPredicted] = effect_of(gradient_prediction(s, h, replaced)).mean;
   }
 }
 
@@ -97,7 +96,7 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
     CheckpointStudy checkpoint;
     checkpoint.step = c.step, checkpoint.value = s.value;
     set_losses(checkpoint, model, subject.evaluation);
-    if (subject.effects) set_effects(checkpoint, model, subject, s);
+    if (subject.effects) set_effects(s, model, subject);
     checkpoint.heads = std::move(s.heads), checkpoint.flow = std::move(s.flow);
     all.checkpoints.push_back(std::move(checkpoint));
   }
@@ -117,7 +116,7 @@ std::optional<SteepestFall> steepest_fall(const OverTime& study) {
   return steepest;
 }
 
-std::vector<std::size_t> strongest_heads(const OverTime& study, double HeadReport::*score) {
+std::vector<std::size_t> strongest_heads(const OverTime& study, Quantity score) {
   constexpr std::size_t kMost = 4;
   std::vector<std::pair<double, std::size_t>> by_score;
   for (std::size_t i = 0; i < study.checkpoints[0].heads.size(); ++i) {
@@ -148,11 +147,11 @@ std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>
   return chosen;
 }
 
-std::optional<std::int64_t> first_reached(const OverTime& study, double HeadReport::*score,
-                                          std::int64_t layer, double least) {
+std::optional<std::int64_t> first_reached(const OverTime& study, Quantity score, std::int64_t layer,
+                                          double least) {
   for (const CheckpointStudy& c : study.checkpoints)
     for (const HeadReport& h : c.heads)
-      if (h.layer == layer && h.*score >= least) return c.step;
+      if (h.layer == layer && h[score] >= least) return c.step;
   return {};
 }
 

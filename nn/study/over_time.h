@@ -19,7 +19,7 @@ struct OverTimeSubject {
   Batch batch;                                  ///< sequences of L, of the scores and effects
   Objective objective = {Objective::kLogOdds};  ///< L
   Batch evaluation;     ///< sequences of the losses, and of the means that replace outputs of heads
-  bool effects = true;  ///< false: CheckpointStudy::needed and predicted stay empty
+  bool effects = true;  ///< whether kNeeded and kPredicted of each head are measured
 };
 
 /// Returns L = log odds on the first sequences of the evaluation set: at most `most`, and fewer if
@@ -35,10 +35,10 @@ struct CheckpointStudy {
   /// Mean loss over the positions that count in the task's accuracy, nats. NaN if no position
   /// counts.
   double counted_loss = 0;
-  std::vector<HeadReport> heads;  ///< ordered by layer, then by head
-  std::vector<double> needed;     ///< by head: L without it, minus L; replaced by its mean
-  std::vector<double> predicted;  ///< by head: the prediction of `needed` by the gradient
-  std::vector<LayerFlow> flow;    ///< one entry for each layer
+  /// Reports ordered by layer, then by head. If effects are measured, each head is replaced by its
+  /// mean, and kNeeded and kPredicted are set.
+  std::vector<HeadReport> heads;
+  std::vector<LayerFlow> flow;  ///< one entry for each layer
 };
 
 /// The studies of all checkpoints of a run, on one batch.
@@ -58,12 +58,8 @@ struct OverTime {
     return values;
   }
   /// Returns one quantity of heads[i], in the order of the checkpoints.
-  std::vector<double> by_step(std::size_t i, double HeadReport::*value) const {
-    return by_step([&](const CheckpointStudy& c) { return c.heads[i].*value; });
-  }
-  /// Returns `needed` or `predicted` of heads[i], in the order of the checkpoints.
-  std::vector<double> by_step(std::size_t i, std::vector<double> CheckpointStudy::*effect) const {
-    return by_step([&](const CheckpointStudy& c) { return (c.*effect)[i]; });
+  std::vector<double> by_step(std::size_t i, Quantity quantity) const {
+    return by_step([&](const CheckpointStudy& c) { return c.heads[i][quantity]; });
   }
   /// Returns one quantity of flow[i], in the order of the checkpoints.
   std::vector<double> by_step(std::size_t i, double LayerFlow::*value) const {
@@ -93,7 +89,7 @@ std::optional<SteepestFall> steepest_fall(const OverTime& study);
 /// Returns the four heads with the largest scores, as indices into CheckpointStudy::heads, in
 /// ascending order. Each head is ranked by its largest score at any checkpoint. A head whose scores
 /// are all negative or NaN is left out, so that fewer than four heads may remain.
-std::vector<std::size_t> strongest_heads(const OverTime& study, double HeadReport::*score);
+std::vector<std::size_t> strongest_heads(const OverTime& study, Quantity score);
 
 /// Selects at most `most` checkpoints, but at least four, for the HTML page. Returns them by step:
 /// the first, the last, the two of the steepest fall, and others at equal distances.
@@ -102,7 +98,7 @@ std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>
 
 /// Returns the first step at which a head of this layer has a score of at least `least`. Returns no
 /// value if no checkpoint has such a head.
-std::optional<std::int64_t> first_reached(const OverTime& study, double HeadReport::*score,
-                                          std::int64_t layer, double least);
+std::optional<std::int64_t> first_reached(const OverTime& study, Quantity score, std::int64_t layer,
+                                          double least);
 
 }  // namespace heed::nn

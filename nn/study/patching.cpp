@@ -1,5 +1,7 @@
 #include "nn/study/patching.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -130,6 +132,14 @@ std::vector<std::int64_t> pairs_with_gap(const std::vector<double>& clean,
   return kept;
 }
 
+// Returns "L1 resid_pre at 3", or "L1H0 z" for a head.
+std::string place_name(const Patching::Place& p, const MultiHeadAttention::Options& o) {
+  const std::string site = p.site.substr(p.site.find("hook_") + 5);
+  if (!p.by_head) return fmt::format("L{} {} at {}", p.layer, site, p.column);
+  const std::int64_t group = site == "k" || site == "v" ? o.heads / o.kv_heads : 1;
+  return head_range({p.layer, p.column * group}, group) + " " + site;
+}
+
 }  // namespace
 
 Ratio ratio_of_sums(const std::vector<double>& numerators,
@@ -163,8 +173,8 @@ Patching patching(const Transformer& model, const Batch& clean, const Batch& cor
                      parts = (std::ssize(kept) + most - 1) / most;
   const std::int64_t steps = 2 * parts * o.layers * std::int64_t(o.mlp ? 8 : 7);
   std::int64_t done = 0;
-  Patching result{0, 0, std::ssize(kept), std::ssize(whole.values) - std::ssize(kept), {}, {}};
-  std::vector<PatchedPlace> places;
+  Patching result{};
+  result.left_out = std::ssize(whole.values) - std::ssize(kept);
   for (std::size_t begin = 0; begin < kept.size(); begin += std::size_t(most)) {
     const std::vector<std::int64_t> part(
         kept.begin() + std::ptrdiff_t(begin),
@@ -186,21 +196,22 @@ Patching patching(const Transformer& model, const Batch& clean, const Batch& cor
           if (progress) progress(++done, steps);
         }
         for (std::size_t i = 0; begin == 0 && i < count; ++i)
-          places.push_back({site.name, site.by_head, layer, std::int64_t(i), {}, {}, {}, 0});
+          result.places.push_back({site.name, site.by_head, layer, std::int64_t(i)});
         first += count;
       }
     }
   }
   for (const bool denoise : {false, true})
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      const PlaceValues& values = by_direction[denoise][i];
-      PatchedPlace place = places[i];
-      place.gain = effect_of(values.gain), place.predicted = effect_of(values.predicted);
-      place.share = ratio_of_sums(values.gain, gaps);
-      place.predicted_share = ratio_of_sums(values.predicted, gaps).value;
-      check<NumericError>(std::isfinite(place.share.value + place.predicted_share), "patching",
-                          "the effect at ", block_site(place.layer, place.site), " is not finite");
-      (denoise ? result.denoise : result.noise).push_back(place);
+    for (std::size_t i = 0; i < result.places.size(); ++i) {
+      const auto& [gain, predicted] = by_direction[denoise][i];
+      const Evidence e{place_name(result.places[i], o.attention),
+                       effect_of(gain),
+                       {{"gradient", effect_of(predicted)}}};
+      const Share share{ratio_of_sums(gain, gaps), ratio_of_sums(predicted, gaps).value};
+      check<NumericError>(std::isfinite(share.value + share.predicted), "patching",
+                          "the effect at ", e.place, " is not finite");
+      (denoise ? result.denoise : result.noise).push_back(e);
+      (denoise ? result.denoise_shares : result.noise_shares).push_back(share);
     }
   result.clean = effect_of(clean_values).mean;
   result.corrupt = result.clean - effect_of(gaps).mean;

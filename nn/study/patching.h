@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nn/layers/transformer.h"
-#include "nn/study/marks.h"
+#include "nn/study/evidence.h"
 #include "nn/study/objective.h"
 #include "nn/train/progress_callback.h"
 
@@ -25,33 +25,34 @@ struct Ratio {
 /// Computes a ratio. Both lists have one entry for each pair and are not empty.
 Ratio ratio_of_sums(const std::vector<double>& numerators, const std::vector<double>& denominators);
 
-/// The patch of one place in one direction.
-struct PatchedPlace {
-  std::string site;     ///< name of the activation in its block, such as "attn.hook_z"
-  bool by_head;         ///< true: `column` is a head, at all positions; false: a position
-  std::int64_t layer;   ///< index of the block
-  std::int64_t column;  ///< head or position; for keys and values, a head of keys and values
-  /// The gain of L by the clean value: L(patched) - L(corrupt) for denoise, L(clean) - L(patched)
-  /// for noise.
-  Effect gain;
-  /// The prediction of `gain`: (clean value - corrupt value) . dL/d(value), in the run that is
-  /// patched.
-  Effect predicted;
-  Ratio share;             ///< gain / (L(clean) - L(corrupt)): 0 no effect, 1 all of the gap
-  double predicted_share;  ///< the share that `predicted` gives
-
-  /// Returns the row of this place for marks.h.
-  EffectRow row() const { return {gain, predicted.mean}; }
+/// The gain of a patch as a share of L(clean) - L(corrupt): 0 no effect, 1 all of the gap.
+struct Share : Ratio {
+  double predicted;  ///< the share that the prediction gives
 };
 
 /// The result of patching().
 struct Patching {
-  double clean;                       ///< L of the clean sequences, mean over the pairs
-  double corrupt;                     ///< L of the corrupt sequences, mean over the pairs
-  std::int64_t pairs;                 ///< number of pairs that are used
-  std::int64_t left_out;              ///< number of pairs with a small gap, which are not used
-  std::vector<PatchedPlace> denoise;  ///< clean values into the corrupt run
-  std::vector<PatchedPlace> noise;    ///< corrupt values into the clean run, the same places
+  /// A place that is patched.
+  struct Place {
+    std::string site;     ///< name of the activation in its block, such as "attn.hook_z"
+    bool by_head;         ///< true: `column` is a head, at all positions; false: a position
+    std::int64_t layer;   ///< index of the block
+    std::int64_t column;  ///< head or position; for keys and values, a head of keys and values
+  };
+  double clean;               ///< L of the clean sequences, mean over the pairs
+  double corrupt;             ///< L of the corrupt sequences, mean over the pairs
+  std::int64_t left_out;      ///< number of pairs with a small gap, which are not used
+  std::vector<Place> places;  ///< all places; the lists below have their order
+  ///@{
+  /// The gain of L by the clean value, and its prediction "gradient": (clean value - corrupt value)
+  /// . dL/d(value), in the run that is patched. `denoise`: L(patched) - L(corrupt), clean values in
+  /// the corrupt run. `noise`: L(clean) - L(patched), corrupt values in the clean run.
+  std::vector<Evidence> denoise, noise;
+  ///@}
+  ///@{
+  /// The gains as shares of the gap.
+  std::vector<Share> denoise_shares, noise_shares;
+  ///@}
 };
 
 /// Patches every place: hook_resid_pre, hook_attn_out and hook_mlp_out by position, and q, k, v, z

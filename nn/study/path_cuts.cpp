@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 
+#include "autograd/base/text.h"
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
 
@@ -330,31 +331,33 @@ Effect PathCutter::measured(const std::vector<Path>& paths) const {
   return effect;
 }
 
-PathCut PathCutter::cut(const std::vector<Path>& paths) const {
+Evidence PathCutter::cut(const std::vector<Path>& paths) const {
   check<ValueError>(!paths.empty(), "edges", "needs at least one path, got none");
   std::vector<std::size_t> each(paths.size());
   std::iota(each.begin(), each.end(), std::size_t(0));
   std::vector<double> sums(run_.values.size(), 0);
   for (const auto& of_path : predict(paths, paths, each, true))
     for (std::size_t b = 0; b < sums.size(); ++b) sums[b] += of_path[b];
-  return {paths, measured(paths), effect_of(sums)};
+  std::vector<std::string> names;
+  for (const Path& p : paths) names.push_back(path_name(p));
+  return {heed::join(names, ", "), measured(paths), {{"gradient", effect_of(sums)}}};
 }
 
-std::vector<PathCut> PathCutter::largest(const std::vector<Path>& paths, std::size_t count,
-                                         const ProgressCallback& progress) const {
+std::vector<Evidence> PathCutter::largest(const std::vector<Path>& paths, std::size_t count,
+                                          const ProgressCallback& progress) const {
   const std::vector<Effect> predicted = predictions(paths);
   std::vector<std::size_t> order(paths.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
   std::ranges::stable_sort(order, std::greater<>(),
                            [&](std::size_t i) { return std::abs(predicted[i].mean); });
   order.resize(std::min(order.size(), count));
-  std::vector<PathCut> cuts;
+  std::vector<Evidence> cuts;
   for (const std::size_t i : order) {
-    cuts.push_back({{paths[i]}, measured({paths[i]}), predicted[i]});
+    cuts.push_back({path_name(paths[i]), measured({paths[i]}), {{"gradient", predicted[i]}}});
     if (progress) progress(std::ssize(cuts), std::ssize(order));
   }
   std::ranges::stable_sort(cuts, std::greater<>(),
-                           [](const PathCut& c) { return std::abs(c.effect.mean); });
+                           [](const Evidence& c) { return std::abs(c.effect.mean); });
   return cuts;
 }
 

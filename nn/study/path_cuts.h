@@ -15,21 +15,12 @@
 #include <vector>
 
 #include "nn/study/ablation.h"
-#include "nn/study/marks.h"
+#include "nn/study/evidence.h"
 #include "nn/study/paths.h"
 #include "nn/train/progress_callback.h"
 
 namespace heed::nn {
 
-/// A set of paths that are cut at once, with the measured and the predicted change of L.
-struct PathCut {
-  std::vector<Path> paths;  ///< the paths
-  Effect effect;            ///< L with the paths cut, minus L
-  Effect predicted;         ///< the prediction of `effect`; a sum over the paths
-
-  /// Returns the row of this cut for marks.h.
-  EffectRow row() const { return {effect, predicted.mean}; }
-};
 /// Cuts paths of one model on the sequences of a run.
 class PathCutter {
  public:
@@ -46,14 +37,15 @@ class PathCutter {
   /// paths, for as many sequences at a time as sequences_at_once() allows. Throws NumericError if a
   /// prediction is not finite.
   std::vector<Effect> predictions(const std::vector<Path>& paths) const;
-  /// Returns the measured and the predicted change with all paths cut at once. Throws ValueError
+  /// Returns the measured change with all paths cut at once, and its prediction "gradient", a sum
+  /// over the paths. The place has the names of all paths, joined by ", ". Throws ValueError
   /// without a path, and NumericError if a change is not finite.
-  PathCut cut(const std::vector<Path>& paths) const;
+  Evidence cut(const std::vector<Path>& paths) const;
   /// Measures the cuts of the `count` single paths with the largest magnitudes of the prediction.
-  /// Returns them sorted by the magnitude of the effect. `progress` receives the steps done and
-  /// their total. Throws NumericError if a change is not finite.
-  std::vector<PathCut> largest(const std::vector<Path>& paths, std::size_t count,
-                               const ProgressCallback& progress = {}) const;
+  /// Returns them sorted by the magnitude of the effect; a place is the path_name(). `progress`
+  /// receives the steps done and their total. Throws NumericError if a change is not finite.
+  std::vector<Evidence> largest(const std::vector<Path>& paths, std::size_t count,
+                                const ProgressCallback& progress = {}) const;
 
  private:
   struct Base;

@@ -9,15 +9,13 @@ namespace heed::nn {
 
 namespace {
 
-using R = HeadReport;
-
 constexpr Role kRoles[] = {
-    {"induction", "the tokens that followed earlier copies of the current token", &R::induction},
-    {"previous-token", "the token before", &R::previous_token},
-    {"duplicate-token", "earlier copies of the current token", &R::duplicate_token},
-    {"first-token", "the first token", &R::first_token},
-    {"current-token", "the current token itself", &R::current_token},
-    {"uniform", "all tokens about equally", &R::relative_entropy}};
+    {"induction", "the tokens that followed earlier copies of the current token", kInduction},
+    {"previous-token", "the token before", kPreviousToken},
+    {"duplicate-token", "earlier copies of the current token", kDuplicateToken},
+    {"first-token", "the first token", kFirstToken},
+    {"current-token", "the current token itself", kCurrentToken},
+    {"uniform", "all tokens about equally", kRelativeEntropy}};
 constexpr const Role& kUniform = kRoles[std::size(kRoles) - 1];
 
 }  // namespace
@@ -28,11 +26,11 @@ std::vector<const Role*> roles_of(const HeadReport& head, const HeadReport& unif
   std::vector<const Role*> found;
   for (const Role& role : kRoles) {
     if (&role == &kUniform) continue;
-    const double score = head.*role.score;
-    if (score >= kLeastScore && score >= 3 * uniform.*role.score) found.push_back(&role);
+    const double score = head[role.score];
+    if (score >= kLeastScore && score >= 3 * uniform[role.score]) found.push_back(&role);
   }
-  if (found.empty() && head.*kUniform.score >= 0.9) found.push_back(&kUniform);
-  std::ranges::stable_sort(found, std::greater<>(), [&](const Role* r) { return head.*r->score; });
+  if (found.empty() && head[kUniform.score] >= 0.9) found.push_back(&kUniform);
+  std::ranges::stable_sort(found, std::greater<>(), [&](const Role* r) { return head[r->score]; });
   return found;
 }
 
@@ -55,26 +53,31 @@ KeptShare kept_share(const BaseRun& run, const std::vector<Component>& cut,
 
 HeadSummary summarize_heads(const BaseRun& run, const Replacement& replaced,
                             const MeasuredHeads& measured, bool predicts) {
-  const double smallest = predicts ? smallest_effect(run.objective) : HUGE_VAL,
-               largest = largest_effect(measured.rows());
   HeadSummary s;
-  for (const MeasuredHead& h : measured.heads) {
-    const double floor = floor_of(h.row(), largest, smallest);
-    s.findings.push_back(
-        {&h, floor, predicts ? roles_of(h.report, measured.uniform) : std::vector<const Role*>(),
-         std::abs(h.needed.mean) >= floor, suffices_counts(h.row(), floor)});
-    if (s.findings.back().matters()) s.named.push_back(h.report);
+  s.judgement = judge(measured.effects, predicts ? smallest_effect(run.objective) : HUGE_VAL,
+                      measured.reports.size());
+  for (std::size_t i = 0; i < measured.effects.size(); ++i) {
+    const Judgement::Row& row = s.judgement.rows[i];
+    Finding& f = s.findings.emplace_back(Finding{i, {}, {}, row.counts, row.suffices_counts});
+    if (i >= measured.reports.size()) {
+      if (f.matters()) s.named_mlps.push_back(measured.components[i]);
+      continue;
+    }
+    f.head = measured.reports[i];
+    if (predicts) f.roles = roles_of(measured.reports[i], measured.uniform);
+    if (f.matters()) s.named.push_back(*f.head);
   }
   for (const Role& role : kRoles) {
     std::vector<HeadIndex> heads;
-    for (const HeadFinding& f : s.findings)
-      if (f.matters() && !f.roles.empty() && f.roles[0] == &role) heads.push_back(f.head->report);
+    for (const Finding& f : s.findings)
+      if (f.matters() && !f.roles.empty() && f.roles[0] == &role) heads.push_back(*f.head);
     if (!heads.empty())
       s.by_role.push_back({&role, heads, ablate(run, components(heads), replaced)});
   }
-  const double floor = floor_of({measured.no_heads, 0}, largest, smallest),
+  const double floor = s.judgement.floor_of(measured.no_heads),
                difference = std::abs(measured.no_heads.mean);
-  s.heads_change_L = !s.named.empty() || difference >= floor * std::sqrt(double(s.findings.size()));
+  s.heads_change_L =
+      !s.named.empty() || difference >= floor * std::sqrt(double(measured.reports.size()));
   if (s.named.empty() || difference < floor) return s;
   const std::vector<Component> named = components(s.named);
   s.left_without = kept_share(run, named, replaced).left;

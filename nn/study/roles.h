@@ -1,8 +1,9 @@
-// Summary of the heads of a model: their patterns of attention, the heads that change L, and how
-// much of L these heads explain together.
+// Summary of the heads and MLPs of a model: patterns of attention, the components that change L,
+// and how much of L the heads among them explain together.
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,9 +15,9 @@ namespace heed::nn {
 /// A known pattern of attention. A head has it if its score is at least kLeastScore and at least
 /// 3 times that of equal weights on all visible keys. The role "uniform" only needs a score of 0.9.
 struct Role {
-  std::string_view name;      ///< "induction"
-  std::string_view reads;     ///< what such a head reads, as text
-  double HeadReport::*score;  ///< the score
+  std::string_view name;   ///< "induction"
+  std::string_view reads;  ///< what such a head reads, as text
+  Quantity score;          ///< the score
 };
 /// Returns all roles.
 std::span<const Role> roles();
@@ -26,18 +27,18 @@ inline constexpr double kLeastScore = 0.4;
 /// is among them only if no other is.
 std::vector<const Role*> roles_of(const HeadReport& head, const HeadReport& uniform);
 
-/// A head in the first text of a study.
-struct HeadFinding {
-  const MeasuredHead* head;        ///< scores and effects
-  double floor;                    ///< floor_of() its row
-  std::vector<const Role*> roles;  ///< roles_of() the head
-  bool is_needed;                  ///< |needed| is at least the floor
-  bool is_sufficient;              ///< suffices_counts()
+/// The conclusions about one head or MLP.
+struct Finding {
+  std::size_t row;                 ///< index in MeasuredHeads::effects
+  std::optional<HeadIndex> head;   ///< empty for an MLP
+  std::vector<const Role*> roles;  ///< roles_of() a head
+  bool is_needed;                  ///< Judgement::Row::counts
+  bool is_sufficient;              ///< Judgement::Row::suffices_counts
 
-  /// Returns whether the head changes L. Such a head is never described as one that does not.
+  /// Returns whether the component changes L. It is then never described as one that does not.
   bool matters() const { return is_needed || is_sufficient; }
 
-  /// Returns the name of the main role; "other" if the head has none.
+  /// Returns the name of the main role; "other" if the component has none.
   std::string_view role() const { return roles.empty() ? "other" : roles[0]->name; }
 };
 
@@ -48,11 +49,13 @@ struct RoleEffect {
   Effect needed;                 ///< L without these heads, minus L
 };
 
-/// Summary of the heads of a model, on N sequences.
+/// Summary of the heads and MLPs of a model, on N sequences.
 struct HeadSummary {
-  std::vector<HeadFinding> findings;  ///< all heads, in the order of all_heads()
+  std::vector<Finding> findings;      ///< of all rows of MeasuredHeads::effects
+  Judgement judgement;                ///< of these rows; MLPs are compared with the heads
   std::vector<RoleEffect> by_role;    ///< roles with a head that matters
   std::vector<HeadIndex> named;       ///< the heads that matter
+  std::vector<Component> named_mlps;  ///< the MLPs that matter
   /// False if no head matters and the magnitude of `no_heads` is below its floor times the root of
   /// the number of heads, to which small effects of many heads may add up.
   bool heads_change_L = false;
@@ -64,7 +67,7 @@ struct HeadSummary {
   double left_alone = NAN;
   ///@}
 };
-/// Summarizes the heads. `measured` has the measurements on this run, and must outlive the result.
+/// Summarizes the heads and MLPs. `measured` has the measurements on this run.
 /// `predicts` is false if the model predicts no better than token frequencies: then no head has a
 /// role, and no effect counts.
 HeadSummary summarize_heads(const BaseRun& run, const Replacement& replaced,

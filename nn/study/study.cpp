@@ -17,6 +17,7 @@ using namespace autograd;
 namespace {
 
 using L = LayerStudy;
+using M = MapQuantity;
 
 constexpr ArrayQuantity kArrays[] = {
     {"hook_embed", "embeddings", "[B, T, d_model]", "embeddings of the tokens, without positions",
@@ -43,43 +44,31 @@ constexpr ArrayQuantity kArrays[] = {
      &L::cut_prediction, nullptr}};
 
 constexpr MapQuantity kMaps[] = {
-    {"hook_pattern",
-     "A",
-     "The attention weights: how much each query reads from each key.",
-     &L::pattern,
-     false,
-     true,
-     {"weights", "Attention weights A", "attention weight",
-      "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with a "
-      "sink)."}},
-    {"hook_pattern_x_value_norm",
-     "A |v W_O|",
-     "The norm of what each query receives from each key: the weight times the norm of the key's "
-     "output. A head may rest on a key with a large weight that adds nothing.",
-     &L::pattern_x_value_norm,
-     false,
-     false,
-     {"outputs", "A |v W_O|, what each key adds", "A |v W_O|",
-      "The norm of what each query receives from each key."}},
-    {"hook_pattern_grad",
-     "dL/dA",
-     "The effect of a larger weight on L, per unit. It may be nonzero where the mask hides a key.",
-     &L::pattern_grad,
-     true,
-     false,
-     {"dA", "dL/dA, the gradient of each weight", "dL/dA", "Orange raises L, blue lowers L."}},
-    {"hook_attn_scores_grad",
-     "dL/dS",
-     "The effect of a higher score before the softmax on L, per unit. Each row, with its sink "
-     "if there is one, sums to 0.",
-     &L::scores_grad,
-     true,
-     true,
-     {"dS", "dL/dS, the gradient of each score", "dL/dS", "Orange raises L, blue lowers L."}},
-    {"hook_cut_prediction", "predicted change",
-     "The change of L that dL/dA predicts if this cell is cut: its score is set to -inf, and the "
-     "softmax divides its weight among the other keys. In the unit of L.",
-     &L::cut_prediction, true, false}};
+    M("hook_pattern", "A", "The attention weights: how much each query reads from each key.",
+      &L::pattern, false, true,
+      {"weights", "Attention weights A", "attention weight",
+       "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with "
+       "a sink)."}),
+    M("hook_pattern_x_value_norm", "A |v W_O|",
+      "The norm of what each query receives from each key: the weight times the norm of the "
+      "key's output. A head may rest on a key with a large weight that adds nothing.",
+      &L::pattern_x_value_norm, false, false,
+      {"outputs", "A |v W_O|, what each key adds", "A |v W_O|",
+       "The norm of what each query receives from each key."}),
+    M("hook_pattern_grad", "dL/dA",
+      "The effect of a larger weight on L, per unit. It may be nonzero where the mask hides "
+      "a key.",
+      &L::pattern_grad, true, false,
+      {"dA", "dL/dA, the gradient of each weight", "dL/dA", "Orange raises L, blue lowers L."}),
+    M("hook_attn_scores_grad", "dL/dS",
+      "The effect of a higher score before the softmax on L, per unit. Each row, with its "
+      "sink if there is one, sums to 0.",
+      &L::scores_grad, true, true,
+      {"dS", "dL/dS, the gradient of each score", "dL/dS", "Orange raises L, blue lowers L."}),
+    M("hook_cut_prediction", "predicted change",
+      "The change of L that dL/dA predicts if this cell is cut: its score is set to -inf, "
+      "and the softmax divides its weight among the other keys. In the unit of L.",
+      &L::cut_prediction, true, false)};
 
 // Sites whose values routes() needs. Files do not contain them.
 struct OtherSite {
@@ -102,17 +91,6 @@ Tensor norms(const Tensor& x, const Dims& axes) {
 // Returns the mean over sequences of the norm of a sequence. x has the shape [B, ...].
 double mean_norm(const Tensor& x) { return mean(norms(reshape(x, {x.size(0), -1}), {1})).item(); }
 
-HeadReport mean_report(const std::vector<HeadReport>& reports) {
-  HeadReport r = reports.front();
-  for (const HeadQuantity& q : head_quantities()) {
-    double sum = 0, count = 0;
-    for (const HeadReport& report : reports)
-      if (!std::isnan(report.*q.value)) sum += report.*q.value, ++count;
-    r.*q.value = sum / count;  // NaN if all sequences have NaN
-  }
-  return r;
-}
-
 // One sequence of a batch, without padding.
 struct StudiedSequence {
   std::int64_t index, length;         // position in the batch, number of tokens n
@@ -124,15 +102,6 @@ struct StudiedSequence {
   Tensor map(const Tensor& maps, std::int64_t h) const {
     const Tensor whole = select(select(maps, 0, index), 0, h);
     return contiguous(slice(slice(whole, 0, 0, length), 1, 0, length));
-  }
-  // Returns the Euclidean norm of maps[index, h] over visible keys.
-  double norm(const Tensor& maps, std::int64_t h) const {
-    const std::vector<double> values = to_doubles(map(maps, h));
-    const bool* is_hidden = hidden.data<bool>();
-    double squares = 0;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (!is_hidden[i]) squares += values[i] * values[i];
-    return std::sqrt(squares);
   }
 };
 
@@ -159,13 +128,7 @@ HeadReport uniform_report(const std::vector<StudiedSequence>& sequences) {
     by_sequence.push_back(
         head_scores(to_doubles(shown / masked_fill(count, eq(count, 0), 1)), s.tokens, s.visible));
   }
-  HeadReport r = mean_report(by_sequence);
-  for (double HeadReport::*gradient :
-       {&HeadReport::saturation, &HeadReport::importance, &HeadReport::absolute_importance,
-        &HeadReport::dq, &HeadReport::dk, &HeadReport::dv, &HeadReport::dz, &HeadReport::dW_Q,
-        &HeadReport::dW_K, &HeadReport::dW_V, &HeadReport::dW_O})
-    r.*gradient = NAN;
-  return r;
+  return mean_report(by_sequence);
 }
 
 // Computes the report of each head of one layer, averaged over the sequences, without the norms of
@@ -185,10 +148,9 @@ std::vector<HeadReport> layer_reports(const LayerStudy& layer,
         const std::int64_t b = s.index;
         HeadReport r = head_scores(to_doubles(s.map(layer.pattern, h)), s.tokens, s.visible);
         r.layer = index, r.head = h;
-        r.dq = dq.at({b, h}), r.dz = dz.at({b, h});
-        r.dk = dk.at({b, h / group}), r.dv = dv.at({b, h / group});
-        r.saturation = s.norm(layer.scores_grad, h) / s.norm(layer.pattern_grad, h);
-        r.importance = importance.at({b, h}), r.absolute_importance = std::abs(r.importance);
+        r[kDq] = dq.at({b, h}), r[kDz] = dz.at({b, h});
+        r[kDk] = dk.at({b, h / group}), r[kDv] = dv.at({b, h / group});
+        r[kImportance] = importance.at({b, h}), r[kAbsoluteImportance] = std::abs(r[kImportance]);
         by_sequence.push_back(r);
       }
       result[std::size_t(h)] = mean_report(by_sequence);
@@ -287,8 +249,8 @@ void add_weight_norms(HeadReport& r, const AttentionWeights& gradients,
     return norms(select(w, 0, head), {0, 1}).item();
   };
   const std::int64_t kv_head = options.kv_head(r.head);
-  r.dW_Q = norm(gradients.W_Q, r.head), r.dW_O = norm(gradients.W_O, r.head);
-  r.dW_K = norm(gradients.W_K, kv_head), r.dW_V = norm(gradients.W_V, kv_head);
+  r[kDWQ] = norm(gradients.W_Q, r.head), r[kDWO] = norm(gradients.W_O, r.head);
+  r[kDWK] = norm(gradients.W_K, kv_head), r[kDWV] = norm(gradients.W_V, kv_head);
 }
 
 Study study(const Transformer& model, const Batch& batch, const Objective& objective) {

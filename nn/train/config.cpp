@@ -103,8 +103,6 @@ std::vector<Setting> data_settings(RunConfig& c) {
        "keep them"}};
   for (Setting& s : list)
     s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
-  const std::vector<Setting> parameters = task_settings(c.task_parameters);
-  list.insert(list.end(), parameters.begin(), parameters.end());
   return list;
 }
 
@@ -284,6 +282,7 @@ std::vector<Setting> RunConfig::settings() {
     }
   };
   add("Data", data_settings(*this));
+  add("Task", task_settings(task_parameters));
   add("Model", model_settings(*this));
   add("Start", start_settings(*this));
   add("Optimization", optimization_settings(*this));

@@ -126,14 +126,14 @@ TEST_CASE("the tour of tools/heed/study/README.md gives the stated results") {
   CHECK(argmax(row(s.layers[1].scores_grad), 0).item() == double(before + 1));
   const Replacement zeros = replacement(trainer.model, clean, Ablation::kZero);
   CHECK(ablate({trainer.model, clean, lead}, {{1, 1}}, zeros).mean < 0);
-  CHECK(s.head(1, 1).importance > 0);
+  CHECK(s.head(1, 1)[nn::kImportance] > 0);
   // "Replacing the output of attention in layer 1 at the last b restores nearly all of L."
   const Patching patched = patching(trainer.model, clean, corrupt, lead);
   bool found = false;
-  for (const PatchedPlace& place : patched.denoise)
-    if (place.site == "hook_attn_out" && place.layer == 1 && place.column == last) {
+  for (std::size_t i = 0; i < patched.places.size(); ++i)
+    if (patched.denoise[i].place == "L1 attn_out at " + std::to_string(last)) {
       found = true;
-      CHECK(place.share.value > 0.9);
+      CHECK(patched.denoise_shares[i].value > 0.9);
     }
   CHECK(found);
 }

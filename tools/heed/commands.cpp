@@ -6,12 +6,19 @@ namespace heed {
 
 Commands all_commands() {
   Commands commands;
-  for (const auto declare :
-       {train_command, sweep_command, compare_command, eval_command, generate_command,
-        score_command, study_command, plot_command, gradcheck_command, verify_command,
-        bench_command, info_command, diff_command, export_command, runs_command, tasks_command,
-        completions_command})
-    declare(*commands.emplace_back(std::make_unique<Command>()));
+  using Declare = void (*)(Command&);
+  const std::pair<const char*, std::vector<Declare>> kinds[] = {
+      {"Train", {train_command, sweep_command, compare_command, runs_command, tasks_command}},
+      {"Look",
+       {eval_command, generate_command, score_command, study_command, plot_command, info_command}},
+      {"Check", {gradcheck_command, verify_command, diff_command, bench_command}},
+      {"Other", {export_command, completions_command}}};
+  for (const auto& [kind, list] : kinds)
+    for (const Declare declare : list) {
+      Command& command = *commands.emplace_back(std::make_unique<Command>());
+      declare(command);
+      command.kind = kind;
+    }
   for (const auto& command : commands)
     for (nn::Setting& s : command->settings) s.help = with_options(s.help);
   return commands;

@@ -36,7 +36,7 @@ Three commands to start with:
   heed generate    continues a sequence with the newest model
   heed gradcheck   checks the derivative of every op and layer
 
-heed --help lists all commands. heed train --help lists all options of train.
+heed --help lists all commands. heed train --help describes train.
 )";
 
 // Opens /dev/null for each standard stream that was closed when the program started, in a mode in
@@ -93,13 +93,9 @@ int print_report(const Report& report, const Command& command) {
 int run(int argc, char** argv) {
   remember_command(argc, argv);
   const Commands commands = all_commands();
-  std::vector<char*> arguments(argv, argv + argc);
-  char help[] = "--help";
-  if (argc > 1 && std::string_view(argv[1]) == "help") {  // `heed help X` is `heed X --help`
-    arguments.erase(arguments.begin() + 1);
-    arguments.push_back(help);
-  }
-  const CommandLine line = parse_command_line(commands, int(arguments.size()), arguments.data());
+  static char help[] = "--help";
+  if (argc > 1 && std::string_view(argv[1]) == "help") argv[1] = help;
+  const CommandLine line = parse_command_line(commands, argc, argv);
   if (!line.help.empty()) {
     print("{}", line.help);
     return kOk;

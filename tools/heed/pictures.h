@@ -14,6 +14,7 @@
 #include "nn/train/trainer.h"
 #include "tools/plot/chart.h"
 #include "tools/plot/heatmap.h"
+#include "tools/plot/network.h"
 #include "tools/plot/png.h"
 
 namespace heed {
@@ -45,6 +46,9 @@ PictureSource source_of(const std::filesystem::path& run, const nn::Transformer&
 std::vector<plot::PngText> png_metadata(const PictureSource& source);
 std::vector<plot::PngText> png_metadata(const PictureSource& source, const plot::HeatmapGrid& grid);
 inline auto png_metadata(const PictureSource& source, const plot::ChartStack&) {
+  return png_metadata(source);
+}
+inline auto png_metadata(const PictureSource& source, const plot::Network&) {
   return png_metadata(source);
 }
 ///@}

@@ -1,18 +1,15 @@
-# Writes the man page OUTPUT from the help texts of PROGRAM (heed) and of each of its commands.
+# Writes the man page OUTPUT from `PROGRAM --help all`, where PROGRAM is heed.
 # Run: cmake -DPROGRAM=build/release/heed -DVERSION=0.1.0 -DOUTPUT=heed.1 -P tools/package/man.cmake
 cmake_policy(VERSION 3.24)
 
-# Sets the variable `result` to the help text of `heed ARGN`, escaped so that roff prints the text unchanged.
-function(help_text result)
-  execute_process(COMMAND ${PROGRAM} ${ARGN} --help OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
-  string(REPLACE "\\" "\\e" text "${text}")
-  string(REPLACE "-" "\\-" text "${text}")
-  string(REGEX REPLACE "(^|\n)([.'])" "\\1\\\\&\\2" text "${text}")
-  set(${result} "${text}" PARENT_SCOPE)
-endfunction()
-
-help_text(text)
-set(page ".TH HEED 1 \"\" \"heed ${VERSION}\"
+execute_process(COMMAND ${PROGRAM} --help all OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+# Escapes the text so that roff prints it unchanged.
+string(REPLACE "\\" "\\e" text "${text}")
+string(REPLACE "-" "\\-" text "${text}")
+string(REGEX REPLACE "(^|\n)([.'])" "\\1\\\\&\\2" text "${text}")
+# The help of each command begins with a line such as "heed train: train a model" after an empty line.
+string(REGEX REPLACE "\n\n(heed [a-z]+): " "\n.EE\n.SH \\1\n.EX\n" text "${text}")
+file(WRITE ${OUTPUT} ".TH HEED 1 \"\" \"heed ${VERSION}\"
 .SH NAME
 heed \\- train toy causal models, see the gradients inside attention, check every gradient
 .SH SYNOPSIS
@@ -23,16 +20,3 @@ heed \\- train toy causal models, see the gradients inside attention, check ever
 .EX
 ${text}.EE
 ")
-# Finds the lines below "Commands:", up to an empty line. Each contains the name and description of a command.
-string(REGEX MATCH "\nCommands:\n(  [^\n]*\n)+" block "${text}")
-string(REGEX MATCHALL "\n  [a-z]+" commands "${block}")
-if(NOT commands)
-  message(FATAL_ERROR "${PROGRAM} --help lists no commands")
-endif()
-foreach(command ${commands})
-  string(STRIP "${command}" command)
-  help_text(text ${command})
-  string(TOUPPER ${command} title)
-  string(APPEND page ".SH HEED ${title}\n.EX\n${text}.EE\n")
-endforeach()
-file(WRITE ${OUTPUT} "${page}")

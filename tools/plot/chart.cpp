@@ -318,8 +318,11 @@ std::vector<Area> lay_out(const ChartStack& stack, int y, int below) {
     area.top = y + kLabelGap + (stack.panels[i].title.empty() ? 0 : kLine);
     area.bottom = area.bottom > 0 ? area.top + area.bottom : kHeight - below;
     area.left = left, area.right = kWidth - right, area.x = x;
-    if (stack.panels[i].equal) area.right = std::min(area.right, left + area.height());
     y = area.bottom + kLabelGap;
+    if (!stack.panels[i].equal) continue;
+    area.right = std::min(area.right, left + area.height());
+    area.x = y_axis_of(stack.panels[i], false, kTicks);
+    y = area.bottom + below;
   }
   return areas;
 }
@@ -342,7 +345,7 @@ void draw(const ChartStack& stack, Canvas& canvas) {
   canvas.text_lines(kMargin, caption_y, caption, kTextWidth, {.color = kMuted, .size = kText});
   draw_legend(&canvas, stack, areas[0].left, legend_y);
   for (std::size_t i = 0; i < areas.size(); ++i) {
-    draw_axes(canvas, stack.panels[i], areas[i], i + 1 == areas.size());
+    draw_axes(canvas, stack.panels[i], areas[i], i + 1 == areas.size() || stack.panels[i].equal);
     draw_panel(canvas, stack, stack.panels[i], areas[i]);
   }
 }

@@ -62,8 +62,9 @@ struct LineChart {
   /// Text at x = 0, 1, ... on the x axis. If it is empty, the axis has numbers.
   std::vector<std::string> x_labels = {};
   std::vector<double> ends = {};  ///< values that the range of the y axis must include
-  /// True: both axes have one range, which contains 0. The plot is square if it has room, with
-  /// lines at 0 and a dashed diagonal where x equals y. The legend shows the dots of the series.
+  /// True: the panel has an x axis of its own. Both axes have one range, which contains 0. The plot
+  /// is square if it has room, with lines at 0 and a dashed diagonal where x equals y. The legend
+  /// shows the dots of the series.
   bool equal = false;
   /// Names at y = 0, 1, ... from top to bottom. If there are names, each point (x, y) is a
   /// horizontal bar from 0 to x, orange if x is positive and blue if x is negative. A series with

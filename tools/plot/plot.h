@@ -7,6 +7,7 @@
 #include "tools/plot/colormap.h"
 #include "tools/plot/heatmap.h"
 #include "tools/plot/image.h"
+#include "tools/plot/network.h"
 #include "tools/plot/png.h"
 #include "tools/plot/svg.h"
 #include "tools/plot/text.h"

@@ -28,15 +28,15 @@ const History kHigh{evaluation_row(0, 3, 1), evaluation_row(1, 1.41, 1)},
     kStalled{evaluation_row(0, 4), evaluation_row(1, 2), MetricsRow(2),
              evaluation_row(3, 2), evaluation_row(4, 2), evaluation_row(5, 1.99)};
 
-Names alarms_at(const HeadHealth& head, const History& history,
+Names alarms_at(const HeadReport& head, const History& history,
                 Precision matmul = Precision::kFloat32) {
   return alarms_of(head, history, matmul);
 }
 
-HeadHealth health(double saturated, double dW_Q, double dW_K, double dW_V, double largest) {
-  HeadHealth head{};
-  head.dW_Q = dW_Q, head.dW_K = dW_K, head.dW_V = dW_V;
-  head.saturated_queries = saturated, head.largest_score = largest;
+HeadReport health(double saturated, double dW_Q, double dW_K, double dW_V, double largest) {
+  HeadReport head{};
+  head[kDWQ] = dW_Q, head[kDWK] = dW_K, head[kDWV] = dW_V;
+  head[kSaturatedQueries] = saturated, head[kLargestScore] = largest;
   return head;
 }
 
@@ -46,25 +46,23 @@ TEST_CASE("head_health() has the numbers of study(), in every variant of a model
     CAPTURE(m.name);
     const Transformer model = random_model(m.options);
     const Study s = study(model, batch, {Objective::kLoss, 0, 0, {}});
-    const std::vector<HeadHealth> heads = head_health(model, batch);
+    const std::vector<HeadReport> heads = head_health(model, batch);
     const auto raw_scores =
         record_forward(model, batch.inputs, {"attn.hook_attn_scores_raw"}).at[0];
     REQUIRE(heads.size() == s.heads.size());
     for (std::size_t i = 0; i < heads.size(); ++i) {
-      const HeadHealth& head = heads[i];
+      const HeadReport& head = heads[i];
       CHECK((head.layer == s.heads[i].layer && head.head == s.heads[i].head));
-      CHECK(head.dW_Q == Approx(s.heads[i].dW_Q));
-      CHECK(head.dW_K == Approx(s.heads[i].dW_K));
-      CHECK(head.dW_V == Approx(s.heads[i].dW_V));
+      for (const Quantity q : {kDWQ, kDWK, kDWV}) CHECK(head[q] == Approx(s.heads[i][q]));
       const LayerStudy& layer = s.layers[std::size_t(head.layer)];
       const Tensor hidden = le(layer.scores, -HUGE_VAL);
       const Tensor raw = abs(masked_fill(raw_scores[std::size_t(head.layer)], hidden, 0));
-      CHECK(head.largest_score == max(select(raw, 1, head.head)).item());
+      CHECK(head[kLargestScore] == max(select(raw, 1, head.head)).item());
       const Tensor gain = sum(layer.pattern * (1 - layer.pattern), {3});       // [B, H, T]
       const Tensor keys = sum(to(logical_not(hidden), float64), {3});          // [B, H, T]
       const Tensor counts = to(ge(select(keys, 1, head.head), 2.0), float64);  // [B, T]
       const Tensor low = to(lt(select(gain, 1, head.head), 0.02), float64);
-      CHECK(head.saturated_queries == Approx(sum(low * counts).item() / sum(counts).item()));
+      CHECK(head[kSaturatedQueries] == Approx(sum(low * counts).item() / sum(counts).item()));
     }
     for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
   }
@@ -79,22 +77,22 @@ TEST_CASE("head_health() skips padding, and is NaN without a query that has two 
   };
   const auto scores = [&](const Batch& batch) {
     std::vector<double> all;
-    for (const HeadHealth& head : head_health(model, batch)) all.push_back(head.largest_score);
+    for (const HeadReport& head : head_health(model, batch)) all.push_back(head[kLargestScore]);
     return all;
   };
   CHECK(scores(padded(6, 1)) == scores(padded(2, 1)));
   CHECK(scores(padded(6, 0)) != scores(padded(2, 0)));
   Transformer::Options o = small_options();
   o.attention.window = 1;
-  CHECK(std::isnan(head_health(random_model(o), padded(6, 0)).front().saturated_queries));
+  CHECK(std::isnan(head_health(random_model(o), padded(6, 0)).front()[kSaturatedQueries]));
   Batch nothing = padded(6, 0);
   nothing.targets = full({1, 4}, kIgnored, int64);
   CHECK(alarms_at(head_health(model, nothing).front(), kHigh).empty());
 }
 
 TEST_CASE("a head is stuck if it is saturated and gets no gradient while the loss is high") {
-  const HeadHealth stuck = health(0.95, 0.9e-3, 0.9e-3, 1, 10);
-  const auto is_stuck = [](const HeadHealth& head, const History& history) {
+  const HeadReport stuck = health(0.95, 0.9e-3, 0.9e-3, 1, 10);
+  const auto is_stuck = [](const HeadReport& head, const History& history) {
     return alarms_at(head, history) == Names{"stuck"};
   };
   CHECK(is_stuck(stuck, kHigh));
@@ -111,15 +109,10 @@ TEST_CASE("a head is stuck if it is saturated and gets no gradient while the los
   CHECK(!is_stuck(stuck, text));
   text = {evaluation_row(0, 2), evaluation_row(1, 2), evaluation_row(2, 2)};
   CHECK(!is_stuck(stuck, text));
-  for (double HeadHealth::*member :
-       {&HeadHealth::saturated_queries, static_cast<double HeadHealth::*>(&HeadReport::dW_Q),
-        static_cast<double HeadHealth::*>(&HeadReport::dW_K),
-        static_cast<double HeadHealth::*>(&HeadReport::dW_V)})
-    for (const double value :
-         {member == &HeadHealth::saturated_queries || member == &HeadHealth::dW_V ? 0.8 : 1.1e-3,
-          double(NAN)}) {
-      HeadHealth other = stuck;
-      other.*member = value;
+  for (const Quantity q : {kSaturatedQueries, kDWQ, kDWK, kDWV})
+    for (const double value : {q == kSaturatedQueries || q == kDWV ? 0.8 : 1.1e-3, double(NAN)}) {
+      HeadReport other = stuck;
+      other[q] = value;
       CHECK(!is_stuck(other, kHigh));
     }
 }

@@ -76,14 +76,16 @@ TEST_CASE("an effect is L with the score at -inf, and equals the prediction in a
     const Transformer model = random_model(o);
     const Study s = study(model, one_sequence(), kDiff);
     const std::vector<Cell> set{{{0, 1}, 4, 2}, {{1, 0}, 5, 3}, {{1, 0}, 5, 0}};
-    const auto cuts = cut_cells({model, one_sequence(), kDiff}, s, {{{{1, 2}, 5, 1}}, set});
+    const std::vector<std::vector<Cell>> sets{{{{1, 2}, 5, 1}}, set};
+    const auto cuts = cut_cells({model, one_sequence(), kDiff}, s, sets);
     REQUIRE(cuts.size() == 2);
-    for (const CellCut& cut : cuts) {
+    CHECK((cuts[0].place == "L1H2[5,1]" && cuts[1].place == "L0H1[4,2], L1H0[5,3], L1H0[5,0]"));
+    for (std::size_t i = 0; i < 2; ++i) {
       Probe probe;
       for (std::int64_t layer = 0; layer < o.layers; ++layer)
         probe.replace(block_site(layer, "attn.hook_attn_scores"), [&, layer](const Tensor& x) {
           const Tensor y = contiguous(x.detach() + 0);
-          for (const Cell& c : cut.cells)
+          for (const Cell& c : sets[i])
             if (c.head.layer == layer)
               y.mutable_data<double>()[(c.head.head * 6 + c.query) * 6 + c.key] = -HUGE_VAL;
           return y;
@@ -91,12 +93,12 @@ TEST_CASE("an effect is L with the score at -inf, and equals the prediction in a
       const NoGrad guard;
       const double value = to_doubles(objective_values(
           model(one_sequence().inputs, {.probe = &probe}), one_sequence(), kDiff))[0];
-      CHECK(std::abs(cut.effect - (value - s.value)) <= 1e-12);
+      CHECK(std::abs(cuts[i].effect.mean - (value - s.value)) <= 1e-12);
     }
     double sum = 0;  // cells of different rows add in the prediction
     for (const auto& cells : std::vector<std::vector<Cell>>{{set[0]}, {set[1], set[2]}})
-      sum += cut_cells({model, one_sequence(), kDiff}, s, {cells})[0].predicted;
-    CHECK(std::abs(cuts[1].predicted - sum) <= 1e-12);
+      sum += cut_cells({model, one_sequence(), kDiff}, s, {cells})[0].predicted();
+    CHECK(std::abs(cuts[1].predicted() - sum) <= 1e-12);
   }
   Transformer::Options o = small_options();
   o.layers = 1, o.mlp = false, o.norm = NormPlacement::kNone;
@@ -105,8 +107,8 @@ TEST_CASE("an effect is L with the score at -inf, and equals the prediction in a
   std::vector<std::vector<Cell>> sets;
   for (const Cell& c : parse_cells("x", "L0H0[*,*],L0H1[*,*],L0H2[5,*]", 1, 3, 6))
     sets.push_back({c});
-  for (const CellCut& cut : cut_cells({linear, one_sequence(), kDiff}, s, sets))
-    CHECK(std::abs(cut.effect - cut.predicted) <= 1e-12 * std::max(1.0, std::abs(s.value)));
+  for (const Evidence& cut : cut_cells({linear, one_sequence(), kDiff}, s, sets))
+    CHECK(std::abs(cut.effect.mean - cut.predicted()) <= 1e-12 * std::max(1.0, std::abs(s.value)));
 }
 
 TEST_CASE("notable cells have the largest predictions, and then the largest outputs") {

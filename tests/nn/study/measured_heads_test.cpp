@@ -41,31 +41,35 @@ TEST_CASE("needed and suffices are ablations; the gradient is the slope towards 
       const Replacement r = replacement(model, two_prompts(), how);
       const MeasuredHeads all =
           measure_heads({model, two_prompts(), {}}, r, EffectParts::kMeasured);
-      REQUIRE(all.heads.size() == std::size_t(o.layers * o.attention.heads));
+      REQUIRE(all.reports.size() == std::size_t(o.layers * o.attention.heads));
+      REQUIRE(all.effects.size() == all.reports.size() + (o.mlp ? std::size_t(o.layers) : 0));
       const double whole = mean_of(values_without({model, two_prompts(), {}}, {}, r));
       CHECK(std::abs(all.value.mean - whole) <= 1e-12);
       const auto everything = all_heads(o.layers, o.attention.heads);
       CHECK(std::abs(all.no_heads.mean -
                      ablate({model, two_prompts(), {}}, components(everything), r).mean) <= 1e-12);
-      for (const MeasuredHead& h : all.heads) {
-        const HeadIndex& at = h.report;
-        CHECK(std::abs(h.needed.mean - (mean_of(moved(model, at, r, 1)) - whole)) <= 1e-12);
+      for (std::size_t i = 0; i < all.reports.size(); ++i) {
+        const HeadReport& at = all.reports[i];
+        const Evidence& e = all.effects[i];
+        CHECK((e.place == head_name(at) && all.components[i] == Component(at)));
+        CHECK((at[kNeeded] == e.effect.mean && at[kSuffices] == e.suffices->mean));
+        CHECK(std::abs(at[kNeeded] - (mean_of(moved(model, at, r, 1)) - whole)) <= 1e-12);
         std::vector<HeadIndex> layer, others;
         for (const HeadIndex& other : everything)
           if (other.layer == at.layer) {
             layer.push_back(other);
-            if (other != at) others.push_back(other);
+            if (other != HeadIndex(at)) others.push_back(other);
           }
-        CHECK(std::abs(h.suffices.mean -
-                       (mean_of(values_without({model, two_prompts(), {}}, components(layer), r)) -
-                        mean_of(values_without({model, two_prompts(), {}}, components(others),
-                                               r)))) <= 1e-12);
+        const auto without = [&](const std::vector<HeadIndex>& cut) {
+          return mean_of(values_without({model, two_prompts(), {}}, components(cut), r));
+        };
+        CHECK(std::abs(at[kSuffices] - (without(others) - without(layer))) <= 1e-12);
         const double step = 1e-4;
         const double slope =
             (mean_of(moved(model, at, r, step)) - mean_of(moved(model, at, r, -step))) / (2 * step);
-        CHECK(std::abs(h.gradient.mean - slope) <= 1e-6);
-        CHECK(!h.softmax_exact);
-        CHECK(!h.integrated);
+        CHECK(std::abs(at[kPredicted] - slope) <= 1e-6);
+        CHECK((e.predictions.size() == 1 && e.predicted() == at[kPredicted]));
+        CHECK((std::isnan(at[kSoftmaxExact]) && std::isnan(at[kIntegrated])));
       }
     }
     for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
@@ -79,17 +83,16 @@ TEST_CASE("integrated is the mean slope at five points; softmax exact replaces o
     const Replacement r = replacement(model, two_prompts(), Ablation::kMean);
     const MeasuredHeads all = measure_heads({model, two_prompts(), {}}, r, EffectParts::kAll);
     const Study s = study(model, two_prompts(), {});
-    for (const MeasuredHead& h : all.heads) {
-      const HeadIndex& at = h.report;
+    for (const HeadReport& at : all.reports) {
       double slopes = 0;
       const double step = 1e-4;
       for (int k = 1; k <= 5; ++k)
         slopes += (mean_of(moved(model, at, r, (k - 0.5) / 5 + step)) -
                    mean_of(moved(model, at, r, (k - 0.5) / 5 - step))) /
                   (2 * step) / 5;
-      CHECK(std::abs(h.integrated->mean - slopes) <= 1e-6);
+      CHECK(std::abs(at[kIntegrated] - slopes) <= 1e-6);
       // The change of later scores is measured by finite differences here.
-      double exact = h.gradient.mean;
+      double exact = at[kPredicted];
       for (std::int64_t l = at.layer + 1; l < o.layers; ++l) {
         const auto scores = [&](double share) {
           Probe probe;
@@ -129,8 +132,8 @@ TEST_CASE("integrated is the mean slope at five points; softmax exact replaces o
                     g[j] / 2;
             }
       }
-      CHECK(std::abs(h.softmax_exact->mean - exact) <= 1e-6);
-      if (at.layer + 1 == o.layers) CHECK(h.softmax_exact->mean == h.gradient.mean);
+      CHECK(std::abs(at[kSoftmaxExact] - exact) <= 1e-6);
+      if (at.layer + 1 == o.layers) CHECK(at[kSoftmaxExact] == at[kPredicted]);
     }
   }
 }
@@ -139,14 +142,11 @@ TEST_CASE("the excess of a pair is what its heads replace for each other") {
   const Transformer model = random_model(small_options());
   const Replacement r = replacement(model, two_prompts(), Ablation::kMean);
   const MeasuredHeads all = measure_heads({model, two_prompts(), {}}, r, EffectParts::kMeasured);
-  const auto pairs = pair_effects({model, two_prompts(), {}}, r, all.heads);
+  const auto pairs = pair_effects({model, two_prompts(), {}}, r, all);
   REQUIRE(pairs.size() == 15);
-  CHECK(head_name(pairs[14].a) == "L1H1");
-  CHECK(head_name(pairs[14].b) == "L1H2");
   const double both = ablate({model, two_prompts(), {}}, {{1, 1}, {1, 2}}, r).mean;
-  CHECK(pairs[14].both.mean == both);
-  CHECK(std::abs(pairs[14].excess - (both - all.heads[4].needed.mean - all.heads[5].needed.mean)) <=
-        1e-12);
+  CHECK((pairs[14].place == "L1H1, L1H2" && pairs[14].effect.mean == both));
+  CHECK(pairs[14].predicted() == Approx(all.reports[4][kNeeded] + all.reports[5][kNeeded]));
 }
 
 TEST_CASE("mean weights by distance and by token leave out padding") {
@@ -157,16 +157,13 @@ TEST_CASE("mean weights by distance and by token leave out padding") {
   // Parts of one sequence give the same numbers.
   const MeasuredHeads whole = measure_heads({model, batch, {}}, r, EffectParts::kAll),
                       parts = measure_heads({model, batch, {}}, r, EffectParts::kAll, {}, 1);
-  for (std::size_t i = 0; i < whole.heads.size(); ++i) {
-    const MeasuredHead &a = whole.heads[i], &b = parts.heads[i];
-    for (const EffectEstimate& e : effect_estimates())
-      CHECK(std::abs(e.value(a)->mean - e.value(b)->mean) <= 1e-12);
-    CHECK(std::abs(a.report.previous_token - b.report.previous_token) <= 1e-12);
-    CHECK(std::abs(a.report.induction - b.report.induction) <= 1e-12);
-    CHECK(std::abs(a.by_token[3] - b.by_token[3]) <= 1e-12);
+  for (std::size_t i = 0; i < whole.reports.size(); ++i) {
+    for (const Quantity q :
+         {kPredicted, kSoftmaxExact, kIntegrated, kPreviousToken, kInduction, kNeeded, kSuffices})
+      CHECK(std::abs(whole.reports[i][q] - parts.reports[i][q]) <= 1e-12);
+    CHECK(std::abs(whole.by_token[i][3] - parts.by_token[i][3]) <= 1e-12);
   }
-  CHECK(std::abs(whole.uniform.induction - parts.uniform.induction) <= 1e-12);
-  const MeasuredHead h = measure_heads({model, batch, {}}, r, EffectParts::kMeasured).heads[4];
+  CHECK(std::abs(whole.uniform[kInduction] - parts.uniform[kInduction]) <= 1e-12);
   const Tensor A = study(model, batch, {}).layers[1].pattern;
   double itself = 0, ones = 0;
   for (std::int64_t i = 0; i < 6; ++i) {
@@ -178,8 +175,8 @@ TEST_CASE("mean weights by distance and by token leave out padding") {
     for (std::int64_t j = 1; j <= std::min<std::int64_t>(i, 2); ++j)
       ones += A.at({1, 1, i, j}) / 4 / 2;
   }
-  CHECK(h.by_distance[0] == Approx(itself));
-  CHECK(h.by_token[1] == Approx(ones));
+  CHECK(whole.by_distance[4][0] == Approx(itself));
+  CHECK(whole.by_token[4][1] == Approx(ones));
 }
 
 }  // namespace

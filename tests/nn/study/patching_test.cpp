@@ -38,14 +38,6 @@ double patched_by_hand(const Transformer& model, const std::string& site,
       .item();
 }
 
-// Returns [by site and layer, then by place] as in Patching.
-const PatchedPlace& place_at(const std::vector<PatchedPlace>& places, const std::string& site,
-                             std::int64_t layer, std::int64_t column) {
-  for (const PatchedPlace& p : places)
-    if (p.site == site && p.layer == layer && p.column == column) return p;
-  throw std::runtime_error("no place " + site);
-}
-
 TEST_CASE("the gain of every place in both directions equals a hand-written patch") {
   for (const auto& [name, options] : studied_models()) {
     const Transformer model = random_model(options);
@@ -57,27 +49,24 @@ TEST_CASE("the gain of every place in both directions equals a hand-written patc
       };
       CHECK(p.clean == Approx(value(kClean)).epsilon(1e-12));
       CHECK(p.corrupt == Approx(value(kCorrupt)).epsilon(1e-12));
-      CHECK(p.pairs == 1);
       CHECK(p.left_out == 0);
       const double gap = p.clean - p.corrupt;
       const auto kv = std::size_t(model.options.attention.kv_heads);
       CHECK(p.denoise.size() == 2 * (6 * (options.mlp ? 3 : 2) + 3 * 3 + 2 * kv));
       REQUIRE(p.noise.size() == p.denoise.size());
       for (std::size_t i = 0; i < p.denoise.size(); ++i) {
-        const PatchedPlace &into_corrupt = p.denoise[i], &into_clean = p.noise[i];
-        CAPTURE(into_corrupt.site, into_corrupt.layer, into_corrupt.column);
-        CHECK(into_clean.site == into_corrupt.site);
-        CHECK(into_clean.column == into_corrupt.column);
-        const std::string site = block_site(into_corrupt.layer, into_corrupt.site);
-        const double denoised =
-                         patched_by_hand(model, site, kClean, kCorrupt, into_corrupt.column, o),
-                     noised =
-                         patched_by_hand(model, site, kCorrupt, kClean, into_corrupt.column, o);
-        CHECK(std::abs(into_corrupt.gain.mean - (denoised - p.corrupt)) <= 1e-11);
-        CHECK(std::abs(into_clean.gain.mean - (p.clean - noised)) <= 1e-11);
-        CHECK(into_corrupt.share.value == Approx(into_corrupt.gain.mean / gap));
-        CHECK(into_clean.predicted_share == Approx(into_clean.predicted.mean / gap));
-        CHECK(std::isnan(into_clean.share.standard_error));
+        const auto& [site_in_block, by_head, layer, column] = p.places[i];
+        const Evidence &into_corrupt = p.denoise[i], &into_clean = p.noise[i];
+        CAPTURE(into_corrupt.place);
+        CHECK((into_clean.place == into_corrupt.place && into_clean.effect.sequences == 1));
+        const std::string site = block_site(layer, site_in_block);
+        const double denoised = patched_by_hand(model, site, kClean, kCorrupt, column, o),
+                     noised = patched_by_hand(model, site, kCorrupt, kClean, column, o);
+        CHECK(std::abs(into_corrupt.effect.mean - (denoised - p.corrupt)) <= 1e-11);
+        CHECK(std::abs(into_clean.effect.mean - (p.clean - noised)) <= 1e-11);
+        CHECK(p.denoise_shares[i].value == Approx(into_corrupt.effect.mean / gap));
+        CHECK(p.noise_shares[i].predicted == Approx(into_clean.predicted() / gap));
+        CHECK(std::isnan(p.noise_shares[i].standard_error));
       }
     }
   }
@@ -88,11 +77,11 @@ TEST_CASE(
   const Transformer model = random_model(small_options());
   const std::vector<std::int64_t> corrupt{0, 3, 1, 3, 6, 5};  // only the last token differs
   const Patching p = patching(model, batch_of({kClean}), batch_of({corrupt}), kDiff);
-  for (const auto* places : {&p.denoise, &p.noise}) {
-    CHECK(place_at(*places, "hook_resid_pre", 0, 5).share.value == Approx(1));
-    for (std::int64_t t = 0; t < 5; ++t)
-      CHECK(place_at(*places, "hook_resid_pre", 0, t).share.value == 0);
-  }
+  for (const auto* shares : {&p.denoise_shares, &p.noise_shares})
+    for (std::size_t t = 0; t < 6; ++t) {  // the first places
+      CHECK(p.denoise[t].place == "L0 resid_pre at " + std::to_string(t));
+      CHECK((*shares)[t].value == Approx(t == 5 ? 1 : 0));
+    }
 }
 
 // At each place, L(a) is L with the activation a fraction a on the way to that of the other run.
@@ -102,7 +91,7 @@ TEST_CASE("predictions are the derivatives of L along the patch, in both directi
   const Patching p = patching(model, batch_of({kClean}), batch_of({kCorrupt}), kDiff);
   const double h = 1e-4;
   for (std::size_t i = 0; i < p.denoise.size(); ++i) {
-    const PatchedPlace& place = p.denoise[i];
+    const Patching::Place& place = p.places[i];
     const std::string site = block_site(place.layer, place.site);
     CAPTURE(site, place.column);
     const auto slope = [&](const auto& from, const auto& into) {
@@ -110,8 +99,8 @@ TEST_CASE("predictions are the derivatives of L along the patch, in both directi
               patched_by_hand(model, site, from, into, place.column, kDiff, -h)) /
              (2 * h);
     };
-    CHECK(std::abs(place.predicted.mean - slope(kClean, kCorrupt)) <= 1e-6);
-    CHECK(std::abs(p.noise[i].predicted.mean + slope(kCorrupt, kClean)) <= 1e-6);
+    CHECK(std::abs(p.denoise[i].predicted() - slope(kClean, kCorrupt)) <= 1e-6);
+    CHECK(std::abs(p.noise[i].predicted() + slope(kCorrupt, kClean)) <= 1e-6);
   }
   for (const NamedTensor& w : parameters(model)) CHECK(!w.tensor.grad().defined());
 }
@@ -127,19 +116,19 @@ TEST_CASE("shares over pairs are ratios of sums with jackknife errors") {
       kClean, {1, 2, 6, 4, 0, 3}, {6, 5, 4, 3, 2, 1}},
       corrupt{kCorrupt, {1, 2, 6, 4, 0, 4}, {6, 5, 4, 3, 2, 1}};
   const Patching all = patching(model, batch_of(clean), batch_of(corrupt), kDiff);
-  CHECK(all.pairs == 2);
+  CHECK(all.noise[0].effect.sequences == 2);
   CHECK(all.left_out == 1);  // equal prompts
   double gap = 0;
   std::vector<double> gains(all.denoise.size(), 0);
   for (std::size_t i = 0; i < 2; ++i) {
     const Patching one = patching(model, batch_of({clean[i]}), batch_of({corrupt[i]}), kDiff);
     gap += one.clean - one.corrupt;
-    for (std::size_t j = 0; j < gains.size(); ++j) gains[j] += one.denoise[j].gain.mean;
+    for (std::size_t j = 0; j < gains.size(); ++j) gains[j] += one.denoise[j].effect.mean;
   }
   for (std::size_t j = 0; j < gains.size(); ++j) {
-    CHECK(all.denoise[j].gain.mean == Approx(gains[j] / 2).margin(1e-12));
-    CHECK(all.denoise[j].share.value == Approx(gains[j] / gap).margin(1e-12));
-    CHECK(!std::isnan(all.denoise[j].share.standard_error));
+    CHECK(all.denoise[j].effect.mean == Approx(gains[j] / 2).margin(1e-12));
+    CHECK(all.denoise_shares[j].value == Approx(gains[j] / gap).margin(1e-12));
+    CHECK(!std::isnan(all.denoise_shares[j].standard_error));
   }
 }
 

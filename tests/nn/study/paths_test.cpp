@@ -62,12 +62,10 @@ TEST_CASE("the edges from a component to all its receivers together are the comp
         double sum = 0, whole = 0;
         for (const Effect& e : cutter.predictions(edges)) sum += e.mean;
         if (c.kind == Component::kEmbed) continue;
-        for (const MeasuredHead& h : measured.heads)
-          if (c == Component(h.report)) whole = h.gradient.mean;
-        for (const MeasuredMlp& m : measured.mlps)
-          if (c == m.mlp) whole = m.gradient.mean;
+        for (const Evidence& e : measured.effects)
+          if (e.place == component_name(c)) whole = e.predicted();
         CHECK(std::abs(sum - whole) <= tolerance);
-        CHECK(std::abs(cutter.cut(edges).predicted.mean - whole) <= tolerance);
+        CHECK(std::abs(cutter.cut(edges).predicted() - whole) <= tolerance);
       }
     }
   }
@@ -102,9 +100,9 @@ TEST_CASE("without a norm and a second layer, edges into values and logits are p
   for (const char* text :
        {"L0H0:logits", "L0H2:logits", "embed:V:L0H1", "embed:logits", "embed:V:L0H1:logits"}) {
     CAPTURE(text);
-    const PathCut cut = cutter.cut(parse_paths("x", text, model.options));
+    const Evidence cut = cutter.cut(parse_paths("x", text, model.options));
     CHECK(std::abs(cut.effect.mean) > 1e-4);
-    CHECK(std::abs(cut.effect.mean - cut.predicted.mean) <= 1e-12 * largest_of(run.values));
+    CHECK(std::abs(cut.effect.mean - cut.predicted()) <= 1e-12 * largest_of(run.values));
   }
   // One layer: the values of the head are read by nothing but the logits.
   CHECK(std::abs(cutter.cut(parse_paths("x", "embed:V:L0H1", model.options)).effect.mean -
@@ -186,7 +184,7 @@ TEST_CASE("a small change of the sender's output changes L as predicted, along e
         const double effect = effect_of(run.changes(cutter.values({paths[i]}))).mean;
         CHECK(std::abs(effect - predicted[i].mean) / step <=
               1e-3 * std::abs(predicted[i].mean / step) + 1e-5);
-        CHECK(std::abs(cutter.cut({paths[i]}).predicted.mean - predicted[i].mean) <= 1e-15);
+        CHECK(std::abs(cutter.cut({paths[i]}).predicted() - predicted[i].mean) <= 1e-15);
       }
     }
   }
@@ -204,7 +202,7 @@ TEST_CASE("through MLPs, paths cut together replace each output once") {
   const auto all =
       parse_paths("x", "embed:logits,L0H1:logits,L0MLP:logits,L1MLP:logits", model.options);
   check_equal(through.values(all), direct.values(all), 1e-12);
-  CHECK(through.cut(all).predicted.mean == Approx(direct.cut(all).predicted.mean));
+  CHECK(through.cut(all).predicted() == Approx(direct.cut(all).predicted()));
   // Two changes go through an MLP together: that of all senders before the last MLP is the cut.
   const auto both = parse_paths("x", "embed:L1MLP,L0H1:L1MLP", model.options);
   CHECK(through.values(both) != direct.values(both));
@@ -214,8 +212,8 @@ TEST_CASE("through MLPs, paths cut together replace each output once") {
   for (std::size_t l = 0; l < near.z.size(); ++l)
     near.z[l] = pass.at[0][l] + step * (r.z[l] - pass.at[0][l]);
   near.embed = pass.at[1][0] + step * (r.embed - pass.at[1][0]);
-  const PathCut cut = PathCutter(run, near, true).cut(both);
-  CHECK(std::abs(cut.effect.mean - cut.predicted.mean) / step <= 1e-3);
+  const Evidence cut = PathCutter(run, near, true).cut(both);
+  CHECK(std::abs(cut.effect.mean - cut.predicted()) / step <= 1e-3);
   // Heads that share keys have one edge into them.
   CHECK_THROWS_WITH(parse_paths("x", "L0H1:K:L1H0,L0H1:K:L1H2", model.options),
                     "x: names L0H1:K:L1H2 twice");
@@ -255,11 +253,12 @@ TEST_CASE("the edges with the largest predictions are measured and sorted by the
   for (std::size_t i = 1; i < 7; ++i)
     CHECK(std::abs(largest[i - 1].effect.mean) >= std::abs(largest[i].effect.mean));
   double smallest = HUGE_VAL;
-  for (const PathCut& c : largest) smallest = std::min(smallest, std::abs(c.predicted.mean));
+  for (const Evidence& c : largest) smallest = std::min(smallest, std::abs(c.predicted()));
   std::size_t larger = 0;
   for (const Effect& e : cutter.predictions(edges)) larger += std::abs(e.mean) >= smallest;
   CHECK(larger == 7);
-  CHECK(largest[0].effect.mean == cutter.cut(largest[0].paths).effect.mean);
+  CHECK(largest[0].effect.mean ==
+        cutter.cut(parse_paths("x", largest[0].place, model.options)).effect.mean);
   CHECK(receiver_name({Receiver::kKey, 1, 2}, 3) == "L1H0-2.K");
   // With shared keys, every head of the group names the same receiver.
   const auto text = [&](const char* path) {

@@ -42,7 +42,7 @@ OverTime studied_run(std::int64_t seed, const std::string& periods) {
 double query_gradient(const CheckpointStudy& m, std::int64_t layer) {
   double squares = 0;
   for (const HeadReport& h : m.heads)
-    if (h.layer == layer) squares += h.dW_Q * h.dW_Q;
+    if (h.layer == layer) squares += h[kDWQ] * h[kDWQ];
   return std::sqrt(squares);
 }
 
@@ -52,7 +52,7 @@ void check_phase_change(std::int64_t seed, const std::string& periods, double ra
   const OverTime study = studied_run(seed, periods);
   REQUIRE(study.checkpoints.size() == 41);
   const auto fall = steepest_fall(study);
-  const auto forms = first_reached(study, &HeadReport::induction, 1, 0.5);
+  const auto forms = first_reached(study, kInduction, 1, 0.5);
   REQUIRE(fall);
   REQUIRE(forms);
   double least = HUGE_VAL, most = 0;

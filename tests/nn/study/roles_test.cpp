@@ -22,25 +22,26 @@ std::string names(const HeadReport& head, const HeadReport& uniform) {
 }
 
 TEST_CASE("a role needs a score of 0.4 and three times that of equal weights") {
-  HeadReport head{}, uniform{};
-  uniform.induction = 0.1;
+  HeadReport head, uniform;
+  uniform.values.fill(0);
+  uniform[kInduction] = 0.1;
   CHECK(names(head, uniform).empty());
-  head.induction = 0.39;
+  head[kInduction] = 0.39;
   CHECK(names(head, uniform).empty());
-  head.induction = 0.4;
+  head[kInduction] = 0.4;
   CHECK(names(head, uniform) == "induction ");
-  uniform.induction = 0.14;
+  uniform[kInduction] = 0.14;
   CHECK(names(head, uniform).empty());
-  uniform.induction = head.induction = NAN;  // no token occurs twice
+  uniform[kInduction] = head[kInduction] = NAN;  // no token occurs twice
   CHECK(names(head, uniform).empty());
-  head.previous_token = 0.5, head.first_token = 0.6;
+  head[kPreviousToken] = 0.5, head[kFirstToken] = 0.6;
   CHECK(names(head, uniform) == "first-token previous-token ");  // the larger score first
-  head.relative_entropy = 0.95;
+  head[kRelativeEntropy] = 0.95;
   CHECK(names(head, uniform) == "first-token previous-token ");
-  HeadReport flat{};
-  flat.relative_entropy = 0.89;
+  HeadReport flat;
+  flat[kRelativeEntropy] = 0.89;
   CHECK(names(flat, uniform).empty());
-  flat.relative_entropy = 0.9;
+  flat[kRelativeEntropy] = 0.9;
   CHECK(names(flat, uniform) == "uniform ");
 }
 
@@ -61,17 +62,25 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
 
   // Effects are set here, so that each rule decides one head. The largest effect is 2, so the floor
   // is 0.1.
-  for (MeasuredHead& h : m.heads) h.needed = h.suffices = h.gradient = {0, 0.001, 0, 2};
-  m.heads[0].needed.mean = -2;             // matters
-  m.heads[1].suffices.mean = -0.1;         // matters as the only head of its layer
-  m.heads[2].needed.mean = 0.099;          // below the floor
-  m.heads[3].needed = {0.5, 0.3, 0.5, 2};  // below two standard errors
-  m.heads[4].suffices = {-1, 0.6, 1, 2};   // below two of its own standard errors
+  const Effect none_here{0, 0.001, 0, 2};
+  for (Evidence& e : m.effects) {
+    e.effect = e.predictions[0].effect = none_here;
+    if (e.suffices) e.suffices = none_here;
+  }
+  m.effects[0].effect.mean = -2;             // matters
+  m.effects[1].suffices->mean = -0.1;        // matters as the only head of its layer
+  m.effects[2].effect.mean = 0.099;          // below the floor
+  m.effects[3].effect = {0.5, 0.3, 0.5, 2};  // below two standard errors
+  m.effects[4].suffices = {-1, 0.6, 1, 2};   // below two of its own standard errors
+  m.effects[7].effect.mean = 10;             // an MLP does not change the floor of heads
   m.no_heads = {-3, 0.001, 3, 2};
   const HeadSummary s = summarize_heads({model, batch, {}}, r, m);
-  REQUIRE(s.findings.size() == 6);
+  REQUIRE(s.findings.size() == 8);
   CHECK(s.named == std::vector<HeadIndex>{{0, 0}, {0, 1}});
-  CHECK(s.findings[0].floor == Approx(0.1));
+  CHECK(s.named_mlps == std::vector<Component>{Component::mlp(1)});
+  CHECK((!s.findings[6].matters() && !s.findings[7].head && s.findings[7].role() == "other"));
+  CHECK(s.judgement.rows[0].floor == Approx(0.1));
+  CHECK(s.judgement.order[0] == 7);
   CHECK((s.findings[1].is_sufficient && !s.findings[1].is_needed));
   CHECK(s.heads_change_L);
   CHECK(s.left_without == Approx(kept_share({model, batch, {}}, components(s.named), r).left));
@@ -79,7 +88,7 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
       s.left_alone ==
       Approx(kept_share({model, batch, {}}, other_components(model, components(s.named)), r).left));
 
-  for (MeasuredHead& h : m.heads) h.needed.mean = h.suffices.mean = 0;
+  for (std::size_t i = 0; i < 6; ++i) m.effects[i].effect.mean = m.effects[i].suffices->mean = 0;
   m.no_heads = {0.02, 0.001, 0.02, 2};  // above the floor of 0.01, but below 0.01 * sqrt(6)
   const HeadSummary nothing = summarize_heads({model, batch, {}}, r, m);
   CHECK(nothing.named.empty());
@@ -88,11 +97,12 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
   m.no_heads.mean = 0.03;
   CHECK(summarize_heads({model, batch, {}}, r, m).heads_change_L);
 
-  m.heads[0].needed.mean = -2, m.heads[0].report.induction = 1;
+  m.effects[0].effect.mean = -2, m.reports[0][kInduction] = 1;
   for (const bool predicts : {true, false}) {
-    const HeadFinding f = summarize_heads({model, batch, {}}, r, m, predicts).findings[0];
+    const HeadSummary now = summarize_heads({model, batch, {}}, r, m, predicts);
+    const Finding& f = now.findings[0];
     CHECK((f.matters() == predicts && f.roles.empty() != predicts));
-    CHECK(std::isinf(f.floor) != predicts);
+    CHECK(std::isinf(now.judgement.rows[0].floor) != predicts);
   }
 }
 

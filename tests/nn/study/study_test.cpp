@@ -24,17 +24,17 @@ std::vector<double> pattern_of(std::int64_t (*key_of)(std::int64_t query)) {
 TEST_CASE("a head that does exactly one thing has the score 1 for it") {
   const HeadReport previous =
       head_scores(pattern_of([](std::int64_t i) { return i > 0 ? i - 1 : 0; }), kTokens);
-  CHECK(previous.previous_token == 1);
-  CHECK(previous.duplicate_token == 0);
-  CHECK(previous.entropy == 0);
+  CHECK(previous[kPreviousToken] == 1);
+  CHECK(previous[kDuplicateToken] == 0);
+  CHECK(previous[kEntropy] == 0);
   const HeadReport duplicate =
       head_scores(pattern_of([](std::int64_t i) { return i >= 3 ? i - 3 : i; }), kTokens);
-  CHECK(duplicate.duplicate_token == 1);
-  CHECK(duplicate.induction == 0);
+  CHECK(duplicate[kDuplicateToken] == 1);
+  CHECK(duplicate[kInduction] == 0);
   const HeadReport induction =
       head_scores(pattern_of([](std::int64_t i) { return i >= 3 ? i - 2 : i; }), kTokens);
-  CHECK(induction.induction == 1);
-  CHECK(induction.previous_token == 0);
+  CHECK(induction[kInduction] == 1);
+  CHECK(induction[kPreviousToken] == 0);
 }
 
 TEST_CASE(
@@ -42,10 +42,10 @@ TEST_CASE(
   const std::int64_t same[] = {7, 7, 7};
   const std::vector<double> third(9, 1.0 / 3);
   const HeadReport r = head_scores(third, same);
-  CHECK(r.entropy == Approx(std::log(3.0)));
-  CHECK(r.duplicate_token == Approx((1 + 2) / 3.0 / 2));  // queries 1 and 2 have copies
+  CHECK(r[kEntropy] == Approx(std::log(3.0)));
+  CHECK(r[kDuplicateToken] == Approx((1 + 2) / 3.0 / 2));  // queries 1 and 2 have copies
   const std::int64_t distinct[] = {1, 2, 3};
-  CHECK(std::isnan(head_scores(third, distinct).induction));
+  CHECK(std::isnan(head_scores(third, distinct)[kInduction]));
   CHECK_THROWS_WITH(head_scores(third, kTokens), "head_scores: needs 6 x 6 weights, got 9");
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("the value of a study is that of the objective, and .grad does not cha
   CHECK(s.heads.size() == 6);
   CHECK(s.heads[4].layer == 1);
   CHECK(s.heads[4].head == 1);
-  CHECK(s.heads[0].dv > 0);
+  CHECK(s.heads[0][kDv] > 0);
   for (const NamedTensor& p : parameters(t.model)) CHECK(!p.tensor.grad().defined());
   // The study must also not change .grad between backward() and the step of the optimizer, where a
   // training callback may call it.

@@ -42,20 +42,19 @@ double mean_attention(const Trainer& trainer, F column) {
 // token, and a head of layer 1 attends to the token that followed the previous occurrence of the
 // current token.
 void check_circuit(const Trained& t) {
-  const auto best = [](const Study& s, std::int64_t layer, double HeadReport::*score) {
+  const auto best = [](const Study& s, std::int64_t layer, Quantity score) {
     double most = 0;
     for (const HeadReport& head : s.heads)
-      if (head.layer == layer) most = std::max(most, head.*score);
+      if (head.layer == layer) most = std::max(most, head[score]);
     return most;
   };
   const Study s = study(t.trainer.model, t.trainer.task->evaluation(0, 1), {});
-  const double previous = best(s, 0, &HeadReport::previous_token),
-               induction = best(s, 1, &HeadReport::induction);
+  const double previous = best(s, 0, kPreviousToken), induction = best(s, 1, kInduction);
   std::cout << "  layer 0 previous token " << previous << ", layer 1 induction " << induction
             << std::endl;
   CHECK(previous >= 0.4);
   CHECK(induction >= 0.85);
-  CHECK(best(s, 0, &HeadReport::induction) < 0.3);
+  CHECK(best(s, 0, kInduction) < 0.3);
   // This is the quantity of `heed study --of diff:c-d`: the logit of c minus the logit of d.
   const Vocabulary& spelling = t.trainer.task->info().vocabulary;
   const std::int64_t c = spelling.encode("c")[0], d = spelling.encode("d")[0];

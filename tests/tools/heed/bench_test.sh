@@ -39,7 +39,7 @@ done
 
 ops=$("$heed" bench ops --json)
 less 0 "$(number forward_ns <<< "$ops")" || fail "bench ops: $ops"
-for key in $("$heed" bench --help | sed -n '/^Keys of --json, ops:/,/^$/p' | tail -n +2 | tr -d '()'); do
+for key in $("$heed" bench --help json | sed -n '/^Keys of --json, ops:/,/^$/p' | tail -n +2 | tr -d '()'); do
   grep -q "\"$key\":" <<< "$ops" || fail "bench ops: no key $key in $ops"
 done
 # The memory of attention is proportional to the number of tokens T, so T = 8192 needs 8 times as much as

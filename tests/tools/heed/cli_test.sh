@@ -6,16 +6,24 @@ source "$(dirname "$0")/expect.sh" "$1"
 expect 0; out_has "heed train"; out_has "heed generate"; out_has "heed gradcheck"
 expect 0 --help; out_has "Exit codes"
 cp out help; expect 0 help; same out help
-expect 0 train --help; cp out help; expect 0 help train; same out help
+expect 0 train --help; cp out help
+for words in "help train" "--help train" "train -h" "train --steps 3 --help"; do
+  expect 0 $words; same out help
+done
+expect 0 train --help model; cp out help; out_has "--layers N"; expect 0 help train model; same out help
+expect 0 train --help=model; same out help
+refuses 2 "heed train --help has no group 'bogus'; its groups are data, model, start, " train --help bogus
+refuses 2 "unknown command 'trian'; did you mean heed train?" trian --help
+refuses 2 "unknown command 'trian'; did you mean heed train?" --help trian
 expect 0 --version; out_has "threads"
 commands=$("$heed" completions bash | sed -n "s/^    \*) words='\(.*\) --help --version.*/\1/p")
 ok test "$(wc -w <<< "$commands")" -ge 14
 for command in $commands; do
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
-expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
+expect 0 train --help all; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
 help_has "no longer falls"
-out_has "--task NAME"; out_has "--mlp, --no-mlp"; help_has "learned, sinusoidal, rope, alibi or none"; out_has "default: rope"
+out_has "TASK, --task NAME"; out_has "--mlp, --no-mlp"; help_has "learned, sinusoidal, rope, alibi or none"; out_has "default: rope"
 expect 0 gradcheck --help; out_has "Usage: heed gradcheck [OPTIONS] [OP...]"
 for shell in bash zsh fish; do
   expect 0 completions $shell; out_has "positions"; out_has "sinusoidal"; out_has "no-mlp"; out_has "overfit-batch"
@@ -355,7 +363,7 @@ cp $model cut.safetensors; flip_bit cut.safetensors
 refuses 4 "cut.safetensors" diff cut.safetensors $model
 refuses 4 "text.txt" diff text.txt $model
 rm changed/model.safetensors; refuses 4 "changed/model.safetensors" diff changed $model
-refuses 2 "needs a PATH" diff $model
+refuses 2 "heed diff needs B" diff $model
 refuses 2 "--rtol needs a number, at least 0" diff $model $model --rtol -1
 rm -r changed cut.safetensors
 
@@ -369,7 +377,7 @@ expect 0 info torch.safetensors; out_has "blocks.0.attn.in_proj_weight"
 refuses 2 "--mlp-act of the model is gelu-tanh, but nanogpt has gelu; choose" export gpt2 --names nanogpt --out n.safetensors
 ok test ! -e n.safetensors
 refuses 2 "--tied of the model is no, but nanogpt has an output layer with the" export runs/reverse-1 --names nanogpt --out n.safetensors
-refuses 2 "export needs --names torch, nanogpt, gpt2 or transformerlens and --out FILE" export gpt2
+refuses 2 "heed export needs --names NAME" export gpt2
 mkdir gpt2/checkpoints
 for inside in model.safetensors checkpoints/000001.safetensors; do
   refuses 2 "--out gpt2/$inside is inside the run directory" export gpt2 --names gpt2 --out gpt2/$inside

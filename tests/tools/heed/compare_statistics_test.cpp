@@ -2,6 +2,8 @@
 // and charts.
 #include <fmt/format.h>
 
+#include "autograd/base/files.h"
+#include "autograd/base/text.h"
 #include "nn/run/metrics_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
@@ -41,28 +43,28 @@ TEST_CASE("runs that differ only in their seeds are one setting; settings keep t
                                          record(2, 2, {5, 2})};
   const RunComparison c = compare(runs, 1.5);
   REQUIRE(c.groups.size() == 2);
-  CHECK(c.groups[0].name() == "kv-heads=2");
-  CHECK(c.groups[1].name() == "kv-heads=1");
+  CHECK(c.groups[0].name == "kv-heads=2");
+  CHECK(c.groups[1].name == "kv-heads=1");
   CHECK(c.groups[0].value("kv-heads") == "2");
   const RunGroup& g = c.groups[0];
-  CHECK(g.final.mean == 1.5);
-  CHECK(g.final.error == 0.5);
-  CHECK(g.above.mean == 1);
-  CHECK(g.accuracy.mean == Approx(0.85));
+  CHECK(g.mean(&ComparedRun::final).mean == 1.5);
+  CHECK(g.mean(&ComparedRun::final).error == 0.5);
+  CHECK(g.mean(&ComparedRun::above).mean == 1);
+  CHECK(g.mean(&ComparedRun::accuracy).mean == Approx(0.85));
   CHECK(g.best == 1);
-  CHECK(g.steps_to_target.n == 1);
-  CHECK(g.steps_to_target.mean == 10);
+  CHECK(g.mean(&ComparedRun::steps_to_target).n == 1);
+  CHECK(g.mean(&ComparedRun::steps_to_target).mean == 10);
   const std::string table = to_text(comparison_report({c}));
   INFO(table);
   CHECK(table.find("kv-heads=2  2  1.5000 ± 0.5000  1.0000  1.0000 ± 0.5000  10 (1/2)") !=
         std::string::npos);
   // The column accuracy does not fit into 80 columns, so the table only names it.
-  CHECK(table.find("Also in --json: accuracy\n") != std::string::npos);
+  CHECK(table.find("Also in --json: accuracy_mean\n") != std::string::npos);
   CHECK(table.find("10 (1/2)") != std::string::npos);
   CHECK(table.find("never (0/1)") != std::string::npos);
   CHECK(table.find("seconds") == std::string::npos);  // no run has this value
 
-  CHECK(group({record(1, 2, {1}), record(2, 2, {1})})[0].name() == "all runs");
+  CHECK(group({record(1, 2, {1}), record(2, 2, {1})})[0].name == "all runs");
   CHECK_THROWS_AS(group({record(1, 2, {1}), record(1, 2, {1})}), autograd::ValueError);
 }
 
@@ -82,7 +84,7 @@ TEST_CASE("numbers of a setting are printed in their shortest form") {
   std::vector<ComparedRun> runs = {record(1, 2, {3}), record(1, 2, {3})};
   runs[0].config.lr = 0.003, runs[1].config.lr = 0.0010;
   runs[0].config.model.attention.scale = 0.1;
-  CHECK(group(runs)[0].name() == "scale=0.1, lr=0.003");
+  CHECK(group(runs)[0].name == "scale=0.1, lr=0.003");
   CHECK(group(runs)[1].value("lr") == "0.001");
 }
 
@@ -100,7 +102,7 @@ TEST_CASE("n is the number of runs in the mean") {
   std::ifstream csv(write_comparison(folder.path(), {c})[0]);
   std::string line;
   std::getline(csv, line), std::getline(csv, line);
-  CHECK(line.starts_with("loss,2,1.5,0.5,"));
+  CHECK(line.starts_with("all runs,loss,,2,1.5,0.5,"));
 }
 
 TEST_CASE("each task has a table, an object and lines of CSV, with options that differ in it") {
@@ -131,25 +133,50 @@ TEST_CASE("each task has a table, an object and lines of CSV, with options that 
   CHECK_THAT(to_csv(report), Catch::Matchers::StartsWith("task,setting,options,n,final_mean,"));
   CHECK_THAT(to_csv(report), Contains("\ncopy,all runs,{},1,1.0,,1.0,,,"));
   const testing::Folder folder;
-  std::ifstream csv(write_comparison(folder.path(), tasks)[0]);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(csv, line);) lines.push_back(line);
-  REQUIRE(lines.size() == 6);
-  CHECK(lines[0].starts_with("task,kv-heads,lr,quantity,n,"));
-  CHECK(lines[1].starts_with("induction,2,,loss,1,"));
-  CHECK(lines[4].starts_with("copy,,0.5,loss,1,"));
-  CHECK(lines[5].starts_with("copy,,,loss,1,"));
+  const std::string csv = autograd::read_file(write_comparison(folder.path(), tasks)[0].string());
+  const std::vector<std::string> lines = heed::split(csv, '\n');
+  REQUIRE(lines.size() == 7);  // the last is empty
+  CHECK(lines[0].starts_with("task,kv-heads,lr,setting,quantity,target,n,"));
+  CHECK(lines[1].starts_with("induction,2,,kv-heads=2,loss,,1,"));
+  CHECK(lines[4].starts_with("copy,,0.5,lr=0.5,loss,,1,"));
+  CHECK(lines[5].starts_with("copy,,,all runs,loss,,1,1.0,,1.0,,,"));
+}
+
+TEST_CASE("runs that are not a sweep are named by their directories; a table lists the options") {
+  std::vector<ComparedRun> runs;
+  for (const char* folder : {"a/x", "a/y", "b/x", "c", "d/e/"}) {
+    runs.push_back(record(std::ssize(runs), runs.size() < 2 ? 2 : 1, {3, 1}));
+    runs.back().folder = folder;
+    runs.back().config.lr = 0.001 * double(std::max(std::ssize(runs), std::ptrdiff_t{2}));
+    runs.back().config.text = runs.size() < 5 ? "/p/q.txt" : "/q/q.txt";
+  }
+  RunComparison c = compare(runs);
+  name_groups(c.groups);
+  const std::string text = to_text(comparison_report({c}));
+  INFO(text);
+  for (const char* row :
+       {"\na/x and 1 more  2  1.0000 ± 0.0000", "\nb/x             1 ", "\nc               1 ",
+        "\ne               1 ", "\nkv-heads  2: a/x and 1 more; 1: b/x, c and e\n",
+        "\ntext      p/q.txt: a/x and 1 more, b/x and c; q/q.txt: e\n",
+        "\nlr        0.002: a/x and 1 more; 0.003: b/x; 0.004: c; 0.005: e\n"})
+    CHECK_THAT(text, Contains(row));
+  c = compare({runs[0], runs[1]});
+  name_groups(c.groups);
+  CHECK(c.groups[0].name == "all runs");
+  CHECK(to_text(comparison_report({c})).find("value: settings") == std::string::npos);
 }
 
 TEST_CASE("JSON contains the number of runs in the mean of a head") {
   const std::vector<ComparedRun> runs = {record(1, 2, {3}), record(2, 2, {3})};
   RunComparison c = compare(runs);
   c.of = nn::ComparedQuantity("entropy");
-  for (ComparedRun& run : c.groups[0].runs) run.heads.resize(1);
-  c.groups[0].runs[1].heads[0].entropy = NAN;
+  for (ComparedRun& run : c.groups[0].runs) run.heads.resize(1), run.heads[0].values.fill(0);
+  c.groups[0].runs[1].heads[0][nn::kEntropy] = NAN;
   const nn::Json json = nn::Json::parse(to_json(comparison_report({c})));
   const std::vector<nn::Json>& heads = json.find("settings")->items()[0].find("heads")->items();
-  CHECK(heads.size() == nn::head_quantities().size());
+  CHECK(heads.size() ==
+        std::size_t(std::ranges::count(nn::head_quantities(), nn::HeadQuantity::kStudy,
+                                       &nn::HeadQuantity::source)));
   for (const nn::Json& head : heads) {
     INFO(head.dump());
     REQUIRE(head.find("n"));
@@ -227,7 +254,7 @@ TEST_CASE("charts: a band of one standard error, and the final value against an 
   CHECK(curves.series[0].low == std::vector<double>{3, 2});
   CHECK(curves.series[0].high == std::vector<double>{3, 3});
   CHECK(curves.series[1].low == curves.series[1].y);  // a single run has no band
-  const plot::LineChart against = against_chart(c, "kv-heads", &RunGroup::final);
+  const plot::LineChart against = against_chart(c, "kv-heads", &ComparedRun::final);
   REQUIRE(against.series.size() == 1);
   CHECK(against.series[0].x == std::vector<double>{1, 4});
   CHECK(against.series[0].y == std::vector<double>{2.5, 1});
@@ -243,14 +270,15 @@ TEST_CASE("points of a curve are ordered by x, whatever the order of the runs") 
       runs.back().config.lr = lr;
     }
   const RunComparison c = compare(runs, 8.5);
-  for (const auto number : {&RunGroup::final, &RunGroup::steps_to_target}) {
+  for (const auto number : {&ComparedRun::final, &ComparedRun::steps_to_target}) {
     const plot::LineChart chart = against_chart(c, "kv-heads", number);
     REQUIRE(chart.series.size() == 2);
     CHECK(chart.series[0].name == "lr=0.5");  // the lr of the first run
     CHECK(chart.log_x);
     for (const plot::Series& s : chart.series) CHECK(s.x == std::vector<double>{1, 4, 8});
   }
-  CHECK(against_chart(c, "kv-heads", &RunGroup::final).series[1].y == std::vector<double>{1, 4, 8});
+  CHECK(against_chart(c, "kv-heads", &ComparedRun::final).series[1].y ==
+        std::vector<double>{1, 4, 8});
 }
 
 TEST_CASE("steps to a target are drawn for settings in which all seeds reach it") {
@@ -259,7 +287,7 @@ TEST_CASE("steps to a target are drawn for settings in which all seeds reach it"
   std::vector<ComparedRun> runs = {record(1, 1, {1, 1}), record(2, 1, {3, 3}), record(1, 2, {1, 1}),
                                    record(2, 2, {3, 1}), record(1, 4, {3, 3})};
   const plot::LineChart chart =
-      against_chart(compare(runs, 1.5), "kv-heads", &RunGroup::steps_to_target);
+      against_chart(compare(runs, 1.5), "kv-heads", &ComparedRun::steps_to_target);
   CHECK(chart.title ==
         "Steps until eval_loss is at most 1.5 against kv-heads: task induction, mean of 2 seeds "
         "and its "
@@ -275,13 +303,13 @@ TEST_CASE("steps to a target are drawn for settings in which all seeds reach it"
 
   runs.resize(2), runs.push_back(record(1, 4, {3, 3}));  // no group can be drawn
   const plot::LineChart none =
-      against_chart(compare(runs, 1.5), "kv-heads", &RunGroup::steps_to_target);
+      against_chart(compare(runs, 1.5), "kv-heads", &ComparedRun::steps_to_target);
   CHECK_THAT(none.title, Contains("task induction; not drawn, since not all seeds"));
   plot::draw_chart(none);
 
   for (const std::int64_t heads : {8, 16, 32}) runs.push_back(record(1, heads, {3, 3}));
   const plot::LineChart many =
-      against_chart(compare(runs, 1.5), "kv-heads", &RunGroup::steps_to_target);
+      against_chart(compare(runs, 1.5), "kv-heads", &ComparedRun::steps_to_target);
   CHECK_THAT(many.title, Catch::Matchers::EndsWith("kv-heads=16 (0 of 1) and 1 more"));
 }
 
@@ -289,10 +317,10 @@ TEST_CASE("pictures of a score show the largest score of any head") {
   const std::vector<ComparedRun> runs = {record(1, 1, {3, 2}), record(1, 2, {3, 3})};
   RunComparison c = compare(runs);
   c.of = nn::ComparedQuantity("dW_O");
-  CHECK_THAT(against_chart(c, "kv-heads", &RunGroup::final).title,
+  CHECK_THAT(against_chart(c, "kv-heads", &ComparedRun::final).title,
              Catch::Matchers::StartsWith(
                  "Largest dW_O of any head, at the end, against kv-heads: task induction"));
-  CHECK(against_chart(c, "kv-heads", &RunGroup::final).y_name ==
+  CHECK(against_chart(c, "kv-heads", &ComparedRun::final).y_name ==
         "Largest dW_O of any head, at the end");
   CHECK_THAT(curves_chart(c).title,
              Catch::Matchers::StartsWith("During training: largest dW_O of any head, task "));
@@ -306,7 +334,7 @@ TEST_CASE("values that are names are drawn as points side by side") {
       runs.back().config.model.attention.scale = rule;
     }
   const RunComparison c = compare(runs);
-  const plot::LineChart chart = against_chart(c, "scale", &RunGroup::final);
+  const plot::LineChart chart = against_chart(c, "scale", &ComparedRun::final);
   CHECK(chart.x_labels == std::vector<std::string>{"none", "1/d-head"});
   REQUIRE(chart.series.size() == 2);
   CHECK(chart.series[0].name == "kv-heads=1");

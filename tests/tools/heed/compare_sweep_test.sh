@@ -22,9 +22,9 @@ expect 0 sweep s.toml --quiet
 expect 0 compare sweeps/s
 out_has "6 runs of 2 settings, mean ± standard error"; out_has "scale=none      3"; out_has "scale=1/d-head  3"
 for file in compare.csv runs.csv curves.csv curves.png against.png; do has_file sweeps/s/compare/$file; done
-ok test "$(head -1 sweeps/s/compare/compare.csv)" == "scale,quantity,n,final_mean,final_error,best,above_mean,above_error,accuracy_mean,accuracy_error,target,reached,steps_mean,steps_error,seconds_mean,seconds_error"
+ok test "$(head -1 sweeps/s/compare/compare.csv)" == "scale,setting,quantity,target,n,final_mean,final_error,best,above_mean,above_error,accuracy_mean,accuracy_error,reached,steps_mean,steps_error,seconds_mean,seconds_error"
 ok test "$(wc -l < sweeps/s/compare/compare.csv)" == 3; ok test "$(wc -l < sweeps/s/compare/runs.csv)" == 7
-ok grep -q '^none,"sweeps/s/scale=none,seed=1",1,loss,' sweeps/s/compare/runs.csv
+ok grep -q '^none,loss,"sweeps/s/scale=none,seed=1",1,' sweeps/s/compare/runs.csv
 ok grep -q '^none,eval_loss,12,3,' sweeps/s/compare/curves.csv
 expect 0 info sweeps/s/compare/curves.png; help_has "mean of 3 seeds and its standard error"
 cp sweeps/s/compare/compare.csv first.csv
@@ -72,7 +72,7 @@ for size in 0 300; do
   expect 0 compare bad --of entropy; out_has "5 runs of 2 settings"; out_has "scale=none      2"; out_has "L0H1  2"
   err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (load_safetensors: cannot read model.safetensors: it"
 done
-ok test "$(grep -c '^none,bad/\|^none,"bad/' bad/compare/runs.csv)" == 2
+ok test "$(grep -c '^none,entropy,"bad/' bad/compare/runs.csv)" == 2
 expect 0 compare bad --of entropy --json --out json; is_json_line
 out_has '"left_out":[{"run":"bad/scale=none,seed=1","why":"load_safetensors: cannot read model.safetensors'
 refuses 4 "compare: no run can be compared: bad/scale=none,seed=1/ (load_safetensors" compare bad/scale=none,seed=1/ --of entropy
@@ -116,8 +116,8 @@ done
 ok test "$(grep -c "above optimum" out)" == 2; ok test "$(grep -c "^scale=none      2" out)" == 2; ok test ! -s err
 ok test ! -e sweeps/tasks/compare/curves.png; ok test ! -e sweeps/tasks/compare/heads.csv
 expect 0 info sweeps/tasks/compare/curves-copy.png; help_has "task copy, mean of 2 seeds"
-ok test "$(cut -d, -f1-4 sweeps/tasks/compare/compare.csv | head -2)" == $'task,scale,quantity,n\nreverse,none,loss,2'
-ok grep -q '^copy,1/d-head,"sweeps/tasks/scale=1_d-head,task=copy,seed=2",2,loss,' sweeps/tasks/compare/runs.csv
+ok test "$(cut -d, -f1-4 sweeps/tasks/compare/compare.csv | head -2)" == $'task,scale,setting,quantity\nreverse,none,scale=none,loss'
+ok grep -q '^copy,1/d-head,loss,"sweeps/tasks/scale=1_d-head,task=copy,seed=2",2,' sweeps/tasks/compare/runs.csv
 ok test "$(wc -l < sweeps/tasks/compare/compare.csv)" == 5; ok test "$(wc -l < sweeps/tasks/compare/runs.csv)" == 9
 expect 0 compare sweeps/tasks --csv; ok test "$(cut -d, -f1-2 out | tr '\n' ' ')" == \
   "task,setting reverse,scale=none reverse,scale=1/d-head copy,scale=none copy,scale=1/d-head "
@@ -134,9 +134,9 @@ refuses 2 "--against lr: the runs of the task reverse do not differ in this opti
   compare sweeps/tasks --against lr
 expect 0 train urn "${tiny[@]}" --steps 4 --quiet --out urn
 expect 0 compare sweeps/s urn --out mixed
-out_has "reverse: 6 runs of 2 settings"; out_has "urn: 1 run of 1 setting"; out_has "all runs  1"
+out_has "reverse: 6 runs of 2 settings"; out_has "urn: 1 run of 1 setting"; out_has "urn      1"
 has_file mixed/against-reverse.png; ok test ! -e mixed/against-urn.png
-ok test "$(grep '^urn,' mixed/runs.csv | cut -d, -f1-5)" == "urn,,urn,1,loss"
+ok test "$(grep '^urn,' mixed/runs.csv | cut -d, -f1-5)" == "urn,,loss,urn,1"
 refuses 2 "--against scale: the runs of the task urn differ only in their seeds; omit --against" compare sweeps/s urn --against scale
 
 # --- texts are settings of one task
@@ -144,11 +144,19 @@ for text in a b; do
   seq -s $text 500 > $text.txt
   expect 0 train --text $text.txt "${tiny[@]}" --context 8 --steps 4 --quiet --out $text
 done
-expect 0 compare a b --out texts; out_has "text: 2 runs of 2 settings"; ok test "$(grep -c "^text=.*/[ab].txt" out)" == 2
-expect 0 compare a urn --csv --out texts; ok grep -q '^text,all runs,{},1,' out; has_file texts/curves-text.png
+expect 0 compare a b --out texts; out_has "text: 2 runs of 2 settings"; out_has "a.txt: a; b.txt: b"
+expect 0 compare a urn --csv --out texts; ok grep -q '^text,a,{},1,' out; has_file texts/curves-text.png
+
+# --- the tables of a sweep of many options have 80 columns, also if the names of its settings are longer
+recipe 2 'scale = ["none", "1/d-head"]' 'positions = ["learned", "rope"]' 'mlp-act = ["relu", "gelu"]' \
+  'norm-kind = ["layernorm", "rmsnorm"]' 'lr = [0.00125]' > wide.toml
+for call in "sweep wide.toml --quiet" "compare sweeps/wide" "compare sweeps/wide --of entropy --target 1"; do
+  # shellcheck disable=SC2086
+  expect 0 $call; ok test "$(grep -c '.\{81\}' out)" == 0
+done
 
 # --- help states which scores are compared and how many settings are drawn
-expect 0 compare --help; help_has "the largest score of any head"; help_has "of more than 8 settings the first 8"
+expect 0 compare --help all; help_has "the largest score of any head"; help_has "of more than 8 settings the first 8"
 
 # --- a run that was extended has no value of seconds, because a resume does not measure all its steps
 cp -r sweeps/s longer
@@ -159,7 +167,7 @@ ok test "$(grep -c seconds out)" == 0; ok grep -q ',$' one/runs.csv
 
 # --- runs that cannot be compared are rejected
 refuses 2 "the runs do not differ in this option; choose scale" compare sweeps/s --against scales
-refuses 2 "compare needs runs" compare
+refuses 2 "heed compare needs RUNS..." compare
 mkdir empty; refuses 4 "is not a run and contains no runs" compare empty
 refuses 2 "so they are the same run" compare sweeps/s/scale=none,seed=1 sweeps/s/scale=none,seed=1
 rm sweeps/s/scale=none,seed=2/model.safetensors

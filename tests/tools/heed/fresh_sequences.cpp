@@ -51,37 +51,38 @@ HeadStudy measured(const nn::LoadedRun& run, std::int64_t first, std::int64_t co
 // were measured again.
 void compare_marks(Counts& counts, const HeadStudy& few, const HeadStudy& again,
                    const std::string& name) {
-  std::vector<nn::EffectRow> rows = again.measured->rows();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    rows[i].predicted = few.measured->heads[i].gradient.mean;
-  const double smallest = nn::smallest_effect(few.sample->run.objective),
-               largest = nn::largest_effect(rows);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const nn::HeadFinding& a = few.summary.findings[i];
-    const double floor = nn::floor_of(rows[i], largest, smallest);
-    const Mark mark = nn::mark_of(a.head->row(), a.floor), fresh = nn::mark_of(rows[i], floor);
-    ++counts.rows, ++counts.marks[mark == Mark::kNone ? "none" : nn::enum_name(mark)];
-    counts.reversed += fresh == Mark::kReversed && (mark == Mark::kNone || mark == Mark::kFactor);
+  std::vector<nn::Evidence> rows = again.measured->effects;
+  const std::vector<nn::Evidence>& old = few.measured->effects;
+  const std::size_t heads = few.measured->reports.size();
+  for (std::size_t i = 0; i < heads; ++i) rows[i].predictions = old[i].predictions;
+  const nn::Judgement& judged = few.summary.judgement;
+  const nn::Judgement judged_again = nn::judge(rows, judged.smallest, heads);
+  for (std::size_t i = 0; i < heads; ++i) {
+    const nn::Judgement::Row &a = judged.rows[i], &b = judged_again.rows[i];
+    ++counts.rows, ++counts.marks[a.mark == Mark::kNone ? "none" : nn::enum_name(a.mark)];
+    counts.reversed +=
+        b.mark == Mark::kReversed && (a.mark == Mark::kNone || a.mark == Mark::kFactor);
     // A factor is shown in the column of marks, but it is not a mark.
     const auto class_of = [](Mark m) { return m == Mark::kFactor ? Mark::kNone : m; };
-    if (class_of(mark) != class_of(fresh)) {
+    if (class_of(a.mark) != class_of(b.mark)) {
       ++counts.changed;
       fmt::print(
           "  {} {}: '{}' -> '{}'; needed {:+.3g} ({:.2g}) -> {:+.3g}, gradient {:+.3g}, "
           "suffices {:+.3g} -> {:+.3g}, floor {:.3g} -> {:.3g}\n",
-          name, nn::head_name(a.head->report), nn::enum_name(mark), nn::enum_name(fresh),
-          a.head->needed.mean, a.head->needed.standard_error, rows[i].effect.mean,
-          rows[i].predicted, a.head->suffices.mean, rows[i].suffices->mean, a.floor, floor);
+          name, old[i].place, nn::enum_name(a.mark), nn::enum_name(b.mark), old[i].effect.mean,
+          old[i].effect.standard_error, rows[i].effect.mean, rows[i].predicted(),
+          old[i].suffices->mean, rows[i].suffices->mean, a.floor, b.floor);
     }
-    const bool is_last = a.head->report.layer == few.measured->heads.back().report.layer;
-    for (const nn::EffectEstimate& e : nn::effect_estimates()) {
-      const nn::EffectRow row{a.head->needed, e.value(*a.head)->mean, a.head->suffices};
-      const bool has_effect = std::abs(a.head->needed.mean) >= a.floor;
+    const bool is_last = few.measured->components[i].layer == few.measured->reports.back().layer;
+    for (const nn::Prediction& p : old[i].predictions) {
+      nn::Evidence one = old[i];
+      one.predictions = {p};
+      const Mark mark = nn::judge({one}, a.floor, 0).rows[0].mark;
       for (const char* part : {"", ", not in the last layer"}) {
         if (*part && is_last) continue;
-        const std::string of = std::string(e.name) + part;
-        counts.effects[of] += has_effect;
-        counts.missed[of] += nn::mark_of(row, a.floor) == Mark::kMissed;
+        const std::string of = std::string(p.name) + part;
+        counts.effects[of] += a.counts;
+        counts.missed[of] += mark == Mark::kMissed;
       }
     }
   }
@@ -91,10 +92,9 @@ void compare_marks(Counts& counts, const HeadStudy& few, const HeadStudy& again,
 double measured_again(const nn::LoadedRun& run, const HeadStudy& many,
                       const std::vector<std::string>& names, const std::string& quantity) {
   std::vector<nn::Component> heads;
-  const nn::MeasuredHead* one = nullptr;
-  for (const nn::MeasuredHead& h : many.measured->heads)
-    if (std::ranges::count(names, nn::head_name(h.report)) > 0)
-      heads.emplace_back(h.report), one = &h;
+  const nn::HeadReport* one = nullptr;
+  for (const nn::HeadReport& h : many.measured->reports)
+    if (std::ranges::count(names, nn::head_name(h)) > 0) heads.emplace_back(h), one = &h;
   const HeadSample& s = *many.sample;
   const auto left = [&](const std::vector<nn::Component>& cut) {
     return nn::kept_share(s.run, cut, s.replaced).left;
@@ -102,10 +102,8 @@ double measured_again(const nn::LoadedRun& run, const HeadStudy& many,
   if (quantity == "lost_without") return 1 - left(heads);
   if (quantity == "left_alone") return left(nn::other_components(run.model, heads));
   if (heads.size() > 1) return nn::ablate(s.run, heads, s.replaced).mean;
-  if (quantity == "needed") return one->needed.mean;
-  if (quantity == "suffices") return one->suffices.mean;
   for (const nn::HeadQuantity& q : nn::head_quantities())
-    if (q.name == quantity) return one->report.*q.value;
+    if (q.name == quantity) return (*one)[q.quantity];
   return NAN;
 }
 

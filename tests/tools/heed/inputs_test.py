@@ -62,11 +62,10 @@ MAY_PASS = {("train resume", "open"), ("train resume", "read")}
 
 def inputs():
     """Returns all inputs of the program as {"COMMAND KEY"}."""
-    commands = re.findall(r"^  ([a-z]+) ", heed("--help").split("Commands:")[1], re.M)
     found = set()
-    for command in commands:
-        text = heed(command, "--help")
-        for key, unit in re.findall(r"^  --([a-z-]+) (\S+)", text, re.M):
+    for text in re.split(r"^heed (?=[a-z]+: )", heed("--help", "all"), flags=re.M)[1:]:
+        command = text.split(":")[0]
+        for key, unit in re.findall(r"^  (?:[A-Z.]+, )?--([a-z-]+) (\S+)", text, re.M):
             if unit in UNITS and key not in OUTPUTS:
                 found.add(f"{command} {key}")
     return found

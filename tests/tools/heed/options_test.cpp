@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <regex>
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
@@ -106,9 +107,11 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"* config", no_file("absent.toml")},
       {"* simd", {{"abacus", kUsage, {}, "abacus"}}},
       {"sweep simd", {{"abacus", kUsage, {"s.toml"}, "abacus"}}},
+      {"compare simd", {{"abacus", kUsage, {"sweeps/s"}, "abacus"}}},
       {"bench simd", {{"abacus", kUsage, {"ops"}, "abacus"}}},
       {"verify simd", {{"abacus", kUsage, {"causality"}, "abacus"}}},
       {"* run", no_file("absent")},
+      {"export run", no_file("absent", {"--names", "torch", "--out", "e.safetensors"})},
       {"* weights", {{"absent.safetensors", kInputOutput, {kRun}, "absent.safetensors"}}},
       {"gradcheck weights",
        {{"absent.safetensors", kInputOutput, {"--run", kRun}, "absent.safetensors"}}},
@@ -323,36 +326,59 @@ std::string words_of(const std::string& text) {
   return all;
 }
 
-// Returns the help of an option, which is its line and the indented lines below that line. All
-// words are separated by single spaces.
+// Returns the help of an option, which is its line from "--key" on and the indented lines below
+// that line. All words are separated by single spaces.
 std::string help_of(const std::string& help, const std::string& key) {
+  const std::regex first("^  ([A-Z.]+, )?(--" + key + "([ ,]|$))");
   std::istringstream lines(help);
   std::string text;
   bool inside = false;
   for (std::string line; std::getline(lines, line);) {
-    const bool starts =
-        line.starts_with("  --" + key + " ") || line.starts_with("  --" + key + ",");
+    std::smatch found;
+    const bool starts = std::regex_search(line, found, first);
     inside = starts || (inside && line.starts_with("        "));
-    if (inside) text += line + "\n";
+    if (inside) text += line.substr(starts ? std::size_t(found.position(2)) : 0) + "\n";
   }
   return words_of(text);
 }
 
-TEST_CASE("printed help states of every option its unit, its range or names, and its default") {
+void check_width(const std::string& text) {
+  for (const std::string& line : split(text, '\n')) {
+    const auto width =
+        std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
+    INFO(line);
+    CHECK(width <= 80);
+  }
+}
+
+// Returns the help of a command, or of the program, at a level.
+std::string help_at(std::vector<std::string> words, const std::string& level) {
+  words.push_back("--help");
+  if (!level.empty()) words.push_back(level);
+  const Outcome o = Place::run(words);
+  INFO(o.err);
+  CHECK(o.code == kOk);
+  return o.out;
+}
+
+TEST_CASE("--help all states of every option its unit, its range or names, and its default, once") {
   const Place place;
   for (const auto& command : all_commands()) {
-    const Outcome o = Place::run({command->name, "--help"});
-    CHECK(o.code == kOk);
+    const std::string all = help_at({command->name}, "all");
     for (const nn::Setting& s : command->settings) {
-      const std::string help = help_of(o.out, s.key), name = "--" + s.key;
-      INFO("heed " << command->name << " --help prints: " << help);
-      CHECK(help.starts_with(s.kind == Kind::kSwitch ? name : name + " " + s.unit + " "));
+      const std::string help = help_of(all, s.key), name = "--" + s.key;
+      INFO("heed " << command->name << " --help all prints: " << help);
+      const std::string start = s.kind == Kind::kSwitch ? name : name + " " + s.unit + " ";
+      CHECK(help.starts_with(start));
+      CHECK(help.find(start, 1) == std::string::npos);
       CHECK(help.find(s.help) != std::string::npos);
       CHECK(help.find(s.range.text()) != std::string::npos);
-      const std::string none = s.kind == Kind::kSwitch ? "no" : "none";
-      CHECK(help.ends_with("(default: " + (s.shown.empty() ? none : s.shown) + ")"));
-      CHECK(help.find("(default: ") == help.rfind("(default: "));
+      const std::string shown = s.shown.empty() ? "" : "(default: " + s.shown + ")";
+      CHECK(help.ends_with(s.required ? "(required)" : shown));
       for (const std::string& choice : s.names) CHECK(help.find(choice) != std::string::npos);
+      std::string group = s.group;
+      for (char& c : group) c = char(std::tolower(static_cast<unsigned char>(c)));
+      CHECK(help_of(help_at({command->name}, group), s.key) == help);
       // An option --task-X belongs to several tasks and has a range for each task, so the option
       // itself need not have a range.
       const bool of_tasks = s.key.starts_with("task-");
@@ -362,10 +388,31 @@ TEST_CASE("printed help states of every option its unit, its range or names, and
   }
 }
 
-TEST_CASE("help lists the keys of --json of every mode") {
+TEST_CASE("the first help has at most 60 lines, 3 examples at its top and the usual options") {
+  const Place place;
+  check_width(help_at({}, "all"));
+  for (const auto& command : all_commands()) {
+    INFO("heed " << command->name << " --help");
+    const std::string help = help_at({command->name}, "");
+    check_width(help);
+    CHECK(std::count(help.begin(), help.end(), '\n') <= 60);
+    CHECK(help.find("\nExamples:\n  ") < 200);
+    const auto usual = std::count_if(command->settings.begin(), command->settings.end(),
+                                     [](const nn::Setting& s) { return s.common; });
+    CHECK((usual > 0 ? usual <= 12 : command->settings.size() <= 18));
+    for (const nn::Setting& s : command->settings)
+      CHECK(help_of(help, s.key).empty() == (usual > 0 && !s.common));
+    const Outcome unknown = Place::run({command->name, "--help", "nothing"});
+    CHECK(unknown.code == kUsage);
+    CHECK(unknown.err.find("no group 'nothing'; its groups are ") != std::string::npos);
+  }
+}
+
+TEST_CASE("--help json lists the keys of --json of every mode") {
   const Place place;
   for (const auto& command : all_commands()) {
-    const std::string help = words_of(Place::run({command->name, "--help"}).out);
+    if (!nn::find_setting(command->settings, "json")) continue;
+    const std::string help = words_of(help_at({command->name}, "json")) + " ";
     for (const Mode& mode : command->modes)
       if (mode.result.size() > 0) {
         INFO("heed " << command->name << " " << mode.name() << ": " << help);
@@ -408,24 +455,6 @@ void check_csv(Columns declared, const std::string& csv) {
     if (!column.key.empty() && column.inside.size() == 0)
       keys += (keys.empty() ? "" : ",") + std::string(column.key);
   CHECK(csv.substr(0, csv.find('\n')) == keys);
-}
-
-void check_width(const std::string& text) {
-  for (const std::string& line : split(text, '\n')) {
-    const auto width =
-        std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
-    INFO(line);
-    CHECK(width <= 80);
-  }
-}
-
-TEST_CASE("help has at most 80 columns") {
-  const Place place;
-  check_width(Place::run({"--help"}).out);
-  for (const auto& command : all_commands()) {
-    INFO("heed " << command->name << " --help");
-    check_width(Place::run({command->name, "--help"}).out);
-  }
 }
 
 TEST_CASE("the keys of --json and --csv are those that help states; text has 80 columns") {
@@ -506,6 +535,26 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       if (mode.has_table()) check_csv(mode.result, run({"--csv"}));
     }
     CHECK(any == (nn::find_setting(command->settings, "json") != nullptr));
+  }
+}
+
+TEST_CASE("text has 80 columns for runs with long names that differ in many settings") {
+  if (kSanitized) return;
+  const Place place;
+  const std::string name = "runs/" + std::string(30, 'n'), text = " --text text.txt --context 3",
+                    train = "train --d-model 16 --batch 4 --steps 2 --eval-batch 4 --quiet --out ",
+                    compare = "compare runs/a " + name + "1 " + name + "2 " + name + "3 --out c";
+  for (const std::string& words : std::vector<std::string>{
+           train + "runs/a --task reverse", train + name + "1 --norm-kind rmsnorm" + text,
+           train + name + "2 --lr 0.5 --norm-kind rmsnorm --from " + name + "1" + text,
+           train + name + "3 --layers 1 --positions rope --window 2" + text, compare,
+           compare + " --of entropy --target 1", "runs", "diff " + name + "1 " + name + "3",
+           "info " + name + "1", "eval " + name + "1", "study " + name + "1",
+           "verify run " + name + "1"}) {
+    const Outcome o = Place::run(split(words, ' '));
+    INFO("heed " << words << ": " << o.err);
+    CHECK(o.code == (words.starts_with("diff") ? kCheckFailed : kOk));
+    check_width(o.out);
   }
 }
 

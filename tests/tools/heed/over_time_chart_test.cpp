@@ -18,9 +18,10 @@ nn::OverTime six_heads() {
       for (std::int64_t head = 0; head < 6; ++head) {
         nn::HeadReport h{};
         h.layer = layer, h.head = head;
-        h.induction = double(layer + head) / 10 + double(step);
+        h.values.fill(0);
+        h[nn::kInduction] = double(layer + head) / 10 + double(step);
+        h[nn::kNeeded] = -double(step);
         m.heads.push_back(h);
-        m.needed.push_back(-double(step)), m.predicted.push_back(0);
       }
       m.flow.push_back({layer, 1, 2 + double(layer)});
     }
@@ -58,7 +59,7 @@ TEST_CASE("over_time.png has a line for each head, and marks the steepest fall")
   CHECK(induction->series[11].y == std::vector<double>{0.6, 10.6, 20.6});
   CHECK(panel(stack, "loss")->series[0].y == std::vector<double>{3, 2, 1});
   CHECK(panel(stack, "dL/dg")->title ==
-        "dL/dg: positive where a larger output of the head would raise L");
+        "dL/dg, a slope: positive where a slightly larger output of the head would raise L");
   CHECK(panel(stack, "loss")->series[1].y == std::vector<double>{3, 3, 0.1});
   CHECK(panel(stack, "loss")->hlines.at(0).y == 0.5);
   CHECK(panel(stack, "gradient flow")->series.at(1).y == std::vector<double>{3, 3, 3});
@@ -73,8 +74,7 @@ TEST_CASE("over_time.png leaves out a panel without values, and draws a single h
   for (nn::CheckpointStudy& m : study.checkpoints) {
     m.heads.resize(1);
     m.flow.resize(1);
-    m.needed.resize(1), m.predicted.resize(1);
-    m.heads[0].induction = NAN;
+    m.heads[0][nn::kInduction] = NAN;
     m.loss = 1, m.counted_loss = NAN;
   }
   const plot::ChartStack stack = over_time_chart(study, info(), "log odds", "2 sequences");
@@ -87,17 +87,18 @@ TEST_CASE("over_time.png leaves out a panel without values, and draws a single h
 
 TEST_CASE("over_time.csv has a row for each number, with an empty value for NaN") {
   nn::OverTime study;
-  study.checkpoints = {{0, -3, 4, 1.5, {{}}, {-0.5}, {0.25}, {{1, 0.125, 0.5}}}};
-  study.checkpoints[0].heads[0].layer = 1;
+  study.checkpoints = {{0, -3, 4, 1.5, {{}}, {{1, 0.125, 0.5}}}};
+  nn::HeadReport& head = study.checkpoints[0].heads[0];
+  head.layer = 1, head[nn::kInduction] = 0.5, head[nn::kNeeded] = -0.5;
   const std::string csv = to_csv(over_time_table(study));
   CHECK(csv.starts_with(
       "step,layer,head,quantity,value\n0,,,value,-3.0\n0,,,loss,4.0\n0,,,counted_loss,1.5\n"
       "0,,,optimal_loss,\n0,1,,resid_pre_grad,0.125\n"
       "0,1,,resid_post_grad,0.5\n"));
-  CHECK(csv.find("\n0,1,0,induction,0.0\n") != std::string::npos);
+  CHECK(csv.find("\n0,1,0,induction,0.5\n") != std::string::npos);
   const auto rows = std::count(csv.begin(), csv.end(), '\n');
-  CHECK(csv.ends_with("\n0,1,0,needed,-0.5\n0,1,0,predicted,0.25\n"));
-  CHECK(std::size_t(rows) == 1 + 4 + 2 + nn::head_quantities().size() + 2);
+  CHECK(csv.find("\n0,1,0,needed,-0.5\n0,1,0,suffices,\n") != std::string::npos);
+  CHECK(std::size_t(rows) == 1 + 4 + 2 + nn::head_quantities().size());
 }
 
 }  // namespace

@@ -39,13 +39,13 @@ struct PagedStudy {
     page.add_checkpoint(7, &model, study, false);
     HeadStudy effects;
     effects.measured = std::make_unique<nn::MeasuredHeads>();
-    for (const nn::HeadReport& h : study.heads) {
-      nn::MeasuredHead& m = effects.measured->heads.emplace_back();
-      m.report = h, m.needed = {1, 0.1, 1, 8}, m.suffices = {2, 0.1, 2, 8};
-      m.gradient = {-1, 0.1, 1, 8};
+    for (nn::HeadReport h : study.heads) {
+      h[nn::kSuffices] = 2;
+      effects.measured->reports.push_back(h);
+      effects.measured->effects.push_back(
+          {"", {1, 0.1, 1, 8}, {{"gradient", {-1, 0.1, 1, 8}}}, nn::Effect{2, 0.1, 2, 8}});
     }
-    for (const nn::MeasuredHead& h : effects.measured->heads)
-      effects.summary.findings.push_back({&h, 0.5, {}, true, true});
+    effects.summary.judgement = nn::judge(effects.measured->effects, 0.5);
     page.add_checkpoint(8, &model, study, true, &effects);
     pane = page.json();
   }
@@ -68,7 +68,7 @@ TEST_CASE("the page has the maps, heads and routes of the study") {
   CHECK(*complete.find("heads")->items()[1].find("mark") == "reversed");
   CHECK(complete.find("heads")->items()[1].find("suffices")->number() == 2);
   CHECK(complete.find("heads")->items()[2].find("importance")->number() ==
-        p.study.heads[2].importance);
+        p.study.heads[2][nn::kImportance]);
   const auto& maps = complete.find("maps")->find("hook_pattern_grad")->items();
   REQUIRE(maps.size() == 4);
   const nn::Tensor array = p.study.layers[1].pattern_grad;

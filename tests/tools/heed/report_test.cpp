@@ -1,6 +1,9 @@
 // Tests of the output of a report as text, JSON and CSV.
 #include "tools/heed/report/report.h"
 
+#include <algorithm>
+
+#include "autograd/base/text.h"
 #include "tests/support/catch.h"
 #include "tools/heed/report/evaluation_report.h"
 
@@ -68,14 +71,40 @@ TEST_CASE("text has at most 80 columns: paragraphs wrap, tables drop columns") {
         std::string(50, 'a') + "\n   " + std::string(40, 'b'));
   const std::string wide(50, 'w');
   const std::vector<Column> columns = {
-      {"a", "a"}, {"b", "b", "", "", 1}, {"c", "c", "", "", 2}, {"empty", "empty"}};
+      {"a", "a"}, {"b", "b", "", "", 1}, {"key", "label", "", "", 2}, {"empty", "empty"}};
   Table table(columns);
   table.add({std::string(20, 'a'), std::string(40, 'b'), wide, nullptr});
   const std::string text = to_text(table);
   CHECK(text.find(wide) == std::string::npos);
-  CHECK(text.find("Also in --json: c\n") != std::string::npos);
+  CHECK(text.find("Also in --json: key\n") != std::string::npos);
   CHECK(text.find(std::string(40, 'b')) != std::string::npos);
   CHECK(text.find("empty") == std::string::npos);
+}
+
+TEST_CASE("a table whose columns may not be omitted shortens texts, then omits its last columns") {
+  static constexpr Column kColumns[] = {{"name", "name"}, {"loss", "loss"}, {"last", "last"}};
+  const std::string path = "/home/é/" + std::string(90, 'd') + "/x.txt", word(90, 'w');
+  const auto text_with = [&](const Value& name, const Value& last) {
+    Table table(kColumns);
+    table.add({name, 0.5, last});
+    const std::string text = to_text(table);
+    INFO(text);
+    for (const std::string& line : heed::split(text, '\n'))
+      CHECK(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }) <=
+            80);
+    return text;
+  };
+  CHECK_THAT(text_with(path, 1), Contains("/home/é/ddd") && Contains("…") && Contains("/x.txt "));
+  CHECK_THAT(text_with("a", path), Contains("a      0.5  /home/é/d") && Contains("d/x.txt\n"));
+  CHECK_THAT(text_with("a", "b " + word + " c"),
+             Contains("0.5  b\n") && Contains("\n            c\n"));
+  CHECK_THAT(text_with(path, word), Contains("/x.txt") && Contains("…") && Contains("  0.5  w"));
+  std::vector<Column> many{{"name", "name"}};
+  for (const char* key : {"k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8"})
+    many.push_back({key, key});
+  Table numbers(many);
+  numbers.add({path, 1e9, 2e9, 3e9, 4e9, 5e9, 6e9, 7e9, std::int64_t{1234567890123456789}});
+  CHECK(to_text(numbers).find("Also in --json: k8\n") != std::string::npos);
 }
 
 TEST_CASE("an undeclared key, a key set twice and a row of the wrong length throw logic_error") {

@@ -186,7 +186,7 @@ refuses 2 "--out: needs a FILE.png or FILE.svg, got 'drawn.pdf'" plot words.csv 
 printf 'der\nHund\n' > lines; expect 0 plot words.csv --x-labels lines --out other.png --json; is_json_line
 expect 0 plot npy/npy/blocks.0.attn.hook_attn_scores.npy --out scores.png; has_file scores.png
 expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_pattern --out weights.png; has_file weights.png
-refuses 2 "heed plot needs a FILE" plot
+refuses 2 "heed plot needs FILE" plot
 refuses 2 "choose one, as --name" plot head/arrays.safetensors
 refuses 2 "the nearest is 'blocks.0.attn.hook_z'" plot head/arrays.safetensors --name blocks.0.attn.hook_zz
 refuses 2 "draw the tensors of its arrays.safetensors" plot head/cells.csv

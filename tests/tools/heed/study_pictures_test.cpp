@@ -257,20 +257,17 @@ TEST_CASE("effects.png has a dot for each head, a square for each cell, and name
 TEST_CASE("patching.png has one limit for all panels, of both directions", "[plot]") {
   nn::Patching p{};
   p.clean = 7.5, p.corrupt = -6.5;
-  const auto add = [](std::vector<nn::PatchedPlace>& places, const char* site, bool by_head,
-                      std::vector<double> shares) {
+  const auto add = [&](const char* site, bool by_head, std::vector<double> shares, double noise) {
     for (std::size_t i = 0; i < shares.size(); ++i) {
-      nn::PatchedPlace place{site, by_head, 0, std::int64_t(i), {}, {}, {shares[i], 0}, 0};
-      places.push_back(place);
+      p.places.push_back({site, by_head, 0, std::int64_t(i)});
+      p.denoise_shares.push_back({{shares[i], 0}, 0});
+      p.noise_shares.push_back({{noise * shares[i], 0}, 0});
     }
   };
-  for (const double sign : {1.0, -1.5}) {
-    auto& places = sign > 0 ? p.denoise : p.noise;
-    add(places, "hook_resid_pre", false, {1.2 * sign, 0});
-    add(places, "hook_attn_out", false, {0.01, -0.001});
-    add(places, "attn.hook_k", true, {0.5});
-    add(places, "attn.hook_z", true, {9, -0.1});
-  }
+  add("hook_resid_pre", false, {1.2, 0}, -1.5);
+  add("hook_attn_out", false, {0.01, -0.001}, 1);
+  add("attn.hook_k", true, {0.5}, 1);
+  add("attn.hook_z", true, {9, -0.1}, 1);
   const plot::HeatmapGrid positions = patching_grid(p, false, {"a", "b/c"}, "3 pairs"),
                           heads = patching_grid(p, true, {"a", "b/c"}, "3 pairs");
   CHECK(positions.panels.size() == 4);

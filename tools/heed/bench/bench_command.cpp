@@ -40,6 +40,7 @@ void bench_command(Command& c) {
              .shows("all"),
          nn::Setting("matmul", o->matmul, "for train: operands of linear layers")});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
+  c.mark(&nn::Setting::required, {"what"});
   // Without --threads, `heed bench gemm` uses one thread, because its published ratios are for one
   // thread; train and generate are measured with one thread and then with all threads.
   const auto mode = [&](const char* what, std::vector<std::string> accepts, Columns keys,

@@ -4,10 +4,11 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
-#include <sstream>
+#include <optional>
 
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
+#include "tools/heed/command_line/help.h"
 #include "tools/heed/command_line/unknown_option.h"
 #include "tools/heed/report/output.h"
 
@@ -16,74 +17,19 @@ namespace {
 
 using Kind = nn::Setting::Kind;
 
-constexpr const char* kExitCodes = R"(Results go to stdout, progress to stderr. Exit codes:
-  0  success
-  1  a check failed: a wrong gradient, a leak, a batch that was not learned
-  2  usage error: invalid or contradictory options
-  3  numeric error: NaN, or with --strict a parameter without gradient
-  4  a file cannot be read or written
-  70 a bug in heed
-  130 interrupted
-
-heed COMMAND --help describes a command and all of its options, with examples.)";
-
-std::string upper(std::string text) {
-  for (char& c : text) c = char(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
-
-constexpr std::size_t kDescriptions = 30;  // column at which descriptions of options begin
-
-std::string two_columns(const std::string& name, const std::string& description) {
-  std::string text = "  " + name;
-  if (text.size() >= kDescriptions) text += "\n";
-  const std::size_t used = text.ends_with('\n') ? 0 : text.size();
-  return wrapped(text + std::string(kDescriptions - used, ' ') + description, kDescriptions) + "\n";
-}
-
-// Formats help texts with at most 80 columns. The format does not depend on the version of CLI11.
-class Help : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string text = "Usage: " + name + " [OPTIONS]";
-    for (const CLI::Option* o : app->get_options())
-      if (o->get_positional())
-        text += " [" + upper(o->get_name(true, false)) + (o->get_allow_extra_args() ? "...]" : "]");
-    return text + (app->get_parent() ? "\n" : " [COMMAND]\n");
-  }
-  std::string make_option_name(const CLI::Option* o, bool is_positional) const override {
-    if (is_positional) return upper(o->get_name(true, false));
-    std::string name;
-    for (const std::string& n : o->get_snames()) name += "-" + n + ", ";
-    for (const std::string& n : o->get_lnames())
-      name += (n == o->get_lnames().front() ? "--" : ", --") + n;
-    return o->get_type_size() == 0 ? name : name + " " + o->get_type_name();
-  }
-  std::string make_option(const CLI::Option* o, bool is_positional) const override {
-    return two_columns(make_option_name(o, is_positional), o->get_description());
-  }
-  std::string make_subcommand(const CLI::App* command) const override {
-    return two_columns(command->get_name(), command->get_description());
-  }
-  std::string make_description(const CLI::App* app) const override {
-    return wrapped(app->get_description()) + "\n";
-  }
-};
-
 CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argument) {
-  const std::string name = "--" + setting.key, help = setting.description();
+  const std::string name = "--" + setting.key;
   CLI::Option* option = nullptr;
   if (setting.kind == Kind::kSwitch)
-    option = app.add_flag(setting.shown.empty() ? name : name + ",!--no-" + setting.key, help);
+    option = app.add_flag(setting.shown.empty() ? name : name + ",!--no-" + setting.key);
   else
-    option = app.add_option(
-        is_argument ? setting.key + "," + name : name, [](const CLI::results_t&) { return true; },
-        help);
+    option = app.add_option(is_argument ? setting.key + "," + name : name,
+                            [](const CLI::results_t&) { return true; });
   if (setting.kind != Kind::kSwitch) {
     const bool many = is_argument && setting.kind == Kind::kList;
-    option->type_name(setting.unit)->expected(many ? -1 : 1);
+    option->expected(many ? -1 : 1);
   }
-  option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->group(setting.group);
+  option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   const std::string where = is_argument ? setting.key : name;
   option->check(CLI::Validator(
       [&setting, where](std::string& text) -> std::string {
@@ -97,36 +43,6 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
       },
       ""));
   return option;
-}
-
-// Formats the notes of a command for help. Successive lines become one paragraph, which is wrapped.
-// Lines that start with a blank are kept.
-std::string notes_text(const std::string& notes) {
-  std::string text;
-  bool joins = false;
-  for (const std::string& line : split(notes, '\n')) {
-    const bool wraps = !line.empty() && line[0] != ' ';
-    text += (text.empty() ? "" : joins && wraps ? " " : "\n") + line;
-    joins = wraps;
-  }
-  return wrapped(text) + (text.empty() ? "" : "\n\n");
-}
-
-// Returns the list of keys that --json prints, for help.
-std::string json_help(const Command& command) {
-  std::map<std::string, std::string> keys;
-  for (const Mode& mode : command.modes) {
-    const Mode& last = command.modes.back();
-    // True if this mode has the same keys as the default mode. These keys are listed only once.
-    const bool is_listed =
-        &mode != &last && last.key.empty() && mode.result.begin() == last.result.begin();
-    if (mode.result.size() > 0 && !is_listed) keys[mode.name()] = keys_text(mode.result);
-  }
-  std::string text;
-  for (const auto& [with, names] : keys)
-    text += fmt::format("Keys of --json{}{}:\n{}\n\n", with.empty() ? "" : ", ", with,
-                        wrapped("  " + names, 2));
-  return text;
 }
 
 std::string see_help(const Command* command) {
@@ -188,32 +104,46 @@ void take_values(Command& command, std::size_t i, std::vector<std::string> value
         {is_argument ? setting.key : "--" + setting.key, std::move(value)});
 }
 
-std::string help_text(const CLI::App& app) {
-  std::string help = app.help(app.get_parent() ? "heed" : "");
-  for (std::size_t at; (at = help.find("\n\n\n")) != std::string::npos;) help.erase(at, 1);
-  return help;
+// Returns the level of help that the command line requests, "" after --help alone. Returns nullopt
+// if it requests no help.
+std::optional<std::string> help_level(const Command* command, int argc, char** argv) {
+  std::vector<std::string> rest(argv + 1, argv + argc);
+  rest.erase(std::find(rest.begin(), rest.end(), "--"), rest.end());
+  const auto is_help = [](const std::string& a) {
+    return a == "-h" || a == "--help" || a.starts_with("--help=");
+  };
+  const auto help = std::find_if(rest.begin(), rest.end(), is_help);
+  if (help == rest.end()) return std::nullopt;
+  if (const std::size_t at = help->find('='); at != std::string::npos) return help->substr(at + 1);
+  auto next = std::next(help);
+  if (command && next != rest.end() && *next == command->name) ++next;  // heed help train model
+  return next == rest.end() || next->starts_with('-') ? "" : *next;
 }
 
 }  // namespace
 
 CommandLine parse_command_line(const Commands& commands, int argc, char** argv) {
-  CLI::App app("heed trains toy causal models and checks their gradients.", "heed");
-  const auto formatter = std::make_shared<Help>();
-  formatter->label("Positionals", "Arguments");
-  app.formatter(formatter);
+  CommandLine line;
+  line.command = named_command(commands, argc, argv);
+  if (const auto level = help_level(line.command, argc, argv)) {
+    if (!line.command)
+      for (const std::string& word : {std::string(argv[1]), *level})
+        if (!word.empty() && word[0] != '-' && word != "all")
+          report_unknown({word}, nullptr, commands);
+    line.help = line.command ? help_text(*line.command, *level) : help_text(commands, *level);
+    return line;
+  }
+  CLI::App app("", "heed");
+  app.set_help_flag();
   app.allow_extras();  // unknown options reach report_unknown()
   app.require_subcommand(0, 1);
-  app.footer(kExitCodes);
-  CommandLine line;
-  app.add_flag("--version", line.version, "print version, compiler and threads");
-  line.command = named_command(commands, argc, argv);
+  app.add_flag("--version", line.version);
   const CLI::App* parser = &app;      // parser of the named command
   std::vector<CLI::Option*> options;  // one per setting of that command
   for (const auto& c : commands) {
-    CLI::App* sub = app.add_subcommand(c->name, c->what)->group("Commands");
+    CLI::App* sub = app.add_subcommand(c->name);
     if (c.get() != line.command) continue;
     parser = sub;
-    sub->footer(notes_text(c->notes) + json_help(*c) + "Examples:\n" + c->examples);
     for (std::size_t i = 0; i < c->settings.size(); ++i)
       options.push_back(add_setting(*sub, c->settings[i], i < c->arguments));
   }
@@ -224,9 +154,6 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
   };
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    line.help = help_text(*parser);
-    return line;
   } catch (const UsageError&) {
     check_rest();  // if the bad argument is the value of an unknown option, report the option
     throw;

@@ -45,11 +45,22 @@ bool takes(const Mode& mode, const std::string& key) {
 
 }  // namespace
 
+std::string argument_name(const nn::Setting& setting) {
+  std::string name = setting.key;
+  for (char& c : name) c = char(std::toupper(static_cast<unsigned char>(c)));
+  return name + (setting.kind == nn::Setting::Kind::kList ? "..." : "");
+}
+
 void Command::add(const std::string& group, std::vector<nn::Setting> more) {
   for (nn::Setting& s : more) {
     s.group = group;
     settings.push_back(std::move(s));
   }
+}
+
+void Command::mark(bool nn::Setting::*flag, const std::vector<std::string>& keys) {
+  for (nn::Setting& s : settings)
+    if (is_in(keys, s.key)) s.*flag = true;
 }
 
 void Command::add_common(int which) {
@@ -95,9 +106,6 @@ std::vector<std::string> Command::all_but(const std::vector<std::string>& exclud
 }
 
 const Mode& Command::mode() const {
-  for (std::size_t i = 0; i < required; ++i)
-    if (!given(settings[i].key))
-      usage_error("heed {0} needs a {1}; see heed {0} --help", name, settings[i].unit);
   const auto is_chosen = [this](const Mode& m) {
     if (m.when && !m.when(*this)) return false;
     if (m.key.empty()) return true;
@@ -112,6 +120,11 @@ const Mode& Command::mode() const {
     for (const Mode& m : modes) names.push_back(m.name());
     usage_error("{0} needs {1}; try heed {0} {2}", name, heed::join(names, " or "), names[0]);
   }
+  for (const nn::Setting& s : settings)
+    if (s.required && !given(s.key))
+      usage_error(
+          "heed {0} needs {1}; see heed {0} --help", name,
+          &s < &settings[arguments] ? argument_name(s) : fmt::format("--{} {}", s.key, s.unit));
   for (const bool in_file : {false, true})  // options of the command line are reported first
     for (const auto& [key, given_values] : values)
       if (const Value& value = given_values.back();

@@ -13,6 +13,12 @@
 
 namespace heed {
 
+/// Group of help with the keys of --json, and the notes on what only JSON has.
+inline constexpr const char* kJsonGroup = "JSON";
+
+/// Returns the name of an argument in help and errors, such as "TASK" or "RUN...".
+std::string argument_name(const nn::Setting& setting);
+
 struct Command;
 using Commands = std::vector<std::unique_ptr<Command>>;
 
@@ -48,14 +54,15 @@ struct Mode {
 struct Command {
   std::string name;      ///< as typed, for example "train"
   std::string what;      ///< description in one line, for help
-  std::string examples;  ///< lines for help that can be pasted and run
-  /// Text above the examples in help. Successive lines form a paragraph, which is wrapped. Empty
-  /// lines and lines that start with a blank are kept.
+  std::string kind;      ///< heading in the list of commands
+  std::string examples;  ///< lines for help that can be pasted and run, the most useful first
+  /// Text for help. Successive lines form a paragraph, which is wrapped. Empty lines and lines that
+  /// start with a blank are kept. A line "[GROUP]" starts the notes of a group of settings, of a
+  /// group that has only notes, or of kJsonGroup. The first help has the notes above such lines.
   std::string notes;
 
   std::vector<nn::Setting> settings;  ///< their variables must outlive the command
   std::size_t arguments = 0;          ///< number of leading settings that need no option name
-  std::size_t required = 0;           ///< number of leading settings that must be given
 
   std::vector<Mode> modes;
   /// Sets variables whose defaults depend on the given options, for example on a preset. It runs
@@ -71,8 +78,11 @@ struct Command {
   enum Common { kJson = 1, kConfig = 2, kThreads = 4, kAll = 7, kCsv = 8 };
   /// Adds common settings; `which` is a sum of Common values.
   void add_common(int which);
-  /// Adds settings. The help text lists them under the heading `group`.
+  /// Adds settings. Help lists them under the heading `group`, which is one word.
   void add(const std::string& group, std::vector<nn::Setting> more);
+  /// Sets a flag of the settings with these keys: nn::Setting::common or nn::Setting::required. If
+  /// no setting of a command is common, the first level of help shows all of them.
+  void mark(bool nn::Setting::*flag, const std::vector<std::string>& keys);
 
   /// One value that the user gave.
   struct Value {

@@ -155,7 +155,10 @@ std::vector<RunComparison> compare_tasks(const std::vector<nn::ComparedRun>& run
     same->push_back(run);
   }
   std::vector<RunComparison> tasks;
-  for (auto& list : by_task) tasks.push_back({of, target, group_runs(std::move(list), of, target)});
+  for (auto& list : by_task) {
+    tasks.push_back({of, target, group_runs(std::move(list), of, target)});
+    name_groups(tasks.back().groups);
+  }
   return tasks;
 }
 
@@ -206,7 +209,6 @@ std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunC
 }
 
 Report run_compare(const CompareArguments& a, const Command& c) {
-  if (!c.given("runs")) usage_error("compare needs runs, or the directory of a sweep");
   const auto target = c.given("target") ? std::optional(a.target) : std::nullopt;
   nn::ComparedQuantity of(a.of);
   FoundRuns found = find_runs(c, of);
@@ -241,14 +243,16 @@ Report run_compare(const CompareArguments& a, const Command& c) {
 constexpr const char* kCompareNotes =
     R"(RUNS are run directories, directories that contain runs, or directories of heed sweep. Runs
 that differ only in their seed are one setting. Numbers are means over the seeds of a setting with
-the standard error of the mean.
+the standard error of the mean. Runs that are not finished or are damaged are not compared. A
+warning names them. If the weights of a run are damaged, heed train --resume writes them again.
 
+[Tasks]
 Runs of several tasks are compared task by task: each task has a table, and its pictures are named
 after it (curves-copy.png). An option is a part of a setting if it differs between the runs of one
-task, and --against must be such an option in each task. --json then prints tasks (a list with task,
-quantity, target and settings of each), left_out and files. The first column of --csv and of the CSV
+task, and --against must be such an option in each task. The first column of --csv and of the CSV
 files is task. Runs of task text that learn different files are settings of one task.
 
+[Numbers]
 final is the loss at the end in nats per token, on the whole evaluation set. heed train, eval, runs
 and sweep print the same number. above optimum is this loss minus the optimal loss on the same
 sequences. best is the lowest eval_loss of any run: the loss of an evaluation during training, on
@@ -264,14 +268,16 @@ With --target X, steps to target is the step of the first evaluation, or checkpo
 eval_loss is at most X, or at which another quantity is at least X. The mean is over the runs that reach
 the target; their number is in parentheses: (reached/all).
 
-Runs that are not finished or are damaged are not compared. A warning names them. If the weights of
-a run are damaged, heed train --resume writes them again.
-
+[Files]
 The directory --out receives compare.csv (a line per setting), runs.csv (per run), curves.csv (per
 step), heads.csv (per head), curves.png (the mean with a band of one standard error above and below,
 at the steps that all runs of a setting have; of more than 8 settings the first 8), against.png and,
 with a target, steps.png (only settings in which all runs reach the target; the title names the
-others). The files of an earlier comparison in this directory are replaced or removed.)";
+others). The files of an earlier comparison in this directory are replaced or removed.
+
+[JSON]
+For runs of several tasks, --json prints tasks (a list with task, quantity, target and settings of
+each), left_out and files.)";
 
 }  // namespace
 
@@ -287,16 +293,17 @@ void compare_command(Command& c) {
   auto a = std::make_shared<CompareArguments>();
   c.arguments = 1;
   c.add("Options",
-        {nn::Setting("runs", a->runs, {}, "runs, directories of runs, sweeps").shows("none"),
+        {nn::Setting("runs", a->runs, {}, "runs, directories of runs, sweeps"),
          nn::Setting("of", a->of, nn::ComparedQuantity::names(), "the compared quantity"),
          nn::Setting("target", a->target, {-1e6, 1e6},
                      "value of the quantity; adds the steps until a run reaches it")
-             .shows("none"),
+             .shows(""),
          nn::Setting("against", a->against, "OPTION", "draw the final value against this option")
              .shows("the option that differs, if there is only one"),
          nn::Setting("out", a->out, "DIR", "directory for the files")
              .shows("compare in the sweep's or the current directory")});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
+  c.mark(&nn::Setting::required, {"runs"});
   c.modes = {{.result = kComparisonKeys,
               .run = [a](const Command& command) { return run_compare(*a, command); }}};
 }

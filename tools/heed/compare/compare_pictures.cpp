@@ -10,6 +10,7 @@
 namespace heed {
 namespace {
 
+using nn::ComparedRun;
 using nn::MeanError;
 using nn::RunGroup;
 
@@ -35,7 +36,9 @@ std::string seeds_text(const std::vector<MeanError>& means) {
 
 // Returns whether all runs of the group reach the target. If they do not, the mean number of steps
 // to the target is not drawn, because a mean over only the runs that reach the target is too low.
-bool all_reached(const RunGroup& g) { return g.steps_to_target.n == g.runs.size(); }
+bool all_reached(const RunGroup& g) {
+  return g.mean(&ComparedRun::steps_to_target).n == g.runs.size();
+}
 
 // Returns a text with the groups that are not drawn, or "" if all are drawn: "; not drawn, since
 // not all seeds reached it: kv-heads=1 (0 of 5), kv-heads=2 (3 of 5)"
@@ -45,8 +48,8 @@ std::string not_drawn_text(const RunComparison& c) {
   std::size_t count = 0;
   for (const RunGroup& g : c.groups) {
     if (all_reached(g) || ++count > kNamed) continue;
-    text += fmt::format("{}{} ({} of {})", count > 1 ? ", " : "", g.name(), g.steps_to_target.n,
-                        g.runs.size());
+    text += fmt::format("{}{} ({} of {})", count > 1 ? ", " : "", g.name,
+                        g.mean(&ComparedRun::steps_to_target).n, g.runs.size());
   }
   if (count > kNamed) text += fmt::format(" and {} more", count - kNamed);
   return count == 0 ? "" : "; not drawn, since not all seeds reached it: " + text;
@@ -78,7 +81,7 @@ plot::LineChart curves_chart(const RunComparison& c) {
       shown < c.groups.size() ? fmt::format(", the first {} of {} settings", shown, c.groups.size())
                               : "";
   std::vector<MeanError> finals;
-  for (const RunGroup& g : c.groups) finals.push_back(g.final);
+  for (const RunGroup& g : c.groups) finals.push_back(g.mean(&ComparedRun::final));
   const std::string what = nn::ComparedQuantity(c.of.series_name()).words();
   plot::LineChart chart{.title = fmt::format("During training: {}, task {}{}{}", what, c.task(),
                                              seeds_text(finals), some),
@@ -87,7 +90,7 @@ plot::LineChart curves_chart(const RunComparison& c) {
   std::vector<double> means;
   for (std::size_t i = 0; i < shown; ++i) {
     const RunGroup& g = c.groups[i];
-    plot::Series& series = chart.series.emplace_back(plot::Series{.name = g.name()});
+    plot::Series& series = chart.series.emplace_back(plot::Series{.name = g.name});
     for (std::size_t k = 0; k < g.curve.steps.size(); ++k)
       add_mean(series, g.curve.steps[k], g.curve.values[k]);
     means.insert(means.end(), series.y.begin(), series.y.end());
@@ -98,8 +101,8 @@ plot::LineChart curves_chart(const RunComparison& c) {
 }
 
 plot::LineChart against_chart(const RunComparison& c, const std::string& option,
-                              MeanError RunGroup::*number) {
-  const bool steps = number == &RunGroup::steps_to_target;
+                              double ComparedRun::*number) {
+  const bool steps = number == &ComparedRun::steps_to_target;
   const std::string what =
       steps       ? fmt::format("Steps until {} is {} {}", c.of.series_name(),
                           c.of.rises() ? "at least" : "at most", c.target.value_or(NAN))
@@ -108,7 +111,7 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
   std::vector<MeanError> drawn;
   std::vector<std::string> values;  // distinct values of the option
   for (const RunGroup& g : c.groups) {
-    if (!steps || all_reached(g)) drawn.push_back(g.*number);
+    if (!steps || all_reached(g)) drawn.push_back(g.mean(number));
     index_in(values, g.value(option));
   }
   const auto number_of = [](const std::string& value) {
@@ -134,7 +137,7 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
     const std::string value = g.value(option);
     points.push_back({numbers ? number_of(value) : double(index_in(values, value)),
                       index_in(names, g.name_without(option)),
-                      steps && !all_reached(g) ? MeanError() : g.*number});
+                      steps && !all_reached(g) ? MeanError() : g.mean(number)});
   }
   // The points of a curve must be ordered by x. The groups may be in any order.
   std::stable_sort(points.begin(), points.end(),
@@ -156,9 +159,9 @@ std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& 
   const auto file = [&](const char* name) { return folder / (name + suffix + ".png"); };
   std::vector<std::filesystem::path> files = {draw(file("curves"), curves_chart(c))};
   if (against.empty()) return files;
-  files.push_back(draw(file("against"), against_chart(c, against, &RunGroup::final)));
+  files.push_back(draw(file("against"), against_chart(c, against, &ComparedRun::final)));
   if (c.target)
-    files.push_back(draw(file("steps"), against_chart(c, against, &RunGroup::steps_to_target)));
+    files.push_back(draw(file("steps"), against_chart(c, against, &ComparedRun::steps_to_target)));
   return files;
 }
 

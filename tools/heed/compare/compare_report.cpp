@@ -1,134 +1,234 @@
 #include "tools/heed/compare/compare_report.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "autograd/base/files.h"
+#include "autograd/base/text.h"
+#include "tools/heed/plan/sweep_plan.h"
 
 namespace heed {
 namespace {
 
+namespace fs = std::filesystem;
+
+using nn::ComparedRun;
 using nn::MeanError;
 using nn::RunGroup;
+using Cells = std::vector<Value>;
 
-constexpr Column kComparedRun[] = {{"run"},   {"seed"},     {"final"},           {"best"},
-                                   {"above"}, {"accuracy"}, {"steps_to_target"}, {"seconds"}};
-constexpr Column kComparedHead[] = {{"layer"}, {"head"}, {"quantity"}, {"n"}, {"mean"}, {"error"}};
-constexpr Column kComparedSetting[] = {{"setting", "setting"},
-                                       {"options"},
-                                       {"n", "n"},
-                                       {"final_mean"},
-                                       {"final_error"},
-                                       {"", "final"},
-                                       {"best", "best", "", "{:.4f}"},
-                                       {"above_mean"},
-                                       {"above_error"},
-                                       {.label = "above optimum", .drop = 1},
-                                       {"accuracy_mean"},
-                                       {"accuracy_error"},
-                                       {.label = "accuracy", .drop = 2},
-                                       {"reached"},
-                                       {"steps_mean"},
-                                       {"steps_error"},
-                                       {.label = "steps to target"},
-                                       {"seconds_mean"},
-                                       {"seconds_error"},
-                                       {.label = "seconds", .drop = 3},
-                                       rows("runs", kComparedRun),
-                                       rows("heads", kComparedHead)};
+// A number of a run. A setting has its mean over the runs.
+struct Number {
+  std::string_view label;                // heading in text
+  std::string_view run, mean, error, n;  // keys; without `error`, a setting has its best value
+  double ComparedRun::*value;
+  std::string_view format;
+  int drop;  // Column::drop
+};
+constexpr Number kNumbers[] = {
+    {"final", "final", "final_mean", "final_error", "n", &ComparedRun::final, "{:.4f}", 0},
+    {"best", "best", "best", "", "", &ComparedRun::best, "{:.4f}", 0},
+    {"above optimum", "above", "above_mean", "above_error", "", &ComparedRun::above, "{:.4f}", 1},
+    {"accuracy", "accuracy", "accuracy_mean", "accuracy_error", "", &ComparedRun::accuracy,
+     "{:.4f}", 2},
+    {"steps to target", "steps_to_target", "steps_mean", "steps_error", "reached",
+     &ComparedRun::steps_to_target, "{:.1f}", 0},
+    {"seconds", "seconds", "seconds_mean", "seconds_error", "", &ComparedRun::seconds, "{:.1f}",
+     3}};
+
+std::vector<Column> run_columns(std::vector<Column> columns) {
+  for (const Number& number : kNumbers) columns.push_back({number.run});
+  return columns;
+}
+
+// Appends the columns of the numbers of a setting.
+std::vector<Column> setting_columns(std::vector<Column> columns) {
+  for (const Number& number : kNumbers)
+    for (const std::string_view key : {number.n, number.mean, number.error})
+      if (!key.empty()) columns.push_back({key});
+  return columns;
+}
+
+std::vector<Column> text_columns() {
+  std::vector<Column> columns = {{"setting", "setting"}, {"n", "n"}};
+  for (const Number& number : kNumbers)
+    columns.push_back({number.mean, number.label, "", number.format, number.drop});
+  return columns;
+}
+
+Columns view(const std::vector<Column>& columns) { return {columns.data(), columns.size()}; }
+
+const std::vector<Column> kRun = run_columns({{"run"}, {"seed"}});
+constexpr Column kHead[] = {{"layer"}, {"head"}, {"quantity"}, {"n"}, {"mean"}, {"error"}};
+const std::vector<Column> kSetting = [] {
+  std::vector<Column> columns = setting_columns({{"setting"}, {"options"}});
+  columns.insert(columns.end(), {rows("runs", view(kRun)), rows("heads", kHead)});
+  return columns;
+}();
 constexpr Column kHeadText[] = {{"", "setting"}, {"", "head"}, {"", "n"}, {"", "mean"}};
+constexpr Column kDifferingText[] = {{"", "option"}, {"", "value: settings", "", "text"}};
 constexpr Column kLeftOut[] = {{"run"}, {"why"}};
-constexpr Column kCompareKeys[] = {{"task"},
-                                   {"quantity"},
-                                   {"target"},
-                                   rows("settings", kComparedSetting),
-                                   rows("left_out", kLeftOut),
-                                   {"files"}};
+const Column kCompareKeys[] = {{"task"},
+                               {"quantity"},
+                               {"target"},
+                               rows("settings", view(kSetting)),
+                               rows("left_out", kLeftOut),
+                               {"files"}};
 
-// The result if there are several tasks: a list with an object per task, and the columns of CSV.
-constexpr Column kTask[] = {{"task"}, {"quantity"}, {"target"}, rows("settings", kComparedSetting)};
-constexpr Column kSeveralKeys[] = {rows("tasks", kTask), rows("left_out", kLeftOut), {"files"}};
-constexpr Column kTaskColumn[] = {{"task"}};
-constexpr auto kCsvOfTasks = joined(kTaskColumn, kComparedSetting);
+// The result if there are several tasks: a list with an object per task.
+const Column kTask[] = {{"task"}, {"quantity"}, {"target"}, rows("settings", view(kSetting))};
+const Column kSeveralKeys[] = {rows("tasks", kTask), rows("left_out", kLeftOut), {"files"}};
 
 // Formats a mean and its standard error: "0.1234 ± 0.0012". Returns only the mean if there is one
 // run.
-Value mean_text(const MeanError& m, int digits) {
+Value mean_text(const MeanError& m, std::string_view format) {
+  const auto text = [&](double x) { return fmt::vformat(format, fmt::make_format_args(x)); };
   if (m.n == 0) return {};
-  if (m.n == 1) return fmt::format("{:.{}f}", m.mean, digits);
-  return fmt::format("{:.{}f} ± {:.{}f}", m.mean, digits, m.error, digits);
+  return m.n == 1 ? text(m.mean) : text(m.mean) + " ± " + text(m.error);
 }
 
-Value steps_text(const RunGroup& g) {
-  const MeanError& m = g.steps_to_target;
-  if (m.n == 0) return fmt::format("never (0/{})", g.runs.size());
+Value steps_text(const MeanError& m, const Number& number, std::size_t runs) {
+  if (m.n == 0) return fmt::format("never (0/{})", runs);
   const bool whole = m.mean == std::floor(m.mean) && (m.n == 1 || m.error == std::floor(m.error));
-  return fmt::format("{} ({}/{})", mean_text(m, whole ? 0 : 1).text(), m.n, g.runs.size());
+  return fmt::format("{} ({}/{})", mean_text(m, whole ? "{:.0f}" : number.format).text(), m.n,
+                     runs);
 }
 
-using TableRow = std::vector<Value>;
+Cells run_cells(Cells cells, const ComparedRun& r) {
+  cells.insert(cells.end(), {r.folder.string(), r.config.seed});
+  for (const Number& number : kNumbers) cells.emplace_back(r.*number.value);
+  return cells;
+}
 
-TableRow run_cells(const nn::ComparedRun& r) {
-  return {r.folder.string(), r.config.seed, r.final,           r.best,
-          r.above,           r.accuracy,    r.steps_to_target, r.seconds};
+// Appends the cells of setting_columns().
+Cells setting_cells(Cells cells, const RunGroup& g) {
+  for (const Number& number : kNumbers) {
+    const MeanError m = g.mean(number.value);
+    if (!number.n.empty()) cells.emplace_back(m.n);
+    cells.emplace_back(number.error.empty() ? g.best : m.mean);
+    if (!number.error.empty()) cells.emplace_back(m.error);
+  }
+  return cells;
+}
+
+Cells text_cells(const RunComparison& c, const RunGroup& g) {
+  Cells cells = {g.name, g.mean(&ComparedRun::final).n};
+  for (const Number& number : kNumbers) {
+    const MeanError m = g.mean(number.value);
+    if (number.error.empty())
+      cells.emplace_back(g.best);
+    else if (number.value == &ComparedRun::steps_to_target)
+      cells.push_back(c.target ? steps_text(m, number, g.runs.size()) : Value());
+    else if (number.value == &ComparedRun::accuracy && c.of.series_name() == "eval_accuracy")
+      cells.emplace_back();  // `final` is the accuracy
+    else
+      cells.push_back(mean_text(m, number.format));
+  }
+  return cells;
 }
 
 // Returns one row for each score of each head of the model, as means over the runs of a group.
 // Returns no rows if the compared quantity is not measured per head.
-std::vector<TableRow> head_rows(const RunComparison& c, const RunGroup& g) {
-  std::vector<TableRow> list;
+std::vector<Cells> head_rows(const RunComparison& c, const RunGroup& g) {
+  std::vector<Cells> list;
   if (!c.of.head) return list;
-  for (const nn::HeadQuantity& quantity : nn::head_quantities())
+  for (const nn::HeadQuantity& quantity : nn::head_quantities()) {
+    if (quantity.source > c.of.head->source) continue;  // not measured
     for (const auto& [layer, head, mean] : head_means(g, quantity))
       list.push_back({layer, head, quantity.name, mean.n, mean.mean, mean.error});
+  }
   return list;
 }
 
-TableRow setting_cells(const RunComparison& c, const RunGroup& g) {
-  Value options = Value::object();
-  for (const auto& [key, value] : g.options) options.append(key, value);
-  Table runs(kComparedRun), heads(kComparedHead);
-  for (const nn::ComparedRun& r : g.runs) runs.add(run_cells(r));
-  heads.rows = head_rows(c, g);
-  return {g.name(),
-          options,
-          g.final.n,
-          g.final.mean,
-          g.final.error,
-          mean_text(g.final, 4),
-          g.best,
-          g.above.mean,
-          g.above.error,
-          mean_text(g.above, 4),
-          g.accuracy.mean,
-          g.accuracy.error,
-          c.of.series_name() == "eval_accuracy" ? Value() : mean_text(g.accuracy, 4),
-          g.steps_to_target.n,
-          g.steps_to_target.mean,
-          g.steps_to_target.error,
-          c.target ? steps_text(g) : Value(),
-          g.seconds.mean,
-          g.seconds.error,
-          mean_text(g.seconds, 1),
-          list_of(runs),
-          list_of(heads)};
+// Adds the table `settings` of JSON.
+void add_settings(Report& report, const RunComparison& c) {
+  Table& table = report.table("settings");
+  for (const RunGroup& g : c.groups) {
+    Value options = Value::object();
+    for (const auto& [key, value] : g.options) options.append(key, value);
+    Table runs(view(kRun)), heads(kHead);
+    for (const ComparedRun& r : g.runs) runs.add(run_cells({}, r));
+    heads.rows = head_rows(c, g);
+    Cells cells = setting_cells({g.name, options}, g);
+    cells.insert(cells.end(), {list_of(runs), list_of(heads)});
+    table.add(std::move(cells));
+  }
+}
+
+// Returns the last parts of each path that no other path ends with.
+std::vector<std::string> short_names(const std::vector<fs::path>& paths) {
+  const auto ends_of = [](const fs::path& path) {  // the shortest first
+    std::vector<std::string> ends;
+    fs::path end;
+    for (auto part = path.end(); part != path.begin();) {
+      end = end.empty() ? *--part : *--part / end;
+      ends.push_back(end.string());
+    }
+    return ends;
+  };
+  std::map<std::string, std::size_t> count;
+  for (const fs::path& path : paths)
+    for (const std::string& end : ends_of(path)) ++count[end];
+  std::vector<std::string> names;
+  for (const fs::path& path : paths) {
+    const std::vector<std::string> ends = ends_of(path);
+    const auto only = std::ranges::find_if(ends, [&](const auto& end) { return count[end] == 1; });
+    names.push_back(only == ends.end() ? path.string() : *only);
+  }
+  return names;
+}
+
+// Returns a table with a row for each option that differs, with the groups that have each value.
+// Returns no rows if the groups have the names of their options.
+Table differing_table(const std::vector<RunGroup>& groups) {
+  constexpr std::size_t kNamed = 3;
+  Table table(kDifferingText);
+  if (groups[0].name == groups[0].name_without("")) return table;
+  for (const auto& [option, first] : groups[0].options) {
+    std::vector<std::string> values;
+    std::vector<std::vector<std::string>> names;  // of the groups that have each value
+    for (const RunGroup& g : groups) {
+      const auto same = std::ranges::find(values, g.value(option));
+      const auto index = std::size_t(same - values.begin());
+      if (same == values.end()) values.push_back(g.value(option)), names.emplace_back();
+      names[index].push_back(g.name);
+    }
+    std::vector<fs::path> files;
+    for (const std::string& value : values)
+      if (value.starts_with('/')) files.emplace_back(value);
+    std::vector<std::string> file_names = short_names(files);
+    auto file = file_names.begin();
+    std::string cell;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t more = names[i].size() - std::min(names[i].size(), kNamed);
+      if (more > 0) names[i].resize(kNamed), names[i].push_back(fmt::format("{} more", more));
+      cell += fmt::format("{}{}: {}", i > 0 ? "; " : "",
+                          values[i].empty()            ? "none"
+                          : values[i].starts_with('/') ? *file++
+                                                       : values[i],
+                          heed::join(names[i]));
+    }
+    table.add({option, cell});
+  }
+  return table;
 }
 
 // Returns an empty table. Its columns are the task, if there are several, the options that differ
-// between the groups of a task, and then `keys`.
-Table options_table(const std::vector<RunComparison>& tasks,
-                    std::initializer_list<std::string_view> keys) {
+// between the groups of a task, and then `more`.
+Table options_table(const std::vector<RunComparison>& tasks, const std::vector<Column>& more) {
   std::vector<Column> columns;
   if (tasks.size() > 1) columns.push_back({"task"});
   for (const RunComparison& c : tasks)
     for (const auto& [key, value] : c.groups[0].options)
       if (!Columns(columns.data(), columns.size()).find(key)) columns.push_back({key});
-  for (const std::string_view key : keys) columns.push_back({key});
+  columns.insert(columns.end(), more.begin(), more.end());
   return Table(columns);
 }
 
-// Adds a row to an options_table(). `cells` are the cells of its `keys`.
-void add_row(Table& table, const RunGroup& group, const TableRow& cells) {
-  TableRow row;
+// Adds a row to an options_table(). `cells` are the cells of its columns `more`.
+void add_row(Table& table, const RunGroup& group, const Cells& cells) {
+  Cells row;
   for (std::size_t i = 0; i + cells.size() < table.columns.size(); ++i) {
     const std::string_view key = table.columns[i].key;
     Value& cell = row.emplace_back(key == "task" ? Value(group.runs[0].config.task) : Value());
@@ -144,9 +244,10 @@ Report task_report(const RunComparison& c) {
   report.set("task", c.task());
   report.set("quantity", c.of.name);
   report.set("target", c.target);
-  Table& table = report.table("settings");
+  add_settings(report, c);
+  Table& table = report.text_table(Table(text_columns()));
   std::size_t runs = 0;
-  for (const RunGroup& g : c.groups) table.add(setting_cells(c, g)), runs += g.runs.size();
+  for (const RunGroup& g : c.groups) table.add(text_cells(c, g)), runs += g.runs.size();
   table.title =
       fmt::format("{}: {} of {}, mean ± standard error\nfinal: {}{}\n", c.task(),
                   counted(std::int64_t(runs), "run"), counted(std::ssize(c.groups), "setting"),
@@ -156,12 +257,13 @@ Report task_report(const RunComparison& c) {
         fmt::format("on the whole evaluation set; best: {} during training\n", c.of.series_name());
   else if (!c.of.head)
     table.title += "on the first --eval-batch sequences of the evaluation set\n";
+  report.text_table(differing_table(c.groups));
   if (!c.of.head) return report;
   Table& heads = report.text_table(kHeadText);
   heads.title = c.of.name + " of each head";
   for (const RunGroup& g : c.groups)
     for (const auto& [layer, head, mean] : head_means(g, *c.of.head))
-      heads.add({g.name(), nn::head_name({layer, head}), mean.n, mean_text(mean, 4)});
+      heads.add({g.name, nn::head_name({layer, head}), mean.n, mean_text(mean, "{:.4f}")});
   return report;
 }
 
@@ -169,18 +271,39 @@ Report task_report(const RunComparison& c) {
 
 const Columns kComparisonKeys = kCompareKeys, kTasksKeys = kSeveralKeys;
 
+void name_groups(std::vector<RunGroup>& groups) {
+  std::vector<fs::path> first;  // the first run of each group
+  bool is_one_sweep = true;
+  for (const RunGroup& g : groups)
+    for (const ComparedRun& run : g.runs) {
+      fs::path folder = fs::absolute(run.folder / "").lexically_normal().parent_path();
+      is_one_sweep &= folder.parent_path() == (first.empty() ? folder : first[0]).parent_path();
+      if (&run == &g.runs[0]) first.push_back(std::move(folder));
+    }
+  if ((groups.size() == 1 && groups[0].runs.size() > 1) ||
+      (is_one_sweep && is_sweep(first[0].parent_path())))
+    return;
+  const std::vector<std::string> names = short_names(first);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const std::size_t more = groups[i].runs.size() - 1;
+    groups[i].name = names[i] + (more > 0 ? fmt::format(" and {} more", more) : "");
+  }
+}
+
 Report comparison_report(const std::vector<RunComparison>& tasks) {
   if (tasks.size() == 1) return task_report(tasks[0]);
   Report report(kTasksKeys);
   Table& list = report.table("tasks");
-  Table csv(kCsvOfTasks);
+  std::vector<Column> columns = kSetting;
+  columns.insert(columns.begin(), {"task"});
+  Table csv(columns);
   for (const RunComparison& c : tasks) {
     const Report task = task_report(c);
     for (const Report::Item& item : task.items())
       if (const Table* table = std::get_if<Table>(&item.what)) report.text_table(*table);
     const auto& settings = std::get<Table>(task.find("settings")->what);
     list.add({c.task(), c.of.name, c.target, list_of(settings)});
-    for (TableRow row : settings.rows) {
+    for (Cells row : settings.rows) {
       row.insert(row.begin(), c.task());
       csv.add(std::move(row));
     }
@@ -189,37 +312,26 @@ Report comparison_report(const std::vector<RunComparison>& tasks) {
   return report;
 }
 
-std::vector<std::filesystem::path> write_comparison(const std::filesystem::path& folder,
-                                                    const std::vector<RunComparison>& tasks) {
-  Table settings =
-      options_table(tasks, {"quantity", "n", "final_mean", "final_error", "best", "above_mean",
-                            "above_error", "accuracy_mean", "accuracy_error", "target", "reached",
-                            "steps_mean", "steps_error", "seconds_mean", "seconds_error"});
-  Table runs = options_table(tasks, {"run", "seed", "quantity", "final", "best", "above",
-                                     "accuracy", "steps_to_target", "seconds"});
-  Table curves = options_table(tasks, {"quantity", "step", "n", "mean", "standard_error"});
-  Table heads = options_table(tasks, {"layer", "head", "quantity", "n", "mean", "standard_error"});
-  const auto add_group = [&](const RunComparison& c, const RunGroup& g) {
-    const MeanError& steps = g.steps_to_target;
-    add_row(settings, g,
-            {c.of.name, g.final.n, g.final.mean, g.final.error, g.best, g.above.mean, g.above.error,
-             g.accuracy.mean, g.accuracy.error, c.target, c.target ? Value(steps.n) : Value(),
-             steps.mean, steps.error, g.seconds.mean, g.seconds.error});
-    for (const nn::ComparedRun& r : g.runs) {
-      TableRow cells = run_cells(r);
-      cells.insert(cells.begin() + 2, c.of.name);
-      add_row(runs, g, cells);
-    }
-    for (std::size_t i = 0; i < g.curve.steps.size(); ++i) {
-      const MeanError& m = g.curve.values[i];
-      add_row(curves, g,
-              {c.of.series_name(), std::int64_t(g.curve.steps[i]), m.n, m.mean, m.error});
-    }
-    for (const TableRow& cells : head_rows(c, g)) add_row(heads, g, cells);
-  };
+std::vector<fs::path> write_comparison(const fs::path& folder,
+                                       const std::vector<RunComparison>& tasks) {
+  Table settings = options_table(tasks, setting_columns({{"setting"}, {"quantity"}, {"target"}}));
+  Table runs = options_table(tasks, run_columns({{"quantity"}, {"run"}, {"seed"}}));
+  Table curves =
+      options_table(tasks, {{"quantity"}, {"step"}, {"n"}, {"mean"}, {"standard_error"}});
+  Table heads = options_table(
+      tasks, {{"layer"}, {"head"}, {"quantity"}, {"n"}, {"mean"}, {"standard_error"}});
   for (const RunComparison& c : tasks)
-    for (const RunGroup& g : c.groups) add_group(c, g);
-  std::vector<std::filesystem::path> files;
+    for (const RunGroup& g : c.groups) {
+      add_row(settings, g, setting_cells({g.name, c.of.name, c.target}, g));
+      for (const ComparedRun& r : g.runs) add_row(runs, g, run_cells({c.of.name}, r));
+      for (std::size_t i = 0; i < g.curve.steps.size(); ++i) {
+        const MeanError& m = g.curve.values[i];
+        add_row(curves, g,
+                {c.of.series_name(), std::int64_t(g.curve.steps[i]), m.n, m.mean, m.error});
+      }
+      for (const Cells& cells : head_rows(c, g)) add_row(heads, g, cells);
+    }
+  std::vector<fs::path> files;
   const auto write = [&](const char* name, const Table& table) {
     autograd::write_file((folder / name).string(), std::string_view(to_csv(table)));
     files.push_back(folder / name);

@@ -26,6 +26,10 @@ struct RunComparison {
 extern const Columns kComparisonKeys;  ///< keys of comparison_report() for one task
 extern const Columns kTasksKeys;       ///< keys of comparison_report() for several tasks
 
+/// Names each group after its first run: the last parts of the run's directory that no other name
+/// has. Changes no name if all runs are of one group or of one sweep.
+void name_groups(std::vector<nn::RunGroup>& groups);
+
 /// Returns a report with one row per group of runs. Its column n is the number of runs whose last
 /// value is finite. If the quantity is measured per head, adds one row per head. If there are
 /// several tasks, each has tables of its own in text and an object in the list `tasks` of JSON, and
@@ -51,7 +55,7 @@ plot::LineChart curves_chart(const RunComparison& c);
 /// of the option are numbers, draws curves, otherwise points. If `number` is steps_to_target,
 /// groups in which not all runs reach the target are not drawn, and the title names them.
 plot::LineChart against_chart(const RunComparison& c, const std::string& option,
-                              nn::MeanError nn::RunGroup::*number);
+                              double nn::ComparedRun::*number);
 
 /// Draws curves.png. Unless the option `against` is empty, also draws against.png and, if there is
 /// a target, steps.png. `suffix` is added to the names: curves-copy.png if it is "-copy". Returns

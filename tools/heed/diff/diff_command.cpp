@@ -147,12 +147,15 @@ as float32.
 
 |A| is the Euclidean norm of a tensor of A. / |A| is |B - A| divided by |A|, and max / |a| is the largest
 |b - a| / |a|. Text shows only tensors that differ, those with the largest |B - A| first; --json and
---csv have all tensors, in which `difference` is null if the elements can be compared, and `beyond` is the
-number of elements that differ by more than the tolerance. Infinite numbers are null, and NaN is "nan".
+--csv have all tensors.
 
 To see what training changed, compare the checkpoint of step 0 (heed train --save-every) with the run.
 
-The exit code is 0 if no tensor differs, 1 if one does, and 4 if a file cannot be read.)";
+The exit code is 0 if no tensor differs, 1 if one does, and 4 if a file cannot be read.
+
+[JSON]
+difference is null if the elements can be compared. beyond is the number of elements that differ by
+more than the tolerance. Infinite numbers are null, and NaN is "nan".)";
 
 }  // namespace
 
@@ -168,13 +171,14 @@ void diff_command(Command& c) {
       first);
   c.notes = kDiffNotes;
   auto a = std::make_shared<DiffArguments>();
-  c.arguments = c.required = 2;
+  c.arguments = 2;
   c.add("Options",
-        {nn::Setting("a", a->a, "PATH", "run directory or .safetensors file").shows(""),
-         nn::Setting("b", a->b, "PATH", "run directory or .safetensors file").shows(""),
+        {{"a", a->a, "PATH", "run directory or .safetensors file"},
+         {"b", a->b, "PATH", "run directory or .safetensors file"},
          {"atol", a->tolerance.atol, {0, HUGE_VAL, false, true}, "accepted |b - a|"},
          {"rtol", a->tolerance.rtol, {0, HUGE_VAL, false, true}, "accepted |b - a| / |a|"}});
   c.add_common(Command::kJson | Command::kCsv);
+  c.mark(&nn::Setting::required, {"a", "b"});
   c.modes = {{.result = kDiffKeys, .run = [a](const Command&) { return run_diff(*a); }}};
 }
 

@@ -349,6 +349,7 @@ sweep and compare also print. If {0} is missing, because an earlier version of h
 finished the run, or if it is damaged or has another loss, heed eval writes it. Evaluations
 elsewhere, with --text, --lines, --stride, --context or --task-*, never change it.
 
+[Options]
 Another text or its lines are evaluated as a whole, in the tokens of the run. A character that the
 run does not have is an error. A word that it does not have becomes <unk> if the run has this
 token. With <unk> among the targets, perplexity and bits are not defined.
@@ -380,8 +381,10 @@ evaluated. With other encodings of positions they can.)",
              .shows("that of the run")});
   std::vector<nn::Setting> parameters = nn::task_settings(a->parameters);
   for (nn::Setting& s : parameters) s.shown = "the run's";
-  c.add("Other settings of the run's task", std::move(parameters));
+  c.add("Task", std::move(parameters));
   c.add_common(Command::kAll | Command::kCsv);
+  c.mark(&nn::Setting::common,
+         {"run", "weights", "sequences", "text", "lines", "stride", "context", "json", "csv"});
   const auto several = [](const Command& command) { return is_list(command.text("context")); };
   c.modes = {{.key = "context",
               .when = several,

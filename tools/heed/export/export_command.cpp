@@ -16,11 +16,8 @@ struct ExportArguments {
 
 constexpr Column kExportKeys[] = {{"run"}, {"names"}, {"tensors"}, {"numbers"}, {"files"}};
 
-Report run_export(const ExportArguments& a, const Command& c) {
+Report run_export(const ExportArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
-  if (!c.given("names") || !c.given("out"))
-    usage_error("export needs --names {} and --out FILE",
-                join(nn::enum_names<nn::WeightNames>(), " or "));
   check_weights_out("--out", a.out);
   nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const auto weights = nn::weights_with_names(std::move(run.model), a.names);
@@ -67,14 +64,13 @@ void export_command(Command& c) {
   c.notes = kExportNotes;
   auto a = std::make_shared<ExportArguments>();
   c.arguments = 1;
-  c.add("Options",
-        {run_setting(a->run),
-         nn::Setting("names", a->names, "names and layouts of the weights").shows(""),
-         nn::Setting("out", a->out, "FILE", "file to write, such as gpt2.safetensors").shows(""),
-         {"weights", a->weights, "FILE", "weights file in the run directory"}});
+  c.add("Options", {run_setting(a->run),
+                    {"names", a->names, "names and layouts of the weights"},
+                    {"out", a->out, "FILE", "file to write, such as gpt2.safetensors"},
+                    {"weights", a->weights, "FILE", "weights file in the run directory"}});
   c.add_common(Command::kJson);
-  c.modes = {{.result = kExportKeys,
-              .run = [a](const Command& command) { return run_export(*a, command); }}};
+  c.mark(&nn::Setting::required, {"names", "out"});
+  c.modes = {{.result = kExportKeys, .run = [a](const Command&) { return run_export(*a); }}};
 }
 
 }  // namespace heed

@@ -217,23 +217,22 @@ Report generate(const GenerateArguments& a, bool json) {
 }
 
 constexpr const char* kGenerateNotes =
-    R"(--json prints one object with these keys: run; prompt, including the tokens that the task
-adds to it; text, the generated text; tokens, the number of generated tokens; stopped, true if a
-stop token ended the text (it is then the last token); seconds; tokens_per_s. With --probabilities
-also symbols, probabilities, runner_up_symbols and runner_up_probabilities, one entry per token.
-With --samples, the object has a list samples, whose entries have text, tokens, stopped and the
-probabilities of one sample; tokens then counts the tokens of all samples.
-
-Probabilities are those of the model, before temperature, top-k and top-p.
+    R"(Probabilities are those of the model, before temperature, top-k and top-p.
 
 The text depends on the seed, but not on the number of threads. The text of sample i does not
 depend on the number of samples, and sample 1 is the text generated without --samples.
 
+[Options]
 Within the context length, a new token costs a forward pass of one token. Beyond it, a new token
 costs a pass over the last --context tokens, because keys and values are computed anew. With
 --past slide, the oldest token is dropped instead, and a new token costs a pass of one token
 (positions rope, alibi or none only). Cached values then still depend on dropped tokens, as in one
-long pass under a window mask.)";
+long pass under a window mask.
+
+[JSON]
+prompt includes the tokens that the task adds to it. tokens is the number of generated tokens, with
+--samples of all samples. stopped is true if a stop token ended the text; it is then the last token.
+With --probabilities, symbols, probabilities and the runners-up have one entry per token.)";
 
 }  // namespace
 
@@ -273,6 +272,8 @@ void generate_command(Command& c) {
          {"weights", a->weights, "FILE", "weights file in the run directory"}});
   c.settings[1].may_be_empty = true;
   c.add_common(Command::kAll);
+  c.mark(&nn::Setting::common, {"run", "prompt", "tokens", "probabilities", "temperature", "top-k",
+                                "top-p", "greedy", "samples", "seed", "json"});
   const auto run = [a](const Command& command) { return generate(*a, command.json); };
   const auto of_several = [](const Command& command) { return command.text("samples") != "1"; };
   const auto several_with_probabilities = [=](const Command& command) {

@@ -8,11 +8,15 @@ void gradcheck_command(Command& c) {
   c.name = "gradcheck", c.what = "check the derivative of every op and layer";
   c.examples =
       "  heed gradcheck\n"
+      "  heed gradcheck --run runs/first\n"
       "  heed gradcheck softmax matmul --order 1 --oracle dual\n"
+      "  heed gradcheck --mutants\n"
       "  heed gradcheck --layouts transposed,stride0 --json\n"
       "  heed gradcheck softmax --junit softmax.xml\n"
-      "  heed gradcheck softmax --curve softmax.png\n"
-      "  heed gradcheck --mutants";
+      "  heed gradcheck softmax --curve softmax.png";
+  c.notes =
+      "Compares derivatives with differences and with dual numbers. The guide\n"
+      "autograd/check/YOUR_GRADIENT.md shows how to check a function of your own.";
   auto r = std::make_shared<GradcheckRequest>();
   std::vector<std::string> layouts;
   for (const autograd::CheckLayout layout : autograd::kAllLayouts)

@@ -197,9 +197,9 @@ void plot_command(Command& c) {
       "    --name blocks.1.attn.hook_pattern";
   c.notes = kPlotNotes;
   auto a = std::make_shared<PlotArguments>();
-  c.arguments = c.required = 1;
+  c.arguments = 1;
   c.add("Options",
-        {nn::Setting("file", a->file, "FILE", "the matrix: .npy, .safetensors or .csv").shows(""),
+        {{"file", a->file, "FILE", "the matrix: .npy, .safetensors or .csv"},
          nn::Setting("name", a->name, "TENSOR", "the tensor of a .safetensors file")
              .shows("the only one"),
          nn::Setting("x-labels", a->x_labels, "A,B,...|FILE",
@@ -215,6 +215,7 @@ void plot_command(Command& c) {
              .shows("FILE, ending in .png"),
          format_setting(a->formats)});
   c.add_common(Command::kJson);
+  c.mark(&nn::Setting::required, {"file"});
   c.modes = {
       {.result = kPlotKeys, .run = [a](const Command& command) { return run_plot(*a, command); }}};
 }

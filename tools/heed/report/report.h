@@ -3,7 +3,7 @@
 // A command declares the keys of its result as constexpr Columns beside the code that fills them:
 //   constexpr Column kRun[] = {{"run", "run"}, {"loss", "loss", "nats", "{:.4f}"}, {"date"}};
 //   constexpr Column kKeys[] = {rows("runs", kRun), {"seconds"}};
-// `--help` lists the keys of --json from this declaration. The command then returns a Report:
+// `--help json` lists the keys of --json from this declaration. The command then returns a Report:
 //   Report report(kKeys);
 //   Table& table = report.table("runs");
 //   table.add({run.folder, run.loss, run.date});
@@ -62,10 +62,11 @@ struct Column {
   std::string_view unit = "";   ///< unit; text shows it
   /// Format of a number in text: an fmt format ("{:.3f}"), or bytes, commas, percent (of a
   /// fraction), seconds or si. If it is empty, integers have all their digits and other numbers
-  /// have four significant digits.
+  /// have four significant digits. "text": the column is left-aligned, even if its texts start with
+  /// digits.
   std::string_view format = "";
   /// If a table is wider than 80 characters, text omits columns, those with the largest `drop`
-  /// first. A column whose `drop` is 0 is never omitted.
+  /// first. It omits a column whose `drop` is 0 only if shorter cells do not suffice.
   int drop = 0;
   Columns inside = {};    ///< keys of the value, if it is an object or a table
   bool is_table = false;  ///< true: the value is a table with the columns `inside`
@@ -193,7 +194,8 @@ class Report {
 
 // The results of the following functions end with a newline, unless they are empty.
 
-/// Formats a report or a table as text of at most 80 columns, unless a name or a block is wider.
+/// Formats a report or a table as text of at most 80 columns. Only words of paragraphs and fields,
+/// such as paths, and blocks may be wider. A table omits columns and shortens texts until it fits.
 std::string to_text(const Report& report);
 std::string to_text(const Table& table);
 /// Formats a report as one JSON object on one line. Numbers that are not finite are null.

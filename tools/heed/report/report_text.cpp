@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "autograd/base/text.h"
+#include "autograd/base/utf8.h"
 #include "tools/heed/report/report.h"
 #include "tools/plot/text.h"
 
@@ -51,9 +52,24 @@ std::string text_of(const Value& value, const Column& column) {
   });
 }
 
+// Replaces the middle of a text by an ellipsis, unless it has at most `width` code points. The
+// beginning and the end of a path or a list of options say most.
+std::string shortened(const std::string& text, std::size_t width) {
+  const std::size_t all = width_of(text);
+  if (all <= width) return text;
+  const auto byte_of = [&](std::size_t point) {
+    std::size_t at = 0;
+    for (; point > 0; --point) autograd::next_code_point(text, at);
+    return at;
+  };
+  const std::size_t end = width / 2;  // code points after the ellipsis
+  return text.substr(0, byte_of(width - end - 1)) + "…" + text.substr(byte_of(all - end));
+}
+
 // A column of a table as text.
 struct TextColumn {
   int drop;                             // Column::drop
+  std::string keys;                     // names of its values in JSON
   bool is_right = true;                 // right-aligned, because all cells are numbers
   std::size_t width = 0;                // width of the widest cell
   std::vector<std::string> cells = {};  // the heading, then one cell per row
@@ -61,6 +77,10 @@ struct TextColumn {
   const std::string& add(const std::string& cell) {
     width = std::max(width, width_of(cell));
     return cells.emplace_back(cell);
+  }
+  void shorten(std::size_t most) {
+    width = most;
+    for (std::string& cell : cells) cell = shortened(cell, most);
   }
 };
 
@@ -82,10 +102,16 @@ bool is_number(const Value& value, const std::string& cell) {
 
 std::vector<TextColumn> text_columns(const Table& table) {
   std::vector<TextColumn> columns;
+  std::string hidden;  // keys of the columns before this one that text does not have
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const Column& column = table.columns[c];
-    if (column.label.empty()) continue;
-    TextColumn& text = columns.emplace_back(TextColumn{column.drop});
+    const std::string key(column.key);
+    if (column.label.empty()) {
+      hidden += (hidden.empty() ? "" : ", ") + key;
+      continue;
+    }
+    TextColumn& text = columns.emplace_back(TextColumn{column.drop, key.empty() ? hidden : key});
+    hidden.clear();
     text.add(std::string(column.label) +
              (column.unit.empty() ? "" : fmt::format(" ({})", column.unit)));
     bool is_empty = true;
@@ -93,7 +119,8 @@ std::vector<TextColumn> text_columns(const Table& table) {
       const Value& value = table.rows[r][c];
       const std::string& cell = text.add(text_of(value, column));
       is_empty &= cell.empty() || cell == "-";
-      text.is_right &= is_number(value, cell) && (c > 0 || !value.as<std::string>());
+      text.is_right &=
+          column.format != "text" && is_number(value, cell) && (c > 0 || !value.as<std::string>());
     }
     if (!table.text_row.empty()) text.add(text_of(table.text_row[c], column));
     if (is_empty) columns.pop_back();
@@ -101,18 +128,40 @@ std::vector<TextColumn> text_columns(const Table& table) {
   return columns;
 }
 
-// Removes columns until the table fits, and returns the headings of the removed columns.
-std::string drop_columns(std::vector<TextColumn>& columns) {
-  std::string dropped;
+// Returns the position at which the last column starts.
+std::size_t last_start(const std::vector<TextColumn>& columns) {
+  return width_of(columns) - columns.back().width;
+}
+
+// Returns true if the cells of the last column are wrapped.
+bool last_wraps(const std::vector<TextColumn>& columns) {
+  return !columns.back().is_right && last_start(columns) + 20 <= kWidth;
+}
+
+// Makes the table fit: omits columns that may be omitted, then shortens the widest texts, then
+// omits any column but the first. Returns the keys of the omitted columns.
+std::string fit_columns(std::vector<TextColumn>& columns) {
+  constexpr std::size_t kLeast = 12;  // width of a shortened column
+  std::string omitted;
   while (width_of(columns) > kWidth) {
-    const auto last =
+    auto last =
         std::max_element(columns.rbegin(), columns.rend(),
                          [](const TextColumn& a, const TextColumn& b) { return a.drop < b.drop; });
-    if (last->drop == 0) break;
-    dropped = last->cells[0] + (dropped.empty() ? "" : ", ") + dropped;
+    if (last->drop == 0) {
+      if (last_wraps(columns)) break;
+      const auto text_width = [](const TextColumn& c) { return c.is_right ? 0 : c.width; };
+      const auto widest = std::ranges::max_element(columns, {}, text_width);
+      if (text_width(*widest) > kLeast) {
+        const std::size_t excess = width_of(columns) - kWidth;
+        widest->shorten(std::max(kLeast, widest->width - std::min(widest->width, excess)));
+        continue;
+      }
+      last = columns.rbegin();
+    }
+    omitted = last->keys + (omitted.empty() ? "" : ", ") + omitted;
     columns.erase(std::prev(last.base()));
   }
-  return dropped;
+  return omitted;
 }
 
 void append_padded(std::string& line, const std::string& cell, std::size_t width, bool is_right) {
@@ -120,18 +169,28 @@ void append_padded(std::string& line, const std::string& cell, std::size_t width
   line += is_right ? blanks + cell : cell + blanks;
 }
 
+// Shortens each word of a text to at most `width` code points.
+std::string with_short_words(const std::string& text, std::size_t width) {
+  std::string words;
+  for (const std::string& word : split(text, ' ')) words += " " + shortened(word, width);
+  return words.substr(1);
+}
+
 std::string table_lines(const std::vector<TextColumn>& columns) {
+  const std::size_t start = last_start(columns);
+  const bool wraps = last_wraps(columns);
   std::string text;
   for (std::size_t r = 0; r < columns[0].cells.size(); ++r) {
     std::string line;
-    std::size_t last = 0;  // position at which the last column starts
     for (const TextColumn& column : columns) {
       if (&column != &columns.front()) line += kGap;
-      last = width_of(line);
-      append_padded(line, column.cells[r], column.width, column.is_right);
+      const std::string& cell = column.cells[r];
+      const bool is_last = &column == &columns.back();
+      append_padded(line, wraps && is_last ? with_short_words(cell, kWidth - start) : cell,
+                    column.width, column.is_right);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += (columns.back().is_right || last + 20 > kWidth ? line : wrapped(line, last)) + "\n";
+    text += (wraps ? wrapped(line, start) : line) + "\n";
   }
   return text;
 }
@@ -196,11 +255,11 @@ std::string to_text(const Table& table) {
   std::string text = table.title.empty() ? "" : wrapped(table.title) + "\n";
   std::vector<TextColumn> columns = text_columns(table);
   if (columns.empty()) return text;
-  const std::string dropped = drop_columns(columns);
+  const std::string omitted = fit_columns(columns);
   text += table_lines(columns);
   if (table.shown < table.rows.size())
     text += fmt::format("... {} rows in all; --json prints all of them\n", table.rows.size());
-  if (!dropped.empty()) text += wrapped("Also in --json: " + dropped) + "\n";
+  if (!omitted.empty()) text += wrapped("Also in --json: " + omitted) + "\n";
   return text + (table.note.empty() ? "" : wrapped(table.note) + "\n");
 }
 

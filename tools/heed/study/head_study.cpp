@@ -25,10 +25,8 @@ nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Comma
   if (!chosen || !c.given("at")) o.positions.clear();
   const bool is_default = o.kind == nn::Objective::kMargin && !c.given("of");
   if (c.given("repeat-random") && is_default) return nn::margin(s.model(), batch, o.positions);
-  if (is_default || (!chosen && !o.is_of_targets() && o.kind != nn::Objective::kMargin)) {
-    o = {.kind = nn::Objective::kMargin, .positions = o.positions};
-    if (s.info().random_targets) o.kind = nn::Objective::kLogLikelihood;
-  }
+  if (is_default || (!chosen && !o.is_of_targets() && o.kind != nn::Objective::kMargin))
+    return nn::default_objective(s.model(), s.info(), batch, o.positions);
   if (o.kind == nn::Objective::kMargin) return nn::margin(s.model(), batch, o.positions);
   if (!o.is_of_targets() && o.positions.empty()) {
     if (s.info().stop)
@@ -94,21 +92,15 @@ std::optional<double> surely_too_long(const Subject& s, std::int64_t count) {
 
 namespace {
 
-// Returns a sentence if the model predicts no better than token frequencies, and otherwise "". The
-// rival of a margin is the largest logit of the unchanged model, so any replacement raises the
-// margin of an untrained model.
+// Returns a sentence if the model predicts no better than token frequencies, and otherwise "".
 std::string no_better_text(const Subject& s, std::int64_t count) {
-  const nn::Task& task = *s.run->task;
-  count = std::min({count, task.evaluation_size(), 8 * nn::evaluation_chunk(s.model(), s.info())});
-  const auto gains = nn::gains_over_frequencies(s.model(), task.evaluation(0, count));
-  if (gains.empty()) return "";
-  const nn::Effect gain = nn::effect_of(gains);
-  if (gain.mean >= 0.01 && !(gain.mean < 2 * gain.standard_error)) return "";
+  const std::optional<nn::Effect> gain = nn::gain_over_frequencies(*s.run, count);
+  if (nn::predicts_better(gain)) return "";
   return fmt::format(
       "This model predicts no better than token frequencies: on {} its log probability of the "
-      "right tokens, minus that of their frequencies, is {:+.3g} nats (standard error {:.2g}). So "
-      "no roles, marks and claims are stated.",
-      counted(count, "sequence"), gain.mean, gain.standard_error);
+      "right tokens, minus that of their frequencies, is {} nats. So no roles and marks are "
+      "stated.",
+      counted(gain->sequences, "sequence"), effect_text(*gain));
 }
 
 // Measures HeadStudy::untrained.
@@ -136,7 +128,7 @@ HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s)
   if (c.given("samples") && a.samples > most)
     usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
                 most, a.samples);
-  const std::int64_t wanted = repeats ? 32 : default_samples(task);
+  const std::int64_t wanted = repeats ? 32 : nn::default_samples(task);
   const std::int64_t count = std::min({a.samples > 0 ? a.samples : wanted, most, available});
   if (a.ablation == nn::Ablation::kResample && count < 2)
     usage_error(
@@ -157,14 +149,6 @@ HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s)
                     replacement_text(a.ablation)};
 }
 
-std::int64_t default_samples(const nn::Task& task) {
-  constexpr std::int64_t kLeast = 32, kMost = 512, kCounted = 4096;
-  const nn::Tensor counted = task.evaluation(0, std::min(kLeast, task.evaluation_size())).counted;
-  const double by_sequence =
-      std::max(1.0, sum(to(counted, autograd::float64)).item()) / double(counted.size(0));
-  return std::clamp(std::int64_t(std::ceil(kCounted / by_sequence)), kLeast, kMost);
-}
-
 nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task) {
   if (!nn::predicts_its_inputs(task))
     usage_error(
@@ -183,29 +167,6 @@ nn::Batch repeated_sequences(const nn::Task& task, const nn::RepeatedTokens& siz
                              std::int64_t count, std::uint64_t seed) {
   nn::Generator generator(seed);
   return nn::repeated_random(task.info(), sizes, count, generator);
-}
-
-void score_on_repeated_tokens(HeadStudy& study, const nn::LoadedRun& run, std::uint64_t seed) {
-  constexpr std::int64_t kSequences = 8, kLeastTokens = 8;
-  if (!run.task->info().random_targets || !nn::predicts_its_inputs(*run.task)) return;
-  const auto sizes = nn::RepeatedTokens::for_context(run.task->info().context);
-  if (sizes.tokens < kLeastTokens) {
-    for (nn::MeasuredHead& h : study.measured->heads)
-      for (const auto score : kCopyScores) h.report.*score = NAN;
-    study.add_not_measured(fmt::format(
-        "Previous-token, duplicate-token and induction scores are measured on repeated random "
-        "tokens, which need a context of at least {}; it is {}.",
-        4 * kLeastTokens + 1, run.task->info().context));
-    return;
-  }
-  const nn::Batch batch = repeated_sequences(*run.task, sizes, kSequences, seed);
-  const nn::Study scores = nn::study(run.model, batch, {nn::Objective::kLogLikelihood});
-  for (const auto score : kCopyScores) {
-    for (std::size_t i = 0; i < scores.heads.size(); ++i)
-      study.measured->heads[i].report.*score = scores.heads[i].*score;
-    study.measured->uniform.*score = scores.uniform.*score;
-  }
-  study.score_sequences = fmt::format("{} sequences of {}", kSequences, sizes.text());
 }
 
 std::vector<nn::Setting> head_settings(HeadArguments& a) {
@@ -232,6 +193,8 @@ std::vector<nn::Setting> head_settings(HeadArguments& a) {
 
 HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Progress& progress) {
   HeadStudy study;
+  if (a.no_effects && a.ablate == "all")
+    usage_error("--no-effects and --ablate all contradict each other; give one of them");
   if (!s.has_sequences && a.ablate == "all")
     usage_error("--ablate all: the text of the run is not available");
   if (!s.has_sequences) {
@@ -243,8 +206,8 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
       std::initializer_list<const char*>{"samples", "ablate", "keep", "edges-into", "edge", "path"},
       [&](const char* option) { return c.given(option); });
   const nn::Task& task = *s.run->task;
-  const auto too_long = needs_sample ? std::nullopt : surely_too_long(s, default_samples(task));
-  study.not_measured = no_better_text(s, too_long ? 32 : default_samples(task));
+  const auto too_long = needs_sample ? std::nullopt : surely_too_long(s, nn::default_samples(task));
+  study.not_measured = no_better_text(s, too_long ? 32 : nn::default_samples(task));
   s.predicts = study.not_measured.empty();
   const auto skip_heads = [&](double seconds) {
     progress.clear();
@@ -252,8 +215,12 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
     study.add_not_measured(too_long_text(s.model(), seconds));
     return std::move(study);
   };
-  if (too_long) return skip_heads(*too_long);
-  study.sample = sample_of(a, c, s);
+  if (too_long && !a.no_effects) return skip_heads(*too_long);
+  if (!a.no_effects || needs_sample) study.sample = sample_of(a, c, s);
+  if (a.no_effects) {
+    study.add_not_measured("The effects of heads and MLPs were not measured (--no-effects).");
+    return study;
+  }
   const HeadSample& sample = *study.sample;
   const std::int64_t count = std::ssize(sample.run.values);
   const Estimate e = estimate_of(
@@ -277,24 +244,33 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
         progress.at_work(fmt::format("Measuring the heads, about {:.0f} seconds: {} of {} steps",
                                      seconds, done, total));
       }));
-  if (!c.given("repeat-random")) score_on_repeated_tokens(study, *s.run);
+  if (const auto sizes = c.given("repeat-random")
+                             ? std::nullopt
+                             : nn::score_on_repeated_tokens(*study.measured, *s.run)) {
+    if (sizes->tokens < nn::kLeastRepeated)
+      study.add_not_measured(fmt::format(
+          "Previous-token, duplicate-token and induction scores are measured on repeated random "
+          "tokens, which need a context of at least {}; it is {}.",
+          4 * nn::kLeastRepeated + 1, s.info().context));
+    else
+      study.score_sequences =
+          fmt::format("{} sequences of {}", nn::kRepeatedSequences, sizes->text());
+  }
   study.summary = nn::summarize_heads(sample.run, sample.replaced, *study.measured, s.predicts);
   if (s.run->step != 0) study.untrained = measure_untrained(sample, s);
   return study;
-}
-
-Value HeadStudy::mark(std::size_t head) const {
-  const nn::HeadFinding& f = summary.findings[head];
-  return mark_value(f.head->row(), f.floor);
 }
 
 void HeadStudy::add_not_measured(const std::string& sentence) {
   not_measured += (not_measured.empty() ? "" : " ") + sentence;
 }
 
-Value mark_value(const nn::EffectRow& row, double floor) {
-  return row.effect.sequences == 1 || std::isinf(floor) ? Value()
-                                                        : Value(nn::mark_text(row, floor));
+void HeadStudy::add_measured(nn::HeadReport& report, const nn::HeadReport& on_sample) const {
+  for (const nn::Quantity q :
+       {nn::kNeeded, nn::kSuffices, nn::kPredicted, nn::kSoftmaxExact, nn::kIntegrated})
+    report[q] = on_sample[q];
+  if (!score_sequences.empty())
+    for (const nn::Quantity q : nn::kCopyScores) report[q] = on_sample[q];
 }
 
 HeadSample effect_sample(const HeadStudy& study, const HeadArguments& a, const Command& c,
@@ -324,6 +300,13 @@ std::string components_text(const std::vector<nn::Component>& components) {
   std::vector<std::string> names;
   for (const nn::Component& c : components) names.push_back(nn::component_name(c));
   return heed::join(names);
+}
+
+std::string effect_text(const nn::Effect& e) {
+  if (e.mean == 0) return "0";
+  const std::string error =
+      std::isnan(e.standard_error) ? "" : fmt::format(" +- {:.2g}", e.standard_error);
+  return fmt::format("{:+.3g}", e.mean) + error;
 }
 
 const char* effect_unit(const nn::Objective& o) { return o.is_linear() ? "logits" : "nats"; }

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/study/roles.h"
-#include "nn/tasks/repeat_random.h"
+#include "nn/study/run_effects.h"
 #include "tools/heed/command_line/command.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/subject.h"
@@ -19,20 +18,17 @@ struct HeadArguments {
   std::string ablate;                           ///< components as L0MLP,L1H0, or "all"
   std::string keep;                             ///< components as L0MLP,L1H0
   nn::Ablation ablation = nn::Ablation::kMean;  ///< replacement for an output
-  std::int64_t samples = 0;  ///< number of evaluation sequences; 0: default_samples()
+  std::int64_t samples = 0;  ///< number of evaluation sequences; 0: nn::default_samples()
   /// Repeated random tokens as "RxC", "auto" for the default sizes, or "" for sequences of the
   /// task.
   std::string repeat_random;
+  bool no_effects = false;  ///< the effects of heads and MLPs are not measured
 };
 /// Returns the sizes of --repeat-random. Throws UsageError if the task does not predict its inputs.
 nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task);
 /// Returns `count` sequences of repeated random tokens. The first ones do not depend on `count`.
 nn::Batch repeated_sequences(const nn::Task& task, const nn::RepeatedTokens& sizes,
                              std::int64_t count, std::uint64_t seed = 1);
-/// Returns the number of sequences if --samples is not given: 32, or more until 4,096 positions
-/// count in the accuracy, at most 512. With fewer positions the marks of heads depend on the
-/// sequences.
-std::int64_t default_samples(const nn::Task& task);
 /// Returns the options as settings. Their values are stored in `a`, which must outlive them.
 std::vector<nn::Setting> head_settings(HeadArguments& a);
 
@@ -58,14 +54,11 @@ struct HeadStudy {
   /// Sequences of the scores of attention patterns, if they are not those of the sample, as text.
   std::string score_sequences;
 
-  /// Returns the mark of a head, by its index.
-  Value mark(std::size_t head) const;
   /// Appends a sentence to `not_measured`.
   void add_not_measured(const std::string& sentence);
+  /// Replaces the numbers of `report` that are measured on the sample by those of `on_sample`.
+  void add_measured(nn::HeadReport& report, const nn::HeadReport& on_sample) const;
 };
-/// Returns the mark of a row in a table; null if only one sequence was measured, or if no effect
-/// counts because the floor is infinite (Subject::smallest_effect).
-Value mark_value(const nn::EffectRow& row, double floor);
 /// Returns the sequences of --samples, or the default ones, with their L and the replacements. The
 /// text of the run must be available.
 HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s);
@@ -82,18 +75,12 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
 HeadSample effect_sample(const HeadStudy& study, const HeadArguments& a, const Command& c,
                          const Subject& s);
 
-/// Measures the scores of previous-token, duplicate-token and induction heads of a model of texts
-/// on repeated random tokens, because a text confounds them. For other tasks does nothing.
-void score_on_repeated_tokens(HeadStudy& study, const nn::LoadedRun& run, std::uint64_t seed = 1);
-/// Quantities that score_on_repeated_tokens() sets.
-inline constexpr double nn::HeadReport::*kCopyScores[] = {
-    &nn::HeadReport::previous_token, &nn::HeadReport::duplicate_token, &nn::HeadReport::induction,
-    &nn::HeadReport::detect_induction};
-
 /// Returns the names of heads, such as "L1H0".
 std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads);
 /// Returns the names of components as text: "L0MLP and L1H1".
 std::string components_text(const std::vector<nn::Component>& components);
+/// Returns a change with its error: "-5.31 +- 0.03"; "0" if nothing changes.
+std::string effect_text(const nn::Effect& change);
 /// Returns the unit of L and its changes: "logits" or "nats".
 const char* effect_unit(const nn::Objective& objective);
 

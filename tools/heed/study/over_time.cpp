@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "autograd/base/files.h"
 #include "nn/io/safetensors.h"
 #include "nn/layers/sites.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/progress.h"
+#include "tools/heed/study/analysis.h"
 #include "tools/heed/study/page_data.h"
 #include "tools/heed/study/study_files.h"
 #include "tools/heed/study/study_pictures.h"
@@ -22,16 +24,26 @@ constexpr double kHalfScore = 0.5;  // an induction head has at least this induc
 
 constexpr Column kFlowColumns[] = {{"layer"}, {"resid_pre_grad"}, {"resid_post_grad"}};
 
+// Returns the quantities that have a value at some checkpoint.
+std::vector<nn::HeadQuantity> measured_quantities(const nn::OverTime& study) {
+  std::vector<nn::HeadQuantity> measured;
+  for (const nn::HeadQuantity& q : nn::head_quantities())
+    if (std::ranges::any_of(study.checkpoints, [&](const nn::CheckpointStudy& m) {
+          return std::ranges::any_of(
+              m.heads, [&](const nn::HeadReport& h) { return !std::isnan(h[q.quantity]); });
+        }))
+      measured.push_back(q);
+  return measured;
+}
+
 nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
   const nn::CheckpointStudy& first = study.checkpoints[0];
   nn::Json heads = nn::Json::array(), layers = nn::Json::array();
   for (std::size_t i = 0; i < first.heads.size(); ++i) {
     nn::Json head =
         nn::Json::object({{"layer", first.heads[i].layer}, {"head", first.heads[i].head}});
-    for (const nn::HeadQuantity& q : nn::head_quantities())
-      head.append(std::string(q.name), study.by_step(i, q.value));
-    head.append("needed", study.by_step(i, &nn::CheckpointStudy::needed));
-    head.append("predicted", study.by_step(i, &nn::CheckpointStudy::predicted));
+    for (const nn::HeadQuantity& q : measured_quantities(study))
+      head.append(std::string(q.name), study.by_step(i, q.quantity));
     heads.push_back(std::move(head));
   }
   for (std::size_t i = 0; i < first.flow.size(); ++i)
@@ -55,59 +67,160 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
 
 // ---- text
 
-// Returns a table as text: a row for each checkpoint, with the losses and with one score of the
-// heads in which this score is largest.
-std::string score_text(const nn::OverTime& study, const char* title,
-                       double nn::HeadReport::*score) {
+// Returns a table with a row for each checkpoint: the losses, and one score of the heads in which
+// this score is largest.
+std::optional<Table> score_table(const nn::OverTime& study, const char* title, nn::Quantity score) {
   const std::vector<std::size_t> heads = nn::strongest_heads(study, score);
-  if (heads.empty()) return "";
+  if (heads.empty()) return {};
   std::vector<std::string> names;
   for (const std::size_t i : heads) names.push_back(nn::head_name(study.checkpoints[0].heads[i]));
   std::vector<Column> columns{
-      {"", "step"}, {"", "loss", "", "{:.3f}"}, {"", "counted", "", "{:.3f}"}};
-  for (const std::string& name : names) columns.push_back({"", name, "", "{:.2f}"});
+      {"step", "step"}, {"loss", "loss", "", "{:.3f}"}, {"counted_loss", "counted", "", "{:.3f}"}};
+  for (const std::string& name : names) columns.push_back({name, name, "", "{:.2f}"});
   Table table(columns);
   table.title = title;
   for (const nn::CheckpointStudy& m : study.checkpoints) {
     std::vector<Value> row{m.step, m.loss, m.counted_loss};
-    for (const std::size_t i : heads) row.push_back(m.heads[i].*score);
+    for (const std::size_t i : heads) row.push_back(m.heads[i][score]);
     table.add(std::move(row));
   }
-  return to_text(table);
+  return table;
 }
 
 // Finds the first layer with a head whose induction score reaches kHalfScore after the first
 // checkpoint. Returns this layer and the step of the checkpoint.
 std::optional<std::pair<std::int64_t, std::int64_t>> induction_forms(const nn::OverTime& study) {
   for (const nn::LayerFlow& f : study.checkpoints[0].flow) {
-    const auto step = nn::first_reached(study, &nn::HeadReport::induction, f.layer, kHalfScore);
+    const auto step = nn::first_reached(study, nn::kInduction, f.layer, kHalfScore);
     if (step && *step > study.checkpoints[0].step) return std::pair{f.layer, *step};
   }
   return {};
 }
 
-void add_text(Report& report, const nn::OverTime& study, const Subject& s,
-              const std::string& sequences) {
-  report.line(
-      "{}: {} checkpoints on {}, optimal loss {}. L is {}; it is {:.3g} at the first checkpoint "
-      "and "
-      "{:.3g} at the last.\n\n",
-      s.folder(), study.checkpoints.size(), sequences,
-      std::isfinite(study.optimal) ? fmt::format("{:.4f}", study.optimal) : "unknown",
-      s.texts.objective, study.checkpoints.front().value, study.checkpoints.back().value);
-  int shown = 0;
-  for (const auto& [title, score] : {std::pair{"previous token", &nn::HeadReport::previous_token},
-                                     std::pair{"induction", &nn::HeadReport::induction},
-                                     std::pair{"entropy, nats", &nn::HeadReport::entropy}})
-    if (const std::string text = score_text(study, title, score); !text.empty() && shown++ < 2)
-      report.block(text + "\n");
-  std::string events;
+Section time_section(const nn::OverTime& study, const Subject& s, const std::string& sequences) {
+  Section section{.key = "time",
+                  .title = fmt::format("{}: {} checkpoints on {}", s.folder(),
+                                       study.checkpoints.size(), sequences)};
+  section.sentences = {fmt::format(
+      "L is {}; it is {:.3g} at the first checkpoint and {:.3g} at the last. The optimal loss is "
+      "{}.",
+      s.texts.objective, study.checkpoints.front().value, study.checkpoints.back().value,
+      std::isfinite(study.optimal) ? fmt::format("{:.4f}", study.optimal) : "unknown")};
   if (const auto fall = nn::steepest_fall(study))
-    events += fmt::format("the loss falls fastest between steps {} and {}\n", fall->from, fall->to);
+    section.sentences.push_back(
+        fmt::format("The loss falls fastest between steps {} and {}.", fall->from, fall->to));
   if (const auto forms = induction_forms(study))
-    events += fmt::format("layer {}: the induction score of a head first reaches {} at step {}\n",
-                          forms->first, kHalfScore, forms->second);
-  if (!events.empty()) report.block(events + "\n");
+    section.sentences.push_back(
+        fmt::format("Layer {}: the induction score of a head first reaches {} at step {}.",
+                    forms->first, kHalfScore, forms->second));
+  for (const auto& [title, score] :
+       {std::pair{"previous token", nn::kPreviousToken}, std::pair{"induction", nn::kInduction},
+        std::pair{"entropy, nats", nn::kEntropy}})
+    if (auto table = score_table(study, title, score); table && section.tables.size() < 2)
+      section.tables.push_back(std::move(*table));
+  section.pictures.push_back({"over_time",
+                              over_time_chart(study, s.info(), s.texts.objective, sequences),
+                              "All checkpoints are studied on the same sequences."});
+  return section;
+}
+
+// ---- analyses at every checkpoint
+
+// Repeats the numbers of an analysis, those of its first table, at every checkpoint.
+class Repeated {
+ public:
+  explicit Repeated(std::string key) { section_.key = std::move(key); }
+
+  void add(std::int64_t step, const Section& s) {
+    if (s.tables.empty()) return;
+    const Table& table = s.tables[0];
+    if (section_.tables.empty()) {
+      section_.title = s.title + ", over time", section_.sentences = s.sentences;
+      std::vector<Column> columns{{"step", "step"}};
+      columns.insert(columns.end(), table.columns.begin(), table.columns.end());
+      section_.tables.emplace_back(columns);
+    }
+    for (const std::vector<Value>& row : table.rows) {
+      const std::string place =
+          row[0].as<std::string>() ? *row[0].as<std::string>() : row[0].dump();
+      std::vector<Value> cells{step};
+      cells.insert(cells.end(), row.begin(), row.end());
+      section_.tables[0].add(std::move(cells));
+      bool is_first = true;
+      for (std::size_t i = 1; i < row.size(); ++i) {
+        if (!row[i].as<double>()) continue;
+        const Column& column = table.columns[i];
+        numbers_.push_back({step,
+                            fmt::format("{}: {}: {}", section_.key, place,
+                                        column.key.empty() ? column.label : column.key),
+                            *row[i].as<double>()});
+        if (std::exchange(is_first, false)) lines_[place].emplace_back(step, *row[i].as<double>());
+      }
+    }
+  }
+
+  Section section() const {
+    Section s = section_;
+    plot::LineChart chart{.title = s.title, .x_name = "training step", .height = 300};
+    for (const auto& [place, points] : lines_) {
+      if (chart.series.size() == kMostLines) break;
+      plot::Series& line = chart.series.emplace_back();
+      line.name = place;
+      for (const auto& [step, y] : points) line.x.push_back(double(step)), line.y.push_back(y);
+    }
+    if (!chart.series.empty())
+      s.pictures.push_back({s.key + "_over_time",
+                            {plot::ChartStack{.title = s.title, .panels = {std::move(chart)}}}});
+    return s;
+  }
+  // Adds the numbers to the table of over_time.csv.
+  void add_to(Table& csv) const {
+    for (const auto& [step, quantity, value] : numbers_) csv.add({step, {}, {}, quantity, value});
+  }
+
+ private:
+  static constexpr std::size_t kMostLines = 8;
+  struct Number {
+    std::int64_t step;
+    std::string quantity;
+    double value;
+  };
+  Section section_;
+  std::vector<Number> numbers_;
+  std::map<std::string, std::vector<std::pair<std::int64_t, double>>> lines_;
+};
+
+// Runs the analyses whose options are given, and those without options that always run, at every
+// checkpoint.
+std::vector<Repeated> repeated_analyses(const Subject& last, const HeadArguments& arguments,
+                                        const Command& c, Progress& progress,
+                                        const std::vector<nn::CheckpointFile>& checkpoints,
+                                        const std::filesystem::path& folder) {
+  std::vector<const Analysis*> chosen;
+  std::vector<Repeated> repeated;
+  const auto context_of = [&](const Subject& s, const HeadStudy& heads) {
+    return StudyContext(c, arguments, s, heads, progress, folder);
+  };
+  HeadStudy none;
+  StudyContext first = context_of(last, none);
+  for (const Analysis* a : analyses()) {
+    if (a->check) a->check(first);
+    if (!a->is_asked(first) && !(a->repeats && a->runs(first))) continue;
+    chosen.push_back(a), repeated.emplace_back(std::string(a->key));
+  }
+  if (chosen.empty()) return repeated;
+  for (const nn::CheckpointFile& checkpoint : checkpoints) {
+    const auto file = std::filesystem::relative(checkpoint.file, last.source.run).string();
+    bool has_sequences = true;
+    const auto run = open_for_study(last.source.run, file, has_sequences);
+    const Subject s(last.source.run, run, last.sequence, last.objective);
+    HeadStudy heads;
+    heads.sample = sample_of(arguments, c, s);
+    StudyContext context = context_of(s, heads);
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      repeated[i].add(checkpoint.step, chosen[i]->run(context));
+  }
+  return repeated;
 }
 
 // ---- picture and page
@@ -116,9 +229,8 @@ std::vector<double> steps_of(const nn::OverTime& study) {
   return study.by_step([](const nn::CheckpointStudy& m) { return double(m.step); });
 }
 
-// Returns a line for each head. `value` is a member of HeadReport or CheckpointStudy.
-template <class Member>
-std::vector<plot::Series> head_lines(const nn::OverTime& study, Member value) {
+// Returns a line for each head.
+std::vector<plot::Series> head_lines(const nn::OverTime& study, nn::Quantity value) {
   std::vector<plot::Series> lines;
   const std::vector<nn::HeadReport>& heads = study.checkpoints[0].heads;
   for (std::size_t i = 0; i < heads.size(); ++i)
@@ -152,7 +264,7 @@ plot::LineChart head_panel(const nn::OverTime& study, const nn::HeadQuantity& qu
                         .log_y = quantity.panel.axis == Panel::kLog};
   if (quantity.panel.axis == Panel::kShare) panel.ends = {0, 1};
   if (quantity.panel.axis == Panel::kFromZero) panel.ends = {0};
-  panel.series = head_lines(study, quantity.value);
+  panel.series = head_lines(study, quantity.quantity);
   return panel;
 }
 
@@ -219,10 +331,10 @@ Columns over_time_keys() {
   static const std::vector<Column> heads = [] {
     std::vector<Column> keys{{"layer"}, {"head"}};
     for (const nn::HeadQuantity& q : nn::head_quantities()) keys.push_back({q.name});
-    keys.insert(keys.end(), {{"needed"}, {"predicted"}});
     return keys;
   }();
-  static const Column all[] = {{"run"},
+  static const Column all[] = {{"format"},
+                               {"run"},
                                {"sequences"},
                                {"optimal_loss"},
                                {"steps"},
@@ -232,6 +344,7 @@ Columns over_time_keys() {
                                fields("heads", {heads.data(), heads.size()}),
                                fields("layers", kFlowColumns),
                                {"steepest_fall"},
+                               fields("sections", kSectionKeys),
                                {"files"}};
   return all;
 }
@@ -239,6 +352,7 @@ Columns over_time_keys() {
 Table over_time_table(const nn::OverTime& study) {
   static constexpr Column kColumns[] = {{"step"}, {"layer"}, {"head"}, {"quantity"}, {"value"}};
   Table table(kColumns);
+  const std::vector<nn::HeadQuantity> measured = measured_quantities(study);
   for (const nn::CheckpointStudy& m : study.checkpoints) {
     table.add({m.step, {}, {}, "value", m.value});
     table.add({m.step, {}, {}, "loss", m.loss});
@@ -248,13 +362,9 @@ Table over_time_table(const nn::OverTime& study) {
       table.add({m.step, f.layer, {}, "resid_pre_grad", f.resid_pre_grad});
       table.add({m.step, f.layer, {}, "resid_post_grad", f.resid_post_grad});
     }
-    for (std::size_t i = 0; i < m.heads.size(); ++i) {
-      const nn::HeadReport& h = m.heads[i];
-      for (const nn::HeadQuantity& q : nn::head_quantities())
-        table.add({m.step, h.layer, h.head, q.name, h.*q.value});
-      table.add({m.step, h.layer, h.head, "needed", m.needed[i]});
-      table.add({m.step, h.layer, h.head, "predicted", m.predicted[i]});
-    }
+    for (const nn::HeadReport& h : m.heads)
+      for (const nn::HeadQuantity& q : measured)
+        table.add({m.step, h.layer, h.head, q.name, h[q.quantity]});
   }
   return table;
 }
@@ -269,9 +379,6 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& 
   stack.panels.push_back(
       {.title = "L",
        .series = {{.x = steps_of(study), .y = study.by_step(&nn::CheckpointStudy::value)}}});
-  stack.panels.push_back({.title = "needed: L without the head, minus L",
-                          .series = head_lines(study, &nn::CheckpointStudy::needed),
-                          .ends = {0}});
   for (const nn::HeadQuantity& q : nn::head_quantities()) {
     if (q.panel.title.empty()) continue;
     if (plot::LineChart panel = head_panel(study, q); has_finite(panel))
@@ -308,25 +415,32 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
         progress.at_work(fmt::format("Studying checkpoints: {} of {}", done, total));
       });
 
+  std::vector<Section> sections{time_section(study, subject, sequences)};
+  Table csv = over_time_table(study);
+  for (const Repeated& r :
+       repeated_analyses(subject, heads, c, progress, checkpoints, out->staging())) {
+    sections.push_back(r.section());
+    r.add_to(csv);
+  }
   const auto file = [&](const char* name) { return (out->staging() / name).string(); };
-  autograd::write_file(file("over_time.csv"), std::string_view(to_csv(over_time_table(study))));
+  autograd::write_file(file("over_time.csv"), std::string_view(to_csv(csv)));
   const nn::Json json = over_time_json(study, folder.string());
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
   Files files = {file("over_time.csv"), file("over_time.json")};
-  append(files,
-         write_picture(file("over_time.png"),
-                       over_time_chart(study, subject.info(), subject.texts.objective, sequences),
-                       subject.source, "All checkpoints are studied on the same sequences."));
+  append(files, draw_sections(out->staging(), sections, subject.source));
   progress.at_work("Writing the page");
-  files.push_back(write_page(
-      out->staging(),
-      fmt::format("{}: {} over time", subject.source.run_name(), subject.texts.objective),
-      {pane_over_time(subject, model, checkpoints, study)}));
+  nn::Json page = pane_data({pane_over_time(subject, model, checkpoints, study)});
+  page.update(nn::Json::object({{"title", fmt::format("{}: {} over time", subject.source.run_name(),
+                                                      subject.texts.objective)},
+                                {"sections", sections_json(sections)}}));
+  files.push_back(write_page(out->staging(), std::move(page)));
   progress.clear();
 
   Report report(over_time_keys());
+  report.set("format", 2);
   for (const auto& [key, value] : json.entries()) report.set(key, value);
-  add_text(report, study, subject, sequences);
+  report.set("sections", sections_json(sections));
+  for (const Section& s : sections) add_section(report, s, true);
   report.files(out->publish(files));
   return report;
 }

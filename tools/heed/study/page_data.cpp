@@ -48,21 +48,16 @@ nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_fr
 }  // namespace
 
 void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Transformer* model,
-                              const nn::Study& study, bool complete, const HeadStudy* effects) {
+                              const nn::Study& study, bool complete, StudyContext* context) {
   nn::Json rows = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array();
-  for (std::size_t i = 0; i < study.heads.size(); ++i) {
-    const nn::HeadReport& h = study.heads[i];
-    std::vector<double> values;
-    for (const nn::HeadQuantity& q : nn::head_quantities()) values.push_back(h.*q.value);
-    nn::Json row = nn::Json::object(
-        {{"layer", h.layer}, {"head", h.head}, {"values", values}, {"importance", h.importance}});
-    if (effects && effects->measured) {
-      const nn::MeasuredHead& measured = effects->measured->heads[i];
-      row.append("needed", measured.needed.mean);
-      row.append("suffices", measured.suffices.mean);
-      row.append("predicted", measured.gradient.mean);
-      row.append("mark", effects->mark(i));
-    }
+  const std::vector<nn::HeadReport> reports = context ? context->reports() : study.heads;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const nn::HeadReport& h = reports[i];
+    nn::Json row =
+        nn::Json::object({{"layer", h.layer},
+                          {"head", h.head},
+                          {"values", std::vector<double>(h.values.begin(), h.values.end())}});
+    if (context && context->heads.measured) row.append("mark", context->mark(i));
     rows.push_back(row);
   }
   for (const nn::MapQuantity& m : nn::map_quantities()) {
@@ -83,14 +78,14 @@ void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Transf
                                           {"routes", blocks}}));
 }
 
-void PagePane::add_cells(const std::vector<nn::CellCut>& cuts) {
-  for (const nn::CellCut& cut : cuts) {
-    const nn::Cell& c = cut.cells[0];
+void PagePane::add_cells(const NotableCells& cuts) {
+  for (std::size_t i = 0; i < cuts.cells.size(); ++i) {
+    const nn::Cell& c = cuts.cells[i];
     cells.push_back(nn::Json::object({{"layer", c.head.layer},
                                       {"head", c.head.head},
                                       {"query", c.query},
                                       {"key", c.key},
-                                      {"effect", cut.effect}}));
+                                      {"effect", cuts.evidence[i].effect.mean}}));
   }
 }
 
@@ -136,9 +131,9 @@ PagePane make_pane(const Subject& s, const std::string& label) {
 }
 
 PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& label,
-                 const HeadStudy* effects) {
+                 StudyContext* context) {
   PagePane pane = make_pane(s, label);
-  pane.add_checkpoint(s.run->step, &s.model(), study, true, effects);
+  pane.add_checkpoint(s.run->step, &s.model(), study, true, context);
   return pane;
 }
 
@@ -149,10 +144,7 @@ std::filesystem::path write_page(const std::filesystem::path& folder, nn::Json d
   return file;
 }
 
-std::filesystem::path write_page(const std::filesystem::path& folder, const std::string& title,
-                                 const std::vector<PagePane>& panes, const nn::Json& tables,
-                                 std::optional<nn::HeadIndex> chosen,
-                                 const std::vector<std::string>& summary) {
+nn::Json pane_data(const std::vector<PagePane>& panes) {
   nn::Json quantities = nn::Json::array(), columns = nn::Json::array(), shown = nn::Json::array();
   for (const PagePane& pane : panes) shown.push_back(pane.json());
   for (const nn::MapQuantity& m : nn::map_quantities())
@@ -162,17 +154,12 @@ std::filesystem::path write_page(const std::filesystem::path& folder, const std:
                                            {"signed", m.is_signed},
                                            {"what", m.what}}));
   for (const nn::HeadQuantity& q : nn::head_quantities())
-    columns.push_back(nn::Json::object(
-        {{"name", q.name}, {"unit", q.unit}, {"what", q.what}, {"main", !q.panel.title.empty()}}));
-  nn::Json head;
-  if (chosen) head = nn::Json::object({{"layer", chosen->layer}, {"head", chosen->head}});
-  return write_page(folder, nn::Json::object({{"title", title},
-                                              {"summary", summary},
-                                              {"quantities", quantities},
-                                              {"head_columns", columns},
-                                              {"panes", shown},
-                                              {"tables", tables},
-                                              {"chosen", head}}));
+    columns.push_back(nn::Json::object({{"name", q.name},
+                                        {"unit", q.unit},
+                                        {"what", q.what},
+                                        {"main", !q.column.heading.empty()}}));
+  return nn::Json::object(
+      {{"quantities", quantities}, {"head_columns", columns}, {"panes", shown}});
 }
 
 }  // namespace heed

@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/study/cells.h"
 #include "nn/study/routes.h"
 #include "tools/heed/report/report.h"
-#include "tools/heed/study/head_study.h"
+#include "tools/heed/study/context.h"
 #include "tools/heed/study/subject.h"
 
 namespace heed {
@@ -32,12 +31,12 @@ struct PagePane {
 
   /// Adds a checkpoint: the study and the routes of the model, which has the weights after `step`.
   /// A null model has no routes. If `complete` is set, adds every map, and the maps Routes::from.
-  /// Otherwise adds only the maps for which MapQuantity::for_every_checkpoint is true. `effects`
-  /// has the effects of heads, or is null; L is in its rows what HeadSample says.
+  /// Otherwise adds only the maps for which MapQuantity::for_every_checkpoint is true. `context`
+  /// has the effects of heads, or is null.
   void add_checkpoint(std::optional<std::int64_t> step, const nn::Transformer* model,
-                      const nn::Study& study, bool complete, const HeadStudy* effects = nullptr);
+                      const nn::Study& study, bool complete, StudyContext* context = nullptr);
   /// Adds the measured cuts of single cells.
-  void add_cells(const std::vector<nn::CellCut>& cuts);
+  void add_cells(const NotableCells& cuts);
   /// Returns the pane as JSON.
   nn::Json json() const;
 };
@@ -45,20 +44,14 @@ struct PagePane {
 /// empty, the label: "induction-1, clean prompt".
 PagePane make_pane(const Subject& subject, const std::string& label = "");
 /// Returns a pane with one checkpoint: the complete study of the subject. `label` is used as in
-/// make_pane(), and `effects` as in add_checkpoint().
+/// make_pane(), and `context` as in add_checkpoint().
 PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& label = "",
-                 const HeadStudy* effects = nullptr);
+                 StudyContext* context = nullptr);
 
 /// Writes report.html into the directory and returns its path. `data` has the data of the page
 /// (page/README.md); heed's version and the command are added to it. Throws IoError.
 std::filesystem::path write_page(const std::filesystem::path& folder, nn::Json data);
-/// Writes the page of panes with the quantities of nn::map_quantities(). page/README.md describes
-/// the format of `tables`. `chosen` is the head that the page shows first, and `summary` the first
-/// text of the page. Throws IoError.
-std::filesystem::path write_page(const std::filesystem::path& folder, const std::string& title,
-                                 const std::vector<PagePane>& panes,
-                                 const nn::Json& tables = nn::Json::array(),
-                                 std::optional<nn::HeadIndex> chosen = {},
-                                 const std::vector<std::string>& summary = {});
+/// Returns the data of a page of panes with the quantities of nn::map_quantities().
+nn::Json pane_data(const std::vector<PagePane>& panes);
 
 }  // namespace heed

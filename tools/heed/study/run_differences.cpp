@@ -142,7 +142,7 @@ struct HeadPair {
   const nn::HeadReport& any() const { return a ? *a : *b; }
   // Returns the value of `q` in A, in B, and their difference. A value is NaN if it is unknown.
   std::array<double, 3> values(const nn::HeadQuantity& q) const {
-    const double x = a ? a->*q.value : NAN, y = b ? b->*q.value : NAN;
+    const double x = a ? (*a)[q.quantity] : NAN, y = b ? (*b)[q.quantity] : NAN;
     return {x, y, is_close ? y - x : NAN};
   }
   // Returns "L1H0", or "L1H0 ~ L1H1" for heads with other numbers.
@@ -175,6 +175,7 @@ Table head_differences(const StudiedPair& s) {
   Table table(kHeadDifferences);
   for (const HeadPair& pair : head_pairs(s))
     for (const nn::HeadQuantity& q : nn::head_quantities()) {
+      if (q.source != q.kStudy) continue;
       const auto [a, b, difference] = pair.values(q);
       table.add({pair.any().layer, head_of(pair.a), head_of(pair.b), q.name, a, b, difference});
     }
@@ -204,7 +205,7 @@ Value heads_json(const StudiedPair& s) {
     if (!h) return Value();
     Value json = Value::object();
     for (const nn::HeadQuantity& q : nn::head_quantities())
-      json.append(std::string(q.name), h->*q.value);
+      if (q.source == q.kStudy) json.append(std::string(q.name), (*h)[q.quantity]);
     return json;
   };
   Table heads(kHeadPair);
@@ -297,16 +298,6 @@ nn::Tensor sequences_of_both(const Subject& a, const Subject& b) {
   return slice(inputs, 1, 0, std::min(inputs.size(1), b.info().context));
 }
 
-// Returns the pane of B minus A.
-PagePane difference_pane(const StudiedPair& s) {
-  PagePane pane = make_pane(s.a);
-  pane.name = "B - A";
-  pane.hash = "";
-  pane.layers = std::int64_t(s.difference.layers.size());
-  pane.add_checkpoint({}, nullptr, s.difference, true);
-  return pane;
-}
-
 }  // namespace
 
 plot::HeatmapGrid difference_grid(const nn::Study& difference, const nn::MapQuantity& quantity,
@@ -342,11 +333,11 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
   append(files, draw_both(staging, s));
   for (const nn::MapQuantity& q : nn::map_quantities())
     if (!q.picture.file.empty()) append(files, draw_difference(staging, s, q));
-  files.push_back(write_page(
-      staging,
-      fmt::format("{} and {}: {}", a.source.run_name(), b.source.run_name(), a.texts.objective),
-      {pane_of(a, s.study_a), pane_of(b, s.study_b), difference_pane(s)}, nn::Json::array(), {},
-      {matches_text(s)}));
+  nn::Json page = pane_data({pane_of(a, s.study_a), pane_of(b, s.study_b)});
+  page.update(nn::Json::object({{"title", fmt::format("{} and {}: {}", a.source.run_name(),
+                                                      b.source.run_name(), a.texts.objective)},
+                                {"summary", std::vector<std::string>{matches_text(s)}}}));
+  files.push_back(write_page(staging, std::move(page)));
   progress.clear();
   Report report = comparison_report(s, difference);
   report.files(folder->publish(files));

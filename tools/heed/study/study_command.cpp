@@ -1,5 +1,6 @@
 // `heed study`: attention and its gradients on one sequence, as pictures, arrays and numbers.
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <future>
 #include <map>
@@ -8,24 +9,15 @@
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/report/progress.h"
-#include "tools/heed/study/cell_table.h"
-#include "tools/heed/study/circuits.h"
-#include "tools/heed/study/effect_tables.h"
-#include "tools/heed/study/effects_picture.h"
-#include "tools/heed/study/first_text.h"
-#include "tools/heed/study/head_study.h"
-#include "tools/heed/study/interventions.h"
+#include "tools/heed/study/analysis.h"
+#include "tools/heed/study/first_lines.h"
+#include "tools/heed/study/head_table.h"
 #include "tools/heed/study/over_time.h"
 #include "tools/heed/study/page_data.h"
-#include "tools/heed/study/patching_tables.h"
-#include "tools/heed/study/path_tables.h"
 #include "tools/heed/study/run_differences.h"
-#include "tools/heed/study/run_roles.h"
 #include "tools/heed/study/study_files.h"
 #include "tools/heed/study/study_help.h"
 #include "tools/heed/study/study_pictures.h"
-#include "tools/heed/study/study_tables.h"
 
 namespace heed {
 namespace {
@@ -35,15 +27,15 @@ namespace {
 struct StudyArguments {
   std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "margin", out, head;
   std::optional<StudyExport> export_format;
-  std::string at, cut;
-  std::vector<std::string> more, formats;
+  std::string at;
+  std::vector<std::string> formats, show;
   std::int64_t sample = 0;
   bool ascii = false, overwrite = false, over_time = false;
   HeadArguments heads;
-  PathArguments paths;
-  PatchingArguments patching;
-  InterventionArguments interventions;
-  CircuitArguments circuits;
+  // Variables of the options that only one analysis has, which reads StudyContext::text().
+  std::deque<std::string> texts;
+  std::deque<bool> switches;
+  std::deque<std::int64_t> numbers;
 };
 
 // Returns the run, the sequence and the objective L that the arguments select.
@@ -113,20 +105,12 @@ void save_arrays(const std::filesystem::path& file, const Subject& s, const nn::
   nn::save_safetensors(file.string(), to_named(study), metadata);
 }
 
-// The results of a study of one sequence.
-struct StudyResult {
-  nn::Study study;
-  HeadStudy heads;
-  std::vector<std::string> text;  // first_text()
-  std::vector<nn::CellCut> cells;
-  InterventionResults tables;
-};
-
-// Returns a pane for the sequence and, if `corrupt` is not empty, a second pane for the corrupt
-// prompt.
-std::vector<PagePane> panes_of(const Subject& s, const StudyResult& r, const std::string& corrupt) {
-  PagePane pane = pane_of(s, r.study, corrupt.empty() ? "" : "clean prompt", &r.heads);
-  pane.add_cells(r.cells);
+// Returns a pane for the sequence and, if there is a corrupt prompt, a second pane for it.
+std::vector<PagePane> panes_of(StudyContext& c) {
+  const Subject& s = c.subject;
+  const std::string corrupt = c.text("corrupt");
+  PagePane pane = pane_of(s, c.study(), corrupt.empty() ? "" : "clean prompt", &c);
+  pane.add_cells(c.cells());
   if (corrupt.empty()) return {pane};
   nn::Batch other = s.run->task->prompt(corrupt);
   other.targets = s.sequence.targets;  // so that L is the same as in patching()
@@ -134,29 +118,15 @@ std::vector<PagePane> panes_of(const Subject& s, const StudyResult& r, const std
   return {pane, pane_of(corrupted, corrupted.study(), "corrupt prompt")};
 }
 
-// Draws the pictures and writes the page.
-std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Subject& s,
-                                               const StudyResult& r, const StudyArguments& a,
-                                               std::optional<nn::HeadIndex> head) {
-  // A thread draws while this one writes the page. If it cannot be started, get() does the work.
-  auto drawn = std::async([&] { return draw_study(out, r.study, s.texts, s.source, head); });
-  const std::filesystem::path page =
-      write_page(out, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
-                 panes_of(s, r, a.patching.corrupt), tables_json(r.tables.tables), head, r.text);
-  Files files = drawn.get();
-  append(files, draw_effects_of(out, s, r.heads, r.cells));
-  append(files, r.tables.files);
-  append(files, {page});
-  return files;
-}
-
 // ---- result of the study of one sequence
 
+constexpr int kFormat = 2;  // of the JSON: 2 has sections, and the signs of `suffices`
 constexpr Column kSample[] = {{"sequences"}, {"objective"}, {"value"}, {"without_heads"}};
 constexpr Column kBaseline[] = {{"previous_token"}, {"duplicate_token"}, {"induction"}};
 
 Columns study_keys() {
-  static const Column all[] = {{"run"},
+  static const Column all[] = {{"format"},
+                               {"run"},
                                {"objective"},
                                {"value"},
                                {"tokens"},
@@ -165,19 +135,56 @@ Columns study_keys() {
                                {"not_measured"},
                                fields("sample", kSample),
                                fields("baseline", kBaseline),
-                               fields("tables", kTableKeys),
+                               fields("sections", kSectionKeys),
                                {"files"}};
   return all;
 }
 
 // Throws the errors of options that are used only after the heads have been measured.
-void check_early(const StudyArguments& a, const Command& c, const Subject& s) {
-  const nn::Transformer::Options& o = s.model().options;
-  if (c.given("keep")) s.components("--keep", a.heads.keep);
-  if (c.given("ablate") && a.heads.ablate != "all") s.components("--ablate", a.heads.ablate);
-  if (c.given("cut"))
-    nn::parse_cells("--cut", a.cut, o.layers, o.attention.heads, std::ssize(s.texts.tokens));
-  check_paths(a.paths, c, s);
+void check_early(const StudyArguments& a, const StudyContext& context) {
+  std::vector<std::string> keys{"all"};
+  for (const Analysis* analysis : analyses()) {
+    keys.emplace_back(analysis->key);
+    if (analysis->check) analysis->check(context);
+  }
+  for (const std::string& key : a.show)
+    if (std::ranges::count(keys, key) == 0)
+      usage_error("--show: no section '{}'; the sections are {}", key, heed::join(keys));
+}
+
+// Adds the text of the sections: those of --show, those whose option is given, and a line for each
+// other one.
+void add_sections(Report& report, const StudyArguments& a, const std::vector<Section>& sections,
+                  const StudyContext& context) {
+  const auto is_shown = [&](const Section& s) {
+    const auto analysis = std::ranges::find(analyses(), s.key, &Analysis::key);
+    return std::ranges::count(a.show, "all") + std::ranges::count(a.show, s.key) > 0 ||
+           (analysis != analyses().end() && (*analysis)->is_asked(context));
+  };
+  for (const bool whole : {true, false})
+    for (const Section& s : sections)
+      if (is_shown(s) == whole) add_section(report, s, whole);
+  for (const std::string& key : a.show)
+    for (const Section& s : sections)
+      if (s.key == key && !s.tables.empty() && !report.csv) report.csv = s.tables[0];
+}
+
+// Sets the keys of the result that do not depend on an analysis.
+void set_fields(Report& report, StudyContext& c) {
+  const Subject& s = c.subject;
+  const nn::HeadReport uniform = c.uniform();
+  report.set("format", kFormat);
+  report.set("run", s.folder());
+  report.set("objective", s.objective_text());
+  report.set("value", c.study().value);
+  report.set("tokens", s.text());
+  report.set("not_measured", c.heads.not_measured.empty() ? Value() : Value(c.heads.not_measured));
+  if (const auto& m = c.heads.measured)
+    report.set("sample", object_of(kSample, {m->value.sequences, c.heads.sample->objective_text,
+                                             m->value.mean, m->value.mean + m->no_heads.mean}));
+  report.set("baseline",
+             object_of(kBaseline, {uniform[nn::kPreviousToken], uniform[nn::kDuplicateToken],
+                                   uniform[nn::kInduction]}));
 }
 
 Report study_one(const StudyArguments& a, const Command& c) {
@@ -185,35 +192,45 @@ Report study_one(const StudyArguments& a, const Command& c) {
     usage_error("--ascii cannot be combined with --json or --csv, which print data only");
   Subject s = chosen_subject(a, c);
   const auto head = chosen_head(a, c, s.model().options);
-  check_early(a, c, s);
-  const auto pairs = chosen_pairs(a.patching, a.heads.samples, c, s);
-  const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   Progress progress(false);
+  HeadStudy heads;
+  check_early(a, {c, a.heads, s, heads, progress, {}});
+  const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   progress.at_work("Running the model forward and backward");
-  StudyResult r;
-  r.heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed
-  r.study = s.study();
-  const auto& [study, heads, text, cells, tables] = r;
+  heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed
+  StudyContext context(c, a.heads, s, heads, progress, out->staging());
   const std::filesystem::path arrays = out->staging() / "arrays.safetensors";
   // The arrays take hundreds of megabytes for 8 layers and 512 tokens, so a thread writes them. If
   // it cannot be started, get() does the work.
-  auto saved = std::async([&] { save_arrays(arrays, s, r.study); });
-  progress.at_work("Running interventions");
-  r.text = first_text(heads, s);
-  r.tables.tables = effect_tables(heads, a.heads, c, s);
-  for (Table& t :
-       path_tables(a.paths, a.heads, c, s, heads, out->staging(), progress, r.tables.files))
-    r.tables.tables.push_back(std::move(t));
-  if (pairs)
-    for (Table& t : patching_tables(*pairs, s, out->staging(), progress, r.tables.files))
-      r.tables.tables.push_back(std::move(t));
-  if (c.given("cut")) r.tables.tables.push_back(cut_table(a.cut, s, study));
-  r.cells = measure_notable_cells(s, study);
-  r.tables.tables.push_back(cell_table(cells, s, study));
-  run_interventions(a.interventions, s, study, c.given("samples") ? &*heads.sample : nullptr,
-                    out->staging(), r.tables);
+  const nn::Study& study = context.study();
+  auto saved = std::async([&] { save_arrays(arrays, s, study); });
+  std::vector<Section> sections;
+  std::vector<std::string> answers;
+  for (const Analysis* analysis : analyses()) {
+    if (!analysis->runs(context)) continue;
+    progress.at_work("Running interventions");
+    sections.push_back(analysis->run(context));
+    answers.insert(answers.end(), sections.back().answers.begin(), sections.back().answers.end());
+  }
+  const std::vector<Claim> lines = first_lines(heads, s.predicts, answers);
   progress.at_work("Drawing pictures and writing arrays");
-  Files written = write_study(out->staging(), s, r, a, head);
+  // A thread draws while this one writes the page.
+  auto drawn =
+      std::async([&] { return draw_study(out->staging(), study, s.texts, s.source, head); });
+  nn::Json page = pane_data(panes_of(context));
+  std::vector<std::string> summary;
+  for (const Claim& line : lines) summary.push_back(line.text);
+  page.update(nn::Json::object(
+      {{"title", fmt::format("{}: {}", s.source.run_name(), s.texts.objective)},
+       {"summary", summary},
+       {"sections", sections_json(sections)},
+       {"chosen",
+        head ? nn::Json::object({{"layer", head->layer}, {"head", head->head}}) : nn::Json()}}));
+  const std::filesystem::path page_file = write_page(out->staging(), std::move(page));
+  Files written = drawn.get();
+  append(written, draw_sections(out->staging(), sections, s.source));
+  for (const Section& section : sections) append(written, section.files);
+  append(written, {page_file});
   saved.get();
   append(written, {arrays});
   if (a.export_format) append(written, export_study(out->staging(), study, *a.export_format));
@@ -221,47 +238,98 @@ Report study_one(const StudyArguments& a, const Command& c) {
   progress.clear();
 
   Report report(study_keys());
-  report.set("run", s.folder());
-  report.set("objective", s.objective_text());
-  report.set("value", study.value);
-  report.set("tokens", s.text());
-  report.set("not_measured", heads.not_measured.empty() ? Value() : Value(heads.not_measured));
-  if (heads.measured)
-    report.set("sample",
-               object_of(kSample, {heads.measured->value.sequences, heads.sample->objective_text,
-                                   heads.measured->value.mean,
-                                   heads.measured->value.mean + heads.measured->no_heads.mean}));
-  report.set("baseline",
-             object_of(kBaseline, {study.uniform.previous_token, study.uniform.duplicate_token,
-                                   study.uniform.induction}));
-  report.set("tables", tables_json(tables.tables));
-  for (std::size_t i = 0; i < text.size(); ++i)
-    report.block(wrapped(text[i], i == 0 ? 0 : 2) + "\n");
+  set_fields(report, context);
+  report.set("sections", sections_json(sections));
+  Table claims(kClaim);
+  for (const Claim& line : lines) {
+    report.block(wrapped(line.text, 2) + "\n");
+    Value numbers = Value::object();
+    for (const auto& [name, value] : line.numbers) numbers.append(name, value);
+    claims.add({line.text, Value(line.components), line.role, numbers});
+  }
   const std::string step = s.run->step ? fmt::format(", weights of step {}", *s.run->step) : "";
   report.line("\n{}: {} = {:.6f} on {}{}", s.folder(), s.objective_text(), study.value,
               counted(std::ssize(s.texts.tokens), "token"), step);
-  report.line("L is {}", s.texts.objective);
-  add_heads(report.table("heads"), study, heads);
-  report.table("claims").rows = claims(heads).rows;
+  add_heads(report.table("heads"), context);
+  report.table("claims").rows = claims.rows;
   if (a.ascii) report.block(drawn_weights(study, s.texts.tokens));
-  for (const Table& table : tables.tables) report.text_table(table);
+  add_sections(report, a, sections, context);
   report.files(files);
   return report;
 }
 
-// ---- many runs
+// ---- circuits from the weights, which need no sequence
 
-Report study_runs(const StudyArguments& a, const Command& c) {
-  if (a.other.empty()) usage_error("give the runs as arguments: heed study RUN RUN RUN");
-  StudyArguments one = a;
-  std::vector<Subject> runs{chosen_subject(one, c)};
-  one.run = a.other;
-  runs.push_back(chosen_subject(one, c));
-  for (const Command::Value& more : c.values.at("more")) {
-    one.run = more.text;
-    runs.push_back(chosen_subject(one, c));
+constexpr Column kWeightKeys[] = {
+    {"format"}, {"run"}, {"distance"}, fields("sections", kSectionKeys), {"files"}};
+
+// Returns a run and, if its text is available, the task's example; otherwise one token.
+Subject weights_subject(const StudyArguments& a) {
+  const std::filesystem::path folder = find_run(a.run);
+  bool has_sequences = false;  // not required
+  const auto run = open_for_study(folder, a.weights, has_sequences);
+  nn::Generator generator(1);
+  nn::Batch sequence;
+  if (has_sequences) {
+    sequence = run->task->example(generator);
+  } else {
+    const nn::Tensor one = autograd::zeros({1, 1}, autograd::int64);
+    sequence.inputs = sequence.targets = one;
   }
-  return run_roles(runs, a.heads, c);
+  nn::Objective objective{.kind = has_sequences ? nn::Objective::kMargin : nn::Objective::kLoss};
+  Subject s(folder, run, sequence, objective);
+  s.has_sequences = has_sequences;
+  s.source.formats = a.formats;
+  return s;
+}
+
+Report study_weights(const StudyArguments& a, const Command& c) {
+  const Subject s = weights_subject(a);
+  const auto analysis = std::ranges::find(analyses(), "weights", &Analysis::key);
+  Progress progress(false);
+  HeadStudy heads;
+  (*analysis)->check({c, a.heads, s, heads, progress, {}});
+  const auto out = open_study_folder(a.out, s.source.run / "circuits", a.overwrite);
+  if (s.has_sequences && !surely_too_long(s, nn::default_samples(*s.run->task)))
+    heads.sample = sample_of(a.heads, c, s);
+  StudyContext context(c, a.heads, s, heads, progress, out->staging());
+  const std::vector<Section> sections{(*analysis)->run(context)};
+  progress.at_work("Drawing pictures and writing arrays");
+  Files files = sections[0].files;
+  append(files, draw_sections(out->staging(), sections, s.source));
+  if (nn::Json page = sections[0].page; !page.entries().empty()) {
+    page.update(nn::Json::object({{"title", s.source.run_name() + ": circuits from the weights"},
+                                  {"sections", sections_json(sections)}}));
+    append(files, {write_page(out->staging(), std::move(page))});
+  }
+  const auto published = out->publish(files);
+  progress.clear();
+  Report report(kWeightKeys);
+  report.set("format", kFormat);
+  report.set("run", s.folder());
+  report.set("distance", c.given("distance")
+                             ? Value(*heed::parse_number<std::int64_t>(c.text("distance")))
+                             : Value());
+  report.set("sections", sections_json(sections));
+  add_section(report, sections[0], true);
+  report.files(published);
+  return report;
+}
+
+// Returns the options of an analysis as settings, whose variables are in `a`.
+std::vector<nn::Setting> settings_of(const Analysis& analysis, StudyArguments& a) {
+  std::vector<nn::Setting> settings;
+  for (const Analysis::Option& o : analysis.options) {
+    const std::string unit = o.unit;
+    if (unit.empty())
+      settings.push_back({o.key, a.switches.emplace_back(false), o.help});
+    else if (unit == "N")
+      settings.push_back(
+          nn::Setting(o.key, a.numbers.emplace_back(0), nn::Range{0}, o.help).shows(o.shows));
+    else
+      settings.push_back(nn::Setting(o.key, a.texts.emplace_back(), unit, o.help).shows(o.shows));
+  }
+  return settings;
 }
 
 }  // namespace
@@ -270,13 +338,11 @@ void study_command(Command& c) {
   c.name = "study", c.what = "what the heads do: effects, attention and its gradients";
   c.examples = kStudyExamples, c.notes = kStudyNotes;
   auto a = std::make_shared<StudyArguments>();
-  c.arguments = 3;
+  c.arguments = 2;
   c.add("Options",
         {run_setting(a->run),
          nn::Setting("other", a->other, "DIR", "a second run, which is compared with the first")
              .shows(""),
-         nn::Setting("more", a->more, {}, "further runs: prints the roles of the heads of each run")
-             .shows("none"),
          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
          nn::Setting("sample", a->sample, {0}, "the sequence, by its index in the evaluation set")
              .shows(""),
@@ -294,57 +360,57 @@ void study_command(Command& c) {
          format_setting(a->formats),
          {"overwrite", a->overwrite, "replaces the study in --out, or in study of the run"},
          {"weights", a->weights, "FILE", "weights file inside the run directory"},
-         {"over-time", a->over_time, "studies every checkpoint of the run instead of one sequence"},
-         {"ascii", a->ascii, "also draws the weights in the terminal"}});
-  c.settings[3].may_be_empty = true;
-  c.add("Effects", head_settings(a->heads));
-  c.add("Effects", {nn::Setting("cut", a->cut, "CELLS",
-                                "measures L if queries cannot read keys, such as L1H0[5,3] (query "
-                                "5, key 3) or L1H0[*,0-3]")
-                        .shows("")});
-  c.add("Edges and paths", path_settings(a->paths));
-  c.add("Patching", patching_settings(a->patching));
-  c.add("Attribution", intervention_settings(a->interventions));
-  c.add("Weights", circuit_settings(a->circuits));
+         {"ascii", a->ascii, "also draws the weights in the terminal"},
+         nn::Setting("show", a->show, {},
+                     "sections that text prints in full, or all; --csv prints "
+                     "the first table of the first one")
+             .shows("those whose options are given")});
+  c.mark(&nn::Setting::may_be_empty, {"prompt"});
+  c.add("Heads", head_settings(a->heads));
+  std::vector<std::string> of_sequences;  // options of analyses that need a sequence
+  for (const Analysis* analysis : analyses()) {
+    c.add(analysis->group, settings_of(*analysis, *a));
+    if (*analysis->notes) c.notes += fmt::format("\n[{}]\n{}\n", analysis->group, analysis->notes);
+    if (analysis->key != "weights")
+      for (const Analysis::Option& o : analysis->options) of_sequences.emplace_back(o.key);
+  }
+  c.add("Time", {{"over-time", a->over_time,
+                  "studies every checkpoint of the run instead of one sequence"}});
   c.add_common(Command::kAll | Command::kCsv);
-  c.modes = {
-      {.key = "over-time",
-       .accepts = c.only(
-           {"run", "out", "overwrite", "format", "prompt", "sample", "of", "at", "repeat-random"}),
-       .result = over_time_keys(),
-       .run =
-           [a](const Command& command) {
-             StudyArguments last = *a;
-             last.weights = last_checkpoint(a->run);
-             return study_over_time(chosen_subject(last, command), a->heads, command, a->out,
-                                    a->overwrite);
-           }},
-      {.key = "circuits",
-       .accepts = c.only({"run", "distance", "weights", "out", "overwrite", "format"}),
-       .result = circuit_keys(),
-       .run =
-           [a](const Command& command) {
-             return study_circuits(a->circuits, command, a->run, a->weights, a->out, a->overwrite,
-                                   a->formats);
-           }},
-      {.key = "more",
-       .accepts = c.only({"run", "other", "more", "samples", "ablation", "weights"}),
-       .result = run_role_keys(),
-       .run = [a](const Command& command) { return study_runs(*a, command); }},
-      {.key = "other",
-       .accepts = c.all_but({"over-time", "circuits", "distance",     "more",      "head",
-                             "export",    "ascii",    "ablate",       "ablation",  "samples",
-                             "keep",      "cut",      "corrupt",      "attribute", "edges-into",
-                             "edge",      "path",     "through-mlps", "pairs",     "corruption"}),
-       .result = run_difference_keys(),
-       .run =
-           [a](const Command& command) {
-             return run_differences(chosen_subject(*a, command), a->other, a->weights, a->out,
-                                    a->overwrite);
-           }},
-      {.accepts = c.all_but({"over-time", "circuits", "distance", "other", "more"}),
-       .result = study_keys(),
-       .run = [a](const Command& command) { return study_one(*a, command); }}};
+  c.mark(&nn::Setting::common, {"run", "prompt", "sample", "of", "at", "out", "show", "ablate",
+                                "keep", "samples", "circuits", "over-time"});
+  const auto with_analyses = [&](std::vector<std::string> keys) {
+    keys.insert(keys.end(), of_sequences.begin(), of_sequences.end());
+    return c.only(std::move(keys));
+  };
+  c.modes = {{.key = "over-time",
+              .accepts = with_analyses({"run", "out", "overwrite", "format", "prompt", "sample",
+                                        "of", "at", "repeat-random", "show", "no-effects",
+                                        "ablation", "samples", "keep", "ablate"}),
+              .result = over_time_keys(),
+              .run =
+                  [a](const Command& command) {
+                    StudyArguments last = *a;
+                    last.weights = last_checkpoint(a->run);
+                    return study_over_time(chosen_subject(last, command), a->heads, command, a->out,
+                                           a->overwrite);
+                  }},
+             {.key = "circuits",
+              .accepts = c.only({"run", "distance", "weights", "out", "overwrite", "format"}),
+              .result = kWeightKeys,
+              .run = [a](const Command& command) { return study_weights(*a, command); }},
+             {.key = "other",
+              .accepts = c.only({"run", "other", "prompt", "sample", "of", "at", "out", "format",
+                                 "overwrite", "weights", "repeat-random"}),
+              .result = run_difference_keys(),
+              .run =
+                  [a](const Command& command) {
+                    return run_differences(chosen_subject(*a, command), a->other, a->weights,
+                                           a->out, a->overwrite);
+                  }},
+             {.accepts = c.all_but({"over-time", "circuits", "distance", "other"}),
+              .result = study_keys(),
+              .run = [a](const Command& command) { return study_one(*a, command); }}};
 }
 
 }  // namespace heed

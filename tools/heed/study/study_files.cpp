@@ -10,6 +10,7 @@
 #include "nn/io/npy.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/study/analysis.h"
 
 namespace heed {
 namespace {
@@ -22,11 +23,14 @@ const std::vector<std::string> kStudyMarks = {"arrays.safetensors", "compare.csv
                                               "circuits.safetensors", "report.html"};
 // Other files that studies write. A directory that has only such files does not count as a study.
 const std::vector<std::string> kOtherStudyFiles = {"over_time.json", "cells.csv"};
-// Pictures of studies that are not maps of heads, without their extensions.
-const std::vector<std::string> kOtherPictures = {
-    "over_time",   "patching", "patching_heads", "by_distance",    "lens",
-    "attribution", "effects",  "edges",          "paths",          "qk",
-    "ov",          "composed", "positions",      "distance_curves"};
+// Returns whether an analysis, or --over-time, draws a picture of this name, without its extension.
+bool is_analysis_picture(const std::string& stem) {
+  constexpr std::string_view kRepeated = "_over_time";  // KEY_over_time.png
+  return stem == "over_time" || std::ranges::any_of(analyses(), [&](const Analysis* a) {
+           return std::ranges::count(a->pictures, stem) > 0 ||
+                  stem == std::string(a->key) + std::string(kRepeated);
+         });
+}
 
 // Returns `name` with each number replaced by "N": "dS_LNHN.png" for "dS_L0H1.png".
 std::string without_numbers(const std::string& name) {
@@ -44,7 +48,7 @@ std::string without_numbers(const std::string& name) {
 bool is_study_picture(const std::string& name) {
   if (!name.ends_with(".png") && !name.ends_with(".svg")) return false;
   const std::string stem = name.substr(0, name.size() - 4);
-  return std::ranges::count(kOtherPictures, stem) > 0 ||
+  return is_analysis_picture(stem) ||
          std::ranges::any_of(nn::map_quantities(), [&](const nn::MapQuantity& q) {
            const std::string map(q.picture.file);
            return !map.empty() && (stem == map || stem == map + "_difference" ||

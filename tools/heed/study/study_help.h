@@ -22,21 +22,23 @@ inline constexpr const char* kStudyExamples =
   heed study --circuits --distance 1
   heed study runs/induction-1 --over-time
   heed study runs/induction-1 --circuits
-  heed study runs/induction-1 runs/induction-2
-  heed study runs/induction-1 runs/induction-2 runs/induction-3)";
+  heed study runs/induction-1 runs/induction-2)";
 
 /// Notes in the help text of heed study.
 inline constexpr const char* kStudyNotes =
     R"(Shows what the heads of a model do, and how a scalar L depends on them. The guide
 tools/heed/study/READ_A_STUDY.md explains the output.
 
-Heads: the first lines name the heads that change L, on sequences of the task, with their effects:
-L without the head (needed), and as the only head of its layer (suffices). A head is cut by its mean
+[Heads]
+The first lines name the heads that change L, on sequences of the task, with their effects:
+needed is L without the head, minus L; suffices is L with this head alone in its layer, minus L
+without the heads of the layer. A head is cut by its mean
 output (--ablation). Predictions are gradients for the same replacement. A mark states where they
 mislead: redundant, missed, phantom, reversed, or their factor. If the model predicts no better than
 token frequencies, roles, marks and claims are left out. The heads are measured if this takes
 at most 30 seconds; --ablate all measures them in any case, and pairs of heads for up to 8 heads.
 
+[Options]
 One sequence: the weights A, A |v W_O| (the size of what a query receives), dL/dA and dL/dS of every
 head (S: the scores before the softmax), as pictures and as report.html, which a browser opens from
 disk. arrays.safetensors has all arrays, with q, k, v, z and gradients; heed info lists them, and the
@@ -53,36 +55,24 @@ is still the default of the task, unless --samples is given; so it is if --at is
 --head draws one head large (weights_L1H0.png, ...). --format png,svg also writes SVG files. A large
 map makes a large SVG file. --export npy writes each array to npy/NAME.npy. --export csv writes the
 scores, the weights and their gradients to cells.csv, one row per cell:
-quantity,layer,head,query,key,value. The JSON key saturation of a head is that of earlier versions;
-the next version does not have it, because softmax_gain replaces it.
+quantity,layer,head,query,key,value.
 
-Edges and paths: L0H0:K:L1H1 is the edge from the output of L0H0 to the keys of L1H1 (Q: queries, V:
-values). If it is cut, L1H1 alone reads the stream with the output of L0H0 replaced. embed is the
-embedding, L0MLP an MLP, logits the output. A path goes through several of them:
-L0H0:K:L1H1:logits. Predictions are the gradients through this edge or path alone.
-
-Patching: an activation of one prompt in the run on another. denoise: the clean value in the corrupt
-run; noise: the corrupt value in the clean run. A share is a part of the gap between the two L. A
-line of --pairs is clean TAB corrupt, optionally TAB right TAB wrong token; all prompts have the same
-number of tokens. The default L of pairs is the logit of the right token minus that of the wrong one.
-
+[Heads]
 --repeat-random RxC uses sequences of R random tokens, repeated C times; L is the margin from the
 second copy on. For models of texts, the scores prev, dup and ind are always those on such sequences.
 
+[Time]
 --over-time studies every checkpoint (heed train --save-every 10) on one batch of the evaluation set,
 or on the sequence of --prompt, --sample or --repeat-random. L is log p - log(1 - p) of the targets
 that count, or that of --of. It writes over_time.png, over_time.json and over_time.csv into the directory over-time of the run. The CSV has one row per number:
 step,layer,head,quantity,value. Losses and entropies are in nats. A row without a head is for the
 layer, a row without a layer for the model.
 
---circuits computes maps from the weights, beside the measured edges between heads: QK (scores of a token with another token), OV (logits
-that a head adds if it reads a token), their compositions for pairs of heads, and composition scores.
-It writes circuits.safetensors, pictures and report.html into the directory circuits of the run.
-
+[Runs]
 If a second run is given, it is compared with the first run on the same sequence. Heads with the same
 number correspond if both runs begin with equal weights; otherwise the heads of a layer are matched
 by their mean attention patterns. The directory compared of the first run gets maps of B minus A, and
-compare.csv with layer,head,head_b,quantity,a,b,difference. With three or more runs, the command
-prints the roles of the heads of each run.)";
+compare.csv with layer,head,head_b,quantity,a,b,difference.
+heed compare --of roles prints the roles of the heads of many runs.)";
 
 }  // namespace heed

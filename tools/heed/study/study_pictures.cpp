@@ -32,12 +32,6 @@ plot::LineChart by_distance_chart(const nn::Study& study, const nn::Batch& batch
   return chart;
 }
 
-std::vector<std::string> layer_labels(std::int64_t layers) {
-  std::vector<std::string> labels;
-  for (std::int64_t layer = 0; layer < layers; ++layer) labels.push_back(fmt::format("L{}", layer));
-  return labels;
-}
-
 // Returns the heat maps of all heads, in blocks of tokens if the sequence is long (blocks.h).
 plot::HeatmapGrid blocks_grid(const std::vector<nn::Tensor>& maps,
                               const std::vector<nn::Tensor>& scores) {
@@ -56,15 +50,14 @@ plot::HeatmapGrid blocks_grid(const std::vector<nn::Tensor>& maps,
   return grid;
 }
 
-// Returns L in words as a part of a caption: without its explanation, and at most kLongest long.
+}  // namespace
+
 std::string short_objective(const std::string& words) {
   constexpr std::size_t kLongest = 58;
   const std::string text =
       words.starts_with("the margin") ? words.substr(0, words.find(": ")) : words;
   return text.size() <= kLongest ? text : text.substr(0, text.rfind(' ', kLongest)) + " ...";
 }
-
-}  // namespace
 
 std::vector<std::string> block_labels(const std::vector<std::string>& tokens) {
   const auto length = std::int64_t(tokens.size()), block = nn::block_length(length);
@@ -109,13 +102,13 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
 Files draw_study(const std::filesystem::path& folder, const nn::Study& study,
                  const StudyTexts& texts, const PictureSource& source,
                  std::optional<nn::HeadIndex> only) {
-  struct Picture {
+  struct Map {
     const nn::MapQuantity& quantity;
     std::optional<nn::HeadIndex> only;
     std::filesystem::path file;
     Files written = {};
   };
-  std::vector<Picture> pictures;
+  std::vector<Map> pictures;
   const auto add = [&](const std::string& end, std::optional<nn::HeadIndex> head) {
     for (const nn::MapQuantity& q : nn::map_quantities())
       if (!q.picture.file.empty())
@@ -125,7 +118,7 @@ Files draw_study(const std::filesystem::path& folder, const nn::Study& study,
   if (only) add("_" + nn::head_name(*only), only);
   const auto scores = study.by_layer(&nn::LayerStudy::scores);
   autograd::parallel_for(std::ssize(pictures), 1, [&](std::int64_t i, std::int64_t) {
-    Picture& p = pictures[std::size_t(i)];
+    Map& p = pictures[std::size_t(i)];
     p.written = write_picture(
         p.file, study_grid(p.quantity, study.by_layer(p.quantity.values), scores, texts, p.only),
         source,
@@ -133,7 +126,7 @@ Files draw_study(const std::filesystem::path& folder, const nn::Study& study,
                     p.quantity.what));
   });
   Files files;
-  for (const Picture& p : pictures) append(files, p.written);
+  for (const Map& p : pictures) append(files, p.written);
   return files;
 }
 
@@ -155,85 +148,16 @@ void name_heads(plot::ChartStack& stack, const std::vector<nn::HeadReport>& head
   }
 }
 
-Files draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
-                       const nn::Batch& batch, const PictureSource& source) {
+Picture by_distance_picture(const nn::Study& study, const nn::Batch& batch) {
   plot::ChartStack stack;
   stack.title = "Attention by distance";
   stack.caption = "Means over sequences and queries.";
   stack.panels = {by_distance_chart(study, batch, "weight A", &nn::LayerStudy::pattern),
                   by_distance_chart(study, batch, "dL/dS", &nn::LayerStudy::scores_grad)};
   name_heads(stack, study.heads);
-  return write_picture(folder / "by_distance.png", stack, source,
-                       "Each point is the mean over all queries that have a token at this "
-                       "distance. Where dL/dS is negative, a higher score would lower L.");
-}
-
-Files draw_lens(const std::filesystem::path& folder, const nn::LogitLens& lens,
-                const nn::Vocabulary& vocabulary, const std::vector<std::string>& tokens,
-                const PictureSource& source) {
-  plot::Panel panel{.title = "", .rows = int(lens.layers), .cols = int(lens.length), .values = {}};
-  for (const nn::LensCell& cell : lens.cells) {
-    panel.values.push_back(float(cell.probability));
-    panel.texts.push_back(plot::token_text(vocabulary.label(cell.top)));
-  }
-  plot::HeatmapGrid grid{.title = "Logit lens", .panels = {std::move(panel)}};
-  grid.row_labels = layer_labels(lens.layers), grid.col_labels = tokens;
-  grid.row_axis = "layer", grid.col_axis = "token";
-  grid.caption = "Color: probability of the right token. Text: the likeliest token.";
-  grid.gray = "no right token";
-  grid.print_values = true, grid.limit = 1;
-  return write_picture(folder / "lens.png", grid, source,
-                       "The predictions are those of the residual stream after each layer, through "
-                       "the final norm and the output head.");
-}
-
-Files draw_attribution(const std::filesystem::path& folder, std::vector<nn::Contribution> parts,
-                       const PictureSource& source) {
-  constexpr std::size_t kMost = 40;
-  std::ranges::stable_sort(parts, std::greater{},
-                           [](const nn::Contribution& part) { return std::abs(part.effect.mean); });
-  plot::ChartStack stack{.title = "Direct logit attribution"};
-  plot::LineChart bars{.x_name = "contribution to L", .series = {{}}};
-  double sum = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const double x = parts[i].effect.mean;
-    sum += x;
-    if (i >= kMost) continue;
-    bars.y_labels.push_back(parts[i].name);
-    bars.series[0].x.push_back(x), bars.series[0].y.push_back(double(i));
-    bars.series[0].labels.push_back(plot::format_number(x));
-  }
-  bars.height = 28 * int(bars.y_labels.size());
-  stack.panels = {std::move(bars)};
-  stack.caption =
-      fmt::format("The {} parts sum to L = {}.", parts.size(), plot::format_number(sum, 4));
-  if (parts.size() > kMost) stack.caption += fmt::format(" The {} largest are shown.", kMost);
-  return write_picture(folder / "attribution.png", stack, source,
-                       "The contribution of each part's output to L, with the scale of the final "
-                       "norm held constant.");
-}
-
-Files draw_effects(const std::filesystem::path& folder, const std::vector<EffectPoint>& points,
-                   const PictureSource& source, const std::string& what) {
-  std::vector<plot::Series> series = {{.name = "heads (dots)", .points = true},
-                                      {.name = "cells (squares)", .points = true, .square = true}};
-  for (const EffectPoint& point : points) {
-    plot::Series& s = series[point.is_cell];
-    s.x.push_back(point.predicted), s.y.push_back(point.effect);
-    s.labels.push_back(plot::visible_text(point.label));
-  }
-  std::erase_if(series, [](const plot::Series& s) { return s.x.empty(); });
-  const plot::ChartStack stack{.title = "Predicted and measured effects",
-                               .caption = what + " Dashed: the prediction equals the measurement.",
-                               .panels = {{.x_name = "predicted change of L",
-                                           .y_name = "measured change of L",
-                                           .series = std::move(series),
-                                           .equal = true,
-                                           .height = 860}}};
-  return write_picture(
-      folder / "effects.png", stack, source,
-      "Each point is one intervention: the change of L that the gradient predicts, "
-      "and the change that was measured.");
+  return {"by_distance", std::move(stack),
+          "Each point is the mean over all queries that have a token at this distance. Where dL/dS "
+          "is negative, a higher score would lower L."};
 }
 
 }  // namespace heed

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "nn/study/lens.h"
-#include "nn/tasks/vocabulary.h"
 #include "tools/heed/pictures.h"
+#include "tools/heed/study/section.h"
 #include "tools/heed/study/subject.h"
 #include "tools/plot/chart.h"
 
@@ -23,6 +22,8 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts,
                              std::optional<nn::HeadIndex> only = {});
 
+/// Returns L in words as a part of a caption: without its explanation, and at most 58 characters.
+std::string short_objective(const std::string& words);
 /// Returns the labels of the tokens, or those of blocks of tokens (blocks.h) such as "0-4" if the
 /// sequence is long.
 std::vector<std::string> block_labels(const std::vector<std::string>& tokens);
@@ -51,30 +52,9 @@ Files write_picture(const std::filesystem::path& file, const Drawing& drawing,
 Files draw_study(const std::filesystem::path& folder, const nn::Study& study,
                  const StudyTexts& texts, const PictureSource& source,
                  std::optional<nn::HeadIndex> only);
-/// Draws by_distance.png: for each head, the mean weight and the mean dL/dS (S: the scores) at each
-/// distance from the key to the query. `study` is that of `batch`.
-Files draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
-                       const nn::Batch& batch, const PictureSource& source);
-/// Draws lens.png: rows are layers, columns are positions, the color is the probability of the
-/// right token, and the text is the likeliest token. `tokens` are the labels of the positions.
-Files draw_lens(const std::filesystem::path& folder, const nn::LogitLens& lens,
-                const nn::Vocabulary& vocabulary, const std::vector<std::string>& tokens,
-                const PictureSource& source);
-/// Draws attribution.png: a bar for the contribution of each part to L, sorted by magnitude. Only
-/// the 40 largest have a bar.
-Files draw_attribution(const std::filesystem::path& folder, std::vector<nn::Contribution> parts,
-                       const PictureSource& source);
-
-/// The predicted and the measured change of L by one intervention.
-struct EffectPoint {
-  double predicted, effect;  ///< predicted and measured change
-  std::string label;         ///< name beside the point, or ""
-  bool is_cell;              ///< true: an intervention on a cell of a pattern; false: on a head
-};
-/// Draws effects.png: the points, with a line where the prediction equals the measurement.
-/// `what` states what L is.
-Files draw_effects(const std::filesystem::path& folder, const std::vector<EffectPoint>& points,
-                   const PictureSource& source, const std::string& what);
+/// Returns by_distance.png: for each head, the mean weight and the mean dL/dS (S: the scores) at
+/// each distance from the key to the query. `study` is that of `batch`.
+Picture by_distance_picture(const nn::Study& study, const nn::Batch& batch);
 
 /// Returns the line of a head in a chart. The layer determines the color of the line, and the head
 /// modulo plot::kDashPatterns determines its dash pattern.

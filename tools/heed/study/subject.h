@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nn/run/run_folder.h"
-#include "nn/study/marks.h"
+#include "nn/study/evidence.h"
 #include "nn/study/study.h"
 #include "tools/heed/pictures.h"
 #include "tools/plot/text.h"

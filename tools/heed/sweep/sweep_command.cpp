@@ -147,6 +147,7 @@ changes fastest:
   scale = ["1/sqrt-d-head", "none"]
   seed = [1, 2, 3]
 
+[Options]
 pairs = ["layers", "heads"] under [sweep], or --pairs layers,heads, combines the lists value by
 value: the first with the first, the second with the second. Paths in FILE.toml are relative to
 the current directory.
@@ -182,10 +183,10 @@ void sweep_command(Command& c) {
       "  heed sweep scale.toml --part 2/8";
   c.notes = kSweepNotes;
   auto a = std::make_shared<SweepArguments>();
-  c.arguments = c.required = 1;
+  c.arguments = 1;
   c.add(
       "Options",
-      {nn::Setting("file", a->file, "FILE", "TOML file that describes the runs").shows("none"),
+      {nn::Setting("file", a->file, "FILE", "TOML file that describes the runs"),
        nn::Setting("out", a->out, "DIR", "directory for the runs").shows("sweeps/ and FILE's name"),
        nn::Setting("jobs", a->jobs, {1, 1024}, "number of runs at the same time")
            .shows("the number of cores"),
@@ -195,6 +196,7 @@ void sweep_command(Command& c) {
        {"dry-run", a->dry_run, "list the runs and their states; train nothing"},
        {"quiet", a->quiet, "no progress, only warnings and failures"}});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
+  c.mark(&nn::Setting::required, {"file"});
   const auto run = [a](const Command& command) { return sweep(*a, command); };
   c.modes = {{.key = "dry-run", .result = kPlanKeys, .run = run, .several = true},
              {.result = kSweepKeys, .run = run, .several = true}};

@@ -221,6 +221,7 @@ the defaults shown are those of induction. Options override the config file, and
 overrides the preset. Losses are in nats per token. --steps 0 evaluates the initial weights and saves
 them as an untrained run.
 
+[Run]
 The run is saved every 60 s; at an evaluation, if the last save is more than 15 s ago; at each
 checkpoint of --save-every; at the end; and when Ctrl-C, SIGTERM or a closed terminal (SIGHUP)
 stops it.
@@ -242,6 +243,7 @@ A run can end early with one of these exit codes. It is saved first, unless stat
 {} contains numbers of each head and alarms (stuck, exploding) at each evaluation.
 {} contains the continuations of --sample-every, one per line, with escapes such as \n.
 
+[Optimization]
 A step divides its batch into --shards parts. Threads compute them side by side. mpirun -n N heed
 train trains with N processes that share them, where N is a power of two of at most --shards; only
 the first process evaluates and writes files. --accumulate A computes at most shards / A of them at
@@ -249,6 +251,7 @@ a time. The number of shards decides the last bits of the weights; threads, proc
 --accumulate do not, and a resumed run may change them. But in a new run, --accumulate above the
 number of shards raises that number.
 
+[Start]
 --from starts a new run from the weights of another: those of its last step, or those of a file,
 such as a checkpoint. The model is that of the source; --context may differ, but learned positions end where
 the source's end. Task, data and all other options are those of the command; without a task they are
@@ -256,6 +259,7 @@ the task and the data of the source. Weights of tokens are copied by symbol. Wit
 symbols that the source lacks get random weights with the mean and the deviation of the others.
 --dry-run lists the parameters, whose names --freeze and --train-only match.
 
+[Output]
 --resume accepts only --steps, --eval-every, --eval-train, --save-every, --patience, --target-loss,
 --target-accuracy, --check-invariants, --sample-every, --sample-prompt, --accumulate, --threads,
 --simd, --quiet, and --text, --lines, --val-text or --val-lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
@@ -267,9 +271,9 @@ void train_command(Command& c) {
   c.examples =
       "  heed train\n"
       "  heed train urn --steps 300 --seed 7 --out runs/my-urn --overwrite\n"
+      "  heed train --resume runs/my-urn --steps 600\n"
       "  heed train --text README.md --steps 200\n"
       "  heed train induction --layers 1 --dry-run\n"
-      "  heed train --resume runs/my-urn --steps 600\n"
       "  heed train --from runs/my-urn --steps 100 --lr 1e-3 --train-only 'blocks.0.*'";
   c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kHeads,
                         nn::RunFolder::kSamples, nn::RunFolder::kConfig);
@@ -293,6 +297,8 @@ void train_command(Command& c) {
           "loss no longer falls and is not within 1e-3 of the least that this model can reach"},
          {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
   c.add_common(Command::kAll | Command::kCsv);
+  c.mark(&nn::Setting::common, {"task", "text", "layers", "heads", "d-model", "steps", "lr", "seed",
+                                "preset", "out", "resume", "dry-run"});
   c.set_defaults = [a](const Command& command) { a->config = chosen_preset(command); };
   const auto with_config = [a](Report (*run)(TrainArguments&, const Command&)) {
     return [a, run](const Command& command) {

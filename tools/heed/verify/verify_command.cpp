@@ -318,6 +318,7 @@ void verify_command(Command& c) {
                      fmt::format("directory for {}", nn::RunFolder::kCausalityPicture))
              .shows("the run")});
   c.add_common(Command::kAll | Command::kCsv);
+  c.mark(&nn::Setting::required, {"what"});
   c.modes = {{.key = "what",
               .values = {"causality"},
               .result = kCausalityKeys,

@@ -1,0 +1,72 @@
+#include "nn/study/run_effects.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nn/study/study.h"
+#include "nn/train/evaluate.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+std::int64_t default_samples(const Task& task) {
+  constexpr std::int64_t kLeast = 32, kMost = 512, kCounted = 4096;
+  const Tensor counted = task.evaluation(0, std::min(kLeast, task.evaluation_size())).counted;
+  const double by_sequence =
+      std::max(1.0, sum(to(counted, float64)).item()) / double(counted.size(0));
+  return std::clamp(std::int64_t(std::ceil(kCounted / by_sequence)), kLeast, kMost);
+}
+
+Objective default_objective(const Transformer& model, const TaskInfo& info, const Batch& batch,
+                            const std::vector<std::int64_t>& positions) {
+  if (info.random_targets) return {.kind = Objective::kLogLikelihood, .positions = positions};
+  return margin(model, batch, positions);
+}
+
+std::optional<Effect> gain_over_frequencies(const LoadedRun& run, std::int64_t count) {
+  count = std::min(
+      {count, run.task->evaluation_size(), 8 * evaluation_chunk(run.model, run.task->info())});
+  const auto gains = gains_over_frequencies(run.model, run.task->evaluation(0, count));
+  return gains.empty() ? std::nullopt : std::optional(effect_of(gains));
+}
+
+bool predicts_better(const std::optional<Effect>& gain) {
+  return !gain || (gain->mean >= 0.01 && !(gain->mean < 2 * gain->standard_error));
+}
+
+std::optional<RepeatedTokens> score_on_repeated_tokens(MeasuredHeads& heads, const LoadedRun& run,
+                                                       std::uint64_t seed) {
+  if (!run.task->info().random_targets || !predicts_its_inputs(*run.task)) return {};
+  const auto sizes = RepeatedTokens::for_context(run.task->info().context);
+  if (sizes.tokens < kLeastRepeated) {
+    for (HeadReport& h : heads.reports)
+      for (const Quantity score : kCopyScores) h[score] = NAN;
+    return sizes;
+  }
+  Generator generator(seed);
+  const Batch batch = repeated_random(run.task->info(), sizes, kRepeatedSequences, generator);
+  const Study scores = study(run.model, batch, {Objective::kLogLikelihood});
+  for (const Quantity score : kCopyScores) {
+    for (std::size_t i = 0; i < scores.heads.size(); ++i)
+      heads.reports[i][score] = scores.heads[i][score];
+    heads.uniform[score] = scores.uniform[score];
+  }
+  return sizes;
+}
+
+RunEffects measure_run(const LoadedRun& run) {
+  const Task& task = *run.task;
+  const std::int64_t count = std::min({default_samples(task), task.evaluation_size(),
+                                       8 * evaluation_chunk(run.model, task.info())});
+  const Batch batch = task.evaluation(0, count);
+  const BaseRun base(run.model, batch, default_objective(run.model, task.info(), batch));
+  const Replacement replaced = replacement(run.model, batch, Ablation::kMean);
+  RunEffects effects{measure_heads(base, replaced, EffectParts::kMeasured), {}};
+  score_on_repeated_tokens(effects.measured, run);
+  effects.summary = summarize_heads(base, replaced, effects.measured,
+                                    predicts_better(gain_over_frequencies(run, count)));
+  return effects;
+}
+
+}  // namespace heed::nn

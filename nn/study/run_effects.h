@@ -1,0 +1,51 @@
+// The default study of a run: its heads and MLPs on sequences of its task, with the L of the task.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "nn/run/run_folder.h"
+#include "nn/study/roles.h"
+#include "nn/tasks/repeat_random.h"
+
+namespace heed::nn {
+
+/// Returns the number of sequences of a study: 32, or more until 4,096 positions count in the
+/// accuracy, at most 512. With fewer positions the marks of heads depend on the sequences.
+std::int64_t default_samples(const Task& task);
+/// Returns L if no other is asked for: the margin or, if the targets are random, their log
+/// probability. `positions` are those of L; empty: all that count.
+Objective default_objective(const Transformer& model, const TaskInfo& info, const Batch& batch,
+                            const std::vector<std::int64_t>& positions = {});
+
+/// Returns the log probability of the right tokens of the first `count` sequences, minus that of
+/// their frequencies (gains_over_frequencies()), or of as many as fit into memory. No value if no
+/// target counts.
+std::optional<Effect> gain_over_frequencies(const LoadedRun& run, std::int64_t count);
+/// Returns whether a model with this gain predicts better than token frequencies: by at least 0.01
+/// nats and two standard errors. Otherwise no effect counts, because the rival of a margin is the
+/// largest logit of the unchanged model, so that any replacement raises the margin of an untrained
+/// model.
+bool predicts_better(const std::optional<Effect>& gain);
+
+/// Quantities that score_on_repeated_tokens() sets.
+inline constexpr Quantity kCopyScores[] = {kPreviousToken, kDuplicateToken, kInduction,
+                                           kDetectInduction};
+inline constexpr std::int64_t kRepeatedSequences = 8;  ///< their number
+inline constexpr std::int64_t kLeastRepeated = 8;      ///< least number of tokens that repeat
+/// Measures the scores of previous-token, duplicate-token and induction heads of a model of texts
+/// on repeated random tokens, because a text confounds them. Returns the sizes of the sequences; if
+/// they have fewer than kLeastRepeated tokens, the scores are NaN. For other tasks does nothing and
+/// returns no value.
+std::optional<RepeatedTokens> score_on_repeated_tokens(MeasuredHeads& heads, const LoadedRun& run,
+                                                       std::uint64_t seed = 1);
+
+/// The heads and MLPs of a run.
+struct RunEffects {
+  MeasuredHeads measured;  ///< on default_samples() sequences, cut by their mean output
+  HeadSummary summary;     ///< of `measured`
+};
+/// Measures a run on sequences of its task.
+RunEffects measure_run(const LoadedRun& run);
+
+}  // namespace heed::nn

@@ -1,0 +1,177 @@
+#include "tools/heed/command_line/help.h"
+
+#include <algorithm>
+#include <climits>
+#include <map>
+
+#include "autograd/base/text.h"
+#include "tools/heed/report/output.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* kExitCodes = R"(Results go to stdout, progress to stderr. Exit codes:
+  0  success
+  1  a check failed: a wrong gradient, a leak, a batch that was not learned
+  2  usage error: invalid or contradictory options
+  3  numeric error: NaN, or with --strict a parameter without gradient
+  4  a file cannot be read or written
+  70 a bug in heed
+  130 interrupted
+
+heed COMMAND --help describes a command, with examples and the usual options.
+heed --help all describes all commands with all options.
+)";
+
+constexpr std::size_t kDescriptions = 30;  // column at which descriptions begin
+constexpr int kFirstExamples = 4;          // number of examples at the first level
+
+std::string two_columns(const std::string& name, const std::string& description) {
+  std::string text = "  " + name;
+  if (text.size() >= kDescriptions) text += "\n";
+  const std::size_t used = text.ends_with('\n') ? 0 : text.size();
+  return wrapped(text + std::string(kDescriptions - used, ' ') + description, kDescriptions) + "\n";
+}
+
+// Formats a heading and the settings that satisfy a condition. An argument is listed once, with its
+// option.
+template <class F>
+std::string settings_text(const Command& command, const std::string& heading, F is_shown) {
+  std::string text = heading + ":\n";
+  for (std::size_t i = 0; i < command.settings.size(); ++i) {
+    const nn::Setting& s = command.settings[i];
+    if (!is_shown(s)) continue;
+    std::string name = (i < command.arguments ? argument_name(s) + ", --" : "--") + s.key;
+    if (s.kind != nn::Setting::Kind::kSwitch)
+      name += " " + s.unit;
+    else if (!s.shown.empty())
+      name += ", --no-" + s.key;
+    text += two_columns(name, s.description());
+  }
+  return text;
+}
+
+std::string usage_text(const Command& command) {
+  std::string text = "Usage: heed " + command.name + " [OPTIONS]";
+  for (std::size_t i = 0; i < command.arguments; ++i) {
+    const nn::Setting& s = command.settings[i];
+    text += " " + (s.required ? argument_name(s) : "[" + argument_name(s) + "]");
+  }
+  return text;
+}
+
+// Returns the first examples. A line that ends in a backslash continues in the next line.
+std::string examples_text(const Command& command, int count) {
+  std::string text = "Examples:\n";
+  for (const std::string& line : split(command.examples, '\n')) {
+    if (count <= 0) break;
+    text += line + "\n";
+    if (!line.ends_with('\\')) --count;
+  }
+  return text;
+}
+
+// Returns the notes of each group. The key "" has those above the first line "[GROUP]". Successive
+// lines become one line, except those that start with a blank.
+std::map<std::string, std::string> notes_by_group(const Command& command) {
+  std::map<std::string, std::string> notes;
+  std::string* text = &notes[""];
+  bool joins = false;
+  for (const std::string& line : split(command.notes, '\n')) {
+    if (line.starts_with('[') && line.ends_with(']')) {
+      text = &notes[line.substr(1, line.size() - 2)];
+      continue;
+    }
+    const bool wraps = !line.empty() && line[0] != ' ';
+    *text += (text->empty() ? "" : joins && wraps ? " " : "\n") + line;
+    joins = wraps;
+  }
+  return notes;
+}
+
+// Returns the list of keys that --json prints.
+std::string json_text(const Command& command) {
+  std::map<std::string, std::string> keys;
+  for (const Mode& mode : command.modes) {
+    const Mode& last = command.modes.back();
+    // True if this mode has the same keys as the default mode. These keys are listed only once.
+    const bool is_listed =
+        &mode != &last && last.key.empty() && mode.result.begin() == last.result.begin();
+    if (mode.result.size() > 0 && !is_listed) keys[mode.name()] = keys_text(mode.result);
+  }
+  std::string text;
+  for (const auto& [with, names] : keys)
+    text += fmt::format("Keys of --json{}{}:\n{}\n\n", with.empty() ? "" : ", ", with,
+                        wrapped("  " + names, 2));
+  return text;
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = char(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+}  // namespace
+
+std::string help_text(const Command& command, const std::string& level) {
+  const bool is_first = level.empty(), is_all = level == "all";
+  std::map<std::string, std::string> notes = notes_by_group(command);
+  std::vector<std::string> groups, levels;
+  const auto add_group = [&](const std::string& group) {
+    if (group.empty() || std::find(groups.begin(), groups.end(), group) != groups.end()) return;
+    groups.push_back(group), levels.push_back(lower(group));
+  };
+  for (const nn::Setting& s : command.settings) add_group(s.group);
+  for (const auto& [group, text] : notes)
+    if (group != kJsonGroup) add_group(group);
+  if (nn::find_setting(command.settings, "json")) add_group(kJsonGroup);
+  levels.emplace_back("all");
+  if (!is_first && std::find(levels.begin(), levels.end(), level) == levels.end())
+    usage_error("heed {} --help has no group '{}'; its groups are {}", command.name, level,
+                heed::join(levels));
+
+  std::vector<std::string> blocks;
+  if (is_first || is_all)
+    blocks = {wrapped("heed " + command.name + ": " + command.what) + "\n" + usage_text(command),
+              examples_text(command, is_all ? INT_MAX : kFirstExamples), wrapped(notes[""])};
+  const auto is_common = [](const nn::Setting& s) { return s.common; };
+  const bool has_few = std::ranges::none_of(command.settings, is_common);
+  if (is_first)
+    blocks.push_back(settings_text(command, has_few ? "Options" : "Usual options",
+                                   [&](const nn::Setting& s) { return has_few || s.common; }));
+  for (const std::string& group : groups) {
+    if (!is_all && lower(group) != level) continue;
+    blocks.push_back(
+        settings_text(command, group, [&](const nn::Setting& s) { return s.group == group; }));
+    if (group == kJsonGroup) blocks.push_back(json_text(command));
+    blocks.push_back(wrapped(notes[group]));
+  }
+  if (is_first)
+    blocks.push_back(wrapped(fmt::format("More: heed {} --help GROUP, where GROUP is {}",
+                                         command.name, heed::join(levels, " or "))));
+  std::string text;
+  for (std::string& block : blocks) {
+    block.erase(block.find_last_not_of('\n') + 1);
+    if (!block.empty()) text += (text.empty() ? "" : "\n") + block + "\n";
+  }
+  return text;
+}
+
+std::string help_text(const Commands& commands, const std::string& level) {
+  std::string text =
+      "heed trains toy causal models and checks their gradients.\n"
+      "Usage: heed [OPTIONS] [COMMAND]\n";
+  std::string kind;
+  for (const auto& c : commands) {
+    if (c->kind != kind) text += "\n" + c->kind + ":\n";
+    kind = c->kind;
+    text += two_columns(c->name, c->what);
+  }
+  text += "\nOptions:\n" + two_columns("-h, --help", "print this help") +
+          two_columns("--version", "print version, compiler and threads") + "\n" + kExitCodes;
+  if (level == "all")
+    for (const auto& c : commands) text += "\n" + help_text(*c, level);
+  return text;
+}
+
+}  // namespace heed

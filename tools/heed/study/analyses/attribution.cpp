@@ -1,0 +1,185 @@
+// Attribution of L to tokens and parts of the model (--attribute).
+#include "nn/study/attribution.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nn/study/copying.h"
+#include "nn/study/lens.h"
+#include "tools/heed/study/analysis.h"
+#include "tools/plot/text.h"
+
+namespace heed {
+namespace {
+
+Table titled(std::string title, std::string note, const std::vector<Column>& columns) {
+  Table t(columns);
+  t.title = std::move(title), t.note = std::move(note), t.shown = 24;
+  return t;
+}
+
+Table effects_table(std::string title, std::string note, std::string_view of) {
+  return titled(std::move(title), std::move(note),
+                {{"part", of},
+                 {"effect", "effect", "L"},
+                 {"standard_error", "standard error", "L"},
+                 {"mean_effect", "mean |effect|", "L"},
+                 {"sequences", "sequences"}});
+}
+void add_effect(Table& t, const std::string& name, const nn::Effect& e) {
+  t.add({name, e.mean, e.standard_error, e.mean_absolute, e.sequences});
+}
+
+Table copying_table(const nn::Transformer& model) {
+  Table t = titled("Copying (Olsson)",
+                   "on random tokens that do not repeat: the share of the logits raised by a head "
+                   "that belongs to the token it reads; -1 none, 1 half, 3 all",
+                   {{"head", "head"}, {"copying_Olsson", "copying (Olsson)"}});
+  const auto heads = nn::all_heads(model.options.layers, model.options.attention.heads);
+  const std::vector<double> scores = nn::copying_scores(model);
+  for (std::size_t i = 0; i < heads.size(); ++i) t.add({nn::head_name(heads[i]), scores[i]});
+  return t;
+}
+
+Table token_table(const Subject& s, const nn::Study& study) {
+  const auto a = nn::token_attribution(s.model(), s.sequence, s.objective, nn::Baseline::kMean,
+                                       /*points=*/129);
+  const nn::AttentionFlow flow = nn::attention_flow(study);
+  const std::vector<std::string>& tokens = s.texts.tokens;
+  const std::int64_t query =
+      s.objective.positions.empty() ? std::ssize(tokens) - 1 : s.objective.positions.front();
+  Table t = titled(
+      "Tokens",
+      fmt::format(
+          "gradient: (embedding minus mean embedding) . dL/d(embedding). integrated: the same "
+          "with dL/d(embedding) averaged on the line from the mean embedding; the sum is L "
+          "minus L with mean embeddings, {:.4g}, up to {:.2g}. rollout and gradient x "
+          "attention: from position {} through the attention patterns; they show which "
+          "tokens are read, not which tokens L depends on",
+          a.value - a.baseline_value, a.completeness_error, query),
+      {{"position", "position"},
+       {"token", "token"},
+       {"gradient", "gradient", "L"},
+       {"integrated", "integrated", "L"},
+       {"rollout", "rollout"},
+       {"gradient_x_attention", "gradient x attention"}});
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    t.add({i, s.texts.visible_token(std::int64_t(i)), a.input_gradient[i], a.integrated[i],
+           flow.rollout.at({query, std::int64_t(i)}), flow.relevance.at({query, std::int64_t(i)})});
+  return t;
+}
+
+Table lens_table(const Subject& s, const nn::LogitLens& lens) {
+  const nn::Vocabulary& vocabulary = s.info().vocabulary;
+  Table t =
+      titled("Logit lens",
+             "the prediction from the stream after each layer, through the final norm and head",
+             {{"position", "position"},
+              {"token", "token"},
+              {"layer", "layer"},
+              {"of", "of"},
+              {"probability", "probability"},
+              {"rank", "rank"},
+              {"likeliest", "likeliest"},
+              {"its_probability", "its probability"}});
+  for (std::int64_t p = lens.length - 1; p >= 0; --p)
+    for (std::int64_t layer = 0; layer < lens.layers; ++layer) {
+      const nn::LensCell& cell = lens.at(layer, p);
+      const bool known = cell.token != nn::kIgnored;
+      t.add({p, s.texts.visible_token(p), layer,
+             known ? plot::token_text(vocabulary.label(cell.token)) : "", cell.probability,
+             known ? Value(cell.rank) : Value(), plot::token_text(vocabulary.label(cell.top)),
+             cell.top_probability});
+    }
+  return t;
+}
+
+std::vector<std::string> layer_labels(std::int64_t layers) {
+  std::vector<std::string> labels;
+  for (std::int64_t layer = 0; layer < layers; ++layer) labels.push_back(fmt::format("L{}", layer));
+  return labels;
+}
+
+Picture lens_picture(const Subject& s, const nn::LogitLens& lens) {
+  plot::Panel panel{.title = "", .rows = int(lens.layers), .cols = int(lens.length), .values = {}};
+  for (const nn::LensCell& cell : lens.cells) {
+    panel.values.push_back(float(cell.probability));
+    panel.texts.push_back(plot::token_text(s.info().vocabulary.label(cell.top)));
+  }
+  plot::HeatmapGrid grid{.title = "Logit lens", .panels = {std::move(panel)}};
+  grid.row_labels = layer_labels(lens.layers), grid.col_labels = s.texts.tokens;
+  grid.row_axis = "layer", grid.col_axis = "token";
+  grid.caption = "Color: probability of the right token. Text: the likeliest token.";
+  grid.gray = "no right token";
+  grid.print_values = true, grid.limit = 1;
+  return {
+      "lens", std::move(grid),
+      "The predictions are those of the residual stream after each layer, through the final norm "
+      "and the output head."};
+}
+
+Picture attribution_picture(std::vector<nn::Contribution> parts) {
+  constexpr std::size_t kMost = 40;
+  std::ranges::stable_sort(parts, std::greater{},
+                           [](const nn::Contribution& part) { return std::abs(part.effect.mean); });
+  plot::ChartStack stack{.title = "Direct logit attribution"};
+  plot::LineChart bars{.x_name = "contribution to L", .series = {{}}};
+  double sum = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double x = parts[i].effect.mean;
+    sum += x;
+    if (i >= kMost) continue;
+    bars.y_labels.push_back(parts[i].name);
+    bars.series[0].x.push_back(x), bars.series[0].y.push_back(double(i));
+    bars.series[0].labels.push_back(plot::format_number(x));
+  }
+  bars.height = 28 * int(bars.y_labels.size());
+  stack.panels = {std::move(bars)};
+  stack.caption =
+      fmt::format("The {} parts sum to L = {}.", parts.size(), plot::format_number(sum, 4));
+  if (parts.size() > kMost) stack.caption += fmt::format(" The {} largest are shown.", kMost);
+  return {"attribution", std::move(stack),
+          "The contribution of each part's output to L, with the scale of the final norm held "
+          "constant."};
+}
+
+Section attributed(StudyContext& c) {
+  const Subject& subject = c.subject;
+  Section s{.key = "attribution", .title = "Attribution of L to tokens and parts"};
+  s.tables.push_back(token_table(subject, c.study()));
+  const nn::LogitLens lens =
+      nn::logit_lens(c.model(), c.study(), subject.sequence, subject.objective);
+  s.tables.push_back(lens_table(subject, lens));
+  s.pictures.push_back(lens_picture(subject, lens));
+  s.finding = fmt::format("{} and {} rows of tokens and layers", s.tables[0].rows.size(),
+                          s.tables[1].rows.size());
+  if (c.model().options.norm == nn::NormPlacement::kPost)
+    return s;  // the stream is not the sum of the outputs of heads and MLPs
+  s.tables.push_back(copying_table(c.model()));
+  if (!subject.objective.is_linear()) return s;
+  Table parts =
+      effects_table("Direct logit attribution",
+                    "the contribution of each part's output to L, with the scale of the final "
+                    "norm held constant; they sum to L",
+                    "part");
+  const auto contributions = nn::logit_attribution(c.model(), c.study(), subject.objective);
+  for (const nn::Contribution& part : contributions) add_effect(parts, part.name, part.effect);
+  s.tables.push_back(parts);
+  s.pictures.push_back(attribution_picture(contributions));
+  return s;
+}
+
+const Analysis kAttribution{
+    .key = "attribution",
+    .order = 80,
+    .options =
+        {{"attribute", "",
+          "attributes L to tokens and parts: integrated gradients, rollout, logit lens; also "
+          "copying (Olsson) and, for logits, direct logit attribution (both not with --norm "
+          "post)"}},
+    .group = "Attribution",
+    .pictures = {"lens", "attribution"},
+    .run = attributed};
+
+}  // namespace
+}  // namespace heed

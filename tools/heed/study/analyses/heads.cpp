@@ -1,0 +1,124 @@
+// Effects of heads and MLPs on L, measured by cutting them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nn/study/forward_passes.h"
+#include "tools/heed/study/analysis.h"
+#include "tools/heed/study/study_pictures.h"
+
+namespace heed {
+namespace {
+
+// Returns a table with the numbers of each head, which are means over the sample.
+Table heads_over_sequences(const StudyContext& c) {
+  std::vector<Column> columns{{"head", "head"}};
+  for (const nn::HeadQuantity& q : nn::head_quantities())
+    if (q.text & q.kSequences)
+      columns.push_back({.key = q.name,
+                         .label = q.name,
+                         .unit = q.unit,
+                         .drop = int(q.name.size() + q.unit.size())});  // the widest goes first
+  Table t(columns);
+  t.title = "Heads, means over " + c.heads.sample->sequences;
+  for (const nn::HeadReport& h : c.heads.measured->reports) {
+    std::vector<Value> row{nn::head_name(h)};
+    for (const nn::HeadQuantity& q : nn::head_quantities())
+      if (q.text & q.kSequences) row.push_back(h[q.quantity]);
+    t.add(std::move(row));
+  }
+  return t;
+}
+
+std::string marks_legend(const nn::Judgement& j) {
+  return fmt::format(
+      "No mark: the gradient is right within a factor of 3. redundant: needed is small, suffices "
+      "is "
+      "not. missed: the gradient does not show the effect. phantom: it shows an effect that does "
+      "not exist. reversed: it has the other sign. x0.3: it is 0.3 times the effect. -: neither "
+      "counts. A number counts from two standard errors on, and from {:.2g} on: 5 % of the largest "
+      "number, at least {:.2g}.",
+      std::max(j.smallest, 0.05 * j.largest), j.smallest);
+}
+
+// Returns a panel of effects.png: a point for each row, labeled with its mark.
+plot::LineChart points_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& j,
+                          const std::string& what, bool marks) {
+  constexpr std::size_t kLabeled = 6;
+  plot::Series points{.points = true};
+  for (std::size_t n = 0; n < rows.size(); ++n) {
+    const std::size_t i = j.order[n];
+    const std::string mark = marks ? nn::mark_text(j.rows[i]) : "";
+    points.x.push_back(rows[i].predictions[0].effect.mean);
+    points.y.push_back(rows[i].effect.mean);
+    points.labels.push_back(
+        n < kLabeled && !mark.empty() && mark != "-" ? rows[i].place + " " + mark : "");
+  }
+  return {.title = what,
+          .x_name = "predicted change of L",
+          .y_name = "measured change of L",
+          .series = {std::move(points)},
+          .equal = true,
+          .height = 640};
+}
+
+Picture effects_picture(StudyContext& c) {
+  plot::ChartStack stack{.title = "Predicted and measured effects",
+                         .caption = "Dashed: the prediction equals the measurement."};
+  if (c.heads.measured)
+    stack.panels.push_back(points_of(c.heads.measured->effects, c.heads.summary.judgement,
+                                     "heads and MLPs on " + c.heads.sample->sequences + ": " +
+                                         short_objective(c.heads.sample->objective_text),
+                                     c.has_marks(*c.heads.sample)));
+  const NotableCells& cells = c.cells();
+  stack.panels.push_back(
+      points_of(cells.evidence, cells.judgement,
+                "cells of the sequence shown: " + short_objective(c.subject.texts.objective),
+                c.subject.predicts));
+  return {"effects", std::move(stack),
+          "Each point is one cut: the change of L that the gradient predicts, and the change that "
+          "was measured."};
+}
+
+Section effects_of_heads(StudyContext& c) {
+  Section s{.key = "heads", .title = "Effects of heads and MLPs"};
+  s.pictures.push_back(effects_picture(c));
+  if (!c.heads.measured) return s;
+  const nn::MeasuredHeads& m = *c.heads.measured;
+  const HeadSample& sample = *c.heads.sample;
+  const nn::Judgement& j = c.heads.summary.judgement;
+  s.title = fmt::format("Effects of heads and MLPs on L in {}, means over {}",
+                        effect_unit(sample.run.objective), sample.sequences);
+  s.sentences = {
+      fmt::format("Each is cut by replacing its output with {}. L is {}. needed: L without the "
+                  "head or MLP, minus L. suffices: L with this head alone in its layer, minus L "
+                  "without the heads of the layer. The columns after suffices predict needed. "
+                  "accuracy: with the cut, the share of the counted positions at which the right "
+                  "token has the largest logit.",
+                  sample.replacement, sample.objective_text)};
+  if (c.has_marks(sample)) s.sentences.push_back(marks_legend(j) + " " + agreement_text(j));
+  if (sample.run.values.size() == 1)
+    s.sentences.emplace_back("One sequence gives no standard error and no marks.");
+  if (!c.heads.not_measured.empty()) s.sentences.push_back(c.heads.not_measured);
+  s.tables.push_back(evidence_table("component", m.effects, j, c.has_marks(sample), false));
+  s.tables.back().shown = SIZE_MAX;
+  if (!c.given("samples")) return s;
+  s.tables.push_back(heads_over_sequences(c));
+  // The arrays of more sequences would not fit into memory.
+  const nn::BaseRun rows = sample.run.rows(
+      0, std::min(sample.run.batch.inputs.size(0),
+                  nn::sequences_at_once(c.model(), sample.run.batch.inputs.size(1))));
+  s.pictures.push_back(
+      by_distance_picture(nn::study(c.model(), rows.batch, rows.objective), rows.batch));
+  return s;
+}
+
+const Analysis kHeads{.key = "heads",
+                      .order = 10,
+                      .repeats = false,  // over_time.h has its numbers
+                      .pictures = {"effects", "by_distance"},
+                      .run = effects_of_heads};
+
+}  // namespace
+}  // namespace heed

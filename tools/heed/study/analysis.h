@@ -1,0 +1,60 @@
+// An analysis of a study: one file in analyses/ with one static object. No other file names it.
+//
+//   Section run(StudyContext& context) { ... }
+//   const Analysis kPaths{.key = "paths", .order = 50, .options = {...}, .run = run};
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "tools/heed/study/context.h"
+#include "tools/heed/study/section.h"
+
+namespace heed {
+
+struct Analysis;
+/// Returns all analyses by their order.
+const std::vector<const Analysis*>& analyses();
+
+/// Adds an analysis to the list when it is constructed.
+class Registration {
+ public:
+  explicit Registration(const Analysis& analysis);
+  Registration(const Registration&) = delete;
+};
+
+/// An analysis, its options, and the function that returns its section.
+struct Analysis {
+  std::string_view key;  ///< of its section, --show and JSON
+  int order = 0;         ///< sections are shown in this order
+
+  /// An option that only this analysis has. Its value is that of StudyContext::text() and its like.
+  struct Option {
+    const char* key;   ///< "edges-into"
+    const char* unit;  ///< placeholder of the value: "RECEIVER", "N" for a number; "": a switch
+    const char* help;  ///< meaning
+    const char* shows = "";  ///< default in help texts
+  };
+  std::vector<Option> options = {};
+  const char* group = "";  ///< heading of the options in help texts, one word
+  const char* notes = "";  ///< text below this heading
+
+  /// Returns whether the analysis runs if none of its options is given. Null: it runs if it has no
+  /// options.
+  bool (*by_default)(StudyContext& context) = nullptr;
+  /// Whether `heed study --over-time` also runs it if none of its options is given.
+  bool repeats = true;
+  std::vector<std::string> pictures = {};  ///< names of its pictures, without extensions
+  /// Throws the errors of its options, before anything is measured; null if it has none.
+  void (*check)(const StudyContext& context) = nullptr;
+  Section (*run)(StudyContext& context) = nullptr;
+
+  Registration registration = Registration(*this);
+
+  /// Returns whether one of its options is given.
+  bool is_asked(const StudyContext& context) const;
+  /// Returns whether it runs.
+  bool runs(StudyContext& context) const;
+};
+
+}  // namespace heed

@@ -1,0 +1,92 @@
+#include "tools/heed/study/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/heed/study/analysis.h"
+
+namespace heed {
+namespace {
+
+std::vector<const Analysis*>& registered() {
+  static std::vector<const Analysis*> all;
+  return all;
+}
+
+}  // namespace
+
+// The members of `analysis` before the registration are set.
+Registration::Registration(const Analysis& analysis) {
+  std::vector<const Analysis*>& all = registered();
+  all.insert(std::ranges::upper_bound(all, analysis.order, {}, &Analysis::order), &analysis);
+}
+
+const std::vector<const Analysis*>& analyses() { return registered(); }
+
+bool Analysis::is_asked(const StudyContext& context) const {
+  return std::ranges::any_of(options, [&](const Option& o) { return context.given(o.key); });
+}
+
+bool Analysis::runs(StudyContext& context) const {
+  if (is_asked(context)) return true;
+  return by_default ? by_default(context) : options.empty();
+}
+
+StudyContext::StudyContext(const Command& command_, const HeadArguments& arguments_,
+                           const Subject& subject_, const HeadStudy& heads_, Progress& progress_,
+                           std::filesystem::path folder_)
+    : command(command_),
+      arguments(arguments_),
+      subject(subject_),
+      heads(heads_),
+      progress(progress_),
+      folder(std::move(folder_)) {}
+
+nn::ProgressCallback StudyContext::counting(std::string what) const {
+  return [what = std::move(what), this](std::int64_t done, std::int64_t total) {
+    progress.at_work(fmt::format("{}: {} of {}", what, done, total));
+  };
+}
+
+const nn::Study& StudyContext::study() {
+  if (!study_) study_ = subject.study();
+  return *study_;
+}
+
+std::vector<nn::HeadReport> StudyContext::reports() {
+  std::vector<nn::HeadReport> all = study().heads;
+  for (std::size_t i = 0; heads.measured && i < all.size(); ++i)
+    heads.add_measured(all[i], heads.measured->reports[i]);
+  return all;
+}
+
+nn::HeadReport StudyContext::uniform() {
+  nn::HeadReport equal = study().uniform;
+  if (heads.measured) heads.add_measured(equal, heads.measured->uniform);
+  return equal;
+}
+
+Value StudyContext::mark(std::size_t head) const {
+  if (!heads.measured || !has_marks(*heads.sample)) return {};
+  return nn::mark_text(heads.summary.judgement.rows[head]);
+}
+
+const HeadSample& StudyContext::sample() {
+  if (!sample_) sample_ = effect_sample(heads, arguments, command, subject);
+  return *sample_;
+}
+
+const NotableCells& StudyContext::cells() {
+  if (cells_) return *cells_;
+  // A pass over a long sequence takes long, and the table shows 24 cells.
+  const std::int64_t count = std::ssize(subject.texts.tokens) > 128 ? 12 : 32;
+  cells_ = NotableCells{nn::notable_cells(study(), count), {}, {}};
+  std::vector<std::vector<nn::Cell>> sets;
+  for (const nn::Cell& cell : cells_->cells) sets.push_back({cell});
+  cells_->evidence = nn::cut_cells(subject.base(), study(), sets);
+  cells_->judgement = judge(cells_->evidence, subject.objective);
+  return *cells_;
+}
+
+}  // namespace heed

@@ -1,0 +1,190 @@
+#include "tools/heed/study/first_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/base/text.h"
+
+namespace heed {
+namespace {
+
+constexpr std::size_t kMostComponents = 6;
+
+// Returns an accuracy as ", accuracy 28.3 %"; "" if no position counts.
+std::string accuracy_text(const nn::Effect& e) {
+  return std::isnan(e.accuracy) ? "" : fmt::format(", accuracy {:.3g} %", 100 * e.accuracy);
+}
+
+// A claim of an effect holds on other sequences, too, up to a factor of 2.
+bool is_certain(const nn::Effect& e) { return std::abs(e.mean) >= 4 * e.standard_error; }
+
+std::string role_text(const nn::Role& role, const nn::HeadReport& head,
+                      const nn::HeadReport& uniform) {
+  return fmt::format("{} {} head ({:.2f}; equal weights: {:.2f})",
+                     role.name == "induction" ? "an" : "a", role.name, head[role.score],
+                     uniform[role.score]);
+}
+
+class Lines {
+ public:
+  explicit Lines(const HeadStudy& study)
+      : study_(study), m_(*study.measured), summary_(study.summary) {}
+
+  Claim introduction() const {
+    const HeadSample& sample = *study_.sample;
+    const std::string unit = effect_unit(sample.run.objective);
+    Claim c{fmt::format(
+        "L is {}. On {} it is {:.4g} {}{}; without heads it is {:.4g}{}. A component is cut by "
+        "replacing its output with {}. needed: the change of L by the cut; suffices: by this head "
+        "alone in a layer without heads.",
+        sample.objective_text, sample.sequences, m_.value.mean, unit, accuracy_text(m_.value),
+        m_.value.mean + m_.no_heads.mean, accuracy_text(m_.no_heads), sample.replacement)};
+    if (!study_.score_sequences.empty())
+      c.text += fmt::format(" Scores of roles are those on {}.", study_.score_sequences);
+    return c;
+  }
+
+  // The components that count, the largest first.
+  void add_components(std::vector<Claim>& lines) const {
+    std::size_t more = 0, others = 0;
+    const nn::Finding* last = nullptr;
+    for (const std::size_t i : summary_.judgement.order) {
+      const nn::Finding& f = summary_.findings[i];
+      const bool is_pattern = !f.roles.empty() && f.roles[0]->name != "uniform";
+      if (f.matters() && lines.size() <= kMostComponents)
+        lines.push_back(component(f, last)), last = &f;
+      else if (f.matters())
+        ++more;
+      else if (is_pattern)
+        lines.push_back(pattern_only(f));
+      else
+        ++others;
+    }
+    if (!summary_.heads_change_L) return;
+    if (more > 0)
+      lines.push_back(
+          {fmt::format("And {} more that count, {} that do not; --show heads.", more, others)});
+    else if (others > 0)
+      lines.push_back({fmt::format("{} more {} not count; --show heads.", others,
+                                   others == 1 ? "does" : "do")});
+  }
+
+  // What heads do together.
+  void add_sets(std::vector<Claim>& lines) const {
+    if (!summary_.heads_change_L)
+      lines.push_back(
+          {fmt::format("The heads of this model do not change L: each changes it by "
+                       "less than {:.2g}, and all together by {}.",
+                       summary_.judgement.rows[0].floor, effect_text(m_.no_heads))});
+    else if (summary_.named.empty())
+      lines.push_back(
+          {fmt::format("No head alone changes L, but without all of them it changes by "
+                       "{}.",
+                       effect_text(m_.no_heads))});
+    for (const nn::RoleEffect& r : summary_.by_role)
+      if (r.heads.size() > 1) {
+        Claim c{fmt::format("All {} heads ({}) together: needed {}{}.", r.role->name,
+                            components_text(nn::components(r.heads)), effect_text(r.needed),
+                            accuracy_text(r.needed)),
+                head_names(r.heads), std::string(r.role->name)};
+        if (is_certain(r.needed)) c.numbers = {{"needed", r.needed.mean}};
+        lines.push_back(std::move(c));
+      }
+    if (!std::isnan(summary_.left_alone) && summary_.named.size() < m_.reports.size()) {
+      const double left = summary_.left_without, alone = summary_.left_alone;
+      lines.push_back({fmt::format("Without {}, {:.0f} % of what all heads change is left; with {} "
+                                   "alone, {:.0f} %.{}",
+                                   components_text(nn::components(summary_.named)),
+                                   std::abs(100 * left) < 0.5 ? 0 : 100 * left,
+                                   summary_.named.size() == 1 ? "it" : "these", 100 * alone,
+                                   alone < 0.7 ? " These heads do not explain the result." : ""),
+                       head_names(summary_.named),
+                       "all that matter",
+                       {{"lost_without", 1 - left}, {"left_alone", alone}}});
+    }
+    if (study_.untrained)
+      lines.push_back(
+          {fmt::format("At step 0 all heads together change L by {:+.2g}.", -*study_.untrained)});
+  }
+
+ private:
+  const nn::Evidence& row(const nn::Finding& f) const { return m_.effects[f.row]; }
+
+  // "needed -5.31 +- 0.03 (accuracy 99.9 %), suffices +5.19 +- 0.04"
+  std::string effects(const nn::Finding& f) const {
+    std::string text = "needed " + effect_text(row(f).effect) + accuracy_text(row(f).effect);
+    if (row(f).suffices) text += "; suffices " + effect_text(*row(f).suffices);
+    return text;
+  }
+
+  void add_scores(Claim& claim, const nn::Finding& f) const {
+    for (const nn::Role* role : f.roles)
+      if (f.matters() || role->name != "uniform")
+        claim.numbers.emplace_back(nn::head_quantities()[role->score].name,
+                                   m_.reports[f.row][role->score]);
+  }
+
+  Claim component(const nn::Finding& f, const nn::Finding* before) const {
+    Claim c{row(f).place, {row(f).place}, std::string(f.role())};
+    c.text += f.roles.empty()
+                  ? ": "
+                  : " is " + role_text(*f.roles[0], m_.reports[f.row], m_.uniform) + ".\n  ";
+    c.text += effects(f);
+    if (before && nn::about_equal(row(*before), row(f)))
+      c.text += "; about equal to " + row(*before).place;
+    add_scores(c, f);
+    if (f.is_needed && is_certain(row(f).effect))
+      c.numbers.emplace_back("needed", row(f).effect.mean);
+    if (f.is_sufficient && is_certain(*row(f).suffices))
+      c.numbers.emplace_back("suffices", row(f).suffices->mean);
+    return c;
+  }
+
+  // A head that has a known pattern, but does not change L.
+  Claim pattern_only(const nn::Finding& f) const {
+    const double most = std::max(std::abs(row(f).effect.mean), std::abs(row(f).suffices->mean));
+    Claim c{fmt::format("{} attends like {}, but {}:\n  {}", row(f).place,
+                        role_text(*f.roles[0], m_.reports[f.row], m_.uniform),
+                        most < 1e-6 ? "writes nothing that changes L" : "its effects do not count",
+                        effects(f)),
+            {row(f).place},
+            "no effect"};
+    add_scores(c, f);
+    return c;
+  }
+
+  const HeadStudy& study_;
+  const nn::MeasuredHeads& m_;
+  const nn::HeadSummary& summary_;
+};
+
+}  // namespace
+
+std::vector<Claim> first_lines(const HeadStudy& study, bool predicts,
+                               const std::vector<std::string>& answers) {
+  std::vector<Claim> lines;
+  const auto answer = [&] {
+    for (const std::string& text : answers) lines.push_back({text});
+  };
+  if (!study.measured) {
+    if (!study.not_measured.empty()) lines.push_back({study.not_measured});
+    answer();
+    return lines;
+  }
+  const Lines all(study);
+  lines.push_back(all.introduction());
+  answer();
+  if (!predicts) {
+    lines.push_back({study.not_measured});
+    return lines;
+  }
+  std::vector<Claim> components;
+  all.add_components(components);
+  lines.insert(lines.end(), components.begin(), components.end());
+  all.add_sets(lines);
+  return lines;
+}
+
+}  // namespace heed

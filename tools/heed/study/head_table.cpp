@@ -1,0 +1,64 @@
+#include "tools/heed/study/head_table.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heed {
+
+Columns head_columns() {
+  static const std::vector<Column> all = [] {
+    std::vector<Column> columns{{"layer"}, {"head"}, {"", "head"}};
+    for (const nn::HeadQuantity& q : nn::head_quantities())
+      columns.push_back({.key = q.name,
+                         .label = q.column.heading,
+                         .format = q.column.format,
+                         .drop = q.column.drop});
+    columns.push_back({"mark", "mark"});
+    return columns;
+  }();
+  return {all.data(), all.size()};
+}
+
+void add_heads(Table& table, StudyContext& c) {
+  const auto row_of = [](const nn::HeadReport& h, const std::string& name, Value mark) {
+    std::vector<Value> row{h.layer, h.head, name};
+    row.insert(row.end(), h.values.begin(), h.values.end());
+    row.push_back(std::move(mark));
+    return row;
+  };
+  const std::vector<nn::HeadReport> reports = c.reports();
+  bool unscored = false;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const nn::HeadReport& h = reports[i];
+    table.add(row_of(h, nn::head_name(h), c.mark(i)));
+    unscored |= !std::isfinite(h[nn::kPreviousToken] + h[nn::kDuplicateToken] + h[nn::kInduction]);
+  }
+  table.text_row = row_of(c.uniform(), "uniform", Value(""));
+  if (unscored) table.note = "-: no value, because no token occurs twice in this sequence. ";
+  table.note +=
+      "prev, ind: weight on the token before, and on the tokens that followed earlier copies; "
+      "uniform: with equal weights.";
+  if (!c.heads.score_sequences.empty())
+    table.note += fmt::format(" They are those on {}.", c.heads.score_sequences);
+  if (c.heads.measured)
+    table.note += fmt::format(" needed and suffices: on {}.", c.heads.sample->sequences);
+}
+
+std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {
+  static constexpr char kShades[] = " .:-=+*#%@";
+  std::string text;
+  for (const nn::HeadReport& h : s.heads) {
+    const nn::Tensor& pattern = s.layers[std::size_t(h.layer)].pattern;
+    text += fmt::format("{}{}: each row a query, each column a key; darkest is 1\n",
+                        text.empty() ? "" : "\n", nn::head_name(h));
+    for (std::int64_t i = 0; i < pattern.size(2); ++i) {
+      std::string line;
+      for (std::int64_t j = 0; j <= i; ++j)
+        line += kShades[std::clamp(int(float(pattern.at({0, h.head, i, j})) * 10), 0, 9)];
+      text += fmt::format("{:>4} {}\n", labels[std::size_t(i)], line);
+    }
+  }
+  return text;
+}
+
+}  // namespace heed

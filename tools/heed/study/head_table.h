@@ -1,0 +1,20 @@
+// The table of heads, and the attention weights as text.
+#pragma once
+
+#include <vector>
+
+#include "tools/heed/study/context.h"
+
+namespace heed {
+
+/// Returns the columns `layer`, `head`, one for each of nn::head_quantities(), and `mark`.
+Columns head_columns();
+/// Adds a row for each head to a table with head_columns(), a row for equal weights, and a note
+/// that explains the columns.
+void add_heads(Table& table, StudyContext& context);
+
+/// Draws the attention weights of each head as text: one line for each query, and in it one of ten
+/// characters, from light to dark, for each key. `labels` are the labels of the tokens.
+std::string drawn_weights(const nn::Study& study, const std::vector<std::string>& labels);
+
+}  // namespace heed

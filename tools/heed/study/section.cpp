@@ -1,0 +1,207 @@
+#include "tools/heed/study/section.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/base/text.h"
+#include "tools/heed/study/study_pictures.h"
+
+namespace heed {
+namespace {
+
+// Names of predictions as keys: "softmax_exact".
+std::string key_of(std::string_view name) {
+  std::string key;
+  for (const char c : name)
+    if (c == ' ')
+      key += '_';
+    else if (c != '(' && c != ')')
+      key += c;
+  return key;
+}
+
+// Returns the names of all predictions, in the order in which they first occur.
+std::vector<std::string> prediction_names(const std::vector<nn::Evidence>& rows) {
+  std::vector<std::string> names;
+  for (const nn::Evidence& row : rows)
+    for (const nn::Prediction& p : row.predictions)
+      if (std::ranges::count(names, p.name) == 0) names.emplace_back(p.name);
+  return names;
+}
+
+Value prediction_of(const nn::Evidence& row, const std::string& name) {
+  for (const nn::Prediction& p : row.predictions)
+    if (p.name == name) return p.effect.mean;
+  return {};
+}
+
+Value table_json(const Table& table) {
+  Table columns(kNameAndUnit);
+  for (const Column& c : table.columns) columns.add({c.label.empty() ? c.key : c.label, c.unit});
+  return object_of(kTableKeys, {table.title, table.note, list_of(columns), table.rows});
+}
+
+Value map_json(const plot::HeatmapGrid& grid) {
+  Value panels = Value::array();
+  for (const plot::Panel& panel : grid.panels) {
+    Value rows = Value::array();
+    for (int i = 0; i < panel.rows; ++i)
+      rows.push_back(std::vector<double>(panel.values.begin() + i * panel.cols,
+                                         panel.values.begin() + (i + 1) * panel.cols));
+    panels.push_back(Value::object({{"title", panel.title}, {"values", rows}}));
+  }
+  return Value::object({{"title", grid.title},
+                        {"what", grid.caption},
+                        {"signed", grid.scale == plot::ColorScale::kDiverging},
+                        {"row_axis", grid.row_axis},
+                        {"column_axis", grid.col_axis},
+                        {"rows", grid.row_labels},
+                        {"columns", grid.col_labels},
+                        {"panels", panels}});
+}
+
+Value chart_json(const plot::LineChart& chart) {
+  Value series = Value::array();
+  for (const plot::Series& s : chart.series)
+    series.push_back(Value::object({{"name", s.name}, {"x", s.x}, {"y", s.y}}));
+  return Value::object({{"title", chart.title},
+                        {"x_name", chart.x_name},
+                        {"y_name", chart.y_name},
+                        {"y_labels", chart.y_labels},
+                        {"series", series}});
+}
+
+Value network_json(const plot::Network& network) {
+  Value nodes = Value::array(), edges = Value::array();
+  for (const plot::Network::Node& n : network.nodes)
+    nodes.push_back(Value::object({{"name", n.name}, {"column", n.column}, {"row", n.row}}));
+  for (const plot::Network::Edge& e : network.edges)
+    edges.push_back(Value::object({{"from", e.from},
+                                   {"to", e.to},
+                                   {"name", e.name},
+                                   {"width", std::abs(e.value)},
+                                   {"sign", e.value < 0 ? -1 : 1}}));
+  return Value::object(
+      {{"title", network.title}, {"what", network.caption}, {"nodes", nodes}, {"edges", edges}});
+}
+
+Value section_json(const Section& s) {
+  Value tables = Value::array(), maps = Value::array(), charts = Value::array(), network;
+  for (const Table& t : s.tables) tables.push_back(table_json(t));
+  for (const Picture& p : s.pictures) {
+    if (p.only_drawn) continue;
+    if (const auto* grid = std::get_if<plot::HeatmapGrid>(&p.drawing))
+      maps.push_back(map_json(*grid));
+    else if (const auto* nodes = std::get_if<plot::Network>(&p.drawing))
+      network = network_json(*nodes);
+    else
+      for (plot::LineChart chart : std::get<plot::ChartStack>(p.drawing).panels) {
+        if (chart.title.empty()) chart.title = std::get<plot::ChartStack>(p.drawing).title;
+        charts.push_back(chart_json(chart));
+      }
+  }
+  return object_of(kSectionKeys, {s.key, s.title, s.sentences, tables, maps, charts, network});
+}
+
+}  // namespace
+
+Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
+                     const nn::Judgement& judgement, bool marks, bool sorted) {
+  const std::vector<std::string> names = prediction_names(rows);
+  std::vector<std::string> keys;
+  for (const std::string& name : names) keys.push_back(key_of(name));
+  const bool has_suffices =
+      std::ranges::any_of(rows, [](const nn::Evidence& row) { return row.suffices.has_value(); });
+  std::vector<Column> columns{{"place", place},
+                              {"effect", has_suffices ? "needed" : "effect", "", "{:+.3g}"},
+                              {"standard_error", "error", "", "{:.2g}", 1}};
+  if (has_suffices) columns.push_back({"suffices", "suffices", "", "{:+.3g}"});
+  for (std::size_t i = 0; i < names.size(); ++i)
+    columns.push_back({keys[i], names[i], "", "{:+.3g}", i == 0 ? 0 : 3});
+  columns.push_back({"accuracy", "accuracy", "", "percent", 2});
+  columns.push_back({"mark", "mark"});
+  Table t(columns);
+  t.shown = 24;
+  for (std::size_t n = 0; n < rows.size(); ++n) {
+    const std::size_t i = sorted ? judgement.order[n] : n;
+    const nn::Evidence& row = rows[i];
+    std::vector<Value> cells{row.place, row.effect.mean, row.effect.standard_error};
+    if (has_suffices) cells.push_back(row.suffices ? Value(row.suffices->mean) : Value());
+    for (const std::string& name : names) cells.push_back(prediction_of(row, name));
+    cells.push_back(row.effect.accuracy);
+    cells.push_back(marks ? Value(nn::mark_text(judgement.rows[i])) : Value());
+    t.add(std::move(cells));
+  }
+  return t;
+}
+
+std::string agreement_text(const nn::Judgement& judgement) {
+  std::vector<std::string> parts;
+  for (const nn::Agreement& a : judgement.agreement)
+    if (a.rows > 0)
+      parts.push_back(fmt::format(
+          "{} is {} times the effect (rank correlation {})", a.name, nn::factor_text(a.factor),
+          std::isnan(a.rank_correlation) ? "-" : fmt::format("{:.2f}", a.rank_correlation)));
+  if (parts.empty()) return "";
+  return fmt::format("Median over the {} with an effect: {}.",
+                     counted(judgement.agreement[0].rows, "row"), heed::join(parts));
+}
+
+plot::ChartStack evidence_chart(const std::vector<nn::Evidence>& rows,
+                                const nn::Judgement& judgement, std::size_t most) {
+  plot::LineChart bars{.x_name = "change of L", .series = {{}, {.points = true, .square = true}}};
+  for (std::size_t n = 0; n < std::min(most, rows.size()); ++n) {
+    const nn::Evidence& row = rows[judgement.order[n]];
+    bars.y_labels.push_back(row.place);
+    bars.series[0].x.push_back(row.effect.mean), bars.series[0].y.push_back(double(n));
+    if (row.predictions.empty()) continue;
+    bars.series[1].x.push_back(row.predictions[0].effect.mean);
+    bars.series[1].y.push_back(double(n));
+  }
+  bars.height = 28 * int(bars.y_labels.size());
+  return {.caption = "Bars: measured. Squares: predicted by the gradient.",
+          .panels = {std::move(bars)}};
+}
+
+std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& judgement) {
+  const std::string count = counted(std::ssize(rows), "row");
+  for (const std::size_t i : judgement.order)
+    if (judgement.rows[i].counts)
+      return fmt::format("{} {:+.3g}, {}", rows[i].place, rows[i].effect.mean, count);
+  return "nothing that counts, " + count;
+}
+
+Value sections_json(const std::vector<Section>& sections) {
+  Value all = Value::array();
+  for (const Section& s : sections) all.push_back(section_json(s));
+  return all;
+}
+
+void add_section(Report& report, const Section& section, bool whole) {
+  if (!whole) {
+    if (!section.finding.empty())
+      report.line("{}: {}; --show {}", section.key, section.finding, section.key);
+    return;
+  }
+  report.line("\n{}", section.title);
+  for (const std::string& sentence : section.sentences) report.line("{}", sentence);
+  for (const Table& table : section.tables) report.text_table(table);
+}
+
+Files draw_sections(const std::filesystem::path& folder, const std::vector<Section>& sections,
+                    const PictureSource& source) {
+  Files files;
+  for (const Section& s : sections)
+    for (const Picture& p : s.pictures)
+      std::visit(
+          [&](const auto& drawing) {
+            append(files,
+                   write_picture(folder / (p.file + ".png"), drawing, source, p.explanation));
+          },
+          p.drawing);
+  return files;
+}
+
+}  // namespace heed

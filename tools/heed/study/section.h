@@ -1,0 +1,71 @@
+// A study is a document: a list of sections. An analysis returns a section, and the writers of
+// text, JSON, pictures and the page show any section.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "nn/study/evidence.h"
+#include "tools/heed/pictures.h"
+#include "tools/heed/report/report.h"
+#include "tools/plot/chart.h"
+#include "tools/plot/heatmap.h"
+#include "tools/plot/network.h"
+
+namespace heed {
+
+/// A picture of a section: maps, charts or a network.
+struct Picture {
+  std::string file;  ///< name without its extension, one of Analysis::pictures
+  std::variant<plot::HeatmapGrid, plot::ChartStack, plot::Network> drawing;
+  std::string explanation = {};  ///< for readers who cannot see it, after the title and the caption
+  bool only_drawn = false;       ///< true: the numbers are in an array file, and not in JSON
+};
+
+/// The result of one analysis.
+struct Section {
+  std::string key;    ///< of --show and JSON: "edges"
+  std::string title;  ///< "Edges: change of L in logits, ..."
+  std::vector<std::string> sentences = {};
+  /// Lines among the first ones of the study, for a section that answers a question of the user.
+  std::vector<std::string> answers = {};
+  std::vector<Table> tables = {};
+  std::vector<Picture> pictures = {};
+  /// The largest finding, for the one line that stands for a section: "L0H0:K:L1H0 -6.6, 24 rows".
+  std::string finding = {};
+  Files files = {};  ///< further files that the analysis has written
+  /// Keys of the page (page/README.md) that replace those of the sequence: quantities, panes, ...
+  Value page = {};
+};
+
+/// Returns a table of evidence: place, effect, error, suffices, predictions, accuracy and mark, as
+/// far as a row has them. `place` is the heading of the first column. With `sorted`, the largest
+/// effect is first. Without `marks`, the column of marks is null.
+Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
+                     const nn::Judgement& judgement, bool marks, bool sorted);
+/// Returns how well the predictions agree with the effects, as a sentence; "" if no row counts.
+std::string agreement_text(const nn::Judgement& judgement);
+/// Returns a chart of the `most` largest rows: a bar for each effect and a square for its
+/// prediction.
+plot::ChartStack evidence_chart(const std::vector<nn::Evidence>& rows,
+                                const nn::Judgement& judgement, std::size_t most = 24);
+/// Returns the largest row that counts and the number of rows: "L0H0:K:L1H0 -6.6, 24 rows".
+std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& judgement);
+
+/// Columns of an entry of "sections" in JSON and on the page.
+inline constexpr Column kNameAndUnit[] = {{"name"}, {"unit"}};
+inline constexpr Column kTableKeys[] = {
+    {"title"}, {"what"}, rows("columns", kNameAndUnit), {"rows"}};
+inline constexpr Column kSectionKeys[] = {
+    {"key"},  {"title"},  {"sentences"}, fields("tables", kTableKeys),
+    {"maps"}, {"charts"}, {"network"}};
+/// Returns the sections as JSON. The page shows the same.
+Value sections_json(const std::vector<Section>& sections);
+/// Adds a section to the text of a report: all of it, or the one line that stands for it.
+void add_section(Report& report, const Section& section, bool whole);
+/// Draws the pictures of the sections into `folder` and returns their paths. Throws IoError.
+Files draw_sections(const std::filesystem::path& folder, const std::vector<Section>& sections,
+                    const PictureSource& source);
+
+}  // namespace heed

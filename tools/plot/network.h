@@ -1,0 +1,37 @@
+// Networks: nodes in columns and rows, and edges between them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/plot/canvas.h"
+
+namespace heed::plot {
+
+/// A network. Information flows from left to right.
+struct Network {
+  /// A node at a place of the grid.
+  struct Node {
+    std::string name;      ///< text in the node; unique
+    std::int64_t column;   ///< from left to right, from 0
+    std::int64_t row = 0;  ///< from top to bottom, from 0
+  };
+  /// An edge between two nodes.
+  struct Edge {
+    std::string from;  ///< name of a node
+    std::string to;    ///< name of a node
+    std::string name;  ///< name of the edge
+    double value;      ///< its magnitude is the width; orange if it is positive, blue if negative
+  };
+  std::string title = {};        ///< title; long lines are wrapped
+  std::string caption = {};      ///< explanation below the title; long lines are wrapped
+  std::vector<Node> nodes = {};  ///< the nodes
+  std::vector<Edge> edges = {};  ///< the edges; several may connect the same nodes
+};
+
+/// Draws the network on `canvas`, which gets the size of the picture. Columns and rows without a
+/// node take no room. Throws ValueError if an edge names no node.
+void draw(const Network& network, Canvas& canvas);
+
+}  // namespace heed::plot

@@ -37,26 +37,4 @@ std::optional<WeightDifference> first_difference(const SafeTensors& a, const Saf
   return {};
 }
 
-RunsDifference compare_weights(const std::filesystem::path& run_a,
-                               const std::filesystem::path& run_b) {
-  const RunFolder run(run_a), other_run(run_b);
-  RunsDifference d;
-  const auto compare = [&](std::int64_t step, const SafeTensors& a, const SafeTensors& b) {
-    if (d.steps.empty() || d.steps.back() != step) d.steps.push_back(step);
-    d.first = first_difference(a, b);
-  };
-  std::map<std::int64_t, std::filesystem::path> others;
-  for (const CheckpointFile& c : other_run.checkpoints()) others[c.step] = c.file;
-  for (const auto& [step, file] : run.checkpoints()) {
-    const auto other = others.find(step);
-    if (other == others.end()) continue;
-    compare(step, load_safetensors(file.string()), load_safetensors(other->second.string()));
-    if (d.first) return d;
-  }
-  const auto a = run.last_weights(), b = other_run.last_weights();
-  if (a && b && a->step == b->step)
-    compare(a->step, load_safetensors(a->file.string()), load_safetensors(b->file.string()));
-  return d;
-}
-
 }  // namespace heed::nn

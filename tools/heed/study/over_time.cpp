@@ -437,7 +437,7 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
   progress.clear();
 
   Report report(over_time_keys());
-  report.set("format", 2);
+  report.set("format", kStudyFormat);
   for (const auto& [key, value] : json.entries()) report.set(key, value);
   report.set("sections", sections_json(sections));
   for (const Section& s : sections) add_section(report, s, true);

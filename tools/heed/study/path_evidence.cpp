@@ -32,10 +32,11 @@ void add_cuts(Section& s, const std::string& title, const std::vector<nn::Eviden
         e.replacement, e.objective_text,
         c.flag("through-mlps") ? " MLPs between the two are computed again." : "")};
   s.tables.push_back(evidence_table("cut", rows, j, c.has_marks(e), true));
-  s.tables.back().title = fmt::format("{}: change of L in {}, means over {}", title,
-                                      effect_unit(e.run.objective), e.sequences);
+  const std::string what = fmt::format("{}: change of L in {}, means over {}", title,
+                                       effect_unit(e.run.objective), e.sequences);
+  if (s.tables.size() > 1) s.tables.back().title = what;
   s.tables.back().note = c.has_marks(e) ? agreement_text(j) : "";
-  s.title = s.tables[0].title;
+  if (s.tables.size() == 1) s.title = what;
   s.finding = finding_of(rows, j);
   if (rows.size() < 2) return;
   plot::ChartStack chart = evidence_chart(rows, j);

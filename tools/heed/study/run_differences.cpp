@@ -1,12 +1,9 @@
 #include "tools/heed/study/run_differences.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
-#include "nn/run/first_difference.h"
 #include "nn/study/matching.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/progress.h"
@@ -40,16 +37,6 @@ void check_same_tokens(const Subject& a, const std::string& b_folder, const nn::
         length, b_folder, y.context);
 }
 
-// Returns the lines of the config.toml of `config` that are not in the config.toml of `other`.
-std::vector<std::string> lines_without(const nn::RunConfig& config, const nn::RunConfig& other) {
-  const std::string other_text = "\n" + to_toml(other);
-  std::vector<std::string> lines = heed::split(to_toml(config), '\n');
-  std::erase_if(lines, [&](const std::string& line) {
-    return line.empty() || other_text.find("\n" + line + "\n") != std::string::npos;
-  });
-  return lines;
-}
-
 // ---- pictures
 
 // Returns which heads correspond to each other, as sentences.
@@ -70,13 +57,13 @@ std::string matches_text(const StudiedPair& s) {
   return text;
 }
 
-Files draw_grid(const std::filesystem::path& file, plot::HeatmapGrid grid, const StudiedPair& s) {
+Picture picture_of(std::string file, plot::HeatmapGrid grid, const StudiedPair& s) {
   grid.row_labels = grid.col_labels = s.a.texts.tokens;
   grid.masked = "hidden by the mask";
-  return write_picture(file, grid, s.a.source,
-                       fmt::format("Run A is {}, run B is {}. L is {}. {}", s.a.folder(),
-                                   s.b.folder(), s.a.texts.objective, matches_text(s)),
-                       {{"Run B", s.b.source.run_name()}, {"Weights B", s.b.source.weights}});
+  return {std::move(file), std::move(grid),
+          fmt::format("Run A is {}, run B is {} (weights {}). L is {}. {}", s.a.folder(),
+                      s.b.folder(), s.b.source.weights, s.a.texts.objective, matches_text(s)),
+          true};
 }
 
 std::string runs_text(const StudiedPair& s) {
@@ -89,8 +76,8 @@ std::string title_of(const nn::HeadMatch& m) {
   return !m.b || *m.b == m.a ? name : fmt::format("{} ~ {}", name, nn::head_name(*m.b));
 }
 
-// Draws the attention weights of matched heads side by side, with a row of panels for each layer.
-Files draw_both(const std::filesystem::path& out, const StudiedPair& s) {
+// Returns the attention weights of matched heads side by side, with a row of panels for each layer.
+Picture both_weights(const StudiedPair& s) {
   const auto grid_of = [](const nn::Study& study) {
     return heads_grid(study.by_layer(&nn::LayerStudy::pattern),
                       study.by_layer(&nn::LayerStudy::scores));
@@ -116,178 +103,62 @@ Files draw_both(const std::filesystem::path& out, const StudiedPair& s) {
     grid.caption += " Only heads that both runs have.";
   grid.value_name = "attention weight";
   grid.limit = 1;
-  return draw_grid(out / "weights.png", std::move(grid), s);
+  return picture_of("weights", std::move(grid), s);
 }
 
-Files draw_difference(const std::filesystem::path& out, const StudiedPair& s,
-                      const nn::MapQuantity& quantity) {
+Picture difference_picture(const StudiedPair& s, const nn::MapQuantity& quantity) {
   plot::HeatmapGrid grid = difference_grid(s.difference, quantity, s.matches);
   grid.scale = plot::ColorScale::kDiverging;
   grid.title = fmt::format("{}: run B minus run A", quantity.picture.value_name);
   grid.caption = runs_text(s) + " Orange: larger in B; blue: larger in A.";
   grid.limit = largest_magnitude(grid);
   grid.value_name = "run B - run A";
-  return draw_grid(out / fmt::format("{}_difference.png", quantity.picture.file), std::move(grid),
-                   s);
+  return picture_of(fmt::format("{}_difference", quantity.picture.file), std::move(grid), s);
 }
 
 // ---- numbers
 
-// A head of run A, the head of run B that corresponds to it, and their reports. A pointer is null
-// if the run has no such head.
-struct HeadPair {
-  const nn::HeadReport *a, *b;
-  bool is_close;  // B - A has a meaning
-
-  const nn::HeadReport& any() const { return a ? *a : *b; }
-  // Returns the value of `q` in A, in B, and their difference. A value is NaN if it is unknown.
-  std::array<double, 3> values(const nn::HeadQuantity& q) const {
-    const double x = a ? (*a)[q.quantity] : NAN, y = b ? (*b)[q.quantity] : NAN;
-    return {x, y, is_close ? y - x : NAN};
-  }
-  // Returns "L1H0", or "L1H0 ~ L1H1" for heads with other numbers.
-  std::string name() const {
-    if (!a || !b || a->head == b->head) return nn::head_name(any());
-    return nn::head_name(*a) + " ~ " + nn::head_name(*b);
-  }
-};
-
-// Returns all heads of A with their matches, and then the heads of B without a match.
-std::vector<HeadPair> head_pairs(const StudiedPair& s) {
-  std::vector<HeadPair> pairs;
-  std::vector<nn::HeadIndex> matched;
-  for (const nn::HeadMatch& m : s.matches) {
-    pairs.push_back({&s.study_a.head(m.a.layer, m.a.head),
-                     m.b ? &s.study_b.head(m.b->layer, m.b->head) : nullptr, m.is_close});
-    if (m.b) matched.push_back(*m.b);
-  }
-  for (const nn::HeadReport& h : s.study_b.heads)
-    if (std::ranges::count(matched, nn::HeadIndex(h)) == 0) pairs.push_back({nullptr, &h, false});
-  return pairs;
-}
-
-Value head_of(const nn::HeadReport* report) { return report ? Value(report->head) : Value(); }
-
-constexpr Column kHeadDifferences[] = {{"layer"}, {"head"}, {"head_b"},    {"quantity"},
-                                       {"a"},     {"b"},    {"difference"}};
-// Returns the table of compare.csv: one row for each head and quantity.
-Table head_differences(const StudiedPair& s) {
-  Table table(kHeadDifferences);
-  for (const HeadPair& pair : head_pairs(s))
-    for (const nn::HeadQuantity& q : nn::head_quantities()) {
-      if (q.source != q.kStudy) continue;
-      const auto [a, b, difference] = pair.values(q);
-      table.add({pair.any().layer, head_of(pair.a), head_of(pair.b), q.name, a, b, difference});
+// Returns a table of the matched heads, with the quantities of the flag kComparison in both runs.
+Table matched_heads(const StudiedPair& s) {
+  std::vector<std::string> labels;
+  std::vector<nn::HeadQuantity> quantities;
+  for (const nn::HeadQuantity& q : nn::head_quantities())
+    if (q.text & q.kComparison) {
+      quantities.push_back(q);
+      for (const char* run : {"A", "B"})
+        labels.push_back(fmt::format("{} {}", q.column.heading, run));
     }
+  std::vector<Column> columns{{"head", "head"}, {"cosine", "cosine", "", "{:.3f}"}};
+  for (const std::string& label : labels) columns.push_back({label, label, "", "{:.3f}"});
+  Table table(columns);
+  for (const nn::HeadMatch& m : s.matches) {
+    std::vector<Value> row{title_of(m), m.cosine};
+    for (const nn::HeadQuantity& q : quantities) {
+      row.emplace_back(s.study_a.head(m.a.layer, m.a.head)[q.quantity]);
+      row.push_back(m.b ? Value(s.study_b.head(m.b->layer, m.b->head)[q.quantity]) : Value());
+    }
+    table.add(std::move(row));
+  }
   return table;
 }
 
-constexpr Column kScoreDifferences[] = {
-    {"", "head"}, {"", "A", "", "{:.3f}"}, {"", "B", "", "{:.3f}"}, {"", "B-A", "", "{:.3f}"}};
-// Adds the tables of the text output: one for each quantity with the flag kComparison. A table has
-// one row for each head.
-void add_score_tables(Report& report, const StudiedPair& s) {
-  constexpr std::size_t kShown = 24;
-  for (const nn::HeadQuantity& q : nn::head_quantities()) {
-    if (!(q.text & q.kComparison)) continue;
-    Table& table = report.text_table(kScoreDifferences);
-    table.title = q.name, table.shown = kShown;
-    for (const HeadPair& pair : head_pairs(s)) {
-      const auto [a, b, difference] = pair.values(q);
-      table.add({pair.name(), a, b, difference});
-    }
-  }
+Section section_of(const StudiedPair& s) {
+  Section section{.key = "runs",
+                  .title = fmt::format("Heads of two runs. {}", runs_text(s)),
+                  .sentences = {fmt::format("L is {}{}.", s.a.texts.objective,
+                                            s.a.objective.kind == nn::Objective::kMargin
+                                                ? "; B is measured with the tokens of A"
+                                                : ""),
+                                matches_text(s)},
+                  .tables = {matched_heads(s)},
+                  .pictures = {both_weights(s)}};
+  for (const nn::MapQuantity& q : nn::map_quantities())
+    if (!q.picture.file.empty()) section.pictures.push_back(difference_picture(s, q));
+  return section;
 }
 
-constexpr Column kHeadPair[] = {{"layer"}, {"head"}, {"head_b"}, {"a"}, {"b"}};
-Value heads_json(const StudiedPair& s) {
-  const auto numbers = [](const nn::HeadReport* h) {
-    if (!h) return Value();
-    Value json = Value::object();
-    for (const nn::HeadQuantity& q : nn::head_quantities())
-      if (q.source == q.kStudy) json.append(std::string(q.name), (*h)[q.quantity]);
-    return json;
-  };
-  Table heads(kHeadPair);
-  for (const HeadPair& pair : head_pairs(s))
-    heads.add(
-        {pair.any().layer, head_of(pair.a), head_of(pair.b), numbers(pair.a), numbers(pair.b)});
-  return list_of(heads);
-}
-
-// Compares the weights of two runs at all steps that both runs saved. Returns no value if the
-// names, shapes or dtypes of the weights differ.
-std::optional<nn::RunsDifference> compared_weights(const Subject& a, const Subject& b) {
-  const auto x = parameters(a.model()), y = parameters(b.model());
-  const bool same = std::ranges::equal(x, y, [](const auto& p, const auto& q) {
-    return p.name == q.name && p.tensor.shape() == q.tensor.shape() &&
-           p.tensor.dtype() == q.tensor.dtype();
-  });
-  if (!same) return {};
-  return nn::compare_weights(a.source.run, b.source.run);
-}
-
-std::string weights_text(const std::optional<nn::RunsDifference>& weights) {
-  if (!weights) return "weights: not compared, because their names, shapes or dtypes differ";
-  const auto& steps = weights->steps;
-  if (const auto& d = weights->first) {
-    std::string index;
-    autograd::append_text(index, d->index);
-    const std::string before =
-        steps.size() == 1 ? "" : fmt::format("step {} is equal and ", steps[steps.size() - 2]);
-    return fmt::format(
-        "weights: of the steps that both runs saved, {}step {} is different; for example {} {}: "
-        "{:.9g} and {:.9g}",
-        before, steps.back(), d->tensor, index, d->a, d->b);
-  }
-  if (steps.empty()) return "weights: not compared, because the runs have no saved step in common";
-  if (steps.size() == 1)
-    return fmt::format("weights: equal, bit by bit, at step {}, the only step that both saved",
-                       steps[0]);
-  return fmt::format("weights: equal, bit by bit, at all {} steps that both saved, {} to {}",
-                     steps.size(), steps.front(), steps.back());
-}
-
-constexpr Column kFirstDifference[] = {{"step"}, {"tensor"}, {"index"}, {"a"}, {"b"}};
-constexpr Column kComparison[] = {{"runs"},
-                                  {"objective"},
-                                  {"values"},
-                                  {"config"},
-                                  fields("heads", kHeadPair),
-                                  {"equal"},
-                                  fields("first_difference", kFirstDifference),
-                                  {"files"}};
-
-Report comparison_report(const StudiedPair& s, const std::optional<nn::RunsDifference>& weights) {
-  const nn::RunConfig &a = s.a.run->config, &b = s.b.run->config;
-  const auto only_a = lines_without(a, b), only_b = lines_without(b, a);
-  const std::string of = s.a.objective_text();
-  Report report(kComparison);
-  report.set("runs", std::vector<std::string>{s.a.folder(), s.b.folder()});
-  report.set("objective", of);
-  report.set("values", std::vector<double>{s.study_a.value, s.study_b.value});
-  report.set("config", std::vector<std::vector<std::string>>{only_a, only_b});
-  report.set("heads", heads_json(s));
-  report.set("equal", weights && !weights->steps.empty() && !weights->first);
-  if (weights && weights->first) {
-    const nn::WeightDifference& d = *weights->first;
-    report.set("first_difference",
-               object_of(kFirstDifference,
-                         {weights->steps.back(), d.tensor,
-                          std::vector<std::int64_t>(d.index.begin(), d.index.end()), d.a, d.b}));
-  }
-  report.line("A {}: {} = {:.6f}", s.a.folder(), of, s.study_a.value);
-  report.line("B {}: {} = {:.6f}", s.b.folder(), of, s.study_b.value);
-  const bool is_margin = s.a.objective.kind == nn::Objective::kMargin;
-  report.line("L is {}{}", s.a.texts.objective,
-              is_margin ? "; B is measured with the tokens of A" : "");
-  for (const std::string& line : only_a) report.line("only A: {}", line);
-  for (const std::string& line : only_b) report.line("only B: {}", line);
-  report.line("{}", weights_text(weights));
-  report.line("{}", matches_text(s));
-  add_score_tables(report, s);
-  return report;
-}
+constexpr Column kComparison[] = {
+    {"format"}, {"runs"}, {"objective"}, {"values"}, fields("sections", kSectionKeys), {"files"}};
 
 // Returns sequences of run A's task that both models can read, [B, T].
 nn::Tensor sequences_of_both(const Subject& a, const Subject& b) {
@@ -325,21 +196,24 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
   s.equal_start = nn::equal_at_start(a.run->config, *a.run->task, b.run->config, *b.run->task);
   s.matches = nn::match_heads(a.model(), b.model(), sequences_of_both(a, b), s.equal_start);
   s.difference = nn::difference_of(s.study_a, s.study_b, s.matches);
-  progress.at_work("Comparing weights");
-  const auto difference = compared_weights(a, b);
   progress.at_work("Drawing pictures");
-  Files files = {staging / "compare.csv"};
-  autograd::write_file(files[0].string(), std::string_view(to_csv(head_differences(s))));
-  append(files, draw_both(staging, s));
-  for (const nn::MapQuantity& q : nn::map_quantities())
-    if (!q.picture.file.empty()) append(files, draw_difference(staging, s, q));
+  const std::vector<Section> sections{section_of(s)};
+  Files files = draw_sections(staging, sections, a.source);
   nn::Json page = pane_data({pane_of(a, s.study_a), pane_of(b, s.study_b)});
   page.update(nn::Json::object({{"title", fmt::format("{} and {}: {}", a.source.run_name(),
                                                       b.source.run_name(), a.texts.objective)},
-                                {"summary", std::vector<std::string>{matches_text(s)}}}));
+                                {"sections", sections_json(sections)}}));
   files.push_back(write_page(staging, std::move(page)));
   progress.clear();
-  Report report = comparison_report(s, difference);
+  Report report(kComparison);
+  report.set("format", kStudyFormat);
+  report.set("runs", std::vector<std::string>{a.folder(), b.folder()});
+  report.set("objective", a.objective_text());
+  report.set("values", std::vector<double>{s.study_a.value, s.study_b.value});
+  report.set("sections", sections_json(sections));
+  report.line("A {}: {} = {:.6f}", a.folder(), a.objective_text(), s.study_a.value);
+  report.line("B {}: {} = {:.6f}", b.folder(), a.objective_text(), s.study_b.value);
+  add_section(report, sections[0], true);
   report.files(folder->publish(files));
   return report;
 }

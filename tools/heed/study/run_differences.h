@@ -1,5 +1,4 @@
-// `heed study A B`: compares the heads of two runs on one sequence, and finds the first weight that
-// differs.
+// `heed study A B`: compares the heads of two runs on one sequence.
 #pragma once
 
 #include <string>
@@ -13,9 +12,9 @@
 namespace heed {
 
 /// Compares run B with run A, the run of subject `a`, on the sequence of `a`. `other` is the
-/// directory of run B, and `weights` the name of the weights file in it. Writes pictures and tables
-/// into the directory that open_study_folder() returns for `out`. Throws UsageError if run B cannot
-/// read the sequence, because its vocabulary is different or its context is shorter.
+/// directory of run B, and `weights` the name of the weights file in it. Writes pictures and the
+/// page into the directory that open_study_folder() returns for `out`. Throws UsageError if run B
+/// cannot read the sequence, because its vocabulary is different or its context is shorter.
 Report run_differences(const Subject& a, const std::string& other, const std::string& weights,
                        const std::string& out, bool overwrite);
 /// Returns the keys of the result of run_differences().

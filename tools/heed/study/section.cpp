@@ -185,7 +185,7 @@ void add_section(Report& report, const Section& section, bool whole) {
       report.line("{}: {}; --show {}", section.key, section.finding, section.key);
     return;
   }
-  report.line("\n{}", section.title);
+  report.line("{}", section.title);
   for (const std::string& sentence : section.sentences) report.line("{}", sentence);
   for (const Table& table : section.tables) report.text_table(table);
 }

@@ -53,6 +53,9 @@ plot::ChartStack evidence_chart(const std::vector<nn::Evidence>& rows,
 /// Returns the largest row that counts and the number of rows: "L0H0:K:L1H0 -6.6, 24 rows".
 std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& judgement);
 
+/// Version of the JSON of studies. 2 has sections, and `suffices` has the sign of the change.
+inline constexpr int kStudyFormat = 2;
+
 /// Columns of an entry of "sections" in JSON and on the page.
 inline constexpr Column kNameAndUnit[] = {{"name"}, {"unit"}};
 inline constexpr Column kTableKeys[] = {

@@ -120,7 +120,6 @@ std::vector<PagePane> panes_of(StudyContext& c) {
 
 // ---- result of the study of one sequence
 
-constexpr int kFormat = 2;  // of the JSON: 2 has sections, and the signs of `suffices`
 constexpr Column kSample[] = {{"sequences"}, {"objective"}, {"value"}, {"without_heads"}};
 constexpr Column kBaseline[] = {{"previous_token"}, {"duplicate_token"}, {"induction"}};
 
@@ -173,7 +172,7 @@ void add_sections(Report& report, const StudyArguments& a, const std::vector<Sec
 void set_fields(Report& report, StudyContext& c) {
   const Subject& s = c.subject;
   const nn::HeadReport uniform = c.uniform();
-  report.set("format", kFormat);
+  report.set("format", kStudyFormat);
   report.set("run", s.folder());
   report.set("objective", s.objective_text());
   report.set("value", c.study().value);
@@ -305,7 +304,7 @@ Report study_weights(const StudyArguments& a, const Command& c) {
   const auto published = out->publish(files);
   progress.clear();
   Report report(kWeightKeys);
-  report.set("format", kFormat);
+  report.set("format", kStudyFormat);
   report.set("run", s.folder());
   report.set("distance", c.given("distance")
                              ? Value(*heed::parse_number<std::int64_t>(c.text("distance")))

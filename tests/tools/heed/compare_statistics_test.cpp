@@ -56,28 +56,16 @@ TEST_CASE("runs that differ only in their seeds are one setting; settings keep t
   CHECK(g.mean(&ComparedRun::steps_to_target).mean == 10);
   const std::string table = to_text(comparison_report({c}));
   INFO(table);
-  CHECK(table.find("kv-heads=2  2  1.5000 ± 0.5000  1.0000  1.0000 ± 0.5000  10 (1/2)") !=
-        std::string::npos);
-  // The column accuracy does not fit into 80 columns, so the table only names it.
-  CHECK(table.find("Also in --json: accuracy_mean\n") != std::string::npos);
-  CHECK(table.find("10 (1/2)") != std::string::npos);
-  CHECK(table.find("never (0/1)") != std::string::npos);
+  CHECK_THAT(table,
+             Contains("\nkv-heads=2  2  1.5000 ± 0.5000  1.0000        1               10\n"));
+  CHECK_THAT(table,
+             Contains("\nkv-heads=1  1           2.0000  2.0000        0                -\n"));
+  // These columns do not fit into 80 columns, so the table only names them.
+  CHECK_THAT(table, Contains("Also in --json: above_mean, accuracy_mean\n"));
   CHECK(table.find("seconds") == std::string::npos);  // no run has this value
 
   CHECK(group({record(1, 2, {1}), record(2, 2, {1})})[0].name == "all runs");
   CHECK_THROWS_AS(group({record(1, 2, {1}), record(1, 2, {1})}), autograd::ValueError);
-}
-
-TEST_CASE("a mean of steps that is not an integer has a decimal in the table") {
-  const auto table_of = [](const std::vector<std::vector<double>>& losses) {
-    std::vector<ComparedRun> runs;
-    for (const auto& list : losses) runs.push_back(record(std::int64_t(runs.size()), 2, list));
-    return to_text(comparison_report({compare(runs, 1.5)}));
-  };
-  CHECK_THAT(table_of({{1}, {1}, {1}, {3, 1}}), Contains(" 2.5 ± 2.5 (4/4)"));
-  CHECK_THAT(table_of({{3, 1}, {3, 3, 1}, {3, 3, 3, 1}}), Contains(" 20.0 ± 5.8 (3/3)"));
-  CHECK_THAT(table_of({{3, 1}, {3, 1}}), Contains(" 10 ± 0 (2/2)"));
-  CHECK_THAT(table_of({{3, 1}, {3, 3}}), Contains(" 10 (1/2)"));
 }
 
 TEST_CASE("numbers of a setting are printed in their shortest form") {
@@ -288,11 +276,10 @@ TEST_CASE("steps to a target are drawn for settings in which all seeds reach it"
                                    record(2, 2, {3, 1}), record(1, 4, {3, 3})};
   const plot::LineChart chart =
       against_chart(compare(runs, 1.5), "kv-heads", &ComparedRun::steps_to_target);
-  CHECK(chart.title ==
-        "Steps until eval_loss is at most 1.5 against kv-heads: task induction, mean of 2 seeds "
-        "and its "
-        "standard error; not drawn, since not all seeds reached it: kv-heads=1 (1 of 2), "
-        "kv-heads=4 (0 of 1)");
+  CHECK(
+      chart.title ==
+      "Steps until eval_loss is at most 1.5 against kv-heads: task induction, mean of 2 seeds and "
+      "its standard error; 2 settings are not drawn, since not all seeds reached it");
   REQUIRE(chart.series.size() == 1);
   const std::vector<double>& y = chart.series[0].y;
   REQUIRE(y.size() == 3);
@@ -304,13 +291,8 @@ TEST_CASE("steps to a target are drawn for settings in which all seeds reach it"
   runs.resize(2), runs.push_back(record(1, 4, {3, 3}));  // no group can be drawn
   const plot::LineChart none =
       against_chart(compare(runs, 1.5), "kv-heads", &ComparedRun::steps_to_target);
-  CHECK_THAT(none.title, Contains("task induction; not drawn, since not all seeds"));
+  CHECK_THAT(none.title, Contains("task induction; 2 settings are not drawn"));
   plot::draw_chart(none);
-
-  for (const std::int64_t heads : {8, 16, 32}) runs.push_back(record(1, heads, {3, 3}));
-  const plot::LineChart many =
-      against_chart(compare(runs, 1.5), "kv-heads", &ComparedRun::steps_to_target);
-  CHECK_THAT(many.title, Catch::Matchers::EndsWith("kv-heads=16 (0 of 1) and 1 more"));
 }
 
 TEST_CASE("pictures of a score show the largest score of any head") {

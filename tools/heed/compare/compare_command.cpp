@@ -1,12 +1,15 @@
 // The command `heed compare`: compares runs by means over seeds.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "autograd/base/text.h"
 #include "nn/run/staged_folder.h"
+#include "nn/study/run_effects.h"
 #include "nn/tasks/task.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/compare/compare_report.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/plan/sweep_plan.h"
 #include "tools/heed/report/output.h"
@@ -162,29 +165,23 @@ std::vector<RunComparison> compare_tasks(const std::vector<nn::ComparedRun>& run
   return tasks;
 }
 
-// Returns the option on the x axis of against.png, or "" if that picture is not drawn. `runs` is
-// the subject of an error, such as "the runs".
-std::string chosen_against(const std::string& given, const RunComparison& c,
-                           const std::string& runs) {
-  std::vector<std::string> differ;
-  for (const auto& [key, value] : c.groups[0].options) differ.push_back(key);
-  if (given.empty()) return differ.size() == 1 ? differ[0] : "";
-  if (differ.empty())
-    usage_error("--against {}: {} differ only in their seeds; omit --against", given, runs);
-  if (std::find(differ.begin(), differ.end(), given) == differ.end())
-    usage_error("--against {}: {} do not differ in this option{}; choose {}", given, runs,
-                given == "seed" ? " after their means over seeds are taken" : "",
-                heed::join(differ, " or "));
-  return given;
-}
-
-// Returns the options on the x axes of the pictures of each task.
+// Returns the options on the x axes of against.png of each task, "" for a picture that is not
+// drawn.
 std::vector<std::string> chosen_against(const std::string& given,
                                         const std::vector<RunComparison>& tasks) {
   std::vector<std::string> chosen;
-  for (const RunComparison& c : tasks)
-    chosen.push_back(chosen_against(
-        given, c, tasks.size() > 1 ? "the runs of the task " + c.task() : "the runs"));
+  for (const RunComparison& c : tasks) {
+    const std::string runs = tasks.size() > 1 ? "the runs of the task " + c.task() : "the runs";
+    std::vector<std::string> differ;
+    for (const auto& [key, value] : c.groups[0].options) differ.push_back(key);
+    chosen.push_back(!given.empty() ? given : differ.size() == 1 ? differ[0] : "");
+    if (given.empty() || std::ranges::count(differ, given) > 0) continue;
+    if (differ.empty())
+      usage_error("--against {}: {} differ only in their seeds; omit --against", given, runs);
+    usage_error("--against {}: {} do not differ in this option{}; choose {}", given, runs,
+                given == "seed" ? " after their means over seeds are taken" : "",
+                heed::join(differ, " or "));
+  }
   return chosen;
 }
 
@@ -193,7 +190,6 @@ std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunC
   // The directory may contain pictures of an earlier comparison, with other tasks.
   std::vector<std::string> known = nn::task_names();
   known.insert(known.end(), {"text", "lines"});
-  for (const RunComparison& c : tasks) known.push_back(c.task());
   std::set<std::string> names = {"compare.csv", "runs.csv", "curves.csv", "heads.csv"};
   for (const char* picture : {"curves", "against", "steps"}) {
     names.insert(fmt::format("{}.png", picture));
@@ -265,19 +261,71 @@ measured on sequences of the evaluation set, at every checkpoint (heed train --s
 the end.
 
 With --target X, steps to target is the step of the first evaluation, or checkpoint, at which
-eval_loss is at most X, or at which another quantity is at least X. The mean is over the runs that reach
-the target; their number is in parentheses: (reached/all).
+eval_loss is at most X, or at which another quantity is at least X. reached is the number of runs that
+reach the target; the mean is over these runs.
 
 [Files]
 The directory --out receives compare.csv (a line per setting), runs.csv (per run), curves.csv (per
 step), heads.csv (per head), curves.png (the mean with a band of one standard error above and below,
 at the steps that all runs of a setting have; of more than 8 settings the first 8), against.png and,
-with a target, steps.png (only settings in which all runs reach the target; the title names the
+with a target, steps.png (only settings in which all runs reach the target; the title counts the
 others). The files of an earlier comparison in this directory are replaced or removed.
 
 [JSON]
 For runs of several tasks, --json prints tasks (a list with task, quantity, target and settings of
 each), left_out and files.)";
+
+// ---- roles of heads
+
+// The columns: the run, one for each role, `other`, L, and the share that the named heads keep.
+Columns role_columns() {
+  static const std::vector<Column> all = [] {
+    std::vector<Column> columns{{"run", "run"}};
+    for (const nn::Role& role : nn::roles()) columns.push_back({role.name, role.name});
+    columns.insert(columns.end(), {{"other", "other"},
+                                   {"value", "L", "", "{:.4g}"},
+                                   {"left_alone", "left alone", "", "percent", 1}});
+    return columns;
+  }();
+  return {all.data(), all.size()};
+}
+
+const Column kRoleKeys[] = {rows("runs", role_columns())};
+
+Report compare_roles(const Command& c) {
+  Report report(kRoleKeys);
+  Table& table = report.table("runs");
+  table.note =
+      "The heads and MLPs that change L, by their main role, on sequences of each run's own task. "
+      "L "
+      "is the margin, or the log probability of the targets if these are random. left alone: the "
+      "share of the difference that heads make to L, with these heads alone. heed study RUN "
+      "explains one run.";
+  Progress progress(false);
+  for (const Command::Value& given : c.values.at("runs"))
+    for (const fs::path& folder : run_folders(given.text)) {
+      progress.at_work("Measuring the heads of " + folder.string());
+      const nn::RunEffects e =
+          nn::measure_run(open_run(folder, nn::RunFolder::kModel, nn::Use::kSequences));
+      std::map<std::string_view, std::string> by_role;
+      for (const nn::Finding& f : e.summary.findings)
+        if (f.matters()) {
+          std::string& names = by_role[f.role()];
+          names += (names.empty() ? "" : " ") + e.measured.effects[f.row].place;
+        }
+      std::vector<Value> row{folder.string()};
+      for (const nn::Role& role : nn::roles()) row.push_back(by_role[role.name]);
+      row.insert(row.end(), {by_role["other"], e.measured.value.mean, e.summary.left_alone});
+      table.add(std::move(row));
+    }
+  return report;
+}
+
+std::vector<std::string> compared_names() {
+  std::vector<std::string> names = nn::ComparedQuantity::names();
+  names.emplace_back("roles");
+  return names;
+}
 
 }  // namespace
 
@@ -288,13 +336,15 @@ void compare_command(Command& c) {
       "  heed compare sweeps/scale --of induction --target 0.5\n"
       "  heed compare runs/urn-1 runs/urn-2 runs/urn-3 --out urns\n"
       "  heed compare runs/urn-1 runs/copy-1 --out urn-and-copy\n"
-      "  heed compare sweeps/kv-heads --against kv-heads --json";
+      "  heed compare sweeps/kv-heads --against kv-heads --json\n"
+      "  heed compare runs/induction-1 runs/induction-2 --of roles";
   c.notes = kCompareNotes;
   auto a = std::make_shared<CompareArguments>();
   c.arguments = 1;
   c.add("Options",
         {nn::Setting("runs", a->runs, {}, "runs, directories of runs, sweeps"),
-         nn::Setting("of", a->of, nn::ComparedQuantity::names(), "the compared quantity"),
+         nn::Setting("of", a->of, compared_names(),
+                     "the compared quantity; roles: which heads have which role in each run"),
          nn::Setting("target", a->target, {-1e6, 1e6},
                      "value of the quantity; adds the steps until a run reaches it")
              .shows(""),
@@ -304,7 +354,13 @@ void compare_command(Command& c) {
              .shows("compare in the sweep's or the current directory")});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
   c.mark(&nn::Setting::required, {"runs"});
-  c.modes = {{.result = kComparisonKeys,
+  c.modes = {{.key = "of",
+              .values = {"roles"},
+              .label = "--of roles",
+              .accepts = c.only({"runs"}),
+              .result = kRoleKeys,
+              .run = compare_roles},
+             {.result = kComparisonKeys,
               .run = [a](const Command& command) { return run_compare(*a, command); }}};
 }
 

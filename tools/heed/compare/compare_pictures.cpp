@@ -40,21 +40,6 @@ bool all_reached(const RunGroup& g) {
   return g.mean(&ComparedRun::steps_to_target).n == g.runs.size();
 }
 
-// Returns a text with the groups that are not drawn, or "" if all are drawn: "; not drawn, since
-// not all seeds reached it: kv-heads=1 (0 of 5), kv-heads=2 (3 of 5)"
-std::string not_drawn_text(const RunComparison& c) {
-  constexpr std::size_t kNamed = 4;
-  std::string text;
-  std::size_t count = 0;
-  for (const RunGroup& g : c.groups) {
-    if (all_reached(g) || ++count > kNamed) continue;
-    text += fmt::format("{}{} ({} of {})", count > 1 ? ", " : "", g.name,
-                        g.mean(&ComparedRun::steps_to_target).n, g.runs.size());
-  }
-  if (count > kNamed) text += fmt::format(" and {} more", count - kNamed);
-  return count == 0 ? "" : "; not drawn, since not all seeds reached it: " + text;
-}
-
 // Returns the index of `text` in the list. Appends it if it is missing.
 std::size_t index_in(std::vector<std::string>& list, const std::string& text) {
   const auto found = std::find(list.begin(), list.end(), text);
@@ -109,11 +94,15 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
       : c.of.head ? fmt::format("Largest {} of any head, at the end", c.of.name)
                   : "Final " + c.of.words();
   std::vector<MeanError> drawn;
+  std::string not_drawn;
   std::vector<std::string> values;  // distinct values of the option
   for (const RunGroup& g : c.groups) {
     if (!steps || all_reached(g)) drawn.push_back(g.mean(number));
     index_in(values, g.value(option));
   }
+  if (const std::size_t count = c.groups.size() - drawn.size(); count > 0)
+    not_drawn = fmt::format("; {} {} not drawn, since not all seeds reached it",
+                            counted(std::int64_t(count), "setting"), count == 1 ? "is" : "are");
   const auto number_of = [](const std::string& value) {
     return heed::parse_number<double>(value).value_or(NAN);
   };
@@ -122,7 +111,7 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
   });
   plot::LineChart chart{
       .title = fmt::format("{}{} against {}: task {}{}{}", what, c.of.head && !steps ? "," : "",
-                           option, c.task(), seeds_text(drawn), steps ? not_drawn_text(c) : ""),
+                           option, c.task(), seeds_text(drawn), not_drawn),
       .x_name = option,
       .y_name = what};
   if (!numbers) chart.x_labels = values;

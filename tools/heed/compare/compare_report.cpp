@@ -1,7 +1,5 @@
 #include "tools/heed/compare/compare_report.h"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "autograd/base/files.h"
@@ -21,40 +19,55 @@ using Cells = std::vector<Value>;
 // A number of a run. A setting has its mean over the runs.
 struct Number {
   std::string_view label;                // heading in text
-  std::string_view run, mean, error, n;  // keys; without `error`, a setting has its best value
+  std::string_view run, n, mean, error;  // keys; without `error`, a setting has its best value
   double ComparedRun::*value;
   std::string_view format;
   int drop;  // Column::drop
 };
 constexpr Number kNumbers[] = {
-    {"final", "final", "final_mean", "final_error", "n", &ComparedRun::final, "{:.4f}", 0},
-    {"best", "best", "best", "", "", &ComparedRun::best, "{:.4f}", 0},
-    {"above optimum", "above", "above_mean", "above_error", "", &ComparedRun::above, "{:.4f}", 1},
-    {"accuracy", "accuracy", "accuracy_mean", "accuracy_error", "", &ComparedRun::accuracy,
+    {"final", "final", "n", "final_mean", "final_error", &ComparedRun::final, "{:.4f}", 0},
+    {"best", "best", "", "best", "", &ComparedRun::best, "{:.4f}", 0},
+    {"above optimum", "above", "", "above_mean", "above_error", &ComparedRun::above, "{:.4f}", 1},
+    {"accuracy", "accuracy", "", "accuracy_mean", "accuracy_error", &ComparedRun::accuracy,
      "{:.4f}", 2},
-    {"steps to target", "steps_to_target", "steps_mean", "steps_error", "reached",
-     &ComparedRun::steps_to_target, "{:.1f}", 0},
-    {"seconds", "seconds", "seconds_mean", "seconds_error", "", &ComparedRun::seconds, "{:.1f}",
+    {"steps to target", "steps_to_target", "reached", "steps_mean", "steps_error",
+     &ComparedRun::steps_to_target, "", 0},
+    {"seconds", "seconds", "", "seconds_mean", "seconds_error", &ComparedRun::seconds, "{:.1f}",
      3}};
 
 std::vector<Column> run_columns(std::vector<Column> columns) {
   for (const Number& number : kNumbers) columns.push_back({number.run});
   return columns;
 }
+Cells run_cells(Cells cells, const ComparedRun& r) {
+  cells.insert(cells.end(), {r.folder.string(), r.config.seed});
+  for (const Number& number : kNumbers) cells.emplace_back(r.*number.value);
+  return cells;
+}
 
 // Appends the columns of the numbers of a setting.
 std::vector<Column> setting_columns(std::vector<Column> columns) {
-  for (const Number& number : kNumbers)
-    for (const std::string_view key : {number.n, number.mean, number.error})
-      if (!key.empty()) columns.push_back({key});
+  for (const Number& number : kNumbers) {
+    if (!number.n.empty()) columns.push_back({number.n, number.n});
+    columns.push_back({.key = number.mean,
+                       .label = number.label,
+                       .format = number.format,
+                       .drop = number.drop,
+                       .has_error = !number.error.empty()});
+    if (!number.error.empty()) columns.push_back({number.error});
+  }
   return columns;
 }
-
-std::vector<Column> text_columns() {
-  std::vector<Column> columns = {{"setting", "setting"}, {"n", "n"}};
-  for (const Number& number : kNumbers)
-    columns.push_back({number.mean, number.label, "", number.format, number.drop});
-  return columns;
+// Appends the cells of setting_columns().
+Cells setting_cells(Cells cells, const RunComparison& c, const RunGroup& g) {
+  for (const Number& number : kNumbers) {
+    const MeanError m = g.mean(number.value);
+    const bool is_unknown = number.value == &ComparedRun::steps_to_target && !c.target;
+    if (!number.n.empty()) cells.push_back(is_unknown ? Value() : Value(m.n));
+    cells.emplace_back(number.error.empty() ? g.best : m.mean);
+    if (!number.error.empty()) cells.emplace_back(m.error);
+  }
+  return cells;
 }
 
 Columns view(const std::vector<Column>& columns) { return {columns.data(), columns.size()}; }
@@ -62,11 +75,15 @@ Columns view(const std::vector<Column>& columns) { return {columns.data(), colum
 const std::vector<Column> kRun = run_columns({{"run"}, {"seed"}});
 constexpr Column kHead[] = {{"layer"}, {"head"}, {"quantity"}, {"n"}, {"mean"}, {"error"}};
 const std::vector<Column> kSetting = [] {
-  std::vector<Column> columns = setting_columns({{"setting"}, {"options"}});
+  std::vector<Column> columns = setting_columns({{"setting", "setting"}, {"options"}});
   columns.insert(columns.end(), {rows("runs", view(kRun)), rows("heads", kHead)});
   return columns;
 }();
-constexpr Column kHeadText[] = {{"", "setting"}, {"", "head"}, {"", "n"}, {"", "mean"}};
+constexpr Column kHeadText[] = {{"", "setting"},
+                                {"", "head"},
+                                {"", "n"},
+                                {.label = "mean", .format = "{:.4f}", .has_error = true},
+                                {}};
 constexpr Column kDifferingText[] = {{"", "option"}, {"", "value: settings", "", "text"}};
 constexpr Column kLeftOut[] = {{"run"}, {"why"}};
 const Column kCompareKeys[] = {{"task"},
@@ -79,54 +96,6 @@ const Column kCompareKeys[] = {{"task"},
 // The result if there are several tasks: a list with an object per task.
 const Column kTask[] = {{"task"}, {"quantity"}, {"target"}, rows("settings", view(kSetting))};
 const Column kSeveralKeys[] = {rows("tasks", kTask), rows("left_out", kLeftOut), {"files"}};
-
-// Formats a mean and its standard error: "0.1234 ± 0.0012". Returns only the mean if there is one
-// run.
-Value mean_text(const MeanError& m, std::string_view format) {
-  const auto text = [&](double x) { return fmt::vformat(format, fmt::make_format_args(x)); };
-  if (m.n == 0) return {};
-  return m.n == 1 ? text(m.mean) : text(m.mean) + " ± " + text(m.error);
-}
-
-Value steps_text(const MeanError& m, const Number& number, std::size_t runs) {
-  if (m.n == 0) return fmt::format("never (0/{})", runs);
-  const bool whole = m.mean == std::floor(m.mean) && (m.n == 1 || m.error == std::floor(m.error));
-  return fmt::format("{} ({}/{})", mean_text(m, whole ? "{:.0f}" : number.format).text(), m.n,
-                     runs);
-}
-
-Cells run_cells(Cells cells, const ComparedRun& r) {
-  cells.insert(cells.end(), {r.folder.string(), r.config.seed});
-  for (const Number& number : kNumbers) cells.emplace_back(r.*number.value);
-  return cells;
-}
-
-// Appends the cells of setting_columns().
-Cells setting_cells(Cells cells, const RunGroup& g) {
-  for (const Number& number : kNumbers) {
-    const MeanError m = g.mean(number.value);
-    if (!number.n.empty()) cells.emplace_back(m.n);
-    cells.emplace_back(number.error.empty() ? g.best : m.mean);
-    if (!number.error.empty()) cells.emplace_back(m.error);
-  }
-  return cells;
-}
-
-Cells text_cells(const RunComparison& c, const RunGroup& g) {
-  Cells cells = {g.name, g.mean(&ComparedRun::final).n};
-  for (const Number& number : kNumbers) {
-    const MeanError m = g.mean(number.value);
-    if (number.error.empty())
-      cells.emplace_back(g.best);
-    else if (number.value == &ComparedRun::steps_to_target)
-      cells.push_back(c.target ? steps_text(m, number, g.runs.size()) : Value());
-    else if (number.value == &ComparedRun::accuracy && c.of.series_name() == "eval_accuracy")
-      cells.emplace_back();  // `final` is the accuracy
-    else
-      cells.push_back(mean_text(m, number.format));
-  }
-  return cells;
-}
 
 // Returns one row for each score of each head of the model, as means over the runs of a group.
 // Returns no rows if the compared quantity is not measured per head.
@@ -141,42 +110,34 @@ std::vector<Cells> head_rows(const RunComparison& c, const RunGroup& g) {
   return list;
 }
 
-// Adds the table `settings` of JSON.
-void add_settings(Report& report, const RunComparison& c) {
-  Table& table = report.table("settings");
-  for (const RunGroup& g : c.groups) {
-    Value options = Value::object();
-    for (const auto& [key, value] : g.options) options.append(key, value);
-    Table runs(view(kRun)), heads(kHead);
-    for (const ComparedRun& r : g.runs) runs.add(run_cells({}, r));
-    heads.rows = head_rows(c, g);
-    Cells cells = setting_cells({g.name, options}, g);
-    cells.insert(cells.end(), {list_of(runs), list_of(heads)});
-    table.add(std::move(cells));
-  }
+Value options_of(const RunGroup& g) {
+  Value options = Value::object();
+  for (const auto& [key, value] : g.options) options.append(key, value);
+  return options;
 }
 
-// Returns the last parts of each path that no other path ends with.
-std::vector<std::string> short_names(const std::vector<fs::path>& paths) {
-  const auto ends_of = [](const fs::path& path) {  // the shortest first
-    std::vector<std::string> ends;
-    fs::path end;
-    for (auto part = path.end(); part != path.begin();) {
-      end = end.empty() ? *--part : *--part / end;
-      ends.push_back(end.string());
-    }
-    return ends;
-  };
-  std::map<std::string, std::size_t> count;
-  for (const fs::path& path : paths)
-    for (const std::string& end : ends_of(path)) ++count[end];
-  std::vector<std::string> names;
-  for (const fs::path& path : paths) {
-    const std::vector<std::string> ends = ends_of(path);
-    const auto only = std::ranges::find_if(ends, [&](const auto& end) { return count[end] == 1; });
-    names.push_back(only == ends.end() ? path.string() : *only);
+Cells all_setting_cells(const RunComparison& c, const RunGroup& g) {
+  Table runs(view(kRun)), heads(kHead);
+  for (const ComparedRun& r : g.runs) runs.add(run_cells({}, r));
+  heads.rows = head_rows(c, g);
+  Cells cells = setting_cells({g.name, options_of(g)}, c, g);
+  cells.insert(cells.end(), {list_of(runs), list_of(heads)});
+  return cells;
+}
+
+// Shortens each absolute path to its last parts that no other path ends with.
+std::vector<std::string> short_names(std::vector<std::string> texts) {
+  std::map<std::string, std::size_t> count;  // number of paths with each end
+  for (const std::string& text : texts)
+    for (std::size_t at = text.starts_with('/') ? text.size() : 0; at > 0;)
+      at = text.rfind('/', at - 1), ++count[text.substr(at + 1)];
+  for (std::string& text : texts) {
+    if (!text.starts_with('/')) continue;
+    std::size_t at = text.rfind('/');
+    while (at > 0 && count[text.substr(at + 1)] > 1) at = text.rfind('/', at - 1);
+    text.erase(0, at + 1);
   }
-  return names;
+  return texts;
 }
 
 // Returns a table with a row for each option that differs, with the groups that have each value.
@@ -187,27 +148,22 @@ Table differing_table(const std::vector<RunGroup>& groups) {
   if (groups[0].name == groups[0].name_without("")) return table;
   for (const auto& [option, first] : groups[0].options) {
     std::vector<std::string> values;
-    std::vector<std::vector<std::string>> names;  // of the groups that have each value
+    std::map<std::string, std::vector<std::string>> names;  // of the groups that have each value
     for (const RunGroup& g : groups) {
-      const auto same = std::ranges::find(values, g.value(option));
-      const auto index = std::size_t(same - values.begin());
-      if (same == values.end()) values.push_back(g.value(option)), names.emplace_back();
-      names[index].push_back(g.name);
+      const std::string& value = g.value(option);
+      if (!names.contains(value)) values.push_back(value);
+      names[value].push_back(g.name);
     }
-    std::vector<fs::path> files;
-    for (const std::string& value : values)
-      if (value.starts_with('/')) files.emplace_back(value);
-    std::vector<std::string> file_names = short_names(files);
-    auto file = file_names.begin();
+    const std::vector<std::string> shown = short_names(values);
     std::string cell;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::size_t more = names[i].size() - std::min(names[i].size(), kNamed);
-      if (more > 0) names[i].resize(kNamed), names[i].push_back(fmt::format("{} more", more));
-      cell += fmt::format("{}{}: {}", i > 0 ? "; " : "",
-                          values[i].empty()            ? "none"
-                          : values[i].starts_with('/') ? *file++
-                                                       : values[i],
-                          heed::join(names[i]));
+      std::vector<std::string>& list = names[values[i]];
+      if (list.size() > kNamed) {
+        list[kNamed - 1] = fmt::format("{} more", list.size() - kNamed + 1);
+        list.resize(kNamed);
+      }
+      cell += fmt::format("{}{}: {}", i > 0 ? "; " : "", shown[i].empty() ? "none" : shown[i],
+                          heed::join(list));
     }
     table.add({option, cell});
   }
@@ -221,19 +177,19 @@ Table options_table(const std::vector<RunComparison>& tasks, const std::vector<C
   if (tasks.size() > 1) columns.push_back({"task"});
   for (const RunComparison& c : tasks)
     for (const auto& [key, value] : c.groups[0].options)
-      if (!Columns(columns.data(), columns.size()).find(key)) columns.push_back({key});
+      if (!view(columns).find(key)) columns.push_back({key});
   columns.insert(columns.end(), more.begin(), more.end());
   return Table(columns);
 }
 
 // Adds a row to an options_table(). `cells` are the cells of its columns `more`.
 void add_row(Table& table, const RunGroup& group, const Cells& cells) {
+  Value known = options_of(group);
+  known.append("task", group.runs[0].config.task);
   Cells row;
-  for (std::size_t i = 0; i + cells.size() < table.columns.size(); ++i) {
-    const std::string_view key = table.columns[i].key;
-    Value& cell = row.emplace_back(key == "task" ? Value(group.runs[0].config.task) : Value());
-    for (const auto& [option, value] : group.options)
-      if (option == key) cell = value;
+  while (row.size() + cells.size() < table.columns.size()) {
+    const Value* value = known.find(table.columns[row.size()].key);
+    row.push_back(value ? *value : Value());
   }
   row.insert(row.end(), cells.begin(), cells.end());
   table.add(std::move(row));
@@ -244,10 +200,9 @@ Report task_report(const RunComparison& c) {
   report.set("task", c.task());
   report.set("quantity", c.of.name);
   report.set("target", c.target);
-  add_settings(report, c);
-  Table& table = report.text_table(Table(text_columns()));
+  Table& table = report.table("settings");
   std::size_t runs = 0;
-  for (const RunGroup& g : c.groups) table.add(text_cells(c, g)), runs += g.runs.size();
+  for (const RunGroup& g : c.groups) table.add(all_setting_cells(c, g)), runs += g.runs.size();
   table.title =
       fmt::format("{}: {} of {}, mean ± standard error\nfinal: {}{}\n", c.task(),
                   counted(std::int64_t(runs), "run"), counted(std::ssize(c.groups), "setting"),
@@ -263,7 +218,7 @@ Report task_report(const RunComparison& c) {
   heads.title = c.of.name + " of each head";
   for (const RunGroup& g : c.groups)
     for (const auto& [layer, head, mean] : head_means(g, *c.of.head))
-      heads.add({g.name, nn::head_name({layer, head}), mean.n, mean_text(mean, "{:.4f}")});
+      heads.add({g.name, nn::head_name({layer, head}), mean.n, mean.mean, mean.error});
   return report;
 }
 
@@ -272,21 +227,18 @@ Report task_report(const RunComparison& c) {
 const Columns kComparisonKeys = kCompareKeys, kTasksKeys = kSeveralKeys;
 
 void name_groups(std::vector<RunGroup>& groups) {
-  std::vector<fs::path> first;  // the first run of each group
-  bool is_one_sweep = true;
-  for (const RunGroup& g : groups)
-    for (const ComparedRun& run : g.runs) {
-      fs::path folder = fs::absolute(run.folder / "").lexically_normal().parent_path();
-      is_one_sweep &= folder.parent_path() == (first.empty() ? folder : first[0]).parent_path();
-      if (&run == &g.runs[0]) first.push_back(std::move(folder));
-    }
-  if ((groups.size() == 1 && groups[0].runs.size() > 1) ||
-      (is_one_sweep && is_sweep(first[0].parent_path())))
-    return;
-  const std::vector<std::string> names = short_names(first);
+  std::vector<std::string> first;  // the first run of each group
+  bool are_swept = true;
+  for (const RunGroup& g : groups) {
+    const auto folder = fs::absolute(g.runs[0].folder / "").lexically_normal().parent_path();
+    are_swept &= is_sweep(folder.parent_path());
+    first.push_back(folder.string());
+  }
+  if (are_swept || (groups.size() == 1 && groups[0].runs.size() > 1)) return;
+  first = short_names(std::move(first));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const std::size_t more = groups[i].runs.size() - 1;
-    groups[i].name = names[i] + (more > 0 ? fmt::format(" and {} more", more) : "");
+    groups[i].name = first[i] + (more > 0 ? fmt::format(" and {} more", more) : "");
   }
 }
 
@@ -322,7 +274,7 @@ std::vector<fs::path> write_comparison(const fs::path& folder,
       tasks, {{"layer"}, {"head"}, {"quantity"}, {"n"}, {"mean"}, {"standard_error"}});
   for (const RunComparison& c : tasks)
     for (const RunGroup& g : c.groups) {
-      add_row(settings, g, setting_cells({g.name, c.of.name, c.target}, g));
+      add_row(settings, g, setting_cells({g.name, c.of.name, c.target}, c, g));
       for (const ComparedRun& r : g.runs) add_row(runs, g, run_cells({c.of.name}, r));
       for (std::size_t i = 0; i < g.curve.steps.size(); ++i) {
         const MeanError& m = g.curve.values[i];

@@ -27,7 +27,7 @@ extern const Columns kComparisonKeys;  ///< keys of comparison_report() for one 
 extern const Columns kTasksKeys;       ///< keys of comparison_report() for several tasks
 
 /// Names each group after its first run: the last parts of the run's directory that no other name
-/// has. Changes no name if all runs are of one group or of one sweep.
+/// has. Changes no name if all runs are of one group or of sweeps.
 void name_groups(std::vector<nn::RunGroup>& groups);
 
 /// Returns a report with one row per group of runs. Its column n is the number of runs whose last
@@ -53,7 +53,7 @@ plot::LineChart curves_chart(const RunComparison& c);
 /// Returns a chart of `number`, a mean over the runs of a group, for all groups. The x axis is the
 /// value of one option. Each combination of the other options has a color of its own. If all values
 /// of the option are numbers, draws curves, otherwise points. If `number` is steps_to_target,
-/// groups in which not all runs reach the target are not drawn, and the title names them.
+/// groups in which not all runs reach the target are not drawn, and the title states their number.
 plot::LineChart against_chart(const RunComparison& c, const std::string& option,
                               double nn::ComparedRun::*number);
 

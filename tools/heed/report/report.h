@@ -70,6 +70,8 @@ struct Column {
   int drop = 0;
   Columns inside = {};    ///< keys of the value, if it is an object or a table
   bool is_table = false;  ///< true: the value is a table with the columns `inside`
+  /// true: the next column is the standard error, which text appends: "0.12 ± 0.01"
+  bool has_error = false;
 };
 
 constexpr const Column* Columns::end() const { return first_ + size_; }

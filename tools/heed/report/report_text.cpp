@@ -72,15 +72,13 @@ struct TextColumn {
   std::string keys;                     // names of its values in JSON
   bool is_right = true;                 // right-aligned, because all cells are numbers
   std::size_t width = 0;                // width of the widest cell
+  std::size_t word = 0;                 // width of the widest word
   std::vector<std::string> cells = {};  // the heading, then one cell per row
 
-  const std::string& add(const std::string& cell) {
+  void add(const std::string& cell) {
     width = std::max(width, width_of(cell));
-    return cells.emplace_back(cell);
-  }
-  void shorten(std::size_t most) {
-    width = most;
-    for (std::string& cell : cells) cell = shortened(cell, most);
+    for (const std::string& one : split(cell, ' ')) word = std::max(word, width_of(one));
+    cells.push_back(cell);
   }
 };
 
@@ -117,7 +115,11 @@ std::vector<TextColumn> text_columns(const Table& table) {
     bool is_empty = true;
     for (std::size_t r = 0; r < std::min(table.shown, table.rows.size()); ++r) {
       const Value& value = table.rows[r][c];
-      const std::string& cell = text.add(text_of(value, column));
+      std::string cell = text_of(value, column);
+      if (const double* error = column.has_error ? table.rows[r][c + 1].as<double>() : nullptr;
+          error && !std::isnan(*error))
+        cell += " ± " + number_text(*error, column.format);
+      text.add(cell);
       is_empty &= cell.empty() || cell == "-";
       text.is_right &=
           column.format != "text" && is_number(value, cell) && (c > 0 || !value.as<std::string>());
@@ -135,7 +137,8 @@ std::size_t last_start(const std::vector<TextColumn>& columns) {
 
 // Returns true if the cells of the last column are wrapped.
 bool last_wraps(const std::vector<TextColumn>& columns) {
-  return !columns.back().is_right && last_start(columns) + 20 <= kWidth;
+  const std::size_t room = kWidth - std::min(kWidth, last_start(columns));
+  return !columns.back().is_right && room >= std::max<std::size_t>(20, columns.back().word);
 }
 
 // Makes the table fit: omits columns that may be omitted, then shortens the widest texts, then
@@ -153,7 +156,8 @@ std::string fit_columns(std::vector<TextColumn>& columns) {
       const auto widest = std::ranges::max_element(columns, {}, text_width);
       if (text_width(*widest) > kLeast) {
         const std::size_t excess = width_of(columns) - kWidth;
-        widest->shorten(std::max(kLeast, widest->width - std::min(widest->width, excess)));
+        widest->width = std::max(kLeast, widest->width - std::min(widest->width, excess));
+        for (std::string& cell : widest->cells) cell = shortened(cell, widest->width);
         continue;
       }
       last = columns.rbegin();
@@ -169,28 +173,16 @@ void append_padded(std::string& line, const std::string& cell, std::size_t width
   line += is_right ? blanks + cell : cell + blanks;
 }
 
-// Shortens each word of a text to at most `width` code points.
-std::string with_short_words(const std::string& text, std::size_t width) {
-  std::string words;
-  for (const std::string& word : split(text, ' ')) words += " " + shortened(word, width);
-  return words.substr(1);
-}
-
 std::string table_lines(const std::vector<TextColumn>& columns) {
-  const std::size_t start = last_start(columns);
-  const bool wraps = last_wraps(columns);
   std::string text;
   for (std::size_t r = 0; r < columns[0].cells.size(); ++r) {
     std::string line;
     for (const TextColumn& column : columns) {
       if (&column != &columns.front()) line += kGap;
-      const std::string& cell = column.cells[r];
-      const bool is_last = &column == &columns.back();
-      append_padded(line, wraps && is_last ? with_short_words(cell, kWidth - start) : cell,
-                    column.width, column.is_right);
+      append_padded(line, column.cells[r], column.width, column.is_right);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += (wraps ? wrapped(line, start) : line) + "\n";
+    text += (last_wraps(columns) ? wrapped(line, last_start(columns)) : line) + "\n";
   }
   return text;
 }

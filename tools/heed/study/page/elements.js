@@ -1,32 +1,34 @@
-// Components of the views: elements, formatting of numbers and tokens, tables, color bars and
-// interactive maps.
+// Components of the views: elements, formatting of numbers and tokens, tables, maps, charts and networks.
 
-/** Creates an element. Children that are strings become text nodes, never HTML. */
-function el(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
+// The namespace of SVG elements; the page contains no URL.
+const vector = Object.assign(document.createElement("div"), { innerHTML: "<svg></svg>" }).firstChild.namespaceURI;
+const fill = (element, attributes, children) => {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value !== false) element.setAttribute(name, value === true ? "" : value);
   }
   element.append(...children);
   return element;
-}
+};
+/** Creates an element of HTML. Children that are strings become text nodes, never HTML. */
+const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+/** Creates an element of SVG. */
+const svg = (tag, attributes, ...children) => fill(document.createElementNS(vector, tag), attributes, children);
 
 /** Formats a value: a number with three significant digits, a string by visibleText(), a missing value as a dash. */
 function show(x) {
   if (typeof x === "string") return visibleText(x);
-  if (typeof x === "boolean") return x ? "yes" : "no";
-  if (x === null || x === undefined || !Number.isFinite(x)) return "–";
+  if (!Number.isFinite(x)) return "–";
   const size = Math.abs(x);
   let text = x.toPrecision(3);
   if (size !== 0 && (size < 1e-3 || size >= 1e5)) text = x.toExponential(2);
   else if (Number.isInteger(x) || size >= 1000) text = x.toFixed(0);
   return text.replaceAll("-", "−");
 }
-function percent(share) {
-  if (!Number.isFinite(share)) return "–";
-  return `${(Math.abs(share) < 5e-4 ? 0 : 100 * share).toFixed(1)} %`.replace("-", "−");
-}
+/** Formats a number for the tick of an axis: without zeros at its end. */
+const tickText = (x) => String(Number(x.toPrecision(3))).replace("-", "−");
+const rounded = (x) => (Number.isFinite(x) ? Number(x.toPrecision(6)) : null); // the digits that maps have
+const largest = (numbers) => numbers.reduce((most, x) => (Math.abs(x) > most ? Math.abs(x) : most), 0);
 
 /** Returns a visible text for a space or control character: the same as token_text() of tools/plot/text.h. */
 function signOf(character) {
@@ -40,170 +42,209 @@ const visible = (token) => (token === "" ? "∅" : token.replace(/[\p{Z}\p{C}]/g
 /** Returns a text that may contain a token, with the spaces visible that HTML would not show or that are in (). */
 const visibleText = (text) =>
   text.replace(/^ +| +$| {2,}|(?<=\() +(?=\))|(?! )[\p{Z}\p{C}]/gu, (found) => visible(found));
-const labelsOf = (pane) => pane.tokens.map(visible).map((text) => (text.length > 9 ? text.slice(0, 8) + "…" : text));
-const headName = (layer, head) => `L${layer}H${head}`;
+const labelsOf = (texts) => texts.map(visibleText).map((text) => (text.length > 9 ? text.slice(0, 8) + "…" : text));
 
-/** Returns the position and the text of row or column i: ["6", "c"], or ["24–27", "cabc"] for several tokens. */
-function tokensAt(pane, i) {
-  const first = i * pane.block;
-  const last = Math.min(first + pane.block, pane.length) - 1;
-  if (pane.block === 1) return [String(first), visible(pane.tokens[i])];
-  const texts = (pane.texts ?? []).slice(first, last + 1);
-  const between = texts.some((text) => [...text].length > 1) ? " " : "";
-  return [`${first}–${last}`, texts.map(visible).join(between)];
-}
-/** Returns the name of row or column i: '6 “c”', or '24–27 “cabc”' if a cell covers several tokens. */
-function tokenName(pane, i) {
-  const [position, text] = tokensAt(pane, i);
-  return text ? `${position} “${text}”` : position;
-}
-const tokenNames = (pane) => pane.tokens.map((_, i) => tokenName(pane, i));
-
-/** Creates a cell of a table. Its property sortKey is the value by which sortable() sorts. */
-const dataCell = (value) => Object.assign(el("td", {}, show(value)), { sortKey: value });
-const rowHeading = (value, ...content) => Object.assign(el("th", { scope: "row" }, ...content), { sortKey: value });
-
-/** Creates a table from rows of cells. The first row has the headings. The first cell of a row names the row. */
-function tableOf([head, ...rows], name) {
-  const line = ([name, ...cells]) => el("tr", {}, rowHeading(name, show(name)), ...cells.map(dataCell));
-  const names = head.map((name) => el("th", { scope: "col" }, show(name)));
-  return el("table", { "aria-label": name }, el("thead", {}, el("tr", {}, ...names)),
-    el("tbody", {}, ...rows.map(line)));
-}
+// --- tables
+const scrolling = (name, ...children) => el("div", { class: "scroll", tabindex: 0, role: "region",
+  "aria-label": `${name}; scrolls sideways if it is wider than the page` }, ...children);
 
 /**
- * Makes each column's title a button that sorts the rows: first numbers from the largest and texts from the first, then
- * the other way round. Missing values are always last. Returns a function that sorts again after rows have changed.
+ * Creates a table of `columns`, [{name, unit, what}]. draw(rows) shows rows of texts and numbers. If `sorts` is true, a
+ * press on a column's title sorts the rows: first numbers from the largest and texts from the first, then the other way
+ * round. Missing values are last.
  */
-function sortable(table) {
-  const titles = [...table.tHead.rows[0].cells];
-  let [column, up] = [null, true];
-  const isMissing = (x) => x === null || x === undefined || Number.isNaN(x);
+function tableOf(name, columns, sorts = true) {
+  let [rows, by, up] = [[], null, true];
+  const body = el("tbody");
+  const isMissing = (x) => typeof x !== "string" && !Number.isFinite(x);
   const order = (a, b) => (typeof a === "string" ? a.localeCompare(String(b), "en", { numeric: true }) : a - b);
-  const sort = () => {
-    if (column === null) return;
-    titles.forEach((title, k) => k !== column && title.removeAttribute("aria-sort"));
-    titles[column].setAttribute("aria-sort", up ? "ascending" : "descending");
-    const key = (row) => row.cells[column].sortKey;
-    const rows = [...table.tBodies[0].rows];
-    const known = rows.filter((row) => !isMissing(key(row))).sort((a, b) => (up ? 1 : -1) * order(key(a), key(b)));
-    table.tBodies[0].append(...known, ...rows.filter((row) => isMissing(key(row))));
+  const compare = ({ [by]: a }, { [by]: b }) => isMissing(a) - isMissing(b) || (up ? 1 : -1) * order(a, b);
+  const line = ([first, ...rest]) => el("tr", {}, el("th", { scope: "row" }, show(first)),
+    ...rest.map((value) => el("td", {}, show(value))));
+  const draw = (given) => {
+    rows = given;
+    titles.forEach((title, k) => (title.ariaSort = k === by ? (up ? "ascending" : "descending") : null));
+    body.replaceChildren(...(by === null ? rows : rows.toSorted(compare)).map(line));
   };
-  titles.forEach((title, k) => {
-    const press = () => {
-      const isText = [...table.tBodies[0].rows].some((row) => typeof row.cells[k].sortKey === "string");
-      [column, up] = [k, column === k ? !up : isText];
-      sort();
-    };
-    title.replaceChildren(el("button", { type: "button", class: "sort", onclick: press }, ...title.childNodes));
-  });
-  return sort;
+  const press = (k) => () => {
+    [by, up] = [k, by === k ? !up : rows.some((row) => typeof row[k] === "string")];
+    draw(rows);
+  };
+  const titles = columns.map(({ name, unit, what }, k) => el("th", { scope: "col", title: what ?? "" },
+    sorts ? el("button", { type: "button", class: "sort", onclick: press(k) }, show(name)) : show(name),
+    ...(unit ? [el("small", {}, unit)] : [])));
+  const table = el("table", { "aria-label": name }, el("thead", {}, el("tr", {}, ...titles)), body);
+  return { element: scrolling(name, table), draw };
 }
 
-function csvOf(rows) {
+/** Creates a link that saves rows() as a CSV file. The first row has the titles of the columns. */
+function csvLink(name, rows) {
   const cell = (x) => {
-    if (x === null || x === undefined || Number.isNaN(x)) return "";
-    return typeof x === "string" && /[",\n\r]/.test(x) ? `"${x.replaceAll('"', '""')}"` : String(x);
+    if (typeof x === "string" && /[",\n\r]/.test(x)) return `"${x.replaceAll('"', '""')}"`;
+    return x === null || x === undefined || Number.isNaN(x) ? "" : String(x);
   };
-  return rows.map((row) => row.map(cell).join(",") + "\n").join("");
+  const text = () => rows().map((row) => row.map(cell).join(",") + "\n").join("");
+  return el("a", { href: "#", download: `${name}.csv`, "aria-label": `CSV: ${name}`, onclick: (event) =>
+    (event.target.href = URL.createObjectURL(new Blob([text()], { type: "text/csv" }))) }, "CSV");
 }
+const titleOf = ({ name, unit }) => (unit ? `${name} (${unit})` : name);
 
-const copyButton = (name, rows) =>
-  el("button", { type: "button", "aria-label": `Copy CSV: ${name}`, onclick: () => copyRows(rows()) }, "Copy CSV");
-
-/** Makes an arrow key press the next button of a group in its direction. Tab stops only at the pressed button. */
-function pressOneOf(holder, buttons, columns) {
-  holder.addEventListener("keydown", (event) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
-    const next = buttons[buttons.indexOf(event.target) + by];
-    if (!next) return;
-    event.preventDefault();
-    next.click();
-    next.focus();
-  });
-}
-function setPressed(button, pressed) {
-  button.setAttribute("aria-pressed", pressed);
-  button.tabIndex = pressed ? 0 : -1;
-}
-
-/** Creates the table "Numbers" of a view, which is filled when the user opens it, and a button that copies `forCsv`. */
+/** Creates a link to the CSV file of a view, and the table "Numbers", which is filled when the user opens it. */
 function numbersBehind(name, rows, forCsv = rows) {
-  const holder = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Numbers: ${name}` });
-  const details = el("details", { class: "numbers" }, el("summary", {}, "Numbers"), holder);
-  const draw = () => details.open && holder.replaceChildren(tableOf(rows(), name));
+  const details = el("details", { class: "numbers" }, el("summary", {}, "Numbers"));
+  const draw = () => {
+    const [titles, ...lines] = details.open ? rows() : [[]];
+    const table = tableOf(`Numbers: ${name}`, titles.map((name) => ({ name })), false);
+    table.draw(lines);
+    details.replaceChildren(details.firstChild, table.element);
+  };
   details.addEventListener("toggle", draw);
-  return { element: el("div", { class: "tools" }, copyButton(name, forCsv), details), draw };
+  return { element: el("div", { class: "tools" }, csvLink(name, forCsv), details), draw };
 }
 
-/** Creates a color bar with five ticks. draw(scale, text) draws it; `text` describes the scale. */
+/** Creates the view of a table of a section: {title, what, columns, rows}. */
+function tableView({ title, what, columns, rows }) {
+  const table = tableOf(title, columns);
+  table.draw(rows);
+  return el("div", { class: "view" }, el("h3", {}, show(title)), ...noteOf(what), table.element,
+    el("div", { class: "tools" }, csvLink(title, () => [columns.map(titleOf), ...rows])));
+}
+const noteOf = (what) => (what ? [el("p", { class: "muted" }, show(what))] : []);
+
+// --- maps
+/** Creates a color bar with five ticks. draw(scale, text, masked) draws it; `text` describes the scale. */
 function colorBar() {
   const canvas = el("canvas", { "aria-hidden": true });
   const ticks = el("div", { class: "ticks" });
   const words = el("div", { class: "muted" });
-  const draw = (scale, text) => {
-    const places = Array.from({ length: 256 }, (_, k) => valueAt(k / 255, scale));
-    paint(canvas, places, 1, 256, scale, theme());
+  const draw = (scale, text, masked) => {
+    paint(canvas, Array.from({ length: 256 }, (_, k) => valueAt(k / 255, scale)), 1, 256, scale, theme());
     ticks.replaceChildren(...[0, 0.25, 0.5, 0.75, 1].map((place) =>
-      el("span", { style: `left:${100 * place}%` }, show(valueAt(place, scale)))));
-    const swatch = el("span", { class: "swatch", style: `background:#${ramps[theme()].masked}` });
-    words.replaceChildren(text, "; ", swatch, " masked");
+      el("span", { style: `left:${100 * place}%` }, tickText(valueAt(place, scale)))));
+    const swatch = el("span", { class: "swatch", style: `background:rgb(${ramps[theme()].masked})` });
+    words.replaceChildren(text, scale.root ? ", root scale" : ", linear scale", ...(masked ? ["; ", swatch, " masked"] : []));
   };
   return { element: el("div", { class: "bar" }, canvas, ticks, words), draw };
 }
 
-const rangeWords = () => ({ heads: "range of all heads", panel: "range of this panel", steps: `range of ${manySteps}` });
-const scaleWords = (q, scale) =>
-  [q.title, q.unit, rangeWords()[state.range], scale.curve.words].filter(Boolean).join(", ");
-
-/**
- * Creates an interactive map, for pointer and keyboard. describe() returns the map for drawMap() with its
- * `numbers`, or a falsy value to hide the map. point([row, column]) is called when the pointer enters a cell, and
- * point(null) when it leaves the cells. move(row, column) is called when a click or a key moves the cursor.
- * choose(row, column) is called when the user selects a cell or a label. For a label of a row, the column is
- * null; for a label of a column, the row is null.
- */
-function explorable(label, { describe, point, move, choose }) {
-  const canvas = el("canvas", { class: "map", tabindex: 0, role: "application", "aria-roledescription": "heat map",
-    "aria-label": label });
-  const holder = el("div", {}, canvas);
-  let map = null;
-  let at = null;
-  const draw = () => {
-    map = describe();
-    canvas.hidden = !map;
-    if (map && holder.clientWidth) at = drawMap(canvas, map, Math.min(holder.clientWidth, 576), pageColors());
-  };
-  const cellUnder = (event) => (at ? cellAt(at, map, event.offsetX, event.offsetY) : { row: null, column: null });
-  canvas.addEventListener("pointermove", (event) => {
-    const { row, column } = cellUnder(event);
-    const cell = row !== null && column !== null ? [row, column] : null;
-    if (String(cell) !== String(map.hover)) point(cell);
-  });
-  canvas.addEventListener("pointerleave", () => point(null));
-  canvas.addEventListener("click", (event) => {
-    const { row, column } = cellUnder(event);
-    if (row !== null && column !== null) move(row, column);
-    if (row !== null || column !== null) choose(row, column);
-  });
-  canvas.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
-    if (event.key === "Enter") choose(...(event.shiftKey ? [map.cursor[0], null] : map.cursor));
-    else if (!moveByKey(event.key, map, move) && !shortcut(event.key)) return;
-    event.preventDefault();
-  });
-  new ResizeObserver(draw).observe(holder);
-  return { element: holder, draw };
+/** Returns the cell to which a key moves from the cell (i, j), or nothing. */
+function cellByKey(key, numbers, rows, columns, [i, j]) {
+  const row = Array.from(numbers.slice(i * columns, (i + 1) * columns));
+  const isVisible = (x) => !Number.isNaN(x);
+  const to = { ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1],
+    PageUp: [i - 10, j], PageDown: [i + 10, j], Home: [i, row.findIndex(isVisible)],
+    End: [i, row.findLastIndex(isVisible)] }[key];
+  return to && [[to[0], rows], [to[1], columns]].map(([x, n]) => Math.min(Math.max(x, 0), n - 1));
 }
 
-function moveByKey(key, { numbers, rows, columns, cursor: [i, j] }, move) {
-  const row = Array.from(numbers.slice(i * columns, (i + 1) * columns));
-  const first = Math.max(0, row.findIndex((x) => !Number.isNaN(x)));
-  const last = row.findLastIndex((x) => !Number.isNaN(x));
-  const to = { ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1],
-    PageUp: [i - 10, j], PageDown: [i + 10, j], Home: [i, first], End: [i, last < 0 ? columns - 1 : last] }[key];
-  if (!to) return false;
-  const within = (x, n) => Math.min(Math.max(x, 0), n - 1);
-  move(within(to[0], rows), within(to[1], columns));
-  return true;
+/**
+ * Shows maps: a small map of each panel, if there are several, and a large map of the chosen panel. A text has the values
+ * of the cell under the pointer or, without one, of the selected cell. state[key] is {cell, pinned, hover}: the cell at
+ * which keys move, whether it is selected, and the cell under the pointer or null. A click or a key selects a cell until
+ * Escape. describe() returns what is shown, and is called when one of `keys` of the state changes:
+ *   title, axes: [name of rows, name of columns], rows, columns: labels, rowNames, columnNames: longer ones, if they differ
+ *   limit, signed: the color scale; words: text that describes it
+ *   panels: [{title, numbers: [rows x columns] or null, mark}], chosen: index of the large one
+ *   textOf(i, j): values of the cell in row i and column j of the large map; lack: text if it has no numbers
+ * choose(k) chooses a panel. `across` is the number of small maps in a row.
+ */
+function mapsView({ name, key, keys, across, describe, choose }) {
+  state[key] ??= { cell: [0, 0], pinned: false, hover: null };
+  const [title, bar, picture] = [el("h4"), colorBar(), el("canvas")];
+  const readout = el("output", { class: "readout" });
+  const canvas = el("canvas", { class: "map", tabindex: 0, role: "application", "aria-roledescription": "heat map",
+    "aria-label": `Map of ${name}: arrow keys move from cell to cell` });
+  const holder = el("div", {}, canvas);
+  const group = `maps ${views.length}`; // no other view has this name
+  const small = describe().panels.map((_, k) => {
+    const [canvas, caption] = [el("canvas", { "aria-hidden": true }), el("span")];
+    const input = el("input", { type: "radio", name: group, onchange: () => choose(k) });
+    return { canvas, caption, input, element: el("label", {}, input, canvas, caption) };
+  });
+  const grid = el("div", { class: "panels", role: "radiogroup", "aria-label": `Maps of ${name}`,
+    style: `--across:${across}` }, ...small.map(({ element }) => element));
+  let [map, at] = [describe(), null];
+
+  const within = (cell) => cell && [Math.min(cell[0], map.rows.length - 1), Math.min(cell[1], map.columns.length - 1)];
+  const numbers = () => map.panels[map.chosen]?.numbers;
+  // A map with a largest magnitude below 2 % of the limit has nearly one color.
+  const faintOf = (panel) => (panel?.numbers && largest(panel.numbers) < 0.02 * map.limit ? " below 2 %" : "");
+  const scale = () => ({ max: map.limit, signed: map.signed, root: map.signed && state.root });
+  const move = (patch) => change({ [key]: { ...state[key], ...patch } });
+  const drawCell = () => {
+    const [cell, hover] = [within(state[key].cell), within(state[key].hover)];
+    const pinned = state[key].pinned ? cell : null;
+    canvas.hidden = !numbers();
+    if (numbers() && holder.clientWidth)
+      at = drawMap(canvas, { picture, rows: labelsOf(map.rows), columns: labelsOf(map.columns), axes: map.axes,
+        cell: hover ?? cell, pinned, hover }, Math.min(holder.clientWidth, 576), pageColors());
+    const shown = hover ?? pinned;
+    readout.textContent = !numbers() ? map.lack
+      : shown ? map.textOf(...shown) : "No cell is selected. Click one, or use the arrow keys.";
+  };
+  const draw = () => {
+    map = describe();
+    const sizes = [map.rows.length, map.columns.length];
+    title.textContent = map.title + faintOf(map.panels[map.chosen]).replace(/.+/, ",$& of the color scale's limit");
+    map.panels.forEach((panel, k) => {
+      const { canvas, caption, input } = small[k];
+      canvas.style.visibility = panel.numbers ? "visible" : "hidden";
+      if (panel.numbers) paint(canvas, panel.numbers, ...sizes, scale(), theme());
+      input.checked = k === map.chosen;
+      caption.replaceChildren(panel.title, ...(panel.mark ? [" ", el("b", { class: "badge" }, panel.mark)] : []), faintOf(panel));
+    });
+    bar.element.hidden = !numbers();
+    if (numbers()) {
+      paint(picture, numbers(), ...sizes, scale(), theme());
+      bar.draw(scale(), map.words, numbers().some(Number.isNaN));
+    }
+    behind.draw();
+    drawCell();
+  };
+  const pointed = ({ offsetX, offsetY }) => {
+    const [i, j] = at ? [Math.floor(offsetY / at.cellHeight), Math.floor((offsetX - at.left) / at.cellWidth)] : [-1, -1];
+    return i >= 0 && i < map.rows.length && j >= 0 && j < map.columns.length ? [i, j] : null;
+  };
+  canvas.addEventListener("pointermove", (event) => {
+    const hover = pointed(event);
+    if (String(hover) !== String(state[key].hover)) move({ hover });
+  });
+  canvas.addEventListener("pointerleave", () => move({ hover: null }));
+  canvas.addEventListener("click", (event) => pointed(event) && move({ cell: pointed(event), pinned: true, hover: null }));
+  canvas.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.key === "Escape") return move({ pinned: false });
+    const cell = cellByKey(event.key, numbers(), map.rows.length, map.columns.length, within(state[key].cell));
+    if (!cell) return;
+    event.preventDefault();
+    move({ cell, pinned: true, hover: null });
+  });
+
+  const rowOf = ({ numbers }, i) => Array.from(numbers.slice(i * map.columns.length, (i + 1) * map.columns.length), rounded);
+  const linesOf = (panel) => map.rows.flatMap((row, i) =>
+    rowOf(panel, i).map((x, j) => [panel.title, i, row, j, map.columns[j], x]).filter((line) => line[5] !== null));
+  const behind = numbersBehind(name, () => [[map.axes.join(" \\ "), ...(map.columnNames ?? map.columns)],
+    ...(numbers() ? (map.rowNames ?? map.rows).map((row, i) => [row, ...rowOf(map.panels[map.chosen], i)]) : [])],
+    () => [["map", map.axes[0], `${map.axes[0]} label`, map.axes[1], `${map.axes[1]} label`, "value"],
+      ...map.panels.filter((panel) => panel.numbers).flatMap(linesOf)]);
+  addView([...keys, "root", "theme"], draw);
+  addView([key], drawCell);
+  new ResizeObserver(drawCell).observe(holder);
+  const large = el("div", { class: "view large" }, title, holder, readout, bar.element, behind.element);
+  return el("div", { class: "maps" }, ...(small.length > 1 ? [el("div", { class: "view" }, grid)] : []), large);
+}
+
+/** Shows the maps of a section: {title, what, signed, row_axis, column_axis, rows, columns, panels}. */
+function sectionMaps({ title, what, signed, row_axis, column_axis, rows, columns, panels }) {
+  const key = `maps ${views.length}`; // no other view has this key
+  const chosen = `${key} panel`;
+  state[chosen] = 0;
+  const flat = panels.map(({ title, values }) => ({ title: show(title), numbers: values.flat().map((x) => x ?? NaN) }));
+  const limit = Math.max(...flat.map(({ numbers }) => largest(numbers)));
+  const textOf = (i, j) => `${flat[state[chosen]].title}: ${row_axis} ${visibleText(rows[i])}, ${column_axis} ` +
+    `${visibleText(columns[j])}: ${show(flat[state[chosen]].numbers[i * columns.length + j])}`;
+  return el("div", { class: "view" }, el("h3", {}, show(title)), ...noteOf(what), mapsView({ name: title, key,
+    keys: [chosen], across: Math.min(panels.length, 4), choose: (k) => change({ [chosen]: k }),
+    describe: () => ({ title: flat[state[chosen]].title, axes: [row_axis, column_axis], rows, columns, limit, signed,
+      words: title, panels: flat, chosen: state[chosen], textOf }) }));
 }

@@ -3,11 +3,9 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const panes = data.panes;
 const views = []; // {keys, draw}
-// query and key are the cell at which keys move; it is pinned, that is, selected and outlined, until the user presses
-// Escape. hover is the cell under the pointer, or null. fromHead, fromQuery and fromHover are the same for the map of
-// routes. columns has the names of the columns that the tables of heads show.
-const state = { quantity: 0, layer: 0, head: 0, checkpoint: 0, query: 0, key: 0, pinned: true, hover: null, token: 0,
-  fromHead: 0, fromQuery: 0, fromHover: null, range: "heads", scale: 0, theme: "auto", columns: [] };
+// quantity and checkpoint are indices. root is true if signed maps have the root scale. mapsView() describes cell and
+// route, and adds further keys.
+const state = { quantity: 0, layer: 0, head: 0, checkpoint: 0, root: false, theme: "auto" };
 
 /** Registers a view. `draw` is called when one of these keys of `state` changes. */
 function addView(keys, draw) {
@@ -21,71 +19,68 @@ function change(patch) {
 
 // --- selection in a pane
 const quantity = () => data.quantities[state.quantity];
+const axesOf = (q) => q.axes ?? ["query", "key"]; // the names of rows and of columns
 const longest = panes.reduce((a, b) => (b.checkpoints.length > a.checkpoints.length ? b : a));
-const tokenOf = (pane) => Math.min(state.token, pane.tokens.length - 1);
-const inside = (pane, cell) => cell.map((i) => Math.min(i, pane.tokens.length - 1));
-const cursorOf = (pane) => inside(pane, [state.query, state.key]);
-const hoverOf = (pane) => state.hover && inside(pane, state.hover);
 const headsOf = (pane) => Array.from({ length: pane.layers * pane.heads }, (_, k) =>
   ({ layer: Math.floor(k / pane.heads), head: k % pane.heads }));
+const headName = ({ layer, head }) => `L${layer}H${head}`;
+const isChosen = ({ layer, head }) => layer === state.layer && head === state.head;
 
-/** Returns the checkpoint of the pane whose step is nearest to the step that the slider selects. */
-function checkpointOf(pane) {
-  const step = longest.checkpoints[state.checkpoint].step ?? Infinity;
-  const distance = (other) => (other.step === step ? 0 : Math.abs((other.step ?? Number.MAX_VALUE) - step));
-  if (pane === longest) return pane.checkpoints[state.checkpoint];
-  return pane.checkpoints.reduce((a, b) => (distance(b) <= distance(a) ? b : a));
+/** Returns the selected checkpoint of the pane. A pane with fewer checkpoints than another one ends at its last. */
+const checkpointOf = (pane) => pane.checkpoints[Math.min(state.checkpoint, pane.checkpoints.length - 1)];
+
+const ofHead = ({ layer, head }) => (entry) => entry.layer === layer && entry.head === head;
+/** Returns the mark of a head; "" if it has none or its effect does not count. */
+function markOf(pane, head) {
+  const mark = checkpointOf(pane).heads?.find(ofHead(head))?.mark ?? "";
+  return mark === "-" ? "" : mark;
 }
-
-const ofHead = (layer, head) => (entry) => entry.layer === layer && entry.head === head;
-/** Returns the maps of a quantity at a checkpoint. Maps of the pane are the same at all checkpoints. */
-const mapsOf = (pane, q, checkpoint = checkpointOf(pane)) => checkpoint.maps[q.name] ?? pane.maps?.[q.name] ?? [];
-const mapOf = (pane, q, layer, head) => mapsOf(pane, q).find(ofHead(layer, head));
-const reportOf = (pane, layer, head) => checkpointOf(pane).heads?.find(ofHead(layer, head));
-const fromOf = (pane, layer) => checkpointOf(pane).routes?.[layer]?.from ?? [];
-
-/** Returns for each query how much of the token's gradient comes from it: the sum of magnitudes over the heads. */
-function flowInto(pane, layer, token) {
-  const n = pane.tokens.length;
-  const maps = fromOf(pane, layer).map((map) => numbersOf(map, n));
-  const through = (i) => maps.reduce((sum, numbers) => sum + Math.abs(numbers[i * n + token] || 0), 0);
-  return Array.from({ length: n }, (_, i) => through(i));
+/** Returns the maps of a quantity. Maps of the pane are the same at all checkpoints. */
+const mapsOf = (pane, q) => checkpointOf(pane).maps[q.name] ?? pane.maps?.[q.name] ?? [];
+/** Returns the cells of the map of a head, [n x n], or nothing if the map is not stored. */
+function cellsOf(pane, q, head) {
+  const map = mapsOf(pane, q).find(ofHead(head));
+  return map && numbersOf(map, pane.tokens.length);
 }
+/** Returns the limit of the color scale, which is the same for all heads, layers and panes. Weights are from 0 to 1. */
+const limitOf = (q) => (q.name === weightsName ? 1 :
+  Math.max(0, ...panes.flatMap((pane) => mapsOf(pane, q).map((map) => map.scale))));
 
-const weightsName = "hook_pattern"; // the quantity A; its scale ends at 1
-/** Returns whether the scale of a quantity has two sides. In a pane with differences, it has for every quantity. */
-const isSigned = (pane, q) => Boolean(q.signed) || mapsOf(pane, q)
-  .some((map) => numbersOf(map, pane.tokens.length).hasNegative);
-
-/** Returns the color scale of a map. Unless the range is that of a panel, it is the same for all heads and panes. */
-function scaleOf(pane, q, layer, head) {
-  const sign = { signed: isSigned(pane, q), curve: curves[state.scale] };
-  if (state.range === "panel") return { max: mapOf(pane, q, layer, head)?.scale ?? 0, ...sign };
-  if (q.name === weightsName) return { max: 1, ...sign };
-  const maps = panes.flatMap((other) => (state.range === "steps" ? other.checkpoints : [checkpointOf(other)])
-    .flatMap((checkpoint) => mapsOf(other, q, checkpoint)));
-  return { max: Math.max(0, ...maps.map((map) => map.scale)), ...sign };
+/** Returns the position and the text of row or column i: ["6", "c"], or ["24–27", "cabc"] for several tokens. */
+function tokensAt(pane, i) {
+  const first = i * pane.block;
+  const last = Math.min(first + pane.block, pane.length) - 1;
+  if (pane.block === 1) return [String(first), visible(pane.tokens[i])];
+  const texts = (pane.texts ?? []).slice(first, last + 1);
+  const between = texts.some((text) => [...text].length > 1) ? " " : "";
+  return [`${first}–${last}`, texts.map(visible).join(between)];
 }
+/** Returns the name of row or column i: '6 “c”', or '24–27 “cabc”' if a cell covers several tokens. */
+function tokenName(pane, i) {
+  const [position, text] = tokensAt(pane, i);
+  return text ? `${position} “${text}”` : position;
+}
+const tokenNames = (pane) => pane.tokens.map((_, i) => tokenName(pane, i));
 
 // --- what the data has
-const stepName = data.step_name ?? "step"; // what the slider selects: a training step, or a distance
-const manySteps = data.step_name ? "all distances" : "all checkpoints";
+const weightsName = "hook_pattern"; // the quantity A
 const hasWeights = data.quantities.some(({ name }) => name === weightsName);
 const every = panes.flatMap((pane) => pane.checkpoints);
 const hasRoutes = (pane) => pane.checkpoints.some(({ routes }) => routes?.length > 0);
-const hasEffects = every.some(({ heads }) => heads?.some(({ needed }) => Number.isFinite(needed)));
-const effectColumns = !hasEffects ? [] : [
-  { name: "needed", unit: "of L", what: "L without the head, minus L, on sequences of the task" },
-  { name: "suffices", unit: "of L", what: "L without all heads of the layer, minus L without all of them but this one" },
-  { name: "predicted", unit: "of L", what: "the change that the gradient predicts for needed" }];
-const headColumns = [...data.head_columns, ...effectColumns];
-
-/** Returns the names of the columns, at most six, that the tables of heads show at first. The effects are among them. */
-function firstColumns() {
-  const main = data.head_columns.filter((column) => column.main);
-  const first = (main.length > 0 ? main : data.head_columns).slice(0, 6 - effectColumns.length);
-  return [...first, ...effectColumns].map(({ name }) => name);
+if (every.some(({ routes }) => routes?.some(({ from }) => from.length > 0))) {
+  data.quantities.push({ name: "routes_from", title: "dL/dx through K and V", unit: "", signed: true,
+    what: "the part of the gradient at a token (column) that arrives from a query (row) through a head's keys and values" });
+  for (const { maps, routes } of every) maps.routes_from = routes.flatMap(({ from }) => from);
 }
+const hasSteps = longest.checkpoints.length > 1;
+const stepName = data.step_name ?? "step"; // what the slider selects: a training step, or a distance
+const reports = every.flatMap(({ heads }) => heads ?? []);
+const allColumns = [
+  ...data.head_columns.map(({ name, ...column }, k) => ({ name: name.replaceAll("_", " "), ...column, of: (report) => report.values[k] })),
+  { name: "mark", unit: "", what: "how the prediction differs from needed", main: true, of: (report) => report.mark ?? null },
+].filter(({ of }) => reports.some((report) => (of(report) ?? null) !== null));
+const hasEffects = allColumns.some(({ name }) => name === "needed");
+const headColumns = allColumns.toSorted((a, b) => Boolean(b.main) - Boolean(a.main)); // the main ones are first
 
 // --- theme
 const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -97,66 +92,26 @@ function theme() {
 function pageColors() {
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue(`--${name}`);
-  return { text: color("text"), muted: color("muted"), line: color("line"), accent: color("accent") };
+  return { text: color("text"), muted: color("muted"), line: color("line") };
 }
 const applyTheme = () => change({ theme: state.theme });
 // This view is registered first, because all other views read the colors of the theme.
 addView(["theme"], () => (document.documentElement.dataset.theme = theme()));
 prefersDark.addEventListener("change", applyTheme);
 for (const [event, now] of [["beforeprint", true], ["afterprint", false]])
-  window.addEventListener(event, () => ((printing = now), applyTheme()));
-
-// --- the clipboard
-let statusTimer = 0;
-function showStatus(text) {
-  const status = document.getElementById("status");
-  status.textContent = text;
-  clearTimeout(statusTimer);
-  statusTimer = setTimeout(() => (status.textContent = ""), 2500);
-}
-
-async function copyRows(rows) {
-  const text = csvOf(rows);
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch { // the clipboard is not allowed or not available
-    const focused = document.activeElement;
-    const area = el("textarea", { "aria-label": "text to copy" }, text);
-    document.body.append(area);
-    area.select();
-    const copied = document.execCommand("copy");
-    area.remove();
-    focused.focus();
-    if (!copied) return showStatus("The browser does not allow copying here");
-  }
-  showStatus(`Copied ${rows.length - 1} rows`);
-}
+  window.addEventListener(event, () => {
+    printing = now;
+    if (now) document.querySelectorAll("details.section").forEach((details) => (details.open = true));
+    applyTheme();
+  });
 
 // --- controls
-const most = (key) => Math.max(...panes.map((pane) => pane[key]));
-
 /** Creates a selection list that shows and sets state[key]. Each option is [value, text]. */
 function choice(name, key, options) {
-  const select = el("select", {}, ...options.map(([value, text]) => el("option", { value }, text)));
+  const select = el("select", {}, ...options.map(([, text]) => el("option", {}, text)));
   select.addEventListener("change", () => change({ [key]: options[select.selectedIndex][0] }));
   addView([key], () => (select.selectedIndex = options.findIndex(([value]) => value === state[key])));
   return el("label", {}, name, select);
-}
-
-/** Draws the loss of all checkpoints, [[step, loss], ...], with a line at the selected step. */
-function lossCurve(points) {
-  const known = points.filter(([, loss]) => Number.isFinite(loss));
-  const steps = known.map(([step]) => step);
-  const [first, last, top] = [Math.min(...steps), Math.max(...steps), Math.max(...known.map(([, loss]) => loss)) || 1];
-  const x = (step) => (200 * (step - first)) / Math.max(last - first, 1);
-  const line = known.map(([step, loss]) => `${x(step)},${40 - (40 * loss) / top}`).join(" ");
-  const curve = el("div", { role: "img",
-    "aria-label": `Loss over training, from ${show(known[0][1])} to ${show(known.at(-1)[1])} nats` });
-  curve.innerHTML = `<svg class="loss" viewBox="0 0 200 40" preserveAspectRatio="none"><polyline points="${line}"/>` +
-    `<line y1="0" y2="40" class="marker"/></svg>`; // numbers only
-  const marker = curve.querySelector(".marker");
-  addView(["checkpoint"], () => ["x1", "x2"].forEach((end) => marker.setAttribute(end, x(longest.checkpoints[state.checkpoint].step))));
-  return curve;
 }
 
 function slider() {
@@ -172,104 +127,16 @@ function slider() {
     output.textContent = `${weights} (${state.checkpoint + 1} of ${longest.checkpoints.length}${all})`;
     input.setAttribute("aria-valuetext", output.textContent);
   });
-  const label = el("label", {}, data.step_name ? "Distance" : "Checkpoint", input, output);
-  const curve = longest.loss_curve?.some(([, loss]) => Number.isFinite(loss)) ? [lossCurve(longest.loss_curve)] : [];
-  return el("div", { class: "steps" }, ...curve, label);
+  return el("label", {}, data.step_name ? "Distance" : "Checkpoint", input, output);
 }
-
-function openTables() {
-  const all = [...document.querySelectorAll("details.numbers")];
-  const open = !all.every((details) => details.open);
-  all.forEach((details) => (details.open = open));
-}
-
-const hasSteps = longest.checkpoints.length > 1;
-const ranges = [["heads", "all heads"], ["panel", "per panel"], ...(hasSteps ? [["steps", manySteps]] : [])];
 
 function buildControls() {
-  const upTo = (n) => Array.from({ length: n }, (_, k) => [k, String(k)]);
   const form = document.getElementById("controls");
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.append(choice("Show", "quantity", data.quantities.map((q, k) => [k, q.title])),
-    choice("Layer", "layer", upTo(most("layers"))), choice("Head", "head", upTo(most("heads"))),
-    ...(hasSteps ? [slider()] : []), choice("Color range", "range", ranges),
-    choice("Color scale", "scale", curves.map(({ name }, k) => [k, name])),
-    choice("Theme", "theme", [["auto", "system"], ["light", "light"], ["dark", "dark"]]),
-    el("button", { type: "button", onclick: openTables }, "All numbers"),
-    el("button", { type: "button", "aria-label": "Keys", onclick: openHelp }, "?"));
+  form.append(choice("Show", "quantity", data.quantities.map((q, k) => [k, q.title])), ...(hasSteps ? [slider()] : []),
+    choice("Signed maps", "root", [[false, "linear scale"], [true, "root scale"]]),
+    choice("Theme", "theme", [["auto", "system"], ["light", "light"], ["dark", "dark"]]));
 }
-
-// --- keys
-const openHelp = () => document.getElementById("help").showModal();
-
-function turn(key, by, count) {
-  change({ [key]: (state[key] + by + count) % count });
-  return true;
-}
-function toCheckpoint(by) {
-  change({ checkpoint: Math.min(Math.max(state.checkpoint + by, 0), longest.checkpoints.length - 1) });
-  return true;
-}
-/** Handles a key that was pressed on a map. Returns whether the key is a shortcut. */
-function shortcut(key) {
-  const counts = { h: ["head", most("heads")], l: ["layer", most("layers")], q: ["quantity", data.quantities.length],
-    s: ["scale", curves.length] };
-  const [name, count] = counts[key.toLowerCase()] ?? [];
-  if (name) return turn(name, key === key.toLowerCase() ? 1 : -1, count);
-  return (key === "," || key === ".") && toCheckpoint(key === "," ? -1 : 1);
-}
-
-document.addEventListener("keydown", (event) => {
-  if (document.querySelector("dialog[open]")) return;
-  if (event.key === "?") openHelp();
-  if (event.key === "Escape") change({ pinned: false });
-});
-
-// --- the address
-const mostTokens = Math.max(...panes.map((pane) => pane.tokens.length));
-const numbersIn = (text, form) => {
-  const numbers = form.exec(text)?.slice(1).map(Number) ?? [NaN];
-  return numbers.every((number) => number < mostTokens) ? numbers : null;
-};
-function cellOf(text) {
-  if (text === "none") return { pinned: false };
-  const [query, key] = numbersIn(text, /^(\d+)-(\d+)$/) ?? [];
-  return query === undefined ? null : { query, key, token: key, pinned: true };
-}
-// A part of the address that is one of `texts`, by the index in state[key].
-const indexPart = (key, texts) => ({ text: () => texts[state[key]],
-  read: (text) => (texts.includes(text) ? { [key]: texts.indexOf(text) } : null) });
-
-// Parts of the address. "text" returns the part for the current state, and "read" returns the change of the state that
-// a part describes, or nothing if the part is invalid.
-const addressParts = {
-  head: { text: () => headName(state.layer, state.head),
-    read: (text) => panes.flatMap(headsOf).find(({ layer, head }) => headName(layer, head) === text) },
-  map: indexPart("quantity", data.quantities.map(({ name }) => name)),
-  cell: { text: () => (state.pinned ? `${state.query}-${state.key}` : "none"), read: cellOf },
-  token: { text: () => state.token, read: (text) => numbersIn(text, /^(\d+)$/) && { token: Number(text) } },
-  checkpoint: indexPart("checkpoint", longest.checkpoints.map(({ step }) => String(step ?? "final"))),
-  range: { text: () => state.range, read: (text) => (ranges.some(([name]) => name === text) ? { range: text } : null) },
-  scale: indexPart("scale", curves.map(({ name }) => name)),
-};
-
-/** Returns the change of the state that the address describes. */
-function addressChange() {
-  const given = new URLSearchParams(location.hash.slice(1));
-  return Object.assign({}, ...Object.entries(addressParts).map(([name, { read }]) => read(given.get(name) ?? "")));
-}
-
-// Browsers limit how often a page may change its address, so the page waits until changes pause.
-let addressTimer = 0;
-function writeAddress() {
-  const texts = Object.entries(addressParts).map(([name, { text }]) => [name, text()]);
-  history.replaceState(null, "", `#${new URLSearchParams(texts)}`);
-}
-addView(["layer", "head", "quantity", "query", "key", "pinned", "token", "checkpoint", "range", "scale"], () => {
-  clearTimeout(addressTimer);
-  addressTimer = setTimeout(writeAddress, 200);
-});
-window.addEventListener("hashchange", () => change(addressChange()));
 
 // --- start
 function paneView(pane) {
@@ -282,62 +149,51 @@ function paneView(pane) {
   });
   const block = pane.block > 1 ? [el("p", { class: "muted" }, `A cell covers ${pane.block} × ${pane.block} tokens` +
     (pane.block_rule ? `: ${pane.block_rule}.` : "."))] : [];
+  const loss = pane.loss_curve ? [chartView({ title: "Loss over training", x_name: "step", y_name: "nats",
+    series: [{ name: "loss", x: pane.loss_curve.map(([step]) => step), y: pane.loss_curve.map(([, loss]) => loss) }] })] : [];
   const title = el("h2", {}, pane.name, " ", el("small", { class: "muted" }, pane.hash ?? ""));
-  return el("article", { class: "pane" }, title, value, ...block,
-    el("div", { class: "pair" }, overviewView(pane), headView(pane)), ...(hasWeights ? [tokensView(pane)] : []),
-    routesView(pane), headsView(pane));
+  return el("article", { class: "pane" }, title, value, ...block, headMaps(pane), ...(hasWeights ? [tokensView(pane)] : []),
+    ...(hasRoutes(pane) ? [routesView(pane)] : []),
+    ...(pane.checkpoints.some(({ heads }) => heads?.length > 0) ? [headsView(pane)] : []), ...loss);
 }
 
 /**
- * Selects the head data.chosen or, if it is null, the head with the largest |dL/dg|, where g is a gate on the output
- * of the head. Also selects the last query, and the key with the largest magnitude for this query.
+ * Selects the cell with the largest measured effect, in the head data.chosen if it is not null. Without measured cells,
+ * selects data.chosen or the head with the largest |dL/dg|, where g is a gate on the output of the head.
  */
 function firstChoice() {
   state.checkpoint = data.first_checkpoint ?? longest.checkpoints.length - 1;
   const [pane] = panes;
-  const n = pane.tokens.length;
-  const size = (report) => Math.abs(report.importance ?? 0);
-  const reports = checkpointOf(pane).heads ?? [];
-  const inAll = ({ layer, head }) => panes.every((other) => layer < other.layers && head < other.heads);
-  const cell = [...(pane.block === 1 && panes.length === 1 ? pane.cells ?? [] : [])]
-    .filter((cut) => !data.chosen || (cut.layer === data.chosen.layer && cut.head === data.chosen.head))
-    .sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect))[0];
-  const { layer, head } = cell ?? data.chosen ??
-    reports.filter(inAll).reduce((a, b) => (size(b) > size(a) ? b : a), { layer: 0, head: 0 });
-  const map = mapOf(pane, quantity(), layer, head);
-  const row = map ? Array.from(numbersOf(map, n).slice((n - 1) * n), (x) => Math.abs(x || 0)) : [0];
-  const key = cell?.key ?? row.indexOf(Math.max(...row));
-  const query = cell?.query ?? n - 1;
-  Object.assign(state, { layer, head, query, key, token: key, fromHead: head, fromQuery: query,
-    columns: firstColumns() });
+  const top = (list, sizeOf) => list.reduce((a, b) => (sizeOf(b) > sizeOf(a) ? b : a), list[0]);
+  const cells = pane.block === 1 && panes.length === 1 ? pane.cells ?? [] : [];
+  const importance = data.head_columns.findIndex(({ name }) => name === "importance");
+  const cell = top(cells.filter((cut) => !data.chosen || ofHead(data.chosen)(cut)), (cut) => Math.abs(cut.effect));
+  const { layer, head } = cell ?? data.chosen ?? top(checkpointOf(pane).heads ?? [], (report) =>
+    Math.abs(report.values[importance])) ?? { layer: 0, head: 0 };
+  const first = cell ? [cell.query, cell.key] : [pane.tokens.length - 1, 0];
+  Object.assign(state, { layer, head, cell: { cell: first, pinned: Boolean(cell), hover: null } });
 }
-
-const definition = ({ title, name, what, unit }) =>
-  [el("dt", {}, title ?? columnName(name)), el("dd", {}, what, unit ? ` (${unit})` : "")];
 
 /** Removes the texts of report.html about things that this page does not have. */
 function removeUnneeded() {
-  const has = { checkpoints: hasSteps, weights: hasWeights, routes: panes.some(hasRoutes),
-    summary: data.summary?.length > 0,
-    marks: every.some(({ heads }) => heads?.some((report) => markOf(report))) };
+  const has = { weights: hasWeights, routes: panes.some(hasRoutes), summary: data.summary?.length > 0,
+    marks: panes.some((pane) => headsOf(pane).some((head) => markOf(pane, head))) };
   for (const element of document.querySelectorAll("[data-needs]"))
     if (!has[element.dataset.needs]) element.remove();
 }
 
 function start() {
   firstChoice();
-  Object.assign(state, addressChange());
   removeUnneeded();
   document.getElementById("title").textContent = data.title;
   document.getElementById("made-by").append("heed ", data.heed, ": ", el("code", {}, data.command));
   document.getElementById("summary")?.append(...data.summary.map((text) => el("p", {}, show(text))));
-  const shownColumns = () => headColumns.filter(({ name }) => state.columns.includes(name));
-  addView(["columns"], () => document.getElementById("definitions").replaceChildren(
-    ...[...data.quantities, ...shownColumns()].flatMap(definition)));
+  document.getElementById("definitions").append(...[...data.quantities, ...headColumns].flatMap(
+    ({ title, name, what, unit }) => [el("dt", {}, title ?? name), el("dd", {}, what, unit ? ` (${unit})` : "")]));
   buildControls();
   document.body.style.setProperty("--panes", panes.length);
   document.getElementById("panes").append(...panes.map(paneView));
-  document.getElementById("tables").append(...(data.tables ?? []).map(tableView));
+  document.getElementById("sections").append(...(data.sections ?? []).map(sectionView));
   change(state); // draws all views
 }
 start();

@@ -1,126 +1,115 @@
-// Views. Each view draws one part of a pane from `state`, and registers the keys of `state` that it
-// reads.
+// Views. Each draws one part of the page from its data and `state`, and registers the keys of `state` that it reads.
 
-const mapKeys = ["quantity", "checkpoint", "scale", "range", "theme"];
-const rounded = (x) => (Number.isNaN(x) ? null : Number(x.toPrecision(6))); // the digits that maps have
-const rowOf = (numbers, n, i) => Array.from(numbers.slice(i * n, (i + 1) * n));
-const chosenMap = (pane, q = quantity()) => mapOf(pane, q, state.layer, state.head);
-const axesOf = (q) => q.axes ?? ["query", "key"]; // the names of rows and of columns
-const isChosen = ({ layer, head }) => layer === state.layer && head === state.head;
-
-/** Shows every head as a small map. A click on a map selects its head. */
-function overviewView(pane) {
-  const n = pane.tokens.length;
-  const panels = headsOf(pane).map(({ layer, head }) => {
-    const canvas = el("canvas", { class: n > 48 ? "fine" : "", "aria-hidden": true });
-    const caption = el("span");
-    const button = el("button", { type: "button", onclick: () => change({ layer, head }) }, canvas, caption);
-    return { layer, head, canvas, caption, button };
-  });
-  const buttons = panels.map((panel) => panel.button);
-  const grid = el("div", { class: "heads", role: "group", "aria-label": `Heads of ${pane.name}` }, ...buttons);
-  grid.style.setProperty("--heads", pane.heads);
-  pressOneOf(grid, buttons, pane.heads);
-  const [row, column] = [() => `largest magnitude at ${axesOf(quantity())[0]}`, () => axesOf(quantity())[1]];
-  const largest = () => [["head", "smallest", "largest", row(), column()],
-    ...panels.filter((p) => mapOf(pane, quantity(), p.layer, p.head)).map((p) => extremesOf(pane, p))];
-  const behind = numbersBehind("each head's range", largest, () => allCells(pane));
-  const draw = () => panels.forEach(({ layer, head, canvas, caption, button }) => {
-    const map = mapOf(pane, quantity(), layer, head);
-    const scale = scaleOf(pane, quantity(), layer, head);
-    canvas.style.visibility = map ? "visible" : "hidden";
-    if (map) paint(canvas, numbersOf(map, n), n, n, scale, theme());
-    setPressed(button, isChosen({ layer, head }));
-    button.title = faintText(map, scale);
-    caption.replaceChildren(headName(layer, head), ...badgeOf(reportOf(pane, layer, head)),
-      ...(isFaint(map, scale) ? [el("small", {}, " below 2 %")] : []));
-  });
-  addView(["layer", "head", ...mapKeys], () => (draw(), behind.draw()));
-  return el("section", { class: "view overview" }, el("h3", {}, "All heads"), grid, behind.element);
+// --- sections
+/** Returns about five round numbers, with equal distances, from at most `low` to at least `high`. */
+function ticksOf(low, high) {
+  const raw = (high - low || Math.abs(high) || 1) / 5;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].find((factor) => factor * power >= raw) * power;
+  const [first, last] = [Math.floor(low / step), Math.ceil(high / step)];
+  return Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
 }
 
-// A map is faint if its largest magnitude is so small on the scale that its cells have nearly the color of 0.
-const isFaint = (map, scale) => Boolean(map) && map.scale < 0.02 * scale.max;
-const faintText = (map, scale) => (isFaint(map, scale) ? `The largest magnitude of this map is ${show(map.scale)}, ` +
-  `which is below 2 % of the color scale's limit ${show(scale.max)}.` : "");
-
-function extremesOf(pane, { layer, head }) {
-  const n = pane.tokens.length;
-  const numbers = numbersOf(mapOf(pane, quantity(), layer, head), n);
-  let [low, high, place] = [Infinity, -Infinity, 0];
-  numbers.forEach((x, k) => {
-    if (Number.isNaN(x)) return;
-    [low, high] = [Math.min(low, x), Math.max(high, x)];
-    if (Number.isNaN(numbers[place]) || Math.abs(x) > Math.abs(numbers[place])) place = k;
-  });
-  return [headName(layer, head), low, high, tokenName(pane, Math.floor(place / n)), tokenName(pane, place % n)];
+/**
+ * Draws lines over x: {title, x_name, y_name, series: [{name, x, y}]}. A missing y interrupts its line. If x is what the
+ * slider selects, a vertical line marks the selected step.
+ */
+function chartView({ title, x_name, y_name, series }) {
+  const ticks = (values) => ticksOf(...(values.length > 0 ? [Math.min(...values), Math.max(...values)] : [0, 1]));
+  const xTicks = ticks(series.flatMap(({ x }) => x));
+  const yTicks = ticks(series.flatMap(({ y }) => y).filter(Number.isFinite));
+  const [left, right, top, high] = [58, 14, 8, 200];
+  const color = (k) => `stroke:var(--line-${k % 6});stroke-dasharray:${["none", "6 3", "2 3"][Math.floor(k / 6) % 3]}`;
+  const draw = (width) => {
+    const place = (ticks, from, to) => (value) => from + ((value - ticks[0]) / (ticks.at(-1) - ticks[0] || 1)) * (to - from);
+    const [x, y] = [place(xTicks, left, width - right), place(yTicks, top + high, top)];
+    // A point between missing values is a line of length 0, which its round ends make visible.
+    const path = (one) => one.x.map((at, k) => (!Number.isFinite(one.y[k]) ? ""
+      : `${Number.isFinite(one.y[k - 1]) ? "L" : "M"}${x(at)} ${y(one.y[k])}h0`)).join("");
+    const marked = x_name === stepName && hasSteps ? longest.checkpoints[state.checkpoint].step : null;
+    return svg("svg", { role: "img", "aria-label": title, width, height: top + high + 42, viewBox: `0 0 ${width} ${top + high + 42}` },
+      ...yTicks.flatMap((value) => [svg("path", { class: "grid", d: `M${left} ${y(value)}H${width - right}` }),
+        svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, tickText(value))]),
+      ...xTicks.map((value) => svg("text", { x: x(value), y: top + high + 18, "text-anchor": "middle" }, tickText(value))),
+      svg("text", { x: (left + width - right) / 2, y: top + high + 36, "text-anchor": "middle" }, show(x_name)),
+      svg("text", { transform: `translate(11 ${top + high / 2}) rotate(-90)`, "text-anchor": "middle" }, show(y_name)),
+      ...(marked === null ? [] : [svg("path", { class: "marker", d: `M${x(marked)} ${top}v${high}` })]),
+      ...series.map((one, k) => svg("path", { class: "line", style: color(k), d: path(one) }, svg("title", {}, one.name))));
+  };
+  const legend = el("ul", { class: "legend" }, ...series.map(({ name }, k) => el("li", {},
+    svg("svg", { width: 24, height: 10, "aria-hidden": true }, svg("path", { class: "line", style: color(k), d: "M2 5H22" })),
+    show(name))));
+  const rows = () => [["line", x_name, y_name], ...series.flatMap(({ name, x, y }) => x.map((at, k) => [name, at, y[k]]))];
+  return el("div", { class: "view" }, el("h3", {}, show(title)), drawnToFit(draw, ["checkpoint"]), legend,
+    numbersBehind(title, rows).element);
 }
 
-function allCells(pane) {
-  const n = pane.tokens.length;
-  const [row, column] = axesOf(quantity());
-  const rows = [["head", row, `${row} token`, column, `${column} token`, quantity().name]];
-  for (const { layer, head } of headsOf(pane)) {
-    const map = mapOf(pane, quantity(), layer, head);
-    if (!map) continue;
-    numbersOf(map, n).forEach((x, k) => {
-      const [i, j] = [Math.floor(k / n), k % n];
-      if (!Number.isNaN(x)) rows.push([headName(layer, head), i, pane.tokens[i], j, pane.tokens[j], rounded(x)]);
-    });
-  }
-  return rows;
+/** Creates an element that contains draw(its width in pixels), also after a change of the width or of `keys`. */
+function drawnToFit(draw, keys = []) {
+  const holder = el("div", { class: "fit" });
+  const redraw = () => holder.clientWidth && holder.replaceChildren(draw(Math.min(holder.clientWidth, 720)));
+  new ResizeObserver(redraw).observe(holder);
+  addView(keys, redraw);
+  return holder;
 }
 
-/** Shows the selected head as a large map, and the values of the cell at the cursor as text. */
-function headView(pane) {
-  const n = pane.tokens.length;
-  const [title, faint, bar] = [el("h3"), el("p"), colorBar()];
-  const readout = el("output", { class: "readout" });
-  const scale = () => scaleOf(pane, quantity(), state.layer, state.head);
-  const numbers = () => numbersOf(chosenMap(pane), n);
-  const picture = el("canvas");
-  const labels = labelsOf(pane);
-  const map = explorable(`Map of ${pane.name}: arrow keys move from cell to cell, Enter selects a token`, {
-    describe: () => chosenMap(pane) && { picture, rows: n, columns: n, rowLabels: labels, columnLabels: labels,
-      rowTitle: axesOf(quantity())[0], columnTitle: axesOf(quantity())[1], numbers: numbers(), cursor: cursorOf(pane),
-      pinned: state.pinned, hover: hoverOf(pane), column: hasWeights ? tokenOf(pane) : null },
-    point: (hover) => change({ hover }),
-    move: (query, key) => change({ query, key, pinned: true, hover: null }),
-    choose: (query, key) => change({ token: key ?? query }),
-  });
-  const matrix = () => [[axesOf(quantity()).join(" \\ "), ...tokenNames(pane)],
-    ...tokenNames(pane).map((name, i) => [name, ...rowOf(numbers(), n, i).map(rounded)])];
-  const behind = numbersBehind("the map, one row for each query", () => (chosenMap(pane) ? matrix() : [[lack(pane)]]));
-  addView(["layer", "head", ...mapKeys], () => {
-    title.textContent = `${headName(state.layer, state.head)}: ${quantity().title}`;
-    bar.element.hidden = !chosenMap(pane);
-    if (chosenMap(pane)) paint(picture, numbers(), n, n, scale(), theme());
-    bar.draw(scale(), scaleWords(quantity(), scale()));
-    faint.textContent = faintText(chosenMap(pane), scale());
-    behind.draw();
-  });
-  addView(["layer", "head", "query", "key", "pinned", "hover", "token", ...mapKeys], () => {
-    map.draw();
-    const cell = hoverOf(pane) ?? (state.pinned ? cursorOf(pane) : null);
-    readout.textContent = cell ? cellText(pane, ...cell) : "No cell is selected. Click one, or use the arrow keys.";
-  });
-  return el("section", { class: "view one-head" }, title, map.element, readout, bar.element, faint, behind.element);
+/**
+ * Draws a network: {title, what, nodes: [{name, column, row}], edges: [{from, to, width, sign}]}. Row 0 is at the top. An
+ * edge connects two nodes by their indices; its width is in pixels, and its color that of its sign. A curve leads around
+ * the nodes between two nodes of one row or column.
+ */
+function networkView({ title, what, nodes, edges }) {
+  const size = (key) => 1 + Math.max(...nodes.map((node) => node[key]));
+  const draw = (width) => {
+    const [wide, high] = [Math.max(width / size("column"), 52), 64];
+    const at = ({ column, row }) => [(column + 0.5) * wide, (row + 0.5) * high];
+    const [w, h] = [size("column") * wide, size("row") * high];
+    const path = ({ from, to }) => {
+      const [[x1, y1], [x2, y2]] = [at(nodes[from]), at(nodes[to])];
+      const bend = (x1 === x2 && Math.abs(y2 - y1) > high) || (y1 === y2 && Math.abs(x2 - x1) > wide) ? 0.25 : 0;
+      return `M${x1} ${y1}Q${(x1 + x2) / 2 + bend * (y2 - y1)} ${(y1 + y2) / 2 - bend * (x2 - x1)} ${x2} ${y2}`;
+    };
+    return svg("svg", { role: "img", "aria-label": title, width: w, height: h, viewBox: `0 0 ${w} ${h}` },
+      ...edges.map((edge) => svg("path", { class: edge.sign < 0 ? "edge negative" : "edge", d: path(edge),
+        "stroke-width": edge.width }, svg("title", {}, `${nodes[edge.from].name} → ${nodes[edge.to].name}`))),
+      ...nodes.map((node) => svg("text", { class: "node", x: at(node)[0], y: at(node)[1] + 4 }, node.name)));
+  };
+  const rows = () => [["from", "to", "width", "sign"],
+    ...edges.map(({ from, to, width, sign }) => [nodes[from].name, nodes[to].name, width, sign])];
+  return el("div", { class: "view network" }, el("h3", {}, show(title)), ...noteOf(what), scrolling(title, drawnToFit(draw)),
+    numbersBehind(title, rows).element);
 }
 
-const lack = (pane) => (state.layer < pane.layers && state.head < pane.heads ?
-  (hasWeights ? "not stored for this checkpoint" : "not stored for this head") :
-  "not available, because this run does not have this head");
+function sectionView({ key, title, sentences = [], tables = [], maps = [], charts = [], network }, k) {
+  return el("details", { class: "section", id: key, open: k < 2 }, el("summary", {}, el("h2", {}, show(title))),
+    ...sentences.map((text) => el("p", {}, show(text))), ...tables.map(tableView), ...maps.map(sectionMaps),
+    ...charts.map(chartView), ...(network ? [networkView(network)] : []));
+}
+
+// --- panes
+/** Shows the maps of all heads, and the selected head as a large map. */
+function headMaps(pane) {
+  const heads = headsOf(pane);
+  return mapsView({ name: `heads of ${pane.name}`, key: "cell", keys: ["layer", "head", "quantity", "checkpoint"],
+    across: pane.heads, choose: (k) => change(heads[k]),
+    describe: () => ({ title: `${headName(state)}: ${quantity().title}`, axes: axesOf(quantity()), rows: pane.tokens,
+      columns: pane.tokens, rowNames: tokenNames(pane), columnNames: tokenNames(pane), limit: limitOf(quantity()),
+      signed: quantity().signed,
+      words: titleOf({ name: quantity().title, unit: quantity().unit }),
+      panels: heads.map((head) => ({ title: headName(head), numbers: cellsOf(pane, quantity(), head), mark: markOf(pane, head) })),
+      chosen: heads.findIndex(isChosen), textOf: (i, j) => cellText(pane, i, j), lack }) });
+}
+
+const lack = "not stored for this head or checkpoint";
 
 /** Returns a text with the value of every quantity at one cell of the selected head. */
 function cellText(pane, i, j) {
   const [row, column] = axesOf(quantity());
-  const where = `${headName(state.layer, state.head)}, ${row} ${tokenName(pane, i)}, ${column} ${tokenName(pane, j)}: `;
-  const order = [quantity(), ...data.quantities.filter((q) => q !== quantity() && !q.axes)];
-  const parts = order.map((q) => {
-    const map = chosenMap(pane, q);
-    if (!map) return `${q.title} ${lack(pane)}`;
-    const x = numbersOf(map, pane.tokens.length)[i * pane.tokens.length + j];
-    return `${q.title} ${Number.isNaN(x) ? "masked" : `= ${show(x)}`}`;
+  const where = `${headName(state)}, ${row} ${tokenName(pane, i)}, ${column} ${tokenName(pane, j)}: `;
+  const others = data.quantities.filter((q) => q !== quantity() && !q.axes && !quantity().axes);
+  const parts = [quantity(), ...others].map((q) => {
+    const x = cellsOf(pane, q, state)?.[i * pane.tokens.length + j];
+    return `${q.title} ${x === undefined ? lack : Number.isNaN(x) ? "masked" : `= ${show(x)}`}`;
   });
   return where + [...parts, measuredText(pane, i, j)].filter(Boolean).join(", ");
 }
@@ -128,222 +117,72 @@ function cellText(pane, i, j) {
 /** Returns the measured change of L if the cell is cut, or how to measure it. */
 function measuredText(pane, i, j) {
   if (!pane.cells) return "";
-  const is = (cell) => cell.layer === state.layer && cell.head === state.head && cell.query === i && cell.key === j;
-  const found = (pane.block > 1 ? [] : pane.cells).find(is);
+  const found = pane.block === 1 && pane.cells.find((cell) => isChosen(cell) && cell.query === i && cell.key === j);
   if (found) return `measured change = ${show(found.effect)}`;
   const range = (k) => (pane.block === 1 ? k : `${k * pane.block}-${Math.min((k + 1) * pane.block, pane.length) - 1}`);
-  return `measured change: add --cut "${headName(state.layer, state.head)}[${range(i)},${range(j)}]" to the command`;
+  return `measured change: add --cut "${headName(state)}[${range(i)},${range(j)}]" to the command`;
 }
 
 /**
- * Shows the sequence. A click selects a token. The shading of each token shows how much of the gradient at the selected
- * token comes from there. A text names the keys that the selected head reads most at the selected token.
+ * Shows the sequence. Each token is shaded by the weight with which the query of the cell reads it in the selected head,
+ * and a text has the five largest weights.
  */
 function tokensView(pane) {
-  const buttons = tokenNames(pane).map((name, token) => el("button", { type: "button", class: "token", title: name,
-    "aria-label": `token ${name}`, onclick: () => change({ token }) }, visible(pane.tokens[token])));
-  const strip = el("div", { class: "tokens", role: "toolbar", "aria-label": `Tokens of ${pane.name}` }, ...buttons);
-  pressOneOf(strip, buttons, Infinity);
-  addView(["token", "layer", "checkpoint"], () => {
-    const flow = flowInto(pane, state.layer, tokenOf(pane));
-    const most = Math.max(...flow);
-    buttons.forEach((button, i) => {
-      button.style.setProperty("--share", most > 0 ? flow[i] / most : 0);
-      setPressed(button, i === tokenOf(pane));
-    });
-  });
-  const reads = el("output", { class: "reads" });
-  addView(["token", "layer", "head", "checkpoint"], () => (reads.textContent = readsText(pane)));
-  const what = hasRoutes(pane) ? "what it reads and the routes of its gradient" : "what it reads";
-  return el("section", { class: "view tokens-view" }, el("h3", {}, `Tokens: select one to see ${what}`), strip, reads);
-}
-
-/** Returns a text with the five largest weights of the selected head at the selected token. */
-function readsText(pane) {
-  const [n, token] = [pane.tokens.length, tokenOf(pane)];
-  const where = `${headName(state.layer, state.head)} at ${tokenName(pane, token)}`;
-  const map = chosenMap(pane, { name: weightsName });
-  if (!map) return `${where}: the weights are ${lack(pane)}.`;
-  const row = rowOf(numbersOf(map, n), n, token);
-  const largest = [...row.keys()].filter((key) => row[key]) // neither masked nor 0
-    .sort((a, b) => Math.abs(row[b]) - Math.abs(row[a])).slice(0, 5);
-  const texts = largest.map((key) => {
-    const [position, text] = tokensAt(pane, key);
-    return `${text ? `${text} at ` : ""}${position} (${row[key].toPrecision(2).replace("-", "−")})`;
-  });
-  const verb = isSigned(pane, { name: weightsName }) ? "changes most at" : "reads";
-  const rule = pane.block > 1 ? "; the largest weight of each block" : "";
-  return `${where} ${verb}: ${texts.join(", ") || "nothing"}${rule}`;
-}
-
-/** Returns a bar for each item {name, kind, value, text}. Bars begin at 0; `kind` determines the color. */
-function barsOf(items) {
-  const values = items.map((item) => item.value ?? 0);
-  const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
-  const at = (x) => (high > low ? (100 * (x - low)) / (high - low) : 0);
-  return items.flatMap(({ name, kind, value, text }) => {
-    const [left, right] = [at(Math.min(value, 0)), at(Math.max(value, 0))];
-    const bar = el("i", { style: `--part:var(--${kind});left:${left}%;width:${right - left}%` });
-    return [el("span", {}, name), el("span", { class: "track", style: `--zero:${at(0)}%` }, bar),
-      el("span", { class: "share" }, text)];
-  });
-}
-
-const partKind = (name) => name.match(/(residual|mlp|[QKV])$/)?.[0].toLowerCase() ?? "residual";
-
-const chosenFrom = (pane) => fromOf(pane, state.layer);
-const fromNames = (pane) => chosenFrom(pane).map(({ head }) => headName(state.layer, head));
-
-/** Shows how much gradient reaches the selected token from each query, through the keys and values of each head. */
-function fromView(pane) {
   const n = pane.tokens.length;
-  const [readout, picture, bar] = [el("output", { class: "readout" }), el("canvas"), colorBar()];
-  const scale = () => ({ max: Math.max(...rows().flat().map((x) => Math.abs(x || 0))), signed: true,
-    curve: curves[state.scale] });
-  const column = (map) => Array.from({ length: n }, (_, i) => numbersOf(map, n)[i * n + tokenOf(pane)]);
-  const rows = () => chosenFrom(pane).map(column);
-  const inside = ([row, query]) => [Math.min(row, chosenFrom(pane).length - 1), Math.min(query, n - 1)];
-  const cursor = () => inside([state.fromHead, state.fromQuery]);
-  const hover = () => state.fromHover && inside(state.fromHover);
-  const map = explorable(`Origin of the token's gradient in ${pane.name}: rows are heads, columns are queries`, {
-    describe: () => chosenFrom(pane).length > 0 && { picture, rows: rows().length, columns: n, height: 22,
-      numbers: rows().flat(), rowLabels: fromNames(pane), columnLabels: labelsOf(pane), rowTitle: "head",
-      columnTitle: "query", column: tokenOf(pane), cursor: cursor(), pinned: true, hover: hover() },
-    point: (fromHover) => change({ fromHover }),
-    move: (fromHead, fromQuery) => change({ fromHead, fromQuery, fromHover: null }),
-    choose: (row, query) => change({ head: chosenFrom(pane)[row ?? cursor()[0]].head, query: query ?? cursor()[1],
-      key: tokenOf(pane), pinned: true, hover: null }),
+  const tokens = pane.tokens.map((token, i) => el("span", { class: "token", title: tokenName(pane, i) }, visible(token)));
+  const reads = el("output", { class: "reads" });
+  addView(["cell", "layer", "head", "checkpoint"], () => {
+    const query = Math.min((state.cell.hover ?? state.cell.cell)[0], n - 1);
+    const row = cellsOf(pane, { name: weightsName }, state)?.slice(query * n, (query + 1) * n);
+    tokens.forEach((token, key) => {
+      token.style.setProperty("--share", row?.[key] || 0);
+      token.classList.toggle("query", key === query);
+    });
+    reads.textContent = `${headName(state)} at ${tokenName(pane, query)} ${row ? readsText(pane, row) : lack}`;
   });
-  const behind = numbersBehind("gradient from each query", () => [["head", ...tokenNames(pane)],
-    ...rows().map((row, h) => [fromNames(pane)[h], ...row.map(rounded)])]);
-  const section = el("div", { class: "view" }, el("h4", {}, "The K and V parts, by query"), map.element, readout,
-    bar.element, behind.element);
-  addView(["token", "layer", "checkpoint", "theme", "scale", "fromHead", "fromQuery", "fromHover"], () => {
-    section.hidden = chosenFrom(pane).length === 0;
-    if (section.hidden) return;
-    paint(picture, rows().flat(), rows().length, n, scale(), theme());
-    bar.draw(scale(), "component of dL/d(residual stream) that arrives at this token, range of this token, " +
-      scale().curve.words);
-    map.draw();
-    readout.textContent = fromText(pane, hover() ?? cursor(), rows());
-  });
-  addView(["token", "layer", "checkpoint"], behind.draw);
-  return section;
+  return el("section", { class: "view" }, el("h3", {}, "Tokens, shaded by what the selected query reads"),
+    el("div", { class: "tokens" }, ...tokens), reads);
 }
 
-function fromText(pane, [row, query], rows) {
-  const x = rows[row][query];
-  const where = `${fromNames(pane)[row]}, query ${tokenName(pane, query)}`;
-  const whole = checkpointOf(pane).routes[state.layer].total[tokenOf(pane)];
-  if (Number.isNaN(x)) return `${where}: cannot read this token, because it is masked`;
-  return `${where}: ${show(x)}, ${percent(x / whole)} of the gradient at this token`;
+/** Returns a text with the five largest weights of a row. */
+function readsText(pane, row) {
+  const keys = [...row.keys()].filter((key) => row[key]) // neither masked nor 0
+    .sort((a, b) => row[b] - row[a]).slice(0, 5);
+  const texts = keys.map((key) => {
+    const [position, text] = tokensAt(pane, key);
+    return `${text ? `${text} at ` : ""}${position} (${row[key].toPrecision(2)})`;
+  });
+  return `reads: ${texts.join(", ") || "nothing"}${pane.block > 1 ? "; the largest weight of each block" : ""}`;
 }
 
-/** Shows how the gradient at the selected token, before the selected layer, divides into routes through the model. */
+/** Shows the parts of the gradient at each token before each layer: rows are the routes that it takes. */
 function routesView(pane) {
-  const [title, words, bars] = [el("h3"), el("p"), el("div", { class: "parts" })];
-  const routes = () => checkpointOf(pane).routes?.[state.layer];
-  const behind = numbersBehind("routes of this token, layer by layer", () => routeRows(pane));
-  const section = el("section", { class: "view routes" }, title, words,
-    el("div", { class: "pair" }, el("div", { class: "view" }, bars, behind.element), fromView(pane)));
-  addView(["token", "layer", "checkpoint"], () => {
-    section.hidden = !routes();
-    if (!routes()) return;
-    const token = tokenOf(pane);
-    title.textContent = `Routes of the gradient at token ${tokenName(pane, token)}, before layer ${state.layer}`;
-    words.textContent = routesText(pane, token);
-    bars.replaceChildren(...barsOf(routes().parts.map(({ name, share }) =>
-      ({ name, kind: partKind(name), value: share[token], text: percent(share[token]) }))));
-    behind.draw();
-  });
-  return section;
+  const routes = (of = pane) => checkpointOf(of).routes ?? [];
+  const valuesOf = ({ total, parts }) => parts.flatMap(({ share }) => share.map((x, t) => x * total[t]));
+  const view = mapsView({ name: `routes of ${pane.name}`, key: "route", keys: ["layer", "checkpoint"], across: pane.layers,
+    choose: (layer) => change({ layer }),
+    describe: () => ({ title: `Before layer ${state.layer}`, axes: ["route", "token"],
+      rows: routes()[state.layer]?.parts.map(({ name }) => name) ?? [], columns: pane.tokens, columnNames: tokenNames(pane),
+      limit: Math.max(...panes.flatMap(routes).map((route) => largest(valuesOf(route)))), signed: true,
+      words: "component of dL/d(residual stream) along the sum of all routes",
+      panels: routes().map((route, layer) => ({ title: `before layer ${layer}`, numbers: valuesOf(route) })),
+      chosen: state.layer, lack, textOf: (i, t) => {
+        const { total, parts } = routes()[state.layer];
+        return `${parts[i].name} at token ${tokenName(pane, t)}, before layer ${state.layer}: ` +
+          `${show(parts[i].share[t] * total[t])} of |dL/d residual| = ${show(total[t])}, a share of ${show(parts[i].share[t])}`;
+      } }) });
+  return el("section", { class: "view routes" }, el("h3", {}, "Routes of the gradient at each token"), view);
 }
-
-/** Returns a text that names the largest route and the query that contributes most. */
-function routesText(pane, token) {
-  const { total, parts } = checkpointOf(pane).routes[state.layer];
-  if (!(total[token] > 0)) return "No gradient arrives at this token, because L does not depend on it here.";
-  const top = parts.reduce((a, b) => (Math.abs(b.share[token]) > Math.abs(a.share[token]) ? b : a));
-  const flow = flowInto(pane, state.layer, token);
-  const query = flow.indexOf(Math.max(...flow));
-  const largest = `The largest part, ${percent(top.share[token])}, comes ${partText(top.name)}`;
-  const origin = `; of all queries, ${tokenName(pane, query)} contributes most through keys and values`;
-  const most = flow[query] > 0 ? origin : "";
-  return `|dL/d residual| = ${show(total[token])} here. ${largest}${most}.`;
-}
-
-function partText(name) {
-  if (name === "residual") return "directly along the residual stream";
-  if (name === "mlp") return "through the MLP";
-  const [head, side] = name.split(".");
-  return `through ${head}'s ${{ Q: "query", K: "key", V: "value" }[side] ?? side}`;
-}
-
-function routeRows(pane) {
-  const token = tokenOf(pane);
-  const product = (a, b) => (a === null || b === null ? null : a * b);
-  return [["layer", "part", "share", "share × |dL/d residual|"],
-    ...(checkpointOf(pane).routes ?? []).flatMap(({ total, parts }, layer) =>
-      [{ name: "whole", share: { [token]: 1 } }, ...parts].map(({ name, share }) =>
-        [`before layer ${layer}`, name, share[token], product(share[token], total[token])]))];
-}
-
-/** Returns the mark of a head; "" if it has none or does not count. */
-const markOf = (report) => (["", "-"].includes(report?.mark ?? "") ? "" : report.mark);
-const badgeOf = (report) => (markOf(report) ? [" ", el("b", { class: "badge", title: markTitle(markOf(report)) },
-  markOf(report))] : []);
-const markTitle = (mark) => (mark.startsWith("x") ? `the prediction is ${mark.slice(1)} times the effect` : "see below");
 
 /** Shows the numbers of the heads as a table. */
 function headsView(pane) {
-  const columns = headColumns;
-  const titles = [{ name: "head" }, ...columns].map(({ name, unit, what }) =>
-    el("th", { scope: "col", title: what ?? "" }, columnName(name), ...(unit ? [el("small", {}, unit)] : [])));
-  const body = el("tbody");
-  const table = el("table", { "aria-label": `Heads of ${pane.name}` }, el("thead", {}, el("tr", {}, ...titles)), body);
-  const sort = sortable(table);
-  const numbers = (report) => [...report.values, ...effectColumns.map(({ name }) => report[name] ?? null)];
-  const reports = () => checkpointOf(pane).heads ?? [];
-  const rows = () => [["head", ...columns.map((column) => column.name), "mark"],
-    ...reports().map((report) => [headName(report.layer, report.head), ...numbers(report), report.mark ?? ""])];
-  const line = (report) => {
-    const { layer, head } = report;
-    const name = el("button", { type: "button", onclick: () => change({ layer, head }) }, headName(layer, head));
-    return el("tr", { class: isChosen(report) ? "chosen" : "" }, rowHeading(headName(layer, head), name, ...badgeOf(report)),
-      ...numbers(report).map(dataCell));
-  };
-  const section = el("section", { class: "view heads-table" }, el("h3", {}, "Numbers of the heads"),
-    el("p", { class: "muted" }, "Of the sequence shown" +
-      (hasEffects ? "; needed, suffices, predicted and the marks are those of sequences of the task." : ".")),
-    el("div", { class: "scroll" }, table),
-    el("div", { class: "tools" }, copyButton(`heads of ${pane.name}`, rows), columnChoice()));
-  addView(["checkpoint", "layer", "head", "columns"], () => {
-    section.hidden = reports().length === 0;
-    body.replaceChildren(...reports().map(line));
-    for (const row of table.rows)
-      columns.forEach(({ name }, k) => (row.cells[k + 1].hidden = !state.columns.includes(name)));
-    sort();
-  });
-  return section;
-}
-
-const columnName = (name) => name.replaceAll("_", " ");
-
-/** Creates the control that selects which columns the tables of heads show. */
-function columnChoice() {
-  const boxes = headColumns.map(({ name }) => el("input", { type: "checkbox", onchange: (event) => change({
-    columns: event.target.checked ? [...state.columns, name] : state.columns.filter((other) => other !== name) }) }));
-  addView(["columns"], () => boxes.forEach((box, k) => (box.checked = state.columns.includes(headColumns[k].name))));
-  return el("details", { class: "columns" }, el("summary", {}, "Columns"), ...headColumns.map(({ name, what }, k) =>
-    el("label", {}, boxes[k], " ", columnName(name), " ", el("span", { class: "muted" }, what))));
-}
-
-/** Shows one table of the study, such as ablation, patching or logit lens. */
-function tableView({ title, what, columns, rows }) {
-  const head = columns.map(({ name, unit }) => (unit ? `${name} (${unit})` : name));
-  const all = [head, ...rows];
-  const table = tableOf(all, title);
-  sortable(table);
-  return el("section", { class: "view" }, el("h2", {}, title), el("p", { class: "muted" }, what),
-    el("div", { class: "scroll" }, table), el("div", { class: "tools" }, copyButton(title, () => all)));
+  const rows = () => (checkpointOf(pane).heads ?? []).map((report) =>
+    [headName(report), ...headColumns.map((column) => column.of(report))]);
+  const columns = [{ name: "head" }, ...headColumns];
+  const table = tableOf(`Heads of ${pane.name}`, columns);
+  addView(["checkpoint"], () => table.draw(rows()));
+  return el("section", { class: "view heads-table" }, el("h3", {}, "Numbers of the heads"),
+    el("p", { class: "muted" }, `Of the sequence shown${hasEffects ? "; needed, suffices and the " +
+      "columns after them: of sequences of the task" : ""}.`), table.element,
+    el("div", { class: "tools" }, csvLink(`heads of ${pane.name}`, () => [columns.map(titleOf), ...rows()])));
 }

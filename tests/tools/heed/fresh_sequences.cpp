@@ -13,8 +13,8 @@
 #include "nn/io/safetensors.h"
 #include "nn/lab.h"
 #include "nn/study/over_time.h"
-#include "nn/study/roles.h"
-#include "tools/heed/study/first_text.h"
+#include "nn/study/run_effects.h"
+#include "tools/heed/study/first_lines.h"
 
 namespace {
 
@@ -27,23 +27,20 @@ struct Counts {
   int rows = 0, changed = 0, reversed = 0, claims = 0, wrong_claims = 0;
 };
 
-HeadSample sample_of(const nn::LoadedRun& run, std::int64_t first, std::int64_t count) {
-  count = std::min(count, run.task->evaluation_size() - first);
-  nn::Batch batch = run.task->evaluation(first, count);
-  nn::Objective o{.kind = nn::Objective::kLogLikelihood};
-  if (!run.task->info().random_targets) o = nn::margin(run.model, batch);
-  nn::Replacement replaced = nn::replacement(run.model, batch, nn::Ablation::kMean);
-  return {nn::BaseRun(run.model, batch, o), std::move(replaced), "", "", ""};
-}
-
 HeadStudy measured(const nn::LoadedRun& run, std::int64_t first, std::int64_t count,
                    nn::EffectParts parts) {
+  count = std::min(count, run.task->evaluation_size() - first);
+  const nn::Batch batch = run.task->evaluation(first, count);
+  const nn::Objective o = nn::default_objective(run.model, run.task->info(), batch);
   HeadStudy study;
-  study.sample.emplace(sample_of(run, first, count));
+  study.sample.emplace(HeadSample{nn::BaseRun(run.model, batch, o),
+                                  nn::replacement(run.model, batch, nn::Ablation::kMean), "", "",
+                                  ""});
   const HeadSample& s = *study.sample;
   study.measured = std::make_unique<nn::MeasuredHeads>(nn::measure_heads(s.run, s.replaced, parts));
-  score_on_repeated_tokens(study, run, std::uint64_t(first + 1));
-  study.summary = nn::summarize_heads(s.run, s.replaced, *study.measured);
+  nn::score_on_repeated_tokens(*study.measured, run, std::uint64_t(first + 1));
+  const bool predicts = nn::predicts_better(nn::gain_over_frequencies(run, count));
+  study.summary = nn::summarize_heads(s.run, s.replaced, *study.measured, predicts);
   return study;
 }
 
@@ -90,36 +87,37 @@ void compare_marks(Counts& counts, const HeadStudy& few, const HeadStudy& again,
 
 // Returns the value of a claim on the sequences of `many`.
 double measured_again(const nn::LoadedRun& run, const HeadStudy& many,
-                      const std::vector<std::string>& names, const std::string& quantity) {
-  std::vector<nn::Component> heads;
-  const nn::HeadReport* one = nullptr;
-  for (const nn::HeadReport& h : many.measured->reports)
-    if (std::ranges::count(names, nn::head_name(h)) > 0) heads.emplace_back(h), one = &h;
+                      const std::vector<std::string>& names, std::string_view quantity) {
+  const nn::MeasuredHeads& m = *many.measured;
+  std::vector<nn::Component> named;
+  std::size_t one = 0;  // row of the last of them
+  for (std::size_t i = 0; i < m.effects.size(); ++i)
+    if (std::ranges::count(names, m.effects[i].place) > 0)
+      named.push_back(m.components[i]), one = i;
   const HeadSample& s = *many.sample;
   const auto left = [&](const std::vector<nn::Component>& cut) {
     return nn::kept_share(s.run, cut, s.replaced).left;
   };
-  if (quantity == "lost_without") return 1 - left(heads);
-  if (quantity == "left_alone") return left(nn::other_components(run.model, heads));
-  if (heads.size() > 1) return nn::ablate(s.run, heads, s.replaced).mean;
+  if (quantity == "lost_without") return 1 - left(named);
+  if (quantity == "left_alone") return left(nn::other_components(run.model, named));
+  if (quantity == "needed") return nn::ablate(s.run, named, s.replaced).mean;
   for (const nn::HeadQuantity& q : nn::head_quantities())
-    if (q.name == quantity) return (*one)[q.quantity];
+    if (q.name == quantity) return m.reports[one][q.quantity];
   return NAN;
 }
 
 void compare_claims(Counts& counts, const nn::LoadedRun& run, const HeadStudy& few,
                     const HeadStudy& many, const std::string& name) {
-  for (const auto& row : claims(few).rows) {
-    std::vector<std::string> heads;
-    for (const Value& h : row[0].items()) heads.push_back(*h.as<std::string>());
-    const std::string quantity = *row[2].as<std::string>();
-    const double value = row[3].number(), fresh = measured_again(run, many, heads, quantity);
-    ++counts.claims;
-    if (value * fresh > 0 && fresh / value <= 2 && fresh / value >= 0.5) continue;
-    ++counts.wrong_claims;
-    fmt::print("  {}: {} of {} is {:.4g}, on fresh sequences {:.4g}\n", name, quantity,
-               fmt::join(heads, ", "), value, fresh);
-  }
+  const bool predicts = !std::isinf(few.summary.judgement.smallest);
+  for (const Claim& claim : first_lines(few, predicts))
+    for (const auto& [quantity, value] : claim.numbers) {
+      const double fresh = measured_again(run, many, claim.components, quantity);
+      ++counts.claims;
+      if (value * fresh > 0 && fresh / value <= 2 && fresh / value >= 0.5) continue;
+      ++counts.wrong_claims;
+      fmt::print("  {}: {} of {} is {:.4g}, on fresh sequences {:.4g}\n", name, quantity,
+                 fmt::join(claim.components, ", "), value, fresh);
+    }
 }
 
 // Returns the files of the first checkpoint, the one before the steepest fall, and the last.
@@ -146,7 +144,7 @@ int main(int argc, char** argv) {
     for (const nn::CheckpointFile& c : files) {
       load_parameters(parameters(run.model), nn::load_safetensors(c.file.string()));
       const std::string name = fmt::format("{} step {}", argv[i], c.step);
-      const std::int64_t n = std::min(default_samples(*run.task), run.task->evaluation_size() / 2);
+      const std::int64_t n = std::min(nn::default_samples(*run.task), run.task->evaluation_size() / 2);
       const HeadStudy few = measured(run, 0, n, nn::EffectParts::kAll);
       compare_marks(counts, few, measured(run, n, n, nn::EffectParts::kMeasured), name);
       if (c.step == files.back().step)

@@ -37,16 +37,7 @@ struct PagedStudy {
     study = nn::study(model, sequence, {});
     routes = nn::routes(model, study, 1);
     page.add_checkpoint(7, &model, study, false);
-    HeadStudy effects;
-    effects.measured = std::make_unique<nn::MeasuredHeads>();
-    for (nn::HeadReport h : study.heads) {
-      h[nn::kSuffices] = 2;
-      effects.measured->reports.push_back(h);
-      effects.measured->effects.push_back(
-          {"", {1, 0.1, 1, 8}, {{"gradient", {-1, 0.1, 1, 8}}}, nn::Effect{2, 0.1, 2, 8}});
-    }
-    effects.summary.judgement = nn::judge(effects.measured->effects, 0.5);
-    page.add_checkpoint(8, &model, study, true, &effects);
+    page.add_checkpoint(8, &model, study, true);
     pane = page.json();
   }
   const nn::Json& checkpoint(std::size_t i) const { return pane.find("checkpoints")->items()[i]; }
@@ -60,15 +51,12 @@ TEST_CASE("the page has the maps, heads and routes of the study") {
   const auto& shown = p.checkpoint(0).find("maps")->entries();
   REQUIRE(shown.size() == 2);
   CHECK((shown[0].first == "hook_pattern" && shown[1].first == "hook_attn_scores_grad"));
-  // The effects of heads were not measured at checkpoint 0.
-  CHECK(p.checkpoint(0).find("heads")->items()[1].find("needed") == nullptr);
   const nn::Json& complete = p.checkpoint(1);
   CHECK(*complete.find("step") == 8);
   CHECK(complete.find("value")->number() == p.study.value);
-  CHECK(*complete.find("heads")->items()[1].find("mark") == "reversed");
-  CHECK(complete.find("heads")->items()[1].find("suffices")->number() == 2);
-  CHECK(complete.find("heads")->items()[2].find("importance")->number() ==
-        p.study.heads[2][nn::kImportance]);
+  const auto& numbers = complete.find("heads")->items()[2].find("values")->items();
+  CHECK(numbers.size() == nn::head_quantities().size());
+  CHECK(numbers[nn::kImportance].number() == p.study.heads[2][nn::kImportance]);
   const auto& maps = complete.find("maps")->find("hook_pattern_grad")->items();
   REQUIRE(maps.size() == 4);
   const nn::Tensor array = p.study.layers[1].pattern_grad;
@@ -153,10 +141,9 @@ TEST_CASE("a long sequence is reduced to blocks with the largest visible cell of
 TEST_CASE("the data of a page states which numbers of heads are the main ones") {
   const heed::testing::Folder folder;
   const PagedStudy p(6);
-  std::ifstream file(write_page(folder.path(), "the title", {p.page}));
+  std::ifstream file(write_page(folder.path(), pane_data({p.page})));
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const nn::Json data = nn::Json::parse(heed::testing::data_of(page));
-  CHECK(data.find("title")->text() == "the title");
   const auto& columns = data.find("head_columns")->items();
   REQUIRE(columns.size() == nn::head_quantities().size());
   std::int64_t main = 0;

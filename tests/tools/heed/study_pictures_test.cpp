@@ -17,7 +17,6 @@
 #include "tests/support/models.h"
 #include "tests/support/pictures.h"
 #include "tests/support/png_pixels.h"
-#include "tools/heed/study/patching_tables.h"
 #include "tools/heed/study/study_files.h"
 #include "tools/plot/color_range.h"
 
@@ -175,110 +174,6 @@ TEST_CASE("weights end at 1, and a gradient at the largest magnitude over unmask
       "the margin, mean over 3 positions: the logit of the right token minus ...";
   CHECK(study_grid(q, maps, scores, long_texts).caption ==
         "L is the margin, mean over 3 positions. Orange raises L, blue lowers L.");
-}
-
-// Returns the text of FILE.svg, which a function has drawn into the folder.
-std::string svg_in(const Folder& folder, const std::string& name) {
-  return autograd::read_file(folder / (name + ".svg"));
-}
-
-TEST_CASE("lens.png has the likeliest tokens, and gray cells without a right token", "[plot]") {
-  const Folder folder;
-  const nn::Vocabulary vocabulary = nn::Vocabulary::of("abc");
-  const double nan = std::nan("");
-  const nn::LogitLens lens{2,
-                           2,
-                           {{0, 0.25, 3, 1, 0.5},
-                            {nn::kIgnored, nan, 0, 2, 0.5},
-                            {0, 0.75, 1, 0, 0.75},
-                            {nn::kIgnored, nan, 0, 2, 0.5}}};
-  const auto files =
-      draw_lens(folder.path(), lens, vocabulary, {"x", "y"}, {"runs/first", "", {"png", "svg"}});
-  REQUIRE(files.size() == 2);
-  CHECK(files[0].filename() == "lens.png");
-  const std::string svg = svg_in(folder, "lens");
-  for (const char* text : {">a</text>", ">b</text>", ">c</text>", ">L1</text>", ">x</text>",
-                           ">gray: no right token</text>", ">Logit lens</text>"})
-    CHECK(svg.find(text) != std::string::npos);
-  const plot::Rgb high = plot::viridis(0.75);
-  CHECK(svg.find(fmt::format("fill=\"#{:02x}{:02x}{:02x}\"", high.r, high.g, high.b)) !=
-        std::string::npos);  // the scale ends at 1
-}
-
-TEST_CASE("attribution.png sorts the parts by magnitude, and leaves out the smallest", "[plot]") {
-  const Folder folder;
-  std::vector<nn::Contribution> parts;
-  for (const double x : {0.5, -2.0, 1.0})
-    parts.push_back({fmt::format("part {}", x), {x, 0, 0, 1}});
-  draw_attribution(folder.path(), parts, {"", "", {"svg"}});
-  CHECK_FALSE(std::filesystem::exists(folder / "attribution.png"));
-  std::string svg = svg_in(folder, "attribution");
-  const auto at = [&](const char* text) { return svg.find(text); };
-  CHECK(at(">part -2<") < at(">part 1<"));
-  CHECK(at(">part 1<") < at(">part 0.5<"));
-  CHECK(at(">part 0.5<") != std::string::npos);
-  CHECK(at(">−2</text>") != std::string::npos);
-  CHECK(at(">The 3 parts sum to L = −0.5.<") != std::string::npos);
-  for (int i = 0; i < 60; ++i) parts.push_back({fmt::format("small {}", i), {0.01, 0, 0, 1}});
-  draw_attribution(folder.path(), parts, {"", "", {"svg"}});
-  svg = svg_in(folder, "attribution");
-  CHECK(at("The 63 parts sum to L = 0.1. The 40 largest are shown.") != std::string::npos);
-  CHECK(at(">small 36<") != std::string::npos);
-  CHECK(at(">small 37<") == std::string::npos);
-}
-
-TEST_CASE("effects.png has a dot for each head, a square for each cell, and names", "[plot]") {
-  const Folder folder;
-  const std::vector<EffectPoint> points = {{0.5, 0.4, "L0H1", false},
-                                           {-1, 2, "", false},
-                                           {0.1, std::nan(""), "not drawn", false},
-                                           {3, -0.5, "L1H0 5<2", true}};
-  const auto files =
-      draw_effects(folder.path(), points, {"", "", {"svg", "png", "svg"}}, "L is x.");
-  CHECK(files.size() == 2);  // a format is written once
-  const std::string svg = svg_in(folder, "effects");
-  const auto occurs = [&](const std::string& part) {
-    int n = 0;
-    for (std::size_t at = 0; (at = svg.find(part, at)) != svg.npos; ++at) ++n;
-    return n;
-  };
-  CHECK(occurs("<circle") == 2);
-  CHECK(occurs("width=\"10\"/>") == 1);
-  CHECK(occurs(">L0H1</text>") == 1);
-  CHECK(occurs(">L1H0 5&#60;2</text>") == 1);
-  CHECK(occurs("not drawn") == 0);
-  for (const char* name : {">heads (dots)<", ">cells (squares)<", ">predicted change of L<"})
-    CHECK(occurs(name) == 1);
-  draw_effects(folder.path(), {points[0]}, {"", "", {"svg"}}, "L is x.");
-  CHECK(svg_in(folder, "effects").find(">cells (") == std::string::npos);
-  CHECK(draw_effects(folder.path(), {}, {}, "").size() == 1);
-}
-
-TEST_CASE("patching.png has one limit for all panels, of both directions", "[plot]") {
-  nn::Patching p{};
-  p.clean = 7.5, p.corrupt = -6.5;
-  const auto add = [&](const char* site, bool by_head, std::vector<double> shares, double noise) {
-    for (std::size_t i = 0; i < shares.size(); ++i) {
-      p.places.push_back({site, by_head, 0, std::int64_t(i)});
-      p.denoise_shares.push_back({{shares[i], 0}, 0});
-      p.noise_shares.push_back({{noise * shares[i], 0}, 0});
-    }
-  };
-  add("hook_resid_pre", false, {1.2, 0}, -1.5);
-  add("hook_attn_out", false, {0.01, -0.001}, 1);
-  add("attn.hook_k", true, {0.5}, 1);
-  add("attn.hook_z", true, {9, -0.1}, 1);
-  const plot::HeatmapGrid positions = patching_grid(p, false, {"a", "b/c"}, "3 pairs"),
-                          heads = patching_grid(p, true, {"a", "b/c"}, "3 pairs");
-  CHECK(positions.panels.size() == 4);
-  CHECK(positions.limit == Approx(1.8));
-  CHECK(positions.panels[1].title == "resid_pre, noise");
-  CHECK(positions.panels[1].values[0] == Approx(-1.8F));
-  CHECK(positions.caption == "3 pairs. L: 7.5 clean, −6.5 corrupt. denoise: clean into corrupt.");
-  CHECK(positions.col_labels == std::vector<std::string>{"a", "b/c"});
-  CHECK(heads.limit == Approx(9));
-  CHECK(heads.panels[0].values == std::vector<float>{0.5F, 0.5F});  // shared keys
-  CHECK(heads.col_labels == std::vector<std::string>{"0", "1"});
 }
 
 TEST_CASE("the hash of weights depends on names and elements, not on their order in a file") {

@@ -239,8 +239,8 @@ Report run_compare(const CompareArguments& a, const Command& c) {
 constexpr const char* kCompareNotes =
     R"(RUNS are run directories, directories that contain runs, or directories of heed sweep. Runs
 that differ only in their seed are one setting. Numbers are means over the seeds of a setting with
-the standard error of the mean. Runs that are not finished or are damaged are not compared. A
-warning names them. If the weights of a run are damaged, heed train --resume writes them again.
+the standard error of the mean. Settings of a sweep are named by their options, other settings by the
+directory of their first run, and the options that differ are listed below the table.
 
 [Tasks]
 Runs of several tasks are compared task by task: each task has a table, and its pictures are named

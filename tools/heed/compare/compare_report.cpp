@@ -1,5 +1,6 @@
 #include "tools/heed/compare/compare_report.h"
 
+#include <algorithm>
 #include <map>
 
 #include "autograd/base/files.h"
@@ -31,7 +32,7 @@ constexpr Number kNumbers[] = {
     {"accuracy", "accuracy", "", "accuracy_mean", "accuracy_error", &ComparedRun::accuracy,
      "{:.4f}", 2},
     {"steps to target", "steps_to_target", "reached", "steps_mean", "steps_error",
-     &ComparedRun::steps_to_target, "", 0},
+     &ComparedRun::steps_to_target, "{:.6g}", 0},
     {"seconds", "seconds", "", "seconds_mean", "seconds_error", &ComparedRun::seconds, "{:.1f}",
      3}};
 
@@ -158,10 +159,8 @@ Table differing_table(const std::vector<RunGroup>& groups) {
     std::string cell;
     for (std::size_t i = 0; i < values.size(); ++i) {
       std::vector<std::string>& list = names[values[i]];
-      if (list.size() > kNamed) {
-        list[kNamed - 1] = fmt::format("{} more", list.size() - kNamed + 1);
-        list.resize(kNamed);
-      }
+      const std::size_t more = list.size() - std::min(list.size(), kNamed);
+      if (more > 0) list.resize(kNamed), list.push_back(fmt::format("{} more", more));
       cell += fmt::format("{}{}: {}", i > 0 ? "; " : "", shown[i].empty() ? "none" : shown[i],
                           heed::join(list));
     }

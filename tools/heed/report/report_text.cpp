@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "autograd/base/text.h"
-#include "autograd/base/utf8.h"
 #include "tools/heed/report/report.h"
 #include "tools/plot/text.h"
 
@@ -12,11 +11,23 @@ namespace {
 
 constexpr std::size_t kWidth = 80;
 
+// Returns true for the first byte of a code point.
+bool is_start(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
 // Returns the number of code points.
 std::size_t width_of(std::string_view text) {
-  return std::size_t(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
+  return std::size_t(std::count_if(text.begin(), text.end(), is_start));
+}
+
+// Replaces the middle of a text by an ellipsis, unless it has at most `width` code points. Paths and
+// lists of options often differ at an end.
+std::string shortened(const std::string& text, std::size_t width) {
+  std::vector<std::size_t> starts;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (is_start(text[i])) starts.push_back(i);
+  if (starts.size() <= width) return text;
+  const std::size_t end = width / 2;  // code points after the ellipsis
+  return text.substr(0, starts[width - 1 - end]) + "…" + text.substr(starts[starts.size() - end]);
 }
 
 std::string number_text(double x, std::string_view format) {
@@ -50,20 +61,6 @@ std::string text_of(const Value& value, const Column& column) {
       return plot::visible_text(value.dump());
     }
   });
-}
-
-// Replaces the middle of a text by an ellipsis, unless it has at most `width` code points. The
-// beginning and the end of a path or a list of options say most.
-std::string shortened(const std::string& text, std::size_t width) {
-  const std::size_t all = width_of(text);
-  if (all <= width) return text;
-  const auto byte_of = [&](std::size_t point) {
-    std::size_t at = 0;
-    for (; point > 0; --point) autograd::next_code_point(text, at);
-    return at;
-  };
-  const std::size_t end = width / 2;  // code points after the ellipsis
-  return text.substr(0, byte_of(width - end - 1)) + "…" + text.substr(byte_of(all - end));
 }
 
 // A column of a table as text.

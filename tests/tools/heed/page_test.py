@@ -144,7 +144,7 @@ def value_of(quantity, pane, checkpoint, layer, head, i, j):
         score = [3 * math.sin((1 + layer + 2 * head + checkpoint + 5 * pane) * (k + 1) * (1 + 0.1 * i)) for k in range(i + 1)]
         return 0.9 * math.exp(score[j]) / sum(map(math.exp, score))
     size = {(1, 0, 1): 0.01, (2, 1, 1): 0.05}.get((quantity, layer, head), 1)  # below and above 2 % of the others
-    return size * math.sin(1 + 3 * i + 7 * j + layer + 2 * head + 11 * checkpoint + pane) ** 5 / (quantity * 10)
+    return size * math.sin(1 + 3 * i + 7 * j + layer + 2 * head + 11 * checkpoint + pane) ** 5 * (1 + pane) / (quantity * 10)
 
 
 def encoded(layer, head, n, value, triangle=True):
@@ -167,7 +167,7 @@ def made_up_checkpoint(pane, m, step, layers, heads, n, complete):
         shares = [[math.cos(1 + k + t + l + m) + 0.4 for t in range(n)] for k in range(len(names))]
         sums = [sum(row[t] for row in shares) for t in range(n)]
         parts = [{"name": name, "share": [x / s for x, s in zip(row, sums)]} for name, row in zip(names, shares)]
-        routes.append({"total": [0.1 * (n - 1 - t) / n for t in range(n)], "parts": parts,
+        routes.append({"total": [0.1 * (1 + pane) * (n - 1 - t) / n for t in range(n)], "parts": parts,
                        "from": maps(2)[l * heads:(l + 1) * heads] if complete else []})
     reports = [{"layer": l, "head": h, "mark": "reversed" if (l, h) == (1, 0) else "-",
                 "values": [SCORES[l][h], None if h else 0.125 * (l + 1), 1e-5 * (m + 1), 0.01 * (l + 1) * (1 - 2 * h),
@@ -410,6 +410,7 @@ def check_routes(browser, data):
     found = re.match(r"mlp at token 1 “a”, before layer 1: (\S+) of \|dL/d residual\| = (\S+), a share of (\S+)$", text)
     check(f"the text of a cell of the routes: {text}", found and all(same(number(x), y) for x, y in zip(found.groups(), (share * total, total, share))))
     check("routes have their own cell", cell_read(browser)[1:3] != (1, 1))
+    check("both panes have the same scale of routes", len(set(browser.texts(".routes .ticks span:last-child"))) == 1)
 
 
 def copied(browser, css):
@@ -474,7 +475,7 @@ def check_sections(browser):
     check(f"an unsigned map begins at 0: {ticks}", ticks == ["0", "1", "2", "3", "4"])
 
     lines = browser.run("return [...document.querySelectorAll('#time .line')].map((e) => e.getAttribute('d'))")[:2]
-    points = [re.findall(r"([ML])(\S+) ([^h]+)h0", line) for line in lines]
+    points = [re.findall(r"([ML])(\S+) ([\d.]+)", line) for line in lines]
     check(f"a missing value interrupts a line: {points}", [[p[0] for p in one] for one in points] == [list("MLL"), list("MM")])
     heights = [float(p[2]) for p in points[0] + points[1]]
     check("the points have their heights", abs(heights[0] + heights[2] - 2 * heights[1]) < 0.01 and
@@ -503,6 +504,7 @@ def check_themes(browser):
     browser.screen(1280, 1000, dark=True)
     expect("the theme is dark if the system's theme is", "rgb(20, 23, 28) 75,81,91,255")
     browser.run("window.addEventListener('beforeprint', () => { window.printed = document.documentElement.dataset.theme; })")
+    browser.run("document.querySelectorAll('.section').forEach((d) => (d.open = false))")
     pdf = base64.b64decode(browser.devtools("Page.printToPDF", printBackground=True)["data"])
     check("the page can be printed", pdf.startswith(b"%PDF") and len(pdf) > 20000)
     check("it is printed in the light theme, with all sections", browser.run("return window.printed") == "light"

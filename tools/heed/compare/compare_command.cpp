@@ -241,6 +241,8 @@ constexpr const char* kCompareNotes =
 that differ only in their seed are one setting. Numbers are means over the seeds of a setting with
 the standard error of the mean. Settings of a sweep are named by their options, other settings by the
 directory of their first run, and the options that differ are listed below the table.
+Runs that are not finished or are damaged are not compared. A warning names them. If the weights of
+a run are damaged, heed train --resume writes them again.
 
 [Tasks]
 Runs of several tasks are compared task by task: each task has a table, and its pictures are named

@@ -62,26 +62,45 @@ Value map_json(const plot::HeatmapGrid& grid) {
                         {"panels", panels}});
 }
 
-Value chart_json(const plot::LineChart& chart) {
+// Returns the curves of a chart. Bars and points are not among them; a table has their numbers.
+Value chart_json(const plot::LineChart& chart, const plot::ChartStack& stack) {
   Value series = Value::array();
-  for (const plot::Series& s : chart.series)
-    series.push_back(Value::object({{"name", s.name}, {"x", s.x}, {"y", s.y}}));
-  return Value::object({{"title", chart.title},
-                        {"x_name", chart.x_name},
+  for (const plot::Series& s : chart.series) {
+    std::string name = s.name;
+    if (name.empty() && s.color >= 0 && std::size_t(s.color) < stack.colors.size()) {
+      name = stack.colors[std::size_t(s.color)];
+      if (std::size_t(s.dash) < stack.dashes.size())
+        name += ", " + stack.dashes[std::size_t(s.dash)];
+    }
+    series.push_back(Value::object({{"name", name}, {"x", s.x}, {"y", s.y}}));
+  }
+  return Value::object({{"title", chart.title.empty() ? stack.title : chart.title},
+                        {"x_name", stack.panels.back().x_name},
                         {"y_name", chart.y_name},
-                        {"y_labels", chart.y_labels},
                         {"series", series}});
 }
 
+bool has_curves(const plot::LineChart& chart) {
+  return chart.y_labels.empty() && !chart.equal && !chart.series.empty();
+}
+
+// Ends of edges are indices of nodes, and widths are in pixels.
 Value network_json(const plot::Network& network) {
+  constexpr double kWidest = 8;
+  double largest = 0;
+  for (const plot::Network::Edge& e : network.edges) largest = std::max(largest, std::abs(e.value));
+  const auto index_of = [&](const std::string& name) {
+    return std::ranges::find(network.nodes, name, &plot::Network::Node::name) -
+           network.nodes.begin();
+  };
   Value nodes = Value::array(), edges = Value::array();
   for (const plot::Network::Node& n : network.nodes)
     nodes.push_back(Value::object({{"name", n.name}, {"column", n.column}, {"row", n.row}}));
   for (const plot::Network::Edge& e : network.edges)
-    edges.push_back(Value::object({{"from", e.from},
-                                   {"to", e.to},
+    edges.push_back(Value::object({{"from", index_of(e.from)},
+                                   {"to", index_of(e.to)},
                                    {"name", e.name},
-                                   {"width", std::abs(e.value)},
+                                   {"width", kWidest * std::abs(e.value) / largest},
                                    {"sign", e.value < 0 ? -1 : 1}}));
   return Value::object(
       {{"title", network.title}, {"what", network.caption}, {"nodes", nodes}, {"edges", edges}});
@@ -97,10 +116,9 @@ Value section_json(const Section& s) {
     else if (const auto* nodes = std::get_if<plot::Network>(&p.drawing))
       network = network_json(*nodes);
     else
-      for (plot::LineChart chart : std::get<plot::ChartStack>(p.drawing).panels) {
-        if (chart.title.empty()) chart.title = std::get<plot::ChartStack>(p.drawing).title;
-        charts.push_back(chart_json(chart));
-      }
+      for (const auto& stack = std::get<plot::ChartStack>(p.drawing);
+           const plot::LineChart& chart : stack.panels)
+        if (has_curves(chart)) charts.push_back(chart_json(chart, stack));
   }
   return object_of(kSectionKeys, {s.key, s.title, s.sentences, tables, maps, charts, network});
 }

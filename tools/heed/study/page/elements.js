@@ -28,7 +28,12 @@ function show(x) {
 /** Formats a number for the tick of an axis: without zeros at its end. */
 const tickText = (x) => String(Number(x.toPrecision(3))).replace("-", "−");
 const rounded = (x) => (Number.isFinite(x) ? Number(x.toPrecision(6)) : null); // the digits that maps have
-const largest = (numbers) => numbers.reduce((most, x) => (Math.abs(x) > most ? Math.abs(x) : most), 0);
+/** Returns the largest magnitude of numbers that are not masked. */
+function largest(numbers) {
+  let most = 0;
+  for (const x of numbers) if (Math.abs(x) > most) most = Math.abs(x);
+  return most;
+}
 
 /** Returns a visible text for a space or control character: the same as token_text() of tools/plot/text.h. */
 function signOf(character) {
@@ -122,7 +127,7 @@ function colorBar() {
     ticks.replaceChildren(...[0, 0.25, 0.5, 0.75, 1].map((place) =>
       el("span", { style: `left:${100 * place}%` }, tickText(valueAt(place, scale)))));
     const swatch = el("span", { class: "swatch", style: `background:rgb(${ramps[theme()].masked})` });
-    words.replaceChildren(text, scale.root ? ", root scale" : ", linear scale", ...(masked ? ["; ", swatch, " masked"] : []));
+    words.replaceChildren(`${text}, ${scale.root ? "root" : "linear"} scale`, ...(masked ? ["; ", swatch, " masked"] : []));
   };
   return { element: el("div", { class: "bar" }, canvas, ticks, words), draw };
 }
@@ -159,11 +164,11 @@ function mapsView({ name, key, keys, across, describe, choose }) {
   const small = describe().panels.map((_, k) => {
     const [canvas, caption] = [el("canvas", { "aria-hidden": true }), el("span")];
     const input = el("input", { type: "radio", name: group, onchange: () => choose(k) });
-    return { canvas, caption, input, element: el("label", {}, input, canvas, caption) };
+    return { canvas, caption, input, element: el("label", {}, input, canvas, caption), painted: [] };
   });
   const grid = el("div", { class: "panels", role: "radiogroup", "aria-label": `Maps of ${name}`,
     style: `--across:${across}` }, ...small.map(({ element }) => element));
-  let [map, at] = [describe(), null];
+  let [map, at, labels] = [describe(), null, {}];
 
   const within = (cell) => cell && [Math.min(cell[0], map.rows.length - 1), Math.min(cell[1], map.columns.length - 1)];
   const numbers = () => map.panels[map.chosen]?.numbers;
@@ -176,22 +181,28 @@ function mapsView({ name, key, keys, across, describe, choose }) {
     const pinned = state[key].pinned ? cell : null;
     canvas.hidden = !numbers();
     if (numbers() && holder.clientWidth)
-      at = drawMap(canvas, { picture, rows: labelsOf(map.rows), columns: labelsOf(map.columns), axes: map.axes,
-        cell: hover ?? cell, pinned, hover }, Math.min(holder.clientWidth, 576), pageColors());
+      at = drawMap(canvas, { picture, ...labels, axes: map.axes, cell: hover ?? cell, pinned, hover },
+        Math.min(holder.clientWidth, 576), pageColors());
     const shown = hover ?? pinned;
     readout.textContent = !numbers() ? map.lack
       : shown ? map.textOf(...shown) : "No cell is selected. Click one, or use the arrow keys.";
   };
   const draw = () => {
     map = describe();
-    const sizes = [map.rows.length, map.columns.length];
+    labels = { rows: labelsOf(map.rows), columns: labelsOf(map.columns) };
+    const [sizes, look] = [[map.rows.length, map.columns.length], JSON.stringify([scale(), theme()])];
     title.textContent = map.title + faintOf(map.panels[map.chosen]).replace(/.+/, ",$& of the color scale's limit");
     map.panels.forEach((panel, k) => {
-      const { canvas, caption, input } = small[k];
+      const { canvas, caption, input, painted } = small[k];
       canvas.style.visibility = panel.numbers ? "visible" : "hidden";
-      if (panel.numbers) paint(canvas, panel.numbers, ...sizes, scale(), theme());
+      canvas.style.imageRendering = sizes[1] > 48 ? "auto" : ""; // smooth, because it is drawn smaller
+      if (panel.numbers && (painted[0] !== panel.numbers || painted[1] !== look)) {
+        paint(canvas, panel.numbers, ...sizes, scale(), theme());
+        small[k].painted = [panel.numbers, look];
+      }
       input.checked = k === map.chosen;
-      caption.replaceChildren(panel.title, ...(panel.mark ? [" ", el("b", { class: "badge" }, panel.mark)] : []), faintOf(panel));
+      const badge = panel.mark ? [" ", el("b", { class: "badge" }, panel.mark)] : [];
+      caption.replaceChildren(panel.title, ...badge, faintOf(panel));
     });
     bar.element.hidden = !numbers();
     if (numbers()) {
@@ -202,7 +213,7 @@ function mapsView({ name, key, keys, across, describe, choose }) {
     drawCell();
   };
   const pointed = ({ offsetX, offsetY }) => {
-    const [i, j] = at ? [Math.floor(offsetY / at.cellHeight), Math.floor((offsetX - at.left) / at.cellWidth)] : [-1, -1];
+    const [i, j] = [Math.floor(offsetY / at?.cellHeight), Math.floor((offsetX - at?.left) / at?.cellWidth)];
     return i >= 0 && i < map.rows.length && j >= 0 && j < map.columns.length ? [i, j] : null;
   };
   canvas.addEventListener("pointermove", (event) => {
@@ -210,7 +221,8 @@ function mapsView({ name, key, keys, across, describe, choose }) {
     if (String(hover) !== String(state[key].hover)) move({ hover });
   });
   canvas.addEventListener("pointerleave", () => move({ hover: null }));
-  canvas.addEventListener("click", (event) => pointed(event) && move({ cell: pointed(event), pinned: true, hover: null }));
+  canvas.addEventListener("click", (event) =>
+    pointed(event) && move({ cell: pointed(event), pinned: true, hover: null }));
   canvas.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.key === "Escape") return move({ pinned: false });
@@ -220,7 +232,8 @@ function mapsView({ name, key, keys, across, describe, choose }) {
     move({ cell, pinned: true, hover: null });
   });
 
-  const rowOf = ({ numbers }, i) => Array.from(numbers.slice(i * map.columns.length, (i + 1) * map.columns.length), rounded);
+  const rowOf = ({ numbers }, i) =>
+    Array.from(numbers.slice(i * map.columns.length, (i + 1) * map.columns.length), rounded);
   const linesOf = (panel) => map.rows.flatMap((row, i) =>
     rowOf(panel, i).map((x, j) => [panel.title, i, row, j, map.columns[j], x]).filter((line) => line[5] !== null));
   const behind = numbersBehind(name, () => [[map.axes.join(" \\ "), ...(map.columnNames ?? map.columns)],

@@ -67,7 +67,11 @@ function valueAt(place, { max, signed, root }) {
 /** Draws one pixel for each cell. CSS or drawMap() enlarges the picture. */
 function paint(canvas, numbers, rows, columns, scale, theme) {
   const image = new ImageData(columns, rows);
-  numbers.forEach((value, k) => image.data.set([...colorOf(value, scale, theme), 255], 4 * k));
+  numbers.forEach((value, k) => {
+    const color = colorOf(value, scale, theme);
+    for (let c = 0; c < 3; ++c) image.data[4 * k + c] = color[c];
+    image.data[4 * k + 3] = 255;
+  });
   canvas.width = columns;
   canvas.height = rows;
   canvas.getContext("2d").putImageData(image, 0, 0);
@@ -114,7 +118,8 @@ function drawAxes(context, { rows, columns, axes, cell }, at, colors) {
   };
   context.textBaseline = "middle";
   context.fillStyle = colors.text;
-  drawLabels(context, rows, cellHeight, cell[0], (text, k) => put(text, left - 5, (k + 0.5) * cellHeight + 0.5, "right"));
+  drawLabels(context, rows, cellHeight, cell[0], (text, k) =>
+    put(text, left - 5, Math.max((k + 0.5) * cellHeight, 6), "right"));
   drawLabels(context, columns, cellWidth, cell[1], (text, k) =>
     put(text, left + (k + 0.5) * cellWidth, base + (upright ? 9 : 5), upright ? "center" : "right", !upright));
   context.font = "11px system-ui, sans-serif";

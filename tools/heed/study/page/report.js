@@ -69,7 +69,7 @@ const every = panes.flatMap((pane) => pane.checkpoints);
 const hasRoutes = (pane) => pane.checkpoints.some(({ routes }) => routes?.length > 0);
 if (every.some(({ routes }) => routes?.some(({ from }) => from.length > 0))) {
   data.quantities.push({ name: "routes_from", title: "dL/dx through K and V", unit: "", signed: true,
-    what: "the part of the gradient at a token (column) that arrives from a query (row) through a head's keys and values" });
+    what: "the part of the gradient at a token (column) that comes from a query (row) through a head's keys and values" });
   for (const { maps, routes } of every) maps.routes_from = routes.flatMap(({ from }) => from);
 }
 const hasSteps = longest.checkpoints.length > 1;
@@ -150,10 +150,10 @@ function paneView(pane) {
   const block = pane.block > 1 ? [el("p", { class: "muted" }, `A cell covers ${pane.block} × ${pane.block} tokens` +
     (pane.block_rule ? `: ${pane.block_rule}.` : "."))] : [];
   const loss = pane.loss_curve ? [chartView({ title: "Loss over training", x_name: "step", y_name: "nats",
-    series: [{ name: "loss", x: pane.loss_curve.map(([step]) => step), y: pane.loss_curve.map(([, loss]) => loss) }] })] : [];
+    series: [{ name: "loss", x: pane.loss_curve.map(([step]) => step), y: pane.loss_curve.map(([, y]) => y) }] })] : [];
   const title = el("h2", {}, pane.name, " ", el("small", { class: "muted" }, pane.hash ?? ""));
-  return el("article", { class: "pane" }, title, value, ...block, headMaps(pane), ...(hasWeights ? [tokensView(pane)] : []),
-    ...(hasRoutes(pane) ? [routesView(pane)] : []),
+  return el("article", { class: "pane" }, title, value, ...block, headMaps(pane),
+    ...(hasWeights ? [tokensView(pane)] : []), ...(hasRoutes(pane) ? [routesView(pane)] : []),
     ...(pane.checkpoints.some(({ heads }) => heads?.length > 0) ? [headsView(pane)] : []), ...loss);
 }
 

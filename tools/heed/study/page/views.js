@@ -18,28 +18,33 @@ function chartView({ title, x_name, y_name, series }) {
   const ticks = (values) => ticksOf(...(values.length > 0 ? [Math.min(...values), Math.max(...values)] : [0, 1]));
   const xTicks = ticks(series.flatMap(({ x }) => x));
   const yTicks = ticks(series.flatMap(({ y }) => y).filter(Number.isFinite));
-  const [left, right, top, high] = [58, 14, 8, 200];
+  const [left, right, top, high, height] = [58, 14, 8, 200, 250];
   const color = (k) => `stroke:var(--line-${k % 6});stroke-dasharray:${["none", "6 3", "2 3"][Math.floor(k / 6) % 3]}`;
   const draw = (width) => {
-    const place = (ticks, from, to) => (value) => from + ((value - ticks[0]) / (ticks.at(-1) - ticks[0] || 1)) * (to - from);
+    const place = (ticks, from, to) => (value) =>
+      from + ((value - ticks[0]) / (ticks.at(-1) - ticks[0] || 1)) * (to - from);
     const [x, y] = [place(xTicks, left, width - right), place(yTicks, top + high, top)];
-    // A point between missing values is a line of length 0, which its round ends make visible.
-    const path = (one) => one.x.map((at, k) => (!Number.isFinite(one.y[k]) ? ""
-      : `${Number.isFinite(one.y[k - 1]) ? "L" : "M"}${x(at)} ${y(one.y[k])}h0`)).join("");
+    // A point between missing values is a short line.
+    const path = (one) => one.x.map((at, k) => {
+      const [before, known, after] = [k - 1, k, k + 1].map((i) => Number.isFinite(one.y[i]));
+      return known ? `${before ? "L" : "M"}${x(at)} ${y(one.y[k])}${before || after ? "" : "m-3 0h6"}` : "";
+    }).join("");
     const marked = x_name === stepName && hasSteps ? longest.checkpoints[state.checkpoint].step : null;
-    return svg("svg", { role: "img", "aria-label": title, width, height: top + high + 42, viewBox: `0 0 ${width} ${top + high + 42}` },
+    return svg("svg", { role: "img", "aria-label": title, width, height, viewBox: `0 0 ${width} ${height}` },
       ...yTicks.flatMap((value) => [svg("path", { class: "grid", d: `M${left} ${y(value)}H${width - right}` }),
-        svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, tickText(value))]),
-      ...xTicks.map((value) => svg("text", { x: x(value), y: top + high + 18, "text-anchor": "middle" }, tickText(value))),
-      svg("text", { x: (left + width - right) / 2, y: top + high + 36, "text-anchor": "middle" }, show(x_name)),
-      svg("text", { transform: `translate(11 ${top + high / 2}) rotate(-90)`, "text-anchor": "middle" }, show(y_name)),
+        svg("text", { class: "right", x: left - 6, y: y(value) + 4 }, tickText(value))]),
+      ...xTicks.map((value) => svg("text", { x: x(value), y: top + high + 18 }, tickText(value))),
+      svg("text", { x: (left + width - right) / 2, y: top + high + 36 }, show(x_name)),
+      svg("text", { transform: `translate(11 ${top + high / 2}) rotate(-90)` }, show(y_name)),
       ...(marked === null ? [] : [svg("path", { class: "marker", d: `M${x(marked)} ${top}v${high}` })]),
-      ...series.map((one, k) => svg("path", { class: "line", style: color(k), d: path(one) }, svg("title", {}, one.name))));
+      ...series.map((one, k) =>
+        svg("path", { class: "line", style: color(k), d: path(one) }, svg("title", {}, one.name))));
   };
   const legend = el("ul", { class: "legend" }, ...series.map(({ name }, k) => el("li", {},
-    svg("svg", { width: 24, height: 10, "aria-hidden": true }, svg("path", { class: "line", style: color(k), d: "M2 5H22" })),
-    show(name))));
-  const rows = () => [["line", x_name, y_name], ...series.flatMap(({ name, x, y }) => x.map((at, k) => [name, at, y[k]]))];
+    svg("svg", { width: 24, height: 10, "aria-hidden": true },
+      svg("path", { class: "line", style: color(k), d: "M2 5H22" })), show(name))));
+  const rows = () => [["line", x_name, y_name],
+    ...series.flatMap(({ name, x, y }) => x.map((at, k) => [name, at, y[k]]))];
   return el("div", { class: "view" }, el("h3", {}, show(title)), drawnToFit(draw, ["checkpoint"]), legend,
     numbersBehind(title, rows).element);
 }
@@ -76,8 +81,8 @@ function networkView({ title, what, nodes, edges }) {
   };
   const rows = () => [["from", "to", "width", "sign"],
     ...edges.map(({ from, to, width, sign }) => [nodes[from].name, nodes[to].name, width, sign])];
-  return el("div", { class: "view network" }, el("h3", {}, show(title)), ...noteOf(what), scrolling(title, drawnToFit(draw)),
-    numbersBehind(title, rows).element);
+  return el("div", { class: "view network" }, el("h3", {}, show(title)), ...noteOf(what),
+    scrolling(title, drawnToFit(draw)), numbersBehind(title, rows).element);
 }
 
 function sectionView({ key, title, sentences = [], tables = [], maps = [], charts = [], network }, k) {
@@ -96,7 +101,8 @@ function headMaps(pane) {
       columns: pane.tokens, rowNames: tokenNames(pane), columnNames: tokenNames(pane), limit: limitOf(quantity()),
       signed: quantity().signed,
       words: titleOf({ name: quantity().title, unit: quantity().unit }),
-      panels: heads.map((head) => ({ title: headName(head), numbers: cellsOf(pane, quantity(), head), mark: markOf(pane, head) })),
+      panels: heads.map((head) =>
+        ({ title: headName(head), numbers: cellsOf(pane, quantity(), head), mark: markOf(pane, head) })),
       chosen: heads.findIndex(isChosen), textOf: (i, j) => cellText(pane, i, j), lack }) });
 }
 
@@ -129,7 +135,8 @@ function measuredText(pane, i, j) {
  */
 function tokensView(pane) {
   const n = pane.tokens.length;
-  const tokens = pane.tokens.map((token, i) => el("span", { class: "token", title: tokenName(pane, i) }, visible(token)));
+  const tokens = pane.tokens.map((token, i) =>
+    el("span", { class: "token", title: tokenName(pane, i) }, visible(token)));
   const reads = el("output", { class: "reads" });
   addView(["cell", "layer", "head", "checkpoint"], () => {
     const query = Math.min((state.cell.hover ?? state.cell.cell)[0], n - 1);
@@ -159,17 +166,19 @@ function readsText(pane, row) {
 function routesView(pane) {
   const routes = (of = pane) => checkpointOf(of).routes ?? [];
   const valuesOf = ({ total, parts }) => parts.flatMap(({ share }) => share.map((x, t) => x * total[t]));
-  const view = mapsView({ name: `routes of ${pane.name}`, key: "route", keys: ["layer", "checkpoint"], across: pane.layers,
-    choose: (layer) => change({ layer }),
+  const view = mapsView({ name: `routes of ${pane.name}`, key: "route", keys: ["layer", "checkpoint"],
+    across: pane.layers, choose: (layer) => change({ layer }),
     describe: () => ({ title: `Before layer ${state.layer}`, axes: ["route", "token"],
-      rows: routes()[state.layer]?.parts.map(({ name }) => name) ?? [], columns: pane.tokens, columnNames: tokenNames(pane),
+      rows: routes()[state.layer]?.parts.map(({ name }) => name) ?? [],
+      columns: pane.tokens, columnNames: tokenNames(pane),
       limit: Math.max(...panes.flatMap(routes).map((route) => largest(valuesOf(route)))), signed: true,
       words: "component of dL/d(residual stream) along the sum of all routes",
       panels: routes().map((route, layer) => ({ title: `before layer ${layer}`, numbers: valuesOf(route) })),
       chosen: state.layer, lack, textOf: (i, t) => {
         const { total, parts } = routes()[state.layer];
         return `${parts[i].name} at token ${tokenName(pane, t)}, before layer ${state.layer}: ` +
-          `${show(parts[i].share[t] * total[t])} of |dL/d residual| = ${show(total[t])}, a share of ${show(parts[i].share[t])}`;
+          `${show(parts[i].share[t] * total[t])} of |dL/d residual| = ${show(total[t])}, ` +
+          `a share of ${show(parts[i].share[t])}`;
       } }) });
   return el("section", { class: "view routes" }, el("h3", {}, "Routes of the gradient at each token"), view);
 }

@@ -128,12 +128,13 @@ class Lines {
 
   Claim component(const nn::Finding& f, const nn::Finding* before) const {
     Claim c{row(f).place, {row(f).place}, std::string(f.role())};
-    c.text += f.roles.empty()
-                  ? ": "
-                  : " is " + role_text(*f.roles[0], m_.reports[f.row], m_.uniform) + ".\n  ";
+    const std::string rank = before && nn::about_equal(row(*before), row(f))
+                                 ? ", about equal to " + row(*before).place
+                                 : "";
+    c.text += f.roles.empty() ? rank + ": "
+                              : " is " + role_text(*f.roles[0], m_.reports[f.row], m_.uniform) +
+                                    rank + ".\n  ";
     c.text += effects(f);
-    if (before && nn::about_equal(row(*before), row(f)))
-      c.text += "; about equal to " + row(*before).place;
     add_scores(c, f);
     if (f.is_needed && is_certain(row(f).effect))
       c.numbers.emplace_back("needed", row(f).effect.mean);

@@ -99,7 +99,7 @@ std::string no_better_text(const Subject& s, std::int64_t count) {
   return fmt::format(
       "This model predicts no better than token frequencies: on {} its log probability of the "
       "right tokens, minus that of their frequencies, is {} nats. So no roles and marks are "
-      "stated.",
+      "stated; train it further, and study it again.",
       counted(gain->sequences, "sequence"), effect_text(*gain));
 }
 

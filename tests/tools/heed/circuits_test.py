@@ -15,62 +15,56 @@ import os
 import sys
 import tempfile
 
-from heed_program import check, finish, heed, read_tensors
+from heed_program import check, finish, heed, read_tensors, table_of
 
 SEEDS = [int(seed) for seed in sys.argv[2:]] or [1]
 
 
-def head_name(row):
-    return f"L{row['layer']}H{row['head']}"
+def study(run, *options):
+    return json.loads(heed("study", run, "--json", "--overwrite", *options))
 
 
 def check_edges(run, seed, previous, induction):
     """The largest edges into the keys of induction heads come from a previous-token head, and of the paths through two
     heads those from a previous-token head through the keys of an induction head are the largest."""
     for name in induction:
-        table = tables_of(run, "--edges-into", f"{name}.K")[f"Edges into {name}.K"]
-        print(f"seed {seed}: {table[0][0]} changes L by {table[0][1]:+.2f}; then {table[1][0]} {table[1][1]:+.2f}")
-        check(f"seed {seed}: the largest edge into {name}.K", table[0][0].split(":")[0] in previous, table[:3])
-    rows = next(t for title, t in tables_of(run, "--path", "all").items() if title.startswith("Paths through one head"))
-    heads = [row for row in rows if not row[0].startswith("embed")]
-    sender, kind, reader, _ = heads[0][0].split(":")
-    print(f"seed {seed}: {heads[0][0]} changes L by {heads[0][1]:+.2f}; then {heads[1][0]} {heads[1][1]:+.2f}")
+        rows = table_of(study(run, "--edges-into", f"{name}.K"), "edges")
+        print(f"seed {seed}: {rows[0]['cut']} changes L by {rows[0]['effect']:+.2f}; then {rows[1]['cut']} {rows[1]['effect']:+.2f}")
+        check(f"seed {seed}: the largest edge into {name}.K", rows[0]["cut"].split(":")[0] in previous, rows[:3])
+    rows = [row for row in table_of(study(run, "--path", "all"), "paths") if not row["cut"].startswith("embed")]
+    sender, kind, reader, _ = rows[0]["cut"].split(":")
+    print(f"seed {seed}: {rows[0]['cut']} changes L by {rows[0]['effect']:+.2f}; then {rows[1]['cut']} {rows[1]['effect']:+.2f}")
     check(f"seed {seed}: the largest path through two heads", sender in previous and kind == "K" and reader in induction,
-          heads[:3])
-
-
-def tables_of(run, *options):
-    """Returns {title: rows} of the tables of a study; the title ends at its first colon or comma."""
-    found = json.loads(heed("study", run, "--json", "--overwrite", *options))
-    return {table["title"].split(":")[0].split(",")[0]: table["rows"] for table in found["tables"]}
+          rows[:3])
 
 
 def check_run(run, seed):
-    claims = json.loads(heed("study", run, "--json", "--overwrite"))["claims"]
-    heads_of = lambda role: sorted({c["heads"][0] for c in claims if c["role"] == role and len(c["heads"]) == 1})
+    claims = study(run)["claims"]
+    heads_of = lambda role: sorted(c["components"][0] for c in claims if c["role"] == role and len(c["components"]) == 1)
     previous, induction = heads_of("previous-token"), heads_of("induction")
     check(f"seed {seed}: heads with roles", previous and induction, claims)
-    scores = {c["heads"][0]: c["value"] for c in claims if c["quantity"] == "previous_token"}
+    scores = {c["components"][0]: c["numbers"]["previous_token"] for c in claims if "previous_token" in c["numbers"]}
     strongest = max(previous, key=scores.get)
-    found = json.loads(heed("study", run, "--circuits", "--json", "--overwrite"))
-    heads = {head_name(row): row for row in found["heads"]}
+    found = study(run, "--circuits")
+    circuits = table_of(found, "weights", "Heads, from their weights")
+    heads = {row["head"]: row for row in circuits}
+    pairs = table_of(found, "weights", "Pairs of heads")
     for name in previous:
         row = heads[name]
         curve = row["curve"]
         print(f"seed {seed}: {name} previous token {scores[name]:.2f}, curve {curve[0]:.2f} {curve[1]:.2f} {curve[2]:.2f}, "
-              f"maximum at {row['curve_maximum']}")
-        check(f"seed {seed}: the curve of {name} has its maximum at 1", name != strongest or row["curve_maximum"] == 1, curve)
-        check("the maximum is that of the curve", curve.index(max(curve)) == row["curve_maximum"])
+              f"maximum at {row['peak distance']}")
+        check(f"seed {seed}: the curve of {name} has its maximum at 1", name != strongest or row["peak distance"] == 1, curve)
+        check("the maximum is that of the curve", curve.index(max(curve)) == row["peak distance"])
     maps = 0
-    for row in found["compositions"]:
+    for row in pairs:
         if row["kind"] == "K" and row["a"] in previous and row["b"] in induction:
             maps += 1
-            print(f"seed {seed}: {row['a']}:K:{row['b']} diagonal {row['matching_diagonal']:.3f}, matching "
-                  f"{row['matching']:.3f}, composition above random {row['above_random']:+.4f}")
-            check(f"seed {seed}: diagonal of {row['a']}:K:{row['b']}", row["matching_diagonal"] >= 0.9, row)
+            print(f"seed {seed}: {row['a']}:K:{row['b']} diagonal {row['diagonal']:.3f}, matching "
+                  f"{row['matching']:.3f}, composition above random {row['above random']:+.4f}")
+            check(f"seed {seed}: diagonal of {row['a']}:K:{row['b']}", row["diagonal"] >= 0.9, row)
     check("there is a map for each pair", maps == len(previous) * len(induction))
-    check("pairs are sorted by their effects",
-          found["compositions"] == sorted(found["compositions"], key=lambda r: -abs(r["effect"])))
+    check("pairs are sorted by their effects", pairs == sorted(pairs, key=lambda r: -abs(r["effect"])))
     check_edges(run, seed, previous, induction)
 
     files = {os.path.basename(name): name for name in found["files"]}
@@ -79,17 +73,17 @@ def check_run(run, seed):
     arrays, _ = read_tensors(files["circuits.safetensors"])
     n = arrays["blocks.0.qk"][0][1]
     classes = arrays["blocks.0.ov"][0][2]
-    for row in found["heads"]:
-        shape, ov = arrays[f"blocks.{row['layer']}.ov"]
-        first = row["head"] * n * classes
+    for row in circuits:
+        ov = arrays[f"blocks.{row['layer']}.ov"][1]
+        first = int(row["head"][3:]) * n * classes
         lines = [ov[first + i * classes:first + (i + 1) * classes] for i in range(classes)]
         share = sum(max(line) == line[i] for i, line in enumerate(lines)) / classes
-        check(f"ov_diagonal of {head_name(row)} is that of the array", abs(share - row["ov_diagonal"]) < 1e-12)
-    far = json.loads(heed("study", run, "--circuits", "--distance", 1, "--json", "--overwrite"))
+        check(f"OV diagonal of {row['head']} is that of the array", abs(share - row["OV diagonal"]) < 1e-12)
+    far = study(run, "--circuits", "--distance", 1)
     at_one, _ = read_tensors({os.path.basename(name): name for name in far["files"]}["circuits.safetensors"])
-    for row in found["heads"]:
-        shape, qk = at_one[f"blocks.{row['layer']}.qk"]
-        first = row["head"] * n * n
+    for row in circuits:
+        qk = at_one[f"blocks.{row['layer']}.qk"][1]
+        first = int(row["head"][3:]) * n * n
         mean = sum(qk[first:first + n * n]) / (n * n)
         scale = max(map(abs, qk))
         check("the curve is the mean of the map at its distance", abs(mean - row["curve"][1]) < 1e-9 * scale, mean, row["curve"][1])

@@ -37,6 +37,15 @@ def heed(*arguments):
     return done.stdout
 
 
+def table_of(study, key, title=""):
+    """Returns the rows of the first table of a section of `heed study --json` whose title begins with `title`, as
+    {column: value}."""
+    section = next(s for s in study["sections"] if s["key"] == key)
+    table = next(t for t in section["tables"] if t["title"].startswith(title))
+    names = [column["name"] for column in table["columns"]]
+    return [dict(zip(names, row)) for row in table["rows"]]
+
+
 def read_tensors(path):
     """Returns {name: (shape, numbers)} of the floating-point tensors of a safetensors file, and its metadata."""
     with open(path, "rb") as file:

@@ -8,7 +8,8 @@ expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --out text-ru
 
 # --- studies of one sequence, and errors of usage
 expect 0 study runs/reverse-1; out_has "L0H0"; out_has "arrays.safetensors"; out_has "runs/reverse-1: the margin = "
-help_has "L is the margin, mean over 16 positions: the logit of the right token minus that of its largest rival"
+help_has "L is the margin, mean over 4096 positions: the logit of the right token minus that of its largest rival"
+help_has "predicts no better than token frequencies"; out_has "; --show cells"; ok [ "$(wc -l < out)" -le 45 ]
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --of logit:a --out once; out_has "-: no value, because no token occurs twice"
 for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reverse-1/study/$file"; done
 expect 0 info runs/reverse-1/study/arrays.safetensors; out_has "blocks.0.attn.hook_attn_scores_grad"
@@ -16,14 +17,14 @@ expect 0 study runs/reverse-1 --sample 2 --of diff:a-b --at 1 --ascii --out look
 has_file looked/dS.png
 expect 0 study runs/reverse-1 --sample 3 --of logit:a --json; is_json_line
 refuses 2 "is 0 for every model" study runs/reverse-1 --of diff:a-a
-expect 0 study runs/reverse-1 --out margin --json; is_json_line; out_has '"objective":"the margin"'; out_has '"title":"Margin"'
-expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --attribute --out margin --overwrite
-out_has "Direct logit attribution"; out_has "the margin at 18"; out_has "position  token  first  second"
+expect 0 study runs/reverse-1 --out margin --json; is_json_line; out_has '"objective":"the margin"'; out_has '"title":"Margin: the tokens that L compares"'
+expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --attribute --show heads,margin --out margin --overwrite
+out_has "Direct logit attribution"; out_has "the margin at 18"; out_has "position  token  first  second"; out_has "softmax exact"; out_has "L0MLP"
 expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt bacdefghijklmnop --out margin --overwrite; out_has "patching_heads.png"
 help_has "the sequence and a corrupt prompt"
 printf 'abcdefghijklmnop\tbacdefghijklmnop\nabcdefghijklmnop\tabcdefghijklmnoo\tp\to\n' > pairs.txt
-expect 0 study runs/reverse-1 --pairs pairs.txt --out margin --overwrite; help_has "2 pairs of pairs.txt"; out_has "Activation patching, corrupt into clean"
+expect 0 study runs/reverse-1 --pairs pairs.txt --out margin --overwrite; help_has "2 pairs of pairs.txt"; out_has "noise: necessary"
 printf 'abcdefghijklmnop\tbac\n' > bad.txt; refuses 2 "a prompt needs exactly 16 tokens" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\n' > bad.txt; refuses 2 "bad.txt, line 1: 1 parts; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\tabcdefghijklmnop|a\n' > bad.txt; refuses 2 "bad.txt, line 1: a prompt of 18 tokens, but the first one has 17" study runs/reverse-1 --pairs bad.txt
@@ -54,9 +55,8 @@ refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out
 refuses 2 "--attribute has no effect with the argument 'all'; leave out the argument or --attribute" study runs/reverse-1 --attribute all
-expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation zero; out_has "Sets of heads"; out_has "without L0H0"
-expect 0 study runs/reverse-1 --ablate all; out_has "softmax exact"; help_has "each is cut by replacing its output with its mean over these sequences"; out_has "L0MLP"
-expect 0 study text-run --prompt "the quick" --keep L0H0 --out text-study --overwrite; out_has "only L0H0"; help_has "on the sequence shown"
+expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation zero --show sets; out_has "Sets of heads"; help_has "Without L0H0, L changes by"
+expect 0 study text-run --prompt "the quick" --keep L0H0 --out text-study --overwrite; help_has "With only L0H0, L changes by 0, on the sequence shown"
 
 # --- repeated random tokens: the default of the scores of a text, if its context is long enough
 expect 0 study text-run --out text-study --overwrite; help_has "need a context of at least 33; it is 16"
@@ -67,10 +67,12 @@ refuses 2 "give only one of them" study text-run --repeat-random 5x3 --prompt "t
 # --- over time, on other sequences and with another L
 expect 0 study runs/reverse-1 --over-time --prompt abcdefghijklmnop --of diff:a-b --out ot; help_has "checkpoints on one sequence"; help_has "the logit of a minus that of b"
 expect 0 study runs/reverse-1 --over-time --of margin --out ot --overwrite; help_has "L is the margin"
-refuses 2 "--ablate has no effect with --over-time" study runs/reverse-1 --over-time --ablate L0H0
+expect 0 study runs/reverse-1 --over-time --ablate L0H0 --out ot --overwrite; out_has "Sets of heads"
+refuses 2 "--attribute has no effect with --circuits" study runs/reverse-1 --circuits --attribute
+refuses 2 "--show: 'path' is not one of all, heads, sets, pairs, edges, paths" study runs/reverse-1 --show path
 
 # --- cuts of MLPs, edges and paths
-expect 0 study runs/reverse-1 --ablate L0MLP,L0H0 --keep L0MLP --out cuts; out_has "without L0MLP and L0H0"; out_has "only L0MLP"
+expect 0 study runs/reverse-1 --ablate L0MLP,L0H0 --keep L0MLP --out cuts; out_has "Without L0MLP and L0H0,"; out_has "With only L0MLP,"
 expect 0 study runs/reverse-1 --edges-into L0H0.K --edge embed:Q:L0H0,embed:L0MLP --path embed:V:L0H0:L0MLP:logits --through-mlps --out cuts --overwrite
 out_has "Edges into L0H0.K"; out_has "Cut edges"; out_has "embed:V:L0H0:L0MLP:logits"; has_file cuts/edges.png
 expect 0 study runs/reverse-1 --path all --prompt abcdefghijklmnop --out cuts --overwrite; out_has "Paths through one head to the logits"
@@ -87,7 +89,7 @@ expect 0 study text-run --prompt "the quick" --ablate L0H0 --ablation zero --out
 refuses 4 "text.txt" study text-run
 mv elsewhere.txt text.txt
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying (Olsson)"
-for words in "Activation patching" "clean into corrupt (denoise" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
+for words in "Activation patching" "denoise: sufficient" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
 has_file patched/patching.png
 has_file patched/report.html
 refuses 2 "already contains a study" study runs/reverse-1 runs/reverse-1 --out patched
@@ -100,7 +102,7 @@ refuses 2 "without --circuits" study runs/reverse-1 --distance 1
 expect 0 study runs/reverse-1 --cut "L0H0[5,3],L0H0[*,0]" --out cells; out_has "L0H0[5,3],L0H0[*,0]"; out_has "Cut cells"
 refuses 2 "the query cannot read it" study runs/reverse-1 --cut "L0H0[3,5]"
 refuses 2 "write a head, a query and a key" study runs/reverse-1 --cut "L0H0"
-expect 0 study runs/reverse-1 --samples 8 --out over-sequences; out_has "absolute_importance"
+expect 0 study runs/reverse-1 --samples 8 --show heads --out over-sequences; out_has "absolute_importance"
 has_file over-sequences/by_distance.png
 refuses 2 "give --samples 2 or more" study runs/reverse-1 --ablate L0H0 --ablation resample --samples 1
 refuses 2 "so that positions correspond" study text-run --prompt "quick" --corrupt "qui"
@@ -170,10 +172,8 @@ ok [ ! -e mine/one/dS_L0H0.png ]; ok [ ! -e mine/one/npy/hook_embed.npy ]
 for i in $(seq 200); do echo "line $i: the quick brown fox"; done | head -c 5500 > long.txt
 expect 0 train --text long.txt --layers 8 --heads 16 --d-model 64 --d-head 8 --context 512 --batch 1 --steps 1 \
   --eval-batch 1 --eval-every 0 --eval-train 0 --quiet --out slow
-for mode in "slow slow slow" "slow --prompt line --csv"; do
-  # shellcheck disable=SC2086
-  expect 0 study $mode --threads 1; err_has "The effects of the 128 heads were not measured, because this would take"
-done
+expect 0 study slow --prompt line --csv --threads 1; err_has "The effects of the 128 heads were not measured, because this would take"
+expect 0 study runs/reverse-1 --no-effects --out none; help_has "--no-effects"
 
 # --- `heed plot`: the example in its help, files of each kind, and errors
 printf '1,0.5\n0.2,1\n' > words.csv

@@ -188,7 +188,8 @@ std::vector<nn::Setting> head_settings(HeadArguments& a) {
       nn::Setting("repeat-random", a.repeat_random, "RxC",
                   "sequences of R random tokens, repeated C times, instead of those of the task; "
                   "auto: 4 copies of at most 25 tokens")
-          .shows("")};
+          .shows(""),
+      {"no-effects", a.no_effects, "does not measure the effects of heads and MLPs"}};
 }
 
 HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Progress& progress) {

@@ -24,16 +24,16 @@ constexpr double kHalfScore = 0.5;  // an induction head has at least this induc
 
 constexpr Column kFlowColumns[] = {{"layer"}, {"resid_pre_grad"}, {"resid_post_grad"}};
 
-// Returns the quantities that have a value at some checkpoint.
-std::vector<nn::HeadQuantity> measured_quantities(const nn::OverTime& study) {
-  std::vector<nn::HeadQuantity> measured;
-  for (const nn::HeadQuantity& q : nn::head_quantities())
-    if (std::ranges::any_of(study.checkpoints, [&](const nn::CheckpointStudy& m) {
-          return std::ranges::any_of(
-              m.heads, [&](const nn::HeadReport& h) { return !std::isnan(h[q.quantity]); });
-        }))
-      measured.push_back(q);
-  return measured;
+// Returns the quantities that nn::over_time() sets.
+const std::vector<nn::HeadQuantity>& quantities_over_time() {
+  static const std::vector<nn::HeadQuantity> all = [] {
+    std::vector<nn::HeadQuantity> list;
+    for (const nn::HeadQuantity& q : nn::head_quantities())
+      if (q.source == nn::HeadQuantity::kStudy || q.source == nn::HeadQuantity::kEffects)
+        list.push_back(q);
+    return list;
+  }();
+  return all;
 }
 
 nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
@@ -42,7 +42,7 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
   for (std::size_t i = 0; i < first.heads.size(); ++i) {
     nn::Json head =
         nn::Json::object({{"layer", first.heads[i].layer}, {"head", first.heads[i].head}});
-    for (const nn::HeadQuantity& q : measured_quantities(study))
+    for (const nn::HeadQuantity& q : quantities_over_time())
       head.append(std::string(q.name), study.by_step(i, q.quantity));
     heads.push_back(std::move(head));
   }
@@ -330,7 +330,7 @@ StudiedSequences sequences_of(const Subject& s, const HeadArguments& heads, cons
 Columns over_time_keys() {
   static const std::vector<Column> heads = [] {
     std::vector<Column> keys{{"layer"}, {"head"}};
-    for (const nn::HeadQuantity& q : nn::head_quantities()) keys.push_back({q.name});
+    for (const nn::HeadQuantity& q : quantities_over_time()) keys.push_back({q.name});
     return keys;
   }();
   static const Column all[] = {{"format"},
@@ -352,7 +352,6 @@ Columns over_time_keys() {
 Table over_time_table(const nn::OverTime& study) {
   static constexpr Column kColumns[] = {{"step"}, {"layer"}, {"head"}, {"quantity"}, {"value"}};
   Table table(kColumns);
-  const std::vector<nn::HeadQuantity> measured = measured_quantities(study);
   for (const nn::CheckpointStudy& m : study.checkpoints) {
     table.add({m.step, {}, {}, "value", m.value});
     table.add({m.step, {}, {}, "loss", m.loss});
@@ -363,7 +362,7 @@ Table over_time_table(const nn::OverTime& study) {
       table.add({m.step, f.layer, {}, "resid_post_grad", f.resid_post_grad});
     }
     for (const nn::HeadReport& h : m.heads)
-      for (const nn::HeadQuantity& q : measured)
+      for (const nn::HeadQuantity& q : quantities_over_time())
         table.add({m.step, h.layer, h.head, q.name, h[q.quantity]});
   }
   return table;

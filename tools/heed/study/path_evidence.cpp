@@ -38,7 +38,7 @@ void add_cuts(Section& s, const std::string& title, const std::vector<nn::Eviden
   s.tables.back().note = c.has_marks(e) ? agreement_text(j) : "";
   if (s.tables.size() == 1) s.title = what;
   s.finding = finding_of(rows, j);
-  if (rows.size() < 2) return;
+  if (file.empty()) return;
   plot::ChartStack chart = evidence_chart(rows, j);
   chart.title = title;
   chart.caption += " Means over " + e.sequences + ". L is " + e.objective_text + ".";

@@ -140,15 +140,9 @@ Columns study_keys() {
 }
 
 // Throws the errors of options that are used only after the heads have been measured.
-void check_early(const StudyArguments& a, const StudyContext& context) {
-  std::vector<std::string> keys{"all"};
-  for (const Analysis* analysis : analyses()) {
-    keys.emplace_back(analysis->key);
+void check_early(const StudyContext& context) {
+  for (const Analysis* analysis : analyses())
     if (analysis->check) analysis->check(context);
-  }
-  for (const std::string& key : a.show)
-    if (std::ranges::count(keys, key) == 0)
-      usage_error("--show: no section '{}'; the sections are {}", key, heed::join(keys));
 }
 
 // Adds the text of the sections: those of --show, those whose option is given, and a line for each
@@ -193,7 +187,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
   const auto head = chosen_head(a, c, s.model().options);
   Progress progress(false);
   HeadStudy heads;
-  check_early(a, {c, a.heads, s, heads, progress, {}});
+  check_early({c, a.heads, s, heads, progress, {}});
   const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   progress.at_work("Running the model forward and backward");
   heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed
@@ -338,6 +332,8 @@ void study_command(Command& c) {
   c.examples = kStudyExamples, c.notes = kStudyNotes;
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 2;
+  std::vector<std::string> sections{"all"};
+  for (const Analysis* analysis : analyses()) sections.emplace_back(analysis->key);
   c.add("Options",
         {run_setting(a->run),
          nn::Setting("other", a->other, "DIR", "a second run, which is compared with the first")
@@ -360,7 +356,7 @@ void study_command(Command& c) {
          {"overwrite", a->overwrite, "replaces the study in --out, or in study of the run"},
          {"weights", a->weights, "FILE", "weights file inside the run directory"},
          {"ascii", a->ascii, "also draws the weights in the terminal"},
-         nn::Setting("show", a->show, {},
+         nn::Setting("show", a->show, sections,
                      "sections that text prints in full, or all; --csv prints "
                      "the first table of the first one")
              .shows("those whose options are given")});

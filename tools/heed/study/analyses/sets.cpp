@@ -39,15 +39,15 @@ Section measured_sets(StudyContext& c) {
     const std::string name = how + components_text(named);
     t.add({name, k.effect.mean, k.effect.standard_error, k.left, k.effect.accuracy});
     s.answers.push_back(
-        fmt::format("{} L changes by {}, on {}{}.", name, effect_text(k.effect), e.sequences,
+        fmt::format("{}, L changes by {}, on {}{}.", name, effect_text(k.effect), e.sequences,
                     std::isnan(k.left) ? ""
                                        : fmt::format("; {:.0f} % of the difference that heads make "
                                                      "to L is left",
                                                      100 * k.left)));
-    s.answers.back()[0] = how[0] == 'w' ? 'W' : 'O';
+    s.answers.back()[0] = 'W';
   };
   if (has_ablated_set(c)) add("--ablate", c.arguments.ablate, "without ");
-  if (c.given("keep")) add("--keep", c.arguments.keep, "only ");
+  if (c.given("keep")) add("--keep", c.arguments.keep, "with only ");
   s.tables = {std::move(t)};
   s.finding = counted(std::ssize(s.tables[0].rows), "set");
   return s;

@@ -200,13 +200,20 @@ class Comparison:
         self.found[column].append((difference / np.where(largest > 0, largest, 1)).max())
 
 
-def table(report, title):
-    return next((t["rows"] for t in report["tables"] if t["title"].startswith(title)), [])
+def table(report, key, columns, title=""):
+    """Returns columns of the table of a section whose title begins with `title`, or that has no title."""
+    for s in report["sections"]:
+        for t in s["tables"]:
+            if s["key"] == key and (t["title"].startswith(title) if title else not t["title"]):
+                names = [column["name"] for column in t["columns"]]
+                at = [len(names) - 1 - names[::-1].index(name) for name in columns]
+                return [[row[i] for i in at] for row in t["rows"]]
+    raise KeyError(title or key)
 
 
 def sequence(report):
     """Returns ids [1, T] and L, a function of logits [T, classes], of the sequence of a report."""
-    at, _, right, wrong, _ = zip(*table(report, "Margin"))
+    at, right, wrong = zip(*table(report, "margin", ["position", "first", "second"]))
     at, right, wrong = list(at), [TOKENS.index(c) for c in right], [TOKENS.index(c) for c in wrong]
     ids = torch.tensor([[TOKENS.index(c) for c in report["tokens"]]])
     return ids, lambda logits: (logits[at, right] - logits[at, wrong]).mean()
@@ -239,24 +246,24 @@ def compare_effects(c, m, how):
     value = lambda names: cut(names)(1).mean().item()
 
     report, theirs, needed = c.study("--ablate", "all", *options), [], {}
-    ours = table(report, "Effects of heads and MLPs")
+    ours = table(report, "heads", ["component", "needed", "error", "suffices", "gradient", "softmax exact",
+                                   "integrated (activation)"])
     for name, *_ in ours:
         needed[name], error, slope = effect(cut([name]))
         layer = [n for n in every if n.startswith(name[:2] + "H")]
         theirs.append([needed[name], error, None, slope, None, None] if "MLP" in name else [
-            needed[name], error, value(layer) - value([n for n in layer if n != name]), slope,
+            needed[name], error, value([n for n in layer if n != name]) - value(layer), slope,
             slope + softmax_exact(m, ids, L, base, {name: new[name]}), effect(cut([name]), np.arange(0.1, 1, 0.2))[2]])
-    c.add("heads", [row[1:7] for row in ours], theirs)
-    ours, theirs = table(report, "Effects of pairs of heads"), []
+    c.add("heads", [row[1:] for row in ours], theirs)
+    ours, theirs = table(report, "pairs", ["heads", "effect", "error", "sum"]), []
     for row in ours:
-        a, b = row[0].split(" and ")
-        both, error, _ = effect(cut([a, b]))
-        theirs.append([both, error, both - needed[a] - needed[b]])
-    c.add("heads", [row[1:4] for row in ours], theirs)
+        a, b = row[0].split(", ")
+        theirs.append([*effect(cut([a, b]))[:2], needed[a] + needed[b]])
+    c.add("heads", [row[1:] for row in ours], theirs)
     mlp = m.o["mlp"]
     sets = [["L0H0", "L1H1"] + ["L0MLP"] * mlp, ["L0H1", "L1H0"] + ["L1MLP"] * mlp]
     report = c.study("--ablate", ",".join(sets[0]), "--keep", ",".join(sets[1]), *options)
-    c.add("heads", [row[1:4] for row in table(report, "Sets")],
+    c.add("heads", table(report, "sets", ["effect", "error", "left"]),
           [[*effect(cut(s))[:2], (value(s) - value(every)) / (value([]) - value(every))]
            for s in (sets[0], [n for n in every if n not in sets[1]])])
 
@@ -265,10 +272,10 @@ def compare_effects(c, m, how):
     for m.through_mlps in [False, True] if mlp else [False]:
         reports = [c.study(*options, *["--through-mlps"] * m.through_mlps, *more) for more in (
             ("--edges-into", "all", "--edge", edges, "--path", "all"), ("--path", paths))]
-        for column, i, title, given in [("edges", 0, "Edges", ""), ("edges", 0, "Cut edges", edges),
-                                        ("paths", 0, "Paths", ""), ("paths", 1, "Cut paths", paths)]:
-            rows = table(reports[i], title)
-            c.add("mlps" if m.through_mlps else column, [row[1:4] for row in rows], [effect(
+        for key, i, title, given in [("edges", 0, "Edges", ""), ("edges", 0, "Cut edges", edges),
+                                     ("paths", 0, "Paths", ""), ("paths", 1, "Cut paths", paths)]:
+            rows = table(reports[i], key, ["cut", "effect", "error", "gradient"], title)
+            c.add("mlps" if m.through_mlps else key, [row[1:] for row in rows], [effect(
                 lambda t: L(m.forward(ids, t, edges=m.edges_of(ids, (given or row[0]).split(","), written, base, t))[
                     "logits"])) for row in rows])
 
@@ -278,14 +285,16 @@ def compare_cells(c, m):
     ids, L = sequence(report)
     base, theirs = m.forward(ids), []
     cut = lambda cells: effect(lambda t: L(m.forward(ids, t, cells=cells)["logits"][0]).repeat(2))[::-2]
-    for row in table(report, "Cells:"):
-        l, h, i, j = numbers(row[0])
+    ours = table(report, "cells", ["cell", "A", "A |v W_O|", "gradient", "effect"])
+    for name, *_ in ours:
+        l, h, i, j = numbers(name)
         A, v = base["A"][f"L{l}H{h}"][0, i, j].item(), base["v"][f"L{l}H{h}"][0, j]
         theirs.append([A, A * (v @ m.w[f"O{l}"][h]).norm().item(), *cut([(l, h, i, j)])])
-    c.add("cells", [row[3:7] for row in table(report, "Cells:")], theirs)
+    c.add("cells", [row[1:] for row in ours], theirs)
     cells = [(1, 0, 7, 3), (0, 0, 0, 0), (1, 1, 5, 2), (1, 1, 5, 3)]
     cells += [(0, 1, i, j) for i in range(ids.shape[1]) for j in (0, 1) if j <= i]
-    c.add("cells", [row[1:4] for row in table(report, "Cut cells")], [[len(cells), *cut(cells)]])
+    c.add("cells", [[numbers(name)[0], *row] for name, *row in
+                    table(report, "cells", ["cells", "gradient", "effect"], "Cut cells")], [[len(cells), *cut(cells)]])
 
 
 def summary(M, n):
@@ -307,9 +316,10 @@ def compare_circuits(c, m, distance):
 
     def to_logits(l, h, x, bias=True):
         return m.norm("ln", m.project("V", l, h, x, bias) @ w[f"O{l}"][h], linear=True) @ U.T
-    theirs, keys = [], ["matching", "matching_diagonal", "ov_copying", "ov_diagonal", "slope", "curve_maximum"]
-    for head in report["heads"]:
-        l, h, peak = head["layer"], head["head"], None
+    ours, theirs = table(report, "weights", ["head", "matching", "diagonal", "OV copying", "OV diagonal", "slope",
+                                             "peak distance"], "Heads"), []
+    for name, *_ in ours:
+        (l, h), peak = numbers(name), None
         maps = {"qk": scores(l, h, seen[l], seen[l], [D or 0]), "ov": to_logits(l, h, seen[l])}
         if "pos.weight" in w:
             maps["positions"] = scores(l, h, *[m.norm(f"blocks.{l}.ln1", P + E.mean(0))] * 2, [0])
@@ -320,11 +330,11 @@ def compare_circuits(c, m, distance):
         for name, M in maps.items():
             c.add("maps", arrays[f"blocks.{l}.{name}"][h].view(-1, 1).numpy(), M.reshape(-1, 1).numpy())
         theirs.append([*summary(maps["qk"], len(U)), *summary(maps["ov"], len(U)), m.slope(h) or None, peak])
-    c.add("numbers", [[head[k] for k in keys] for head in report["heads"]], theirs)
+    c.add("numbers", [row[1:] for row in ours], theirs)
 
-    theirs, keys = [], ["score", "matching", "matching_diagonal"]
-    for p in report["compositions"]:
-        a, b, kind, name = numbers(p["a"]), numbers(p["b"]), p["kind"], f"{p['a']}:{p['kind']}:{p['b']}"
+    ours, theirs = table(report, "weights", ["a", "kind", "b", "score", "matching", "diagonal"], "Pairs"), []
+    for row in ours:
+        a, kind, b, name = numbers(row[0]), row[1], numbers(row[2]), ":".join(row[:3])
         out = m.norm(f"blocks.{b[0]}.ln1", m.project("V", *a, seen[a[0]], False) @ w[f"O{a[0]}"][a[1]], linear=True)
         streams = (out, seen[b[0]]) if kind == "Q" else (seen[b[0]], out)
         over = range(1, m.T) if D is None else [D]
@@ -335,7 +345,7 @@ def compare_circuits(c, m, distance):
         theirs.append([(product.norm() / (OV[0].norm() * factor.norm())).item(), *summary(M, len(U))])
         if name in arrays:  # at most 12 composed maps are stored
             c.add("maps", arrays[name].view(-1, 1).numpy(), M.reshape(-1, 1).numpy())
-    c.add("numbers", [[p[k] for k in keys] for p in report["compositions"]], theirs)
+    c.add("numbers", [row[3:] for row in ours], theirs)
 
 
 def main():

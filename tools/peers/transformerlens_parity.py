@@ -110,8 +110,9 @@ def error(ours, theirs):
     return (difference / b[b.isfinite()].abs().max()).item()
 
 
-def table(report, title):
-    return next(t["rows"] for t in report["tables"] if t["title"].startswith(title))
+def table(report, key, title=""):
+    tables = next(s["tables"] for s in report["sections"] if s["key"] == key)
+    return next(t["rows"] for t in tables if t["title"].startswith(title))
 
 
 def ids_of(text):
@@ -120,7 +121,7 @@ def ids_of(text):
 
 def margin(report):
     """Returns L of a report as a function of the logits, its positions, and the ids of the tokens that it compares."""
-    at, _, right, wrong, _ = zip(*table(report, "Margin"))
+    at, _, right, wrong, _ = zip(*table(report, "margin"))
     at, right, wrong = list(at), [TOKENS.index(c) for c in right], [TOKENS.index(c) for c in wrong]
     return lambda logits: (logits[:, at, right] - logits[:, at, wrong]).mean(1), at, right, wrong
 
@@ -170,7 +171,7 @@ def compare_attribution(model, report, found):
         values["norm's bias"] = (model.ln_final.b * direction).sum(1).mean().item()
     for name, x in zip(parts, cache.apply_ln_to_stack(torch.stack(list(parts.values())))):
         values[name] = ((x * model.ln_final.w if has_norm else x)[0, at] * direction).sum(1).mean().item()
-    ours = {row[0]: row[1] for row in table(report, "Direct logit attribution")}
+    ours = {row[0]: row[1] for row in table(report, "attribution", "Direct logit attribution")}
     theirs = {name: x for name, x in values.items() if x != 0}  # heed has no row for a bias that does not exist
     names = sorted(ours.keys() | theirs.keys())
     found["attribution"].append(error([ours.get(n, math.nan) for n in names], [theirs.get(n, math.nan) for n in names]))
@@ -215,9 +216,9 @@ def compare_patches(model, study, file, found):
     report = study("--prompt", "abcab", "--samples", "2", "--pairs", str(file))
     clean, corrupt = (torch.cat([ids_of("^" + pair[i]) for pair in pairs]) for i in (0, 1))
     rows, right, wrong = range(len(pairs)), *([TOKENS.index(pair[i]) for pair in pairs] for i in (2, 3))
-    for title, denoise in [("Activation patching, clean into", True), ("Activation patching, corrupt into", False)]:
+    for title, denoise in [("denoise", True), ("noise", False)]:
         theirs = patches(model, clean, corrupt, lambda x: x[rows, -1, right] - x[rows, -1, wrong], denoise)
-        ours = {row[0]: row[1:4] for row in table(report, title)}
+        ours = {row[0]: row[1:4] for row in table(report, "patching", title)}
         names = sorted(ours.keys() | theirs.keys())
         for i, column in enumerate(["patched", "patched", "predicted"]):
             found[column].append(error(*([x.get(n, [math.nan] * 3)[i] for n in names] for x in (ours, theirs))))
@@ -229,7 +230,7 @@ def compare_logits(model, study, prompt, found):
     for c in TOKENS[:10]:
         report = study("--prompt", prompt, "--of", f"logit:{c}", "--attribute", "--samples", "2")
         at_last.append(report["value"])
-        ours.append([math.log(r[4]) for r in sorted(table(report, "Logit lens")) if r[2] == model.cfg.n_layers - 1])
+        ours.append([math.log(r[4]) for r in sorted(table(report, "attribution", "Logit lens")) if r[2] == model.cfg.n_layers - 1])
     ours = torch.tensor(ours, dtype=torch.float64).T
     found["logits"] += [error(ours - ours.mean(1, keepdim=True), theirs), error(at_last, theirs[-1])]
 

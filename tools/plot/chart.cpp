@@ -67,6 +67,7 @@ struct Key {
   std::string name;
   Rgb color;
   int dash;
+  const Series* dots = nullptr;  // the series, if it has dots instead of a line
 };
 
 std::vector<Key> legend_of(const ChartStack& stack) {
@@ -78,8 +79,8 @@ std::vector<Key> legend_of(const ChartStack& stack) {
   for (const LineChart& panel : stack.panels)
     for (std::size_t i = 0; i < panel.series.size() && !explains_colors(stack); ++i)
       if (const Series& s = panel.series[i]; !s.name.empty())
-        keys.push_back(
-            {shorten_text(s.name, kLongestName, kText), series_color(stack, panel, i), s.dash});
+        keys.push_back({shorten_text(s.name, kLongestName, kText), series_color(stack, panel, i),
+                        s.dash, s.points ? &s : nullptr});
   if (stack.vline) keys.push_back({stack.vline->name, kInk, kReference});
   return keys;
 }
@@ -100,7 +101,10 @@ int draw_legend(Canvas* canvas, const ChartStack& stack, int left, int y) {
     if (canvas) {
       const double middle = y + kCap / 2.0;
       Pen pen{key.color, key.dash, thickness};
-      canvas->stroke(pen, {double(x), middle}, {double(x + kSwatch), middle});
+      if (key.dots)
+        draw_dot(*canvas, *key.dots, {x + kSwatch / 2.0, middle}, key.color);
+      else
+        canvas->stroke(pen, {double(x), middle}, {double(x + kSwatch), middle});
       canvas->text(x + kSwatch + kLabelGap, y, key.name);
     }
     x += width + kBetween;

@@ -26,28 +26,53 @@ void draw_band(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
                   band_y(area, s.low[i + 1]), band_y(area, s.high[i + 1]), color, kPale);
 }
 
+void draw_dot(Canvas& canvas, const Series& s, Spot at, Rgb color) {
+  constexpr double kDot = 10;
+  if (s.square)
+    canvas.rect(int(at.x - kDot / 2), int(at.y - kDot / 2), int(kDot), int(kDot), color);
+  else
+    canvas.line(at.x, at.y, at.x, at.y, color, kDot);
+}
+
 void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
-  constexpr double kDot = 10, kBar = 2, kEnd = 6;
+  constexpr double kBar = 2, kEnd = 6;
   for (std::size_t i = 0; i < s.x.size(); ++i) {
     if (!area.shows(s, i)) continue;
-    const auto [x, y] = area.spot(s.x[i], s.y[i]);
-    if (s.square)
-      canvas.rect(int(x - kDot / 2), int(y - kDot / 2), int(kDot), int(kDot), color);
-    else
-      canvas.line(x, y, x, y, color, kDot);
+    draw_dot(canvas, s, area.spot(s.x[i], s.y[i]), color);
     if (s.low.empty()) continue;
+    const double x = area.spot(s.x[i], s.y[i]).x;
     const double low = band_y(area, s.low[i]), high = band_y(area, s.high[i]);
     canvas.line(x, low, x, high, color, kBar);
     for (const double end : {low, high}) canvas.line(x - kEnd, end, x + kEnd, end, color, kBar);
   }
 }
 
+struct Label {
+  double left, right, top, bottom;
+};
+
+// Returns whether a label covers a dot, a line at 0 or the diagonal of a panel whose axes are
+// equal.
+bool covers_marks(const Label& label, const LineChart& panel, const Area& area) {
+  constexpr double kNear = 4;  // pixels
+  const double left = label.left - kNear, right = label.right + kNear, top = label.top - kNear,
+               bottom = label.bottom + kNear;
+  const auto is_inside = [&](const Spot& p) {
+    return p.x > left && p.x < right && p.y > top && p.y < bottom;
+  };
+  for (const Series& s : panel.series)
+    for (std::size_t i = 0; i < s.x.size(); ++i)
+      if (is_inside(area.spot(s.x[i], s.y[i]))) return true;
+  const Spot zero = area.spot(0, 0);
+  if ((zero.y > top && zero.y < bottom) || (zero.x > left && zero.x < right)) return true;
+  const double slope = double(area.bottom - area.top) / double(area.right - area.left);
+  const auto diagonal = [&](double x) { return area.bottom - slope * (x - area.left); };
+  return left < area.right && diagonal(left) > top && diagonal(right) < bottom;
+}
+
 void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area) {
   constexpr int kTries = 60;
   const int cap = cap_height(ChartStyle::kText), line = line_height(ChartStyle::kText);
-  struct Label {
-    double left, right, top;
-  };
   std::vector<Label> labels;
   for (const Series& s : panel.series)
     for (std::size_t i = 0; i < s.labels.size(); ++i) {
@@ -56,19 +81,25 @@ void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area) {
       const auto [x, y] =
           area.spot(panel.y_labels.empty() ? s.x[i] : std::max(s.x[i], 0.0), s.y[i]);
       const int width = text_width(s.labels[i], ChartStyle::kText);
-      Label label{};
-      for (int n = 0; n < kTries; ++n) {
-        label.left = n % 2 == 0 ? x + ChartStyle::kLabelGap : x - ChartStyle::kLabelGap - width;
-        label.right = label.left + width;
-        label.top = y - cap / 2.0 + (n / 2 + 1) / 2 * (n / 2 % 2 == 0 ? -line : line);
-        if (label.left > area.left && label.right < ChartStyle::kWidth - ChartStyle::kMargin &&
-            label.top > area.top && label.top + cap < area.bottom &&
-            std::ranges::none_of(labels, [&](const Label& other) {
-              return label.left < other.right && other.left < label.right &&
-                     std::abs(label.top - other.top) < line;
-            }))
-          break;
-      }
+      const auto place = [&](int n) {
+        const double left =
+            n % 2 == 0 ? x + ChartStyle::kLabelGap : x - ChartStyle::kLabelGap - width;
+        const double top = y - cap / 2.0 + (n / 2 + 1) / 2 * (n / 2 % 2 == 0 ? -line : line);
+        return Label{left, left + width, top, top + cap};
+      };
+      const auto is_free = [&](const Label& label) {
+        return label.left > area.left && label.right < ChartStyle::kWidth - ChartStyle::kMargin &&
+               label.top > area.top && label.bottom < area.bottom &&
+               std::ranges::none_of(labels,
+                                    [&](const Label& other) {
+                                      return label.left < other.right && other.left < label.right &&
+                                             std::abs(label.top - other.top) < line;
+                                    }) &&
+               !(panel.equal && covers_marks(label, panel, area));
+      };
+      int n = 0;
+      while (n < kTries && !is_free(place(n))) ++n;
+      const Label label = place(n < kTries ? n : 0);
       labels.push_back(label);
       canvas.text(int(label.left), int(label.top), s.labels[i], {.size = ChartStyle::kText});
     }

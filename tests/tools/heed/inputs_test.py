@@ -23,7 +23,7 @@ from heed_program import HEED, check, finish, heed
 CALLS = os.path.abspath(sys.argv[2])
 UNITS = {"FILE", "DIR", "PATH", "RUN|FILE", "A,B,...|FILE", "RUN"}
 OUTPUTS = {"out", "save", "junit", "curve", "path"}
-RUN_ARGUMENTS = {"RUN", "RUNS", "OTHER", "MORE"}  # each has an option of the same name in the list below
+RUN_ARGUMENTS = {"RUN", "RUNS", "OTHER"}  # each has an option of the same name in the list below
 TINY = "--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --steps 2 --threads 1 --quiet".split()
 PROMPT = ["--prompt", "abcdefghijklmnop"]
 EVALUATE = ["--sequences", "2"]
@@ -38,7 +38,6 @@ CASES |= {
     "diff a": ("in/run", ["--a", "{}", "--b", "run"]),
     "diff b": ("in/run", ["--a", "run", "--b", "{}"]),
     "study other": ("in/run", ["run", "--other", "{}", "--sample", "2", "--out", "out", "--overwrite"]),
-    "study more": ("in/run", ["run", "run", "--more", "{}", "--out", "out", "--overwrite"]),
     "train resume": ("in/run", ["--resume", "{}", "--steps", "3"]),
     "train from": ("in/run", ["--from", "{}", "--steps", "1", "--dry-run"]),
     "train text": ("in/text.txt", ["--text", "{}", "--context", "8", *TINY, "--out", "out"]),

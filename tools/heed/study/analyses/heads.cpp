@@ -42,40 +42,50 @@ std::string marks_legend(const nn::Judgement& j) {
       std::max(j.smallest, 0.05 * j.largest), j.smallest);
 }
 
-// Returns a panel of effects.png: a point for each row, labeled with its mark.
+// Returns a panel of effects.png: a dot for each row and, from row `squares` on, a square. Those
+// whose prediction errs most are labeled with their marks.
 plot::LineChart points_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& j,
-                          const std::string& what, bool marks) {
-  constexpr std::size_t kLabeled = 6;
-  plot::Series points{.points = true};
-  for (std::size_t n = 0; n < rows.size(); ++n) {
-    const std::size_t i = j.order[n];
+                          const std::string& what, bool marks, std::vector<plot::Series> series,
+                          std::size_t squares = SIZE_MAX) {
+  constexpr std::ptrdiff_t kLabeled = 6;
+  const auto error_of = [&](std::size_t i) {
+    return std::abs(rows[i].predicted() - rows[i].effect.mean);
+  };
+  for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string mark = marks ? nn::mark_text(j.rows[i]) : "";
-    points.x.push_back(rows[i].predictions[0].effect.mean);
-    points.y.push_back(rows[i].effect.mean);
-    points.labels.push_back(
-        n < kLabeled && !mark.empty() && mark != "-" ? rows[i].place + " " + mark : "");
+    const bool is_labeled = std::ranges::count_if(j.order, [&](std::size_t k) {
+                              return error_of(k) > error_of(i);
+                            }) < kLabeled;
+    plot::Series& points = series[i >= squares];
+    points.x.push_back(rows[i].predicted()), points.y.push_back(rows[i].effect.mean);
+    points.labels.push_back(is_labeled && !mark.empty() && mark != "-" ? rows[i].place + " " + mark
+                                                                       : "");
   }
+  std::erase_if(series, [](const plot::Series& s) { return s.x.empty(); });
   return {.title = what,
           .x_name = "predicted change of L",
           .y_name = "measured change of L",
-          .series = {std::move(points)},
+          .series = std::move(series),
           .equal = true,
-          .height = 640};
+          .height = 560};
 }
 
 Picture effects_picture(StudyContext& c) {
   plot::ChartStack stack{.title = "Predicted and measured effects",
                          .caption = "Dashed: the prediction equals the measurement."};
   if (c.heads.measured)
-    stack.panels.push_back(points_of(c.heads.measured->effects, c.heads.summary.judgement,
-                                     "heads and MLPs on " + c.heads.sample->sequences + ": " +
-                                         short_objective(c.heads.sample->objective_text),
-                                     c.has_marks(*c.heads.sample)));
+    stack.panels.push_back(points_of(
+        c.heads.measured->effects, c.heads.summary.judgement,
+        "heads and MLPs on " + c.heads.sample->sequences + ": " +
+            short_objective(c.heads.sample->objective_text),
+        c.has_marks(*c.heads.sample),
+        {{.name = "heads", .points = true}, {.name = "MLPs", .points = true, .square = true}},
+        c.heads.measured->reports.size()));
   const NotableCells& cells = c.cells();
   stack.panels.push_back(
       points_of(cells.evidence, cells.judgement,
                 "cells of the sequence shown: " + short_objective(c.subject.texts.objective),
-                c.subject.predicts));
+                c.subject.predicts, {{.name = "cells", .points = true}}));
   return {"effects", std::move(stack),
           "Each point is one cut: the change of L that the gradient predicts, and the change that "
           "was measured."};

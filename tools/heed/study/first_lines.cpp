@@ -35,12 +35,16 @@ class Lines {
   Claim introduction() const {
     const HeadSample& sample = *study_.sample;
     const std::string unit = effect_unit(sample.run.objective);
+    // More is better for all L except a loss.
+    const bool is_loss = sample.run.objective.kind == nn::Objective::kLoss;
     Claim c{fmt::format(
-        "L is {}. On {} it is {:.4g} {}{}; without heads it is {:.4g}{}. A component is cut by "
-        "replacing its output with {}. needed: the change of L by the cut; suffices: by this head "
-        "alone in a layer without heads.",
+        "L is {}. On {} it is {:.4g} {}{}; without heads {:.4g}{}. A component is cut by replacing "
+        "its output with {}. needed: the change of L by the cut. suffices: the change of L if this "
+        "head is put back into its layer after all heads of the layer were cut. A head that helps "
+        "has needed {} 0 and suffices {} 0. +-: standard error.",
         sample.objective_text, sample.sequences, m_.value.mean, unit, accuracy_text(m_.value),
-        m_.value.mean + m_.no_heads.mean, accuracy_text(m_.no_heads), sample.replacement)};
+        m_.value.mean + m_.no_heads.mean, accuracy_text(m_.no_heads), sample.replacement,
+        is_loss ? ">" : "<", is_loss ? "<" : ">")};
     if (!study_.score_sequences.empty())
       c.text += fmt::format(" Scores of roles are those on {}.", study_.score_sequences);
     return c;
@@ -75,8 +79,8 @@ class Lines {
   void add_sets(std::vector<Claim>& lines) const {
     if (!summary_.heads_change_L)
       lines.push_back(
-          {fmt::format("The heads of this model do not change L: each changes it by "
-                       "less than {:.2g}, and all together by {}.",
+          {fmt::format("The heads change L little: each by less than {:.2g}, and all together "
+                       "by {}.",
                        summary_.judgement.rows[0].floor, effect_text(m_.no_heads))});
     else if (summary_.named.empty())
       lines.push_back(
@@ -92,21 +96,34 @@ class Lines {
         if (is_certain(r.needed)) c.numbers = {{"needed", r.needed.mean}};
         lines.push_back(std::move(c));
       }
+    const std::string at_start =
+        study_.untrained ? fmt::format(" (at step 0: {:+.2g})", -*study_.untrained) : "";
+    const std::string together =
+        fmt::format("All heads together change L by {:+.3g}{}.", -m_.no_heads.mean, at_start);
     if (!std::isnan(summary_.left_alone) && summary_.named.size() < m_.reports.size()) {
       const double left = summary_.left_without, alone = summary_.left_alone;
-      lines.push_back({fmt::format("Without {}, {:.0f} % of what all heads change is left; with {} "
-                                   "alone, {:.0f} %.{}",
-                                   components_text(nn::components(summary_.named)),
+      lines.push_back({fmt::format("{} Without {}, {:.0f} % of this is left; with {} alone, "
+                                   "{:.0f} %.{}",
+                                   together, components_text(nn::components(summary_.named)),
                                    std::abs(100 * left) < 0.5 ? 0 : 100 * left,
                                    summary_.named.size() == 1 ? "it" : "these", 100 * alone,
                                    alone < 0.7 ? " These heads do not explain the result." : ""),
                        head_names(summary_.named),
                        "all that matter",
                        {{"lost_without", 1 - left}, {"left_alone", alone}}});
+    } else if (summary_.heads_change_L) {
+      lines.push_back({together});
     }
-    if (study_.untrained)
-      lines.push_back(
-          {fmt::format("At step 0 all heads together change L by {:+.2g}.", -*study_.untrained)});
+  }
+
+  Claim next() const {
+    const std::string keep = summary_.named.empty()
+                                 ? ""
+                                 : fmt::format("--keep {} (are these enough?), ",
+                                               fmt::join(head_names(summary_.named), ","));
+    return {
+        "Next: " + keep +
+        "--ablation resample (does another replacement agree?), --show edges (who reads whom?)."};
   }
 
  private:
@@ -114,8 +131,10 @@ class Lines {
 
   // "needed -5.31 +- 0.03 (accuracy 99.9 %), suffices +5.19 +- 0.04"
   std::string effects(const nn::Finding& f) const {
-    std::string text = "needed " + effect_text(row(f).effect) + accuracy_text(row(f).effect);
-    if (row(f).suffices) text += "; suffices " + effect_text(*row(f).suffices);
+    std::string text = "needed " + effect_text(row(f).effect);
+    if (!std::isnan(row(f).effect.accuracy))
+      text += fmt::format(" (then accuracy {:.3g} %)", 100 * row(f).effect.accuracy);
+    if (row(f).suffices) text += ", suffices " + effect_text(*row(f).suffices);
     return text;
   }
 
@@ -129,11 +148,11 @@ class Lines {
   Claim component(const nn::Finding& f, const nn::Finding* before) const {
     Claim c{row(f).place, {row(f).place}, std::string(f.role())};
     const std::string rank = before && nn::about_equal(row(*before), row(f))
-                                 ? ", about equal to " + row(*before).place
+                                 ? " (about equal to " + row(*before).place + ")"
                                  : "";
-    c.text += f.roles.empty() ? rank + ": "
-                              : " is " + role_text(*f.roles[0], m_.reports[f.row], m_.uniform) +
-                                    rank + ".\n  ";
+    c.text += f.roles.empty()
+                  ? rank + ": "
+                  : " is " + role_text(*f.roles[0], m_.reports[f.row], m_.uniform) + rank + ".\n  ";
     c.text += effects(f);
     add_scores(c, f);
     if (f.is_needed && is_certain(row(f).effect))
@@ -185,6 +204,7 @@ std::vector<Claim> first_lines(const HeadStudy& study, bool predicts,
   all.add_components(components);
   lines.insert(lines.end(), components.begin(), components.end());
   all.add_sets(lines);
+  lines.push_back(all.next());
   return lines;
 }
 

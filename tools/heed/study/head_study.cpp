@@ -97,10 +97,12 @@ std::string no_better_text(const Subject& s, std::int64_t count) {
   const std::optional<nn::Effect> gain = nn::gain_over_frequencies(*s.run, count);
   if (nn::predicts_better(gain)) return "";
   return fmt::format(
-      "This model predicts no better than token frequencies: on {} its log probability of the "
-      "right tokens, minus that of their frequencies, is {} nats. So no roles and marks are "
-      "stated; train it further, and study it again.",
-      counted(gain->sequences, "sequence"), effect_text(*gain));
+      "This model predicts no better than token frequencies, so nothing can be said about its "
+      "heads "
+      "and MLPs: on {} its log probability of the right tokens, minus that of the frequencies, is "
+      "{} "
+      "nats. Train it further (heed train --resume {} --steps N), and study it again.",
+      counted(gain->sequences, "sequence"), effect_text(*gain), s.folder());
 }
 
 // Measures HeadStudy::untrained.

@@ -36,12 +36,17 @@ void add_heads(Table& table, StudyContext& c) {
   table.text_row = row_of(c.uniform(), "uniform", Value(""));
   if (unscored) table.note = "-: no value, because no token occurs twice in this sequence. ";
   table.note +=
-      "prev, ind: weight on the token before, and on the tokens that followed earlier copies; "
-      "uniform: with equal weights.";
-  if (!c.heads.score_sequences.empty())
-    table.note += fmt::format(" They are those on {}.", c.heads.score_sequences);
+      "prev, ind: weight on the token before, and on the tokens after earlier copies. uniform: "
+      "with "
+      "equal weights.";
   if (c.heads.measured)
-    table.note += fmt::format(" needed and suffices: on {}.", c.heads.sample->sequences);
+    table.note += fmt::format(
+        " needed, suffices and mark (where the gradient misleads): on {}; the rest: on the "
+        "sequence "
+        "shown.",
+        c.heads.sample->sequences);
+  if (!c.heads.score_sequences.empty())
+    table.note += fmt::format(" prev, ind: on {}.", c.heads.score_sequences);
 }
 
 std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {

@@ -425,14 +425,12 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
   autograd::write_file(file("over_time.csv"), std::string_view(to_csv(csv)));
   const nn::Json json = over_time_json(study, folder.string());
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
-  Files files = {file("over_time.csv"), file("over_time.json")};
-  append(files, draw_sections(out->staging(), sections, subject.source));
   progress.at_work("Writing the page");
-  nn::Json page = pane_data({pane_over_time(subject, model, checkpoints, study)});
-  page.update(nn::Json::object({{"title", fmt::format("{}: {} over time", subject.source.run_name(),
-                                                      subject.texts.objective)},
-                                {"sections", sections_json(sections)}}));
-  files.push_back(write_page(out->staging(), std::move(page)));
+  Files files = write_document(
+      out->staging(), subject.source,
+      fmt::format("{}: {} over time", subject.source.run_name(), subject.texts.objective), sections,
+      pane_data({pane_over_time(subject, model, checkpoints, study)}));
+  append(files, {file("over_time.csv"), file("over_time.json")});
   progress.clear();
 
   Report report(over_time_keys());

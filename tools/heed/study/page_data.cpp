@@ -108,7 +108,6 @@ nn::Json PagePane::json() const {
       curve.push_back(std::vector<double>{double(step), loss});
     pane.append("loss_curve", curve);
   }
-  if (!fixed_maps.entries().empty()) pane.append("maps", fixed_maps);
   if (block > 1) {
     pane.append("texts", tokens);
     pane.append("block_rule",
@@ -137,11 +136,18 @@ PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& la
   return pane;
 }
 
-std::filesystem::path write_page(const std::filesystem::path& folder, nn::Json data) {
-  data.update(nn::Json::object({{"heed", version_text()}, {"command", typed_command()}}));
-  const std::filesystem::path file = folder / "report.html";
-  autograd::write_file(file.string(), study_page(data));
-  return file;
+Files write_document(const std::filesystem::path& folder, const PictureSource& source,
+                     const std::string& title, const std::vector<Section>& sections,
+                     nn::Json page) {
+  Files files = draw_sections(folder, sections, source);
+  for (const Section& s : sections) append(files, s.files);
+  page.update(nn::Json::object({{"title", title},
+                                {"sections", sections_json(sections)},
+                                {"heed", version_text()},
+                                {"command", typed_command()}}));
+  files.push_back(folder / "report.html");
+  autograd::write_file(files.back().string(), study_page(page));
+  return files;
 }
 
 nn::Json pane_data(const std::vector<PagePane>& panes) {

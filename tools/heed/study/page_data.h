@@ -9,6 +9,7 @@
 #include "nn/study/routes.h"
 #include "tools/heed/report/report.h"
 #include "tools/heed/study/context.h"
+#include "tools/heed/study/section.h"
 #include "tools/heed/study/subject.h"
 
 namespace heed {
@@ -22,8 +23,6 @@ struct PagePane {
   std::int64_t layers, heads;                ///< size of the model
   nn::Json checkpoints = nn::Json::array();  ///< see add_checkpoint()
   nn::Json cells = nn::Json::array();        ///< see add_cells()
-  /// Maps that are the same at all checkpoints, by quantity: lists as in a checkpoint.
-  nn::Json fixed_maps = nn::Json::object();
   /// Number of checkpoints that the run saved, if `checkpoints` is a selection of them.
   std::optional<std::int64_t> saved_checkpoints = {};
   /// Step and loss of every checkpoint of the run, which the page draws above the slider.
@@ -48,9 +47,12 @@ PagePane make_pane(const Subject& subject, const std::string& label = "");
 PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& label = "",
                  StudyContext* context = nullptr);
 
-/// Writes report.html into the directory and returns its path. `data` has the data of the page
-/// (page/README.md); heed's version and the command are added to it. Throws IoError.
-std::filesystem::path write_page(const std::filesystem::path& folder, nn::Json data);
+/// Draws the pictures of the sections and writes report.html into the directory. `page` has further
+/// data of the page (page/README.md), such as pane_data(). Returns the paths of all files of the
+/// sections. Throws IoError.
+Files write_document(const std::filesystem::path& folder, const PictureSource& source,
+                     const std::string& title, const std::vector<Section>& sections,
+                     nn::Json page = nn::Json::object());
 /// Returns the data of a page of panes with the quantities of nn::map_quantities().
 nn::Json pane_data(const std::vector<PagePane>& panes);
 

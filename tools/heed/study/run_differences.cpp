@@ -198,12 +198,10 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
   s.difference = nn::difference_of(s.study_a, s.study_b, s.matches);
   progress.at_work("Drawing pictures");
   const std::vector<Section> sections{section_of(s)};
-  Files files = draw_sections(staging, sections, a.source);
-  nn::Json page = pane_data({pane_of(a, s.study_a), pane_of(b, s.study_b)});
-  page.update(nn::Json::object({{"title", fmt::format("{} and {}: {}", a.source.run_name(),
-                                                      b.source.run_name(), a.texts.objective)},
-                                {"sections", sections_json(sections)}}));
-  files.push_back(write_page(staging, std::move(page)));
+  const Files files = write_document(
+      staging, a.source,
+      fmt::format("{} and {}: {}", a.source.run_name(), b.source.run_name(), a.texts.objective),
+      sections, pane_data({pane_of(a, s.study_a), pane_of(b, s.study_b)}));
   progress.clear();
   Report report(kComparison);
   report.set("format", kStudyFormat);

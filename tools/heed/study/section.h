@@ -35,8 +35,6 @@ struct Section {
   /// The largest finding, for the one line that stands for a section: "L0H0:K:L1H0 -6.6, 24 rows".
   std::string finding = {};
   Files files = {};  ///< further files that the analysis has written
-  /// Keys of the page (page/README.md) that replace those of the sequence: quantities, panes, ...
-  Value page = {};
 };
 
 /// Returns a table of evidence: place, effect, error, suffices, predictions, accuracy and mark, as

@@ -213,17 +213,12 @@ Report study_one(const StudyArguments& a, const Command& c) {
   nn::Json page = pane_data(panes_of(context));
   std::vector<std::string> summary;
   for (const Claim& line : lines) summary.push_back(line.text);
-  page.update(nn::Json::object(
-      {{"title", fmt::format("{}: {}", s.source.run_name(), s.texts.objective)},
-       {"summary", summary},
-       {"sections", sections_json(sections)},
-       {"chosen",
-        head ? nn::Json::object({{"layer", head->layer}, {"head", head->head}}) : nn::Json()}}));
-  const std::filesystem::path page_file = write_page(out->staging(), std::move(page));
-  Files written = drawn.get();
-  append(written, draw_sections(out->staging(), sections, s.source));
-  for (const Section& section : sections) append(written, section.files);
-  append(written, {page_file});
+  page.append("summary", summary);
+  if (head) page.append("chosen", nn::Json::object({{"layer", head->layer}, {"head", head->head}}));
+  Files written = write_document(out->staging(), s.source,
+                                 fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
+                                 sections, std::move(page));
+  append(written, drawn.get());
   saved.get();
   append(written, {arrays});
   if (a.export_format) append(written, export_study(out->staging(), study, *a.export_format));
@@ -241,8 +236,8 @@ Report study_one(const StudyArguments& a, const Command& c) {
     claims.add({line.text, Value(line.components), line.role, numbers});
   }
   const std::string step = s.run->step ? fmt::format(", weights of step {}", *s.run->step) : "";
-  report.line("\n{}: {} = {:.6f} on {}{}", s.folder(), s.objective_text(), study.value,
-              counted(std::ssize(s.texts.tokens), "token"), step);
+  report.line("\n{}: {} = {:.6f} on the sequence shown ({}{})", s.folder(), s.objective_text(),
+              study.value, counted(std::ssize(s.texts.tokens), "token"), step);
   add_heads(report.table("heads"), context);
   report.table("claims").rows = claims.rows;
   if (a.ascii) report.block(drawn_weights(study, s.texts.tokens));
@@ -288,13 +283,8 @@ Report study_weights(const StudyArguments& a, const Command& c) {
   StudyContext context(c, a.heads, s, heads, progress, out->staging());
   const std::vector<Section> sections{(*analysis)->run(context)};
   progress.at_work("Drawing pictures and writing arrays");
-  Files files = sections[0].files;
-  append(files, draw_sections(out->staging(), sections, s.source));
-  if (nn::Json page = sections[0].page; !page.entries().empty()) {
-    page.update(nn::Json::object({{"title", s.source.run_name() + ": circuits from the weights"},
-                                  {"sections", sections_json(sections)}}));
-    append(files, {write_page(out->staging(), std::move(page))});
-  }
+  const Files files = write_document(out->staging(), s.source,
+                                     s.source.run_name() + ": circuits from the weights", sections);
   const auto published = out->publish(files);
   progress.clear();
   Report report(kWeightKeys);

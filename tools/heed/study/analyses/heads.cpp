@@ -47,7 +47,7 @@ std::string marks_legend(const nn::Judgement& j) {
 plot::LineChart points_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& j,
                           const std::string& what, bool marks, std::vector<plot::Series> series,
                           std::size_t squares = SIZE_MAX) {
-  constexpr std::ptrdiff_t kLabeled = 6;
+  constexpr std::size_t kLabeled = 8;
   const auto error_of = [&](std::size_t i) {
     return std::abs(rows[i].predicted() - rows[i].effect.mean);
   };
@@ -55,7 +55,7 @@ plot::LineChart points_of(const std::vector<nn::Evidence>& rows, const nn::Judge
     const std::string mark = marks ? nn::mark_text(j.rows[i]) : "";
     const bool is_labeled = std::ranges::count_if(j.order, [&](std::size_t k) {
                               return error_of(k) > error_of(i);
-                            }) < kLabeled;
+                            }) < std::ptrdiff_t(kLabeled);
     plot::Series& points = series[i >= squares];
     points.x.push_back(rows[i].predicted()), points.y.push_back(rows[i].effect.mean);
     points.labels.push_back(is_labeled && !mark.empty() && mark != "-" ? rows[i].place + " " + mark
@@ -63,7 +63,7 @@ plot::LineChart points_of(const std::vector<nn::Evidence>& rows, const nn::Judge
   }
   std::erase_if(series, [](const plot::Series& s) { return s.x.empty(); });
   return {.title = what,
-          .x_name = "predicted change of L",
+          .x_name = "change of L predicted by the gradient",
           .y_name = "measured change of L",
           .series = std::move(series),
           .equal = true,
@@ -76,8 +76,8 @@ Picture effects_picture(StudyContext& c) {
   if (c.heads.measured)
     stack.panels.push_back(points_of(
         c.heads.measured->effects, c.heads.summary.judgement,
-        "heads and MLPs on " + c.heads.sample->sequences + ": " +
-            short_objective(c.heads.sample->objective_text),
+        (c.model().options.mlp ? "heads (dots) and MLPs (squares) on " : "heads on ") +
+            c.heads.sample->sequences + ": " + short_objective(c.heads.sample->objective_text),
         c.has_marks(*c.heads.sample),
         {{.name = "heads", .points = true}, {.name = "MLPs", .points = true, .square = true}},
         c.heads.measured->reports.size()));
@@ -85,7 +85,7 @@ Picture effects_picture(StudyContext& c) {
   stack.panels.push_back(
       points_of(cells.evidence, cells.judgement,
                 "cells of the sequence shown: " + short_objective(c.subject.texts.objective),
-                c.subject.predicts, {{.name = "cells", .points = true}}));
+                c.subject.predicts, {{.points = true}}));
   return {"effects", std::move(stack),
           "Each point is one cut: the change of L that the gradient predicts, and the change that "
           "was measured."};

@@ -6,12 +6,9 @@
 #include <numeric>
 
 #include "nn/io/safetensors.h"
-#include "nn/study/blocks.h"
 #include "nn/study/circuits.h"
 #include "nn/study/path_cuts.h"
 #include "tools/heed/study/analysis.h"
-#include "tools/heed/study/page/page.h"
-#include "tools/heed/study/page_data.h"
 #include "tools/heed/study/study_pictures.h"
 
 namespace heed {
@@ -227,8 +224,7 @@ void add_largest(Table& table, const CircuitStudy& s) {
 
 // ---- arrays and pictures
 
-constexpr std::size_t kDrawnPairs = 12;         // composed maps that are drawn and stored
-constexpr std::int64_t kPageBytes = 7'500'000;  // of the maps; the page has at most 8 MB
+constexpr std::size_t kDrawnPairs = 12;  // composed maps that are drawn and stored
 
 // The pairs whose maps are drawn and stored.
 std::span<const PairCircuit> drawn_pairs(const CircuitStudy& s) {
@@ -276,6 +272,7 @@ void save_arrays(const std::filesystem::path& file, const CircuitStudy& s,
 // Adds a picture of maps, {title of the panel, map}. Adds nothing if there are none.
 void add_maps(Section& section, const std::string& file, plot::HeatmapGrid grid,
               const std::vector<std::pair<std::string, nn::FactoredMap>>& maps) {
+  constexpr std::size_t kMostNumbers = 500'000;  // of the maps in JSON and on the page
   if (maps.empty()) return;
   for (const auto& [title, map] : maps) {
     const nn::Tensor values = square(map);
@@ -286,7 +283,8 @@ void add_maps(Section& section, const std::string& file, plot::HeatmapGrid grid,
   grid.gray = "not a logit";
   grid.scale = plot::ColorScale::kDiverging;
   if (!grid.by_panel) grid.limit = largest_magnitude(grid);
-  section.pictures.push_back({file, std::move(grid), kMapsLeaveOut, true});
+  const bool is_large = grid.panels.size() * grid.panels[0].values.size() > kMostNumbers;
+  section.pictures.push_back({file, std::move(grid), kMapsLeaveOut, is_large});
 }
 
 // Returns a chart of the mean score of each head by distance, with a band of one deviation.
@@ -369,76 +367,6 @@ void add_pictures(Section& section, const CircuitStudy& s) {
   if (s.model().attention.rope) section.pictures.push_back(curves_picture(s));
 }
 
-// ---- page
-
-nn::Json page_map(const nn::HeadIndex& head, const nn::FactoredMap& map) {
-  const nn::Tensor values = square(map);
-  const nn::Tensor heads = reshape(values, {1, 1, values.size(0), values.size(1)});
-  const nn::BlockMap b = nn::block_maps(heads, heads, nn::BlockRule::kLargest)[0];
-  nn::Json entry = nn::Json::object({{"layer", head.layer}, {"head", head.head}});
-  entry.update(encode_map(b.values, b.size, false, b.hidden));
-  return entry;
-}
-
-// Returns the description of a quantity of the page.
-nn::Json page_quantity(std::string_view name, const std::string& title, bool to_logits,
-                       std::string_view what) {
-  const std::vector<std::string> tokens{"query's token", "key's token"},
-      logits{"token that is read", "logit"};
-  return nn::Json::object({{"name", name},
-                           {"title", title},
-                           {"unit", ""},
-                           {"signed", true},
-                           {"what", what},
-                           {"axes", to_logits ? logits : tokens}});
-}
-
-// Returns the maps of the page, whose slider selects the distance of the QK maps. It has as many
-// distances, from 0 on, as fit into 8 MB.
-Value page_of(const CircuitStudy& s, const PictureSource& source) {
-  nn::Json quantities = nn::Json::array();
-  quantities.push_back(
-      page_quantity("qk", "QK: scores", false, "score of a query's token with a key's token"));
-  quantities.push_back(page_quantity(
-      "ov", "OV: logits", true, "logits that a head adds if it reads a token; gray: not a logit"));
-  PagePane pane{source.run_name(), source.weights,   kMapsLeaveOut,
-                s.tokens,          s.model().layers, s.model().attention.heads};
-  const std::int64_t all = s.model().attention.rope ? s.model().context : 1;
-  if (all > 1)
-    pane.objective += " The slider selects the distance from key to query for the QK maps.";
-  pane.fixed_maps.append("ov", nn::Json::array());
-  for (const HeadCircuit& h : s.heads) pane.fixed_maps["ov"].push_back(page_map(h.head, h.ov));
-  for (const PairCircuit& p : drawn_pairs(s)) {
-    const std::string a = nn::head_name(p.score.a), kind = nn::enum_name(p.score.kind);
-    const std::string name = a + ":" + kind;
-    if (!pane.fixed_maps.find(name)) {
-      const bool to_logits = p.score.kind == nn::Composition::kV;
-      pane.fixed_maps.append(name, nn::Json::array());
-      quantities.push_back(page_quantity(
-          name, kind + "-composed with " + a, to_logits,
-          "what a head reads of the output of " + a + (to_logits ? "" : s.over_distances())));
-    }
-    pane.fixed_maps[name].push_back(page_map(p.score.b, p.map));
-  }
-  std::int64_t left = kPageBytes - std::int64_t(pane.fixed_maps.dump().size()), shown = 0;
-  for (std::int64_t d = 0; d < all; ++d) {
-    const bool chosen = d == s.distance.value_or(0);
-    if (left <= 0 && !chosen) continue;  // a chosen distance is always on the page
-    if (chosen) shown = std::ssize(pane.checkpoints.items());
-    nn::Json qk = nn::Json::array();
-    for (const HeadCircuit& h : s.heads) qk.push_back(page_map(h.head, s.circuits.qk(h.head, d)));
-    left -= std::int64_t(qk.dump().size());
-    pane.checkpoints.push_back(
-        nn::Json::object({{"step", d}, {"maps", nn::Json::object({{"qk", qk}})}}));
-  }
-  pane.saved_checkpoints = all;
-  return Value::object({{"quantities", quantities},
-                        {"head_columns", Value::array()},
-                        {"panes", Value::Array{pane.json()}},
-                        {"step_name", "distance"},
-                        {"first_checkpoint", shown}});
-}
-
 std::optional<std::int64_t> given_distance(const StudyContext& c) {
   if (!c.given("distance")) return {};
   const nn::Transformer::Options& o = c.model().options;
@@ -471,7 +399,6 @@ Section circuits_of_weights(StudyContext& c) {
   section.files = {c.folder / "circuits.safetensors"};
   save_arrays(section.files[0], s, c.subject.source);
   add_pictures(section, s);
-  if (s.has_maps()) section.page = page_of(s, c.subject.source);
   return section;
 }
 

@@ -1,7 +1,9 @@
 // The page: its data, its state (what is selected), and the controls that change the state.
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const panes = data.panes;
+const panes = data.panes ?? []; // a page of circuits has only sections
+data.quantities ??= [];
+data.head_columns ??= [];
 const views = []; // {keys, draw}
 // quantity and checkpoint are indices. root is true if signed maps have the root scale. mapsView() describes cell and
 // route, and adds further keys.
@@ -19,8 +21,7 @@ function change(patch) {
 
 // --- selection in a pane
 const quantity = () => data.quantities[state.quantity];
-const axesOf = (q) => q.axes ?? ["query", "key"]; // the names of rows and of columns
-const longest = panes.reduce((a, b) => (b.checkpoints.length > a.checkpoints.length ? b : a));
+const longest = panes.reduce((a, b) => (b.checkpoints.length > a.checkpoints.length ? b : a), { checkpoints: [] });
 const headsOf = (pane) => Array.from({ length: pane.layers * pane.heads }, (_, k) =>
   ({ layer: Math.floor(k / pane.heads), head: k % pane.heads }));
 const headName = ({ layer, head }) => `L${layer}H${head}`;
@@ -36,7 +37,7 @@ function markOf(pane, head) {
   return mark === "-" ? "" : mark;
 }
 /** Returns the maps of a quantity. Maps of the pane are the same at all checkpoints. */
-const mapsOf = (pane, q) => checkpointOf(pane).maps[q.name] ?? pane.maps?.[q.name] ?? [];
+const mapsOf = (pane, q) => checkpointOf(pane).maps[q.name] ?? [];
 /** Returns the cells of the map of a head, [n x n], or nothing if the map is not stored. */
 function cellsOf(pane, q, head) {
   const map = mapsOf(pane, q).find(ofHead(head));
@@ -64,7 +65,6 @@ const tokenNames = (pane) => pane.tokens.map((_, i) => tokenName(pane, i));
 
 // --- what the data has
 const weightsName = "hook_pattern"; // the quantity A
-const hasWeights = data.quantities.some(({ name }) => name === weightsName);
 const every = panes.flatMap((pane) => pane.checkpoints);
 const hasRoutes = (pane) => pane.checkpoints.some(({ routes }) => routes?.length > 0);
 if (every.some(({ routes }) => routes?.some(({ from }) => from.length > 0))) {
@@ -73,7 +73,6 @@ if (every.some(({ routes }) => routes?.some(({ from }) => from.length > 0))) {
   for (const { maps, routes } of every) maps.routes_from = routes.flatMap(({ from }) => from);
 }
 const hasSteps = longest.checkpoints.length > 1;
-const stepName = data.step_name ?? "step"; // what the slider selects: a training step, or a distance
 const reports = every.flatMap(({ heads }) => heads ?? []);
 const allColumns = [
   ...data.head_columns.map(({ name, ...column }, k) => ({ name: name.replaceAll("_", " "), ...column, of: (report) => report.values[k] })),
@@ -121,19 +120,20 @@ function slider() {
   addView(["checkpoint"], () => {
     const { step } = longest.checkpoints[state.checkpoint];
     input.value = state.checkpoint;
-    const weights = step === null ? "final weights" : `${stepName} ${step}`;
+    const weights = step === null ? "final weights" : `step ${step}`;
     const isSelection = longest.saved_checkpoints > longest.checkpoints.length;
     const all = isSelection ? `, selected from ${longest.saved_checkpoints}` : "";
     output.textContent = `${weights} (${state.checkpoint + 1} of ${longest.checkpoints.length}${all})`;
     input.setAttribute("aria-valuetext", output.textContent);
   });
-  return el("label", {}, data.step_name ? "Distance" : "Checkpoint", input, output);
+  return el("label", {}, "Checkpoint", input, output);
 }
 
 function buildControls() {
   const form = document.getElementById("controls");
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.append(choice("Show", "quantity", data.quantities.map((q, k) => [k, q.title])), ...(hasSteps ? [slider()] : []),
+  const maps = panes.length > 0 ? [choice("Show", "quantity", data.quantities.map((q, k) => [k, q.title]))] : [];
+  form.append(...maps, ...(hasSteps ? [slider()] : []),
     choice("Signed maps", "root", [[false, "linear scale"], [true, "root scale"]]),
     choice("Theme", "theme", [["auto", "system"], ["light", "light"], ["dark", "dark"]]));
 }
@@ -144,8 +144,7 @@ function paneView(pane) {
   addView(["checkpoint"], () => {
     const { step, value: number } = checkpointOf(pane);
     const when = step === null ? "" : ` at step ${step}`;
-    if (number === undefined) value.replaceChildren(show(pane.objective));
-    else value.replaceChildren("L is ", el("b", {}, show(pane.objective)), `. L = ${show(number)}${when}.`);
+    value.replaceChildren("L is ", el("b", {}, show(pane.objective)), `. L = ${show(number)}${when}.`);
   });
   const block = pane.block > 1 ? [el("p", { class: "muted" }, `A cell covers ${pane.block} × ${pane.block} tokens` +
     (pane.block_rule ? `: ${pane.block_rule}.` : "."))] : [];
@@ -153,7 +152,7 @@ function paneView(pane) {
     series: [{ name: "loss", x: pane.loss_curve.map(([step]) => step), y: pane.loss_curve.map(([, y]) => y) }] })] : [];
   const title = el("h2", {}, pane.name, " ", el("small", { class: "muted" }, pane.hash ?? ""));
   return el("article", { class: "pane" }, title, value, ...block, headMaps(pane),
-    ...(hasWeights ? [tokensView(pane)] : []), ...(hasRoutes(pane) ? [routesView(pane)] : []),
+    tokensView(pane), ...(hasRoutes(pane) ? [routesView(pane)] : []),
     ...(pane.checkpoints.some(({ heads }) => heads?.length > 0) ? [headsView(pane)] : []), ...loss);
 }
 
@@ -162,7 +161,7 @@ function paneView(pane) {
  * selects data.chosen or the head with the largest |dL/dg|, where g is a gate on the output of the head.
  */
 function firstChoice() {
-  state.checkpoint = data.first_checkpoint ?? longest.checkpoints.length - 1;
+  state.checkpoint = longest.checkpoints.length - 1;
   const [pane] = panes;
   const top = (list, sizeOf) => list.reduce((a, b) => (sizeOf(b) > sizeOf(a) ? b : a), list[0]);
   const cells = pane.block === 1 && panes.length === 1 ? pane.cells ?? [] : [];
@@ -176,14 +175,14 @@ function firstChoice() {
 
 /** Removes the texts of report.html about things that this page does not have. */
 function removeUnneeded() {
-  const has = { weights: hasWeights, routes: panes.some(hasRoutes), summary: data.summary?.length > 0,
+  const has = { weights: panes.length > 0, routes: panes.some(hasRoutes), summary: data.summary?.length > 0,
     marks: panes.some((pane) => headsOf(pane).some((head) => markOf(pane, head))) };
   for (const element of document.querySelectorAll("[data-needs]"))
     if (!has[element.dataset.needs]) element.remove();
 }
 
 function start() {
-  firstChoice();
+  if (panes.length > 0) firstChoice();
   removeUnneeded();
   document.getElementById("title").textContent = data.title;
   document.getElementById("made-by").append("heed ", data.heed, ": ", el("code", {}, data.command));

@@ -29,7 +29,7 @@ function chartView({ title, x_name, y_name, series }) {
       const [before, known, after] = [k - 1, k, k + 1].map((i) => Number.isFinite(one.y[i]));
       return known ? `${before ? "L" : "M"}${x(at)} ${y(one.y[k])}${before || after ? "" : "m-3 0h6"}` : "";
     }).join("");
-    const marked = x_name === stepName && hasSteps ? longest.checkpoints[state.checkpoint].step : null;
+    const marked = x_name === "step" && hasSteps ? longest.checkpoints[state.checkpoint].step : null;
     return svg("svg", { role: "img", "aria-label": title, width, height, viewBox: `0 0 ${width} ${height}` },
       ...yTicks.flatMap((value) => [svg("path", { class: "grid", d: `M${left} ${y(value)}H${width - right}` }),
         svg("text", { class: "right", x: left - 6, y: y(value) + 4 }, tickText(value))]),
@@ -97,7 +97,7 @@ function headMaps(pane) {
   const heads = headsOf(pane);
   return mapsView({ name: `heads of ${pane.name}`, key: "cell", keys: ["layer", "head", "quantity", "checkpoint"],
     across: pane.heads, choose: (k) => change(heads[k]),
-    describe: () => ({ title: `${headName(state)}: ${quantity().title}`, axes: axesOf(quantity()), rows: pane.tokens,
+    describe: () => ({ title: `${headName(state)}: ${quantity().title}`, axes: ["query", "key"], rows: pane.tokens,
       columns: pane.tokens, rowNames: tokenNames(pane), columnNames: tokenNames(pane), limit: limitOf(quantity()),
       signed: quantity().signed,
       words: titleOf({ name: quantity().title, unit: quantity().unit }),
@@ -110,9 +110,8 @@ const lack = "not stored for this head or checkpoint";
 
 /** Returns a text with the value of every quantity at one cell of the selected head. */
 function cellText(pane, i, j) {
-  const [row, column] = axesOf(quantity());
-  const where = `${headName(state)}, ${row} ${tokenName(pane, i)}, ${column} ${tokenName(pane, j)}: `;
-  const others = data.quantities.filter((q) => q !== quantity() && !q.axes && !quantity().axes);
+  const where = `${headName(state)}, query ${tokenName(pane, i)}, key ${tokenName(pane, j)}: `;
+  const others = data.quantities.filter((q) => q !== quantity());
   const parts = [quantity(), ...others].map((q) => {
     const x = cellsOf(pane, q, state)?.[i * pane.tokens.length + j];
     return `${q.title} ${x === undefined ? lack : Number.isNaN(x) ? "masked" : `= ${show(x)}`}`;

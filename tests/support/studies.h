@@ -31,6 +31,11 @@ inline const Batch& one_sequence() {
   return batch;
 }
 
+inline const Batch& three_sequences() {
+  static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}, {2, 6, 5, 4, 0, 3}});
+  return batch;
+}
+
 inline Transformer::Options small_options() {
   Transformer::Options o;
   o.vocab = 7, o.context = 8, o.attention.d_model = 12, o.attention.heads = 3, o.layers = 2;

@@ -11,10 +11,6 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-Batch three_prompts() {
-  return batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}, {2, 6, 5, 4, 0, 3}});
-}
-
 std::vector<double> values_of(const Transformer& model, const Batch& b, const Objective& o,
                               Probe* probe = nullptr) {
   return to(objective_values(model(b.inputs, {.probe = probe}), b, o), float64).to_vector<double>();
@@ -24,7 +20,7 @@ TEST_CASE("zero ablation equals a model whose output projection is 0 for the hea
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
-    const Batch batch = three_prompts();
+    const Batch batch = three_sequences();
     Transformer cut = convert(clone(model), AttentionForm::kPerHead);
     for (const HeadIndex& h : {HeadIndex{0, 2}, HeadIndex{1, 0}, HeadIndex{1, 1}}) {
       const NoGrad guard;
@@ -43,7 +39,7 @@ TEST_CASE("zero ablation equals a model whose output projection is 0 for the hea
 
 TEST_CASE("the mean is that of all positions with a token, resample takes the next sequence") {
   const Transformer model = random_model(small_options());
-  Batch batch = three_prompts();
+  Batch batch = three_sequences();
   batch.padding = {0, 2, 3};  // 13 positions hold a token
   const auto clean = values_of(model, batch, {});
   for (const Ablation how : {Ablation::kMean, Ablation::kResample}) {
@@ -90,16 +86,13 @@ TEST_CASE("an effect is the mean, its standard error and the mean magnitude") {
 
 TEST_CASE("the accuracy with a cut is the share of positions with the right token first") {
   const Transformer model = random_model(small_options());
-  Batch batch = three_prompts();
+  Batch batch = three_sequences();
   const Replacement r = replacement(model, batch, Ablation::kMean);
   for (const bool is_margin : {false, true}) {
     // Without position 2; the positions of a margin do not change if `counted` does.
     const Objective o = is_margin ? margin(model, batch) : Objective{};
     if (!is_margin) {
-      auto counted = batch.counted.to_vector<bool>();
-      for (std::size_t i = 2; i < counted.size(); i += std::size_t(batch.inputs.size(1)))
-        counted[i] = false;
-      batch.counted = from_data(counted, batch.counted.shape());
+      batch.counted = logical_and(batch.counted, ne(arange(6), 2.0));
     }
     for (const HeadIndex& h : all_heads(2, 3)) {
       Probe probe;
@@ -118,7 +111,7 @@ TEST_CASE("the accuracy with a cut is the share of positions with the right toke
         }
       CHECK(ablate({model, batch, o}, {h}, r).accuracy == Approx(right / total));
     }
-    batch = three_prompts();
+    batch = three_sequences();
   }
 }
 
@@ -126,7 +119,7 @@ TEST_CASE("an ablation in float32 changes no .grad; no head and the other heads 
   Transformer::Options o = small_options();
   o.attention.dtype = float32;
   const Transformer model = random_model(o);
-  const Batch batch = three_prompts();
+  const Batch batch = three_sequences();
   const Replacement mean = replacement(model, batch, Ablation::kMean);
   CHECK(mean.sequences == 3);
   CHECK(ablate({model, batch, {}}, {{1, 0}}, mean).sequences == 3);
@@ -151,10 +144,10 @@ TEST_CASE("heads are written L1H0,L0H1; the error for another text has an exampl
         parse_heads("x", text, o.layers, o.attention.heads),
         "x: '" + std::string(text) + "' is not a head of this model, which has L0H0 to L1H2");
   const Transformer model = random_model(o);
-  const Replacement zero = replacement(model, three_prompts(), Ablation::kZero);
-  CHECK_THROWS_WITH(ablate({model, three_prompts(), {}}, {}, zero),
+  const Replacement zero = replacement(model, three_sequences(), Ablation::kZero);
+  CHECK_THROWS_WITH(ablate({model, three_sequences(), {}}, {}, zero),
                     "ablate: needs at least one component, got none");
-  CHECK_THROWS_WITH(ablate({model, three_prompts(), {}}, {{0, 7}}, zero),
+  CHECK_THROWS_WITH(ablate({model, three_sequences(), {}}, {{0, 7}}, zero),
                     Contains("'L0H7' is not a head"));
   CHECK_THROWS_WITH(replacement(model, batch_of({{1, 2}}), Ablation::kResample),
                     Contains("batch of 2 or more"));
@@ -165,7 +158,7 @@ TEST_CASE("MLPs and the embedding are replaced, also together with heads of any 
     if (!o.mlp) continue;
     CAPTURE(name);
     const Transformer model = random_model(o);
-    const Batch batch = three_prompts();
+    const Batch batch = three_sequences();
     for (const Ablation how : {Ablation::kMean, Ablation::kZero, Ablation::kResample}) {
       const Replacement r = replacement(model, batch, how);
       Probe stream;

@@ -39,6 +39,8 @@ Row times(const Row& x, const Rows& w, const Row& bias = {}) {
   return y;
 }
 
+double size(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
+
 Row mean_row(const Rows& rows) {
   Row total(rows[0].size());
   for (const Row& row : rows)
@@ -75,12 +77,13 @@ class Loops {
     return found == all.end() ? Row() : to_doubles(found->second);
   }
   static double rms(const Row& x) { return std::sqrt(dot(x, x) / double(x.size()) + 1e-5); }
+  Row centered(Row x) const {
+    if (o.norm_kind != NormKind::kLayerNorm) return x;
+    return sum_of(x, Row(x.size(), dot(x, Row(x.size(), 1)) / double(x.size())), -1);
+  }
   Row linear_norm(const std::string& name, Row x) const {
     if (o.norm == NormPlacement::kNone) return x;
-    if (o.norm_kind == NormKind::kLayerNorm) {
-      const double mean = dot(x, Row(x.size(), 1)) / double(x.size());
-      for (double& v : x) v -= mean;
-    }
+    x = centered(x);
     const Row w = vector(name + ".weight");
     for (std::size_t j = 0; j < x.size(); ++j) x[j] *= w[j];
     return x;
@@ -88,13 +91,8 @@ class Loops {
   Row norm(std::int64_t layer, const Row& x) const {
     if (o.norm == NormPlacement::kNone) return x;
     const std::string name = "blocks." + std::to_string(layer) + ".ln1";
-    Row centered = x;
-    if (o.norm_kind == NormKind::kLayerNorm) {
-      const double mean = dot(x, Row(x.size(), 1)) / double(x.size());
-      for (double& v : centered) v -= mean;
-    }
     Row y = linear_norm(name, x);
-    const double size = rms(centered);
+    const double size = rms(centered(x));
     for (double& v : y) v /= size;
     const Row bias = vector(name + ".bias");
     return bias.empty() ? y : sum_of(y, bias);
@@ -102,16 +100,18 @@ class Loops {
   Row token(std::int64_t layer, std::size_t i) const {
     return norm(layer, P.empty() ? E[i] : sum_of(E[i], mean_row(P)));
   }
-  Rows weight(Tensor AttentionWeights::*w, const HeadIndex& h) const {
-    const bool shared = w == &AttentionWeights::W_K || w == &AttentionWeights::W_V;
-    const std::int64_t group = o.attention.heads / o.attention.kv_heads;
-    return rows_of(select(weights[std::size_t(h.layer)].*w, 0, shared ? h.head / group : h.head));
+  // Returns a head's part of a parameter; undefined if the model does not have it.
+  Tensor part(Tensor AttentionWeights::*w, const HeadIndex& h) const {
+    using A = AttentionWeights;
+    const Tensor& x = weights[std::size_t(h.layer)].*w;
+    const bool shared = w == &A::W_K || w == &A::W_V || w == &A::b_K || w == &A::b_V;
+    const std::int64_t group = shared ? o.attention.heads / o.attention.kv_heads : 1;
+    return x.defined() ? to(select(x, 0, h.head / group), float64) : x;
   }
+  Rows weight(Tensor AttentionWeights::*w, const HeadIndex& h) const { return rows_of(part(w, h)); }
   Row bias(Tensor AttentionWeights::*b, const HeadIndex& h) const {
-    const Tensor& x = weights[std::size_t(h.layer)].*b;
-    const bool shared = b != &AttentionWeights::b_Q;
-    const std::int64_t group = o.attention.heads / o.attention.kv_heads;
-    return x.defined() ? to_doubles(select(x, 0, shared ? h.head / group : h.head)) : Row();
+    const Tensor x = part(b, h);
+    return x.defined() ? to_doubles(x) : Row();
   }
   double scale(const HeadIndex& h) const {
     const std::string name = "blocks." + std::to_string(h.layer) + ".attn.scale";
@@ -365,21 +365,15 @@ TEST_CASE("composition scores equal products of full matrices") {
     CAPTURE(name);
     const Transformer model = random_model(options);
     const Loops loops(model);
-    const auto matrix = [&](Tensor AttentionWeights::*w, const HeadIndex& h) {
-      std::vector<Tensor> rows;
-      for (const Row& row : loops.weight(w, h))
-        rows.push_back(from_data(row, {std::int64_t(row.size())}));
-      return stack(rows, 0);
-    };
-    const auto size = [](const Tensor& x) { return std::sqrt(sum(x * x).item()); };
     const auto scores = composition_scores(model, 3);
     CHECK(scores.size() == 4 * 4 * 3);
     for (const CompositionScore& s : scores) {
       const auto of_qk = [&](const HeadIndex& h) {
-        return matmul(matrix(&AttentionWeights::W_Q, h), mT(matrix(&AttentionWeights::W_K, h)));
+        return matmul(loops.part(&AttentionWeights::W_Q, h),
+                      mT(loops.part(&AttentionWeights::W_K, h)));
       };
       const auto of_ov = [&](const HeadIndex& h) {
-        return matmul(matrix(&AttentionWeights::W_V, h), matrix(&AttentionWeights::W_O, h));
+        return matmul(loops.part(&AttentionWeights::W_V, h), loops.part(&AttentionWeights::W_O, h));
       };
       const Tensor a = of_ov(s.a), b = s.kind == Composition::kV ? of_ov(s.b) : of_qk(s.b);
       const Tensor product = s.kind == Composition::kK ? matmul(b, mT(a)) : matmul(a, b);
@@ -400,7 +394,6 @@ TEST_CASE("the random mean of composition scores is that of full random matrices
   const auto drawn = [&](std::int64_t width) {
     return matmul(randn({12, width}, float64, g), randn({width, 12}, float64, g));
   };
-  const auto size = [](const Tensor& x) { return std::sqrt(sum(x * x).item()); };
   double q = 0, v = 0;
   for (int i = 0; i < 4000; ++i) {
     const Tensor a = drawn(3), qk = drawn(4), ov = drawn(3);

@@ -18,15 +18,18 @@ const Batch& two_prompts() {
   return batch;
 }
 
-// Returns L of each sequence if z of head h becomes z + share (z' - z).
+// Moves z of head h to z + share (z' - z).
+void move_head(Probe& probe, const HeadIndex& h, const Replacement& r, double share) {
+  probe.replace(block_site(h.layer, "attn.hook_z"), [=, &r](const Tensor& z) {
+    const Tensor here = reshape(eq(arange(z.size(2)), double(h.head)), {z.size(2), 1});
+    return where(here, z + (r.z[std::size_t(h.layer)] - z) * share, z);
+  });
+}
+// Returns L of each sequence with this change.
 std::vector<double> moved(const Transformer& model, const HeadIndex& h, const Replacement& r,
                           double share) {
   Probe probe;
-  probe.replace(block_site(h.layer, "attn.hook_z"), [&](const Tensor& z) {
-    std::vector<bool> chosen(std::size_t(z.size(2)), false);
-    chosen[std::size_t(h.head)] = true;
-    return where(from_data(chosen, {z.size(2), 1}), z + (r.z[std::size_t(h.layer)] - z) * share, z);
-  });
+  move_head(probe, h, r, share);
   return to_doubles(
       objective_values(model(two_prompts().inputs, {.probe = &probe}), two_prompts(), {}));
 }
@@ -37,17 +40,16 @@ TEST_CASE("needed and suffices are ablations; the gradient is the slope towards 
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
+    const BaseRun run(model, two_prompts(), {});
     for (const Ablation how : {Ablation::kMean, Ablation::kZero, Ablation::kResample}) {
       const Replacement r = replacement(model, two_prompts(), how);
-      const MeasuredHeads all =
-          measure_heads({model, two_prompts(), {}}, r, EffectParts::kMeasured);
+      const MeasuredHeads all = measure_heads(run, r, EffectParts::kMeasured);
       REQUIRE(all.reports.size() == std::size_t(o.layers * o.attention.heads));
       REQUIRE(all.effects.size() == all.reports.size() + (o.mlp ? std::size_t(o.layers) : 0));
-      const double whole = mean_of(values_without({model, two_prompts(), {}}, {}, r));
+      const double whole = mean_of(values_without(run, {}, r));
       CHECK(std::abs(all.value.mean - whole) <= 1e-12);
       const auto everything = all_heads(o.layers, o.attention.heads);
-      CHECK(std::abs(all.no_heads.mean -
-                     ablate({model, two_prompts(), {}}, components(everything), r).mean) <= 1e-12);
+      CHECK(std::abs(all.no_heads.mean - ablate(run, components(everything), r).mean) <= 1e-12);
       for (std::size_t i = 0; i < all.reports.size(); ++i) {
         const HeadReport& at = all.reports[i];
         const Evidence& e = all.effects[i];
@@ -61,7 +63,7 @@ TEST_CASE("needed and suffices are ablations; the gradient is the slope towards 
             if (other != HeadIndex(at)) others.push_back(other);
           }
         const auto without = [&](const std::vector<HeadIndex>& cut) {
-          return mean_of(values_without({model, two_prompts(), {}}, components(cut), r));
+          return mean_of(values_without(run, components(cut), r));
         };
         CHECK(std::abs(at[kSuffices] - (without(others) - without(layer))) <= 1e-12);
         const double step = 1e-4;
@@ -80,8 +82,9 @@ TEST_CASE("integrated is the mean slope at five points; softmax exact replaces o
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
+    const BaseRun run(model, two_prompts(), {});
     const Replacement r = replacement(model, two_prompts(), Ablation::kMean);
-    const MeasuredHeads all = measure_heads({model, two_prompts(), {}}, r, EffectParts::kAll);
+    const MeasuredHeads all = measure_heads(run, r, EffectParts::kAll);
     const Study s = study(model, two_prompts(), {});
     for (const HeadReport& at : all.reports) {
       double slopes = 0;
@@ -97,12 +100,7 @@ TEST_CASE("integrated is the mean slope at five points; softmax exact replaces o
         const auto scores = [&](double share) {
           Probe probe;
           probe.record(block_site(l, "attn.hook_attn_scores"));
-          probe.replace(block_site(at.layer, "attn.hook_z"), [&](const Tensor& z) {
-            std::vector<bool> chosen(std::size_t(z.size(2)), false);
-            chosen[std::size_t(at.head)] = true;
-            return where(from_data(chosen, {z.size(2), 1}),
-                         z + (r.z[std::size_t(at.layer)] - z) * share, z);
-          });
+          move_head(probe, at, r, share);
           const NoGrad guard;
           model(two_prompts().inputs, {.probe = &probe});
           return probe.value(block_site(l, "attn.hook_attn_scores"));
@@ -140,11 +138,12 @@ TEST_CASE("integrated is the mean slope at five points; softmax exact replaces o
 
 TEST_CASE("the excess of a pair is what its heads replace for each other") {
   const Transformer model = random_model(small_options());
+  const BaseRun run(model, two_prompts(), {});
   const Replacement r = replacement(model, two_prompts(), Ablation::kMean);
-  const MeasuredHeads all = measure_heads({model, two_prompts(), {}}, r, EffectParts::kMeasured);
-  const auto pairs = pair_effects({model, two_prompts(), {}}, r, all);
+  const MeasuredHeads all = measure_heads(run, r, EffectParts::kMeasured);
+  const auto pairs = pair_effects(run, r, all);
   REQUIRE(pairs.size() == 15);
-  const double both = ablate({model, two_prompts(), {}}, {{1, 1}, {1, 2}}, r).mean;
+  const double both = ablate(run, {{1, 1}, {1, 2}}, r).mean;
   CHECK((pairs[14].place == "L1H1, L1H2" && pairs[14].effect.mean == both));
   CHECK(pairs[14].predicted() == Approx(all.reports[4][kNeeded] + all.reports[5][kNeeded]));
 }

@@ -12,8 +12,35 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-Batch three_sequences() {
-  return batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}, {2, 6, 5, 4, 0, 3}});
+// A run of a model on three sequences, and the replacements of its outputs.
+struct Replaced {
+  explicit Replaced(const Transformer::Options& o, Ablation how = Ablation::kMean)
+      : model(random_model(o)), run(model, batch, kDiff), r(replacement(model, batch, how)) {}
+
+  std::vector<Path> paths(const std::string& text) const {
+    return parse_paths("x", text, model.options);
+  }
+  // Returns replacements that move the outputs by a fraction of the way.
+  Replacement near(double step) const {
+    Replacement moved = r;
+    const auto pass = record_forward(model, batch.inputs, {"attn.hook_z", "hook_resid_pre"});
+    for (std::size_t l = 0; l < moved.z.size(); ++l)
+      moved.z[l] = pass.at[0][l] + step * (r.z[l] - pass.at[0][l]);
+    moved.embed = pass.at[1][0] + step * (r.embed - pass.at[1][0]);
+    return moved;
+  }
+
+  Batch batch = three_sequences();
+  Transformer model;
+  BaseRun run;
+  Replacement r;
+};
+
+// Returns the studied_models() that have edges.
+std::vector<NamedModel> models_with_edges() {
+  std::vector<NamedModel> models = studied_models();
+  std::erase_if(models, [](const NamedModel& m) { return m.options.norm == NormPlacement::kPost; });
+  return models;
 }
 
 // Returns the edges from a component to all receivers after it.
@@ -43,21 +70,17 @@ void check_equal(const std::vector<double>& a, const std::vector<double>& b, dou
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a[i] - b[i]) <= tolerance);
 }
 
-TEST_CASE("the edges from a component to all its receivers together are the component's cut") {
-  for (const auto& [name, o] : studied_models()) {
-    if (o.norm == NormPlacement::kPost) continue;
-    const Transformer model = random_model(o);
-    const Batch batch = three_sequences();
-    const BaseRun run(model, batch, kDiff);
+TEST_CASE("the edges from components to all their receivers together are the components' cut") {
+  for (const auto& [name, o] : models_with_edges())
     for (const Ablation how : {Ablation::kMean, Ablation::kZero, Ablation::kResample}) {
-      const Replacement r = replacement(model, batch, how);
-      const PathCutter cutter(run, r, false);
-      const MeasuredHeads measured = measure_heads(run, r, EffectParts::kMeasured);
-      for (const Component& c : all_components(model.options)) {
+      const Replaced x(o, how);
+      const PathCutter cutter(x.run, x.r, false);
+      const double tolerance = 1e-12 * largest_of(x.run.values);
+      const MeasuredHeads measured = measure_heads(x.run, x.r, EffectParts::kMeasured);
+      for (const Component& c : all_components(x.model.options)) {
         CAPTURE(name, component_name(c), int(how));
-        const std::vector<Path> edges = edges_from(c, model.options);
-        const double tolerance = 1e-12 * largest_of(run.values);
-        check_equal(cutter.values(edges), values_without(run, {c}, r), tolerance);
+        const std::vector<Path> edges = edges_from(c, x.model.options);
+        check_equal(cutter.values(edges), values_without(x.run, {c}, x.r), tolerance);
         // The predictions sum to that of the component.
         double sum = 0, whole = 0;
         for (const Effect& e : cutter.predictions(edges)) sum += e.mean;
@@ -67,54 +90,36 @@ TEST_CASE("the edges from a component to all its receivers together are the comp
         CHECK(std::abs(sum - whole) <= tolerance);
         CHECK(std::abs(cutter.cut(edges).predicted() - whole) <= tolerance);
       }
+      std::vector<Component> senders{{0, 1}, {1, 0}};
+      if (o.mlp) senders.push_back(Component::mlp(0));
+      std::vector<Path> edges;
+      for (const Component& c : senders)
+        for (const Path& p : edges_from(c, x.model.options)) edges.push_back(p);
+      check_equal(cutter.values(edges), values_without(x.run, senders, x.r), tolerance);
     }
-  }
-}
-
-TEST_CASE("the edges of several components together are the cut of all of them") {
-  for (const auto& [name, o] : studied_models()) {
-    if (o.norm == NormPlacement::kPost) continue;
-    CAPTURE(name);
-    const Transformer model = random_model(o);
-    const Batch batch = three_sequences();
-    const BaseRun run(model, batch, kDiff);
-    const Replacement r = replacement(model, batch, Ablation::kMean);
-    std::vector<Component> senders{{0, 1}, {1, 0}};
-    if (o.mlp) senders.push_back(Component::mlp(0));
-    std::vector<Path> edges;
-    for (const Component& c : senders)
-      for (const Path& p : edges_from(c, model.options)) edges.push_back(p);
-    check_equal(PathCutter(run, r, false).values(edges), values_without(run, senders, r),
-                1e-12 * largest_of(run.values));
-  }
 }
 
 TEST_CASE("without a norm and a second layer, edges into values and logits are predicted exactly") {
   Transformer::Options o = small_options();
   o.layers = 1, o.mlp = false, o.norm = NormPlacement::kNone;
-  const Transformer model = random_model(o);
-  const Batch batch = three_sequences();
-  const BaseRun run(model, batch, kDiff);
-  const Replacement r = replacement(model, batch, Ablation::kMean);
-  const PathCutter cutter(run, r, false);
+  const Replaced x(o);
+  const PathCutter cutter(x.run, x.r, false);
   for (const char* text :
        {"L0H0:logits", "L0H2:logits", "embed:V:L0H1", "embed:logits", "embed:V:L0H1:logits"}) {
     CAPTURE(text);
-    const Evidence cut = cutter.cut(parse_paths("x", text, model.options));
+    const Evidence cut = cutter.cut(x.paths(text));
     CHECK(std::abs(cut.effect.mean) > 1e-4);
-    CHECK(std::abs(cut.effect.mean - cut.predicted()) <= 1e-12 * largest_of(run.values));
+    CHECK(std::abs(cut.effect.mean - cut.predicted()) <= 1e-12 * largest_of(x.run.values));
   }
   // One layer: the values of the head are read by nothing but the logits.
-  CHECK(std::abs(cutter.cut(parse_paths("x", "embed:V:L0H1", model.options)).effect.mean -
-                 cutter.cut(parse_paths("x", "embed:V:L0H1:logits", model.options)).effect.mean) <=
-        1e-12);
+  CHECK(std::abs(cutter.cut(x.paths("embed:V:L0H1")).effect.mean -
+                 cutter.cut(x.paths("embed:V:L0H1:logits")).effect.mean) <= 1e-12);
 }
 
 TEST_CASE("a path through keys and logits equals the same replacements written by hand") {
-  const Transformer model = random_model(small_options());
-  const Batch batch = three_sequences();
-  const BaseRun run(model, batch, kDiff);
-  const Replacement r = replacement(model, batch, Ablation::kResample);
+  const Replaced x(small_options(), Ablation::kResample);
+  const Transformer& model = x.model;
+  const Batch& batch = x.batch;
   const NoGrad guard;
   // Keys of L1H1 in a run in which only the stream before block 1 changes.
   Probe record;
@@ -127,9 +132,9 @@ TEST_CASE("a path through keys and logits equals the same replacements written b
                          w1 = convert(model.blocks[1].attn.weights, model.blocks[1].attn.options,
                                       AttentionForm::kPerHead);
   const Tensor change =
-      matmul(select(r.z[0] - record.value("blocks.0.attn.hook_z"), 2, 2), select(w0.W_O, 0, 2));
+      matmul(select(x.r.z[0] - record.value("blocks.0.attn.hook_z"), 2, 2), select(w0.W_O, 0, 2));
   Probe changed_stream;
-  changed_stream.replace("blocks.1.hook_resid_pre", [&](const Tensor& x) { return x + change; });
+  changed_stream.replace("blocks.1.hook_resid_pre", [&](const Tensor& y) { return y + change; });
   changed_stream.record("blocks.1.attn.hook_k");
   model(batch.inputs, {.probe = &changed_stream});
   const Tensor keys = changed_stream.value("blocks.1.attn.hook_k");
@@ -142,17 +147,17 @@ TEST_CASE("a path through keys and logits equals the same replacements written b
   edge.record("blocks.1.attn.hook_z");
   const auto of_edge =
       to_doubles(objective_values(model(batch.inputs, {.probe = &edge}), batch, kDiff));
-  const PathCutter cutter(run, r, false);
-  check_equal(cutter.values(parse_paths("x", "L0H2:K:L1H1", model.options)), of_edge, 1e-12);
+  const PathCutter cutter(x.run, x.r, false);
+  check_equal(cutter.values(x.paths("L0H2:K:L1H1")), of_edge, 1e-12);
   // The logits alone read the new output of L1H1.
   const Tensor written = matmul(
       select(edge.value("blocks.1.attn.hook_z") - record.value("blocks.1.attn.hook_z"), 2, 1),
       select(w1.W_O, 0, 1));
   Probe logits;
-  logits.replace("blocks.1.hook_resid_post", [&](const Tensor& x) { return x + written; });
+  logits.replace("blocks.1.hook_resid_post", [&](const Tensor& y) { return y + written; });
   const auto of_path =
       to_doubles(objective_values(model(batch.inputs, {.probe = &logits}), batch, kDiff));
-  const std::vector<Path> path = parse_paths("x", "L0H2:K:L1H1:logits", model.options);
+  const std::vector<Path> path = x.paths("L0H2:K:L1H1:logits");
   check_equal(cutter.values(path), of_path, 1e-12);
   CHECK(std::abs(cutter.cut(path).effect.mean -
                  cutter.cut({{{0, 2}, {path[0].receivers[0]}}}).effect.mean) >
@@ -160,28 +165,21 @@ TEST_CASE("a path through keys and logits equals the same replacements written b
 }
 
 TEST_CASE("a small change of the sender's output changes L as predicted, along every path") {
-  for (const auto& [name, o] : studied_models()) {
-    if (o.norm == NormPlacement::kPost) continue;
-    const Transformer model = random_model(o);
-    const Batch batch = three_sequences();
-    const BaseRun run(model, batch, kDiff);
-    const auto pass = record_forward(model, batch.inputs, {"attn.hook_z", "hook_resid_pre"});
+  for (const auto& [name, o] : models_with_edges()) {
+    const Replaced x(o);
     const double step = 1e-5;
-    Replacement r = replacement(model, batch, Ablation::kResample);
-    for (std::size_t l = 0; l < r.z.size(); ++l)
-      r.z[l] = pass.at[0][l] + step * (r.z[l] - pass.at[0][l]);
-    r.embed = pass.at[1][0] + step * (r.embed - pass.at[1][0]);
+    const Replacement near = Replaced(o, Ablation::kResample).near(step);
     std::string texts =
         "L0H1:Q:L1H0,L0H1:K:L1H1,L0H1:V:L1H2,L0H1:logits,embed:Q:L0H2,"
         "embed:V:L0H0:K:L1H1:logits,L0H0:Q:L1H1:logits,embed:K:L0H1:V:L1H0";
     if (o.mlp) texts += ",L0H2:L0MLP,embed:L0MLP:K:L1H1:L1MLP:logits,L0H0:L1MLP";
-    const std::vector<Path> paths = parse_paths("x", texts, model.options);
+    const std::vector<Path> paths = x.paths(texts);
     for (const bool through_mlps : {false, true}) {
-      const PathCutter cutter(run, r, through_mlps);
+      const PathCutter cutter(x.run, near, through_mlps);
       const std::vector<Effect> predicted = cutter.predictions(paths);
       for (std::size_t i = 0; i < paths.size(); ++i) {
         CAPTURE(name, path_name(paths[i]), through_mlps);
-        const double effect = effect_of(run.changes(cutter.values({paths[i]}))).mean;
+        const double effect = effect_of(x.run.changes(cutter.values({paths[i]}))).mean;
         CHECK(std::abs(effect - predicted[i].mean) / step <=
               1e-3 * std::abs(predicted[i].mean / step) + 1e-5);
         CHECK(std::abs(cutter.cut({paths[i]}).predicted() - predicted[i].mean) <= 1e-15);
@@ -193,59 +191,43 @@ TEST_CASE("a small change of the sender's output changes L as predicted, along e
 TEST_CASE("through MLPs, paths cut together replace each output once") {
   Transformer::Options o = small_options();
   o.attention.kv_heads = 1;
-  const Transformer model = random_model(o);
-  const Batch batch = three_sequences();
-  const BaseRun run(model, batch, kDiff);
-  const Replacement r = replacement(model, batch, Ablation::kMean);
-  const PathCutter direct(run, r, false), through(run, r, true);
+  const Replaced x(o);
+  const PathCutter direct(x.run, x.r, false), through(x.run, x.r, true);
   // If the outputs of all MLPs are replaced, there is no MLP that a change can go through.
-  const auto all =
-      parse_paths("x", "embed:logits,L0H1:logits,L0MLP:logits,L1MLP:logits", model.options);
+  const auto all = x.paths("embed:logits,L0H1:logits,L0MLP:logits,L1MLP:logits");
   check_equal(through.values(all), direct.values(all), 1e-12);
   CHECK(through.cut(all).predicted() == Approx(direct.cut(all).predicted()));
   // Two changes go through an MLP together: that of all senders before the last MLP is the cut.
-  const auto both = parse_paths("x", "embed:L1MLP,L0H1:L1MLP", model.options);
+  const auto both = x.paths("embed:L1MLP,L0H1:L1MLP");
   CHECK(through.values(both) != direct.values(both));
   const double step = 1e-5;
-  Replacement near = r;
-  const auto pass = record_forward(model, batch.inputs, {"attn.hook_z", "hook_resid_pre"});
-  for (std::size_t l = 0; l < near.z.size(); ++l)
-    near.z[l] = pass.at[0][l] + step * (r.z[l] - pass.at[0][l]);
-  near.embed = pass.at[1][0] + step * (r.embed - pass.at[1][0]);
-  const Evidence cut = PathCutter(run, near, true).cut(both);
+  const Replacement near = x.near(step);
+  const Evidence cut = PathCutter(x.run, near, true).cut(both);
   CHECK(std::abs(cut.effect.mean - cut.predicted()) / step <= 1e-3);
   // Heads that share keys have one edge into them.
-  CHECK_THROWS_WITH(parse_paths("x", "L0H1:K:L1H0,L0H1:K:L1H2", model.options),
-                    "x: names L0H1:K:L1H2 twice");
+  CHECK_THROWS_WITH(x.paths("L0H1:K:L1H0,L0H1:K:L1H2"), "x: names L0H1:K:L1H2 twice");
 }
 
 TEST_CASE("through MLPs, an edge to the logits carries all that a head of the last layer does") {
-  for (const auto& [name, base] : studied_models()) {
-    Transformer::Options o = base;
+  for (auto [name, o] : models_with_edges()) {
     o.layers = 1;
-    if (!o.mlp || o.norm == NormPlacement::kPost) continue;
+    if (!o.mlp) continue;
     CAPTURE(name);
-    const Transformer model = random_model(o);
-    const Batch batch = three_sequences();
-    const BaseRun run(model, batch, kDiff);
-    const Replacement r = replacement(model, batch, Ablation::kMean);
-    const std::vector<Path> edge = parse_paths("x", "L0H1:logits", model.options);
-    const auto whole = values_without(run, {{0, 1}}, r);
-    check_equal(PathCutter(run, r, true).values(edge), whole, 1e-12);
-    CHECK(std::abs(PathCutter(run, r, false).values(edge)[0] - whole[0]) > 1e-6);
+    const Replaced x(o);
+    const auto edge = x.paths("L0H1:logits");
+    const auto whole = values_without(x.run, {{0, 1}}, x.r);
+    check_equal(PathCutter(x.run, x.r, true).values(edge), whole, 1e-12);
+    CHECK(std::abs(PathCutter(x.run, x.r, false).values(edge)[0] - whole[0]) > 1e-6);
   }
 }
 
 TEST_CASE("the edges with the largest predictions are measured and sorted by their effects") {
   Transformer::Options o = small_options();
   o.attention.kv_heads = 1;
-  const Transformer model = random_model(o);
-  const Batch batch = three_sequences();
-  const BaseRun run(model, batch, kDiff);
-  const Replacement r = replacement(model, batch, Ablation::kMean);
-  const PathCutter cutter(run, r, false);
+  const Replaced x(o);
+  const PathCutter cutter(x.run, x.r, false);
   const std::vector<Path> edges =
-      edges_into(parse_receivers("x", "all", model.options), model.options);
+      edges_into(parse_receivers("x", "all", x.model.options), x.model.options);
   // 4 senders before block 1 have 5 receivers there (3 x Q, K, V), 5 the MLP, and so on.
   CHECK(edges.size() == 5 + 4 + 5 * 5 + 8 + 9);
   const auto largest = cutter.largest(edges, 7);
@@ -257,13 +239,10 @@ TEST_CASE("the edges with the largest predictions are measured and sorted by the
   std::size_t larger = 0;
   for (const Effect& e : cutter.predictions(edges)) larger += std::abs(e.mean) >= smallest;
   CHECK(larger == 7);
-  CHECK(largest[0].effect.mean ==
-        cutter.cut(parse_paths("x", largest[0].place, model.options)).effect.mean);
+  CHECK(largest[0].effect.mean == cutter.cut(x.paths(largest[0].place)).effect.mean);
   CHECK(receiver_name({Receiver::kKey, 1, 2}, 3) == "L1H0-2.K");
   // With shared keys, every head of the group names the same receiver.
-  const auto text = [&](const char* path) {
-    return cutter.values(parse_paths("x", path, model.options));
-  };
+  const auto text = [&](const char* path) { return cutter.values(x.paths(path)); };
   CHECK(text("L0H1:K:L1H0") == text("L0H1:K:L1H2"));
   CHECK(text("L0H1:Q:L1H0") != text("L0H1:Q:L1H2"));
 }
@@ -302,10 +281,9 @@ TEST_CASE("paths and receivers are parsed; the error for another text has an exa
 
   Transformer::Options post = small_options();
   post.norm = NormPlacement::kPost;
-  const Transformer model = random_model(post);
-  const BaseRun run(model, three_sequences(), kDiff);
-  const Replacement r = replacement(model, three_sequences(), Ablation::kMean);
-  CHECK_THROWS_WITH(PathCutter(run, r, false), Contains("normalizes the stream after each sum"));
+  const Replaced x(post);
+  CHECK_THROWS_WITH(PathCutter(x.run, x.r, false),
+                    Contains("normalizes the stream after each sum"));
 }
 
 }  // namespace

@@ -144,7 +144,8 @@ int main(int argc, char** argv) {
     for (const nn::CheckpointFile& c : files) {
       load_parameters(parameters(run.model), nn::load_safetensors(c.file.string()));
       const std::string name = fmt::format("{} step {}", argv[i], c.step);
-      const std::int64_t n = std::min(nn::default_samples(*run.task), run.task->evaluation_size() / 2);
+      const std::int64_t n =
+          std::min(nn::default_samples(*run.task), run.task->evaluation_size() / 2);
       const HeadStudy few = measured(run, 0, n, nn::EffectParts::kAll);
       compare_marks(counts, few, measured(run, n, n, nn::EffectParts::kMeasured), name);
       if (c.step == files.back().step)

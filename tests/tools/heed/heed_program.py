@@ -37,11 +37,11 @@ def heed(*arguments):
     return done.stdout
 
 
-def table_of(study, key, title=""):
-    """Returns the rows of the first table of a section of `heed study --json` whose title begins with `title`, as
-    {column: value}."""
+def table_of(study, key, title="", number=0):
+    """Returns the rows of a table of `heed study --json` as {column: value}. Of the tables of a section whose title
+    begins with `title`, it is the one with this number."""
     section = next(s for s in study["sections"] if s["key"] == key)
-    table = next(t for t in section["tables"] if t["title"].startswith(title))
+    table = [t for t in section["tables"] if t["title"].startswith(title)][number]
     names = [column["name"] for column in table["columns"]]
     return [dict(zip(names, row)) for row in table["rows"]]
 

@@ -1,0 +1,81 @@
+"""Pictures, text, CSV and page of a study show the numbers of its tables: the maps, charts and networks of all sections
+of the stored model are compared with the tables of the same section.
+
+Usage: sections_test.py HEED
+"""
+
+import csv
+import json
+import os
+import re
+import tempfile
+
+from heed_program import check, finish, heed, table_of
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+OPTIONS = ["--prompt", "abcab", "--of", "diff:c-d", "--ablate", "all", "--keep", "L0H0,L1H0", "--samples", "16", "--cut",
+           "L1H0[5,3]", "--edges-into", "all", "--path", "all", "--corrupt", "cbcab", "--attribute", "--format", "svg",
+           "--overwrite"]
+
+
+def close(x, y):
+    return len(x) == len(y) and all(abs(a - b) <= 1e-6 * max(1, abs(b)) for a, b in zip(x, y))
+
+
+os.chdir(tempfile.mkdtemp())
+found = json.loads(heed("study", GOLDEN, *OPTIONS, "--out", "out", "--json"))
+sections = {s["key"]: s for s in found["sections"]}
+check("sections", list(sections) == "heads sets pairs edges paths cells patching attribution".split(), list(sections))
+column = lambda key, name, title="": [row[name] for row in table_of(found, key, title)]
+
+for key in ("edges", "paths"):
+    bars, squares = sections[key]["charts"][0]["series"]
+    shown = len(bars["x"])
+    check(f"{key}: 24 bars, or all", shown == min(24, len(column(key, "cut"))), shown)
+    check(f"{key}: bars", close(bars["x"], column(key, "effect")[:shown]), bars)
+    check(f"{key}: squares", close(squares["x"], column(key, "gradient")[:shown]), squares)
+    check(f"{key}: names", sections[key]["charts"][0]["y_labels"] == column(key, "cut")[:shown])
+for edge in sections["edges"]["network"]["edges"]:
+    row = next(row for row in table_of(found, "edges") if row["cut"] == edge["name"])
+    check("network: width and sign", close([edge["width"] * edge["sign"]], [row["effect"]]), edge)
+    check("network: ends", edge["name"].startswith(edge["from"] + ":") and edge["to"] in edge["name"], edge)
+floor = max(0.05, 0.05 * max(map(abs, column("edges", "effect"))))
+counted = {row["cut"] for row in table_of(found, "edges") if abs(row["effect"]) >= max(floor, 2 * row["error"])}
+check("network: all edges that count", counted == {edge["name"] for edge in sections["edges"]["network"]["edges"]}, counted)
+
+heads, cells = (chart["series"][0] for chart in sections["heads"]["charts"][:2])
+for points, rows, effect in ((heads, table_of(found, "heads"), "needed"), (cells, table_of(found, "cells", "", 1), "effect")):
+    check("effects.png: measured", close(sorted(points["y"]), sorted(row[effect] for row in rows)), points)
+    check("effects.png: predicted", close(sorted(points["x"]), sorted(row["gradient"] for row in rows)), points)
+for direction in ("denoise", "noise"):
+    shares = {row["place"]: row["share"] for row in table_of(found, "patching", direction)}
+    for place, share in shares.items():
+        layer, heads, site, at = re.match(r"L(\d+)(?:H([\d-]+))? (\w+)(?: at (\d+) .*)?$", place).groups()
+        panel = next(p for m in sections["patching"]["maps"] for p in m["panels"] if p["title"] == f"{site}, {direction}")
+        index = at or heads.split("-")[0]
+        check(f"patching: {place}", close([panel["values"][int(layer)][int(index)]], [share]), panel)
+    check(f"patching: {direction} has places", len(shares) > 30)
+
+lens = {(row["layer"], row["position"]): row["probability"] for row in table_of(found, "attribution", "Logit lens")}
+values = sections["attribution"]["maps"][0]["panels"][0]["values"]
+check("lens", all(close([values[l][p]], [x]) for (l, p), x in lens.items()) and len(lens) == 12, values)
+parts = sorted(column("attribution", "effect", "Direct"), key=lambda x: -abs(x))
+bars = sections["attribution"]["charts"][0]["series"][0]
+check("attribution: sorted bars", close(bars["x"], parts), bars)
+check("attribution: they sum to L", abs(sum(parts) - found["value"]) <= 1e-4, parts)
+svg = {os.path.basename(name): open(name).read() for name in found["files"] if name.endswith(".svg")}
+for picture, texts in {"lens": ["Logit lens", ">L1<"], "attribution": [f"The {len(parts)} parts sum to L = "],
+                       "effects": ["predicted change of L"], "network": ["Edges that count"], "patching": ["L: 7.559 clean"]}.items():
+    check(f"{picture}.svg", all(text in svg[picture + ".svg"] for text in texts), picture)
+
+# --- the page has the numbers and marks of JSON, and text and CSV those of --show
+page = open("out/report.html").read()
+data = json.loads(re.search(r'<script[^>]*application/json[^>]*>(.*?)</script>', page, re.S)[1])
+check("page: sections", json.dumps(data["sections"]) == json.dumps(found["sections"]))
+check("page: marks", [h["mark"] for h in data["panes"][0]["checkpoints"][0]["heads"]] == [h["mark"] for h in found["heads"]])
+text = heed("study", GOLDEN, *OPTIONS, "--out", "out", "--show", "heads")
+for row in table_of(found, "heads"):
+    check("text: heads", re.search(rf"(?m)^{row['component']} .*{re.escape(format(row['needed'], '+.3g'))} ", text), text)
+rows = list(csv.DictReader(heed("study", GOLDEN, *OPTIONS, "--out", "out", "--show", "pairs", "--csv").splitlines()))
+check("CSV", close([float(row["effect"]) for row in rows], column("pairs", "effect")), rows)
+finish()

@@ -139,11 +139,8 @@ TEST_CASE("a long sequence is reduced to blocks with the largest visible cell of
 }
 
 TEST_CASE("the data of a page states which numbers of heads are the main ones") {
-  const heed::testing::Folder folder;
   const PagedStudy p(6);
-  std::ifstream file(write_page(folder.path(), pane_data({p.page})));
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
-  const nn::Json data = nn::Json::parse(heed::testing::data_of(page));
+  const nn::Json data = pane_data({p.page});
   const auto& columns = data.find("head_columns")->items();
   REQUIRE(columns.size() == nn::head_quantities().size());
   std::int64_t main = 0;

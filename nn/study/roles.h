@@ -51,11 +51,10 @@ struct RoleEffect {
 
 /// Summary of the heads and MLPs of a model, on N sequences.
 struct HeadSummary {
-  std::vector<Finding> findings;      ///< of all rows of MeasuredHeads::effects
-  Judgement judgement;                ///< of these rows; MLPs are compared with the heads
-  std::vector<RoleEffect> by_role;    ///< roles with a head that matters
-  std::vector<HeadIndex> named;       ///< the heads that matter
-  std::vector<Component> named_mlps;  ///< the MLPs that matter
+  std::vector<Finding> findings;    ///< of all rows of MeasuredHeads::effects
+  Judgement judgement;              ///< of these rows; MLPs are compared with the heads
+  std::vector<RoleEffect> by_role;  ///< roles with a head that matters
+  std::vector<HeadIndex> named;     ///< the heads that matter
   /// False if no head matters and the magnitude of `no_heads` is below its floor times the root of
   /// the number of heads, to which small effects of many heads may add up.
   bool heads_change_L = false;

@@ -232,8 +232,8 @@ SECTIONS = [
     {"key": "edges", "title": "Edges", "network": {
         "title": "The largest edges", "what": "Cuts of edges.",
         "nodes": [{"name": "embed", "column": 1, "row": 0}, {"name": "L0H0", "column": 0, "row": 1}, {"name": "logits", "column": 1, "row": 2}],
-        "edges": [{"from": 0, "to": 1, "width": 5, "sign": 1}, {"from": 1, "to": 2, "width": 2, "sign": -1},
-                  {"from": 0, "to": 2, "width": 1, "sign": 1}]}},
+        "edges": [{"from": 0, "to": 1, "name": "a", "value": 5}, {"from": 1, "to": 2, "name": "b", "value": -2},
+                  {"from": 0, "to": 2, "name": "c", "value": 1}]}},
     {"key": "empty", "title": "Nothing to show", "sentences": [], "tables": [], "maps": [], "charts": [], "network": None}]
 
 

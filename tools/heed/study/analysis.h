@@ -34,15 +34,18 @@ struct Analysis {
     const char* unit;  ///< placeholder of the value: "RECEIVER", "N" for a number; "": a switch
     const char* help;  ///< meaning
     const char* shows = "";  ///< default in help texts
+    bool asks = true;        ///< false: the option alone does not make the analysis run
   };
   std::vector<Option> options = {};
   const char* group = "";  ///< heading of the options in help texts, one word
   const char* notes = "";  ///< text below this heading
 
-  /// Returns whether the analysis runs if none of its options is given. Null: it runs if it has no
-  /// options.
+  /// Returns whether a shared option asks for the analysis, as its own options do; null: none does.
+  bool (*by_shared)(const StudyContext& context) = nullptr;
+  /// Returns whether the analysis runs if no option asks for it. Null: it runs if it has no
+  /// options, unless `by_shared` is set.
   bool (*by_default)(StudyContext& context) = nullptr;
-  /// Whether `heed study --over-time` also runs it if none of its options is given.
+  /// True: `heed study --over-time` also runs it if none of its options is given.
   bool repeats = true;
   std::vector<std::string> pictures = {};  ///< names of its pictures, without extensions
   /// Throws the errors of its options, before anything is measured; null if it has none.
@@ -51,7 +54,7 @@ struct Analysis {
 
   Registration registration = Registration(*this);
 
-  /// Returns whether one of its options is given.
+  /// Returns whether an option asks for it.
   bool is_asked(const StudyContext& context) const;
   /// Returns whether it runs.
   bool runs(StudyContext& context) const;

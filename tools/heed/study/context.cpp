@@ -25,12 +25,15 @@ Registration::Registration(const Analysis& analysis) {
 const std::vector<const Analysis*>& analyses() { return registered(); }
 
 bool Analysis::is_asked(const StudyContext& context) const {
-  return std::ranges::any_of(options, [&](const Option& o) { return context.given(o.key); });
+  if (by_shared && by_shared(context)) return true;
+  return std::ranges::any_of(options, [&](const Option& o) {
+    return o.asks && context.given(o.key) && context.text(o.key) != "false";
+  });
 }
 
 bool Analysis::runs(StudyContext& context) const {
   if (is_asked(context)) return true;
-  return by_default ? by_default(context) : options.empty();
+  return by_default ? by_default(context) : options.empty() && !by_shared;
 }
 
 StudyContext::StudyContext(const Command& command_, const HeadArguments& arguments_,

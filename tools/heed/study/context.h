@@ -1,4 +1,4 @@
-// What the analyses of a study share: the subject, the measured heads, and the options.
+// Inputs that the analyses of a study share: the subject, the measured heads, and the options.
 #pragma once
 
 #include <optional>

@@ -52,30 +52,30 @@ class Lines {
 
   // The components that count, the largest first.
   void add_components(std::vector<Claim>& lines) const {
-    std::size_t more = 0, others = 0;
+    constexpr std::size_t kMostPatterns = 2;
+    std::size_t more = 0, others = 0, shown = 0, patterns = 0;
     const nn::Finding* last = nullptr;
     for (const std::size_t i : summary_.judgement.order) {
       const nn::Finding& f = summary_.findings[i];
       const bool is_pattern = !f.roles.empty() && f.roles[0]->name != "uniform";
-      if (f.matters() && lines.size() <= kMostComponents)
+      if (f.matters() && shown++ < kMostComponents)
         lines.push_back(component(f, last)), last = &f;
       else if (f.matters())
         ++more;
-      else if (is_pattern)
+      else if (is_pattern && patterns++ < kMostPatterns)
         lines.push_back(pattern_only(f));
       else
         ++others;
     }
-    if (!summary_.heads_change_L) return;
     if (more > 0)
       lines.push_back(
           {fmt::format("And {} more that count, {} that do not; --show heads.", more, others)});
-    else if (others > 0)
+    else if (others > 0 && summary_.heads_change_L)
       lines.push_back({fmt::format("{} more {} not count; --show heads.", others,
                                    others == 1 ? "does" : "do")});
   }
 
-  // What heads do together.
+  // Adds the effects of sets of heads.
   void add_sets(std::vector<Claim>& lines) const {
     if (!summary_.heads_change_L)
       lines.push_back(
@@ -97,20 +97,21 @@ class Lines {
         lines.push_back(std::move(c));
       }
     const std::string at_start =
-        study_.untrained ? fmt::format(" (at step 0: {:+.2g})", -*study_.untrained) : "";
+        study_.untrained ? fmt::format(" (at step 0: {:+.2g})", *study_.untrained) : "";
     const std::string together =
-        fmt::format("All heads together change L by {:+.3g}{}.", -m_.no_heads.mean, at_start);
+        fmt::format("Without any head L changes by {}{}.", effect_text(m_.no_heads), at_start);
     if (!std::isnan(summary_.left_alone) && summary_.named.size() < m_.reports.size()) {
       const double left = summary_.left_without, alone = summary_.left_alone;
-      lines.push_back({fmt::format("{} Without {}, {:.0f} % of this is left; with {} alone, "
-                                   "{:.0f} %.{}",
-                                   together, components_text(nn::components(summary_.named)),
-                                   std::abs(100 * left) < 0.5 ? 0 : 100 * left,
-                                   summary_.named.size() == 1 ? "it" : "these", 100 * alone,
-                                   alone < 0.7 ? " These heads do not explain the result." : ""),
-                       head_names(summary_.named),
-                       "all that matter",
-                       {{"lost_without", 1 - left}, {"left_alone", alone}}});
+      lines.push_back(
+          {fmt::format("{} Without {}, {:.0f} % of what heads do is left; with {} alone, "
+                       "{:.0f} %.{}",
+                       together, components_text(nn::components(summary_.named)),
+                       std::abs(100 * left) < 0.5 ? 0 : 100 * left,
+                       summary_.named.size() == 1 ? "it" : "these", 100 * alone,
+                       alone < 0.7 ? " These heads do not explain the result." : ""),
+           head_names(summary_.named),
+           "all that matter",
+           {{"lost_without", 1 - left}, {"left_alone", alone}}});
     } else if (summary_.heads_change_L) {
       lines.push_back({together});
     }
@@ -119,11 +120,11 @@ class Lines {
   Claim next() const {
     const std::string keep = summary_.named.empty()
                                  ? ""
-                                 : fmt::format("--keep {} (are these enough?), ",
+                                 : fmt::format("--keep {} (these heads alone), ",
                                                fmt::join(head_names(summary_.named), ","));
     return {
         "Next: " + keep +
-        "--ablation resample (does another replacement agree?), --show edges (who reads whom?)."};
+        "--ablation resample (another replacement), --show edges (which component reads which)."};
   }
 
  private:

@@ -113,7 +113,7 @@ std::optional<double> measure_untrained(const HeadSample& sample, const Subject&
     const nn::LoadedRun first = open_run(s.source.run, file, nn::Use::kPrompts);
     const auto replaced = nn::replacement(first.model, sample.run.batch, sample.replaced.how);
     const nn::BaseRun run(first.model, sample.run.batch, sample.run.objective);
-    return -nn::ablate(run, nn::other_components(first.model, {}), replaced).mean;
+    return nn::ablate(run, nn::other_components(first.model, {}), replaced).mean;
   }
   return {};
 }

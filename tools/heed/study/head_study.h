@@ -47,7 +47,7 @@ struct HeadStudy {
   std::optional<HeadSample> sample;
   std::unique_ptr<nn::MeasuredHeads> measured;  ///< null if the heads were not measured
   nn::HeadSummary summary;                      ///< of `measured`
-  /// L minus L without any head, at step 0 and on the same sequences, if the run has this
+  /// L without any head, minus L, at step 0 and on the same sequences, if the run has this
   /// checkpoint.
   std::optional<double> untrained;
   std::string not_measured;  ///< which parts were not measured and why, as sentences, or ""

@@ -139,6 +139,7 @@ class Repeated {
       std::vector<Column> columns{{"step", "step"}};
       columns.insert(columns.end(), table.columns.begin(), table.columns.end());
       section_.tables.emplace_back(columns);
+      section_.tables[0].shown = 24;
     }
     for (const std::vector<Value>& row : table.rows) {
       const std::string place =
@@ -162,11 +163,20 @@ class Repeated {
   Section section() const {
     Section s = section_;
     plot::LineChart chart{.title = s.title, .x_name = "training step", .height = 300};
-    for (const auto& [place, points] : lines_) {
-      if (chart.series.size() == kMostLines) break;
+    const auto largest = [](const auto& points) {
+      return std::abs(
+          std::ranges::max(points, {}, [](const auto& p) { return std::abs(p.second); }).second);
+    };
+    std::vector<std::string> places;
+    for (const auto& [place, points] : lines_) places.push_back(place);
+    std::ranges::stable_sort(places, std::greater<>(),
+                             [&](const std::string& p) { return largest(lines_.at(p)); });
+    places.resize(std::min(places.size(), kMostLines));
+    for (const std::string& place : places) {
       plot::Series& line = chart.series.emplace_back();
       line.name = place;
-      for (const auto& [step, y] : points) line.x.push_back(double(step)), line.y.push_back(y);
+      for (const auto& [step, y] : lines_.at(place))
+        line.x.push_back(double(step)), line.y.push_back(y);
     }
     if (!chart.series.empty())
       s.pictures.push_back({s.key + "_over_time",
@@ -190,6 +200,14 @@ class Repeated {
   std::map<std::string, std::vector<std::pair<std::int64_t, double>>> lines_;
 };
 
+// Returns the sample with L, the unchanged run and the replacements of another checkpoint.
+HeadSample on_sample(const Subject& s, const HeadSample& sample) {
+  HeadSample here = sample;
+  here.run = nn::BaseRun(s.model(), sample.run.batch, sample.run.objective);
+  here.replaced = nn::replacement(s.model(), sample.run.batch, sample.replaced.how);
+  return here;
+}
+
 // Runs the analyses whose options are given, and those without options that always run, at every
 // checkpoint.
 std::vector<Repeated> repeated_analyses(const Subject& last, const HeadArguments& arguments,
@@ -209,13 +227,14 @@ std::vector<Repeated> repeated_analyses(const Subject& last, const HeadArguments
     chosen.push_back(a), repeated.emplace_back(std::string(a->key));
   }
   if (chosen.empty()) return repeated;
+  const HeadSample sample = sample_of(arguments, c, last);  // the rivals of a margin are its
   for (const nn::CheckpointFile& checkpoint : checkpoints) {
     const auto file = std::filesystem::relative(checkpoint.file, last.source.run).string();
     bool has_sequences = true;
     const auto run = open_for_study(last.source.run, file, has_sequences);
     const Subject s(last.source.run, run, last.sequence, last.objective);
     HeadStudy heads;
-    heads.sample = sample_of(arguments, c, s);
+    heads.sample = on_sample(s, sample);
     StudyContext context = context_of(s, heads);
     for (std::size_t i = 0; i < chosen.size(); ++i)
       repeated[i].add(checkpoint.step, chosen[i]->run(context));

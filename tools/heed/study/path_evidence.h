@@ -1,4 +1,4 @@
-// What the analyses of edges and of paths share.
+// Cuts of edges and paths as sections.
 #pragma once
 
 #include <string>

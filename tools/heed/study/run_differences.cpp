@@ -118,18 +118,23 @@ Picture difference_picture(const StudiedPair& s, const nn::MapQuantity& quantity
 
 // ---- numbers
 
-// Returns a table of the matched heads, with the quantities of the flag kComparison in both runs.
+// Returns a table of the matched heads with their quantities in both runs. Text has those of the
+// flag kComparison.
 Table matched_heads(const StudiedPair& s) {
   std::vector<std::string> labels;
   std::vector<nn::HeadQuantity> quantities;
   for (const nn::HeadQuantity& q : nn::head_quantities())
-    if (q.text & q.kComparison) {
+    if (q.source == q.kStudy) {
       quantities.push_back(q);
       for (const char* run : {"A", "B"})
-        labels.push_back(fmt::format("{} {}", q.column.heading, run));
+        labels.push_back(
+            fmt::format("{} {}", q.text & q.kComparison ? q.column.heading : q.name, run));
     }
   std::vector<Column> columns{{"head", "head"}, {"cosine", "cosine", "", "{:.3f}"}};
-  for (const std::string& label : labels) columns.push_back({label, label, "", "{:.3f}"});
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const bool in_text = quantities[i / 2].text & nn::HeadQuantity::kComparison;
+    columns.push_back({labels[i], in_text ? labels[i] : "", "", "{:.3f}"});
+  }
   Table table(columns);
   for (const nn::HeadMatch& m : s.matches) {
     std::vector<Value> row{title_of(m), m.cosine};

@@ -47,9 +47,12 @@ Value map_json(const plot::HeatmapGrid& grid) {
   Value panels = Value::array();
   for (const plot::Panel& panel : grid.panels) {
     Value rows = Value::array();
-    for (int i = 0; i < panel.rows; ++i)
-      rows.push_back(std::vector<double>(panel.values.begin() + i * panel.cols,
-                                         panel.values.begin() + (i + 1) * panel.cols));
+    for (int i = 0; i < panel.rows; ++i) {
+      std::vector<double> row(panel.values.begin() + i * panel.cols,
+                              panel.values.begin() + (i + 1) * panel.cols);
+      for (double& x : row) x = std::strtod(fmt::format("{:.6g}", x).c_str(), nullptr);
+      rows.push_back(row);
+    }
     panels.push_back(Value::object({{"title", panel.title}, {"values", rows}}));
   }
   return Value::object({{"title", grid.title},
@@ -84,11 +87,8 @@ bool has_curves(const plot::LineChart& chart) {
   return chart.y_labels.empty() && !chart.equal && !chart.series.empty();
 }
 
-// Ends of edges are indices of nodes, and widths are in pixels.
+// Ends of edges are indices of nodes.
 Value network_json(const plot::Network& network) {
-  constexpr double kWidest = 8;
-  double largest = 0;
-  for (const plot::Network::Edge& e : network.edges) largest = std::max(largest, std::abs(e.value));
   const auto index_of = [&](const std::string& name) {
     return std::ranges::find(network.nodes, name, &plot::Network::Node::name) -
            network.nodes.begin();
@@ -100,8 +100,7 @@ Value network_json(const plot::Network& network) {
     edges.push_back(Value::object({{"from", index_of(e.from)},
                                    {"to", index_of(e.to)},
                                    {"name", e.name},
-                                   {"width", kWidest * std::abs(e.value) / largest},
-                                   {"sign", e.value < 0 ? -1 : 1}}));
+                                   {"value", e.value}}));
   return Value::object(
       {{"title", network.title}, {"what", network.caption}, {"nodes", nodes}, {"edges", edges}});
 }

@@ -370,8 +370,7 @@ void study_command(Command& c) {
   };
   c.modes = {{.key = "over-time",
               .accepts = with_analyses({"run", "out", "overwrite", "format", "prompt", "sample",
-                                        "of", "at", "repeat-random", "show", "no-effects",
-                                        "ablation", "samples", "keep", "ablate"}),
+                                        "of", "at", "repeat-random", "samples", "keep", "ablate"}),
               .result = over_time_keys(),
               .run =
                   [a](const Command& command) {

@@ -30,11 +30,11 @@ inline constexpr const char* kStudyNotes =
 tools/heed/study/READ_A_STUDY.md explains the output.
 
 [Heads]
-The first lines name the heads that change L, on sequences of the task, with their effects:
+The first lines name the heads and MLPs that change L, on sequences of the task, with their effects:
 needed is L without the head, minus L; suffices is L with this head alone in its layer, minus L
 without the heads of the layer. A head is cut by its mean
 output (--ablation). Predictions are gradients for the same replacement. A mark states where they
-mislead: redundant, missed, phantom, reversed, or their factor. If the model predicts no better than
+mislead: redundant, missed, phantom, reversed, or by which factor. If the model predicts no better than
 token frequencies, roles, marks and claims are left out. The heads are measured if this takes
 at most 30 seconds; --ablate all measures them in any case, and pairs of heads for up to 8 heads.
 
@@ -71,8 +71,7 @@ layer, a row without a layer for the model.
 [Runs]
 If a second run is given, it is compared with the first run on the same sequence. Heads with the same
 number correspond if both runs begin with equal weights; otherwise the heads of a layer are matched
-by their mean attention patterns. The directory compared of the first run gets maps of B minus A, and
-compare.csv with layer,head,head_b,quantity,a,b,difference.
+by their mean attention patterns. The directory compared of the first run gets maps of B minus A.
 heed compare --of roles prints the roles of the heads of many runs.)";
 
 }  // namespace heed

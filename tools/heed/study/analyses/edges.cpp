@@ -86,7 +86,8 @@ const Analysis kEdges{
          {"edge", "EDGES", "cuts these edges together, such as L0H0:K:L1H1,embed:L1MLP"},
          {"through-mlps", "",
           "cuts of edges and paths also change the MLPs between a component and its "
-          "receiver"}},
+          "receiver",
+          "", false}},
     .group = "Paths",
     .notes = R"(L0H0:K:L1H1 is the edge from the output of L0H0 to the keys of L1H1 (Q: queries, V:
 values). If it is cut, L1H1 alone reads the stream with the output of L0H0 replaced. embed is the

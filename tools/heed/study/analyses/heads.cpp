@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "autograd/base/text.h"
 #include "nn/study/forward_passes.h"
 #include "tools/heed/study/analysis.h"
 #include "tools/heed/study/study_pictures.h"
+#include "tools/plot/text.h"
 
 namespace heed {
 namespace {
@@ -91,6 +94,39 @@ Picture effects_picture(StudyContext& c) {
           "was measured."};
 }
 
+// Returns the largest weights as text: "1 back (0.76), itself (0.1)".
+template <class Name>
+std::string largest_text(const std::vector<double>& weights, const Name& name) {
+  std::vector<std::size_t> order(weights.size());
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return weights[i]; });
+  order.resize(std::min<std::size_t>(order.size(), 3));
+  std::vector<std::string> parts;
+  for (const std::size_t i : order)
+    parts.push_back(fmt::format("{} ({:.2f})", name(i), weights[i]));
+  return heed::join(parts, ", ");
+}
+
+// Returns what a head that counts reads: its roles, or its largest mean weights.
+std::string reads_text(const nn::Finding& f, const StudyContext& c) {
+  const nn::MeasuredHeads& m = *c.heads.measured;
+  std::vector<std::string> parts;
+  for (const nn::Role* role : f.roles)
+    parts.push_back(fmt::format("{} ({:.2f}; equal weights: {:.2f})", role->reads,
+                                m.reports[f.row][role->score], m.uniform[role->score]));
+  const std::string place = m.effects[f.row].place + " reads ";
+  if (!parts.empty()) return place + heed::join(parts) + ".";
+  const nn::Vocabulary& vocabulary = c.subject.info().vocabulary;
+  const auto distance = [](std::size_t d) {
+    return d == 0 ? std::string("itself") : fmt::format("{} back", d);
+  };
+  const auto token = [&](std::size_t id) {
+    return plot::token_text(vocabulary.label(std::int64_t(id)));
+  };
+  return place + "mostly " + largest_text(m.by_distance[f.row], distance) + "; by token mostly " +
+         largest_text(m.by_token[f.row], token) + ".";
+}
+
 Section effects_of_heads(StudyContext& c) {
   Section s{.key = "heads", .title = "Effects of heads and MLPs"};
   s.pictures.push_back(effects_picture(c));
@@ -110,6 +146,8 @@ Section effects_of_heads(StudyContext& c) {
   if (c.has_marks(sample)) s.sentences.push_back(marks_legend(j) + " " + agreement_text(j));
   if (sample.run.values.size() == 1)
     s.sentences.emplace_back("One sequence gives no standard error and no marks.");
+  for (const nn::Finding& f : c.heads.summary.findings)
+    if (f.head && f.matters()) s.sentences.push_back(reads_text(f, c));
   if (!c.heads.not_measured.empty()) s.sentences.push_back(c.heads.not_measured);
   s.tables.push_back(evidence_table("component", m.effects, j, c.has_marks(sample), false));
   s.tables.back().shown = SIZE_MAX;

@@ -14,14 +14,14 @@ Section pairs_of_heads(StudyContext& c) {
           .title = "Pairs of heads, means over " + sample.sequences,
           .sentences = {"effect: L without both heads, minus L. sum: needed of one plus needed of "
                         "the other. The effect is larger if the heads stand in for each other."},
-          .tables = {evidence_table("heads", rows, j, false, false)},
+          .tables = {evidence_table("heads", rows, j, false, true)},
           .finding = finding_of(rows, j)};
 }
 
 const Analysis kPairs{.key = "pairs",
                       .order = 30,
-                      .by_default =
-                          [](StudyContext& c) {
+                      .by_shared =
+                          [](const StudyContext& c) {
                             return c.arguments.ablate == "all" && c.heads.measured &&
                                    c.heads.measured->reports.size() <= kMostHeads;
                           },

@@ -33,17 +33,19 @@ Section measured_sets(StudyContext& c) {
            {"accuracy", "accuracy", "", "percent"}});
   const auto add = [&](const std::string& option, const std::string& text, const char* how) {
     const auto named = c.subject.components(option, text);
-    const nn::KeptShare k = nn::kept_share(
-        e.run, option == "--keep" ? nn::other_components(c.model(), named) : named, e.replaced,
-        std::ranges::count(named, nn::Component::kMlp, &nn::Component::kind) > 0);
+    const bool with_mlps = std::ranges::count(named, nn::Component::kMlp, &nn::Component::kind) > 0;
+    const nn::KeptShare k =
+        nn::kept_share(e.run, option == "--keep" ? nn::other_components(c.model(), named) : named,
+                       e.replaced, with_mlps);
     const std::string name = how + components_text(named);
     t.add({name, k.effect.mean, k.effect.standard_error, k.left, k.effect.accuracy});
-    s.answers.push_back(
-        fmt::format("{}, L changes by {}, on {}{}.", name, effect_text(k.effect), e.sequences,
-                    std::isnan(k.left) ? ""
-                                       : fmt::format("; {:.0f} % of the difference that heads make "
-                                                     "to L is left",
-                                                     100 * k.left)));
+    s.answers.push_back(fmt::format(
+        "{}, L changes by {}, on {}{}.", name, effect_text(k.effect), e.sequences,
+        std::isnan(k.left) ? ""
+                           : fmt::format("; {:.0f} % of the difference that {} make to L "
+                                         "is left",
+                                         std::abs(100 * k.left) < 0.5 ? 0 : 100 * k.left,
+                                         with_mlps ? "heads and MLPs" : "heads")));
     s.answers.back()[0] = 'W';
   };
   if (has_ablated_set(c)) add("--ablate", c.arguments.ablate, "without ");
@@ -56,7 +58,7 @@ Section measured_sets(StudyContext& c) {
 const Analysis kSets{
     .key = "sets",
     .order = 20,
-    .by_default = [](StudyContext& c) { return c.given("keep") || has_ablated_set(c); },
+    .by_shared = [](const StudyContext& c) { return c.given("keep") || has_ablated_set(c); },
     .check = check_sets,
     .run = measured_sets};
 

@@ -272,7 +272,9 @@ void save_arrays(const std::filesystem::path& file, const CircuitStudy& s,
 // Adds a picture of maps, {title of the panel, map}. Adds nothing if there are none.
 void add_maps(Section& section, const std::string& file, plot::HeatmapGrid grid,
               const std::vector<std::pair<std::string, nn::FactoredMap>>& maps) {
-  constexpr std::size_t kMostNumbers = 500'000;  // of the maps in JSON and on the page
+  // Larger maps are only drawn, and are in the array file.
+  constexpr int kLongest = 128;
+  constexpr std::size_t kMostNumbers = 100'000;
   if (maps.empty()) return;
   for (const auto& [title, map] : maps) {
     const nn::Tensor values = square(map);
@@ -283,7 +285,12 @@ void add_maps(Section& section, const std::string& file, plot::HeatmapGrid grid,
   grid.gray = "not a logit";
   grid.scale = plot::ColorScale::kDiverging;
   if (!grid.by_panel) grid.limit = largest_magnitude(grid);
-  const bool is_large = grid.panels.size() * grid.panels[0].values.size() > kMostNumbers;
+  const plot::Panel& first = grid.panels[0];
+  const bool is_large =
+      first.rows > kLongest || grid.panels.size() * first.values.size() > kMostNumbers;
+  for (auto* labels : {&grid.row_labels, &grid.col_labels})
+    for (int i = 0; labels->empty() && !is_large && i < first.rows; ++i)
+      labels->push_back(std::to_string(i));
   section.pictures.push_back({file, std::move(grid), kMapsLeaveOut, is_large});
 }
 

@@ -29,7 +29,7 @@ function chartView({ title, x_name, y_name, series }) {
       const [before, known, after] = [k - 1, k, k + 1].map((i) => Number.isFinite(one.y[i]));
       return known ? `${before ? "L" : "M"}${x(at)} ${y(one.y[k])}${before || after ? "" : "m-3 0h6"}` : "";
     }).join("");
-    const marked = x_name === "step" && hasSteps ? longest.checkpoints[state.checkpoint].step : null;
+    const marked = x_name.endsWith("step") && hasSteps ? longest.checkpoints[state.checkpoint].step : null;
     return svg("svg", { role: "img", "aria-label": title, width, height, viewBox: `0 0 ${width} ${height}` },
       ...yTicks.flatMap((value) => [svg("path", { class: "grid", d: `M${left} ${y(value)}H${width - right}` }),
         svg("text", { class: "right", x: left - 6, y: y(value) + 4 }, tickText(value))]),
@@ -59,12 +59,13 @@ function drawnToFit(draw, keys = []) {
 }
 
 /**
- * Draws a network: {title, what, nodes: [{name, column, row}], edges: [{from, to, width, sign}]}. Row 0 is at the top. An
- * edge connects two nodes by their indices; its width is in pixels, and its color that of its sign. A curve leads around
+ * Draws a network: {title, what, nodes: [{name, column, row}], edges: [{from, to, name, value}]}. Row 0 is at the top. An
+ * edge connects two nodes by their indices; its width is that of |value|, and its color that of the sign. A curve leads around
  * the nodes between two nodes of one row or column.
  */
 function networkView({ title, what, nodes, edges }) {
   const size = (key) => 1 + Math.max(...nodes.map((node) => node[key]));
+  const largest = Math.max(...edges.map(({ value }) => Math.abs(value)));
   const draw = (width) => {
     const [wide, high] = [Math.max(width / size("column"), 52), 64];
     const at = ({ column, row }) => [(column + 0.5) * wide, (row + 0.5) * high];
@@ -75,12 +76,12 @@ function networkView({ title, what, nodes, edges }) {
       return `M${x1} ${y1}Q${(x1 + x2) / 2 + bend * (y2 - y1)} ${(y1 + y2) / 2 - bend * (x2 - x1)} ${x2} ${y2}`;
     };
     return svg("svg", { role: "img", "aria-label": title, width: w, height: h, viewBox: `0 0 ${w} ${h}` },
-      ...edges.map((edge) => svg("path", { class: edge.sign < 0 ? "edge negative" : "edge", d: path(edge),
-        "stroke-width": edge.width }, svg("title", {}, `${nodes[edge.from].name} → ${nodes[edge.to].name}`))),
+      ...edges.map((edge) => svg("path", { class: edge.value < 0 ? "edge negative" : "edge", d: path(edge),
+        "stroke-width": 1 + 8 * Math.abs(edge.value) / largest }, svg("title", {}, `${edge.name}: ${show(edge.value)}`))),
       ...nodes.map((node) => svg("text", { class: "node", x: at(node)[0], y: at(node)[1] + 4 }, node.name)));
   };
-  const rows = () => [["from", "to", "width", "sign"],
-    ...edges.map(({ from, to, width, sign }) => [nodes[from].name, nodes[to].name, width, sign])];
+  const rows = () => [["from", "to", "name", "value"],
+    ...edges.map(({ from, to, name, value }) => [nodes[from].name, nodes[to].name, name, value])];
   return el("div", { class: "view network" }, el("h3", {}, show(title)), ...noteOf(what),
     scrolling(title, drawnToFit(draw)), numbersBehind(title, rows).element);
 }

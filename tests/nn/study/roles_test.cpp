@@ -77,7 +77,6 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
   const HeadSummary s = summarize_heads({model, batch, {}}, r, m);
   REQUIRE(s.findings.size() == 8);
   CHECK(s.named == std::vector<HeadIndex>{{0, 0}, {0, 1}});
-  CHECK(s.named_mlps == std::vector<Component>{Component::mlp(1)});
   CHECK((!s.findings[6].matters() && !s.findings[7].head && s.findings[7].role() == "other"));
   CHECK(s.judgement.rows[0].floor == Approx(0.1));
   CHECK(s.judgement.order[0] == 7);

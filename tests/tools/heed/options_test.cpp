@@ -487,7 +487,6 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"study --over-time", {kRun, "--over-time"}},
       {"study --circuits", {kRun, "--circuits"}},
       {"study --other", {kRun, kRun}},
-      {"study --more", {kRun, kRun, kRun}},
       {"verify causality", {"causality", kRun, "--length", "4"}},
       {"verify resume", {"resume", kRun}},
       {"verify run", {"run", kRun}},

@@ -476,8 +476,8 @@ def check_sections(browser):
     edges = browser.run("return [...document.querySelectorAll('#edges .edge')].map((e) => { const s = getComputedStyle(e);"
                         "return [s.strokeWidth, s.stroke, e.textContent]; })")
     orange, blue = "rgb(196, 78, 0)", "rgb(38, 118, 195)"
-    check(f"edges have their widths and the colors of their signs: {edges}", edges == [["5px", orange, "embed → L0H0"],
-          ["2px", blue, "L0H0 → logits"], ["1px", orange, "embed → logits"]])
+    check(f"edges have their widths and the colors of their signs: {edges}", edges == [["9px", orange, "a: 5"],
+          ["4.2px", blue, "b: −2"], ["2.6px", orange, "c: 1"]])
     places = browser.run("return [...document.querySelectorAll('#edges .node')].map((e) => [e.textContent, Number(e.getAttribute('x')), Number(e.getAttribute('y'))])")
     check(f"nodes are at their columns and rows: {places}", [p[0] for p in places] == ["embed", "L0H0", "logits"] and
           places[1][1] < places[0][1] == places[2][1] and places[0][2] < places[1][2] < places[2][2])

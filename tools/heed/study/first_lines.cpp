@@ -89,9 +89,8 @@ class Lines {
                        effect_text(m_.no_heads))});
     for (const nn::RoleEffect& r : summary_.by_role)
       if (r.heads.size() > 1) {
-        Claim c{fmt::format("All {} heads ({}) together: needed {}{}.", r.role->name,
-                            components_text(nn::components(r.heads)), effect_text(r.needed),
-                            accuracy_text(r.needed)),
+        Claim c{fmt::format("All {} heads ({}) together: needed {}.", r.role->name,
+                            components_text(nn::components(r.heads)), effect_text(r.needed)),
                 head_names(r.heads), std::string(r.role->name)};
         if (is_certain(r.needed)) c.numbers = {{"needed", r.needed.mean}};
         lines.push_back(std::move(c));

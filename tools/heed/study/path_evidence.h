@@ -15,8 +15,8 @@ inline constexpr std::size_t kMeasuredCuts = 48;  ///< cuts of a table: the larg
 nn::PathCutter path_cutter(StudyContext& c);
 /// Throws UsageError if the model has no edges, or if --through-mlps has no effect.
 void check_has_edges(const StudyContext& c);
-/// Fills a section with cuts of paths: sentences, a table, and a chart in FILE.png if it has
-/// several rows.
+/// Fills a section with cuts of paths: sentences, a table and, unless `file` is empty, a chart in
+/// FILE.png.
 void add_cuts(Section& section, const std::string& title, const std::vector<nn::Evidence>& rows,
               StudyContext& c, const std::string& file);
 

@@ -235,7 +235,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
     for (const auto& [name, value] : line.numbers) numbers.append(name, value);
     claims.add({line.text, Value(line.components), line.role, numbers});
   }
-  const std::string step = s.run->step ? fmt::format(", weights of step {}", *s.run->step) : "";
+  const std::string step = s.run->step ? fmt::format(", step {}", *s.run->step) : "";
   report.line("\n{}: {} = {:.6f} on the sequence shown ({}{})", s.folder(), s.objective_text(),
               study.value, counted(std::ssize(s.texts.tokens), "token"), step);
   add_heads(report.table("heads"), context);
@@ -368,33 +368,34 @@ void study_command(Command& c) {
     keys.insert(keys.end(), of_sequences.begin(), of_sequences.end());
     return c.only(std::move(keys));
   };
-  c.modes = {{.key = "over-time",
-              .accepts = with_analyses({"run", "out", "overwrite", "format", "prompt", "sample",
-                                        "of", "at", "repeat-random", "samples", "keep", "ablate"}),
-              .result = over_time_keys(),
-              .run =
-                  [a](const Command& command) {
-                    StudyArguments last = *a;
-                    last.weights = last_checkpoint(a->run);
-                    return study_over_time(chosen_subject(last, command), a->heads, command, a->out,
-                                           a->overwrite);
-                  }},
-             {.key = "circuits",
-              .accepts = c.only({"run", "distance", "weights", "out", "overwrite", "format"}),
-              .result = kWeightKeys,
-              .run = [a](const Command& command) { return study_weights(*a, command); }},
-             {.key = "other",
-              .accepts = c.only({"run", "other", "prompt", "sample", "of", "at", "out", "format",
-                                 "overwrite", "weights", "repeat-random"}),
-              .result = run_difference_keys(),
-              .run =
-                  [a](const Command& command) {
-                    return run_differences(chosen_subject(*a, command), a->other, a->weights,
-                                           a->out, a->overwrite);
-                  }},
-             {.accepts = c.all_but({"over-time", "circuits", "distance", "other"}),
-              .result = study_keys(),
-              .run = [a](const Command& command) { return study_one(*a, command); }}};
+  c.modes = {
+      {.key = "over-time",
+       .accepts = with_analyses({"run", "out", "overwrite", "format", "prompt", "sample", "of",
+                                 "at", "repeat-random", "no-effects", "samples", "keep", "ablate"}),
+       .result = over_time_keys(),
+       .run =
+           [a](const Command& command) {
+             StudyArguments last = *a;
+             last.weights = last_checkpoint(a->run);
+             return study_over_time(chosen_subject(last, command), a->heads, command, a->out,
+                                    a->overwrite);
+           }},
+      {.key = "circuits",
+       .accepts = c.only({"run", "distance", "weights", "out", "overwrite", "format"}),
+       .result = kWeightKeys,
+       .run = [a](const Command& command) { return study_weights(*a, command); }},
+      {.key = "other",
+       .accepts = c.only({"run", "other", "prompt", "sample", "of", "at", "out", "format",
+                          "overwrite", "weights", "repeat-random"}),
+       .result = run_difference_keys(),
+       .run =
+           [a](const Command& command) {
+             return run_differences(chosen_subject(*a, command), a->other, a->weights, a->out,
+                                    a->overwrite);
+           }},
+      {.accepts = c.all_but({"over-time", "circuits", "distance", "other"}),
+       .result = study_keys(),
+       .run = [a](const Command& command) { return study_one(*a, command); }}};
 }
 
 }  // namespace heed

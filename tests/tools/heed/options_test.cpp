@@ -500,6 +500,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"sweep ", {"s.toml"}},  // all runs of this sweep are finished already
       {"sweep --dry-run", {"s.toml", "--dry-run"}},
       {"compare ", {"sweeps/s", "--of", "entropy"}},
+      {"compare --of roles", {"sweeps/s", "--of", "roles"}},
       {"tasks ", {}},
       {"tasks --task", {"recall"}},
       {"tasks text or lines", {"lines"}},

@@ -35,10 +35,11 @@ for key in ("edges", "paths"):
     check(f"{key}: bars", close(bars["x"], column(key, "effect")[:shown]), bars)
     check(f"{key}: squares", close(squares["x"], column(key, "gradient")[:shown]), squares)
     check(f"{key}: names", sections[key]["charts"][0]["y_labels"] == column(key, "cut")[:shown])
+nodes = [node["name"] for node in sections["edges"]["network"]["nodes"]]
 for edge in sections["edges"]["network"]["edges"]:
     row = next(row for row in table_of(found, "edges") if row["cut"] == edge["name"])
-    check("network: width and sign", close([edge["width"] * edge["sign"]], [row["effect"]]), edge)
-    check("network: ends", edge["name"].startswith(edge["from"] + ":") and edge["to"] in edge["name"], edge)
+    check("network: value", close([edge["value"]], [row["effect"]]), edge)
+    check("network: ends", edge["name"].startswith(nodes[edge["from"]] + ":") and nodes[edge["to"]] in edge["name"], edge)
 floor = max(0.05, 0.05 * max(map(abs, column("edges", "effect"))))
 counted = {row["cut"] for row in table_of(found, "edges") if abs(row["effect"]) >= max(floor, 2 * row["error"])}
 check("network: all edges that count", counted == {edge["name"] for edge in sections["edges"]["network"]["edges"]}, counted)
@@ -65,7 +66,7 @@ check("attribution: sorted bars", close(bars["x"], parts), bars)
 check("attribution: they sum to L", abs(sum(parts) - found["value"]) <= 1e-4, parts)
 svg = {os.path.basename(name): open(name).read() for name in found["files"] if name.endswith(".svg")}
 for picture, texts in {"lens": ["Logit lens", ">L1<"], "attribution": [f"The {len(parts)} parts sum to L = "],
-                       "effects": ["predicted change of L"], "network": ["Edges that count"], "patching": ["L: 7.559 clean"]}.items():
+                       "effects": ["predicted by the gradient"], "network": ["Edges that count"], "patching": ["L: 7.559 clean"]}.items():
     check(f"{picture}.svg", all(text in svg[picture + ".svg"] for text in texts), picture)
 
 # --- the page has the numbers and marks of JSON, and text and CSV those of --show

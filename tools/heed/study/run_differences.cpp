@@ -133,7 +133,7 @@ Table matched_heads(const StudiedPair& s) {
   std::vector<Column> columns{{"head", "head"}, {"cosine", "cosine", "", "{:.3f}"}};
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const bool in_text = quantities[i / 2].text & nn::HeadQuantity::kComparison;
-    columns.push_back({labels[i], in_text ? labels[i] : "", "", "{:.3f}"});
+    columns.push_back({labels[i], in_text ? std::string_view(labels[i]) : "", "", "{:.3f}"});
   }
   Table table(columns);
   for (const nn::HeadMatch& m : s.matches) {

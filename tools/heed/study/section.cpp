@@ -50,7 +50,7 @@ Value map_json(const plot::HeatmapGrid& grid) {
     for (int i = 0; i < panel.rows; ++i) {
       std::vector<double> row(panel.values.begin() + i * panel.cols,
                               panel.values.begin() + (i + 1) * panel.cols);
-      for (double& x : row) x = std::strtod(fmt::format("{:.6g}", x).c_str(), nullptr);
+      for (double& x : row) x = std::strtod(fmt::format("{:.7g}", x).c_str(), nullptr);
       rows.push_back(row);
     }
     panels.push_back(Value::object({{"title", panel.title}, {"values", rows}}));
@@ -65,7 +65,7 @@ Value map_json(const plot::HeatmapGrid& grid) {
                         {"panels", panels}});
 }
 
-// Returns the curves of a chart. Bars and points are not among them; a table has their numbers.
+// The page shows only charts of curves; tables have the numbers of the others.
 Value chart_json(const plot::LineChart& chart, const plot::ChartStack& stack) {
   Value series = Value::array();
   for (const plot::Series& s : chart.series) {
@@ -80,11 +80,11 @@ Value chart_json(const plot::LineChart& chart, const plot::ChartStack& stack) {
   return Value::object({{"title", chart.title.empty() ? stack.title : chart.title},
                         {"x_name", stack.panels.back().x_name},
                         {"y_name", chart.y_name},
+                        {"kind", chart.equal              ? "points"
+                                 : chart.y_labels.empty() ? "curves"
+                                                          : "bars"},
+                        {"y_labels", chart.y_labels},
                         {"series", series}});
-}
-
-bool has_curves(const plot::LineChart& chart) {
-  return chart.y_labels.empty() && !chart.equal && !chart.series.empty();
 }
 
 // Ends of edges are indices of nodes.
@@ -117,7 +117,7 @@ Value section_json(const Section& s) {
     else
       for (const auto& stack = std::get<plot::ChartStack>(p.drawing);
            const plot::LineChart& chart : stack.panels)
-        if (has_curves(chart)) charts.push_back(chart_json(chart, stack));
+        charts.push_back(chart_json(chart, stack));
   }
   return object_of(kSectionKeys, {s.key, s.title, s.sentences, tables, maps, charts, network});
 }

@@ -114,7 +114,7 @@ std::string reads_text(const nn::Finding& f, const StudyContext& c) {
   for (const nn::Role* role : f.roles)
     parts.push_back(fmt::format("{} ({:.2f}; equal weights: {:.2f})", role->reads,
                                 m.reports[f.row][role->score], m.uniform[role->score]));
-  const std::string place = m.effects[f.row].place + " reads ";
+  const std::string place = " " + m.effects[f.row].place + ": ";
   if (!parts.empty()) return place + heed::join(parts) + ".";
   const nn::Vocabulary& vocabulary = c.subject.info().vocabulary;
   const auto distance = [](std::size_t d) {
@@ -146,8 +146,10 @@ Section effects_of_heads(StudyContext& c) {
   if (c.has_marks(sample)) s.sentences.push_back(marks_legend(j) + " " + agreement_text(j));
   if (sample.run.values.size() == 1)
     s.sentences.emplace_back("One sequence gives no standard error and no marks.");
+  std::string reads;
   for (const nn::Finding& f : c.heads.summary.findings)
-    if (f.head && f.matters()) s.sentences.push_back(reads_text(f, c));
+    if (f.head && f.matters()) reads += reads_text(f, c);
+  if (!reads.empty()) s.sentences.push_back("What the heads that count read:" + reads);
   if (!c.heads.not_measured.empty()) s.sentences.push_back(c.heads.not_measured);
   s.tables.push_back(evidence_table("component", m.effects, j, c.has_marks(sample), false));
   s.tables.back().shown = SIZE_MAX;

@@ -288,9 +288,9 @@ void add_maps(Section& section, const std::string& file, plot::HeatmapGrid grid,
   const plot::Panel& first = grid.panels[0];
   const bool is_large =
       first.rows > kLongest || grid.panels.size() * first.values.size() > kMostNumbers;
-  for (auto* labels : {&grid.row_labels, &grid.col_labels})
-    for (int i = 0; labels->empty() && !is_large && i < first.rows; ++i)
-      labels->push_back(std::to_string(i));
+  if (grid.row_labels.empty())
+    for (int i = 0; i < first.rows; ++i) grid.row_labels.push_back(std::to_string(i));
+  if (grid.col_labels.empty()) grid.col_labels = grid.row_labels;
   section.pictures.push_back({file, std::move(grid), kMapsLeaveOut, is_large});
 }
 

@@ -89,7 +89,7 @@ function networkView({ title, what, nodes, edges }) {
 function sectionView({ key, title, sentences = [], tables = [], maps = [], charts = [], network }, k) {
   return el("details", { class: "section", id: key, open: k < 2 }, el("summary", {}, el("h2", {}, show(title))),
     ...sentences.map((text) => el("p", {}, show(text))), ...tables.map(tableView), ...maps.map(sectionMaps),
-    ...charts.map(chartView), ...(network ? [networkView(network)] : []));
+    ...charts.filter(({ kind = "curves" }) => kind === "curves").map(chartView), ...(network ? [networkView(network)] : []));
 }
 
 // --- panes

@@ -24,8 +24,7 @@ TEST_CASE("the JSON of a section has all rows, and null for a number that is not
       R"({"title":"T","what":"how to read it","columns":[{"name":"head","unit":""},)"
       R"({"name":"effect","unit":"nats"}],"rows":[["L0H0",0.12345678],["ä",null],["L1H0",-2.0]]}])"));
   CHECK(json.find(R"("values":[[0.5],[-2.0]])") != std::string::npos);
-  CHECK(json.find(R"("from":0,"to":1,"name":"a:b","value":-6.5)") !=
-        std::string::npos);
+  CHECK(json.find(R"("from":0,"to":1,"name":"a:b","value":-6.5)") != std::string::npos);
 }
 
 TEST_CASE("a table of evidence has effects, predictions and marks, the largest effect first") {

@@ -19,8 +19,8 @@ std::size_t width_of(std::string_view text) {
   return std::size_t(std::count_if(text.begin(), text.end(), is_start));
 }
 
-// Replaces the middle of a text by an ellipsis, unless it has at most `width` code points. Paths and
-// lists of options often differ at an end.
+// Replaces the middle of a text by an ellipsis, unless it has at most `width` code points. Paths
+// and lists of options often differ at an end.
 std::string shortened(const std::string& text, std::size_t width) {
   std::vector<std::size_t> starts;
   for (std::size_t i = 0; i < text.size(); ++i)

@@ -22,8 +22,8 @@ refuses 4 "if it was moved, resume the run once with --lines set to its new path
 refuses 4 "if it was moved, resume the run once with --lines set to its new path" study sums
 refuses 4 "file: cannot read" eval sums
 mv moved.txt sums.txt
-expect 0 study sums; out_has "on 6 tokens"  # the context has 8 tokens, but 2 of them are padding
-expect 0 study sums --sample 3; out_has "on 7 tokens"
+expect 0 study sums; out_has "(6 tokens,"  # the context has 8 tokens, but 2 of them are padding
+expect 0 study sums --sample 3; out_has "(7 tokens,"
 expect 0 train --resume sums --steps 8 --quiet
 echo "9+9=19" >> sums.txt
 refuses 4 "is not the text of this run" eval sums

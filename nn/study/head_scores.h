@@ -89,16 +89,7 @@ struct HeadQuantity {
   std::string_view unit;  ///< "nats"; empty for a number without a unit
   std::string_view what;  ///< description as text
 
-  /// Tables in the text output that show the quantity. The table of one sequence is not among them;
-  /// `column` describes it.
-  enum Text {
-    kNowhere,         ///< none of these tables
-    kSequences = 1,   ///< the table of `heed study --samples`
-    kComparison = 2,  ///< the tables of `heed study A B`
-  };
-  int text = kNowhere;  ///< sum of the Text values that apply
-
-  /// A column of the table that the text output shows for one sequence.
+  /// A column of the tables of heads in text.
   struct Column {
     std::string_view heading;            ///< empty if the table has no column for it
     std::string_view format = "{:.3f}";  ///< fmt format of a cell

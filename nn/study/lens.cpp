@@ -119,8 +119,8 @@ LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& 
   return lens;
 }
 
-std::vector<Contribution> logit_attribution(const Transformer& model, const Study& study,
-                                            const Objective& objective) {
+std::vector<Evidence> logit_attribution(const Transformer& model, const Study& study,
+                                        const Objective& objective) {
   const Transformer::Options& o = model.options;
   check<ValueError>(objective.is_linear(), "logit_attribution",
                     "needs a margin, a logit or a difference of logits, got a loss or a log "
@@ -131,7 +131,7 @@ std::vector<Contribution> logit_attribution(const Transformer& model, const Stud
       "the outputs of its parts");
   const NoGrad guard;
   const StreamReader reader(model, objective, study.layers.back().resid_post);
-  std::vector<Contribution> parts;
+  std::vector<Evidence> parts;
   const auto add = [&](const std::string& name, const Tensor& written) {
     parts.push_back({name, effect_of(reader.read(written))});
   };

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nn/layers/transformer.h"
-#include "nn/study/ablation.h"
+#include "nn/study/evidence.h"
 #include "nn/study/study.h"
 
 namespace heed::nn {
@@ -40,20 +40,14 @@ struct LogitLens {
 LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& sequence,
                      const Objective& objective);
 
-/// The contribution of one part of the model to the objective L.
-struct Contribution {
-  /// "embedding", "position", "L0H1", "L0 bias" (of the output projection), "L0 MLP" or
-  /// "norm's bias".
-  std::string name;
-  Effect effect;  ///< the part's term in the sum L, summarized over the sequences
-};
 /// Computes the direct logit attribution (Elhage et al. 2021; Wang et al. 2022) of a margin, a
-/// logit or a difference of logits. `study` must be a study of this model with this objective. The
-/// scale of the final norm is held constant, so that L is the sum of the contributions, up to
-/// rounding. Throws ValueError if the objective is a loss or a log probability, because it is not
-/// linear in the logits. Throws ValueError for NormPlacement::kPost, because its norms change the
-/// output of a sublayer before the logits.
-std::vector<Contribution> logit_attribution(const Transformer& model, const Study& study,
-                                            const Objective& objective);
+/// logit or a difference of logits: the term of each part in the sum L. The places are "embedding",
+/// "position", "L0H1", "L0 bias" (of the output projection), "L0 MLP" and "norm's bias". `study`
+/// must be a study of this model with this objective. The scale of the final norm is held constant,
+/// so that L is the sum of the contributions, up to rounding. Throws ValueError if the objective is
+/// a loss or a log probability, because it is not linear in the logits. Throws ValueError for
+/// NormPlacement::kPost, because its norms change the output of a sublayer before the logits.
+std::vector<Evidence> logit_attribution(const Transformer& model, const Study& study,
+                                        const Objective& objective);
 
 }  // namespace heed::nn

@@ -75,14 +75,14 @@ TEST_CASE("the contributions of all parts sum to the logit or the difference of 
         }
         const auto parts = logit_attribution(model, study(model, batch, wanted), wanted);
         double total = 0, magnitude = 0;
-        for (const Contribution& part : parts) {
+        for (const Evidence& part : parts) {
           total += part.effect.mean, magnitude += std::abs(part.effect.mean);
           CHECK(part.effect.sequences == 2);
         }
         const double value = mean(objective_values(model(batch.inputs), batch, wanted)).item();
         CHECK(std::abs(total - value) <= (dtype == float64 ? 1e-12 : 1e-5) * magnitude);
-        const auto heads = std::count_if(parts.begin(), parts.end(), [](const Contribution& c) {
-          return c.name.find('H') != std::string::npos;
+        const auto heads = std::count_if(parts.begin(), parts.end(), [](const Evidence& c) {
+          return c.place.find('H') != std::string::npos;
         });
         CHECK(heads == 6);
       }
@@ -96,9 +96,9 @@ TEST_CASE("without norms the contribution of a last-layer head equals minus its 
   const Objective wanted{Objective::kDifference, 4, 2, {}};
   std::size_t seen = 0;
   const Study s = study(model, one_sequence(), wanted);
-  for (const Contribution& part : logit_attribution(model, s, wanted)) {
-    if (!part.name.starts_with("L1H")) continue;
-    const auto head = parse_heads("x", part.name, o.layers, o.attention.heads);
+  for (const Evidence& part : logit_attribution(model, s, wanted)) {
+    if (!part.place.starts_with("L1H")) continue;
+    const auto head = parse_heads("x", part.place, o.layers, o.attention.heads);
     CHECK(part.effect.mean == Approx(-ablate({model, one_sequence(), wanted}, components(head),
                                              replacement(model, one_sequence(), Ablation::kZero))
                                           .mean)

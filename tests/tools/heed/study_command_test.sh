@@ -97,7 +97,7 @@ refuses 2 "without --circuits" study runs/reverse-1 --distance 1
 expect 0 study runs/reverse-1 --cut "L0H0[5,3],L0H0[*,0]" --out cells; out_has "L0H0[5,3],L0H0[*,0]"; out_has "Cut cells"
 refuses 2 "the query cannot read it" study runs/reverse-1 --cut "L0H0[3,5]"
 refuses 2 "write a head, a query and a key" study runs/reverse-1 --cut "L0H0"
-expect 0 study runs/reverse-1 --samples 8 --show heads --out over-sequences; out_has "absolute_importance"; has_file over-sequences/by_distance.png
+expect 0 study runs/reverse-1 --samples 8 --show heads --out over-sequences; out_has "means over 8 sequences"; has_file over-sequences/by_distance.png
 refuses 2 "give --samples 2 or more" study runs/reverse-1 --ablate L0H0 --ablation resample --samples 1
 refuses 2 "so that positions correspond" study text-run --prompt "quick" --corrupt "qui"
 

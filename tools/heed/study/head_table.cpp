@@ -19,21 +19,22 @@ Columns head_columns() {
   return {all.data(), all.size()};
 }
 
+std::vector<Value> head_row(const nn::HeadReport& h, const std::string& name, Value mark) {
+  std::vector<Value> row{h.layer, h.head, name};
+  row.insert(row.end(), h.values.begin(), h.values.end());
+  row.push_back(std::move(mark));
+  return row;
+}
+
 void add_heads(Table& table, StudyContext& c) {
-  const auto row_of = [](const nn::HeadReport& h, const std::string& name, Value mark) {
-    std::vector<Value> row{h.layer, h.head, name};
-    row.insert(row.end(), h.values.begin(), h.values.end());
-    row.push_back(std::move(mark));
-    return row;
-  };
   const std::vector<nn::HeadReport> reports = c.reports();
   bool unscored = false;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const nn::HeadReport& h = reports[i];
-    table.add(row_of(h, nn::head_name(h), c.mark(i)));
+    table.add(head_row(h, nn::head_name(h), c.mark(i)));
     unscored |= !std::isfinite(h[nn::kPreviousToken] + h[nn::kDuplicateToken] + h[nn::kInduction]);
   }
-  table.text_row = row_of(c.uniform(), "uniform", Value(""));
+  table.text_row = head_row(c.uniform(), "uniform", Value(""));
   if (unscored) table.note = "-: no value, because no token occurs twice in this sequence. ";
   table.note +=
       "prev, ind: weight on the token before, and on the tokens after earlier copies. uniform: "

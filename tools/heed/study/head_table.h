@@ -9,6 +9,8 @@ namespace heed {
 
 /// Returns the columns `layer`, `head`, one for each of nn::head_quantities(), and `mark`.
 Columns head_columns();
+/// Returns a row of such a table.
+std::vector<Value> head_row(const nn::HeadReport& head, const std::string& name, Value mark);
 /// Adds a row for each head to a table with head_columns(), a row for equal weights, and a note
 /// that explains the columns.
 void add_heads(Table& table, StudyContext& context);

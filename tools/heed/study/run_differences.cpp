@@ -118,23 +118,24 @@ Picture difference_picture(const StudiedPair& s, const nn::MapQuantity& quantity
 
 // ---- numbers
 
-// Returns a table of the matched heads with their quantities in both runs. Text has those of the
-// flag kComparison.
+// Returns a table of the matched heads with their quantities in both runs. Text has those whose
+// size has a meaning by itself: shares, and entropies.
 Table matched_heads(const StudiedPair& s) {
-  std::vector<std::string> labels;
   std::vector<nn::HeadQuantity> quantities;
+  std::vector<std::string> labels;
+  const auto is_shown = [](const nn::HeadQuantity& q) {
+    return q.panel.axis == q.panel.kShare || q.panel.axis == q.panel.kFromZero;
+  };
   for (const nn::HeadQuantity& q : nn::head_quantities())
     if (q.source == q.kStudy) {
       quantities.push_back(q);
       for (const char* run : {"A", "B"})
-        labels.push_back(
-            fmt::format("{} {}", q.text & q.kComparison ? q.column.heading : q.name, run));
+        labels.push_back(fmt::format("{} {}", is_shown(q) ? q.column.heading : q.name, run));
     }
   std::vector<Column> columns{{"head", "head"}, {"cosine", "cosine", "", "{:.3f}"}};
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const bool in_text = quantities[i / 2].text & nn::HeadQuantity::kComparison;
-    columns.push_back({labels[i], in_text ? std::string_view(labels[i]) : "", "", "{:.3f}"});
-  }
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    columns.push_back(
+        {labels[i], is_shown(quantities[i / 2]) ? std::string_view(labels[i]) : "", "", "{:.3f}"});
   Table table(columns);
   for (const nn::HeadMatch& m : s.matches) {
     std::vector<Value> row{title_of(m), m.cosine};

@@ -18,18 +18,6 @@ Table titled(std::string title, std::string note, const std::vector<Column>& col
   return t;
 }
 
-Table effects_table(std::string title, std::string note, std::string_view of) {
-  return titled(std::move(title), std::move(note),
-                {{"part", of},
-                 {"effect", "effect", "L"},
-                 {"standard_error", "standard error", "L"},
-                 {"mean_effect", "mean |effect|", "L"},
-                 {"sequences", "sequences"}});
-}
-void add_effect(Table& t, const std::string& name, const nn::Effect& e) {
-  t.add({name, e.mean, e.standard_error, e.mean_absolute, e.sequences});
-}
-
 Table copying_table(const nn::Transformer& model) {
   Table t = titled("Copying (Olsson)",
                    "on random tokens that do not repeat: the share of the logits raised by a head "
@@ -118,31 +106,6 @@ Picture lens_picture(const Subject& s, const nn::LogitLens& lens) {
       "and the output head."};
 }
 
-Picture attribution_picture(std::vector<nn::Contribution> parts) {
-  constexpr std::size_t kMost = 40;
-  std::ranges::stable_sort(parts, std::greater{},
-                           [](const nn::Contribution& part) { return std::abs(part.effect.mean); });
-  plot::ChartStack stack{.title = "Direct logit attribution"};
-  plot::LineChart bars{.x_name = "contribution to L", .series = {{}}};
-  double sum = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const double x = parts[i].effect.mean;
-    sum += x;
-    if (i >= kMost) continue;
-    bars.y_labels.push_back(parts[i].name);
-    bars.series[0].x.push_back(x), bars.series[0].y.push_back(double(i));
-    bars.series[0].labels.push_back(plot::format_number(x));
-  }
-  bars.height = 28 * int(bars.y_labels.size());
-  stack.panels = {std::move(bars)};
-  stack.caption =
-      fmt::format("The {} parts sum to L = {}.", parts.size(), plot::format_number(sum, 4));
-  if (parts.size() > kMost) stack.caption += fmt::format(" The {} largest are shown.", kMost);
-  return {"attribution", std::move(stack),
-          "The contribution of each part's output to L, with the scale of the final norm held "
-          "constant."};
-}
-
 Section attributed(StudyContext& c) {
   const Subject& subject = c.subject;
   Section s{.key = "attribution", .title = "Attribution of L to tokens and parts"};
@@ -157,15 +120,26 @@ Section attributed(StudyContext& c) {
     return s;  // the stream is not the sum of the outputs of heads and MLPs
   s.tables.push_back(copying_table(c.model()));
   if (!subject.objective.is_linear()) return s;
-  Table parts =
-      effects_table("Direct logit attribution",
-                    "the contribution of each part's output to L, with the scale of the final "
-                    "norm held constant; they sum to L",
-                    "part");
-  const auto contributions = nn::logit_attribution(c.model(), c.study(), subject.objective);
-  for (const nn::Contribution& part : contributions) add_effect(parts, part.name, part.effect);
-  s.tables.push_back(parts);
-  s.pictures.push_back(attribution_picture(contributions));
+  const auto parts = nn::logit_attribution(c.model(), c.study(), subject.objective);
+  const nn::Judgement j = c.judge(parts, subject.objective);
+  Table table = evidence_table("part", parts, j, false, true);
+  table.title = "Direct logit attribution";
+  table.note =
+      "the contribution of each part's output to L, with the scale of the final norm held "
+      "constant; "
+      "they sum to L";
+  s.tables.push_back(std::move(table));
+  constexpr std::size_t kMostBars = 40;
+  plot::ChartStack bars = evidence_chart(parts, j, kMostBars);
+  double sum = 0;
+  for (const nn::Evidence& part : parts) sum += part.effect.mean;
+  bars.title = "Direct logit attribution";
+  bars.caption =
+      fmt::format("The {} parts sum to L = {}.", parts.size(), plot::format_number(sum, 4));
+  bars.panels[0].x_name = "contribution to L";
+  s.pictures.push_back({"attribution", std::move(bars),
+                        "The contribution of each part's output to L, with the scale of the final "
+                        "norm held constant."});
   return s;
 }
 

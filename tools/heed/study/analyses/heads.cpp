@@ -8,31 +8,12 @@
 #include "autograd/base/text.h"
 #include "nn/study/forward_passes.h"
 #include "tools/heed/study/analysis.h"
+#include "tools/heed/study/head_table.h"
 #include "tools/heed/study/study_pictures.h"
 #include "tools/plot/text.h"
 
 namespace heed {
 namespace {
-
-// Returns a table with the numbers of each head, which are means over the sample.
-Table heads_over_sequences(const StudyContext& c) {
-  std::vector<Column> columns{{"head", "head"}};
-  for (const nn::HeadQuantity& q : nn::head_quantities())
-    if (q.text & q.kSequences)
-      columns.push_back({.key = q.name,
-                         .label = q.name,
-                         .unit = q.unit,
-                         .drop = int(q.name.size() + q.unit.size())});  // the widest goes first
-  Table t(columns);
-  t.title = "Heads, means over " + c.heads.sample->sequences;
-  for (const nn::HeadReport& h : c.heads.measured->reports) {
-    std::vector<Value> row{nn::head_name(h)};
-    for (const nn::HeadQuantity& q : nn::head_quantities())
-      if (q.text & q.kSequences) row.push_back(h[q.quantity]);
-    t.add(std::move(row));
-  }
-  return t;
-}
 
 std::string marks_legend(const nn::Judgement& j) {
   return fmt::format(
@@ -154,7 +135,10 @@ Section effects_of_heads(StudyContext& c) {
   s.tables.push_back(evidence_table("component", m.effects, j, c.has_marks(sample), false));
   s.tables.back().shown = SIZE_MAX;
   if (!c.given("samples")) return s;
-  s.tables.push_back(heads_over_sequences(c));
+  Table means(head_columns());
+  means.title = "Heads, means over " + sample.sequences;
+  for (const nn::HeadReport& h : m.reports) means.add(head_row(h, nn::head_name(h), Value()));
+  s.tables.push_back(std::move(means));
   // The arrays of more sequences would not fit into memory.
   const nn::BaseRun rows = sample.run.rows(
       0, std::min(sample.run.batch.inputs.size(0),

@@ -117,13 +117,9 @@ class Lines {
   }
 
   Claim next() const {
-    const std::string keep = summary_.named.empty()
-                                 ? ""
-                                 : fmt::format("--keep {} (these heads alone), ",
-                                               fmt::join(head_names(summary_.named), ","));
     return {
-        "Next: " + keep +
-        "--ablation resample (another replacement), --show edges (which component reads which)."};
+        "Next: --ablation resample (another replacement), --show edges (which "
+        "component reads which), --keep A,B (L with these heads alone)."};
   }
 
  private:

@@ -57,6 +57,8 @@ plot::LineChart points_of(const std::vector<nn::Evidence>& rows, const nn::Judge
 Picture effects_picture(StudyContext& c) {
   plot::ChartStack stack{.title = "Predicted and measured effects",
                          .caption = "Dashed: the prediction equals the measurement."};
+  if (!c.subject.predicts)
+    stack.caption += " This model predicts no better than token frequencies: nothing follows.";
   if (c.heads.measured)
     stack.panels.push_back(points_of(
         c.heads.measured->effects, c.heads.summary.judgement,

@@ -96,4 +96,18 @@ TEST_CASE("agreement is Spearman's correlation, and the median factor of rows wi
   CHECK(judge({row(0, 1)}, 0.05).agreement[0].rows == 0);
 }
 
+TEST_CASE("two rows are about equal if their paired difference is below two errors") {
+  const auto row = [](std::vector<double> needed, std::vector<double> suffices) {
+    Evidence e{"", effect_of(needed), {}};
+    if (!suffices.empty()) e.suffices = effect_of(suffices);
+    return e;
+  };
+  const Evidence a = row({-1, -3, -2, -2}, {}), b = row({-1.1, -2.9, -2.1, -1.9}, {}),
+                 c = row({-1.5, -3.5, -2.4, -2.6}, {});
+  CHECK(about_equal(a, b));
+  CHECK_FALSE(about_equal(a, c));  // 0.5 in each pair, although both have an error of 0.4
+  CHECK(about_equal(row({0, 0, 0, 0}, {1, 3, 2, 2}), a));  // sizes of the larger change
+  CHECK_FALSE(about_equal(row({-1}, {}), row({-1}, {})));  // one sequence has no error
+}
+
 }  // namespace

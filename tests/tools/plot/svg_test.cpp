@@ -245,8 +245,8 @@ TEST_CASE("equal axes have one range, a square plot, lines at 0 and a diagonal",
   CHECK(x1 - x0 == 600);
   CHECK(y0 - y1 == 600);
   CHECK(occurrences(svg, "fill=\"#6e6e6e\" x=") == 2);  // the lines at 0
-  CHECK(occurrences(svg, "<circle") == 3);
-  CHECK(occurrences(svg, "width=\"10\"/>") == 1);  // the square
+  CHECK(occurrences(svg, "<circle") == 4);              // one of them in the legend
+  CHECK(occurrences(svg, "width=\"10\"/>") == 2);       // the square, and that of the legend
   chart.equal = false;
   CHECK(svg_of(ChartStack{.panels = {chart}}).find("#6e6e6e") == std::string::npos);
   // Twenty labels at one place do not overlap.
@@ -257,6 +257,32 @@ TEST_CASE("equal axes have one range, a square plot, lines at 0 and a diagonal",
   CHECK(text_faults(crowded) == "");
   CHECK(std::count_if(crowded.text_boxes().begin(), crowded.text_boxes().end(),
                       [](const TextBox& box) { return box.text == "L0H1"; }) == 20);
+}
+
+TEST_CASE("labels of equal axes cover no dot and no line", "[plot]") {
+  LineChart chart{.series = {{.points = true}}, .equal = true, .height = 600};
+  for (int i = 0; i < 8; ++i) {
+    chart.series[0].x.push_back(0.1 * i), chart.series[0].y.push_back(-0.02 * i);
+    chart.series[0].labels.push_back(i % 2 ? "" : "L0H" + std::to_string(i));
+  }
+  const Image image = draw_chart_stack({.panels = {chart}});
+  CHECK(text_faults(image) == "");
+}
+
+TEST_CASE("a network has its nodes, and edges of both colors", "[plot]") {
+  const Network network{.title = "N",
+                        .nodes = {{"embed", 0, 0}, {"L0H0", 2, 0}, {"logits", 9, 0}},
+                        .edges = {{"embed", "L0H0", "a", -4}, {"L0H0", "logits", "b", 2}}};
+  SvgCanvas canvas;
+  draw(network, canvas);
+  const std::string svg = canvas.encode("", "");
+  for (const char* name : {">embed<", ">L0H0<", ">logits<", ">N<"})
+    CHECK(svg.find(name) != std::string::npos);
+  CHECK(svg.find("stroke-width=\"9\"") != std::string::npos);  // the largest
+  CHECK(svg.find("stroke-width=\"4.5\"") != std::string::npos);
+  Network wrong = network;
+  wrong.edges[0].to = "L9H9";
+  CHECK_THROWS_AS(draw(wrong, canvas), autograd::ValueError);
 }
 
 }  // namespace heed::plot

@@ -5,6 +5,7 @@
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/pictures.h"
+#include "tools/plot/network.h"
 
 namespace heed::plot {
 namespace {

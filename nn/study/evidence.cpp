@@ -77,7 +77,7 @@ bool about_equal(const Evidence& a, const Evidence& b) {
   if (difference.size() < 2 || difference.size() != other.size()) return false;
   for (std::size_t i = 0; i < other.size(); ++i) difference[i] -= other[i];
   const Effect e = effect_of(difference);
-  return std::abs(e.mean) < 2 * e.standard_error;
+  return std::abs(e.mean) <= 2 * e.standard_error;
 }
 
 double smallest_effect(const Objective& objective) { return objective.is_linear() ? 0.05 : 0.01; }

@@ -66,10 +66,6 @@ Tracked& Tracked::round(double units) {
   if (double(float(number.value)) != number.value) add_noise(*this, units);
   return *this;
 }
-Tracked& Tracked::round_operand() {
-  add_noise(*this, 0x1p16);
-  return *this;
-}
 
 Tracked chain(const Tracked& x, double f, double df, double units) {
   Tracked y = x;

@@ -62,9 +62,6 @@ struct Tracked {
   /// Adds the rounding noise of one float32 operation, or of a function whose relative error is
   /// `units` times 2^-24. Adds nothing if the value is exactly a float32. Returns *this.
   Tracked& round(double units = 1);
-  /// Adds the noise of rounding an operand to bfloat16. The relative error is up to 2^-8, which is
-  /// 2^16 units of 2^-24, because bfloat16 has 8 significant bits. Returns *this.
-  Tracked& round_operand();
 };
 
 /// Applies the chain rule as chain() of Dual does, also to `terms`. Then adds the noise of a

@@ -1,14 +1,10 @@
 // matmul: the product of 1-D, 2-D and batched operands. The operands may have any strides and are
 // not copied, and batch axes broadcast. linear: x W^T + b in one kernel.
 #include <algorithm>
-#include <array>
-#include <type_traits>
-#include <vector>
 
 #include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
-#include "autograd/kernels/simd/gemm_bf16.h"
 #include "autograd/ops/operands.h"
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/copy.h"
@@ -89,22 +85,18 @@ const Op kLinear({.name = "linear",
                   .samples = linear_samples,
                   .no_sizes = needs_axis()});
 
-thread_local Precision t_matmul_precision = Precision::kFloat32;
-
 // Computes C = A B, plus `bias` [n] if it is not null, for A [m, k] and B [k, n]. The strides of A
 // and B are given; C is row-major.
 template <class T>
-void multiply_rows(Precision precision, T* c, const T* a, std::int64_t a_row, std::int64_t a_col,
-                   const T* b, std::int64_t b_row, std::int64_t b_col, std::int64_t m,
-                   std::int64_t n, std::int64_t k, const T* bias = nullptr) {
+void multiply_rows(T* c, const T* a, std::int64_t a_row, std::int64_t a_col, const T* b,
+                   std::int64_t b_row, std::int64_t b_col, std::int64_t m, std::int64_t n,
+                   std::int64_t k, const T* bias = nullptr) {
   kernels::Gemm<T> g;
   g.m = m, g.n = n, g.k = k;
   g.a = a, g.a_row = a_row, g.a_col = a_col;
   g.b = b, g.b_row = b_row, g.b_col = b_col;
   g.c = c, g.c_row = n, g.c_col = 1;
   g.bias = bias;
-  if constexpr (std::is_same_v<T, float>)
-    if (precision == Precision::kBfloat16) return kernels::gemm_bf16(g);
   kernels::gemm(g);
 }
 
@@ -115,19 +107,18 @@ std::int64_t row_count(const Shape& shape) { return shape.without(-1).numel(); }
 // Returns x w^T + bias for x [rows, in] and w [out, in], where x and `bias` are contiguous. The
 // result has the given shape, which is [rows, out] or has several leading axes instead of `rows`.
 // `bias` may be undefined.
-Tensor linear_forward(Precision precision, const Tensor& x, const Tensor& w, const Tensor& bias,
-                      const Shape& shape) {
+Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape& shape) {
   Tensor y = empty(shape, x.dtype());
   const std::int64_t in = w.size(1), out = w.size(0);
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
-    multiply_rows<T>(precision, y.mutable_data<T>(), x.data<T>(), in, 1, w.data<T>(),
-                     w.strides()[1], w.strides()[0], row_count(shape), out, in,
+    multiply_rows<T>(y.mutable_data<T>(), x.data<T>(), in, 1, w.data<T>(), w.strides()[1],
+                     w.strides()[0], row_count(shape), out, in,
                      bias.defined() ? bias.data<T>() : nullptr);
   });
   return y;
 }
 
-Grads linear_backward(Precision precision, const Vjp& v) {
+Grads linear_backward(const Vjp& v) {
   const Tensor g = contiguous(v.grad), x = contiguous(v.input(0)), w = v.input(1);
   const std::int64_t out = w.size(0), in = w.size(1);
   const std::int64_t rows = row_count(x.shape());
@@ -136,13 +127,13 @@ Grads linear_backward(Precision precision, const Vjp& v) {
     const T* pg = g.data<T>();
     if (v.needs(0)) {  // dx = g w
       grads[0] = empty_like(x);
-      multiply_rows<T>(precision, grads[0].template mutable_data<T>(), pg, out, 1, w.data<T>(),
-                       w.strides()[0], w.strides()[1], rows, in, out);
+      multiply_rows<T>(grads[0].template mutable_data<T>(), pg, out, 1, w.data<T>(), w.strides()[0],
+                       w.strides()[1], rows, in, out);
     }
     if (v.needs(1)) {  // dw = g^T x
       grads[1] = empty_like(w);
-      multiply_rows<T>(precision, grads[1].template mutable_data<T>(), pg, 1, out, x.data<T>(), in,
-                       1, out, in, rows);
+      multiply_rows<T>(grads[1].template mutable_data<T>(), pg, 1, out, x.data<T>(), in, 1, out, in,
+                       rows);
     }
   });
   if (v.needs(2)) grads[2] = sum_to(v.grad, v.input(2).shape());
@@ -154,34 +145,7 @@ Tensor linear_by_definition(Args t) {
   return t[2].defined() ? y + t[2] : y;
 }
 
-// Returns x with noise in its tangent that simulates the rounding of x to bfloat16
-// (base/tracked.h).
-Tensor with_operand_roundings(const Tensor& x, std::uint64_t seed) {
-  std::vector<Tracked> roundings;
-  dispatch_floating(x.dtype(), kLinear, [&]<class T> {
-    for (const T& entry : x.detach().to_vector<T>()) {
-      const double value = real(entry);
-      roundings.push_back(Tracked::with_noise(value, seed).round_operand() - value);
-    }
-  });
-  return x + from_data(roundings, x.shape());
-}
-
-// Computes linear() with simulated roundings to bfloat16, from which check_float32() derives its
-// error bound. All six operands of the three matrix products are rounded.
-Tensor linear_with_roundings(Args t, std::uint64_t seed) {
-  const auto rounded = [seed](const Tensor& x) { return with_operand_roundings(x, seed); };
-  const Tensor y = matmul(rounded(t[0]), mT(rounded(t[1])));
-  if (y.requires_grad()) y.register_hook(rounded);
-  return t[2].defined() ? y + t[2] : y;
-}
-
 }  // namespace
-
-MatmulPrecision::MatmulPrecision(Precision precision) : before_(t_matmul_precision) {
-  t_matmul_precision = precision;
-}
-MatmulPrecision::~MatmulPrecision() { t_matmul_precision = before_; }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   check(a.rank() >= 1 && b.rank() >= 1, kMatmul, "needs rank >= 1, got ", a.shape(), " x ",
@@ -210,16 +174,11 @@ Tensor linear(const Tensor& x_in, const Tensor& w_in, const Tensor& b_in) {
         w_in.size(0), "], got ", b_in.defined() ? b_in.shape() : Shape{});
   Tensor x = x_in, w = w_in, b = b_in;
   detail::unify(kLinear, x, w, b);
-  const Precision precision = t_matmul_precision;
-  if (precision == Precision::kBfloat16)
-    if (const std::uint64_t seed = detail::noise_seed(x); seed != 0)
-      return linear_with_roundings(std::array{x_in, w_in, b_in}, seed);
   const Shape shape = x.shape().with(-1, w.size(0));
-  return record(kLinear, {x_in, w_in, b_in},
-                linear_forward(precision, detail::row_major(std::move(x)), w,
-                               detail::row_major(std::move(b)), shape),
-                linear_by_definition,
-                [precision](const Vjp& v) { return linear_backward(precision, v); });
+  return record(
+      kLinear, {x_in, w_in, b_in},
+      linear_forward(detail::row_major(std::move(x)), w, detail::row_major(std::move(b)), shape),
+      linear_by_definition, linear_backward);
 }
 
 }  // namespace heed::autograd

@@ -27,12 +27,15 @@ DType unify(std::string_view op, std::span<Tensor* const> operands) {
   return dtype;
 }
 
+namespace {
+// Returns the seed of the rounding noise in a tracked64 tensor (base/tracked.h), or 0 if it has no
+// noise.
 std::uint64_t noise_seed(const Tensor& x) {
-  if (x.dtype() != tracked64) return 0;
   for (const Tracked& entry : x.to_vector<Tracked>())
     if (entry.seed != 0) return entry.seed;
   return 0;
 }
+}  // namespace
 
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like) {
   if (x.dtype() == like.dtype()) return x;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -27,10 +26,6 @@ DType unify(std::string_view op, Tensors&... operands) {
 /// noise, too, because float32 code also rounds constants. Returns x itself if x has the dtype of
 /// `like`. Throws DTypeError for any other dtype of x.
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like);
-
-/// Returns the seed of the rounding noise in a tracked64 tensor (base/tracked.h), or 0 if it has no
-/// noise or another dtype.
-std::uint64_t noise_seed(const Tensor& x);
 
 /// Converts a `double` operand to a tensor of rank 0 with x's dtype, or float64 if x has dual
 /// numbers. Throws DTypeError if x is int64 and the value is not a whole number in the range of

@@ -235,30 +235,9 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis);
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// Returns x W^T + bias of shape [..., out], where W is the weight. Shapes: x [..., in], weight
 /// [out, in], bias [out] or undefined. The op runs as one fused kernel. It has three matrix
-/// products: the result, the gradient of x and the gradient of the weight. MatmulPrecision
-/// determines whether the operands of these products are rounded. Throws ShapeError if the shapes
-/// do not fit.
+/// products: the result, the gradient of x and the gradient of the weight. Throws ShapeError if the
+/// shapes do not fit.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
-/// Precision of the matrix products of linear() for float32 tensors. Operands of other dtypes are
-/// never rounded.
-enum class Precision : std::uint8_t {
-  kFloat32,   ///< no rounding
-  kBfloat16,  ///< bfloat16 operands, float32 sums (kernels/simd/gemm_bf16.h)
-};
-/// Sets the precision of linear() on this thread while this object exists, like PyTorch's
-/// set_float32_matmul_precision. A backward pass uses the precision of the forward call that
-/// recorded it, even if it runs later or on another thread. If create_graph is set, gradients are
-/// computed with float32 products.
-class MatmulPrecision {
- public:
-  /// Sets the precision until this object is destroyed.
-  explicit MatmulPrecision(Precision precision);
-  ~MatmulPrecision();
-  MatmulPrecision(const MatmulPrecision&) = delete;
-
- private:
-  Precision before_;
-};
 ///@{
 /// Returns the Einstein summation of the operands, for example "nqhd,nkhd->nhqk". The labels after
 /// "->" are the axes of the result, in this order.

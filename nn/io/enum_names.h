@@ -47,10 +47,5 @@ struct EnumNames<DType> {  // only the dtypes that a model can have
   static constexpr std::pair<DType, const char*> kTable[] = {{float32, "float32"},
                                                              {float64, "float64"}};
 };
-template <>
-struct EnumNames<Precision> {
-  static constexpr std::pair<Precision, const char*> kTable[] = {
-      {Precision::kFloat32, "float32"}, {Precision::kBfloat16, "bfloat16"}};
-};
 
 }  // namespace heed::nn

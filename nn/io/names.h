@@ -10,7 +10,6 @@ using autograd::CausalAlignment;
 using autograd::DType;
 using autograd::Generator;
 using autograd::KeepMask;
-using autograd::Precision;
 using autograd::ScoreBias;
 using autograd::Shape;
 using autograd::Tensor;

@@ -232,7 +232,6 @@ Tensor Transformer::forward_from(std::int64_t layer, const Tensor& stream,
                                  const ForwardContext& ctx) const {
   check<ValueError>(layer >= 0 && layer <= std::ssize(blocks), "Transformer", "has ", blocks.size(),
                     " blocks, got block ", layer);
-  const MatmulPrecision precision(options.matmul);
   const std::int64_t n = stream.size(1), first = ctx.cache ? ctx.cache->length() : 0;
   ForwardContext inner = ctx;
   if (options.positions == Positions::kAlibi)

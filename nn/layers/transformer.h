@@ -80,8 +80,6 @@ struct TransformerOptions {
   NormKind norm_kind = NormKind::kLayerNorm;  ///< kind of all norms
   /// Factor by which the output of each sublayer is multiplied: a rule or a number.
   std::variant<ResidualRule, double> residual_scale = 1.0;
-  /// Precision of the products in linear layers if dtype is float32 (see Precision in ops.h).
-  Precision matmul = Precision::kFloat32;
 
   /// Returns these options with all defaults filled in, also those of `attention`. Throws
   /// DTypeError unless the dtype is float32 or float64. Throws ValueError if another option is out

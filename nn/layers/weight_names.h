@@ -30,9 +30,6 @@ struct EnumNames<WeightNames> {
 /// state_dict. Tensors that a HookedTransformer has in addition are left out: its masks, the
 /// positions that ALiBi does not use, and biases that the model does not have, which are 0 there.
 ///
-/// Dropout and Options::matmul are not part of weights: with Precision::kBfloat16, the logits of
-/// the other model are those of the same weights without rounding of the products' operands.
-///
 /// Throws ValueError if the other model cannot compute the same logits. The text names an option of
 /// the model, its value, and what the other model has instead.
 std::vector<NamedTensor> weights_with_names(Transformer model, WeightNames names);

@@ -368,7 +368,7 @@ Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* war
   const SafeTensors tensors = load_safetensors(file(kState).string());
   check_recipe(*this, config, tensors.path, metadata_of(tensors, "recipe"));
   if (warnings) {
-    const std::vector<std::string> news = snapshot_warnings(tensors, config);
+    const std::vector<std::string> news = snapshot_warnings(tensors);
     warnings->insert(warnings->end(), news.begin(), news.end());
   }
   return read_snapshot(tensors, config);

@@ -91,7 +91,7 @@ void write_snapshot(const Snapshot& s, const PathAt& path) {
   metadata["data_stream"] = s.data_stream;
   metadata["dropout_stream"] = s.dropout_stream;
   metadata["compiler"] = compiler_text();
-  metadata["simd_target"] = simd_target_text(s.config);
+  metadata["simd_target"] = simd_target_text();
   std::vector<NamedTensor> tensors = s.tensors;
   tensors.push_back({kHistory, history_tensor(s.history)});
   save_safetensors(path, tensors, metadata);
@@ -116,11 +116,11 @@ Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {
   return s;
 }
 
-std::vector<std::string> snapshot_warnings(const SafeTensors& file, const RunConfig& config) {
+std::vector<std::string> snapshot_warnings(const SafeTensors& file) {
   std::vector<std::string> warnings;
   if (file.checksum.empty()) warnings.push_back(checksum_note(file));
   for (const auto& [key, now] :
-       {std::pair{"compiler", compiler_text()}, std::pair{"simd_target", simd_target_text(config)}})
+       {std::pair{"compiler", compiler_text()}, std::pair{"simd_target", simd_target_text()}})
     if (const std::string then = metadata_of(file, key); then != now)
       warnings.push_back(fmt::format(
           "{} was {} in {} and is {} now: the run continues, but not with the same bits", key, then,

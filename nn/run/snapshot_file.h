@@ -29,6 +29,6 @@ void write_snapshot(const Snapshot& snapshot, const autograd::PathAt& path);
 Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config);
 /// Returns a sentence for each change since the file was written that affects the bits of results
 /// (compiler, SIMD target), and one if the checksum is missing.
-std::vector<std::string> snapshot_warnings(const SafeTensors& file, const RunConfig& config);
+std::vector<std::string> snapshot_warnings(const SafeTensors& file);
 
 }  // namespace heed::nn

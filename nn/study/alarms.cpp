@@ -102,8 +102,7 @@ std::vector<HeadReport> head_health(const Transformer& model, const Batch& batch
   return heads;
 }
 
-std::vector<std::string> alarms_of(const HeadReport& head, const std::vector<MetricsRow>& history,
-                                   Precision matmul) {
+std::vector<std::string> alarms_of(const HeadReport& head, const std::vector<MetricsRow>& history) {
   std::vector<MetricsRow> last;  // the last four evaluations, newest first
   for (auto row = history.rbegin(); row != history.rend() && last.size() < 4; ++row)
     if (!std::isnan(row->eval_loss)) last.push_back(*row);
@@ -112,12 +111,12 @@ std::vector<std::string> alarms_of(const HeadReport& head, const std::vector<Met
   const double start = history[0].step == 0 ? history[0].eval_loss : history[0].loss;
   const bool high = loss - optimal > 0.2 * (start - optimal);
   const bool stalled = std::isnan(optimal) && last.size() == 4 && loss > 0.99 * last[3].eval_loss;
-  const double limit = matmul == Precision::kFloat32 ? 1000 : 100, least = 1e-3 * head[kDWV];
+  const double least = 1e-3 * head[kDWV];
   std::vector<std::string> alarms;
   if ((high || stalled) && head[kSaturatedQueries] >= 0.95 && head[kDWQ] < least &&
       head[kDWK] < least)
     alarms.emplace_back("stuck");
-  if (!(head[kLargestScore] <= limit) ||
+  if (!(head[kLargestScore] <= 1000) ||
       (high && head[kLargestScore] > 50 && head[kSaturatedQueries] >= 0.25))
     alarms.emplace_back("exploding");
   return alarms;
@@ -139,8 +138,7 @@ std::vector<std::string> HeadAlarms::after_evaluation() {
     };
     for (const Quantity q : {kSaturatedQueries, kDWQ, kDWK, kDWV, kLargestScore})
       add(head_quantities()[q].name, head[q]);
-    for (const std::string& alarm :
-         alarms_of(head, trainer_.history(), trainer_.config().model.matmul)) {
+    for (const std::string& alarm : alarms_of(head, trainer_.history())) {
       add(alarm, 1);
       const std::string what = head_name(head) + " is " + alarm;
       if (!reported_.insert(what).second) continue;

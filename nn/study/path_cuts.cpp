@@ -62,7 +62,6 @@ class PathCutter::Pass {
   // Returns L of each sequence, [B]. If the paths are cut together, an MLP that is itself the
   // sender of a path is not computed again for the changes of the other paths.
   Tensor values(const Change& of_sender, bool together) {
-    const MatmulPrecision precision(model_.options.matmul);
     running_ = base_;
     std::vector<Tensor> chains;  // by path: the change at the end of a chain of receivers
     std::int64_t first = model_.options.layers - 1;

@@ -24,25 +24,24 @@ RunConfig completed(RunConfig c) {
   return c;
 }
 
-// Returns the settings of a completed configuration, without those that only other tasks use.
-// Options added after heed 0.1 are left out if they have their default value, because the files of
-// earlier runs do not contain their keys.
+// Returns the settings of a completed configuration, without empty texts and without those that
+// only other tasks use.
 std::vector<Setting> own_settings(RunConfig& c) {
-  static constexpr std::string_view kAddedLater[] = {
-      "matmul",        "check-invariants", "from",       "from-weights",
-      "new-tokens",    "freeze",           "train-only", "sample-every",
-      "sample-prompt", "val-text",         "val-lines",  "eval-train"};
-  RunConfig none;
-  const std::vector<Setting> defaults = none.settings();
   std::vector<Setting> list = c.settings();
   std::erase_if(list, [&](const Setting& s) {
-    if (s.key == "lines" || s.key == "answer-after") return c.task != "lines";
-    if (s.key == "unit" || s.key == "max-words" || s.key == "newlines") return !learns_file(c);
-    if (std::ranges::count(kAddedLater, s.key) > 0)
-      return s.get() == find_setting(defaults, s.key)->get();
-    return s.key.starts_with("task-") && s.get().empty();
+    const bool of_files = s.key == "unit" || s.key == "max-words" || s.key == "newlines";
+    return s.get().empty() || (of_files && !learns_file(c));
   });
   return list;
+}
+
+// Throws ValueError if a run of an earlier commit has this setting and heed no longer has it.
+void check_exists(const TomlItem& item) {
+  const std::string& value = item.values[0];
+  const bool gone = item.key == "task" ? value == "majority" || value == "parity"
+                                       : item.key == "matmul" && value != "float32";
+  check<ValueError>(!gone, item.where, item.key, " '", value,
+                    "' was removed from heed; use the commit that trained this run");
 }
 
 // Rejects contradictory options of files, and options of files for a task that reads no file.
@@ -101,8 +100,6 @@ std::vector<Setting> data_settings(RunConfig& c) {
       {"newlines", c.newlines,
        "for `text`, `lines`: read line ends CR LF and CR as LF and leave out a byte order mark, or "
        "keep them"}};
-  for (Setting& s : list)
-    s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
   return list;
 }
 
@@ -156,10 +153,7 @@ std::vector<Setting> model_settings(RunConfig& c) {
       {"v-init", c.v_init, "as-init", "initial weights of values"},
       {"o-init", c.o_init, "as-init", "initial weights of attention's output"},
       {"dropout", a.dropout, kShare, "dropout probability"},
-      {"dtype", a.dtype, "dtype of weights and arithmetic"},
-      {"matmul", m.matmul,
-       "dtype to which linear layers round the operands of their products; sums and weights stay "
-       "float32"}};
+      {"dtype", a.dtype, "dtype of weights and arithmetic"}};
 }
 
 std::vector<Setting> start_settings(RunConfig& c) {
@@ -176,7 +170,6 @@ std::vector<Setting> start_settings(RunConfig& c) {
        "'blocks.0.*,tok.*'"},
       {"train-only", c.train_only, "PATTERN",
        "shell patterns of the only parameters that are trained"}};
-  for (Setting& s : list) s.may_be_empty = s.kind == Setting::Kind::kText;
   return list;
 }
 
@@ -305,9 +298,6 @@ void check_model(const RunConfig& c) {
   check<ValueError>(m.norm != NormPlacement::kNone || m.norm_kind == NormKind::kLayerNorm,
                     "`norm-kind`", enum_name(m.norm_kind),
                     " has no effect with `norm` none; choose `norm` pre or post");
-  check<ValueError>(m.matmul == Precision::kFloat32 || m.attention.dtype == float32, "`matmul`",
-                    enum_name(m.matmul), " rounds float32 numbers, got `dtype` ", m.attention.dtype,
-                    "; leave out one of them");
   check<ValueError>(c.init != Init::kMuP || !m.tied, "`init`",
                     "mup gives the output layer smaller weights than the embedding, and `tied` "
                     "makes them the same; leave out `tied`");
@@ -353,33 +343,17 @@ std::string to_toml(const RunConfig& config, const std::vector<std::string>& ext
 RunConfig from_toml(const std::string& text, const std::string& file) {
   RunConfig config;
   const std::vector<Setting> settings = config.settings();
-  std::vector<std::string> given;
   for (const TomlItem& item : read_toml(text, file)) {
     check<ValueError>(item.section == "train", item.where, "unknown section [", item.section,
                       "]; the section of a run is [train]");
     if (item.key.empty()) continue;
-    setting_named(item, settings).set(item.where + ": " + item.key, item.values[0]);
-    given.push_back(item.key);
+    check_exists(item);
+    if (item.key == "matmul") continue;
+    const Setting& setting = setting_named(item, settings);
+    if (!item.values[0].empty() || !setting.get().empty())
+      setting.set(item.where + ": " + item.key, item.values[0]);
   }
-  // Runs of heed 0.1 kept line ends and byte order marks.
-  if (learns_file(config) && !std::ranges::count(given, "newlines")) {
-    config.newlines = Newlines::kKeep;
-    given.emplace_back("newlines");
-  }
-  // Runs of heed 0.1 had as many shards as `accumulate`.
-  if (!std::ranges::count(given, "shards")) {
-    config.shards = config.accumulate;
-    given.emplace_back("shards");
-  }
-  RunConfig whole = completed(config);
-  std::vector<std::string> missing = keys(own_settings(whole));
-  std::erase_if(missing, [&](const std::string& key) {
-    return std::find(given.begin(), given.end(), key) != given.end();
-  });
-  // If a default replaced a missing value, the model would be a different one, often with the same
-  // shapes.
-  check<ValueError>(missing.empty(), file, "has no '", missing.empty() ? "" : missing[0], "'");
-  return whole;
+  return completed(config);
 }
 
 bool learns_file(const RunConfig& c) { return c.task == "text" || c.task == "lines"; }

@@ -171,12 +171,11 @@ void validate(const RunConfig& config);
 
 /// Returns the contents of config.toml: a [train] section. Each double is the shortest text that
 /// reads back to the same value. A second run from this text, on the same binary and SIMD target,
-/// has the same bits. `matmul` is left out if it is float32, and `check-invariants` if it is 0, so
-/// that runs made before these keys existed keep their text. The lines of `extra`, such as the
-/// compiler and the SIMD target, are written above the section as comments.
+/// has the same bits. Empty texts and settings that only other tasks use are left out. The lines of
+/// `extra`, such as the compiler and the SIMD target, are written above the section as comments.
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
-/// Reads the text that to_toml() wrote. Throws ValueError that names `file` and the key if a key is
-/// unknown, missing or out of range.
+/// Reads the text that to_toml() wrote. A missing key means the default. Throws ValueError that
+/// names `file` and the key if a key is unknown or out of range.
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
 
 /// Returns whether the task reads a file, that is, whether it is "text" or "lines".

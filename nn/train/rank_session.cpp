@@ -74,7 +74,7 @@ bool RankSession::all_equal(std::string_view text) {
 }
 
 void RankSession::join_equal(Trainer& t, const std::string& build) {
-  const std::string target = simd_target_text(t.config());
+  const std::string target = simd_target_text();
   ended_ = true;  // stays true if one of the checks below throws
   check<RanksDiffer>(all_equal(build + compiler_text() + target), "simd",
                      "the processes have different SIMD targets or different builds of heed; rank ",

@@ -19,9 +19,7 @@ using namespace autograd;
 namespace {
 
 // Options of the model that may differ from those of the source, because they have no weights.
-bool may_differ(const std::string& key) {
-  return key == "context" || key == "dropout" || key == "matmul";
-}
+bool may_differ(const std::string& key) { return key == "context" || key == "dropout"; }
 
 void check_same_model(const Source& source, const RunConfig& config) {
   RunConfig ours = config, theirs = source.config;

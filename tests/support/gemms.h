@@ -1,5 +1,5 @@
-// Helpers for the tests of gemm and gemm_bf16: memory layouts of operands, and products of which
-// a test compares one output element.
+// Helpers for the tests of gemm: memory layouts of operands, and products of which a test
+// compares one output element.
 #pragma once
 
 #include "autograd/kernels/simd/gemm.h"

@@ -1,11 +1,9 @@
 // Tests that a run that was stopped and resumed, or extended, has the same bits as an uninterrupted
 // run, for a table of configurations. Kills and signals are tested in tests/tools/heed.
-#include "autograd/kernels/simd/gemm_bf16.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
-#include "tests/support/simd_targets.h"
 #include "tests/support/threads.h"
 
 namespace {
@@ -72,7 +70,6 @@ const Interrupted kInterrupted[] = {
     {"a task of counts", [](C&) {}, 5, 0, "urn"},
     {"parts of a batch", [](C& c) { c.shards = 4; }},
     {"float64", [](C& c) { c.model.attention.dtype = float64; }},
-    {"products of bfloat16", [](C& c) { c.model.matmul = Precision::kBfloat16; }, 5, 3},
     {"momentum", [](C& c) { c.optimizer = OptimizerKind::kSGD, c.momentum = 0.9; }},
     {"the end of a plateau", [](C& c) { c.schedule = Decay::kWsd, c.decay_steps = 4; }, 9}};
 
@@ -123,28 +120,6 @@ TEST_CASE("a run that is extended twice equals a run that was started with the f
     RunFolder(straight.path()).save(whole.snapshot());
     check_same_run(longer.path(), straight.path());
   }
-}
-
-TEST_CASE("a resume on another SIMD target warns about other bfloat16 products") {
-  RunConfig c = tiny_run();
-  c.model.matmul = Precision::kBfloat16;
-  const Folder folder;
-  RunFolder(folder.path()).save(Trainer(c).snapshot());
-  {
-    const OnTarget other("scalar");
-    std::vector<std::string> warnings;
-    RunFolder(folder.path()).load("", &warnings);
-    REQUIRE(warnings.size() == 1);
-    CHECK_THAT(warnings[0], Contains(kernels::bf16_ways()[0] + " in "));
-    CHECK_THAT(warnings[0], Contains("is SCALAR, bfloat16 by portable now"));
-  }
-  // Without the line for matmul, config.toml means float32, which contradicts the recipe in the
-  // weights file.
-  std::string config = bytes_of(folder / "config.toml");
-  const std::string line = "matmul = \"bfloat16\"\n";
-  config.erase(config.find(line), line.size());
-  write_file((folder / "config.toml").string(), std::string_view(config));
-  CHECK_THROWS_WITH(RunFolder(folder.path()).resume(), Contains("was trained with 'matmul = "));
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Tests of a run's configuration: writing and reading config.toml, and rejected values.
+#include <fmt/format.h>
+
 #include <cstdio>
 
 #include "nn/lab.h"
@@ -75,7 +77,7 @@ TEST_CASE("a double in config.toml reads back to the same bits, also as 1a44110 
 
 TEST_CASE("config.toml contains every setting in a fixed order") {
   CHECK(to_toml(RunConfig(), {"note"}) ==
-        "# note\n[train]\ntask = \"induction\"\ntext = \"\"\n"
+        "# note\n[train]\ntask = \"induction\"\n"
         "task-vocabulary = 32\ntask-periods = \"3..24\"\nlayers = 2\nheads = 2\nd-model = 64\n"
         "context = 48\nd-head = 0\nd-value = 0\nkv-heads = 0\nscale = \"1/sqrt-d-head\"\n"
         "qk-norm = false\nsoft-cap = 0\nsink = \"none\"\nwindow = 0\nmlp = false\n"
@@ -93,17 +95,15 @@ TEST_CASE("config.toml contains every setting in a fixed order") {
         "eval-batch = 256\nsave-every = 0\npatience = 0\ntarget-loss = 0\ntarget-accuracy = 0\n");
 }
 
-TEST_CASE("matmul is in config.toml if it is not float32, and the model uses it") {
-  RunConfig c;
-  c.model.matmul = Precision::kBfloat16;
-  CHECK_THAT(to_toml(c), Contains("dtype = \"float32\"\nmatmul = \"bfloat16\"\n"));
-  CHECK(from_toml(to_toml(c)).model.matmul == Precision::kBfloat16);
-  CHECK(from_toml(to_toml(RunConfig())).model.matmul == Precision::kFloat32);
-  Generator g(1);
-  CHECK(make_model(c, 8, 8, g).options.matmul == Precision::kBfloat16);
-  c.model.attention.dtype = float64;
-  CHECK_THROWS_WITH(validate(c), Contains("`matmul`: bfloat16 rounds float32 numbers, got `dtype` "
-                                          "float64; leave out one of them"));
+TEST_CASE("a missing key of config.toml means the default, and what heed no longer has is named") {
+  CHECK(to_toml(from_toml("[train]\nlayers = 3\n")).find("layers = 3\n") != std::string::npos);
+  CHECK(to_toml(from_toml("[train]\ntext = \"\"\nmatmul = \"float32\"\n")) == to_toml(RunConfig()));
+  for (const auto& [key, value] :
+       {std::pair("matmul", "bfloat16"), {"task", "majority"}, {"task", "parity"}})
+    CHECK_THROWS_WITH(from_toml(fmt::format("[train]\n{} = \"{}\"\n", key, value), "my.toml"),
+                      fmt::format("my.toml:2: {} '{}' was removed from heed; use the commit that "
+                                  "trained this run",
+                                  key, value));
 }
 
 TEST_CASE("errors of config.toml name file, line and key") {
@@ -115,20 +115,19 @@ TEST_CASE("errors of config.toml name file, line and key") {
   };
   CHECK(refusal("layers = 2", "layers = 3").empty());
   CHECK(refusal("layers = 2", "layrs = 2") ==
-        "my.toml:6: [train] has no key 'layrs'; the nearest is 'layers'");
+        "my.toml:5: [train] has no key 'layrs'; the nearest is 'layers'");
   CHECK(refusal("layers = 2", "layers = \"2\"") ==
-        "my.toml:6: layers needs a number, without quotes, got \"2\"");
+        "my.toml:5: layers needs a number, without quotes, got \"2\"");
   CHECK(refusal("layers = 2", "layers = 2.5") ==
-        "my.toml:6: layers needs a whole number, 1 to 256, got '2.5'");
+        "my.toml:5: layers needs a whole number, 1 to 256, got '2.5'");
   CHECK(refusal("layers = 2", "layers = 0") ==
-        "my.toml:6: layers needs a whole number, 1 to 256, got '0'");
+        "my.toml:5: layers needs a whole number, 1 to 256, got '0'");
   CHECK(refusal("mlp = false", "mlp = 0") ==
-        "my.toml:18: mlp needs true or false, without quotes, got 0");
+        "my.toml:17: mlp needs true or false, without quotes, got 0");
   CHECK(refusal("\"rope\"", "\"roep\"") ==
-        "my.toml:28: positions: 'roep' is not one of learned, sinusoidal, rope, alibi or none; did "
+        "my.toml:27: positions: 'roep' is not one of learned, sinusoidal, rope, alibi or none; did "
         "you mean 'rope'?");
-  CHECK(refusal("layers = 2\n", "") == "my.toml: has no 'layers'");
-  CHECK_THAT(refusal("layers = 2", "layers == 2"), Contains("my.toml:6: not TOML"));
+  CHECK_THAT(refusal("layers = 2", "layers == 2"), Contains("my.toml:5: not TOML"));
 }
 
 TEST_CASE("config.toml contains only the parameters of the run's task") {

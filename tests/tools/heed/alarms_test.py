@@ -73,7 +73,7 @@ def healthy_runs():
     for task in [task["task"] for task in tasks] if ALL else ["induction"]:
         yield [task]
     if ALL:  # sharp heads, large biases of scores and shared keys
-        for options in (["--scale", "none"], ["--positions", "alibi"], ["--kv-heads", 1], ["--matmul", "bfloat16"]):
+        for options in (["--scale", "none"], ["--positions", "alibi"], ["--kv-heads", 1]):
             yield ["induction", *options]
 
 

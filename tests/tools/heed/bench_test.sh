@@ -14,8 +14,6 @@ train=$("$heed" bench train --preset micro --threads 1 --json)
 for key in ms_per_step tokens_per_s mfu peak_bytes products_ms traffic_ms traffic_bytes over_bound; do
   less 0 "$(number $key <<< "$train")" || fail "bench train: $key in $train"
 done
-[[ $train == *'"matmul":"float32"'* ]] || fail "bench train: no dtype of products: $train"
-[[ $train != *'"peak_of":"'*bfloat16* ]] || fail "a bfloat16 peak for a float32 step: $train"
 # Pool jobs are exact: none on one thread, and the same number in each step on two threads.
 [[ $(number pool_jobs_per_step <<< "$train") =~ ^0(\.0)?$ ]] || fail "jobs on one thread: $train"
 two=$("$heed" bench train --preset micro --threads 2 --json)

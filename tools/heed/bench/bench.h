@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "autograd/ops/ops.h"
 #include "tools/heed/report/report.h"
 
 namespace heed {
@@ -18,7 +17,6 @@ struct BenchOptions {
   std::string what;          ///< the mode: gemm, ops, train or generate
   std::string preset;        ///< model of train and generate; empty: each of bench_presets()
   std::vector<int> threads;  ///< thread counts to measure
-  autograd::Precision matmul = autograd::Precision::kFloat32;  ///< of the products in train
 };
 
 Report bench_gemm(const BenchOptions& options);
@@ -66,7 +64,6 @@ inline constexpr Column kOpsKeys[] = {{"threads", "threads"},
 
 inline constexpr Column kTrainStepColumns[] = {
     {"preset", "preset"},
-    {"matmul"},
     {"threads", "threads"},
     {"ms_per_step", "ms/step", "", "{:.3f}"},
     {"products_ms", "products", "", "{:.3f}"},

@@ -37,8 +37,7 @@ void bench_command(Command& c) {
   c.add("Options",
         {nn::Setting("what", o->what, {"gemm", "ops", "train", "generate"}, "what to time"),
          nn::Setting("preset", o->preset, bench_presets(), "model of train and generate")
-             .shows("all"),
-         nn::Setting("matmul", o->matmul, "for train: operands of linear layers")});
+             .shows("all")});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
   c.mark(&nn::Setting::required, {"what"});
   // Without --threads, `heed bench gemm` uses one thread, because its published ratios are for one
@@ -62,7 +61,7 @@ void bench_command(Command& c) {
   };
   mode("gemm", {}, kGemmKeys, bench_gemm);
   mode("ops", {}, kOpsKeys, bench_ops);
-  mode("train", {"preset", "matmul"}, kBenchTrainKeys, bench_train);
+  mode("train", {"preset"}, kBenchTrainKeys, bench_train);
   mode("generate", {"preset"}, kGenerationKeys, bench_generate);
 }
 

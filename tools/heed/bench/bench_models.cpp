@@ -65,11 +65,9 @@ double over_bound(const std::vector<std::vector<double>>& times) {
   return median_ratio(times[0], bound);
 }
 
-std::vector<Value> measure_training(const std::string& preset, autograd::Precision matmul,
-                                    int threads) {
+std::vector<Value> measure_training(const std::string& preset, int threads) {
   autograd::reset_peak_bytes();
-  nn::RunConfig config = nn::preset(preset);
-  config.model.matmul = matmul;
+  const nn::RunConfig config = nn::preset(preset);
   const std::int64_t vocabulary = bench_vocabulary(preset);
   TrainingStep step(config, vocabulary);
   const std::int64_t shards = step.shards();
@@ -83,12 +81,12 @@ std::vector<Value> measure_training(const std::string& preset, autograd::Precisi
         allocated += allocations() - allocations_before;
         jobs += autograd::pool_jobs() - before, ++steps;
       },
-      products_alone(training_products(config, vocabulary, config.batch / shards), shards, matmul),
+      products_alone(training_products(config, vocabulary, config.batch / shards), shards),
       memory_loop(traffic, threads, true)};
   const ProductShape peak{peak_size(), peak_size(), peak_size()};
   const std::vector<float> a(std::size_t(peak.m * peak.k), 1), b(a);
   std::vector<float> c(a);
-  const std::vector<ProductLibrary> libraries = load_peak_libraries(matmul);
+  const std::vector<ProductLibrary> libraries = load_peak_libraries();
   for (const ProductLibrary& library : libraries) {
     library.set_threads(threads);
     calls.emplace_back([&] { library.multiply(peak, a.data(), b.data(), c.data()); });
@@ -103,7 +101,6 @@ std::vector<Value> measure_training(const std::string& preset, autograd::Precisi
   }
   const double seconds = median(times[0]);
   return {preset,
-          nn::enum_name(matmul),
           threads,
           seconds * 1e3,
           median(times[1]) * 1e3,
@@ -125,15 +122,14 @@ std::vector<Value> measure_generation(const std::string& preset, int threads) {
   Generation generate(config, vocabulary);
   const double weight_bytes = generate.weight_bytes(), tokens = generate.tokens();
   std::uint64_t jobs = 0, calls = 0;
-  const auto times = seconds_by_turn(
-      {[&] {
-         const std::uint64_t before = autograd::pool_jobs();
-         generate();
-         jobs += autograd::pool_jobs() - before, ++calls;
-       },
-       products_alone(forward_products(config, vocabulary, 1, 1), 1, config.model.matmul),
-       memory_loop(weight_bytes, threads, false)},
-      7, 0.05);
+  const auto times = seconds_by_turn({[&] {
+                                        const std::uint64_t before = autograd::pool_jobs();
+                                        generate();
+                                        jobs += autograd::pool_jobs() - before, ++calls;
+                                      },
+                                      products_alone(forward_products(config, vocabulary, 1, 1), 1),
+                                      memory_loop(weight_bytes, threads, false)},
+                                     7, 0.05);
   const double seconds = median(times[0]) / tokens;
   return {preset,
           threads,
@@ -152,17 +148,12 @@ std::vector<Value> measure_generation(const std::string& preset, int threads) {
 
 Report bench_train(const BenchOptions& options) {
   Report report(kBenchTrainKeys);
-  add_rows(report, options, "train", [&](const std::string& preset, int threads) {
-    return measure_training(preset, options.matmul, threads);
-  });
+  add_rows(report, options, "train", measure_training);
   report.line(
       "MFU = FLOP/s of the step / peak. FLOP per token: 6 x parameters of matrix products + 12 x "
-      "layers x T x d-model. Peak: the faster of heed's and oneDNN's {}^3 products{}, measured on "
+      "layers x T x d-model. Peak: the faster of heed's and oneDNN's {}^3 products, measured on "
       "as many threads, alternately with the steps.",
-      peak_size(),
-      options.matmul == autograd::Precision::kFloat32
-          ? ""
-          : " (and heed's in " + nn::enum_name(options.matmul) + ")");
+      peak_size());
   report.line(
       "products, traffic: lower bounds of a step, in ms, measured like the peak. products: the "
       "matrix "

@@ -15,7 +15,6 @@
 #include "autograd/base/error.h"
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/kernels.h"
-#include "autograd/kernels/simd/gemm_bf16.h"
 #include "autograd/kernels/simd/scratch.h"
 
 namespace heed {
@@ -104,16 +103,11 @@ std::optional<ProductLibrary> load_onednn() {
       thread_setter(open_first({"libgomp.so.1", "libomp.so.5"}), "omp_set_num_threads")};
 }
 
-ProductLibrary own_library(std::string name, void (*gemm)(const kernels::Gemm<float>&)) {
-  return {std::move(name),
-          [gemm](const ProductShape& p, const float* a, const float* b, float* c) {
-            gemm(gemm_of(p, a, b, c));
-          },
-          autograd::set_num_threads};
-}
-
 std::vector<ProductLibrary> heed_and(std::initializer_list<std::optional<ProductLibrary>> others) {
-  std::vector<ProductLibrary> list = {own_library("heed", kernels::gemm)};
+  std::vector<ProductLibrary> list = {{"heed",
+                                       [](const ProductShape& p, const float* a, const float* b,
+                                          float* c) { kernels::gemm(gemm_of(p, a, b, c)); },
+                                       autograd::set_num_threads}};
   for (const std::optional<ProductLibrary>& library : others)
     if (library) list.push_back(*library);
   return list;
@@ -158,22 +152,19 @@ std::vector<ModelProduct> training_products(const nn::RunConfig& config, std::in
   return list;
 }
 
-std::function<void()> products_alone(const std::vector<ModelProduct>& list, std::int64_t shards,
-                                     autograd::Precision matmul) {
+std::function<void()> products_alone(const std::vector<ModelProduct>& list, std::int64_t shards) {
   std::int64_t size = 0;
   for (const auto& [p, count, attention] : list) size = std::max({size, p.m * p.k, p.k * p.n});
   const std::vector<float> a(std::size_t(size), 1), b(a);
-  const bool rounded = matmul == autograd::Precision::kBfloat16;
   return [=] {
     autograd::parallel_for(shards, 1, [&](std::int64_t, std::int64_t) {
       for (const ModelProduct& p : list) {
         const std::int64_t threads = p.attention ? autograd::num_threads() : 1;
-        const auto gemm = rounded && !p.attention ? kernels::gemm_bf16 : kernels::gemm<float>;
         autograd::parallel_for(p.count, (p.count + threads - 1) / threads,
                                [&](std::int64_t i, std::int64_t end) {
                                  const kernels::Scratch<float> c(p.shape.m * p.shape.n);
                                  for (; i < end; ++i)
-                                   gemm(gemm_of(p.shape, a.data(), b.data(), c.get()));
+                                   kernels::gemm(gemm_of(p.shape, a.data(), b.data(), c.get()));
                                });
       }
     });
@@ -188,12 +179,6 @@ std::vector<ProductLibrary> load_product_libraries() {
                   "MKL_Set_Num_Threads")});
 }
 
-std::vector<ProductLibrary> load_peak_libraries(autograd::Precision matmul) {
-  std::optional<ProductLibrary> rounded;
-  if (matmul == autograd::Precision::kBfloat16)
-    rounded =
-        own_library(std::string("heed, bfloat16 by ") + kernels::bf16_way(), kernels::gemm_bf16);
-  return heed_and({load_onednn(), rounded});
-}
+std::vector<ProductLibrary> load_peak_libraries() { return heed_and({load_onednn()}); }
 
 }  // namespace heed

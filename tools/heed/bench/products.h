@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "autograd/kernels/reference/gemm.h"
-#include "autograd/ops/ops.h"
 #include "nn/train/config.h"
 
 namespace heed {
@@ -26,8 +25,8 @@ struct ProductShape {
 struct ModelProduct {
   ProductShape shape;
   std::int64_t count = 0;  ///< number of such products
-  /// True for attention, whose products are independent of each other and always in float32. The
-  /// products of linear layers follow one after the other, in the precision --matmul.
+  /// True for attention, whose products are independent of each other. The products of linear
+  /// layers follow one after the other.
   bool attention = false;
 };
 
@@ -47,12 +46,11 @@ std::vector<ModelProduct> training_products(const nn::RunConfig& config, std::in
 /// `shards` shards. The threads compute shards side by side, or share the products of one shard.
 /// All products of a shape read the same operands, so that their speed is that of `heed bench
 /// gemm`.
-std::function<void()> products_alone(const std::vector<ModelProduct>& list, std::int64_t shards,
-                                     autograd::Precision matmul);
+std::function<void()> products_alone(const std::vector<ModelProduct>& list, std::int64_t shards);
 
 /// A library that multiplies row-major float32 matrices.
 struct ProductLibrary {
-  std::string name;  ///< for example "heed", "oneDNN", "heed, bfloat16 by amx"
+  std::string name;  ///< for example "heed" or "oneDNN"
   std::function<void(const ProductShape& shape, const float* a, const float* b, float* c)> multiply;
   std::function<void(int)> set_threads;
 };
@@ -64,8 +62,7 @@ autograd::kernels::Gemm<float> gemm_of(const ProductShape& p, const float* a, co
 /// Returns heed, followed by those of oneDNN, OpenBLAS and MKL that are installed.
 std::vector<ProductLibrary> load_product_libraries();
 /// Returns the libraries whose fastest product defines the peak speed for MFU (model FLOPs
-/// utilization): heed and oneDNN. If `matmul` is bfloat16, the list also contains heed's bfloat16
-/// product, because it can be faster than every float32 product.
-std::vector<ProductLibrary> load_peak_libraries(autograd::Precision matmul);
+/// utilization): heed and oneDNN.
+std::vector<ProductLibrary> load_peak_libraries();
 
 }  // namespace heed

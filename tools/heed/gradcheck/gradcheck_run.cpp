@@ -110,10 +110,7 @@ Report report_run_gradcheck(const GradcheckRequest& request) {
       failed);
   if (float32)
     report.line(
-        "in float32{} on {}: errors up to {:.2f} times the bound, in the loss and its {} gradients",
-        run.model.options.matmul == autograd::Precision::kFloat32
-            ? ""
-            : " with products in " + nn::enum_name(run.model.options.matmul),
+        "in float32 on {}: errors up to {:.2f} times the bound, in the loss and its {} gradients",
         float32->target, float32->worst, with_commas(count));
   if (float32 && !float32->ok) report.line("FAILED {}", float32->message);
   report.fail(failed == 0 && (!float32 || float32->ok) ? kOk : kCheckFailed);

@@ -11,24 +11,20 @@
 namespace heed {
 namespace {
 
-constexpr Column kOfRun[] = {{"run"}, {"task"}, {"dtype"}, {"matmul"}, {"weights", "weights"}};
+constexpr Column kOfRun[] = {{"run"}, {"task"}, {"dtype"}, {"weights", "weights"}};
 constexpr auto kRunKeys = joined(kOfRun, kModelKeys);
 
 Report info_on_run(const std::filesystem::path& folder) {
   const nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
   const nn::RunConfig& c = run.config;
   Report report(kRunKeys);
-  report.line("{}: {}, {}, d-model {}, context {}, {} -> {} tokens, {}{}", folder.string(),
+  report.line("{}: {}, {}, d-model {}, context {}, {} -> {} tokens, {}", folder.string(),
               counted(c.model.layers, "layer"), counted(c.model.attention.heads, "head"),
               c.model.attention.d_model, c.model.context, run.model.options.vocab,
-              run.task->info().classes, nn::enum_name(c.model.attention.dtype),
-              c.model.matmul == autograd::Precision::kFloat32
-                  ? ""
-                  : ", products of " + nn::enum_name(c.model.matmul));
+              run.task->info().classes, nn::enum_name(c.model.attention.dtype));
   report.set("run", folder.string());
   report.set("task", c.task);
   report.set("dtype", nn::enum_name(c.model.attention.dtype));
-  report.set("matmul", nn::enum_name(c.model.matmul));
   add_model(report, run.model);
   report.set("weights", nn::hash_of_tensors(parameters(run.model)));
   return report;

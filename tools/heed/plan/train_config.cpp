@@ -38,7 +38,6 @@ void yield_to_given(nn::RunConfig& config, const Command& c) {
 
 std::vector<nn::Setting> recipe_settings(nn::RunConfig& config, std::string& preset) {
   std::vector<nn::Setting> settings = config.settings();
-  for (nn::Setting& s : settings) s.may_be_empty = false;  // so that --text "" is an error
   // Help lists the groups in the order of their first settings.
   std::stable_partition(settings.begin(), settings.end(),
                         [](const nn::Setting& s) { return s.group != "Task"; });

@@ -9,7 +9,6 @@ namespace heed::nn {
 ///@{
 /// Largest size of a file in bytes. A larger file is rejected before it is read.
 inline constexpr std::uint64_t kMaxTomlBytes = 1'000'000;
-inline constexpr std::uint64_t kMaxCsvBytes = 32'000'000;
 inline constexpr std::uint64_t kMaxMetricsBytes = 1'000'000'000;
 inline constexpr std::uint64_t kMaxResultBytes = 1'000'000;
 inline constexpr std::uint64_t kMaxJournalBytes = 100'000'000;
@@ -17,12 +16,8 @@ inline constexpr std::uint64_t kMaxLabelBytes = 1'000'000;
 inline constexpr std::uint64_t kMaxPairsBytes = 32'000'000;
 inline constexpr std::uint64_t kMaxTextBytes = 1 << 30;
 ///@}
-///@{
-/// Largest size of a header in bytes. For safetensors, this is also the limit of the reference
-/// implementation.
+/// Largest size of the header of a safetensors file in bytes, as in the reference implementation.
 inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;
-inline constexpr std::uint64_t kMaxNpyHeader = 1'000'000;
-///@}
 /// Largest number of elements of one array. A size of 0 counts as 1.
 inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 40;
 /// Largest number of parts of a TOML key or table name: a.b.c has three.
@@ -33,7 +28,7 @@ inline constexpr std::size_t kMaxTomlNesting = 16;
 inline constexpr std::size_t kMaxTomlTableName = 256;
 /// Largest number of nested JSON arrays and objects. The header of a safetensors file has 3.
 inline constexpr int kMaxJsonDepth = 64;
-/// Largest number of fields in a line of a CSV file.
+/// Largest number of fields in a line of metrics.csv.
 inline constexpr std::size_t kMaxCsvColumns = 65'536;
 /// Largest number of tokens in the vocabulary of a text.
 inline constexpr std::size_t kMaxSymbols = 65'536;

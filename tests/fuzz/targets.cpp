@@ -9,9 +9,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/base/text.h"
-#include "nn/io/csv.h"
 #include "nn/io/json.h"
-#include "nn/io/npy.h"
 #include "nn/io/safetensors.h"
 #include "nn/io/toml.h"
 #include "nn/layers/sites.h"
@@ -117,7 +115,6 @@ void safetensors(std::string_view bytes) {
       try_to([&] { use_vocabulary(nn::vocabulary_of(read.metadata, unit), "a b"); });
     nn::read_snapshot(read, nn::RunConfig());
   });
-  try_to([&] { nn::load_npy(file.path()); });
   try_to([&] {
     const nn::Json value = nn::Json::parse(bytes);
     require(nn::Json::parse(value.dump()) == value, "JSON that was written reads back differently");
@@ -138,13 +135,6 @@ void toml(std::string_view bytes) {
 }
 
 void csv(std::string_view bytes) {
-  try_to([&] {
-    const nn::CsvMatrix m = nn::parse_csv(bytes, "f");
-    require(m.rows >= 0 && m.cols >= 0 && std::int64_t(m.values.size()) == m.rows * m.cols &&
-                (m.row_names.empty() || std::int64_t(m.row_names.size()) == m.rows) &&
-                (m.col_names.empty() || std::int64_t(m.col_names.size()) == m.cols),
-            "the sizes of a matrix contradict each other");
-  });
   try_to([&] {
     const std::string written = nn::metrics_csv(nn::parse_metrics_csv(std::string(bytes), "f"));
     require(nn::metrics_csv(nn::parse_metrics_csv(written, "f")) == written,

@@ -10,12 +10,12 @@
 namespace heed::fuzz {
 
 ///@{
-/// Reads a file with these bytes as safetensors, npy and JSON. A safetensors file is also read as
+/// Reads a file with these bytes as safetensors and JSON. A safetensors file is also read as
 /// the state of a run, and the vocabulary in its metadata is used.
 void safetensors(std::string_view bytes);
 /// Reads the bytes as TOML, as the config.toml of a run and as a sweep file.
 void toml(std::string_view bytes);
-/// Reads the bytes as CSV and as metrics.csv.
+/// Reads the bytes as metrics.csv.
 void csv(std::string_view bytes);
 /// Parses a text of the command line. The first byte selects the parser: einsum, heads, objectives,
 /// prompts and whole command lines.

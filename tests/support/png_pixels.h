@@ -1,7 +1,8 @@
-// Reads the pixels of a PNG file with stb_image. Only one test file of a folder may include this
-// header, because a unity build compiles all files of a folder as one.
+// Reads the pixels of a PNG file with stb_image, and its texts. Only one test file of a folder may
+// include this header, because a unity build compiles all files of a folder as one.
 #pragma once
 
+#include "autograd/base/files.h"
 #include "tests/support/catch.h"
 #include "tools/plot/plot.h"
 
@@ -21,6 +22,20 @@ inline bool same_pixels(const std::string& png, const Image& image) {
                     std::equal(pixels, pixels + 3 * width * height, image.data());
   stbi_image_free(pixels);
   return same;
+}
+
+/// Returns the texts of a PNG file that write_png() has written. An iTXt chunk consists of its
+/// length, "iTXt", the keyword, five zeros and the text, and a checksum of four bytes.
+inline std::vector<PngText> png_texts(const std::string& png) {
+  const std::string bytes = autograd::read_file(png);
+  std::vector<PngText> texts;
+  for (std::size_t at = bytes.find("iTXt"); at != bytes.npos; at = bytes.find("iTXt", at + 1)) {
+    std::uint32_t length = 0;
+    for (std::size_t i = at - 4; i < at; ++i) length = length << 8 | std::uint8_t(bytes[i]);
+    const std::string body = bytes.substr(at + 4, length), keyword = body.c_str();
+    texts.push_back({keyword, body.substr(keyword.size() + 5)});
+  }
+  return texts;
 }
 
 }  // namespace heed::plot

@@ -55,6 +55,11 @@ close() { checks=$((checks + 1)); awk "BEGIN { d = ($1) - ($2); exit !(d * d <= 
 same() { checks=$((checks + 1)); cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
 # same_run DIR DIR: checks that the weights, metrics and heads.csv of two runs are equal, byte for byte
 same_run() { for file in model.safetensors best.safetensors metrics.csv heads.csv; do same "$1/$file" "$2/$file"; done; }
+# header FILE JSON N: writes a safetensors file with the header JSON and N bytes of data, which are all 0
+header() {
+  { printf "$(printf '\\x%02x' $((${#2} & 255)) $((${#2} >> 8 & 255)) $((${#2} >> 16 & 255)) 0 0 0 0 0)"; printf '%s' "$2"; } > "$1"
+  truncate -s +"$3" "$1"
+}
 # flip_bit FILE: changes one bit in the middle of a file
 flip_bit() {
   local at=$(($(stat -c %s "$1") / 2))

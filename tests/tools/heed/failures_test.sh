@@ -25,7 +25,7 @@ allowed=(
   "$run * $sync" 0 "warning: no "
   # Removal: the next start removes what is left. metrics.jsonl exists only in runs of heed 0.1.
   "$run * unlinkat *metrics.jsonl" 0 -
-  "* * @(remove|unlink|unlinkat|rmdir) *@(target/run|target/study|target/compare|checkpoints|npy)" 0 -
+  "* * @(remove|unlink|unlinkat|rmdir) *@(target/run|target/study|target/compare|checkpoints)" 0 -
   "sweep * remove target/sweep/seed=1*" 0 -
   "sweep * open target/sweep/seed=1/.staging" 0 -
   # Sync: a directory that is not readable cannot be synced, but may be writable.
@@ -61,20 +61,20 @@ mkdir before_train before_sweep before_study before_compare before_gradcheck bef
 mkdir before_replace before_resume before_restudy before_causality before_retext
 cp -r a before_replace/run; cp -r a before_resume/run; cp -r a before_causality/run
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --quiet --out before_retext/run
-mv text.txt moved.txt; printf '1,0.5\n0.2,1\n' > words.csv
+mv text.txt moved.txt
 expect 0 study a --head L0H0 --out before_restudy/study --threads 1
 printf '[train]\ntask = "reverse"\nlayers = 1\nheads = 1\nd-model = 16\nbatch = 4\neval-batch = 8\nsteps = 2\n[sweep]\nseed = [1]\n' > s.toml
 command_train=("${learn[@]}" --out target/run)
 command_replace=("${learn[@]}" --seed 2 --out target/run --overwrite)
 command_resume=(train --resume target/run --steps 4 --quiet --threads 1)
 command_sweep=(sweep s.toml --out target/sweep --jobs 1 --threads 1 --quiet)
-command_study=(study a --export npy --out target/study --overwrite --threads 1)
+command_study=(study a --export csv --out target/study --overwrite --threads 1)
 command_restudy=(study a --prompt abcdefghijklmnop --of logit:a --out target/study --overwrite --threads 1)
 command_compare=(compare a b --out target/compare)
 command_gradcheck=(gradcheck relu --junit target/junit.xml --threads 1)
 command_overtime=(study a --over-time --out target/study --overwrite --threads 1)
 command_other=(study a b --out target/study --overwrite --threads 1)
-command_plot=(plot words.csv --out target/words.png)
+command_plot=(plot a/model.safetensors --name tok.weight --out target/words.png)
 command_retext=(train --resume target/run --text moved.txt --threads 1)
 command_causality=(verify causality target/run --threads 1)
 

@@ -26,7 +26,6 @@ limited() {
 
 learn=(train reverse "${tiny[@]}" --steps 4 --save-every 2 --overwrite)
 printf '[train]\ntask = "reverse"\nsteps = 2\nlayers = 1\nheads = 1\nd-model = 16\nbatch = 4\neval-batch = 8\n[sweep]\nseed = [1, 2]\n' > s.toml
-printf '1,0.5\n0.2,1\n' > words.csv
 "${as[@]}" "$heed" "${learn[@]}" --out run --quiet > out 2> err; "${as[@]}" "$heed" "${learn[@]}" --out other --seed 2 --quiet > out 2> err
 "${as[@]}" "$heed" study run --out unlimited > out 2> err
 what="heed study without a limit"; has_file unlimited/arrays.safetensors
@@ -46,7 +45,7 @@ commands=(
   "verify causality run --length 4 --threads 1"
   "compare run other --out compared --threads 1"
   "bench train --preset micro --threads 1"
-  "plot words.csv --out words.png" "info run" "diff run run" "export run --names transformerlens --out e.safetensors" "runs --runs ." "tasks" "completions bash"
+  "plot run/model.safetensors --name tok.weight --out words.png" "info run" "diff run run" "export run --names transformerlens --out e.safetensors" "runs --runs ." "tasks" "completions bash"
 )
 # shellcheck disable=SC2086
 for command in "${commands[@]}"; do limited 1 $command; ok test $code == 0; done

@@ -22,7 +22,7 @@ expect 0 "${learn[@]}" --scale none --save-every 2 --out b
 none=()
 train_old=("${learn[@]}" --save-every 2)
 train_new=("${learn[@]}" --seed 2 --save-every 4)
-study_old=(study "$dir/a" --head L0H0 --export npy --threads 1)
+study_old=(study "$dir/a" --head L0H0 --export csv --threads 1)
 study_new=(study "$dir/a" --prompt abcdefghijklmnop --of logit:a --threads 1)
 compare_old=(compare "$dir/a" "$dir/b" --of previous_token --target 0.5 --against scale)
 compare_new=(compare "$dir/a" "$dir/b")
@@ -85,7 +85,7 @@ all_kills() {
   if [[ $1 != train_first ]]; then
     run "${replaced[@]}" --out "$out"; ok test $? == 0
     echo mine | tee "$place/mine.png" "$place/.mine" > "$place/weights.old"
-    for folder in npy checkpoints; do [[ -d $place/$folder ]] && echo mine > "$place/$folder/mine"; done
+    [[ -d $place/checkpoints ]] && echo mine > "$place/checkpoints/mine"
     rm -rf old; mkdir old; cp -r "$place/." old; old=old
     [[ $1 == compare ]] || overwrite=(--overwrite)
   fi

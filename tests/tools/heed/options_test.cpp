@@ -16,7 +16,6 @@
 #include "tools/heed/command_line/command.h"
 #include "tools/heed/heed.h"
 #include "tools/heed/report/output.h"
-#include "tools/plot/png.h"
 
 namespace {
 
@@ -56,8 +55,7 @@ class Place {
     text.task = "text", text.text = "text.txt", text.model.context = 3;
     fs::create_directories("text-run");
     nn::RunFolder("text-run").save(nn::Trainer(text).snapshot());
-    heed::autograd::write_file("m.csv", std::string_view("1,2,3\n4,5,6\n"));
-    heed::plot::write_png("p.png", heed::plot::Image(2, 2), "nothing");
+    nn::save_safetensors("m.safetensors", {{"m", heed::autograd::ones({2, 3})}});
   }
   Place(const Place&) = delete;
   ~Place() {
@@ -166,17 +164,19 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"study at", {{"x", kUsage, {kRun}}, {"1,999", kUsage, {kRun}}, {",", kUsage, {kRun}}}},
       {"study head", {{"L9H0", kUsage, {kRun}}, {"head", kUsage, {kRun}}}},
       {"plot file",
-       {{"absent.npy", kInputOutput, {}, "absent.npy"},
+       {{"absent.safetensors", kInputOutput, {}, "absent.safetensors"},
         {"file.txt", kUsage, {}, "file.txt"},
         {"directory", kUsage, {}, "directory"}}},
-      {"plot name", {{"absent", kUsage, {kRun + "/model.safetensors"}}, {"x", kUsage, {"m.csv"}}}},
-      {"plot x-labels", {{"a,b", kUsage, {"m.csv"}}}},
-      {"plot y-labels", {{"a,b,c", kUsage, {"m.csv"}}, {"file.txt", kUsage, {"m.csv"}}}},
+      {"plot name", {{"absent", kUsage, {kRun + "/model.safetensors"}}}},
+      {"plot x-labels", {{"a,b", kUsage, {"m.safetensors"}}}},
+      {"plot y-labels",
+       {{"a,b,c", kUsage, {"m.safetensors"}}, {"file.txt", kUsage, {"m.safetensors"}}}},
       {"plot x-axis", {}},  // every text is valid
       {"plot y-axis", {}},
       {"plot title", {}},
       {"plot out",
-       {{"absent/m.png", kInputOutput, {"m.csv"}, "absent"}, {"m.jpg", kUsage, {"m.csv"}}}},
+       {{"absent/m.png", kInputOutput, {"m.safetensors"}, "absent"},
+        {"m.jpg", kUsage, {"m.safetensors"}}}},
       {"study other", {{"absent", kInputOutput, {kRun}, "absent"}}},
       {"study more", {{"absent", kInputOutput, {kRun, kRun}, "absent"}}},
       {"study out", {{"file.txt", kInputOutput, {kRun}, "file.txt"}}},
@@ -491,8 +491,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"verify resume", {"resume", kRun}},
       {"verify run", {"run", kRun}},
       {"info ", {kRun}},
-      {"plot ", {"m.csv"}},
-      {"info of a picture", {"p.png"}},
+      {"plot ", {"m.safetensors"}},
       {"info of a file", {kRun + "/model.safetensors"}},
       {"diff ", {kRun, kRun + "/model.safetensors"}},
       {"export ", {kRun, "--names", "transformerlens", "--out", "e.safetensors"}},

@@ -10,7 +10,6 @@
 
 #include "autograd/base/files.h"
 #include "nn/io/json.h"
-#include "nn/io/npy.h"
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
@@ -124,7 +123,7 @@ TEST_CASE("pictures drawn from the stored arrays are equal, and their metadata n
     CHECK(head.limit == grid.limit);  // the limit of all heads, also for one head
 
     std::map<std::string, std::string> metadata;
-    for (const plot::PngText& t : plot::read_png_info(folder / (stem + ".png")).texts)
+    for (const plot::PngText& t : plot::png_texts(folder / (stem + ".png")))
       metadata[t.keyword] = t.text;
     CHECK(metadata["Description"] ==
           fmt::format("{}. {} Run first, task made up; L is the mean loss. {}", grid.title,
@@ -136,7 +135,7 @@ TEST_CASE("pictures drawn from the stored arrays are equal, and their metadata n
     CHECK(metadata.contains("Command line"));
     plot::SvgCanvas svg;
     draw(grid, svg);
-    std::vector<plot::PngText> facts = plot::read_png_info(folder / (stem + ".png")).texts;
+    std::vector<plot::PngText> facts = plot::png_texts(folder / (stem + ".png"));
     facts.erase(facts.begin());  // the description
     CHECK(autograd::read_file(folder / (stem + ".svg")) ==
           svg.encode(grid.title, metadata["Description"], facts));
@@ -190,19 +189,9 @@ TEST_CASE("the hash of weights depends on names and elements, not on their order
   CHECK(nn::hash_of_tensors({{"a", autograd::tensor({1, 2.0000002})}, some[1]}) != hash);
 }
 
-TEST_CASE("arrays are exported as npy and as a table of cells") {
-  const Folder folder;
+TEST_CASE("the table of cells has a line for each cell") {
   const nn::Study& s = windowed_study();
-  const auto arrays = to_named(s);
-  const auto files = export_study(folder.path(), s, StudyExport::kNpy);
-  REQUIRE(files.size() == arrays.size());
-  for (const nn::NamedTensor& array : arrays) {
-    const Tensor read = nn::load_npy((folder / "npy" / (array.name + ".npy")).string());
-    CHECK(read.shape() == array.tensor.shape());
-    CHECK(read.to_vector<float>() == contiguous(array.tensor).to_vector<float>());
-  }
-  export_study(folder.path(), s, StudyExport::kCsv);
-  const std::string table = autograd::read_file(folder / "cells.csv");
+  const std::string table = study_cells(s);
   CHECK(table.starts_with("quantity,layer,head,query,key,value\n"));
   // The table has a header, and a line for each cell of 4 quantities (scores, weights and the
   // gradients with respect to them), 2 layers and 2 heads.
@@ -237,7 +226,7 @@ TEST_CASE("the pictures of README.md equal drawings of their arrays, pixel by pi
             : attention_grid(layers_of(stored, "hook_pattern"), scores, texts_of(stored).tokens,
                              stored.metadata.at("title"));
     if (std::getenv("HEED_REDRAW")) {
-      std::vector<plot::PngText> metadata = plot::read_png_info(png).texts;
+      std::vector<plot::PngText> metadata = plot::png_texts(png);
       for (plot::PngText& fact : metadata)
         if (fact.keyword == "Color range") fact.text = plot::color_range(grid).text(grid);
       plot::write_png(png, plot::draw_heatmap(grid), grid.title + ". " + grid.caption,

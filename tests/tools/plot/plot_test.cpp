@@ -116,18 +116,19 @@ TEST_CASE("write_png writes a correct structure, description and pixels", "[plot
   image.line(0, 0, 37, 21, kInk, 2);
   const std::string alt = "attention of \xC3\xA9, 2 heads";
   write_png(path, Image(3, 3), "an older file is replaced");
-  write_png(path, image, alt);
+  write_png(path, image, alt, {{"Software", "heed\nand more"}});
 
   const std::string png = autograd::read_file(path);
   CHECK(png.substr(0, 8) == "\x89PNG\r\n\x1a\n");
   const std::vector<Chunk> all = chunks(png);
-  REQUIRE(all.size() >= 4);
+  REQUIRE(all.size() >= 5);
   CHECK(all[0].type == "IHDR");
   CHECK(u32(all[0].data, 0) == 37);
   CHECK(u32(all[0].data, 4) == 21);
   CHECK(all[1].type == "iTXt");
   CHECK(all[1].data == std::string("Description\0\0\0\0\0", 16) + alt);
-  CHECK(all[2].type == "IDAT");
+  CHECK(all[2].data == std::string("Software\0\0\0\0\0", 13) + "heed\\nand more");
+  CHECK(all[3].type == "IDAT");
   CHECK(all.back().type == "IEND");
   for (const Chunk& chunk : all) {
     INFO(chunk.type);
@@ -135,6 +136,8 @@ TEST_CASE("write_png writes a correct structure, description and pixels", "[plot
   }
 
   CHECK(same_pixels(path, image));
+  for (const std::string& keyword : {std::string(), std::string(80, 'k')})
+    CHECK_THROWS_AS(encode_png(image, "", {{keyword, "text"}}), autograd::ValueError);
   CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
 }
 

@@ -1,4 +1,4 @@
-// `heed info`: describes a run, a safetensors file or a picture.
+// `heed info`: describes a run or a safetensors file.
 #include "nn/io/safetensors.h"
 #include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
@@ -6,7 +6,6 @@
 #include "tools/heed/report/model_report.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/plot/png.h"
 
 namespace heed {
 namespace {
@@ -43,7 +42,7 @@ nn::SafeTensors load_file(const std::string& path) {
   } catch (const nn::NotSafetensors& e) {
     if (path.ends_with(".safetensors")) throw;
     heed::fail<autograd::IoError>("info", "'", path,
-                                  "' is not a run, safetensors file or PNG picture: ", e.what());
+                                  "' is not a run or a safetensors file: ", e.what());
   }
 }
 
@@ -73,49 +72,22 @@ Report info_on_file(const std::string& path) {
   return report;
 }
 
-constexpr Column kPictureTexts[] = {{"keyword", "keyword"}, {"text", "text"}};
-constexpr Column kPictureKeys[] = {{"file"}, {"width"}, {"height"}, rows("texts", kPictureTexts)};
-
-Report info_on_picture(const std::string& path) {
-  const plot::PngInfo picture = plot::read_png_info(path);
-  Report report(kPictureKeys);
-  report.line("{}: {} x {} pixels", path, picture.width, picture.height);
-  report.set("file", path);
-  report.set("width", picture.width);
-  report.set("height", picture.height);
-  Table& texts = report.table("texts");
-  for (const plot::PngText& t : picture.texts) texts.add({t.keyword, t.text});
-  return report;
-}
-
 bool names_file(const Command& c) { return autograd::is_file(c.text("run")); }
-
-// Returns true if the argument is a file whose name ends in .png or whose first bytes are those of
-// a PNG. A damaged picture is recognized by its name, so that its error is about a picture.
-bool names_picture(const Command& c) {
-  return names_file(c) && (c.text("run").ends_with(".png") || plot::is_png(c.text("run")));
-}
 
 }  // namespace
 
 void info_command(Command& c) {
   c.name = "info";
-  c.what = "describe a run (parameters, FLOP, memory), a .safetensors file or a PNG picture";
+  c.what = "describe a run (parameters, FLOP, memory) or a .safetensors file";
   const nn::RunFolder example("runs/induction-1");
-  c.examples = fmt::format("  heed info\n  heed info {}\n  heed info {}",
-                           example.file(nn::RunFolder::kModel).string(),
-                           example.file(nn::RunFolder::kAttentionPicture).string());
+  c.examples =
+      fmt::format("  heed info\n  heed info {}", example.file(nn::RunFolder::kModel).string());
   auto run = std::make_shared<std::string>();
   c.arguments = 1;
   c.add("Options", {nn::Setting("run", *run, "PATH", "run directory or file")
                         .shows("the newest run under runs/")});
   c.add_common(Command::kJson | Command::kCsv);
   c.modes = {
-      {.key = "run",
-       .when = names_picture,
-       .label = "of a picture",
-       .result = kPictureKeys,
-       .run = [run](const Command&) { return info_on_picture(*run); }},
       {.key = "run",
        .when = names_file,
        .label = "of a file",

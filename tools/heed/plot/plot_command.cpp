@@ -1,4 +1,4 @@
-// `heed plot`: draws a matrix from a file as a heat map.
+// `heed plot`: draws a tensor of a .safetensors file as a heat map.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -6,10 +6,8 @@
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
-#include "nn/io/csv.h"
 #include "nn/io/limits.h"
 #include "nn/io/nearest.h"
-#include "nn/io/npy.h"
 #include "nn/io/safetensors.h"
 #include "nn/tasks/corpus.h"
 #include "tools/heed/commands.h"
@@ -25,24 +23,13 @@ struct PlotArguments {
   std::vector<std::string> formats;
 };
 
-// The values to draw, and the names of rows and columns that the file contains.
-struct Matrix {
-  nn::Tensor values;      // [..., rows, columns]
-  std::string name = {};  // name of a tensor of a .safetensors file
-  std::vector<std::string> row_labels = {}, col_labels = {};
-};
-
-Matrix read_csv(const std::string& path) {
-  const nn::CsvMatrix m = nn::load_csv(path);
-  if (m.col_names == std::vector<std::string>{"layer", "head", "query", "key", "value"})
+// Returns the tensor to draw and its name.
+nn::NamedTensor read_tensor(const PlotArguments& a) {
+  if (!a.file.ends_with(".safetensors"))
     usage_error(
-        "{} is a table of heed study --export csv with one line per cell, not a matrix; draw the "
-        "tensors of its arrays.safetensors",
-        path);
-  return {autograd::from_data(m.values, {m.rows, m.cols}), "", m.row_names, m.col_names};
-}
-
-Matrix read_tensor(const PlotArguments& a) {
+        "heed plot draws a tensor of a FILE.safetensors, got '{}'; heed compare draws the curves "
+        "of runs",
+        a.file);
   const nn::SafeTensors file = nn::load_safetensors(a.file);
   std::vector<std::string> names;
   for (const nn::NamedTensor& t : file.tensors) names.push_back(t.name);
@@ -55,17 +42,7 @@ Matrix read_tensor(const PlotArguments& a) {
   if (!values.defined())
     usage_error("--name: {} does not contain '{}'; the nearest is '{}'", a.file, name,
                 nn::nearest(name, names));
-  return {values, name};
-}
-
-Matrix read_matrix(const PlotArguments& a) {
-  const auto ends = [&](const char* suffix) { return a.file.ends_with(suffix); };
-  if (ends(".safetensors")) return read_tensor(a);
-  if (!a.name.empty())
-    usage_error("--name has no effect with {}; it selects a tensor of a .safetensors file", a.file);
-  if (ends(".npy")) return {nn::load_npy(a.file)};
-  if (ends(".csv")) return read_csv(a.file);
-  usage_error("heed plot draws a FILE.npy, FILE.safetensors or FILE.csv, got '{}'", a.file);
+  return {name, values};
 }
 
 // Returns the labels that --x-labels or --y-labels gives: a list separated by commas, or the lines
@@ -130,19 +107,19 @@ void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
 }
 
 plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
-  const Matrix m = read_matrix(a);
-  if (m.values.rank() < 2)
+  const nn::NamedTensor m = read_tensor(a);
+  if (m.tensor.rank() < 2)
     usage_error("heed plot needs an array of 2 or more dimensions; {} has {}", a.file,
-                m.values.rank());
+                m.tensor.rank());
   plot::HeatmapGrid grid;
-  add_panels(grid, m.values);
-  grid.row_labels =
-      c.given("y-labels") ? read_labels("--y-labels", a.y_labels, m.values.size(-2)) : m.row_labels;
-  grid.col_labels =
-      c.given("x-labels") ? read_labels("--x-labels", a.x_labels, m.values.size(-1)) : m.col_labels;
+  add_panels(grid, m.tensor);
+  if (c.given("y-labels"))
+    grid.row_labels = read_labels("--y-labels", a.y_labels, m.tensor.size(-2));
+  if (c.given("x-labels"))
+    grid.col_labels = read_labels("--x-labels", a.x_labels, m.tensor.size(-1));
   grid.row_axis = a.y_axis, grid.col_axis = a.x_axis;
   const std::string file = std::filesystem::path(a.file).filename().string();
-  grid.title = !a.title.empty() ? a.title : m.name.empty() ? file : file + ": " + m.name;
+  grid.title = a.title.empty() ? file + ": " + m.name : a.title;
   grid.value_name = "value";
   return grid;
 }
@@ -179,8 +156,7 @@ Report run_plot(const PlotArguments& a, const Command& c) {
 
 constexpr const char* kPlotNotes =
     R"(If an array has more than two dimensions, the last two are rows and columns, and each matrix
-is a panel. -inf is drawn in light gray, as masked, and nan in gray. A .csv file may contain names of
-the columns in its first line and names of the rows in its first column. An existing picture is
+is a panel. -inf is drawn in light gray, as masked, and nan in gray. An existing picture is
 replaced.
 
 C++ programs can draw with the library heed::plot: see tools/plot/README.md.)";
@@ -188,32 +164,28 @@ C++ programs can draw with the library heed::plot: see tools/plot/README.md.)";
 }  // namespace
 
 void plot_command(Command& c) {
-  c.name = "plot", c.what = "draw a matrix from a .npy, .safetensors or .csv file as a heat map";
+  c.name = "plot", c.what = "draw a tensor of a .safetensors file as a heat map";
   c.examples =
-      "  printf '1,0.5\\n0.2,1\\n' > words.csv\n"
-      "  heed plot words.csv --x-labels the,cat --y-labels die,Katze \\\n"
-      "    --title 'Who reads whom'\n"
       "  heed plot runs/induction-1/study/arrays.safetensors \\\n"
       "    --name blocks.1.attn.hook_pattern";
   c.notes = kPlotNotes;
   auto a = std::make_shared<PlotArguments>();
   c.arguments = 1;
-  c.add("Options",
-        {{"file", a->file, "FILE", "the matrix: .npy, .safetensors or .csv"},
-         nn::Setting("name", a->name, "TENSOR", "the tensor of a .safetensors file")
-             .shows("the only one"),
-         nn::Setting("x-labels", a->x_labels, "A,B,...|FILE",
-                     "labels of the columns: a list or the lines of a file")
-             .shows("those of the file, or numbers"),
-         nn::Setting("y-labels", a->y_labels, "A,B,...|FILE",
-                     "labels of the rows: a list or the lines of a file")
-             .shows("those of the file, or numbers"),
-         {"x-axis", a->x_axis, "TEXT", "name of the columns"},
-         {"y-axis", a->y_axis, "TEXT", "name of the rows"},
-         nn::Setting("title", a->title, "TEXT", "title above the picture").shows("the file name"),
-         nn::Setting("out", a->out, "FILE.png", "the picture, or FILE.svg")
-             .shows("FILE, ending in .png"),
-         format_setting(a->formats)});
+  c.add("Options", {{"file", a->file, "FILE", "the .safetensors file"},
+                    nn::Setting("name", a->name, "TENSOR", "the tensor").shows("the only one"),
+                    nn::Setting("x-labels", a->x_labels, "A,B,...|FILE",
+                                "labels of the columns: a list or the lines of a file")
+                        .shows("numbers"),
+                    nn::Setting("y-labels", a->y_labels, "A,B,...|FILE",
+                                "labels of the rows: a list or the lines of a file")
+                        .shows("numbers"),
+                    {"x-axis", a->x_axis, "TEXT", "name of the columns"},
+                    {"y-axis", a->y_axis, "TEXT", "name of the rows"},
+                    nn::Setting("title", a->title, "TEXT", "title above the picture")
+                        .shows("the names of file and tensor"),
+                    nn::Setting("out", a->out, "FILE.png", "the picture, or FILE.svg")
+                        .shows("FILE, ending in .png"),
+                    format_setting(a->formats)});
   c.add_common(Command::kJson);
   c.mark(&nn::Setting::required, {"file"});
   c.modes = {

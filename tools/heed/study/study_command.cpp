@@ -25,9 +25,8 @@ namespace {
 // ---- arguments: a run, a sequence, an objective L and further outputs
 
 struct StudyArguments {
-  std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "margin", out, head;
-  std::optional<StudyExport> export_format;
-  std::string at;
+  std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "margin", out, head, at,
+                          export_format;
   std::vector<std::string> formats, show;
   std::int64_t sample = 0;
   bool ascii = false, overwrite = false, over_time = false;
@@ -221,7 +220,10 @@ Report study_one(const StudyArguments& a, const Command& c) {
   append(written, drawn.get());
   saved.get();
   append(written, {arrays});
-  if (a.export_format) append(written, export_study(out->staging(), study, *a.export_format));
+  if (!a.export_format.empty()) {
+    written.push_back(out->staging() / "cells.csv");
+    autograd::write_file(written.back().string(), study_cells(study));
+  }
   const auto files = out->publish(written);
   progress.clear();
 
@@ -341,7 +343,8 @@ void study_command(Command& c) {
              .shows("study in the run, or the first free of study-2, ..."),
          nn::Setting("head", a->head, "LxHy", "also draws each picture for this head alone, large")
              .shows(""),
-         {"export", a->export_format, "none", "also writes the numbers in another format"},
+         nn::Setting("export", a->export_format, {"csv"}, "also writes the cells to cells.csv")
+             .shows("none"),
          format_setting(a->formats),
          {"overwrite", a->overwrite, "replaces the study in --out, or in study of the run"},
          {"weights", a->weights, "FILE", "weights file inside the run directory"},

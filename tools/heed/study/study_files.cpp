@@ -7,7 +7,6 @@
 
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
-#include "nn/io/npy.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/analysis.h"
@@ -56,7 +55,7 @@ bool is_study_picture(const std::string& name) {
          });
 }
 
-// Returns whether `name` is the name of a file of --export npy, such as
+// Returns whether `name` is the name of an array that an earlier commit exported, such as
 // "npy/blocks.0.attn.hook_z_grad.npy".
 bool is_study_array(const std::string& name) {
   return std::ranges::any_of(nn::array_quantities(), [&](const nn::ArrayQuantity& q) {
@@ -118,7 +117,7 @@ std::string study_cells(const nn::Study& study) {
   for (const nn::LayerStudy& layer : study.layers) rows += 4 * layer.scores.numel();
   heed::check<autograd::ValueError>(rows <= kMostRows, "study", "a table of ", rows,
                                     " cells exceeds the limit of ", kMostRows,
-                                    "; use --export npy, or fewer tokens");
+                                    "; use fewer tokens");
   using L = nn::LayerStudy;
   std::string table = "quantity,layer,head,query,key,value\n";
   for (const nn::ArrayQuantity& q : nn::array_quantities()) {
@@ -130,22 +129,6 @@ std::string study_cells(const nn::Study& study) {
     }
   }
   return table;
-}
-
-std::vector<std::filesystem::path> export_study(const std::filesystem::path& folder,
-                                                const nn::Study& study, StudyExport format) {
-  if (format == StudyExport::kCsv) {
-    const std::filesystem::path file = folder / "cells.csv";
-    autograd::write_file(file.string(), study_cells(study));
-    return {file};
-  }
-  std::vector<std::filesystem::path> files;
-  make_folder(folder / "npy");
-  for (const auto& [name, x] : to_named(study)) {
-    files.push_back(folder / "npy" / (name + ".npy"));
-    nn::save_npy(files.back().string(), x);
-  }
-  return files;
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Files of a study: its directory, and its arrays in formats that other programs read.
+// Files of a study: its directory, and the table of its cells.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "nn/io/setting.h"
 #include "nn/run/staged_folder.h"
 #include "nn/study/study.h"
 
@@ -22,26 +21,13 @@ std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out,
                                                     const std::filesystem::path& default_path,
                                                     bool overwrite);
 
-/// Formats of --export.
-enum class StudyExport {
-  kNpy,  ///< npy/NAME.npy for each array, which numpy.load reads
-  kCsv,  ///< cells.csv, the table of study_cells()
-};
-
-/// Writes the arrays into `folder` and returns the paths of the files. Throws IoError, and
-/// ValueError if a table would have more than 20 million rows.
-std::vector<std::filesystem::path> export_study(const std::filesystem::path& folder,
-                                                const nn::Study& study, StudyExport format);
 /// Returns the table of cells.csv with the columns quantity, layer, head, query, key and value. It
 /// has one row for each cell of the scores, the weights and the gradients of both. A quantity is
 /// hook_attn_scores or hook_pattern, with _grad appended for a gradient. A value is the shortest
-/// decimal text that reads back as the same float32.
+/// decimal text that reads back as the same float32. Throws ValueError if it would have more than
+/// 20 million rows.
 std::string study_cells(const nn::Study& study);
 
 }  // namespace heed
-
-template <>
-struct heed::nn::EnumNames<heed::StudyExport> {
-  static constexpr std::pair<heed::StudyExport, const char*> kTable[] = {
-      {heed::StudyExport::kNpy, "npy"}, {heed::StudyExport::kCsv, "csv"}};
-};
+}
+;

@@ -53,8 +53,8 @@ interventions, a corrupt prompt and a second run keep them. If --of names tokens
 is still the default of the task, unless --samples is given; so it is if --at is given.
 
 --head draws one head large (weights_L1H0.png, ...). --format png,svg also writes SVG files. A large
-map makes a large SVG file. --export npy writes each array to npy/NAME.npy. --export csv writes the
-scores, the weights and their gradients to cells.csv, one row per cell:
+map makes a large SVG file. --export csv writes the scores, the
+weights and their gradients to cells.csv, one row per cell:
 quantity,layer,head,query,key,value.
 
 [Heads]

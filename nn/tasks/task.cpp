@@ -59,9 +59,6 @@ const std::vector<BuiltIn>& built_in() {
       {"copy", [] { return maker_of(ReverseOptions{.copy = true}, make_reverse); }},
       {"sort", [] { return maker_of(SortOptions{}, make_sort); }},
       {"adder", [] { return maker_of(AdderOptions{}, make_adder); }},
-      {"majority",
-       [] { return maker_of(BitsOptions{.majority = true, .context = 26}, make_bits); }},
-      {"parity", [] { return maker_of(BitsOptions{}, make_bits); }},
       {"random", [] { return maker_of(RandomOptions{}, make_random); }},
   };
   return list;

@@ -155,19 +155,6 @@ struct AdderOptions {
 /// Returns the task `adder`.
 std::unique_ptr<Task> make_adder(const AdderOptions& options = {});
 
-/// Options of the tasks `parity` and `majority`: T - 1 random bits, the separator |, then the
-/// answer, which is one bit. In `parity` the answer is 1 if the number of ones is odd. In
-/// `majority` it is 1 if more than half of the bits are ones. Only the answer is a target.
-struct BitsOptions {
-  bool majority = false;      ///< true: `majority`; false: `parity`
-  std::int64_t context = 25;  ///< tokens of a sequence, T; at least 2; even for `majority`
-  /// Returns an empty list, because `majority` selects the task and the context has its own
-  /// setting.
-  std::vector<Setting> parameters() { return {}; }
-};
-/// Returns the task `parity` or `majority`.
-std::unique_ptr<Task> make_bits(const BitsOptions& options = {});
-
 /// Options of the task `random`: BOS, then independent uniform tokens.
 struct RandomOptions {
   std::int64_t vocabulary = 32;  ///< number of tokens without BOS, 2 to 52

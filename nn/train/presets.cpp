@@ -186,8 +186,6 @@ std::vector<Preset> presets() {
           {"modadd-paper", modadd_paper()},
           {"sort", gpt_nano("sort", 11), 6},
           {"adder", adder(), 4},
-          {"majority", gpt_nano("majority", 26), 11},
-          {"parity", gpt_nano("parity", 25), 10},
           {"random", random_tokens(), 2},
           {"shakespeare-cpu", shakespeare_cpu()},
           {"names", names()},

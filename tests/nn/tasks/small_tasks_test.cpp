@@ -1,5 +1,5 @@
-// Tests of the tasks `sort`, `adder`, `parity`, `majority` and `random`: optimal losses, which are
-// computed without code of the tasks, held-out sequences, prompts and errors.
+// Tests of the tasks `sort`, `adder` and `random`: optimal losses, which are computed without code of
+// the tasks, held-out sequences, prompts and errors.
 
 #include "nn/io/setting.h"
 #include "tests/support/catch.h"
@@ -110,33 +110,6 @@ TEST_CASE("adder: sums with the last digit first, checked by columns with a carr
   CHECK(std::stoll(text.substr(0, 8)) + std::stoll(text.substr(8, 8)) == std::stoll(sum));
   CHECK(error_of([] { make_task("adder", 10); }).find("needs 3 n") != std::string::npos);
   CHECK(error_of([] { make_task("adder", 27); }).find("needs 3 n") != std::string::npos);
-}
-
-TEST_CASE("parity and majority, checked by flipping and by sorting", "[tasks]") {
-  for (const std::string name : {"parity", "majority"}) {
-    const auto task = make_task(name, 8);  // 7 bits, so that all inputs occur
-    const Seen s = seen(*task, 4000);
-    CHECK(s.train.size() == 128);
-    for (const std::string& text : s.train) {
-      std::string bits = text.substr(0, 7);
-      bool odd = false;
-      for (const char bit : bits) odd = odd != (bit == '1');
-      std::sort(bits.begin(), bits.end());
-      INFO(text);
-      CHECK(text[7] == '|');
-      CHECK(text[8] == (name == "parity" ? (odd ? '1' : '0') : bits[3]));
-    }
-    check_determined(*task, s.train, 1);
-    CHECK(task->info().references.at("guessing") == Approx(std::log(2.0)));
-    CHECK(task->prompt("0110100").inputs.numel() == 8);
-  }
-  // Half of the inputs have the answer 1, so that a predictor can only guess without the question.
-  int ones = 0;
-  for (const std::string& text : seen(*make_task("parity", 8), 4000).train) ones += text[8] == '1';
-  CHECK(ones == 64);
-  CHECK(make_task("parity")->info().context == 25);
-  CHECK(error_of([] { make_task("majority", 9); }).find("needs an even context") !=
-        std::string::npos);
 }
 
 TEST_CASE("random: all tokens are equally likely after every token, so the optimum is ln V",

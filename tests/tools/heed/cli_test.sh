@@ -41,7 +41,7 @@ completes() {
 completes rope heed train --positions ro
 completes generate heed gen
 completes urn heed train u
-completes "induction recall markov urn modadd dyck reverse copy sort adder majority parity random" heed train --task ""
+completes "induction recall markov urn modadd dyck reverse copy sort adder random" heed train --task ""
 completes "" heed train --text ""  # bash itself offers files
 completes "" heed info ""          # bash itself offers files
 expect 0 tasks; out_has "induction"; out_has "0.951870"; out_has "about 2 s on 2 cores"

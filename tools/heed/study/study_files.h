@@ -29,5 +29,3 @@ std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out,
 std::string study_cells(const nn::Study& study);
 
 }  // namespace heed
-}
-;

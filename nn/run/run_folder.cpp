@@ -386,7 +386,6 @@ void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) c
   write_snapshot(s, target(kState));
   save_results(s);
   save_weights(kModel, s);
-  remove_file(target(kOldMetrics));  // its rows would differ from those of kMetrics
 }
 
 void RunFolder::save_config(const RunConfig& config, const std::vector<std::string>& notes) const {

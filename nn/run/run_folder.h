@@ -61,14 +61,22 @@ class RunFolder {
   static constexpr const char* kAttentionPicture = "attention.png";  ///< attention patterns
   static constexpr const char* kCausalityPicture = "causality.png";  ///< by `heed verify causality`
   static constexpr const char* kLengthsPicture = "lengths.png";      ///< by `heed eval --context`
-  static constexpr const char* kOldMetrics = "metrics.jsonl";        ///< history of heed 0.1
   static constexpr const char* kCheckpoints = "checkpoints";         ///< directory of checkpoints
   static constexpr const char* kResult = "result.json";  ///< RunResult of a finished run
   /// Names of all files directly inside the directory; kConfig is the first.
-  static constexpr const char* kFiles[] = {
-      kConfig,         kModel,      kBest,  kState,       kMetrics,          kHeads,
-      kSamples,        kOldMetrics, kAudit, kLossPicture, kAttentionPicture, kCausalityPicture,
-      kLengthsPicture, kResult};
+  static constexpr const char* kFiles[] = {kConfig,
+                                           kModel,
+                                           kBest,
+                                           kState,
+                                           kMetrics,
+                                           kHeads,
+                                           kSamples,
+                                           kAudit,
+                                           kLossPicture,
+                                           kAttentionPicture,
+                                           kCausalityPicture,
+                                           kLengthsPicture,
+                                           kResult};
   /// Returns whether `name` is a file name of a checkpoint inside kCheckpoints, such as
   /// "000200.safetensors".
   static bool is_checkpoint(std::string_view name);

@@ -75,8 +75,7 @@ struct RunConfig {
   /// For the task "lines": targets up to the first occurrence of this character in a line are
   /// ignored. If it is empty, no target is ignored (TextOptions::answer_after).
   std::string answer_after;
-  /// For "text" and "lines": how line ends and a byte order mark are read. Runs of heed 0.1 whose
-  /// configuration has no value kept them.
+  /// For "text" and "lines": how line ends and a byte order mark are read.
   Newlines newlines = Newlines::kLf;
   /// Values of the settings `task-KEY`, by KEY. A missing parameter has its default value.
   TaskParameters task_parameters;

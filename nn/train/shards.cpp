@@ -72,8 +72,8 @@ ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int6
   const auto part = [&](const Tensor& x) { return slice(x, 0, shard * rows, (shard + 1) * rows); };
   for_each_tensor(model, [](Tensor& p) { p.zero_grad(); });
   const ForwardContext context{.training = true, .generator = &dropout, .probe = probe};
-  // The mean and the sum times 1 / targets differ in their last bits. heed 0.1 took the mean for a
-  // batch in one shard, and its runs can be resumed.
+  // The mean and the sum times 1 / targets differ in their last bits. Batches in one
+  // shard keep the bits that they had before there were shards.
   const Tensor loss = shards == 1 ? training_loss(model, batch.inputs, batch.targets, context)
                                   : training_loss(model, part(batch.inputs), part(batch.targets),
                                                   context, Reduction::kSum) *

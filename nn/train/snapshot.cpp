@@ -55,7 +55,6 @@ std::optional<RecipeDifference> recipe_difference(const std::string& a, const st
                                                   const std::string& b_origin) {
   if (a == b) return {};
   RunConfig left = from_toml(a), right = from_toml(b, b_origin);
-  left.accumulate = right.accumulate;  // the recipe of a run of heed 0.1 has it
   const std::vector<Setting> x = left.settings(), y = right.settings();
   const auto line = [](const Setting& s) {
     const std::string text = toml_line(s);

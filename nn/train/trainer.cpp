@@ -290,7 +290,7 @@ ShardGradients Trainer::own_shards(const Batch& batch) {
       model, first, first + shards, shards_side_by_side(),
       shards_need_teams(config_, model.options.vocab, model.options.classes),
       [&](Transformer& own, std::int64_t shard) {
-        // A single shard continues the stream of the run, as in heed 0.1.
+        // A single shard continues the stream of the run.
         std::optional<Generator> of_shard;
         if (config_.shards > 1 && config_.model.attention.dropout > 0)
           of_shard = shard_dropout(config_.seed, steps_done, shard);

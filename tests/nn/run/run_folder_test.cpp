@@ -478,17 +478,6 @@ TEST_CASE("every file of a run is verified") {
   CHECK(run.verify(RunFolder::kMetrics) == Proof::kFormat);
 }
 
-TEST_CASE("a run of heed 0.1 can be opened, and a save removes its metrics.jsonl") {
-  const Folder folder;
-  const RunFolder run(folder.path());
-  Trainer t(tiny_run());
-  run.save(t.snapshot());
-  write_file((folder / "metrics.jsonl").string(), std::string_view("{}\n"));
-  Trainer resumed = run.resume();
-  run.save(resumed.snapshot());
-  CHECK(!fs::exists(folder / "metrics.jsonl"));
-}
-
 TEST_CASE("a config.toml that differs from the training configuration is rejected") {
   const Folder folder;
   Trainer t(tiny_run());

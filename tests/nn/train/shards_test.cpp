@@ -151,15 +151,6 @@ TEST_CASE("accumulate above shards raises shards; a resumed run refuses it") {
                     Contains("`accumulate`: is 8 in the configuration of a run of 4 shards"));
 }
 
-TEST_CASE("a configuration of heed 0.1 has as many shards as accumulate") {
-  std::string old = recipe_text(tiny_in_shards(0));
-  const std::string keys = "shards = 0\naccumulate = 1\n";
-  old.replace(old.find(keys), keys.size(), "accumulate = 4\n");
-  CHECK(from_toml(old).shards == 4);
-  CHECK(!recipe_difference(old, recipe_text(tiny_in_shards(4)), ""));
-  CHECK(recipe_difference(old, recipe_text(tiny_in_shards(8)), ""));
-}
-
 TEST_CASE("a batch larger than the training set is reduced to it, and shards must divide it") {
   RunConfig c = preset("modadd");
   c.task_parameters = {{"modulus", "7"}};  // 24 sums to train on

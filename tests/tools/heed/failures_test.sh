@@ -23,8 +23,7 @@ allowed=(
   # Pictures of a run: training continues, and a later save or the end of the run draws them again.
   "$run * @(open|write|fsync|renameat) *@(loss|attention).png*" 0 "warning: no "
   "$run * $sync" 0 "warning: no "
-  # Removal: the next start removes what is left. metrics.jsonl exists only in runs of heed 0.1.
-  "$run * unlinkat *metrics.jsonl" 0 -
+  # Removal: the next start removes what is left.
   "* * @(remove|unlink|unlinkat|rmdir) *@(target/run|target/study|target/compare|checkpoints)" 0 -
   "sweep * remove target/sweep/seed=1*" 0 -
   "sweep * open target/sweep/seed=1/.staging" 0 -

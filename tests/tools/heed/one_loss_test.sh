@@ -22,7 +22,7 @@ for seed in 1 2; do
   expect 0 compare train-$seed --out c --json; ok test "$(losses seconds)" == "$seconds"
 done
 
-# --- a run without result.json, as of an earlier version, has only an eval_loss until heed eval has measured it
+# --- a run without result.json has only an eval_loss until heed eval has measured it
 mv sweeps/s/seed=2/result.json kept.json
 expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
 has_losses "$eval_loss" "$(losses eval_loss)"

@@ -25,7 +25,7 @@ printf '12,0,0,dW_Q,1\n12,0,0,dW' >> heads/heads.csv
 expect 0 train --resume heads --steps 14 --quiet
 expect 0 train reverse "${quick[@]}" --steps 14 --out unstopped
 same_run heads unstopped
-rm heads/heads.csv  # as in a run of an earlier version
+rm heads/heads.csv
 expect 0 train --resume heads --steps 18 --quiet
 ok test "$(cut -d, -f1 heads/heads.csv | sort -un | tr '\n' ' ')" == "step 16 18 "
 

@@ -113,8 +113,8 @@ FoundRuns find_runs(const Command& c, const nn::ComparedQuantity& of) {
   return found;
 }
 
-// Sets the final values of all runs. If a run has no result, because an earlier version of heed
-// finished it, compares the last evaluations during training, which all runs have.
+// Sets the final values of all runs. If a run has no result, compares the last evaluations during
+// training, which all runs have.
 void set_finals(FoundRuns& found, nn::ComparedQuantity& of) {
   const auto lacks = [](const nn::ComparedRun& run) { return !run.result; };
   const auto first = std::find_if(found.runs.begin(), found.runs.end(), lacks);

@@ -345,9 +345,8 @@ void eval_command(Command& c) {
       nn::RunFolder::kBest);
   c.notes = fmt::format(
       R"(Without options other than --weights, this measures the loss of the run, which heed train, runs,
-sweep and compare also print. If {0} is missing, because an earlier version of heed
-finished the run, or if it is damaged or has another loss, heed eval writes it. Evaluations
-elsewhere, with --text, --lines, --stride, --context or --task-*, never change it.
+sweep and compare also print. If {0} is missing, damaged or has another loss, heed eval writes it.
+Evaluations elsewhere, with --text, --lines, --stride, --context or --task-*, never change it.
 
 [Options]
 Another text or its lines are evaluated as a whole, in the tokens of the run. A character that the

@@ -5,7 +5,7 @@ cmake_policy(VERSION 3.24)
 set(rooms
     autograd/base autograd/kernels autograd/tensor autograd/graph autograd/ops autograd/engine
     autograd/check autograd nn/io nn/layers nn/optim nn nn/tasks nn/train nn/run nn/study nn/lab.h
-    tools/plot tools/mpi tools/heed tools/peers examples tests)
+    tools/plot tools/mpi tools/heed tools/bench tools/peers examples tests)
 # Folders of tools/heed that all commands share. A folder may include the folders before it. "heed" means
 # the files directly in tools/heed. Every other folder of tools/heed belongs to one command.
 set(shared_folders report command_line heed plan)

@@ -11,7 +11,7 @@ Commands all_commands() {
       {"Train", {train_command, sweep_command, compare_command, runs_command, tasks_command}},
       {"Look",
        {eval_command, generate_command, score_command, study_command, plot_command, info_command}},
-      {"Check", {gradcheck_command, verify_command, diff_command, bench_command}},
+      {"Check", {gradcheck_command, verify_command, diff_command}},
       {"Other", {export_command, completions_command}}};
   for (const auto& [kind, list] : kinds)
     for (const Declare declare : list) {

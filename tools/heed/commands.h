@@ -15,7 +15,6 @@ void gradcheck_command(Command& c);
 void study_command(Command& c);
 void plot_command(Command& c);
 void verify_command(Command& c);
-void bench_command(Command& c);
 void info_command(Command& c);
 void compare_command(Command& c);
 void diff_command(Command& c);

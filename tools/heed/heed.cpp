@@ -90,9 +90,9 @@ int print_report(const Report& report, const Command& command) {
   return report.exit_code;
 }
 
-int run(int argc, char** argv) {
+int run(int argc, char** argv, Commands (*all)()) {
   remember_command(argc, argv);
-  const Commands commands = all_commands();
+  const Commands commands = all();
   static char help[] = "--help";
   if (argc > 1 && std::string_view(argv[1]) == "help") argv[1] = help;
   const CommandLine line = parse_command_line(commands, argc, argv);
@@ -114,8 +114,8 @@ int run(int argc, char** argv) {
   if (command.given("config")) command.read_config_file(commands);
   const Mode& mode = command.mode();
   if (const int processes = launcher().size; processes > 1 && !mode.several)
-    usage_error("heed {} is for one process, got {} processes; leave out mpirun",
-                command.name + (mode.key.empty() ? "" : " " + mode.name()), processes);
+    usage_error("{} is for one process, got {} processes; leave out mpirun",
+                command.typed() + (mode.key.empty() ? "" : " " + mode.name()), processes);
   if (command.set_defaults) command.set_defaults(command);
   command.assign();
   if (command.json && command.csv)
@@ -172,13 +172,13 @@ int exit_code_of(const std::function<int()>& command) {
   return code;
 }
 
-int run_heed(int argc, char** argv) {
+int run_heed(int argc, char** argv, Commands (*all)()) {
   open_standard_streams();
   std::set_terminate(end_process);
   std::signal(SIGXFSZ, SIG_IGN);  // makes a write beyond the file size limit fail with an error
   int code = kBug;
   with_enough_stack([&] {
-    code = leave_ranks(exit_code_of([&] { return as_rank([&] { return run(argc, argv); }); }));
+    code = leave_ranks(exit_code_of([&] { return as_rank([&] { return run(argc, argv, all); }); }));
   });
   return code;
 }

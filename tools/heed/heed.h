@@ -3,13 +3,16 @@
 
 #include <functional>
 
+#include "tools/heed/command_line/command.h"
+
 namespace heed {
 
 /// Runs a command and returns the exit code (tools/heed/report/output.h). An exception, or a failed
 /// write to stdout, is printed as one line on stderr.
 int exit_code_of(const std::function<int()>& command);
 
-/// Runs the command line and returns the exit code (tools/heed/report/output.h). Never throws.
-int run_heed(int argc, char** argv);
+/// Runs the command line of a program with these commands and returns the exit code
+/// (tools/heed/report/output.h). Never throws.
+int run_heed(int argc, char** argv, Commands (*all)() = all_commands);
 
 }  // namespace heed

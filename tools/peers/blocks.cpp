@@ -26,7 +26,7 @@
 #include "autograd/tensor/create.h"
 #include "nn/io/nearest.h"
 #include "nn/train/cost/timing.h"
-#include "tools/heed/bench/workloads.h"
+#include "tools/bench/workloads.h"
 #include "tools/heed/heed.h"
 #include "tools/heed/report/output.h"
 

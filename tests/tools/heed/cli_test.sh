@@ -124,11 +124,7 @@ mkdir full && touch full/precious
 refuses 2 "is not a run directory" train --out full
 refuses 2 "is not a run directory" train --out full --overwrite
 refuses 2 "--overwrite needs --out DIR" train --overwrite
-refuses 2 "needs gemm, ops, train or generate" bench
-refuses 2 "did you mean 'gemm'" bench gem
-refuses 2 "did you mean 'small'" bench train --preset smal
-refuses 2 "preset has no effect with ops; leave out preset" bench ops --preset micro
-refuses 2 "one argument too many" bench train micro toy
+for words in bench "bench train --help"; do refuses 2 "heed bench is the program heed-bench" $words; done
 refuses 2 "--csv has no effect with --mutants; leave out --csv" gradcheck --mutants --csv
 refuses 2 "cannot be combined; leave out one" runs --json --csv
 checks=$((checks + 1)); [[ ! -e runs ]] || fail "rejected commands created runs/"

@@ -239,7 +239,7 @@ extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_memalign(size_t alignment, size_t size);
 
-// The program's operator new (tools/heed/bench/allocations.cpp) calls these two functions.
+// The program's operator new (libstdc++) calls these two functions.
 void* malloc(size_t size) {
   if (failure.allocations && allocation_fails(__builtin_return_address(0))) return nullptr;
   return __libc_malloc(size);

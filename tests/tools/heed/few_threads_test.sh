@@ -44,7 +44,6 @@ commands=(
   "gradcheck --run run --order 1 --seconds 1 --threads 1"
   "verify causality run --length 4 --threads 1"
   "compare run other --out compared --threads 1"
-  "bench train --preset micro --threads 1"
   "plot run/model.safetensors --name tok.weight --out words.png" "info run" "diff run run" "export run --names transformerlens --out e.safetensors" "runs --runs ." "tasks" "completions bash"
 )
 # shellcheck disable=SC2086

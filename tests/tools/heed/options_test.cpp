@@ -106,7 +106,6 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"* simd", {{"abacus", kUsage, {}, "abacus"}}},
       {"sweep simd", {{"abacus", kUsage, {"s.toml"}, "abacus"}}},
       {"compare simd", {{"abacus", kUsage, {"sweeps/s"}, "abacus"}}},
-      {"bench simd", {{"abacus", kUsage, {"ops"}, "abacus"}}},
       {"verify simd", {{"abacus", kUsage, {"causality"}, "abacus"}}},
       {"* run", no_file("absent")},
       {"export run", no_file("absent", {"--names", "torch", "--out", "e.safetensors"})},
@@ -467,8 +466,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
     words.insert(words.end(), more.begin(), more.end());
     return words;
   };
-  // The arguments of a call in each mode. The key is "COMMAND MODE". The modes `bench gemm` and
-  // `bench ops` are not called here; bench_test.sh tests `bench ops`.
+  // The arguments of a call in each mode. The key is "COMMAND MODE".
   const std::map<std::string, std::vector<std::string>> calls = {
       {"train ", with(tiny, {"--steps", "2", "--out", "json-run", "--overwrite"})},
       {"train --resume", {"--resume", kRun, "--quiet"}},
@@ -507,8 +505,6 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"gradcheck --mutants", {"exp", "--mutants"}},
       {"gradcheck --curve", {"exp", "--curve", "exp.png"}},
       {"gradcheck --run", {"--run", kRun, "--seconds", "1", "--order", "1"}},
-      {"bench train", {"train", "--preset", "micro", "--threads", "1"}},
-      {"bench generate", {"generate", "--preset", "micro", "--threads", "1"}},
   };
   for (const auto& command : all_commands()) {
     bool any = false;
@@ -517,7 +513,6 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       any = true;
       const std::string name = command->name + " " + mode.name();
       INFO("heed " << name);
-      if (name == "bench gemm" || name == "bench ops") continue;
       const auto call = calls.find(name);
       REQUIRE(call != calls.end());
       const std::vector<std::string> words = with({command->name}, call->second);

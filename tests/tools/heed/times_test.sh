@@ -30,7 +30,7 @@ check_time --text text.txt --preset toy --steps 60
 check_time urn --steps 100
 check_time urn --steps 100 --check-invariants 50  # checks the invariants in two of 100 steps
 
-"$heed" bench train --preset micro --threads 1 --json > bench
+"${heed%/*}/heed-bench" train --preset micro --threads 1 --json > bench
 awk -v mfu="$(number mfu bench)" 'BEGIN { exit !(mfu < 1) }' || { echo "FAILED: faster than the peak: $(cat bench)"; failures=$((failures + 1)); }
 awk -v x="$(number over_bound bench)" 'BEGIN { exit !(x > 1) }' || { echo "FAILED: faster than the bound: $(cat bench)"; failures=$((failures + 1)); }
 exit $failures

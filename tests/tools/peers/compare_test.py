@@ -89,10 +89,10 @@ def run(*arguments, script=PEERS / "compare"):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    stand_in = Path(folder, "heed")
+    stand_in, stand_in_bench = Path(folder, "heed"), Path(folder, "heed-bench")
     stand_in_blocks = Path(folder, "tools/peers/heed_blocks")
     stand_in_blocks.parent.mkdir(parents=True)
-    for program in (stand_in, stand_in_blocks):
+    for program in (stand_in, stand_in_bench, stand_in_blocks):
         program.write_text(STAND_IN)
         program.chmod(0o755)
     os.environ["HEED"] = str(stand_in)
@@ -125,7 +125,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert page.read_text() == "A page without a table.\n"
     assert "threads needs --threads 2 or more" in run("threads", "--threads", "1").stderr
 
-    absent, compare.HEED = {}, str(stand_in)
+    absent, compare.BENCH = {}, str(stand_in_bench)
     by_library = {t["library"]: t for t in compare.products(1, absent, None)}
     assert list(by_library) == ["oneDNN", "OpenBLAS", "the fastest"] and list(absent) == ["MKL"], by_library
     assert abs(by_library["oneDNN"]["geometric_mean"] - math.sqrt(0.5 * 0.125)) < 1e-12, by_library

@@ -46,7 +46,7 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
 }
 
 std::string see_help(const Command* command) {
-  return "see heed " + (command ? command->name + " " : "") + "--help";
+  return "see " + (command ? command->typed() : "heed") + " --help";
 }
 
 // Throws UsageError for the first argument that CLI11 did not recognize, if there is one.
@@ -57,7 +57,7 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
     std::vector<std::string> known =
         command ? nn::keys(command->settings) : std::vector<std::string>{"version"};
     known.push_back("help");
-    throw UsageError(unknown_option(argument, command ? command->name : "", known));
+    throw UsageError(unknown_option(argument, command ? command->typed() : "heed", known));
   }
   for (const std::string& argument : rest) {
     if (argument == "--") continue;
@@ -70,8 +70,11 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
 }
 
 // Returns the command that the command line names, or null if it names none.
+// A program with one command has no name of it in its command lines.
 Command* named_command(const Commands& commands, int argc, char** argv) {
-  Command* command = nullptr;
+  Command* command = commands[0]->is_program ? commands[0].get() : nullptr;
+  if (!command && argc > 1 && std::string_view(argv[1]) == "bench")
+    usage_error("heed bench is the program heed-bench; tools/build release heed-bench builds it");
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--") break;
@@ -141,7 +144,7 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
   const CLI::App* parser = &app;      // parser of the named command
   std::vector<CLI::Option*> options;  // one per setting of that command
   for (const auto& c : commands) {
-    CLI::App* sub = app.add_subcommand(c->name);
+    CLI::App* sub = c->is_program ? &app : app.add_subcommand(c->name);
     if (c.get() != line.command) continue;
     parser = sub;
     for (std::size_t i = 0; i < c->settings.size(); ++i)
@@ -149,7 +152,7 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
   }
 
   const auto check_rest = [&] {
-    report_unknown(app.remaining(), nullptr, commands);
+    if (parser != &app) report_unknown(app.remaining(), nullptr, commands);
     report_unknown(parser->remaining(), line.command, commands);
   };
   try {

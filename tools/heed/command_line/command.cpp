@@ -40,7 +40,7 @@ bool takes(const Mode& mode, const std::string& key) {
   for (const Mode& other : command.modes)
     if (!other.key.empty() && !other.accepts.empty() && takes(other, key))
       usage_error("{0} has no effect without {1}; add {1} or leave out {0}", where, other.name());
-  usage_error("{0} has no effect with heed {1}; leave out {0}", where, command.name);
+  usage_error("{0} has no effect with {1}; leave out {0}", where, command.typed());
 }
 
 }  // namespace
@@ -118,12 +118,12 @@ const Mode& Command::mode() const {
   if (chosen == modes.end()) {
     std::vector<std::string> names;
     for (const Mode& m : modes) names.push_back(m.name());
-    usage_error("{0} needs {1}; try heed {0} {2}", name, heed::join(names, " or "), names[0]);
+    usage_error("{0} needs {1}; try {0} {2}", typed(), heed::join(names, " or "), names[0]);
   }
   for (const nn::Setting& s : settings)
     if (s.required && !given(s.key))
       usage_error(
-          "heed {0} needs {1}; see heed {0} --help", name,
+          "{0} needs {1}; see {0} --help", typed(),
           &s < &settings[arguments] ? argument_name(s) : fmt::format("--{} {}", s.key, s.unit));
   for (const bool in_file : {false, true})  // options of the command line are reported first
     for (const auto& [key, given_values] : values)

@@ -22,7 +22,7 @@ std::string argument_name(const nn::Setting& setting);
 struct Command;
 using Commands = std::vector<std::unique_ptr<Command>>;
 
-/// One variant of a command: `heed bench gemm` is a mode of `heed bench`. The first mode whose
+/// One variant of a command: `heed verify run` is a mode of `heed verify`. The first mode whose
 /// option was given is chosen. A mode without a key is the default mode and must be the last.
 struct Mode {
   /// Key of the option or argument that selects the mode. If it is a switch, the switch must be on.
@@ -52,7 +52,7 @@ struct Mode {
 
 /// One command: its declaration, and the values that the user gave.
 struct Command {
-  std::string name;      ///< as typed, for example "train"
+  std::string name;      ///< for example "train"
   std::string what;      ///< description in one line, for help
   std::string kind;      ///< heading in the list of commands
   std::string examples;  ///< lines for help that can be pasted and run, the most useful first
@@ -91,6 +91,9 @@ struct Command {
     bool in_file = false;  ///< true: from the --config file
   };
   std::map<std::string, std::vector<Value>> values;  ///< all values of each key, in the order given
+  bool is_program = false;  ///< true: the command is a program of its own, heed-NAME
+  /// Returns the words that start the command: "heed train", "heed-bench".
+  std::string typed() const { return (is_program ? "heed-" : "heed ") + name; }
   /// Returns true if the user gave a value for this key.
   bool given(const std::string& key) const { return values.contains(key); }
   /// Returns the last value that was given for this key, or "".

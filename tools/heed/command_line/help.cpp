@@ -52,7 +52,7 @@ std::string settings_text(const Command& command, const std::string& heading, F 
 }
 
 std::string usage_text(const Command& command) {
-  std::string text = "Usage: heed " + command.name + " [OPTIONS]";
+  std::string text = "Usage: " + command.typed() + " [OPTIONS]";
   for (std::size_t i = 0; i < command.arguments; ++i) {
     const nn::Setting& s = command.settings[i];
     text += " " + (s.required ? argument_name(s) : "[" + argument_name(s) + "]");
@@ -127,12 +127,12 @@ std::string help_text(const Command& command, const std::string& level) {
   if (nn::find_setting(command.settings, "json")) add_group(kJsonGroup);
   levels.emplace_back("all");
   if (!is_first && std::find(levels.begin(), levels.end(), level) == levels.end())
-    usage_error("heed {} --help has no group '{}'; its groups are {}", command.name, level,
+    usage_error("{} --help has no group '{}'; its groups are {}", command.typed(), level,
                 heed::join(levels));
 
   std::vector<std::string> blocks;
   if (is_first || is_all)
-    blocks = {wrapped("heed " + command.name + ": " + command.what) + "\n" + usage_text(command),
+    blocks = {wrapped(command.typed() + ": " + command.what) + "\n" + usage_text(command),
               examples_text(command, is_all ? INT_MAX : kFirstExamples), wrapped(notes[""])};
   const auto is_common = [](const nn::Setting& s) { return s.common; };
   const bool has_few = std::ranges::none_of(command.settings, is_common);
@@ -147,8 +147,8 @@ std::string help_text(const Command& command, const std::string& level) {
     blocks.push_back(wrapped(notes[group]));
   }
   if (is_first)
-    blocks.push_back(wrapped(fmt::format("More: heed {} --help GROUP, where GROUP is {}",
-                                         command.name, heed::join(levels, " or "))));
+    blocks.push_back(wrapped(fmt::format("More: {} --help GROUP, where GROUP is {}",
+                                         command.typed(), heed::join(levels, " or "))));
   std::string text;
   for (std::string& block : blocks) {
     block.erase(block.find_last_not_of('\n') + 1);

@@ -75,9 +75,8 @@ std::string unknown_option(const std::string& argument, const std::string& comma
     if (ours.find(' ') != ours.npos && has("seed")) return fmt::format("{}: {}", unknown, ours);
   }
   const std::string near = name.size() > 1 ? nn::nearest(name, keys) : "";
-  return fmt::format("{};{} see heed {}{}--help", unknown,
-                     near.empty() ? "" : " did you mean --" + near + "?", command,
-                     command.empty() ? "" : " ");
+  return fmt::format("{};{} see {} --help", unknown,
+                     near.empty() ? "" : " did you mean --" + near + "?", command);
 }
 
 }  // namespace heed

@@ -6,9 +6,9 @@
 
 namespace heed {
 
-/// Returns the error text for an option that `command` does not have. If the option is known from
-/// another program (nanoGPT's "--n_layer"), the text gives heed's name for it, otherwise the most
-/// similar of `keys`.
+/// Returns the error text for an option that `command` ("heed train") does not have. If the option
+/// is known from another program (nanoGPT's "--n_layer"), the text gives heed's name for it,
+/// otherwise the most similar of `keys`.
 std::string unknown_option(const std::string& argument, const std::string& command,
                            const std::vector<std::string>& keys);
 

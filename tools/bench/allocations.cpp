@@ -1,9 +1,9 @@
-// Counts calls of operator new for `heed bench train`.
+// Counts calls of operator new for `heed-bench train`.
 #include <atomic>
 #include <cstdlib>
 #include <new>
 
-#include "tools/heed/bench/bench.h"
+#include "tools/bench/bench.h"
 
 namespace {
 std::atomic<std::uint64_t> g_allocations{0};

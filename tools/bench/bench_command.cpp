@@ -1,9 +1,9 @@
-// The command `heed bench`: options, help and modes.
+// The program heed-bench: options, help and modes.
 #include "autograd/base/parallel.h"
 #include "nn/train/config.h"
-#include "tools/heed/bench/bench.h"
-#include "tools/heed/bench/workloads.h"
-#include "tools/heed/commands.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/workloads.h"
+#include "tools/heed/command_line/command.h"
 
 namespace heed {
 namespace {
@@ -25,12 +25,15 @@ Times are medians, measured alternately. Run nothing else meanwhile.)";
 
 }  // namespace
 
-void bench_command(Command& c) {
-  c.name = "bench", c.what = "time matrix products, ops, training steps or generation";
+Commands bench_program() {
+  Commands commands;
+  Command& c = *commands.emplace_back(std::make_unique<Command>());
+  c.name = "bench", c.is_program = true;
+  c.what = "time matrix products, ops, training steps or generation";
   c.examples =
-      "  heed bench train\n"
-      "  heed bench train chargpt --threads 1\n"
-      "  heed bench gemm --json";
+      "  heed-bench train\n"
+      "  heed-bench train chargpt --threads 1\n"
+      "  heed-bench gemm --json";
   c.notes = kBenchNotes;
   auto o = std::make_shared<BenchOptions>();
   c.arguments = 2;
@@ -40,7 +43,7 @@ void bench_command(Command& c) {
              .shows("all")});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
   c.mark(&nn::Setting::required, {"what"});
-  // Without --threads, `heed bench gemm` uses one thread, because its published ratios are for one
+  // Without --threads, `heed-bench gemm` uses one thread, because its published ratios are for one
   // thread; train and generate are measured with one thread and then with all threads.
   const auto mode = [&](const char* what, std::vector<std::string> accepts, Columns keys,
                         Report (*f)(const BenchOptions&)) {
@@ -63,6 +66,7 @@ void bench_command(Command& c) {
   mode("ops", {}, kOpsKeys, bench_ops);
   mode("train", {"preset"}, kBenchTrainKeys, bench_train);
   mode("generate", {"preset"}, kGenerationKeys, bench_generate);
+  return commands;
 }
 
 }  // namespace heed

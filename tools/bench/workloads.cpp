@@ -1,4 +1,4 @@
-#include "tools/heed/bench/workloads.h"
+#include "tools/bench/workloads.h"
 
 #include <fmt/format.h>
 

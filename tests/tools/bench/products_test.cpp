@@ -1,13 +1,13 @@
-// Tests of the matrix products that `heed bench` times: those that measure the peak speed, from
+// Tests of the matrix products that `heed-bench` times: those that measure the peak speed, from
 // which it computes the MFU (model FLOPs utilization), and the products of a model, which are a
 // lower bound of the time of a step or a token.
-#include "tools/heed/bench/products.h"
+#include "tools/bench/products.h"
 
 #include <algorithm>
 
 #include "autograd/base/parallel.h"
 #include "tests/support/catch.h"
-#include "tools/heed/bench/workloads.h"
+#include "tools/bench/workloads.h"
 
 using namespace heed;
 

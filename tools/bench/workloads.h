@@ -1,4 +1,4 @@
-// Workloads that `heed bench` and tools/peers/blocks time: a training step and a generation.
+// Workloads that `heed-bench` and tools/peers/blocks time: a training step and a generation.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-#include "tools/heed/bench/products.h"
+#include "tools/bench/products.h"
 
 #include <dlfcn.h>
 

@@ -1,4 +1,4 @@
-// `heed bench ops`: the fixed cost of one op, the speed of the row kernels, and time and memory of
+// `heed-bench ops`: the fixed cost of one op, the speed of the row kernels, and time and memory of
 // attention on long sequences.
 #include <cmath>
 
@@ -8,8 +8,8 @@
 #include "autograd/graph/graph.h"
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
-#include "tools/heed/bench/bench.h"
-#include "tools/heed/bench/turns.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/turns.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 

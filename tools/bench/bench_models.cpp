@@ -1,14 +1,14 @@
-// `heed bench train`: time and memory of a training step, and its speed relative to the machine's
-// peak. `heed bench generate`: tokens per second of one sequence. Both compare a time with two
+// `heed-bench train`: time and memory of a training step, and its speed relative to the machine's
+// peak. `heed-bench generate`: tokens per second of one sequence. Both compare a time with two
 // lower bounds: that of the matrix products alone, and that of the memory traffic alone.
 #include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
 #include "autograd/kernels/simd/elementwise.h"
 #include "autograd/kernels/simd/simd.h"
-#include "tools/heed/bench/bench.h"
-#include "tools/heed/bench/products.h"
-#include "tools/heed/bench/turns.h"
-#include "tools/heed/bench/workloads.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/products.h"
+#include "tools/bench/turns.h"
+#include "tools/bench/workloads.h"
 #include "tools/heed/report/progress.h"
 
 namespace heed {

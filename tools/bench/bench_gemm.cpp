@@ -1,4 +1,4 @@
-// `heed bench gemm`: compares heed's matrix product with other libraries, on every product in a
+// `heed-bench gemm`: compares heed's matrix product with other libraries, on every product in a
 // training step of the four presets and on square matrices.
 #include <algorithm>
 #include <cmath>
@@ -7,10 +7,10 @@
 #include "autograd/kernels/kernels.h"
 #include "autograd/kernels/simd/scratch.h"
 #include "nn/train/config.h"
-#include "tools/heed/bench/bench.h"
-#include "tools/heed/bench/products.h"
-#include "tools/heed/bench/turns.h"
-#include "tools/heed/bench/workloads.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/products.h"
+#include "tools/bench/turns.h"
+#include "tools/bench/workloads.h"
 #include "tools/heed/report/progress.h"
 
 namespace heed {

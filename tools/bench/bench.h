@@ -1,18 +1,22 @@
-// `heed bench`: measures the speed of kernels, ops, training steps and generation on this machine.
-// Matrix products and ops are compared with a reference before they are timed, and training steps
-// must reduce the loss. Times that are compared are measured alternately, within one run of the
-// program.
+// The program heed-bench: measures the speed of kernels, ops, training steps and generation on this
+// machine. Matrix products and ops are compared with a reference before they are timed, and
+// training steps must reduce the loss. Times that are compared are measured alternately, within one
+// run of the program.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "tools/heed/command_line/command.h"
 #include "tools/heed/report/report.h"
 
 namespace heed {
 
-/// Options of `heed bench`.
+/// Returns the command of the program.
+Commands bench_program();
+
+/// Options of heed-bench.
 struct BenchOptions {
   std::string what;          ///< the mode: gemm, ops, train or generate
   std::string preset;        ///< model of train and generate; empty: each of bench_presets()

@@ -44,7 +44,7 @@ std::vector<ModelProduct> training_products(const nn::RunConfig& config, std::in
 
 /// Returns a function that computes all products of `list` with heed's kernels, once in each of
 /// `shards` shards. The threads compute shards side by side, or share the products of one shard.
-/// All products of a shape read the same operands, so that their speed is that of `heed bench
+/// All products of a shape read the same operands, so that their speed is that of `heed-bench
 /// gemm`.
 std::function<void()> products_alone(const std::vector<ModelProduct>& list, std::int64_t shards);
 

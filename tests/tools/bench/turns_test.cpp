@@ -1,5 +1,5 @@
 // Tests of seconds_by_turn(), which times functions in turns, and of medians of the measured times.
-#include "tools/heed/bench/turns.h"
+#include "tools/bench/turns.h"
 
 #include "tests/support/catch.h"
 

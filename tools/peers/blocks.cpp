@@ -1,4 +1,4 @@
-// `heed_blocks [--threads N]` measures heed for tools/peers/compare and tools/costs. It reads lines
+// `heed_blocks [--threads N]` measures heed for tools/peers/compare. It reads lines
 // `WORK SIZE SECONDS` from stdin. For each line, it repeats the work for that many seconds, at
 // least once. Then it prints the median seconds of one repetition and the peak bytes of tensors.
 // `WORK SIZE` is `train MODEL`, `generate MODEL`, `attention BxHxTxD` or `roundtrip cores`. MODEL

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <sstream>
 
@@ -114,13 +113,17 @@ double shard_bytes(const RunConfig& c, std::int64_t vocab, std::int64_t classes)
   return weight_bytes(m, vocab, classes) + stream + logits + recorded;
 }
 
+double run_bytes(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
+  return 3 * weight_bytes(c.model, vocab, classes) + shard_bytes(c, vocab, classes);
+}
+
 void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
   const Transformer::Options& m = c.model;
   const double limit = available_memory(), weights = 4 * weight_bytes(m, vocab, classes);
   check<ValueError>(weights < limit, "`d-model`", model_text(m, vocab, weights),
                     " with its gradients and moments; ", gigabytes(limit),
                     " of memory are available; lower `d-model` or `layers`");
-  const double all = 0.75 * weights + shard_bytes(c, vocab, classes);
+  const double all = run_bytes(c, vocab, classes);
   check<ValueError>(all < limit, "`context`", "batch ", c.batch, " x context ", m.context, " x ",
                     m.layers, " layers of d-model ", m.attention.d_model, " needs about ",
                     gigabytes(all), "; ", gigabytes(limit),
@@ -128,21 +131,6 @@ void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t class
                     "`shards`");
 }
 
-std::string memory_shortage(double needed, double available) {
-  if (needed <= available) return "";
-  return fmt::format(
-      "this run needs about {}; {} of memory are available; lower `batch`, `context` or `layers`, "
-      "or raise `shards`",
-      gigabytes(needed), gigabytes(available));
-}
-
 double resident_peak() { return 1024 * number_in("/proc/self/status", "VmHWM:"); }
-
-bool reset_resident_peak() {
-  std::ofstream file("/proc/self/clear_refs");
-  file << "5";  // see proc(5): "5" resets VmHWM
-  file.close();
-  return file.good();
-}
 
 }  // namespace heed::nn

@@ -23,25 +23,18 @@ double weight_bytes(const Transformer::Options& model, std::int64_t vocab, std::
 /// available_memory(). A model that is much too large therefore fails here and not in malloc. The
 /// estimate is a lower bound.
 void check_model_memory(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
-/// Throws ValueError that states both numbers if a run needs more than available_memory(). The
-/// estimate is a lower bound. It counts the weights, their gradients, AdamW's two moments, and what
-/// a step stores: values of the residual stream, logits and, if the step checks invariants, arrays
-/// of attention.
+/// Returns a lower bound of the bytes that a run needs: the weights, their gradients, AdamW's two
+/// moments, and what a step stores: values of the residual stream, logits and, if the step checks
+/// invariants, arrays of attention.
+double run_bytes(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
+/// Throws ValueError that states both numbers if run_bytes() is more than available_memory().
 void check_run_memory(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
 /// Returns about how many bytes one shard of a step stores: values of the residual stream, logits,
 /// gradients of the weights and, if the step checks invariants, arrays of attention.
 double shard_bytes(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
-/// Returns the error message for a run that needs more bytes than are available, or "" if they
-/// suffice.
-std::string memory_shortage(double needed, double available);
-
-/// Returns the largest number of bytes resident in memory (VmHWM) since the last call of
-/// reset_resident_peak(), or since the process began.
+/// Returns the largest number of bytes resident in memory (VmHWM) since the process began.
 double resident_peak();
-/// Resets the peak to the bytes that are resident now. Returns false, and changes nothing, if Linux
-/// does not allow it.
-bool reset_resident_peak();
 
 }  // namespace heed::nn

@@ -1,6 +1,7 @@
 // `heed info`: describes a run or a safetensors file.
 #include "nn/io/safetensors.h"
 #include "nn/run/run_folder.h"
+#include "nn/train/cost/model_cost.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/model_report.h"
@@ -11,7 +12,9 @@ namespace heed {
 namespace {
 
 constexpr Column kOfRun[] = {{"run"}, {"task"}, {"dtype"}, {"weights", "weights"}};
-constexpr auto kRunKeys = joined(kOfRun, kModelKeys);
+constexpr Column kActivations[] = {
+    {"activation_bytes_per_sequence", "activations", "per sequence", "bytes"}};
+constexpr auto kRunKeys = joined(kOfRun, kModelKeys, kActivations);
 
 Report info_on_run(const std::filesystem::path& folder) {
   const nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
@@ -25,6 +28,7 @@ Report info_on_run(const std::filesystem::path& folder) {
   report.set("task", c.task);
   report.set("dtype", nn::enum_name(c.model.attention.dtype));
   add_model(report, run.model);
+  report.set("activation_bytes_per_sequence", nn::activation_bytes(run.model));
   report.set("weights", nn::hash_of_tensors(parameters(run.model)));
   return report;
 }

@@ -15,7 +15,7 @@ double standard_deviation(const nn::Tensor& parameter) {
 
 }  // namespace
 
-void add_model(Report& report, const nn::Transformer& model, bool has_time) {
+void add_model(Report& report, const nn::Transformer& model) {
   Table& table = report.table("tensors");
   for (const nn::NamedTensor& p : nn::parameters(model))
     table.add({p.name, sizes_of(p.tensor.shape()), p.tensor.numel(), standard_deviation(p.tensor)});
@@ -27,8 +27,6 @@ void add_model(Report& report, const nn::Transformer& model, bool has_time) {
   report.set("flops_per_token", nn::flops_per_token(model));
   report.set("parameter_bytes", bytes);
   report.set("training_bytes", 4 * bytes);  // weights, gradients and the two moments of AdamW
-  report.set("activation_bytes_per_sequence",
-             has_time ? Value(nn::activation_bytes(model)) : Value());
 }
 
 Value sizes_of(const autograd::Shape& shape) {

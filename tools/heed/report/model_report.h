@@ -18,13 +18,11 @@ inline constexpr Column kModelKeys[] = {
     {"flops_per_token", "work", "FLOP per token, forward and backward", "si"},
     {"parameter_bytes", "memory", "of weights", "bytes"},
     {"training_bytes", "training", "of weights, gradients and moments", "bytes"},
-    {"activation_bytes_per_sequence", "activations", "per sequence", "bytes"},
     rows("tensors", kParameterColumns)};
 
 /// Returns the sizes of a shape as a list.
 Value sizes_of(const autograd::Shape& shape);
-/// Sets kModelKeys. Runs a forward pass to measure memory, unless `has_time` is false. In text, the
-/// table of parameters is the first item.
-void add_model(Report& report, const nn::Transformer& model, bool has_time = true);
+/// Sets kModelKeys. In text, the table of parameters is the first item.
+void add_model(Report& report, const nn::Transformer& model);
 
 }  // namespace heed

@@ -291,7 +291,7 @@ void train_command(Command& c) {
         {{"print-config", a->print_config,
           "print the resulting configuration and exit; heed train --config FILE trains it"},
          {"dry-run", a->dry_run,
-          "print shapes, memory, time and learning rate; take no step, write nothing"},
+          "print shapes, memory, time and learning rate; take three steps, write nothing"},
          {"overfit-batch", a->overfit,
           "train on one batch, write nothing; exit 1 if no gradient reaches a parameter, or if the "
           "loss no longer falls and is not within 1e-3 of the least that this model can reach"},

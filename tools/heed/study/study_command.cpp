@@ -343,7 +343,8 @@ void study_command(Command& c) {
              .shows("study in the run, or the first free of study-2, ..."),
          nn::Setting("head", a->head, "LxHy", "also draws each picture for this head alone, large")
              .shows(""),
-         nn::Setting("export", a->export_format, {"csv"}, "also writes the cells to cells.csv")
+         nn::Setting("export", a->export_format, std::vector<std::string>{"csv"},
+                     "also writes the cells to cells.csv")
              .shows("none"),
          format_setting(a->formats),
          {"overwrite", a->overwrite, "replaces the study in --out, or in study of the run"},

@@ -26,7 +26,7 @@ class PathCutter {
  public:
   /// With `through_mlps`, the change of a component's output also changes the MLPs between it and
   /// the receiver (the definition of Wang et al. 2022, arXiv 2211.00593). Throws ValueError for
-  /// NormPlacement::kPost. The run and the replacement must outlive the cutter.
+  /// NormPlacement::kPost.
   PathCutter(const BaseRun& run, const Replacement& replaced, bool through_mlps);
 
   /// Returns L of each sequence, [B], with all paths cut at once. The last receivers read the
@@ -34,8 +34,8 @@ class PathCutter {
   /// head or MLP inside a path is computed with its own path cut alone.
   std::vector<double> values(const std::vector<Path>& paths) const;
   /// Returns the prediction for each path alone. One backward pass gives the gradients of many
-  /// paths, for as many sequences at a time as sequences_at_once() allows. Throws NumericError if a
-  /// prediction is not finite.
+  /// paths, for as many sequences at a time as sequences_at_once() allows. It is fastest if paths
+  /// with the same receivers follow each other. Throws NumericError if a prediction is not finite.
   std::vector<Effect> predictions(const std::vector<Path>& paths) const;
   /// Returns the measured change with all paths cut at once, and its prediction "gradient", a sum
   /// over the paths. The place has the names of all paths, joined by ", ". Throws ValueError
@@ -50,17 +50,14 @@ class PathCutter {
  private:
   struct Base;
   class Pass;
-  using Values = std::vector<std::vector<double>>;  // by path, then by sequence
 
-  static Tensor replaced_output(const Pass& pass, const Component& c, const Replacement& r);
-  // Returns the predictions of `paths`. gradient_of[i] is the index in `distinct` of a path with
-  // the gradient of paths[i]. `together` is that of Pass::values().
-  Values predict(const std::vector<Path>& paths, const std::vector<Path>& distinct,
-                 const std::vector<std::size_t>& gradient_of, bool together) const;
+  // Returns the predictions by path, then by sequence. Paths of one group have the same gradient;
+  // group[i] is that of paths[i], from 0 on. `together` is that of Pass.
+  std::vector<std::vector<double>> predict(const std::vector<Path>& paths,
+                                           const std::vector<std::size_t>& group,
+                                           bool together) const;
   Effect measured(const std::vector<Path>& paths) const;
 
-  const BaseRun& run_;
-  const Replacement& replaced_;
   bool through_mlps_;
   std::shared_ptr<const Base> base_;
 };

@@ -50,15 +50,6 @@ std::vector<Path> edges_from(const Component& sender, const Transformer::Options
   return edges;
 }
 
-std::vector<Component> all_components(const Transformer::Options& o) {
-  std::vector<Component> all{Component()};
-  for (std::int64_t layer = 0; layer < o.layers; ++layer) {
-    for (std::int64_t head = 0; head < o.attention.heads; ++head) all.emplace_back(layer, head);
-    if (o.mlp) all.push_back(Component::mlp(layer));
-  }
-  return all;
-}
-
 double largest_of(const std::vector<double>& values) {
   double largest = 0;
   for (const double x : values) largest = std::max(largest, std::abs(x));
@@ -77,7 +68,8 @@ TEST_CASE("the edges from components to all their receivers together are the com
       const PathCutter cutter(x.run, x.r, false);
       const double tolerance = 1e-12 * largest_of(x.run.values);
       const MeasuredHeads measured = measure_heads(x.run, x.r, EffectParts::kMeasured);
-      for (const Component& c : all_components(x.model.options)) {
+      for (const Path& to_logits : edges_into({Receiver()}, x.model.options)) {
+        const Component& c = to_logits.sender;
         CAPTURE(name, component_name(c), int(how));
         const std::vector<Path> edges = edges_from(c, x.model.options);
         check_equal(cutter.values(edges), values_without(x.run, {c}, x.r), tolerance);

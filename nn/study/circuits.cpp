@@ -1,6 +1,7 @@
 #include "nn/study/circuits.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -39,27 +40,25 @@ Transformer by_head_in_float64(const Transformer& model) {
   return copy;
 }
 
-// The weights of a head as matrices of columns, so that W_QK = q k^T and W_OV = v o^T.
-struct HeadFactors {
-  Tensor q, k, v, o;  // [d_model, d_head] or [d_model, d_value]
+// A product x y^T of matrices [d_model, r].
+struct Product {
+  Tensor x, y;
 };
+// Those of a head by the kind of receiver that reads with them: W_QK, its transpose, and W_OV.
+using Products = std::array<Product, 3>;
+Products products_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o) {
+  return {{{q, k}, {k, q}, {v, o}}};
+}
 
 // Returns |x m y^T| (Frobenius) for x [d, r], m [r, t] and y [d, t], without a matrix [d, d].
 double norm_of_product(const Tensor& x, const Tensor& m, const Tensor& y) {
   const Tensor squares = matmul(matmul(mT(x), x), m) * matmul(m, matmul(mT(y), y));
   return std::sqrt(std::max(0.0, sum(squares).item()));
 }
-double norm_of_product(const Tensor& x, const Tensor& y) {
-  return norm_of_product(x, eye(x.size(1), -1, float64), y);
-}
+double norm(const Product& p) { return norm_of_product(p.x, eye(p.x.size(1), -1, float64), p.y); }
 
-double composition_score(Composition kind, const HeadFactors& a, const HeadFactors& b) {
-  const double ov = norm_of_product(a.v, a.o);
-  if (kind == Composition::kK)
-    return norm_of_product(b.q, matmul(mT(b.k), a.o), a.v) / (norm_of_product(b.q, b.k) * ov);
-  if (kind == Composition::kQ)
-    return norm_of_product(a.v, matmul(mT(a.o), b.q), b.k) / (norm_of_product(b.q, b.k) * ov);
-  return norm_of_product(a.v, matmul(mT(a.o), b.v), b.o) / (norm_of_product(b.v, b.o) * ov);
+double composition_score(const Product& a, const Product& b) {
+  return norm_of_product(a.x, matmul(mT(a.y), b.x), b.y) / (norm(a) * norm(b));
 }
 
 }  // namespace
@@ -234,7 +233,7 @@ double Circuits::slope(const HeadIndex& head) const {
   return -double(bias.at({head.head, 1, 0}));
 }
 
-FactoredMap Circuits::composed(Composition kind, const HeadIndex& a, const HeadIndex& b,
+FactoredMap Circuits::composed(Receiver::Kind kind, const HeadIndex& a, const HeadIndex& b,
                                std::optional<std::int64_t> distance) const {
   const NoGrad guard;
   at(a), at(b);
@@ -243,54 +242,49 @@ FactoredMap Circuits::composed(Composition kind, const HeadIndex& a, const HeadI
   const Tensor written = matmul(values(a, read_[std::size_t(a.layer)], false), output(a));
   const Tensor seen = without_division(model_.blocks[std::size_t(b.layer)].ln1, written);
   const Tensor& x = read_[std::size_t(b.layer)];
-  if (kind == Composition::kV) return {values(b, seen, false), logits(b)};
-  const bool by_key = kind == Composition::kK;
+  if (kind == Receiver::kValue) return {values(b, seen, false), logits(b)};
+  const bool by_key = kind == Receiver::kKey;
   return {rotated(queries(b, by_key ? x : seen, false), distance),
           keys(b, by_key ? seen : x, false)};
 }
 
-std::vector<CompositionScore> composition_scores(const Transformer& model, std::int64_t draws,
-                                                 std::int64_t seed) {
+std::vector<CompositionScore> Circuits::composition_scores(std::int64_t draws,
+                                                           std::int64_t seed) const {
   check<ValueError>(draws > 0, "composition_scores", "needs draws > 0, got ", draws);
   const NoGrad guard;
-  constexpr Composition kKinds[] = {Composition::kQ, Composition::kK, Composition::kV};
-  const Transformer::Options& o = model.options;
-  const auto heads = all_heads(o.layers, o.attention.heads);
-  std::vector<HeadFactors> factors;
-  for (const Block& block : model.blocks) {
-    const AttentionWeights w =
-        convert(block.attn.weights, block.attn.options, AttentionForm::kPerHead);
-    const auto of = [](const Tensor& weight, std::int64_t head) {
-      return to(select(weight, 0, head), float64);
-    };
-    for (std::int64_t h = 0; h < o.attention.heads; ++h) {
-      const std::int64_t shared = o.attention.kv_head(h);
-      factors.push_back({of(w.W_Q, h), of(w.W_K, shared), of(w.W_V, shared), mT(of(w.W_O, h))});
-    }
+  constexpr Receiver::Kind kKinds[] = {Receiver::kQuery, Receiver::kKey, Receiver::kValue};
+  const MultiHeadAttention::Options& o = options().attention;
+  const auto heads = all_heads(options().layers, o.heads);
+  std::vector<Products> products;
+  for (const HeadIndex& h : heads) {
+    const AttentionWeights& w = at(h).weights;
+    const std::int64_t shared = o.kv_head(h.head);
+    products.push_back(products_of(select(w.W_Q, 0, h.head), select(w.W_K, 0, shared),
+                                   select(w.W_V, 0, shared), mT(select(w.W_O, 0, h.head))));
   }
   Generator random{std::uint64_t(seed)};
   const auto drawn = [&] {
     const auto matrix = [&](std::int64_t width) {
-      return randn({o.attention.d_model, width}, float64, random);
+      return randn({o.d_model, width}, float64, random);
     };
-    const Tensor q = matrix(o.attention.d_head), k = matrix(o.attention.d_head);
-    const Tensor v = matrix(o.attention.d_value), w = matrix(o.attention.d_value);
-    return HeadFactors{q, k, v, w};
+    const Tensor q = matrix(o.d_head), k = matrix(o.d_head);
+    const Tensor v = matrix(o.d_value), w = matrix(o.d_value);
+    return products_of(q, k, v, w);
   };
   double means[std::size(kKinds)] = {};
-  for (std::int64_t i = 0; i < draws && o.layers > 1; ++i) {
-    const HeadFactors a = drawn(), b = drawn();
-    for (const Composition kind : kKinds)
-      means[std::size_t(kind)] += composition_score(kind, a, b) / double(draws);
+  for (std::int64_t i = 0; i < draws && options().layers > 1; ++i) {
+    const Products a = drawn(), b = drawn();
+    for (const auto kind : kKinds)
+      means[kind] += composition_score(a[Receiver::kValue], b[kind]) / double(draws);
   }
   std::vector<CompositionScore> scores;
   for (std::size_t i = 0; i < heads.size(); ++i)
     for (std::size_t j = i + 1; j < heads.size(); ++j)
-      for (const Composition kind : kKinds)
+      for (const auto kind : kKinds)
         if (heads[i].layer < heads[j].layer)
           scores.push_back({heads[i], heads[j], kind,
-                            composition_score(kind, factors[i], factors[j]),
-                            means[std::size_t(kind)]});
+                            composition_score(products[i][Receiver::kValue], products[j][kind]),
+                            means[kind]});
   return scores;
 }
 

@@ -19,6 +19,7 @@
 
 #include "nn/layers/sites.h"
 #include "nn/layers/transformer.h"
+#include "nn/study/paths.h"
 
 namespace heed::nn {
 
@@ -62,16 +63,13 @@ struct DistanceCurve {
   std::optional<std::int64_t> maximum() const;
 };
 
-/// The part of head b that reads the output of head a.
-enum class Composition {
-  kQ,  ///< queries
-  kK,  ///< keys
-  kV   ///< values
-};
-template <>
-struct EnumNames<Composition> {
-  static constexpr std::pair<Composition, const char*> kTable[] = {
-      {Composition::kQ, "Q"}, {Composition::kK, "K"}, {Composition::kV, "V"}};
+/// How strongly head b could read the output of head a, by their weights alone.
+struct CompositionScore {
+  HeadIndex a;          ///< writes; in an earlier layer than b
+  HeadIndex b;          ///< reads
+  Receiver::Kind kind;  ///< the part of b that reads: kQuery, kKey or kValue
+  double score;         ///< 0 to 1, or NaN if a head has only zeros
+  double random_mean;   ///< mean score of random weights of the same shapes
 };
 
 /// The maps of a model's heads, in float64. All queries, keys and values that the functions mention
@@ -110,15 +108,27 @@ class Circuits {
   double slope(const HeadIndex& head) const;
   /// Returns the map in which head b of a later layer reads what head a writes about a token,
   /// w_i = x~_i W_V^a W_O^a, where N is the norm of b's layer without division and bias:
-  /// - kK: s (x~_i W_Q^b) R . (N(w_j) W_K^b), [vocab, vocab]
-  /// - kQ: s (N(w_i) W_Q^b) R . (x~_j W_K^b), [vocab, vocab]
-  /// - kV: (N(w_i) W_V^b) W_O^b G U~^T, [vocab, classes]
+  /// - kKey: s (x~_i W_Q^b) R . (N(w_j) W_K^b), [vocab, vocab]
+  /// - kQuery: s (N(w_i) W_Q^b) R . (x~_j W_K^b), [vocab, vocab]
+  /// - kValue: (N(w_i) W_V^b) W_O^b G U~^T, [vocab, classes]
   ///
   /// The biases of projections are left out. x~ is that of the layer whose weight follows it. R is
   /// R(D) at a given distance. Without a distance, it is the mean of R(D) over D = 1 to context -
   /// 1, or R(0) if the context is 1. Throws ValueError unless a's layer is before b's.
-  FactoredMap composed(Composition kind, const HeadIndex& a, const HeadIndex& b,
+  FactoredMap composed(Receiver::Kind kind, const HeadIndex& a, const HeadIndex& b,
                        std::optional<std::int64_t> distance = {}) const;
+
+  /// Returns the composition scores of all pairs of heads in different layers (Elhage et al. 2021).
+  /// With W_QK = W_Q W_K^T and W_OV = W_V W_O, the score is a Frobenius norm divided by the product
+  /// of the norms of its two factors:
+  /// - kQuery: |W_OV^a W_QK^b|
+  /// - kKey: |W_OV^a (W_QK^b)^T|
+  /// - kValue: |W_OV^a W_OV^b|
+  ///
+  /// random_mean is the mean over `draws` draws of all weights from N(0, 1), begun with `seed`. It
+  /// depends on the kind alone. Norms of layers have no effect on these scores.
+  std::vector<CompositionScore> composition_scores(std::int64_t draws = 100,
+                                                   std::int64_t seed = 1) const;
 
  private:
   const MultiHeadAttention& at(const HeadIndex& h) const;
@@ -132,25 +142,5 @@ class Circuits {
   Transformer model_;         // float64, weights by head
   std::vector<Tensor> read_;  // x~ by layer, [vocab, d_model]
 };
-
-/// How strongly head b could read the output of head a, by their weights alone.
-struct CompositionScore {
-  HeadIndex a;         ///< writes; in an earlier layer than b
-  HeadIndex b;         ///< reads
-  Composition kind;    ///< the part of b that reads
-  double score;        ///< 0 to 1, or NaN if a head has only zeros
-  double random_mean;  ///< mean score of random weights of the same shapes
-};
-/// Returns the composition scores of all pairs of heads in different layers (Elhage et al. 2021).
-/// With W_QK = W_Q W_K^T and W_OV = W_V W_O, the score is a Frobenius norm divided by the product
-/// of the norms of its two factors:
-/// - kQ: |W_OV^a W_QK^b|
-/// - kK: |W_QK^b (W_OV^a)^T|
-/// - kV: |W_OV^a W_OV^b|
-///
-/// random_mean is the mean over `draws` draws of all weights from N(0, 1), begun with `seed`. It
-/// depends on the kind alone. Norms of layers have no effect on these scores.
-std::vector<CompositionScore> composition_scores(const Transformer& model, std::int64_t draws = 100,
-                                                 std::int64_t seed = 1);
 
 }  // namespace heed::nn

@@ -1,4 +1,4 @@
-// Tests of circuits from the weights, against plain loops over the definitions.
+// Tests of circuits from the weights, against the definitions, with full matrices.
 #include "nn/study/circuits.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "nn/study/eigenvalues.h"
 #include "nn/study/forward_passes.h"
 #include "tests/support/catch.h"
+#include "tests/support/layouts.h"
 #include "tests/support/models.h"
 
 namespace {
@@ -16,177 +17,108 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using Row = std::vector<double>;
-using Rows = std::vector<Row>;
+using heed::autograd::testing::largest;
+using W = AttentionWeights;
 
-Rows rows_of(const Tensor& x) {
-  Rows rows;
-  for (std::int64_t i = 0; i < x.size(0); ++i) rows.push_back(to_doubles(select(x, 0, i)));
-  return rows;
-}
-
-double dot(const Row& a, const Row& b) {
-  double total = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) total += a[k] * b[k];
-  return total;
-}
-
-// Returns x W + bias for one row x. W is [in, out]; the bias may be empty.
-Row times(const Row& x, const Rows& w, const Row& bias = {}) {
-  Row y = bias.empty() ? Row(w[0].size()) : bias;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    for (std::size_t j = 0; j < y.size(); ++j) y[j] += x[i] * w[i][j];
-  return y;
-}
-
+// Returns |x| (Frobenius).
 double size(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
 
-Row mean_row(const Rows& rows) {
-  Row total(rows[0].size());
-  for (const Row& row : rows)
-    for (std::size_t j = 0; j < row.size(); ++j) total[j] += row[j] / double(rows.size());
-  return total;
-}
-
-Row sum_of(Row a, const Row& b, double factor = 1) {
-  for (std::size_t j = 0; j < a.size(); ++j) a[j] += factor * b[j];
-  return a;
-}
-
-// The definitions, as loops over plain numbers.
-class Loops {
- public:
-  explicit Loops(const Transformer& m) : o(m.options) {
-    for (const NamedTensor& p : parameters(m)) {
-      Tensor x = p.tensor;
-      if (x.rank() == 0) x = reshape(x, {1});
-      all[p.name] = x;
-    }
+// The definitions, with full matrices in float64.
+struct Definitions {
+  explicit Definitions(const Transformer& m) : o(m.options) {
+    for (const NamedTensor& p : parameters(m)) all[p.name] = to(p.tensor, float64);
     for (const Block& b : m.blocks)
       weights.push_back(convert(b.attn.weights, b.attn.options, AttentionForm::kPerHead));
-    E = rows_of(m.tok.weight);
-    U = o.tied ? E : rows_of(m.head->weight);
-    const Row mean = mean_row(U);
-    for (Row& u : U) u = sum_of(u, mean, -1);
-    if (m.pos) P = rows_of(m.pos->weight);
-    if (m.sinusoid.defined()) P = rows_of(m.sinusoid);
+    E = all["tok.weight"];
+    const Tensor head = o.tied ? E : all["head.weight"];
+    U = head - mean(head, {0});
+    if (m.pos) P = all["pos.weight"];
+    if (m.sinusoid.defined()) P = to(m.sinusoid, float64);
   }
 
-  Row vector(const std::string& name) const {
-    const auto found = all.find(name);
-    return found == all.end() ? Row() : to_doubles(found->second);
+  // Returns a parameter; undefined if the model does not have it.
+  Tensor parameter(const std::string& name) const {
+    return all.contains(name) ? all.at(name) : Tensor();
   }
-  static double rms(const Row& x) { return std::sqrt(dot(x, x) / double(x.size()) + 1e-5); }
-  Row centered(Row x) const {
-    if (o.norm_kind != NormKind::kLayerNorm) return x;
-    return sum_of(x, Row(x.size(), dot(x, Row(x.size(), 1)) / double(x.size())), -1);
+  static Tensor unit(const Tensor& x) { return x / sqrt(mean(x * x, {-1}, true) + 1e-5); }
+  Tensor centered(const Tensor& x) const {
+    return o.norm_kind == NormKind::kLayerNorm ? x - mean(x, {-1}, true) : x;
   }
-  Row linear_norm(const std::string& name, Row x) const {
-    if (o.norm == NormPlacement::kNone) return x;
-    x = centered(x);
-    const Row w = vector(name + ".weight");
-    for (std::size_t j = 0; j < x.size(); ++j) x[j] *= w[j];
-    return x;
+  Tensor linear_norm(const std::string& name, const Tensor& x) const {
+    return o.norm == NormPlacement::kNone ? x : centered(x) * parameter(name + ".weight");
   }
-  Row norm(std::int64_t layer, const Row& x) const {
+  Tensor norm(std::int64_t layer, const Tensor& x) const {
     if (o.norm == NormPlacement::kNone) return x;
     const std::string name = "blocks." + std::to_string(layer) + ".ln1";
-    Row y = linear_norm(name, x);
-    const double size = rms(centered(x));
-    for (double& v : y) v /= size;
-    const Row bias = vector(name + ".bias");
-    return bias.empty() ? y : sum_of(y, bias);
+    const Tensor y = unit(centered(x)) * parameter(name + ".weight");
+    const Tensor bias = parameter(name + ".bias");
+    return bias.defined() ? y + bias : y;
   }
-  Row token(std::int64_t layer, std::size_t i) const {
-    return norm(layer, P.empty() ? E[i] : sum_of(E[i], mean_row(P)));
+  Tensor tokens(std::int64_t layer) const {
+    return norm(layer, P.defined() ? E + mean(P, {0}) : E);
   }
   // Returns a head's part of a parameter; undefined if the model does not have it.
-  Tensor part(Tensor AttentionWeights::*w, const HeadIndex& h) const {
-    using A = AttentionWeights;
+  Tensor part(Tensor W::*w, const HeadIndex& h) const {
     const Tensor& x = weights[std::size_t(h.layer)].*w;
-    const bool shared = w == &A::W_K || w == &A::W_V || w == &A::b_K || w == &A::b_V;
+    const bool shared = w == &W::W_K || w == &W::W_V || w == &W::b_K || w == &W::b_V;
     const std::int64_t group = shared ? o.attention.heads / o.attention.kv_heads : 1;
     return x.defined() ? to(select(x, 0, h.head / group), float64) : x;
   }
-  Rows weight(Tensor AttentionWeights::*w, const HeadIndex& h) const { return rows_of(part(w, h)); }
-  Row bias(Tensor AttentionWeights::*b, const HeadIndex& h) const {
-    const Tensor x = part(b, h);
-    return x.defined() ? to_doubles(x) : Row();
+  Tensor project(const HeadIndex& h, const Tensor& x, Tensor W::*w, Tensor W::*b) const {
+    const Tensor y = matmul(x, part(w, h)), bias = b ? part(b, h) : Tensor();
+    return bias.defined() ? y + bias : y;
   }
-  double scale(const HeadIndex& h) const {
-    const std::string name = "blocks." + std::to_string(h.layer) + ".attn.scale";
-    return all.contains(name) ? vector(name)[std::size_t(h.head)]
-                              : 1 / std::sqrt(double(o.attention.d_head));
+  Tensor of_head(const HeadIndex& h, const char* name) const {
+    return parameter("blocks." + std::to_string(h.layer) + ".attn." + name);
   }
-  Row side_norm(const char* which, const HeadIndex& h, Row x) const {
-    if (!o.attention.qk_norm) return x;
-    const Row w = vector("blocks." + std::to_string(h.layer) + ".attn." + which + ".weight");
-    const double size = rms(x);
-    for (std::size_t j = 0; j < x.size(); ++j) x[j] *= w[j] / size;
-    return x;
+  Tensor query(const HeadIndex& h, const Tensor& x, bool bias) const {
+    const Tensor q = project(h, x, &W::W_Q, bias ? &W::b_Q : nullptr);
+    return o.attention.qk_norm ? unit(q) * of_head(h, "q_norm.weight") : q;
   }
-  Row query(const HeadIndex& h, const Row& x, bool with_bias) const {
-    return side_norm("q_norm", h,
-                     times(x, weight(&AttentionWeights::W_Q, h),
-                           with_bias ? bias(&AttentionWeights::b_Q, h) : Row()));
+  Tensor key(const HeadIndex& h, const Tensor& x, bool bias) const {
+    const Tensor k = project(h, x, &W::W_K, bias ? &W::b_K : nullptr);
+    return o.attention.qk_norm ? unit(k) * of_head(h, "k_norm.weight") : k;
   }
-  Row key(const HeadIndex& h, const Row& x, bool with_bias) const {
-    return side_norm("k_norm", h,
-                     times(x, weight(&AttentionWeights::W_K, h),
-                           with_bias ? bias(&AttentionWeights::b_K, h) : Row()));
-  }
-  // Returns the score of a query that is `distance` tokens after a key.
-  double score(const HeadIndex& h, const Row& q, const Row& k, std::int64_t distance) const {
-    if (!o.attention.rope) return scale(h) * dot(q, k);
-    const std::size_t half = q.size() / 2;
-    double total = 0;
-    for (std::size_t i = 0; i < half; ++i) {
-      const double angle = double(distance) * std::pow(10000, -2 * double(i) / double(q.size()));
-      const double c = std::cos(angle), s = std::sin(angle);
-      total += (q[i] * c - q[i + half] * s) * k[i] + (q[i] * s + q[i + half] * c) * k[i + half];
+  // Returns the scores of queries that are `distance` tokens after the keys.
+  Tensor scores(const HeadIndex& h, const Tensor& q, const Tensor& k, std::int64_t distance) const {
+    const std::int64_t width = o.attention.d_head, half = width / 2;
+    const Tensor R = eye(width, -1, float64);
+    double* r = R.mutable_data<double>();
+    for (std::int64_t i = 0; i < half && o.attention.rope; ++i) {
+      const double angle = double(distance) * std::pow(10000, -2 * double(i) / double(width));
+      const std::int64_t j = i + half;
+      r[i * width + i] = r[j * width + j] = std::cos(angle);
+      r[i * width + j] = std::sin(angle), r[j * width + i] = -std::sin(angle);
     }
-    return scale(h) * total;
+    const double* number = std::get_if<double>(&o.attention.scale);
+    const Tensor learned = of_head(h, "scale");
+    const double scale = number              ? *number
+                         : learned.defined() ? learned.at({h.head})
+                                             : 1 / std::sqrt(double(width));
+    return matmul(matmul(q, R), mT(k)) * scale;
   }
-  double mean_score(const HeadIndex& h, const Row& q, const Row& k) const {
-    if (!o.attention.rope) return score(h, q, k, 0);
-    double total = 0;
-    for (std::int64_t d = 1; d < o.context; ++d) total += score(h, q, k, d);
+  Tensor mean_scores(const HeadIndex& h, const Tensor& q, const Tensor& k) const {
+    Tensor total = scores(h, q, k, 1);
+    for (std::int64_t d = 2; d < o.context; ++d) total = total + scores(h, q, k, d);
     return total / double(o.context - 1);
   }
-  Row written(const HeadIndex& h, const Row& x, bool with_bias) const {
-    const Row v = times(x, weight(&AttentionWeights::W_V, h),
-                        with_bias ? bias(&AttentionWeights::b_V, h) : Row());
-    Row w = times(v, weight(&AttentionWeights::W_O, h));
+  Tensor written(const HeadIndex& h, const Tensor& x, bool bias) const {
     const double* number = std::get_if<double>(&o.residual_scale);
-    for (double& y : w) y *= number ? *number : 1 / std::sqrt(2 * double(o.layers));
-    return w;
+    return matmul(project(h, x, &W::W_V, bias ? &W::b_V : nullptr), part(&W::W_O, h)) *
+           (number ? *number : 1 / std::sqrt(2 * double(o.layers)));
   }
-  double logit(const Row& stream, std::size_t c) const {
-    return dot(linear_norm("ln", stream), U[c]);
-  }
-  double qk(const HeadIndex& h, std::size_t i, std::size_t j, std::int64_t distance) const {
-    return score(h, query(h, token(h.layer, i), true), key(h, token(h.layer, j), true), distance);
-  }
+  Tensor logits(const Tensor& stream) const { return matmul(linear_norm("ln", stream), mT(U)); }
 
   Transformer::Options o;
   std::map<std::string, Tensor> all;
   std::vector<AttentionWeights> weights;
-  Rows E, U, P;
+  Tensor E, U, P;
 };
 
 // Checks that the map has these entries, within 1e-11 of its largest magnitude.
-template <class F>
-void check_map(const FactoredMap& map, F&& entry) {
-  const Rows found = rows_of(map.full());
-  double largest = 0, difference = 0;
-  for (std::size_t i = 0; i < found.size(); ++i)
-    for (std::size_t j = 0; j < found[i].size(); ++j) {
-      const double expected = entry(i, j);
-      largest = std::max(largest, std::abs(expected));
-      difference = std::max(difference, std::abs(expected - found[i][j]));
-    }
-  CHECK(largest > 0);
-  CHECK(difference <= 1e-11 * largest);
+void check_map(const FactoredMap& map, const Tensor& expected) {
+  CHECK(largest(expected) > 0);
+  CHECK(largest(map.full() - expected) <= 1e-11 * largest(expected));
 }
 
 std::vector<NamedModel> all_models() {
@@ -211,49 +143,36 @@ std::vector<NamedModel> all_models() {
   return models;
 }
 
-TEST_CASE("maps of heads equal plain loops over the definitions") {
+TEST_CASE("maps of heads equal the definitions") {
+  const NoGrad guard;
   for (const auto& [name, options] : all_models()) {
     CAPTURE(name);
     const Transformer model = random_model(options);
     const Circuits circuits(model);
-    Loops loops(model);
-    if (const double* number = std::get_if<double>(&options.attention.scale))
-      for (std::int64_t l = 0; l < options.layers; ++l)
-        loops.all["blocks." + std::to_string(l) + ".attn.scale"] = full({4}, *number, float64);
+    const Definitions d(model);
     for (const HeadIndex h : {HeadIndex{0, 1}, HeadIndex{1, 3}}) {
-      for (const std::int64_t d : {0, 3})
-        check_map(circuits.qk(h, d),
-                  [&](std::size_t i, std::size_t j) { return loops.qk(h, i, j, d); });
-      check_map(circuits.ov(h), [&](std::size_t i, std::size_t c) {
-        return loops.logit(loops.written(h, loops.token(h.layer, i), true), c);
-      });
-      if (!loops.P.empty())
-        check_map(circuits.positions(h), [&](std::size_t p, std::size_t q) {
-          const auto at = [&](std::size_t i) {
-            return loops.norm(h.layer, sum_of(loops.P[i], mean_row(loops.E)));
-          };
-          return loops.score(h, loops.query(h, at(p), true), loops.key(h, at(q), true), 0);
-        });
-      else
+      const Tensor x = d.tokens(h.layer);
+      for (const std::int64_t distance : {0, 3})
+        check_map(circuits.qk(h, distance),
+                  d.scores(h, d.query(h, x, true), d.key(h, x, true), distance));
+      check_map(circuits.ov(h), d.logits(d.written(h, x, true)));
+      if (d.P.defined()) {
+        const Tensor p = d.norm(h.layer, d.P + mean(d.E, {0}));
+        check_map(circuits.positions(h), d.scores(h, d.query(h, p, true), d.key(h, p, true), 0));
+      } else {
         CHECK_THROWS_WITH(circuits.positions(h), Contains("needs learned or sinusoidal"));
+      }
       CHECK(circuits.curve(h).mean.size() == (options.positions == Positions::kRope ? 5 : 0));
       CHECK(std::isnan(circuits.slope(h)) == (options.positions != Positions::kAlibi));
     }
     const HeadIndex a{0, 2}, b{1, 1};
-    const auto seen = [&](std::size_t i) {
-      return loops.linear_norm("blocks.1.ln1", loops.written(a, loops.token(0, i), false));
-    };
-    check_map(circuits.composed(Composition::kK, a, b), [&](std::size_t i, std::size_t j) {
-      return loops.mean_score(b, loops.query(b, loops.token(1, i), false),
-                              loops.key(b, seen(j), false));
-    });
-    check_map(circuits.composed(Composition::kQ, a, b, 2), [&](std::size_t i, std::size_t j) {
-      return loops.score(b, loops.query(b, seen(i), false), loops.key(b, loops.token(1, j), false),
-                         2);
-    });
-    check_map(circuits.composed(Composition::kV, a, b), [&](std::size_t i, std::size_t c) {
-      return loops.logit(loops.written(b, seen(i), false), c);
-    });
+    const Tensor x = d.tokens(1),
+                 seen = d.linear_norm("blocks.1.ln1", d.written(a, d.tokens(0), false));
+    check_map(circuits.composed(Receiver::kKey, a, b),
+              d.mean_scores(b, d.query(b, x, false), d.key(b, seen, false)));
+    check_map(circuits.composed(Receiver::kQuery, a, b, 2),
+              d.scores(b, d.query(b, seen, false), d.key(b, x, false), 2));
+    check_map(circuits.composed(Receiver::kValue, a, b), d.logits(d.written(b, seen, false)));
   }
 }
 
@@ -364,19 +283,18 @@ TEST_CASE("composition scores equal products of full matrices") {
   for (const auto& [name, options] : all_models()) {
     CAPTURE(name);
     const Transformer model = random_model(options);
-    const Loops loops(model);
-    const auto scores = composition_scores(model, 3);
+    const Definitions d(model);
+    const auto scores = Circuits(model).composition_scores(3);
     CHECK(scores.size() == 4 * 4 * 3);
     for (const CompositionScore& s : scores) {
       const auto of_qk = [&](const HeadIndex& h) {
-        return matmul(loops.part(&AttentionWeights::W_Q, h),
-                      mT(loops.part(&AttentionWeights::W_K, h)));
+        return matmul(d.part(&W::W_Q, h), mT(d.part(&W::W_K, h)));
       };
       const auto of_ov = [&](const HeadIndex& h) {
-        return matmul(loops.part(&AttentionWeights::W_V, h), loops.part(&AttentionWeights::W_O, h));
+        return matmul(d.part(&W::W_V, h), d.part(&W::W_O, h));
       };
-      const Tensor a = of_ov(s.a), b = s.kind == Composition::kV ? of_ov(s.b) : of_qk(s.b);
-      const Tensor product = s.kind == Composition::kK ? matmul(b, mT(a)) : matmul(a, b);
+      const Tensor a = of_ov(s.a), b = s.kind == Receiver::kValue ? of_ov(s.b) : of_qk(s.b);
+      const Tensor product = s.kind == Receiver::kKey ? matmul(b, mT(a)) : matmul(a, b);
       CHECK(s.score == Approx(size(product) / (size(a) * size(b))).epsilon(1e-11));
       CHECK(s.random_mean > 0);
       CHECK(s.random_mean < 1);
@@ -400,8 +318,8 @@ TEST_CASE("the random mean of composition scores is that of full random matrices
     q += size(matmul(a, qk)) / (size(a) * size(qk)) / 4000;
     v += size(matmul(a, ov)) / (size(a) * size(ov)) / 4000;
   }
-  for (const CompositionScore& s : composition_scores(model, 4000))
-    CHECK(s.random_mean == Approx(s.kind == Composition::kV ? v : q).epsilon(0.02));
+  for (const CompositionScore& s : Circuits(model).composition_scores(4000))
+    CHECK(s.random_mean == Approx(s.kind == Receiver::kValue ? v : q).epsilon(0.02));
 }
 
 TEST_CASE("circuits refuse models and heads that they cannot describe") {
@@ -417,7 +335,7 @@ TEST_CASE("circuits refuse models and heads that they cannot describe") {
   const Circuits circuits(with([](auto& o) { o.positions = Positions::kRope; }));
   CHECK_THROWS_WITH(circuits.qk({0, 2}), Contains("L0H2"));
   CHECK_THROWS_WITH(circuits.qk({0, 0}, 4), Contains("needs a distance from 0 to 3"));
-  CHECK_THROWS_WITH(circuits.composed(Composition::kK, {1, 0}, {1, 1}), Contains("before L1H1"));
+  CHECK_THROWS_WITH(circuits.composed(Receiver::kKey, {1, 0}, {1, 1}), Contains("before L1H1"));
 }
 
 }  // namespace

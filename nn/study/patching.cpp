@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
@@ -35,20 +36,9 @@ constexpr PatchSite kPatchSites[] = {
     {"attn.hook_z", &L::z, &L::z_grad, 2, true},
     {"attn.hook_pattern", &L::pattern, &L::pattern_grad, 1, true}};
 
-// The runs on some of the pairs, and the values and gradients in them.
-struct PairRuns {
-  BaseRun clean, corrupt;
-  Study clean_study, corrupt_study;
-};
-
-// Numbers of one place by pair.
-struct PlaceValues {
-  std::vector<double> gain, predicted;
-};
-
-// Returns [pairs, places]: the sum of (clean - corrupt) . gradient over all other axes.
-Tensor predictions(const Tensor& clean, const Tensor& corrupt, const Tensor& gradient, int axis) {
-  const Tensor change = to(clean, float64) - to(corrupt, float64);
+// Returns [pairs, places]: the sum of (other - own) . gradient over all other axes.
+Tensor predictions(const Tensor& other, const Tensor& own, const Tensor& gradient, int axis) {
+  const Tensor change = to(other, float64) - to(own, float64);
   // dL/dA is not 0 where the mask hides a key, but the patterns are equal there.
   const Tensor product = change * to(gradient, float64);
   Dims others;
@@ -83,26 +73,6 @@ std::vector<std::vector<double>> patched_values(const BaseRun& run, const Tensor
   return values;
 }
 
-// Appends the numbers of some pairs to those of each place. Returns the number of places.
-std::size_t add_pairs(std::vector<PlaceValues>& places, const PairRuns& runs, bool denoise,
-                      std::size_t first, const PatchSite& site, std::int64_t layer) {
-  const LayerStudy &clean = runs.clean_study.layers[std::size_t(layer)],
-                   &corrupt = runs.corrupt_study.layers[std::size_t(layer)];
-  const BaseRun& run = denoise ? runs.corrupt : runs.clean;
-  const auto values = patched_values(run, (denoise ? clean : corrupt).*site.value, site, layer);
-  const Tensor predicted = predictions(clean.*site.value, corrupt.*site.value,
-                                       (denoise ? corrupt : clean).*site.gradient, site.axis);
-  if (places.size() < first + values.size()) places.resize(first + values.size());
-  for (std::size_t i = 0; i < values.size(); ++i)
-    for (std::size_t pair = 0; pair < run.values.size(); ++pair) {
-      const double gain = values[i][pair] - run.values[pair];
-      PlaceValues& place = places[first + i];
-      place.gain.push_back(denoise ? gain : -gain);
-      place.predicted.push_back(predicted.at({std::int64_t(pair), std::int64_t(i)}));
-    }
-  return values.size();
-}
-
 void check_pairs(const Batch& clean, const Batch& corrupt) {
   check(clean.inputs.rank() == 2 && clean.inputs.shape() == corrupt.inputs.shape(), "patching",
         "needs pairs of sequences [N, T], got ", clean.inputs.shape(), " clean and ",
@@ -132,6 +102,20 @@ std::vector<std::int64_t> pairs_with_gap(const std::vector<double>& clean,
   return kept;
 }
 
+std::vector<Patching::Place> places_of(const Transformer::Options& o, std::int64_t length) {
+  std::vector<Patching::Place> places;
+  for (const PatchSite& site : kPatchSites) {
+    if (site.value == &L::mlp_out && !o.mlp) continue;
+    const bool is_shared = site.value == &L::k || site.value == &L::v;
+    const std::int64_t count = !site.by_head ? length
+                               : is_shared   ? o.attention.kv_heads
+                                             : o.attention.heads;
+    for (std::int64_t i = 0; i < o.layers * count; ++i)
+      places.push_back({site.name, site.by_head, i / count, i % count});
+  }
+  return places;
+}
+
 // Returns "L1 resid_pre at 3", or "L1H0 z" for a head.
 std::string place_name(const Patching::Place& p, const MultiHeadAttention::Options& o) {
   const std::string site = p.site.substr(p.site.find("hook_") + 5);
@@ -140,10 +124,55 @@ std::string place_name(const Patching::Place& p, const MultiHeadAttention::Optio
   return head_range({p.layer, p.column * group}, group) + " " + site;
 }
 
+// Patches values of `from` into the runs `into`, of which row i of both is a pair. `sign` is that
+// of the gain. `step` is called after each site of each layer.
+Patching::Direction patched(const BaseRun& into, const BaseRun& from, double sign,
+                            const std::vector<double>& gaps,
+                            const std::vector<Patching::Place>& places,
+                            const std::function<void()>& step) {
+  const Transformer& model = into.model();
+  std::vector<std::vector<double>> gains(places.size()), predicted(places.size());  // by pair
+  const std::int64_t pairs = std::ssize(gaps),
+                     most = sequences_at_once(model, into.batch.inputs.size(1));
+  for (std::int64_t begin = 0; begin < pairs; begin += most) {
+    const std::int64_t count = std::min(most, pairs - begin);
+    const BaseRun run = into.rows(begin, count), other = from.rows(begin, count);
+    const Study own = study(model, run.batch, run.objective),
+                others = study(model, other.batch, other.objective);
+    std::size_t place = 0;
+    for (const PatchSite& site : kPatchSites)
+      for (std::size_t l = 0; l < own.layers.size(); ++l) {
+        const LayerStudy &here = own.layers[l], &there = others.layers[l];
+        if (!(here.*site.value).defined()) continue;  // no MLP
+        const Tensor slopes =
+            predictions(there.*site.value, here.*site.value, here.*site.gradient, site.axis);
+        const auto values = patched_values(run, there.*site.value, site, std::int64_t(l));
+        for (std::size_t i = 0; i < values.size(); ++i, ++place)
+          for (std::int64_t pair = 0; pair < count; ++pair) {
+            gains[place].push_back(sign *
+                                   (values[i][std::size_t(pair)] - run.values[std::size_t(pair)]));
+            predicted[place].push_back(sign * slopes.at({pair, std::int64_t(i)}));
+          }
+        step();
+      }
+  }
+  Patching::Direction result;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::string name = place_name(places[i], model.options.attention);
+    const Evidence share{
+        name, ratio_of_sums(gains[i], gaps), {{"gradient", ratio_of_sums(predicted[i], gaps)}}};
+    check<NumericError>(std::isfinite(share.effect.mean + share.predicted()), "patching",
+                        "the effect at ", name, " is not finite");
+    result.gains.push_back({name, effect_of(gains[i]), {{"gradient", effect_of(predicted[i])}}});
+    result.shares.push_back(share);
+  }
+  return result;
+}
+
 }  // namespace
 
-Ratio ratio_of_sums(const std::vector<double>& numerators,
-                    const std::vector<double>& denominators) {
+Effect ratio_of_sums(const std::vector<double>& numerators,
+                     const std::vector<double>& denominators) {
   double above = 0, below = 0;
   for (std::size_t i = 0; i < numerators.size(); ++i)
     above += numerators[i], below += denominators[i];
@@ -155,7 +184,8 @@ Ratio ratio_of_sums(const std::vector<double>& numerators,
     mean += without.back() / n;
   }
   for (const double r : without) square += (r - mean) * (r - mean);
-  return {above / below, n > 1 ? std::sqrt((n - 1) / n * square) : NAN};
+  return {above / below, n > 1 ? std::sqrt((n - 1) / n * square) : NAN, NAN,
+          std::ssize(numerators)};
 }
 
 Patching patching(const Transformer& model, const Batch& clean, const Batch& corrupt,
@@ -166,54 +196,21 @@ Patching patching(const Transformer& model, const Batch& clean, const Batch& cor
   start.inputs = corrupt.inputs;
   const BaseRun whole(model, clean, objective), broken(model, start, objective);
   const std::vector<std::int64_t> kept = pairs_with_gap(whole.values, broken.values);
-  const Transformer::Options& o = model.options;
-  std::vector<PlaceValues> by_direction[2];
-  std::vector<double> clean_values, gaps;
+  const BaseRun of_clean = whole.at(kept), of_corrupt = broken.at(kept);
+  const std::vector<double> gaps = of_corrupt.changes(of_clean.values);
+  Patching result{.left_out = std::ssize(whole.values) - std::ssize(kept),
+                  .places = places_of(model.options, clean.inputs.size(1))};
   const std::int64_t most = sequences_at_once(model, clean.inputs.size(1)),
                      parts = (std::ssize(kept) + most - 1) / most;
-  const std::int64_t steps = 2 * parts * o.layers * std::int64_t(o.mlp ? 8 : 7);
+  const std::int64_t steps =
+      2 * parts * model.options.layers * std::int64_t(model.options.mlp ? 8 : 7);
   std::int64_t done = 0;
-  Patching result{};
-  result.left_out = std::ssize(whole.values) - std::ssize(kept);
-  for (std::size_t begin = 0; begin < kept.size(); begin += std::size_t(most)) {
-    const std::vector<std::int64_t> part(
-        kept.begin() + std::ptrdiff_t(begin),
-        kept.begin() + std::ptrdiff_t(std::min(begin + std::size_t(most), kept.size())));
-    const BaseRun of_clean = whole.at(part), of_corrupt = broken.at(part);
-    const PairRuns runs{of_clean, of_corrupt, study(model, of_clean.batch, of_clean.objective),
-                        study(model, of_corrupt.batch, of_corrupt.objective)};
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      clean_values.push_back(of_clean.values[i]);
-      gaps.push_back(of_clean.values[i] - of_corrupt.values[i]);
-    }
-    std::size_t first = 0;
-    for (const PatchSite& site : kPatchSites) {
-      if (site.value == &L::mlp_out && !o.mlp) continue;
-      for (std::int64_t layer = 0; layer < o.layers; ++layer) {
-        std::size_t count = 0;
-        for (const bool denoise : {false, true}) {
-          count = add_pairs(by_direction[denoise], runs, denoise, first, site, layer);
-          if (progress) progress(++done, steps);
-        }
-        for (std::size_t i = 0; begin == 0 && i < count; ++i)
-          result.places.push_back({site.name, site.by_head, layer, std::int64_t(i)});
-        first += count;
-      }
-    }
-  }
-  for (const bool denoise : {false, true})
-    for (std::size_t i = 0; i < result.places.size(); ++i) {
-      const auto& [gain, predicted] = by_direction[denoise][i];
-      const Evidence e{place_name(result.places[i], o.attention),
-                       effect_of(gain),
-                       {{"gradient", effect_of(predicted)}}};
-      const Share share{ratio_of_sums(gain, gaps), ratio_of_sums(predicted, gaps).value};
-      check<NumericError>(std::isfinite(share.value + share.predicted), "patching",
-                          "the effect at ", e.place, " is not finite");
-      (denoise ? result.denoise : result.noise).push_back(e);
-      (denoise ? result.denoise_shares : result.noise_shares).push_back(share);
-    }
-  result.clean = effect_of(clean_values).mean;
+  const auto step = [&] {
+    if (progress) progress(++done, steps);
+  };
+  result.noise = patched(of_clean, of_corrupt, -1, gaps, result.places, step);
+  result.denoise = patched(of_corrupt, of_clean, 1, gaps, result.places, step);
+  result.clean = effect_of(of_clean.values).mean;
   result.corrupt = result.clean - effect_of(gaps).mean;
   return result;
 }

@@ -16,19 +16,11 @@
 
 namespace heed::nn {
 
-/// A sum over pairs divided by another sum over pairs. A ratio of sums depends less on pairs with a
-/// small gap than a mean of ratios.
-struct Ratio {
-  double value;           ///< sum of numerators / sum of denominators
-  double standard_error;  ///< by the jackknife over pairs; NaN for one pair
-};
-/// Computes a ratio. Both lists have one entry for each pair and are not empty.
-Ratio ratio_of_sums(const std::vector<double>& numerators, const std::vector<double>& denominators);
-
-/// The gain of a patch as a share of L(clean) - L(corrupt): 0 no effect, 1 all of the gap.
-struct Share : Ratio {
-  double predicted;  ///< the share that the prediction gives
-};
+/// Returns the sum of the numerators divided by that of the denominators, and its standard error by
+/// the jackknife (NaN for one pair). A ratio of sums depends less on pairs with a small gap than a
+/// mean of ratios. Both lists have one entry for each pair and are not empty.
+Effect ratio_of_sums(const std::vector<double>& numerators,
+                     const std::vector<double>& denominators);
 
 /// The result of patching().
 struct Patching {
@@ -39,20 +31,20 @@ struct Patching {
     std::int64_t layer;   ///< index of the block
     std::int64_t column;  ///< head or position; for keys and values, a head of keys and values
   };
-  double clean;               ///< L of the clean sequences, mean over the pairs
-  double corrupt;             ///< L of the corrupt sequences, mean over the pairs
-  std::int64_t left_out;      ///< number of pairs with a small gap, which are not used
-  std::vector<Place> places;  ///< all places; the lists below have their order
-  ///@{
-  /// The gain of L by the clean value, and its prediction "gradient": (clean value - corrupt value)
-  /// . dL/d(value), in the run that is patched. `denoise`: L(patched) - L(corrupt), clean values in
-  /// the corrupt run. `noise`: L(clean) - L(patched), corrupt values in the clean run.
-  std::vector<Evidence> denoise, noise;
-  ///@}
-  ///@{
-  /// The gains as shares of the gap.
-  std::vector<Share> denoise_shares, noise_shares;
-  ///@}
+  double clean = 0;                ///< L of the clean sequences, mean over the pairs
+  double corrupt = 0;              ///< L of the corrupt sequences, mean over the pairs
+  std::int64_t left_out = 0;       ///< number of pairs with a small gap, which are not used
+  std::vector<Place> places = {};  ///< all places
+  /// The effects of one direction, in the order of `places`.
+  struct Direction {
+    /// The gain of L by the clean value, and its prediction "gradient": (clean value - corrupt
+    /// value) . dL/d(value), in the run that is patched.
+    std::vector<Evidence> gains = {};
+    /// Both as shares of L(clean) - L(corrupt): 0 no effect, 1 all of the gap.
+    std::vector<Evidence> shares = {};
+  };
+  Direction denoise = {};  ///< clean values in the corrupt run; gain: L(patched) - L(corrupt)
+  Direction noise = {};    ///< corrupt values in the clean run; gain: L(clean) - L(patched)
 };
 
 /// Patches every place: hook_resid_pre, hook_attn_out and hook_mlp_out by position, and q, k, v, z

@@ -131,9 +131,9 @@ TEST_CASE("the tour of tools/heed/study/README.md gives the stated results") {
   const Patching patched = patching(trainer.model, clean, corrupt, lead);
   bool found = false;
   for (std::size_t i = 0; i < patched.places.size(); ++i)
-    if (patched.denoise[i].place == "L1 attn_out at " + std::to_string(last)) {
+    if (patched.denoise.gains[i].place == "L1 attn_out at " + std::to_string(last)) {
       found = true;
-      CHECK(patched.denoise_shares[i].value > 0.9);
+      CHECK(patched.denoise.shares[i].effect.mean > 0.9);
     }
   CHECK(found);
 }

@@ -52,11 +52,11 @@ TEST_CASE("the gain of every place in both directions equals a hand-written patc
       CHECK(p.left_out == 0);
       const double gap = p.clean - p.corrupt;
       const auto kv = std::size_t(model.options.attention.kv_heads);
-      CHECK(p.denoise.size() == 2 * (6 * (options.mlp ? 3 : 2) + 3 * 3 + 2 * kv));
-      REQUIRE(p.noise.size() == p.denoise.size());
-      for (std::size_t i = 0; i < p.denoise.size(); ++i) {
+      CHECK(p.denoise.gains.size() == 2 * (6 * (options.mlp ? 3 : 2) + 3 * 3 + 2 * kv));
+      REQUIRE(p.noise.gains.size() == p.denoise.gains.size());
+      for (std::size_t i = 0; i < p.places.size(); ++i) {
         const auto& [site_in_block, by_head, layer, column] = p.places[i];
-        const Evidence &into_corrupt = p.denoise[i], &into_clean = p.noise[i];
+        const Evidence &into_corrupt = p.denoise.gains[i], &into_clean = p.noise.gains[i];
         CAPTURE(into_corrupt.place);
         CHECK((into_clean.place == into_corrupt.place && into_clean.effect.sequences == 1));
         const std::string site = block_site(layer, site_in_block);
@@ -64,9 +64,9 @@ TEST_CASE("the gain of every place in both directions equals a hand-written patc
                      noised = patched_by_hand(model, site, kCorrupt, kClean, column, o);
         CHECK(std::abs(into_corrupt.effect.mean - (denoised - p.corrupt)) <= 1e-11);
         CHECK(std::abs(into_clean.effect.mean - (p.clean - noised)) <= 1e-11);
-        CHECK(p.denoise_shares[i].value == Approx(into_corrupt.effect.mean / gap));
-        CHECK(p.noise_shares[i].predicted == Approx(into_clean.predicted() / gap));
-        CHECK(std::isnan(p.noise_shares[i].standard_error));
+        CHECK(p.denoise.shares[i].effect.mean == Approx(into_corrupt.effect.mean / gap));
+        CHECK(p.noise.shares[i].predicted() == Approx(into_clean.predicted() / gap));
+        CHECK(std::isnan(p.noise.shares[i].effect.standard_error));
       }
     }
   }
@@ -77,10 +77,10 @@ TEST_CASE(
   const Transformer model = random_model(small_options());
   const std::vector<std::int64_t> corrupt{0, 3, 1, 3, 6, 5};  // only the last token differs
   const Patching p = patching(model, batch_of({kClean}), batch_of({corrupt}), kDiff);
-  for (const auto* shares : {&p.denoise_shares, &p.noise_shares})
+  for (const auto* shares : {&p.denoise.shares, &p.noise.shares})
     for (std::size_t t = 0; t < 6; ++t) {  // the first places
-      CHECK(p.denoise[t].place == "L0 resid_pre at " + std::to_string(t));
-      CHECK((*shares)[t].value == Approx(t == 5 ? 1 : 0));
+      CHECK((*shares)[t].place == "L0 resid_pre at " + std::to_string(t));
+      CHECK((*shares)[t].effect.mean == Approx(t == 5 ? 1 : 0));
     }
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("predictions are the derivatives of L along the patch, in both directi
   const Transformer model = random_model(small_options());
   const Patching p = patching(model, batch_of({kClean}), batch_of({kCorrupt}), kDiff);
   const double h = 1e-4;
-  for (std::size_t i = 0; i < p.denoise.size(); ++i) {
+  for (std::size_t i = 0; i < p.places.size(); ++i) {
     const Patching::Place& place = p.places[i];
     const std::string site = block_site(place.layer, place.site);
     CAPTURE(site, place.column);
@@ -99,16 +99,16 @@ TEST_CASE("predictions are the derivatives of L along the patch, in both directi
               patched_by_hand(model, site, from, into, place.column, kDiff, -h)) /
              (2 * h);
     };
-    CHECK(std::abs(p.denoise[i].predicted() - slope(kClean, kCorrupt)) <= 1e-6);
-    CHECK(std::abs(p.noise[i].predicted() + slope(kCorrupt, kClean)) <= 1e-6);
+    CHECK(std::abs(p.denoise.gains[i].predicted() - slope(kClean, kCorrupt)) <= 1e-6);
+    CHECK(std::abs(p.noise.gains[i].predicted() + slope(kCorrupt, kClean)) <= 1e-6);
   }
   for (const NamedTensor& w : parameters(model)) CHECK(!w.tensor.grad().defined());
 }
 
 TEST_CASE("shares over pairs are ratios of sums with jackknife errors") {
   // Leaving out one pair gives 3/4, 4/3 and 5/5: their mean is 37/36.
-  const Ratio r = ratio_of_sums({3, 2, 1}, {2, 3, 1});
-  CHECK(r.value == Approx(1));
+  const Effect r = ratio_of_sums({3, 2, 1}, {2, 3, 1});
+  CHECK(r.mean == Approx(1));
   const double mean = 37.0 / 36, a = 3.0 / 4 - mean, b = 4.0 / 3 - mean, c = 1 - mean;
   CHECK(r.standard_error == Approx(std::sqrt(2.0 / 3 * (a * a + b * b + c * c))));
   const Transformer model = random_model(small_options());
@@ -116,19 +116,19 @@ TEST_CASE("shares over pairs are ratios of sums with jackknife errors") {
       kClean, {1, 2, 6, 4, 0, 3}, {6, 5, 4, 3, 2, 1}},
       corrupt{kCorrupt, {1, 2, 6, 4, 0, 4}, {6, 5, 4, 3, 2, 1}};
   const Patching all = patching(model, batch_of(clean), batch_of(corrupt), kDiff);
-  CHECK(all.noise[0].effect.sequences == 2);
+  CHECK(all.noise.gains[0].effect.sequences == 2);
   CHECK(all.left_out == 1);  // equal prompts
   double gap = 0;
-  std::vector<double> gains(all.denoise.size(), 0);
+  std::vector<double> gains(all.places.size(), 0);
   for (std::size_t i = 0; i < 2; ++i) {
     const Patching one = patching(model, batch_of({clean[i]}), batch_of({corrupt[i]}), kDiff);
     gap += one.clean - one.corrupt;
-    for (std::size_t j = 0; j < gains.size(); ++j) gains[j] += one.denoise[j].effect.mean;
+    for (std::size_t j = 0; j < gains.size(); ++j) gains[j] += one.denoise.gains[j].effect.mean;
   }
   for (std::size_t j = 0; j < gains.size(); ++j) {
-    CHECK(all.denoise[j].effect.mean == Approx(gains[j] / 2).margin(1e-12));
-    CHECK(all.denoise_shares[j].value == Approx(gains[j] / gap).margin(1e-12));
-    CHECK(!std::isnan(all.denoise_shares[j].standard_error));
+    CHECK(all.denoise.gains[j].effect.mean == Approx(gains[j] / 2).margin(1e-12));
+    CHECK(all.denoise.shares[j].effect.mean == Approx(gains[j] / gap).margin(1e-12));
+    CHECK(!std::isnan(all.denoise.shares[j].effect.standard_error));
   }
 }
 

@@ -178,10 +178,9 @@ PromptPairs chosen_pairs(const StudyContext& c) {
 
 // ---- table and picture
 
-Table direction_table(const std::string& title, const std::vector<nn::Evidence>& gains,
-                      const std::vector<nn::Share>& shares, const PromptPairs& pairs,
-                      StudyContext& c) {
-  const nn::Judgement j = c.judge(gains, pairs.objective);
+Table direction_table(const std::string& title, const nn::Patching::Direction& d,
+                      const PromptPairs& pairs, StudyContext& c) {
+  const nn::Judgement j = c.judge(d.gains, pairs.objective);
   Table t({{"place", "place"},
            {"share", "share", "", "{:.3f}"},
            {"standard_error", "error", "", "{:.2g}", 1},
@@ -190,38 +189,35 @@ Table direction_table(const std::string& title, const std::vector<nn::Evidence>&
   t.shown = 24;
   t.title = title;
   t.note = agreement_text(j);
-  const bool marks = c.subject.predicts && gains[0].effect.sequences > 1;
-  for (const std::size_t i : j.order)
-    t.add({gains[i].place, shares[i].value, shares[i].standard_error, shares[i].predicted,
+  const bool marks = c.subject.predicts && d.gains[0].effect.sequences > 1;
+  for (const std::size_t i : j.order) {
+    const nn::Effect& share = d.shares[i].effect;
+    t.add({d.gains[i].place, share.mean, share.standard_error, d.shares[i].predicted(),
            marks ? Value(nn::mark_text(j.rows[i])) : Value()});
+  }
   return t;
 }
 
-// Returns a panel with the shares of one site. Rows are layers.
-plot::Panel panel_of(const nn::Patching& p, const std::vector<nn::Share>& shares,
-                     const std::string& site, const char* direction, int layers) {
-  plot::Panel panel{.title = site.substr(site.rfind("hook_") + 5) + ", " + direction,
-                    .rows = layers,
-                    .cols = 0,
-                    .values = {}};
-  for (std::size_t i = 0; i < p.places.size(); ++i)
-    if (p.places[i].site == site) panel.values.push_back(float(shares[i].value));
-  panel.cols = int(panel.values.size()) / layers;
-  return panel;
-}
-
-// Returns the heat maps of the shares, by position or by head, for both directions.
+// Returns the heat maps of the shares, by position or by head, for both directions. Rows are
+// layers.
 plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head, const PromptPairs& pairs) {
   const int layers = int(p.places.back().layer) + 1;
   plot::HeatmapGrid grid;
-  std::string last;
   int columns = 0;
-  for (const nn::Patching::Place& place : p.places) {
-    if (place.by_head != by_head || place.site == last) continue;
-    last = place.site;
-    grid.panels.push_back(panel_of(p, p.denoise_shares, last, "denoise", layers));
-    grid.panels.push_back(panel_of(p, p.noise_shares, last, "noise", layers));
-    columns = std::max(columns, grid.panels.back().cols);
+  for (std::size_t i = 0; i < p.places.size(); ++i) {
+    const auto& [site, is_head, layer, column] = p.places[i];
+    if (is_head != by_head) continue;
+    if (layer == 0 && column == 0)
+      for (const char* direction : {", denoise", ", noise"})
+        grid.panels.push_back({.title = site.substr(site.rfind("hook_") + 5) + direction,
+                               .rows = layers,
+                               .cols = 0,
+                               .values = {}});
+    plot::Panel* panels = &grid.panels[grid.panels.size() - 2];
+    panels[0].values.push_back(float(p.denoise.shares[i].effect.mean));
+    panels[1].values.push_back(float(p.noise.shares[i].effect.mean));
+    for (plot::Panel* panel : {panels, panels + 1}) panel->cols = int(column) + 1;
+    columns = std::max(columns, int(column) + 1);
   }
   // Heads that share keys and values have the same value there.
   for (plot::Panel& panel : grid.panels) {
@@ -255,7 +251,7 @@ Section patched_pairs(StudyContext& c) {
       nn::patching(c.model(), pairs.clean, pairs.corrupt, pairs.objective, c.counting("Patching"));
   for (std::size_t i = 0; i < p.places.size() && !pairs.labels.empty(); ++i)
     if (!p.places[i].by_head)
-      for (auto* rows : {&p.denoise, &p.noise})
+      for (auto* rows : {&p.denoise.gains, &p.noise.gains})
         (*rows)[i].place += " (" + pairs.labels[std::size_t(p.places[i].column)] + ")";
   Section s{.key = "patching", .title = "Activation patching, " + pairs.text};
   s.sentences = {fmt::format(
@@ -266,14 +262,14 @@ Section patched_pairs(StudyContext& c) {
       p.left_out > 0
           ? fmt::format(" {} pairs with less than 10 % of the median gap are left out.", p.left_out)
           : "")};
-  s.tables = {direction_table("denoise: sufficient", p.denoise, p.denoise_shares, pairs, c),
-              direction_table("noise: necessary", p.noise, p.noise_shares, pairs, c)};
+  s.tables = {direction_table("denoise: sufficient", p.denoise, pairs, c),
+              direction_table("noise: necessary", p.noise, pairs, c)};
   for (const bool by_head : {false, true})
     s.pictures.push_back({by_head ? "patching_heads" : "patching", patching_grid(p, by_head, pairs),
                           "denoise: the share of the gap that the clean activation restores in the "
                           "corrupt run. noise: the share that is lost with the corrupt activation "
                           "in the clean run."});
-  s.finding = finding_of(p.denoise, c.judge(p.denoise, pairs.objective));
+  s.finding = finding_of(p.denoise.gains, c.judge(p.denoise.gains, pairs.objective));
   return s;
 }
 

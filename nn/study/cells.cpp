@@ -8,9 +8,7 @@
 #include <optional>
 #include <queue>
 #include <set>
-#include <span>
 
-#include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
@@ -89,43 +87,6 @@ Tensor cells_of_layer(const std::vector<std::vector<Cell>>& sets, std::int64_t l
   return cut;
 }
 
-// Computes the weights of one row of scores, without the key `left_out`, or with all keys if it is
-// -1. Returns the sum of the weights times `slope` over visible keys.
-double softmax_row(const double* score, const double* slope, double sink, std::int64_t left_out,
-                   std::span<double> A) {
-  double largest = sink, total = 0, sum = 0;
-  for (std::size_t k = 0; k < A.size(); ++k)
-    if (std::int64_t(k) != left_out) largest = std::max(largest, score[k]);
-  if (largest == -HUGE_VAL) largest = 0;  // a fully masked row; all weights are 0
-  for (std::size_t k = 0; k < A.size(); ++k) {
-    A[k] = std::int64_t(k) == left_out ? 0 : std::exp(score[k] - largest);
-    total += A[k];
-  }
-  total += std::exp(sink - largest);
-  for (std::size_t k = 0; k < A.size(); ++k) {
-    A[k] = total > 0 ? A[k] / total : 0;
-    if (A[k] > 0) sum += A[k] * slope[k];
-  }
-  return sum;
-}
-
-// Sets the predictions of the first A.size() keys of a row. A is scratch memory.
-void cut_row(const double* score, const double* slope, double sink, std::span<double> A,
-             double* out) {
-  const double total = softmax_row(score, slope, sink, -1, A);
-  std::int64_t large = -1;
-  for (std::size_t k = 0; k < A.size(); ++k) {
-    if (score[k] == -HUGE_VAL) continue;
-    // For a large weight, 1 - A may have lost all its digits, so the softmax of the other scores is
-    // computed instead. A row has at most one such weight.
-    if (A[k] > 0.5)
-      large = std::int64_t(k);
-    else
-      out[k] = A[k] * (total - slope[k]) / (1 - A[k]);
-  }
-  if (large >= 0) out[large] = softmax_row(score, slope, sink, large, A) - total;
-}
-
 double predicted_change(const Transformer& model, const Study& study,
                         const std::vector<Cell>& cells) {
   if (cells.size() == 1) {
@@ -173,26 +134,15 @@ std::vector<Cell> parse_cells(std::string_view what, const std::string& text, st
 Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
                        const MultiHeadAttention& attention) {
   const NoGrad guard;
-  const bool has_sink = attention.options.sink != Sink::kNone;
-  const Tensor sink = has_sink && attention.sink_logit.defined()
-                          ? to(attention.sink_logit.detach(), float64)
-                          : full({attention.options.heads}, has_sink ? 0 : -HUGE_VAL, float64);
-  const Tensor S = contiguous(to(scores, float64)), g = contiguous(to(pattern_grad, float64));
-  const Tensor predictions = zeros(S.shape(), float64);
-  const std::int64_t keys = S.size(3), queries = S.size(2), heads = S.size(1);
-  const double *score = S.data<double>(), *slope = g.data<double>(), *sinks = sink.data<double>();
-  double* out = predictions.mutable_data<double>();
-  parallel_for(S.size(0) * heads * queries, 16, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<double> A(static_cast<std::size_t>(keys));
-    for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t first = row * keys;
-      std::int64_t visible = keys;  // the keys after these are hidden
-      while (visible > 0 && score[first + visible - 1] == -HUGE_VAL) --visible;
-      cut_row(score + first, slope + first, sinks[row / queries % heads],
-              std::span(A).first(std::size_t(visible)), out + first);
-    }
-  });
-  return predictions;
+  const Tensor S = to(scores, float64), A = weights_of(S, attention), hidden = le(S, -HUGE_VAL);
+  const Tensor slope = masked_fill(to(pattern_grad, float64), hidden, 0);
+  const Tensor total = sum(A * slope, {-1}, true);
+  // For a large weight, 1 - A may have lost all its digits, so the softmax of the other scores is
+  // computed instead. A row has at most one such weight.
+  const Tensor large = gt(A, 0.5);
+  const Tensor without =
+      sum(weights_of(masked_fill(S, large, -HUGE_VAL), attention) * slope, {-1}, true);
+  return where(large, without - total, A * (total - slope) / masked_fill(1 - A, large, 1));
 }
 
 std::vector<Evidence> cut_cells(const BaseRun& run, const Study& study,

@@ -13,6 +13,30 @@
 namespace heed {
 namespace {
 
+// The texts of a kind of objective.
+struct ObjectiveTexts {
+  nn::Objective::Kind kind;
+  std::string_view of;               // value of --of; the tokens follow a colon
+  std::string_view name;             // short; tokens follow a colon
+  std::string_view words;            // {0} and {1}: tokens; {2}: positions
+  std::string_view everywhere = {};  // {2} if the positions are not given
+};
+using O = nn::Objective;
+constexpr ObjectiveTexts kObjectives[] = {
+    {O::kLoss, "loss", "the loss", "the loss, {2}", "mean over the sequence"},
+    {O::kLogLikelihood, "logprob", "the log probability",
+     "the log probability of the next tokens, {2}", "mean over the sequence"},
+    {O::kMargin, "margin", "the margin",
+     "the margin: the logit of {0} minus that of {1}, at position {2}"},
+    {O::kLogOdds, "", "the log odds", "log p - log(1 - p) of the targets, {2}",
+     "mean over those that count"},
+    {O::kLogit, "logit:", "logit:", "the logit of {0} minus the mean logit, {2}"},
+    {O::kLogProbability, "logprob:", "logprob:", "the log probability of {0}, {2}"},
+    {O::kDifference, "diff:", "diff:", "the logit of {0} minus that of {1}, {2}"}};
+const ObjectiveTexts& texts_of(O::Kind kind) {
+  return *std::ranges::find(kObjectives, kind, &ObjectiveTexts::kind);
+}
+
 // Formats positions: "3" or "3 and 5".
 std::string positions_text(const std::vector<std::int64_t>& positions) {
   std::vector<std::string> numbers;
@@ -72,85 +96,57 @@ nn::Objective parse_objective(const std::string& of, const std::string& at,
                               const nn::TaskInfo& info, std::int64_t length) {
   nn::Objective o;
   if (!at.empty()) o.positions = positions_of(at, length);
-  if (of == "loss") return o;
-  if (of == "logprob") {
-    o.kind = nn::Objective::kLogLikelihood;
-    return o;
+  std::string first, second;  // tokens
+  for (const ObjectiveTexts& t : kObjectives) {
+    const bool has_tokens = t.of.ends_with(':');
+    if (t.of.empty() || !(has_tokens ? of.starts_with(t.of) : of == t.of)) continue;
+    o.kind = t.kind;
+    if (!has_tokens) return o;
+    first = of.substr(t.of.size());
   }
-  if (of == "margin") {
-    o.kind = nn::Objective::kMargin;
-    return o;
+  if (o.kind == O::kDifference) {
+    const std::size_t dash = first.find('-', 1);
+    if (dash != std::string::npos) second = first.substr(dash + 1), first.resize(dash);
   }
   if (at.empty()) o.positions = {length - 1};
-  constexpr std::pair<std::string_view, nn::Objective::Kind> kOfOneToken[] = {
-      {"logit:", nn::Objective::kLogit}, {"logprob:", nn::Objective::kLogProbability}};
-  for (const auto& [prefix, kind] : kOfOneToken) {
-    if (!of.starts_with(prefix)) continue;
-    o.kind = kind;
-    o.a = token_of(info, of.substr(prefix.size()));
-    return o;
-  }
-  const std::string pair = of.starts_with("diff:") ? of.substr(5) : "";
-  const std::size_t dash = pair.size() > 1 ? pair.find('-', 1) : std::string::npos;
-  if (dash == std::string::npos || dash + 1 >= pair.size())
+  if (!texts_of(o.kind).of.ends_with(':') || (o.kind == O::kDifference && second.empty()))
     usage_error(
         "--of: '{}' is not margin, loss, logprob, logprob:C, logit:C or diff:A-B; try --of "
         "diff:a-b",
         of);
-  o.kind = nn::Objective::kDifference;
-  o.a = token_of(info, pair.substr(0, dash));
-  o.b = token_of(info, pair.substr(dash + 1));
-  if (o.a == o.b) usage_error("--of: {} is 0 for every model; give two different tokens", of);
+  o.a = token_of(info, first);
+  if (o.kind == O::kDifference) o.b = token_of(info, second);
+  if (o.kind == O::kDifference && o.a == o.b)
+    usage_error("--of: {} is 0 for every model; give two different tokens", of);
   return o;
 }
 
 std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
-  const std::string there = (o.positions.size() == 1 ? "at position " : "mean over positions ") +
-                            positions_text(o.positions);
-  if (o.is_of_targets()) {
-    if (o.kind == nn::Objective::kLogOdds)
-      return "log p - log(1 - p) of the targets, " +
-             (o.positions.empty() ? "mean over those that count" : there);
-    const std::string what =
-        o.kind == nn::Objective::kLoss ? "the loss, " : "the log probability of the next tokens, ";
-    return what + (o.positions.empty() ? "mean over the sequence" : there);
-  }
-  const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
-  if (o.kind == nn::Objective::kMargin) {
+  const ObjectiveTexts& texts = texts_of(o.kind);
+  std::int64_t a = o.a, b = o.b;
+  std::string where = (o.positions.size() == 1 ? "at position " : "mean over positions ") +
+                      positions_text(o.positions);
+  if (o.is_of_targets() && o.positions.empty()) where = texts.everywhere;
+  if (o.kind == O::kMargin) {
     const auto right = o.right.to_vector<std::int64_t>(), wrong = o.wrong.to_vector<std::int64_t>();
-    const auto measured = [](std::int64_t id) { return id != nn::kIgnored; };
-    const auto first = std::find_if(right.begin(), right.end(), measured);
-    const std::int64_t count = std::count_if(right.begin(), right.end(), measured);
-    if (count > 1)
+    const auto first = std::ranges::find_if(right, [](auto id) { return id != nn::kIgnored; });
+    if (const auto count = std::ssize(right) - std::ranges::count(right, nn::kIgnored); count > 1)
       return fmt::format(
           "the margin, mean over {} positions: the logit of the right token minus that of its "
           "largest rival in the unchanged model",
           count);
-    const auto at = first - right.begin();
-    return fmt::format("the margin: the logit of {} minus that of {}, at position {}",
-                       token(right[std::size_t(at)]), token(wrong[std::size_t(at)]), at);
+    const std::size_t at = std::size_t(first - right.begin());
+    a = right[at], b = wrong[at], where = std::to_string(at);
   }
-  if (o.kind == nn::Objective::kDifference)
-    return fmt::format("the logit of {} minus that of {}, {}", token(o.a), token(o.b), there);
-  return o.kind == nn::Objective::kLogit
-             ? fmt::format("the logit of {} minus the mean logit, {}", token(o.a), there)
-             : fmt::format("the log probability of {}, {}", token(o.a), there);
+  const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
+  return fmt::format(fmt::runtime(texts.words), token(a), token(b), where);
 }
 
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
-  const std::string places = positions_text(o.positions);
-  if (o.is_of_targets() || o.kind == nn::Objective::kMargin) {
-    const std::string name = o.kind == nn::Objective::kLoss      ? "the loss"
-                             : o.kind == nn::Objective::kMargin  ? "the margin"
-                             : o.kind == nn::Objective::kLogOdds ? "the log odds"
-                                                                 : "the log probability";
-    return o.positions.empty() ? name : name + " at " + places;
-  }
-  const std::string a = info.vocabulary.label(o.a), b = info.vocabulary.label(o.b);
-  const std::string what = o.kind == nn::Objective::kDifference ? "diff:" + a + "-" + b
-                           : o.kind == nn::Objective::kLogit    ? "logit:" + a
-                                                                : "logprob:" + a;
-  return fmt::format("{} at {}", what, places);
+  std::string name(texts_of(o.kind).name);
+  if (name.ends_with(':')) name += info.vocabulary.label(o.a);
+  if (o.kind == O::kDifference) name += "-" + info.vocabulary.label(o.b);
+  return o.positions.empty() ? name : name + " at " + positions_text(o.positions);
 }
 
 std::map<std::string, std::string> StudyTexts::metadata() const {

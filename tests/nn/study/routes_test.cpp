@@ -3,7 +3,6 @@
 #include "nn/study/routes.h"
 
 #include "nn/nn.h"
-#include "nn/study/path_cuts.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
@@ -109,46 +108,6 @@ TEST_CASE("routes sum to the gradient, and each is the part that is lost without
           check_block(model, batch, objective, routes(model, s, layer));
       }
     }
-}
-
-TEST_CASE("the prediction for an edge is the change of the output times the route that reads it") {
-  const Batch batch = two_sequences();
-  Transformer::Options o{
-      .vocab = 5, .layers = 2, .context = 6, .attention = {.d_model = 8, .heads = 2}};
-  o.attention.dtype = float64;
-  const Transformer model = random_model(o);
-  const Routes reader = routes(model, study(model, batch, {}), 1);
-  const BaseRun run(model, batch, {});
-  const Replacement zero = replacement(model, batch, Ablation::kZero);
-  std::vector<Path> edges = edges_into(parse_receivers("x", "all", model.options), model.options);
-  // 2 heads to the 6 routes Q, K and V of 2 heads.
-  std::erase_if(edges, [](const Path& p) {
-    return p.sender.kind != Component::kHead || p.receivers[0].kind >= Receiver::kMlp;
-  });
-  CHECK(edges.size() == 2 * 6);
-  const auto predicted = PathCutter(run, zero, false).predictions(edges);
-  for (std::size_t i = 0; i < edges.size(); ++i) {
-    // Computes the output of this head alone by a forward pass in which the outputs of all other
-    // heads of its layer are 0.
-    Probe probe;
-    probe.record("blocks.0.hook_attn_out");
-    probe.replace("blocks.0.attn.hook_z", [&](const Tensor& z) {
-      std::vector<Tensor> heads;
-      for (std::int64_t h = 0; h < 2; ++h)
-        heads.push_back(slice(z, 2, h, h + 1) * (h == edges[i].sender.head ? 1.0 : 0.0));
-      return cat(heads, 2);
-    });
-    const NoGrad guard;
-    model(batch.inputs, {.probe = &probe});
-    Tensor output = probe.value("blocks.0.hook_attn_out");
-    if (const Tensor& bias = model.blocks[0].attn.weights.out_proj_bias; bias.defined())
-      output = output - bias;
-    const auto found =
-        std::find(reader.parts.begin(), reader.parts.end(), receiver_name(edges[i].receivers[0]));
-    REQUIRE(found != reader.parts.end());
-    const Tensor part = select(reader.vectors, 0, found - reader.parts.begin());
-    CHECK(predicted[i].mean == Approx(-sum(output * part).item() / 2).epsilon(1e-9));
-  }
 }
 
 TEST_CASE("routes() changes no .grad") {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <numeric>
 
 #include "autograd/ops/ops.h"
 #include "nn/io/safetensors.h"
@@ -53,72 +53,34 @@ bool equal_at_start(const RunConfig& a, const Task& task_a, const RunConfig& b,
   return hash_of_tensors(parameters(x)) == hash_of_tensors(parameters(y));
 }
 
-std::vector<std::int64_t> best_assignment(const std::vector<double>& cells, std::int64_t rows,
-                                          std::int64_t columns) {
-  // Minimizes the sum of costs of a square matrix: rows are added one by one, each by a shortest
-  // path of alternating changes. u and v are the potentials of rows and columns; index 0 is unused.
-  for (const double cell : cells)
-    check<NumericError>(std::isfinite(cell), "best_assignment", "a cell is not finite");
-  const std::int64_t n = std::max(rows, columns);
-  const auto cost = [&](std::int64_t i, std::int64_t j) {
-    return i > rows || j > columns ? 0 : -cells[std::size_t((i - 1) * columns + j - 1)];
-  };
-  std::vector<double> u(std::size_t(n) + 1), v(u);
-  std::vector<std::int64_t> row_of(u.size());  // by column
-  for (std::int64_t i = 1; i <= n; ++i) {
-    std::vector<double> least(u.size(), std::numeric_limits<double>::infinity());
-    std::vector<std::int64_t> before(u.size());
-    std::vector<bool> used(u.size());
-    std::int64_t column = 0;
-    row_of[0] = i;
-    do {
-      used[std::size_t(column)] = true;
-      const std::int64_t row = row_of[std::size_t(column)];
-      std::int64_t next = 0;
-      double delta = std::numeric_limits<double>::infinity();
-      for (std::int64_t j = 1; j <= n; ++j) {
-        const auto at = std::size_t(j);
-        if (used[at]) continue;
-        const double reduced = cost(row, j) - u[std::size_t(row)] - v[at];
-        if (reduced < least[at]) least[at] = reduced, before[at] = column;
-        if (least[at] < delta) delta = least[at], next = j;
-      }
-      for (std::int64_t j = 0; j <= n; ++j) {
-        const auto at = std::size_t(j);
-        if (used[at])
-          u[std::size_t(row_of[at])] += delta, v[at] -= delta;
-        else
-          least[at] -= delta;
-      }
-      column = next;
-    } while (row_of[std::size_t(column)] != 0);
-    for (; column != 0; column = before[std::size_t(column)])
-      row_of[std::size_t(column)] = row_of[std::size_t(before[std::size_t(column)])];
-  }
-  std::vector<std::int64_t> column_of(std::size_t(rows), -1);
-  for (std::int64_t j = 1; j <= columns; ++j)
-    if (row_of[std::size_t(j)] <= rows) column_of[std::size_t(row_of[std::size_t(j)] - 1)] = j - 1;
-  return column_of;
-}
-
 std::vector<HeadMatch> match_heads(const Transformer& a, const Transformer& b, const Tensor& inputs,
                                    bool same_heads) {
   const std::vector<Tensor> of_a = mean_patterns(a, inputs), of_b = mean_patterns(b, inputs);
   std::vector<HeadMatch> matches;
   for (std::size_t l = 0; l < of_a.size(); ++l) {
-    const std::int64_t rows = of_a[l].size(0), columns = l < of_b.size() ? of_b[l].size(0) : 0;
-    std::vector<double> cosines;
-    if (columns > 0) cosines = to_doubles(matmul(of_a[l], transpose(of_b[l], 0, 1)));
-    std::vector<std::int64_t> partner = best_assignment(cosines, rows, columns);
-    for (std::int64_t h = 0; h < rows; ++h) {
-      const std::int64_t other = same_heads ? h : partner[std::size_t(h)];
-      const HeadIndex head{std::int64_t(l), h};
-      if (other < 0)
-        matches.push_back({head, {}, 0, false});
-      else
-        matches.push_back({head, HeadIndex{head.layer, other},
-                           cosines[std::size_t(h * columns + other)],
-                           same_heads || cosines[std::size_t(h * columns + other)] >= 0.7});
+    const auto heads_a = std::size_t(of_a[l].size(0));
+    const std::size_t heads_b = l < of_b.size() ? std::size_t(of_b[l].size(0)) : 0;
+    std::vector<double> cosines;  // [heads_a, heads_b]
+    if (heads_b > 0) cosines = to_doubles(matmul(of_a[l], transpose(of_b[l], 0, 1)));
+    for (const double cosine : cosines)
+      check<NumericError>(std::isfinite(cosine), "match_heads", "a cosine is not finite");
+    std::vector<std::size_t> order(cosines.size());
+    std::iota(order.begin(), order.end(), std::size_t(0));
+    std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t k) { return cosines[k]; });
+    std::vector<std::optional<std::size_t>> pair_of(heads_a);  // indices of cosines
+    std::vector<bool> taken(heads_b);
+    for (const std::size_t k : order) {
+      const std::size_t x = k / heads_b, y = k % heads_b;
+      if (same_heads ? x != y : pair_of[x] || taken[y]) continue;
+      pair_of[x] = k, taken[y] = true;
+    }
+    for (std::size_t h = 0; h < heads_a; ++h) {
+      HeadMatch& match =
+          matches.emplace_back(HeadMatch{{std::int64_t(l), std::int64_t(h)}, {}, 0, false});
+      if (!pair_of[h]) continue;
+      match.b = HeadIndex{match.a.layer, std::int64_t(*pair_of[h] % heads_b)};
+      match.cosine = cosines[*pair_of[h]];
+      match.is_close = same_heads || match.cosine >= 0.7;
     }
   }
   return matches;

@@ -25,16 +25,12 @@ bool equal_at_start(const RunConfig& a, const Task& task_a, const RunConfig& b, 
 
 /// Matches the heads of each layer that both models have. Returns one match for each head of A,
 /// ordered by layer, then by head. If `same_heads` is true, the runs begin with equal weights, and
-/// a head corresponds to that with the same index. Otherwise the matches of a layer are those with
-/// the largest sum of cosines. The cosine compares the weights of both heads, averaged over the
-/// sequences inputs [B, T], which both models must be able to read.
+/// a head corresponds to that with the same index. Otherwise the pair with the largest cosine of
+/// two heads that have no match is matched first, then the next one. The cosine compares the
+/// weights of both heads, averaged over the sequences inputs [B, T], which both models must be able
+/// to read.
 std::vector<HeadMatch> match_heads(const Transformer& a, const Transformer& b, const Tensor& inputs,
                                    bool same_heads);
-
-/// Returns the column of each row in the assignment with the largest sum of cells, or -1 for a row
-/// without a column. `cells` is [rows, columns], row-major. (Kuhn 1955, the Hungarian method.)
-std::vector<std::int64_t> best_assignment(const std::vector<double>& cells, std::int64_t rows,
-                                          std::int64_t columns);
 
 /// Returns B minus A of the maps of map_quantities(), for the heads of A whose match is close. A
 /// score is -inf where both runs mask a cell, and in all cells of a head without a close match.

@@ -1,9 +1,5 @@
-// Tests of the matching of heads of two runs: assignments against all permutations, permuted heads,
-// and differences.
+// Tests of the matching of heads of two runs: permuted heads, and differences.
 #include "nn/study/matching.h"
-
-#include <algorithm>
-#include <numeric>
 
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -29,31 +25,6 @@ Transformer exchanged(const Transformer& model) {
   return other;
 }
 
-TEST_CASE("the best assignment is that of all permutations with the largest sum") {
-  Generator g(5);
-  for (const auto& [rows, columns] : {std::pair(4, 4), std::pair(3, 5), std::pair(5, 3)}) {
-    for (int trial = 0; trial < 40; ++trial) {
-      const auto cells = randn({rows * columns}, float64, g).to_vector<double>();
-      const auto sum_of = [&](const std::vector<std::int64_t>& column) {
-        double sum = 0;
-        for (std::size_t i = 0; i < column.size(); ++i)
-          if (column[i] >= 0 && column[i] < columns)
-            sum += cells[i * std::size_t(columns) + std::size_t(column[i])];
-        return sum;
-      };
-      const auto found = best_assignment(cells, rows, columns);
-      REQUIRE(found.size() == std::size_t(rows));
-      std::vector<std::int64_t> order(std::size_t(std::max(rows, columns)));
-      std::iota(order.begin(), order.end(), 0);
-      double best = -1e9;
-      do best = std::max(best, sum_of({order.begin(), order.begin() + rows}));
-      while (std::next_permutation(order.begin(), order.end()));
-      CHECK(sum_of(found) == Approx(best));
-      CHECK(std::ranges::count(found, -1) == std::max(0, rows - columns));
-    }
-  }
-}
-
 TEST_CASE("heads of an exchanged model are matched with their copies") {
   const Transformer model = random_model(small_options()), other = exchanged(model);
   const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}});
@@ -73,6 +44,20 @@ TEST_CASE("heads of an exchanged model are matched with their copies") {
   for (const LayerStudy& layer : difference_of(a, b, matches).layers)
     for (const MapQuantity& q : map_quantities())
       CHECK(max(abs(masked_fill(layer.*q.values, le(layer.scores, -HUGE_VAL), 0))).item() <= 1e-12);
+}
+
+TEST_CASE("heads are matched from the largest cosine on, in layers that both models have") {
+  Transformer::Options small = small_options();
+  small.layers = 1, small.attention.heads = 2;
+  const Tensor inputs = batch_of({{0, 3, 1, 3, 6, 2}}).inputs;
+  const Transformer a = random_model(small_options()), b = random_model(small);
+  const auto matches = match_heads(a, b, inputs, false);
+  CHECK(std::ranges::count_if(matches, [](const HeadMatch& m) { return m.b.has_value(); }) == 2);
+  for (const HeadMatch& m : match_heads(b, a, inputs, false)) {
+    REQUIRE(m.b);
+    CHECK(m.b->layer == 0);
+    CHECK(matches[std::size_t(m.b->head)].b == m.a);
+  }
 }
 
 TEST_CASE("a head without a close match is hidden in the difference") {

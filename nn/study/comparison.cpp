@@ -12,11 +12,12 @@ using namespace autograd;
 
 namespace {
 
-// Returns the largest (or the smallest, if `largest` is false) finite value; NaN if there is none.
-double best_of(const std::vector<double>& values, bool largest) {
+// Returns the best finite value: of heads the one with the largest magnitude; NaN if there is none.
+double best_of(const std::vector<double>& values, const ComparedQuantity& of) {
+  const auto rank = [&](double x) { return of.head ? std::abs(x) : of.rises() ? x : -x; };
   double best = NAN;
   for (const double x : values)
-    if (std::isfinite(x) && !(largest ? x <= best : x >= best)) best = x;
+    if (std::isfinite(x) && !(rank(x) <= rank(best))) best = x;
   return best;
 }
 
@@ -36,12 +37,12 @@ void finish_group(RunGroup& group, const ComparedQuantity& of, std::optional<dou
   std::vector<double> bests;
   std::vector<const StepSeries*> series;
   for (ComparedRun& run : group.runs) {
-    run.best = best_of(run.series.values, of.rises());
-    if (target) run.steps_to_target = first_step(run.series, *target, of.rises());
+    run.best = best_of(run.series.values, of);
+    if (target) run.steps_to_target = first_step(run.series, *target, of.rises(*target));
     bests.push_back(run.best);
     series.push_back(&run.series);
   }
-  group.best = best_of(bests, of.rises());
+  group.best = best_of(bests, of);
   group.curve = mean_series(series);
 }
 
@@ -113,7 +114,7 @@ void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
     std::vector<double> scores;
     for (const HeadReport& head : checkpoint.heads) scores.push_back(head[of.head->quantity]);
     run.series.steps.push_back(double(checkpoint.step));
-    run.series.values.push_back(best_of(scores, true));
+    run.series.values.push_back(best_of(scores, of));
   }
   run.final = run.series.values.back();
   run.heads = study.checkpoints.back().heads;

@@ -26,8 +26,11 @@ struct ComparedQuantity {
   /// Returns all names that the constructor accepts.
   static std::vector<std::string> names();
 
-  /// Returns true if a larger value is better.
-  bool rises() const { return name != "loss" && name != "eval_loss"; }
+  /// Returns true if a run reaches `target` from below. Numbers of heads may be negative; their
+  /// size counts.
+  bool rises(double target = 0) const {
+    return head ? target >= 0 : name != "loss" && name != "eval_loss";
+  }
   /// Returns true if the quantity is a part of the result of a run.
   bool is_result() const { return name == "loss" || name == "accuracy"; }
   /// Returns the name of the quantity in the series of a run: "eval_loss" for "loss" and
@@ -70,8 +73,8 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
 /// the quantity is measured for each head, does not set `final`.
 ComparedQuantity set_finals(std::vector<ComparedRun>& runs, const ComparedQuantity& of);
 /// Measures a quantity of heads at every checkpoint and for the last weights of a run. Adds the
-/// largest value of any head at each step to run.series, and sets run.final and run.heads. Throws
-/// IoError if the weights or the run's text file cannot be read.
+/// value with the largest magnitude of any head at each step to run.series, and sets run.final and
+/// run.heads. Throws IoError if the weights or the run's text file cannot be read.
 void measure_heads(ComparedRun& run, const ComparedQuantity& of);
 
 /// A group of runs that differ only in their seed, and the means over these runs.

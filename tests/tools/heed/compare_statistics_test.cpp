@@ -67,6 +67,12 @@ TEST_CASE("runs that differ only in their seeds are one setting; settings keep t
   CHECK_THROWS_AS(group({record(1, 2, {1}), record(1, 2, {1})}), autograd::ValueError);
 }
 
+TEST_CASE("of numbers of heads, that with the largest magnitude is the best") {
+  const auto groups = group_runs({record(1, 2, {-1, 0.5, -3})}, nn::ComparedQuantity("needed"), -2);
+  CHECK(groups[0].best == -3);
+  CHECK(groups[0].mean(&ComparedRun::steps_to_target).mean == 20);
+}
+
 TEST_CASE("numbers of a setting are printed in their shortest form") {
   std::vector<ComparedRun> runs = {record(1, 2, {3}), record(1, 2, {3})};
   runs[0].config.lr = 0.003, runs[1].config.lr = 0.0010;

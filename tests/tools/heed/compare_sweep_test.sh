@@ -73,6 +73,8 @@ for size in 0 300; do
   err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (load_safetensors: cannot read model.safetensors: it"
 done
 ok test "$(grep -c '^none,entropy,"bad/' bad/compare/runs.csv)" == 2
+expect 0 compare bad --of roles; ok test "$(grep -c "^bad/scale=" out)" == 5
+err_has "warning: 1 of 6 runs are not compared: bad/scale=none,seed=1 (load_safetensors: cannot read model.safetensors"
 expect 0 compare bad --of entropy --json --out json; is_json_line
 out_has '"left_out":[{"run":"bad/scale=none,seed=1","why":"load_safetensors: cannot read model.safetensors'
 refuses 4 "compare: no run can be compared: bad/scale=none,seed=1/ (load_safetensors" compare bad/scale=none,seed=1/ --of entropy
@@ -156,7 +158,7 @@ for call in "sweep wide.toml --quiet" "compare sweeps/wide" "compare sweeps/wide
 done
 
 # --- help states which scores are compared and how many settings are drawn
-expect 0 compare --help all; help_has "the largest score of any head"; help_has "of more than 8 settings the first 8"
+expect 0 compare --help all; help_has "that with the largest magnitude"; help_has "of more than 8 settings the first 8"
 
 # --- a run that was extended has no value of seconds, because a resume does not measure all its steps
 cp -r sweeps/s longer

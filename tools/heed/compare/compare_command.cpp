@@ -1,5 +1,6 @@
 // The command `heed compare`: compares runs by means over seeds.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -33,11 +34,6 @@ struct LeftOut {
   bool damaged = false;  // a file of the run cannot be read
 };
 
-struct FoundRuns {
-  std::vector<nn::ComparedRun> runs;
-  std::vector<LeftOut> left_out;
-};
-
 // Returns the run directories that a command-line argument stands for. A run directory stands for
 // itself, a sweep for its runs in the order of the sweep, and any other directory for the runs
 // directly inside it, in alphabetical order.
@@ -60,13 +56,17 @@ std::vector<fs::path> run_folders(const fs::path& given) {
   return runs;
 }
 
-// Returns an entry for a run that cannot be read. The path of the run is removed from the error
-// `why`, because it is printed beside the error.
-LeftOut damaged_run(const fs::path& run, std::string why) {
+// Calls f(), which reads files of a run. If it throws, adds the run to `left_out`. The reason is
+// the error without the path of the run, which is printed beside it.
+void or_leave_out(std::vector<LeftOut>& left_out, const fs::path& run,
+                  const std::function<void()>& f) try {
+  f();
+} catch (const autograd::Error& e) {
+  std::string why = e.what();
   const std::string folder = (run / "").string();
   for (std::size_t at = why.find(folder); at != std::string::npos; at = why.find(folder))
     why.erase(at, folder.size());
-  return {run, why, true};
+  left_out.push_back({run, why, true});
 }
 
 // Returns the names of the first three runs, each with the reason why it is left out.
@@ -80,69 +80,81 @@ std::string list_text(const std::vector<LeftOut>& left_out) {
 
 // Throws unless there is a run to compare: IoError if the files of a run cannot be read, otherwise
 // UsageError.
-void check_not_empty(const FoundRuns& found) {
-  const std::vector<LeftOut>& left_out = found.left_out;
-  if (!found.runs.empty()) return;
-  if (std::any_of(left_out.begin(), left_out.end(), [](const LeftOut& run) { return run.damaged; }))
+void check_not_empty(std::size_t compared, const std::vector<LeftOut>& left_out) {
+  if (compared > 0) return;
+  if (std::ranges::any_of(left_out, &LeftOut::damaged))
     throw autograd::IoError("compare: no run can be compared: " + list_text(left_out));
   usage_error("none of the {} runs is finished: {} is {}; continue it with heed train --resume",
               left_out.size(), left_out[0].run.string(), left_out[0].why);
 }
 
-// Adds a run to found.runs, or to found.left_out if it is not finished or cannot be read.
-void add_run(FoundRuns& found, const fs::path& folder, const nn::ComparedQuantity& of) try {
-  const RunState state = state_of(folder);
-  if (state == RunState::kFinished) {
-    found.runs.push_back(nn::read_compared(folder, of));
-  } else {
-    const nn::RunFolder run(folder);
-    if (run.finished_step()) run.verify(nn::RunFolder::kModel);  // throws, because it is damaged
-    found.left_out.push_back({folder, nn::enum_name(state)});
-  }
-} catch (const autograd::Error& e) {
-  found.left_out.push_back(damaged_run(folder, e.what()));
+// Adds the runs that are not compared to the result, and names the first ones in a warning.
+void report_left_out(Report& report, std::size_t compared, const std::vector<LeftOut>& left_out) {
+  if (!left_out.empty())
+    print_error(fmt::format("warning: {} of {} runs are not compared: {}", left_out.size(),
+                            compared + left_out.size(), list_text(left_out)));
+  Table& table = report.table("left_out");
+  for (const LeftOut& run : left_out) table.add({run.run.string(), run.why});
 }
 
-FoundRuns find_runs(const Command& c, const nn::ComparedQuantity& of) {
-  FoundRuns found;
-  // The arguments are read from c.values. CompareArguments::runs is not used, because its items are
-  // separated by commas, and names of runs contain commas.
+// Returns the directories of all runs that the arguments stand for. The arguments are read from
+// c.values. CompareArguments::runs is not used, because its items are separated by commas, and
+// names of runs contain commas.
+std::vector<fs::path> all_folders(const Command& c) {
+  std::vector<fs::path> all;
   for (const Command::Value& given : c.values.at("runs"))
-    for (const fs::path& folder : run_folders(given.text)) add_run(found, folder, of);
-  check_not_empty(found);
-  return found;
+    for (const fs::path& folder : run_folders(given.text)) all.push_back(folder);
+  return all;
+}
+
+// Returns the runs that are finished and can be read. Adds the others to `left_out`.
+std::vector<nn::ComparedRun> find_runs(const Command& c, const nn::ComparedQuantity& of,
+                                       std::vector<LeftOut>& left_out) {
+  std::vector<nn::ComparedRun> runs;
+  for (const fs::path& folder : all_folders(c))
+    or_leave_out(left_out, folder, [&] {
+      const RunState state = state_of(folder);
+      if (state == RunState::kFinished) {
+        runs.push_back(nn::read_compared(folder, of));
+      } else {
+        const nn::RunFolder run(folder);
+        if (run.finished_step())
+          run.verify(nn::RunFolder::kModel);  // throws, because it is damaged
+        left_out.push_back({folder, nn::enum_name(state)});
+      }
+    });
+  check_not_empty(runs.size(), left_out);
+  return runs;
 }
 
 // Sets the final values of all runs. If a run has no result, compares the last evaluations during
 // training, which all runs have.
-void set_finals(FoundRuns& found, nn::ComparedQuantity& of) {
+void set_finals(std::vector<nn::ComparedRun>& runs, nn::ComparedQuantity& of) {
   const auto lacks = [](const nn::ComparedRun& run) { return !run.result; };
-  const auto first = std::find_if(found.runs.begin(), found.runs.end(), lacks);
-  if (first != found.runs.end() && (of.is_result() || of.head))
+  const auto first = std::ranges::find_if(runs, lacks);
+  if (first != runs.end() && (of.is_result() || of.head))
     print_error(fmt::format(
         "note: {} of {} runs have no result, so eval_loss and eval_accuracy are shown instead of "
         "loss and accuracy; to measure a result, run heed eval {}",
-        std::count_if(found.runs.begin(), found.runs.end(), lacks), found.runs.size(),
-        first->folder.string()));
-  of = nn::set_finals(found.runs, of);
+        std::ranges::count_if(runs, lacks), runs.size(), first->folder.string()));
+  of = nn::set_finals(runs, of);
 }
 
 // Measures the scores of the heads of all runs. If the weights or the text file of a run cannot be
-// read, moves the run to found.left_out.
-void measure_heads(FoundRuns& found, const nn::ComparedQuantity& of) {
+// read, moves the run to `left_out`.
+void measure_heads(std::vector<nn::ComparedRun>& runs, const nn::ComparedQuantity& of,
+                   std::vector<LeftOut>& left_out) {
   std::vector<nn::ComparedRun> measured;
   Progress progress(false);
-  for (nn::ComparedRun& run : found.runs) {
-    progress.at_work(fmt::format("Measuring run {} of {}", measured.size() + 1, found.runs.size()));
-    try {
+  for (nn::ComparedRun& run : runs) {
+    progress.at_work(fmt::format("Measuring run {} of {}", measured.size() + 1, runs.size()));
+    or_leave_out(left_out, run.folder, [&] {
       nn::measure_heads(run, of);
       measured.push_back(std::move(run));
-    } catch (const autograd::Error& e) {
-      found.left_out.push_back(damaged_run(run.folder, e.what()));
-    }
+    });
   }
-  found.runs = std::move(measured);
-  check_not_empty(found);
+  runs = std::move(measured);
+  check_not_empty(runs.size(), left_out);
 }
 
 // Returns one comparison for each task, in the order of the first run of each task.
@@ -207,22 +219,18 @@ std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunC
 Report run_compare(const CompareArguments& a, const Command& c) {
   const auto target = c.given("target") ? std::optional(a.target) : std::nullopt;
   nn::ComparedQuantity of(a.of);
-  FoundRuns found = find_runs(c, of);
-  set_finals(found, of);
+  std::vector<LeftOut> left_out;
+  std::vector<nn::ComparedRun> runs = find_runs(c, of, left_out);
+  set_finals(runs, of);
   if (!a.out.empty()) make_folder(a.out);  // reports errors of arguments before the work starts
-  std::vector<RunComparison> tasks = compare_tasks(found.runs, of, target);
+  std::vector<RunComparison> tasks = compare_tasks(runs, of, target);
   chosen_against(a.against, tasks);
-  const std::size_t runs = found.runs.size() + found.left_out.size();
   if (of.head) {
-    measure_heads(found, of);
-    tasks = compare_tasks(found.runs, of, target);
+    measure_heads(runs, of, left_out);
+    tasks = compare_tasks(runs, of, target);
   }
-  if (!found.left_out.empty())
-    print_error(fmt::format("warning: {} of {} runs are not compared: {}", found.left_out.size(),
-                            runs, list_text(found.left_out)));
   Report report = comparison_report(tasks);
-  Table& left_out = report.table("left_out");
-  for (const LeftOut& run : found.left_out) left_out.add({run.run.string(), run.why});
+  report_left_out(report, runs.size(), left_out);
   const std::vector<Command::Value>& given = c.values.at("runs");
   fs::path out = a.out.empty() ? "compare" : a.out;
   if (a.out.empty() && given.size() == 1 && !nn::RunFolder(given[0].text).is_run())
@@ -258,8 +266,8 @@ the first --eval-batch sequences of the set. The curves show eval_loss. A run th
 version of heed finished has no loss until heed eval RUN has measured it. As long as one run has
 none, final is the last eval_loss of each run, as with --of eval_loss.
 
-If --of is a score of heads (as in heed study), final is the largest score of any head. It is
-measured on sequences of the evaluation set, at every checkpoint (heed train --save-every) and at
+If --of is a number of heads (as in heed study), final is that with the largest magnitude of any
+head. It is measured on sequences of the evaluation set, at every checkpoint (heed train --save-every) and at
 the end.
 
 With --target X, steps to target is the step of the first evaluation, or checkpoint, at which
@@ -292,7 +300,7 @@ Columns role_columns() {
   return {all.data(), all.size()};
 }
 
-const Column kRoleKeys[] = {rows("runs", role_columns())};
+const Column kRoleKeys[] = {rows("runs", role_columns()), rows("left_out", kLeftOut)};
 
 Report compare_roles(const Command& c) {
   Report report(kRoleKeys);
@@ -303,10 +311,11 @@ Report compare_roles(const Command& c) {
       "is the margin, or the log probability of the targets if these are random. left alone: the "
       "share of the difference that heads make to L, with these heads alone. heed study RUN "
       "explains one run.";
+  std::vector<LeftOut> left_out;
   Progress progress(false);
-  for (const Command::Value& given : c.values.at("runs"))
-    for (const fs::path& folder : run_folders(given.text)) {
-      progress.at_work("Measuring the heads of " + folder.string());
+  for (const fs::path& folder : all_folders(c)) {
+    progress.at_work("Measuring the heads of " + folder.string());
+    or_leave_out(left_out, folder, [&] {
       const nn::RunEffects e =
           nn::measure_run(open_run(folder, nn::RunFolder::kModel, nn::Use::kSequences));
       std::map<std::string_view, std::string> by_role;
@@ -319,7 +328,11 @@ Report compare_roles(const Command& c) {
       for (const nn::Role& role : nn::roles()) row.push_back(by_role[role.name]);
       row.insert(row.end(), {by_role["other"], e.measured.value.mean, e.summary.left_alone});
       table.add(std::move(row));
-    }
+    });
+  }
+  progress.clear();
+  check_not_empty(table.rows.size(), left_out);
+  report_left_out(report, table.rows.size(), left_out);
   return report;
 }
 

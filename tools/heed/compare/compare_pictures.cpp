@@ -90,7 +90,8 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
   const bool steps = number == &ComparedRun::steps_to_target;
   const std::string what =
       steps       ? fmt::format("Steps until {} is {} {}", c.of.series_name(),
-                          c.of.rises() ? "at least" : "at most", c.target.value_or(NAN))
+                          c.of.rises(c.target.value_or(0)) ? "at least" : "at most",
+                                c.target.value_or(NAN))
       : c.of.head ? fmt::format("Largest {} of any head, at the end", c.of.name)
                   : "Final " + c.of.words();
   std::vector<MeanError> drawn;

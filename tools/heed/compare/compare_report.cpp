@@ -86,7 +86,6 @@ constexpr Column kHeadText[] = {{"", "setting"},
                                 {.label = "mean", .format = "{:.4f}", .has_error = true},
                                 {}};
 constexpr Column kDifferingText[] = {{"", "option"}, {"", "value: settings", "", "text"}};
-constexpr Column kLeftOut[] = {{"run"}, {"why"}};
 const Column kCompareKeys[] = {{"task"},
                                {"quantity"},
                                {"target"},

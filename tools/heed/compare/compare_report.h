@@ -23,6 +23,7 @@ struct RunComparison {
   const std::string& task() const { return groups[0].runs[0].config.task; }
 };
 
+inline constexpr Column kLeftOut[] = {{"run"}, {"why"}};  ///< keys of a run that is not compared
 extern const Columns kComparisonKeys;  ///< keys of comparison_report() for one task
 extern const Columns kTasksKeys;       ///< keys of comparison_report() for several tasks
 

@@ -12,8 +12,9 @@ using namespace autograd;
 
 namespace {
 
-BlockMap block_map(const float* map, const float* scores, std::int64_t length, BlockRule rule) {
-  const std::int64_t block = block_length(length), size = (length + block - 1) / block;
+BlockMap block_map(const float* map, const float* scores, std::int64_t length, std::int64_t block,
+                   BlockRule rule) {
+  const std::int64_t size = (length + block - 1) / block;
   BlockMap r{size, std::vector<double>(std::size_t(size * size), 0.0),
              std::vector<std::uint8_t>(std::size_t(size * size), 1)};
   const auto add = [rule](double& value, double x) {
@@ -59,14 +60,16 @@ std::int64_t block_length(std::int64_t length) {
   return length <= kLongest ? 1 : (length + kMost - 1) / kMost;
 }
 
-std::vector<BlockMap> block_maps(const Tensor& maps, const Tensor& scores, BlockRule rule) {
+std::vector<BlockMap> block_maps(const Tensor& maps, const Tensor& scores, std::int64_t block,
+                                 BlockRule rule) {
   const std::int64_t length = maps.size(2);
   const Tensor values = contiguous(to(maps, float32)), shown = contiguous(to(scores, float32));
   std::vector<BlockMap> blocks(static_cast<std::size_t>(maps.size(1)));
   parallel_for(maps.size(1), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t h = begin; h < end; ++h)
-      blocks[std::size_t(h)] = block_map(values.data<float>() + h * length * length,
-                                         shown.data<float>() + h * length * length, length, rule);
+      blocks[std::size_t(h)] =
+          block_map(values.data<float>() + h * length * length,
+                    shown.data<float>() + h * length * length, length, block, rule);
   });
   return blocks;
 }

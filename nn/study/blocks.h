@@ -1,5 +1,5 @@
-// Reduces attention maps and routes of a long sequence to blocks of consecutive tokens, so that an
-// HTML page can show them.
+// Maps of single heads for pictures and the page. Those of a long sequence, and routes, are reduced
+// to blocks of consecutive tokens.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,10 @@ struct BlockMap {
   std::vector<double> values;        ///< [size, size], 0 if `hidden` is 1
   std::vector<std::uint8_t> hidden;  ///< [size, size], 1 if the mask hides all cells of the block
 };
-/// Returns one BlockMap for each head. `maps` and `scores` have the shape [1, H, T, T]. A score of
-/// -inf means that the mask hides the cell.
-std::vector<BlockMap> block_maps(const Tensor& maps, const Tensor& scores, BlockRule rule);
+/// Returns one BlockMap for each head, with blocks of `block` tokens. `maps` and `scores` have the
+/// shape [1, H, T, T]. A score of -inf means that the mask hides the cell.
+std::vector<BlockMap> block_maps(const Tensor& maps, const Tensor& scores, std::int64_t block,
+                                 BlockRule rule = BlockRule::kLargest);
 
 /// The routes of one sequence (see Routes), reduced to blocks of tokens.
 struct BlockRoutes {

@@ -10,6 +10,7 @@
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/safetensors.h"
+#include "nn/study/blocks.h"
 #include "nn/study/forward_passes.h"
 #include "nn/study/study.h"
 #include "tools/heed/report/output.h"
@@ -24,11 +25,6 @@ namespace {
 std::string in_run(const PictureSource& source) {
   const std::string name = source.run_name();
   return name.empty() ? "" : ", run " + name;
-}
-
-// Returns the elements [T, T] of one head of an array of shape [1, H, T, T].
-std::vector<float> values_of(const nn::Tensor& heads, std::int64_t head) {
-  return contiguous(to(select(select(heads, 0, 0), 0, head), autograd::float32)).to_vector<float>();
 }
 
 }  // namespace
@@ -113,17 +109,20 @@ std::string shortened_tokens(const std::vector<std::string>& labels) {
 }
 
 plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores,
+                             const std::vector<nn::Tensor>& scores, std::int64_t block,
                              std::optional<nn::HeadIndex> only) {
   plot::HeatmapGrid grid;
   for (std::size_t l = 0; l < maps.size(); ++l) {
-    const nn::Tensor& heads = maps[l];
-    for (nn::HeadIndex i{std::int64_t(l), 0}; i.head < heads.size(1); ++i.head) {
-      if (only && (only->layer != i.layer || only->head != i.head)) continue;
-      std::vector<std::uint8_t> hidden;
-      for (const float score : values_of(scores[l], i.head)) hidden.push_back(score == -HUGE_VALF);
-      grid.panels.push_back({nn::head_name(i), int(heads.size(2)), int(heads.size(3)),
-                             values_of(heads, i.head), hidden});
+    const std::vector<nn::BlockMap> heads = nn::block_maps(maps[l], scores[l], block);
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      const nn::HeadIndex index{std::int64_t(l), std::int64_t(h)};
+      if (only && *only != index) continue;
+      const nn::BlockMap& map = heads[h];
+      grid.panels.push_back({nn::head_name(index),
+                             int(map.size),
+                             int(map.size),
+                             {map.values.begin(), map.values.end()},
+                             map.hidden});
     }
   }
   grid.panel_columns = only ? 1 : int(maps[0].size(1));

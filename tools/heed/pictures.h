@@ -77,11 +77,12 @@ std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluat
                      const PictureSource& source = {});
 
 /// Returns heat maps whose rows are queries and whose columns are keys: one panel per head, and one
-/// row of panels per layer. `maps` and `scores` contain one tensor [1, H, T, T] per layer. If
-/// `only` is given, returns one large panel with numbers. A cell is marked as masked if its score
-/// is -inf, because the causal mask, a window or padding hides that key.
+/// row of panels per layer. `maps` and `scores` contain one tensor [1, H, T, T] per layer. A cell
+/// covers `block` x `block` tokens (nn/study/blocks.h). If `only` is given, returns one large panel
+/// with numbers. A cell is marked as masked if its scores are -inf, because the causal mask, a
+/// window or padding hides its keys.
 plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores,
+                             const std::vector<nn::Tensor>& scores, std::int64_t block = 1,
                              std::optional<nn::HeadIndex> only = {});
 /// Returns the heat maps of attention.png. `weights` and `scores` contain one tensor [1, H, T, T]
 /// per layer.

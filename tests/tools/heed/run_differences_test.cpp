@@ -43,8 +43,9 @@ TEST_CASE("a difference map is B minus A for heads that both runs have, with hid
       const auto x = map(a, head), y = map(b, 1 - head);
       double largest = 0;
       for (std::size_t i = 0; i < 16; ++i) {
-        CHECK(double(panel.values[i]) == Approx(y[i] - x[i]).margin(1e-6));
         CHECK(bool(panel.masked[i]) == (i % 4 > i / 4));
+        if (panel.masked[i]) continue;
+        CHECK(double(panel.values[i]) == Approx(y[i] - x[i]).margin(1e-6));
         largest = std::max(largest, std::abs(y[i] - x[i]));
       }
       CHECK(largest > 1e-4);

@@ -50,6 +50,25 @@ void add_heads(Table& table, StudyContext& c) {
     table.note += fmt::format(" prev, ind: on {}.", c.heads.score_sequences);
 }
 
+Section heads_section(StudyContext& c) {
+  Table all(head_columns());
+  add_heads(all, c);
+  std::vector<std::size_t> order;
+  for (const bool in_text : {true, false})
+    for (std::size_t k = 2; k < all.columns.size(); ++k)  // the name has layer and head
+      if (all.columns[k].label.empty() != in_text) order.push_back(k);
+  std::vector<Column> columns;
+  for (const std::size_t k : order) columns.push_back(all.columns[k]);
+  Table table(columns);
+  table.note = all.note;
+  for (const std::vector<Value>& row : all.rows) {
+    std::vector<Value> cells;
+    for (const std::size_t k : order) cells.push_back(row[k]);
+    table.add(std::move(cells));
+  }
+  return {.key = "numbers", .title = "Numbers of the heads", .tables = {std::move(table)}};
+}
+
 std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {
   static constexpr char kShades[] = " .:-=+*#%@";
   std::string text;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tools/heed/study/context.h"
+#include "tools/heed/study/section.h"
 
 namespace heed {
 
@@ -14,6 +15,8 @@ std::vector<Value> head_row(const nn::HeadReport& head, const std::string& name,
 /// Adds a row for each head to a table with head_columns(), a row for equal weights, and a note
 /// that explains the columns.
 void add_heads(Table& table, StudyContext& context);
+/// Returns the same numbers as a section of the page. The columns of text are the first ones.
+Section heads_section(StudyContext& context);
 
 /// Draws the attention weights of each head as text: one line for each query, and in it one of ten
 /// characters, from light to dark, for each key. `labels` are the labels of the tokens.

@@ -297,20 +297,17 @@ plot::LineChart flow_panel(const nn::OverTime& study) {
   return panel;
 }
 
-// Returns a pane with as many checkpoints as fit into the page, and the curve of the loss. Loads
-// their weights into `model`, which has the weights of the last one afterwards.
+// Returns a pane with as many checkpoints as fit into the page. Loads their weights into `model`,
+// which has the weights of the last one afterwards.
 PagePane pane_over_time(const Subject& s, nn::Transformer& model,
                         const std::vector<nn::CheckpointFile>& checkpoints,
                         const nn::OverTime& study) {
   constexpr double kMapBytes = 7'500'000;  // of the maps; the page has at most 8 MB
   PagePane pane = make_pane(s);
   pane.saved_checkpoints = std::int64_t(checkpoints.size());
-  pane.loss_curve = study.by_step([](const nn::CheckpointStudy& m) {
-    return std::pair(m.step, std::isfinite(m.counted_loss) ? m.counted_loss : m.loss);
-  });
   const auto add = [&](PagePane& to, const nn::CheckpointFile& c, bool complete) {
     nn::load_parameters(parameters(model), nn::load_safetensors(c.file.string()));
-    to.add_checkpoint(c.step, &model, nn::study(model, s.sequence, s.objective), complete);
+    to.add_checkpoint(c.step, model, nn::study(model, s.sequence, s.objective), complete);
   };
   PagePane one = pane;
   add(one, checkpoints.front(), false);

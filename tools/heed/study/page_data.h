@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "nn/study/routes.h"
 #include "tools/heed/report/report.h"
 #include "tools/heed/study/context.h"
 #include "tools/heed/study/section.h"
@@ -22,18 +21,15 @@ struct PagePane {
   std::vector<std::string> tokens;           ///< labels of the tokens, [T]
   std::int64_t layers, heads;                ///< size of the model
   nn::Json checkpoints = nn::Json::array();  ///< see add_checkpoint()
-  nn::Json cells = nn::Json::array();        ///< see add_cells()
+  nn::Json cells = {};                       ///< measured cuts of cells; see add_cells()
   /// Number of checkpoints that the run saved, if `checkpoints` is a selection of them.
   std::optional<std::int64_t> saved_checkpoints = {};
-  /// Step and loss of every checkpoint of the run, which the page draws above the slider.
-  std::vector<std::pair<std::int64_t, double>> loss_curve = {};
 
-  /// Adds a checkpoint: the study and the routes of the model, which has the weights after `step`.
-  /// A null model has no routes. If `complete` is set, adds every map, and the maps Routes::from.
-  /// Otherwise adds only the maps for which MapQuantity::for_every_checkpoint is true. `context`
-  /// has the effects of heads, or is null.
-  void add_checkpoint(std::optional<std::int64_t> step, const nn::Transformer* model,
-                      const nn::Study& study, bool complete, StudyContext* context = nullptr);
+  /// Adds a checkpoint: the maps and the routes of a study of the model, which has the weights
+  /// after `step`. If `complete` is set, adds every map. Otherwise adds only those for which
+  /// MapQuantity::for_every_checkpoint is true.
+  void add_checkpoint(std::optional<std::int64_t> step, const nn::Transformer& model,
+                      const nn::Study& study, bool complete);
   /// Adds the measured cuts of single cells.
   void add_cells(const NotableCells& cuts);
   /// Returns the pane as JSON.
@@ -43,9 +39,8 @@ struct PagePane {
 /// empty, the label: "induction-1, clean prompt".
 PagePane make_pane(const Subject& subject, const std::string& label = "");
 /// Returns a pane with one checkpoint: the complete study of the subject. `label` is used as in
-/// make_pane(), and `context` as in add_checkpoint().
-PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& label = "",
-                 StudyContext* context = nullptr);
+/// make_pane().
+PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& label = "");
 
 /// Draws the pictures of the sections and writes report.html into the directory. `page` has further
 /// data of the page (page/README.md), such as pane_data(). Returns the paths of all files of the
@@ -53,7 +48,8 @@ PagePane pane_of(const Subject& subject, const nn::Study& study, const std::stri
 Files write_document(const std::filesystem::path& folder, const PictureSource& source,
                      const std::string& title, const std::vector<Section>& sections,
                      nn::Json page = nn::Json::object());
-/// Returns the data of a page of panes with the quantities of nn::map_quantities().
+/// Returns the data of a page of panes, with the descriptions of nn::map_quantities() and
+/// nn::head_quantities().
 nn::Json pane_data(const std::vector<PagePane>& panes);
 
 }  // namespace heed

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
-#include "tools/heed/study/study_pictures.h"
+#include "tools/plot/plot.h"
 
 namespace heed {
 namespace {
@@ -207,17 +208,22 @@ void add_section(Report& report, const Section& section, bool whole) {
   for (const Table& table : section.tables) report.text_table(table);
 }
 
-Files draw_sections(const std::filesystem::path& folder, const std::vector<Section>& sections,
+Files draw_pictures(const std::filesystem::path& folder, const std::vector<Picture>& pictures,
                     const PictureSource& source) {
+  std::vector<Files> written(pictures.size());
+  autograd::parallel_for(std::ssize(pictures), 1, [&](std::int64_t i, std::int64_t) {
+    const Picture& p = pictures[std::size_t(i)];
+    const auto write = [&](const auto& drawing) {
+      return write_picture(
+          folder / (p.file + ".png"), source.formats,
+          [&](plot::Canvas& canvas) { draw(drawing, canvas); }, drawing.title,
+          drawing.title + ". " + drawing.caption + " " + p.explanation,
+          png_metadata(source, drawing));
+    };
+    written[std::size_t(i)] = std::visit(write, p.drawing);
+  });
   Files files;
-  for (const Section& s : sections)
-    for (const Picture& p : s.pictures)
-      std::visit(
-          [&](const auto& drawing) {
-            append(files,
-                   write_picture(folder / (p.file + ".png"), drawing, source, p.explanation));
-          },
-          p.drawing);
+  for (const Files& some : written) append(files, some);
   return files;
 }
 

@@ -65,8 +65,9 @@ inline constexpr Column kSectionKeys[] = {
 Value sections_json(const std::vector<Section>& sections);
 /// Adds a section to the text of a report: all of it, or the one line that stands for it.
 void add_section(Report& report, const Section& section, bool whole);
-/// Draws the pictures of the sections into `folder` and returns their paths. Throws IoError.
-Files draw_sections(const std::filesystem::path& folder, const std::vector<Section>& sections,
+/// Draws pictures into `folder` in the formats of `source`, and returns their paths. The
+/// description of a picture is its title, its caption and its explanation. Throws IoError.
+Files draw_pictures(const std::filesystem::path& folder, const std::vector<Picture>& pictures,
                     const PictureSource& source);
 
 }  // namespace heed

@@ -108,7 +108,7 @@ void save_arrays(const std::filesystem::path& file, const Subject& s, const nn::
 std::vector<PagePane> panes_of(StudyContext& c) {
   const Subject& s = c.subject;
   const std::string corrupt = c.text("corrupt");
-  PagePane pane = pane_of(s, c.study(), corrupt.empty() ? "" : "clean prompt", &c);
+  PagePane pane = pane_of(s, c.study(), corrupt.empty() ? "" : "clean prompt");
   pane.add_cells(c.cells());
   if (corrupt.empty()) return {pane};
   nn::Batch other = s.run->task->prompt(corrupt);
@@ -207,16 +207,18 @@ Report study_one(const StudyArguments& a, const Command& c) {
   const std::vector<Claim> lines = first_lines(heads, s.predicts, answers);
   progress.at_work("Drawing pictures and writing arrays");
   // A thread draws while this one writes the page.
-  auto drawn =
-      std::async([&] { return draw_study(out->staging(), study, s.texts, s.source, head); });
+  auto drawn = std::async(
+      [&] { return draw_pictures(out->staging(), map_pictures(study, s.texts, head), s.source); });
   nn::Json page = pane_data(panes_of(context));
   std::vector<std::string> summary;
   for (const Claim& line : lines) summary.push_back(line.text);
   page.append("summary", summary);
   if (head) page.append("chosen", nn::Json::object({{"layer", head->layer}, {"head", head->head}}));
+  std::vector<Section> shown = sections;
+  shown.insert(shown.begin(), heads_section(context));
   Files written = write_document(out->staging(), s.source,
                                  fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
-                                 sections, std::move(page));
+                                 shown, std::move(page));
   append(written, drawn.get());
   saved.get();
   append(written, {arrays});

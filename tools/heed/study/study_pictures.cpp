@@ -6,7 +6,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "autograd/base/parallel.h"
 #include "autograd/ops/ops.h"
 #include "nn/study/blocks.h"
 #include "tools/plot/color_range.h"
@@ -30,24 +29,6 @@ plot::LineChart by_distance_chart(const nn::Study& study, const nn::Batch& batch
           head_line({std::int64_t(l), h}, distances, select(means, 0, h).to_vector<double>()));
   }
   return chart;
-}
-
-// Returns the heat maps of all heads, in blocks of tokens if the sequence is long (blocks.h).
-plot::HeatmapGrid blocks_grid(const std::vector<nn::Tensor>& maps,
-                              const std::vector<nn::Tensor>& scores) {
-  plot::HeatmapGrid grid;
-  for (std::size_t l = 0; l < maps.size(); ++l) {
-    const auto heads = nn::block_maps(maps[l], scores[l], nn::BlockRule::kLargest);
-    for (std::size_t h = 0; h < heads.size(); ++h)
-      grid.panels.push_back({nn::head_name({std::int64_t(l), std::int64_t(h)}),
-                             int(heads[h].size),
-                             int(heads[h].size),
-                             {heads[h].values.begin(), heads[h].values.end()},
-                             heads[h].hidden});
-  }
-  grid.panel_columns = int(maps[0].size(1));
-  grid.row_axis = "query token", grid.col_axis = "key token";
-  return grid;
 }
 
 }  // namespace
@@ -82,7 +63,7 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
                              std::optional<nn::HeadIndex> only) {
   const nn::MapQuantity::Picture& picture = quantity.picture;
   const std::int64_t block = only ? 1 : nn::block_length(std::ssize(texts.tokens));
-  plot::HeatmapGrid grid = block == 1 ? heads_grid(maps, scores, only) : blocks_grid(maps, scores);
+  plot::HeatmapGrid grid = heads_grid(maps, scores, block, only);
   grid.row_labels = grid.col_labels = only ? texts.tokens : block_labels(texts.tokens);
   grid.scale = quantity.is_signed ? plot::ColorScale::kDiverging : plot::ColorScale::kSequential;
   grid.title = fmt::format("{}, on {}", picture.heading, shortened_tokens(texts.tokens));
@@ -95,39 +76,25 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
   grid.value_name = picture.value_name;
   grid.limit = quantity.values == &nn::LayerStudy::pattern
                    ? 1
-                   : largest_magnitude(only ? blocks_grid(maps, scores) : grid);
+                   : largest_magnitude(only ? heads_grid(maps, scores) : grid);
   return grid;
 }
 
-Files draw_study(const std::filesystem::path& folder, const nn::Study& study,
-                 const StudyTexts& texts, const PictureSource& source,
-                 std::optional<nn::HeadIndex> only) {
-  struct Map {
-    const nn::MapQuantity& quantity;
-    std::optional<nn::HeadIndex> only;
-    std::filesystem::path file;
-    Files written = {};
-  };
-  std::vector<Map> pictures;
+std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& texts,
+                                  std::optional<nn::HeadIndex> only) {
+  const auto scores = study.by_layer(&nn::LayerStudy::scores);
+  std::vector<Picture> pictures;
   const auto add = [&](const std::string& end, std::optional<nn::HeadIndex> head) {
     for (const nn::MapQuantity& q : nn::map_quantities())
       if (!q.picture.file.empty())
-        pictures.push_back({q, head, folder / (std::string(q.picture.file) + end + ".png")});
+        pictures.push_back({std::string(q.picture.file) + end,
+                            study_grid(q, study.by_layer(q.values), scores, texts, head),
+                            fmt::format("Run {}, task {}; L is {}. {}", texts.run, texts.task,
+                                        texts.objective, q.what)});
   };
   add("", {});
   if (only) add("_" + nn::head_name(*only), only);
-  const auto scores = study.by_layer(&nn::LayerStudy::scores);
-  autograd::parallel_for(std::ssize(pictures), 1, [&](std::int64_t i, std::int64_t) {
-    Map& p = pictures[std::size_t(i)];
-    p.written = write_picture(
-        p.file, study_grid(p.quantity, study.by_layer(p.quantity.values), scores, texts, p.only),
-        source,
-        fmt::format("Run {}, task {}; L is {}. {}", texts.run, texts.task, texts.objective,
-                    p.quantity.what));
-  });
-  Files files;
-  for (const Map& p : pictures) append(files, p.written);
-  return files;
+  return pictures;
 }
 
 plot::Series head_line(const nn::HeadIndex& head, std::vector<double> x, std::vector<double> y) {

@@ -30,28 +30,10 @@ std::vector<std::string> block_labels(const std::vector<std::string>& tokens);
 /// Returns the largest magnitude over the unmasked, finite cells of all panels.
 double largest_magnitude(const plot::HeatmapGrid& grid);
 
-// The following functions write pictures in the formats of `source`, and return the paths of the
-// files. They throw IoError.
-
-/// Writes a plot::HeatmapGrid or a plot::ChartStack. Its description (for readers who cannot see
-/// it) is the title, the caption and `explanation`. Its metadata are those of png_metadata() and,
-/// after them, `more`.
-template <class Drawing>
-Files write_picture(const std::filesystem::path& file, const Drawing& drawing,
-                    const PictureSource& source, const std::string& explanation,
-                    const std::vector<plot::PngText>& more = {}) {
-  std::vector<plot::PngText> metadata = png_metadata(source, drawing);
-  metadata.insert(metadata.end(), more.begin(), more.end());
-  return write_picture(
-      file, source.formats, [&](plot::Canvas& canvas) { draw(drawing, canvas); }, drawing.title,
-      drawing.title + ". " + drawing.caption + " " + explanation, metadata);
-}
-
-/// Draws each quantity into `folder`: weights.png, dA.png and dS.png. If `only` is given, also
-/// draws this head alone: weights_L1H0.png and so on.
-Files draw_study(const std::filesystem::path& folder, const nn::Study& study,
-                 const StudyTexts& texts, const PictureSource& source,
-                 std::optional<nn::HeadIndex> only);
+/// Returns the pictures of the maps: weights.png, dA.png, dS.png and so on. If `only` is given,
+/// also those of this head alone: weights_L1H0.png and so on.
+std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& texts,
+                                  std::optional<nn::HeadIndex> only);
 /// Returns by_distance.png: for each head, the mean weight and the mean dL/dS (S: the scores) at
 /// each distance from the key to the query. `study` is that of `batch`.
 Picture by_distance_picture(const nn::Study& study, const nn::Batch& batch);

@@ -95,18 +95,13 @@ function mapLayout(context, { rows, columns }, width) {
   return { left, wide, base, cellWidth, cellHeight, upright, width, height: base + bottom + 1 };
 }
 
-// Draws as many labels of one axis as fit. Always draws the label at the cursor, in bold.
-function drawLabels(context, labels, size, cursor, put) {
+// Draws as many labels of one axis as fit.
+function drawLabels(labels, size, put) {
   const step = Math.ceil(12 / size);
-  labels.forEach((text, k) => {
-    const chosen = k === cursor;
-    if (!chosen && (k % step !== 0 || Math.abs(k - cursor) < step)) return;
-    context.font = (chosen ? "bold " : "") + labelFont;
-    put(text, k);
-  });
+  labels.forEach((text, k) => k % step === 0 && put(text, k));
 }
 
-function drawAxes(context, { rows, columns, axes, cell }, at, colors) {
+function drawAxes(context, { rows, columns, axes }, at, colors) {
   const { left, wide, base, height, cellWidth, cellHeight, upright } = at;
   const put = (text, x, y, align, turned = false, room = labelRoom) => {
     context.save();
@@ -118,9 +113,10 @@ function drawAxes(context, { rows, columns, axes, cell }, at, colors) {
   };
   context.textBaseline = "middle";
   context.fillStyle = colors.text;
-  drawLabels(context, rows, cellHeight, cell[0], (text, k) =>
+  context.font = labelFont;
+  drawLabels(rows, cellHeight, (text, k) =>
     put(text, left - 5, Math.max((k + 0.5) * cellHeight, 6), "right"));
-  drawLabels(context, columns, cellWidth, cell[1], (text, k) =>
+  drawLabels(columns, cellWidth, (text, k) =>
     put(text, left + (k + 0.5) * cellWidth, base + (upright ? 9 : 5), upright ? "center" : "right", !upright));
   context.font = "11px system-ui, sans-serif";
   context.fillStyle = colors.muted;
@@ -128,20 +124,19 @@ function drawAxes(context, { rows, columns, axes, cell }, at, colors) {
   put(axes[0], 7, base / 2, "center", true, base);
 }
 
-// Draws a white line and a black line around it, so that the outline is visible on every color.
-function outline(context, { left, cellWidth, cellHeight }, [row, column], thickness) {
-  for (const [color, grow] of [["#000", thickness], ["#fff", 0]]) {
+// Outlines a cell by a white line and a black line around it, which are visible on every color.
+function outline(context, { left, cellWidth, cellHeight }, [row, column]) {
+  context.lineWidth = 1.5;
+  for (const [color, grow] of [["#000", 1.5], ["#fff", 0]]) {
     context.strokeStyle = color;
-    context.lineWidth = thickness;
     context.strokeRect(left + column * cellWidth - grow, row * cellHeight - grow, cellWidth + 2 * grow,
       cellHeight + 2 * grow);
   }
 }
 
 /**
- * Draws a map with the given width in CSS pixels. Returns its layout. `map` is {picture, rows, columns, axes, cell,
- * pinned, hover}. `rows` and `columns` are labels. `cell` is the cell at which labels are bold. `pinned` and `hover` are
- * the cells to outline, or null.
+ * Draws a map with the given width in CSS pixels. Returns its layout. `map` is {picture, rows, columns, axes, cell}. `rows`
+ * and `columns` are labels, and `cell` is the cell to outline.
  */
 function drawMap(canvas, map, width, colors) {
   const context = canvas.getContext("2d");
@@ -156,8 +151,7 @@ function drawMap(canvas, map, width, colors) {
   context.drawImage(map.picture, at.left, 0, at.wide, at.base);
   context.strokeStyle = colors.line;
   context.strokeRect(at.left, 0.5, at.wide, at.base);
-  if (map.pinned) outline(context, at, map.pinned, 1.5);
-  if (map.hover) outline(context, at, map.hover, 0.75);
+  outline(context, at, map.cell);
   drawAxes(context, map, at, colors);
   return at;
 }

@@ -1,6 +1,22 @@
 // Views. Each draws one part of the page from its data and `state`, and registers the keys of `state` that it reads.
 
 // --- sections
+/** Shows a table: {title, what, columns: [{name, unit}], rows}. Columns without a value are not shown. */
+function tableView({ title, what, columns, rows }) {
+  const kept = [...columns.keys()].filter((k) => rows.length === 0 || rows.some((row) => row[k] !== null));
+  return el("div", { class: "view" }, el("h3", {}, show(title)), ...noteOf(what),
+    tableOf(title, kept.map((k) => columns[k]), rows.map((row) => kept.map((k) => row[k]))));
+}
+
+/** Shows the maps of a section: {title, what, signed, row_axis, column_axis, rows, columns, panels}. */
+function sectionMaps({ title, what, signed, row_axis, column_axis, rows, columns, panels }) {
+  const flat = panels.map(({ title, values }) => ({ title, numbers: values.flat().map((x) => x ?? NaN) }));
+  const limit = Math.max(...flat.map(({ numbers }) => largest(numbers)));
+  return el("div", { class: "view" }, el("h3", {}, show(title)), ...noteOf(what), mapsView(`maps ${views.length}`, [],
+    Math.min(panels.length, 4), () =>
+      ({ name: title, axes: [row_axis, column_axis], rows, columns, limit, signed, panels: flat })));
+}
+
 /** Returns about five round numbers, with equal distances, from at most `low` to at least `high`. */
 function ticksOf(low, high) {
   const raw = (high - low || Math.abs(high) || 1) / 5;
@@ -10,10 +26,7 @@ function ticksOf(low, high) {
   return Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
 }
 
-/**
- * Draws lines over x: {title, x_name, y_name, series: [{name, x, y}]}. A missing y interrupts its line. If x is what the
- * slider selects, a vertical line marks the selected step.
- */
+/** Draws lines over x: {title, x_name, y_name, series: [{name, x, y}]}. A missing y interrupts its line. */
 function chartView({ title, x_name, y_name, series }) {
   const ticks = (values) => ticksOf(...(values.length > 0 ? [Math.min(...values), Math.max(...values)] : [0, 1]));
   const xTicks = ticks(series.flatMap(({ x }) => x));
@@ -29,32 +42,27 @@ function chartView({ title, x_name, y_name, series }) {
       const [before, known, after] = [k - 1, k, k + 1].map((i) => Number.isFinite(one.y[i]));
       return known ? `${before ? "L" : "M"}${x(at)} ${y(one.y[k])}${before || after ? "" : "m-3 0h6"}` : "";
     }).join("");
-    const marked = x_name.endsWith("step") && hasSteps ? longest.checkpoints[state.checkpoint].step : null;
     return svg("svg", { role: "img", "aria-label": title, width, height, viewBox: `0 0 ${width} ${height}` },
       ...yTicks.flatMap((value) => [svg("path", { class: "grid", d: `M${left} ${y(value)}H${width - right}` }),
         svg("text", { class: "right", x: left - 6, y: y(value) + 4 }, tickText(value))]),
       ...xTicks.map((value) => svg("text", { x: x(value), y: top + high + 18 }, tickText(value))),
       svg("text", { x: (left + width - right) / 2, y: top + high + 36 }, show(x_name)),
       svg("text", { transform: `translate(11 ${top + high / 2}) rotate(-90)` }, show(y_name)),
-      ...(marked === null ? [] : [svg("path", { class: "marker", d: `M${x(marked)} ${top}v${high}` })]),
       ...series.map((one, k) =>
         svg("path", { class: "line", style: color(k), d: path(one) }, svg("title", {}, one.name))));
   };
   const legend = el("ul", { class: "legend" }, ...series.map(({ name }, k) => el("li", {},
     svg("svg", { width: 24, height: 10, "aria-hidden": true },
       svg("path", { class: "line", style: color(k), d: "M2 5H22" })), show(name))));
-  const rows = () => [["line", x_name, y_name],
+  const rows = () => [["line", x_name || "x", y_name || "y"],
     ...series.flatMap(({ name, x, y }) => x.map((at, k) => [name, at, y[k]]))];
-  return el("div", { class: "view" }, el("h3", {}, show(title)), drawnToFit(draw, ["checkpoint"]), legend,
-    numbersBehind(title, rows).element);
+  return el("div", { class: "view" }, el("h3", {}, show(title)), drawnToFit(draw), legend, numbersBehind(title, rows).element);
 }
 
-/** Creates an element that contains draw(its width in pixels), also after a change of the width or of `keys`. */
-function drawnToFit(draw, keys = []) {
-  const holder = el("div", { class: "fit" });
-  const redraw = () => holder.clientWidth && holder.replaceChildren(draw(Math.min(holder.clientWidth, 720)));
-  new ResizeObserver(redraw).observe(holder);
-  addView(keys, redraw);
+/** Creates an element that contains draw(its width in pixels), also after a change of the width. */
+function drawnToFit(draw) {
+  const holder = el("div");
+  new ResizeObserver(() => holder.clientWidth && holder.replaceChildren(draw(Math.min(holder.clientWidth, 720)))).observe(holder);
   return holder;
 }
 
@@ -65,7 +73,7 @@ function drawnToFit(draw, keys = []) {
  */
 function networkView({ title, what, nodes, edges }) {
   const size = (key) => 1 + Math.max(...nodes.map((node) => node[key]));
-  const largest = Math.max(...edges.map(({ value }) => Math.abs(value)));
+  const most = largest(edges.map(({ value }) => value));
   const draw = (width) => {
     const [wide, high] = [Math.max(width / size("column"), 52), 64];
     const at = ({ column, row }) => [(column + 0.5) * wide, (row + 0.5) * high];
@@ -77,7 +85,7 @@ function networkView({ title, what, nodes, edges }) {
     };
     return svg("svg", { role: "img", "aria-label": title, width: w, height: h, viewBox: `0 0 ${w} ${h}` },
       ...edges.map((edge) => svg("path", { class: edge.value < 0 ? "edge negative" : "edge", d: path(edge),
-        "stroke-width": 1 + 8 * Math.abs(edge.value) / largest }, svg("title", {}, `${edge.name}: ${show(edge.value)}`))),
+        "stroke-width": 1 + 8 * Math.abs(edge.value) / most }, svg("title", {}, `${edge.name}: ${show(edge.value)}`))),
       ...nodes.map((node) => svg("text", { class: "node", x: at(node)[0], y: at(node)[1] + 4 }, node.name)));
   };
   const rows = () => [["from", "to", "name", "value"],
@@ -95,103 +103,49 @@ function sectionView({ key, title, sentences = [], tables = [], maps = [], chart
 // --- panes
 /** Shows the maps of all heads, and the selected head as a large map. */
 function headMaps(pane) {
-  const heads = headsOf(pane);
-  return mapsView({ name: `heads of ${pane.name}`, key: "cell", keys: ["layer", "head", "quantity", "checkpoint"],
-    across: pane.heads, choose: (k) => change(heads[k]),
-    describe: () => ({ title: `${headName(state)}: ${quantity().title}`, axes: ["query", "key"], rows: pane.tokens,
-      columns: pane.tokens, rowNames: tokenNames(pane), columnNames: tokenNames(pane), limit: limitOf(quantity()),
-      signed: quantity().signed,
-      words: titleOf({ name: quantity().title, unit: quantity().unit }),
-      panels: heads.map((head) =>
-        ({ title: headName(head), numbers: cellsOf(pane, quantity(), head), mark: markOf(pane, head) })),
-      chosen: heads.findIndex(isChosen), textOf: (i, j) => cellText(pane, i, j), lack }) });
+  return mapsView("head", ["quantity", "checkpoint"], pane.heads, () => {
+    const { name, title, unit, signed } = quantity();
+    return { name: unit ? `${title} (${unit})` : title, axes: ["query", "key"], signed, limit: limitOf(quantity()),
+      rows: pane.names, columns: pane.names, labels: [pane.tokens, pane.tokens],
+      panels: headsOf(pane).map((title) => ({ title, numbers: cellsOf(pane, name, title) })),
+      textOf: (head, i, j) => cellText(pane, head, i, j) };
+  });
 }
 
-const lack = "not stored for this head or checkpoint";
-
-/** Returns a text with the value of every quantity at one cell of the selected head. */
-function cellText(pane, i, j) {
-  const where = `${headName(state)}, query ${tokenName(pane, i)}, key ${tokenName(pane, j)}: `;
+/** Returns a text with the value of every quantity at one cell of a head, and the measured change of L if it is cut. */
+function cellText(pane, head, i, j) {
   const others = data.quantities.filter((q) => q !== quantity());
-  const parts = [quantity(), ...others].map((q) => {
-    const x = cellsOf(pane, q, state)?.[i * pane.tokens.length + j];
-    return `${q.title} ${x === undefined ? lack : Number.isNaN(x) ? "masked" : `= ${show(x)}`}`;
+  const parts = [quantity(), ...others].map(({ name, title }) => {
+    const x = cellsOf(pane, name, head)?.[i * pane.tokens.length + j];
+    return `${title} ${x === undefined ? notStored : Number.isNaN(x) ? "masked" : `= ${show(x)}`}`;
   });
-  return where + [...parts, measuredText(pane, i, j)].filter(Boolean).join(", ");
+  return `${head}, query ${pane.names[i]}, key ${pane.names[j]}: ` +
+    [...parts, ...(pane.cells ? [measuredText(pane, head, i, j)] : [])].join(", ");
 }
 
 /** Returns the measured change of L if the cell is cut, or how to measure it. */
-function measuredText(pane, i, j) {
-  if (!pane.cells) return "";
-  const found = pane.block === 1 && pane.cells.find((cell) => isChosen(cell) && cell.query === i && cell.key === j);
-  if (found) return `measured change = ${show(found.effect)}`;
-  const range = (k) => (pane.block === 1 ? k : `${k * pane.block}-${Math.min((k + 1) * pane.block, pane.length) - 1}`);
-  return `measured change: add --cut "${headName(state)}[${range(i)},${range(j)}]" to the command`;
-}
-
-/**
- * Shows the sequence. Each token is shaded by the weight with which the query of the cell reads it in the selected head,
- * and a text has the five largest weights.
- */
-function tokensView(pane) {
-  const n = pane.tokens.length;
-  const tokens = pane.tokens.map((token, i) =>
-    el("span", { class: "token", title: tokenName(pane, i) }, visible(token)));
-  const reads = el("output", { class: "reads" });
-  addView(["cell", "layer", "head", "checkpoint"], () => {
-    const query = Math.min((state.cell.hover ?? state.cell.cell)[0], n - 1);
-    const row = cellsOf(pane, { name: weightsName }, state)?.slice(query * n, (query + 1) * n);
-    tokens.forEach((token, key) => {
-      token.style.setProperty("--share", row?.[key] || 0);
-      token.classList.toggle("query", key === query);
-    });
-    reads.textContent = `${headName(state)} at ${tokenName(pane, query)} ${row ? readsText(pane, row) : lack}`;
-  });
-  return el("section", { class: "view" }, el("h3", {}, "Tokens, shaded by what the selected query reads"),
-    el("div", { class: "tokens" }, ...tokens), reads);
-}
-
-/** Returns a text with the five largest weights of a row. */
-function readsText(pane, row) {
-  const keys = [...row.keys()].filter((key) => row[key]) // neither masked nor 0
-    .sort((a, b) => row[b] - row[a]).slice(0, 5);
-  const texts = keys.map((key) => {
-    const [position, text] = tokensAt(pane, key);
-    return `${text ? `${text} at ` : ""}${position} (${row[key].toPrecision(2)})`;
-  });
-  return `reads: ${texts.join(", ") || "nothing"}${pane.block > 1 ? "; the largest weight of each block" : ""}`;
+function measuredText(pane, head, i, j) {
+  const found = pane.block === 1 && pane.cells.find((cell) => headName(cell) === head && cell.query === i && cell.key === j);
+  return `measured change${found ? ` = ${show(found.effect)}` : `: add --cut "${head}[${rangeOf(pane, i)},${rangeOf(pane, j)}]" to the command`}`;
 }
 
 /** Shows the parts of the gradient at each token before each layer: rows are the routes that it takes. */
 function routesView(pane) {
-  const routes = (of = pane) => checkpointOf(of).routes ?? [];
+  const routesOf = (of) => checkpointOf(of).routes ?? [];
   const valuesOf = ({ total, parts }) => parts.flatMap(({ share }) => share.map((x, t) => x * total[t]));
-  const view = mapsView({ name: `routes of ${pane.name}`, key: "route", keys: ["layer", "checkpoint"],
-    across: pane.layers, choose: (layer) => change({ layer }),
-    describe: () => ({ title: `Before layer ${state.layer}`, axes: ["route", "token"],
-      rows: routes()[state.layer]?.parts.map(({ name }) => name) ?? [],
-      columns: pane.tokens, columnNames: tokenNames(pane),
-      limit: Math.max(...panes.flatMap(routes).map((route) => largest(valuesOf(route)))), signed: true,
-      words: "component of dL/d(residual stream) along the sum of all routes",
-      panels: routes().map((route, layer) => ({ title: `before layer ${layer}`, numbers: valuesOf(route) })),
-      chosen: state.layer, lack, textOf: (i, t) => {
-        const { total, parts } = routes()[state.layer];
-        return `${parts[i].name} at token ${tokenName(pane, t)}, before layer ${state.layer}: ` +
-          `${show(parts[i].share[t] * total[t])} of |dL/d residual| = ${show(total[t])}, ` +
-          `a share of ${show(parts[i].share[t])}`;
-      } }) });
+  const titleOf = (layer) => `before layer ${layer}`;
+  const view = mapsView("route", ["checkpoint"], pane.layers, () => {
+    const routes = routesOf(pane);
+    const rows = routes[0].parts.map(({ name }) => name.replace("L0", ""));
+    return { name: "part of dL/d(residual stream) along the sum of all routes", axes: ["route", "token"], signed: true,
+      rows, columns: pane.names, labels: [rows, pane.tokens],
+      limit: Math.max(...panes.flatMap(routesOf).map((route) => largest(valuesOf(route)))),
+      panels: routes.map((route, layer) => ({ title: titleOf(layer), numbers: valuesOf(route) })),
+      textOf: (title, i, t) => {
+        const { total, parts } = routes.find((_, layer) => titleOf(layer) === title);
+        return `${parts[i].name} at token ${pane.names[t]}, ${title}: ${show(parts[i].share[t] * total[t])} of ` +
+          `|dL/d residual| = ${show(total[t])}, a share of ${show(parts[i].share[t])}`;
+      } };
+  });
   return el("section", { class: "view routes" }, el("h3", {}, "Routes of the gradient at each token"), view);
-}
-
-/** Shows the numbers of the heads as a table. */
-function headsView(pane) {
-  const rows = () => (checkpointOf(pane).heads ?? []).map((report) =>
-    [headName(report), ...headColumns.map((column) => column.of(report))]);
-  const columns = [{ name: "head" }, ...headColumns];
-  const table = tableOf(`Heads of ${pane.name}`, columns);
-  addView(["checkpoint"], () => table.draw(rows()));
-  return el("section", { class: "view heads-table" }, el("h3", {}, "Numbers of the heads"),
-    el("p", { class: "muted" }, `Of the sequence shown${hasEffects ? "; needed, suffices and the " +
-      "columns after them: of sequences of the task" : ""}.`), table.element,
-    el("div", { class: "tools" }, csvLink(`heads of ${pane.name}`, () => [columns.map(titleOf), ...rows()])));
 }

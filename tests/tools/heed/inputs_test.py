@@ -11,9 +11,11 @@ permission, and open and read with EIO, read also in the middle of a file.
 Usage: inputs_test.py PATH-TO-HEED PATH-TO-failing_calls.so
 """
 
+import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -49,9 +51,9 @@ CASES |= {
     "score text": ("in/text.txt", ["text-run", "--text", "{}"]),
     "study pairs": ("in/pairs.txt", ["run", "--pairs", "{}", "--out", "out", "--overwrite"]),
     "sweep file": ("in/sweep.toml", ["{}", "--dry-run"]),
-    "plot file": ("in/m.csv", ["{}", "--out", "m.png"]),
-    "plot x-labels": ("in/labels.txt", ["m.csv", "--x-labels", "{}"]),
-    "plot y-labels": ("in/labels.txt", ["m.csv", "--y-labels", "{}"]),
+    "plot file": ("in/m.safetensors", ["{}", "--out", "m.png"]),
+    "plot x-labels": ("in/labels.txt", ["m.safetensors", "--x-labels", "{}"]),
+    "plot y-labels": ("in/labels.txt", ["m.safetensors", "--y-labels", "{}"]),
 }
 # Inputs of several commands: the option --config, and --weights, which names a file in the run directory.
 CONFIGURED = {"train": ["--dry-run"], "gradcheck": ["relu"], "verify": ["causality", "run"]}
@@ -78,12 +80,15 @@ def prepare():
         file.writelines(f"{i} fox\n" for i in range(3000))
     shutil.copy("in/text.txt", "text.txt")
     heed("train", "--text", "text.txt", "--context", "16", *TINY, "--out", "text-run")
-    pairs = {"pairs.txt": "abcdefghijklmnop\tbacdefghijklmnop\n" * 2500, "labels.txt": "a\nb\n", "m.csv": "1,2\n3,4\n",
+    pairs = {"pairs.txt": "abcdefghijklmnop\tbacdefghijklmnop\n" * 2500, "labels.txt": "a\nb\n",
              "sweep.toml": "[train]\ntask = \"reverse\"\n[sweep]\nseed = [1]\n", "config.toml": ""}
     for name, text in pairs.items():
         with open("in/" + name, "w") as file:
             file.write(text)
-    shutil.copy("in/m.csv", "m.csv")
+    with open("in/m.safetensors", "wb") as file:
+        header = json.dumps({"m": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}).encode()
+        file.write(struct.pack("<Q", len(header)) + header + struct.pack("<4f", 1, 2, 3, 4))
+    shutil.copy("in/m.safetensors", "m.safetensors")
     os.symlink("loop.csv", "loop.csv")
     os.mkfifo("fifo.csv")
     with open("sparse.csv", "w") as file:

@@ -17,8 +17,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 constexpr double kFloat32Unit = 0x1p-24;  // largest relative rounding error of float32
-constexpr int kRoundingSeeds = 16;
-constexpr double kSpreadsAllowed = 4;
+constexpr double kRoundingsOfInputs = 4;
 
 // Forces a SIMD target during its lifetime.
 class OnSimdTarget {
@@ -31,13 +30,11 @@ class OnSimdTarget {
   std::string before_ = kernels::simd_target();
 };
 
-// Returns the float64 tensor x as tracked numbers with this seed. Every operation on them adds the
-// noise of a float32 rounding.
-Tensor with_noise(const Tensor& x, std::uint64_t seed) {
-  std::vector<Tracked> noisy;
-  for (const double value : x.to_vector<double>())
-    noisy.push_back(Tracked::with_noise(value, seed));
-  return from_data(noisy, x.shape());
+// Returns the float64 tensor x as tracked numbers that count the rounding of x.
+Tensor rounded_inputs(const Tensor& x) {
+  std::vector<Tracked> tracked;
+  for (const double value : x.to_vector<double>()) tracked.push_back(rounded_input(value));
+  return from_data(tracked, x.shape());
 }
 
 // A function, with the float64 inputs and cotangents for which its results are compared.
@@ -102,13 +99,6 @@ std::string result_name(std::size_t place, std::size_t inputs) {
   return "gradient of gradients" + at;
 }
 
-// Returns the distance from |x| to the next larger float, but at least the smallest normal float.
-double float32_ulp(double x) {
-  const float f = std::abs(float(x));
-  return std::max(double(std::nextafter(f, HUGE_VALF)) - double(f),
-                  double(std::numeric_limits<float>::min()));
-}
-
 // Returns the entries of all tensors, concatenated.
 std::vector<Tracked> entries_of(const Tensors& results) {
   std::vector<Tracked> all;
@@ -143,30 +133,22 @@ void compare_float32(Float32Report& report, const Tensors& got, const Float32Bou
 
 }  // namespace
 
-Float32Bounds float32_bounds(const std::function<std::vector<Tracked>(std::uint64_t seed)>& f) {
+Float32Bounds float32_bounds(const std::vector<Tracked>& entries) {
   Float32Bounds result;
-  for (int s = 1; s <= kRoundingSeeds; ++s) {
-    const std::vector<Tracked> entries = f(std::uint64_t(s) * 0xbf58476d1ce4e5b9u);
-    result.bound.resize(entries.size());
-    result.exact.clear();
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const Dual& number = entries[i].number;
-      result.exact.push_back(number.value);
-      result.bound[i] += number.tangent * number.tangent / kRoundingSeeds;
-    }
+  for (const Tracked& entry : entries) {
+    const double exact = entry.number.value;
+    result.exact.push_back(exact);
+    result.bound.push_back(
+        std::max(kRoundingsOfInputs * kFloat32Unit * (entry.terms + std::abs(exact)),
+                 double(std::numeric_limits<float>::min())));
   }
-  for (std::size_t i = 0; i < result.bound.size(); ++i)
-    result.bound[i] =
-        kSpreadsAllowed * kFloat32Unit * std::sqrt(result.bound[i]) + float32_ulp(result.exact[i]);
   return result;
 }
 
 std::vector<Float32Report> check_float32(const DifferentiableFunction& f, Args inputs,
                                          const std::vector<std::string>& targets, int order) {
   const Float32Case q = make_float32_case(f, inputs, order);
-  const Float32Bounds expected = float32_bounds([&](std::uint64_t seed) {
-    return entries_of(q.results([seed](const Tensor& x) { return with_noise(x, seed); }));
-  });
+  const Float32Bounds expected = float32_bounds(entries_of(q.results(rounded_inputs)));
   std::vector<Float32Report> reports;
   for (const std::string& target : targets) {
     const OnSimdTarget here(target);

@@ -1,11 +1,10 @@
 // Checks in float32, the dtype in which models are trained. The results of the kernels on a SIMD
 // target are compared with those of the float64 reference kernels for the same inputs. The bound on
-// the error is computed, not chosen for each op: tracked numbers (base/tracked.h) sum the effects
-// of rounding every operation to the 24 significant bits of float32.
+// the error is computed, not chosen for each op: tracked numbers (base/tracked.h) sum how much the
+// rounding of each input to the 24 significant bits of float32 can change a result.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,13 +16,15 @@ namespace heed::autograd {
 /// The entries of a result in float64, and the largest error that float32 may have in each.
 struct Float32Bounds {
   std::vector<double> exact;  ///< value of each entry, computed in float64
-  /// Bound on the error of each entry: 4 * 2^-24 * r + 1 ulp of float32. r is the root mean square,
-  /// over several seeds, of the rounding noise in the entry's tangent (Tracked::seed).
+  /// Bound on the error of each entry: 4 * 2^-24 * (terms + |entry|), at least the smallest normal
+  /// float. terms is the sum of the absolute values of the entry's changes if each input changes by
+  /// its own size, along all paths (Tracked::terms).
   std::vector<double> bound;
 };
-/// Computes the bounds of the entries that f returns. f is called with several seeds and must
-/// compute the entries from inputs made by Tracked::with_noise(input, seed).
-Float32Bounds float32_bounds(const std::function<std::vector<Tracked>(std::uint64_t seed)>& f);
+/// Returns Tracked(v, v): an input of a function whose result float32_bounds() bounds.
+inline Tracked rounded_input(double v) { return {v, v}; }
+/// Returns the bounds of entries that are computed from inputs made by rounded_input().
+Float32Bounds float32_bounds(const std::vector<Tracked>& entries);
 
 /// Result of check_float32() on one SIMD target.
 struct Float32Report {

@@ -27,16 +27,6 @@ DType unify(std::string_view op, std::span<Tensor* const> operands) {
   return dtype;
 }
 
-namespace {
-// Returns the seed of the rounding noise in a tracked64 tensor (base/tracked.h), or 0 if it has no
-// noise.
-std::uint64_t noise_seed(const Tensor& x) {
-  for (const Tracked& entry : x.to_vector<Tracked>())
-    if (entry.seed != 0) return entry.seed;
-  return 0;
-}
-}  // namespace
-
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like) {
   if (x.dtype() == like.dtype()) return x;
   check<DTypeError>(x.dtype() == float64, op,
@@ -47,7 +37,7 @@ Tensor lift(std::string_view op, const Tensor& x, const Tensor& like) {
         y, [](double v) { return Dual(v); }, x);
   else
     elementwise_into<Tracked, double>(
-        y, [seed = noise_seed(like)](double v) { return Tracked::with_noise(v, seed).round(); }, x);
+        y, [](double v) { return Tracked(v); }, x);
   return y;
 }
 

@@ -22,9 +22,8 @@ DType unify(std::string_view op, Tensors&... operands) {
 ///@}
 
 /// Converts the float64 tensor x to the dtype of `like`, which is dual64 or tracked64. The result
-/// is contiguous and has tangent 0. If `like` has rounding noise (base/tracked.h), the result gets
-/// noise, too, because float32 code also rounds constants. Returns x itself if x has the dtype of
-/// `like`. Throws DTypeError for any other dtype of x.
+/// is contiguous and has tangent 0. Returns x itself if x has the dtype of `like`. Throws
+/// DTypeError for any other dtype of x.
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like);
 
 /// Converts a `double` operand to a tensor of rank 0 with x's dtype, or float64 if x has dual

@@ -17,19 +17,18 @@ namespace {
 using namespace heed::autograd;
 
 using Floats = std::vector<float>;
-using Noisy = std::vector<Tracked>;
+using TrackedRow = std::vector<Tracked>;
 
-// Converts x to numbers that simulate rounding errors.
-Noisy noisy(const Floats& x, std::uint64_t seed) {
-  Noisy out;
-  for (const float v : x) out.push_back(Tracked::with_noise(v, seed));
+// Converts x to numbers that count their rounding.
+TrackedRow tracked(const Floats& x) {
+  TrackedRow out;
+  for (const float v : x) out.push_back(rounded_input(v));
   return out;
 }
 
 // Checks that `got` differs from the exact result by at most the rounding error that is predicted
 // for the reference.
-void within(const std::string& what, const Floats& got,
-            const std::function<Noisy(std::uint64_t seed)>& reference) {
+void within(const std::string& what, const Floats& got, const TrackedRow& reference) {
   const Float32Bounds expected = float32_bounds(reference);
   REQUIRE(got.size() == expected.exact.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -49,19 +48,17 @@ struct Row {
       random.normal(std::span(*v), 0, 2);
     }
   }
-  // Calls kernel(y), and compares y with the values that reference(y, seed) writes.
+  // Calls kernel(y), and compares y with the values that reference(y) writes.
   template <class Kernel, class Reference>
   void check(const std::string& what, Kernel kernel, Reference reference) {
     kernel(y.data());
-    within(what, y, [&](std::uint64_t seed) {
-      Noisy out(y.size());
-      reference(out.data(), seed);
-      return out;
-    });
+    TrackedRow exact(y.size());
+    reference(exact.data());
+    within(what, y, exact);
   }
 };
 
-// Returns F(x), with the noise of a float32 kernel.
+// Returns F(x).
 template <class F>
 Tracked smooth(const Tracked& x) {
   return chain(x, F::value(real(x)), F::slope(real(x)));
@@ -70,13 +67,15 @@ Tracked smooth(const Tracked& x) {
 void check_activations(Row& r) {
   using kernels::reference::Erf, kernels::reference::Tanh;
   const auto each = [&](auto f) {
-    return [&r, f](Tracked* y, std::uint64_t seed) {
-      const Noisy x = noisy(r.x, seed), g = noisy(r.g, seed);
+    return [&r, f](Tracked* y) {
+      const TrackedRow x = tracked(r.x), g = tracked(r.g);
       for (std::size_t i = 0; i < x.size(); ++i) y[i] = f(x[i], g[i]);
     };
   };
+  // The normal distribution's probability of a number below x. 1 + erf(x / sqrt(2)) would cancel.
   const auto normal = [](const Tracked& x) {
-    return 0.5 * (1 + smooth<Erf>(x * (std::numbers::sqrt2 / 2)));
+    const double v = real(x), density = std::exp(-0.5 * v * v) / std::sqrt(2 * std::numbers::pi);
+    return chain(x, 0.5 * std::erfc(-v / std::numbers::sqrt2), density);
   };
   const float* x = r.x.data();
   r.check(
@@ -137,25 +136,23 @@ void check_norms(const Row& r) {
       std::array<double, 4> moments{};
       kernels::norm_moments(moments.data(), x.data(), 2, r.n, 1e-5, centered);
       struct Inputs {
-        Noisy x, g, w, b;
+        TrackedRow x, g, w, b;
       };
-      // Returns a function that calls f(out, inputs, index of the first element, moments) for each
-      // of the two rows.
-      const auto reference = [&](Noisy out, auto f) {
-        return [&, out, f](std::uint64_t seed) {
-          const Inputs in{noisy(x, seed), noisy(g, seed), noisy(r.w, seed), noisy(r.b, seed)};
-          Noisy y = out;
-          for (std::size_t i = 0; i < 2; ++i)
-            f(y, in, i * n,
-              centered ? kernels::reference::layer_norm_moments(&in.x[i * n], r.n, 1e-5)
-                       : kernels::reference::rms_norm_moments(&in.x[i * n], r.n, 1e-5));
-          return y;
-        };
+      // Calls f(out, inputs, index of the first element, moments) for each of the two rows, and
+      // returns `out`.
+      const auto reference = [&](TrackedRow out, auto f) {
+        const Inputs in{tracked(x), tracked(g), tracked(r.w), tracked(r.b)};
+        for (std::size_t i = 0; i < 2; ++i)
+          f(out, in, i * n,
+            centered ? kernels::reference::layer_norm_moments(&in.x[i * n], r.n, 1e-5)
+                     : kernels::reference::rms_norm_moments(&in.x[i * n], r.n, 1e-5));
+        return out;
       };
       Floats y(2 * n);
       kernels::simd::normalize(y.data(), x.data(), moments.data(), some(r.w), some(r.b), 2, r.n);
       within("normalize", y,
-             reference(Noisy(2 * n), [&](Noisy& out, const Inputs& in, std::size_t at, auto m) {
+             reference(TrackedRow(2 * n), [&](TrackedRow& out, const Inputs& in, std::size_t at,
+                                              auto m) {
                kernels::reference::normalize(&out[at], &in.x[at], m, some(in.w), some(in.b), r.n);
              }));
       const auto backward = [&](float* to_x, float* to_w, float* to_b) {
@@ -165,13 +162,14 @@ void check_norms(const Row& r) {
       Floats dw = r.w, db = r.b;  // the kernel adds the gradients to these
       backward(y.data(), dw.data(), db.data());
       within("normalize_backward", y,
-             reference(Noisy(2 * n), [&](Noisy& out, const Inputs& in, std::size_t at, auto m) {
-               kernels::reference::normalize_backward(&out[at], &in.g[at], &in.x[at], m, some(in.w),
-                                                      r.n, centered);
-             }));
+             reference(TrackedRow(2 * n),
+                       [&](TrackedRow& out, const Inputs& in, std::size_t at, auto m) {
+                         kernels::reference::normalize_backward(&out[at], &in.g[at], &in.x[at], m,
+                                                                some(in.w), r.n, centered);
+                       }));
       within("add_parameter_grads", two(dw, db),
-             reference(noisy(two(r.w, r.b), 0),
-                       [&](Noisy& out, const Inputs& in, std::size_t at, auto m) {
+             reference(tracked(two(r.w, r.b)),
+                       [&](TrackedRow& out, const Inputs& in, std::size_t at, auto m) {
                          kernels::reference::add_parameter_grads(&out[0], &out[n], &in.g[at],
                                                                  &in.x[at], m, r.n);
                        }));
@@ -186,40 +184,31 @@ void check_norms(const Row& r) {
 void check_softmaxes(Row& r) {
   r.check(
       "softmax_row", [&](float* y) { kernels::simd::softmax_row(y, r.x.data(), r.n); },
-      [&](Tracked* y, std::uint64_t seed) {
-        kernels::reference::softmax_row(y, 1, noisy(r.x, seed).data(), 1, r.n);
-      });
+      [&](Tracked* y) { kernels::reference::softmax_row(y, 1, tracked(r.x).data(), 1, r.n); });
   for (const double smoothing : {0.0, 0.1, 1.0}) {
     CAPTURE(smoothing);
     kernels::LogSumExp<float> lse{};
     const auto loss = float(kernels::simd::cross_entropy(lse, r.x.data(), r.n, r.n / 2, smoothing));
-    within("cross_entropy", {loss}, [&](std::uint64_t seed) {
-      kernels::LogSumExp<Tracked> exact{};
-      const Noisy x = noisy(r.x, seed);
-      return Noisy{kernels::reference::cross_entropy(exact, x.data(), r.n, r.n / 2, smoothing)};
-    });
+    const TrackedRow x = tracked(r.x);
+    kernels::LogSumExp<Tracked> exact{};
+    within("cross_entropy", {loss},
+           {kernels::reference::cross_entropy(exact, x.data(), r.n, r.n / 2, smoothing)});
     r.check(
         "cross_entropy_backward",
         [&](float* y) {
           kernels::simd::cross_entropy_backward(y, r.x.data(), r.n, r.n / 2, smoothing, lse, 0.7);
         },
-        [&](Tracked* y, std::uint64_t seed) {
-          kernels::LogSumExp<Tracked> exact{};
-          const Noisy x = noisy(r.x, seed);
-          kernels::reference::cross_entropy(exact, x.data(), r.n, r.n / 2, smoothing);
+        [&](Tracked* y) {
           kernels::reference::cross_entropy_backward(y, x.data(), r.n, r.n / 2, smoothing, exact,
-                                                     Tracked::with_noise(0.7, seed).round());
+                                                     rounded_input(0.7));
         });
   }
 }
 
 void check_sums(Row& r) {
-  within("sum_of_squares", {float(kernels::simd::sum_of_squares(r.x.data(), r.n))},
-         [&](std::uint64_t seed) {
-           Tracked total;
-           for (const Tracked& v : noisy(r.x, seed)) total += v * v;
-           return Noisy{total};
-         });
+  Tracked total;
+  for (const Tracked& v : tracked(r.x)) total += v * v;
+  within("sum_of_squares", {float(kernels::simd::sum_of_squares(r.x.data(), r.n))}, {total});
   constexpr std::int64_t kRows = 3;
   const std::int64_t columns = r.n / kRows;  // up to two values at the end are not read
   std::vector<double> sums(std::size_t(columns), 0.5);
@@ -247,12 +236,10 @@ void check_adamw(const Row& r) {
   const Floats p0 = p, m0 = m, v0 = v;
   kernels::simd::adamw(p.data(), r.g.data(), m.data(), v.data(), r.n, step);
   p.insert(p.end(), m.begin(), m.end()), p.insert(p.end(), v.begin(), v.end());
-  within("adamw", p, [&](std::uint64_t seed) {
-    Noisy dp = noisy(p0, seed), dm = noisy(m0, seed), dv = noisy(v0, seed);
-    kernels::reference::adamw(dp.data(), noisy(r.g, seed).data(), dm.data(), dv.data(), r.n, step);
-    dp.insert(dp.end(), dm.begin(), dm.end()), dp.insert(dp.end(), dv.begin(), dv.end());
-    return dp;
-  });
+  TrackedRow dp = tracked(p0), dm = tracked(m0), dv = tracked(v0);
+  kernels::reference::adamw(dp.data(), tracked(r.g).data(), dm.data(), dv.data(), r.n, step);
+  dp.insert(dp.end(), dm.begin(), dm.end()), dp.insert(dp.end(), dv.begin(), dv.end());
+  within("adamw", p, dp);
 }
 
 // The lengths cover every size of the last vector of up to 16 lanes, with and without whole vectors

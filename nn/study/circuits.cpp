@@ -132,25 +132,13 @@ const MultiHeadAttention& Circuits::at(const HeadIndex& h) const {
   return model_.blocks[std::size_t(h.layer)].attn;
 }
 
-Tensor Circuits::queries(const HeadIndex& h, const Tensor& x, bool bias) const {
+Tensor Circuits::read(Receiver::Kind kind, const HeadIndex& h, const Tensor& x, bool bias) const {
   const MultiHeadAttention& attn = at(h);
-  Tensor q = project_head(x, attn.weights.W_Q, bias ? attn.weights.b_Q : Tensor(), h.head);
-  if (attn.q_norm) q = (*attn.q_norm)(q);
-  if (attn.head_scale.defined()) q = q * select(attn.head_scale, 0, h.head);
-  return q * attn.scale();
-}
-
-Tensor Circuits::keys(const HeadIndex& h, const Tensor& x, bool bias) const {
-  const MultiHeadAttention& attn = at(h);
-  const Tensor k = project_head(x, attn.weights.W_K, bias ? attn.weights.b_K : Tensor(),
-                                attn.options.kv_head(h.head));
-  return attn.k_norm ? (*attn.k_norm)(k) : k;
-}
-
-Tensor Circuits::values(const HeadIndex& h, const Tensor& x, bool bias) const {
-  const MultiHeadAttention& attn = at(h);
-  return project_head(x, attn.weights.W_V, bias ? attn.weights.b_V : Tensor(),
-                      attn.options.kv_head(h.head));
+  const Tensor y = project({kind, h.layer, h.head}, x, attn.weights, attn.options, bias);
+  if (kind == Receiver::kKey && attn.k_norm) return (*attn.k_norm)(y);
+  if (kind != Receiver::kQuery) return y;
+  const Tensor q = attn.q_norm ? (*attn.q_norm)(y) : y;
+  return (attn.head_scale.defined() ? q * select(attn.head_scale, 0, h.head) : q) * attn.scale();
 }
 
 // Returns W_O of a head, [d_value, d_model], with the residual scale.
@@ -185,13 +173,14 @@ FactoredMap Circuits::qk(const HeadIndex& head, std::int64_t distance) const {
   const NoGrad guard;
   at(head);
   const Tensor& x = read_[std::size_t(head.layer)];
-  return {rotated(queries(head, x, true), distance), keys(head, x, true)};
+  return {rotated(read(Receiver::kQuery, head, x, true), distance),
+          read(Receiver::kKey, head, x, true)};
 }
 
 FactoredMap Circuits::ov(const HeadIndex& head) const {
   const NoGrad guard;
   at(head);
-  return {values(head, read_[std::size_t(head.layer)], true), logits(head)};
+  return {read(Receiver::kValue, head, read_[std::size_t(head.layer)], true), logits(head)};
 }
 
 FactoredMap Circuits::positions(const HeadIndex& head) const {
@@ -202,7 +191,7 @@ FactoredMap Circuits::positions(const HeadIndex& head) const {
                     "needs learned or sinusoidal positions, got ", enum_name(options().positions));
   const auto& norm = model_.blocks[std::size_t(head.layer)].ln1;
   const Tensor sums = table + mean(model_.tok.weight, {0}), x = norm ? (*norm)(sums) : sums;
-  return {queries(head, x, true), keys(head, x, true)};
+  return {read(Receiver::kQuery, head, x, true), read(Receiver::kKey, head, x, true)};
 }
 
 DistanceCurve Circuits::curve(const HeadIndex& head) const {
@@ -239,13 +228,14 @@ FactoredMap Circuits::composed(Receiver::Kind kind, const HeadIndex& a, const He
   at(a), at(b);
   check<ValueError>(a.layer < b.layer, "Circuits::composed", "needs a head before ", head_name(b),
                     ", got ", head_name(a));
-  const Tensor written = matmul(values(a, read_[std::size_t(a.layer)], false), output(a));
+  const Tensor written =
+      matmul(read(Receiver::kValue, a, read_[std::size_t(a.layer)], false), output(a));
   const Tensor seen = without_division(model_.blocks[std::size_t(b.layer)].ln1, written);
   const Tensor& x = read_[std::size_t(b.layer)];
-  if (kind == Receiver::kValue) return {values(b, seen, false), logits(b)};
+  if (kind == Receiver::kValue) return {read(Receiver::kValue, b, seen, false), logits(b)};
   const bool by_key = kind == Receiver::kKey;
-  return {rotated(queries(b, by_key ? x : seen, false), distance),
-          keys(b, by_key ? seen : x, false)};
+  return {rotated(read(Receiver::kQuery, b, by_key ? x : seen, false), distance),
+          read(Receiver::kKey, b, by_key ? seen : x, false)};
 }
 
 std::vector<CompositionScore> Circuits::composition_scores(std::int64_t draws,

@@ -132,9 +132,7 @@ class Circuits {
 
  private:
   const MultiHeadAttention& at(const HeadIndex& h) const;
-  Tensor queries(const HeadIndex& h, const Tensor& x, bool bias) const;
-  Tensor keys(const HeadIndex& h, const Tensor& x, bool bias) const;
-  Tensor values(const HeadIndex& h, const Tensor& x, bool bias) const;
+  Tensor read(Receiver::Kind kind, const HeadIndex& h, const Tensor& x, bool bias) const;
   Tensor output(const HeadIndex& h) const;
   Tensor logits(const HeadIndex& h) const;
   Tensor rotated(const Tensor& q, std::optional<std::int64_t> distance) const;

@@ -79,11 +79,6 @@ std::vector<double> BaseRun::changes(const std::vector<double>& changed) const {
   return d;
 }
 
-Tensor project_head(const Tensor& x, const Tensor& weight, const Tensor& bias, std::int64_t head) {
-  const Tensor y = matmul(x, select(weight, 0, head));
-  return bias.defined() ? y + select(bias, 0, head) : y;
-}
-
 std::int64_t sequences_at_once(const Transformer& model, std::int64_t length) {
   constexpr double kBytes = 256e6;
   const Transformer::Options& o = model.options;

@@ -53,10 +53,6 @@ struct BaseRun {
   const Transformer* model_;
 };
 
-/// Returns x W of one head, plus its bias unless `bias` is undefined: [..., d_model] ->
-/// [..., d_head]. `weight` and `bias` are those of all heads in the form AttentionForm::kPerHead.
-Tensor project_head(const Tensor& x, const Tensor& weight, const Tensor& bias, std::int64_t head);
-
 /// Largest number of copies of a sequence in one batch. It bounds the memory of a study.
 inline constexpr std::int64_t kMaxCopies = 32;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "autograd/base/text.h"
@@ -14,17 +15,6 @@ namespace heed::nn {
 using namespace autograd;
 
 namespace {
-
-using W = AttentionWeights;
-
-// What the queries, keys and values of a head are computed from, by Receiver::Kind.
-struct Projection {
-  const char* site;
-  Tensor AttentionWeights::*weight;
-  Tensor AttentionWeights::*bias;
-};
-constexpr Projection kProjections[] = {
-    {"hook_q", &W::W_Q, &W::b_Q}, {"hook_k", &W::W_K, &W::b_K}, {"hook_v", &W::W_V, &W::b_V}};
 
 // Returns the input of the attention of a block, or of its MLP.
 Tensor normed(const std::optional<Norm>& norm, const Tensor& x) { return norm ? (*norm)(x) : x; }
@@ -97,11 +87,11 @@ class PathCutter::Pass {
 
   // If the paths are cut together, an MLP that is itself the sender of a path is not computed again
   // for the changes of the other paths.
-  Pass(const Base& base, const std::vector<Path>& paths, bool through_mlps, bool together,
+  Pass(const Base& base, std::vector<Path> paths, bool through_mlps, bool together,
        Change of_sender)
       : base_(base),
         options_(base.run.model().options),
-        paths_(paths),
+        paths_(std::move(paths)),
         through_mlps_(through_mlps),
         together_(together),
         of_sender_(std::move(of_sender)),
@@ -119,85 +109,58 @@ class PathCutter::Pass {
   }
 
  private:
-  // The change of the output of a component, and its stage.
-  struct SentChange {
-    std::int64_t stage;
-    Tensor change;
-  };
-
   // Returns the change of the output that the last receiver of a path reads: for an edge in the
-  // running pass, and for a longer path in a pass in which only this path changes.
-  SentChange sent_on(std::size_t i) const {
-    const Path& path = paths_[i];
-    const Streams& s = path.receivers.size() == 1 ? running_ : base_.streams;
-    Component from = path.sender;
-    Tensor change = of_sender_(i, base_.output(from, s));
-    for (std::size_t n = 0; n + 1 < path.receivers.size(); ++n) {
-      const Receiver& r = path.receivers[n];
-      const auto l = std::size_t(r.layer);
-      change = carried({{stage_of(from), change}}, r, s);
-      from = component_of(r);
-      const Tensor out = r.kind == Receiver::kMlp
-                             ? base_.mlp(r.layer, s.mid[l] + change)
-                             : base_.written(from, head_output(r, s.resid_pre[l] + change));
-      change = out - base_.output(from, s);
-    }
-    return {stage_of(from), change};
+  // running pass, and for a longer path in a pass in which only the path before changes. The
+  // number is the stage of this output.
+  std::pair<std::int64_t, Tensor> sent_on(std::size_t i) const {
+    Path path = paths_[i];
+    if (path.receivers.size() == 1)
+      return {stage_of(path.sender), of_sender_(i, base_.output(path.sender, running_))};
+    path.receivers.pop_back();
+    const Component from = component_of(path.receivers.back());
+    Pass before(base_, {path}, through_mlps_, together_,
+                [&](std::size_t, const Tensor& out) { return of_sender_(i, out); });
+    before.run_block(from.layer);
+    return {stage_of(from),
+            base_.output(from, before.running_) - base_.output(from, base_.streams)};
+  }
+  // Runs one block on the unchanged stream.
+  void run_block(std::int64_t layer) {
+    const Tensor& x = base_.streams.resid_pre[std::size_t(layer)];
+    Probe probe;
+    change_block(probe, layer);
+    ForwardContext ctx{.probe = &probe};
+    if (options_.positions == Positions::kAlibi)
+      ctx.bias = ScoreBias::alibi(options_.attention.heads, x.size(1), x.size(1), x.dtype());
+    base_.block(layer)(x, ctx.block(layer));
   }
   // Returns the change of the stream that a receiver reads; undefined if there is none.
   Tensor change_at(const Receiver& r) const {
-    std::vector<SentChange> sent;
+    std::multimap<std::int64_t, Tensor> sent;  // by stage
     for (std::size_t i = 0; i < paths_.size(); ++i)
-      if (shared_receiver(paths_[i].receivers.back(), options_) == r) sent.push_back(sent_on(i));
-    return carried(sent, r, running_);
-  }
-  // Returns the change of the stream at a receiver; undefined without changes.
-  Tensor carried(const std::vector<SentChange>& sent, const Receiver& to, const Streams& s) const {
+      if (shared_receiver(paths_[i].receivers.back(), options_) == r) sent.insert(sent_on(i));
     Tensor total;
-    for (std::int64_t stage = -1; stage < stage_of(to, options_); ++stage) {
-      const bool is_mlp = stage >= 0 && stage % 2 == 1 && options_.mlp;
-      const bool is_sender = together_ && std::ranges::count(sent, stage, &SentChange::stage) > 0;
+    for (std::int64_t stage = -1; stage < stage_of(r, options_); ++stage) {
+      const bool is_mlp = stage >= 0 && stage % 2 == 1 && options_.mlp,
+                 is_sender = together_ && sent.contains(stage);
       if (is_mlp && through_mlps_ && !is_sender && total.defined()) {
-        const Tensor& mid = s.mid[std::size_t(stage / 2)];
+        const Tensor& mid = running_.mid[std::size_t(stage / 2)];
         total = total + base_.mlp(stage / 2, mid + total) - base_.mlp(stage / 2, mid);
       }
-      for (const SentChange& one : sent)
-        if (one.stage == stage) total = total.defined() ? total + one.change : one.change;
+      for (auto [i, end] = sent.equal_range(stage); i != end; ++i)
+        total = total.defined() ? total + i->second : i->second;
     }
     return total;
   }
   // Returns all = [B, T, H, d], the queries (keys, values) of a layer, with those of the receiver's
   // head for the stream x before the block.
   Tensor with_head(const Receiver& r, const Tensor& all, const Tensor& x) const {
-    const AttentionWeights& w = base_.weights[std::size_t(r.layer)];
-    const Projection& p = kProjections[r.kind];
     const std::int64_t head =
         r.kind == Receiver::kQuery ? r.head : options_.attention.kv_head(r.head);
-    const Tensor own =
-        project_head(normed(base_.block(r.layer).ln1, x), w.*p.weight, w.*p.bias, head);
+    const Tensor own = project(r, normed(base_.block(r.layer).ln1, x),
+                               base_.weights[std::size_t(r.layer)], options_.attention);
     return where(reshape(eq(arange(all.size(2)), double(head)), {-1, 1}), unsqueeze(own, 2), all);
   }
-  // Returns the output of a head before W_O, [B, T, d_value], if the receiver reads the stream x
-  // and all else is unchanged.
-  Tensor head_output(const Receiver& r, const Tensor& x) const {
-    const Block& b = base_.block(r.layer);
-    const Tensor& stream = base_.streams.resid_pre[std::size_t(r.layer)];
-    const std::int64_t length = stream.size(1);
-    Probe probe;
-    Tensor z;
-    probe.replace(kProjections[r.kind].site,
-                  [&](const Tensor& all) { return with_head(r, all, x); });
-    probe.replace("hook_z", [&](const Tensor& all) {
-      z = select(all, 2, r.head);
-      return all;
-    });
-    ForwardContext ctx{.probe = &probe};
-    if (options_.positions == Positions::kAlibi)
-      ctx.bias = ScoreBias::alibi(options_.attention.heads, length, length, stream.dtype());
-    b.attn(normed(b.ln1, stream), ctx);
-    return z;
-  }
-
   // Makes the probe store the running values of a block and change what its receivers read.
   void change_block(Probe& probe, std::int64_t layer) {
     const auto l = std::size_t(layer);
@@ -207,7 +170,7 @@ class PathCutter::Pass {
     };
     store("hook_resid_pre", running_.resid_pre), store("attn.hook_z", running_.z);
     for (const auto kind : {Receiver::kQuery, Receiver::kKey, Receiver::kValue})
-      probe.replace(block_site(layer, std::string("attn.") + kProjections[kind].site),
+      probe.replace(block_site(layer, std::string("attn.") + site_of(kind)),
                     [this, kind, layer, l](Tensor x) {
                       const std::int64_t group = options_.attention.heads / x.size(2);
                       for (std::int64_t head = 0; head < x.size(2); ++head) {
@@ -233,7 +196,7 @@ class PathCutter::Pass {
 
   const Base& base_;
   const Transformer::Options& options_;
-  const std::vector<Path>& paths_;
+  std::vector<Path> paths_;
   bool through_mlps_, together_;
   Change of_sender_;
   Streams running_;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <sstream>
 
-#include "autograd/base/error.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::nn {
 
@@ -26,6 +26,31 @@ Receiver shared_receiver(Receiver r, const Transformer::Options& model) {
   return r;
 }
 
+namespace {
+
+using W = AttentionWeights;
+
+// Site and weights of queries, keys and values, by Receiver::Kind.
+struct Projection {
+  const char* site;
+  Tensor AttentionWeights::*weight;
+  Tensor AttentionWeights::*bias;
+};
+constexpr Projection kProjections[] = {
+    {"hook_q", &W::W_Q, &W::b_Q}, {"hook_k", &W::W_K, &W::b_K}, {"hook_v", &W::W_V, &W::b_V}};
+
+}  // namespace
+
+const char* site_of(Receiver::Kind kind) { return kProjections[kind].site; }
+
+Tensor project(const Receiver& r, const Tensor& x, const AttentionWeights& weights,
+               const MultiHeadAttention::Options& o, bool bias) {
+  const Projection& p = kProjections[r.kind];
+  const std::int64_t head = r.kind == Receiver::kQuery ? r.head : o.kv_head(r.head);
+  const Tensor y = matmul(x, select(weights.*p.weight, 0, head)), b = weights.*p.bias;
+  return bias && b.defined() ? y + select(b, 0, head) : y;
+}
+
 Component component_of(const Receiver& r) {
   return r.kind == Receiver::kMlp ? Component::mlp(r.layer) : Component(r.layer, r.head);
 }
@@ -41,6 +66,13 @@ std::optional<Receiver::Kind> read_kind(const std::string& text) {
 }
 
 Receiver receiver_of(const Component& c, Receiver::Kind kind) { return {kind, c.layer, c.head}; }
+
+// Returns the name of a receiver: "L1H1.K", "L1MLP" or "logits".
+std::string receiver_name(const Receiver& r) {
+  if (r.kind == Receiver::kLogits) return "logits";
+  const std::string name = component_name(component_of(r));
+  return r.kind == Receiver::kMlp ? name : name + "." + kKinds[std::size_t(r.kind)];
+}
 
 Path parse_path(std::string_view what, const std::string& text, const Transformer::Options& o) {
   std::vector<std::string> words;
@@ -82,14 +114,6 @@ Path parse_path(std::string_view what, const std::string& text, const Transforme
 }
 
 }  // namespace
-
-std::string receiver_name(const Receiver& r, std::int64_t kv_group) {
-  if (r.kind == Receiver::kLogits) return "logits";
-  if (r.kind == Receiver::kMlp) return component_name(Component::mlp(r.layer));
-  const std::string kind{'.', kKinds[std::size_t(r.kind)]};
-  if (r.kind == Receiver::kQuery) return head_name({r.layer, r.head}) + kind;
-  return head_range({r.layer, r.head / kv_group * kv_group}, kv_group) + kind;
-}
 
 std::string path_name(const Path& path) {
   std::string name = component_name(path.sender);

@@ -48,11 +48,14 @@ std::int64_t stage_of(const Receiver& receiver, const Transformer::Options& mode
 /// Returns the receiver for which keys and values that several heads share are named: that of the
 /// first of these heads. Other receivers are returned unchanged.
 Receiver shared_receiver(Receiver receiver, const Transformer::Options& model);
+/// Site of the queries, keys or values that a receiver computes.
+const char* site_of(Receiver::Kind kind);
+/// Returns the queries, keys or values of a receiver for a stream x, after its norm: [..., d_model]
+/// -> [..., d_head]. `weights` have the form AttentionForm::kPerHead.
+Tensor project(const Receiver& r, const Tensor& x, const AttentionWeights& weights,
+               const MultiHeadAttention::Options& o, bool bias = true);
 /// Returns the component that a receiver belongs to. It must not be kLogits.
 Component component_of(const Receiver& receiver);
-/// Returns the name of a receiver: "L1H1.K", "L1MLP" or "logits". With `kv_group` above 1, heads
-/// that share keys and values are named together, such as "L1H0-1.K".
-std::string receiver_name(const Receiver& receiver, std::int64_t kv_group = 1);
 /// Returns the name of a path: "L0H0:K:L1H1:logits" or, for an edge, "L0H0:K:L1H1".
 std::string path_name(const Path& path);
 /// Parses a comma-separated list of paths of the model. The last receiver of a path is its

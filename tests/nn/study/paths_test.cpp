@@ -110,49 +110,37 @@ TEST_CASE("without a norm and a second layer, edges into values and logits are p
 
 TEST_CASE("a path through keys and logits equals the same replacements written by hand") {
   const Replaced x(small_options(), Ablation::kResample);
-  const Transformer& model = x.model;
-  const Batch& batch = x.batch;
   const NoGrad guard;
-  // Keys of L1H1 in a run in which only the stream before block 1 changes.
-  Probe record;
-  for (const char* site : {"blocks.0.attn.hook_z", "blocks.1.attn.hook_z",
-                           "blocks.1.hook_resid_pre", "blocks.1.hook_resid_post"})
-    record.record(site);
-  model(batch.inputs, {.probe = &record});
-  const AttentionWeights w0 = convert(model.blocks[0].attn.weights, model.blocks[0].attn.options,
-                                      AttentionForm::kPerHead),
-                         w1 = convert(model.blocks[1].attn.weights, model.blocks[1].attn.options,
-                                      AttentionForm::kPerHead);
-  const Tensor change =
-      matmul(select(x.r.z[0] - record.value("blocks.0.attn.hook_z"), 2, 2), select(w0.W_O, 0, 2));
-  Probe changed_stream;
-  changed_stream.replace("blocks.1.hook_resid_pre", [&](const Tensor& y) { return y + change; });
-  changed_stream.record("blocks.1.attn.hook_k");
-  model(batch.inputs, {.probe = &changed_stream});
-  const Tensor keys = changed_stream.value("blocks.1.attn.hook_k");
-  const Tensor is_head = from_data(std::vector<bool>{false, true, false}, {3, 1});
-  const auto with_keys = [&](Probe& probe) {
-    probe.replace("blocks.1.attn.hook_k", [&](const Tensor& k) { return where(is_head, keys, k); });
+  const auto z = record_forward(x.model, x.batch.inputs, {"attn.hook_z"}).at[0];
+  // Returns the change of the stream if the output of a head before W_O changes.
+  const auto written = [&](std::size_t layer, std::int64_t head, const Tensor& changed) {
+    const MultiHeadAttention& a = x.model.blocks[layer].attn;
+    const Tensor W_O = convert(a.weights, a.options, AttentionForm::kPerHead).W_O;
+    return matmul(select(changed - z[layer], 2, head), select(W_O, 0, head));
   };
-  Probe edge;
-  with_keys(edge);
+  const auto values = [&](Probe& probe) {
+    return to_doubles(objective_values(x.model(x.batch.inputs, {.probe = &probe}), x.batch, kDiff));
+  };
+  // Keys of L1H1 in a run in which only the stream before block 1 changes.
+  Probe stream, edge, logits;
+  stream.replace("blocks.1.hook_resid_pre",
+                 [&](const Tensor& y) { return y + written(0, 2, x.r.z[0]); });
+  stream.record("blocks.1.attn.hook_k");
+  values(stream);
+  const Tensor is_head = from_data(std::vector<bool>{false, true, false}, {3, 1});
+  edge.replace("blocks.1.attn.hook_k", [&](const Tensor& k) {
+    return where(is_head, stream.value("blocks.1.attn.hook_k"), k);
+  });
   edge.record("blocks.1.attn.hook_z");
-  const auto of_edge =
-      to_doubles(objective_values(model(batch.inputs, {.probe = &edge}), batch, kDiff));
   const PathCutter cutter(x.run, x.r, false);
-  check_equal(cutter.values(x.paths("L0H2:K:L1H1")), of_edge, 1e-12);
+  check_equal(cutter.values(x.paths("L0H2:K:L1H1")), values(edge), 1e-12);
   // The logits alone read the new output of L1H1.
-  const Tensor written = matmul(
-      select(edge.value("blocks.1.attn.hook_z") - record.value("blocks.1.attn.hook_z"), 2, 1),
-      select(w1.W_O, 0, 1));
-  Probe logits;
-  logits.replace("blocks.1.hook_resid_post", [&](const Tensor& y) { return y + written; });
-  const auto of_path =
-      to_doubles(objective_values(model(batch.inputs, {.probe = &logits}), batch, kDiff));
+  logits.replace("blocks.1.hook_resid_post", [&](const Tensor& y) {
+    return y + written(1, 1, edge.value("blocks.1.attn.hook_z"));
+  });
   const std::vector<Path> path = x.paths("L0H2:K:L1H1:logits");
-  check_equal(cutter.values(path), of_path, 1e-12);
-  CHECK(std::abs(cutter.cut(path).effect.mean -
-                 cutter.cut({{{0, 2}, {path[0].receivers[0]}}}).effect.mean) >
+  check_equal(cutter.values(path), values(logits), 1e-12);
+  CHECK(std::abs(cutter.cut(path).effect.mean - cutter.cut(x.paths("L0H2:K:L1H1")).effect.mean) >
         1e-6);  // the MLP reads it, too
 }
 
@@ -232,7 +220,6 @@ TEST_CASE("the edges with the largest predictions are measured and sorted by the
   for (const Effect& e : cutter.predictions(edges)) larger += std::abs(e.mean) >= smallest;
   CHECK(larger == 7);
   CHECK(largest[0].effect.mean == cutter.cut(x.paths(largest[0].place)).effect.mean);
-  CHECK(receiver_name({Receiver::kKey, 1, 2}, 3) == "L1H0-2.K");
   // With shared keys, every head of the group names the same receiver.
   const auto text = [&](const char* path) { return cutter.values(x.paths(path)); };
   CHECK(text("L0H1:K:L1H0") == text("L0H1:K:L1H2"));

@@ -61,7 +61,9 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
   }
   for (const std::string& argument : rest) {
     if (argument == "--") continue;
-    if (command) usage_error("'{}' is one argument too many; {}", argument, see_help(command));
+    if (command)
+      usage_error("'{}' is one argument too many; {}", argument,
+                  command->advice.empty() ? see_help(command) : command->advice);
     std::vector<std::string> names;
     for (const auto& c : commands) names.push_back(c->name);
     usage_error("unknown command '{}'; did you mean heed {}? Commands: {}", argument,

@@ -4,6 +4,7 @@
 //   const Analysis kPaths{.key = "paths", .order = 50, .options = {...}, .run = run};
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct Analysis {
 
   /// Returns whether a shared option asks for the analysis, as its own options do; null: none does.
   bool (*by_shared)(const StudyContext& context) = nullptr;
+  const char* shared = "";  ///< these options: "--ablate all"
   /// Returns whether the analysis runs if no option asks for it. Null: it runs if it has no
   /// options, unless `by_shared` is set.
   bool (*by_default)(StudyContext& context) = nullptr;
@@ -58,6 +60,8 @@ struct Analysis {
   bool is_asked(const StudyContext& context) const;
   /// Returns whether it runs.
   bool runs(StudyContext& context) const;
+  /// Returns which options ask for it: "add --path".
+  std::string advice() const;
 };
 
 }  // namespace heed

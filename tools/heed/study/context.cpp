@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "autograd/base/text.h"
 #include "tools/heed/study/analysis.h"
 
 namespace heed {
@@ -36,15 +37,13 @@ bool Analysis::runs(StudyContext& context) const {
   return by_default ? by_default(context) : options.empty() && !by_shared;
 }
 
-StudyContext::StudyContext(const Command& command_, const HeadArguments& arguments_,
-                           const Subject& subject_, const HeadStudy& heads_, Progress& progress_,
-                           std::filesystem::path folder_)
-    : command(command_),
-      arguments(arguments_),
-      subject(subject_),
-      heads(heads_),
-      progress(progress_),
-      folder(std::move(folder_)) {}
+std::string Analysis::advice() const {
+  std::vector<std::string> keys;
+  for (const Option& o : options)
+    if (o.asks) keys.push_back(std::string("--") + o.key);
+  if (*shared) keys.emplace_back(shared);
+  return "add " + heed::join(keys, " or ");
+}
 
 nn::ProgressCallback StudyContext::counting(std::string what) const {
   return [what = std::move(what), this](std::int64_t done, std::int64_t total) {
@@ -53,8 +52,8 @@ nn::ProgressCallback StudyContext::counting(std::string what) const {
 }
 
 const nn::Study& StudyContext::study() {
-  if (!study_) study_ = subject.study();
-  return *study_;
+  if (!computed.study) computed.study = subject.study();
+  return *computed.study;
 }
 
 std::vector<nn::HeadReport> StudyContext::reports() {
@@ -76,20 +75,20 @@ Value StudyContext::mark(std::size_t head) const {
 }
 
 const HeadSample& StudyContext::sample() {
-  if (!sample_) sample_ = effect_sample(heads, arguments, command, subject);
-  return *sample_;
+  if (!computed.sample) computed.sample = effect_sample(heads, arguments, command, subject);
+  return *computed.sample;
 }
 
 const NotableCells& StudyContext::cells() {
-  if (cells_) return *cells_;
+  if (computed.cells) return *computed.cells;
   // A pass over a long sequence takes long, and the table shows 24 cells.
   const std::int64_t count = std::ssize(subject.texts.tokens) > 128 ? 12 : 32;
-  cells_ = NotableCells{nn::notable_cells(study(), count), {}, {}};
+  NotableCells& all = computed.cells.emplace(NotableCells{nn::notable_cells(study(), count)});
   std::vector<std::vector<nn::Cell>> sets;
-  for (const nn::Cell& cell : cells_->cells) sets.push_back({cell});
-  cells_->evidence = nn::cut_cells(subject.base(), study(), sets);
-  cells_->judgement = judge(cells_->evidence, subject.objective);
-  return *cells_;
+  for (const nn::Cell& cell : all.cells) sets.push_back({cell});
+  all.evidence = nn::cut_cells(subject.base(), study(), sets);
+  all.judgement = judge(all.evidence, subject.objective);
+  return all;
 }
 
 }  // namespace heed

@@ -17,23 +17,18 @@ namespace heed {
 /// Cuts of single cells of the subject's sequence.
 struct NotableCells {
   std::vector<nn::Cell> cells;
-  std::vector<nn::Evidence> evidence;  ///< in the order of `cells`
-  nn::Judgement judgement;
+  std::vector<nn::Evidence> evidence = {};  ///< in the order of `cells`
+  nn::Judgement judgement = {};
 };
 
 /// The inputs of an analysis. Each part is computed when it is first asked for.
-class StudyContext {
- public:
-  /// All arguments must outlive the context. `folder` is where an analysis may write further files.
-  StudyContext(const Command& command, const HeadArguments& arguments, const Subject& subject,
-               const HeadStudy& heads, Progress& progress, std::filesystem::path folder);
-
+struct StudyContext {
   const Command& command;
   const HeadArguments& arguments;  ///< options that several analyses share
   const Subject& subject;
   const HeadStudy& heads;  ///< on sequences of the task; `measured` may be null
   Progress& progress;
-  std::filesystem::path folder;
+  std::filesystem::path folder;  ///< where an analysis may write further files
 
   /// Returns whether the user gave this option.
   bool given(const std::string& option) const { return command.given(option); }
@@ -70,10 +65,12 @@ class StudyContext {
     return subject.predicts && sample.run.values.size() > 1;
   }
 
- private:
-  std::optional<nn::Study> study_;
-  std::optional<HeadSample> sample_;
-  std::optional<NotableCells> cells_;
+  /// The parts that were computed; read them with study(), sample() and cells().
+  struct Computed {
+    std::optional<nn::Study> study = {};
+    std::optional<HeadSample> sample = {};
+    std::optional<NotableCells> cells = {};
+  } computed = {};
 };
 
 }  // namespace heed

@@ -50,6 +50,14 @@ class Lines {
     return c;
   }
 
+  void add_to(std::vector<Claim>& lines) const {
+    add_components(lines), add_sets(lines);
+    lines.push_back(
+        {"Next: --ablation resample (another replacement), --show edges (which component reads "
+         "which), --keep A,B (L with these heads alone)."});
+  }
+
+ private:
   // The components that count, the largest first.
   void add_components(std::vector<Claim>& lines) const {
     constexpr std::size_t kMostPatterns = 2;
@@ -116,13 +124,6 @@ class Lines {
     }
   }
 
-  Claim next() const {
-    return {
-        "Next: --ablation resample (another replacement), --show edges (which "
-        "component reads which), --keep A,B (L with these heads alone)."};
-  }
-
- private:
   const nn::Evidence& row(const nn::Finding& f) const { return m_.effects[f.row]; }
 
   // "needed -5.31 +- 0.03 (accuracy 99.9 %), suffices +5.19 +- 0.04"
@@ -181,26 +182,15 @@ class Lines {
 std::vector<Claim> first_lines(const HeadStudy& study, bool predicts,
                                const std::vector<std::string>& answers) {
   std::vector<Claim> lines;
-  const auto answer = [&] {
-    for (const std::string& text : answers) lines.push_back({text});
-  };
-  if (!study.measured) {
-    if (!study.not_measured.empty()) lines.push_back({study.not_measured});
-    answer();
-    return lines;
-  }
-  const Lines all(study);
-  lines.push_back(all.introduction());
-  answer();
-  if (!predicts) {
+  if (study.measured)
+    lines.push_back(Lines(study).introduction());
+  else if (!study.not_measured.empty())
     lines.push_back({study.not_measured});
-    return lines;
-  }
-  std::vector<Claim> components;
-  all.add_components(components);
-  lines.insert(lines.end(), components.begin(), components.end());
-  all.add_sets(lines);
-  lines.push_back(all.next());
+  for (const std::string& text : answers) lines.push_back({text});
+  if (study.measured && predicts)
+    Lines(study).add_to(lines);
+  else if (study.measured)
+    lines.push_back({study.not_measured});
   return lines;
 }
 

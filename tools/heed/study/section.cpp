@@ -23,21 +23,6 @@ std::string key_of(std::string_view name) {
   return key;
 }
 
-// Returns the names of all predictions, in the order in which they first occur.
-std::vector<std::string> prediction_names(const std::vector<nn::Evidence>& rows) {
-  std::vector<std::string> names;
-  for (const nn::Evidence& row : rows)
-    for (const nn::Prediction& p : row.predictions)
-      if (std::ranges::count(names, p.name) == 0) names.emplace_back(p.name);
-  return names;
-}
-
-Value prediction_of(const nn::Evidence& row, const std::string& name) {
-  for (const nn::Prediction& p : row.predictions)
-    if (p.name == name) return p.effect.mean;
-  return {};
-}
-
 Value table_json(const Table& table) {
   Table columns(kNameAndUnit);
   for (const Column& c : table.columns) columns.add({c.label.empty() ? c.key : c.label, c.unit});
@@ -127,17 +112,19 @@ Value section_json(const Section& s) {
 
 Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
                      const nn::Judgement& judgement, bool marks, bool sorted) {
-  const std::vector<std::string> names = prediction_names(rows);
+  std::vector<nn::Prediction> predictions;  // those of the row that has most
+  for (const nn::Evidence& row : rows)
+    if (row.predictions.size() > predictions.size()) predictions = row.predictions;
   std::vector<std::string> keys;
-  for (const std::string& name : names) keys.push_back(key_of(name));
+  for (const nn::Prediction& p : predictions) keys.push_back(key_of(p.name));
   const bool has_suffices =
       std::ranges::any_of(rows, [](const nn::Evidence& row) { return row.suffices.has_value(); });
   std::vector<Column> columns{{"place", place},
                               {"effect", has_suffices ? "needed" : "effect", "", "{:+.3g}"},
                               {"standard_error", "error", "", "{:.2g}", 1}};
   if (has_suffices) columns.push_back({"suffices", "suffices", "", "{:+.3g}"});
-  for (std::size_t i = 0; i < names.size(); ++i)
-    columns.push_back({keys[i], names[i], "", "{:+.3g}", i == 0 ? 0 : 3});
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    columns.push_back({keys[i], predictions[i].name, "", "{:+.3g}", i == 0 ? 0 : 3});
   columns.push_back({"accuracy", "accuracy", "", "percent", 2});
   columns.push_back({"mark", "mark"});
   Table t(columns);
@@ -147,7 +134,8 @@ Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& ro
     const nn::Evidence& row = rows[i];
     std::vector<Value> cells{row.place, row.effect.mean, row.effect.standard_error};
     if (has_suffices) cells.push_back(row.suffices ? Value(row.suffices->mean) : Value());
-    for (const std::string& name : names) cells.push_back(prediction_of(row, name));
+    for (const nn::Prediction& p : row.predictions) cells.push_back(p.effect.mean);
+    cells.resize(columns.size() - 2);
     cells.push_back(row.effect.accuracy);
     cells.push_back(marks ? Value(nn::mark_text(judgement.rows[i])) : Value());
     t.add(std::move(cells));

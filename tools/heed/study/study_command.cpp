@@ -1,6 +1,5 @@
 // `heed study`: attention and its gradients on one sequence, as pictures, arrays and numbers.
 #include <algorithm>
-#include <deque>
 #include <filesystem>
 #include <future>
 #include <map>
@@ -31,16 +30,17 @@ struct StudyArguments {
   std::int64_t sample = 0;
   bool ascii = false, overwrite = false, over_time = false;
   HeadArguments heads;
-  // Variables of the options that only one analysis has, which reads StudyContext::text().
-  std::deque<std::string> texts;
-  std::deque<bool> switches;
-  std::deque<std::int64_t> numbers;
+  // The options that only one analysis has; it reads their texts from the command.
+  std::string text;
+  bool flag = false;
+  std::int64_t number = 0;
 };
 
-// Returns the run, the sequence and the objective L that the arguments select.
+// Returns the run, the sequence and the objective L that the arguments select. With --circuits, a
+// run whose text is not available has a sequence of one token.
 Subject chosen_subject(const StudyArguments& a, const Command& c) {
   const std::filesystem::path folder = find_run(a.run);
-  bool has_sequences = c.given("samples") || !c.given("prompt");
+  bool has_sequences = (c.given("samples") || !c.given("prompt")) && c.text("circuits") != "true";
   const auto run = open_for_study(folder, a.weights, has_sequences);
   const nn::Task& task = *run->task;
   if (int(c.given("prompt")) + int(c.given("sample")) + int(c.given("repeat-random")) > 1)
@@ -49,11 +49,14 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   if (c.given("sample") && a.sample >= task.evaluation_size())
     usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, a.sample);
   nn::Generator generator(1);
+  nn::Batch one;  // one token
+  one.inputs = one.targets = autograd::zeros({1, 1}, autograd::int64);
   const nn::Batch sequence = c.given("prompt") ? task.prompt(a.prompt)
                              : c.given("repeat-random")
                                  ? repeated_sequences(task, repeated_tokens(a.heads, task), 1)
                              : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
-                                                 : task.example(generator);
+                             : has_sequences     ? task.example(generator)
+                                                 : one;
   const std::int64_t length = sequence.inputs.numel();
   if (length > task.info().context)
     usage_error("--prompt: {} tokens, but the model reads at most {}", length, task.info().context);
@@ -84,22 +87,17 @@ std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command&
 
 // ---- files of the study of one sequence
 
-// Returns descriptions of the arrays, for the metadata of arrays.safetensors. A key is the end of
-// the array's name. A gradient, whose name is the array's name and "_grad", has no entry of its
-// own.
-nn::Json schema() {
-  nn::Json arrays = nn::Json::object();
-  for (const nn::ArrayQuantity& q : nn::array_quantities())
-    arrays.append(std::string(q.site),
-                  nn::Json::object({{"title", q.title}, {"shape", q.shape}, {"what", q.what}}));
-  return arrays;
-}
-
+// Writes the arrays with their descriptions. A key of the metadata "schema" is the end of an
+// array's name. A gradient, whose name is the array's name and "_grad", has no entry of its own.
 void save_arrays(const std::filesystem::path& file, const Subject& s, const nn::Study& study) {
+  nn::Json schema = nn::Json::object();
+  for (const nn::ArrayQuantity& q : nn::array_quantities())
+    schema.append(std::string(q.site),
+                  nn::Json::object({{"title", q.title}, {"shape", q.shape}, {"what", q.what}}));
   std::map<std::string, std::string> metadata = s.texts.metadata();
   metadata["objective"] = s.objective_text();
   metadata["tokens"] = s.text();
-  metadata["schema"] = schema().dump();
+  metadata["schema"] = schema.dump();
   metadata["value"] = fmt::format("{:.17g}", study.value);
   nn::save_safetensors(file.string(), to_named(study), metadata);
 }
@@ -138,12 +136,6 @@ Columns study_keys() {
   return all;
 }
 
-// Throws the errors of options that are used only after the heads have been measured.
-void check_early(const StudyContext& context) {
-  for (const Analysis* analysis : analyses())
-    if (analysis->check) analysis->check(context);
-}
-
 // Adds the text of the sections: those of --show, those whose option is given, and a line for each
 // other one.
 void add_sections(Report& report, const StudyArguments& a, const std::vector<Section>& sections,
@@ -156,9 +148,14 @@ void add_sections(Report& report, const StudyArguments& a, const std::vector<Sec
   for (const bool whole : {true, false})
     for (const Section& s : sections)
       if (is_shown(s) == whole) add_section(report, s, whole);
-  for (const std::string& key : a.show)
-    for (const Section& s : sections)
-      if (s.key == key && !s.tables.empty() && !report.csv) report.csv = s.tables[0];
+  for (const std::string& key : a.show) {
+    const auto s = std::ranges::find(sections, key, &Section::key);
+    if (s == sections.end() && key != "all")
+      print_error(fmt::format("warning: --show {}: this section was not computed; {}", key,
+                              (*std::ranges::find(analyses(), key, &Analysis::key))->advice()));
+    else if (key != "all" && !s->tables.empty() && !report.csv)
+      report.csv = s->tables[0];
+  }
 }
 
 // Sets the keys of the result that do not depend on an analysis.
@@ -186,7 +183,9 @@ Report study_one(const StudyArguments& a, const Command& c) {
   const auto head = chosen_head(a, c, s.model().options);
   Progress progress(false);
   HeadStudy heads;
-  check_early({c, a.heads, s, heads, progress, {}});
+  const StudyContext early(c, a.heads, s, heads, progress, {});
+  for (const Analysis* analysis : analyses())
+    if (analysis->check) analysis->check(early);  // before the heads are measured
   const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   progress.at_work("Running the model forward and backward");
   heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed
@@ -255,28 +254,8 @@ Report study_one(const StudyArguments& a, const Command& c) {
 constexpr Column kWeightKeys[] = {
     {"format"}, {"run"}, {"distance"}, fields("sections", kSectionKeys), {"files"}};
 
-// Returns a run and, if its text is available, the task's example; otherwise one token.
-Subject weights_subject(const StudyArguments& a) {
-  const std::filesystem::path folder = find_run(a.run);
-  bool has_sequences = false;  // not required
-  const auto run = open_for_study(folder, a.weights, has_sequences);
-  nn::Generator generator(1);
-  nn::Batch sequence;
-  if (has_sequences) {
-    sequence = run->task->example(generator);
-  } else {
-    const nn::Tensor one = autograd::zeros({1, 1}, autograd::int64);
-    sequence.inputs = sequence.targets = one;
-  }
-  nn::Objective objective{.kind = has_sequences ? nn::Objective::kMargin : nn::Objective::kLoss};
-  Subject s(folder, run, sequence, objective);
-  s.has_sequences = has_sequences;
-  s.source.formats = a.formats;
-  return s;
-}
-
 Report study_weights(const StudyArguments& a, const Command& c) {
-  const Subject s = weights_subject(a);
+  const Subject s = chosen_subject(a, c);
   const auto analysis = std::ranges::find(analyses(), "weights", &Analysis::key);
   Progress progress(false);
   HeadStudy heads;
@@ -303,20 +282,12 @@ Report study_weights(const StudyArguments& a, const Command& c) {
   return report;
 }
 
-// Returns the options of an analysis as settings, whose variables are in `a`.
-std::vector<nn::Setting> settings_of(const Analysis& analysis, StudyArguments& a) {
-  std::vector<nn::Setting> settings;
-  for (const Analysis::Option& o : analysis.options) {
-    const std::string unit = o.unit;
-    if (unit.empty())
-      settings.push_back({o.key, a.switches.emplace_back(false), o.help});
-    else if (unit == "N")
-      settings.push_back(
-          nn::Setting(o.key, a.numbers.emplace_back(0), nn::Range{0}, o.help).shows(o.shows));
-    else
-      settings.push_back(nn::Setting(o.key, a.texts.emplace_back(), unit, o.help).shows(o.shows));
-  }
-  return settings;
+// Returns an option of an analysis as a setting.
+nn::Setting setting_of(const Analysis::Option& o, StudyArguments& a) {
+  const std::string unit = o.unit;
+  if (unit.empty()) return {o.key, a.flag, o.help};
+  if (unit == "N") return nn::Setting(o.key, a.number, nn::Range{0}, o.help).shows(o.shows);
+  return nn::Setting(o.key, a.text, unit, o.help).shows(o.shows);
 }
 
 }  // namespace
@@ -325,7 +296,7 @@ void study_command(Command& c) {
   c.name = "study", c.what = "what the heads do: effects, attention and its gradients";
   c.examples = kStudyExamples, c.notes = kStudyNotes;
   auto a = std::make_shared<StudyArguments>();
-  c.arguments = 2;
+  c.arguments = 2, c.advice = "compare more runs with heed compare A B C --of roles";
   std::vector<std::string> sections{"all"};
   for (const Analysis* analysis : analyses()) sections.emplace_back(analysis->key);
   c.add("Options",
@@ -360,10 +331,11 @@ void study_command(Command& c) {
   c.add("Heads", head_settings(a->heads));
   std::vector<std::string> of_sequences;  // options of analyses that need a sequence
   for (const Analysis* analysis : analyses()) {
-    c.add(analysis->group, settings_of(*analysis, *a));
+    for (const Analysis::Option& o : analysis->options) {
+      c.add(analysis->group, {setting_of(o, *a)});
+      if (analysis->key != "weights") of_sequences.emplace_back(o.key);
+    }
     if (*analysis->notes) c.notes += fmt::format("\n[{}]\n{}\n", analysis->group, analysis->notes);
-    if (analysis->key != "weights")
-      for (const Analysis::Option& o : analysis->options) of_sequences.emplace_back(o.key);
   }
   c.add("Time", {{"over-time", a->over_time,
                   "studies every checkpoint of the run instead of one sequence"}});

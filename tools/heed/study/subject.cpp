@@ -168,15 +168,6 @@ Subject::Subject(const std::filesystem::path& folder, std::shared_ptr<const nn::
 
 std::string Subject::objective_text() const { return heed::objective_text(objective, info()); }
 
-std::int64_t Subject::measured_positions() const {
-  if (objective.kind != nn::Objective::kMargin && !objective.positions.empty())
-    return std::ssize(objective.positions);
-  const nn::Tensor& tokens =
-      objective.kind == nn::Objective::kMargin ? objective.right : sequence.targets;
-  const auto ids = tokens.to_vector<std::int64_t>();
-  return std::ssize(ids) - std::ranges::count(ids, nn::kIgnored);
-}
-
 std::string Subject::text() const {
   return info().vocabulary.decode(sequence.inputs.to_vector<std::int64_t>());
 }

@@ -82,12 +82,6 @@ Table lens_table(const Subject& s, const nn::LogitLens& lens) {
   return t;
 }
 
-std::vector<std::string> layer_labels(std::int64_t layers) {
-  std::vector<std::string> labels;
-  for (std::int64_t layer = 0; layer < layers; ++layer) labels.push_back(fmt::format("L{}", layer));
-  return labels;
-}
-
 Picture lens_picture(const Subject& s, const nn::LogitLens& lens) {
   plot::Panel panel{.title = "", .rows = int(lens.layers), .cols = int(lens.length), .values = {}};
   for (const nn::LensCell& cell : lens.cells) {
@@ -95,7 +89,8 @@ Picture lens_picture(const Subject& s, const nn::LogitLens& lens) {
     panel.texts.push_back(plot::token_text(s.info().vocabulary.label(cell.top)));
   }
   plot::HeatmapGrid grid{.title = "Logit lens", .panels = {std::move(panel)}};
-  grid.row_labels = layer_labels(lens.layers), grid.col_labels = s.texts.tokens;
+  for (std::int64_t l = 0; l < lens.layers; ++l) grid.row_labels.push_back(fmt::format("L{}", l));
+  grid.col_labels = s.texts.tokens;
   grid.row_axis = "layer", grid.col_axis = "token";
   grid.caption = "Color: probability of the right token. Text: the likeliest token.";
   grid.gray = "no right token";

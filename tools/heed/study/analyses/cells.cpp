@@ -48,7 +48,8 @@ Section cut_cells_of_sequence(StudyContext& c) {
                     "gradient: the change of L by dL/dA for this change of the weights. Any "
                     "other cell: --cut \"HEAD[query,key]\"."},
       .finding = finding_of(cells.evidence, cells.judgement)};
-  if (const std::int64_t n = c.subject.measured_positions(); n > 1)
+  const nn::ObjectiveAt at = nn::at_positions(c.subject.objective, c.subject.sequence);
+  if (const std::size_t n = at.positions.size(); n > 1)
     s.sentences.push_back(fmt::format(
         "L is a mean over {0} positions, so a change at one of them is {0} times as large as the "
         "change of L.",

@@ -46,6 +46,7 @@ Section margin_by_position(StudyContext& c) {
 const Analysis kMargin{
     .key = "margin",
     .order = 90,
+    .shared = "--of margin",
     .by_default =
         [](StudyContext& c) { return c.subject.objective.kind == nn::Objective::kMargin; },
     .repeats = false,

@@ -25,6 +25,7 @@ const Analysis kPairs{.key = "pairs",
                             return c.arguments.ablate == "all" && c.heads.measured &&
                                    c.heads.measured->reports.size() <= kMostHeads;
                           },
+                      .shared = "--ablate all (up to 8 heads)",
                       .repeats = false,
                       .run = pairs_of_heads};
 

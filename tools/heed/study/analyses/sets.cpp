@@ -59,6 +59,7 @@ const Analysis kSets{
     .key = "sets",
     .order = 20,
     .by_shared = [](const StudyContext& c) { return c.given("keep") || has_ablated_set(c); },
+    .shared = "--ablate or --keep",
     .check = check_sets,
     .run = measured_sets};
 

@@ -363,7 +363,7 @@ const Analysis kWeights{
           "maps of heads and pairs of heads from the weights; beside them the measured edges "
           "between heads"},
          {"distance", "N", "tokens from the key to the query, for the QK and composed maps of RoPE",
-          "0; composed maps: the mean over all distances from 1 on"}},
+          "0; composed maps: the mean over all distances from 1 on", false}},
     .group = "Weights",
     .notes =
         R"(--circuits computes maps from the weights, beside the measured edges between heads: QK (scores of a token with another token), OV (logits

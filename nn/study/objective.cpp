@@ -1,9 +1,9 @@
 #include "nn/study/objective.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
-#include <span>
 
 #include "autograd/ops/ops.h"
 #include "nn/study/forward_passes.h"
@@ -19,53 +19,50 @@ void check_position(std::int64_t position, std::int64_t length) {
                     " is outside the sequence of ", length);
 }
 
-// Returns log p - log(1 - p) of the target at each position [B, T], 0 where `targets` is kIgnored.
+// Returns [T] bool8: true at these positions.
+Tensor is_at(const std::vector<std::int64_t>& positions, std::int64_t length) {
+  std::vector<bool> is(std::size_t(length), false);
+  for (const std::int64_t p : positions) check_position(p, length), is[std::size_t(p)] = true;
+  return from_data(is, {length});
+}
+
+// Returns the targets that count in the accuracy, and kIgnored elsewhere.
+Tensor counted_targets(const Batch& batch) {
+  if (!batch.counted.defined()) return batch.targets;
+  return masked_fill(batch.targets, logical_not(batch.counted), double(kIgnored));
+}
+
+// Returns the mean of x [B, T] over the positions where `counts` is true, [B].
+Tensor mean_where(const Tensor& counts, const Tensor& x) {
+  return sum(masked_fill(x, logical_not(counts), 0), {1}) / sum(to(counts, x.dtype()), {1});
+}
+
+// Returns log p - log(1 - p) of the target at each position [B, T]; not defined for kIgnored.
 Tensor log_odds(const Tensor& logits, const Tensor& targets) {
-  const Tensor ignored = eq(targets, double(kIgnored));
-  const Tensor index = unsqueeze(masked_fill(targets, ignored, 0), -1);  // [B, T, 1]
-  const Tensor is_target = eq(index, arange(logits.size(-1)));           // [B, T, classes]
-  const Tensor target = squeeze(gather(logits, 2, index), -1);
-  const Tensor others = logsumexp(masked_fill(logits, is_target, -HUGE_VAL), {-1});
-  return masked_fill(target - others, ignored, 0);
+  const Tensor index = unsqueeze(masked_fill(targets, eq(targets, double(kIgnored)), 0), -1);
+  const Tensor is_target = eq(index, arange(logits.size(-1)));  // [B, T, classes]
+  return squeeze(gather(logits, 2, index), -1) -
+         logsumexp(masked_fill(logits, is_target, -HUGE_VAL), {-1});
 }
 
 // Returns the mean of a quantity of the targets over the targets that L counts, [B]: the
 // cross-entropy, or the log odds for kLogOdds.
 Tensor mean_of_targets(const Tensor& logits, const Batch& batch, const Objective& o) {
-  const std::int64_t count = batch.targets.size(0), length = batch.targets.size(1);
-  auto targets = batch.targets.to_vector<std::int64_t>();
-  std::vector<bool> counts(targets.size(), true);
-  if (o.kind == Objective::kLogOdds && o.positions.empty() && batch.counted.defined())
-    counts = batch.counted.to_vector<bool>();
-  const std::set<std::int64_t> chosen(o.positions.begin(), o.positions.end());
-  std::vector<double> weights;  // [B], 1 / number of targets at the chosen positions
-  for (std::int64_t b = 0; b < count; ++b) {
-    std::int64_t counted = 0;
-    for (std::int64_t t = 0; t < length; ++t) {
-      std::int64_t& target = targets[std::size_t(b * length + t)];
-      if (!counts[std::size_t(b * length + t)] || (!chosen.empty() && !chosen.contains(t)))
-        target = kIgnored;
-      counted += target != kIgnored;
-    }
-    check<ValueError>(counted > 0, "study",
-                      chosen.empty() ? "the sequence has" : "the positions of L have",
+  const bool is_odds = o.kind == Objective::kLogOdds;
+  Tensor targets = batch.targets;
+  if (!o.positions.empty())
+    targets = masked_fill(targets, logical_not(is_at(o.positions, targets.size(1))), kIgnored);
+  else if (is_odds)
+    targets = counted_targets(batch);
+  const Tensor counts = ne(targets, double(kIgnored));
+  for (const double count : to_doubles(sum(to(counts, float64), {1})))
+    check<ValueError>(count > 0, "study",
+                      o.positions.empty() ? "the sequence has" : "the positions of L have",
                       " no target, so the loss is undefined; use at least 2 tokens (the target of "
                       "the last one is unknown), other positions, or a logit");
-    weights.push_back(1 / double(counted));
-  }
-  const Tensor counted = from_data(targets, batch.targets.shape());
-  const Tensor each = o.kind == Objective::kLogOdds
-                          ? log_odds(logits, counted)
-                          : cross_entropy(logits, counted, {.reduction = Reduction::kNone});
-  return sum(each, {1}) * to(from_data(weights, {count}), logits.dtype());
-}
-
-// Returns the token with the largest logit except `left_out`. The logits are those of one position.
-std::int64_t largest_but(std::span<const double> logits, std::int64_t left_out) {
-  std::int64_t best = left_out == 0 ? 1 : 0;
-  for (std::int64_t c = 0; c < std::ssize(logits); ++c)
-    if (c != left_out && logits[std::size_t(c)] > logits[std::size_t(best)]) best = c;
-  return best;
+  return mean_where(counts, is_odds
+                                ? log_odds(logits, targets)
+                                : cross_entropy(logits, targets, {.reduction = Reduction::kNone}));
 }
 
 Tensor margins(const Tensor& logits, const Objective& o) {
@@ -75,22 +72,13 @@ Tensor margins(const Tensor& logits, const Objective& o) {
   check(fits, "margin", "the tokens of the margin have the shape ",
         o.right.defined() ? o.right.shape() : Shape(), ", but the batch has ", count,
         " sequences of ", length, " tokens");
-  const std::int64_t copies = count / o.right.size(0);
-  const Tensor measured = ne(o.right, double(kIgnored));
+  const Tensor measured = ne(repeat_rows(o.right, count / o.right.size(0)), double(kIgnored));
   const auto logits_of = [&](const Tensor& tokens) {
-    const Tensor index = repeat_rows(masked_fill(tokens, logical_not(measured), 0), copies);
-    return squeeze(gather(logits, 2, unsqueeze(index, -1)), -1);  // [B, T]
+    const Tensor all = repeat_rows(tokens, count / tokens.size(0));
+    return squeeze(gather(logits, 2, unsqueeze(masked_fill(all, logical_not(measured), 0), -1)),
+                   -1);  // [B, T]
   };
-  const Tensor here = repeat_rows(measured, copies);  // [B, T]
-  const Tensor difference = logits_of(o.right) - logits_of(o.wrong);
-  return sum(masked_fill(difference, logical_not(here), 0), {1}) /
-         sum(to(here, logits.dtype()), {1});
-}
-
-// Returns the targets that count in the accuracy, and kIgnored elsewhere.
-Tensor counted_targets(const Batch& batch) {
-  if (!batch.counted.defined()) return batch.targets;
-  return masked_fill(batch.targets, logical_not(batch.counted), double(kIgnored));
+  return mean_where(measured, logits_of(o.right) - logits_of(o.wrong));
 }
 
 }  // namespace
@@ -133,33 +121,24 @@ Objective margin(const Transformer& model, const Batch& batch,
   const std::int64_t count = logits.size(0), length = logits.size(1), classes = logits.size(2);
   check<ValueError>(classes >= 2, "margin", "needs a model that predicts at least 2 tokens, got ",
                     classes);
-  const std::vector<double> values = contiguous(logits).to_vector<double>();
-  const auto targets = batch.targets.to_vector<std::int64_t>();
-  const auto counted = batch.counted.to_vector<bool>();
-  std::vector<std::int64_t> right(targets.size(), kIgnored), wrong(targets.size(), kIgnored);
+  const Tensor targets = batch.targets, has_target = ne(targets, double(kIgnored)),
+               asked = positions.empty() ? ne(counted_targets(batch), double(kIgnored))
+                                         : expand(is_at(positions, length), targets.shape());
+  auto measured = contiguous(asked).to_vector<bool>();
   for (std::int64_t b = 0; b < count; ++b) {
-    std::vector<std::int64_t> measured = positions;
-    for (std::int64_t t = 0; t < length && positions.empty(); ++t) {
-      const auto i = std::size_t(b * length + t);
-      if (counted[i] && targets[i] != kIgnored) measured.push_back(t);
-    }
     // A sequence has no margin in its padding.
-    std::erase_if(measured, [&](std::int64_t t) { return t < length && t >= batch.tokens_of(b); });
-    if (measured.empty()) measured = {batch.tokens_of(b) - 1};
-    for (const std::int64_t t : measured) {
-      check_position(t, length);
-      const auto i = std::size_t(b * length + t);
-      const std::span<const double> here(values.data() + std::ptrdiff_t(i) * classes,
-                                         std::size_t(classes));
-      right[i] = targets[i] != kIgnored ? targets[i] : largest_but(here, -1);
-      wrong[i] = largest_but(here, right[i]);
-    }
+    const auto first = measured.begin() + b * length, end = first + batch.tokens_of(b);
+    std::fill(end, first + length, false);
+    if (std::find(first, end, true) == end) *(end - 1) = true;
   }
-  const Shape shape = batch.targets.shape();
+  const Tensor elsewhere = logical_not(from_data(measured, targets.shape()));
+  const Tensor right = where(has_target, targets, argmax(logits, -1)),
+               is_right = eq(unsqueeze(right, -1), arange(classes)),
+               wrong = argmax(masked_fill(logits, is_right, -HUGE_VAL), -1);
   return {.kind = Objective::kMargin,
           .positions = positions,
-          .right = from_data(right, shape),
-          .wrong = from_data(wrong, shape)};
+          .right = masked_fill(right, elsewhere, double(kIgnored)),
+          .wrong = masked_fill(wrong, elsewhere, double(kIgnored))};
 }
 
 ObjectiveAt at_positions(const Objective& o, const Batch& batch) {

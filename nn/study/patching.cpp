@@ -107,21 +107,19 @@ std::vector<Patching::Place> places_of(const Transformer::Options& o, std::int64
   for (const PatchSite& site : kPatchSites) {
     if (site.value == &L::mlp_out && !o.mlp) continue;
     const bool is_shared = site.value == &L::k || site.value == &L::v;
-    const std::int64_t count = !site.by_head ? length
-                               : is_shared   ? o.attention.kv_heads
-                                             : o.attention.heads;
+    const std::int64_t width = is_shared ? o.attention.heads / o.attention.kv_heads : 1,
+                       count = site.by_head ? o.attention.heads / width : length;
     for (std::int64_t i = 0; i < o.layers * count; ++i)
-      places.push_back({site.name, site.by_head, i / count, i % count});
+      places.push_back({site.name, site.by_head, i / count, i % count, width});
   }
   return places;
 }
 
 // Returns "L1 resid_pre at 3", or "L1H0 z" for a head.
-std::string place_name(const Patching::Place& p, const MultiHeadAttention::Options& o) {
+std::string place_name(const Patching::Place& p) {
   const std::string site = p.site.substr(p.site.find("hook_") + 5);
   if (!p.by_head) return fmt::format("L{} {} at {}", p.layer, site, p.column);
-  const std::int64_t group = site == "k" || site == "v" ? o.heads / o.kv_heads : 1;
-  return head_range({p.layer, p.column * group}, group) + " " + site;
+  return head_range({p.layer, p.column * p.width}, p.width) + " " + site;
 }
 
 // Patches values of `from` into the runs `into`, of which row i of both is a pair. `sign` is that
@@ -158,7 +156,7 @@ Patching::Direction patched(const BaseRun& into, const BaseRun& from, double sig
   }
   Patching::Direction result;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const std::string name = place_name(places[i], model.options.attention);
+    const std::string name = place_name(places[i]);
     const Evidence share{
         name, ratio_of_sums(gains[i], gaps), {{"gradient", ratio_of_sums(predicted[i], gaps)}}};
     check<NumericError>(std::isfinite(share.effect.mean + share.predicted()), "patching",

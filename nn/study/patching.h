@@ -30,6 +30,7 @@ struct Patching {
     bool by_head;         ///< true: `column` is a head, at all positions; false: a position
     std::int64_t layer;   ///< index of the block
     std::int64_t column;  ///< head or position; for keys and values, a head of keys and values
+    std::int64_t width;   ///< number of heads that share these keys and values; otherwise 1
   };
   double clean = 0;                ///< L of the clean sequences, mean over the pairs
   double corrupt = 0;              ///< L of the corrupt sequences, mean over the pairs

@@ -63,7 +63,8 @@ std::vector<std::string> pair_labels(const Subject& s, const nn::Batch& corrupt)
   return labels;
 }
 
-// Returns the tokens with the largest and the second largest logit after a prompt.
+// Returns the target after a prompt, or the token with the largest logit if there is none, and the
+// token with the largest other logit.
 std::pair<std::int64_t, std::int64_t> predicted_tokens(const Subject& s, const nn::Batch& prompt) {
   const nn::Objective o = nn::margin(s.model(), prompt, {prompt.inputs.numel() - 1});
   return {o.right.to_vector<std::int64_t>().back(), o.wrong.to_vector<std::int64_t>().back()};
@@ -99,15 +100,9 @@ nn::PromptPair read_pair(const std::string& line, const std::string& where, cons
       usage_error("{}: the right and the wrong token are both '{}'", where, parts[2]);
     return pair;
   }
-  const auto target = [](const nn::Batch& prompt) {
-    return prompt.targets.to_vector<std::int64_t>().back();
-  };
-  const auto of_clean = predicted_tokens(s, clean);
-  pair.right = target(clean) != nn::kIgnored ? target(clean) : of_clean.first;
-  pair.wrong =
-      target(corrupt) != nn::kIgnored ? target(corrupt) : predicted_tokens(s, corrupt).first;
-  if (pair.wrong == pair.right)
-    pair.wrong = of_clean.first == pair.right ? of_clean.second : of_clean.first;
+  const auto [right, second] = predicted_tokens(s, clean);
+  pair.right = right, pair.wrong = predicted_tokens(s, corrupt).first;
+  if (pair.wrong == right) pair.wrong = second;
   return pair;
 }
 
@@ -200,39 +195,30 @@ Table direction_table(const std::string& title, const nn::Patching::Direction& d
 
 // Returns the heat maps of the shares, by position or by head, for both directions. Rows are
 // layers.
-plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head, const PromptPairs& pairs) {
-  const int layers = int(p.places.back().layer) + 1;
+plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head, const PromptPairs& pairs,
+                                const nn::Transformer::Options& o) {
+  const std::int64_t columns = by_head ? o.attention.heads : pairs.clean.inputs.size(1);
   plot::HeatmapGrid grid;
-  int columns = 0;
   for (std::size_t i = 0; i < p.places.size(); ++i) {
-    const auto& [site, is_head, layer, column] = p.places[i];
+    const auto& [site, is_head, layer, column, width] = p.places[i];
     if (is_head != by_head) continue;
     if (layer == 0 && column == 0)
       for (const char* direction : {", denoise", ", noise"})
         grid.panels.push_back({.title = site.substr(site.rfind("hook_") + 5) + direction,
-                               .rows = layers,
-                               .cols = 0,
+                               .rows = int(o.layers),
+                               .cols = int(columns),
                                .values = {}});
+    // Heads that share keys and values have the same value there.
     plot::Panel* panels = &grid.panels[grid.panels.size() - 2];
-    panels[0].values.push_back(float(p.denoise.shares[i].effect.mean));
-    panels[1].values.push_back(float(p.noise.shares[i].effect.mean));
-    for (plot::Panel* panel : {panels, panels + 1}) panel->cols = int(column) + 1;
-    columns = std::max(columns, int(column) + 1);
+    for (const auto* direction : {&p.denoise, &p.noise}) {
+      std::vector<float>& values = (panels++)->values;
+      values.insert(values.end(), std::size_t(width), float(direction->shares[i].effect.mean));
+    }
   }
-  // Heads that share keys and values have the same value there.
-  for (plot::Panel& panel : grid.panels) {
-    std::vector<float> values;
-    for (int i = 0; i < layers * columns; ++i)
-      values.push_back(
-          panel.values[std::size_t(i / columns * panel.cols + i % columns * panel.cols / columns)]);
-    panel.values = std::move(values), panel.cols = columns;
-  }
-  for (int layer = 0; layer < layers; ++layer) grid.row_labels.push_back(std::to_string(layer));
-  grid.col_labels = pairs.labels;
-  if (by_head || pairs.labels.empty()) {
-    grid.col_labels.clear();
-    for (int i = 0; i < columns; ++i) grid.col_labels.push_back(std::to_string(i));
-  }
+  for (std::int64_t l = 0; l < o.layers; ++l) grid.row_labels.push_back(std::to_string(l));
+  if (!by_head) grid.col_labels = pairs.labels;
+  for (std::int64_t i = 0; i < columns && (by_head || pairs.labels.empty()); ++i)
+    grid.col_labels.push_back(std::to_string(i));
   if (by_head) grid.panel_columns = 2;  // denoise beside noise
   grid.row_axis = "layer", grid.col_axis = by_head ? "head" : "position";
   grid.title = by_head ? "Activation patching of heads" : "Activation patching by position";
@@ -265,7 +251,8 @@ Section patched_pairs(StudyContext& c) {
   s.tables = {direction_table("denoise: sufficient", p.denoise, pairs, c),
               direction_table("noise: necessary", p.noise, pairs, c)};
   for (const bool by_head : {false, true})
-    s.pictures.push_back({by_head ? "patching_heads" : "patching", patching_grid(p, by_head, pairs),
+    s.pictures.push_back({by_head ? "patching_heads" : "patching",
+                          patching_grid(p, by_head, pairs, c.model().options),
                           "denoise: the share of the gap that the clean activation restores in the "
                           "corrupt run. noise: the share that is lost with the corrupt activation "
                           "in the clean run."});

@@ -1,7 +1,7 @@
-// Tests of the pictures of a study: masked cells, pictures drawn from stored arrays, metadata, and
-// exported files. The pictures of README.md are compared pixel by pixel: examples/NAME.safetensors
-// contains the arrays of examples/NAME.png. If the drawing code has changed, draw the pictures of
-// README.md again with this command:
+// Tests of the pictures of a study: masked cells, metadata, and exported files. The pictures of
+// README.md are compared pixel by pixel: examples/NAME.safetensors contains the arrays of
+// examples/NAME.png. If the drawing code has changed, draw the pictures of README.md again with
+// this command:
 //
 //   HEED_REDRAW=1 build/release/tests/heed_tests "[readme_pictures]"
 #include "tools/heed/study/study_pictures.h"
@@ -87,33 +87,21 @@ TEST_CASE("cells that the mask or a window hides are masked in every picture", "
   }
 }
 
-TEST_CASE("pictures drawn from the stored arrays are equal, and their metadata name the source",
+TEST_CASE("pictures have the maps of all heads or of one, and their metadata name the source",
           "[plot]") {
   const Folder folder;
   const nn::Study& s = windowed_study();
-  nn::save_safetensors(folder / "arrays.safetensors", to_named(s), texts().metadata());
   const PictureSource source{"runs/first", "crc32c 01234567", {"png", "svg"}};
   const auto files =
       draw_pictures(folder.path(), map_pictures(s, texts(), nn::HeadIndex{1, 0}), source);
   REQUIRE(files.size() == 16);
-
-  const nn::SafeTensors stored = nn::load_safetensors(folder / "arrays.safetensors");
-  const StudyTexts read = texts_of(stored);
-  CHECK(read.tokens == texts().tokens);
-  const auto scores = layers_of(stored, "hook_attn_scores");
+  const auto scores = s.by_layer(&nn::LayerStudy::scores);
   for (const nn::MapQuantity& quantity : nn::map_quantities().first(4)) {
     const std::string stem{quantity.picture.file};
     INFO(stem);
-    std::vector<nn::Tensor> maps;
-    if (quantity.values == &nn::LayerStudy::pattern_x_value_norm) {  // not stored, a product
-      maps = layers_of(stored, "hook_pattern");
-      const auto norms = layers_of(stored, "hook_value_norm");
-      for (std::size_t l = 0; l < maps.size(); ++l) maps[l] = maps[l] * norms[l];
-    } else {
-      maps = layers_of(stored, quantity.name);
-    }
-    const plot::HeatmapGrid grid = study_grid(quantity, maps, scores, read);
-    const plot::HeatmapGrid head = study_grid(quantity, maps, scores, read, nn::HeadIndex{1, 0});
+    const auto maps = s.by_layer(quantity.values);
+    const plot::HeatmapGrid grid = study_grid(quantity, maps, scores, texts());
+    const plot::HeatmapGrid head = study_grid(quantity, maps, scores, texts(), nn::HeadIndex{1, 0});
     CHECK(same_pixels(folder / (stem + ".png"), plot::draw_heatmap(grid)));
     CHECK(same_pixels(folder / (stem + "_L1H0.png"), plot::draw_heatmap(head)));
     CHECK_FALSE(same_pixels(folder / (stem + ".png"), plot::draw_heatmap(head)));

@@ -1,7 +1,7 @@
 #include "nn/study/copying.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 #include "nn/layers/sites.h"
 #include "nn/study/forward_passes.h"
@@ -26,18 +26,10 @@ Tensor distinct_tokens(const Transformer::Options& o, std::int64_t seed, std::in
 // Returns the score of one head. `raised` has the raise of each logit, [B, T, classes], `pattern`
 // has the attention weights, [B, T, T], and `tokens` is [B, T].
 double copying_score(const Tensor& raised, const Tensor& pattern, const Tensor& tokens) {
-  const auto boosts = to_doubles(raised);
-  const auto read = argmax(pattern, -1).to_vector<std::int64_t>();
-  const auto ids = tokens.to_vector<std::int64_t>();
-  const std::int64_t length = tokens.size(1), classes = raised.size(2);
-  double read_token = 0, all = 0;
-  for (std::size_t row = 0; row < ids.size(); ++row) {
-    const std::size_t first = row - row % std::size_t(length);  // position 0 of this sequence
-    const double* boost = boosts.data() + row * std::size_t(classes);
-    read_token += boost[ids[first + std::size_t(read[row])]];
-    for (std::size_t t = first; t < first + std::size_t(length); ++t) all += boost[ids[t]];
-  }
-  return all > 0 ? 4 * read_token / all - 1 : std::numeric_limits<double>::quiet_NaN();
+  const Tensor wide = to(raised, float64), read = gather(tokens, 1, argmax(pattern, -1));
+  const double of_read = sum(gather(wide, 2, unsqueeze(read, -1))).item(),
+               of_all = sum(gather(wide, 2, expand(unsqueeze(tokens, 1), pattern.shape()))).item();
+  return of_all > 0 ? 4 * of_read / of_all - 1 : NAN;
 }
 
 }  // namespace

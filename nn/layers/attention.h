@@ -165,6 +165,8 @@ struct MultiHeadAttention : Module {
     /// option is out of range, or if options contradict each other. The error text names these
     /// options.
     Options checked() const;
+    /// Returns true if all options are equal.
+    bool operator==(const Options&) const = default;
   } options;                      ///< options as returned by checked()
   AttentionWeights weights;       ///< projection weights and biases
   std::optional<RMSNorm> q_norm;  ///< norm of q; empty unless options.qk_norm is true

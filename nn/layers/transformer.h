@@ -86,6 +86,8 @@ struct TransformerOptions {
   /// of range, or if options contradict each other. The error text names these options. Allocates
   /// no tensors.
   TransformerOptions checked() const;
+  /// Returns true if all options are equal.
+  bool operator==(const TransformerOptions&) const = default;
 };
 
 /// Block of a Transformer: attention and an optional MLP. The output of each is added to the

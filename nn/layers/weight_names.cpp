@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <optional>
+#include <type_traits>
+#include <variant>
 
 #include "autograd/ops/ops.h"
 
@@ -60,69 +64,96 @@ std::string_view name_in(const ParameterNames& row, WeightNames names) {
   return names == kTorch ? row.torch : row.transformerlens;
 }
 
+// Returns the value of an option as text.
+template <class T>
+std::string shown(const T& value) {
+  if constexpr (std::is_same_v<T, bool>)
+    return value ? "yes" : "no";
+  else if constexpr (std::is_enum_v<T>)
+    return enum_name(value);
+  else
+    return fmt::format("{}", value);
+}
+std::string shown(const std::optional<bool>& value) { return shown(*value); }
 template <class E>
-std::string text_of(const std::variant<E, double>& value) {
-  const E* rule = std::get_if<E>(&value);
-  return rule ? enum_name(*rule) : fmt::format("{}", std::get<double>(value));
+std::string shown(const std::variant<E, double>& value) {
+  return std::visit([](const auto& v) { return shown(v); }, value);
 }
 
 // Throws ValueError if a model with these options has no equivalent among the models of `names`.
+// Options that this function does not name must have their default values.
 void check_expressible(const Transformer::Options& o, WeightNames names) {
-  const MultiHeadAttention::Options& a = o.attention;
-  const bool gpt = is_gpt(names), lens = names == kTransformerLens, torch = names == kTorch;
-  const auto need = [&](bool concerned, bool ok, std::string_view key, const auto& value,
+  using O = Transformer::Options;
+  using A = MultiHeadAttention::Options;
+  const O standard;
+  O rest = o;  // the options that are named below get their default values
+  const auto member = []<class T, class Owner>(auto& all, T Owner::*option) -> auto& {
+    if constexpr (std::is_same_v<Owner, O>)
+      return all.*option;
+    else
+      return all.attention.*option;
+  };
+  const auto accept = [&](auto... options) {
+    ((member(rest, options) = member(standard, options)), ...);
+  };
+  const auto need = [&](bool concerned, bool ok, auto option, std::string_view key,
                         std::string_view instead) {
     if (concerned && !ok)
       throw ValueError(fmt::format(
           "export: `{}` of the model is {}, but {} has {}; choose other names, or train a model "
           "that has this, too",
-          key, value, enum_name(names), instead));
+          key, shown(member(o, option)), enum_name(names), instead));
+    accept(option);
   };
-  const auto yes = [](bool b) { return b ? "yes" : "no"; };
-  const std::string positions = enum_name(o.positions), norm = enum_name(o.norm);
-  need(gpt, o.positions == Positions::kLearned, "positions", positions, "learned positions");
-  need(torch, o.positions != Positions::kRope, "positions", positions, "no rotary positions");
-  need(lens, o.positions != Positions::kSinusoidal, "positions", positions,
+  const A& a = o.attention;
+  const bool gpt = is_gpt(names), lens = names == kTransformerLens, torch = names == kTorch;
+  accept(&O::vocab, &O::classes, &O::layers, &O::context, &A::d_model, &A::form, &A::causal,
+         &A::rope, &A::dropout, &A::dtype);
+  need(gpt, o.positions == Positions::kLearned, &O::positions, "positions", "learned positions");
+  need(torch, o.positions != Positions::kRope, &O::positions, "positions", "no rotary positions");
+  need(lens, o.positions != Positions::kSinusoidal, &O::positions, "positions",
        "learned, rotary, ALiBi or no positions");
   // The slopes of TransformerLens differ from those of Press et al. for other numbers of heads.
   need(lens && o.positions == Positions::kAlibi, std::has_single_bit(std::uint64_t(a.heads)),
-       "heads", a.heads, "the slopes of ALiBi only for a power of two");
-  need(gpt, o.norm == NormPlacement::kPre, "norm", norm, "norms before each sublayer (pre)");
-  need(lens, o.norm != NormPlacement::kPost, "norm", norm, "norms before each sublayer, or none");
-  need(gpt, o.norm_kind == NormKind::kLayerNorm, "norm_kind", enum_name(o.norm_kind), "layernorm");
-  need(gpt, o.mlp, "mlp", "no", "an MLP in each block");
+       &A::heads, "heads", "the slopes of ALiBi only for a power of two");
+  need(gpt, o.norm == NormPlacement::kPre, &O::norm, "norm", "norms before each sublayer (pre)");
+  need(lens, o.norm != NormPlacement::kPost, &O::norm, "norm",
+       "norms before each sublayer, or none");
+  need(gpt, o.norm_kind == NormKind::kLayerNorm, &O::norm_kind, "norm_kind", "layernorm");
+  need(gpt, o.mlp, &O::mlp, "mlp", "an MLP in each block");
   const Activation activation = names == kGPT2 ? Activation::kGeluTanh : Activation::kGelu;
-  need(gpt, o.activation == activation, "mlp_act", enum_name(o.activation), enum_name(activation));
-  need(names == kNanoGPT, o.mlp_ratio == 4, "mlp_ratio", o.mlp_ratio, "4");
-  need(gpt, o.tied, "tied", "no", "an output layer with the weights of the token embedding");
-  need(names == kGPT2, a.bias, "bias", "no", "biases in all linear layers and norms");
-  need(lens, !o.mlp || o.activation != Activation::kSwiglu || !a.bias, "bias", "yes",
+  need(gpt, o.activation == activation, &O::activation, "mlp_act", enum_name(activation));
+  need(names == kNanoGPT, o.mlp_ratio == 4, &O::mlp_ratio, "mlp_ratio", "4");
+  need(gpt, o.tied, &O::tied, "tied", "an output layer with the weights of the token embedding");
+  need(names == kGPT2, a.bias, &A::bias, "bias", "biases in all linear layers and norms");
+  need(lens, !o.mlp || o.activation != Activation::kSwiglu || !a.bias, &A::bias, "bias",
        "no biases in an MLP with swiglu");
   const bool bias = torch ? *a.out_bias : a.bias;
-  for (const auto& [key, given] : {std::pair("q_bias", *a.q_bias),
-                                   {"k_bias", *a.k_bias},
-                                   {"v_bias", *a.v_bias},
-                                   {"o_bias", *a.out_bias}})
-    need(gpt || torch, given == bias, key, yes(given),
-         torch  ? "biases of q, k, v and the output together, or none of them"
-         : bias ? "biases in all linear layers and norms"
-                : "either all biases or none");
-  need(gpt, o.norm_bias == bias, "norm_bias", yes(o.norm_bias),
-       bias ? "biases in all linear layers and norms" : "either all biases or none");
-  need(!lens, !a.qk_norm, "qk_norm", "yes", "no norms of q and k");
-  need(!lens, a.soft_cap == 0, "soft_cap", a.soft_cap, "no soft cap");
-  need(!lens, a.sink == Sink::kNone, "sink", enum_name(a.sink), "no sinks");
-  need(lens, a.sink != Sink::kZero, "sink", "zero", "learned sinks or none");
-  need(gpt, a.window == 0, "window", a.window, "no window");
-  const std::string scale = text_of(a.scale);
-  need(!lens, scale == enum_name(ScaleRule::kInvSqrtHead), "scale", scale, "1/sqrt-d-head");
-  need(lens, scale != enum_name(ScaleRule::kLearned), "scale", scale,
+  const char* const other =
+      bias ? "biases in all linear layers and norms" : "either all biases or none";
+  for (const auto& [key, option] : {std::pair("q_bias", &A::q_bias),
+                                    {"k_bias", &A::k_bias},
+                                    {"v_bias", &A::v_bias},
+                                    {"o_bias", &A::out_bias}})
+    need(gpt || torch, a.*option == bias, option, key,
+         torch ? "biases of q, k, v and the output together, or none of them" : other);
+  need(gpt, o.norm_bias == bias, &O::norm_bias, "norm_bias", other);
+  need(!lens, !a.qk_norm, &A::qk_norm, "qk_norm", "no norms of q and k");
+  need(!lens, a.soft_cap == 0, &A::soft_cap, "soft_cap", "no soft cap");
+  need(!lens, a.sink == Sink::kNone, &A::sink, "sink", "no sinks");
+  need(lens, a.sink != Sink::kZero, &A::sink, "sink", "learned sinks or none");
+  need(gpt, a.window == 0, &A::window, "window", "no window");
+  need(!lens, a.scale == standard.attention.scale, &A::scale, "scale", "1/sqrt-d-head");
+  need(lens, shown(a.scale) != enum_name(ScaleRule::kLearned), &A::scale, "scale",
        "a scale that is not learned");
-  need(!lens, a.kv_heads == a.heads, "kv_heads", a.kv_heads, "keys and values for each head");
-  need(!lens, a.d_head * a.heads == a.d_model, "d_head", a.d_head, "d-model / heads");
-  need(true, a.d_value == a.d_head, "d_value", a.d_value, "values of the width of keys");
-  need(!torch, o.residual_scale == std::variant<ResidualRule, double>(1.0), "residual_scale",
-       text_of(o.residual_scale), "the factor 1");
+  need(!lens, a.kv_heads == a.heads, &A::kv_heads, "kv_heads", "keys and values for each head");
+  need(!lens, a.d_head * a.heads == a.d_model, &A::d_head, "d_head", "d-model / heads");
+  need(true, a.d_value == a.d_head, &A::d_value, "d_value", "values of the width of keys");
+  need(!torch, o.residual_scale == standard.residual_scale, &O::residual_scale, "residual_scale",
+       "the factor 1");
+  check<ValueError>(rest == standard, "export", "the model has an option that the names ",
+                    enum_name(names),
+                    " cannot express; give the options of the library their default values");
 }
 
 // Returns the parameter `name` of heed, such as "blocks.0.qkv.weight", under the name and in the

@@ -257,6 +257,8 @@ RunConfig RunFolder::config() const {
     RunConfig config = from_toml(text, path);
     validate(config);
     return config;
+  } catch (const IoError&) {
+    throw;
   } catch (const Error& e) {
     const std::string what = e.what();  // messages of validate() do not begin with the path
     throw IoError((what.starts_with(path) ? what : path + ": " + what) +

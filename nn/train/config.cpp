@@ -35,15 +35,6 @@ std::vector<Setting> own_settings(RunConfig& c) {
   return list;
 }
 
-// Throws ValueError if a run of an earlier commit has this setting and heed no longer has it.
-void check_exists(const TomlItem& item) {
-  const std::string& value = item.values[0];
-  const bool gone = item.key == "task" ? value == "majority" || value == "parity"
-                                       : item.key == "matmul" && value != "float32";
-  check<ValueError>(!gone, item.where, item.key, " '", value,
-                    "' was removed from heed; use the commit that trained this run");
-}
-
 // Rejects contradictory options of files, and options of files for a task that reads no file.
 void check_file(const RunConfig& c) {
   const RunConfig none;
@@ -342,17 +333,24 @@ std::string to_toml(const RunConfig& config, const std::vector<std::string>& ext
 
 RunConfig from_toml(const std::string& text, const std::string& file) {
   RunConfig config;
+  config.newlines = Newlines::kKeep;  // as in runs of texts that lack the key
   const std::vector<Setting> settings = config.settings();
   for (const TomlItem& item : read_toml(text, file)) {
     check<ValueError>(item.section == "train", item.where, "unknown section [", item.section,
                       "]; the section of a run is [train]");
     if (item.key.empty()) continue;
-    check_exists(item);
-    if (item.key == "matmul") continue;
+    const auto is = [&item](const char* key, const char* value) {
+      return item.key == key && item.values == std::vector<std::string>{value};
+    };
+    check<IoError>(!is("task", "majority") && !is("task", "parity") && !is("matmul", "bfloat16"),
+                   item.where, item.key, " ", join(item.values),
+                   " was removed from heed; use the commit that trained this run");
+    if (is("matmul", "float32")) continue;
     const Setting& setting = setting_named(item, settings);
     if (!item.values[0].empty() || !setting.get().empty())
       setting.set(item.where + ": " + item.key, item.values[0]);
   }
+  if (!learns_file(config)) config.newlines = Newlines::kLf;
   return completed(config);
 }
 

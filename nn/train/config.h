@@ -75,7 +75,8 @@ struct RunConfig {
   /// For the task "lines": targets up to the first occurrence of this character in a line are
   /// ignored. If it is empty, no target is ignored (TextOptions::answer_after).
   std::string answer_after;
-  /// For "text" and "lines": how line ends and a byte order mark are read.
+  /// For "text" and "lines": how line ends and a byte order mark are read. Runs of texts whose
+  /// configuration has no value kept them.
   Newlines newlines = Newlines::kLf;
   /// Values of the settings `task-KEY`, by KEY. A missing parameter has its default value.
   TaskParameters task_parameters;
@@ -173,8 +174,9 @@ void validate(const RunConfig& config);
 /// has the same bits. Empty texts and settings that only other tasks use are left out. The lines of
 /// `extra`, such as the compiler and the SIMD target, are written above the section as comments.
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
-/// Reads the text that to_toml() wrote. A missing key means the default. Throws ValueError that
-/// names `file` and the key if a key is unknown or out of range.
+/// Reads the text that to_toml() wrote. A missing key means the default; for `newlines` of a
+/// text it means "keep". Throws ValueError that names `file` and the key if a key is unknown or out
+/// of range, and IoError if the run needs what heed no longer has.
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
 
 /// Returns whether the task reads a file, that is, whether it is "text" or "lines".

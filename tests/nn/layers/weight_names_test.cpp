@@ -2,7 +2,12 @@
 // library does not have. tools/peers/export_parity.py compares logits.
 #include "nn/layers/weight_names.h"
 
-#include "nn/nn.h"
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
 
@@ -161,6 +166,98 @@ TEST_CASE("an option that the other library does not have is named, with what it
       CHECK(text.starts_with("export: `" + r.key + "` of the model is "));
       CHECK(text.find(", but " + enum_name(names) + " has ") != std::string::npos);
     }
+}
+
+// Returns the logits of nanoGPT or GPT-2 with these weights. The code uses no layers of heed.
+Tensor gpt_logits(const std::vector<NamedTensor>& weights, WeightNames names, const Tensor& ids,
+                  std::int64_t heads) {
+  const auto get = [&](const std::string& name) { return find(weights, name); };
+  const auto dense = [&](const Tensor& x, const std::string& name) {
+    const Tensor w = get(name + ".weight");
+    return linear(x, names == kGPT2 ? mT(w) : w, get(name + ".bias"));
+  };
+  const auto norm = [&](const Tensor& x, const std::string& name) {
+    return layer_norm(x, {x.size(-1)}, get(name + ".weight"), get(name + ".bias"));
+  };
+  const std::int64_t n = ids.size(0);
+  const Tensor wpe = get("transformer.wpe.weight");
+  Tensor x = embedding(get("transformer.wte.weight"), ids) + slice(wpe, 0, 0, n);
+  for (int layer = 0; get(fmt::format("transformer.h.{}.ln_1.weight", layer)).defined(); ++layer) {
+    const std::string h = fmt::format("transformer.h.{}.", layer);
+    std::vector<Tensor> qkv;  // [heads, n, d_head] each
+    for (const Tensor& y : chunk(dense(norm(x, h + "ln_1"), h + "attn.c_attn"), 3, -1))
+      qkv.push_back(transpose(reshape(y, {n, heads, -1}), 0, 1));
+    const Tensor s = matmul(qkv[0], mT(qkv[1])) / std::sqrt(double(qkv[0].size(-1)));
+    const Tensor hidden = logical_not(tril_mask(n, n));
+    const Tensor z = matmul(softmax(masked_fill(s, hidden, -HUGE_VAL), -1), qkv[2]);
+    x = x + dense(reshape(contiguous(transpose(z, 0, 1)), {n, -1}), h + "attn.c_proj");
+    const Tensor up = dense(norm(x, h + "ln_2"), h + "mlp.c_fc");
+    x = x + dense(names == kGPT2 ? gelu_tanh(up) : gelu(up), h + "mlp.c_proj");
+  }
+  return linear(norm(x, "transformer.ln_f"), get("lm_head.weight"));
+}
+
+TEST_CASE("each option alone is an error of export, or a known option of the other library") {
+  const std::set<std::string> by_all = {"layers", "heads",   "d-model", "context",
+                                        "form",   "dropout", "dtype"};
+  const std::map<WeightNames, std::set<std::string>> known = {
+      {kNanoGPT, {}},
+      {kGPT2, {"mlp-ratio"}},
+      {kTorch,
+       {"window", "mlp", "mlp-act", "mlp-ratio", "bias", "norm-bias", "tied", "positions",
+        "norm-kind", "norm", "residual-scale"}},
+      {kTransformerLens,
+       {"window",    "mlp",       "mlp-act", "mlp-ratio", "bias",     "norm-bias", "tied",
+        "positions", "norm-kind", "norm",    "d-head",    "kv-heads", "scale",     "qk-norm",
+        "soft-cap",  "sink",      "q-bias",  "k-bias",    "v-bias",   "o-bias"}}};
+  for (const auto& [names, more] : known) {
+    CAPTURE(enum_name(names));
+    std::set<std::string> accepted, expected = by_all;
+    expected.insert(more.begin(), more.end());
+    RunConfig plain;
+    plain.model = common_options();
+    plain.model.attention.form = AttentionForm::kSeparate;  // has biases of q, k or v alone
+    if (names != kGPT2) plain.model.activation = Activation::kGelu;
+    for (const Setting& setting : plain.settings()) {
+      std::vector<std::string> values = setting.names;
+      for (const char* value : {"true", "false", "1", "3", "0.5", "12"}) values.push_back(value);
+      for (const std::string& value : values) {
+        CAPTURE(setting.key, value);
+        RunConfig c = plain;
+        const std::vector<Setting> settings = c.settings();
+        const Setting& s = *find_setting(settings, setting.key);
+        if (setting.group != "Model" || !s.problem("", value).empty()) continue;
+        s.set("", value);
+        std::optional<Transformer> model;
+        std::vector<NamedTensor> weights;
+        try {
+          model = random_model(c.model);
+          weights = weights_with_names(clone(*model), names);
+        } catch (const ValueError&) {
+          continue;
+        }
+        if (model->options == plain.model.checked()) continue;
+        accepted.insert(setting.key);
+        if (names == kTorch || names == kTransformerLens) continue;
+        const Tensor ids = arange(std::min<std::int64_t>(3, c.model.context));
+        const Tensor logits = gpt_logits(weights, names, ids, c.model.attention.heads);
+        CHECK(allclose(squeeze((*model)(unsqueeze(ids, 0)), 0), logits, 1e-4, 1e-5));
+      }
+    }
+    CHECK(accepted == expected);
+  }
+}
+
+TEST_CASE("an option without a setting is an error of export unless it has its default value") {
+  for (const WeightNames names : {kTorch, kNanoGPT, kGPT2, kTransformerLens}) {
+    Transformer::Options o = common_options();
+    if (names == kNanoGPT) o.activation = Activation::kGelu;
+    o.attention.fully_masked = FullyMasked::kUniform;
+    CHECK_THROWS_WITH(
+        weights_with_names(Transformer(o), names),
+        Catch::Matchers::StartsWith("export: the model has an option that the names " +
+                                    enum_name(names) + " cannot express"));
+  }
 }
 
 }  // namespace

@@ -108,4 +108,33 @@ TEST_CASE("an error for a file that is not UTF-8 text names the probable encodin
   }
 }
 
+TEST_CASE("a run without the key newlines keeps its line ends, also after it is resumed") {
+  const Folder folder;
+  std::string text = kMark;
+  for (int i = 0; i < 40; ++i) text += fmt::format("line {}\r\n", i);
+  heed::autograd::write_file(folder / "text", text);
+  RunConfig c = preset("shakespeare-cpu");
+  c.text = folder / "text", c.newlines = Newlines::kKeep;
+  c.model.layers = 1, c.model.context = 8, c.model.attention.d_model = 16, c.steps = 2, c.batch = 2;
+  std::filesystem::create_directory(folder / "run");
+  const RunFolder run(folder / "run");
+  run.save(Trainer(c).snapshot());
+  const std::string file = run.file(RunFolder::kConfig);
+  std::string config = heed::autograd::read_file(file);
+  const std::string line = "newlines = \"keep\"\n";
+  REQUIRE(config.find(line) != std::string::npos);
+  config.erase(config.find(line), line.size());
+  heed::autograd::write_file(file, config);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(run.open(RunFolder::kModel, Use::kSequences).task->info().vocabulary.find("\r"));
+    Trainer resumed = run.resume();
+    CHECK(resumed.task->info().vocabulary.find(kMark));
+    resumed.step();
+    run.save(resumed.snapshot());  // adds the key
+  }
+  CHECK(heed::autograd::read_file(file).find(line) != std::string::npos);
+  // A new configuration has the default.
+  CHECK(RunConfig().newlines == Newlines::kLf);
+}
+
 }  // namespace

@@ -323,10 +323,10 @@ expect 4 verify causality runs/reverse-1 --length 4 --out blocked --json; is_jso
 out_has '"ok":true'; out_has '"files":[]'
 refuses 2 "try heed verify causality" verify
 refuses 2 "verify resume accepts only one run; leave out 'b'" verify resume a b
-expect 0 verify run runs/reverse-1 runs/reverse-2; out_has "runs/reverse-1/loss.png"; out_has "runs/reverse-2/state.safetensors"
+expect 0 verify run runs/reverse-1 runs/reverse-2; out_has "runs/reverse-1/config.toml"; out_has "runs/reverse-2/state.safetensors"
 expect 0 verify run runs/reverse-1 --json; is_json_line; out_has '"ok":true,"files":[{"run":"runs/reverse-1","file":"config.toml","state":"whole"'
 cp -r runs/reverse-1 damaged
-for file in config.toml model.safetensors best.safetensors state.safetensors metrics.csv loss.png attention.png; do
+for file in config.toml model.safetensors best.safetensors state.safetensors metrics.csv; do
   flip_bit damaged/$file
   expect 1 verify run runs/reverse-1 damaged; ok grep -q "^damaged/$file  *damaged" out
   ok test "$(grep -c '  damaged ' out)" == 1

@@ -80,13 +80,10 @@ BlockRoutes block_routes(const Routes& r) {
   const auto shares = r.shares().to_vector<double>();                   // [P, T]
   BlockRoutes blocks{block_sums(total), {}};
   for (std::size_t p = 0; p < r.parts.size(); ++p) {
-    std::vector<double> lengths;
+    std::vector<double> values(total.size(), 0.0);
     for (std::size_t t = 0; t < total.size(); ++t)
-      lengths.push_back(total[t] > 0 ? shares[p * total.size() + t] * total[t] : 0);
-    std::vector<double> share = block_sums(lengths);
-    for (std::size_t i = 0; i < share.size(); ++i)
-      share[i] = blocks.total[i] > 0 ? share[i] / blocks.total[i] : 0;
-    blocks.shares.push_back(std::move(share));
+      if (total[t] > 0) values[t] = shares[p * total.size() + t] * total[t];
+    blocks.values.push_back(block_sums(values));
   }
   return blocks;
 }

@@ -34,10 +34,9 @@ std::vector<BlockMap> block_maps(const Tensor& maps, const Tensor& scores, std::
 /// The routes of one sequence (see Routes), reduced to blocks of tokens.
 struct BlockRoutes {
   std::vector<double> total;  ///< by block: sum over its tokens of the norm of Routes::total
-  /// By route, then block: the mean of Routes::shares() over the tokens of the block, weighted by
-  /// the norm of Routes::total. The shares of a block sum to 1, or are all 0 if the gradient is 0
-  /// at each of its tokens.
-  std::vector<std::vector<double>> shares;
+  /// By route, then block: the sum of the components along Routes::total. The sum over the routes
+  /// is `total`.
+  std::vector<std::vector<double>> values;
 };
 /// Reduces the routes of a study of one sequence, [1, T].
 BlockRoutes block_routes(const Routes& routes);

@@ -12,9 +12,7 @@
 #include "nn/layers/sites.h"
 #include "nn/train/checks/causality.h"
 #include "nn/train/trainer.h"
-#include "tools/plot/chart.h"
 #include "tools/plot/heatmap.h"
-#include "tools/plot/network.h"
 #include "tools/plot/png.h"
 
 namespace heed {
@@ -45,10 +43,8 @@ PictureSource source_of(const std::filesystem::path& run, const nn::Transformer&
 /// weights and, for a heat map, the range of its colors.
 std::vector<plot::PngText> png_metadata(const PictureSource& source);
 std::vector<plot::PngText> png_metadata(const PictureSource& source, const plot::HeatmapGrid& grid);
-inline auto png_metadata(const PictureSource& source, const plot::ChartStack&) {
-  return png_metadata(source);
-}
-inline auto png_metadata(const PictureSource& source, const plot::Network&) {
+template <class Drawing>
+auto png_metadata(const PictureSource& source, const Drawing&) {
   return png_metadata(source);
 }
 ///@}

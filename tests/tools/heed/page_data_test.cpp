@@ -42,14 +42,14 @@ struct PagedStudy {
   const nn::Json& map(const char* name, std::size_t i) const {
     return checkpoint(1).find("maps")->find(name)->items()[i];
   }
-  // Returns the parts of the routes of layer 1, after it has checked that the shares sum to 1.
+  // Returns the routes of layer 1, after it has checked the sums of their parts.
   const nn::Json& checked_routes() const {
     const nn::Json& route = checkpoint(1).find("routes")->items()[1];
     for (std::size_t t = 0; t < pane.find("tokens")->items().size(); ++t) {
-      double shares = 0;
+      double all = 0;
       for (const nn::Json& part : route.find("parts")->items())
-        shares += part.find("share")->items()[t].number();
-      CHECK(shares == Approx(1).epsilon(1e-5));
+        all += part.find("values")->items()[t].number();
+      CHECK(all == Approx(route.find("total")->items()[t].number()).epsilon(1e-5));
     }
     return route;
   }

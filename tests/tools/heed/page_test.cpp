@@ -1,7 +1,6 @@
 // Tests of the page of a study: the precision of its maps, the escaping of its texts, and its size.
 #include "tools/heed/study/page/page.h"
 
-#include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/page_map.h"
 
@@ -13,50 +12,42 @@ using heed::nn::Json;
 using heed::testing::data_of;
 using heed::testing::decoded;
 
-std::vector<double> waves(std::int64_t n) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < n * n; ++i) values.push_back(1e-3 * std::sin(0.7 * double(i)));
-  return values;
+// Returns a map of n x n sines.
+heed::nn::BlockMap waves(std::int64_t n) {
+  heed::nn::BlockMap map{n, {}, std::vector<std::uint8_t>(std::size_t(n * n), 0)};
+  for (std::int64_t i = 0; i < n * n; ++i) map.values.push_back(1e-3 * std::sin(0.7 * double(i)));
+  return map;
 }
 
 TEST_CASE("a map of the page has each value within half a step of its scale") {
   for (const std::int64_t n : {1, 2, 3, 5, 16}) {
-    const std::vector<double> values = waves(n);
-    for (const bool triangle : {true, false}) {
-      const Json map = encode_map(values, n, triangle);
-      const std::vector<double> got = decoded(map);
-      const double scale = map.find("scale")->number();
-      std::size_t at = 0;
-      double largest = 0;
-      for (std::int64_t row = 0; row < n; ++row)
-        for (std::int64_t column = 0; column < (triangle ? row + 1 : n); ++column, ++at) {
-          REQUIRE(at < got.size());
-          const double value = values[std::size_t(row * n + column)];
-          REQUIRE(std::abs(got[at] - value) <= scale / 65534 * 1.000001);
-          largest = std::max(largest, std::abs(value));
-        }
-      CHECK(at == got.size());
-      CHECK(scale == largest);
+    heed::nn::BlockMap map = waves(n);
+    if (n > 3) {  // masked cells do not affect the scale
+      map.values[std::size_t(2 * n)] = 100, map.hidden[std::size_t(2 * n)] = 1;
+      map.values[std::size_t(2 * n + 1)] = -std::numeric_limits<double>::infinity();
     }
+    const Json json = encode_map(map);
+    const std::vector<double> got = decoded(json);
+    const double scale = json.find("scale")->number();
+    std::size_t at = 0;
+    double largest = 0;
+    for (std::int64_t row = 0; row < n; ++row)
+      for (std::int64_t column = 0; column <= row; ++column, ++at) {
+        REQUIRE(at < got.size());
+        CAPTURE(n, row, column);
+        if (n > 3 && row == 2 && column < 2) {
+          CHECK(std::isnan(got[at]));
+          continue;
+        }
+        const double value = map.values[std::size_t(row * n + column)];
+        REQUIRE(std::abs(got[at] - value) <= scale / 65534 * 1.000001);
+        largest = std::max(largest, std::abs(value));
+      }
+    CHECK(at == got.size());
+    CHECK(scale == largest);
   }
-}
-
-TEST_CASE("hidden and non-finite cells of a map are masked and do not affect its scale") {
-  const double inf = std::numeric_limits<double>::infinity();
-  const std::vector<double> values = {1, 100, -inf, -2};
-  const std::vector<std::uint8_t> hidden = {0, 1, 0, 0};
-  const Json map = encode_map(values, 2, false, hidden);
-  const std::vector<double> got = decoded(map);
-  REQUIRE(got.size() == 4);
-  CHECK(map.find("scale")->number() == 2);
-  CHECK(std::abs(got[0] - 1) <= 1e-4);
-  CHECK(std::isnan(got[1]));
-  CHECK(std::isnan(got[2]));
-  CHECK(got[3] == -2);
-  CHECK(decoded(encode_map(std::vector<double>(4, 0.0), 2, true)) == std::vector<double>(3, 0.0));
-  CHECK_THROWS_AS(encode_map(values, 3, false), heed::autograd::ShapeError);
-  CHECK_THROWS_AS(encode_map(values, 2, false, std::vector<std::uint8_t>(3)),
-                  heed::autograd::ShapeError);
+  CHECK(decoded(encode_map({2, std::vector<double>(4), std::vector<std::uint8_t>(4)})) ==
+        std::vector<double>(3, 0.0));
 }
 
 TEST_CASE("no text of a study ends the data element of the page") {
@@ -91,7 +82,7 @@ TEST_CASE("the page refers to no other file and uses no network") {
 
 // A page of 4 x 4 heads has 16 such maps for each quantity and checkpoint.
 TEST_CASE("a map of 128 tokens takes at most 2.7 characters a cell") {
-  CHECK(encode_map(waves(128), 128, true).dump().size() < 22'500);
+  CHECK(encode_map(waves(128)).dump().size() < 22'500);
 }
 
 }  // namespace

@@ -67,24 +67,53 @@ bool is_hidden(std::int64_t query, std::int64_t key) {
   return key > query || key + kWindow <= query;
 }
 
-TEST_CASE("cells that the mask or a window hides are masked in every picture", "[plot]") {
+TEST_CASE("hidden cells are masked, and the scale ends at 1 or at the largest visible magnitude",
+          "[plot]") {
   const nn::Study& s = windowed_study();
+  const auto scores = s.by_layer(&nn::LayerStudy::scores);
   for (const nn::MapQuantity& quantity : nn::map_quantities()) {
-    const plot::HeatmapGrid grid = study_grid(quantity, s.by_layer(quantity.values),
-                                              s.by_layer(&nn::LayerStudy::scores), texts());
     INFO(quantity.name);
+    const auto maps = s.by_layer(quantity.values);
+    const plot::HeatmapGrid grid = study_grid(quantity, maps, scores, texts());
     REQUIRE(grid.panels.size() == 4);
-    for (const plot::Panel& panel : grid.panels) {
-      REQUIRE(panel.masked.size() == std::size_t(kLength * kLength));
-      for (std::int64_t i = 0; i < kLength * kLength; ++i)
-        CHECK((panel.masked[std::size_t(i)] != 0) == is_hidden(i / kLength, i % kLength));
+    float visible = 0;
+    for (std::size_t h = 0; h < 4; ++h) {
+      const plot::Panel& panel = grid.panels[h];
+      const auto map = contiguous(select(maps[h / 2], 1, std::int64_t(h % 2))).to_vector<float>();
+      REQUIRE(panel.masked.size() == map.size());
+      for (std::size_t i = 0; i < map.size(); ++i) {
+        const auto at = std::int64_t(i);
+        CHECK((panel.masked[i] != 0) == is_hidden(at / kLength, at % kLength));
+        if (panel.masked[i]) continue;
+        CHECK(panel.values[i] == map[i]);
+        visible = std::max(visible, std::abs(map[i]));
+      }
     }
+    const bool is_weight = quantity.values == &nn::LayerStudy::pattern;
+    CHECK(grid.limit == (is_weight ? 1.0 : double(visible)));
+    CHECK_FALSE(plot::color_range(grid).root);
+    if (is_weight) CHECK(plot::color_range(grid).text(grid) == "0 to 1");
     const plot::Image image = plot::draw_heatmap(grid);
     CHECK(plot::text_faults(image) == "");
     CHECK(plot::has_text(image, "gray: masked"));
     // In each of the four panels, 15 of 36 cells are visible and 21 are masked.
     CHECK(plot::count(image, plot::kMaskedGray) > 4 * 15 * 30 * 30);
   }
+}
+
+TEST_CASE("the caption of a picture has L, shortened") {
+  const nn::Study& s = windowed_study();
+  const nn::MapQuantity& q = nn::map_quantities()[2];
+  const auto caption_of = [&](const char* objective) {
+    StudyTexts long_texts = texts();
+    long_texts.objective = objective;
+    return study_grid(q, s.by_layer(q.values), s.by_layer(&nn::LayerStudy::scores), long_texts)
+        .caption;
+  };
+  CHECK(caption_of("the logit of a minus that of b, at positions 1, 2, 3, 4, 5, 6, 7, 8, 9 and 10")
+            .size() <= 100);
+  CHECK(caption_of("the margin, mean over 3 positions: the logit of the right token minus ...") ==
+        "L is the margin, mean over 3 positions. Orange raises L, blue lowers L.");
 }
 
 TEST_CASE("pictures have the maps of all heads or of one, and their metadata name the source",
@@ -129,38 +158,6 @@ TEST_CASE("pictures have the maps of all heads or of one, and their metadata nam
     CHECK(autograd::read_file(folder / (stem + ".svg")) ==
           svg.encode(grid.title, metadata["Description"], facts));
   }
-}
-
-TEST_CASE("weights end at 1, and a gradient at the largest magnitude over unmasked cells",
-          "[plot]") {
-  const nn::Study& s = windowed_study();
-  const auto grid_of = [&](std::size_t i) {
-    const nn::MapQuantity& q = nn::map_quantities()[i];
-    return study_grid(q, s.by_layer(q.values), s.by_layer(&nn::LayerStudy::scores), texts());
-  };
-  CHECK(grid_of(0).limit == 1.0);
-  CHECK(plot::color_range(grid_of(0)).text(grid_of(0)) == "0 to 1");
-  for (const std::size_t i : std::vector<std::size_t>{2, 3}) {
-    const plot::HeatmapGrid grid = grid_of(i);
-    const nn::MapQuantity& q = nn::map_quantities()[i];
-    float visible = 0;
-    for (const nn::Tensor& map : s.by_layer(q.values))
-      for (std::int64_t k = 0; k < map.numel(); ++k)
-        if (!is_hidden(k / kLength % kLength, k % kLength))
-          visible = std::max(visible, std::abs(map.data<float>()[k]));
-    CHECK(grid.limit == double(visible));
-    CHECK_FALSE(plot::color_range(grid).root);
-  }
-  StudyTexts long_texts = texts();
-  long_texts.objective =
-      "the logit of a minus that of b, at positions 1, 2, 3, 4, 5, 6, 7, 8, 9 and 10";
-  const nn::MapQuantity& q = nn::map_quantities()[2];
-  const auto maps = s.by_layer(q.values), scores = s.by_layer(&nn::LayerStudy::scores);
-  CHECK(study_grid(q, maps, scores, long_texts).caption.size() <= 100);
-  long_texts.objective =
-      "the margin, mean over 3 positions: the logit of the right token minus ...";
-  CHECK(study_grid(q, maps, scores, long_texts).caption ==
-        "L is the margin, mean over 3 positions. Orange raises L, blue lowers L.");
 }
 
 TEST_CASE("the hash of weights depends on names and elements, not on their order in a file") {

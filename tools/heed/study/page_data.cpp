@@ -22,7 +22,7 @@ void add_maps(nn::Json& list, std::int64_t layer, const nn::Tensor& maps, const 
       nn::block_maps(maps, scores, nn::block_length(maps.size(2)), rule);
   for (std::size_t h = 0; h < heads.size(); ++h) {
     nn::Json entry = nn::Json::object({{"layer", layer}, {"head", h}});
-    entry.update(encode_map(heads[h].values, heads[h].size, true, heads[h].hidden));
+    entry.update(encode_map(heads[h]));
     list.push_back(entry);
   }
 }
@@ -38,7 +38,8 @@ nn::Json routes_json(const nn::Routes& r) {
   const nn::BlockRoutes blocks = nn::block_routes(r);
   nn::Json parts = nn::Json::array();
   for (std::size_t p = 0; p < r.parts.size(); ++p)
-    parts.push_back(nn::Json::object({{"name", r.parts[p]}, {"share", rounded(blocks.shares[p])}}));
+    parts.push_back(
+        nn::Json::object({{"name", r.parts[p]}, {"values", rounded(blocks.values[p])}}));
   return nn::Json::object({{"total", rounded(blocks.total)}, {"parts", parts}});
 }
 

@@ -10,7 +10,7 @@ function numbersOf(map, n) {
   const numbers = new Float64Array(n * n).fill(NaN);
   let at = 0;
   for (let i = 0; i < n; ++i) {
-    for (let j = 0; j < (map.triangle ? i + 1 : n); ++j, at += 2) {
+    for (let j = 0; j <= i; ++j, at += 2) {
       const code = ((text.charCodeAt(at) | (text.charCodeAt(at + 1) << 8)) << 16) >> 16;
       if (code !== -32768) numbers[i * n + j] = (map.scale * code) / 32767;
     }

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
-
-#include "autograd/base/error.h"
 
 // Defined in page_files.cpp.
 extern "C" __attribute__((visibility("hidden"))) const char heed_page_html[], heed_page_style[],
@@ -51,34 +51,26 @@ std::string replaced(std::string_view text, char from, std::string_view to) {
 
 }  // namespace
 
-nn::Json encode_map(std::span<const double> values, std::int64_t n, bool triangle,
-                    std::span<const std::uint8_t> hidden) {
-  const auto size = std::size_t(n), cells = size * size;
-  heed::check<autograd::ShapeError>(
-      values.size() == cells && (hidden.empty() || hidden.size() == cells), "encode_map", "needs ",
-      cells, " values, and the same number of hidden flags or none; got ", values.size(), " and ",
-      hidden.size());
+nn::Json encode_map(const nn::BlockMap& map) {
   const auto shown = [&](std::size_t i) {
-    return std::isfinite(values[i]) && (hidden.empty() || hidden[i] == 0);
+    return std::isfinite(map.values[i]) && map.hidden[i] == 0;
   };
-  const auto each_kept = [&](auto&& f) {
-    for (std::size_t row = 0; row < size; ++row)
-      for (std::size_t column = 0; column < (triangle ? row + 1 : size); ++column)
-        f(row * size + column);
-  };
+  std::vector<std::size_t> kept;  // indices of the stored cells
+  for (std::int64_t row = 0; row < map.size; ++row)
+    for (std::int64_t column = 0; column <= row; ++column)
+      kept.push_back(std::size_t(row * map.size + column));
   double scale = 0;
-  each_kept([&](std::size_t i) {
-    if (shown(i)) scale = std::max(scale, std::abs(values[i]));
-  });
+  for (const std::size_t i : kept)
+    if (shown(i)) scale = std::max(scale, std::abs(map.values[i]));
   std::vector<std::uint8_t> bytes;
-  bytes.reserve(2 * cells);
-  each_kept([&](std::size_t i) {
+  bytes.reserve(2 * kept.size());
+  for (const std::size_t i : kept) {
     int code = kHiddenCode;
-    if (shown(i)) code = scale > 0 ? int(std::lround(values[i] / scale * kLargestCode)) : 0;
+    if (shown(i)) code = scale > 0 ? int(std::lround(map.values[i] / scale * kLargestCode)) : 0;
     bytes.push_back(std::uint8_t(code & 0xFF));
     bytes.push_back(std::uint8_t(code >> 8 & 0xFF));
-  });
-  return nn::Json::object({{"scale", scale}, {"triangle", triangle}, {"data", base64_of(bytes)}});
+  }
+  return nn::Json::object({{"scale", scale}, {"data", base64_of(bytes)}});
 }
 
 std::string study_page(const nn::Json& data) {

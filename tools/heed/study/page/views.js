@@ -132,7 +132,7 @@ function measuredText(pane, head, i, j) {
 /** Shows the parts of the gradient at each token before each layer: rows are the routes that it takes. */
 function routesView(pane) {
   const routesOf = (of) => checkpointOf(of).routes ?? [];
-  const valuesOf = ({ total, parts }) => parts.flatMap(({ share }) => share.map((x, t) => x * total[t]));
+  const valuesOf = ({ parts }) => parts.flatMap(({ values }) => values);
   const titleOf = (layer) => `before layer ${layer}`;
   const view = mapsView("route", ["checkpoint"], pane.layers, () => {
     const routes = routesOf(pane);
@@ -143,8 +143,9 @@ function routesView(pane) {
       panels: routes.map((route, layer) => ({ title: titleOf(layer), numbers: valuesOf(route) })),
       textOf: (title, i, t) => {
         const { total, parts } = routes.find((_, layer) => titleOf(layer) === title);
-        return `${parts[i].name} at token ${pane.names[t]}, ${title}: ${show(parts[i].share[t] * total[t])} of ` +
-          `|dL/d residual| = ${show(total[t])}, a share of ${show(parts[i].share[t])}`;
+        const value = parts[i].values[t];
+        return `${parts[i].name} at token ${pane.names[t]}, ${title}: ${show(value)} of |dL/d residual| = ` +
+          `${show(total[t])}, a share of ${show(value / total[t])}`;
       } };
   });
   return el("section", { class: "view routes" }, el("h3", {}, "Routes of the gradient at each token"), view);

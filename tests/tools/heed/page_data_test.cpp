@@ -21,7 +21,7 @@ struct PagedStudy {
   nn::Json pane;
 
   explicit PagedStudy(std::int64_t length, std::int64_t window = 0) {
-    PagePane page{"run", "hash", "the loss", {}, 2, 2};
+    std::vector<std::string> tokens;
     nn::Transformer::Options o{
         .vocab = 5, .layers = 2, .context = length, .attention = {.d_model = 8, .heads = 2}};
     o.attention.dtype = autograd::float64;
@@ -30,13 +30,13 @@ struct PagedStudy {
     nn::Sequence s;
     for (std::int64_t t = 0; t < length; ++t) {
       s.inputs.push_back(t % 5), s.targets.push_back((t + 1) % 5), s.counted.push_back(true);
-      page.tokens.push_back(std::to_string(t));
+      tokens.push_back(std::to_string(t));
     }
     study = nn::study(model, nn::make_batch({s}), {});
     routes = nn::routes(model, study, 1);
-    page.add_checkpoint(7, model, study, false);
-    page.add_checkpoint(8, model, study, true);
-    pane = page.json();
+    pane = sequence_json(tokens);
+    pane["checkpoints"] = std::vector{checkpoint_json(7, model, study, false),
+                                      checkpoint_json(8, model, study, true)};
   }
   const nn::Json& checkpoint(std::size_t i) const { return pane.find("checkpoints")->items()[i]; }
   const nn::Json& map(const char* name, std::size_t i) const {

@@ -74,6 +74,7 @@ page = open("out/report.html").read()
 data = json.loads(re.search(r'<script[^>]*application/json[^>]*>(.*?)</script>', page, re.S)[1])
 check("page: sections", json.dumps(data["sections"][1:]) == json.dumps(found["sections"]))
 numbers = data["sections"][0]["tables"][0]
+check("page: equal weights", numbers["rows"].pop()[0] == "uniform")
 for row, head in zip(numbers["rows"], found["heads"], strict=True):
     shown = dict(zip((c["name"] for c in numbers["columns"]), row, strict=True))
     check("page: heads", shown["head"] == f"L{head['layer']}H{head['head']}" and len(shown) > 20 and

@@ -53,6 +53,7 @@ void add_heads(Table& table, StudyContext& c) {
 Section heads_section(StudyContext& c) {
   Table all(head_columns());
   add_heads(all, c);
+  all.add(all.text_row);
   std::vector<std::size_t> order;
   for (const bool in_text : {true, false})
     for (std::size_t k = 2; k < all.columns.size(); ++k)  // the name has layer and head

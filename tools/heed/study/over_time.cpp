@@ -299,21 +299,20 @@ plot::LineChart flow_panel(const nn::OverTime& study) {
 
 // Returns a pane with as many checkpoints as fit into the page. Loads their weights into `model`,
 // which has the weights of the last one afterwards.
-PagePane pane_over_time(const Subject& s, nn::Transformer& model,
+nn::Json pane_over_time(const Subject& s, nn::Transformer& model,
                         const std::vector<nn::CheckpointFile>& checkpoints,
                         const nn::OverTime& study) {
   constexpr double kMapBytes = 7'500'000;  // of the maps; the page has at most 8 MB
-  PagePane pane = make_pane(s);
-  pane.saved_checkpoints = std::int64_t(checkpoints.size());
-  const auto add = [&](PagePane& to, const nn::CheckpointFile& c, bool complete) {
+  const auto checkpoint = [&](const nn::CheckpointFile& c, bool complete) {
     nn::load_parameters(parameters(model), nn::load_safetensors(c.file.string()));
-    to.add_checkpoint(c.step, model, nn::study(model, s.sequence, s.objective), complete);
+    return checkpoint_json(c.step, model, nn::study(model, s.sequence, s.objective), complete);
   };
-  PagePane one = pane;
-  add(one, checkpoints.front(), false);
-  const auto most = std::size_t(kMapBytes / double(one.checkpoints.dump().size()));
-  const auto selected = nn::select_checkpoints(checkpoints, study, most);
-  for (const nn::CheckpointFile& c : selected) add(pane, c, c.step == selected.back().step);
+  const auto most = kMapBytes / double(checkpoint(checkpoints.front(), false).dump().size());
+  const auto selected = nn::select_checkpoints(checkpoints, study, std::size_t(most));
+  nn::Json pane = make_pane(s);
+  pane["saved_checkpoints"] = checkpoints.size();
+  for (const nn::CheckpointFile& c : selected)
+    pane["checkpoints"].push_back(checkpoint(c, c.step == selected.back().step));
   return pane;
 }
 

@@ -54,8 +54,8 @@ constexpr const char* kRoutesFrom = "routes_from";  // the map Routes::from
 
 }  // namespace
 
-void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Transformer& model,
-                              const nn::Study& study, bool complete) {
+nn::Json checkpoint_json(std::optional<std::int64_t> step, const nn::Transformer& model,
+                         const nn::Study& study, bool complete) {
   nn::Json maps = nn::Json::object(), routes = nn::Json::array(), from = nn::Json::array();
   for (const nn::MapQuantity& m : nn::map_quantities()) {
     if (!complete && !m.for_every_checkpoint) continue;
@@ -72,12 +72,12 @@ void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Transf
       add_maps(from, l, r.from, study.layers[std::size_t(l)].scores, nn::BlockRule::kSum);
   }
   maps.append(kRoutesFrom, from);
-  checkpoints.push_back(nn::Json::object(
-      {{"step", step}, {"value", study.value}, {"maps", maps}, {"routes", routes}}));
+  return nn::Json::object(
+      {{"step", step}, {"value", study.value}, {"maps", maps}, {"routes", routes}});
 }
 
-void PagePane::add_cells(const NotableCells& cuts) {
-  cells = nn::Json::array();
+nn::Json cells_json(const NotableCells& cuts) {
+  nn::Json cells = nn::Json::array();
   for (std::size_t i = 0; i < cuts.cells.size(); ++i) {
     const nn::Cell& c = cuts.cells[i];
     cells.push_back(nn::Json::object({{"layer", c.head.layer},
@@ -86,39 +86,32 @@ void PagePane::add_cells(const NotableCells& cuts) {
                                       {"key", c.key},
                                       {"effect", cuts.evidence[i].effect.mean}}));
   }
+  return cells;
 }
 
-nn::Json PagePane::json() const {
+nn::Json sequence_json(const std::vector<std::string>& tokens) {
   const auto length = std::int64_t(tokens.size()), block = nn::block_length(length);
-  nn::Json pane = nn::Json::object({{"name", name},
-                                    {"hash", hash},
-                                    {"objective", objective},
-                                    {"tokens", block_labels(tokens)},
-                                    {"length", length},
-                                    {"block", block},
-                                    {"layers", layers},
-                                    {"heads", heads},
-                                    {"saved_checkpoints", saved_checkpoints},
-                                    {"checkpoints", checkpoints},
-                                    {"cells", cells}});
-  if (block > 1) pane.append("texts", tokens);
+  nn::Json keys =
+      nn::Json::object({{"tokens", block_labels(tokens)}, {"length", length}, {"block", block}});
+  if (block > 1) keys.append("texts", tokens);
+  return keys;
+}
+
+nn::Json make_pane(const Subject& s, const std::string& label) {
+  const std::string run = s.source.run_name();
+  nn::Json pane = nn::Json::object({{"name", label.empty() ? run : run + ", " + label},
+                                    {"hash", s.source.weights},
+                                    {"objective", s.texts.objective},
+                                    {"layers", s.model().options.layers},
+                                    {"heads", s.model().options.attention.heads},
+                                    {"checkpoints", nn::Json::array()}});
+  pane.update(sequence_json(s.texts.tokens));
   return pane;
 }
 
-PagePane make_pane(const Subject& s, const std::string& label) {
-  const std::string run = s.source.run_name();
-  const nn::Transformer::Options& o = s.model().options;
-  return {label.empty() ? run : run + ", " + label,
-          s.source.weights,
-          s.texts.objective,
-          s.texts.tokens,
-          o.layers,
-          o.attention.heads};
-}
-
-PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& label) {
-  PagePane pane = make_pane(s, label);
-  pane.add_checkpoint(s.run->step, s.model(), study, true);
+nn::Json pane_of(const Subject& s, const nn::Study& study, const std::string& label) {
+  nn::Json pane = make_pane(s, label);
+  pane["checkpoints"].push_back(checkpoint_json(s.run->step, s.model(), study, true));
   return pane;
 }
 
@@ -137,9 +130,8 @@ Files write_document(const std::filesystem::path& folder, const PictureSource& s
   return files;
 }
 
-nn::Json pane_data(const std::vector<PagePane>& panes) {
-  nn::Json quantities = nn::Json::array(), columns = nn::Json::array(), shown = nn::Json::array();
-  for (const PagePane& pane : panes) shown.push_back(pane.json());
+nn::Json pane_data(const std::vector<nn::Json>& panes) {
+  nn::Json quantities = nn::Json::array(), columns = nn::Json::array();
   for (const nn::MapQuantity& m : nn::map_quantities())
     quantities.push_back(quantity_json(m.name, m.title, m.is_signed, m.what));
   quantities.push_back(quantity_json(
@@ -152,7 +144,7 @@ nn::Json pane_data(const std::vector<PagePane>& panes) {
                           {"unit", q.unit},
                           {"what", q.what}}));
   return nn::Json::object(
-      {{"quantities", quantities}, {"head_columns", columns}, {"panes", shown}});
+      {{"quantities", quantities}, {"head_columns", columns}, {"panes", panes}});
 }
 
 }  // namespace heed

@@ -13,34 +13,21 @@
 
 namespace heed {
 
-/// A pane of the page: one run on one sequence [1, T], at one or several checkpoints.
-struct PagePane {
-  std::string name;                          ///< title of the pane
-  std::string hash;                          ///< nn::hash_of_tensors() of the weights
-  std::string objective;                     ///< description of L
-  std::vector<std::string> tokens;           ///< labels of the tokens, [T]
-  std::int64_t layers, heads;                ///< size of the model
-  nn::Json checkpoints = nn::Json::array();  ///< see add_checkpoint()
-  nn::Json cells = {};                       ///< measured cuts of cells; see add_cells()
-  /// Number of checkpoints that the run saved, if `checkpoints` is a selection of them.
-  std::optional<std::int64_t> saved_checkpoints = {};
-
-  /// Adds a checkpoint: the maps and the routes of a study of the model, which has the weights
-  /// after `step`. If `complete` is set, adds every map. Otherwise adds only those for which
-  /// MapQuantity::for_every_checkpoint is true.
-  void add_checkpoint(std::optional<std::int64_t> step, const nn::Transformer& model,
-                      const nn::Study& study, bool complete);
-  /// Adds the measured cuts of single cells.
-  void add_cells(const NotableCells& cuts);
-  /// Returns the pane as JSON.
-  nn::Json json() const;
-};
-/// Returns a pane without checkpoints. Its name is the name of the run and, if `label` is not
-/// empty, the label: "induction-1, clean prompt".
-PagePane make_pane(const Subject& subject, const std::string& label = "");
+/// Returns a checkpoint of a pane: the maps and the routes of a study of the model on one sequence
+/// [1, T]. The model has the weights after `step`. If `complete` is set, adds every map. Otherwise
+/// adds only those for which MapQuantity::for_every_checkpoint is true.
+nn::Json checkpoint_json(std::optional<std::int64_t> step, const nn::Transformer& model,
+                         const nn::Study& study, bool complete);
+/// Returns the keys of a pane for its sequence: the labels of the tokens or of blocks of tokens.
+nn::Json sequence_json(const std::vector<std::string>& tokens);
+/// Returns a pane of the page, without checkpoints and cells: one run on one sequence. Its name is
+/// the name of the run and, if `label` is not empty, the label: "induction-1, clean prompt".
+nn::Json make_pane(const Subject& subject, const std::string& label = "");
 /// Returns a pane with one checkpoint: the complete study of the subject. `label` is used as in
 /// make_pane().
-PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& label = "");
+nn::Json pane_of(const Subject& subject, const nn::Study& study, const std::string& label = "");
+/// Returns the measured cuts of single cells for a pane.
+nn::Json cells_json(const NotableCells& cuts);
 
 /// Draws the pictures of the sections and writes report.html into the directory. `page` has further
 /// data of the page (page/README.md), such as pane_data(). Returns the paths of all files of the
@@ -50,6 +37,6 @@ Files write_document(const std::filesystem::path& folder, const PictureSource& s
                      nn::Json page = nn::Json::object());
 /// Returns the data of a page of panes, with the descriptions of nn::map_quantities() and
 /// nn::head_quantities().
-nn::Json pane_data(const std::vector<PagePane>& panes);
+nn::Json pane_data(const std::vector<nn::Json>& panes);
 
 }  // namespace heed

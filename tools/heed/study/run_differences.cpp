@@ -85,16 +85,15 @@ Picture both_weights(const StudiedPair& s) {
   plot::HeatmapGrid grid = grid_of(s.study_a);
   const std::vector<plot::Panel> of_a = std::move(grid.panels), of_b = grid_of(s.study_b).panels;
   grid.panels.clear();
-  const auto panel = [&](const std::vector<plot::Panel>& panels, const nn::Study& study,
-                         const nn::HeadIndex& h, const char* run) {
-    const std::size_t heads = study.heads.size() / study.layers.size();
-    grid.panels.push_back(panels[std::size_t(h.layer) * heads + std::size_t(h.head)]);
+  const auto panel = [&](const std::vector<plot::Panel>& panels, const nn::HeadIndex& h,
+                         const char* run) {
+    grid.panels.push_back(*std::ranges::find(panels, nn::head_name(h), &plot::Panel::title));
     grid.panels.back().title += run;
   };
   for (const nn::HeadMatch& m : s.matches) {
     if (!m.b) continue;
-    panel(of_a, s.study_a, m.a, ", run A");
-    panel(of_b, s.study_b, *m.b, ", run B");
+    panel(of_a, m.a, ", run A");
+    panel(of_b, *m.b, ", run B");
   }
   grid.panel_columns *= 2;
   grid.title = "Attention weights in two runs";

@@ -103,11 +103,11 @@ void save_arrays(const std::filesystem::path& file, const Subject& s, const nn::
 }
 
 // Returns a pane for the sequence and, if there is a corrupt prompt, a second pane for it.
-std::vector<PagePane> panes_of(StudyContext& c) {
+std::vector<nn::Json> panes_of(StudyContext& c) {
   const Subject& s = c.subject;
   const std::string corrupt = c.text("corrupt");
-  PagePane pane = pane_of(s, c.study(), corrupt.empty() ? "" : "clean prompt");
-  pane.add_cells(c.cells());
+  nn::Json pane = pane_of(s, c.study(), corrupt.empty() ? "" : "clean prompt");
+  pane["cells"] = cells_json(c.cells());
   if (corrupt.empty()) return {pane};
   nn::Batch other = s.run->task->prompt(corrupt);
   other.targets = s.sequence.targets;  // so that L is the same as in patching()

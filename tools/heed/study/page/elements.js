@@ -71,7 +71,8 @@ function tableOf(name, columns, rows) {
     body.replaceChildren(...rows.toSorted(compare).map(line));
   };
   const titles = columns.map(({ name, unit }, k) => el("th", { scope: "col" },
-    el("button", { type: "button", class: "sort", onclick: sort(k) }, show(name)), ...(unit ? [el("small", {}, unit)] : [])));
+    el("button", { type: "button", class: "sort", onclick: sort(k) }, show(name)),
+    ...(unit ? [el("small", {}, unit)] : [])));
   body.append(...rows.map(line));
   return scrolling(name, el("table", { "aria-label": name }, el("thead", {}, el("tr", {}, ...titles)), body));
 }
@@ -139,7 +140,8 @@ function mapsView(key, keys, across, describe) {
     ...(chosen?.numbers ? map.rows.map((row, i) => [row, ...map.columns.map((_, j) => valueOf(i, j))]) : [])]);
 
   const valueOf = (i, j) => chosen.numbers[i * map.columns.length + j];
-  const within = ([i, j]) => [Math.min(Math.max(i, 0), map.rows.length - 1), Math.min(Math.max(j, 0), map.columns.length - 1)];
+  const within = ([i, j]) =>
+    [[i, map.rows.length], [j, map.columns.length]].map(([x, n]) => Math.min(Math.max(x, 0), n - 1));
   // A map with a largest magnitude below 2 % of the limit has nearly one color.
   const faintOf = ({ numbers }) => (numbers && largest(numbers) < 0.02 * map.limit ? " below 2 %" : "");
   const scale = () => ({ max: map.limit, signed: map.signed, root: map.signed && state.root });
@@ -173,7 +175,8 @@ function mapsView(key, keys, across, describe) {
     const [i, j] = within(hover ?? cell);
     const [rows, columns] = (map.labels ?? [map.rows, map.columns]).map(labelsOf);
     if (chosen.numbers && holder.clientWidth)
-      at = drawMap(canvas, { picture, rows, columns, axes: map.axes, cell: [i, j] }, Math.min(holder.clientWidth, 576), pageColors());
+      at = drawMap(canvas, { picture, rows, columns, axes: map.axes, cell: [i, j] },
+        Math.min(holder.clientWidth, 576), pageColors());
     readout.textContent = !chosen.numbers ? notStored : map.textOf?.(chosen.title, i, j) ??
       `${show(panel)}: ${map.axes[0]} ${show(map.rows[i])}, ${map.axes[1]} ${show(map.columns[j])}: ${show(valueOf(i, j))}`;
   };

@@ -104,7 +104,8 @@ function firstChoice() {
 
 document.getElementById("title").textContent = data.title;
 document.getElementById("made-by").append("heed ", data.heed, ": ", el("code", {}, data.command));
-document.getElementById("summary").append(...(data.summary ?? []).map((text) => el("p", {}, show(text.replace(/\s+/g, " ")))));
+document.getElementById("summary").append(
+  ...(data.summary ?? []).map((text) => el("p", {}, show(text.replace(/\s+/g, " ")))));
 document.getElementById("summary").hidden = !data.summary;
 document.getElementById("definitions").append(...[...data.quantities, ...(data.head_columns ?? [])].flatMap(
   ({ title, name, what, unit }) => [el("dt", {}, title ?? show(name)), el("dd", {}, what, unit ? ` (${unit})` : "")]));

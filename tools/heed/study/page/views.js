@@ -56,13 +56,15 @@ function chartView({ title, x_name, y_name, series }) {
       svg("path", { class: "line", style: color(k), d: "M2 5H22" })), show(name))));
   const rows = () => [["line", x_name || "x", y_name || "y"],
     ...series.flatMap(({ name, x, y }) => x.map((at, k) => [name, at, y[k]]))];
-  return el("div", { class: "view" }, el("h3", {}, show(title)), drawnToFit(draw), legend, numbersBehind(title, rows).element);
+  return el("div", { class: "view" }, el("h3", {}, show(title)), drawnToFit(draw), legend,
+    numbersBehind(title, rows).element);
 }
 
 /** Creates an element that contains draw(its width in pixels), also after a change of the width. */
 function drawnToFit(draw) {
   const holder = el("div");
-  new ResizeObserver(() => holder.clientWidth && holder.replaceChildren(draw(Math.min(holder.clientWidth, 720)))).observe(holder);
+  const redraw = () => holder.clientWidth && holder.replaceChildren(draw(Math.min(holder.clientWidth, 720)));
+  new ResizeObserver(redraw).observe(holder);
   return holder;
 }
 
@@ -125,8 +127,9 @@ function cellText(pane, head, i, j) {
 
 /** Returns the measured change of L if the cell is cut, or how to measure it. */
 function measuredText(pane, head, i, j) {
-  const found = pane.block === 1 && pane.cells.find((cell) => headName(cell) === head && cell.query === i && cell.key === j);
-  return `measured change${found ? ` = ${show(found.effect)}` : `: add --cut "${head}[${rangeOf(pane, i)},${rangeOf(pane, j)}]" to the command`}`;
+  const found = pane.cells.find((cell) => headName(cell) === head && cell.query === i && cell.key === j);
+  if (found && pane.block === 1) return `measured change = ${show(found.effect)}`;
+  return `measured change: add --cut "${head}[${rangeOf(pane, i)},${rangeOf(pane, j)}]" to the command`;
 }
 
 /** Shows the parts of the gradient at each token before each layer: rows are the routes that it takes. */

@@ -1,5 +1,7 @@
 #include "nn/io/tensor_difference.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 #include <type_traits>
@@ -78,6 +80,20 @@ TensorDifference compare_tensors(const Tensor& a, const Tensor& b, const Toleran
     else
       return {};  // rejected above
   });
+}
+
+std::string NamedDifference::text() const {
+  if (!b.defined()) return "only in A";
+  if (!a.defined()) return "only in B";
+  if (a.shape() != b.shape()) return "B has shape " + to_text(b.shape());
+  if (!elements) return fmt::format("{}, B has {}", dtype_name(a.dtype()), dtype_name(b.dtype()));
+  if (elements->equal_bits()) return "";
+  const std::int64_t at = *elements->first;
+  const auto value = [&](const Tensor& t) {
+    return to(reshape(t.detach(), {-1}), float64).to_vector<double>()[std::size_t(at)];
+  };
+  return fmt::format("at {} is {:.9g}, not {:.9g}", to_text(unravel(at, a.shape())), value(b),
+                     value(a));
 }
 
 std::vector<NamedDifference> compare_files(const SafeTensors& a, const SafeTensors& b,

@@ -50,6 +50,10 @@ struct NamedDifference {
   /// Returns true if a tensor is missing, if shapes or dtypes differ, or if an element is beyond
   /// the tolerance.
   bool differs() const { return !elements || elements->beyond > 0; }
+  /// Returns the first difference of the bits: "only in A", "B has shape [2, 3]", "float32, B has
+  /// float64", or "at [1, 0] is 7, not 4", where 7 is the element of b. Returns "" if there is
+  /// none.
+  std::string text() const;
 };
 
 /// Compares the tensors of two files by name: first those of `a` in their order, then those that

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <sstream>
 
 #include "autograd/base/parallel.h"
-#include "nn/run/first_difference.h"
+#include "nn/io/tensor_difference.h"
 
 namespace heed::nn {
 
@@ -44,14 +43,8 @@ std::string difference_of(const Snapshot& a, const Snapshot& b) {
       if (std::memcmp(&x, &y, sizeof x) != 0)
         return fmt::format("{} of step {} is {:.17g}, not {:.17g}", name, a.history[i].step, y, x);
     }
-  const auto weight = first_difference({.path = "the uninterrupted run", .tensors = a.tensors},
-                                       {.path = "the resumed run", .tensors = b.tensors});
-  if (weight) {
-    std::ostringstream text;
-    text << weight->tensor << " at " << weight->index << " is " << weight->b << ", not "
-         << weight->a;
-    return text.str();
-  }
+  for (const NamedDifference& d : compare_files({.tensors = a.tensors}, {.tensors = b.tensors}))
+    if (const std::string text = d.text(); !text.empty()) return d.name + " " + text;
   if (a.data_stream != b.data_stream) return "data_stream differs";
   if (a.dropout_stream != b.dropout_stream) return "dropout_stream differs";
   return a.best_step == b.best_step && a.best_loss == b.best_loss ? "" : "the best loss differs";

@@ -9,6 +9,7 @@
 
 #include "autograd/graph/inplace.h"
 #include "autograd/ops/ops.h"
+#include "nn/io/tensor_difference.h"
 #include "tests/support/catch.h"
 
 namespace heed::autograd::testing {
@@ -114,15 +115,9 @@ inline double worst_error(const Tensor& got, const V& want, const V& scale) {
   return worst;
 }
 
-/// Returns true if shape, dtype and the bits of all elements are equal. Any NaN equals any NaN.
+/// Returns true if shape, dtype and the bits of all elements are equal.
 inline bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
-  const std::vector<double> x = values(a), y = values(b);
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (std::isnan(x[i]) && std::isnan(y[i])) continue;
-    if (x[i] != y[i] || std::signbit(x[i]) != std::signbit(y[i])) return false;
-  }
-  return true;
+  return a.shape() == b.shape() && a.dtype() == b.dtype() && nn::compare_tensors(a, b).equal_bits();
 }
 
 }  // namespace heed::autograd::testing

@@ -120,8 +120,10 @@ TEST_CASE("files are compared by name; a missing name, another shape or dtype is
   const auto all = compare_files(a, b, {.atol = 0.25});
   std::string names;
   for (const NamedDifference& d : all)
-    names += d.name + (d.differs() ? "! " : " ") + (d.elements ? "" : "- ");
-  CHECK(names == "same gone! - shape! - dtype! - value! new! - ");
+    names += d.name + (d.differs() ? "! " : " ") + d.text() + "; ";
+  CHECK(names ==
+        "same ; gone! only in A; shape! B has shape [1, 2]; dtype! float32, B has float64; "
+        "value! at [0] is 1.5, not 1; new! only in B; ");
   CHECK(all[0].elements->equal_bits());
   CHECK_FALSE(all[1].b.defined());
   CHECK(all[4].elements->beyond == 2);

@@ -52,21 +52,12 @@ nn::SafeTensors read_tensors(const std::string& path) {
   return nn::load_safetensors(find_weights(path));
 }
 
-// Returns the difference of two tensors that have no differences of elements: "only in A".
-Value difference_text(const nn::NamedDifference& d) {
-  if (!d.b.defined()) return "only in A";
-  if (!d.a.defined()) return "only in B";
-  if (d.a.shape() != d.b.shape()) return "B has shape " + autograd::to_text(d.b.shape());
-  return fmt::format("{}, B has {}", autograd::dtype_name(d.a.dtype()),
-                     autograd::dtype_name(d.b.dtype()));
-}
-
 void add_tensor(Table& table, const nn::NamedDifference& d) {
   const auto shape = [](const nn::Tensor& x) { return x ? sizes_of(x.shape()) : Value(); };
   const auto dtype = [](const nn::Tensor& x) {
     return x ? Value(autograd::dtype_name(x.dtype())) : Value();
   };
-  std::vector<Value> row = {d.name,     shape(d.a), d.elements ? Value() : difference_text(d),
+  std::vector<Value> row = {d.name,     shape(d.a), d.elements ? Value() : d.text(),
                             shape(d.b), dtype(d.a), dtype(d.b)};
   if (const auto& e = d.elements)
     row.insert(row.end(), {e->equal_bits(), e->beyond, with_nan(e->norm_a), with_nan(e->norm_b),

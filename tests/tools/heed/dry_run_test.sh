@@ -40,4 +40,7 @@ out_has "blocks.0.attn.hook_attn_scores  [32, 2, 65536, 65536]"
 out_has "time      unknown, because three steps take more than 20 s"
 ok test $SECONDS -lt 100
 ok [ "$(find . -mindepth 1 ! -name out ! -name err ! -name expected ! -name got | wc -l)" = 0 ]
+# A run prints its peak of memory at its end.
+expect 0 train urn "${tiny[@]}" --context 16 --steps 8 --out run --quiet
+ok grep -qE "^memory +[0-9.]+ MB at its peak" out
 end_of_checks

@@ -40,6 +40,8 @@ struct CheckedFunction {
   /// oracle is not used.
   std::function<ExactDerivative(const Values& x, const Values& tangent)> exact = {};
   bool single = false;  ///< true if the function computes in float; x then has only float values
+  /// Returns the unit roundoff of the function's type.
+  double roundoff() const { return single ? 0x1p-24 : 0x1p-53; }
 };
 
 /// Number of entries that a check compares, and the precision that it requires.

@@ -42,13 +42,17 @@ std::vector<Tensor> with_bias(SampleGen& g, std::vector<Tensor> inputs, const Sh
   return inputs;
 }
 
-Samples attention_samples(SampleGen& g) {
-  // Query 1 may read no key, and no query may read key 1.
-  const KeepMask keep(from_data(
+// Returns a mask for 3 queries and 3 keys. Query 1 may read no key, and no query may read key 1.
+KeepMask some_keys() {
+  return KeepMask(from_data(
       std::vector<bool>{true, false, true, false, false, false, true, false, false}, {3, 3}));
+}
+
+Samples samples_of_options(SampleGen& g) {
+  const KeepMask keep = some_keys();
   const KeepMask nothing(full({3, 3}, 0, bool8));
   const Shape heads = {2, 2};
-  Samples samples = {
+  return {
       {"plain", attention_with({}), qkv(g, heads, 2, 3)},
       {"causal", attention_with({.causal = true}), qkv(g, heads, 4, 4)},
       {"causal, rows without a key", attention_with({.scale = 0.3, .causal = true}),
@@ -85,6 +89,10 @@ Samples attention_samples(SampleGen& g) {
        with_bias(g, qkv(g, heads, 4, 3), {4, 1})},
       {"rank 3", attention_with({.keep = keep}), with_bias(g, qkv(g, {2}, 3, 3), {2, 3, 1})},
       {"rank 2", attention_with({.dropout = 0.3}), qkv(g, {}, 2, 3)}};
+}
+
+Samples attention_samples(SampleGen& g) {
+  Samples samples = samples_of_options(g);
   samples.push_back({"q, k and v of one shape",
                      attention_with({.causal = true, .dropout = 0.3}),
                      {g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3})}});
@@ -92,7 +100,7 @@ Samples attention_samples(SampleGen& g) {
   std::vector<Tensor> shared = qkv(g, {1, 2}, 2, 3);
   shared[1] = g.normal({1, 1, 3, 3});
   samples.push_back({"a shared key head", attention_with({}), shared});
-  samples.push_back({"five axes", attention_with({.keep = keep, .dropout = 0.3}),
+  samples.push_back({"five axes", attention_with({.keep = some_keys(), .dropout = 0.3}),
                      with_bias(g, qkv(g, {2, 1, 2}, 3, 3), {2, 1, 1, 3, 3})});
   // If hooks replace values, attention() calls attention_with_weights().
   const auto through_tanh = [](const Tensor& x) { return tanh(x); };

@@ -100,6 +100,26 @@ HWY_INLINE void times_keys(const Head<T>& h, T* s, std::int64_t s_row, std::int6
                          s + (j - seen.begin), s_row, 1, true, nullptr);
 }
 
+// Writes the outputs and the lse of the queries [i0, i0 + rows). `top` has the largest score of
+// each query, `total` the sum of its weights, and `acc` the sum of its weighted values.
+template <class T, class Sum>
+void write_outputs(const Head<T>& h, std::int64_t i0, std::int64_t rows, const T* top,
+                   const Sum* total, const Sum* acc) {
+  const std::int64_t dv = h.a.d_value;
+  const T kept = h.a.dropout > 0 ? dropout_scale(h.a) : T(1);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const Sum inverse = total[r] > 0 ? kept / total[r] : 0;  // 0 for a fully masked row
+    T* out = h.out + (i0 + r) * h.a.out_at.row;
+    for (std::int64_t c = 0; c < dv; ++c) out[c] = T(acc[r * dv + c] * inverse);
+    const Sum log_total = std::log(total[r]);
+    const double lse = double(top[r] + log_total);
+    h.lse[i0 + r] = lse;
+    h.lse_rest[i0 + r] = total[r] == 0 ? 0 : double(top[r]) - lse + double(log_total);
+    if (total[r] != total[r])  // a score was NaN, so the output is NaN
+      std::fill_n(out, dv, T(total[r]));
+  }
+}
+
 // Computes the output of `rows` queries, starting at query i0. The queries are those of
 // h.rows_together(), and sums over their keys have type Sum. If packed_keys is null, keys and
 // values are read in place. `not_finite` is the result of pack_rows() for the values.
@@ -157,18 +177,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
                      dv, T(1));
     first = false;
   }
-  const T kept = a.dropout > 0 ? dropout_scale(a) : T(1);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const Sum inverse = total[r] > 0 ? kept / total[r] : 0;  // 0 for a fully masked row
-    T* out = h.out + (i0 + r) * a.out_at.row;
-    for (std::int64_t c = 0; c < dv; ++c) out[c] = T(acc[r * dv + c] * inverse);
-    const Sum log_total = std::log(total[r]);
-    const double lse = double(top[r] + log_total);
-    h.lse[i0 + r] = lse;
-    h.lse_rest[i0 + r] = total[r] == 0 ? 0 : double(top[r]) - lse + double(log_total);
-    if (total[r] != total[r])  // a score was NaN, so the output is NaN
-      std::fill_n(out, dv, T(total[r]));
-  }
+  write_outputs(h, i0, rows, top, total, acc);
   if (a.raw_scores || a.scores || a.pattern || a.dropped)
     write_block(h, packed_keys, s, i0, rows, top, total);
 }

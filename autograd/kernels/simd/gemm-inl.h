@@ -75,30 +75,12 @@ HWY_INLINE void hide_from_optimizer(T*& p) {
   asm("" : "+r"(p));
 }
 
-/// Computes a tile of kR rows and kV vectors of C from kc columns of A and kc rows of B.
-///
-/// If `first` is true, C is set to the sum of products plus the bias, where a null bias means 0.
-/// Otherwise the sum is added to C. The bias or the old C is added after the loop over k, so that
-/// the multiply-adds do not wait for it; C is prefetched before the loop. A tile may take only 200
-/// cycles. To make the call cheap, the function has plain arguments and is called through a
-/// pointer.
-template <int kR, int kV, class T>
-HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, const T* b, T* c,
-                               std::int64_t c_row, std::int64_t b_row, std::int64_t a_col,
-                               bool first, const T* HWY_RESTRICT bias) {
+/// Adds the products of kc columns of A and kc rows of B to the tile acc, which stays in registers.
+template <int kR, int kV, class T, class V>
+HWY_INLINE void add_products(V (&acc)[kR][kV], std::int64_t kc, const T* a, std::int64_t a_row,
+                             const T* b, std::int64_t b_row, std::int64_t a_col) {
   const Full<T> d;
-  using V = hn::Vec<Full<T>>;
   const std::int64_t lanes = std::int64_t(hn::Lanes(d));
-  V acc[kR][kV];  // stays in registers, because all loops over it are unrolled
-  HWY_UNROLL(12)
-  for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
-  for (int v = 0; v < kV; ++v) acc[r][v] = hn::Zero(d);
-  T* row = c;
-  if (kc >= kFetchC) {
-    HWY_UNROLL(12)
-    for (int r = 0; r < kR; ++r, row += c_row) HWY_UNROLL(2)
-    for (int v = 0; v < kV; ++v) hwy::Prefetch(row + v * lanes);
-  }
   if constexpr (kLean) {
     for (; kc > 0; --kc, a += a_col, b += b_row) {
       V bv[kV];
@@ -137,6 +119,33 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
       for (int i = 0; i < kBases; ++i) base[i] += a_col;
     }
   }
+}
+
+/// Computes a tile of kR rows and kV vectors of C from kc columns of A and kc rows of B.
+///
+/// If `first` is true, C is set to the sum of products plus the bias, where a null bias means 0.
+/// Otherwise the sum is added to C. The bias or the old C is added after the loop over k, so that
+/// the multiply-adds do not wait for it; C is prefetched before the loop. A tile may take only 200
+/// cycles. To make the call cheap, the function has plain arguments and is called through a
+/// pointer.
+template <int kR, int kV, class T>
+HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, const T* b, T* c,
+                               std::int64_t c_row, std::int64_t b_row, std::int64_t a_col,
+                               bool first, const T* HWY_RESTRICT bias) {
+  const Full<T> d;
+  using V = hn::Vec<Full<T>>;
+  const std::int64_t lanes = std::int64_t(hn::Lanes(d));
+  V acc[kR][kV];  // stays in registers, because all loops over it are unrolled
+  HWY_UNROLL(12)
+  for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
+  for (int v = 0; v < kV; ++v) acc[r][v] = hn::Zero(d);
+  T* row = c;
+  if (kc >= kFetchC) {
+    HWY_UNROLL(12)
+    for (int r = 0; r < kR; ++r, row += c_row) HWY_UNROLL(2)
+    for (int v = 0; v < kV; ++v) hwy::Prefetch(row + v * lanes);
+  }
+  add_products<kR, kV>(acc, kc, a, a_row, b, b_row, a_col);
   hide_from_optimizer(c);
   if (!first) {
     row = c;

@@ -264,20 +264,8 @@ symbols that the source lacks get random weights with the mean and the deviation
 --target-accuracy, --check-invariants, --sample-every, --sample-prompt, --accumulate, --threads,
 --simd, --quiet, and --text, --lines, --val-text or --val-lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
 
-}  // namespace
-
-void train_command(Command& c) {
-  c.name = "train", c.what = "train a model on a task or on your text";
-  c.examples =
-      "  heed train\n"
-      "  heed train urn --steps 300 --seed 7 --out runs/my-urn --overwrite\n"
-      "  heed train --resume runs/my-urn --steps 600\n"
-      "  heed train --text README.md --steps 200\n"
-      "  heed train induction --layers 1 --dry-run\n"
-      "  heed train --from runs/my-urn --steps 100 --lr 1e-3 --train-only 'blocks.0.*'";
-  c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kHeads,
-                        nn::RunFolder::kSamples, nn::RunFolder::kConfig);
-  auto a = std::make_shared<TrainArguments>();
+// Adds the settings of all modes.
+void add_settings(Command& c, const std::shared_ptr<TrainArguments>& a) {
   c.arguments = 1;
   c.settings = recipe_settings(a->config, a->preset);
   nn::Setting overwrite("overwrite", a->overwrite, "replace the run in --out");
@@ -299,6 +287,23 @@ void train_command(Command& c) {
   c.add_common(Command::kAll | Command::kCsv);
   c.mark(&nn::Setting::common, {"task", "text", "layers", "heads", "d-model", "steps", "lr", "seed",
                                 "preset", "out", "resume", "dry-run"});
+}
+
+}  // namespace
+
+void train_command(Command& c) {
+  c.name = "train", c.what = "train a model on a task or on your text";
+  c.examples =
+      "  heed train\n"
+      "  heed train urn --steps 300 --seed 7 --out runs/my-urn --overwrite\n"
+      "  heed train --resume runs/my-urn --steps 600\n"
+      "  heed train --text README.md --steps 200\n"
+      "  heed train induction --layers 1 --dry-run\n"
+      "  heed train --from runs/my-urn --steps 100 --lr 1e-3 --train-only 'blocks.0.*'";
+  c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kHeads,
+                        nn::RunFolder::kSamples, nn::RunFolder::kConfig);
+  auto a = std::make_shared<TrainArguments>();
+  add_settings(c, a);
   c.set_defaults = [a](const Command& command) { a->config = chosen_preset(command); };
   const auto with_config = [a](Report (*run)(TrainArguments&, const Command&)) {
     return [a, run](const Command& command) {

@@ -1,0 +1,306 @@
+// The comparisons of Checker: of entries, of random directions and of groups of outputs, and the
+// error text for the worst one.
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <sstream>
+
+#include "autograd/check/checker.h"
+
+namespace heed::autograd {
+namespace {
+
+constexpr int kCotangents = 4, kMostMoves = 4;
+// If a comparison in a random direction finds a kink, about this many entries are compared to find
+// the entry on the kink.
+constexpr std::int64_t kMostEntries = 4096;
+// Entries on a kink are searched at most this many times. One search suffices for kMostEntries.
+constexpr int kMostSearches = 32;
+// In a random direction, the outputs are compared in at most this many groups.
+constexpr std::size_t kMostGroups = 10000;
+// If a function has more outputs than this, the error text does not name the wrong output.
+constexpr std::size_t kMostOutputs = 4096;
+// Number of rounding errors allowed in a sum of terms, because backward and the oracle may add the
+// terms in different orders.
+constexpr double kRoundings = 0x1p10;
+// If a tolerance is at most this fraction of the terms, the entry needs no second comparison with a
+// wider step.
+constexpr double kSharp = 0x1p-16;
+
+// Orders comparisons: a failed entry is worse than a failed direction, which is worse than a passed
+// comparison. Within a group, the larger error is worse.
+bool is_worse(const Comparison& a, const Comparison& b) {
+  const auto rank = [](const Comparison& e) {
+    return e.passes() ? 0 : e.at == CheckedEntry::kDirection ? 1 : 2;
+  };
+  if (rank(a) != rank(b)) return rank(a) > rank(b);
+  return !(a.error() <= b.error()) && !std::isnan(b.error());
+}
+
+// Returns true if e agrees with `other` and has a smaller tolerance, or if only e has a finite
+// tolerance.
+bool narrows(const Comparison& e, const Comparison& other) {
+  if (!std::isfinite(other.tolerance)) return std::isfinite(e.tolerance);
+  return !e.on_kink && e.tolerance < other.tolerance && other.passes(e.expected);
+}
+
+}  // namespace
+
+bool Comparison::passes(double value) const {
+  return std::isfinite(tolerance) && std::abs(value - expected) <= tolerance;
+}
+
+// Compares entry k, unless this was done before or the entry stays on a kink. Returns false if it
+// fails or is on a kink.
+bool Checker::compare_entry(Oracle oracle, std::size_t k) {
+  const auto is_sharp = [](const Comparison& e) { return e.tolerance <= kSharp * e.terms; };
+  const auto is_resolved = [](const Comparison& e) { return e.resolved; };
+  const auto is_seen = [](const Comparison& e) { return e.resolved && e.terms > 0; };
+  if (!compared_[int(oracle)].insert(k).second) return true;
+  const CheckedEntry entry = entry_at(k);
+  const double own = own_scale(k), typical = typical_[entry.input];
+  if (stuck_.contains(k)) return compare_smooth_outputs(oracle, {entry, {{k, own}}});
+  const auto compare_at = [&](double scale) {
+    const Direction along{entry, {{k, scale}}};
+    return compare_all(slopes(oracle, along), along);
+  };
+  std::vector<Comparison> found = compare_at(own);
+  // If an entry is far smaller than the rest of its input, f may hardly change over a step of the
+  // entry's own size. Then a wider step is tried too. The result of the wider step is used if it
+  // agrees with the result of the first step and is more precise. If they disagree, the wider step
+  // may have jumped over a singularity. If the first step is not precise enough and the wider step
+  // finds a kink, the entry counts as being on a kink.
+  if (oracle == Oracle::kDifferences && own < typical &&
+      !std::all_of(found.begin(), found.end(), is_sharp)) {
+    const auto wider = compare_at(typical);
+    for (std::size_t c = 0; c < found.size(); ++c)
+      if (narrows(wider[c], found[c]) || (wider[c].on_kink && !found[c].resolved))
+        found[c] = wider[c];
+  }
+  const bool right = keep(found);
+  if (stuck_.contains(k)) return compare_smooth_outputs(oracle, {entry, {{k, own}}});
+  // A quiet cotangent suffices, unless no output depends on the entry.
+  by(oracle).checked += !stuck_.contains(k) &&
+                        (std::all_of(found.begin(), found.begin() + kCotangents, is_resolved) ||
+                         std::any_of(found.begin() + kCotangents, found.end(), is_seen));
+  return right;
+}
+
+// Compares an entry that stays on a kink for the outputs that have no kink. Returns false if it
+// fails.
+bool Checker::compare_smooth_outputs(Oracle oracle, const Direction& along) {
+  const OutputSlopes found = slopes(oracle, along);
+  Values v = cotangents_[0], noise;
+  for (std::size_t o = 0; o < v.size(); ++o)
+    if (found.kink[o]) v[o] = 0;
+  if (std::ranges::count(v, 0.0) == std::ssize(v)) return true;
+  Comparison e = compare(found, along, 0, v, f_.backward(f_.x, v), noise);
+  e.along = along;
+  comparisons_.push_back(e);
+  return e.passes();
+}
+
+// Compares a sample of the entries of each input. Returns false if an entry fails or is on a kink.
+bool Checker::compare_entries(Oracle oracle, std::int64_t count) {
+  bool right = true;
+  for (std::size_t i = 0; i < f_.inputs.size(); ++i)
+    for (const std::size_t k : sample(i, sample_size(i, count)))
+      right = compare_entry(oracle, k) && right;
+  return right;
+}
+
+// Compares the gradient of one input along a random direction with the oracle: for all outputs
+// together, and for each group of outputs, because in a sum over all outputs the error of one entry
+// could be smaller than the tolerance. Returns false if a comparison fails or an entry is on a
+// kink.
+bool Checker::compare_direction(Oracle oracle, std::size_t i) {
+  const Direction& along = directions_[i];
+  OutputSlopes found = slopes(oracle, along);
+  const std::size_t n = found.kink.size();
+  if (oracle == Oracle::kDual) {
+    found.kink = kinked_[i];  // each side of a kink has a derivative, and each is right
+  } else {
+    kinked_[i].swap(found.kink);
+    if (std::ranges::count(kinked_[i], true) > 0 && ++searches_ <= kMostSearches)
+      for (const std::size_t k : sample(along.entry.input, kMostEntries, searches_))
+        if (seems_kinked(k)) compare_entry(oracle, k);
+    if (!kinks_.empty()) return false;
+    // A kink that is left is compared, too: the error of the difference is larger than its jump.
+  }
+  std::vector<std::size_t> outputs;
+  for (std::size_t o = 0; o < n; ++o)
+    if (!found.kink[o]) outputs.push_back(o);
+  bool right = true;
+  std::optional<std::size_t> failed;  // a cotangent
+  if (outputs.size() == n) {
+    const std::vector<Comparison> all = compare_all(found, along);
+    by(oracle).direction = all[0];
+    right = keep(all);
+    for (const Comparison& e : all)
+      if (!e.passes()) failed = e.cotangent;
+  }
+  const std::size_t size = n == 1 ? n : (outputs.size() + kMostGroups - 1) / kMostGroups;
+  Values v(n);
+  for (std::size_t first = 0; n > 1 && first < outputs.size(); first += size) {
+    const auto group = std::span(outputs).subspan(first, std::min(size, outputs.size() - first));
+    for (const std::size_t o : group) v[o] = cotangents_[0][o];
+    const Values g = f_.backward(f_.x, v);
+    Values noise;
+    Comparison e = compare(found, along, 0, v, g, noise);
+    if (!e.passes()) {
+      e.along = along;
+      comparisons_.push_back(e);
+      find_wrong_entry(oracle, along, 0, v, g);
+      return false;
+    }
+    for (const std::size_t o : group) v[o] = 0;
+  }
+  if (failed) find_wrong_entry(oracle, along, *failed, cotangents_[*failed], gradients_[*failed]);
+  return right;
+}
+
+// Searches the entry that makes the comparison along `along` fail, where g is the gradient for
+// cotangent v: continues with a half of the direction along which the comparison fails, too. Stores
+// the comparison of the entry, unless errors of several entries cancel in each half.
+void Checker::find_wrong_entry(Oracle oracle, const Direction& along, std::size_t cotangent,
+                               const Values& v, const Values& g) {
+  if (along.moves.size() < 2) return;
+  const auto begin = along.moves.begin(), end = along.moves.end(),
+             middle = begin + (end - begin) / 2;
+  for (Direction half : {Direction{along.entry, {begin, middle}}, {along.entry, {middle, end}}}) {
+    if (half.moves.size() == 1) half.entry = entry_at(half.moves[0].first);
+    Values noise;
+    Comparison e = compare(slopes(oracle, half), half, cotangent, v, g, noise);
+    if (e.passes()) continue;
+    if (half.moves.size() > 1) return find_wrong_entry(oracle, half, cotangent, v, g);
+    e.along = half;
+    return comparisons_.push_back(e);
+  }
+}
+
+// Compares `gradient`, the gradient for cotangent v, along a direction. `noise` is empty or the
+// result of noise_of_backward(), which is stored there if it is needed. The signs of v are random,
+// so the errors of different outputs add up like independent errors: as the root of the sum of
+// their squares.
+Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
+                            std::size_t cotangent, const Values& v, const Values& gradient,
+                            Values& noise) {
+  Comparison e;
+  static_cast<CheckedEntry&>(e) = along.entry;
+  e.cotangent = cotangent;
+  e.given = along.dot(gradient);
+  const double unit = along.unit();
+  double terms = 0, seen = 0, hidden = 0;
+  for (std::size_t o = 0; o < v.size(); ++o) {
+    if (v[o] == 0) continue;
+    const double weight = std::abs(v[o]) / unit;
+    e.expected += v[o] / unit * slopes.value[o];
+    e.terms += weight * slopes.terms[o];
+    e.on_kink = e.on_kink || slopes.kink[o];
+    terms = std::hypot(terms, weight * slopes.terms[o]);
+    double& error = slopes.moves[o] ? seen : hidden;
+    error = std::hypot(error, weight * slopes.error[o]);
+  }
+  e.step = slopes.step * unit;
+  e.rounding = kRoundings * f_.roundoff() * terms;
+  e.tolerance = 2 * seen + e.rounding;
+  const auto fails = [&] { return !e.passes() && std::isfinite(e.tolerance); };
+  if (fails()) {
+    if (noise.empty()) noise = noise_of_backward(v, gradient);
+    double total = 0;
+    for (const auto& [k, by] : along.moves) total = std::hypot(total, by / unit * noise[k]);
+    e.rounding += total, e.tolerance += total;
+  }
+  // The rounding of an output that does not move can hide its derivative. Its error is allowed only
+  // if the gradient of the other outputs is right.
+  if (hidden > 0 && fails()) {
+    Values moving = v;
+    for (std::size_t o = 0; o < v.size(); ++o)
+      if (!slopes.moves[o]) moving[o] = 0;
+    const double given = along.dot(f_.backward(f_.x, moving));
+    if (std::abs(given - e.expected) <= e.tolerance)
+      e.tolerance += 2 * hidden, hides_[along.entry.input] = true;
+  }
+  e.resolved = e.tolerance <= effort_.resolved * e.terms || (e.terms == 0 && e.given == e.expected);
+  return e;
+}
+
+std::vector<Comparison> Checker::compare_all(const OutputSlopes& slopes, const Direction& along) {
+  std::vector<Comparison> found;
+  gradient_noise_.resize(cotangents_.size());
+  for (std::size_t c = 0; c < cotangents_.size(); ++c) {
+    found.push_back(compare(slopes, along, c, cotangents_[c], gradients_[c], gradient_noise_[c]));
+    found.back().along = along;
+  }
+  return found;
+}
+
+// Stores the comparisons of one direction. If one of them is on a kink, stores only the direction,
+// in kinks_, or the entry in stuck_ if it was moved before and stays on a kink. Returns false if a
+// comparison fails or if an entry must be moved.
+bool Checker::keep(const std::vector<Comparison>& found) {
+  const auto kinked =
+      std::find_if(found.begin(), found.end(), [](const Comparison& e) { return e.on_kink; });
+  if (kinked != found.end()) {
+    const std::size_t k = kinked->along.moves[0].first;
+    if (moves_[k] == kMostMoves) return stuck_.insert(k), true;
+    kinks_.push_back(kinked->along);
+    return false;
+  }
+  comparisons_.insert(comparisons_.end(), found.begin(), found.end());
+  return std::all_of(found.begin(), found.end(), [](const Comparison& e) { return e.passes(); });
+}
+
+// Reports the worst comparison of an oracle. If a comparison failed, reports the failure too. The
+// comparisons of the oracle start at index `first`.
+void Checker::judge(Oracle oracle, std::size_t first) {
+  const Comparison* worst = nullptr;
+  std::size_t failed = 0;
+  for (std::size_t k = first; k < comparisons_.size(); ++k) {
+    const Comparison& e = comparisons_[k];
+    failed += !e.passes();
+    const bool counts = !e.passes() || (e.resolved && e.at != CheckedEntry::kDirection);
+    if (counts && (!worst || is_worse(e, *worst))) worst = &e;
+  }
+  if (worst) by(oracle).worst = *worst;
+  if (failed > 0 && kinks_.empty())
+    fail(reason(oracle, *worst) + "; " + std::to_string(failed) + " of " +
+         std::to_string(comparisons_.size() - first) + " comparisons fail");
+}
+
+// Returns a text with the entry, its value by backward and its value by the oracle. The values are
+// derivatives of one output, the output for which they differ most. If the derivatives of each
+// single output are right (backward is then not linear), the values are those for the random
+// cotangent.
+std::string Checker::reason(Oracle oracle, const Comparison& worst) {
+  if (!std::isfinite(worst.tolerance))
+    return worst.name() + ": forward is not finite at points near x that differences evaluate";
+  CheckedEntry shown = worst;
+  double largest = 0;
+  const Values& v = cotangents_[worst.cotangent];
+  std::string of_output;
+  const OutputSlopes by_oracles = slopes(oracle, worst.along);
+  const std::size_t outputs = cotangents_[0].size();
+  for (std::size_t o = 0; o < outputs && outputs <= kMostOutputs; ++o) {
+    Values one(outputs, 0.0);
+    one[o] = 1;
+    const double by_backward = worst.along.dot(f_.backward(f_.x, one));
+    const double by_oracle = by_oracles.value[o] / worst.along.unit();
+    const double differs = std::abs(by_backward - by_oracle);
+    if (std::abs(v[o]) * differs <= worst.tolerance || differs <= largest) continue;
+    shown.given = by_backward, shown.expected = by_oracle, largest = differs;
+    shown.terms = by_oracles.terms[o] / std::abs(worst.along.unit());
+    of_output = " for " + output_name(o);
+    if (!std::isfinite(differs)) break;
+  }
+  std::ostringstream text;
+  const bool is_near = std::abs(shown.given - shown.expected) <= 1e-8 * std::abs(shown.given);
+  text.precision(is_near ? 16 : 10);
+  text << shown.name() << ": backward returns " << shown.given << ", " << oracle_name(oracle)
+       << " give " << shown.expected << of_output;
+  text.precision(3);
+  text << " (" << std::floor(10 * shown.digits()) / 10 << " digits agree)";
+  return text.str();
+}
+
+}  // namespace heed::autograd

@@ -151,7 +151,7 @@ void TrainingRun::step() {
   std::optional<StepAudit> audit;
   if (t_.steps_done == 0) audit.emplace(t_.model, t_.frozen());
   const double started = seconds();
-  StepReport report;
+  MetricsRow report;
   try {
     report = t_.step();
   } catch (const NumericError& e) {

@@ -28,7 +28,7 @@ struct TrainingObserver {
   /// Called after step 1 of a run, with the gradient, weight and update of every parameter.
   virtual void on_audit(const TrainingRun&, const std::vector<ParameterAudit>&) {}
   /// Called after a step, its evaluation and its saves.
-  virtual void on_step(const TrainingRun&, const StepReport&) {}
+  virtual void on_step(const TrainingRun&, const MetricsRow&) {}
   /// Called after an evaluation. If its loss is not finite, the run ends after this call.
   virtual void on_evaluation(const TrainingRun&, const Evaluation&) {}
   /// Called during an evaluation of `total` sequences, after each chunk. `all` is true in the final

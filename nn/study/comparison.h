@@ -48,7 +48,7 @@ struct ComparedRun {
   std::filesystem::path folder;          ///< run directory
   RunConfig config = {};                 ///< configuration of the run
   std::optional<RunResult> result = {};  ///< RunFolder::result()
-  MetricsRow last = MetricsRow(0);       ///< last row of the history that has an evaluation
+  MetricsRow last = {};                  ///< last row of the history that has an evaluation
   double seconds = NAN;                  ///< training time of a run that was not resumed
   StepSeries series = {};              ///< steps, and series_name() of the quantity at each of them
   std::vector<HeadReport> heads = {};  ///< heads of the last weights; set by measure_heads()

@@ -28,9 +28,6 @@ inline bool is_of_evaluation(const MetricsColumn& column) {
 struct MetricsRow {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  ///< missing value
 
-  /// Creates the row of a step, without values.
-  explicit MetricsRow(std::int64_t step_of_row) : step(step_of_row) {}
-
   std::int64_t step = 0;         ///< number of steps done
   double loss = kNone;           ///< loss of the step's batch, nats per target
   double lr = kNone;             ///< learning rate of the step

@@ -229,11 +229,11 @@ void Trainer::join(RankSession& ranks) {
   ranks_ = &ranks;
 }
 
-StepReport Trainer::step(const Batch* fixed) {
+MetricsRow Trainer::step(const Batch* fixed) {
   const Generator data = data_, dropout = dropout_;
   const auto rewind = [&] { data_ = data, dropout_ = dropout; };
   try {
-    const StepReport report = try_step(fixed);
+    const MetricsRow report = try_step(fixed);
     if (report.step == 0) rewind();
     return report;
   } catch (const NumericError& e) {
@@ -258,18 +258,15 @@ StepReport Trainer::step(const Batch* fixed) {
   }
 }
 
-StepReport Trainer::try_step(const Batch* fixed) {
+MetricsRow Trainer::try_step(const Batch* fixed) {
   const std::optional<double> loss = loss_and_gradients(fixed);
   if (!loss) return {};
-  StepReport report{.loss = *loss};
-  report.lr = schedule(config_).lr_at(steps_done);
-  report.grad_norm = clipped_step(*optimizer_, config_, report.lr);
-  report.clipped_norm = optimizer_->clipped_norm();
-  report.step = ++steps_done;
-  MetricsRow& row = row_of(report.step);
-  row.loss = report.loss, row.lr = report.lr;
-  row.grad_norm = report.grad_norm, row.clipped_norm = report.clipped_norm;
-  return report;
+  const double lr = schedule(config_).lr_at(steps_done);
+  const double norm = clipped_step(*optimizer_, config_, lr);
+  MetricsRow& row = row_of(++steps_done);
+  row.loss = *loss, row.lr = lr, row.grad_norm = norm;
+  row.clipped_norm = optimizer_->clipped_norm();
+  return row;
 }
 
 std::int64_t Trainer::shards_side_by_side() const {

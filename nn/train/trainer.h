@@ -38,16 +38,6 @@ RunConfig effective(RunConfig config, const Task* own = nullptr);
 
 class RankSession;
 
-/// Numbers of one optimizer step.
-struct StepReport {
-  /// Steps done, including this one. 0 if the root rank ended the run and no step was taken.
-  std::int64_t step = 0;
-  double loss = 0;          ///< loss of the step's batch, nats per target
-  double lr = 0;            ///< learning rate of the step
-  double grad_norm = 0;     ///< global norm of the gradient before clipping
-  double clipped_norm = 0;  ///< global norm of the gradient after clipping
-};
-
 /// A training run in progress. The same configuration gives the same bits, however often the run is
 /// evaluated, interrupted and resumed.
 class Trainer {
@@ -60,12 +50,13 @@ class Trainer {
   /// freeze(), and IoError if the weights in config.from are not config.from_weights.
   explicit Trainer(const RunConfig& config, std::unique_ptr<Task> own = nullptr);
 
-  /// Takes one optimizer step on the next batch, or on `fixed` if it is given. Throws NumericError
+  /// Takes one optimizer step on the next batch, or on `fixed` if it is given. Returns the new row
+  /// of the history, or a row of step 0 if the root rank ended the run. Throws NumericError
   /// if the loss or a gradient is not finite, or if a check that config.check_invariants requests
   /// fails. Before it throws, step() computes loss and gradients a second time, to find the op that
   /// made the first NaN or infinity. After an error, weights and random streams are those before
   /// the step, so that a resumed run takes the same batch again.
-  StepReport step(const Batch* fixed = nullptr);
+  MetricsRow step(const Batch* fixed = nullptr);
   /// After this call, step() takes each step together with the other ranks of the session, which
   /// must join with the same run. Each rank computes its share of the config.shards shards. All
   /// ranks then have the same bits as a run in one process. If one rank cannot take a step, all
@@ -128,7 +119,7 @@ class Trainer {
  private:
   // `is_new` is false if the weights will be those of a snapshot, and config.from is not read.
   Trainer(const RunConfig& config, std::unique_ptr<Task> own, bool is_new);
-  StepReport try_step(const Batch* fixed);
+  MetricsRow try_step(const Batch* fixed);
   /// Returns the loss of the next batch, or of `fixed`, and leaves the gradients in .grad. Returns
   /// nothing if the root rank takes no more steps.
   std::optional<double> loss_and_gradients(const Batch* fixed);

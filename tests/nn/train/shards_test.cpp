@@ -53,7 +53,7 @@ TEST_CASE("shards with different numbers of targets give the step of the whole b
     Trainer whole(tiny_in_shards(1)), split(tiny_in_shards(shards));
     const Batch batch = uneven(*whole.task, 8);
     for (int i = 0; i < 4; ++i) {
-      const StepReport a = whole.step(&batch), b = split.step(&batch);
+      const MetricsRow a = whole.step(&batch), b = split.step(&batch);
       INFO(shards << " shards, step " << i);
       CHECK(std::abs(a.loss - b.loss) <= 1e-14 * a.loss);
       CHECK(std::abs(a.grad_norm - b.grad_norm) <= 1e-12 * a.grad_norm);

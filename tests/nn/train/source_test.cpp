@@ -149,7 +149,7 @@ TEST_CASE("frozen parameters keep their bytes and have no gradient, state or sha
     c.train_only = "blocks.1.*", c.weight_decay = 0.5, c.shards = shards;
     Trainer t(c);
     const auto before = values_of(t);
-    const StepReport report = t.step();
+    const MetricsRow report = t.step();
     double squares = 0;
     for (const NamedTensor& p : parameters(t.model)) {
       CAPTURE(p.name, shards);

@@ -81,7 +81,7 @@ TEST_CASE("the audit of a step has gradients, weights and updates of all paramet
   Trainer t(tiny_mlp_run());
   const std::vector<double> before = weights_of(t);
   const StepAudit audit(t.model);
-  const StepReport report = t.step();
+  const MetricsRow report = t.step();
   const std::vector<double> after = weights_of(t);
   double gradients = 0, updates = 0, weights = 0, expected_updates = 0, expected_weights = 0;
   for (const ParameterAudit& p : audit.after(t.model)) {

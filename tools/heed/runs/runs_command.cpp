@@ -48,7 +48,7 @@ constexpr Column kRunsKeys[] = {rows("runs", kRunColumns)};
 // values that are known. If the run is training, the row contains its current step.
 std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
   nn::RunConfig config;
-  nn::MetricsRow last(0), evaluation(0);  // last row of the history, last row with an evaluation
+  nn::MetricsRow last, evaluation;  // last row of the history, last row with an evaluation
   std::optional<nn::RunResult> result;
   std::optional<std::int64_t> saved;
   std::string problem;

@@ -192,7 +192,7 @@ class ProgressObserver : public nn::TrainingObserver {
     progress_.line(audit_line(audit));
   }
 
-  void on_step(const TrainingRun& run, const nn::StepReport& report) override {
+  void on_step(const TrainingRun& run, const nn::MetricsRow& report) override {
     show_sample();
     if (progress_.is_due())
       progress_.at_work(step_line(state(run, report, run.trainer().task->info().optimal)));
@@ -265,7 +265,7 @@ class ProgressObserver : public nn::TrainingObserver {
 
   int ranks() const { return options_.ranks ? options_.ranks->size() : 1; }
 
-  StepState state(const TrainingRun& run, const nn::StepReport& report, double optimal) const {
+  StepState state(const TrainingRun& run, const nn::MetricsRow& report, double optimal) const {
     return {report, run.trainer().config().steps, optimal, run.tokens_per_second(),
             run.seconds_left()};
   }

@@ -39,7 +39,7 @@ Report train_run(nn::Trainer& trainer, const nn::RunFolder& folder, const TrainO
 
 /// Progress of a run after a step.
 struct StepState {
-  nn::StepReport report;  ///< numbers of the step
+  nn::MetricsRow report;  ///< numbers of the step
   std::int64_t steps;     ///< steps of the whole run
   double optimal;         ///< optimal loss, nats; NaN if unknown
   double tokens_per_s;    ///< training speed

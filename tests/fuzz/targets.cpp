@@ -65,6 +65,14 @@ void use_vocabulary(const nn::Vocabulary& vocabulary, const std::string& text) {
   });
 }
 
+// Returns the names of all elements of a list, separated by commas.
+template <class T>
+std::string names_of(const std::vector<T>& list, std::string (*name)(const T&)) {
+  std::string names;
+  for (const T& element : list) names += (names.empty() ? "" : ",") + name(element);
+  return names;
+}
+
 // The first line has the rank of each operand as one digit, the rest is the equation.
 void einsum_of(std::string_view text) {
   const auto [ranks, equation] = first_line(text);
@@ -148,12 +156,15 @@ void language(std::string_view bytes) {
   const std::string text(bytes.substr(1));
   try_to([&] {
     if (which == 'e') einsum_of(text);
-    if (which == 'h') static_cast<void>(nn::parse_heads("--ablate", text, 4, 8));
+    if (which == 'h') {
+      const std::vector<nn::HeadIndex> heads = nn::parse_heads("--ablate", text, 4, 8);
+      require(nn::parse_heads("", names_of(heads, nn::head_name), 4, 8) == heads,
+              "heads read back differently");
+    }
     if (which == 'k') {
       const std::vector<nn::Cell> cells = nn::parse_cells("--cut", text, 4, 8, 12);
-      std::string names;
-      for (const nn::Cell& c : cells) names += (names.empty() ? "" : ",") + nn::cell_name(c);
-      require(nn::parse_cells("--cut", names, 4, 8, 12) == cells, "cells read back differently");
+      require(nn::parse_cells("--cut", names_of(cells, nn::cell_name), 4, 8, 12) == cells,
+              "cells read back differently");
       for (std::size_t at = text.find('L'); at != text.npos; at = text.find('L', at + 1)) {
         const std::string head = text.substr(at, text.find_first_of(",[", at) - at);
         require(std::ranges::count(cells, nn::parse_heads("", head, 4, 8)[0], &nn::Cell::head) > 0,

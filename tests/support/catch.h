@@ -48,6 +48,13 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
+/// Returns `condition`. If it is true, prints that the rest of the test is skipped, and why;
+/// tools/test lists these reasons: if (skips(kSanitized, "takes minutes with a sanitizer")) return;
+inline bool skips(bool condition, const std::string& why) {
+  if (condition) WARN("skipped: " << why);
+  return condition;
+}
+
 /// Calls f(). Returns the message of the exception of class E that f throws, or "" if f throws
 /// nothing. Exceptions of other classes propagate.
 template <class E = std::exception, class F>

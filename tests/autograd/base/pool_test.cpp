@@ -17,6 +17,7 @@ constexpr bool kPooled = false;
 #else
 constexpr bool kPooled = true;
 #endif
+constexpr const char* kNoPool = "the pool is off under AddressSanitizer";
 
 std::uint64_t system_calls() { return pool_stats().system_allocations; }
 
@@ -41,7 +42,7 @@ TEST_CASE("blocks are aligned to 64, have the requested size and do not overlap"
 }
 
 TEST_CASE("a freed block is reused for any size of its class, without a system call") {
-  if (!kPooled) return;
+  if (skips(!kPooled, kNoPool)) return;
   for (const std::size_t n : {std::size_t{100}, std::size_t{1100}, std::size_t{100000}}) {
     void* first = pool_allocate(n);
     pool_free(first, n);
@@ -68,7 +69,7 @@ TEST_CASE("live and peak bytes follow large blocks") {
 }
 
 TEST_CASE("a tensor of 2^n bytes takes 2^n + 64 bytes, including its header") {
-  if (kSanitized) return;  // under AddressSanitizer, the pool is off
+  if (skips(!kPooled, kNoPool)) return;
   for (std::int64_t bytes = 1 << 11; bytes <= 1 << 24; bytes *= 2) {
     CAPTURE(bytes);
     const std::uint64_t before = pool_stats().live_bytes;
@@ -89,9 +90,9 @@ TEST_CASE("a block may be freed by another thread") {
 
 TEST_CASE("a thread that only frees blocks returns its cached blocks when it ends") {
 #if defined(__SANITIZE_THREAD__)
-  return;  // ThreadSanitizer does not return its shadow memory to the system
+  if (skips(true, "ThreadSanitizer does not return its shadow memory to the system")) return;
 #endif
-  if (!kPooled) return;
+  if (skips(!kPooled, kNoPool)) return;
   const auto resident = [] {
     std::ifstream statm("/proc/self/statm");
     std::uint64_t pages = 0, in_memory = 0;
@@ -115,7 +116,7 @@ TEST_CASE("a size above the limit throws bad_alloc and changes nothing") {
 }
 
 TEST_CASE("a training step that repeats its shapes does not call the system's allocator") {
-  if (!kPooled) return;
+  if (skips(!kPooled, kNoPool)) return;
   const Tensor w = randn({32, 32}).requires_grad_(), b = randn({32}).requires_grad_();
   const Tensor x = randn({16, 32});
   const auto step = [&] {

@@ -164,7 +164,7 @@ Pair<double> summed_relu(std::size_t wrong) {
 }
 
 TEST_CASE("kinks hide no wrong entry of a sum, or of an input among several") {
-  if (kSanitized) return;  // takes too long with sanitizers
+  if (skips(kSanitized, "takes minutes with a sanitizer")) return;
   Arrays<double> x = {with_zeros(6000, 20)};
   x[0][4001] = 1.3;
   CHECK(check_pair(summed_relu(6000), x, {.max_entries = 50}).ok());

@@ -11,7 +11,7 @@ namespace {
 using namespace heed::autograd;
 
 TEST_CASE("no mutant of any op survives either oracle") {
-  if (kSanitized) return;  // the test takes minutes with sanitizers
+  if (skips(kSanitized, "takes minutes with a sanitizer")) return;
   int killed = 0;
   std::map<std::string_view, std::set<std::string_view>> killed_by_mutation;
   for (const Check* check : registered_checks())

@@ -246,7 +246,7 @@ double peak_bytes(std::int64_t t, AttentionOptions o) {
 }
 
 TEST_CASE("the memory of fused attention is linear in the length") {
-  if (kSanitized) return;  // this test takes half a minute with a sanitizer
+  if (skips(kSanitized, "takes half a minute with a sanitizer")) return;
   for (const bool causal : {false, true}) {
     const AttentionOptions o{.causal = causal, .dropout = 0.2};
     const double short_one = peak_bytes(512, o), long_one = peak_bytes(4096, o);

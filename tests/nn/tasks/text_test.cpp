@@ -394,10 +394,8 @@ TEST_CASE("counting n-grams can be cancelled and repeated", "[text][ngram]") {
 
 TEST_CASE("tiny shakespeare", "[text]") {
   const fs::path path = text_corpus("tinyshakespeare.txt");
-  if (!fs::exists(path)) {
-    WARN("skipped: no " << path << "; name its folder in HEED_TEST_DATA");
+  if (skips(!fs::exists(path), "no " + path.string() + "; name its folder in HEED_TEST_DATA"))
     return;
-  }
   const auto task = make_text({.path = path.string(), .context = 64});
   const Vocabulary& v = task->info().vocabulary;
   REQUIRE(v.size() == 65);

@@ -9,10 +9,8 @@ using namespace heed::nn::testing;
 
 TEST_CASE("names: makemore's transformer at 3000 steps") {
   const std::string path = heed::testing::text_corpus("names.txt").string();
-  if (!std::filesystem::exists(path)) {
-    WARN("skipped: no " << path << "; name its folder in HEED_TEST_DATA");
+  if (skips(!std::filesystem::exists(path), "no " + path + "; name its folder in HEED_TEST_DATA"))
     return;
-  }
   RunConfig config = preset("names");
   config.lines = path;
   // A loss below 1.8 is only possible if padding is counted as targets, or if the model reads its

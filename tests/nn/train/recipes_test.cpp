@@ -101,10 +101,8 @@ TEST_CASE("reverse and copy reach 100 % and attend on their diagonal") {
 
 TEST_CASE("tiny shakespeare, nanoGPT's CPU recipe", "[.][shakespeare]") {
   const std::string path = heed::testing::text_corpus("tinyshakespeare.txt").string();
-  if (!std::filesystem::exists(path)) {
-    WARN("skipped: no " << path << "; name its folder in HEED_TEST_DATA");
+  if (skips(!std::filesystem::exists(path), "no " + path + "; name its folder in HEED_TEST_DATA"))
     return;
-  }
   RunConfig config = preset("shakespeare-cpu");
   config.text = path;
   Trainer first(config);

@@ -457,7 +457,7 @@ void check_csv(Columns declared, const std::string& csv) {
 }
 
 TEST_CASE("the keys of --json and --csv are those that help states; text has 80 columns") {
-  if (kSanitized) return;  // with sanitizers this test takes two minutes
+  if (skips(kSanitized, "takes minutes with a sanitizer")) return;
   const Place place;
   const std::vector<std::string> tiny = {"reverse", "--layers",     "1", "--d-model",
                                          "16",      "--batch",      "4", "--steps",
@@ -533,7 +533,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
 }
 
 TEST_CASE("text has 80 columns for runs with long names that differ in many settings") {
-  if (kSanitized) return;
+  if (skips(kSanitized, "takes minutes with a sanitizer")) return;
   const Place place;
   const std::string name = "runs/" + std::string(30, 'n'), text = " --text text.txt --context 3",
                     train = "train --d-model 16 --batch 4 --steps 2 --eval-batch 4 --quiet --out ",

@@ -123,10 +123,7 @@ TEST_CASE("quiet suppresses all lines but warnings") {
 }
 
 TEST_CASE("a terminal has one live line, cut to its width, and red warnings") {
-  if (::access("/dev/ptmx", R_OK | W_OK) != 0) {
-    WARN("skipped: no pseudo-terminals here");
-    return;
-  }
+  if (skips(::access("/dev/ptmx", R_OK | W_OK) != 0, "no pseudo-terminals here")) return;
   const Variable term("TERM", "xterm");
   const auto output = [] {
     return shown_by([] {

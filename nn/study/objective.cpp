@@ -32,11 +32,6 @@ Tensor counted_targets(const Batch& batch) {
   return masked_fill(batch.targets, logical_not(batch.counted), double(kIgnored));
 }
 
-// Returns the mean of x [B, T] over the positions where `counts` is true, [B].
-Tensor mean_where(const Tensor& counts, const Tensor& x) {
-  return sum(masked_fill(x, logical_not(counts), 0), {1}) / sum(to(counts, x.dtype()), {1});
-}
-
 // Returns log p - log(1 - p) of the target at each position [B, T]; not defined for kIgnored.
 Tensor log_odds(const Tensor& logits, const Tensor& targets) {
   const Tensor index = unsqueeze(masked_fill(targets, eq(targets, double(kIgnored)), 0), -1);
@@ -55,14 +50,14 @@ Tensor mean_of_targets(const Tensor& logits, const Batch& batch, const Objective
   else if (is_odds)
     targets = counted_targets(batch);
   const Tensor counts = ne(targets, double(kIgnored));
-  for (const double count : to_doubles(sum(to(counts, float64), {1})))
-    check<ValueError>(count > 0, "study",
-                      o.positions.empty() ? "the sequence has" : "the positions of L have",
-                      " no target, so the loss is undefined; use at least 2 tokens (the target of "
-                      "the last one is unknown), other positions, or a logit");
-  return mean_where(counts, is_odds
-                                ? log_odds(logits, targets)
-                                : cross_entropy(logits, targets, {.reduction = Reduction::kNone}));
+  const Tensor number = sum(to(counts, float64), {1});  // [B]
+  check<ValueError>(min(number).item() > 0, "study",
+                    o.positions.empty() ? "the sequence has" : "the positions of L have",
+                    " no target, so the loss is undefined; use at least 2 tokens (the target of "
+                    "the last one is unknown), other positions, or a logit");
+  const Tensor each = is_odds ? log_odds(logits, targets)
+                              : cross_entropy(logits, targets, {.reduction = Reduction::kNone});
+  return sum(masked_fill(each, logical_not(counts), 0), {1}) * to(1 / number, logits.dtype());
 }
 
 Tensor margins(const Tensor& logits, const Objective& o) {
@@ -78,7 +73,9 @@ Tensor margins(const Tensor& logits, const Objective& o) {
     return squeeze(gather(logits, 2, unsqueeze(masked_fill(all, logical_not(measured), 0), -1)),
                    -1);  // [B, T]
   };
-  return mean_where(measured, logits_of(o.right) - logits_of(o.wrong));
+  const Tensor difference = logits_of(o.right) - logits_of(o.wrong);
+  return sum(masked_fill(difference, logical_not(measured), 0), {1}) /
+         sum(to(measured, logits.dtype()), {1});
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST_CASE("the gain of every place in both directions equals a hand-written patc
       CHECK(p.denoise.gains.size() == 2 * (6 * (options.mlp ? 3 : 2) + 3 * 3 + 2 * kv));
       REQUIRE(p.noise.gains.size() == p.denoise.gains.size());
       for (std::size_t i = 0; i < p.places.size(); ++i) {
-        const auto& [site_in_block, by_head, layer, column] = p.places[i];
+        const auto& [site_in_block, by_head, layer, column, width] = p.places[i];
         const Evidence &into_corrupt = p.denoise.gains[i], &into_clean = p.noise.gains[i];
         CAPTURE(into_corrupt.place);
         CHECK((into_clean.place == into_corrupt.place && into_clean.effect.sequences == 1));

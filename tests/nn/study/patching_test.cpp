@@ -72,18 +72,6 @@ TEST_CASE("the gain of every place in both directions equals a hand-written patc
   }
 }
 
-TEST_CASE(
-    "patching the embedding of the only different token restores L; equal tokens have no effect") {
-  const Transformer model = random_model(small_options());
-  const std::vector<std::int64_t> corrupt{0, 3, 1, 3, 6, 5};  // only the last token differs
-  const Patching p = patching(model, batch_of({kClean}), batch_of({corrupt}), kDiff);
-  for (const auto* shares : {&p.denoise.shares, &p.noise.shares})
-    for (std::size_t t = 0; t < 6; ++t) {  // the first places
-      CHECK((*shares)[t].place == "L0 resid_pre at " + std::to_string(t));
-      CHECK((*shares)[t].effect.mean == Approx(t == 5 ? 1 : 0));
-    }
-}
-
 // At each place, L(a) is L with the activation a fraction a on the way to that of the other run.
 // The prediction must be the derivative of L(a) at a = 0.
 TEST_CASE("predictions are the derivatives of L along the patch, in both directions") {

@@ -60,24 +60,29 @@ TEST_CASE("heads are matched from the largest cosine on, in layers that both mod
   }
 }
 
-TEST_CASE("a head without a close match is hidden in the difference") {
+TEST_CASE("a difference is B minus A for close matches; other heads are hidden") {
   const Transformer model = random_model(small_options());
-  const Study a = study(model, one_sequence(), {});
+  const Study a = study(model, one_sequence(), {}),
+              b = study(random_module<Transformer>(small_options(), 5), one_sequence(), {});
   std::vector<HeadMatch> matches = match_heads(model, model, one_sequence().inputs, true);
-  CHECK(matches[1].is_close);
-  matches[1].is_close = false;
-  matches[2] = {{0, 2}, {}, 0, false};
-  const Study d = difference_of(a, a, matches);
-  CHECK(d.value == 0);
-  const auto shown = [&](std::int64_t layer, std::int64_t head) {
-    return sum(to(logical_not(le(select(d.layers[std::size_t(layer)].scores, 1, head), -HUGE_VAL)),
-                  float64))
-        .item();
-  };
-  CHECK(shown(0, 0) == 21);
-  CHECK(shown(0, 1) == 0);
-  CHECK(shown(0, 2) == 0);
-  CHECK(shown(1, 2) == 21);
+  std::swap(matches[0].b, matches[1].b);
+  matches[2].is_close = false, matches[3] = {{1, 0}, {}, 0, false};
+  const Study d = difference_of(a, b, matches);
+  CHECK(d.value == b.value - a.value);
+  for (const HeadMatch& m : matches) {
+    const auto l = std::size_t(m.a.layer);
+    const Tensor hidden = le(select(d.layers[l].scores, 1, m.a.head), -HUGE_VAL);
+    CHECK(sum(to(hidden, float64)).item() == (m.is_close ? 15 : 36));
+    for (const MapQuantity& q : map_quantities()) {
+      if (!m.is_close) continue;
+      const auto map = [&](const Study& s, const HeadIndex& h) {
+        return select(s.layers[l].*q.values, 1, h.head);
+      };
+      const Tensor expected = map(b, *m.b) - map(a, m.a);
+      CHECK(max(abs(masked_fill(expected, hidden, 0))).item() > 1e-4);
+      CHECK(max(abs(masked_fill(map(d, m.a) - expected, hidden, 0))).item() <= 1e-12);
+    }
+  }
 }
 
 TEST_CASE("runs with one seed and task begin with equal weights") {

@@ -106,7 +106,10 @@ Picture both_weights(const StudiedPair& s) {
 }
 
 Picture difference_picture(const StudiedPair& s, const nn::MapQuantity& quantity) {
-  plot::HeatmapGrid grid = difference_grid(s.difference, quantity, s.matches);
+  plot::HeatmapGrid grid = heads_grid(s.difference.by_layer(quantity.values),
+                                      s.difference.by_layer(&nn::LayerStudy::scores));
+  for (std::size_t i = 0; i < grid.panels.size(); ++i)
+    grid.panels[i].title = title_of(s.matches[i]) + (s.matches[i].is_close ? "" : ", no match");
   grid.scale = plot::ColorScale::kDiverging;
   grid.title = fmt::format("{}: run B minus run A", quantity.picture.value_name);
   grid.caption = runs_text(s) + " Orange: larger in B; blue: larger in A.";
@@ -175,15 +178,6 @@ nn::Tensor sequences_of_both(const Subject& a, const Subject& b) {
 }
 
 }  // namespace
-
-plot::HeatmapGrid difference_grid(const nn::Study& difference, const nn::MapQuantity& quantity,
-                                  const std::vector<nn::HeadMatch>& matches) {
-  plot::HeatmapGrid grid = heads_grid(difference.by_layer(quantity.values),
-                                      difference.by_layer(&nn::LayerStudy::scores));
-  for (std::size_t i = 0; i < grid.panels.size(); ++i)
-    grid.panels[i].title = title_of(matches[i]) + (matches[i].is_close ? "" : ", no match");
-  return grid;
-}
 
 Columns run_difference_keys() { return kComparison; }
 

@@ -3,11 +3,8 @@
 
 #include <string>
 
-#include "nn/study/matching.h"
-#include "nn/study/study.h"
 #include "tools/heed/report/report.h"
 #include "tools/heed/study/subject.h"
-#include "tools/plot/heatmap.h"
 
 namespace heed {
 
@@ -19,10 +16,5 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
                        const std::string& out, bool overwrite);
 /// Returns the keys of the result of run_differences().
 Columns run_difference_keys();
-
-/// Returns the heat maps of B minus A: `difference` is nn::difference_of() two studies with these
-/// matches. The title of a panel names both heads, or states "no match".
-plot::HeatmapGrid difference_grid(const nn::Study& difference, const nn::MapQuantity& quantity,
-                                  const std::vector<nn::HeadMatch>& matches);
 
 }  // namespace heed

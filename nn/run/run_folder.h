@@ -173,7 +173,7 @@ class RunFolder {
   std::vector<std::string> weights() const;
   /// Returns task and model, with weights from the file `weights` inside the directory. Throws
   /// IoError if the weights were trained with another configuration. If `use` is Use::kSequences,
-  /// also throws IoError if the text file is missing or has changed.
+  /// also throws TextError if the text file is missing or has changed.
   LoadedRun open(const std::string& weights, Use use) const;
 
   /// Reads the files that save() wrote. If the run's text file was moved after kConfig was written,

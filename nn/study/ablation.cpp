@@ -17,12 +17,9 @@ namespace {
 
 // Returns the mean of x [B, T, ...] over the positions that hold a token, [1, 1, ...].
 Tensor mean_of_tokens(const Tensor& x, const Batch& batch) {
-  std::vector<double> holds_token;
-  for (std::int64_t b = 0; b < x.size(0); ++b)
-    for (std::int64_t t = 0; t < x.size(1); ++t) holds_token.push_back(t < batch.tokens_of(b));
   Shape shape = x.shape();
   for (int i = 2; i < shape.rank(); ++i) shape[i] = 1;
-  const Tensor weights = from_data(holds_token, shape);
+  const Tensor weights = to(reshape(holds_token(batch), shape), float64);
   return to(sum(to(x, float64) * weights, {0, 1}, true) / sum(weights), x.dtype());
 }
 

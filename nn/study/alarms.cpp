@@ -7,6 +7,7 @@
 
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
+#include "nn/study/forward_passes.h"
 #include "nn/study/study.h"
 
 namespace heed::nn {
@@ -15,30 +16,28 @@ using namespace autograd;
 
 namespace {
 
-constexpr const char* kSites[] = {"attn.hook_attn_scores_raw", "attn.hook_attn_scores",
-                                  "attn.hook_pattern"};
-void read_attention(HeadReport& head, const Probe& probe, const Batch& batch) {
-  std::vector<double> arrays[std::size(kSites)];  // [B, T, T] each
-  for (std::size_t i = 0; i < std::size(kSites); ++i) {
-    const Tensor all = probe.value(block_site(head.layer, kSites[i]));
-    arrays[i] = to(select(all, 1, head.head), float64).to_vector<double>();
-  }
-  const auto& [raw, scores, pattern] = arrays;
-  const auto length = std::size_t(batch.inputs.size(1));
-  double queries = 0, saturated = 0, largest = 0;
-  for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
-    for (std::size_t q = 0; q < std::min(length, std::size_t(batch.tokens_of(b))); ++q) {
-      const std::size_t row = (std::size_t(b) * length + q) * length;
-      double keys = 0, gain = 0;
-      for (std::size_t cell = row; cell < row + length; ++cell) {
-        if (scores[cell] == -HUGE_VAL) continue;
-        ++keys;
-        gain += pattern[cell] * (1 - pattern[cell]);
-        if (!(std::abs(raw[cell]) <= largest)) largest = std::abs(raw[cell]);
-      }
-      queries += keys > 1, saturated += keys > 1 && gain < 0.02;
+constexpr const char* kScores = "attn.hook_attn_scores";
+constexpr const char* kRawScores = "attn.hook_attn_scores_raw";
+constexpr const char* kPattern = "attn.hook_pattern";
+
+// Sets kSaturatedQueries and kLargestScore of the heads of one layer.
+void read_attention(std::vector<HeadReport>& heads, const Probe& probe, std::int64_t layer,
+                    const Batch& batch) {
+  const NoGrad guard;
+  const auto values = [&](const char* site) { return probe.value(block_site(layer, site)); };
+  const Tensor raw = values(kRawScores), A = to(values(kPattern), float64);  // [B, H, T, T]
+  const Tensor is_query = unsqueeze(unsqueeze(holds_token(batch), 1), 3);    // [B, 1, T, 1]
+  const Tensor visible = logical_and(ne(values(kScores), -HUGE_VAL), is_query);
+  const Tensor several = gt(sum(to(visible, float64), {3}), 1.0);  // [B, H, T]
+  const Tensor low = lt(sum(A * (1 - A), {3}), 0.02);
+  const auto count = [](const Tensor& queries) { return sum(to(queries, float64), {0, 2}); };
+  const Tensor saturated = count(logical_and(several, low)) / count(several);  // [H]
+  const Tensor largest = max(abs(masked_fill(raw, logical_not(visible), 0)), {0, 2, 3});
+  for (HeadReport& head : heads)
+    if (head.layer == layer) {
+      head[kSaturatedQueries] = saturated.at({head.head});
+      head[kLargestScore] = largest.at({head.head});
     }
-  head[kSaturatedQueries] = saturated / queries, head[kLargestScore] = largest;
 }
 
 // Returns what may make the scores smaller and is not set yet.
@@ -76,29 +75,20 @@ std::vector<HeadReport> head_health(const Transformer& model, const Batch& batch
     return head_health(clone(model), batch);
   std::optional<Probe> probe(std::in_place);
   std::vector<Tensor> weights;
-  for (std::size_t layer = 0; layer < model.blocks.size(); ++layer) {
-    for (const char* site : kSites) probe->record(block_site(std::int64_t(layer), site));
-    AttentionWeights w = model.blocks[layer].attn.weights;
-    w.visit([&](std::string_view, const Tensor& t) {
-      if (t.defined()) weights.push_back(t);
-    });
+  const auto layers = std::int64_t(model.blocks.size());
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    for (const char* site : {kScores, kRawScores, kPattern}) probe->record(block_site(layer, site));
+    for (const NamedTensor& p : parameters(model.blocks[std::size_t(layer)].attn))
+      weights.push_back(p.tensor);
   }
   const GradMode recording(true);
   const Tensor loss = cross_entropy(model(batch.inputs, {.probe = &*probe}), batch.targets);
   std::vector<HeadReport> heads;
-  for (const HeadIndex& index :
-       all_heads(std::int64_t(model.blocks.size()), model.options.attention.heads)) {
-    HeadReport& head = heads.emplace_back();
-    head.layer = index.layer, head.head = index.head;
-    read_attention(head, *probe, batch);
-  }
+  for (const HeadIndex& head : all_heads(layers, model.options.attention.heads))
+    heads.push_back({head});
+  for (std::int64_t layer = 0; layer < layers; ++layer) read_attention(heads, *probe, layer, batch);
   probe.reset();  // frees its arrays before the backward pass, which then records none
-  const std::vector<Tensor> gradients = grad(loss, weights);
-  for (std::size_t layer = 0; layer < model.blocks.size(); ++layer) {
-    const AttentionWeights g = per_head_gradients(model.blocks[layer].attn, weights, gradients);
-    for (HeadReport& head : heads)
-      if (head.layer == std::int64_t(layer)) add_weight_norms(head, g, model.options.attention);
-  }
+  add_weight_norms(heads, model, weights, grad(loss, weights));
   return heads;
 }
 

@@ -5,7 +5,6 @@
 
 #include "autograd/engine/engine.h"
 #include "nn/study/forward_passes.h"
-#include "nn/study/simpson.h"
 
 namespace heed::nn {
 
@@ -48,7 +47,8 @@ TokenAttribution token_attribution(const Transformer& model, const Batch& sequen
                                    const Objective& objective, Baseline baseline,
                                    std::int64_t points) {
   check_one_sequence("token_attribution", sequence);
-  const Simpson rule(points, "token_attribution");
+  check<ValueError>(points >= 3 && points % 2 == 1, "token_attribution",
+                    "Simpson's rule needs an odd number of points, 3 or more, got ", points);
   const Tensor embedded = model.tok(sequence.inputs).detach();  // [1, T, d_model]
   const Tensor start = baseline == Baseline::kZero
                            ? zeros({1}, embedded.dtype())
@@ -59,8 +59,11 @@ TokenAttribution token_attribution(const Transformer& model, const Batch& sequen
   for (std::int64_t begin = 0; begin < points; begin += kMaxCopies) {
     const std::int64_t end = std::min(begin + kMaxCopies, points);
     std::vector<double> at, weights;
-    for (std::int64_t i = begin; i < end; ++i)
-      at.push_back(rule.at(i)), weights.push_back(rule.weight(i));
+    for (std::int64_t i = begin; i < end; ++i) {
+      const double part = i == 0 || i == points - 1 ? 1 : i % 2 == 1 ? 4 : 2;  // Simpson's rule
+      at.push_back(double(i) / double(points - 1));
+      weights.push_back(part / (3 * double(points - 1)));
+    }
     const Shape by_copy{end - begin, 1, 1};
     const Tensor on_line = start + to(from_data(at, by_copy), embedded.dtype()) * difference;
     const EmbeddingRun run = run_embedded(model, sequence, objective, on_line);
@@ -102,12 +105,6 @@ Tensor attention_relevance(std::span<const Tensor> patterns, std::span<const Ten
     relevance = relevance + matmul(mean_over_heads(raises), relevance);
   }
   return relevance;
-}
-
-AttentionFlow attention_flow(const Study& study) {
-  const auto patterns = study.by_layer(&LayerStudy::pattern);
-  return {attention_rollout(patterns),
-          attention_relevance(patterns, study.by_layer(&LayerStudy::pattern_grad))};
 }
 
 }  // namespace heed::nn

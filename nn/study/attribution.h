@@ -8,7 +8,6 @@
 
 #include "nn/layers/transformer.h"
 #include "nn/study/objective.h"
-#include "nn/study/study.h"
 
 namespace heed::nn {
 
@@ -50,14 +49,5 @@ Tensor attention_rollout(std::span<const Tensor> patterns);
 /// by token, float64. Throws the errors of attention_rollout(), and ShapeError if the numbers of
 /// patterns and gradients differ.
 Tensor attention_relevance(std::span<const Tensor> patterns, std::span<const Tensor> gradients);
-
-/// How much each query receives from each input token through all layers, by two methods.
-struct AttentionFlow {
-  Tensor rollout;    ///< [T, T] float64, result of attention_rollout()
-  Tensor relevance;  ///< [T, T] float64, result of attention_relevance()
-};
-/// Computes rollout and relevance from the study of one sequence [1, T]. Throws ShapeError unless
-/// the batch size is 1.
-AttentionFlow attention_flow(const Study& study);
 
 }  // namespace heed::nn

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "nn/run/run_folder.h"
-#include "nn/study/over_time.h"
 
 namespace heed::nn {
 
@@ -56,7 +55,7 @@ ComparedQuantity::ComparedQuantity(std::string name_) : name(std::move(name_)) {
 std::vector<std::string> ComparedQuantity::names() {
   std::vector<std::string> names = {"loss", "accuracy", "eval_loss", "eval_accuracy"};
   for (const HeadQuantity& q : head_quantities())
-    if (q.source <= HeadQuantity::kEffects) names.emplace_back(q.name);
+    if (q.is_over_time()) names.emplace_back(q.name);
   return names;
 }
 
@@ -110,14 +109,16 @@ void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
   OverTimeSubject subject = evaluation_over_time(loaded.model, *loaded.task);
   subject.effects = of.head->source == HeadQuantity::kEffects;
   const OverTime study = over_time(loaded.model, weights, subject);
-  for (const CheckpointStudy& checkpoint : study.checkpoints) {
+  const std::vector<OverTime::Curve> heads = study.curves(of.head->name);
+  for (std::size_t i = 0; i < study.steps.size(); ++i) {
     std::vector<double> scores;
-    for (const HeadReport& head : checkpoint.heads) scores.push_back(head[of.head->quantity]);
-    run.series.steps.push_back(double(checkpoint.step));
+    for (const OverTime::Curve& head : heads) scores.push_back(head.values[i]);
+    run.series.steps.push_back(double(study.steps[i]));
     run.series.values.push_back(best_of(scores, of));
   }
   run.final = run.series.values.back();
-  run.heads = study.checkpoints.back().heads;
+  for (const TimedNumber& n : study.numbers)
+    if (n.step == study.steps.back() && n.place.head >= 0) run.heads.push_back(n);
 }
 
 std::string RunGroup::name_without(const std::string& option) const {
@@ -167,13 +168,13 @@ std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQu
 }
 
 std::vector<HeadMean> head_means(const RunGroup& group, const HeadQuantity& quantity) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>> values;
+  std::map<HeadIndex, std::vector<double>> values;
   for (const ComparedRun& run : group.runs)
-    for (const HeadReport& head : run.heads)
-      values[{head.layer, head.head}].push_back(head[quantity.quantity]);
+    for (const TimedNumber& n : run.heads)
+      if (n.quantity == quantity.name) values[n.place].push_back(n.value);
   std::vector<HeadMean> means;
   for (const auto& [head, list] : values)
-    means.push_back({head.first, head.second, finite_mean_error(list)});
+    means.push_back({head.layer, head.head, finite_mean_error(list)});
   return means;
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nn/run/run_result.h"
-#include "nn/study/head_scores.h"
+#include "nn/study/over_time.h"
 #include "nn/train/config.h"
 #include "nn/train/metrics.h"
 #include "nn/train/statistics.h"
@@ -50,8 +50,8 @@ struct ComparedRun {
   std::optional<RunResult> result = {};  ///< RunFolder::result()
   MetricsRow last = {};                  ///< last row of the history that has an evaluation
   double seconds = NAN;                  ///< training time of a run that was not resumed
-  StepSeries series = {};              ///< steps, and series_name() of the quantity at each of them
-  std::vector<HeadReport> heads = {};  ///< heads of the last weights; set by measure_heads()
+  StepSeries series = {};  ///< steps, and series_name() of the quantity at each of them
+  std::vector<TimedNumber> heads = {};  ///< of heads, with the last weights; set by measure_heads()
 
   // set_finals() and measure_heads() set the following members.
   double final = NAN;     ///< the compared quantity at the end of the run

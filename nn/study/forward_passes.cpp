@@ -87,6 +87,12 @@ std::int64_t sequences_at_once(const Transformer& model, std::int64_t length) {
   return std::max<std::int64_t>(1, std::int64_t(kBytes / (4 * T * (T * maps + double(o.classes)))));
 }
 
+Tensor holds_token(const Batch& batch) {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t b = 0; b < batch.inputs.size(0); ++b) lengths.push_back(batch.tokens_of(b));
+  return lt(arange(batch.inputs.size(1)), from_data(lengths, {std::ssize(lengths), 1}));
+}
+
 Tensor repeat_rows(const Tensor& x, std::int64_t n) {
   return n == 1 ? x : cat(std::vector<Tensor>(std::size_t(n), x), 0);
 }
@@ -108,7 +114,7 @@ Tensor without_division(const std::optional<Norm>& norm, const Tensor& x) {
   const auto* layer = std::get_if<LayerNorm>(&norm->norm);
   const Tensor weight = layer ? layer->weight : std::get<RMSNorm>(norm->norm).weight;
   const Tensor centered = layer ? x - mean(x, {-1}, true) : x;
-  return weight.defined() ? centered * weight : centered;
+  return weight.defined() ? centered * to(weight, x.dtype()) : centered;
 }
 
 std::vector<double> to_doubles(const Tensor& x) { return to(x, float64).to_vector<double>(); }

@@ -83,10 +83,6 @@ constexpr bool in_order() {
 }
 static_assert(in_order());
 
-double mean_or_nan(double sum, double count) {
-  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
-}
-
 double row_entropy(std::span<const double> row) {
   double entropy = 0;
   for (const double w : row)
@@ -118,42 +114,42 @@ HeadReport head_scores(std::span<const double> pattern, std::span<const std::int
               pattern.size());
   heed::check(visible.empty() || visible.size() == n, "head_scores", "needs ", n,
               " numbers of visible keys, got ", visible.size());
-  double entropy = 0, relative = 0, largest = 0, total = 0;
-  double previous = 0, duplicate = 0, induction = 0, first = 0, current = 0, gain = 0;
-  std::int64_t repeats = 0, choices = 0;
+  const double queries = double(n), later = double(n) - 1;
+  double repeats = 0, choices = 0, total = 0;
+  HeadReport r;
+  for (const Quantity q : {kEntropy, kRelativeEntropy, kSoftmaxGain, kFirstToken, kCurrentToken,
+                           kLargestWeight, kPreviousToken, kDuplicateToken, kInduction})
+    r[q] = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::span<const double> row = pattern.subspan(i * n, n);
     const double own = row_entropy(row);
     const std::int64_t keys = visible.empty() ? std::int64_t(i) + 1 : visible[i];
-    entropy += own;
-    if (keys > 1) relative += own / std::log(double(keys)), ++choices;
+    r[kEntropy] += own;
+    if (keys > 1) r[kRelativeEntropy] += own / std::log(double(keys)), ++choices;
     for (const double w : row) {
-      total += double(w);
-      if (keys > 1) gain += double(w) * (1 - double(w));
+      total += w;
+      if (keys > 1) r[kSoftmaxGain] += w * (1 - w);
     }
-    if (i > 0) first += double(row[0]), current += double(row[i]);
-    largest += double(*std::max_element(row.begin(), row.end()));
-    if (i > 0) previous += double(row[i - 1]);
+    r[kLargestWeight] += std::ranges::max(row);
+    if (i > 0)
+      r[kFirstToken] += row[0], r[kCurrentToken] += row[i], r[kPreviousToken] += row[i - 1];
     bool seen = false;
     for (std::size_t j = 0; j < i; ++j) {
       if (tokens[j] != tokens[i]) continue;
       seen = true;
-      duplicate += double(row[j]);
-      induction += double(row[j + 1]);
+      r[kDuplicateToken] += row[j], r[kInduction] += row[j + 1];
     }
     repeats += seen;
   }
-  HeadReport r;
-  r[kEntropy] = mean_or_nan(entropy, double(n));
-  r[kRelativeEntropy] = mean_or_nan(relative, double(choices));
-  r[kSoftmaxGain] = mean_or_nan(gain, double(choices));
-  r[kFirstToken] = mean_or_nan(first, double(n) - 1);
-  r[kCurrentToken] = mean_or_nan(current, double(n) - 1);
-  r[kLargestWeight] = mean_or_nan(largest, double(n));
-  r[kPreviousToken] = mean_or_nan(previous, double(n) - 1);
-  r[kDuplicateToken] = mean_or_nan(duplicate, double(repeats));
-  r[kInduction] = mean_or_nan(induction, double(repeats));
-  r[kDetectInduction] = repeats > 0 ? induction / total : mean_or_nan(0, 0);
+  if (repeats > 0) r[kDetectInduction] = r[kInduction] / total;
+  // A mean over no queries, 0 / 0, is NaN.
+  for (const auto& [q, count] :
+       {std::pair{kEntropy, queries}, std::pair{kLargestWeight, queries},
+        std::pair{kRelativeEntropy, choices}, std::pair{kSoftmaxGain, choices},
+        std::pair{kFirstToken, later}, std::pair{kCurrentToken, later},
+        std::pair{kPreviousToken, later}, std::pair{kDuplicateToken, repeats},
+        std::pair{kInduction, repeats}})
+    r[q] /= count;
   return r;
 }
 

@@ -115,6 +115,8 @@ struct HeadQuantity {
     kMeasure,         ///< measure_heads()
     kAlarms,          ///< head_health()
   } source = kStudy;  ///< the source of this quantity
+  /// Returns whether over_time() has the quantity.
+  bool is_over_time() const { return source == kStudy || source == kEffects; }
 };
 /// Returns the descriptions of all quantities, in the order of Quantity, in which every output
 /// shows them.

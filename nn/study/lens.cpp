@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/engine/engine.h"
 #include "nn/layers/sites.h"
 #include "nn/study/forward_passes.h"
 
@@ -30,68 +31,32 @@ LensCell read_cell(const double* logits, std::int64_t classes, std::int64_t toke
   return cell;
 }
 
-// Returns the direction in the stream after the final norm whose dot product with the stream is L,
-// float64. Its shape is [n, T, d_model] for a margin of n sequences, otherwise [1, 1, d_model].
-Tensor direction_of(const Transformer& model, const Objective& o) {
-  const Tensor rows = to(output_weight(model), float64);  // [classes, d_model]
-  if (o.kind != Objective::kMargin) {
-    const Tensor other = o.kind == Objective::kDifference ? select(rows, 0, o.b) : mean(rows, {0});
-    return reshape(select(rows, 0, o.a) - other, {1, 1, -1});
-  }
-  const Tensor measured = ne(o.right, double(kIgnored));
-  const auto rows_of = [&](const Tensor& tokens) {
-    return embedding(rows, masked_fill(tokens, logical_not(measured), 0));
-  };
-  // L is a mean over the measured positions, but StreamReader computes a mean over all positions.
-  const Tensor one = to(measured, float64);
-  return (rows_of(o.right) - rows_of(o.wrong)) * unsqueeze(one / mean(one, {1}, true), -1);
-}
+// L as a linear function of the residual stream x, [B, T, d_model]: the sum of direction * x, plus
+// bias. The final norm divides by the scales that it has for one stream.
+struct LinearObjective {
+  Tensor direction;          // [B, T, d_model], float64
+  std::vector<double> bias;  // [B], of the final norm; empty if it has none
 
-// Computes L from a residual stream. At each position, L is the dot product of the stream and a
-// direction, divided by a scale, plus a bias. The scale is computed by the final norm from the
-// whole stream. It stays constant for parts of the stream.
-class StreamReader {
- public:
-  StreamReader(const Transformer& model, const Objective& o, const Tensor& stream)
-      : direction_(direction_of(model, o)) {
-    std::vector<std::int64_t> positions = o.positions;
-    if (positions.empty()) positions = {stream.size(1) - 1};
-    positions_ = o.kind == Objective::kMargin ? arange(stream.size(1))
-                                              : from_data(positions, {std::ssize(positions)});
-    inverse_scale_ = ones({1, 1}, float64);
-    if (model.ln) read_norm(*model.ln, at_positions(stream));
+  std::vector<double> operator()(const Tensor& x) const {
+    return to_doubles(sum(to(x, float64) * direction, {1, 2}));
   }
-  // Returns the contribution of a part of the stream, [B, T, d_model], to L without the bias: [B].
-  std::vector<double> read(const Tensor& stream) const {
-    const Tensor dots = sum(at_positions(stream) * direction_, {2});  // [B, P]
-    return to_doubles(mean(dots * inverse_scale_, {1}));
-  }
-  // Returns the part of L that is the bias of the final norm, of each sequence; empty without bias.
-  std::vector<double> bias(std::int64_t sequences) const {
-    return bias_.defined() ? to_doubles(expand(bias_, {sequences})) : std::vector<double>();
-  }
-
- private:
-  Tensor at_positions(const Tensor& stream) const {
-    return to(index_select(stream, 1, positions_), float64);
-  }
-  void read_norm(const Norm& norm, const Tensor& stream) {
-    const auto* layer = std::get_if<LayerNorm>(&norm.norm);
-    const Tensor weight = layer ? layer->weight : std::get<RMSNorm>(norm.norm).weight;
-    if (layer && layer->bias.defined())
-      bias_ = mean(sum(to(layer->bias, float64) * direction_, {2}), {1});
-    if (weight.defined()) direction_ = direction_ * to(weight, float64);
-    const double eps = layer ? layer->options.eps : std::get<RMSNorm>(norm.norm).options.eps;
-    const Tensor square = layer ? var(stream, {2}, {.correction = 0}) : mean(stream * stream, {2});
-    inverse_scale_ = rsqrt(square + eps);
-    // Because (x - mean(x)) . d = x . (d - mean(d)), read() need not subtract the mean of a stream.
-    if (layer) direction_ = direction_ - mean(direction_, {2}, true);
-  }
-
-  Tensor direction_;  // [B or 1, T or 1, d_model]
-  Tensor positions_, inverse_scale_;
-  Tensor bias_;  // [B or 1]; undefined without bias
 };
+LinearObjective linear_at(const Transformer& model, const Objective& o, const Tensor& stream) {
+  const GradMode recording(true);
+  const Tensor wide = to(stream.detach(), float64), x = zeros_like(wide).requires_grad_();
+  const auto* layer = model.ln ? std::get_if<LayerNorm>(&model.ln->norm) : nullptr;
+  const bool has_bias = layer && layer->bias.defined();
+  Tensor y = without_division(model.ln, x);
+  if (model.ln) {
+    const double eps = layer ? layer->options.eps : std::get<RMSNorm>(model.ln->norm).options.eps;
+    y = y * rsqrt((layer ? var(wide, {2}, {.correction = 0, .keepdim = true})
+                         : mean(wide * wide, {2}, true)) +
+                  eps);
+  }
+  if (has_bias) y = y + to(layer->bias, float64);
+  const Tensor values = objective_values(linear(y, to(output_weight(model), float64)), {}, o);
+  return {grad(sum(values), x), has_bias ? to_doubles(values) : std::vector<double>()};
+}
 
 }  // namespace
 
@@ -130,10 +95,10 @@ std::vector<Evidence> logit_attribution(const Transformer& model, const Study& s
       "this model normalizes the stream after each sum, so the logits are not a sum of "
       "the outputs of its parts");
   const NoGrad guard;
-  const StreamReader reader(model, objective, study.layers.back().resid_post);
+  const LinearObjective L = linear_at(model, objective, study.layers.back().resid_post);
   std::vector<Evidence> parts;
   const auto add = [&](const std::string& name, const Tensor& written) {
-    parts.push_back({name, effect_of(reader.read(written))});
+    parts.push_back({name, effect_of(L(written))});
   };
   add("embedding", study.embed);
   if (o.positions == Positions::kLearned || o.positions == Positions::kSinusoidal)
@@ -151,8 +116,7 @@ std::vector<Evidence> logit_attribution(const Transformer& model, const Study& s
       add(name + " bias", expand(w.b_O * block.residual_scale, study.embed.shape()));
     if (o.mlp) add(name + " MLP", at.mlp_out);
   }
-  const std::vector<double> bias = reader.bias(study.embed.size(0));
-  if (!bias.empty()) parts.push_back({"norm's bias", effect_of(bias)});
+  if (!L.bias.empty()) parts.push_back({"norm's bias", effect_of(L.bias)});
   return parts;
 }
 

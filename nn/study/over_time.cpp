@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
@@ -36,18 +38,17 @@ void load_checkpoint(Transformer& model, const SafeTensors& file, std::int64_t s
   load_parameters(parameters(model), file);
 }
 
-// Sets the losses of a checkpoint. counted_loss is NaN if no position counts in the accuracy.
-void set_losses(CheckpointStudy& checkpoint, const Transformer& model, const Batch& batch) {
+// Returns the losses "loss" and "counted_loss".
+std::pair<double, double> losses_of(const Transformer& model, const Batch& batch) {
   const NoGrad guard;
   const Tensor logits = model(batch.inputs);
-  checkpoint.loss = mean(to(objective_values(logits, batch, {}), float64)).item();
   const auto losses =
       to_doubles(cross_entropy(logits, batch.targets, {.reduction = Reduction::kNone}));
   const auto counted = batch.counted.to_vector<bool>();
   double sum = 0, count = 0;
   for (std::size_t i = 0; i < losses.size(); ++i)
     if (counted[i]) sum += losses[i], ++count;
-  checkpoint.counted_loss = count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
+  return {mean(to(objective_values(logits, batch, {}), float64)).item(), sum / count};
 }
 
 // Sets the measured and predicted effects of heads, which are replaced by their means over the
@@ -67,70 +68,71 @@ double mean_optimal(const Batch& batch) {
   return sum / double(batch.optimal.size());  // 0 / 0 is NaN: unknown
 }
 
-double falling_loss(const CheckpointStudy& c) {
-  return std::isfinite(c.counted_loss) ? c.counted_loss : c.loss;
-}
-
 }  // namespace
 
-OverTimeSubject evaluation_over_time(const Transformer& model, const Task& task,
-                                     std::int64_t most) {
-  const Batch batch = task.evaluation(
-      0, std::min({most, task.evaluation_size(), sequences_at_once(model, task.info().context)}));
+OverTimeSubject evaluation_over_time(const Transformer& model, const Task& task) {
+  const Batch batch = task.evaluation(0, std::min({std::int64_t(32), task.evaluation_size(),
+                                                   sequences_at_once(model, task.info().context)}));
   return {batch, {Objective::kLogOdds}, batch, false};
+}
+
+std::vector<OverTime::Curve> OverTime::curves(std::string_view quantity) const {
+  std::map<HeadIndex, std::vector<double>> by_place;
+  for (const TimedNumber& n : numbers)
+    if (n.quantity == quantity) by_place[n.place].push_back(n.value);
+  std::vector<Curve> all;
+  for (auto& [place, values] : by_place) all.push_back({place, std::move(values)});
+  return all;
+}
+
+std::vector<double> OverTime::of_model(std::string_view quantity) const {
+  return curves(quantity).at(0).values;
 }
 
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
                    const OverTimeSubject& subject, const ProgressCallback& progress) {
   OverTime all;
   all.sequences = subject.batch.inputs.size(0);
-  all.optimal = mean_optimal(subject.evaluation);
   SafeTensors first;  // path and metadata of the first checkpoint, without its tensors
   for (const CheckpointFile& c : checkpoints) {
-    if (progress) progress(std::int64_t(all.checkpoints.size()), std::int64_t(checkpoints.size()));
+    if (progress) progress(std::ssize(all.steps), std::ssize(checkpoints));
     const SafeTensors file = load_safetensors(c.file.string());
-    if (all.checkpoints.empty()) first.path = file.path, first.metadata = file.metadata;
+    if (all.steps.empty()) first.path = file.path, first.metadata = file.metadata;
     load_checkpoint(model, file, c.step, first);
     Study s = study(model, subject.batch, subject.objective);
     check<NumericError>(std::isfinite(s.value), file.path, "L of these weights is not finite");
-    CheckpointStudy checkpoint;
-    checkpoint.step = c.step, checkpoint.value = s.value;
-    set_losses(checkpoint, model, subject.evaluation);
     if (subject.effects) set_effects(s, model, subject);
-    checkpoint.heads = std::move(s.heads), checkpoint.flow = std::move(s.flow);
-    all.checkpoints.push_back(std::move(checkpoint));
+    all.steps.push_back(c.step);
+    const auto add = [&](const HeadIndex& place, std::string_view quantity, double value) {
+      all.numbers.push_back({c.step, place, std::string(quantity), value});
+    };
+    const auto [loss, counted_loss] = losses_of(model, subject.evaluation);
+    add({-1, -1}, "value", s.value);
+    add({-1, -1}, "loss", loss);
+    add({-1, -1}, "counted_loss", counted_loss);
+    add({-1, -1}, "optimal_loss", mean_optimal(subject.evaluation));
+    for (const LayerFlow& f : s.flow) {
+      add({f.layer, -1}, "resid_pre_grad", f.resid_pre_grad);
+      add({f.layer, -1}, "resid_post_grad", f.resid_post_grad);
+    }
+    for (const HeadReport& h : s.heads)
+      for (const HeadQuantity& q : head_quantities())
+        if (q.is_over_time()) add(h, q.name, h[q.quantity]);
   }
   return all;
 }
 
 std::optional<SteepestFall> steepest_fall(const OverTime& study) {
   std::optional<SteepestFall> steepest;
+  std::vector<double> losses = study.of_model("counted_loss");
+  if (!std::isfinite(losses[0])) losses = study.of_model("loss");
   double fastest = 0;  // nats per step
-  for (std::size_t i = 1; i < study.checkpoints.size(); ++i) {
-    const CheckpointStudy &a = study.checkpoints[i - 1], &b = study.checkpoints[i];
-    const double fall = (falling_loss(a) - falling_loss(b)) / double(b.step - a.step);
-    if (!(fall > fastest)) continue;
-    fastest = fall;
-    steepest = SteepestFall{a.step, b.step};
+  for (std::size_t i = 1; i < losses.size(); ++i) {
+    const std::int64_t from = study.steps[i - 1], to = study.steps[i];
+    const double fall = (losses[i - 1] - losses[i]) / double(to - from);
+    if (fall > fastest) fastest = fall, steepest = SteepestFall{from, to};
   }
   return steepest;
-}
-
-std::vector<std::size_t> strongest_heads(const OverTime& study, Quantity score) {
-  constexpr std::size_t kMost = 4;
-  std::vector<std::pair<double, std::size_t>> by_score;
-  for (std::size_t i = 0; i < study.checkpoints[0].heads.size(); ++i) {
-    double best = -1;
-    for (const double x : study.by_step(i, score))
-      if (x > best) best = x;
-    if (best >= 0) by_score.emplace_back(-best, i);
-  }
-  std::sort(by_score.begin(), by_score.end());
-  std::vector<std::size_t> heads;
-  for (const auto& [_, i] : by_score)
-    if (heads.size() < kMost) heads.push_back(i);
-  std::sort(heads.begin(), heads.end());
-  return heads;
 }
 
 std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>& all,
@@ -145,14 +147,6 @@ std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>
   for (const CheckpointFile& c : all)
     if (steps.contains(c.step)) chosen.push_back(c);
   return chosen;
-}
-
-std::optional<std::int64_t> first_reached(const OverTime& study, Quantity score, std::int64_t layer,
-                                          double least) {
-  for (const CheckpointStudy& c : study.checkpoints)
-    for (const HeadReport& h : c.heads)
-      if (h.layer == layer && h[score] >= least) return c.step;
-  return {};
 }
 
 }  // namespace heed::nn

@@ -70,16 +70,18 @@ constexpr MapQuantity kMaps[] = {
       "and the softmax divides its weight among the other keys. In the unit of L.",
       &L::cut_prediction, true, false)};
 
-// Sites whose values routes() needs. Files do not contain them.
-struct OtherSite {
-  const char* site;
-  Tensor LayerStudy::*value;
-};
-constexpr OtherSite kOthers[] = {{"hook_attn_out", &L::attn_out},
-                                 {"hook_resid_mid", &L::resid_mid},
-                                 {"hook_mlp_out", &L::mlp_out}};
-std::span<const OtherSite> other_sites(const Block& block) {
-  return std::span(kOthers).first(block.mlp ? 3 : 1);
+// Sites whose values routes() needs. Files do not contain them. The last two need an MLP.
+constexpr ArrayQuantity kOthers[] = {{"hook_attn_out", {}, {}, {}, &L::attn_out, &L::attn_out_grad},
+                                     {"hook_resid_mid", {}, {}, {}, &L::resid_mid, nullptr},
+                                     {"hook_mlp_out", {}, {}, {}, &L::mlp_out, &L::mlp_out_grad}};
+
+// Returns the sites of a block that are recorded.
+std::vector<ArrayQuantity> recorded(const Block& block) {
+  std::vector<ArrayQuantity> all;
+  for (const ArrayQuantity& q : kArrays)
+    if (q.gradient) all.push_back(q);
+  all.insert(all.end(), kOthers, kOthers + (block.mlp ? 3 : 1));
+  return all;
 }
 
 // Returns the Euclidean norm of x over the given axes, float64.
@@ -161,13 +163,9 @@ std::vector<HeadReport> layer_reports(const LayerStudy& layer,
 
 void record_sites(Probe& probe, const Transformer& model) {
   probe.record("hook_embed");
-  for (std::size_t l = 0; l < model.blocks.size(); ++l) {
-    const auto layer = std::int64_t(l);
-    for (const ArrayQuantity& q : kArrays)
-      if (q.gradient) probe.record(block_site(layer, q.site));
-    for (const OtherSite& other : other_sites(model.blocks[l]))
-      probe.record(block_site(layer, other.site));
-  }
+  for (std::size_t l = 0; l < model.blocks.size(); ++l)
+    for (const ArrayQuantity& q : recorded(model.blocks[l]))
+      probe.record(block_site(std::int64_t(l), q.site));
 }
 
 // Returns the norm of v W_O for each head and key, [B, H, 1, Tk]. v is [B, T, Hkv, d_value].
@@ -184,15 +182,11 @@ Tensor value_norms(const Tensor& v, const Block& block) {
 
 LayerStudy read_layer(const Probe& probe, std::int64_t layer, const Block& block) {
   LayerStudy s;
-  for (const ArrayQuantity& q : kArrays) {
-    if (!q.gradient) continue;
+  for (const ArrayQuantity& q : recorded(block)) {
     const std::string site = block_site(layer, q.site);
-    s.*q.value = probe.value(site), s.*q.gradient = probe.value(site + "_grad");
+    s.*q.value = probe.value(site);
+    if (q.gradient) s.*q.gradient = probe.value(site + "_grad");
   }
-  for (const OtherSite& other : other_sites(block))
-    s.*other.value = probe.value(block_site(layer, other.site));
-  s.attn_out_grad = probe.value(block_site(layer, "hook_attn_out_grad"));
-  if (block.mlp) s.mlp_out_grad = probe.value(block_site(layer, "hook_mlp_out_grad"));
   s.value_norm = to(value_norms(s.v, block), s.pattern.dtype());
   s.pattern_x_value_norm = s.pattern * s.value_norm;
   s.cut_prediction = to(cut_predictions(s.scores, s.pattern_grad, block.attn), s.pattern.dtype());
@@ -231,26 +225,27 @@ std::vector<NamedTensor> to_named(const Study& study) {
   return arrays;
 }
 
-AttentionWeights per_head_gradients(const MultiHeadAttention& attention,
-                                    std::span<const Tensor> weights,
-                                    std::span<const Tensor> gradients) {
-  AttentionWeights g = attention.weights;
-  g.visit([&](std::string_view, Tensor& t) {
-    const auto same =
-        std::find_if(weights.begin(), weights.end(), [&](const Tensor& w) { return w.is_same(t); });
-    if (t.defined()) t = gradients[std::size_t(same - weights.begin())];
-  });
-  return convert(g, attention.options, AttentionForm::kPerHead);
-}
-
-void add_weight_norms(HeadReport& r, const AttentionWeights& gradients,
-                      const MultiHeadAttention::Options& options) {
-  const auto norm = [](const Tensor& w, std::int64_t head) {
-    return norms(select(w, 0, head), {0, 1}).item();
-  };
-  const std::int64_t kv_head = options.kv_head(r.head);
-  r[kDWQ] = norm(gradients.W_Q, r.head), r[kDWO] = norm(gradients.W_O, r.head);
-  r[kDWK] = norm(gradients.W_K, kv_head), r[kDWV] = norm(gradients.W_V, kv_head);
+void add_weight_norms(std::vector<HeadReport>& heads, const Transformer& model,
+                      std::span<const Tensor> weights, std::span<const Tensor> gradients) {
+  for (std::size_t l = 0; l < model.blocks.size(); ++l) {
+    const MultiHeadAttention& attention = model.blocks[l].attn;
+    AttentionWeights g = attention.weights;
+    g.visit([&](std::string_view, Tensor& t) {
+      const auto same =
+          std::ranges::find_if(weights, [&](const Tensor& w) { return w.is_same(t); });
+      if (t.defined()) t = gradients[std::size_t(same - weights.begin())];
+    });
+    g = convert(g, attention.options, AttentionForm::kPerHead);
+    for (HeadReport& r : heads) {
+      if (r.layer != std::int64_t(l)) continue;
+      const std::int64_t kv_head = attention.options.kv_head(r.head);
+      const auto norm = [](const Tensor& w, std::int64_t head) {
+        return norms(select(w, 0, head), {0, 1}).item();
+      };
+      r[kDWQ] = norm(g.W_Q, r.head), r[kDWO] = norm(g.W_O, r.head);
+      r[kDWK] = norm(g.W_K, kv_head), r[kDWV] = norm(g.W_V, kv_head);
+    }
+  }
 }
 
 Study study(const Transformer& model, const Batch& batch, const Objective& objective) {
@@ -273,15 +268,12 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
     const auto layer = std::int64_t(l);
     s.layers.push_back(read_layer(probe, layer, model.blocks[l]));
     const LayerStudy& arrays = s.layers.back();
-    const AttentionWeights g = per_head_gradients(model.blocks[l].attn, weights, gradients);
     const std::vector<StudiedSequence> sequences = sequences_of(batch, arrays.scores);
-    for (HeadReport& r : layer_reports(arrays, sequences, layer)) {
-      add_weight_norms(r, g, model.options.attention);
-      s.heads.push_back(r);
-    }
+    for (const HeadReport& r : layer_reports(arrays, sequences, layer)) s.heads.push_back(r);
     if (l == 0) s.uniform = uniform_report(sequences);
     s.flow.push_back({layer, mean_norm(arrays.resid_pre_grad), mean_norm(arrays.resid_post_grad)});
   }
+  add_weight_norms(s.heads, model, weights, gradients);
   return s;
 }
 

@@ -127,15 +127,10 @@ std::span<const MapQuantity> map_quantities();
 /// errors of objective_values().
 Study study(const Transformer& model, const Batch& batch, const Objective& objective);
 
-/// Returns the gradients of one layer's attention weights in the form AttentionForm::kPerHead, such
-/// as W_Q [H, d_model, d_head]. `gradients` are those of `weights`, which contain the weights of
-/// this layer.
-AttentionWeights per_head_gradients(const MultiHeadAttention& attention,
-                                    std::span<const Tensor> weights,
-                                    std::span<const Tensor> gradients);
-/// Sets dW_Q, dW_K, dW_V and dW_O of a head from the result of per_head_gradients() for its layer.
-void add_weight_norms(HeadReport& head, const AttentionWeights& gradients,
-                      const MultiHeadAttention::Options& options);
+/// Sets kDWQ to kDWO of heads, which may be those of all layers. `gradients` are those of
+/// `weights`, which contain the weights of attention.
+void add_weight_norms(std::vector<HeadReport>& heads, const Transformer& model,
+                      std::span<const Tensor> weights, std::span<const Tensor> gradients);
 
 /// Averages maps [B, H, T, T] of the sequences of a batch along their diagonals, without padding.
 /// Returns [H, T], float64. Entry d of a head is the mean of all cells whose key is d positions

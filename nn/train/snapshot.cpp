@@ -78,8 +78,8 @@ std::unique_ptr<Task> saved_task(const RunConfig& config,
     if (!task) task = make_task(config);
   } catch (const IoError& e) {
     if (!learns_file(config)) throw;
-    fail<IoError>(config.task, e.what(), "; if it was moved, ",
-                  advice(val_path.empty() ? own_key : own_key + " or " + val_key));
+    fail<TextError>(config.task, e.what(), "; if it was moved, ",
+                    advice(val_path.empty() ? own_key : own_key + " or " + val_key));
   }
   // If the text has changed, token ids may stand for other characters, and evaluation sequences may
   // have been part of the training data.
@@ -88,7 +88,7 @@ std::unique_ptr<Task> saved_task(const RunConfig& config,
     check<IoError>(then != data.end(), origin, "has no '", key,
                    "'; the file was not written by heed train, or it is damaged");
     const bool held_out = key.starts_with("val_");
-    check<IoError>(
+    check<TextError>(
         now == then->second, "text", "'", held_out ? val_path : text_options(config).path,
         "' is not the ", held_out ? "held-out text" : "text", " of this run: ", key, " was ",
         then->second.substr(0, 80), " (", origin, "), is ", now.substr(0, 80),

@@ -56,9 +56,13 @@ struct RecipeDifference {
 std::optional<RecipeDifference> recipe_difference(const std::string& a, const std::string& b,
                                                   const std::string& b_origin);
 
+/// Thrown if the text of a saved run cannot be read, or is another text than that of the run.
+struct TextError : autograd::IoError {
+  using IoError::IoError;
+};
 /// Returns the task of a saved run: `own` if it is given, else the task that `config` names. Throws
-/// IoError if the task's data differ from `data`, which was read from `origin`, or if the text file
-/// is not at its path any more.
+/// TextError if the task's data differ from `data`, which was read from `origin`, or if the text
+/// file cannot be read. Throws IoError if `data` is incomplete.
 std::unique_ptr<Task> saved_task(const RunConfig& config,
                                  const std::map<std::string, std::string>& data,
                                  const std::string& origin, std::unique_ptr<Task> own = nullptr);

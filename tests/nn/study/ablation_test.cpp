@@ -37,39 +37,41 @@ TEST_CASE("zero ablation equals a model whose output projection is 0 for the hea
   }
 }
 
+// Makes the probe replace z of a head by `other`.
+void replace_head(Probe& probe, const HeadIndex& h, const Tensor& other) {
+  probe.replace(block_site(h.layer, "attn.hook_z"), [=](const Tensor& z) {
+    return where(reshape(eq(arange(3), double(h.head)), {3, 1}), other, z);
+  });
+}
+
+// Returns what replaces x [3, T, ...] according to the definition, if all positions hold a token.
+Tensor replaced_by(const Tensor& x, Ablation how) {
+  if (how == Ablation::kZero) return zeros_like(x);
+  return how == Ablation::kMean ? expand(mean(x, {0, 1}, true), x.shape())
+                                : cat({slice(x, 0, 1, 3), slice(x, 0, 0, 1)}, 0);
+}
+
 TEST_CASE("the mean is that of all positions with a token, resample takes the next sequence") {
   const Transformer model = random_model(small_options());
   Batch batch = three_sequences();
   batch.padding = {0, 2, 3};  // 13 positions hold a token
   const auto clean = values_of(model, batch, {});
+  Probe recording;
+  recording.record("blocks.0.attn.hook_z");
+  model(batch.inputs, {.probe = &recording});
+  const Tensor z = recording.value("blocks.0.attn.hook_z").detach();  // [3, 6, 3, 4]
+  const Tensor tokens = from_data(
+      std::vector<double>{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0}, {3, 6, 1, 1});
   for (const Ablation how : {Ablation::kMean, Ablation::kResample}) {
-    Probe recording, replacing;
-    recording.record("blocks.0.attn.hook_z");
-    model(batch.inputs, {.probe = &recording});
-    const Tensor z = contiguous(recording.value("blocks.0.attn.hook_z"));  // [3, 6, 3, 4]
-    replacing.replace("blocks.0.attn.hook_z", [&](const Tensor& now) {
-      const Tensor y = contiguous(now.detach());
-      const double* from = z.data<double>();
-      double* to = y.mutable_data<double>();
-      const auto place = [](std::int64_t b, std::int64_t t, std::int64_t c) {
-        return ((b * 6 + t) * 3 + 1) * 4 + c;  // head 1
-      };
-      for (std::int64_t c = 0; c < 4; ++c) {
-        double sum = 0;
-        for (std::int64_t b = 0; b < 3; ++b)
-          for (std::int64_t t = 0; t < batch.tokens_of(b); ++t) sum += from[place(b, t, c)];
-        for (std::int64_t b = 0; b < 3; ++b)
-          for (std::int64_t t = 0; t < 6; ++t)
-            to[place(b, t, c)] = how == Ablation::kMean ? sum / 13 : from[place((b + 1) % 3, t, c)];
-      }
-      return y;
-    });
-    const auto replaced = values_of(model, batch, {}, &replacing);
+    Probe replacing;
+    replace_head(replacing, {0, 1},
+                 how == Ablation::kMean ? sum(z * tokens, {0, 1}, true) / 13 : replaced_by(z, how));
+    const auto expected = values_of(model, batch, {}, &replacing);
     const auto values =
         values_without({model, batch, {}}, {{0, 1}}, replacement(model, batch, how));
     for (std::size_t b = 0; b < 3; ++b) {
       CHECK(std::abs(values[b] - clean[b]) > 1e-4);
-      CHECK(std::abs(values[b] - replaced[b]) <= 1e-12);
+      CHECK(std::abs(values[b] - expected[b]) <= 1e-12);
     }
   }
 }
@@ -86,32 +88,23 @@ TEST_CASE("an effect is the mean, its standard error and the mean magnitude") {
 
 TEST_CASE("the accuracy with a cut is the share of positions with the right token first") {
   const Transformer model = random_model(small_options());
-  Batch batch = three_sequences();
-  const Replacement r = replacement(model, batch, Ablation::kMean);
+  const Replacement r = replacement(model, three_sequences(), Ablation::kMean);
   for (const bool is_margin : {false, true}) {
     // Without position 2; the positions of a margin do not change if `counted` does.
+    Batch batch = three_sequences();
     const Objective o = is_margin ? margin(model, batch) : Objective{};
-    if (!is_margin) {
-      batch.counted = logical_and(batch.counted, ne(arange(6), 2.0));
-    }
+    if (!is_margin) batch.counted = logical_and(batch.counted, ne(arange(6), 2.0));
+    const Tensor targets = is_margin ? o.right : batch.targets;
+    Tensor measured = ne(targets, double(kIgnored));
+    if (!is_margin) measured = logical_and(measured, batch.counted);
     for (const HeadIndex& h : all_heads(2, 3)) {
       Probe probe;
-      probe.replace(block_site(h.layer, "attn.hook_z"), [&](const Tensor& z) {
-        const Tensor here = reshape(eq(arange(3), double(h.head)), {3, 1});
-        return where(here, r.z[std::size_t(h.layer)], z);
-      });
-      const Tensor logits = model(batch.inputs, {.probe = &probe});
-      double right = 0, total = 0;
-      for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
-        for (std::int64_t t = 0; t < batch.inputs.size(1); ++t) {
-          const Tensor targets = is_margin ? o.right : batch.targets;
-          const double target = targets.at({b, t});
-          if (target == double(kIgnored) || (!is_margin && batch.counted.at({b, t}) == 0)) continue;
-          right += argmax(select(select(logits, 0, b), 0, t), 0).item() == target, ++total;
-        }
-      CHECK(ablate({model, batch, o}, {h}, r).accuracy == Approx(right / total));
+      replace_head(probe, h, r.z[std::size_t(h.layer)]);
+      const Tensor first = argmax(model(batch.inputs, {.probe = &probe}), -1);
+      const auto count = [](const Tensor& x) { return sum(to(x, float64)).item(); };
+      CHECK(ablate({model, batch, o}, {h}, r).accuracy ==
+            Approx(count(logical_and(eq(first, targets), measured)) / count(measured)));
     }
-    batch = three_sequences();
   }
 }
 
@@ -129,26 +122,35 @@ TEST_CASE("an ablation in float32 changes no .grad; no head and the other heads 
   for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
 }
 
-TEST_CASE("heads are written L1H0,L0H1; the error for another text has an example") {
-  const Transformer::Options o = small_options();
-  CHECK(parse_heads("x", "L1H0,L0H2", o.layers, o.attention.heads) ==
-        std::vector<HeadIndex>{{1, 0}, {0, 2}});
+TEST_CASE("heads and components are written L1H0,L0MLP,embed; errors name what is accepted") {
+  const auto heads = [](const std::string& text) { return parse_heads("x", text, 2, 3); };
+  const auto components = [](const std::string& text, bool mlps = true) {
+    return parse_components("x", text, 2, 3, mlps);
+  };
+  CHECK(heads("L1H0,L0H2") == std::vector<HeadIndex>{{1, 0}, {0, 2}});
+  CHECK(components("L0MLP,embed,L1H2") ==
+        std::vector<Component>{Component::mlp(0), Component(), {1, 2}});
+  for (const Component& c : {Component(), Component(1, 2), Component::mlp(1)})
+    CHECK(parse_component("x", component_name(c), 2, 3, true) == c);
   for (const char* text : {"", "L", "L1", "H0", "L1H0,", "l1h0", "L1H0 ", "L1H0 L0H0", "LH", "L1H",
-                           "L1H0.5", "1H0", "L1H99999999999999999999"}) {
-    CAPTURE(text);
-    CHECK_THROWS_WITH(parse_heads("x", text, o.layers, o.attention.heads),
-                      Contains("' is not a head; write heads as L0H0,L0H1"));
-  }
-  for (const char* text : {"L1H3", "L2H0", "L-1H0"})
-    CHECK_THROWS_WITH(
-        parse_heads("x", text, o.layers, o.attention.heads),
-        "x: '" + std::string(text) + "' is not a head of this model, which has L0H0 to L1H2");
-  const Transformer model = random_model(o);
+                           "L1H0.5", "1H0", "L1H99999999999999999999"})
+    CHECK_THROWS_WITH(heads(text), Contains("' is not a head; write heads as L0H0,L0H1"));
+  for (const char* text :
+       {"", "L0", "MLP", "LMLP", "L0mlp", "L0MLP0", "L0.5MLP", "Embed", "L0MLP "})
+    CHECK_THROWS_WITH(components(text),
+                      Contains("' is not a component; write heads as L0H1, MLPs as L0MLP"));
+  for (const std::string text : {"L1H3", "L2H0", "L-1H0"})
+    CHECK_THROWS_WITH(heads(text),
+                      "x: '" + text + "' is not a head of this model, which has L0H0 to L1H2");
+  CHECK_THROWS_WITH(components("L2MLP"),
+                    "x: 'L2MLP' is not an MLP of this model, which has L0MLP to L1MLP");
+  CHECK_THROWS_WITH(components("L0MLP", false), "x: 'L0MLP': this model does not have MLPs");
+  CHECK_THROWS_WITH(components("L0MLP,L0MLP"), "x: names L0MLP twice");
+  const Transformer model = random_model(small_options());
   const Replacement zero = replacement(model, three_sequences(), Ablation::kZero);
-  CHECK_THROWS_WITH(ablate({model, three_sequences(), {}}, {}, zero),
-                    "ablate: needs at least one component, got none");
-  CHECK_THROWS_WITH(ablate({model, three_sequences(), {}}, {{0, 7}}, zero),
-                    Contains("'L0H7' is not a head"));
+  const BaseRun run(model, three_sequences(), {});
+  CHECK_THROWS_WITH(ablate(run, {}, zero), "ablate: needs at least one component, got none");
+  CHECK_THROWS_WITH(ablate(run, {{0, 7}}, zero), Contains("'L0H7' is not a head"));
   CHECK_THROWS_WITH(replacement(model, batch_of({{1, 2}}), Ablation::kResample),
                     Contains("batch of 2 or more"));
 }
@@ -161,21 +163,15 @@ TEST_CASE("MLPs and the embedding are replaced, also together with heads of any 
     const Batch batch = three_sequences();
     for (const Ablation how : {Ablation::kMean, Ablation::kZero, Ablation::kResample}) {
       const Replacement r = replacement(model, batch, how);
-      Probe stream;
-      stream.record("blocks.0.hook_mlp_out");
-      const NoGrad guard;
-      model(batch.inputs, {.probe = &stream});
-      const Tensor out = stream.value("blocks.0.hook_mlp_out");
-      const Tensor other = how == Ablation::kZero ? zeros_like(out)
-                           : how == Ablation::kMean
-                               ? expand(mean(out, {0, 1}, true), out.shape())
-                               : cat({slice(out, 0, 1, 3), slice(out, 0, 0, 1)}, 0);
       Probe by_hand;
-      by_hand.replace("blocks.0.hook_mlp_out", [&](const Tensor&) { return other; });
-      const auto gates = from_data(std::vector<double>{1, 0, 1}, {3});
-      if (how == Ablation::kZero) by_hand.scale_heads("blocks.1.attn.hook_z", gates);
+      by_hand.replace("blocks.0.hook_mlp_out",
+                      [&](const Tensor& out) { return replaced_by(out, how); });
       std::vector<Component> cut{Component::mlp(0)};
-      if (how == Ablation::kZero) cut.emplace_back(1, 1);
+      if (how == Ablation::kZero) {
+        by_hand.scale_heads("blocks.1.attn.hook_z", from_data(std::vector<double>{1, 0, 1}, {3}));
+        cut.emplace_back(1, 1);
+      }
+      const NoGrad guard;
       const auto expected = values_of(model, batch, kDiff, &by_hand),
                  values = values_without({model, batch, kDiff}, cut, r),
                  embed = values_without({model, batch, kDiff}, {Component()}, r);
@@ -186,22 +182,6 @@ TEST_CASE("MLPs and the embedding are replaced, also together with heads of any 
             std::vector<Component>{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, Component::mlp(1)});
     }
   }
-}
-
-TEST_CASE("components are written embed, L0H1 and L0MLP; errors name what is accepted") {
-  CHECK(parse_components("x", "L0MLP,embed,L1H2", 2, 3, true) ==
-        std::vector<Component>{Component::mlp(0), Component(), {1, 2}});
-  for (const Component& c : {Component(), Component(1, 2), Component::mlp(1)})
-    CHECK(parse_component("x", component_name(c), 2, 3, true) == c);
-  for (const char* text :
-       {"", "L0", "MLP", "LMLP", "L0mlp", "L0MLP0", "L0.5MLP", "Embed", "L0MLP "})
-    CHECK_THROWS_WITH(parse_components("x", text, 2, 3, true),
-                      Contains("' is not a component; write heads as L0H1, MLPs as L0MLP"));
-  CHECK_THROWS_WITH(parse_components("x", "L2MLP", 2, 3, true),
-                    "x: 'L2MLP' is not an MLP of this model, which has L0MLP to L1MLP");
-  CHECK_THROWS_WITH(parse_components("x", "L0MLP", 2, 3, false),
-                    "x: 'L0MLP': this model does not have MLPs");
-  CHECK_THROWS_WITH(parse_components("x", "L0MLP,L0MLP", 2, 3, true), "x: names L0MLP twice");
 }
 
 }  // namespace

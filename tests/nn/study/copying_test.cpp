@@ -50,8 +50,7 @@ TEST_CASE("a head that writes the token it reads scores 3, one that writes anoth
   // With uniform weights the head raises the logits of several tokens, so its score is between -1
   // and 3.
   const double uniform = copying_scores(hand_made(1, false, true)).at(0);
-  CHECK(uniform > -1);
-  CHECK(uniform < 3);
+  CHECK((uniform > -1 && uniform < 3));
   CHECK(std::isnan(copying_scores(hand_made(0, false, false)).at(0)));
 }
 
@@ -64,10 +63,7 @@ TEST_CASE("copying scores are in range for every form of the weights; post-norm 
     const Transformer model = random_model(o);
     const std::vector<double> scores = copying_scores(model);
     REQUIRE(scores.size() == 8);
-    for (const double s : scores) {
-      CHECK(s >= -1);
-      CHECK(s <= 3);
-    }
+    for (const double s : scores) CHECK((s >= -1 && s <= 3));
     CHECK(copying_scores(model, 2) != scores);
   }
   CHECK_THROWS_WITH(

@@ -36,6 +36,13 @@ std::vector<double> moved(const Transformer& model, const HeadIndex& h, const Re
 
 double mean_of(const std::vector<double>& x) { return (x[0] + x[1]) / 2; }
 
+constexpr double kStep = 1e-4;
+// Returns the derivative of L by the share of the way to the replacement, by finite differences.
+double slope(const Transformer& model, const HeadIndex& h, const Replacement& r, double share) {
+  return (mean_of(moved(model, h, r, share + kStep)) - mean_of(moved(model, h, r, share - kStep))) /
+         (2 * kStep);
+}
+
 TEST_CASE("needed and suffices are ablations; the gradient is the slope towards the replacement") {
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
@@ -44,32 +51,27 @@ TEST_CASE("needed and suffices are ablations; the gradient is the slope towards 
     for (const Ablation how : {Ablation::kMean, Ablation::kZero, Ablation::kResample}) {
       const Replacement r = replacement(model, two_prompts(), how);
       const MeasuredHeads all = measure_heads(run, r, EffectParts::kMeasured);
-      REQUIRE(all.reports.size() == std::size_t(o.layers * o.attention.heads));
-      REQUIRE(all.effects.size() == all.reports.size() + (o.mlp ? std::size_t(o.layers) : 0));
-      const double whole = mean_of(values_without(run, {}, r));
+      const auto heads = all_heads(o.layers, o.attention.heads);
+      REQUIRE(all.reports.size() == heads.size());
+      REQUIRE(all.effects.size() == heads.size() + (o.mlp ? std::size_t(o.layers) : 0));
+      const auto without = [&](const std::vector<HeadIndex>& cut) {
+        return mean_of(values_without(run, components(cut), r));
+      };
+      const double whole = without({});
       CHECK(std::abs(all.value.mean - whole) <= 1e-12);
-      const auto everything = all_heads(o.layers, o.attention.heads);
-      CHECK(std::abs(all.no_heads.mean - ablate(run, components(everything), r).mean) <= 1e-12);
-      for (std::size_t i = 0; i < all.reports.size(); ++i) {
+      CHECK(std::abs(all.no_heads.mean - (without(heads) - whole)) <= 1e-12);
+      for (std::size_t i = 0; i < heads.size(); ++i) {
         const HeadReport& at = all.reports[i];
         const Evidence& e = all.effects[i];
         CHECK((e.place == head_name(at) && all.components[i] == Component(at)));
         CHECK((at[kNeeded] == e.effect.mean && at[kSuffices] == e.suffices->mean));
         CHECK(std::abs(at[kNeeded] - (mean_of(moved(model, at, r, 1)) - whole)) <= 1e-12);
-        std::vector<HeadIndex> layer, others;
-        for (const HeadIndex& other : everything)
-          if (other.layer == at.layer) {
-            layer.push_back(other);
-            if (other != HeadIndex(at)) others.push_back(other);
-          }
-        const auto without = [&](const std::vector<HeadIndex>& cut) {
-          return mean_of(values_without(run, components(cut), r));
-        };
+        std::vector<HeadIndex> layer = heads;
+        std::erase_if(layer, [&](const HeadIndex& h) { return h.layer != at.layer; });
+        std::vector<HeadIndex> others = layer;
+        std::erase(others, HeadIndex(at));
         CHECK(std::abs(at[kSuffices] - (without(others) - without(layer))) <= 1e-12);
-        const double step = 1e-4;
-        const double slope =
-            (mean_of(moved(model, at, r, step)) - mean_of(moved(model, at, r, -step))) / (2 * step);
-        CHECK(std::abs(at[kPredicted] - slope) <= 1e-6);
+        CHECK(std::abs(at[kPredicted] - slope(model, at, r, 0)) <= 1e-6);
         CHECK((e.predictions.size() == 1 && e.predicted() == at[kPredicted]));
         CHECK((std::isnan(at[kSoftmaxExact]) && std::isnan(at[kIntegrated])));
       }
@@ -86,13 +88,10 @@ TEST_CASE("integrated is the mean slope at five points; softmax exact replaces o
     const Replacement r = replacement(model, two_prompts(), Ablation::kMean);
     const MeasuredHeads all = measure_heads(run, r, EffectParts::kAll);
     const Study s = study(model, two_prompts(), {});
+    const NoGrad guard;
     for (const HeadReport& at : all.reports) {
       double slopes = 0;
-      const double step = 1e-4;
-      for (int k = 1; k <= 5; ++k)
-        slopes += (mean_of(moved(model, at, r, (k - 0.5) / 5 + step)) -
-                   mean_of(moved(model, at, r, (k - 0.5) / 5 - step))) /
-                  (2 * step) / 5;
+      for (int k = 1; k <= 5; ++k) slopes += slope(model, at, r, (k - 0.5) / 5) / 5;
       CHECK(std::abs(at[kIntegrated] - slopes) <= 1e-6);
       // The change of later scores is measured by finite differences here.
       double exact = at[kPredicted];
@@ -101,34 +100,20 @@ TEST_CASE("integrated is the mean slope at five points; softmax exact replaces o
           Probe probe;
           probe.record(block_site(l, "attn.hook_attn_scores"));
           move_head(probe, at, r, share);
-          const NoGrad guard;
           model(two_prompts().inputs, {.probe = &probe});
           return probe.value(block_site(l, "attn.hook_attn_scores"));
         };
-        const Tensor above = scores(step), below = scores(-step);
         const LayerStudy& layer = s.layers[std::size_t(l)];
         const MultiHeadAttention& attn = model.blocks[std::size_t(l)].attn;
-        for (std::int64_t b = 0; b < 2; ++b)
-          for (std::int64_t head = 0; head < o.attention.heads; ++head)
-            for (std::int64_t i = 0; i < 6; ++i) {
-              std::vector<double> S, dS, A, g;
-              double sink = 0, total = 0, mean_dS = 0;
-              if (attn.options.sink != Sink::kNone)
-                sink = std::exp(attn.sink_logit.defined() ? attn.sink_logit.at({head}) : 0);
-              for (std::int64_t j = 0; j < 6; ++j) {
-                if (!std::isfinite(layer.scores.at({b, head, i, j}))) continue;
-                S.push_back(layer.scores.at({b, head, i, j}));
-                dS.push_back((above.at({b, head, i, j}) - below.at({b, head, i, j})) / (2 * step));
-                A.push_back(layer.pattern.at({b, head, i, j}));
-                g.push_back(layer.pattern_grad.at({b, head, i, j}));
-                total += std::exp(S.back() + dS.back());
-                mean_dS += A.back() * dS.back();
-              }
-              for (std::size_t j = 0; j < S.size(); ++j)
-                exact +=
-                    (std::exp(S[j] + dS[j]) / (total + sink) - A[j] - A[j] * (dS[j] - mean_dS)) *
-                    g[j] / 2;
-            }
+        const Tensor hidden = le(layer.scores, -HUGE_VAL), A = layer.pattern;
+        const Tensor dS = masked_fill((scores(kStep) - scores(-kStep)) / (2 * kStep), hidden, 0);
+        const Tensor weights = exp(layer.scores + dS);
+        Tensor total = sum(weights, {3}, true);
+        if (attn.options.sink == Sink::kZero) total = total + 1;
+        if (attn.sink_logit.defined()) total = total + reshape(exp(attn.sink_logit), {-1, 1, 1});
+        const Tensor first_order = A + A * (dS - sum(A * dS, {3}, true));
+        const Tensor g = masked_fill(layer.pattern_grad, hidden, 0);
+        exact += sum((weights / total - first_order) * g).item() / 2;
       }
       CHECK(std::abs(at[kSoftmaxExact] - exact) <= 1e-6);
       if (at.layer + 1 == o.layers) CHECK(at[kSoftmaxExact] == at[kPredicted]);
@@ -164,16 +149,14 @@ TEST_CASE("mean weights by distance and by token leave out padding") {
   }
   CHECK(std::abs(whole.uniform[kInduction] - parts.uniform[kInduction]) <= 1e-12);
   const Tensor A = study(model, batch, {}).layers[1].pattern;
-  double itself = 0, ones = 0;
-  for (std::int64_t i = 0; i < 6; ++i) {
-    itself += A.at({0, 1, i, i}) / 6 / 2;
-    if (i >= 2) ones += A.at({0, 1, i, 2}) / 6 / 2;  // token 1 is at position 2
-  }
-  for (std::int64_t i = 0; i < 4; ++i) {
-    itself += A.at({1, 1, i, i}) / 4 / 2;
-    for (std::int64_t j = 1; j <= std::min<std::int64_t>(i, 2); ++j)
-      ones += A.at({1, 1, i, j}) / 4 / 2;
-  }
+  double itself = 0, ones = 0;  // of head 1; the sequences have 6 and 4 tokens
+  for (std::int64_t b = 0; b < 2; ++b)
+    for (std::int64_t i = 0; i < 6 - 2 * b; ++i) {
+      const double share = 1.0 / double(6 - 2 * b) / 2;
+      itself += A.at({b, 1, i, i}) * share;
+      for (std::int64_t j = 0; j <= i; ++j)
+        if (batch.inputs.at({b, j}) == 1) ones += A.at({b, 1, i, j}) * share;
+    }
   CHECK(whole.by_distance[4][0] == Approx(itself));
   CHECK(whole.by_token[4][1] == Approx(ones));
 }

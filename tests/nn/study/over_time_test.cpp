@@ -1,11 +1,12 @@
 // Tests of studies over the checkpoints of a run: which files are checkpoints, the order of
-// checkpoints, the values of each study, and errors.
+// checkpoints, the numbers of each of them, and errors.
 #include "nn/study/over_time.h"
 
 #include "nn/nn.h"
+#include "nn/study/measured_heads.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
-#include "tests/support/models.h"
+#include "tests/support/studies.h"
 
 namespace {
 
@@ -14,13 +15,6 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::testing::Folder;
-
-Transformer::Options cycle_reader() {
-  Transformer::Options o;
-  o.vocab = 6, o.attention.d_model = 8, o.attention.heads = 2, o.layers = 2, o.context = 6,
-  o.attention.dtype = float64;
-  return o;
-}
 
 Batch two_cycles() {
   Sequence a, b;
@@ -32,202 +26,165 @@ Batch two_cycles() {
   return make_batch({a, b});
 }
 
-// A run directory whose checkpoints have random weights. The seed of a checkpoint is its step + 1.
+// Returns the model of a checkpoint.
+Transformer model_at(std::int64_t step) {
+  return random_module<Transformer>(small_options(), step + 1);
+}
+
+// A run directory with checkpoints.
 struct Checkpoints {
   Folder folder;
-  fs::path path(const std::string& name) const { return folder.path() / "checkpoints" / name; }
   Checkpoints() { fs::create_directory(folder.path() / "checkpoints"); }
+  fs::path path(const std::string& name) const { return folder.path() / "checkpoints" / name; }
   void write(const std::string& name, std::int64_t step,
-             const std::string& recipe = recipe_text({})) const {
-    const Transformer model = random_module<Transformer>(cycle_reader(), step + 1);
-    save_safetensors(path(name).string(), parameters(model),
+             const std::string& recipe = recipe_text({}),
+             std::optional<std::vector<NamedTensor>> tensors = {}) const {
+    save_safetensors(path(name).string(), tensors ? *tensors : parameters(model_at(step)),
                      {{"step", std::to_string(step)}, {"recipe", recipe}});
   }
-  OverTime study() const {
-    Transformer model(cycle_reader());
-    return over_time(model, RunFolder(folder.path()).checkpoints(),
-                     {two_cycles(), {Objective::kLogOdds}, two_cycles()});
-  }
-  std::string error() const {
-    return message_of<IoError>([&] { study(); });
+  std::vector<CheckpointFile> files() const { return RunFolder(folder.path()).checkpoints(); }
+  OverTime study(const OverTimeSubject& subject = {
+                     two_cycles(), {Objective::kLogOdds}, two_cycles()}) const {
+    Transformer model(small_options());
+    return over_time(model, files(), subject);
   }
 };
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-TEST_CASE("checkpoints are sorted by step, and other files are left out") {
+TEST_CASE("checkpoints are sorted by step; other files and an unreadable directory are not") {
   const Checkpoints c;
+  const auto other = [&](const char* name) { std::ofstream(c.path(name)) << "x"; };
+  for (const char* name : {"mine.safetensors", "12x4.safetensors", "-5.safetensors", "notes.txt",
+                           "77", "000010.safetensors.tmp12.0"})
+    other(name);
+  CHECK(c.files().empty());
   c.write("1000000.safetensors", 1000000);  // sorted as text, it precedes 999999
   c.write("999999.safetensors", 999999);
   c.write("000000.safetensors", 0);
   c.write("000500.safetensors", 500);  // steps need not be evenly spaced
-  for (const char* other : {"mine.safetensors", "12x4.safetensors", "-5.safetensors", "notes.txt",
-                            "77", "000010.safetensors.tmp12.0"})
-    std::ofstream(c.path(other)) << "x";
-  std::vector<std::int64_t> steps;
-  for (const CheckpointFile& found : RunFolder(c.folder.path()).checkpoints())
-    steps.push_back(found.step);
-  CHECK(steps == std::vector<std::int64_t>{0, 500, 999999, 1000000});
-  const OverTime study = c.study();
-  REQUIRE(study.checkpoints.size() == 4);
-  CHECK(study.checkpoints[2].step == 999999);
-}
-
-TEST_CASE("each entry is the study of its own checkpoint on the same batch") {
-  const Checkpoints c;
-  for (const std::int64_t step : {0, 10, 20}) c.write(std::to_string(step) + ".safetensors", step);
-  const OverTime all = c.study();
-  CHECK(all.sequences == 2);
-  CHECK(all.optimal == Approx(0.5));
-  REQUIRE(all.checkpoints.size() == 3);
-  const Batch batch = two_cycles();
-  for (const CheckpointStudy& m : all.checkpoints) {
-    const Transformer model = random_module<Transformer>(cycle_reader(), m.step + 1);
-    const Study expected = heed::nn::study(model, batch, {.kind = Objective::kLogOdds});
-    CHECK(m.value == expected.value);
-    CHECK(m.loss == mean(objective_values(model(batch.inputs), batch, {})).item());
-    REQUIRE(m.heads.size() == 4);
-    for (std::size_t i = 0; i < 4; ++i)
-      for (const HeadQuantity& q : head_quantities())
-        if (q.source == q.kStudy) CHECK(m.heads[i][q.quantity] == expected.heads[i][q.quantity]);
-    const Replacement means = replacement(model, batch, Ablation::kMean);
-    const MeasuredHeads measured =
-        measure_heads({model, batch, {.kind = Objective::kLogOdds}}, means, EffectParts::kMeasured);
-    for (std::size_t i = 0; i < 4; ++i)
-      for (const Quantity q : {kNeeded, kPredicted})
-        CHECK(m.heads[i][q] == Approx(measured.reports[i][q]));
-    REQUIRE(m.flow.size() == 2);
-    CHECK(m.flow[1].resid_post_grad == expected.flow[1].resid_post_grad);
-    // 9 of the 12 positions count in the accuracy: all except 0, 1 and 6.
-    const auto losses =
-        cross_entropy(model(batch.inputs), batch.targets, {.reduction = Reduction::kNone})
-            .to_vector<double>();
-    double sum = 0;
-    for (std::size_t i = 0; i < 12; ++i)
-      if (i != 0 && i != 1 && i != 6) sum += losses[i];
-    CHECK(m.counted_loss == Approx(sum / 9));
-  }
-  CHECK(all.checkpoints[0].loss != all.checkpoints[1].loss);
-}
-
-TEST_CASE("L may be on other sequences than the losses and the means") {
-  const Checkpoints c;
-  for (const std::int64_t step : {0, 10}) c.write(std::to_string(step) + ".safetensors", step);
-  Transformer model(cycle_reader());
-  const Batch one = batch_of({{1, 2, 0, 1}});
-  const Objective o{Objective::kDifference, 1, 2, {3}};
-  const OverTime all =
-      over_time(model, RunFolder(c.folder.path()).checkpoints(), {one, o, two_cycles()});
-  const OverTime whole = c.study();
-  CHECK(all.sequences == 1);
-  for (std::size_t i = 0; i < 2; ++i) {
-    const CheckpointStudy& m = all.checkpoints[i];
-    const Transformer at = random_module<Transformer>(cycle_reader(), m.step + 1);
-    CHECK(m.loss == whole.checkpoints[i].loss);
-    CHECK(m.value == objective_values(at(one.inputs), one, o).item());
-    const Replacement means = replacement(at, two_cycles(), Ablation::kMean);
-    CHECK(m.heads[3][kNeeded] == Approx(ablate({at, one, o}, {{1, 1}}, means).mean));
-  }
-}
-
-TEST_CASE("the page has the first and last checkpoint, the steepest fall, and others evenly") {
-  OverTime study;
-  std::vector<CheckpointFile> all;
-  for (std::int64_t step = 0; step <= 100; step += 10) {
-    all.push_back({step, ""});
-    CheckpointStudy m;
-    m.step = step, m.counted_loss = step < 40 ? 3 : 1;
-    study.checkpoints.push_back(m);
-  }
-  const auto steps = [&](std::size_t most) {
-    std::vector<std::int64_t> found;
-    for (const CheckpointFile& c : select_checkpoints(all, study, most)) found.push_back(c.step);
-    return found;
-  };
-  CHECK(steps(11).size() == 11);
-  CHECK(steps(0) == std::vector<std::int64_t>{0, 30, 40, 100});
-  CHECK(steps(6) == std::vector<std::int64_t>{0, 20, 30, 40, 60, 100});
-}
-
-TEST_CASE("the error for a damaged, renamed or foreign checkpoint has the name of the file") {
-  const Checkpoints c;
-  c.write("000000.safetensors", 0);
-  c.write("000010.safetensors", 10);
-  REQUIRE(c.study().checkpoints.size() == 2);
-
-  fs::resize_file(c.path("000010.safetensors"), fs::file_size(c.path("000010.safetensors")) / 2);
-  CHECK(has(c.error(), "000010.safetensors"));
-  c.write("000010.safetensors", 20);
-  CHECK(has(c.error(), "000010.safetensors: contains step 20, not the step in its name"));
-  RunConfig other;
-  other.lr = 0.5;
-  c.write("000010.safetensors", 10, recipe_text(other));
-  CHECK(has(c.error(), "000010.safetensors: belongs to another run than "));
-  save_safetensors(c.path("000010.safetensors").string(), {{"x", zeros({2})}});
-  CHECK(has(c.error(), "has no 'step' in its metadata, so it is not a checkpoint of heed train"));
-  // A valid file that has only half of the tensors of the model.
-  const Transformer model(cycle_reader());
-  std::vector<NamedTensor> half = parameters(model);
-  half.resize(half.size() / 2);
-  save_safetensors(c.path("000010.safetensors").string(), half,
-                   {{"step", "10"}, {"recipe", recipe_text({})}});
-  CHECK(has(c.error(), "000010.safetensors does not fit: missing"));
-}
-
-TEST_CASE("weights whose loss is not finite are a NumericError") {
-  const Checkpoints c;
-  c.write("000000.safetensors", 0);
-  Transformer model(cycle_reader());
-  const NoGrad guard;
-  copy_(model.head->weight, zeros(model.head->weight.shape(), float64) / 0.0);
-  save_safetensors(c.path("000010.safetensors").string(), parameters(model),
-                   {{"step", "10"}, {"recipe", recipe_text({})}});
-  CHECK_THROWS_AS(c.study(), NumericError);
-}
-
-TEST_CASE("files with other names are not checkpoints; an unreadable directory is an error") {
+  CHECK(c.study().steps == std::vector<std::int64_t>{0, 500, 999999, 1000000});
   const Folder empty;
   CHECK(RunFolder(empty.path()).checkpoints().empty());
-  const Checkpoints none;
-  std::ofstream(none.path("mine.safetensors")) << "x";
-  CHECK(RunFolder(none.folder.path()).checkpoints().empty());
   std::ofstream(empty.path() / "checkpoints") << "a file";
   CHECK_THROWS_AS(RunFolder(empty.path()).checkpoints(), IoError);
 }
 
-OverTime with_losses(const std::vector<std::pair<std::int64_t, double>>& counted) {
-  OverTime study;
-  for (const auto& [step, loss] : counted) {
-    CheckpointStudy m;
-    m.step = step, m.loss = 5 - loss, m.counted_loss = loss;
-    m.heads = {HeadReport{}, HeadReport{}};
-    m.heads[1].layer = 1, m.heads[1][kInduction] = 1 - loss / 4;
-    study.checkpoints.push_back(m);
+TEST_CASE("numbers are those of each checkpoint; L may be on other sequences than the losses") {
+  const Checkpoints c;
+  for (const std::int64_t step : {0, 10, 20}) c.write(std::to_string(step) + ".safetensors", step);
+  const Batch evaluation = two_cycles();
+  for (const OverTimeSubject& subject :
+       {OverTimeSubject{evaluation, {Objective::kLogOdds}, evaluation},
+        OverTimeSubject{
+            batch_of({{1, 2, 0, 1}}), {Objective::kDifference, 1, 2, {3}}, evaluation}}) {
+    const OverTime all = c.study(subject);
+    CHECK(all.sequences == subject.batch.inputs.size(0));
+    auto next = all.numbers.begin();
+    for (const std::int64_t step : {0, 10, 20}) {
+      const auto has = [&](HeadIndex place, std::string_view quantity, double expected) {
+        CAPTURE(step, place.layer, place.head, quantity);
+        REQUIRE(next != all.numbers.end());
+        CHECK((next->step == step && next->place == place && next->quantity == quantity));
+        if (!std::isnan(expected) || !std::isnan(next->value))
+          CHECK(next->value == Approx(expected).epsilon(1e-12).margin(1e-14));
+        ++next;
+      };
+      const Transformer model = model_at(step);
+      const Study expected = heed::nn::study(model, subject.batch, subject.objective);
+      has({-1, -1}, "value", expected.value);
+      has({-1, -1}, "loss",
+          mean(objective_values(model(evaluation.inputs), evaluation, {})).item());
+      // 9 of the 12 positions count in the accuracy: all except 0, 1 and 6.
+      const auto losses = cross_entropy(model(evaluation.inputs), evaluation.targets,
+                                        {.reduction = Reduction::kNone})
+                              .to_vector<double>();
+      double sum = 0;
+      for (std::size_t i = 0; i < 12; ++i)
+        if (i != 0 && i != 1 && i != 6) sum += losses[i];
+      has({-1, -1}, "counted_loss", sum / 9);
+      has({-1, -1}, "optimal_loss", 0.5);
+      for (const LayerFlow& f : expected.flow) {
+        has({f.layer, -1}, "resid_pre_grad", f.resid_pre_grad);
+        has({f.layer, -1}, "resid_post_grad", f.resid_post_grad);
+      }
+      const MeasuredHeads measured =
+          measure_heads({model, subject.batch, subject.objective},
+                        replacement(model, evaluation, Ablation::kMean), EffectParts::kMeasured);
+      for (std::size_t i = 0; i < 6; ++i)
+        for (const HeadQuantity& q : head_quantities())
+          if (q.is_over_time())
+            has(expected.heads[i], q.name,
+                (q.source == q.kStudy ? expected.heads : measured.reports)[i][q.quantity]);
+    }
+    CHECK(next == all.numbers.end());
+  }
+}
+
+// Returns a study with these steps and losses.
+OverTime with_losses(const std::vector<std::int64_t>& steps, const std::vector<double>& losses,
+                     const std::vector<double>& counted) {
+  OverTime study{.steps = steps};
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    study.numbers.push_back({steps[i], {-1, -1}, "loss", losses[i]});
+    study.numbers.push_back({steps[i], {-1, -1}, "counted_loss", counted[i]});
   }
   return study;
 }
 
 TEST_CASE("the steepest fall uses the counted loss per step, or the whole loss if none counts") {
-  OverTime study = with_losses({{0, 4}, {100, 3}, {110, 2.5}, {200, 1}, {210, 1.2}});
-  const auto fall = steepest_fall(study);  // falls per step: 0.01, 0.05, 0.017, less than 0
+  const std::vector<std::int64_t> steps{0, 100, 110, 200, 210};
+  const std::vector<double> loss{1, 2, 2.5, 4, 3.8}, none(5, NAN);
+  // Falls per step: 0.01, 0.05, 0.017, less than 0.
+  const auto fall = steepest_fall(with_losses(steps, loss, {4, 3, 2.5, 1, 1.2}));
   REQUIRE(fall);
-  CHECK(fall->from == 100);
-  CHECK(fall->to == 110);
-  CHECK(fall->middle() == 105);
-  for (CheckpointStudy& m : study.checkpoints) m.counted_loss = NAN;  // `loss` is 1, 2, 2.5, 4, 3.8
-  REQUIRE(steepest_fall(study));
-  CHECK(steepest_fall(study)->to == 210);
-  CHECK_FALSE(steepest_fall(with_losses({{0, 1}, {10, 2}})));
-  CHECK_FALSE(steepest_fall(with_losses({{0, 1}})));
+  CHECK((fall->from == 100 && fall->to == 110 && fall->middle() == 105));
+  CHECK(steepest_fall(with_losses(steps, loss, none)).value().to == 210);
+  CHECK_FALSE(steepest_fall(with_losses({0, 10}, {9, 3}, {1, 2})));
+  CHECK_FALSE(steepest_fall(with_losses({0}, {1}, {1})));
 }
 
-TEST_CASE("first_reached returns the first step of a head in the given layer") {
-  const OverTime study = with_losses({{0, 4}, {100, 3}, {110, 2}, {200, 1}});
-  CHECK(first_reached(study, kInduction, 1, 0.5) == 110);
-  CHECK_FALSE(first_reached(study, kInduction, 1, 0.9));
-  CHECK_FALSE(first_reached(study, kInduction, 0, 0.5));
+TEST_CASE("the page has the first and last checkpoint, the steepest fall, and others evenly") {
+  std::vector<CheckpointFile> all;
+  std::vector<std::int64_t> steps;
+  std::vector<double> losses;
+  for (std::int64_t step = 0; step <= 100; step += 10)
+    all.push_back({step, ""}), steps.push_back(step), losses.push_back(step < 40 ? 3 : 1);
+  const auto selected = [&](std::size_t most) {
+    std::vector<std::int64_t> found;
+    for (const auto& c : select_checkpoints(all, with_losses(steps, losses, losses), most))
+      found.push_back(c.step);
+    return found;
+  };
+  CHECK(selected(11).size() == 11);
+  CHECK(selected(0) == std::vector<std::int64_t>{0, 30, 40, 100});
+  CHECK(selected(6) == std::vector<std::int64_t>{0, 20, 30, 40, 60, 100});
+}
+
+TEST_CASE("the error for a damaged, renamed or foreign checkpoint has the name of the file") {
+  const Checkpoints c;
+  const std::string name = "000010.safetensors";
+  c.write("000000.safetensors", 0);
+  const auto fails = [&](const std::string& text) {
+    CHECK_THAT(message_of<IoError>([&] { c.study(); }), Contains(name) && Contains(text));
+  };
+  c.write(name, 10);
+  fs::resize_file(c.path(name), fs::file_size(c.path(name)) / 2);
+  fails("");
+  c.write(name, 20);
+  fails(name + ": contains step 20, not the step in its name");
+  RunConfig other;
+  other.lr = 0.5;
+  c.write(name, 10, recipe_text(other));
+  fails(name + ": belongs to another run than ");
+  save_safetensors(c.path(name).string(), {{"x", zeros({2})}});
+  fails("has no 'step' in its metadata, so it is not a checkpoint of heed train");
+  // A valid file that has only half of the tensors of the model.
+  std::vector<NamedTensor> tensors = parameters(model_at(10));
+  c.write(name, 10, recipe_text({}), {{tensors.begin(), tensors.begin() + 5}});
+  fails(name + " does not fit: missing");
+  const NoGrad guard;
+  copy_(tensors.back().tensor, tensors.back().tensor / 0.0);
+  c.write(name, 10, recipe_text({}), tensors);
+  CHECK_THROWS_AS(c.study(), NumericError);  // the loss of these weights is not finite
 }
 
 }  // namespace

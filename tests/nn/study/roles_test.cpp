@@ -15,34 +15,31 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-std::string names(const HeadReport& head, const HeadReport& uniform) {
-  std::string all;
-  for (const Role* role : roles_of(head, uniform)) all += std::string(role->name) + " ";
-  return all;
-}
-
 TEST_CASE("a role needs a score of 0.4 and three times that of equal weights") {
-  HeadReport head, uniform;
-  uniform.values.fill(0);
-  uniform[kInduction] = 0.1;
-  CHECK(names(head, uniform).empty());
-  head[kInduction] = 0.39;
-  CHECK(names(head, uniform).empty());
-  head[kInduction] = 0.4;
-  CHECK(names(head, uniform) == "induction ");
-  uniform[kInduction] = 0.14;
-  CHECK(names(head, uniform).empty());
-  uniform[kInduction] = head[kInduction] = NAN;  // no token occurs twice
-  CHECK(names(head, uniform).empty());
-  head[kPreviousToken] = 0.5, head[kFirstToken] = 0.6;
-  CHECK(names(head, uniform) == "first-token previous-token ");  // the larger score first
-  head[kRelativeEntropy] = 0.95;
-  CHECK(names(head, uniform) == "first-token previous-token ");
-  HeadReport flat;
-  flat[kRelativeEntropy] = 0.89;
-  CHECK(names(flat, uniform).empty());
-  flat[kRelativeEntropy] = 0.9;
-  CHECK(names(flat, uniform) == "uniform ");
+  using Scores = std::map<Quantity, double>;
+  const struct {
+    Scores head;
+    double uniform;  // induction score of equal weights; the other scores are 0
+    const char* roles;
+  } cases[] = {{{}, 0.1, ""},
+               {{{kInduction, 0.39}}, 0.1, ""},
+               {{{kInduction, 0.4}}, 0.1, "induction "},
+               {{{kInduction, 0.4}}, 0.14, ""},
+               {{{kInduction, NAN}}, NAN, ""},  // no token occurs twice
+               {{{kPreviousToken, 0.5}, {kFirstToken, 0.6}, {kRelativeEntropy, 0.95}},
+                0.1,
+                "first-token previous-token "},  // the larger score first
+               {{{kRelativeEntropy, 0.89}}, 0.1, ""},
+               {{{kRelativeEntropy, 0.9}}, 0.1, "uniform "}};
+  for (const auto& [scores, equal, roles] : cases) {
+    HeadReport head, uniform;
+    uniform.values.fill(0);
+    uniform[kInduction] = equal;
+    for (const auto& [q, value] : scores) head[q] = value;
+    std::string found;
+    for (const Role* role : roles_of(head, uniform)) found += std::string(role->name) + " ";
+    CHECK(found == roles);
+  }
 }
 
 TEST_CASE("a summary names the heads that matter; shares are relative to no heads at all") {

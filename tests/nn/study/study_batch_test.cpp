@@ -3,7 +3,7 @@
 #include "nn/study/forward_passes.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
-#include "tests/support/models.h"
+#include "tests/support/studies.h"
 
 namespace {
 
@@ -26,6 +26,11 @@ Transformer::Options small() {
       .vocab = 5, .layers = 2, .context = 6, .attention = {.d_model = 8, .heads = 4}};
   o.attention.dtype = float64;
   return o;
+}
+
+// Returns the largest difference of two arrays; 0 where both are -inf.
+double difference(const Tensor& a, const Tensor& b) {
+  return largest(masked_fill(a - b, eq(a, b), 0));
 }
 
 TEST_CASE("the study of a batch is the mean of the studies of its sequences") {
@@ -54,9 +59,7 @@ TEST_CASE("the study of a batch is the mean of the studies of its sequences") {
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       INFO(arrays[i].name);
       REQUIRE(arrays[i].tensor.size(0) == 2);
-      const Tensor apart = cat({first[i].tensor, second[i].tensor}, 0);
-      const Tensor same = eq(arrays[i].tensor, apart);  // true for equal cells, also for -inf
-      CHECK(largest(masked_fill(arrays[i].tensor - apart, same, 0)) <= 1e-12);
+      CHECK(difference(arrays[i].tensor, cat({first[i].tensor, second[i].tensor}, 0)) <= 1e-12);
     }
   }
 }
@@ -86,61 +89,47 @@ TEST_CASE("an objective at given positions uses only these positions") {
                     Contains("the positions of L have no target"));
 }
 
+// Returns [B, T]: the logits [B, T, 5] of these tokens minus the largest other logit.
+Tensor margins(const Tensor& logits, const Tensor& tokens) {
+  const Tensor is = eq(unsqueeze(tokens, -1), arange(5));
+  return sum(masked_fill(logits, logical_not(is), 0), {2}) -
+         max(masked_fill(logits, is, -HUGE_VAL), {2});
+}
+
 TEST_CASE("a margin is the logit of the target minus the largest other logit, kept for all runs") {
   const Transformer model = random_model(small());
   Batch batch = make_batch({kFirst, kSecond});
   const Objective o = margin(model, batch);
   const Tensor logits = model(batch.inputs);
-  const auto targets = batch.targets.to_vector<std::int64_t>();
-  const auto counted = batch.counted.to_vector<bool>();
-  const auto right = o.right.to_vector<std::int64_t>(), wrong = o.wrong.to_vector<std::int64_t>();
-  const std::int64_t length = logits.size(1), classes = logits.size(2);
-  const auto margin_at = [&](std::int64_t b, std::int64_t t, std::int64_t token) {
-    double rival = -HUGE_VAL;
-    for (std::int64_t c = 0; c < classes; ++c)
-      if (c != token) rival = std::max(rival, logits.at({b, t, c}));
-    return logits.at({b, t, token}) - rival;
-  };
-  for (std::int64_t b = 0; b < 2; ++b) {
-    double total = 0, count = 0;
-    for (std::int64_t t = 0; t < length; ++t) {
-      const auto i = std::size_t(b * length + t);
-      const bool measured = counted[i] && targets[i] != kIgnored;
-      CHECK(right[i] == (measured ? targets[i] : kIgnored));
-      CHECK((wrong[i] == kIgnored) == !measured);
-      if (measured) total += margin_at(b, t, targets[i]), ++count;
-    }
-    REQUIRE(count > 0);
-    CHECK(objective_values(logits, batch, o).at({b}) == Approx(total / count).epsilon(1e-12));
-  }
+  const Tensor measured = logical_and(batch.counted, ne(batch.targets, double(kIgnored)));
+  const Tensor right = masked_fill(batch.targets, logical_not(measured), double(kIgnored));
+  CHECK(all(eq(o.right, right)).item() == 1);
+  CHECK(all(eq(ne(o.wrong, double(kIgnored)), measured)).item() == 1);
+  const Tensor weights = to(measured, float64);
+  const Tensor expected = sum(margins(logits, right) * weights, {1}) / sum(weights, {1});
+  CHECK(largest(objective_values(logits, batch, o) - expected) <= 1e-12);
   // Copies of the batch have the same tokens, and L is linear in the logits.
   const Batch copies = repeat_batch(batch, 3);
-  const Tensor many = objective_values(model(copies.inputs), copies, o);
-  for (std::int64_t i = 0; i < 6; ++i)
-    CHECK(many.at({i}) == Approx(many.at({i % 2})).epsilon(1e-12));
+  CHECK(largest(objective_values(model(copies.inputs), copies, o) - repeat_rows(expected, 3)) <=
+        1e-12);
   Generator g(3);
   const Tensor other = randn(logits.shape(), logits.dtype(), g);
-  CHECK(objective_values(logits + 2 * other, batch, o).at({1}) ==
-        Approx(objective_values(logits, batch, o).at({1}) +
-               2 * objective_values(other, batch, o).at({1}))
-            .epsilon(1e-12));
+  CHECK(largest(objective_values(logits + 2 * other, batch, o) - expected -
+                2 * objective_values(other, batch, o)) <= 1e-12);
 
   // Without a target, the margin is that of the largest logit; without a counted position, that of
   // the last position.
   batch.counted = zeros(batch.counted.shape(), bool8);
   batch.targets = full(batch.targets.shape(), double(kIgnored), int64);
   const Tensor last = objective_values(logits, batch, margin(model, batch));
-  const auto best = argmax(logits, -1).to_vector<std::int64_t>();
-  for (std::int64_t b = 0; b < 2; ++b) {
-    const std::int64_t t = length - 1;
-    CHECK(last.at({b}) > 0);
-    CHECK(last.at({b}) ==
-          Approx(margin_at(b, t, best[std::size_t(b * length + t)])).epsilon(1e-12));
-  }
-  CHECK_THROWS_WITH(margin(model, batch, {length}), Contains("outside the sequence"));
+  CHECK(largest(last - select(margins(logits, argmax(logits, -1)), 1, 5)) <= 1e-12);
+  CHECK(min(last).item() > 0);
+  CHECK_THROWS_WITH(margin(model, batch, {6}), Contains("outside the sequence"));
   CHECK_THROWS_WITH(objective_values(logits, batch, {.kind = Objective::kMargin}),
                     Contains("but the batch has 2 sequences"));
 }
+
+double norm(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
 
 TEST_CASE(
     "importance is the derivative by the gate; norms of head blocks make up the weight's norm") {
@@ -155,27 +144,25 @@ TEST_CASE(
       probe.scale_heads(block_site(layer, "attn.hook_z"), gates);
       const Tensor value = mean(objective_values(model(one.inputs, {.probe = &probe}), one, {}));
       const Tensor g = grad(value, gates);
+      const LayerStudy& arrays = s.layers[std::size_t(layer)];
+      CHECK(arrays.pattern.shape() == Shape{1, 4, 6, 6});
+      double squares = 0;
       for (std::int64_t h = 0; h < 4; ++h) {
         const HeadReport& r = s.head(layer, h);
+        const std::int64_t own = h * arrays.k.size(2) / 4;
         CHECK(r[kImportance] == Approx(g.at({h})).epsilon(1e-9).margin(1e-12));
         CHECK(r[kAbsoluteImportance] == std::abs(r[kImportance]));
-        const LayerStudy& arrays = s.layers[std::size_t(layer)];
-        const auto norm = [&](const Tensor& x) { return std::sqrt(sum(x * x).item()); };
-        const std::int64_t own = h * model.blocks[std::size_t(layer)].attn.options.kv_heads / 4;
         CHECK(r[kDq] == Approx(norm(select(arrays.q_grad, 2, h))));
         CHECK(r[kDz] == Approx(norm(select(arrays.z_grad, 2, h))));
         CHECK(r[kDk] == Approx(norm(select(arrays.k_grad, 2, own))));
         CHECK(r[kDv] == Approx(norm(select(arrays.v_grad, 2, own))));
-        CHECK(arrays.pattern.shape() == Shape{1, 4, 6, 6});
-        CHECK(r[kRelativeEntropy] > 0);
-        CHECK(r[kRelativeEntropy] <= 1 + 1e-6);
+        CHECK((r[kRelativeEntropy] > 0 && r[kRelativeEntropy] <= 1 + 1e-6));
+        squares += std::pow(r[kDWO], 2);
       }
-      double squares = 0;
-      for (std::int64_t h = 0; h < 4; ++h) squares += std::pow(s.head(layer, h)[kDWO], 2);
       const AttentionWeights& w = model.blocks[std::size_t(layer)].attn.weights;
       const Tensor weight = w.W_O.defined() ? w.W_O : w.out_proj_weight;
       const Tensor whole = grad(mean(objective_values(model(one.inputs), one, {})), weight);
-      CHECK(std::sqrt(squares) == Approx(std::sqrt(sum(whole * whole).item())).epsilon(1e-9));
+      CHECK(std::sqrt(squares) == Approx(norm(whole)).epsilon(1e-9));
     }
   }
 }
@@ -190,43 +177,30 @@ TEST_CASE("dW_Q, dW_K, dW_V and dW_O are norms of the gradients of the head's bl
     const AttentionWeights& w = model.blocks[1].attn.weights;
     const Tensor loss = mean(objective_values(model(both.inputs), both, {}));
     const auto g = grad(loss, {w.W_Q, w.W_K, w.W_V, w.W_O});
-    const auto norm = [&](std::size_t i, std::int64_t head) {
-      const Tensor block = select(g[i], 0, head);
-      return std::sqrt(sum(block * block).item());
-    };
-    for (std::int64_t h = 0; h < 4; ++h) {
-      const HeadReport& r = s.head(1, h);
-      CHECK(r[kDWQ] == Approx(norm(0, h)).epsilon(1e-9));
-      CHECK(r[kDWK] == Approx(norm(1, h * kv_heads / 4)).epsilon(1e-9));
-      CHECK(r[kDWV] == Approx(norm(2, h * kv_heads / 4)).epsilon(1e-9));
-      CHECK(r[kDWO] == Approx(norm(3, h)).epsilon(1e-9));
-    }
+    const Quantity quantities[] = {kDWQ, kDWK, kDWV, kDWO};
+    for (std::size_t i = 0; i < 4; ++i)
+      for (std::int64_t h = 0; h < 4; ++h)
+        CHECK(s.head(1, h)[quantities[i]] ==
+              Approx(norm(select(g[i], 0, h * g[i].size(0) / 4))).epsilon(1e-9));
   }
 }
 
 TEST_CASE("log odds are log p - log(1 - p) of the targets that count") {
   const Transformer model = random_model(small());
   Batch batch = make_batch({kFirst});
-  auto counted = batch.counted.to_vector<bool>();
-  counted[1] = false;
-  batch.counted = from_data(counted, {1, 6});
-  const Tensor logits = model(batch.inputs), p = softmax(logits, -1);
-  const auto targets = batch.targets.to_vector<std::int64_t>();
-  double sum = 0, count = 0;
-  for (std::int64_t t = 0; t < 6; ++t) {
-    if (!counted[std::size_t(t)] || targets[std::size_t(t)] == kIgnored) continue;
-    const double right = p.at({0, t, targets[std::size_t(t)]});
-    sum += std::log(right) - std::log1p(-right), ++count;
-  }
-  REQUIRE(count > 2);
-  const Objective odds{.kind = Objective::kLogOdds};
-  CHECK(objective_values(logits, batch, odds).at({0}) == Approx(sum / count));
-  const Objective third{.kind = Objective::kLogOdds, .positions = {2}};
-  const double right = p.at({0, 2, targets[2]});
-  CHECK(objective_values(logits, batch, third).at({0}) == Approx(std::log(right / (1 - right))));
+  batch.counted = ne(reshape(arange(6), {1, 6}), 1.0);  // all positions but the second
+  const Tensor logits = model(batch.inputs);
+  const Tensor is = eq(unsqueeze(batch.targets, -1), arange(5));
+  const Tensor p = sum(masked_fill(softmax(logits, -1), logical_not(is), 0), {2});  // [1, 6]
+  const Tensor odds = log(p) - log(1 - p);
+  const auto of = [&](const Tensor& x, const std::vector<std::int64_t>& positions) {
+    return objective_values(x, batch, {.kind = Objective::kLogOdds, .positions = positions})
+        .at({0});
+  };
+  CHECK(of(logits, {}) == Approx((sum(odds).item() - odds.at({0, 1})) / 5));
+  CHECK(of(logits, {2}) == Approx(odds.at({0, 2})));
   // The log odds of a probability that rounds to 1 are finite.
-  CHECK(objective_values(logits * 1000, batch, third).at({0}) > -1e9);
-  CHECK(std::isfinite(objective_values(logits * 1000, batch, third).at({0})));
+  CHECK((of(logits * 1000, {2}) > -1e9 && std::isfinite(of(logits * 1000, {2}))));
 }
 
 TEST_CASE("by_distance is the mean along diagonals") {
@@ -268,25 +242,20 @@ TEST_CASE("A |v W_O| is the norm of what a key adds to the stream") {
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
-    const Batch one = make_batch({kFirst});
-    const Study s = study(model, one, {});
-    for (std::int64_t layer = 0; layer < o.layers; ++layer) {
-      const Block& block = model.blocks[std::size_t(layer)];
-      const LayerStudy& at = s.layers[std::size_t(layer)];
-      const AttentionWeights w =
-          convert(clone(block.attn).weights, block.attn.options, AttentionForm::kPerHead);
+    const Study s = study(model, make_batch({kFirst}), {});
+    for (std::size_t layer = 0; layer < s.layers.size(); ++layer) {
+      const Block& block = model.blocks[layer];
+      const LayerStudy& at = s.layers[layer];
+      const Tensor W_O =
+          convert(clone(block.attn).weights, block.attn.options, AttentionForm::kPerHead).W_O;
       const std::int64_t heads = at.z.size(2), group = heads / at.v.size(2);
       for (std::int64_t h = 0; h < heads; ++h) {
-        const Tensor added = matmul(select(select(at.v, 0, 0), 1, h / group), select(w.W_O, 0, h));
-        for (std::int64_t key = 0; key < 6; ++key) {
-          const double a = at.pattern.at({0, h, 5, key});
-          double squares = 0;
-          for (std::int64_t c = 0; c < added.size(1); ++c)
-            squares += std::pow(added.at({key, c}) * block.residual_scale, 2);
-          CHECK(at.value_norm.at({0, h, 0, key}) == Approx(std::sqrt(squares)).margin(1e-12));
-          CHECK(at.pattern_x_value_norm.at({0, h, 5, key}) ==
-                Approx(a * std::sqrt(squares)).margin(1e-12));
-        }
+        const Tensor added =
+            matmul(select(at.v, 2, h / group), select(W_O, 0, h)) * block.residual_scale;
+        const Tensor norms = sqrt(sum(added * added, {2}));  // [1, T]
+        CHECK(largest(select(select(at.value_norm, 1, h), 1, 0) - norms) <= 1e-12);
+        CHECK(largest(select(at.pattern_x_value_norm, 1, h) - select(at.pattern, 1, h) * norms) <=
+              1e-12);
       }
     }
   }
@@ -306,8 +275,7 @@ TEST_CASE("arrays have the names of their sites; a missing head is an error") {
   for (const std::string& site : probe.sites()) {
     if (!arrays.contains(site) || site.starts_with("blocks.0")) continue;
     INFO(site);
-    const Tensor same = eq(probe.value(site), arrays[site]);  // true for equal cells, also for -inf
-    CHECK(largest(masked_fill(probe.value(site) - arrays[site], same, 0)) <= 1e-12);
+    CHECK(difference(probe.value(site), arrays[site]) <= 1e-12);
     CHECK(arrays[site + "_grad"].shape() == arrays[site].shape());
   }
 }

@@ -15,26 +15,19 @@ using namespace heed::autograd::testing;
 
 constexpr std::int64_t kTokens[] = {0, 1, 2, 0, 1, 2};  // a block of three tokens, repeated once
 
-std::vector<double> pattern_of(std::int64_t (*key_of)(std::int64_t query)) {
-  std::vector<double> p(36, 0.0);
-  for (std::int64_t i = 0; i < 6; ++i) p[std::size_t(i * 6 + key_of(i))] = 1;
-  return p;
-}
-
 TEST_CASE("a head that does exactly one thing has the score 1 for it") {
-  const HeadReport previous =
-      head_scores(pattern_of([](std::int64_t i) { return i > 0 ? i - 1 : 0; }), kTokens);
-  CHECK(previous[kPreviousToken] == 1);
-  CHECK(previous[kDuplicateToken] == 0);
-  CHECK(previous[kEntropy] == 0);
-  const HeadReport duplicate =
-      head_scores(pattern_of([](std::int64_t i) { return i >= 3 ? i - 3 : i; }), kTokens);
-  CHECK(duplicate[kDuplicateToken] == 1);
-  CHECK(duplicate[kInduction] == 0);
-  const HeadReport induction =
-      head_scores(pattern_of([](std::int64_t i) { return i >= 3 ? i - 2 : i; }), kTokens);
-  CHECK(induction[kInduction] == 1);
-  CHECK(induction[kPreviousToken] == 0);
+  const struct {
+    std::int64_t (*key_of)(std::int64_t query);
+    Quantity one, zero;
+  } heads[] = {{[](std::int64_t i) { return i > 0 ? i - 1 : 0; }, kPreviousToken, kDuplicateToken},
+               {[](std::int64_t i) { return i >= 3 ? i - 3 : i; }, kDuplicateToken, kInduction},
+               {[](std::int64_t i) { return i >= 3 ? i - 2 : i; }, kInduction, kPreviousToken}};
+  for (const auto& [key_of, one, zero] : heads) {
+    std::vector<double> pattern(36, 0.0);
+    for (std::int64_t i = 0; i < 6; ++i) pattern[std::size_t(i * 6 + key_of(i))] = 1;
+    const HeadReport r = head_scores(pattern, kTokens);
+    CHECK((r[one] == 1 && r[zero] == 0 && r[kEntropy] == 0));
+  }
 }
 
 TEST_CASE(
@@ -84,18 +77,13 @@ TEST_CASE("dL/dS: rows sum to 0, masked entries are 0, and it is A (dL/dA - dO .
       const double scale = std::max(largest(ds), 1e-12);
       CHECK(largest(ds) > 0);
       CHECK(largest(sum(ds, {-1})) <= 1e-12 * scale);
-      for (std::int64_t h = 0; h < 3; ++h)
-        for (std::int64_t i = 0; i < 8; ++i)
-          for (std::int64_t j = i + 1; j < 8; ++j) CHECK(ds.at({0, h, i, j}) == 0);
-      // [1, T, H, d] -> [1, H, T]
-      const Tensor delta =
-          sum(permute(x[layer + "hook_z_grad"] * x[layer + "hook_z"], {0, 2, 1, 3}), {-1});
-      const Tensor rows = sum(a * da, {-1});
+      CHECK(largest(ds - tril(ds)) == 0);
+      const auto by_head = [&](const char* site) { return permute(x[layer + site], {0, 2, 1, 3}); };
+      const Tensor dz = by_head("hook_z_grad");
+      const Tensor delta = sum(dz * by_head("hook_z"), {-1}), rows = sum(a * da, {-1});
       CHECK(largest(rows - delta) <= 1e-12 * std::max(largest(delta), 1e-12));
       CHECK(largest(ds - a * (da - unsqueeze(rows, -1))) <= 1e-12 * scale);
-      // dV = A^T dO
-      const Tensor dz = permute(x[layer + "hook_z_grad"], {0, 2, 1, 3});
-      const Tensor dv = permute(x[layer + "hook_v_grad"], {0, 2, 1, 3});
+      const Tensor dv = by_head("hook_v_grad");  // A^T dO
       CHECK(largest(matmul(mT(a), dz) - dv) <= 1e-12 * std::max(largest(dv), 1e-12));
     }
   }
@@ -162,13 +150,12 @@ TEST_CASE("permuted heads have permuted gradients") {
     if (of_heads(name)) x = shuffle(x, 0);
   CHECK(largest_difference(before, after) <= 1e-12);
 
-  auto inside = t.arrays({});
-  for (auto& [name, x] : inside)  // tril() sets the -inf of masked scores to 0
-    if (name.find(".attn.") != std::string::npos)
-      x = name.ends_with("scores") ? tril(shuffle(x, 1)) : shuffle(x, x.size(1) == 3 ? 1 : 2);
-  auto inside_after = permuted.arrays({});
-  for (auto& [name, x] : inside_after)
-    if (name.ends_with("scores")) x = tril(x);
+  auto inside = t.arrays({}), inside_after = permuted.arrays({});
+  for (auto& [name, x] : inside) {
+    if (name.find(".attn.") != std::string::npos) x = shuffle(x, x.size(1) == 3 ? 1 : 2);
+    if (name.ends_with("scores"))  // tril() sets the -inf of masked scores to 0
+      x = tril(x), inside_after[name] = tril(inside_after[name]);
+  }
   CHECK(largest_difference(inside, inside_after) <= 1e-12);
 }
 
@@ -181,15 +168,11 @@ TEST_CASE("the bias of the keys has gradient 0, except with RoPE") {
     Studied t(o);
     for (Block& block : t.model.blocks) init::normal(block.attn.weights.in_proj_bias, 0, 1);
     const auto all = t.gradients();
-    for (const std::string layer : {"blocks.0.", "blocks.1."}) {
-      INFO(layer);
-      const Tensor g = all.at(layer + "qkv.bias");  // [3 H d]: q, k, v
+    for (const char* name : {"blocks.0.qkv.bias", "blocks.1.qkv.bias"}) {
+      const Tensor g = all.at(name);  // [3 H d]: q, k, v
       const double keys = largest(slice(g, 0, 12, 24)) / largest(g);
-      if (positions == Positions::kRope) {
-        CHECK(keys > 1e-3);
-      } else {
-        CHECK(keys <= 1e-13);
-      }
+      CAPTURE(name, positions, keys);
+      CHECK((positions == Positions::kRope ? keys > 1e-3 : keys <= 1e-13));
     }
   }
 }
@@ -199,24 +182,21 @@ TEST_CASE("the value of a study is that of the objective, and .grad does not cha
   const Tensor logits = t.model.forward(t.one.inputs);
   const Study s = study(t.model, t.one, {Objective::kDifference, 4, 2, {5}});
   CHECK(s.value == Approx(logits.at({0, 5, 4}) - logits.at({0, 5, 2})).epsilon(1e-12));
-  CHECK(study(t.model, t.one, {}).value ==
-        Approx(cross_entropy(logits, t.one.targets).item()).epsilon(1e-12));
-  CHECK(s.heads.size() == 6);
-  CHECK(s.heads[4].layer == 1);
-  CHECK(s.heads[4].head == 1);
-  CHECK(s.heads[0][kDv] > 0);
+  const Tensor loss = cross_entropy(logits, t.one.targets);
+  CHECK(study(t.model, t.one, {}).value == Approx(loss.item()).epsilon(1e-12));
+  CHECK((s.heads.size() == 6 && HeadIndex(s.heads[4]) == HeadIndex{1, 1} && s.heads[0][kDv] > 0));
   for (const NamedTensor& p : parameters(t.model)) CHECK(!p.tensor.grad().defined());
   // The study must also not change .grad between backward() and the step of the optimizer, where a
   // training callback may call it.
-  backward(cross_entropy(t.model.forward(t.one.inputs), t.one.targets));
-  std::vector<std::vector<double>> before;
-  for (const NamedTensor& p : parameters(t.model)) before.push_back(values(p.tensor.grad()));
+  backward(loss);
+  const auto gradients = [&] {
+    std::vector<std::vector<double>> all;
+    for (const NamedTensor& p : parameters(t.model)) all.push_back(values(p.tensor.grad()));
+    return all;
+  };
+  const auto before = gradients();
   study(t.model, t.one, {});
-  std::size_t i = 0;
-  for (const NamedTensor& p : parameters(t.model)) {
-    REQUIRE(p.tensor.grad().defined());
-    CHECK(values(p.tensor.grad()) == before[i++]);
-  }
+  CHECK(gradients() == before);
 }
 
 TEST_CASE("an invalid objective is an error that names the position, the token or the target") {

@@ -143,8 +143,10 @@ TEST_CASE("JSON contains the number of runs in the mean of a head") {
   const std::vector<ComparedRun> runs = {record(1, 2, {3}), record(2, 2, {3})};
   RunComparison c = compare(runs);
   c.of = nn::ComparedQuantity("entropy");
-  for (ComparedRun& run : c.groups[0].runs) run.heads.resize(1), run.heads[0].values.fill(0);
-  c.groups[0].runs[1].heads[0][nn::kEntropy] = NAN;
+  for (ComparedRun& run : c.groups[0].runs)
+    for (const nn::HeadQuantity& q : nn::head_quantities())
+      run.heads.push_back({0, {0, 0}, std::string(q.name), 0});
+  c.groups[0].runs[1].heads[nn::kEntropy].value = NAN;
   const nn::Json json = nn::Json::parse(to_json(comparison_report({c})));
   const std::vector<nn::Json>& heads = json.find("settings")->items()[0].find("heads")->items();
   CHECK(heads.size() ==

@@ -50,17 +50,52 @@ std::string replacement_text(nn::Ablation how) {
 
 constexpr double kMostSeconds = 30;  // limit of the measurement of heads by default
 
+// Sequences of a sample, and their description.
+struct Sequences {
+  nn::Batch batch;
+  std::string text;
+};
+Sequences sequences_of(const HeadArguments& a, const Command& c, const Subject& s) {
+  const nn::Task& task = *s.run->task;
+  const bool repeats = c.given("repeat-random");
+  const std::int64_t available = repeats ? std::int64_t(1) << 16 : task.evaluation_size();
+  if (c.given("samples") && a.samples > available)
+    usage_error("--samples: needs 1 to {}, got {}", available, a.samples);
+  const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
+  if (c.given("samples") && a.samples > most)
+    usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
+                most, a.samples);
+  const std::int64_t wanted = repeats ? 32 : nn::default_samples(task);
+  const std::int64_t count = std::min({a.samples > 0 ? a.samples : wanted, most, available});
+  if (a.ablation == nn::Ablation::kResample && count < 2)
+    usage_error(
+        "--ablation resample uses the output of another sequence; give --samples 2 or more");
+  if (!repeats)
+    return {task.evaluation(0, count),
+            fmt::format("{} of {}", counted(count, "sequence"), s.info().name)};
+  const nn::RepeatedTokens sizes = repeated_tokens(a, task);
+  return {repeated_sequences(task, sizes, count),
+          fmt::format("{} of {}", counted(count, "sequence"), sizes.text())};
+}
+
 // Seconds that the measurement of all heads takes.
 struct Estimate {
   double measured;  // EffectParts::kMeasured
   double all;       // EffectParts::kAll
 };
-
-// Estimates the time from one pass over the first `part` of `count` sequences.
-Estimate estimate_of(const nn::Transformer& model, const nn::BaseRun& part, double count) {
-  const double shards = count / double(part.values.size());
-  const double pass =
-      shards * nn::seconds_of([&] { nn::BaseRun(model, part.batch, part.objective); });
+// Estimates the time from the fastest of three passes over as many sequences as are in memory at
+// once. The first pass of a process takes longer, and so does a pass beside other processes.
+Estimate estimate_of(const nn::Transformer& model, nn::Batch batch) {
+  const std::int64_t count = batch.inputs.size(0),
+                     part = std::min(count, nn::sequences_at_once(model, batch.inputs.size(1)));
+  for (nn::Tensor* x : {&batch.inputs, &batch.targets, &batch.counted})
+    *x = autograd::slice(*x, 0, 0, part);
+  double seconds = HUGE_VAL;
+  for (int i = 0; i < 3; ++i)
+    seconds = std::min(seconds, nn::seconds_of([&] {
+                         nn::BaseRun(model, batch, {nn::Objective::kLogLikelihood});
+                       }));
+  const double pass = double(count) / double(part) * seconds;
   const double scores = 20 * pass;  // a study: forward, backward, and the scores of all heads
   const auto heads = double(model.options.layers * model.options.attention.heads);
   // A pass with a cut starts at the layer of the cut, on average in the middle of the model. The
@@ -68,29 +103,6 @@ Estimate estimate_of(const nn::Transformer& model, const nn::BaseRun& part, doub
   const double cuts = scores + pass * (heads + double(model.options.layers) + 60);
   return {cuts, cuts + pass * 13 * heads};
 }
-
-std::string too_long_text(const nn::Transformer& model, double seconds) {
-  return fmt::format(
-      "The effects of the {} heads were not measured, because this would take about {:.0f} "
-      "seconds. To measure them, add --ablate all to the command.",
-      model.options.layers * model.options.attention.heads, seconds);
-}
-
-}  // namespace
-
-// A short sequence takes up to 8 times as long alone as in a batch, because its pass is mostly
-// overhead. Sequences so long that they are not measured in batches take as long as this one.
-std::optional<double> surely_too_long(const Subject& s, std::int64_t count) {
-  const nn::Batch one = s.run->task->evaluation(0, 1);
-  const nn::BaseRun run(s.model(), one, {nn::Objective::kLogLikelihood});
-  const Estimate e = estimate_of(s.model(), run, double(count));
-  const bool in_batches = nn::sequences_at_once(s.model(), one.inputs.size(1)) > 1;
-  const bool is_long = e.measured > 0.5 * double(count);
-  const double most = kMostSeconds * (!in_batches ? 1 : is_long ? 1.5 : 8);
-  return e.measured > most ? std::optional(e.measured) : std::nullopt;
-}
-
-namespace {
 
 // Returns a sentence if the model predicts no better than token frequencies, and otherwise "".
 std::string no_better_text(const Subject& s, std::int64_t count) {
@@ -121,34 +133,15 @@ std::optional<double> measure_untrained(const HeadSample& sample, const Subject&
 }  // namespace
 
 HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s) {
-  const nn::Task& task = *s.run->task;
-  const bool repeats = c.given("repeat-random");
-  const std::int64_t available = repeats ? std::int64_t(1) << 16 : task.evaluation_size();
-  if (c.given("samples") && a.samples > available)
-    usage_error("--samples: needs 1 to {}, got {}", available, a.samples);
-  const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
-  if (c.given("samples") && a.samples > most)
-    usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
-                most, a.samples);
-  const std::int64_t wanted = repeats ? 32 : nn::default_samples(task);
-  const std::int64_t count = std::min({a.samples > 0 ? a.samples : wanted, most, available});
-  if (a.ablation == nn::Ablation::kResample && count < 2)
-    usage_error(
-        "--ablation resample uses the output of another sequence; give --samples 2 or more");
-  std::string of = s.info().name;
-  nn::Batch batch;
-  if (repeats) {
-    const nn::RepeatedTokens sizes = repeated_tokens(a, task);
-    batch = repeated_sequences(task, sizes, count), of = sizes.text();
-  } else {
-    batch = task.evaluation(0, count);
-  }
-  nn::Objective objective = objective_on(batch, s, c);
-  std::string text = objective_description(objective, s.info().vocabulary);
-  nn::Replacement replaced = nn::replacement(s.model(), batch, a.ablation);
-  return HeadSample{nn::BaseRun(s.model(), batch, objective), std::move(replaced),
-                    fmt::format("{} of {}", counted(count, "sequence"), of), std::move(text),
-                    replacement_text(a.ablation)};
+  const auto [batch, text] = sequences_of(a, c, s);
+  const nn::Objective objective = objective_on(batch, s, c);
+  return {nn::BaseRun(s.model(), batch, objective), nn::replacement(s.model(), batch, a.ablation),
+          text, objective_description(objective, s.info().vocabulary),
+          replacement_text(a.ablation)};
+}
+
+bool takes_long(const HeadArguments& a, const Command& c, const Subject& s) {
+  return estimate_of(s.model(), sequences_of(a, c, s).batch).measured > kMostSeconds;
 }
 
 nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task) {
@@ -208,31 +201,28 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
   const bool needs_sample = std::ranges::any_of(
       std::initializer_list<const char*>{"samples", "ablate", "keep", "edges-into", "edge", "path"},
       [&](const char* option) { return c.given(option); });
-  const nn::Task& task = *s.run->task;
-  const auto too_long = needs_sample ? std::nullopt : surely_too_long(s, nn::default_samples(task));
-  study.not_measured = no_better_text(s, too_long ? 32 : nn::default_samples(task));
+  const Estimate e = estimate_of(s.model(), sequences_of(a, c, s).batch);
+  const bool asked = a.ablate == "all", too_long = !asked && e.measured > kMostSeconds;
+  study.not_measured =
+      no_better_text(s, too_long && !needs_sample ? 32 : nn::default_samples(*s.run->task));
   s.predicts = study.not_measured.empty();
-  const auto skip_heads = [&](double seconds) {
-    progress.clear();
-    print_error("warning: " + too_long_text(s.model(), seconds));
-    study.add_not_measured(too_long_text(s.model(), seconds));
-    return std::move(study);
-  };
-  if (too_long && !a.no_effects) return skip_heads(*too_long);
-  if (!a.no_effects || needs_sample) study.sample = sample_of(a, c, s);
+  if (needs_sample || !(too_long || a.no_effects)) study.sample = sample_of(a, c, s);
   if (a.no_effects) {
     study.add_not_measured("The effects of heads and MLPs were not measured (--no-effects).");
     return study;
   }
+  if (too_long) {
+    const nn::Transformer::Options& o = s.model().options;
+    const std::string text = fmt::format(
+        "The effects of the {} heads were not measured, because this would take about {:.0f} "
+        "seconds. To measure them, add --ablate all to the command.",
+        o.layers * o.attention.heads, e.measured);
+    progress.clear();
+    print_error("warning: " + text);
+    study.add_not_measured(text);
+    return study;
+  }
   const HeadSample& sample = *study.sample;
-  const std::int64_t count = std::ssize(sample.run.values);
-  const Estimate e = estimate_of(
-      s.model(),
-      sample.run.rows(
-          0, std::min(count, nn::sequences_at_once(s.model(), sample.run.batch.inputs.size(1)))),
-      double(count));
-  const bool asked = a.ablate == "all";
-  if (!asked && e.measured > kMostSeconds) return skip_heads(e.measured);
   auto parts = nn::EffectParts::kAll;
   if (!asked && e.all > kMostSeconds) {
     parts = nn::EffectParts::kMeasured;

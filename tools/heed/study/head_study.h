@@ -62,11 +62,11 @@ struct HeadStudy {
 /// Returns the sequences of --samples, or the default ones, with their L and the replacements. The
 /// text of the run must be available.
 HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s);
-/// Returns the seconds of a measurement of all heads on `count` sequences if it is certain to take
-/// more than 30 seconds, estimated from one sequence; otherwise no value.
-std::optional<double> surely_too_long(const Subject& s, std::int64_t count);
-/// Sets Subject::predicts. Measures the heads of the subject's run, unless this would take more
-/// than 30 seconds and --ablate all is not given; then prints a line to stderr. Throws UsageError
+/// Returns whether the measurement of all heads on these sequences would take more than 30 seconds,
+/// estimated from passes over some of them.
+bool takes_long(const HeadArguments& a, const Command& c, const Subject& s);
+/// Sets Subject::predicts. Measures the heads of the subject's run, unless takes_long() is true
+/// and --ablate all is not given; then prints a line to stderr. Throws UsageError
 /// if the options are not compatible with each other or with the run.
 HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Progress& progress);
 

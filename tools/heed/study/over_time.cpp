@@ -18,101 +18,102 @@
 namespace heed {
 namespace {
 
-constexpr double kHalfScore = 0.5;  // an induction head has at least this induction score
-
-// ---- JSON and CSV
+// ---- JSON
 
 constexpr Column kFlowColumns[] = {{"layer"}, {"resid_pre_grad"}, {"resid_post_grad"}};
 
-// Returns the quantities that nn::over_time() sets.
-const std::vector<nn::HeadQuantity>& quantities_over_time() {
-  static const std::vector<nn::HeadQuantity> all = [] {
-    std::vector<nn::HeadQuantity> list;
+// Returns the keys of the entries of "heads".
+Columns head_keys() {
+  static const std::vector<Column> all = [] {
+    std::vector<Column> keys{{"layer"}, {"head"}};
     for (const nn::HeadQuantity& q : nn::head_quantities())
-      if (q.source == nn::HeadQuantity::kStudy || q.source == nn::HeadQuantity::kEffects)
-        list.push_back(q);
-    return list;
+      if (q.is_over_time()) keys.push_back({q.name});
+    return keys;
   }();
-  return all;
+  return {all.data(), all.size()};
+}
+
+// Returns an object for each place that has the quantities of these columns.
+nn::Json curves_json(const nn::OverTime& study, Columns columns) {
+  std::map<nn::HeadIndex, nn::Json> rows;
+  for (const Column& column : columns)
+    for (const auto& [place, values] : study.curves(column.key)) {
+      const auto [row, is_new] =
+          rows.try_emplace(place, nn::Json::object({{"layer", place.layer}}));
+      if (is_new && place.head >= 0) row->second.append("head", place.head);
+      row->second.append(std::string(column.key), values);
+    }
+  nn::Json list = nn::Json::array();
+  for (auto& [_, row] : rows) list.push_back(std::move(row));
+  return list;
 }
 
 nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
-  const nn::CheckpointStudy& first = study.checkpoints[0];
-  nn::Json heads = nn::Json::array(), layers = nn::Json::array();
-  for (std::size_t i = 0; i < first.heads.size(); ++i) {
-    nn::Json head =
-        nn::Json::object({{"layer", first.heads[i].layer}, {"head", first.heads[i].head}});
-    for (const nn::HeadQuantity& q : quantities_over_time())
-      head.append(std::string(q.name), study.by_step(i, q.quantity));
-    heads.push_back(std::move(head));
-  }
-  for (std::size_t i = 0; i < first.flow.size(); ++i)
-    layers.push_back(object_of(
-        kFlowColumns, {first.flow[i].layer, study.by_step(i, &nn::LayerFlow::resid_pre_grad),
-                       study.by_step(i, &nn::LayerFlow::resid_post_grad)}));
   nn::Json fall_json;
   if (const auto fall = nn::steepest_fall(study))
     fall_json = std::vector<std::int64_t>{fall->from, fall->to};
   return nn::Json::object({{"run", run},
                            {"sequences", study.sequences},
-                           {"optimal_loss", study.optimal},
-                           {"steps", study.by_step(&nn::CheckpointStudy::step)},
-                           {"values", study.by_step(&nn::CheckpointStudy::value)},
-                           {"loss", study.by_step(&nn::CheckpointStudy::loss)},
-                           {"counted_loss", study.by_step(&nn::CheckpointStudy::counted_loss)},
-                           {"heads", heads},
-                           {"layers", layers},
+                           {"optimal_loss", study.of_model("optimal_loss")[0]},
+                           {"steps", study.steps},
+                           {"values", study.of_model("value")},
+                           {"loss", study.of_model("loss")},
+                           {"counted_loss", study.of_model("counted_loss")},
+                           {"heads", curves_json(study, head_keys())},
+                           {"layers", curves_json(study, kFlowColumns)},
                            {"steepest_fall", fall_json}});
 }
 
 // ---- text
 
-// Returns a table with a row for each checkpoint: the losses, and one score of the heads in which
-// this score is largest.
+// Returns a table with a row for each checkpoint: the losses, and one score of the four heads in
+// which this score is largest at any checkpoint.
 std::optional<Table> score_table(const nn::OverTime& study, const char* title, nn::Quantity score) {
-  const std::vector<std::size_t> heads = nn::strongest_heads(study, score);
+  constexpr std::size_t kMost = 4;
+  std::vector<nn::OverTime::Curve> heads = study.curves(nn::head_quantities()[score].name);
+  const auto largest = [](const nn::OverTime::Curve& head) {
+    double best = -1;  // of a head whose scores are all NaN
+    for (const double x : head.values)
+      if (x > best) best = x;
+    return best;
+  };
+  std::erase_if(heads, [&](const auto& head) { return largest(head) < 0; });
   if (heads.empty()) return {};
+  std::ranges::stable_sort(heads, std::greater<>(), largest);
+  heads.resize(std::min(heads.size(), kMost));
+  std::ranges::sort(heads, {}, &nn::OverTime::Curve::place);
   std::vector<std::string> names;
-  for (const std::size_t i : heads) names.push_back(nn::head_name(study.checkpoints[0].heads[i]));
+  for (const auto& head : heads) names.push_back(nn::head_name(head.place));
   std::vector<Column> columns{
       {"step", "step"}, {"loss", "loss", "", "{:.3f}"}, {"counted_loss", "counted", "", "{:.3f}"}};
   for (const std::string& name : names) columns.push_back({name, name, "", "{:.2f}"});
   Table table(columns);
   table.title = title;
-  for (const nn::CheckpointStudy& m : study.checkpoints) {
-    std::vector<Value> row{m.step, m.loss, m.counted_loss};
-    for (const std::size_t i : heads) row.push_back(m.heads[i][score]);
+  const std::vector<double> loss = study.of_model("loss"), counted = study.of_model("counted_loss");
+  for (std::size_t i = 0; i < study.steps.size(); ++i) {
+    std::vector<Value> row{study.steps[i], loss[i], counted[i]};
+    for (const auto& head : heads) row.push_back(head.values[i]);
     table.add(std::move(row));
   }
   return table;
 }
 
-// Finds the first layer with a head whose induction score reaches kHalfScore after the first
-// checkpoint. Returns this layer and the step of the checkpoint.
-std::optional<std::pair<std::int64_t, std::int64_t>> induction_forms(const nn::OverTime& study) {
-  for (const nn::LayerFlow& f : study.checkpoints[0].flow) {
-    const auto step = nn::first_reached(study, nn::kInduction, f.layer, kHalfScore);
-    if (step && *step > study.checkpoints[0].step) return std::pair{f.layer, *step};
-  }
-  return {};
-}
-
 Section time_section(const nn::OverTime& study, const Subject& s, const std::string& sequences) {
-  Section section{.key = "time",
-                  .title = fmt::format("{}: {} checkpoints on {}", s.folder(),
-                                       study.checkpoints.size(), sequences)};
+  Section section{
+      .key = "time",
+      .title = fmt::format("{}: {} checkpoints on {}", s.folder(), study.steps.size(), sequences)};
+  const std::vector<double> values = study.of_model("value");
+  const double optimal = study.of_model("optimal_loss")[0];
   section.sentences = {fmt::format(
       "L is {}; it is {:.3g} at the first checkpoint and {:.3g} at the last. The optimal loss is "
       "{}.",
-      s.texts.objective, study.checkpoints.front().value, study.checkpoints.back().value,
-      std::isfinite(study.optimal) ? fmt::format("{:.4f}", study.optimal) : "unknown")};
+      s.texts.objective, values.front(), values.back(),
+      std::isfinite(optimal) ? fmt::format("{:.4f}", optimal) : "unknown")};
   if (const auto fall = nn::steepest_fall(study))
     section.sentences.push_back(
         fmt::format("The loss falls fastest between steps {} and {}.", fall->from, fall->to));
-  if (const auto forms = induction_forms(study))
-    section.sentences.push_back(
-        fmt::format("Layer {}: the induction score of a head first reaches {} at step {}.",
-                    forms->first, kHalfScore, forms->second));
+  if (std::string forms = induction_forms(study); !forms.empty())
+    section.sentences.push_back(std::move(forms));
   for (const auto& [title, score] :
        {std::pair{"previous token", nn::kPreviousToken}, std::pair{"induction", nn::kInduction},
         std::pair{"entropy, nats", nn::kEntropy}})
@@ -126,79 +127,56 @@ Section time_section(const nn::OverTime& study, const Subject& s, const std::str
 
 // ---- analyses at every checkpoint
 
-// Repeats the numbers of an analysis, those of its first table, at every checkpoint.
-class Repeated {
- public:
-  explicit Repeated(std::string key) { section_.key = std::move(key); }
+// Adds the first table of an analysis at one checkpoint to its table over time.
+void add_rows(Section& over_time, std::int64_t step, const Section& s) {
+  if (s.tables.empty()) return;
+  if (over_time.tables.empty()) {
+    over_time.title = s.title + ", over time", over_time.sentences = s.sentences;
+    std::vector<Column> columns{{"step", "step"}};
+    columns.insert(columns.end(), s.tables[0].columns.begin(), s.tables[0].columns.end());
+    over_time.tables.emplace_back(columns).shown = 24;
+  }
+  for (std::vector<Value> row : s.tables[0].rows) {
+    row.insert(row.begin(), step);
+    over_time.tables[0].add(std::move(row));
+  }
+}
 
-  void add(std::int64_t step, const Section& s) {
-    if (s.tables.empty()) return;
-    const Table& table = s.tables[0];
-    if (section_.tables.empty()) {
-      section_.title = s.title + ", over time", section_.sentences = s.sentences;
-      std::vector<Column> columns{{"step", "step"}};
-      columns.insert(columns.end(), table.columns.begin(), table.columns.end());
-      section_.tables.emplace_back(columns);
-      section_.tables[0].shown = 24;
-    }
-    for (const std::vector<Value>& row : table.rows) {
-      const std::string place =
-          row[0].as<std::string>() ? *row[0].as<std::string>() : row[0].dump();
-      std::vector<Value> cells{step};
-      cells.insert(cells.end(), row.begin(), row.end());
-      section_.tables[0].add(std::move(cells));
-      bool is_first = true;
-      for (std::size_t i = 1; i < row.size(); ++i) {
-        if (!row[i].as<double>()) continue;
-        const Column& column = table.columns[i];
-        numbers_.push_back({step,
-                            fmt::format("{}: {}: {}", section_.key, place,
-                                        column.key.empty() ? column.label : column.key),
-                            *row[i].as<double>()});
-        if (std::exchange(is_first, false)) lines_[place].emplace_back(step, *row[i].as<double>());
-      }
+// Adds the numbers of such a table to that of over_time.csv, and to the section a chart of the
+// first number of the places where it is largest.
+void add_numbers(Section& s, Table& csv) {
+  constexpr std::size_t kMostLines = 8;
+  if (s.tables.empty()) return;
+  std::map<std::string, plot::Series> by_place;
+  for (const std::vector<Value>& row : s.tables[0].rows) {
+    const std::string place = row[1].as<std::string>() ? *row[1].as<std::string>() : row[1].dump();
+    bool is_first = true;
+    for (std::size_t i = 2; i < row.size(); ++i) {
+      const auto number = row[i].as<double>();
+      if (!number) continue;
+      const Column& column = s.tables[0].columns[i];
+      csv.add(
+          {row[0],
+           {},
+           {},
+           fmt::format("{}: {}: {}", s.key, place, column.key.empty() ? column.label : column.key),
+           *number});
+      if (!std::exchange(is_first, false)) continue;
+      plot::Series& line = by_place[place];
+      line.name = place, line.x.push_back(double(*row[0].as<std::uint64_t>())),
+      line.y.push_back(*number);
     }
   }
-
-  Section section() const {
-    Section s = section_;
-    plot::LineChart chart{.title = s.title, .x_name = "training step", .height = 300};
-    const auto largest = [](const auto& points) {
-      return std::abs(
-          std::ranges::max(points, {}, [](const auto& p) { return std::abs(p.second); }).second);
-    };
-    std::vector<std::string> places;
-    for (const auto& [place, points] : lines_) places.push_back(place);
-    std::ranges::stable_sort(places, std::greater<>(),
-                             [&](const std::string& p) { return largest(lines_.at(p)); });
-    places.resize(std::min(places.size(), kMostLines));
-    for (const std::string& place : places) {
-      plot::Series& line = chart.series.emplace_back();
-      line.name = place;
-      for (const auto& [step, y] : lines_.at(place))
-        line.x.push_back(double(step)), line.y.push_back(y);
-    }
-    if (!chart.series.empty())
-      s.pictures.push_back({s.key + "_over_time",
-                            {plot::ChartStack{.title = s.title, .panels = {std::move(chart)}}}});
-    return s;
-  }
-  // Adds the numbers to the table of over_time.csv.
-  void add_to(Table& csv) const {
-    for (const auto& [step, quantity, value] : numbers_) csv.add({step, {}, {}, quantity, value});
-  }
-
- private:
-  static constexpr std::size_t kMostLines = 8;
-  struct Number {
-    std::int64_t step;
-    std::string quantity;
-    double value;
-  };
-  Section section_;
-  std::vector<Number> numbers_;
-  std::map<std::string, std::vector<std::pair<std::int64_t, double>>> lines_;
-};
+  plot::LineChart chart{.title = s.title, .x_name = "training step", .height = 300};
+  for (auto& [_, line] : by_place) chart.series.push_back(std::move(line));
+  std::ranges::stable_sort(chart.series, std::greater<>(), [](const plot::Series& line) {
+    return std::abs(std::ranges::max(line.y, {}, [](double y) { return std::abs(y); }));
+  });
+  chart.series.resize(std::min(chart.series.size(), kMostLines));
+  if (!chart.series.empty())
+    s.pictures.push_back(
+        {s.key + "_over_time", {plot::ChartStack{.title = s.title, .panels = {std::move(chart)}}}});
+}
 
 // Returns the sample with L, the unchanged run and the replacements of another checkpoint.
 HeadSample on_sample(const Subject& s, const HeadSample& sample) {
@@ -210,12 +188,12 @@ HeadSample on_sample(const Subject& s, const HeadSample& sample) {
 
 // Runs the analyses whose options are given, and those without options that always run, at every
 // checkpoint.
-std::vector<Repeated> repeated_analyses(const Subject& last, const HeadArguments& arguments,
-                                        const Command& c, Progress& progress,
-                                        const std::vector<nn::CheckpointFile>& checkpoints,
-                                        const std::filesystem::path& folder) {
+std::vector<Section> repeated_analyses(const Subject& last, const HeadArguments& arguments,
+                                       const Command& c, Progress& progress,
+                                       const std::vector<nn::CheckpointFile>& checkpoints,
+                                       const std::filesystem::path& folder) {
   std::vector<const Analysis*> chosen;
-  std::vector<Repeated> repeated;
+  std::vector<Section> sections;
   const auto context_of = [&](const Subject& s, const HeadStudy& heads) {
     return StudyContext(c, arguments, s, heads, progress, folder);
   };
@@ -224,9 +202,9 @@ std::vector<Repeated> repeated_analyses(const Subject& last, const HeadArguments
   for (const Analysis* a : analyses()) {
     if (a->check) a->check(first);
     if (!a->is_asked(first) && !(a->repeats && a->runs(first))) continue;
-    chosen.push_back(a), repeated.emplace_back(std::string(a->key));
+    chosen.push_back(a), sections.emplace_back().key = a->key;
   }
-  if (chosen.empty()) return repeated;
+  if (chosen.empty()) return sections;
   const HeadSample sample = sample_of(arguments, c, last);  // the rivals of a margin are its
   for (const nn::CheckpointFile& checkpoint : checkpoints) {
     const auto file = std::filesystem::relative(checkpoint.file, last.source.run).string();
@@ -237,23 +215,18 @@ std::vector<Repeated> repeated_analyses(const Subject& last, const HeadArguments
     heads.sample = on_sample(s, sample);
     StudyContext context = context_of(s, heads);
     for (std::size_t i = 0; i < chosen.size(); ++i)
-      repeated[i].add(checkpoint.step, chosen[i]->run(context));
+      add_rows(sections[i], checkpoint.step, chosen[i]->run(context));
   }
-  return repeated;
+  return sections;
 }
 
 // ---- picture and page
 
-std::vector<double> steps_of(const nn::OverTime& study) {
-  return study.by_step([](const nn::CheckpointStudy& m) { return double(m.step); });
-}
-
-// Returns a line for each head.
-std::vector<plot::Series> head_lines(const nn::OverTime& study, nn::Quantity value) {
+// Returns a line for each place of a quantity.
+std::vector<plot::Series> lines_of(const nn::OverTime& study, std::string_view quantity) {
   std::vector<plot::Series> lines;
-  const std::vector<nn::HeadReport>& heads = study.checkpoints[0].heads;
-  for (std::size_t i = 0; i < heads.size(); ++i)
-    lines.push_back(head_line(heads[i], steps_of(study), study.by_step(i, value)));
+  for (const auto& [place, values] : study.curves(quantity))
+    lines.push_back(head_line(place, {study.steps.begin(), study.steps.end()}, values));
   return lines;
 }
 
@@ -264,36 +237,24 @@ bool has_finite(const plot::LineChart& panel) {
 }
 
 plot::LineChart loss_panel(const nn::OverTime& study) {
-  plot::LineChart panel{.title = "loss (nats per token)", .height = 150};
-  panel.series.push_back({.name = "all targets",
-                          .x = steps_of(study),
-                          .y = study.by_step(&nn::CheckpointStudy::loss)});
-  panel.series.push_back({.name = "counted tokens",
-                          .x = steps_of(study),
-                          .y = study.by_step(&nn::CheckpointStudy::counted_loss),
-                          .dash = 1});
-  panel.ends = {0};
-  if (std::isfinite(study.optimal)) panel.hlines.push_back({"optimal", study.optimal});
+  plot::LineChart panel{.title = "loss (nats per token)",
+                        .series = {lines_of(study, "loss")[0], lines_of(study, "counted_loss")[0]},
+                        .ends = {0},
+                        .height = 150};
+  panel.series[0].name = "all targets";
+  panel.series[1].name = "counted tokens", panel.series[1].dash = 1;
+  const double optimal = study.of_model("optimal_loss")[0];
+  if (std::isfinite(optimal)) panel.hlines.push_back({"optimal", optimal});
   return panel;
 }
 
 plot::LineChart head_panel(const nn::OverTime& study, const nn::HeadQuantity& quantity) {
   using Panel = nn::HeadQuantity::Panel;
   plot::LineChart panel{.title = std::string(quantity.panel.title),
+                        .series = lines_of(study, quantity.name),
                         .log_y = quantity.panel.axis == Panel::kLog};
   if (quantity.panel.axis == Panel::kShare) panel.ends = {0, 1};
   if (quantity.panel.axis == Panel::kFromZero) panel.ends = {0};
-  panel.series = head_lines(study, quantity.quantity);
-  return panel;
-}
-
-plot::LineChart flow_panel(const nn::OverTime& study) {
-  plot::LineChart panel{.title = "gradient flow: |dL/d(residual stream)| after each layer",
-                        .log_y = true};
-  for (std::size_t i = 0; i < study.checkpoints[0].flow.size(); ++i)
-    panel.series.push_back({.x = steps_of(study),
-                            .y = study.by_step(i, &nn::LayerFlow::resid_post_grad),
-                            .color = int(study.checkpoints[0].flow[i].layer)});
   return panel;
 }
 
@@ -343,11 +304,6 @@ StudiedSequences sequences_of(const Subject& s, const HeadArguments& heads, cons
 }  // namespace
 
 Columns over_time_keys() {
-  static const std::vector<Column> heads = [] {
-    std::vector<Column> keys{{"layer"}, {"head"}};
-    for (const nn::HeadQuantity& q : quantities_over_time()) keys.push_back({q.name});
-    return keys;
-  }();
   static const Column all[] = {{"format"},
                                {"run"},
                                {"sequences"},
@@ -356,7 +312,7 @@ Columns over_time_keys() {
                                {"values"},
                                {"loss"},
                                {"counted_loss"},
-                               fields("heads", {heads.data(), heads.size()}),
+                               fields("heads", head_keys()),
                                fields("layers", kFlowColumns),
                                {"steepest_fall"},
                                fields("sections", kSectionKeys),
@@ -364,22 +320,25 @@ Columns over_time_keys() {
   return all;
 }
 
+std::string induction_forms(const nn::OverTime& study) {
+  constexpr double kHalfScore = 0.5;  // an induction head has at least this induction score
+  std::map<std::int64_t, std::int64_t> reached;  // by layer, the first step
+  for (const nn::TimedNumber& n : study.numbers)
+    if (n.quantity == nn::head_quantities()[nn::kInduction].name && n.value >= kHalfScore)
+      reached.try_emplace(n.place.layer, n.step);
+  for (const auto& [layer, step] : reached)
+    if (step > study.steps[0])
+      return fmt::format("Layer {}: the induction score of a head first reaches {} at step {}.",
+                         layer, kHalfScore, step);
+  return "";
+}
+
 Table over_time_table(const nn::OverTime& study) {
   static constexpr Column kColumns[] = {{"step"}, {"layer"}, {"head"}, {"quantity"}, {"value"}};
   Table table(kColumns);
-  for (const nn::CheckpointStudy& m : study.checkpoints) {
-    table.add({m.step, {}, {}, "value", m.value});
-    table.add({m.step, {}, {}, "loss", m.loss});
-    table.add({m.step, {}, {}, "counted_loss", m.counted_loss});
-    table.add({m.step, {}, {}, "optimal_loss", study.optimal});
-    for (const nn::LayerFlow& f : m.flow) {
-      table.add({m.step, f.layer, {}, "resid_pre_grad", f.resid_pre_grad});
-      table.add({m.step, f.layer, {}, "resid_post_grad", f.resid_post_grad});
-    }
-    for (const nn::HeadReport& h : m.heads)
-      for (const nn::HeadQuantity& q : quantities_over_time())
-        table.add({m.step, h.layer, h.head, q.name, h[q.quantity]});
-  }
+  const auto cell = [](std::int64_t index) { return index < 0 ? Value() : Value(index); };
+  for (const auto& [step, place, quantity, value] : study.numbers)
+    table.add({step, cell(place.layer), cell(place.head), quantity, value});
   return table;
 }
 
@@ -390,17 +349,17 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& 
   stack.caption = fmt::format("L is {}. Means over {}.", objective, sequences);
   if (!info.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", info.accuracy);
   stack.panels.push_back(loss_panel(study));
-  stack.panels.push_back(
-      {.title = "L",
-       .series = {{.x = steps_of(study), .y = study.by_step(&nn::CheckpointStudy::value)}}});
+  stack.panels.push_back({.title = "L", .series = lines_of(study, "value")});
   for (const nn::HeadQuantity& q : nn::head_quantities()) {
     if (q.panel.title.empty()) continue;
     if (plot::LineChart panel = head_panel(study, q); has_finite(panel))
       stack.panels.push_back(std::move(panel));
   }
-  stack.panels.push_back(flow_panel(study));
-  stack.panels.back().x_name = "training step";
-  name_heads(stack, study.checkpoints[0].heads);
+  stack.panels.push_back({.title = "gradient flow: |dL/d(residual stream)| after each layer",
+                          .x_name = "training step",
+                          .series = lines_of(study, "resid_post_grad"),
+                          .log_y = true});
+  name_heads(stack, study.numbers.back().place);
   if (const auto fall = nn::steepest_fall(study))
     stack.vline = {fmt::format("the loss falls fastest: steps {} to {}", fall->from, fall->to),
                    fall->middle()};
@@ -431,10 +390,9 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
 
   std::vector<Section> sections{time_section(study, subject, sequences)};
   Table csv = over_time_table(study);
-  for (const Repeated& r :
-       repeated_analyses(subject, heads, c, progress, checkpoints, out->staging())) {
-    sections.push_back(r.section());
-    r.add_to(csv);
+  for (Section& s : repeated_analyses(subject, heads, c, progress, checkpoints, out->staging())) {
+    add_numbers(s, csv);
+    sections.push_back(std::move(s));
   }
   const auto file = [&](const char* name) { return (out->staging() / name).string(); };
   autograd::write_file(file("over_time.csv"), std::string_view(to_csv(csv)));

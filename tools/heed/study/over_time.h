@@ -24,10 +24,11 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
 Columns over_time_keys();
 
 /// Returns the table of over_time.csv: one row for each number, with step, layer, head, quantity
-/// and value. If a row names a head, its quantity is one of nn::head_quantities(). If it names only
-/// a layer, the quantity is a member of nn::LayerFlow. If it names neither, the quantity is value,
-/// loss, counted_loss or optimal_loss.
+/// and value. Layer or head is empty for a number of a layer or of the model.
 Table over_time_table(const nn::OverTime& study);
+/// Returns a sentence about the first layer with a head whose induction score reaches 0.5 after the
+/// first checkpoint, or "".
+std::string induction_forms(const nn::OverTime& study);
 /// Returns the chart of over_time.png: panels of losses, scores and gradients over training steps.
 /// A vertical line marks the steepest fall of the loss.
 /// `objective` and `sequences` describe L and its sequences.

@@ -261,8 +261,7 @@ Report study_weights(const StudyArguments& a, const Command& c) {
   HeadStudy heads;
   (*analysis)->check({c, a.heads, s, heads, progress, {}});
   const auto out = open_study_folder(a.out, s.source.run / "circuits", a.overwrite);
-  if (s.has_sequences && !surely_too_long(s, nn::default_samples(*s.run->task)))
-    heads.sample = sample_of(a.heads, c, s);
+  if (s.has_sequences && !takes_long(a.heads, c, s)) heads.sample = sample_of(a.heads, c, s);
   StudyContext context(c, a.heads, s, heads, progress, out->staging());
   const std::vector<Section> sections{(*analysis)->run(context)};
   progress.at_work("Drawing pictures and writing arrays");

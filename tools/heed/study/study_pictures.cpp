@@ -100,19 +100,17 @@ std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& text
 plot::Series head_line(const nn::HeadIndex& head, std::vector<double> x, std::vector<double> y) {
   return {.x = std::move(x),
           .y = std::move(y),
-          .dash = int(head.head % plot::kDashPatterns),
+          .dash = int(std::max<std::int64_t>(head.head, 0) % plot::kDashPatterns),
           .color = int(head.layer)};
 }
 
-void name_heads(plot::ChartStack& stack, const std::vector<nn::HeadReport>& heads) {
-  for (const nn::HeadReport& h : heads) {
-    if (h.head == 0) stack.colors.push_back(fmt::format("layer {}", h.layer));
-    if (h.layer > 0) continue;
-    if (h.head < plot::kDashPatterns)
-      stack.dashes.push_back(fmt::format("head {}", h.head));
+void name_heads(plot::ChartStack& stack, const nn::HeadIndex& last) {
+  for (std::int64_t l = 0; l <= last.layer; ++l) stack.colors.push_back(fmt::format("layer {}", l));
+  for (std::int64_t h = 0; h <= last.head; ++h)
+    if (h < plot::kDashPatterns)
+      stack.dashes.push_back(fmt::format("head {}", h));
     else
-      stack.dashes[std::size_t(h.head % plot::kDashPatterns)] += fmt::format(", {}", h.head);
-  }
+      stack.dashes[std::size_t(h % plot::kDashPatterns)] += fmt::format(", {}", h);
 }
 
 Picture by_distance_picture(const nn::Study& study, const nn::Batch& batch) {
@@ -121,7 +119,7 @@ Picture by_distance_picture(const nn::Study& study, const nn::Batch& batch) {
   stack.caption = "Means over sequences and queries.";
   stack.panels = {by_distance_chart(study, batch, "weight A", &nn::LayerStudy::pattern),
                   by_distance_chart(study, batch, "dL/dS", &nn::LayerStudy::scores_grad)};
-  name_heads(stack, study.heads);
+  name_heads(stack, study.heads.back());
   return {"by_distance", std::move(stack),
           "Each point is the mean over all queries that have a token at this distance. Where dL/dS "
           "is negative, a higher score would lower L."};

@@ -86,7 +86,7 @@ std::shared_ptr<nn::LoadedRun> open_for_study(const std::filesystem::path& folde
     auto run = std::make_shared<nn::LoadedRun>(open_run(folder, weights, nn::Use::kSequences));
     has_sequences = true;
     return run;
-  } catch (const autograd::IoError&) {
+  } catch (const nn::TextError&) {
     if (has_sequences) throw;
     return std::make_shared<nn::LoadedRun>(open_run(folder, weights, nn::Use::kPrompts));
   }

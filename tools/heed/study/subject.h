@@ -71,8 +71,9 @@ struct Subject {
   nn::Study study() const;
 };
 
-/// Opens a run. If the text of the run is not available and `has_sequences` is false, opens it for
-/// prompts alone, and otherwise throws IoError. Sets `has_sequences` to whether it has the text.
+/// Opens a run. If the text of the run is not available (nn::TextError) and `has_sequences` is
+/// false, opens it for prompts alone. Sets `has_sequences` to whether it has the text. Throws the
+/// other errors of RunFolder::open().
 std::shared_ptr<nn::LoadedRun> open_for_study(const std::filesystem::path& folder,
                                               const std::string& weights, bool& has_sequences);
 /// Parses `of` (margin, loss, logprob, logprob:C, logit:C or diff:A-B), the value of --of, and `at`

@@ -32,7 +32,10 @@ Table copying_table(const nn::Transformer& model) {
 Table token_table(const Subject& s, const nn::Study& study) {
   const auto a = nn::token_attribution(s.model(), s.sequence, s.objective, nn::Baseline::kMean,
                                        /*points=*/129);
-  const nn::AttentionFlow flow = nn::attention_flow(study);
+  const auto patterns = study.by_layer(&nn::LayerStudy::pattern);
+  const nn::Tensor rollout = nn::attention_rollout(patterns),
+                   relevance = nn::attention_relevance(
+                       patterns, study.by_layer(&nn::LayerStudy::pattern_grad));
   const std::vector<std::string>& tokens = s.texts.tokens;
   const std::int64_t query =
       s.objective.positions.empty() ? std::ssize(tokens) - 1 : s.objective.positions.front();
@@ -53,7 +56,7 @@ Table token_table(const Subject& s, const nn::Study& study) {
        {"gradient_x_attention", "gradient x attention"}});
   for (std::size_t i = 0; i < tokens.size(); ++i)
     t.add({i, s.texts.visible_token(std::int64_t(i)), a.input_gradient[i], a.integrated[i],
-           flow.rollout.at({query, std::int64_t(i)}), flow.relevance.at({query, std::int64_t(i)})});
+           rollout.at({query, std::int64_t(i)}), relevance.at({query, std::int64_t(i)})});
   return t;
 }
 

@@ -233,7 +233,6 @@ Picture curves_picture(const std::vector<nn::HeadIndex>& heads,
                        const std::vector<nn::DistanceCurve>& curves) {
   plot::ChartStack stack{.title = "Scores by distance, from the weights",
                          .caption = "Mean over all pairs of tokens. Band: one standard deviation."};
-  std::vector<nn::HeadReport> named;
   for (std::size_t i = 0; i < heads.size(); ++i) {
     const auto& [mean, deviation] = curves[i];
     std::vector<double> distances(mean.size());
@@ -246,9 +245,8 @@ Picture curves_picture(const std::vector<nn::HeadIndex>& heads,
                               .x_name = "tokens from the key to the query",
                               .height = 220});
     stack.panels.back().series.push_back(std::move(line));
-    static_cast<nn::HeadIndex&>(named.emplace_back()) = heads[i];
   }
-  name_heads(stack, named);
+  name_heads(stack, heads.back());
   return {"distance_curves", std::move(stack), kMapsLeaveOut};
 }
 

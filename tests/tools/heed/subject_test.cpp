@@ -1,0 +1,43 @@
+// Tests of opening a run for a study.
+#include "tools/heed/study/subject.h"
+
+#include "nn/io/safetensors.h"
+#include "tests/support/disk.h"
+#include "tests/support/runs.h"
+
+namespace {
+
+using namespace heed;
+using namespace heed::nn::testing;
+
+TEST_CASE("a run is opened for prompts alone only if its text is missing or has changed") {
+  const testing::Folder folder;
+  const nn::RunFolder run(folder.path());
+  nn::RunConfig config = tiny_run();
+  config.task = "text", config.text = (folder / "text.txt").string();
+  const auto write = [&](const std::string& line) {
+    std::ofstream file(config.text);
+    for (int i = 0; i < 40; ++i) file << line << " " << i << "\n";
+  };
+  const auto has_sequences = [&] {
+    bool has = false;
+    open_for_study(folder.path(), nn::RunFolder::kModel, has);
+    return has;
+  };
+  write("one");
+  run.save(nn::Trainer(config).snapshot());
+  CHECK(has_sequences());
+  write("two");
+  CHECK_FALSE(has_sequences());
+  std::filesystem::remove(config.text);
+  CHECK_FALSE(has_sequences());
+  write("one");
+  // The file of weights is damaged, although a prompt does not need the entry that is missing.
+  const std::string weights = run.file(nn::RunFolder::kModel).string();
+  nn::SafeTensors content = nn::load_safetensors(weights);
+  content.metadata.erase("text_hash");
+  nn::save_safetensors(weights, content.tensors, content.metadata);
+  CHECK_THROWS_AS(has_sequences(), autograd::IoError);
+}
+
+}  // namespace

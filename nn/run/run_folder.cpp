@@ -254,6 +254,7 @@ RunFolder::Proof RunFolder::verify(const std::string& name) const {
 RunConfig RunFolder::config() const {
   const std::string path = file(kConfig).string(), text = read_toml_text(path);
   try {
+    check<ValueError>(text.find("task = ") != std::string::npos, path, "has no 'task'");
     RunConfig config = from_toml(text, path);
     validate(config);
     return config;

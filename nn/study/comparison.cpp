@@ -68,10 +68,10 @@ std::string ComparedQuantity::words() const {
 ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of) {
   const RunFolder files(folder);
   ComparedRun run{folder, files.config()};
-  const std::vector<MetricsRow> history = files.metrics();
-  for (const MetricsRow& row : history) {
+  RunResult last;  // of the last evaluation during training
+  for (const MetricsRow& row : files.metrics()) {
     if (std::isnan(row.eval_loss)) continue;
-    run.last = row;
+    last.loss = row.eval_loss, last.optimal = row.eval_optimal, last.accuracy = row.eval_accuracy;
     run.series.steps.push_back(double(row.step));
     run.series.values.push_back(of.rises() ? row.eval_accuracy : row.eval_loss);
   }
@@ -79,24 +79,17 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
     throw IoError(
         files.file(RunFolder::kMetrics).string() +
         ": the history has no evaluation; compare needs at least one evaluation of each run");
-  run.result = files.result();
+  const std::optional<RunResult> result = files.result();
+  run.has_result = result.has_value();
+  const RunResult end = of.is_result() || of.head ? result.value_or(RunResult{.loss = NAN}) : last;
+  run.accuracy = end.accuracy.value_or(NAN);
+  run.above = end.loss - end.optimal.value_or(NAN);
   run.seconds = files.seconds().value_or(NAN);
-  if (of.head) run.series = {};
+  if (of.head)
+    run.series = {};
+  else
+    run.final = of.rises() ? run.accuracy : end.loss;
   return run;
-}
-
-ComparedQuantity set_finals(std::vector<ComparedRun>& runs, const ComparedQuantity& of) {
-  const bool have_results =
-      std::all_of(runs.begin(), runs.end(), [](const ComparedRun& run) { return run.result; });
-  const bool by_result = have_results && (of.is_result() || of.head);
-  for (ComparedRun& run : runs) {
-    const double loss = by_result ? run.result->loss : run.last.eval_loss;
-    const double optimal = by_result ? run.result->optimal.value_or(NAN) : run.last.eval_optimal;
-    run.accuracy = by_result ? run.result->accuracy.value_or(NAN) : run.last.eval_accuracy;
-    run.above = loss - optimal;
-    if (!of.head) run.final = of.rises() ? run.accuracy : loss;
-  }
-  return have_results ? of : ComparedQuantity(of.series_name());
 }
 
 void measure_heads(ComparedRun& run, const ComparedQuantity& of) {

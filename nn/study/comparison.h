@@ -45,16 +45,13 @@ struct ComparedQuantity {
 
 /// One run of a comparison. A number that is unknown is NaN.
 struct ComparedRun {
-  std::filesystem::path folder;          ///< run directory
-  RunConfig config = {};                 ///< configuration of the run
-  std::optional<RunResult> result = {};  ///< RunFolder::result()
-  MetricsRow last = {};                  ///< last row of the history that has an evaluation
-  double seconds = NAN;                  ///< training time of a run that was not resumed
-  StepSeries series = {};  ///< steps, and series_name() of the quantity at each of them
+  std::filesystem::path folder;  ///< run directory
+  RunConfig config = {};         ///< configuration of the run
+  bool has_result = false;       ///< RunFolder::result() has a value
+  double seconds = NAN;          ///< training time of a run that was not resumed
+  StepSeries series = {};        ///< steps, and series_name() of the quantity at each of them
   std::vector<TimedNumber> heads = {};  ///< of heads, with the last weights; set by measure_heads()
-
-  // set_finals() and measure_heads() set the following members.
-  double final = NAN;     ///< the compared quantity at the end of the run
+  double final = NAN;     ///< the compared quantity at the end; that of heads: see measure_heads()
   double accuracy = NAN;  ///< accuracy at the end, 0 to 1
   double above = NAN;     ///< loss minus optimal loss at the end, nats
 
@@ -63,15 +60,12 @@ struct ComparedRun {
   double steps_to_target = NAN;  ///< first step whose value reaches the target
 };
 
-/// Reads the configuration, the history and the result of a run. If the quantity `of` is measured
-/// for each head, the series stays empty. Throws IoError or ValueError, with the name of the file,
-/// if a file cannot be used. Throws IoError if the history has no evaluation.
+/// Reads the configuration, the history and the result of a run. The numbers at the end are those
+/// of the last evaluation during training if `of` is eval_loss or eval_accuracy, otherwise those of
+/// the result. If the quantity is measured for each head, the series stays empty. Throws IoError or
+/// ValueError, with the name of the file, if a file cannot be used. Throws IoError if the history
+/// has no evaluation.
 ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of);
-/// Sets final, accuracy and above of the runs. If `of` is eval_loss or eval_accuracy, or if a run
-/// has no result, they are those of the last evaluation during training, otherwise those of the
-/// results. Returns the quantity of `final`: `of`, or its series_name() if a run has no result. If
-/// the quantity is measured for each head, does not set `final`.
-ComparedQuantity set_finals(std::vector<ComparedRun>& runs, const ComparedQuantity& of);
 /// Measures a quantity of heads at every checkpoint and for the last weights of a run. Adds the
 /// value with the largest magnitude of any head at each step to run.series, and sets run.final and
 /// run.heads. Throws IoError if the weights or the run's text file cannot be read.

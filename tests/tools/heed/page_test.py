@@ -249,7 +249,7 @@ def same(got, wanted):
     return got is not None and abs(got - wanted) <= 0.006 * abs(wanted) + 1e-5
 
 
-# What the page shows at first: texts are text, and never HTML.
+# Texts of the page at first. They are shown as text, and never as HTML.
 FIRST = [
     ("the document's title is that of the study", "[document.title, one('h1')]", ["Study of <b>induction</b>"] * 2),
     ("no text is HTML, and no token is code", "[window.broken, document.querySelectorAll('img, h1 b, .section b').length]", [None, 0]),

@@ -124,20 +124,13 @@ std::vector<nn::ComparedRun> find_runs(const Command& c, const nn::ComparedQuant
       }
     });
   check_not_empty(runs.size(), left_out);
-  return runs;
-}
-
-// Sets the final values of all runs. If a run has no result, compares the last evaluations during
-// training, which all runs have.
-void set_finals(std::vector<nn::ComparedRun>& runs, nn::ComparedQuantity& of) {
-  const auto lacks = [](const nn::ComparedRun& run) { return !run.result; };
+  const auto lacks = [](const nn::ComparedRun& run) { return !run.has_result; };
   const auto first = std::ranges::find_if(runs, lacks);
   if (first != runs.end() && (of.is_result() || of.head))
-    print_error(fmt::format(
-        "note: {} of {} runs have no result, so eval_loss and eval_accuracy are shown instead of "
-        "loss and accuracy; to measure a result, run heed eval {}",
-        std::ranges::count_if(runs, lacks), runs.size(), first->folder.string()));
-  of = nn::set_finals(runs, of);
+    print_error(fmt::format("note: {} of {} runs have no result; to measure it, run heed eval {}",
+                            std::ranges::count_if(runs, lacks), runs.size(),
+                            first->folder.string()));
+  return runs;
 }
 
 // Measures the scores of the heads of all runs. If the weights or the text file of a run cannot be
@@ -218,10 +211,9 @@ std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunC
 
 Report run_compare(const CompareArguments& a, const Command& c) {
   const auto target = c.given("target") ? std::optional(a.target) : std::nullopt;
-  nn::ComparedQuantity of(a.of);
+  const nn::ComparedQuantity of(a.of);
   std::vector<LeftOut> left_out;
   std::vector<nn::ComparedRun> runs = find_runs(c, of, left_out);
-  set_finals(runs, of);
   if (!a.out.empty()) make_folder(a.out);  // reports errors of arguments before the work starts
   std::vector<RunComparison> tasks = compare_tasks(runs, of, target);
   chosen_against(a.against, tasks);
@@ -262,9 +254,8 @@ files is task. Runs of task text that learn different files are settings of one 
 final is the loss at the end in nats per token, on the whole evaluation set. heed train, eval, runs
 and sweep print the same number. above optimum is this loss minus the optimal loss on the same
 sequences. best is the lowest eval_loss of any run: the loss of an evaluation during training, on
-the first --eval-batch sequences of the set. The curves show eval_loss. A run that an earlier
-version of heed finished has no loss until heed eval RUN has measured it. As long as one run has
-none, final is the last eval_loss of each run, as with --of eval_loss.
+the first --eval-batch sequences of the set. The curves show eval_loss. A run without a result has
+'-' until heed eval RUN has measured it; --of eval_loss needs no result.
 
 If --of is a number of heads (as in heed study), final is that with the largest magnitude of any
 head. It is measured on sequences of the evaluation set, at every checkpoint (heed train --save-every) and at

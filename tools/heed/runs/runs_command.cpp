@@ -118,9 +118,9 @@ constexpr const char* kRunsNotes =
 larger than its saved step, from which --resume continues. loss is the loss of a finished run on the
 whole evaluation set in nats per token, the same number as in heed train, eval, sweep and compare.
 above is this loss minus the optimal loss on the same sequences. eval_loss is the loss of the last
-evaluation during training, on the first --eval-batch sequences of the set. A run that an earlier
-version of heed finished has no loss until heed eval RUN has measured it. The weights are not read:
-heed verify run finds damaged files.)";
+evaluation during training, on the first --eval-batch sequences of the set. A finished run without a
+result has no loss until heed eval RUN has measured it. The weights are not read: heed verify run
+finds damaged files.)";
 
 }  // namespace
 

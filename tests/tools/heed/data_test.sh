@@ -31,9 +31,6 @@ refuses 2 "never occurs" train --lines sums.txt --answer-after '#'
 refuses 2 "one character" train --lines sums.txt --answer-after '=='
 refuses 2 "give a file as --lines" train --text sums.txt --answer-after =
 refuses 2 "one file" train --text sums.txt --lines sums.txt
-refuses 2 "reads no file" train --unit word
-refuses 2 "reads no file" train urn --max-words 9
-refuses 2 "--lines FILE" train --preset names
 refuses 2 "for the task lines" train urn --lines sums.txt
 head -3 sums.txt > few.txt
 refuses 2 "3 usable lines" train --lines few.txt
@@ -67,8 +64,6 @@ for task in text lines; do
   refuses 4 "moved-val.txt' is not the held-out text of this run: val_text_" train --resume val-$task --steps 8
 done
 refuses 2 "'val.txt' has an effect only with --text; add --text" train --val-text val.txt
-refuses 2 "for --lines, use --val-lines" train --lines train.txt --val-text val.txt
-refuses 2 "'val.txt' has an effect only with --lines" train --text train.txt --val-text val.txt --val-lines val.txt
 printf 'f' > one.txt
 refuses 2 "one.txt' has 1 character: needs at least 2" train --text train.txt --val-text one.txt
 printf 'fox\nZ' > strange.txt

@@ -39,7 +39,7 @@ printf 'line 1\nline ?\n' > bad.txt
 refuses 2 "'bad.txt' contains '?' in line 2, which is not in the vocabulary" eval text --text bad.txt
 refuses 2 "the learned positions of the model end at 16 tokens, got 17" eval text --text other.txt --context 17
 refuses 2 "--stride: needs 1 to --context = 16, got 17" eval text --text other.txt --stride 17
-refuses 2 "--sequences needs 1 to" eval text --text other.txt --sequences 1000
+refuses 2 "the size of the evaluation set, got 1000" eval text --text other.txt --sequences 1000
 refuses 4 "cannot read absent.txt" eval text --text absent.txt
 refuses 2 "both given" eval text --text other.txt --lines other.txt
 refuses 2 "--task-periods has no effect on a text" eval text --text other.txt --task-periods 3..4

@@ -46,9 +46,6 @@ out_has '"attention":"composite because of soft cap"'
 out_has '"name":"blocks.1.q.weight","shape":[24,8],"std":0.0}'  # all elements are 1
 
 # The error for an invalid combination names the options. config_test.cpp tests all combinations.
-refuses 2 "--kv-heads 3 does not divide --heads 2; choose a divisor" train --kv-heads 3
-refuses 2 "--mlp-act: there is no MLP; add --mlp" train --mlp-act silu
-refuses 2 "RoPE needs an even --d-head (by default --d-model / --heads), got 5" train --d-head 5
 
 
 # An option that is given overrides a value of the preset that contradicts it. The presets names and shakespeare-cpu

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Tests of the errors of options: unknown names, invalid values, and options that would have no effect. In a
+# file that heed wrote, heed accepts values without effect, because the user did not choose them.
+# Usage: refusals_test.sh PATH-TO-HEED
+source "$(dirname "$0")/expect.sh" "$1"
+quick=(reverse "${tiny[@]}" --steps 4 --quiet --threads 1)
+for i in $(seq 60); do echo "line $i: the quick brown fox"; done > text.txt
+
+while IFS='|' read -r options need; do
+  # shellcheck disable=SC2086
+  refuses 2 "$need" train "${quick[@]}" $options --dry-run
+  err_has "and has no effect without it; add it, or leave out "
+done << 'END'
+--momentum 0.9|--momentum needs --optimizer sgd,
+--momentum 0|--momentum needs --optimizer sgd,
+--beta1 0.8 --optimizer sgd|--beta1 needs --optimizer adamw,
+--beta2 0.8 --optimizer sgd|--beta2 needs --optimizer adamw,
+--eps 1e-6 --optimizer sgd|--eps needs --optimizer adamw,
+--min-lr 1e-4|--min-lr needs --schedule linear, cosine or wsd,
+--schedule-steps 3|--schedule-steps needs --schedule linear, cosine or wsd,
+--decay-steps 3|--decay-steps needs --schedule wsd,
+--decay-steps 3 --schedule cosine|--decay-steps needs --schedule wsd,
+END
+refuses 2 "--max-words needs --unit word" train --text text.txt --max-words 9
+expect 0 train "${quick[@]}" --schedule wsd --decay-steps 2 --min-lr 1e-4 --warmup 4 --optimizer sgd --momentum 0.5 --dry-run
+
+# A configuration file of the user contains only values that the user chose, so heed checks them. The
+# config.toml of a run and the output of --print-config contain every key, so heed does not check their values.
+printf '[train]\nmomentum = 0.5\noptimizer = "adamw"\n' > mine.toml
+refuses 2 "mine.toml:2: momentum needs --optimizer sgd" train "${quick[@]}" --config mine.toml
+expect 0 train "${quick[@]}" --config mine.toml --optimizer sgd --dry-run
+expect 0 train "${quick[@]}" --out runs/reverse-1
+expect 0 train --config runs/reverse-1/config.toml --optimizer sgd --schedule cosine --dry-run
+grep -v '^seed' runs/reverse-1/config.toml > shorter.toml
+expect 0 train --config shorter.toml --dry-run
+refuses 2 "--beta1 needs" train --config runs/reverse-1/config.toml --optimizer sgd --beta1 0.5
+expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --quiet --out text-run
+expect 0 train --config text-run/config.toml --steps 5 --dry-run
+expect 0 train --resume runs/reverse-1 --steps 5
+
+for two in "--dry-run --overfit-batch" "--dry-run --print-config" "--overfit-batch --print-config"; do
+  # shellcheck disable=SC2086
+  refuses 2 "; leave out ${two#* }" train $two
+done
+
+# --- each line is "MESSAGE :: ARGUMENTS"
+while IFS= read -r row; do
+  words=()
+  eval "words=(${row#* :: })"
+  refuses 2 "${row%% :: *}" "${words[@]}"
+done << 'END'
+heed train --help has no group 'bogus'; its groups are data, model, start,  :: train --help bogus
+unknown command 'trian'; did you mean heed train? :: trian --help
+unknown command 'trian'; did you mean heed train? :: --help trian
+did you mean 'induction'? :: tasks indution
+the task urn does not have this parameter; only induction has it :: train urn --task-periods 3..4
+2 to 52, got '1' :: train urn --task-colors 1
+did you mean 'micro'? :: train --preset mikro
+did you mean --layers? :: train --layrs 3
+one argument too many :: train induction more
+unknown option -x :: train -x
+task is given twice, as 'urn' and 'copy' :: train urn --task copy
+its name in heed is --layers :: train --n_layer 4
+its name in heed is --heads :: train --n_head 4
+its name in heed is --d-model :: train --n_embd 4
+its name in heed is --steps :: train --max_iters=4
+its name in heed is --lr :: train --learning_rate 4
+its name in heed is --context :: train --block_size 4
+its name in heed is --batch :: train --batch_size 4
+its name in heed is --eval-every :: train --eval_interval 4
+its name in heed is --schedule :: train --lr_scheduler cosine
+write --weight-decay :: train --weight_decay 4
+heed counts training in --steps :: train --epochs 4
+its name in heed is --samples :: generate --num_samples 4
+its name in heed is --tokens :: generate --max_new_tokens 4
+the nearest is 'softmax' :: gradcheck sofmax
+did you mean 'transposed' :: gradcheck --layouts trasposed
+op has no effect with --run; leave out op :: gradcheck softmax --run R
+--junit has no effect with --mutants; leave out --junit :: gradcheck --mutants --junit F
+--order has no effect with --curve; leave out --order :: gradcheck softmax --order 1 --curve F.png
+needs a FILE.png, got 'F.jpg' :: gradcheck softmax --curve F.jpg
+add --run or leave out --seconds :: gradcheck add --seconds 3
+--curve draws 1 to 8 ops, got none :: gradcheck --curve F.png
+--curve draws 1 to 8 ops, got 9 :: gradcheck --curve F.png exp log tanh sqrt add sub mul div softmax
+context :: train --context 60000 --batch 60000
+of memory are available; lower :: train --layers 100 --d-model 16384 --mlp --batch 1
+--lr needs a value :: train --lr
+--steps needs a whole number :: train --steps -4
+'avx9' is not available on this machine; choose one of  :: train --simd avx9
+contradict :: train --mlp --no-mlp
+--out needs a value :: train --out --quiet
+--text FILE :: train --preset micro
+--overwrite needs --out DIR :: train --overwrite
+--csv has no effect with --mutants; leave out --csv :: gradcheck --mutants --csv
+cannot be combined; leave out one :: runs --json --csv
+--json has no effect with --print-config :: train --print-config --json
+give --eval-every above 0 :: train reverse --eval-every 0 --patience 2
+try heed verify causality :: verify
+verify resume accepts only one run; leave out 'b' :: verify resume a b
+--out has no effect with --overfit-batch :: train --overfit-batch --out somewhere
+--kv-heads 3 does not divide --heads 2; choose a divisor :: train --kv-heads 3
+reads no file :: train --unit word
+reads no file :: train urn --max-words 9
+--lines FILE :: train --preset names
+is 0 for every model :: study runs/reverse-1 --of diff:a-a
+has no corruptions; give pairs with --pairs :: study runs/reverse-1 --corruption value
+'b-c' is not one token that the model predicts; it predicts a-p :: study runs/reverse-1 --of diff:a-b-c
+'|' is not one token :: study runs/reverse-1 --of 'logit:|'
+--at: needs positions from 0 to :: study runs/reverse-1 --of logit:a --at 99
+give only one of them :: study runs/reverse-1 --prompt ab --sample 1
+--sample: needs 0 to :: study runs/reverse-1 --sample 99999999
+--attribute has no effect with the argument 'all'; leave out the argument or --attribute :: study runs/reverse-1 --attribute all
+does not predict its own inputs :: study runs/reverse-1 --repeat-random auto
+the model reads at most 16 tokens :: study text-run --repeat-random 9x2
+give only one of them :: study text-run --repeat-random 5x3 --prompt "the quick"
+--attribute has no effect with --circuits :: study runs/reverse-1 --circuits --attribute
+heed compare A B C --of roles :: study runs/reverse-1 runs/reverse-1 text-run
+--show: 'path' is not one of all, heads, sets, pairs, edges, paths :: study runs/reverse-1 --show path
+is a path through several receivers; use --path embed:V:L0H0:logits :: study runs/reverse-1 --edge embed:V:L0H0:logits
+is not a receiver :: study runs/reverse-1 --edges-into L0H0.X
+is not a component :: study runs/reverse-1 --ablate L0H0,MLP
+one sequence has no other :: study runs/reverse-1 --sample 1 --ablate L0H0 --ablation resample
+have no rotation :: study runs/reverse-1 --circuits --distance 999
+without --circuits :: study runs/reverse-1 --distance 1
+give --samples 2 or more :: study runs/reverse-1 --ablate L0H0 --ablation resample --samples 1
+so that positions correspond :: study text-run --prompt "quick" --corrupt "qui"
+--export: 'npy' is not one of csv :: study runs/reverse-1 --export npy
+--head: 'L0H1' is not a head of this model, which has L0H0 to L0H0 :: study runs/reverse-1 --head L0H1
+--format: 'pdf' is not one of png or svg :: study runs/reverse-1 --format png,pdf
+heed plot needs FILE :: plot
+position 3 is given twice :: study runs/reverse-1 --at 3,3
+needs one head, such as L1H0 :: study runs/reverse-1 --head all
+--head has no effect with --over-time :: study runs/reverse-1 --over-time --head L0H0
+END
+ok test "$(ls runs)" == reverse-1  # an error creates no run
+end_of_checks

@@ -43,7 +43,8 @@ std::string difference_of(const Snapshot& a, const Snapshot& b) {
       if (std::memcmp(&x, &y, sizeof x) != 0)
         return fmt::format("{} of step {} is {:.17g}, not {:.17g}", name, a.history[i].step, y, x);
     }
-  for (const NamedDifference& d : compare_files({.tensors = a.tensors}, {.tensors = b.tensors}))
+  for (const NamedDifference& d :
+       compare_files({.path = {}, .tensors = a.tensors}, {.path = {}, .tensors = b.tensors}))
     if (const std::string text = d.text(); !text.empty()) return d.name + " " + text;
   if (a.data_stream != b.data_stream) return "data_stream differs";
   if (a.dropout_stream != b.dropout_stream) return "dropout_stream differs";

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "autograd/base/text.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/report.h"
 #include "tools/plot/text.h"

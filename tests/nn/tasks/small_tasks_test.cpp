@@ -1,5 +1,5 @@
-// Tests of the tasks `sort`, `adder` and `random`: optimal losses, which are computed without code of
-// the tasks, held-out sequences, prompts and errors.
+// Tests of the tasks `sort`, `adder` and `random`: optimal losses, which are computed without code
+// of the tasks, held-out sequences, prompts and errors.
 
 #include "nn/io/setting.h"
 #include "tests/support/catch.h"

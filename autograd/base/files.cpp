@@ -100,10 +100,11 @@ int write_and_close(int file, std::span<const std::span<const std::byte>> parts)
 }
 
 // Returns the path that write_file() replaces: `path`, or the target of this symbolic link. Throws
-// IoError if the path exists and is not a regular file.
+// IoError if the path exists and is not a regular file. A link in an open directory is replaced.
 PathAt target_of(const PathAt& path) {
   // One call, because another process may move the directory of `path` between two calls.
-  const mode_t kind = kind_of(path);
+  const mode_t kind = kind_of(path, path.directory ? AT_SYMLINK_NOFOLLOW : 0);
+  if (path.directory && kind == S_IFLNK) return path;
   if (kind != 0 && kind != S_IFREG)
     cannot_write(path.text(), kind == S_IFDIR ? "it is a directory" : "it is not a regular file");
   if (kind == 0 || kind_of(path, AT_SYMLINK_NOFOLLOW) != S_IFLNK) return path;
@@ -223,7 +224,8 @@ bool remove_file(const PathAt& path) {
 }
 
 AppendFile::AppendFile(const PathAt& path)
-    : path_(path.text()), descriptor_(open_at(path, O_WRONLY | O_APPEND)) {
+    : path_(path.text()),
+      descriptor_(open_at(path, O_WRONLY | O_APPEND | (path.directory ? O_NOFOLLOW : 0))) {
   if (descriptor_ < 0) cannot_write(path_, reason(errno));
 }
 

@@ -62,9 +62,9 @@ struct PathAt {
 /// Creates the file at `path`, or replaces its contents. Writes the parts one after the other into
 /// a temporary file in the same directory, calls fsync on this file, renames it to `path`, and
 /// calls fsync on the directory. If `path` is a symbolic link, its target is replaced and the link
-/// stays. The new file has the permissions of the old one. Throws IoError if a step fails, or if
-/// `path` exists and is not a regular file. If a step before the rename fails, the old file is
-/// intact and the temporary file is removed.
+/// stays, but in an open directory the link is replaced. The new file has the permissions of the
+/// old one. Throws IoError if a step fails, or if `path` exists and is not a regular file. If a
+/// step before the rename fails, the old file is intact and the temporary file is removed.
 void write_file(const PathAt& path, std::span<const std::span<const std::byte>> parts);
 void write_file(const PathAt& path, std::string_view text);
 ///@}
@@ -77,7 +77,8 @@ bool remove_file(const PathAt& path);
 /// Appends to an existing file.
 class AppendFile {
  public:
-  /// Opens the file. Throws IoError if this fails.
+  /// Opens the file. Throws IoError if this fails, or if it is a symbolic link in an open
+  /// directory.
   explicit AppendFile(const PathAt& path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;

@@ -11,7 +11,7 @@ namespace heed::nn {
 inline constexpr std::uint64_t kMaxTomlBytes = 1'000'000;
 inline constexpr std::uint64_t kMaxMetricsBytes = 1'000'000'000;
 inline constexpr std::uint64_t kMaxResultBytes = 1'000'000;
-inline constexpr std::uint64_t kMaxJournalBytes = 100'000'000;
+inline constexpr std::uint64_t kMaxManifestBytes = 100'000'000;
 inline constexpr std::uint64_t kMaxLabelBytes = 1'000'000;
 inline constexpr std::uint64_t kMaxPairsBytes = 32'000'000;
 inline constexpr std::uint64_t kMaxTextBytes = 1 << 30;
@@ -28,8 +28,6 @@ inline constexpr std::size_t kMaxTomlNesting = 16;
 inline constexpr std::size_t kMaxTomlTableName = 256;
 /// Largest number of nested JSON arrays and objects. The header of a safetensors file has 3.
 inline constexpr int kMaxJsonDepth = 64;
-/// Largest number of fields in a line of metrics.csv.
-inline constexpr std::size_t kMaxCsvColumns = 65'536;
 /// Largest number of tokens in the vocabulary of a text.
 inline constexpr std::size_t kMaxSymbols = 65'536;
 

@@ -42,8 +42,9 @@ void save_safetensors(const autograd::PathAt& path, const std::vector<NamedTenso
 /// to float32, which is exact. Throws IoError for an invalid file. The error text has the path, the
 /// problem and what to do. The header is compared with the size of the file before memory is
 /// allocated. If the file has a checksum, it must match the bytes of the whole file, so that any
-/// single flipped bit is detected.
-SafeTensors load_safetensors(const std::string& path);
+/// single flipped bit is detected. If `prefix` is given, returns only the tensors whose names begin
+/// with it, without the prefix; the others are read for the checksum.
+SafeTensors load_safetensors(const std::string& path, std::string_view prefix = "");
 /// Reads only the metadata of a file. The tensors are not read, so the checksum is not verified.
 /// Throws IoError if the file cannot be read or if its header is invalid.
 std::map<std::string, std::string> load_metadata(const std::string& path);

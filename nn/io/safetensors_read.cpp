@@ -217,7 +217,7 @@ std::map<std::string, std::string> load_metadata(const std::string& path) {
   return metadata;
 }
 
-SafeTensors load_safetensors(const std::string& path) {
+SafeTensors load_safetensors(const std::string& path, std::string_view prefix) {
   const InputFile file(path);
   const std::string text = read_header(file);
   SafeTensors result{path, {}, {}};
@@ -235,8 +235,11 @@ SafeTensors load_safetensors(const std::string& path) {
   check_tiling(path, entries, file.size() - data);
   result.checksum = take_checksum(path, text, result.metadata);
   Crc32c sum = checksum_of_header(text);
-  for (const Entry& e : entries)
-    result.tensors.push_back({e.name, read_tensor(file, data, e, sum)});
+  for (const Entry& e : entries) {
+    Tensor x = read_tensor(file, data, e, sum);
+    if (e.name.starts_with(prefix))
+      result.tensors.push_back({e.name.substr(prefix.size()), std::move(x)});
+  }
   if (!result.checksum.empty() && checksum_text(sum) != result.checksum)
     refuse(path, "its checksum is ", result.checksum, ", but its bytes give ", checksum_text(sum),
            "; the file is damaged, or another program changed it (which must remove ", kChecksumKey,

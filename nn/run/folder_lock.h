@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
+#include "autograd/base/error.h"
 #include "autograd/base/files.h"
 
 namespace heed::nn {
@@ -31,6 +33,34 @@ class FolderLock {
   enum class State { kHeld, kTaken, kNoLocks };
   std::shared_ptr<const autograd::Directory> directory_;
   State state_;
+};
+
+/// Thrown if another process has locked the directory.
+struct FolderInUse : autograd::IoError {
+  using autograd::IoError::IoError;
+};
+
+/// A directory that is locked during the lifetime of the object.
+class LockedFolder {
+ public:
+  /// Creates the directory if it does not exist, and locks it. Throws FolderInUse if another
+  /// process has locked it, and IoError for other failures.
+  explicit LockedFolder(const std::filesystem::path& folder);
+  /// Removes the directory if this object created it and it is empty.
+  ~LockedFolder();
+  LockedFolder(const LockedFolder&) = delete;
+
+  /// Returns the path of the directory, which may have changed (Directory::path).
+  std::filesystem::path path() const { return directory()->path(); }
+  /// Returns the open directory.
+  const std::shared_ptr<const autograd::Directory>& directory() const { return lock_->directory(); }
+  /// Returns whether the directory is locked. Returns false if the file system does not support
+  /// locks; then another process that writes into the directory is not detected.
+  bool is_locked() const { return lock_->held(); }
+
+ private:
+  bool is_new_ = false;
+  std::optional<FolderLock> lock_;
 };
 
 /// Returns whether a FolderLock of any process holds the lock of this directory now. Returns false

@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
+#include <span>
 
-#include "autograd/base/error.h"
 #include "autograd/base/text.h"
-#include "nn/io/limits.h"
-#include "nn/io/safetensors_format.h"
 
 namespace heed::nn {
 
-using autograd::IoError;
+using autograd::InputFile;
 
 namespace {
 
@@ -23,13 +20,6 @@ std::string header_line() {
   std::string line = kStep;
   for (const MetricsColumn& column : kMetricsColumns) line += std::string(",") + column.name;
   return line;
-}
-
-// Returns whether this is the first line of a metrics.csv. Older versions wrote fewer columns, and
-// newer versions may append columns.
-bool is_header(const std::string& text) {
-  const std::string line = text + ",", known = header_line() + ",";
-  return line.starts_with(known) || known.starts_with(line);
 }
 
 std::string csv_line(const MetricsRow& row) {
@@ -49,37 +39,14 @@ std::string metrics_csv(const std::vector<MetricsRow>& history) {
   return text;
 }
 
-std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::string& path) {
-  std::size_t line = 0, columns = 0;
-  const auto refuse = [&](const auto&... parts) {
-    heed::fail<IoError>(path, "damaged, line ", std::max<std::size_t>(line, 1), ": ", parts...);
-  };
-  std::vector<MetricsRow> rows;
-  // A last line without a line break was truncated by a kill.
-  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-    const std::string content = text.substr(begin, end - begin);
-    const std::size_t size = std::size_t(std::ranges::count(content, ',')) + 1;
-    if (++line == 1) {
-      if (!is_header(content)) break;
-      if (size > kMaxCsvColumns) refuse("it has more than ", kMaxCsvColumns, " fields");
-      columns = size;
-      continue;
-    }
-    if (size != columns) refuse("it has ", size, " fields, needs ", columns);
-    const std::vector<std::string> fields = heed::split(content, ',');
-    const auto step = parse_number<std::int64_t>(fields[0]);
-    if (!step || (rows.empty() ? *step != 0 && *step != 1 : *step != rows.back().step + 1))
-      refuse("its step is ", safetensors::quoted(fields[0]), ", needs ",
-             rows.empty() ? "0 or 1" : std::to_string(rows.back().step + 1));
-    MetricsRow& row = rows.emplace_back(*step);
-    for (std::size_t c = 1; c < columns; ++c) {
-      const auto value = fields[c].empty() ? MetricsRow::kNone : parse_number<double>(fields[c]);
-      if (!value) refuse(safetensors::quoted(fields[c]), " is not a number");
-      if (c <= std::size(kMetricsColumns)) row.*kMetricsColumns[c - 1].value = *value;
-    }
-  }
-  if (columns == 0) refuse("it is not '", header_line(), "'");
-  return rows;
+std::optional<std::int64_t> last_step_in(const std::string& path) {
+  constexpr std::uint64_t kMostBytes = 4096;  // of two lines, at most
+  const InputFile file(path);
+  std::string text(std::size_t(std::min(kMostBytes, file.size())), '\0');
+  file.read(file.size() - text.size(), std::as_writable_bytes(std::span(text)));
+  text.resize(text.rfind('\n') + 1);  // a kill may have truncated the last line
+  const std::size_t begin = text.size() < 2 ? 0 : text.rfind('\n', text.size() - 2) + 1;
+  return parse_number<std::int64_t>(text.substr(begin, text.find(',', begin) - begin));
 }
 
 void MetricsLog::restart(const autograd::PathAt& file, std::size_t rows) {

@@ -1,7 +1,9 @@
-// Reading and writing of metrics.csv, the history of a run. The file grows while the run trains.
+// Writing of metrics.csv, the history of a run. The file grows while the run trains. heed does not
+// read it, except for the step of a run that trains.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,12 +17,9 @@ namespace heed::nn {
 /// Numbers have 17 significant digits and no column contains a time, so that equal runs have equal
 /// files.
 std::string metrics_csv(const std::vector<MetricsRow>& history);
-/// Parses the text of metrics_csv(). The last columns may be missing, and their values are NaN.
-/// Columns after the known ones are ignored. A last line without a line break is ignored as well,
-/// because a kill may have truncated this line. Throws IoError, "PATH: damaged, line N: REASON", if
-/// the header or a number is invalid, or unless the steps are whole, start with 0 or 1 and increase
-/// by one.
-std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::string& path);
+/// Returns the step in the last whole line of a metrics.csv, which a running process may extend.
+/// Reads only the end of the file. Returns nothing if there is none.
+std::optional<std::int64_t> last_step_in(const std::string& path);
 
 /// Appends rows to the metrics.csv of a run while it trains. Each row is written at once, so that a
 /// kill can truncate only the last line. RunFolder::save() replaces the file, so restart() must be

@@ -1,17 +1,20 @@
 #include "nn/run/run_folder.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <system_error>
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
-#include "nn/io/json.h"
 #include "nn/io/limits.h"
 #include "nn/io/toml.h"
 #include "nn/optim/first_non_finite.h"
 #include "nn/run/metrics_file.h"
+#include "nn/run/own_files.h"
 #include "nn/run/snapshot_file.h"
 
 namespace heed::nn {
@@ -22,9 +25,6 @@ using namespace autograd;
 namespace {
 
 constexpr std::string_view kWeights = ".safetensors";
-// Metadata key in kModel of a finished run. The value is the hash_of_tensors() of the weights. Runs
-// of older versions have the value "yes".
-constexpr const char *kFinishedKey = "finished", *kOlderMark = "yes";
 
 // Returns the name of the checkpoint of a step, such as "checkpoints/000200.safetensors".
 std::string checkpoint_name(std::int64_t step) {
@@ -39,47 +39,45 @@ std::optional<std::int64_t> step_in(const std::map<std::string, std::string>& me
 // Throws IoError unless `recipe`, read from the file `trained`, equals the recipe of `config`. Must
 // be called before a model is constructed from `config`, because a user may have changed `config`
 // to a very large model.
-void check_recipe(const RunFolder& run, const RunConfig& config, const std::string& trained,
-                  const std::string& recipe) {
+void check_recipe(const std::string& config_file, const RunConfig& config,
+                  const std::string& trained, const std::string& recipe) {
   const auto difference = recipe_difference(recipe_text(config), recipe, trained);
   if (difference)
-    fail<IoError>(run.file(RunFolder::kConfig).string(), "contains '", difference->a, "', but ",
-                  trained, " was trained with '", difference->b.substr(0, 80),
+    fail<IoError>(config_file, "contains '", difference->a, "', but ", trained,
+                  " was trained with '", difference->b.substr(0, 80),
                   "'; restore the line, or train a new run with this configuration");
 }
 
-// Throws IoError if the rows of kMetrics are not those of kState. The row of the last save may be
-// missing, because it is written after the save. The evaluation after the last step may be in only
-// one of the files.
-void check_history(const std::vector<MetricsRow>& rows, const std::vector<MetricsRow>& saved,
-                   const std::string& path) {
-  check<IoError>(rows.size() + 1 >= saved.size(), path, "damaged, line ", rows.size() + 2, ": ",
-                 RunFolder::kState, " has ", saved.size(), " rows, but this file has ",
-                 rows.size());
-  for (std::size_t i = 0; i < std::min(rows.size(), saved.size()); ++i)
-    for (const MetricsColumn& column : kMetricsColumns) {
-      const double a = rows[i].*column.value, b = saved[i].*column.value;
-      const bool later = i + 1 == saved.size() && is_of_evaluation(column);
-      const int missing = int(std::isnan(a)) + int(std::isnan(b));
-      check<IoError>(a == b || missing == 2 || (missing == 1 && later), path, "damaged, line ",
-                     i + 2, ": its ", column.name, " is not that of ", RunFolder::kState);
-    }
-}
-
-// Reads kResult. Throws IoError if it cannot be read, and JsonError if it is damaged.
-RunResult read_result(const std::string& path) {
-  return parse_run_result(read_file(path, kMaxResultBytes));
-}
-
-// Reads kResult. Returns nothing if it is missing or damaged. Throws IoError if it cannot be read.
-std::optional<RunResult> result_if_valid(const std::string& path) {
-  if (!is_there(path)) return {};
+// Adds to the metadata of a state of commit 77197984 the parts of the run that this commit stored
+// in other files: the configuration, the mark of a finished run, and its result.
+void add_older_parts(const RunFolder& run, std::map<std::string, std::string>& metadata) {
+  const std::string config = run.file(RunFolder::kConfig).string();
+  metadata[kConfigKey] = read_toml_text(config);
+  check_recipe(config, from_toml(metadata[kConfigKey], config),
+               run.file(RunFolder::kState).string(), metadata["recipe"]);
+  if (!is_there(run.file(RunFolder::kModel))) return;
+  const auto model = load_metadata(run.file(RunFolder::kModel).string());
+  const auto mark = model.find(kFinishedKey);  // the checksum of the weights
+  if (mark == model.end() || step_in(model) != step_in(metadata)) return;
+  metadata[kFinishedKey] = "yes";
+  const std::string path = run.file(RunFolder::kOldResult).string();
+  if (metadata.contains(kResultKey) || !is_there(path)) return;
   try {
-    return read_result(path);
-  } catch (const JsonError&) {
-    return {};
+    const std::string text = read_file(path, kMaxResultBytes);
+    if (parse_run_result(text).weights_checksum == mark->second) metadata[kResultKey] = text;
+  } catch (const Error&) {  // heed eval measures the result again
   }
 }
+
+// Returns the weights that kBest contains, as a prefix of the snapshot's tensors, and their step.
+std::pair<std::string_view, std::int64_t> best_of(const Snapshot& s) {
+  const bool last_is_best =
+      s.last_evaluation && s.last_evaluation->eval_loss < s.best_loss.value_or(HUGE_VAL);
+  return last_is_best ? std::pair(std::string_view("model."), s.step)
+                      : std::pair(std::string_view("best."), s.best_step);
+}
+
+bool has_best(const Snapshot& s) { return !s.part(best_of(s).first).empty(); }
 
 }  // namespace
 
@@ -87,6 +85,14 @@ bool RunFolder::is_checkpoint(std::string_view name) {
   if (!name.ends_with(kWeights) || name.size() == kWeights.size()) return false;
   name.remove_suffix(kWeights.size());
   return name.find_first_not_of("0123456789") == name.npos;
+}
+
+bool RunFolder::contains(const std::string& name) {
+  const fs::path path = name;
+  if (!path.has_parent_path())
+    return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
+  const auto step = parse_number<std::int64_t>(path.stem().string());
+  return step && name == checkpoint_name(*step);
 }
 
 std::vector<RunFolder> RunFolder::list(const fs::path& runs) {
@@ -97,9 +103,8 @@ std::vector<RunFolder> RunFolder::list(const fs::path& runs) {
     std::error_code unknown;
     if (!it->is_directory(unknown) && !unknown) continue;
     try {
-      finish_publication(run.path());
-      if (!run.is_run() && !run.has_saved()) continue;
-    } catch (const IoError&) {  // the directory is in use or not accessible; it may be a run
+      if (!run.is_run()) continue;
+    } catch (const IoError&) {  // the directory is not accessible; it may be a run
     }
     found.push_back(run);
   }
@@ -122,32 +127,30 @@ std::optional<RunFolder> RunFolder::newest(const fs::path& runs) {
   }
   // Throws the reason if a directory is not accessible.
   for (const RunFolder& run : all)
-    if (!newest) run.has_saved();
+    if (!newest) run.is_run();
   return newest;
 }
 
-std::unique_ptr<StagedFolder> RunFolder::make_next(const std::string& task, const fs::path& runs) {
+std::unique_ptr<LockedFolder> RunFolder::make_next(const std::string& task, const fs::path& runs) {
   for (int n = 1;; ++n) {
     const fs::path path = runs / fmt::format("{}-{}", task, n);
     if (fs::exists(fs::symlink_status(path))) continue;
     try {
-      auto folder = std::make_unique<StagedFolder>(path, result_files());
-      if (!folder->holds_result()) return folder;
+      auto folder = std::make_unique<LockedFolder>(path);
+      if (!RunFolder(path).is_run()) return folder;
     } catch (const FolderInUse&) {  // another process has taken this directory; try the next
     }
   }
 }
 
-ResultFiles RunFolder::result_files() {
-  const auto contains = [](const std::string& name) {
-    const fs::path path = name;
-    if (path.has_parent_path()) {
-      const auto step = parse_number<std::int64_t>(path.stem().string());
-      return step && name == checkpoint_name(*step);
-    }
-    return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
-  };
-  return {{kConfig}, contains, kCheckpoints};
+std::unique_ptr<LockedFolder> RunFolder::lock(const fs::path& path) {
+  auto folder = std::make_unique<LockedFolder>(path);
+  if (!folder->is_locked()) return folder;  // temporary files may belong to another process
+  remove_temporaries(*folder->directory(), contains);
+  const fs::path inside = path / kCheckpoints;
+  if (fs::is_directory(fs::symlink_status(inside)))
+    remove_temporaries(Directory(inside.string()), is_checkpoint);
+  return folder;
 }
 
 PathAt RunFolder::target(std::string_view name) const {
@@ -158,104 +161,41 @@ RunFolder RunFolder::opened() const {
   return directory_ ? *this : RunFolder(std::make_shared<Directory>(path_.string()));
 }
 
-bool RunFolder::is_run() const { return is_there(file(kConfig)); }
+bool RunFolder::has_state() const { return is_there(file(kState)); }
 
-bool RunFolder::has_saved() const { return is_there(file(kModel)) || is_there(file(kState)); }
-
-bool RunFolder::is_complete() const {
-  return is_run() && is_there(file(kModel)) && is_there(file(kState)) && is_there(file(kMetrics));
+bool RunFolder::is_run() const {
+  return has_state() || (is_there(file(kConfig)) && is_there(file(kModel)));
 }
 
 RunFolder::State RunFolder::state() const {
   if (!is_run()) return State::kNew;
-  if (!has_saved()) return State::kUnsaved;
-  try {
-    if (!finished_step()) return State::kSaved;
-    verify(kModel);
-    return State::kFinished;
-  } catch (const IoError&) {  // damaged
-    return State::kSaved;
-  }
+  if (!has_state()) return State::kWeights;
+  return metadata().contains(kFinishedKey) ? State::kFinished : State::kSaved;
 }
 
 std::optional<fs::file_time_type> RunFolder::last_saved() const try {
-  std::optional<fs::file_time_type> newest;
-  if (!is_run() || !has_saved()) return newest;
-  for (const char* name : {kConfig, kModel}) {
-    std::error_code error;
-    const auto time = fs::last_write_time(file(name), error);
-    if (!error && (!newest || time > *newest)) newest = time;
-  }
-  return newest;
+  if (!is_run()) return {};
+  std::error_code error;
+  const auto time = fs::last_write_time(file(has_state() ? kState : kModel), error);
+  return error ? std::nullopt : std::optional(time);
 } catch (const IoError&) {  // the directory is not accessible
   return {};
 }
 
-std::optional<std::int64_t> RunFolder::saved_step() const {
-  if (!is_there(file(kState))) return {};
-  return step_in(load_metadata(file(kState).string()));
+RunFolder::Metadata RunFolder::metadata() const {
+  Metadata metadata = load_metadata(file(has_state() ? kState : kModel).string());
+  if (has_state() && !metadata.contains(kConfigKey)) add_older_parts(*this, metadata);
+  return metadata;
 }
 
-std::optional<std::int64_t> RunFolder::finished_step() const {
-  if (!is_there(file(kModel))) return {};
-  const auto metadata = load_metadata(file(kModel).string());
-  return metadata.contains(kFinishedKey) ? step_in(metadata) : std::nullopt;
-}
-
-RunFolder::Proof RunFolder::verify(const std::string& name) const {
-  const std::string path = file(name).string();
-  if (name.ends_with(kWeights)) {
-    const SafeTensors content = load_safetensors(path);
-    const auto mark = content.metadata.find(kFinishedKey);
-    if (mark != content.metadata.end() && mark->second != kOlderMark) {
-      const std::string hash = hash_of_tensors(content.tensors);
-      check<IoError>(mark->second == hash, path, "the checksum of its weights is ", hash,
-                     ", but that of the finished run is ", mark->second,
-                     "; resume the run, which writes its weights again");
-    }
-    if (name == kState) read_snapshot(content, {});
-    return content.checksum.empty() ? Proof::kNone : Proof::kChecksum;
-  }
-  if (name == kResult) {
-    try {
-      read_result(path);
-    } catch (const JsonError& e) {
-      fail<IoError>(path, "damaged: ", e.what(), "; heed eval writes it again");
-    }
-    return Proof::kNone;
-  }
-  if (name != kConfig && name != kMetrics) {
-    read_file(path, kMaxMetricsBytes);
-    return Proof::kNone;
-  }
-  std::optional<Snapshot> state;
+RunConfig RunFolder::config_in(const Metadata& metadata) const {
+  const auto saved = metadata.find(kConfigKey);
+  const bool in_state = saved != metadata.end();
+  const std::string path = file(in_state ? kState : kConfig).string();
+  const std::string text = in_state ? saved->second : read_toml_text(path);
   try {
-    state = read_snapshot(load_safetensors(file(kState).string()), {});
-  } catch (const Error&) {  // kState is missing or damaged
-  }
-  // If kModel is damaged, that is not an error of kMetrics.
-  const auto finished = [&]() -> std::optional<std::int64_t> {
-    try {
-      return finished_step();
-    } catch (const IoError&) {
-      return {};
-    }
-  };
-  if (name == kMetrics)
-    check_history(read_metrics(finished()), state ? state->history : std::vector<MetricsRow>(),
-                  path);
-  else if (state)
-    load();  // compares the recipes
-  else
-    config();
-  return state ? Proof::kState : Proof::kFormat;
-}
-
-RunConfig RunFolder::config() const {
-  const std::string path = file(kConfig).string(), text = read_toml_text(path);
-  try {
-    check<ValueError>(text.find("task = ") != std::string::npos, path, "has no 'task'");
     RunConfig config = from_toml(text, path);
+    check<ValueError>(text.find("task = ") != std::string::npos, path, "has no 'task'");
     validate(config);
     return config;
   } catch (const IoError&) {
@@ -267,46 +207,36 @@ RunConfig RunFolder::config() const {
   }
 }
 
-std::vector<MetricsRow> RunFolder::metrics() const { return read_metrics(finished_step()); }
-
-std::vector<MetricsRow> RunFolder::read_metrics(std::optional<std::int64_t> finished) const {
-  const std::string path = file(kMetrics).string(), text = read_file(path, kMaxMetricsBytes);
-  std::vector<MetricsRow> rows = parse_metrics_csv(text, path);
-  const std::int64_t last = rows.empty() ? 0 : rows.back().step;
-  check<IoError>(!finished || (*finished == last && text.ends_with('\n')), path, "damaged, line ",
-                 rows.size() + (text.ends_with('\n') ? 1 : 2), ": the run finished at step ",
-                 finished.value_or(0), ", but the last complete line is of step ", last);
-  return rows;
-}
-
-std::optional<RunResult> RunFolder::result() const {
-  if (!is_there(file(kModel))) return {};
-  const std::string model = file(kModel).string();
-  const auto metadata = load_metadata(model);
-  const auto mark = metadata.find(kFinishedKey);
-  if (mark == metadata.end()) return {};
-  const auto result = result_if_valid(file(kResult).string());
-  if (!result || result->weights_checksum.empty() || result->steps != step_in(metadata)) return {};
-  const std::string checksum =
-      mark->second == kOlderMark ? hash_of_tensors(load_safetensors(model).tensors) : mark->second;
-  return result->weights_checksum == checksum ? result : std::nullopt;
-}
-
-std::optional<double> RunFolder::seconds() const {
-  const auto result = result_if_valid(file(kResult).string());
-  return result && result->steps == finished_step() ? result->seconds : std::nullopt;
+RunSummary RunFolder::summary() const {
+  const Metadata metadata = this->metadata();
+  RunSummary s{.config = config_in(metadata), .step = step_in(metadata)};
+  if (!has_state()) return s;
+  const std::string path = file(kState).string();
+  s.finished = metadata.contains(kFinishedKey);
+  s.last_evaluation = last_evaluation_in(metadata, path);
+  const auto result = metadata.find(kResultKey);
+  if (!s.finished || result == metadata.end()) return s;
+  try {
+    s.result = parse_run_result(result->second);
+  } catch (const Error& e) {
+    fail<IoError>(path, "its result is damaged: ", e.what());
+  }
+  return s;
 }
 
 std::vector<CheckpointFile> RunFolder::checkpoints() const {
   std::vector<CheckpointFile> found;
   const fs::path inside = file(kCheckpoints);
   if (!is_there(inside)) return found;
+  // Later ones are those of an earlier run that --overwrite has replaced, or not saved yet.
+  const std::int64_t last =
+      has_state() ? step_in(load_metadata(file(kState).string())).value_or(0) : INT64_MAX;
   std::error_code error;
   for (fs::directory_iterator it(inside, error), end; !error && it != end; it.increment(error)) {
     const fs::path name = it->path().filename();
     if (!is_checkpoint(name.string())) continue;
     const auto step = parse_number<std::int64_t>(name.stem().string());
-    if (step) found.push_back({*step, it->path()});
+    if (step && *step <= last) found.push_back({*step, it->path()});
   }
   check<IoError>(!error, inside.string(), "cannot be listed: ", error.message());
   std::sort(found.begin(), found.end(),
@@ -320,9 +250,10 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
 }
 
 std::optional<CheckpointFile> RunFolder::last_weights() const {
-  if (!is_there(file(kModel))) return {};
-  const auto step = step_in(load_metadata(file(kModel).string()));
-  return step ? std::optional(CheckpointFile{*step, file(kModel)}) : std::nullopt;
+  const fs::path path = file(has_state() ? kState : kModel);
+  if (!is_there(path)) return {};
+  const auto step = step_in(load_metadata(path.string()));
+  return step ? std::optional(CheckpointFile{*step, path}) : std::nullopt;
 }
 
 std::vector<std::string> RunFolder::weights() const {
@@ -336,10 +267,12 @@ std::vector<std::string> RunFolder::weights() const {
 
 LoadedRun RunFolder::open(const std::string& weights, Use use) const {
   const RunConfig config = this->config();
-  const std::string path = file(weights).string();
-  const SafeTensors tensors = load_safetensors(path);
+  const std::string name = weights == kState && !has_state() ? kModel : weights;
+  const std::string path = file(name).string();
+  const SafeTensors tensors = load_weights(path);
   const auto recipe = tensors.metadata.find("recipe");  // missing if heed did not write the file
-  if (recipe != tensors.metadata.end()) check_recipe(*this, config, path, recipe->second);
+  if (recipe != tensors.metadata.end())
+    check_recipe(file(has_state() ? kState : kConfig).string(), config, path, recipe->second);
   std::unique_ptr<Task> task;
   if (learns_file(config) && use == Use::kPrompts) {
     metadata_of(tensors, "vocabulary");
@@ -351,12 +284,77 @@ LoadedRun RunFolder::open(const std::string& weights, Use use) const {
   load_parameters(parameters(model), tensors);
   std::optional<std::int64_t> step;
   if (tensors.metadata.contains("step")) step = count_of(tensors, "step");
-  return {config, std::move(task), std::move(model), step, checksum_note(tensors)};
+  return {config, std::move(task), std::move(model), name, step, checksum_note(tensors)};
+}
+
+std::vector<RunFolder::FileCheck> RunFolder::verify(bool checkpoints) const {
+  std::vector<FileCheck> checks;
+  // `verify` returns how the file was verified, or throws the reason why it is damaged.
+  const auto add = [&](const std::string& name, const auto& verify) {
+    try {
+      checks.push_back({name, verify(file(name).string())});
+    } catch (const Error& e) {
+      checks.push_back({name, "", e.what()});
+    }
+  };
+  const auto by_checksum = [](const std::string& path) {
+    return load_safetensors(path).checksum.empty() ? "nothing" : "its checksum";
+  };
+  std::optional<Snapshot> state;
+  if (has_state())
+    add(kState, [&](const std::string& path) {
+      state = load();
+      return by_checksum(path);
+    });
+  const auto add_copy = [&](const char* name, const auto& is_equal) {
+    add(name, [&](const std::string& path) {
+      check<IoError>(is_equal(path), path, "differs from ", kState, "; a resume writes it again");
+      return kState;
+    });
+  };
+  const auto add_text = [&](const char* name, const std::string& text, bool grows) {
+    add_copy(name, [&](const std::string& path) {
+      const std::string found = read_file(path, kMaxMetricsBytes);
+      return found == text || (grows && !state->finished && found.starts_with(text));
+    });
+  };
+  const auto add_weights = [&](const char* name, std::string_view part) {
+    add_copy(name, [&](const std::string& path) {
+      return hash_of_tensors(load_safetensors(path).tensors) == hash_of_tensors(state->part(part));
+    });
+  };
+  const Metadata saved = state ? load_metadata(file(kState).string()) : Metadata();
+  if (const auto config = saved.find(kConfigKey); config != saved.end()) {
+    add_text(kConfig, config->second, false);
+    add_weights(kModel, "model.");
+    if (has_best(*state)) add_weights(kBest, best_of(*state).first);
+    add_text(kMetrics, metrics_csv(state->whole_history()), true);
+    for (const auto& [name, lines] : state->logs) add_text(name.c_str(), lines, true);
+  } else {  // a run of weights or of 77197984, or a damaged state
+    for (const char* name : {kModel, kBest})
+      if (is_there(file(name))) add(name, by_checksum);
+  }
+  if (checkpoints) try {
+      for (const CheckpointFile& c : this->checkpoints())
+        add(c.file.lexically_relative(path()).string(), by_checksum);
+    } catch (const Error& e) {
+      checks.push_back({kCheckpoints, "", e.what()});
+    }
+  for (const char* name : kFiles)
+    if (std::ranges::count(checks, name, &FileCheck::name) == 0 && is_there(file(name)))
+      checks.push_back({name, "nothing"});
+  return checks;
 }
 
 Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* warnings,
                          const std::string& moved_val) const {
-  RunConfig config = this->config();
+  check<IoError>(
+      has_state() || !is_run(), text(),
+      "holds only weights, so it cannot be resumed; a new run can start from them (`from`)");
+  SafeTensors tensors = load_safetensors(file(kState).string());
+  const bool is_older = !tensors.metadata.contains(kConfigKey);
+  if (is_older) add_older_parts(*this, tensors.metadata);
+  RunConfig config = config_in(tensors.metadata);
   if (!moved.empty()) {
     check<ValueError>(learns_file(config), "`text`", "the run in ", text(),
                       " does not learn a text; omit `text`");
@@ -368,13 +366,15 @@ Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* war
                       " has no held-out file; omit `val-text` and `val-lines`");
     file = fs::absolute(moved_val).lexically_normal();
   }
-  const SafeTensors tensors = load_safetensors(file(kState).string());
-  check_recipe(*this, config, tensors.path, metadata_of(tensors, "recipe"));
   if (warnings) {
     const std::vector<std::string> news = snapshot_warnings(tensors);
     warnings->insert(warnings->end(), news.begin(), news.end());
   }
-  return read_snapshot(tensors, config);
+  Snapshot s = read_snapshot(tensors, config);
+  for (const char* name : {kHeads, kSamples})
+    if (is_older && is_there(file(name)))
+      s.logs[name] = read_file(file(name).string(), kMaxMetricsBytes);
+  return s;
 }
 
 Trainer RunFolder::resume(std::unique_ptr<Task> own) const {
@@ -385,43 +385,66 @@ void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) c
   for (const NamedTensor& p : s.part("model."))
     check<NumericError>(first_non_finite(p.tensor).empty(), "save", p.name,
                         " is not finite after step ", s.step, "; ", divergence_advice(s.config));
-  save_config(s.config, notes);
-  write_snapshot(s, target(kState));
-  save_results(s);
-  save_weights(kModel, s);
+  const std::string config = to_toml(s.config, notes);
+  write_snapshot(s, config, target(kState));
+  write_file(target(kConfig), std::string_view(config));
+  write_file(target(kMetrics), std::string_view(metrics_csv(s.whole_history())));
+  if (has_best(s)) save_weights(kBest, s, best_of(s).first, best_of(s).second);
+  save_weights(kModel, s, "model.", s.step);
 }
 
-void RunFolder::save_config(const RunConfig& config, const std::vector<std::string>& notes) const {
-  write_file(target(kConfig), std::string_view(to_toml(config, notes)));
-}
-
-void RunFolder::save_results(const Snapshot& s) const {
-  write_file(target(kMetrics), std::string_view(metrics_csv(s.history)));
-  if (s.best_loss)
-    save_safetensors(target(kBest), s.part("best."), weights_metadata(s, s.best_step));
-}
-
-void RunFolder::save_weights(const std::string& name, const Snapshot& s,
-                             const std::string& mark) const {
-  auto metadata = weights_metadata(s, s.step);
-  if (!mark.empty()) metadata[kFinishedKey] = mark;
-  save_safetensors(target(name), s.part("model."), metadata);
+void RunFolder::save_weights(const std::string& name, const Snapshot& s, std::string_view part,
+                             std::int64_t step) const {
+  save_safetensors(target(name), s.part(part), weights_metadata(s, step));
 }
 
 void RunFolder::save_checkpoint(const Snapshot& s) const {
   make_directory(target(kCheckpoints));
-  save_weights(checkpoint_name(s.step), s);
-}
-
-void RunFolder::finish(const Snapshot& s, RunResult result) const {
-  result.steps = s.step;
-  result.weights_checksum = hash_of_tensors(s.part("model."));
-  save_result(result);
-  save_weights(kModel, s, result.weights_checksum);
+  save_weights(checkpoint_name(s.step), s, "model.", s.step);
 }
 
 void RunFolder::save_result(const RunResult& result) const {
-  write_file(target(kResult), std::string_view(to_json(result)));
+  SafeTensors state = load_safetensors(file(kState).string());
+  state.metadata[kResultKey] = to_json(result);
+  save_safetensors(target(kState), state.tensors, state.metadata);
+}
+
+std::vector<std::string> RunFolder::own_files() const {
+  std::vector<std::string> names;
+  const fs::path inside = file(kCheckpoints);
+  if (fs::is_directory(fs::symlink_status(inside)))
+    for (const auto& entry : fs::directory_iterator(inside)) {
+      const std::string name = entry.path().lexically_relative(path()).string();
+      if (contains(name)) names.push_back(name);
+    }
+  names.insert(names.end(), std::begin(kFiles), std::end(kFiles));
+  return names;
+}
+
+void RunFolder::check_replaceable() const {
+  const RunFolder run = opened();
+  const long owner = std::max(owner_of(*run.directory_, kState), owner_of(*run.directory_, kModel));
+  const fs::file_status inside = fs::symlink_status(file(kCheckpoints));
+  check<ValueError>(!fs::exists(inside) || fs::is_directory(inside),
+                    file(kCheckpoints).string() + " is not a directory",
+                    "heed does not remove files through links; remove it, or choose another "
+                    "directory");
+  if (owner < 0) return;  // not a run
+  for (const std::string& name : run.own_files())
+    is_removable(*run.directory_, name, unsigned(owner));
+}
+
+void RunFolder::remove_earlier(const Snapshot& s) const {
+  const RunFolder run = opened();
+  const long owner = owner_of(*run.directory_, kState);
+  std::vector<std::string> earlier = run.own_files();
+  std::erase_if(earlier, [&](const std::string& name) {
+    return name == kState || name == kConfig || name == kMetrics || name == kModel ||
+           (name == kBest && has_best(s)) || owner_of(*run.directory_, name) != owner;
+  });
+  for (const std::string& name : earlier)
+    check<IoError>(remove_file(run.target(name)), "cannot remove " + file(name).string(),
+                   std::generic_category().message(errno));
 }
 
 }  // namespace heed::nn

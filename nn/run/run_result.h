@@ -10,7 +10,7 @@
 
 namespace heed::nn {
 
-/// Contents of RunFolder::kResult. Losses are means in nats per target. The final evaluation uses
+/// The result in RunFolder::kState. Losses are means in nats per target. The final evaluation uses
 /// final_evaluation_size() sequences.
 struct RunResult {
   std::int64_t steps = 0;                     ///< step of the weights

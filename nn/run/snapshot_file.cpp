@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "autograd/base/text.h"
+#include "nn/io/json.h"
 #include "nn/train/build.h"
 
 namespace heed::nn {
@@ -15,6 +18,24 @@ namespace {
 
 constexpr auto kColumns = std::int64_t(1 + std::size(kMetricsColumns));  // with the column of steps
 constexpr const char* kHistory = "history";
+constexpr std::string_view kLog = "log.";  // begins the name of the tensor of a log
+constexpr const char *kLastEvaluation = "last_evaluation", *kEvaluationStep = "step";
+
+// Returns a text as a tensor with 8 bytes in each element. Zero bytes fill the last one.
+Tensor text_tensor(const std::string& text) {
+  std::vector<std::int64_t> packed((text.size() + 7) / 8);
+  std::memcpy(packed.data(), text.data(), text.size());
+  return from_data(packed, {std::int64_t(packed.size())});
+}
+
+std::string read_text(const SafeTensors& file, const NamedTensor& t) {
+  check<IoError>(t.tensor.dtype() == int64, file.path, t.name, " is not an int64 tensor");
+  const auto packed = t.tensor.to_vector<std::int64_t>();
+  std::string text(packed.size() * 8, '\0');
+  std::memcpy(text.data(), packed.data(), text.size());
+  text.erase(text.find_last_not_of('\0') + 1);  // a log ends with a line break
+  return text;
+}
 
 Tensor history_tensor(const std::vector<MetricsRow>& history) {
   std::vector<double> rows;
@@ -76,6 +97,13 @@ std::string checksum_note(const SafeTensors& file) {
   return file.checksum.empty() ? file.path + " has no checksum, so damage cannot be detected" : "";
 }
 
+std::string evaluation_json(const MetricsRow& row) {
+  Json json = Json::object({{kEvaluationStep, row.step}});
+  for (const MetricsColumn& column : kMetricsColumns)
+    if (is_of_evaluation(column)) json.append(column.name, row.*column.value);
+  return json.dump();
+}
+
 std::map<std::string, std::string> weights_metadata(const Snapshot& s, std::int64_t step) {
   std::map<std::string, std::string> metadata = s.data;
   metadata["format"] = "pt";
@@ -84,24 +112,41 @@ std::map<std::string, std::string> weights_metadata(const Snapshot& s, std::int6
   return metadata;
 }
 
-void write_snapshot(const Snapshot& s, const PathAt& path) {
+void write_snapshot(const Snapshot& s, const std::string& config, const PathAt& path) {
   std::map<std::string, std::string> metadata = weights_metadata(s, s.step);
   metadata["best_loss"] = s.best_loss ? fmt::format("{:.17g}", *s.best_loss) : "";
   metadata["best_step"] = std::to_string(s.best_step);
   metadata["data_stream"] = s.data_stream;
   metadata["dropout_stream"] = s.dropout_stream;
+  metadata[kConfigKey] = config;
+  const std::vector<MetricsRow> rows = s.whole_history();
+  const auto last = std::find_if(rows.rbegin(), rows.rend(),
+                                 [](const MetricsRow& r) { return !std::isnan(r.eval_loss); });
+  if (last != rows.rend()) metadata[kLastEvaluation] = evaluation_json(*last);
+  if (s.finished) metadata[kFinishedKey] = "yes";
+  if (!s.result.empty()) metadata[kResultKey] = s.result;
   metadata["compiler"] = compiler_text();
   metadata["simd_target"] = simd_target_text();
   std::vector<NamedTensor> tensors = s.tensors;
   tensors.push_back({kHistory, history_tensor(s.history)});
+  for (const auto& [name, text] : s.logs)
+    tensors.push_back({std::string(kLog) + name, text_tensor(text)});
   save_safetensors(path, tensors, metadata);
 }
 
 Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {
   Snapshot s{.config = config, .step = count_of(file, "step"), .tensors = file.tensors};
   s.origin = file.path, s.data = file.metadata;
+  for (const char* key :
+       {"format", "step", "recipe", "best_loss", "best_step", "data_stream", "dropout_stream",
+        "compiler", "simd_target", kConfigKey, kFinishedKey, kResultKey, kLastEvaluation})
+    s.data.erase(key);
   s.history = read_history(file);
-  std::erase_if(s.tensors, [](const NamedTensor& t) { return t.name == kHistory; });
+  for (const NamedTensor& t : file.tensors)
+    if (t.name.starts_with(kLog)) s.logs[t.name.substr(kLog.size())] = read_text(file, t);
+  std::erase_if(s.tensors, [](const NamedTensor& t) {
+    return t.name == kHistory || t.name.starts_with(kLog);
+  });
   const std::int64_t rows_done = s.history.empty() ? 0 : s.history.back().step;
   check<IoError>(rows_done == s.step, file.path, "the step is ", s.step,
                  ", but the history ends with step ", rows_done, "; the file was changed");
@@ -113,7 +158,32 @@ Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {
   }
   s.data_stream = metadata_of(file, "data_stream");
   s.dropout_stream = metadata_of(file, "dropout_stream");
+  s.finished = file.metadata.contains(kFinishedKey);
+  if (!s.finished) return s;
+  if (const auto result = file.metadata.find(kResultKey); result != file.metadata.end())
+    s.result = result->second;
+  const bool evaluated = !s.history.empty() && !std::isnan(s.history.back().eval_loss);
+  const auto last = last_evaluation_in(file.metadata, file.path);
+  if (last && last->step == s.step && !evaluated) s.last_evaluation = last;
   return s;
+}
+
+std::optional<MetricsRow> last_evaluation_in(const std::map<std::string, std::string>& metadata,
+                                             const std::string& path) {
+  const auto found = metadata.find(kLastEvaluation);
+  if (found == metadata.end()) return {};
+  try {
+    const Json json = Json::parse(found->second);
+    const Json* step = json.find(kEvaluationStep);
+    if (!step || !step->as<std::uint64_t>()) throw JsonError("has no step");
+    MetricsRow row(std::int64_t(*step->as<std::uint64_t>()));
+    for (const MetricsColumn& column : kMetricsColumns)
+      if (const Json* value = json.find(column.name); value && *value != Json())
+        row.*column.value = value->number();
+    return row;
+  } catch (const JsonError& e) {
+    fail<IoError>(path, "its '", kLastEvaluation, "' is damaged: ", e.what());
+  }
 }
 
 std::vector<std::string> snapshot_warnings(const SafeTensors& file) {

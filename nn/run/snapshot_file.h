@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,23 @@ std::string checksum_note(const SafeTensors& file);
 /// Returns the metadata for a file with the weights of step `step`.
 std::map<std::string, std::string> weights_metadata(const Snapshot& snapshot, std::int64_t step);
 
-/// Writes the tensors, the history and the random streams, but not the configuration. Throws
-/// IoError if the file cannot be written.
-void write_snapshot(const Snapshot& snapshot, const autograd::PathAt& path);
+///@{
+/// Keys of metadata of a saved snapshot: the text of config.toml; of a finished run, the mark "yes"
+/// and the JSON of the result.
+inline constexpr const char *kConfigKey = "config", *kFinishedKey = "finished",
+                            *kResultKey = "result";
+///@}
+/// Returns the step and the evaluation of a row as JSON, with null for missing values.
+std::string evaluation_json(const MetricsRow& row);
+/// Returns the last row with an evaluation, from the metadata of a saved snapshot. Throws IoError
+/// that names `path` if it is damaged.
+std::optional<MetricsRow> last_evaluation_in(const std::map<std::string, std::string>& metadata,
+                                             const std::string& path);
+
+/// Writes a snapshot. `config` is the text of config.toml. The history and the logs are written as
+/// tensors, so that the header stays small. Throws IoError if the file cannot be written.
+void write_snapshot(const Snapshot& snapshot, const std::string& config,
+                    const autograd::PathAt& path);
 /// Returns the snapshot that write_snapshot() wrote, with the configuration `config`. The history
 /// in the file may have fewer columns than kMetricsColumns; the missing ones become NaN. Throws
 /// IoError if parts of the file are missing or contradict each other.

@@ -11,14 +11,15 @@
 namespace heed::nn {
 
 /// Appends lines that begin with the number of a step, such as "50,0,1,dW_Q,0.1", to a file of a
-/// run. A line is written by one system call, so a kill can truncate only the last line.
+/// run and to Trainer::logs, which each save of the run contains.
 class StepLog {
  public:
-  /// Opens the file `name` of the run. Keeps its lines up to step `last`, from which the run
-  /// continues, and removes all others, which a resumed run writes again. If the file does not
-  /// exist, creates it. `header` is the first line, without line break; "" if there is none. Throws
-  /// IoError if the file cannot be read or written.
-  StepLog(const RunFolder& folder, const char* name, std::string_view header, std::int64_t last);
+  /// Writes the file `name` of the run with the lines in trainer.logs[name]. Keeps their lines up
+  /// to step `last`, and removes all others, which a longer run does not have. `header` is the
+  /// first line, without line break; "" if there is none. `trainer` must outlive the object. Throws
+  /// IoError if the file cannot be written.
+  StepLog(const RunFolder& folder, Trainer& trainer, const char* name, std::string_view header,
+          std::int64_t last);
 
   /// Appends lines of a step. Does nothing if the file has lines of this step or of a later one.
   /// Throws IoError if the write fails.
@@ -28,6 +29,7 @@ class StepLog {
 
  private:
   std::optional<autograd::AppendFile> file_;
+  std::string& text_;  // in Trainer::logs
   std::int64_t last_step_ = -1;
 };
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <thread>
 
+#include "autograd/base/files.h"
 #include "autograd/base/text.h"
 
 namespace heed::nn {
@@ -51,7 +52,7 @@ TrainingResult TrainingRun::run() {
     return train();
   } catch (const IoError&) {
     if (!is_being_removed()) throw;
-    throw IoError(save_elsewhere());
+    throw IoError(folder_.text() + " was removed during training, and the run with it");
   }
 }
 
@@ -60,7 +61,7 @@ TrainingResult TrainingRun::run() {
 bool TrainingRun::is_being_removed() const {
   for (int tries = 0; tries < 50 && !folder_.is_removed(); ++tries) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (folder_.is_complete()) return false;
+    if (folder_.has_state() && is_there(folder_.file(RunFolder::kModel))) return false;
   }
   return folder_.is_removed();
 }
@@ -74,22 +75,6 @@ TrainingResult TrainingRun::train() {
   } catch (const StopRequested&) {
     if (options_.ranks) options_.ranks->leave();
     return stop();
-  }
-}
-
-// Saves the run in a new directory beside its directory, which was removed. Returns a text that
-// states what happened.
-std::string TrainingRun::save_elsewhere() {
-  const std::filesystem::path removed = folder_.path();
-  const std::string text = removed.string() + " was removed during training";
-  try {
-    const auto folder =
-        RunFolder::make_next(removed.filename().string() + ".recovered", removed.parent_path());
-    RunFolder(folder->directory()).save(t_.snapshot(), options_.notes);
-    return fmt::format("{}; the run is saved in {} after step {}; resume it there", text,
-                       folder->folder().string(), t_.steps_done);
-  } catch (const Error& e) {
-    return fmt::format("{}, and the run cannot be saved elsewhere: {}", text, e.what());
   }
 }
 
@@ -130,12 +115,10 @@ bool TrainingRun::stopping() const {
 }
 
 void TrainingRun::begin() {
-  const bool fresh = t_.steps_done == 0;
+  const bool fresh = t_.steps_done == 0, replaces = fresh && folder_.is_run();
+  save();
+  if (replaces) folder_.remove_earlier(t_.snapshot());
   observer_.on_start(*this);
-  if (fresh && folder_.has_saved())
-    log_.restart(folder_.target(RunFolder::kMetrics), t_.history().size());
-  else
-    save();
   // If the process was killed between a step and its evaluation, the evaluation is still missing.
   if (t_.steps_done < t_.config().steps && evaluation_is_due() && !t_.evaluated()) evaluate();
   if (fresh && t_.config().save_every > 0) folder_.save_checkpoint(t_.snapshot());
@@ -186,14 +169,17 @@ TrainingResult TrainingRun::stop() {
 
 TrainingResult TrainingRun::finish() {
   // Every evaluation in the history uses the same sequences. The final evaluation uses the whole
-  // evaluation set. An evaluation that a longer run would not perform must not be
-  // in the files that resume reads, so the run is saved before this evaluation.
+  // evaluation set. An evaluation that a longer run would not perform must not be in the history
+  // that a resume reads, so the snapshot is made before this evaluation.
   save();
+  Snapshot last = t_.snapshot();
   TrainingResult result{.finished = true, .early_end = "", .all = {}};
   if (t_.steps_done < t_.config().steps) result.early_end = t_.stop_reason();
   result.comparable = last_ && t_.evaluated() ? *last_ : evaluate();
-  if (evaluation_is_due()) save();
-  folder_.save_results(t_.snapshot());
+  if (evaluation_is_due())
+    last = t_.snapshot();
+  else
+    last.last_evaluation = t_.history().back();
   result.all = nn::evaluate(t_.model, *t_.task, 0, progress(true));
   check(*result.all);
   result.seconds = seconds();
@@ -201,7 +187,9 @@ TrainingResult TrainingRun::finish() {
   observer_.on_end(*this, result);
   RunResult saved = run_result(*result.all, *t_.task, t_.steps_done);
   if (steps_ == t_.steps_done) saved.seconds = result.seconds;
-  folder_.finish(t_.snapshot(), saved);
+  saved.weights_checksum = hash_of_tensors(last.part("model."));
+  last.finished = true, last.result = to_json(saved), last.logs = t_.logs;
+  folder_.save(last, options_.notes);
   return result;
 }
 

@@ -80,8 +80,8 @@ struct LeakError : autograd::Error {
 /// that was open at construction, even if it is moved.
 class TrainingRun {
  public:
-  /// Trainer, observer and options.ranks must outlive the object. The directory must exist. If the
-  /// directory contains no save yet, run() saves before the first step.
+  /// Trainer, observer and options.ranks must outlive the object. The directory must exist. run()
+  /// saves before the first step.
   TrainingRun(Trainer& trainer, const RunFolder& folder, TrainingOptions options = {},
               TrainingObserver* observer = nullptr);
 
@@ -91,8 +91,8 @@ class TrainingRun {
   ///    not finite. Such weights never replace a save.
   ///  - LeakError if an output depends on a later input (tested at the start), or if leaks() is
   ///    true for an evaluation, whose loss is then too far below the optimal loss.
-  ///  - IoError if a file cannot be written. If the reason is that the run's directory was removed,
-  ///    the run is saved in a new directory first: PATH.recovered-1, or the next free number.
+  ///  - IoError if a file cannot be written, or if the run's directory was removed. Then nothing of
+  ///    the run is left.
   TrainingResult run();
 
   /// Returns the trainer that was passed to the constructor.
@@ -116,7 +116,6 @@ class TrainingRun {
  private:
   TrainingResult train();
   bool is_being_removed() const;
-  std::string save_elsewhere();
   void check_folder();
   void begin();
   void step();

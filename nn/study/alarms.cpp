@@ -112,9 +112,9 @@ std::vector<std::string> alarms_of(const HeadReport& head, const std::vector<Met
   return alarms;
 }
 
-HeadAlarms::HeadAlarms(const RunFolder& folder, const Trainer& trainer)
+HeadAlarms::HeadAlarms(const RunFolder& folder, Trainer& trainer)
     : trainer_(trainer),
-      file_(folder, RunFolder::kHeads, "step,layer,head,quantity,value",
+      file_(folder, trainer, RunFolder::kHeads, "step,layer,head,quantity,value",
             trainer.steps_done - (trainer.evaluated() ? 0 : 1)) {}
 
 std::vector<std::string> HeadAlarms::after_evaluation() {

@@ -37,7 +37,7 @@ class HeadAlarms {
  public:
   /// Creates heads.csv of the run in `folder`, or atomically removes its lines of evaluations that
   /// the history of `trainer` does not contain. `trainer` must outlive the object. Throws IoError.
-  HeadAlarms(const RunFolder& folder, const Trainer& trainer);
+  HeadAlarms(const RunFolder& folder, Trainer& trainer);
   /// Measures the heads after an evaluation. Writes all numbers at once, unless the file has lines
   /// of this step. Returns a sentence for each alarm of a head that is new since construction. Uses
   /// measured_batch(). Throws the errors of head_health(), and IoError.

@@ -67,9 +67,11 @@ std::string ComparedQuantity::words() const {
 
 ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of) {
   const RunFolder files(folder);
-  ComparedRun run{folder, files.config()};
+  const RunSummary summary = files.summary();
+  ComparedRun run{folder, summary.config};
+  if (!files.has_state()) return run;
   RunResult last;  // of the last evaluation during training
-  for (const MetricsRow& row : files.metrics()) {
+  for (const MetricsRow& row : files.load().whole_history()) {
     if (std::isnan(row.eval_loss)) continue;
     last.loss = row.eval_loss, last.optimal = row.eval_optimal, last.accuracy = row.eval_accuracy;
     run.series.steps.push_back(double(row.step));
@@ -77,14 +79,14 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
   }
   if (run.series.steps.empty())
     throw IoError(
-        files.file(RunFolder::kMetrics).string() +
+        files.file(RunFolder::kState).string() +
         ": the history has no evaluation; compare needs at least one evaluation of each run");
-  const std::optional<RunResult> result = files.result();
+  const std::optional<RunResult>& result = summary.result;
   run.has_result = result.has_value();
   const RunResult end = of.is_result() || of.head ? result.value_or(RunResult{.loss = NAN}) : last;
   run.accuracy = end.accuracy.value_or(NAN);
   run.above = end.loss - end.optimal.value_or(NAN);
-  run.seconds = files.seconds().value_or(NAN);
+  if (result) run.seconds = result->seconds.value_or(NAN);
   if (of.head)
     run.series = {};
   else
@@ -94,10 +96,10 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
 
 void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
   const RunFolder folder(run.folder);
-  LoadedRun loaded = folder.open(RunFolder::kModel, Use::kSequences);
+  LoadedRun loaded = folder.open(RunFolder::kState, Use::kSequences);
   std::vector<CheckpointFile> weights = folder.checkpoints();
   const CheckpointFile last =
-      folder.last_weights().value_or(CheckpointFile{0, folder.file(RunFolder::kModel)});
+      folder.last_weights().value_or(CheckpointFile{0, folder.file(RunFolder::kState)});
   if (weights.empty() || weights.back().step < last.step) weights.push_back(last);
   OverTimeSubject subject = evaluation_over_time(loaded.model, *loaded.task);
   subject.effects = of.head->source == HeadQuantity::kEffects;

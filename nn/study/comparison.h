@@ -47,7 +47,7 @@ struct ComparedQuantity {
 struct ComparedRun {
   std::filesystem::path folder;  ///< run directory
   RunConfig config = {};         ///< configuration of the run
-  bool has_result = false;       ///< RunFolder::result() has a value
+  bool has_result = true;        ///< false: a finished run whose result is missing
   double seconds = NAN;          ///< training time of a run that was not resumed
   StepSeries series = {};        ///< steps, and series_name() of the quantity at each of them
   std::vector<TimedNumber> heads = {};  ///< of heads, with the last weights; set by measure_heads()

@@ -96,7 +96,7 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
   SafeTensors first;  // path and metadata of the first checkpoint, without its tensors
   for (const CheckpointFile& c : checkpoints) {
     if (progress) progress(std::ssize(all.steps), std::ssize(checkpoints));
-    const SafeTensors file = load_safetensors(c.file.string());
+    const SafeTensors file = load_weights(c.file.string());
     if (all.steps.empty()) first.path = file.path, first.metadata = file.metadata;
     load_checkpoint(model, file, c.step, first);
     Study s = study(model, subject.batch, subject.objective);

@@ -18,6 +18,20 @@ std::vector<NamedTensor> Snapshot::part(std::string_view prefix) const {
   return found;
 }
 
+std::vector<MetricsRow> Snapshot::whole_history() const {
+  std::vector<MetricsRow> rows = history;
+  if (!last_evaluation) return rows;
+  if (rows.empty() || rows.back().step != last_evaluation->step)
+    rows.emplace_back(last_evaluation->step);
+  for (const MetricsColumn& column : kMetricsColumns)
+    if (is_of_evaluation(column)) rows.back().*column.value = *last_evaluation.*column.value;
+  return rows;
+}
+
+SafeTensors load_weights(const std::string& path) {
+  return load_safetensors(path, load_metadata(path).contains("data_stream") ? "model." : "");
+}
+
 std::uint32_t hash_of(const Snapshot& s) {
   Crc32c sum;
   for (const MetricsRow& row : s.history) {

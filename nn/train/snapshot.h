@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nn/io/named_tensor.h"
+#include "nn/io/safetensors.h"
 #include "nn/train/config.h"
 #include "nn/train/metrics.h"
 
@@ -30,11 +31,26 @@ struct Snapshot {
   std::string data_stream = {};                  ///< Generator::state() of the stream of batches
   std::string dropout_stream = {};               ///< Generator::state() of the stream of dropout
   std::map<std::string, std::string> data = {};  ///< entries of TaskInfo::data
-  std::string origin = "the snapshot";           ///< source to name in errors, such as a path
+  std::map<std::string, std::string> logs = {};  ///< Trainer::logs
+  ///@{
+  /// Only of a finished run. Trainer::from() drops them.
+  bool finished = false;
+  std::string result = {};  ///< the final evaluation as JSON, see RunResult in nn/run
+  /// The evaluation after the last step, if a longer run would not perform it. Then neither
+  /// `history` nor `best_loss` contains it.
+  std::optional<MetricsRow> last_evaluation = {};
+  ///@}
+  std::string origin = "the snapshot";  ///< source to name in errors, such as a path
 
   /// Returns the tensors whose names begin with `prefix`, and removes `prefix` from the names.
   std::vector<NamedTensor> part(std::string_view prefix) const;
+  /// Returns the history with `last_evaluation`.
+  std::vector<MetricsRow> whole_history() const;
 };
+
+/// Reads the weights of a model: all tensors of a weights file, or those named "model.NAME" of a
+/// saved snapshot, without the prefix. Throws the errors of load_safetensors().
+SafeTensors load_weights(const std::string& path);
 
 /// Returns the CRC-32C of the history of steps, the weights, the optimizer's state and the random
 /// streams. Evaluations and the best weights are left out.

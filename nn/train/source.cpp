@@ -110,7 +110,7 @@ Source read_source_metadata(const std::string& file) {
 
 Source read_source(const std::string& file) {
   Source s = read_source_metadata(file);
-  s.weights = load_safetensors(file);
+  s.weights = load_weights(file);
   check<IoError>(s.weights.find("tok.weight").defined(), file,
                  "contains no weights of a model, such as tok.weight; needs a run, or a file with "
                  "the weights of a run");

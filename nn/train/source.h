@@ -25,7 +25,8 @@ struct Source {
   std::string text() const;
 };
 
-/// Reads a weights file: model.safetensors, best.safetensors or a checkpoint of a run. Throws
+/// Reads the weights in state.safetensors, model.safetensors, best.safetensors or a checkpoint of a
+/// run. Throws
 /// IoError if the file cannot be read, if heed train did not write it, or if a weight is NaN or
 /// infinite.
 Source read_source(const std::string& file);

@@ -186,14 +186,14 @@ Snapshot Trainer::snapshot() const {
   s.history = history_;
   s.best_loss = best_loss_, s.best_step = best_step_;
   s.data_stream = data_.state(), s.dropout_stream = dropout_.state();
-  s.data = task->info().data;
+  s.data = task->info().data, s.logs = logs;
   return s;
 }
 
 Trainer Trainer::from(const Snapshot& s, std::unique_ptr<Task> own) {
   const RunConfig config = own ? s.config : effective(s.config);
   Trainer t(config, saved_task(config, s.data, s.origin, std::move(own)), false);
-  t.steps_done = s.step;
+  t.steps_done = s.step, t.logs = s.logs;
   t.history_ = s.history;
   t.best_loss_ = s.best_loss, t.best_step_ = s.best_step;
   if (s.best_loss)

@@ -3,6 +3,7 @@
 // nn/run/training_run.h contains the training loop.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -92,6 +93,9 @@ class Trainer {
   std::unique_ptr<Task> task;   ///< task of the run
   Transformer model;            ///< model in training
   std::int64_t steps_done = 0;  ///< optimizer steps taken so far
+  /// Texts of the files of the run that grow while it trains, by their names. Observers append to
+  /// them (StepLog in nn/run), and a snapshot contains them.
+  std::map<std::string, std::string> logs = {};
 
   /// Returns the number of shards of this process that threads compute side by side, by
   /// nn::shards_side_by_side() with the memory that was free when the trainer was created. It

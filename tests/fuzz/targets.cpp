@@ -13,7 +13,6 @@
 #include "nn/io/safetensors.h"
 #include "nn/io/toml.h"
 #include "nn/layers/sites.h"
-#include "nn/run/metrics_file.h"
 #include "nn/run/snapshot_file.h"
 #include "nn/study/cells.h"
 #include "nn/tasks/corpus.h"
@@ -140,14 +139,6 @@ void toml(std::string_view bytes) {
             "config.toml reads back differently");
   });
   try_to([&] { plan_sweep(text, "f"); });
-}
-
-void csv(std::string_view bytes) {
-  try_to([&] {
-    const std::string written = nn::metrics_csv(nn::parse_metrics_csv(std::string(bytes), "f"));
-    require(nn::metrics_csv(nn::parse_metrics_csv(written, "f")) == written,
-            "metrics.csv reads back differently");
-  });
 }
 
 void language(std::string_view bytes) {

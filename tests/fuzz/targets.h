@@ -15,8 +15,6 @@ namespace heed::fuzz {
 void safetensors(std::string_view bytes);
 /// Reads the bytes as TOML, as the config.toml of a run and as a sweep file.
 void toml(std::string_view bytes);
-/// Reads the bytes as metrics.csv.
-void csv(std::string_view bytes);
 /// Parses a text of the command line. The first byte selects the parser: einsum, heads, objectives,
 /// prompts and whole command lines.
 void language(std::string_view bytes);
@@ -29,7 +27,7 @@ struct Target {
 };
 /// All targets.
 inline constexpr Target kTargets[] = {
-    {"safetensors", safetensors}, {"toml", toml}, {"csv", csv}, {"language", language}};
+    {"safetensors", safetensors}, {"toml", toml}, {"language", language}};
 
 /// Throws std::logic_error, a finding, unless `holds`.
 inline void require(bool holds, const char* what) {

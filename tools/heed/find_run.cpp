@@ -6,7 +6,6 @@
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
-#include "nn/run/staged_folder.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 
@@ -31,7 +30,7 @@ fs::path newest_run() {
 // Throws IoError if the run does not contain the file `weights`. The message lists the weights
 // files that the run contains.
 void check_weights(const RunFolder& run, const std::string& weights) {
-  if (autograd::is_there(run.file(weights))) return;
+  if (weights == RunFolder::kState || autograd::is_there(run.file(weights))) return;
   const std::vector<std::string> others = run.weights();
   fail<IoError>("weights", run.text(), " has no ", weights,
                 others.empty() ? "; heed train --resume " + run.text() + " writes them again"
@@ -51,24 +50,19 @@ bool is_vacant(const fs::path& folder) {
 
 fs::path find_run(const std::string& given) {
   if (given.empty()) return newest_run();
-  nn::finish_publication(given);
   const RunFolder run(given);
   if (!autograd::is_there(given)) fail<IoError>("run", "found no run or file '", given, "'");
   if (std::error_code ignored; !fs::is_directory(given, ignored))
     fail<IoError>("run", "'", given, "' is not a directory; a run is a directory");
   if (!run.is_run())
-    fail<IoError>("run", "'", given, "' is not a run directory (no ", RunFolder::kConfig, ")");
-  if (!run.has_saved())
-    fail<IoError>(
-        "run", "'", given,
-        "': this run was never saved; start it again with --overwrite: ", "heed train --config ",
-        run.file(RunFolder::kConfig).string(), " --out ", given, " --overwrite");
+    fail<IoError>("run", "'", given, "' is not a run directory (no ", RunFolder::kState, ")");
   return given;
 }
 
 std::string find_weights(const std::string& given) {
-  return autograd::is_file(given) ? given
-                                  : RunFolder(find_run(given)).file(RunFolder::kModel).string();
+  if (autograd::is_file(given)) return given;
+  const RunFolder run(find_run(given));
+  return run.file(run.has_state() ? RunFolder::kState : RunFolder::kModel).string();
 }
 
 nn::LoadedRun open_run(const fs::path& folder, const std::string& weights, nn::Use use) {
@@ -104,14 +98,12 @@ void check_text_run(const nn::RunConfig& config, const std::string& option) {
                 config.task);
 }
 
-std::unique_ptr<nn::StagedFolder> open_out(const fs::path& out, bool overwrite) {
-  auto folder = std::make_unique<nn::StagedFolder>(out, RunFolder::result_files());
+std::unique_ptr<nn::LockedFolder> open_out(const fs::path& out, bool overwrite) {
+  auto folder = RunFolder::lock(out);
+  const RunFolder run(folder->directory());
   if (!is_vacant(out)) {
-    if (!RunFolder(out).is_run())
+    if (!run.is_run())
       usage_error("--out {} is not empty and is not a run directory; choose another directory",
-                  out.string());
-    if (!overwrite && !RunFolder(out).has_saved())
-      usage_error("--out {}: this run was never saved; start it again with --overwrite",
                   out.string());
     if (!overwrite)
       usage_error(
@@ -119,7 +111,8 @@ std::unique_ptr<nn::StagedFolder> open_out(const fs::path& out, bool overwrite) 
           "--overwrite",
           out.string());
   }
-  folder->staging();
+  autograd::check_writable(run.file(RunFolder::kState).string());
+  run.check_replaceable();
   return folder;
 }
 

@@ -1,6 +1,8 @@
 // Tests that a run that was stopped and resumed, or extended, has the same bits as an uninterrupted
 // run, for a table of configurations. Kills and signals are tested in tests/tools/heed.
 #include "nn/lab.h"
+#include "nn/run/metrics_file.h"
+#include "nn/run/training_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
@@ -105,9 +107,11 @@ TEST_CASE("a run that is extended twice equals a run that was started with the f
     Trainer first(c);
     run_to(first, 12, 5);
     RunFolder(longer.path()).save(first.snapshot());
+    Snapshot last = first.snapshot();
     first.evaluate(false);  // the final evaluation, which the longer run does not perform
-    RunFolder(longer.path()).save_results(first.snapshot());
-    CHECK(bytes_of(longer / "metrics.csv").find("\n12,") != std::string::npos);
+    last.last_evaluation = first.history().back(), last.finished = true;
+    RunFolder(longer.path()).save(last);
+    CHECK(bytes_of(longer / "metrics.csv") == metrics_csv(first.history()));
     for (const std::int64_t steps : {16, 20}) {
       Trainer next = RunFolder(longer.path()).resume();
       next.set(lengthened(next.config(), steps, 50, 0));
@@ -120,6 +124,29 @@ TEST_CASE("a run that is extended twice equals a run that was started with the f
     RunFolder(straight.path()).save(whole.snapshot());
     check_same_run(longer.path(), straight.path());
   }
+}
+
+TEST_CASE("200 + 200 steps give the same files as 400") {
+  const Folder halves, whole;
+  RunConfig c = tiny_run();
+  c.schedule = Decay::kConstant, c.steps = 200, c.eval_every = 30, c.save_every = 80;
+  {
+    Trainer t(c);
+    TrainingRun(t, RunFolder(halves.path())).run();
+  }
+  const std::string half = bytes_of(halves / "best.safetensors");
+  c.steps = 400;
+  Trainer second = RunFolder(halves.path()).resume(), all(c);
+  second.set(all.config());
+  TrainingRun(second, RunFolder(halves.path())).run();
+  TrainingRun(all, RunFolder(whole.path())).run();
+  // Only the state of the run that was not resumed has the seconds of the whole run.
+  RunResult result = RunFolder(whole.path()).summary().result.value();
+  CHECK(result.seconds.has_value());
+  result.seconds.reset();
+  RunFolder(whole.path()).save_result(result);
+  check_same_run(halves.path(), whole.path());
+  CHECK(half != bytes_of(halves / "best.safetensors"));
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
-// Tests of RunFolder: saves are atomic, and files that contradict each other are rejected with an
+// Tests of RunFolder: saves are atomic, the state decides, and a damaged state is rejected with an
 // error that contains the file name.
 #include <chrono>
+#include <fstream>
+#include <set>
 
 #include "autograd/base/files.h"
 #include "nn/io/json.h"
 #include "nn/lab.h"
 #include "nn/run/metrics_file.h"
+#include "nn/run/step_log.h"
+#include "nn/run/training_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
@@ -120,14 +124,6 @@ TEST_CASE("a run is opened and resumed only with its held-out file") {
            [&] { run.resume(); }, [&] { run.open("model.safetensors", Use::kSequences); }})
     CHECK_THROWS_WITH(opens(), Contains("val.txt' is not the held-out text of this run"));
 
-  // Without its held-out file, the run would be evaluated on a part of its training text.
-  const std::string toml = bytes_of(folder / "config.toml");
-  config.val_text.clear();
-  write_file((folder / "config.toml").string(), to_toml(effective(config)));
-  CHECK_THROWS_WITH(run.resume(), Contains("val-text"));
-  CHECK_THROWS_WITH(run.open("model.safetensors", Use::kPrompts), Contains("val-text"));
-  write_file((folder / "config.toml").string(), toml);
-
   Folder without;
   RunFolder(without.path()).save(Trainer(on_text(file, some_text())).snapshot());
   CHECK_THROWS_WITH(RunFolder(without.path()).load("", nullptr, val.string()),
@@ -213,7 +209,13 @@ TEST_CASE("a history with missing columns is read; their values are NaN") {
   CHECK(std::isnan(resumed.history()[2].clipped_norm));
 }
 
-TEST_CASE("recipes are compared by value, not by text") {
+// Returns the text of a configuration with another spelling of lr.
+std::string spelled(std::string text, const std::string& lr) {
+  const std::size_t at = text.find("\nlr = ") + 1;
+  return text.replace(at, text.find('\n', at) - at, "lr = " + lr);
+}
+
+TEST_CASE("a run of weights can be used, and its recipe is compared by value, not by text") {
   const Folder folder;
   RunConfig c = tiny_run();
   c.lr = 0.004;
@@ -221,29 +223,33 @@ TEST_CASE("recipes are compared by value, not by text") {
   run_to(t, 3, 0);
   const RunFolder run(folder.path());
   run.save(t.snapshot());
-  run.save_checkpoint(t.snapshot());
-  const auto spelled = [](std::string text, const std::string& lr) {
-    const std::size_t at = text.find("\nlr = ") + 1;
-    return text.replace(at, text.find('\n', at) - at, "lr = " + lr);
+  fs::remove(run.file(RunFolder::kState));
+  CHECK((run.is_run() && run.state() == RunFolder::State::kWeights));
+  const LoadedRun opened = run.open(RunFolder::kState, Use::kSequences);
+  CHECK((opened.weights == RunFolder::kModel && opened.step == 3 && opened.note.empty()));
+  CHECK((run.summary().step == 3 && !run.summary().finished && !run.summary().last_evaluation));
+  CHECK_THROWS_WITH(run.load(), Contains("holds only weights, so it cannot be resumed"));
+  const fs::path model = run.file(RunFolder::kModel);
+  const auto write_config = [&](const std::string& lr) {
+    write_file(run.file(RunFolder::kConfig).string(), spelled(to_toml(t.config()), lr));
   };
   for (const char* lr : {"0.004", "0.0040000000000000001", "4e-3"}) {
     INFO(lr);
-    for (const fs::path& file :
-         {run.file(RunFolder::kState), run.file(RunFolder::kModel), run.checkpoints()[0].file}) {
-      SafeTensors content = load_safetensors(file.string());
-      content.metadata.at("recipe") = spelled(content.metadata.at("recipe"), lr);
-      save_safetensors(file.string(), content.tensors, content.metadata);
-    }
-    CHECK(run.resume().steps_done == 3);
+    write_config(lr);
     CHECK(run.open(RunFolder::kModel, Use::kSequences).step == 3);
-    write_file(run.file(RunFolder::kConfig).string(),
-               std::string_view(spelled(to_toml(t.config()), "0.00400")));
-    CHECK(run.resume().steps_done == 3);
+    change_metadata(model, "recipe", spelled(recipe_text(t.config()), lr));
+    CHECK(run.open(RunFolder::kModel, Use::kSequences).step == 3);
   }
-  write_file(run.file(RunFolder::kConfig).string(),
-             std::string_view(spelled(to_toml(t.config()), "0.0041")));
-  CHECK_THROWS_WITH(run.resume(),
-                    Contains("contains 'lr = 0.004") && Contains("trained with 'lr = "));
+  write_config("0.0041");
+  CHECK_THROWS_WITH(
+      run.open(RunFolder::kModel, Use::kSequences),
+      Contains("config.toml: contains 'lr = 0.0041'") && Contains("was trained with 'lr = 0.004'"));
+  // A value that is missing in config.toml is an error. The default is not used instead.
+  const std::string whole = to_toml(t.config());
+  for (const std::size_t length : {whole.size() / 2, std::size_t(0)}) {
+    write_file(run.file(RunFolder::kConfig).string(), std::string_view(whole).substr(0, length));
+    CHECK_THROWS_AS(run.open(RunFolder::kModel, Use::kSequences), IoError);
+  }
 }
 
 TEST_CASE("states of runs, and the run that was saved last") {
@@ -252,22 +258,22 @@ TEST_CASE("states of runs, and the run that was saved last") {
   const fs::path runs = folder / "runs";
   CHECK(!RunFolder::newest(runs));
   const auto opened = RunFolder::make_next("copy", runs), next = RunFolder::make_next("copy", runs);
-  const RunFolder first(opened->folder()), second(next->folder());
+  const RunFolder first(opened->path()), second(next->path());
   CHECK(second.path() == runs / "copy-2");
   CHECK(first.state() == State::kNew);
+  CHECK((!RunFolder::newest(runs) && RunFolder::list(runs).empty()));
   const Trainer t(tiny_run());
-  first.save_config(t.config(), {});
-  CHECK(first.state() == State::kUnsaved);
-  CHECK(!RunFolder::newest(runs));
-  CHECK(RunFolder::list(runs).size() == 1);
   first.save(t.snapshot());
-  CHECK((first.state() == State::kSaved && first.saved_step() == 0 && !first.finished_step()));
+  CHECK(RunFolder::list(runs).size() == 1);
+  CHECK((first.state() == State::kSaved && first.summary().step == 0));
   second.save(t.snapshot());
-  fs::last_write_time(first.file(RunFolder::kConfig),
+  fs::last_write_time(first.file(RunFolder::kState),
                       *second.last_saved() + std::chrono::seconds(5));
   CHECK(RunFolder::newest(runs)->path() == first.path());
-  second.finish(t.snapshot(), {});
-  CHECK((second.state() == State::kFinished && second.finished_step() == 0));
+  Snapshot last = t.snapshot();
+  last.finished = true;
+  second.save(last);
+  CHECK((second.state() == State::kFinished && second.summary().finished));
   CHECK(RunFolder(folder.path()).state() == State::kNew);
 }
 
@@ -276,44 +282,6 @@ void flip_bit(const fs::path& file) {
   std::string bytes = bytes_of(file);
   bytes[bytes.size() / 2] ^= 4;
   write_file(file.string(), std::string_view(bytes));
-}
-
-TEST_CASE("a finished run with damaged weights is saved but not finished") {
-  using State = RunFolder::State;
-  const Folder folder;
-  const RunFolder run(folder.path());
-  Trainer t(tiny_run());
-  run_to(t, 3, 0);
-  run.save(t.snapshot());
-  run.finish(t.snapshot(), {});
-  CHECK(run.state() == State::kFinished);
-  const fs::path model = run.file(RunFolder::kModel);
-  const std::string whole = bytes_of(model);
-  CHECK(load_metadata(model.string()).at("finished") ==
-        hash_of_tensors(load_safetensors(model.string()).tensors));
-
-  change_metadata(model, "finished", "yes");  // the mark of older versions
-  CHECK(run.state() == State::kFinished);
-  CHECK(message_of<IoError>([&] { run.verify(RunFolder::kModel); }).empty());
-
-  write_file(model.string(), std::string_view(whole));
-  flip_bit(model);
-  CHECK(run.state() == State::kSaved);
-  CHECK_THROWS_WITH(run.verify(RunFolder::kModel), Contains("the file is damaged"));
-  CHECK(run.finished_step() == 3);  // reads only the mark
-  write_file(model.string(), std::string_view(whole).substr(0, 20));
-  CHECK(run.state() == State::kSaved);
-
-  // Other weights, in a file with a correct checksum.
-  write_file(model.string(), std::string_view(whole));
-  change_metadata(model, "finished", "crc32c 00000000");
-  CHECK(run.state() == State::kSaved);
-  CHECK_THROWS_WITH(run.verify(RunFolder::kModel),
-                    Contains("but that of the finished run is crc32c 00000000"));
-
-  const Trainer resumed = run.resume();
-  run.finish(resumed.snapshot(), {});
-  CHECK(bytes_of(model) == whole);
 }
 
 TEST_CASE("a result with a number out of range is damaged") {
@@ -340,167 +308,192 @@ TEST_CASE("a result with a number out of range is damaged") {
   CHECK_THROWS_AS(parse_run_result(to_json(bad)), JsonError);
 }
 
-TEST_CASE("the result of a run is that of its finished weights, to the bit") {
-  const Folder folder;
-  const RunFolder run(folder.path());
-  Trainer t(tiny_run());
-  run_to(t, 3, 0);
-  run.save(t.snapshot());
-  CHECK(!run.result());
-  RunResult result = run_result(evaluate(t.model, *t.task), *t.task, 3);
-  result.seconds = 1. / 3;
-  run.finish(t.snapshot(), result);
-  const RunResult read = run.result().value();
-  CHECK(read.loss == result.loss);
-  CHECK(read.optimal == result.optimal);
-  CHECK(read.accuracy == result.accuracy);
-  CHECK(read.standard_error == result.standard_error);
-  CHECK((read.steps == 3 && read.sequences == t.task->evaluation_size()));
-  CHECK(read.targets == result.targets);
-  CHECK(read.evaluation_set == t.task->evaluation_size());
-  CHECK(read.weights_checksum == hash_of_tensors(t.snapshot().part("model.")));
-  CHECK(run.seconds() == 1. / 3);
-
-  RunResult other = read;
-  other.steps = 2;
-  run.save_result(other);
-  CHECK((!run.result() && !run.seconds()));
-  other = read;
-  other.weights_checksum = "crc32c 00000000";
-  const fs::path model = run.file(RunFolder::kModel);
-  const std::string whole = bytes_of(model);
-  for (const char* mark : {"", "yes"}) {  // "yes" is the mark of older versions
-    if (*mark) change_metadata(model, "finished", mark);
-    run.save_result(read);
-    CHECK(run.result());
-    run.save_result(other);
-    CHECK(!run.result());
-    run.save_result(
-        result);  // without a checksum, like the files of older versions of `heed sweep`
-    CHECK((!run.result() && run.seconds() == 1. / 3));
-  }
-  write_file(model.string(), std::string_view(whole));
-  for (const std::string text : {"", "{", "[]", "{}", R"({"steps":"3"})"}) {
-    write_file(run.file(RunFolder::kResult).string(), std::string_view(text));
-    CHECK((!run.result() && !run.seconds()));
-  }
-  fs::remove(run.file(RunFolder::kResult));
-  CHECK((!run.result() && !run.seconds()));
-  run.save_result(read);
-  CHECK(run.result());
-  run.save(t.snapshot());  // a resume removes the mark of the finished run
-  CHECK((!run.result() && !run.seconds()));
+// Trains a run of 6 steps to its end and saves it.
+Trainer finished_run(const RunFolder& run) {
+  RunConfig c = tiny_run();
+  c.steps = 6, c.eval_every = 3, c.save_every = 3;
+  Trainer t(c);
+  TrainingRun(t, run).run();
+  return t;
 }
 
-TEST_CASE("only a run that is not finished may have an incomplete line, or later steps") {
+TEST_CASE("the state of a finished run has its result, to the bit, and a resume drops it") {
   const Folder folder;
   const RunFolder run(folder.path());
-  Trainer t(tiny_run());
-  run_to(t, 3, 0);
-  run.save(t.snapshot());
-  const std::string csv = bytes_of(run.file(RunFolder::kMetrics));
-  const auto damage = [&](const std::string& text) {
-    write_file(run.file(RunFolder::kMetrics).string(), text);
-    std::string error = message_of<IoError>([&] { run.metrics(); });
-    const std::string path = run.file(RunFolder::kMetrics).string() + ": damaged, ";
-    return error.starts_with(path) ? error.substr(path.size()) : error;
-  };
-  const std::string later = csv + "4,2,,,,,,,,\n";
-  for (const std::string& text : {csv, later, csv + "4,2", later + "5"}) CHECK(damage(text) == "");
-  run.finish(t.snapshot(), {});
-  CHECK(damage(csv) == "");
-  const std::string finished = "the run finished at step 3, but the last complete line is of step ";
-  CHECK(damage(later) == "line 5: " + finished + "4");
-  CHECK(damage(csv + "4,2") == "line 5: " + finished + "3");
-  CHECK(damage(csv.substr(0, csv.size() - 3)) == "line 4: " + finished + "2");
-  CHECK(damage(csv.substr(0, csv.rfind("\n3,") + 1)) == "line 3: " + finished + "2");
+  Trainer t = finished_run(run);
+  const RunResult result = run.summary().result.value();
+  const Evaluation e = evaluate(t.model, *t.task);
+  CHECK((result.loss == e.loss && result.accuracy == e.accuracy && result.targets == e.tokens));
+  CHECK((result.steps == 6 && result.sequences == t.task->evaluation_size()));
+  CHECK((result.optimal == e.optimal && result.standard_error == e.standard_error));
+  CHECK(result.evaluation_set == t.task->evaluation_size());
+  CHECK(result.weights_checksum == hash_of_tensors(t.snapshot().part("model.")));
+  CHECK(run.summary().last_evaluation->eval_loss == t.history().back().eval_loss);
+  const std::string path = run.file(RunFolder::kState).string();
+  const SafeTensors state = load_safetensors(path);
+  for (const char* text : {"", "{", "[]", "{}", R"({"steps":"3"})"}) {
+    change_metadata(path, "result", text);
+    CHECK_THROWS_WITH(run.summary(), Contains("its result is damaged"));
+  }
+  SafeTensors without = state;
+  without.metadata.erase("result");
+  save_safetensors(path, without.tensors, without.metadata);
+  CHECK((run.summary().finished && !run.summary().result));
+  run.save_result(result);
+  CHECK(load_safetensors(path).metadata == state.metadata);
+  run.save(run.resume().snapshot());
+  CHECK((!run.summary().finished && !run.summary().result));
 }
 
-TEST_CASE("every file of a run is verified") {
-  using Proof = RunFolder::Proof;
+TEST_CASE("each copy is compared with the state, and a save writes it again") {
   const Folder folder;
   const RunFolder run(folder.path());
-  Trainer t(tiny_run());
-  run_to(t, 6, 3);
-  run.save(t.snapshot());
-  run.save_checkpoint(t.snapshot());
-  run.finish(t.snapshot(), {});
+  Trainer t = finished_run(run);
   write_file(run.file(RunFolder::kAudit).string(), std::string_view("audit\n"));
-  const auto damage = [&](const std::string& name) {
-    return message_of<Error>([&] { run.verify(name); });
+  t.logs[RunFolder::kSamples] = "0: a\n3: b\n";
+  StepLog(run, t, RunFolder::kSamples, "", 6);
+  Snapshot last = run.load();
+  last.logs = t.logs;
+  run.save(last);
+  const auto problem = [&](const std::string& name) {
+    const auto checks = run.verify();
+    const auto found = std::ranges::find(checks, name, &RunFolder::FileCheck::name);
+    REQUIRE(found != checks.end());
+    return found->problem.empty() ? found->verified_by : found->problem;
   };
+  CHECK(problem(RunFolder::kAudit) == "nothing");
   const std::string checkpoint = "checkpoints/000006.safetensors";
-  for (const std::string name :
-       {RunFolder::kModel, RunFolder::kBest, RunFolder::kState, checkpoint.c_str()}) {
+  for (const std::string name : {RunFolder::kState, checkpoint.c_str()}) {
     INFO(name);
-    CHECK(run.verify(name) == Proof::kChecksum);
+    CHECK(problem(name) == "its checksum");
     const std::string whole = bytes_of(run.file(name));
     flip_bit(run.file(name));
-    CHECK_THAT(damage(name), Contains("the file is damaged"));
+    CHECK_THAT(problem(name), Contains("the file is damaged"));
     write_file(run.file(name).string(), std::string_view(whole));
   }
-  CHECK(run.verify(RunFolder::kConfig) == Proof::kState);
-  CHECK(run.verify(RunFolder::kMetrics) == Proof::kState);
-  CHECK(run.verify(RunFolder::kAudit) == Proof::kNone);
-  CHECK(run.verify(RunFolder::kResult) == Proof::kNone);
-  for (const char* text : {"{", "[]", "{}", R"({"steps":"6"})"}) {
-    write_file(run.file(RunFolder::kResult).string(), std::string_view(text));
-    CHECK_THAT(damage(RunFolder::kResult), Contains("result.json: damaged: "));
+  const std::string copies[] = {RunFolder::kConfig, RunFolder::kModel, RunFolder::kBest,
+                                RunFolder::kMetrics, RunFolder::kSamples};
+  for (const std::string& name : copies) {
+    INFO(name);
+    CHECK(problem(name) == RunFolder::kState);
+    const std::string whole = bytes_of(run.file(name));
+    flip_bit(run.file(name));
+    CHECK_THAT(problem(name), Contains(name));
+    fs::remove(run.file(name));
+    CHECK_THAT(problem(name), Contains("No such file"));
+    run.save(last);
+    write_file(run.file(RunFolder::kSamples).string(), last.logs.at(RunFolder::kSamples));
+    CHECK(bytes_of(run.file(name)) == whole);
   }
-  CHECK_THAT(damage(RunFolder::kLossPicture), Contains("No such file"));
-
-  RunConfig other = t.config();
-  other.lr *= 2;
-  run.save_config(other, {});
-  CHECK_THAT(damage(RunFolder::kConfig), Contains("config.toml: contains 'lr = "));
-  std::vector<MetricsRow> rows = run.metrics();
-  rows[1].loss = std::nextafter(rows[1].loss, 0);
-  write_file(run.file(RunFolder::kMetrics).string(), std::string_view(metrics_csv(rows)));
-  CHECK_THAT(damage(RunFolder::kMetrics),
-             Contains("damaged, line 3: its loss is not that of state.safetensors"));
-  rows = t.history();
-  rows[1].loss = MetricsRow::kNone;
-  write_file(run.file(RunFolder::kMetrics).string(), std::string_view(metrics_csv(rows)));
-  CHECK_THAT(damage(RunFolder::kMetrics), Contains("line 3: its loss is not that of"));
-  // A run that is not finished may lack the row of its last save, but no other row. A model file
-  // whose header is damaged is not an error of metrics.csv.
-  write_file(run.file(RunFolder::kModel).string(), std::string_view("damaged"));
-  rows = t.history();
-  for (const char* error : {"", "", "line 6: state.safetensors has 6 rows, but this file has 4"}) {
-    write_file(run.file(RunFolder::kMetrics).string(), std::string_view(metrics_csv(rows)));
-    CHECK_THAT(damage(RunFolder::kMetrics), Contains(error));
-    CHECK(damage(RunFolder::kMetrics).empty() == std::string_view(error).empty());
-    rows.pop_back();
+  // The texts of a run that is not finished grow while it trains.
+  last.finished = false;
+  for (const bool grows : {true, false}) {
+    run.save(last);
+    write_file(run.file(RunFolder::kSamples).string(), std::string_view("0: a\n3: b\n4: c\n"));
+    CHECK((problem(RunFolder::kSamples) == RunFolder::kState) == grows);
+    last.finished = true;
   }
-  run.save_results(t.snapshot());
-  flip_bit(run.file(RunFolder::kState));  // without the state, the two files cannot be compared
-  CHECK(run.verify(RunFolder::kConfig) == Proof::kFormat);
-  CHECK(run.verify(RunFolder::kMetrics) == Proof::kFormat);
+  // The weights of another run, in a file with a correct checksum.
+  const std::vector<NamedTensor> other = {{"a", zeros({2}, float32)}};
+  save_safetensors(run.file(RunFolder::kModel).string(), other);
+  CHECK_THAT(problem(RunFolder::kModel), Contains("differs from state.safetensors; a resume"));
+  CHECK(run.resume().steps_done == 6);  // reads only the state
 }
 
-TEST_CASE("a config.toml that differs from the training configuration is rejected") {
-  const Folder folder;
+TEST_CASE("a config.toml that differs from the state has no effect, and a save repairs it") {
+  Folder folder;
+  const RunFolder run(folder.path());
   Trainer t(tiny_run());
   run_to(t, 3, 0);
-  RunFolder(folder.path()).save(t.snapshot());
-  RunConfig other = t.config();
-  other.steps = 20, other.eval_every = 1;  // these two may change, but the schedule may not
-  write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
-  CHECK_THROWS_WITH(RunFolder(folder.path()).resume(),
-                    Contains("trained with 'schedule-steps = 12'"));
-  other.schedule_steps = 12;
-  write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
-  CHECK(RunFolder(folder.path()).resume().steps_done == 3);
-  other.lr *= 2;
-  write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
-  CHECK_THROWS_AS(RunFolder(folder.path()).resume(), IoError);
-  CHECK_THROWS_AS(RunFolder(folder.path()).open("model.safetensors", Use::kSequences), IoError);
-  // A value that is missing in config.toml is an error. The default is not used instead.
-  const std::string whole = to_toml(t.config());
-  for (const std::size_t length : {whole.size() / 2, std::size_t(0)}) {
-    write_file((folder / "config.toml").string(), std::string_view(whole).substr(0, length));
-    CHECK_THROWS_AS(RunFolder(folder.path()).open("model.safetensors", Use::kSequences), IoError);
+  run.save(t.snapshot(), {"a note"});
+  const std::string whole = bytes_of(folder / "config.toml");
+  for (const std::string& text : {spelled(whole, "0.5"), std::string("[train"), std::string()}) {
+    write_file((folder / "config.toml").string(), std::string_view(text));
+    CHECK(run.open(RunFolder::kState, Use::kSequences).config.lr == t.config().lr);
+    CHECK(run.resume().config().lr == t.config().lr);
   }
+  fs::remove(folder / "config.toml");
+  CHECK(run.is_run());
+  run.save(run.load(), {"a note"});
+  CHECK(bytes_of(folder / "config.toml") == whole);
+}
+
+TEST_CASE("a new run replaces the files of an earlier one, and no others") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  finished_run(run);
+  const std::string mine[] = {"mine", "checkpoints/mine.safetensors", "checkpoints/7.safetensors"};
+  for (const std::string& name : mine) write_file(folder / name, std::string_view("mine"));
+  for (const char* name : {RunFolder::kLossPicture, RunFolder::kOldResult, RunFolder::kHeads})
+    write_file(folder / name, std::string_view("old"));
+  write_file(folder / "outside", std::string_view("mine"));
+  fs::remove(folder / "model.safetensors");
+  fs::create_symlink("outside", folder / "model.safetensors");
+  run.check_replaceable();
+  const Trainer t(tiny_run());
+  RunFolder(run).opened().save(t.snapshot());  // the link is replaced, and not followed
+  CHECK(run.checkpoints().size() == 1);        // those of later steps are of the earlier run
+  run.remove_earlier(t.snapshot());
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+    names.insert(entry.path().lexically_relative(folder.path()).string());
+  CHECK(names == std::set<std::string>{"checkpoints", "checkpoints/7.safetensors",
+                                       "checkpoints/mine.safetensors", "config.toml", "metrics.csv",
+                                       "mine", "model.safetensors", "outside",
+                                       "state.safetensors"});
+  CHECK(bytes_of(folder / "outside") == "mine");
+  fs::rename(folder / "checkpoints", folder / "elsewhere");
+  fs::create_directory_symlink("elsewhere", folder / "checkpoints");
+  CHECK_THROWS_WITH(run.check_replaceable(), Contains("does not remove files through links"));
+}
+
+TEST_CASE("a run of 77197984 can be opened and resumed; its result and logs are in other files") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  Trainer t = finished_run(run);
+  const RunResult result = run.summary().result.value();
+  SafeTensors state = load_safetensors(run.file(RunFolder::kState).string());
+  for (const char* key : {"config", "result", "finished", "last_evaluation"})
+    state.metadata.erase(key);
+  save_safetensors(run.file(RunFolder::kState).string(), state.tensors, state.metadata);
+  SafeTensors model = load_safetensors(run.file(RunFolder::kModel).string());
+  model.metadata["finished"] = result.weights_checksum;
+  save_safetensors(run.file(RunFolder::kModel).string(), model.tensors, model.metadata);
+  write_file(run.file(RunFolder::kOldResult).string(), std::string_view(to_json(result)));
+  write_file(run.file(RunFolder::kHeads).string(), std::string_view("step\n3,0\n6,1\n9,2\n6"));
+  CHECK(run.state() == RunFolder::State::kFinished);
+  CHECK(run.summary().result->loss == result.loss);
+  CHECK(run.open(RunFolder::kState, Use::kSequences).step == 6);
+  Trainer resumed = run.resume();
+  StepLog(run, resumed, RunFolder::kHeads, "step", 6);
+  CHECK(bytes_of(run.file(RunFolder::kHeads)) == "step\n3,0\n6,1\n");
+  for (const NamedTensor& p : t.snapshot().tensors)
+    CHECK(hash_of_tensors({{p.name, resumed.snapshot().part(p.name)[0].tensor}}) ==
+          hash_of_tensors({p}));
+  write_file(run.file(RunFolder::kOldResult).string(), std::string_view("{"));
+  CHECK((run.summary().finished && !run.summary().result));
+  run.save_result(result);
+  CHECK(run.summary().result);
+  write_file(run.file(RunFolder::kConfig).string(), spelled(to_toml(t.config()), "0.5"));
+  CHECK_THROWS_WITH(run.resume(), Contains("config.toml: contains 'lr = 0.5'"));
+}
+
+TEST_CASE("the header of a state of 12,000 steps stays small") {
+  const Folder folder;
+  Snapshot s = Trainer(tiny_run()).snapshot();
+  for (std::int64_t step = 1; step <= 12'000; ++step) {
+    s.history.emplace_back(step).eval_loss = 1.0 / double(step);
+    s.logs[RunFolder::kHeads] +=
+        std::to_string(step) + ",0,0,saturated_queries,0.123456789012345\n";
+  }
+  s.logs[RunFolder::kSamples] = std::string("1: a\0b\n", 7);
+  s.step = 12'000, s.best_loss = {}, s.best_step = 0;
+  RunFolder(folder.path()).save(s);
+  std::uint64_t header = 0;
+  std::ifstream(folder / "state.safetensors").read(reinterpret_cast<char*>(&header), 8);
+  CHECK(header < 50'000);
+  const Snapshot read = RunFolder(folder.path()).load();
+  CHECK((read.logs == s.logs && read.history.size() == 12'000));
 }
 
 }  // namespace

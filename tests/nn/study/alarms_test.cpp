@@ -208,7 +208,8 @@ TEST_CASE("a resume removes the lines after the saved step, and adds no line twi
   t.step();
   run.save(t.snapshot());
   write(texts[3] + "4,0,0,dW_Q,1\n");
-  HeadAlarms(run, run.resume());
+  Trainer last = run.resume();
+  HeadAlarms(run, last);
   CHECK(heads() == texts[3]);
 }
 

@@ -113,21 +113,36 @@ err_has "the identities of attention's gradients held in 2 steps"
 expect 0 train --resume watched --steps 9
 err_has "the identities of attention's gradients held in 2 steps"
 
-# --- a run that was killed before its first save
+# --- a directory with a configuration alone
 mkdir -p runs/unsaved && cp runs/reverse-1/config.toml runs/unsaved
-refuses 4 "never saved" train --resume runs/unsaved
-refuses 2 "never saved" train reverse --out runs/unsaved
+refuses 4 "'runs/unsaved' is not a run directory (no state.safetensors)" train --resume runs/unsaved
+refuses 2 "runs/unsaved is not empty and is not a run directory" train reverse --out runs/unsaved
 expect 0 info; out_has "runs/reverse-"
 rm -r runs/unsaved
 
-# out_folder_test.sh and kills_test.sh test the files that a kill leaves.
+# --- a directory with weights and a configuration
+cp -r runs/reverse-1 weights; rm weights/{state,best}.safetensors
+for command in "eval weights --sequences 4" "generate weights --prompt abcdefghijklmnop --tokens 2" "info weights" \
+  "export weights --names transformerlens --out exported.safetensors" "verify causality weights --length 4 --out new" \
+  "train --from weights --steps 1 --quiet --out from-weights" "study weights --no-effects --out new/study"; do
+  # shellcheck disable=SC2086
+  expect 0 $command; ok test ! -s err -o "$(grep -c checksum err)" == 0
+done
+expect 0 eval weights --sequences 4; out_has "model.safetensors, step 8"; expect 0 eval runs/reverse-1; out_has "state.safetensors, step 8"
+expect 0 runs --runs . --json; out_has '"run":"./weights","task":"reverse","step":null,"saved_step":8,"steps":null,"loss":null'
+expect 0 train reverse "${tiny[@]}" --scale none --steps 2 --quiet --out other
+expect 0 compare other weights --out new/compare; out_has "weights  0       -       -"
+refuses 4 "weights: holds only weights, so it cannot be resumed" train --resume weights
+refuses 2 "holds a run already" train reverse --out weights
+rm -r weights from-weights other exported.safetensors
+
+# faults_test.sh and out_folder_test.sh test the files that a kill leaves.
 mkdir -p mine2/checkpoints && touch mine2/checkpoints/000000.safetensors
 refuses 2 "is not a run directory" train reverse --out mine2
-# The first checkpoint is written after the first save. If writing the checkpoint fails, the run can be resumed.
-mkdir late && touch late/config.toml late/checkpoints
-expect 4 train reverse "${tiny[@]}" --steps 2 --save-every 1 --out late --overwrite --quiet
-rm late/checkpoints
-expect 0 train --resume late --quiet; has_file late/checkpoints/000000.safetensors
+# A file in the way of the checkpoints is found before anything of the earlier run changes.
+expect 0 train reverse "${tiny[@]}" --steps 2 --out late --quiet; touch late/checkpoints; cp -r late earlier
+refuses 2 "late/checkpoints is not a directory" train reverse "${tiny[@]}" --steps 2 --seed 2 --out late --overwrite --quiet
+ok diff -r late earlier; rm -r late earlier
 
 # --- the configuration that results from options, file and preset
 expect 0 train urn --preset micro --lr 0.25 --config good.toml --print-config
@@ -267,9 +282,9 @@ out_has "trained weights, without padding"; out_has "no picture"; err_has "block
 expect 4 verify causality runs/reverse-1 --length 4 --out blocked --json; is_json_line
 out_has '"ok":true'; out_has '"files":[]'
 expect 0 verify run runs/reverse-1 runs/reverse-2; out_has "runs/reverse-1/config.toml"; out_has "runs/reverse-2/state.safetensors"
-expect 0 verify run runs/reverse-1 --json; is_json_line; out_has '"ok":true,"files":[{"run":"runs/reverse-1","file":"config.toml","state":"whole"'
+expect 0 verify run runs/reverse-1 --json; is_json_line; out_has '"ok":true,"files":[{"run":"runs/reverse-1","file":"state.safetensors","state":"whole"'
 cp -r runs/reverse-1 damaged
-for file in config.toml model.safetensors best.safetensors state.safetensors metrics.csv; do
+for file in config.toml model.safetensors best.safetensors state.safetensors metrics.csv heads.csv; do
   flip_bit damaged/$file
   expect 1 verify run runs/reverse-1 damaged; ok grep -q "^damaged/$file  *damaged" out
   ok test "$(grep -c '  damaged ' out)" == 1
@@ -285,7 +300,7 @@ refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
 model=runs/reverse-1/model.safetensors
 expect 0 diff runs/reverse-1 $model; out_has "tensors: 0 differ, "; ok test "$(wc -l < out)" -le 4
 expect 0 diff runs/reverse-1 runs/reverse-1 --json; is_json_line
-out_has '{"ok":true,"a":"runs/reverse-1/model.safetensors","b":'; out_has '"different":0,'; out_has '"max_abs":0.0,"max_rel":0.0}'
+out_has '{"ok":true,"a":"runs/reverse-1/state.safetensors","b":'; out_has '"different":0,'; out_has '"max_abs":0.0,"max_rel":0.0}'
 expect 0 train reverse --no-mlp --steps 9 --save-every 9 --out changed --quiet  # what did training change?
 expect 1 diff changed/checkpoints/000000.safetensors changed; ok test "$(wc -l < out)" -le 24
 out_has "tok.weight"; out_has "|B - A|"; ok test ! -s err
@@ -301,7 +316,7 @@ refuses 4 "'changed/checkpoints' is not a run directory" diff changed/checkpoint
 cp $model cut.safetensors; flip_bit cut.safetensors
 refuses 4 "cut.safetensors" diff cut.safetensors $model
 refuses 4 "text.txt" diff text.txt $model
-rm changed/model.safetensors; refuses 4 "changed/model.safetensors" diff changed $model
+truncate -s 1000 changed/state.safetensors; refuses 4 "changed/state.safetensors" diff changed $model
 refuses 2 "heed diff needs B" diff $model
 refuses 2 "--rtol needs a number, at least 0" diff $model $model --rtol -1
 rm -r changed cut.safetensors
@@ -353,16 +368,15 @@ fi
 rm -r gpt2 gpt2.safetensors torch.safetensors
 
 # --- heed runs, which lists the runs
-mkdir -p runs/broken runs/notes && echo 'steps = 1, 2' > runs/broken/config.toml
-expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "cannot be read: runs/broken/config.toml"
+mkdir -p runs/broken runs/notes && head -c 100 runs/reverse-1/state.safetensors > runs/broken/state.safetensors
+expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "runs/broken cannot be read: "
 ok test "$(grep -c runs/notes out)" = 0
-cp -r runs/reverse-1 runs/stopped; rm runs/stopped/model.safetensors  # this file marks a finished run
+cp -r runs/reverse-1 runs/stopped; unfinish runs/stopped
 printf '9,1.5,0.0' >> runs/stopped/metrics.csv  # an incomplete row, as after a kill
 expect 0 runs --json; is_json_line; out_has '"run":"runs/stopped","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":null,"optimal_loss":null,"above_optimum":null,"eval_loss":'
 printf ',,,,,,,\n' >> runs/stopped/metrics.csv  # a row of a step after the last save
 expect 0 runs --json; out_has '"step":9,"saved_step":8,"steps":8,'
 expect 0 runs; out_has "9/8"; out_has "  8, 20"
-sed -i '4d' runs/stopped/metrics.csv; expect 0 runs; out_has "8/8"; out_has "runs/stopped/metrics.csv: damaged, line 4: its"
 refuses 4 "cannot read absent" runs --runs absent
 expect 0 runs --runs runs/reverse-1; out_has "runs/reverse-1 is a run directory, not a directory that contains runs"
 rm -r runs/broken runs/notes runs/stopped

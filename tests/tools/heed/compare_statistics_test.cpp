@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include "autograd/base/files.h"
-#include "nn/run/metrics_file.h"
+#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
+#include "tests/support/runs.h"
 #include "tools/heed/compare/compare_report.h"
 
 namespace {
@@ -92,7 +93,8 @@ TEST_CASE("n is the number of runs in the mean") {
   CHECK(*json.find("settings")->items()[0].find("n") == 2);
   CHECK(curves_chart(c).title.find("mean of 2 seeds") != std::string::npos);
   const testing::Folder folder;
-  std::ifstream csv(write_comparison(folder.path(), {c})[0]);
+  nn::ResultFolder result(folder.path(), {"comparison", {}, nullptr});
+  std::ifstream csv(write_comparison(result, {c})[0]);
   std::string line;
   std::getline(csv, line), std::getline(csv, line);
   CHECK(line.starts_with("all runs,loss,,2,1.5,0.5,"));
@@ -108,7 +110,8 @@ TEST_CASE("lines of CSV of several tasks have the options that differ in the tas
   CHECK_THAT(csv, Catch::Matchers::StartsWith("task,setting,options,n,final_mean,"));
   CHECK_THAT(csv, Contains("\ncopy,all runs,{},1,1.0,,1.0,,,"));
   const testing::Folder folder;
-  const std::string file = autograd::read_file(write_comparison(folder.path(), tasks)[0].string());
+  nn::ResultFolder result(folder.path(), {"comparison", {}, nullptr});
+  const std::string file = autograd::read_file(write_comparison(result, tasks)[0].string());
   CHECK_THAT(file, Catch::Matchers::StartsWith("task,kv-heads,lr,setting,quantity,target,n,"));
   for (const char* line : {"\ninduction,2,,kv-heads=2,loss,,1,", "\ncopy,,0.5,lr=0.5,loss,,1,",
                            "\ncopy,,,all runs,loss,,1,1.0,,1.0,,,"})
@@ -159,11 +162,11 @@ TEST_CASE("JSON contains the number of runs in the mean of a head") {
   }
 }
 
-// Writes the configuration and the history of a run.
-void write_run(const testing::Folder& folder, const nn::RunConfig& config,
-               const std::vector<nn::MetricsRow>& history) {
-  std::ofstream(folder / "config.toml") << nn::to_toml(config);
-  std::ofstream(folder / "metrics.csv") << nn::metrics_csv(history);
+// Writes a run with this history.
+void write_run(const testing::Folder& folder, const std::vector<nn::MetricsRow>& history) {
+  nn::Snapshot s = nn::Trainer(nn::testing::tiny_run()).snapshot();
+  s.history = history, s.step = history.empty() ? 0 : history.back().step;
+  nn::RunFolder(folder.path()).save(s);
 }
 
 TEST_CASE("a run without a result has only the final values of its last evaluation") {
@@ -173,7 +176,7 @@ TEST_CASE("a run without a result has only the final values of its last evaluati
     row.eval_loss = loss, row.eval_optimal = 0.5, row.eval_accuracy = 1 - loss / 10;
   }
   const testing::Folder folder;
-  write_run(folder, record(1, 2, {1}).config, history);
+  write_run(folder, history);
   for (const auto& [of, numbers] : {std::pair("loss", "nan nan nan nan"),
                                     {"accuracy", "nan nan nan nan"},
                                     {"entropy", "nan nan nan nan"},
@@ -197,10 +200,10 @@ TEST_CASE("a run without an evaluation cannot be compared") {
   step.loss = 2;
   for (const std::vector<nn::MetricsRow>& history :
        {std::vector<nn::MetricsRow>{}, std::vector<nn::MetricsRow>{step}}) {
-    write_run(folder, record(1, 2, {1}).config, history);
+    write_run(folder, history);
     CHECK_THROWS_WITH(
         nn::read_compared(folder.path(), kLoss),
-        (folder / "metrics.csv").string() +
+        (folder / "state.safetensors").string() +
             ": the history has no evaluation; compare needs at least one evaluation of each run");
   }
 }

@@ -123,6 +123,6 @@ done
 refuses 2 "--tied: the model reads 17 tokens and predicts 16" train reverse --tied "${small[@]}"
 err_has "leave out --tied"
 expect 0 train reverse "${small[@]}" --out trein
-sed -i 's/\[train\]/[trein]/' trein/config.toml
+sed -i 's/\[train\]/[trein]/' trein/config.toml; rm trein/state.safetensors
 refuses 4 "unknown section [trein]; the section of a run is [train]" eval trein
 end_of_checks

@@ -86,9 +86,12 @@ end_of_checks() {
   echo "$checks checks, $failures failed"
   [[ $failures == 0 ]]
 }
-# is_saved DIR: tests whether --resume DIR can continue. A run that was killed in the middle of its first publication is
-# saved, but its files are still in DIR/.publish
-is_saved() { [[ -e $1/state.safetensors || -e $1/.publish ]]; }
+# edit_state DIR FROM TO: replaces a text in the header of a run's state by one of equal length, and removes the checksum
+edit_state() {
+  LC_ALL=C sed -i "s/\"heed_checksum\":\"crc32c:........\",/$(printf '%34s' '')/; s/$2/$3/" "$1/state.safetensors"
+}
+# unfinish DIR: makes a finished run one that is not finished
+unfinish() { edit_state "$1" '"finished":"yes"' '"_inished":"yes"'; }
 # recipe STEPS LINE...: prints a sweep file of tiny runs, with each LINE under [sweep]
 recipe() {
   local steps=$1

@@ -4,7 +4,6 @@
 // - HEED_KILL_AT=N: just before the Nth call that changes the file system, counted from 1, it kills
 //   the process (SIGKILL). Consecutive writes to one file count as one call. If this call is the
 //   Nth, the process writes half of the first write before the kill.
-// - HEED_CALL_COUNT=FILE: when the process ends, it writes the number of these calls to FILE.
 // - HEED_FAIL_AT=N: the Nth call of open, write, fsync, rename, unlink, mkdir, ftruncate or flock
 //   (each call counts, an open for reading, too) fails with the error HEED_FAIL_WITH, such as
 //   ENOSPC. If that is "short", only writes count, and a write stores half of its bytes. Only calls
@@ -197,10 +196,6 @@ bool kills(int written = -1) {
 void die() {
   ::kill(::getpid(), SIGKILL);
   for (;;) ::pause();
-}
-
-__attribute__((destructor)) void write_count() {
-  if (const char* path = std::getenv("HEED_CALL_COUNT")) write_text(path, std::to_string(calls));
 }
 
 int opened(int at, const char* path, int flags, mode_t mode) {

@@ -20,8 +20,7 @@ SMALL = ["--layers", 2, "--heads", 4, "--d-model", 64, "--context", 64, "--dropo
 
 
 def result(run):
-    with open(f"{run}/result.json") as file:
-        return json.load(file)
+    return json.loads(heed("info", run, "--json"))["result"]
 
 
 def train(*arguments):
@@ -93,8 +92,8 @@ def built_in(folder):
     check("only the parameters of --train-only change", changed and all(n.startswith("blocks.1.") for n in changed), changed)
     check("all of them change", changed == {n for n in read_tensors(f"{part}/model.safetensors")[0] if n.startswith("blocks.1.")})
     run = next(r for r in json.loads(heed("runs", "--runs", folder, "--json"))["runs"] if r["run"] == part)
-    check("heed runs shows the source", run["from"] == f"{source}/model.safetensors", run)
-    check("heed runs shows the source in text", f"{part} started from {source}/model.safetensors, step 60" in " ".join(heed("runs", "--runs", folder).split()))
+    check("heed runs shows the source", run["from"] == f"{source}/state.safetensors", run)
+    check("heed runs shows the source in text", f"{part} started from {source}/state.safetensors, step 60" in " ".join(heed("runs", "--runs", folder).split()))
     train("--config", f"{part}/config.toml", "--out", more)
     check("config.toml repeats the run", not tensors_that_differ(part, more))
     plan = json.loads(heed("train", "--from", source, "--freeze", "blocks.*", "--dry-run", "--json"))

@@ -5,7 +5,8 @@ source "$(dirname "$0")/expect.sh" "$1"
 
 # --- invalid TOML in a --config file and in a run's config.toml
 expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --out run
-cp run/config.toml kept.toml
+cp run/config.toml kept.toml; cp -r run saved
+rm run/state.safetensors  # a run of weights has its configuration in config.toml
 while IFS='|' read -r line content; do
   printf '%b' "$content" > bad.toml
   refuses 2 "bad.toml:$line: " train --config bad.toml --dry-run
@@ -52,10 +53,10 @@ done
 mkfifo pipe.toml
 what="heed train --config pipe.toml"
 timeout 1000 "$heed" train --config pipe.toml > out 2> err; ok test $? == 4; err_has "not a regular file"
-# One run has a pipe instead of metrics.csv, another run has a pipe instead of the journal of StagedFolder.
-mkdir fifo; cp -r run fifo/rows; rm fifo/rows/metrics.csv; cp -r run fifo/journal; mkdir fifo/journal/.publish
-mkfifo fifo/rows/metrics.csv fifo/journal/.publish/heed-journal pipe.safetensors
-for command in "runs --runs fifo" "info fifo/journal" "plot pipe.safetensors"; do
+# One run has a pipe instead of metrics.csv, another run has a pipe instead of its state.
+mkdir fifo; cp -r saved fifo/rows; unfinish fifo/rows; cp -r saved fifo/state; rm fifo/rows/metrics.csv fifo/state/state.safetensors
+mkfifo fifo/rows/metrics.csv fifo/state/state.safetensors pipe.safetensors
+for command in "runs --runs fifo" "info fifo/state" "plot pipe.safetensors"; do
   what="heed $command"
   # shellcheck disable=SC2086
   timeout 1000 "$heed" $command --json > out 2> err; ok test $? != 124; ok grep -q "it is not a regular file" out err
@@ -68,8 +69,7 @@ mv kept run/config.toml
 
 # --- if config.toml describes a larger model than the saved weights, heed fails before it allocates the model
 sed -i 's/^d-model = .*/d-model = 4096/' run/config.toml
-under "ulimit -v 1000000" refuses 4 "contains 'd-model = 4096', but run/state.safetensors was trained with 'd-model = 16'" train --resume run
-under "ulimit -v 1000000" refuses 4 "was trained with 'd-model = 16'" eval run
+under "ulimit -v 1000000" refuses 4 "contains 'd-model = 4096', but run/model.safetensors was trained with 'd-model = 16'" eval run
 cp kept.toml run/config.toml
 
 # --- files of many or large tensors

@@ -68,7 +68,7 @@ refuses 2 "--soft-cap 1e-50 is rounded to 0 in float32" train reverse --soft-cap
 # --steps 0 makes an untrained run, which other commands read.
 expect 0 train reverse "${tiny[@]}" --steps 0 --quiet --out untrained
 expect 0 eval untrained
-out_has "untrained (reverse), model.safetensors, step 0"
+out_has "untrained (reverse), state.safetensors, step 0"
 expect 0 study untrained --out untrained-study
 expect 0 train --text numbers --steps 0 "${short[@]:2}" --out untrained-text
 expect 0 train --resume untrained-text --steps 3 --quiet

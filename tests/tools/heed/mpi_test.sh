@@ -88,7 +88,7 @@ unlike "the processes have different runs" "$heed train --text a.txt ${text[*]} 
 printf '%s\n' '[train]' 'task = "reverse"' 'layers = 1' 'heads = 2' 'd-model = 256' 'batch = 4' 'eval-batch = 8' 'optimizer = "sgd"' \
   'momentum = 0.9999' 'clip = 0' 'norm = "none"' '[sweep]' 'lr = [10.0, 3e-3]' 'steps = [60, 400]' 'pairs = ["lr", "steps"]' > wild.toml
 ranks 2 0 sweep wild.toml --quiet
-out_has "1 run, 0 trained"; out_has "1 run, 1 trained"; out_has "failed  lr=10,steps=60"; has_file "sweeps/wild/lr=0.003,steps=400/result.json"
+out_has "1 run, 0 trained"; out_has "1 run, 1 trained"; out_has "failed  lr=10,steps=60"; has_file "sweeps/wild/lr=0.003,steps=400/state.safetensors"
 expect 1 sweep wild.toml --quiet; out_has "1 finished before, 1 failed"
 
 # --- a NaN ends all processes at the same step, with the error message of a run with one process
@@ -131,7 +131,7 @@ steps=$((300 * kills + 1500))
 expect 0 train "${recipe[@]}" --steps $steps --quiet --out undisturbed
 killed=0
 for ((try = 0; killed < kills && try < 4 * kills; try++)); do
-  if is_saved killed; then command=(--resume killed); else command=("${recipe[@]}" --save-every 100 --steps $steps --out killed); fi
+  if [[ -e killed/state.safetensors ]]; then command=(--resume killed); else command=("${recipe[@]}" --save-every 100 --steps $steps --out killed); fi
   n=$((2 << (RANDOM % 2)))
   what="mpirun -n $n heed train ${command[*]}, try $try"
   mpirun --oversubscribe -n $n "$heed" train "${command[@]}" --quiet > out 2> err < /dev/null &
@@ -146,7 +146,7 @@ for ((try = 0; killed < kills && try < 4 * kills; try++)); do
   done
 done
 ok test $killed == "$kills"
-if is_saved killed; then
+if [[ -e killed/state.safetensors ]]; then
   expect 0 info killed
   timeout 300 mpirun --oversubscribe -n 4 "$heed" train --resume killed --quiet > out 2> err < /dev/null || err_has "has done its"
 else

@@ -16,35 +16,30 @@ expect 0 sweep s.toml --quiet --json; has_losses "$swept" "$(losses loss)"; out_
 for seed in 1 2; do
   run=sweeps/s/seed=$seed one=$(echo "$swept" | sed -n ${seed}p)
   expect 0 eval $run --json; has_losses "$one" "$(losses loss)"
-  ok grep -q "\"loss\":$one,.*\"evaluation_set\":1024," $run/result.json
+  expect 0 info $run --json; has_losses "$one" "$(losses loss)"; out_has '"evaluation_set":1024,'
   expect 0 train --config sweeps/s/recipes/seed=$seed.toml --out train-$seed --quiet --json; has_losses "$one" "$(losses loss)"
-  seconds=$(losses seconds); ok grep -q "\"seconds\":$seconds," train-$seed/result.json
+  seconds=$(losses seconds)
   expect 0 compare train-$seed --out c --json; ok test "$(losses seconds)" == "$seconds"
 done
 
-# --- a run without result.json has only an eval_loss until heed eval has measured it
-mv sweeps/s/seed=2/result.json kept.json
+# --- a run without a result has only an eval_loss until heed eval has measured it
+cp -r sweeps/s/seed=2 whole
+edit_state sweeps/s/seed=2 '"result":"{' '"_esult":"{'
 expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
 has_losses "$eval_loss" "$(losses eval_loss)"
 expect 0 compare sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses final)"
 err_has "note: 1 of 2 runs have no result; to measure it, run heed eval sweeps/s/seed=2"
 expect 0 compare sweeps/s --json --of eval_loss; has_losses "$eval_loss" "$(losses final)"; ok test ! -s err
+cp sweeps/s/seed=2/state.safetensors kept
 for partly in "--sequences 8" "--weights best.safetensors"; do
   # shellcheck disable=SC2086
-  expect 0 eval sweeps/s/seed=2 $partly; ok test ! -e sweeps/s/seed=2/result.json
+  expect 0 eval sweeps/s/seed=2 $partly; same kept sweeps/s/seed=2/state.safetensors
 done
-expect 0 eval sweeps/s/seed=2; ok test ! -s err; out_has "wrote sweeps/s/seed=2/result.json"
-same <(sed 's/"seconds":[^,]*/"seconds":null/' kept.json) sweeps/s/seed=2/result.json
+cp -r sweeps/s/seed=2 fixed
+touch sweeps/s/seed=2/state.safetensors.tmp12.0
+expect 0 eval sweeps/s/seed=2; out_has "wrote sweeps/s/seed=2/state.safetensors"; ok test ! -e sweeps/s/seed=2/state.safetensors.tmp12.0
 expect 0 compare sweeps/s --json; has_losses "$swept" "$(losses final)"; ok test ! -s err
 expect 0 eval sweeps/s/seed=2; ok test "$(grep -c wrote out)" == 0
-# A file with another loss is written again, and a damaged file is reported and written again.
-sed -i "s/\"loss\":2/\"loss\":3/" sweeps/s/seed=2/result.json
-expect 0 eval sweeps/s/seed=2; out_has "wrote sweeps/s/seed=2/result.json"
-expect 0 runs --runs sweeps/s --json; has_losses "$swept" "$(losses loss)"
-echo '{' > sweeps/s/seed=2/result.json; touch sweeps/s/seed=2/result.json.tmp12.0
-expect 1 verify run sweeps/s/seed=2; out_has "damaged"; out_has "heed eval writes it again"
-expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
-expect 0 eval sweeps/s/seed=2; ok test ! -e sweeps/s/seed=2/result.json.tmp12.0
 expect 0 verify run sweeps/s/seed=2; expect 0 runs --runs sweeps/s --json; has_losses "$swept" "$(losses loss)"
 
 # --- a run that is resumed has no loss until it ends
@@ -54,10 +49,9 @@ wait_until $pid grep -q '^1[3-9],' sweeps/s/seed=2/metrics.csv
 expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
 kill -TERM $pid; wait $pid; ok test $? == 130
 expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
-expect 0 eval sweeps/s/seed=2; ok grep -q '"steps":12,' sweeps/s/seed=2/result.json  # not replaced
+cp sweeps/s/seed=2/state.safetensors kept; expect 0 eval sweeps/s/seed=2; same kept sweeps/s/seed=2/state.safetensors
 
 # --- a finished run whose directory is not writable: the loss is printed, but not saved
-cp -r train-1 fixed; rm fixed/result.json
 if unshare --map-root-user --mount true 2> /dev/null; then
   # shellcheck disable=SC2016
   unshare --map-root-user --mount bash -c \

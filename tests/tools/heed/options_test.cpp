@@ -46,7 +46,9 @@ class Place {
     fs::create_directories("sweeps/s/seed=1");
     t.evaluate(false);
     nn::RunFolder("sweeps/s/seed=1").save(t.snapshot());
-    nn::RunFolder("sweeps/s/seed=1").finish(t.snapshot(), {.steps = 1, .loss = 1});
+    nn::Snapshot last = t.snapshot();
+    last.finished = true, last.result = to_json(nn::RunResult{.steps = 1, .loss = 1});
+    nn::RunFolder("sweeps/s/seed=1").save(last);
     heed::autograd::write_file("s.toml", std::string_view("[sweep]\nseed = [1]\n"));
     fs::copy("s.toml", "sweeps/s/sweep.toml");
     heed::autograd::write_file("file.txt", std::string_view("text"));

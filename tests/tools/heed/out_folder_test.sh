@@ -7,7 +7,6 @@ small=("${tiny[@]}" --steps 4 --quiet --threads 1)
 expect 0 train reverse "${small[@]}" --save-every 2 --out run
 touch run/mine run/checkpoints/mine.safetensors run/checkpoints/notes.txt run/checkpoints/12x4.safetensors
 expect 0 verify causality run; has_file run/causality.png  # --overwrite also removes this file
-cp run/result.json first.json
 mkdir run/checkpoints/000009.safetensors run/study && touch run/study/weights.png
 refuses 2 "--overwrite needs a value" train reverse "${small[@]}" --out run --overwrite=
 refuses 2 "--overwrite" train reverse "${small[@]}" --out run
@@ -17,13 +16,13 @@ for kept in mine checkpoints/mine.safetensors checkpoints/notes.txt checkpoints/
   ok test -e run/$kept
 done
 for gone in 000000 000002 000004; do ok test ! -e run/checkpoints/$gone.safetensors; done
-ok grep -q 'seed = 2' run/config.toml; ok test ! -e run/causality.png; ok test "$(cat first.json)" != "$(cat run/result.json)"
+ok grep -q 'seed = 2' run/config.toml; ok test ! -e run/causality.png; ok test "$(cat run/checkpoints/mine.safetensors)" == ""
 
 # --- --overwrite does not remove files through a symbolic link
 mkdir outside
 expect 0 train reverse "${small[@]}" --out linked
 ln -s ../outside linked/checkpoints
-refuses 2 "linked/checkpoints is a symbolic link, and heed does not remove files through links" \
+refuses 2 "linked/checkpoints is not a directory: heed does not remove files through links" \
   train reverse "${small[@]}" --save-every 2 --out linked --overwrite
 rm linked/checkpoints
 mv linked/model.safetensors outside/; ln -s ../outside/model.safetensors linked/model.safetensors
@@ -34,53 +33,10 @@ ln -s run by-name
 expect 0 train reverse "${small[@]}" --seed 4 --out by-name --overwrite  # the output directory may be a symbolic link
 ok grep -q 'seed = 4' run/config.toml
 
-# --- a kill before the new run is saved leaves the complete old run
+# --- until the first save of the new run, the old run is complete. Creating a large model takes long
 expect 0 train reverse "${small[@]}" --out old
 cp -r old saved
 audit=$(cksum < old/audit.txt)
-for milliseconds in 1 2 3 4 5 6 8 10 12 14 16 18 20 25 30 40 60; do
-  what="heed train --overwrite, killed after $milliseconds ms"
-  "$heed" train reverse "${tiny[@]}" --steps 100000 --seed 5 --quiet --out old --overwrite > /dev/null 2>&1 &
-  pid=$!
-  sleep "$(printf '0.%03d' $milliseconds)"
-  kill -KILL $pid
-  wait $pid 2> /dev/null
-  expect 0 info old  # this command completes or removes the interrupted replacement
-  if grep -q 'seed = 5' old/config.toml; then
-    expect 0 info old/state.safetensors; expect 0 eval old --sequences 4
-    rm -r old; cp -r saved old
-  else
-    for file in model.safetensors best.safetensors state.safetensors config.toml metrics.csv loss.png; do
-      same old/$file saved/$file
-    done
-  fi
-done
-expect 0 train --resume old --steps 5 --quiet
-ok test "$(cksum < old/audit.txt)" == "$audit"  # a resume keeps audit.txt, which describes step 1
-ok test -z "$(find old -name '*.tmp*')"
-
-# --- if a kill interrupts heed while it moves the files of the new run, the next command completes the moves
-expect 0 train reverse "${small[@]}" --seed 5 --save-every 2 --out earlier
-expect 0 train reverse "${tiny[@]}" --steps 5 --quiet --threads 1 --out later
-rm later/audit.txt later/attention.png  # so files of these names in earlier/ must be removed
-files=(best.safetensors config.toml heads.csv loss.png metrics.csv model.safetensors result.json state.safetensors)
-gone=(attention.png audit.txt checkpoints/00000{0,2,4}.safetensors)
-for command in info eval "train --resume" runs; do
-  for moved in 0 1 2 5; do
-    rm -rf runs
-    mkdir runs && cp -r earlier runs/mix && cp -r later runs/mix/.publish
-    { printf -- '- %s\n' "${gone[@]}"; printf '+ %s\n' "${files[@]}"; } > runs/mix/.publish/heed-journal
-    for file in "${files[@]:0:moved}"; do mv runs/mix/.publish/"$file" runs/mix/; done
-    if [[ $moved != 0 ]]; then (cd runs/mix && rm "${gone[@]}"); fi
-    if [[ $command == runs ]]; then expect 0 runs; out_has "5/5"; else
-      # shellcheck disable=SC2086
-      expect "$([[ $command == train* ]] && echo 2 || echo 0)" $command runs/mix
-    fi
-    ok diff -r later runs/mix
-  done
-done
-rm -r runs
-# Creating a large model takes long, so the kill happens before the first save.
 "$heed" train reverse --layers 24 --heads 16 --d-model 1024 --out old --overwrite > /dev/null 2>&1 &
 pid=$!
 sleep 0.02
@@ -88,8 +44,46 @@ cp -r old during
 kill -KILL $pid
 wait $pid 2> /dev/null
 what="heed train --overwrite, before its first save"
-ok grep -q 'steps = 5' during/config.toml
-expect 0 eval during --sequences 4; expect 0 eval old --sequences 4
+ok diff -r during saved; ok diff -r old saved
+# A kill between the first save and the removal of the old files: the run is new, and a resume removes the old files.
+expect 0 train reverse "${small[@]}" --seed 5 --steps 0 --out new
+cp -r old between; cp new/state.safetensors between/; mkdir -p between/checkpoints; cp old/model.safetensors between/checkpoints/000004.safetensors
+unfinish between; expect 0 eval between --sequences 4; out_has "step 0"; refuses 4 "has no checkpoints" study between --over-time
+expect 0 train --resume between --steps 2 --quiet; ok test ! -e between/checkpoints/000004.safetensors
+ok grep -q 'seed = 5' between/config.toml; expect 0 verify run between
+expect 0 train --resume old --steps 5 --quiet
+ok test "$(cksum < old/audit.txt)" == "$audit"  # a resume keeps audit.txt, which describes step 1
+ok test -z "$(find old -name '*.tmp*')"
+
+# --- an overwrite that is refused changes nothing: an immutable file, a sticky directory, a directory of others
+expect 0 train reverse "${small[@]}" --out kept-run
+copy() { rm -rf before; cp -a kept-run before; }
+copy
+if chattr +i kept-run/model.safetensors 2> /dev/null; then
+  refuses 4 "kept-run/model.safetensors: Operation not permitted" train reverse "${small[@]}" --seed 2 --out kept-run --overwrite
+  chattr -i kept-run/model.safetensors; ok diff -r kept-run before
+else echo "skipped: an immutable file, which this file system or user cannot make"; fi
+if [[ $EUID == 0 ]] && setpriv --reuid 65534 --regid 65534 --clear-groups true 2> /dev/null; then
+  chmod a+rx "$dir"; cp "$heed" heed-copy; chmod a+rx heed-copy; chmod 1777 kept-run; copy
+  setpriv --reuid 65534 --regid 65534 --clear-groups "$dir/heed-copy" train reverse "${small[@]}" --seed 2 --out kept-run --overwrite > out 2> err; code=$?
+  what="heed train --overwrite in a sticky directory of root"; ok test $code == 4; err_has "Operation not permitted"; ok diff -r kept-run before
+  chmod 555 kept-run; copy
+  setpriv --reuid 65534 --regid 65534 --clear-groups "$dir/heed-copy" train reverse "${small[@]}" --seed 2 --out kept-run --overwrite > out 2> err; code=$?
+  what="heed train --overwrite in a directory of root"; ok test $code == 4; err_has "Permission denied"; ok diff -r kept-run before
+  chmod 755 kept-run
+else echo "skipped: files of other users, because only root can be another user"; fi
+
+# --- reading never writes: a journal of 77197984, with a link, is ignored
+mkdir -p kept-run/.publish victim; echo mine > victim/file; ln -s ../../victim kept-run/.publish/checkpoints
+printf -- '- model.safetensors\n+ checkpoints/file\n' > kept-run/.publish/heed-journal
+rm -rf before; cp -a kept-run before
+mkdir -p all; cp -a kept-run all/
+for command in "info kept-run" "eval kept-run --sequences 4" "runs --runs all" "verify run kept-run" "generate kept-run --tokens 1 --prompt abcdefghijklmnop"; do
+  # shellcheck disable=SC2086
+  expect 0 $command
+done
+for run in kept-run all/kept-run; do ok diff --no-dereference -r $run before; done; ok test -e victim/file
+expect 0 train --resume kept-run --steps 5 --quiet; ok test -e kept-run/.publish/heed-journal; ok test -e victim/file
 
 # --- if a directory contains only temporary files of a killed run, it can be used as an output directory
 dead=$(bash -c 'echo $$')

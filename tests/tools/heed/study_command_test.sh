@@ -167,12 +167,20 @@ refuses 2 "--out looked already contains a study" study runs/reverse-1 --out loo
 expect 0 study runs/reverse-1 --out looked --overwrite; has_file looked/dS.png
 # --overwrite removes the files of the old study, but not files that heed did not write.
 touch patched/mine.png
-expect 0 study runs/reverse-1 --out patched --overwrite --export csv; has_file patched/cells.csv
+expect 0 study runs/reverse-1 --out patched --overwrite --export csv
 checks=$((checks + 1)); [[ ! -e patched/patching.png && -e patched/mine.png ]] || fail "patched: $(ls patched)"
-expect 0 study runs/reverse-1 --out patched --overwrite; for name in cells.csv .staging .publish; do ok test ! -e patched/$name; done
-# staged_folder_test.cpp and kills_test.sh test files of users, links and killed processes in more detail.
+expect 0 study runs/reverse-1 --out patched --overwrite; ok test ! -e patched/cells.csv
+# Without a manifest, a study of 77197984 is found by the names of its files, and other files belong to the user.
+rm patched/heed-files.txt; touch patched/dS_Lecture.png patched/dS_L0H7.png
+refuses 2 "already contains a study" study runs/reverse-1 --out patched
+expect 0 study runs/reverse-1 --out patched --overwrite; ok test ! -e patched/dS_L0H7.png; ok test -e patched/dS_Lecture.png
+mkdir notes; touch notes/dS.png
+refuses 2 "--overwrite: notes contains files, but no study" study runs/reverse-1 --out notes --overwrite
+refuses 4 "cannot replace notes/dS.png: heed did not write it; move it" study runs/reverse-1 --out notes
+ok test "$(ls notes)" == dS.png
+refuses 2 "contains 'heed study 1', not a comparison" compare runs/reverse-1 --out patched
 # Without --out, heed uses the directory of a killed study again, unless another process has locked it.
-cp -r runs/reverse-1 own && rm -rf own/study* && mkdir -p own/study/.staging
+cp -r runs/reverse-1 own && rm -rf own/study* && mkdir own/study && echo 'heed study 1' > own/study/heed-files.txt
 exec 9< own/study && flock 9
 expect 0 study own; has_file own/study-2/arrays.safetensors
 refuses 2 "own/study: it is locked by another process" study own --overwrite
@@ -195,12 +203,12 @@ refuses 2 "--out runs/reverse-1/over-time already contains a study" study runs/r
 refuses 4 "has no checkpoints; train with --save-every" study again --over-time
 cp -r runs/reverse-1 cut && truncate -s 1000 cut/checkpoints/000004.safetensors
 refuses 4 "cut/checkpoints/000004.safetensors" study cut --over-time
-rm cut/model.safetensors
-refuses 4 "cut has no model.safetensors; it has " study cut; err_has "checkpoints/000008.safetensors, for --weights"
+rm cut/model.safetensors; expect 0 study cut  # a copy
+refuses 4 "cut has no model.safetensors; it has " study cut --weights model.safetensors; err_has "checkpoints/000008.safetensors, for --weights"
 expect 0 study cut --weights checkpoints/000008.safetensors
 cp -r cut bare && rm -rf bare/checkpoints bare/best.safetensors
-refuses 4 "bare has no model.safetensors; heed train --resume bare writes them again" study bare
-expect 0 train --resume bare --quiet; expect 0 study bare
+refuses 4 "bare has no best.safetensors; heed train --resume bare writes them again" study bare --weights best.safetensors
+expect 0 train --resume bare --quiet; expect 0 study bare --weights best.safetensors
 cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetensors
 refuses 4 "contains step 0, not the step in its name" study cut --over-time
 

@@ -69,9 +69,8 @@ TEST_CASE("a resumed run has the samples of an uninterrupted one") {
 
 TEST_CASE("a wrong prompt is an error; samples.txt exists only with sample-every") {
   const Folder folder;
-  CHECK_THROWS_WITH(TrainingSamples(RunFolder(folder.path()), Trainer(sampled("induction", "a?"))),
-                    Contains("'?'"));
-  const Trainer t(tiny_run());
+  Trainer wrong(sampled("induction", "a?")), t(tiny_run());
+  CHECK_THROWS_WITH(TrainingSamples(RunFolder(folder.path()), wrong), Contains("'?'"));
   CHECK(!TrainingSamples(RunFolder(folder.path()), t).after_step());
   CHECK(!std::filesystem::exists(folder / RunFolder::kSamples));
   RunConfig c = tiny_run();

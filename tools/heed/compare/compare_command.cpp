@@ -5,7 +5,7 @@
 #include <set>
 
 #include "autograd/base/text.h"
-#include "nn/run/staged_folder.h"
+#include "nn/run/result_folder.h"
 #include "nn/study/run_effects.h"
 #include "nn/tasks/task.h"
 #include "tools/heed/commands.h"
@@ -40,7 +40,6 @@ struct LeftOut {
 std::vector<fs::path> run_folders(const fs::path& given) {
   if (!autograd::is_there(given))
     throw autograd::IoError(fmt::format("compare: '{}' does not exist", given.string()));
-  nn::finish_publication(given);
   if (nn::RunFolder(given).is_run()) return {given};
   std::vector<fs::path> runs;
   if (is_sweep(given)) {
@@ -107,21 +106,17 @@ std::vector<fs::path> all_folders(const Command& c) {
   return all;
 }
 
-// Returns the runs that are finished and can be read. Adds the others to `left_out`.
+// Returns the runs that are finished or have only weights. Adds the others to `left_out`.
 std::vector<nn::ComparedRun> find_runs(const Command& c, const nn::ComparedQuantity& of,
                                        std::vector<LeftOut>& left_out) {
   std::vector<nn::ComparedRun> runs;
   for (const fs::path& folder : all_folders(c))
     or_leave_out(left_out, folder, [&] {
-      const RunState state = state_of(folder);
-      if (state == RunState::kFinished) {
+      const RunState state = nn::RunFolder(folder).state();
+      if (state == RunState::kFinished || state == RunState::kWeights)
         runs.push_back(nn::read_compared(folder, of));
-      } else {
-        const nn::RunFolder run(folder);
-        if (run.finished_step())
-          run.verify(nn::RunFolder::kModel);  // throws, because it is damaged
+      else
         left_out.push_back({folder, nn::enum_name(state)});
-      }
     });
   check_not_empty(runs.size(), left_out);
   const auto lacks = [](const nn::ComparedRun& run) { return !run.has_result; };
@@ -190,23 +185,40 @@ std::vector<std::string> chosen_against(const std::string& given,
   return chosen;
 }
 
-std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunComparison>& tasks,
-                                  const std::vector<std::string>& against) {
-  // The directory may contain pictures of an earlier comparison, with other tasks.
-  std::vector<std::string> known = nn::task_names();
-  known.insert(known.end(), {"text", "lines"});
+// Returns whether `name` is the name of a file of a comparison of commit 77197984, which has no
+// manifest. Pictures of runs of several tasks are named after the tasks.
+bool is_old_file(const std::string& name) {
+  std::vector<std::string> tasks = nn::task_names();
+  tasks.insert(tasks.end(), {"text", "lines", "majority", "parity"});
   std::set<std::string> names = {"compare.csv", "runs.csv", "curves.csv", "heads.csv"};
   for (const char* picture : {"curves", "against", "steps"}) {
     names.insert(fmt::format("{}.png", picture));
-    for (const std::string& task : known) names.insert(fmt::format("{}-{}.png", picture, task));
+    for (const std::string& task : tasks) names.insert(fmt::format("{}-{}.png", picture, task));
   }
-  nn::StagedFolder out(
-      folder, {{"compare.csv"}, [&](const std::string& name) { return names.contains(name); }});
-  std::vector<fs::path> files = write_comparison(out.staging(), tasks);
+  return names.contains(name);
+}
+
+std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunComparison>& tasks,
+                                  const std::vector<std::string>& against) {
+  const auto suffix = [&](std::size_t i) {
+    return tasks.size() > 1 ? "-" + tasks[i].task() : std::string();
+  };
+  nn::ResultFolder out(folder, {"comparison", {"compare.csv"}, is_old_file});
+  // All names first, so that a file of the user is found before a file is written.
+  std::vector<std::string> names{"compare.csv", "runs.csv", "curves.csv"};
+  if (tasks[0].of.head) names.emplace_back("heads.csv");
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const std::string end = suffix(i) + ".png";
+    names.push_back("curves" + end);
+    if (!against[i].empty()) names.push_back("against" + end);
+    if (!against[i].empty() && tasks[i].target) names.push_back("steps" + end);
+  }
+  out.list(names);
+  std::vector<fs::path> files = write_comparison(out, tasks);
   for (std::size_t i = 0; i < tasks.size(); ++i)
-    append(files, draw_comparison(out.staging(), tasks[i], against[i],
-                                  tasks.size() > 1 ? "-" + tasks[i].task() : ""));
-  return out.publish(files);
+    append(files, draw_comparison(out, tasks[i], against[i], suffix(i)));
+  out.complete();
+  return files;
 }
 
 Report run_compare(const CompareArguments& a, const Command& c) {
@@ -241,8 +253,7 @@ constexpr const char* kCompareNotes =
 that differ only in their seed are one setting. Numbers are means over the seeds of a setting with
 the standard error of the mean. Settings of a sweep are named by their options, other settings by the
 directory of their first run, and the options that differ are listed below the table.
-Runs that are not finished or are damaged are not compared. A warning names them. If the weights of
-a run are damaged, heed train --resume writes them again.
+Runs that are not finished or are damaged are not compared. A warning names them.
 
 [Tasks]
 Runs of several tasks are compared task by task: each task has a table, and its pictures are named
@@ -255,7 +266,8 @@ final is the loss at the end in nats per token, on the whole evaluation set. hee
 and sweep print the same number. above optimum is this loss minus the optimal loss on the same
 sequences. best is the lowest eval_loss of any run: the loss of an evaluation during training, on
 the first --eval-batch sequences of the set. The curves show eval_loss. A run without a result has
-'-' until heed eval RUN has measured it; --of eval_loss needs no result.
+'-' until heed eval RUN has measured it; --of eval_loss needs no result. A directory with only
+weights and a configuration has no losses.
 
 If --of is a number of heads (as in heed study), final is that with the largest magnitude of any
 head. It is measured on sequences of the evaluation set, at every checkpoint (heed train --save-every) and at
@@ -308,7 +320,7 @@ Report compare_roles(const Command& c) {
     progress.at_work("Measuring the heads of " + folder.string());
     or_leave_out(left_out, folder, [&] {
       const nn::RunEffects e =
-          nn::measure_run(open_run(folder, nn::RunFolder::kModel, nn::Use::kSequences));
+          nn::measure_run(open_run(folder, nn::RunFolder::kState, nn::Use::kSequences));
       std::map<std::string_view, std::string> by_role;
       for (const nn::Finding& f : e.summary.findings)
         if (f.matters()) {

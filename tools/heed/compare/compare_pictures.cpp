@@ -142,11 +142,10 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
   return chart;
 }
 
-std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& folder,
-                                                   const RunComparison& c,
+std::vector<std::filesystem::path> draw_comparison(nn::ResultFolder& folder, const RunComparison& c,
                                                    const std::string& against,
                                                    const std::string& suffix) {
-  const auto file = [&](const char* name) { return folder / (name + suffix + ".png"); };
+  const auto file = [&](const char* name) { return folder.file(name + suffix + ".png"); };
   std::vector<std::filesystem::path> files = {draw(file("curves"), curves_chart(c))};
   if (against.empty()) return files;
   files.push_back(draw(file("against"), against_chart(c, against, &ComparedRun::final)));

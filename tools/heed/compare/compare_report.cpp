@@ -262,7 +262,7 @@ Report comparison_report(const std::vector<RunComparison>& tasks) {
   return report;
 }
 
-std::vector<fs::path> write_comparison(const fs::path& folder,
+std::vector<fs::path> write_comparison(nn::ResultFolder& folder,
                                        const std::vector<RunComparison>& tasks) {
   Table settings = options_table(tasks, setting_columns({{"setting"}, {"quantity"}, {"target"}}));
   Table runs = options_table(tasks, run_columns({{"quantity"}, {"run"}, {"seed"}}));
@@ -283,8 +283,8 @@ std::vector<fs::path> write_comparison(const fs::path& folder,
     }
   std::vector<fs::path> files;
   const auto write = [&](const char* name, const Table& table) {
-    autograd::write_file((folder / name).string(), std::string_view(to_csv(table)));
-    files.push_back(folder / name);
+    files.push_back(folder.file(name));
+    autograd::write_file(files.back(), std::string_view(to_csv(table)));
   };
   write("compare.csv", settings), write("runs.csv", runs), write("curves.csv", curves);
   if (tasks[0].of.head) write("heads.csv", heads);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/run/result_folder.h"
 #include "nn/study/comparison.h"
 #include "tools/heed/report/report.h"
 #include "tools/plot/chart.h"
@@ -42,7 +43,7 @@ Report comparison_report(const std::vector<RunComparison>& tasks);
 /// score). If there are several tasks, the first column is the task, and an option that does not
 /// differ between the runs of a task is empty in its lines. Returns the paths of the files. Throws
 /// IoError if a file cannot be written.
-std::vector<std::filesystem::path> write_comparison(const std::filesystem::path& folder,
+std::vector<std::filesystem::path> write_comparison(nn::ResultFolder& folder,
                                                     const std::vector<RunComparison>& tasks);
 
 inline constexpr std::size_t kMostCurves = 8;  ///< largest number of curves of curves_chart()
@@ -61,8 +62,7 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
 /// Draws curves.png. Unless the option `against` is empty, also draws against.png and, if there is
 /// a target, steps.png. `suffix` is added to the names: curves-copy.png if it is "-copy". Returns
 /// the paths of the files. Throws IoError if a file cannot be written.
-std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& folder,
-                                                   const RunComparison& c,
+std::vector<std::filesystem::path> draw_comparison(nn::ResultFolder& folder, const RunComparison& c,
                                                    const std::string& against,
                                                    const std::string& suffix = "");
 

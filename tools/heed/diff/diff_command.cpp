@@ -49,7 +49,8 @@ constexpr Column kDiffKeys[] = {{"ok"},
 nn::SafeTensors read_tensors(const std::string& path) {
   Progress progress(false);
   progress.at_work("Reading " + path);
-  return nn::load_safetensors(find_weights(path));
+  return autograd::is_file(path) ? nn::load_safetensors(path)
+                                 : nn::load_weights(find_weights(path));
 }
 
 void add_tensor(Table& table, const nn::NamedDifference& d) {

@@ -6,7 +6,6 @@
 
 #include "autograd/base/text.h"
 #include "nn/layers/sites.h"
-#include "nn/run/folder_lock.h"
 #include "nn/run/run_folder.h"
 #include "nn/tasks/parameters.h"
 #include "tools/heed/commands.h"
@@ -21,7 +20,7 @@ namespace heed {
 namespace {
 
 struct EvalArguments {
-  std::string run, weights = nn::RunFolder::kModel, text, lines, context;
+  std::string run, weights = nn::RunFolder::kState, text, lines, context;
   std::int64_t sequences = 0, stride = 0;
   nn::TaskParameters parameters;
 
@@ -61,20 +60,20 @@ void add_positions(Report& report, const nn::Evaluation& e) {
   }
 }
 
-// Writes the result of a finished run if it has none, or another loss. Returns the path of the
-// file, or nothing if it was not written.
+// Adds the result to a finished run that has none. Returns the path of the file, or nothing if it
+// was not written.
 std::vector<std::filesystem::path> save_missing_result(const std::filesystem::path& folder,
-                                                       nn::RunResult result) try {
-  const nn::FolderLock lock(folder);
-  const nn::RunFolder run(lock.directory());
-  if (lock.taken() || run.finished_step() != result.steps) return {};
-  // Bits of the loss may differ on another SIMD target.
-  const std::optional<nn::RunResult> saved = run.result();
-  if (saved && std::abs(saved->loss - result.loss) <= 1e-4 * std::abs(result.loss)) return {};
-  if (lock.held()) nn::remove_temporaries(run.path(), nn::RunFolder::result_files());
-  result.seconds = run.seconds();
+                                                       const nn::RunResult& result) try {
+  const auto lacks_result = [&](const nn::RunFolder& run) {
+    const nn::RunSummary saved = run.summary();
+    return saved.finished && !saved.result && saved.step == result.steps;
+  };
+  if (!lacks_result(nn::RunFolder(folder))) return {};
+  const auto lock = nn::RunFolder::lock(folder);
+  const nn::RunFolder run(lock->directory());
+  if (!lacks_result(run)) return {};
   run.save_result(result);
-  return {run.file(nn::RunFolder::kResult)};
+  return {run.file(nn::RunFolder::kState)};
 } catch (const autograd::IoError& e) {
   print_error(fmt::format("note: the result of the run is not saved: {}", e.what()));
   return {};
@@ -196,7 +195,7 @@ void fail_if_wrong(Report& report, const nn::Evaluation& e, const std::filesyste
 // Returns the first line of the report: run, weights and place of the evaluation.
 std::string headline(const std::filesystem::path& folder, const nn::LoadedRun& run,
                      const EvalArguments& a) {
-  std::string line = fmt::format("{} ({}), {}{}", folder.string(), run.config.task, a.weights,
+  std::string line = fmt::format("{} ({}), {}{}", folder.string(), run.config.task, run.weights,
                                  run.step ? fmt::format(", step {}", *run.step) : "");
   if (a.foreign()) line += fmt::format(", on {}", a.text.empty() ? a.lines : a.text);
   for (const auto& [key, value] : a.parameters) line += fmt::format(", {} {}", key, value);
@@ -222,12 +221,12 @@ Report eval(const EvalArguments& a) {
   report.set("tokens_per_s", double(e.sequences * info.context) / done.seconds);
   add_evaluation(report, e, *done.task);
   report.set("run", folder.string());
-  report.set("weights", a.weights);
+  report.set("weights", run.weights);
   report.set("position_loss", e.position_loss);
   report.set("position_optimal", e.position_optimal);
   add_positions(report, e);
   const bool is_final =
-      a.weights == nn::RunFolder::kModel && a.sequences == 0 && run.step && !a.elsewhere();
+      a.weights == nn::RunFolder::kState && a.sequences == 0 && run.step && !a.elsewhere();
   std::vector<std::filesystem::path> files;
   if (is_final && std::isfinite(e.loss) && !nn::leaks(e)) {
     nn::RunResult result = nn::run_result(e, *done.task, *run.step);
@@ -285,7 +284,7 @@ Report eval_lengths(const EvalArguments& a) {
   const std::string where = headline(folder, run, a);
   report.line("{}", where);
   report.set("run", folder.string());
-  report.set("weights", a.weights);
+  report.set("weights", run.weights);
   report.set("steps", run.step);
   Table& table = report.table("lengths");
   table.title = "loss by length";
@@ -345,8 +344,8 @@ void eval_command(Command& c) {
       nn::RunFolder::kBest);
   c.notes = fmt::format(
       R"(Without options other than --weights, this measures the loss of the run, which heed train, runs,
-sweep and compare also print. If {0} is missing, damaged or has another loss, heed eval writes it.
-Evaluations elsewhere, with --text, --lines, --stride, --context or --task-*, never change it.
+sweep and compare also print. If a finished run has no result, heed eval adds it. Evaluations
+elsewhere, with --text, --lines, --stride, --context or --task-*, never add it.
 
 [Options]
 Another text or its lines are evaluated as a whole, in the tokens of the run. A character that the
@@ -357,10 +356,10 @@ For texts, perplexity is exp of the loss (nats per token), and bits per characte
 the total nats / ln 2, divided by the code points or UTF-8 bytes of the targets (newlines count).
 unknown_share is the fraction of targets that are <unk>.
 
-A list such as --context 32,64 prints one row per length and draws {1} in the directory
+A list such as --context 32,64 prints one row per length and draws {} in the directory
 of the run. Learned positions end at the context of the run, so that longer sequences cannot be
 evaluated. With other encodings of positions they can.)",
-      nn::RunFolder::kResult, nn::RunFolder::kLengthsPicture);
+      nn::RunFolder::kLengthsPicture);
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
   c.add("Options",

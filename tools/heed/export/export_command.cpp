@@ -10,7 +10,7 @@ namespace heed {
 namespace {
 
 struct ExportArguments {
-  std::string run, out, weights = nn::RunFolder::kModel;
+  std::string run, out, weights = nn::RunFolder::kState;
   nn::WeightNames names = nn::WeightNames::kTorch;
 };
 

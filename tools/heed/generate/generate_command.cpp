@@ -15,7 +15,7 @@ namespace heed {
 namespace {
 
 struct GenerateArguments {
-  std::string run, weights = nn::RunFolder::kModel, prompt, stop;
+  std::string run, weights = nn::RunFolder::kState, prompt, stop;
   std::int64_t tokens = 256, seed = 1, samples = 1;
   nn::GenerateOptions how;
 };

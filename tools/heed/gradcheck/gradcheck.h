@@ -26,7 +26,7 @@ struct GradcheckRequest {
   std::string curve;                            ///< PNG file that report_curves() writes
   bool mutants = false;                         ///< true: the mode of report_mutants()
   std::string run;                              ///< run directory for report_run_gradcheck()
-  std::string weights = nn::RunFolder::kModel;  ///< weights file of this run
+  std::string weights = nn::RunFolder::kState;  ///< weights file of this run
   std::int64_t seconds = 5;  ///< time limit of report_run_gradcheck(), in seconds
 
   /// Returns the options of the checker: order, oracles and seed.

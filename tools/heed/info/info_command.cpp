@@ -1,6 +1,7 @@
 // `heed info`: describes a run or a safetensors file.
 #include "nn/io/safetensors.h"
 #include "nn/run/run_folder.h"
+#include "nn/run/snapshot_file.h"
 #include "nn/train/cost/model_cost.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
@@ -11,13 +12,14 @@
 namespace heed {
 namespace {
 
-constexpr Column kOfRun[] = {{"run"}, {"task"}, {"dtype"}, {"weights", "weights"}};
+constexpr Column kOfRun[] = {{"run"},    {"task"},           {"dtype"}, {"weights", "weights"},
+                             {"result"}, {"last_evaluation"}};
 constexpr Column kActivations[] = {
     {"activation_bytes_per_sequence", "activations", "per sequence", "bytes"}};
 constexpr auto kRunKeys = joined(kOfRun, kModelKeys, kActivations);
 
 Report info_on_run(const std::filesystem::path& folder) {
-  const nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
+  const nn::LoadedRun run = open_run(folder, nn::RunFolder::kState, nn::Use::kPrompts);
   const nn::RunConfig& c = run.config;
   Report report(kRunKeys);
   report.line("{}: {}, {}, d-model {}, context {}, {} -> {} tokens, {}", folder.string(),
@@ -30,6 +32,10 @@ Report info_on_run(const std::filesystem::path& folder) {
   add_model(report, run.model);
   report.set("activation_bytes_per_sequence", nn::activation_bytes(run.model));
   report.set("weights", nn::hash_of_tensors(parameters(run.model)));
+  const nn::RunSummary summary = nn::RunFolder(folder).summary();
+  if (summary.result) report.set("result", Value::parse(nn::to_json(*summary.result)));
+  if (summary.last_evaluation)
+    report.set("last_evaluation", Value::parse(nn::evaluation_json(*summary.last_evaluation)));
   return report;
 }
 

@@ -10,6 +10,7 @@
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
+#include "nn/run/own_files.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/plan/train_config.h"
 #include "tools/heed/report/output.h"
@@ -300,11 +301,12 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
 void save_sweep(const fs::path& folder, const std::string& text) {
   make_folder(folder);
   const auto lock = lock_sweep(folder);
-  const auto contains = [](const fs::path& name) {
-    return name == kSweepFile || name.parent_path() == kRecipes;
-  };
-  // Without locks, temporary files may belong to another process.
-  if (lock->held()) nn::remove_temporaries(folder, {{}, contains, kRecipes});
+  if (lock->held()) {  // without locks, temporary files may belong to another process
+    const auto all = [](const std::string&) { return true; };
+    nn::remove_temporaries(*lock->directory(), [](const auto& name) { return name == kSweepFile; });
+    if (const fs::path recipes = folder / kRecipes; fs::is_directory(fs::symlink_status(recipes)))
+      nn::remove_temporaries(autograd::Directory(recipes.string()), all);
+  }
   const fs::path file = folder / kSweepFile;
   if (is_sweep(folder) && autograd::read_file(file.string()) == text) return;
   autograd::write_file(file.string(), std::string_view(text));
@@ -316,11 +318,6 @@ fs::path save_recipe(const fs::path& folder, const PlannedRun& run) {
   const auto lock = lock_sweep(folder);
   autograd::write_file(file.string(), std::string_view(run.recipe));
   return file;
-}
-
-RunState state_of(const fs::path& run) {
-  if (autograd::is_there(run)) nn::finish_publication(run);
-  return nn::RunFolder(run).state();
 }
 
 }  // namespace heed

@@ -70,17 +70,13 @@ void save_sweep(const std::filesystem::path& folder, const std::string& text);
 std::filesystem::path save_recipe(const std::filesystem::path& folder, const PlannedRun& run);
 
 using RunState = nn::RunFolder::State;
-/// Returns the state of a run directory. If a kill interrupted the publication of its files,
-/// finishes the publication first.
-RunState state_of(const std::filesystem::path& run);
-
 }  // namespace heed
 
 template <>
 struct heed::nn::EnumNames<heed::RunState> {
   static constexpr std::pair<heed::RunState, const char*> kTable[] = {
       {heed::RunState::kNew, "not begun"},
-      {heed::RunState::kUnsaved, "never saved"},
+      {heed::RunState::kWeights, "only weights"},
       {heed::RunState::kSaved, "not finished"},
       {heed::RunState::kFinished, "finished"}};
 };

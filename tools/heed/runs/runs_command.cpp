@@ -1,10 +1,10 @@
 // The command `heed runs`: lists the runs in a directory, the newest last.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <ctime>
 #include <optional>
 
+#include "nn/run/metrics_file.h"
 #include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/report/output.h"
@@ -44,32 +44,30 @@ constexpr Column kRunColumns[] = {{"run", "run"},
                                   {"problem"}};
 constexpr Column kRunsKeys[] = {rows("runs", kRunColumns)};
 
-// Returns a row of kRunColumns. If the run cannot be read, the row contains the error and the
-// values that are known. If the run is training, the row contains its current step.
+// Returns a row of kRunColumns. If the run cannot be read, the row contains the error. If the run
+// is training, the row contains its current step.
 std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
-  nn::RunConfig config;
-  nn::MetricsRow last, evaluation;  // last row of the history, last row with an evaluation
-  std::optional<nn::RunResult> result;
-  std::optional<std::int64_t> saved;
-  std::string problem;
+  nn::RunSummary s;
+  Value step, problem;
+  nn::MetricsRow evaluation;
   try {
-    config = run.config();
-    for (const nn::MetricsRow& row : run.metrics()) {
-      last = row;
-      if (!std::isnan(row.eval_loss)) evaluation = row;
-    }
-    saved = run.saved_step();
-    result = run.result();
+    s = run.summary();
+    evaluation = s.last_evaluation.value_or(evaluation);
+    const std::string metrics = run.file(nn::RunFolder::kMetrics).string();
+    if (run.has_state()) step = s.step;
+    if (run.has_state() && !s.finished && autograd::is_there(metrics))
+      step = std::max(s.step.value_or(0), nn::last_step_in(metrics).value_or(0));
   } catch (const autograd::Error& e) {
     problem = e.what();
   }
-  const auto known = [&](Value value) { return problem.empty() ? value : Value(); };
+  const bool known = problem == Value(), has_steps = step != Value();
+  const auto& [config, saved, finished, result, last] = s;
   return {run.text(),
-          known(config.task),
-          known(fmt::format("{}/{}", last.step, config.steps)),
-          known(last.step),
+          known ? Value(config.task) : Value(),
+          has_steps ? Value(fmt::format("{}/{}", step.dump(), config.steps)) : Value(),
+          step,
           saved,
-          known(config.steps),
+          has_steps ? Value(config.steps) : Value(),
           result ? Value(result->loss) : Value(),
           result ? Value(result->optimal) : Value(),
           result && result->optimal ? Value(result->loss - *result->optimal) : Value(),
@@ -79,7 +77,7 @@ std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
           date,
           config.from.empty() ? Value() : Value(config.from),
           config.from.empty() ? Value() : Value(config.from_weights),
-          problem.empty() ? Value() : Value(problem)};
+          problem};
 }
 
 Report list_runs(const std::string& folder) {
@@ -119,8 +117,8 @@ larger than its saved step, from which --resume continues. loss is the loss of a
 whole evaluation set in nats per token, the same number as in heed train, eval, sweep and compare.
 above is this loss minus the optimal loss on the same sequences. eval_loss is the loss of the last
 evaluation during training, on the first --eval-batch sequences of the set. A finished run without a
-result has no loss until heed eval RUN has measured it. The weights are not read: heed verify run
-finds damaged files.)";
+result has no loss until heed eval RUN has measured it, and a directory with only weights and a
+configuration has no steps. The weights are not read: heed verify run finds damaged files.)";
 
 }  // namespace
 

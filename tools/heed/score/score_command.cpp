@@ -18,7 +18,7 @@ namespace heed {
 namespace {
 
 struct ScoreArguments {
-  std::string run, weights = nn::RunFolder::kModel, prompt, text, save;
+  std::string run, weights = nn::RunFolder::kState, prompt, text, save;
   std::int64_t stride = 0;
 };
 
@@ -162,10 +162,10 @@ Report score(const ScoreArguments& a) {
   const nn::TextQuality quality = nn::text_quality(-scores.log_probability, scores.size);
   const double loss = -scores.log_probability / double(scores.targets);
   Report report(kScoreKeys);
-  report.line("{} ({}), {}{}", folder.string(), run.config.task, a.weights,
+  report.line("{} ({}), {}{}", folder.string(), run.config.task, run.weights,
               a.text.empty() ? "" : ", on " + a.text);
   report.set("run", folder.string());
-  report.set("weights", a.weights);
+  report.set("weights", run.weights);
   report.set("seconds", clock.seconds());
   Table& table = report.table("tokens");
   table.rows = std::move(scores.table.rows);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/run/result_folder.h"
 #include "nn/study/cells.h"
 #include "nn/study/evidence.h"
 #include "tools/heed/command_line/command.h"
@@ -28,7 +29,7 @@ struct StudyContext {
   const Subject& subject;
   const HeadStudy& heads;  ///< on sequences of the task; `measured` may be null
   Progress& progress;
-  std::filesystem::path folder;  ///< where an analysis may write further files
+  nn::ResultFolder* folder;  ///< where an analysis may write further files; null: nowhere
 
   /// Returns whether the user gave this option.
   bool given(const std::string& option) const { return command.given(option); }

@@ -191,7 +191,7 @@ HeadSample on_sample(const Subject& s, const HeadSample& sample) {
 std::vector<Section> repeated_analyses(const Subject& last, const HeadArguments& arguments,
                                        const Command& c, Progress& progress,
                                        const std::vector<nn::CheckpointFile>& checkpoints,
-                                       const std::filesystem::path& folder) {
+                                       nn::ResultFolder* folder) {
   std::vector<const Analysis*> chosen;
   std::vector<Section> sections;
   const auto context_of = [&](const Subject& s, const HeadStudy& heads) {
@@ -390,20 +390,21 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
 
   std::vector<Section> sections{time_section(study, subject, sequences)};
   Table csv = over_time_table(study);
-  for (Section& s : repeated_analyses(subject, heads, c, progress, checkpoints, out->staging())) {
+  for (Section& s : repeated_analyses(subject, heads, c, progress, checkpoints, out.get())) {
     add_numbers(s, csv);
     sections.push_back(std::move(s));
   }
-  const auto file = [&](const char* name) { return (out->staging() / name).string(); };
+  const auto file = [&](const char* name) { return out->file(name).string(); };
   autograd::write_file(file("over_time.csv"), std::string_view(to_csv(csv)));
   const nn::Json json = over_time_json(study, folder.string());
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
   progress.at_work("Writing the page");
   Files files = write_document(
-      out->staging(), subject.source,
+      *out, subject.source,
       fmt::format("{}: {} over time", subject.source.run_name(), subject.texts.objective), sections,
       pane_data({pane_over_time(subject, model, checkpoints, study)}));
   append(files, {file("over_time.csv"), file("over_time.json")});
+  out->complete();
   progress.clear();
 
   Report report(over_time_keys());
@@ -411,7 +412,7 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
   for (const auto& [key, value] : json.entries()) report.set(key, value);
   report.set("sections", sections_json(sections));
   for (const Section& s : sections) add_section(report, s, true);
-  report.files(out->publish(files));
+  report.files(files);
   return report;
 }
 

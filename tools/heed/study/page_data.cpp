@@ -115,7 +115,7 @@ nn::Json pane_of(const Subject& s, const nn::Study& study, const std::string& la
   return pane;
 }
 
-Files write_document(const std::filesystem::path& folder, const PictureSource& source,
+Files write_document(nn::ResultFolder& folder, const PictureSource& source,
                      const std::string& title, const std::vector<Section>& sections,
                      nn::Json page) {
   Files files;
@@ -125,7 +125,7 @@ Files write_document(const std::filesystem::path& folder, const PictureSource& s
                                 {"sections", sections_json(sections)},
                                 {"heed", version_text()},
                                 {"command", typed_command()}}));
-  files.push_back(folder / "report.html");
+  files.push_back(folder.file("report.html"));
   autograd::write_file(files.back().string(), study_page(page));
   return files;
 }

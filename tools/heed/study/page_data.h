@@ -32,7 +32,7 @@ nn::Json cells_json(const NotableCells& cuts);
 /// Draws the pictures of the sections and writes report.html into the directory. `page` has further
 /// data of the page (page/README.md), such as pane_data(). Returns the paths of all files of the
 /// sections. Throws IoError.
-Files write_document(const std::filesystem::path& folder, const PictureSource& source,
+Files write_document(nn::ResultFolder& folder, const PictureSource& source,
                      const std::string& title, const std::vector<Section>& sections,
                      nn::Json page = nn::Json::object());
 /// Returns the data of a page of panes, with the descriptions of nn::map_quantities() and

@@ -188,7 +188,6 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
   check_same_tokens(a, b_folder.string(), run->task->info());
   const Subject b(b_folder, run, a.sequence, a.objective);
   const auto folder = open_study_folder(out, a.source.run / "compared", overwrite);
-  const std::filesystem::path staging = folder->staging();
   Progress progress(false);
   progress.at_work("Running both models forward and backward");
   StudiedPair s{a, b, a.study(), b.study(), false, {}, {}};
@@ -198,9 +197,10 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
   progress.at_work("Drawing pictures");
   const std::vector<Section> sections{section_of(s)};
   const Files files = write_document(
-      staging, a.source,
+      *folder, a.source,
       fmt::format("{} and {}: {}", a.source.run_name(), b.source.run_name(), a.texts.objective),
       sections, pane_data({pane_of(a, s.study_a), pane_of(b, s.study_b)}));
+  folder->complete();
   progress.clear();
   Report report(kComparison);
   report.set("format", kStudyFormat);
@@ -211,7 +211,7 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
   report.line("A {}: {} = {:.6f}", a.folder(), a.objective_text(), s.study_a.value);
   report.line("B {}: {} = {:.6f}", b.folder(), a.objective_text(), s.study_b.value);
   add_section(report, sections[0], true);
-  report.files(folder->publish(files));
+  report.files(files);
   return report;
 }
 

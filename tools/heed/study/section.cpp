@@ -196,16 +196,20 @@ void add_section(Report& report, const Section& section, bool whole) {
   for (const Table& table : section.tables) report.text_table(table);
 }
 
-Files draw_pictures(const std::filesystem::path& folder, const std::vector<Picture>& pictures,
+Files draw_pictures(nn::ResultFolder& folder, const std::vector<Picture>& pictures,
                     const PictureSource& source) {
+  std::vector<std::string> formats = source.formats;
+  if (formats.empty()) formats = {"png"};
   std::vector<Files> written(pictures.size());
   autograd::parallel_for(std::ssize(pictures), 1, [&](std::int64_t i, std::int64_t) {
     const Picture& p = pictures[std::size_t(i)];
     const auto write = [&](const auto& drawing) {
+      std::vector<std::string> names;
+      for (const std::string& format : formats) names.push_back(p.file + "." + format);
+      folder.list(names);
       return write_picture(
-          folder / (p.file + ".png"), source.formats,
-          [&](plot::Canvas& canvas) { draw(drawing, canvas); }, drawing.title,
-          drawing.title + ". " + drawing.caption + " " + p.explanation,
+          folder.folder() / p.file, formats, [&](plot::Canvas& canvas) { draw(drawing, canvas); },
+          drawing.title, drawing.title + ". " + drawing.caption + " " + p.explanation,
           png_metadata(source, drawing));
     };
     written[std::size_t(i)] = std::visit(write, p.drawing);

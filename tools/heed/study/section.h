@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "nn/run/result_folder.h"
 #include "nn/study/evidence.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/report.h"
@@ -67,7 +68,7 @@ Value sections_json(const std::vector<Section>& sections);
 void add_section(Report& report, const Section& section, bool whole);
 /// Draws pictures into `folder` in the formats of `source`, and returns their paths. The
 /// description of a picture is its title, its caption and its explanation. Throws IoError.
-Files draw_pictures(const std::filesystem::path& folder, const std::vector<Picture>& pictures,
+Files draw_pictures(nn::ResultFolder& folder, const std::vector<Picture>& pictures,
                     const PictureSource& source);
 
 }  // namespace heed

@@ -24,7 +24,7 @@ namespace {
 // ---- arguments: a run, a sequence, an objective L and further outputs
 
 struct StudyArguments {
-  std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "margin", out, head, at,
+  std::string run, other, weights = nn::RunFolder::kState, prompt, of = "margin", out, head, at,
                           export_format;
   std::vector<std::string> formats, show;
   std::int64_t sample = 0;
@@ -189,8 +189,8 @@ Report study_one(const StudyArguments& a, const Command& c) {
   const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   progress.at_work("Running the model forward and backward");
   heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed
-  StudyContext context(c, a.heads, s, heads, progress, out->staging());
-  const std::filesystem::path arrays = out->staging() / "arrays.safetensors";
+  StudyContext context(c, a.heads, s, heads, progress, out.get());
+  const std::filesystem::path arrays = out->file("arrays.safetensors");
   // The arrays take hundreds of megabytes for 8 layers and 512 tokens, so a thread writes them. If
   // it cannot be started, get() does the work.
   const nn::Study& study = context.study();
@@ -206,8 +206,8 @@ Report study_one(const StudyArguments& a, const Command& c) {
   const std::vector<Claim> lines = first_lines(heads, s.predicts, answers);
   progress.at_work("Drawing pictures and writing arrays");
   // A thread draws while this one writes the page.
-  auto drawn = std::async(
-      [&] { return draw_pictures(out->staging(), map_pictures(study, s.texts, head), s.source); });
+  auto drawn =
+      std::async([&] { return draw_pictures(*out, map_pictures(study, s.texts, head), s.source); });
   nn::Json page = pane_data(panes_of(context));
   std::vector<std::string> summary;
   for (const Claim& line : lines) summary.push_back(line.text);
@@ -215,17 +215,17 @@ Report study_one(const StudyArguments& a, const Command& c) {
   if (head) page.append("chosen", nn::Json::object({{"layer", head->layer}, {"head", head->head}}));
   std::vector<Section> shown = sections;
   shown.insert(shown.begin(), heads_section(context));
-  Files written = write_document(out->staging(), s.source,
-                                 fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
-                                 shown, std::move(page));
+  Files written =
+      write_document(*out, s.source, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
+                     shown, std::move(page));
   append(written, drawn.get());
   saved.get();
   append(written, {arrays});
   if (!a.export_format.empty()) {
-    written.push_back(out->staging() / "cells.csv");
+    written.push_back(out->file("cells.csv"));
     autograd::write_file(written.back().string(), study_cells(study));
   }
-  const auto files = out->publish(written);
+  out->complete();
   progress.clear();
 
   Report report(study_keys());
@@ -245,7 +245,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
   report.table("claims").rows = claims.rows;
   if (a.ascii) report.block(drawn_weights(study, s.texts.tokens));
   add_sections(report, a, sections, context);
-  report.files(files);
+  report.files(written);
   return report;
 }
 
@@ -262,12 +262,12 @@ Report study_weights(const StudyArguments& a, const Command& c) {
   (*analysis)->check({c, a.heads, s, heads, progress, {}});
   const auto out = open_study_folder(a.out, s.source.run / "circuits", a.overwrite);
   if (s.has_sequences && !takes_long(a.heads, c, s)) heads.sample = sample_of(a.heads, c, s);
-  StudyContext context(c, a.heads, s, heads, progress, out->staging());
+  StudyContext context(c, a.heads, s, heads, progress, out.get());
   const std::vector<Section> sections{(*analysis)->run(context)};
   progress.at_work("Drawing pictures and writing arrays");
-  const Files files = write_document(out->staging(), s.source,
-                                     s.source.run_name() + ": circuits from the weights", sections);
-  const auto published = out->publish(files);
+  const Files files =
+      write_document(*out, s.source, s.source.run_name() + ": circuits from the weights", sections);
+  out->complete();
   progress.clear();
   Report report(kWeightKeys);
   report.set("format", kStudyFormat);
@@ -277,7 +277,7 @@ Report study_weights(const StudyArguments& a, const Command& c) {
                              : Value());
   report.set("sections", sections_json(sections));
   add_section(report, sections[0], true);
-  report.files(published);
+  report.files(files);
   return report;
 }
 

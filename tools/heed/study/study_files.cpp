@@ -7,31 +7,25 @@
 
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
-#include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/study/analysis.h"
 
 namespace heed {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A directory contains a study if it contains one of these files. Every kind of study (of one
-// sequence, of two runs, over time, of circuits) writes at least one of them.
-const std::vector<std::string> kStudyMarks = {"arrays.safetensors", "compare.csv", "over_time.csv",
-                                              "circuits.safetensors", "report.html"};
-// Other files that studies write. A directory that has only such files does not count as a study.
-const std::vector<std::string> kOtherStudyFiles = {"over_time.json", "cells.csv"};
-// Returns whether an analysis, or --over-time, draws a picture of this name, without its extension.
-bool is_analysis_picture(const std::string& stem) {
-  constexpr std::string_view kRepeated = "_over_time";  // KEY_over_time.png
-  return stem == "over_time" || std::ranges::any_of(analyses(), [&](const Analysis* a) {
-           return std::ranges::count(a->pictures, stem) > 0 ||
-                  stem == std::string(a->key) + std::string(kRepeated);
-         });
-}
+// Names of the files of studies of commit 77197984, which have no manifest. First the files by
+// which such a study is found, then the other ones, then pictures without their extensions.
+const std::vector<std::string> kOldMarks = {"arrays.safetensors", "compare.csv", "over_time.csv",
+                                            "circuits.safetensors", "report.html"};
+constexpr std::string_view kOldFiles[] = {"over_time.json", "cells.csv"};
+constexpr std::string_view kOldPictures[] = {
+    "over_time",   "patching", "patching_heads", "by_distance",    "lens",
+    "attribution", "effects",  "edges",          "paths",          "qk",
+    "ov",          "composed", "positions",      "distance_curves"};
+constexpr std::string_view kOldMaps[] = {"weights", "dA", "dS", "outputs"};
 
-// Returns `name` with each number replaced by "N": "dS_LNHN.png" for "dS_L0H1.png".
+// Returns `name` with each number replaced by "N": "dS_LNHN" for "dS_L0H1".
 std::string without_numbers(const std::string& name) {
   std::string text;
   for (const char c : name)
@@ -42,33 +36,16 @@ std::string without_numbers(const std::string& name) {
   return text;
 }
 
-// Returns whether `name` is the name of a study's picture, such as "dS.png", "dS_L0H1.svg" or
-// "dS_difference.png".
-bool is_study_picture(const std::string& name) {
+bool is_old_study_file(const std::string& name) {
+  if (std::ranges::count(kOldMarks, name) + std::ranges::count(kOldFiles, name) > 0) return true;
   if (!name.ends_with(".png") && !name.ends_with(".svg")) return false;
   const std::string stem = name.substr(0, name.size() - 4);
-  return is_analysis_picture(stem) ||
-         std::ranges::any_of(nn::map_quantities(), [&](const nn::MapQuantity& q) {
-           const std::string map(q.picture.file);
-           return !map.empty() && (stem == map || stem == map + "_difference" ||
-                                   without_numbers(stem) == map + "_LNHN");
+  return std::ranges::count(kOldPictures, stem) > 0 ||
+         std::ranges::any_of(kOldMaps, [&](std::string_view map_name) {
+           const std::string map(map_name);
+           return stem == map || stem == map + "_difference" ||
+                  without_numbers(stem) == map + "_LNHN";
          });
-}
-
-// Returns whether `name` is the name of an array that an earlier commit exported, such as
-// "npy/blocks.0.attn.hook_z_grad.npy".
-bool is_study_array(const std::string& name) {
-  return std::ranges::any_of(nn::array_quantities(), [&](const nn::ArrayQuantity& q) {
-    const std::string array = (q.value ? "npy/blocks.N." : "npy/") + std::string(q.site);
-    const std::string found = without_numbers(name);
-    return found == array + ".npy" || found == array + "_grad.npy";
-  });
-}
-
-bool is_study_file(const std::string& name) {
-  return std::ranges::count(kStudyMarks, name) > 0 ||
-         std::ranges::count(kOtherStudyFiles, name) > 0 || is_study_picture(name) ||
-         is_study_array(name);
 }
 
 // Appends a row to `table` for each cell of an array [1, H, Tq, Tk].
@@ -86,23 +63,25 @@ void append_cells(std::string& table, std::string_view quantity, std::size_t lay
 
 }  // namespace
 
-std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out,
+std::unique_ptr<nn::ResultFolder> open_study_folder(const std::string& out,
                                                     const fs::path& default_path, bool overwrite) {
   fs::path folder = out.empty() ? default_path : fs::path(out);
   const bool no_alternative = overwrite || !out.empty();
   for (int n = 2;; ++n) {
     try {
-      auto study = std::make_unique<nn::StagedFolder>(
-          folder, nn::ResultFiles{kStudyMarks, is_study_file, "npy"});
+      auto study = std::make_unique<nn::ResultFolder>(
+          folder, nn::ResultKind{"study", kOldMarks, is_old_study_file});
+      if (overwrite && study->is_foreign())
+        usage_error("--overwrite: {} contains files, but no study; choose another directory",
+                    folder.string());
       if (overwrite || !study->holds_result()) {
-        study->staging();
+        study->check_replaceable();
         return study;
       }
       if (no_alternative)
         usage_error(
             "--out {} already contains a study; choose another directory, or replace the study "
-            "with "
-            "--overwrite",
+            "with --overwrite",
             out);
     } catch (const nn::FolderInUse& e) {
       if (no_alternative) throw UsageError(e.what());

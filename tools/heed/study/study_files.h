@@ -6,18 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "nn/run/staged_folder.h"
+#include "nn/run/result_folder.h"
 #include "nn/study/study.h"
 
 namespace heed {
 
-/// Opens the directory of a study and creates its staging directory. With `overwrite`, this is
-/// `out` (or `default_path` if `out` is empty), even if it contains a study. Without `overwrite`, a
-/// directory that contains a study of any kind is never opened: if `out` is not empty, a study in
-/// it is an error; if `out` is empty, the function opens the first of `default_path`,
-/// `default_path`-2, ... that contains no study and is not in use. Throws UsageError for this
-/// error, and if the only directory that may be opened is in use.
-std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out,
+/// Opens the directory of a study. With `overwrite`, this is `out` (or `default_path` if `out` is
+/// empty), even if it contains a study. Without `overwrite`, a directory that contains a study of
+/// any kind is never opened: if `out` is not empty, a study in it is an error; if `out` is empty,
+/// the function opens the first of `default_path`, `default_path`-2, ... that contains no study and
+/// is not in use. Throws UsageError for this error, if the only directory that may be opened is in
+/// use, and if `overwrite` is set and the directory has files, but no study. Throws the errors of
+/// ResultFolder::check_replaceable().
+std::unique_ptr<nn::ResultFolder> open_study_folder(const std::string& out,
                                                     const std::filesystem::path& default_path,
                                                     bool overwrite);
 

@@ -53,9 +53,10 @@ interventions, a corrupt prompt and a second run keep them. If --of names tokens
 is still the default of the task, unless --samples is given; so it is if --at is given.
 
 --head draws one head large (weights_L1H0.png, ...). --format png,svg also writes SVG files. A large
-map makes a large SVG file. --export csv writes the scores, the
-weights and their gradients to cells.csv, one row per cell:
-quantity,layer,head,query,key,value.
+map makes a large SVG file. --export csv writes the scores, the weights and their gradients to
+cells.csv, one row per cell: quantity,layer,head,query,key,value.
+
+heed-files.txt lists the files of a study. --overwrite replaces or removes these files and no others.
 
 [Heads]
 --repeat-random RxC uses sequences of R random tokens, repeated C times; L is the margin from the

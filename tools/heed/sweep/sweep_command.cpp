@@ -69,7 +69,7 @@ Report plan_report(const std::filesystem::path& folder,
   report.set("sweep", folder.string());
   Table& table = report.table("runs");
   for (const PlannedRun* run : runs) {
-    const RunState found = state_of(folder / run->name);
+    const RunState found = nn::RunFolder(folder / run->name).state();
     const char* state = found == RunState::kFinished ? "finished"
                         : found == RunState::kSaved  ? "goes on"
                                                      : "new";
@@ -82,10 +82,10 @@ Report plan_report(const std::filesystem::path& folder,
 }
 
 // Returns the result of a run: the output of `heed train --json` if this call trained the run, or
-// its result.json if it was finished before. Returns null if there is none.
+// its saved result if it was finished before. Returns null if there is none.
 Value result_of(const std::filesystem::path& folder, const SweptRun& run) try {
   if (run.state != SweptRun::State::kBefore) return run.result;
-  const auto saved = nn::RunFolder(folder / run.plan->name).result();
+  const auto saved = nn::RunFolder(folder / run.plan->name).summary().result;
   return saved ? Value::parse(nn::to_json(*saved)) : Value();
 } catch (const autograd::IoError&) {  // the file cannot be read; `heed verify run` states why
   return {};
@@ -154,10 +154,9 @@ the current directory.
 
 The name of a run's directory contains its values: sweeps/FILE/scale=none,seed=1. Characters of a
 value other than letters, digits, +, - and . are replaced by _. The directory of the sweep contains
-the file as sweep.toml. Finished runs are skipped. Unfinished runs, and runs whose weights are
-damaged, are resumed. To continue after Ctrl-C (each run saves, exit 130) or a kill, repeat the
-command. Values can be added to the lists. If the command is started twice at the same time, both
-processes share the runs.
+the file as sweep.toml. Finished runs are skipped. Unfinished runs are resumed. To continue after
+Ctrl-C (each run saves, exit 130) or a kill, repeat the command. Values can be added to the lists.
+If the command is started twice at the same time, both processes share the runs.
 
 If a run fails, it is reported, the other runs continue, and the exit code is 1.
 

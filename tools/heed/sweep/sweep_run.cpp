@@ -82,7 +82,7 @@ class Sweep {
   // that trains it reports the reason.
   bool is_finished(const SweptRun& run) const {
     try {
-      return state_of(folder_of(run)) == RunState::kFinished;
+      return nn::RunFolder(folder_of(run)).state() == RunState::kFinished;
     } catch (const std::exception&) {
       return false;
     }
@@ -107,12 +107,12 @@ class Sweep {
     const std::filesystem::path folder = folder_of(run);
     run.state = State::kElsewhere;
     if (nn::is_taken(folder)) return;
-    const RunState found = state_of(folder);
+    const RunState found = nn::RunFolder(folder).state();
     if (found == RunState::kFinished) {  // another process has finished it
       run.state = State::kBefore;
       return;
     }
-    if (found == RunState::kNew) {
+    if (found == RunState::kNew || found == RunState::kWeights) {
       try {
         open_out(folder, false);
       } catch (const nn::FolderInUse&) {
@@ -138,7 +138,6 @@ class Sweep {
     }
     arguments.push_back("--config=" + save_recipe(jobs_.folder, *run.plan).string());
     arguments.push_back("--out=" + folder);
-    if (found == RunState::kUnsaved) arguments.emplace_back("--overwrite");
     return arguments;
   }
 

@@ -41,23 +41,20 @@ void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
   trainer.set(changed);
 }
 
-// Returns whether a finished run needs a resume, which writes these files again.
-bool has_damaged_results(const nn::RunFolder& folder) try {
-  for (const char* name : {nn::RunFolder::kModel, nn::RunFolder::kMetrics}) folder.verify(name);
-  if (autograd::is_there(folder.file(nn::RunFolder::kBest))) folder.verify(nn::RunFolder::kBest);
-  return false;
-} catch (const autograd::Error&) {
-  return true;
+// Returns whether a copy of a finished run is damaged, which a resume writes again.
+bool has_damaged_copies(const nn::RunFolder& folder) {
+  const auto checks = folder.verify(false);
+  return std::ranges::any_of(checks, [](const auto& file) { return !file.problem.empty(); });
 }
 
 // Returns "" if resuming the run has an effect: if steps, the last evaluation or the pictures are
-// missing, or if weights or metrics.csv are damaged. Otherwise returns the reason why nothing is
+// missing, or if a copy is damaged. Otherwise returns the reason why nothing is
 // missing, and what to do instead.
-std::string nothing_to_do(const nn::RunFolder& folder, const nn::Trainer& trainer,
+std::string nothing_to_do(const nn::RunFolder& folder, bool finished, const nn::Trainer& trainer,
                           const Command& c) {
   const std::string run = folder.text(), reason = trainer.stop_reason();
   const std::int64_t done = trainer.steps_done;
-  if (has_damaged_results(folder) || folder.finished_step() != done) return "";
+  if (!finished || has_damaged_copies(folder)) return "";
   if (done >= trainer.config().steps)
     return fmt::format(
         "{0} has done its {1} steps{3}; continue with heed train --resume {0} --steps {2}", run,
@@ -69,12 +66,12 @@ std::string nothing_to_do(const nn::RunFolder& folder, const nn::Trainer& traine
       done, reason, reason.substr(0, reason.find(':')));
 }
 
-void warn_without_lock(const nn::StagedFolder& folder) {
+void warn_without_lock(const nn::LockedFolder& folder) {
   if (!folder.is_locked())
     print_error(
         fmt::format("warning: this file system has no flock; a second process that writes "
                     "to '{}' is not detected",
-                    folder.folder().string()));
+                    folder.path().string()));
 }
 
 // Throws UsageError if a file that was moved is given as the other kind than that of the run.
@@ -100,13 +97,14 @@ Report resume(TrainArguments& a, const Command& c) {
       apply_resume_settings(trainer, c);
       return trainer;
     });
-  const nn::StagedFolder locked(find_run(a.resume), nn::RunFolder::result_files());
-  const nn::RunFolder folder(locked.directory());
-  warn_without_lock(locked);
+  const auto locked = nn::RunFolder::lock(find_run(a.resume));
+  const nn::RunFolder folder(locked->directory());
+  warn_without_lock(*locked);
   Progress progress(a.run.quiet);
   progress.at_work("Reading " + folder.text());
   std::vector<std::string> warnings;
-  nn::Trainer trainer = nn::Trainer::from(folder.load(moved, &warnings, moved_val));
+  nn::Snapshot snapshot = folder.load(moved, &warnings, moved_val);
+  nn::Trainer trainer = nn::Trainer::from(snapshot);
   progress.clear();
   for (const std::string& warning : warnings) print_error("warning: " + warning);
   const nn::RunConfig saved = trainer.config();
@@ -116,12 +114,15 @@ Report resume(TrainArguments& a, const Command& c) {
         folder.text(), trainer.steps_done, saved.steps, a.config.steps);
   apply_resume_settings(trainer, c);
   if (trainer.config().sample_every > 0) TrainingSamples::prompt_of(trainer);
-  const std::string nothing = nothing_to_do(folder, trainer, c);
+  const std::string nothing = nothing_to_do(folder, snapshot.finished, trainer, c);
   if (!nothing.empty() && !saves_path) throw UsageError(nothing);
   if (!nothing.empty() && c.json)
     usage_error("--json: {} is finished and gives no result; leave out --json", folder.text());
-  // Commands such as eval and study also read the new path from config.toml.
-  if (saves_path) folder.save_config(saved, config_notes());
+  if (saves_path) {  // commands such as eval and study also need the new path
+    snapshot.config = saved;
+    folder.save(snapshot, config_notes());
+  }
+  snapshot = {};  // frees its tensors
   if (!nothing.empty()) {
     if (a.run.ranks) a.run.ranks->leave();
     Report report;
@@ -149,7 +150,7 @@ Report new_run(TrainArguments& a, const Command& c) {
       usage_error("--from {} is inside --out {}, which the new run replaces; choose another --out",
                   config.from, a.out);
   }
-  std::unique_ptr<nn::StagedFolder> folder;
+  std::unique_ptr<nn::LockedFolder> folder;
   if (!a.out.empty()) folder = open_out(a.out, a.overwrite);  // before the work, to fail early
   Progress progress(a.run.quiet);
   progress.at_work("Reading the data and creating the model");
@@ -160,8 +161,6 @@ Report new_run(TrainArguments& a, const Command& c) {
   lead_ranks(trainer, a.run.ranks);  // may fail, so it comes before the run directory
   if (!folder) folder = nn::RunFolder::make_next(config.task);
   warn_without_lock(*folder);
-  nn::RunFolder(folder->staging()).opened().save(trainer.snapshot(), config_notes());
-  folder->publish();
   return train_run(trainer, nn::RunFolder(folder->directory()), a.run);
 }
 
@@ -234,9 +233,9 @@ A run can end early with one of these exit codes. It is saved first, unless stat
        last save stays. Also: with --check-invariants, an identity of attention
        is broken (the message names layer, head and row; the weights before the
        step are saved likewise); with --strict, a parameter gets no gradient.
-  4    A file cannot be written; the last save stays. If the directory DIR of
-       the run was removed, the run is saved in DIR.recovered-1 (or the next
-       free number). If DIR was only moved, training continues in it.
+  4    A file cannot be written; the last save stays. Also: the directory of
+       the run was removed, and the run with it. If the directory was only
+       moved, training continues in it.
   130  Ctrl-C, SIGTERM or SIGHUP.
 
 {} contains norms of gradient, weight and update of each parameter in the first step.

@@ -163,7 +163,7 @@ class ProgressObserver : public nn::TrainingObserver {
       : options_(options), progress_(options.quiet) {}
 
   void on_start(const TrainingRun& run) override {
-    const nn::Trainer& t = run.trainer();
+    nn::Trainer& t = run.trainer();
     const nn::RunConfig& c = t.config();
     alarms_.emplace(run.folder(), t);
     samples_.emplace(run.folder(), t);

@@ -9,11 +9,11 @@
 
 namespace heed {
 
-TrainingSamples::TrainingSamples(const nn::RunFolder& folder, const nn::Trainer& trainer)
+TrainingSamples::TrainingSamples(const nn::RunFolder& folder, nn::Trainer& trainer)
     : trainer_(trainer) {
   if (trainer.config().sample_every == 0) return;
   prompt_ = prompt_of(trainer);
-  file_.emplace(folder, nn::RunFolder::kSamples, "", trainer.steps_done);
+  file_.emplace(folder, trainer, nn::RunFolder::kSamples, "", trainer.steps_done);
 }
 
 std::vector<std::int64_t> TrainingSamples::prompt_of(const nn::Trainer& t) {

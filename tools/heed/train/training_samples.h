@@ -17,7 +17,7 @@ class TrainingSamples {
  public:
   /// Opens samples.txt, or does nothing if config.sample_every is 0. `trainer` must outlive the
   /// object. Throws IoError.
-  TrainingSamples(const nn::RunFolder& folder, const nn::Trainer& trainer);
+  TrainingSamples(const nn::RunFolder& folder, nn::Trainer& trainer);
   /// Returns the tokens that are continued: those of config.sample_prompt, or if it is empty, a
   /// newline for texts and lines, and the first half of the task's example for other tasks. Throws
   /// the errors of Task::prompt().

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct VerifyArguments {
-  std::string what, weights = nn::RunFolder::kModel, out;
+  std::string what, weights = nn::RunFolder::kState, out;
   std::vector<std::string> runs;
   std::int64_t length = 0;
 };
@@ -163,7 +163,7 @@ class TemporaryFolder {
 
 Report verify_resume(const Command& c) {
   const fs::path folder = find_run(only_run(c));
-  const nn::RunConfig config = open_run(folder, nn::RunFolder::kModel, nn::Use::kSequences).config;
+  const nn::RunConfig config = open_run(folder, nn::RunFolder::kState, nn::Use::kSequences).config;
   if (config.steps == 0) usage_error("{} has 0 steps, so nothing can be resumed", folder.string());
   const TemporaryFolder temporary;
   const InterruptGuard interrupt;
@@ -201,54 +201,19 @@ constexpr Column kFileColumns[] = {
     {"reason"}};
 constexpr Column kFilesKeys[] = {{"ok"}, rows("files", kFileColumns)};
 
-// Returns the names of the files to verify: those that exist, and those that each saved run has.
-// Checkpoints and pictures are not included.
-std::vector<std::string> files_of(const nn::RunFolder& run) {
-  using Run = nn::RunFolder;
-  std::vector<std::string> names(std::begin(Run::kFiles), std::end(Run::kFiles));
-  std::erase_if(names, [&](const std::string& name) {
-    if (name.ends_with(".png")) return true;
-    return name != Run::kModel && name != Run::kState && name != Run::kMetrics &&
-           !autograd::is_there(run.file(name));
-  });
-  return names;
-}
-
-// Adds a row for a file. `verify` returns how the file was verified, or throws an Error if it is
-// damaged.
-template <class Verify>
-void add_file(Table& table, const nn::RunFolder& run, const std::string& name, Verify verify) {
-  using Proof = nn::RunFolder::Proof;
-  const std::string path = run.file(name).string();
-  try {
-    const Proof proof = verify();
-    const char* by = proof == Proof::kChecksum ? "its checksum"
-                     : proof == Proof::kState  ? nn::RunFolder::kState
-                     : proof == Proof::kFormat ? "its format"
-                                               : "nothing";
-    table.add({path, run.text(), name, proof == Proof::kNone ? "unknown" : "whole", by, Value()});
-  } catch (const autograd::Error& e) {
-    std::string why = e.what();
-    if (why.find(path) == why.npos) why = path + ": " + why;  // such as an error in a JSON text
+void add_run(Table& table, const nn::RunFolder& run) {
+  for (const auto& [name, verified_by, problem] : run.verify()) {
+    const std::string path = run.file(name).string();
+    if (problem.empty()) {
+      const char* state = verified_by == "nothing" ? "unknown" : "whole";
+      table.add({path, run.text(), name, state, verified_by, Value()});
+      continue;
+    }
+    const bool has_path = problem.find(path) != problem.npos;
+    const std::string why = has_path ? problem : path + ": " + problem;
     table.add({path, run.text(), name, "damaged", Value(), why});
     table.note += plot::visible_text(with_short_values(why)) + "\n";
   }
-}
-
-void add_run(Table& table, const nn::RunFolder& run) {
-  using Proof = nn::RunFolder::Proof;
-  std::vector<std::string> names = files_of(run);
-  try {
-    for (const nn::CheckpointFile& checkpoint : run.checkpoints())
-      names.push_back(checkpoint.file.lexically_relative(run.path()).string());
-  } catch (const autograd::Error&) {
-    add_file(table, run, nn::RunFolder::kCheckpoints, [&] {
-      run.checkpoints();  // throws again
-      return Proof::kNone;
-    });
-  }
-  for (const std::string& name : names)
-    add_file(table, run, name, [&] { return run.verify(name); });
 }
 
 Report verify_files(const Command& c) {
@@ -279,11 +244,9 @@ resume: trains the run's first 40 steps twice: without interruption with 1 threa
 and resumed with 2 threads. Every row of metrics, weight, moment and random stream must be the same
 bit for bit. Prints one hash. Works in a temporary directory and only reads the run.
 
-run: reads every file of one or more runs and prints whether it is whole or damaged. Weights and
-state have checksums. {0} must be valid and have the recipe of the state: all settings
-but those that --resume may change. {1} must have the numbers of the state. Other files have no
-checksum, so their state is unknown unless they cannot be read. If the state and {0} are whole,
-heed train --resume writes damaged weights and {1} again.
+run: verifies the checksums of {0} and of the checkpoints, and that all copies have the
+contents of {0}: the configuration, the weights and the texts. Other files are not read, so
+their state is unknown. If {0} is whole, heed train --resume writes the copies again.
 
 The exit code is 1 if a check fails. It is 4 if the check passes but the picture cannot be written;
 the result is printed before the error.)";
@@ -297,7 +260,7 @@ void verify_command(Command& c) {
       "  heed verify resume runs/induction-1\n"
       "  heed verify run runs/induction-1 runs/induction-2\n"
       "  heed verify causality runs/induction-1 --length 48 --json";
-  c.notes = fmt::format(kVerifyNotes, nn::RunFolder::kConfig, nn::RunFolder::kMetrics);
+  c.notes = fmt::format(kVerifyNotes, nn::RunFolder::kState);
   auto a = std::make_shared<VerifyArguments>();
   c.arguments = 2;
   nn::Setting runs("run", a->runs, {}, "run directory; `verify run` accepts several");

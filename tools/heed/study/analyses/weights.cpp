@@ -337,7 +337,7 @@ Section circuits_of_weights(StudyContext& c) {
   std::vector<nn::NamedTensor> arrays;
   for (const auto& [name, maps] : of_layer) arrays.push_back({name, autograd::stack(maps, 0)});
   for (const auto& [name, map] : composed.maps) arrays.push_back({name, map.full()});
-  section.files = {c.folder / "circuits.safetensors"};
+  section.files = {c.folder->file("circuits.safetensors")};
   nn::save_safetensors(
       section.files[0].string(), arrays,
       {{"run", c.subject.source.run_name()},

@@ -1,0 +1,149 @@
+#include "nn/run/result_folder.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "autograd/base/error.h"
+#include "autograd/base/files.h"
+#include "autograd/base/text.h"
+#include "nn/io/limits.h"
+#include "nn/run/own_files.h"
+
+namespace heed::nn {
+
+namespace fs = std::filesystem;
+using namespace autograd;
+
+namespace {
+
+constexpr const char *kComplete = "complete", *kVersion = "1";
+
+bool is_plain(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name != kComplete &&
+         name != ResultFolder::kManifest && name.find_first_of("/\n") == name.npos;
+}
+
+}  // namespace
+
+ResultFolder::ResultFolder(const fs::path& folder, ResultKind kind)
+    : folder_(folder), kind_(std::move(kind)), lock_(folder) {
+  std::error_code ignored;
+  has_manifest_ =
+      fs::symlink_status(folder_ / kManifest, ignored).type() != fs::file_type::not_found;
+  has_manifest_ ? read_manifest() : find_old_files();
+  if (lock_.is_locked())
+    remove_temporaries(*lock_.directory(), [&](const std::string& name) {
+      return name == kManifest || old_.contains(name);
+    });
+}
+
+ResultFolder::~ResultFolder() {
+  if (!begun_ || completed_ || !old_.empty()) return;
+  for (const std::string& name : new_) remove_file({lock_.directory().get(), name});
+  remove_file({lock_.directory().get(), kManifest});
+}
+
+void ResultFolder::read_manifest() {
+  const std::string path = (folder_ / kManifest).string();
+  const long owner = owner_of(*lock_.directory(), kManifest);
+  check<ValueError>(owner >= 0, path, "is not a regular file");
+  owner_ = unsigned(owner);
+  std::vector<std::string> lines = heed::split(read_file(path, kMaxManifestBytes), '\n');
+  lines.pop_back();  // "", or a name that a kill has truncated; its file was not written
+  check<ValueError>(!lines.empty() && lines[0].starts_with("heed "), path,
+                    "was not written by heed; move it, or choose another directory");
+  check<ValueError>(lines[0] == "heed " + kind_.name + " " + kVersion, path, "contains '", lines[0],
+                    "', not a ", kind_.name, " of this version; choose another directory");
+  complete_ = lines.back() == kComplete;
+  for (std::size_t i = 1; i + (complete_ ? 1 : 0) < lines.size(); ++i) {
+    check<ValueError>(is_plain(lines[i]), path, "is damaged: '", lines[i],
+                      "' is not the name of a file in this directory");
+    old_.insert(lines[i]);
+  }
+}
+
+void ResultFolder::find_old_files() {
+  for (const std::string& mark : kind_.old_marks)
+    if (const long owner = owner_of(*lock_.directory(), mark); owner >= 0)
+      complete_ = true, owner_ = unsigned(owner);
+  if (!complete_) return;
+  for (const auto& entry : fs::directory_iterator(folder_))
+    if (const std::string name = entry.path().filename().string(); kind_.is_old_file(name))
+      old_.insert(name);
+}
+
+bool ResultFolder::is_foreign() const {
+  return !has_manifest_ && !complete_ && !fs::is_empty(folder_);
+}
+
+void ResultFolder::check_replaceable() {
+  check_writable((folder_ / kManifest).string());
+  std::erase_if(old_, [&](const std::string& name) {
+    return !is_removable(*lock_.directory(), name, owner_);
+  });
+  if (has_manifest_) is_removable(*lock_.directory(), kManifest, owner_);
+}
+
+void ResultFolder::check_place() const {
+  check<IoError>(lock_.directory()->is_at(folder_.string()),
+                 "cannot write into " + folder_.string(),
+                 "the directory was moved or removed after heed had locked it");
+}
+
+std::string ResultFolder::manifest(const std::set<std::string>& names) const {
+  std::string text = "heed " + kind_.name + " " + kVersion + "\n";
+  for (const std::string& name : names) text += name + "\n";
+  return text;
+}
+
+void ResultFolder::list(const std::vector<std::string>& names) {
+  const std::lock_guard guard(mutex_);
+  check_place();
+  if (!begun_) check_replaceable();
+  std::set<std::string> more;
+  for (const std::string& name : names) {
+    check<ValueError>(is_plain(name), "result", "'", name, "' is not the name of a file");
+    if (new_.contains(name)) continue;
+    const fs::path path = folder_ / name;
+    std::error_code error;
+    const fs::file_type type = fs::symlink_status(path, error).type();
+    check<IoError>(
+        old_.contains(name) || type == fs::file_type::not_found, "cannot replace " + path.string(),
+        type == fs::file_type::directory ? "it is a directory" : "heed did not write it; move it");
+    more.insert(name);
+  }
+  new_.insert(more.begin(), more.end());
+  const PathAt manifest_file(lock_.directory().get(), kManifest);
+  if (!begun_) {
+    more.insert(old_.begin(), old_.end());
+    write_file(manifest_file, std::string_view(manifest(more)));
+    begun_ = true;
+  } else {
+    const AppendFile file(manifest_file);
+    for (const std::string& name : more)
+      if (!old_.contains(name)) file.write(name + "\n");
+  }
+}
+
+fs::path ResultFolder::file(const std::string& name) {
+  list({name});
+  return folder_ / name;
+}
+
+void ResultFolder::complete() {
+  list({});
+  for (const std::string& name : old_) {
+    if (new_.contains(name) || remove_file({lock_.directory().get(), name})) continue;
+    const int error = errno;
+    check<IoError>(error == ENOENT, "cannot remove " + (folder_ / name).string(),
+                   std::generic_category().message(error));
+  }
+  write_file(PathAt(lock_.directory().get(), kManifest),
+             std::string_view(manifest(new_) + kComplete + "\n"));
+  completed_ = true;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,86 @@
+// A directory with the files of one result, such as a study, and a manifest of these files.
+//
+// The manifest, heed-files.txt, has a line for the kind of result, a line for each file, and the
+// line "complete" when all files are written:
+//
+//   heed study 1
+//   report.html
+//   complete
+//
+// A name is written into the manifest before its file is written. So a result without the last line
+// is incomplete, and a later result of this kind replaces it.
+#pragma once
+
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nn/run/folder_lock.h"
+
+namespace heed::nn {
+
+/// A kind of result.
+struct ResultKind {
+  std::string name;  ///< one word for messages and the manifest, such as "study"
+  /// Results of commit 77197984 have no manifest. A directory without a manifest has such a result
+  /// if it has one of the files `old_marks`. Its files are those for which `is_old_file` is true.
+  std::vector<std::string> old_marks;
+  bool (*is_old_file)(const std::string& name);
+};
+
+/// Writes one result into a directory. The directory is locked during the lifetime of the object.
+class ResultFolder {
+ public:
+  static constexpr const char* kManifest = "heed-files.txt";  ///< name of the manifest
+
+  /// Creates the directory if it does not exist, locks it, and reads the manifest. Throws
+  /// FolderInUse if the directory is in use, ValueError if it has a result of another kind or an
+  /// invalid manifest, and IoError for other failures.
+  ResultFolder(const std::filesystem::path& folder, ResultKind kind);
+  /// Removes the files that this object wrote, unless complete() was called or they replaced files.
+  ~ResultFolder();
+  ResultFolder(const ResultFolder&) = delete;
+
+  /// Returns whether the directory has a result. An incomplete one counts only if the file system
+  /// does not support locks, because another process may then be writing it.
+  bool holds_result() const { return complete_ || (has_manifest_ && !lock_.is_locked()); }
+  /// Returns whether the directory has files, but no result.
+  bool is_foreign() const;
+  /// Throws IoError if the directory is not writable or if a file of the old result cannot be
+  /// removed. Changes nothing. Must be called before the first file().
+  void check_replaceable();
+
+  /// Returns the path of the directory.
+  const std::filesystem::path& folder() const { return folder_; }
+  /// Writes names into the manifest, before the caller writes these files. The first call marks the
+  /// old result as incomplete. May be called from any thread. Throws ValueError unless the names
+  /// are plain file names, and IoError if the directory was moved or removed, if the manifest
+  /// cannot be written, or if a file exists and is not one of the old result; then nothing has
+  /// changed.
+  void list(const std::vector<std::string>& names);
+  /// Writes `name` into the manifest, unless list() has, and returns the path of the file.
+  std::filesystem::path file(const std::string& name);
+  /// Removes those files of the old result that the new one does not have, and writes the complete
+  /// manifest. Throws IoError.
+  void complete();
+
+ private:
+  void read_manifest();
+  void find_old_files();
+  void check_place() const;
+  std::string manifest(const std::set<std::string>& names) const;
+
+  std::filesystem::path folder_;
+  ResultKind kind_;
+  LockedFolder lock_;
+  bool has_manifest_ = false, complete_ = false;
+  unsigned owner_ = 0;         // of the manifest; files of other owners are never removed
+  std::set<std::string> old_;  // files of the old result
+  std::mutex mutex_;           // protects the members below
+  std::set<std::string> new_;
+  bool begun_ = false, completed_ = false;
+};
+
+}  // namespace heed::nn

@@ -36,7 +36,6 @@ Sample module_sample(const std::string& name, const typename M::Options& options
 }
 
 constexpr auto kCall = [](auto& m, const Tensor& x) { return m(x); };
-using A = AttentionForm;
 
 const Check kLinearLayer(
     "nn.Linear",
@@ -95,14 +94,14 @@ const Check kMlp(
     },
     needs_axis());
 
-MultiHeadAttention::Options attention_options(A form) {
+MultiHeadAttention::Options attention_options(AttentionForm form) {
   return {.d_model = 4, .heads = 2, .form = form, .causal = true, .dtype = float64};
 }
 const Check kAttentionLayer(
     "nn.MultiHeadAttention",
     [](SampleGen& g) -> Samples {
       Samples samples;
-      for (const auto& [form, form_name] : EnumNames<A>::kTable) {
+      for (const auto& [form, form_name] : EnumNames<AttentionForm>::kTable) {
         const std::string name = form_name;
         auto o = attention_options(form);
         samples.push_back(
@@ -127,7 +126,7 @@ const Check kAttentionLayer(
               return m(slice(x, 1, 0, 3), slice(x, 1, 3, 7), slice(x, 1, 7, 11));
             }));
       }
-      auto o = attention_options(A::kSeparate);
+      auto o = attention_options(AttentionForm::kSeparate);
       o.kv_heads = 1, o.k_bias = false, o.scale = 0.7;
       samples.push_back(module_sample<MultiHeadAttention>(
           "shared keys and values, no key bias, ALiBi", o, g.normal({2, 3, 4}),
@@ -140,7 +139,7 @@ const Check kAttentionLayer(
 const Check kAttentionOptions(
     "nn.MultiHeadAttention.options",
     [](SampleGen& g) -> Samples {
-      const auto base = attention_options(A::kPackedQKV);
+      const auto base = attention_options(AttentionForm::kPackedQKV);
       Samples samples;
       const auto add = [&](const std::string& name, const MultiHeadAttention::Options& o, auto f) {
         samples.push_back(module_sample<MultiHeadAttention>(name, o, g.normal({2, 4, 4}), f));
@@ -172,7 +171,7 @@ const Check kAttentionOptions(
 const Check kHeadGates(
     "nn.MultiHeadAttention.head_gates",
     [](SampleGen& g) -> Samples {
-      auto o = attention_options(A::kSeparate);
+      auto o = attention_options(AttentionForm::kSeparate);
       o.kv_heads = 1, o.d_head = 2;
       const auto gated = [&](const std::string& name, const std::string& site, const Tensor& x,
                              const Tensor& gates) {
@@ -193,11 +192,11 @@ const Check kBlock(
     [](SampleGen& g) -> Samples {
       Samples samples;
       for (const auto& [norm, name] : EnumNames<NormPlacement>::kTable)
-        samples.push_back(
-            module_sample<Block>(std::string("norm ") + name,
-                                 {.attention = attention_options(A::kPackedQKV), .norm = norm},
-                                 g.apart({1, 3, 4}), kCall));
-      Block::Options o{.attention = attention_options(A::kSeparate)};
+        samples.push_back(module_sample<Block>(
+            std::string("norm ") + name,
+            {.attention = attention_options(AttentionForm::kPackedQKV), .norm = norm},
+            g.apart({1, 3, 4}), kCall));
+      Block::Options o{.attention = attention_options(AttentionForm::kSeparate)};
       o.attention.q_bias = false;
       o.mlp_ratio = 1.25, o.activation = Activation::kSwiglu, o.residual_scale = 0.4;
       for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost}) {

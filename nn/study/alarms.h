@@ -25,8 +25,8 @@ Batch measured_batch(const Trainer& trainer);
 ///  - "stuck": at least 95 % of the queries are saturated, |dW_Q| and |dW_K| are below
 ///    1e-3 |dW_V|, and the loss is high, or it has stalled.
 ///  - "exploding": a |score| is above 1000, or above 50 while the loss is high and at least 25 % of
-///  the queries are saturated. A trained model may
-///    have sharp heads, but a model that has not learned yet has small scores.
+///    the queries are saturated. A trained model may have sharp heads, but a model that has not
+///    learned yet has small scores.
 /// The loss is high if it is more than 20 % of (loss at step 0, or of the first batch, - optimal
 /// loss) above the optimal loss. It has stalled if the optimal loss is unknown, and the loss fell
 /// by less than 1 % in the last three evaluations.

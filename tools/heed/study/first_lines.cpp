@@ -97,9 +97,10 @@ class Lines {
                        effect_text(m_.no_heads))});
     for (const nn::RoleEffect& r : summary_.by_role)
       if (r.heads.size() > 1) {
+        const auto names = component_names(nn::components(r.heads));
         Claim c{fmt::format("All {} heads ({}) together: needed {}.", r.role->name,
-                            components_text(nn::components(r.heads)), effect_text(r.needed)),
-                head_names(r.heads), std::string(r.role->name)};
+                            heed::join(names), effect_text(r.needed)),
+                names, std::string(r.role->name)};
         if (is_certain(r.needed)) c.numbers = {{"needed", r.needed.mean}};
         lines.push_back(std::move(c));
       }
@@ -109,14 +110,14 @@ class Lines {
         fmt::format("Without any head L changes by {}{}.", effect_text(m_.no_heads), at_start);
     if (!std::isnan(summary_.left_alone) && summary_.named.size() < m_.reports.size()) {
       const double left = summary_.left_without, alone = summary_.left_alone;
+      const auto names = component_names(nn::components(summary_.named));
       lines.push_back(
           {fmt::format("{} Without {}, {:.0f} % of what heads do is left; with {} alone, "
                        "{:.0f} %.{}",
-                       together, components_text(nn::components(summary_.named)),
-                       std::abs(100 * left) < 0.5 ? 0 : 100 * left,
+                       together, heed::join(names), std::abs(100 * left) < 0.5 ? 0 : 100 * left,
                        summary_.named.size() == 1 ? "it" : "these", 100 * alone,
                        alone < 0.7 ? " These heads do not explain the result." : ""),
-           head_names(summary_.named),
+           names,
            "all that matter",
            {{"lost_without", 1 - left}, {"left_alone", alone}}});
     } else if (summary_.heads_change_L) {

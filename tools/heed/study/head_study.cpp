@@ -283,16 +283,10 @@ HeadSample effect_sample(const HeadStudy& study, const HeadArguments& a, const C
                                                         : replacement_text(a.ablation)};
 }
 
-std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads) {
-  std::vector<std::string> names;
-  for (const nn::HeadIndex& h : heads) names.push_back(nn::head_name(h));
-  return names;
-}
-
-std::string components_text(const std::vector<nn::Component>& components) {
+std::vector<std::string> component_names(const std::vector<nn::Component>& components) {
   std::vector<std::string> names;
   for (const nn::Component& c : components) names.push_back(nn::component_name(c));
-  return heed::join(names);
+  return names;
 }
 
 std::string effect_text(const nn::Effect& e) {

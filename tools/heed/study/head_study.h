@@ -75,10 +75,8 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
 HeadSample effect_sample(const HeadStudy& study, const HeadArguments& a, const Command& c,
                          const Subject& s);
 
-/// Returns the names of heads, such as "L1H0".
-std::vector<std::string> head_names(const std::vector<nn::HeadIndex>& heads);
-/// Returns the names of components as text: "L0MLP and L1H1".
-std::string components_text(const std::vector<nn::Component>& components);
+/// Returns the names of components, such as "L0MLP" and "L1H1".
+std::vector<std::string> component_names(const std::vector<nn::Component>& components);
 /// Returns a change with its error: "-5.31 +- 0.03"; "0" if nothing changes.
 std::string effect_text(const nn::Effect& change);
 /// Returns the unit of L and its changes: "logits" or "nats".

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "autograd/base/text.h"
 #include "tools/heed/study/analysis.h"
 
 namespace heed {
@@ -37,7 +38,7 @@ Section measured_sets(StudyContext& c) {
     const nn::KeptShare k =
         nn::kept_share(e.run, option == "--keep" ? nn::other_components(c.model(), named) : named,
                        e.replaced, with_mlps);
-    const std::string name = how + components_text(named);
+    const std::string name = how + heed::join(component_names(named));
     t.add({name, k.effect.mean, k.effect.standard_error, k.left, k.effect.accuracy});
     s.answers.push_back(fmt::format(
         "{}, L changes by {}, on {}{}.", name, effect_text(k.effect), e.sequences,

@@ -89,9 +89,9 @@ def prepare():
         header = json.dumps({"m": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}).encode()
         file.write(struct.pack("<Q", len(header)) + header + struct.pack("<4f", 1, 2, 3, 4))
     shutil.copy("in/m.safetensors", "m.safetensors")
-    os.symlink("loop.csv", "loop.csv")
-    os.mkfifo("fifo.csv")
-    with open("sparse.csv", "w") as file:
+    os.symlink("loop.safetensors", "loop.safetensors")
+    os.mkfifo("fifo.safetensors")
+    with open("sparse.safetensors", "w") as file:
         file.truncate(100_000_000_000)
     shutil.copytree("in", "kept")
 
@@ -114,7 +114,7 @@ def call(name, path, arguments, **environment):
 
 
 def hostile(name, path, arguments):
-    for other, reason in (("loop.csv", "Too many levels"), ("fifo.csv", ""), ("/proc/self/status", ""), ("sparse.csv", "")):
+    for other, reason in (("loop.safetensors", "Too many levels"), ("fifo.safetensors", ""), ("/proc/self/status", ""), ("sparse.safetensors", "")):
         code, text = call(name, other, arguments)
         check(f"{name} with {other} is an error", code in (2, 4), code, text)
         check(f"{name} with {other}: reason", reason in text and other in text, text)

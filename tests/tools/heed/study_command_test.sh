@@ -134,9 +134,9 @@ ok [ ! -e mine/one/dS_L0H0.png ]; ok [ ! -e mine/one/cells.csv ]
 
 # --- a study that skips the heads, because they would take more than 30 seconds, says so on stderr, too
 for i in $(seq 200); do echo "line $i: the quick brown fox"; done | head -c 5500 > long.txt
-expect 0 train --text long.txt --layers 8 --heads 16 --d-model 64 --d-head 8 --context 512 --batch 1 --steps 1 \
+expect 0 train --text long.txt --layers 12 --heads 32 --d-model 64 --d-head 8 --context 512 --batch 1 --steps 1 \
   --eval-batch 1 --eval-every 0 --eval-train 0 --quiet --out slow
-expect 0 study slow --prompt line --csv --threads 1; err_has "The effects of the 128 heads were not measured, because this would take"
+expect 0 study slow --prompt line --csv --threads 1; err_has "The effects of the 384 heads were not measured, because this would take"
 
 # --- `heed plot`
 header words.safetensors '{"words":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}' 0

@@ -108,7 +108,9 @@ TEST_CASE("files relative to an open directory are written into it after it was 
   write_file(PathAt(&directory, "inside/g"), std::string_view("3"));
   fs::create_symlink("f", folder / "moved/link");
   write_file(PathAt(&directory, "link"), std::string_view("4"));
-  CHECK(read_file(moved + "/f") == "4");
+  CHECK(read_file(moved + "/link") == "4");
+  CHECK(!fs::is_symlink(moved + "/link"));
+  CHECK(read_file(moved + "/f") == "12");
   CHECK(read_file(moved + "/inside/g") == "3");
   CHECK(fs::is_empty(path));
   CHECK(remove_file(PathAt(&directory, "f")));

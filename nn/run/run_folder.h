@@ -168,7 +168,7 @@ class RunFolder {
 
   /// How verify() found a file.
   struct FileCheck {
-    std::string name;
+    std::string name;          ///< name of the file in the directory
     std::string verified_by;   ///< "its checksum", kState, or "nothing": nothing proves it whole
     std::string problem = {};  ///< "" if none, otherwise the reason why the file is damaged
   };

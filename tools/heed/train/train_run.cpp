@@ -253,8 +253,7 @@ class ProgressObserver : public nn::TrainingObserver {
   void show_stop(const TrainingRun& run) {
     draw_loss_now(run);
     progress_.warn(
-        fmt::format("stopped after step {} of {} and saved; continue with\n"
-                    "  heed train --resume {}",
+        fmt::format("stopped after step {} of {} and saved; continue with heed train --resume {}",
                     run.trainer().steps_done, run.trainer().config().steps, run.folder().text()));
   }
 

@@ -1,5 +1,6 @@
 // Presets: the configurations that `heed train TASK` and `heed train --preset NAME` start from.
-#include <vector>
+#include <algorithm>
+#include <sstream>
 
 #include "nn/io/nearest.h"
 #include "nn/train/config.h"
@@ -10,196 +11,87 @@ using namespace autograd;
 
 namespace {
 
-// Returns a pre-norm GPT with learned positions and biases. The presets for measuring speed
-// (nn/train/README.md) are of this kind.
-RunConfig gpt(std::int64_t layers, std::int64_t heads, std::int64_t d_model, std::int64_t context,
-              std::int64_t batch) {
-  RunConfig c;
-  c.task = "text";
-  c.model.layers = layers, c.model.attention.heads = heads, c.model.attention.d_model = d_model,
-  c.model.context = context, c.batch = batch;
-  c.model.mlp = c.model.attention.bias = true;
-  c.model.positions = Positions::kLearned, c.init = Init::kGPT2;
-  c.steps = 2000, c.warmup = 100, c.schedule = Decay::kCosine;
-  c.lr = 1e-3, c.min_lr = 1e-4, c.beta2 = 0.95, c.weight_decay = 0.1;
-  c.eval_every = 250, c.eval_batch = 240;
-  return c;
-}
-
-// Returns nanoGPT's CPU recipe for tiny shakespeare, as in its README: the output layer has the
-// weights of the embedding, no biases, beta2 0.99.
-RunConfig shakespeare_cpu() {
-  RunConfig c = gpt(4, 4, 128, 64, 12);
-  c.model.attention.bias = c.model.norm_bias = false, c.model.tied = true, c.beta2 = 0.99;
-  return c;
-}
-
-// Returns the recipe of the transformer in Karpathy's makemore for names.txt: PyTorch's default
-// initial weights, no schedule, no clipping.
-RunConfig names() {
-  RunConfig c;
-  c.task = "lines";
-  c.model.layers = 4, c.model.attention.heads = 4, c.model.attention.d_model = 64,
-  c.model.context = 16;
-  c.model.mlp = c.model.attention.bias = true, c.model.activation = Activation::kGeluTanh;
-  c.model.positions = Positions::kLearned, c.init = Init::kTorch;
-  c.batch = 32, c.steps = 3000, c.warmup = 0;
-  c.lr = 5e-4, c.beta2 = 0.99, c.weight_decay = 0.01, c.clip = 0;
-  c.eval_every = 500, c.eval_batch = 1000;
-  return c;
-}
-
-RunConfig induction() { return {}; }  // the default values of RunConfig are those of induction
-
-RunConfig urn() {
-  RunConfig c;
-  c.task = "urn";
-  c.model.layers = 1, c.model.attention.heads = 1, c.model.attention.d_model = 32,
-  c.model.context = 64;
-  c.model.mlp = c.model.attention.bias = true;
-  c.model.positions = Positions::kNone, c.init = Init::kTorch;
-  c.batch = 64, c.steps = 600, c.schedule = Decay::kCosine, c.lr = 4e-3, c.min_lr = 2e-4;
-  c.eval_batch = 512;
-  return c;
-}
-
-RunConfig recall() {
-  RunConfig c;
-  c.task = "recall";
-  // With two heads, the loss of some seeds stays on a plateau: the model predicts one of the values
-  // in the sequence, but not the value that belongs to the key.
-  c.model.attention.heads = 4;
-  c.batch = 64, c.steps = 500;
-  return c;
-}
-
-RunConfig markov() {
-  RunConfig c;
-  c.task = "markov";
-  c.model.attention.heads = 1, c.model.attention.d_model = 32, c.model.context = 100;
-  c.steps = 1000, c.schedule = Decay::kCosine, c.lr = 5e-3;
-  return c;
-}
-
-// Returns markov() with small initial weights and a small learning rate. They make a plateau of the
-// loss visible, on which the model predicts each symbol with its frequency (unigram rule).
-RunConfig markov_phases() {
-  RunConfig c = markov();
-  c.task_parameters = {{"symbols", "3"}};
-  c.model.attention.d_model = 16, c.init = Init::kGPT2;
-  c.steps = 1500, c.schedule = Decay::kConstant, c.lr = 2e-3;
-  return c;
-}
-
-RunConfig dyck() {
-  RunConfig c;
-  c.task = "dyck";
-  c.model.mlp = c.model.attention.bias = true;
-  c.steps = 1300, c.schedule = Decay::kCosine;
-  return c;
-}
-
-// Returns a small version of the experiment of Nanda et al. 2023: one layer, all training sums in
-// each step, and weight decay. The model is smaller and has LayerNorms, so that training takes less
-// than a minute. The model has memorized the training sums at step 150, and generalizes at step
-// 1400 to 2050. With a weight decay of 1, it generalizes at step 850 already, but for some
-// seeds the accuracy has no plateau before step 850.
-RunConfig modadd() {
-  RunConfig c;
-  c.task = "modadd";
-  c.model.layers = 1, c.model.attention.heads = 4, c.model.context = 3;
-  c.model.mlp = c.model.attention.bias = true;
-  c.model.positions = Positions::kLearned, c.init = Init::kGPT2;
-  c.batch = 1404, c.steps = 2500, c.warmup = 10;
-  c.lr = 2e-3, c.weight_decay = 0.4;
-  c.eval_every = 100, c.eval_batch = 1405;
-  return c;
-}
-
-RunConfig modadd_paper() {
-  RunConfig c = modadd();
-  c.task_parameters = {{"modulus", "113"}, {"train-share", "0.3"}};
-  c.model.attention.d_model = 128, c.lr = 1e-3, c.weight_decay = 1;
-  c.batch = 3830, c.steps = 12000, c.eval_every = 500, c.eval_batch = 8939;
-  return c;
-}
-
-RunConfig reverse() {
-  RunConfig c;
-  c.task = "reverse";
-  c.model.layers = 1, c.model.attention.heads = 1, c.model.context = 32;
-  c.model.mlp = c.model.attention.bias = true;
-  c.model.positions = Positions::kLearned, c.init = Init::kGPT2;
-  c.batch = 64, c.steps = 200;
-  return c;
-}
-
-RunConfig copy() {
-  RunConfig c = reverse();
-  c.task = "copy";
-  return c;
-}
-
-// Returns the model gpt-nano of minGPT, with a recipe for small tasks. Dropout is left out, because
-// these small tasks do not need it.
-RunConfig gpt_nano(const char* task, std::int64_t context) {
-  RunConfig c = gpt(3, 3, 48, context, 64);
-  c.task = task;
-  c.steps = 1000, c.warmup = 20, c.lr = 1e-3, c.min_lr = 1e-5;
-  c.eval_every = 100, c.eval_batch = 512;
-  return c;
-}
-
-// Returns the recipe of adder. After 1000 steps, 3 of 10 seeds give wrong answers to more than 5 %
-// of the held-out sums; after 1500 steps, none does.
-RunConfig adder() {
-  RunConfig c = gpt_nano("adder", 6);
-  c.steps = 1500;
-  return c;
-}
-
-// Returns the recipe of induction for random tokens, with smaller initial weights and learning
-// rates. They keep the final loss close to the loss of guessing.
-RunConfig random_tokens() {
-  RunConfig c;
-  c.task = "random";
-  c.init = Init::kGPT2;
-  c.schedule = Decay::kCosine, c.min_lr = 1e-5, c.lr = 3e-4;
-  return c;
-}
-
+// A preset as the settings that differ from those of the preset `base` or, if `base` is "", from
+// the default values of RunConfig. They have the names and values of config.toml.
 struct Preset {
-  std::string_view name;
-  RunConfig config;
+  std::string_view name, base;
+  const char* settings;
   int seconds = 0;
 };
-std::vector<Preset> presets() {
-  return {{"induction", induction(), 2},
-          {"reverse", reverse(), 1},
-          {"copy", copy(), 1},
-          {"urn", urn(), 3},
-          {"recall", recall(), 5},
-          {"markov", markov(), 4},
-          {"markov-phases", markov_phases(), 4},
-          {"dyck", dyck(), 13},
-          {"modadd", modadd(), 42},
-          {"modadd-paper", modadd_paper()},
-          {"sort", gpt_nano("sort", 11), 6},
-          {"adder", adder(), 4},
-          {"random", random_tokens(), 2},
-          {"shakespeare-cpu", shakespeare_cpu()},
-          {"names", names()},
-          {"micro", gpt(1, 2, 32, 16, 16)},
-          {"toy", gpt(2, 4, 64, 64, 32)},
-          {"chargpt", gpt(4, 4, 128, 64, 12)},
-          {"small", gpt(6, 6, 384, 256, 8)}};
+
+constexpr Preset kPresets[] = {
+    {"induction", "", "", 2},
+    {"reverse", "",
+     "task=reverse layers=1 heads=1 context=32 mlp=true bias=true positions=learned init=gpt2 "
+     "batch=64 steps=200",
+     1},
+    {"copy", "reverse", "task=copy", 1},
+    {"urn", "",
+     "task=urn layers=1 heads=1 d-model=32 context=64 mlp=true bias=true positions=none init=torch "
+     "batch=64 steps=600 schedule=cosine lr=4e-3 min-lr=2e-4 eval-batch=512",
+     3},
+    // With two heads, the loss of some seeds stays on a plateau: the model predicts one of the
+    // values in the sequence, but not the value that belongs to the key.
+    {"recall", "", "task=recall heads=4 batch=64 steps=500", 5},
+    {"markov", "", "task=markov heads=1 d-model=32 context=100 steps=1000 schedule=cosine lr=5e-3",
+     4},
+    // Small initial weights and a small learning rate make a plateau of the loss visible, on which
+    // the model predicts each symbol with its frequency (unigram rule).
+    {"markov-phases", "markov",
+     "task-symbols=3 d-model=16 init=gpt2 steps=1500 schedule=constant lr=2e-3", 4},
+    {"dyck", "", "task=dyck mlp=true bias=true steps=1300 schedule=cosine", 13},
+    // A small version of the experiment of Nanda et al. 2023: one layer, all training sums in each
+    // step, and weight decay. The model is smaller and has LayerNorms, so that training takes less
+    // than a minute. The model has memorized the training sums at step 150, and generalizes at step
+    // 1400 to 2050. With a weight decay of 1, it generalizes at step 850 already, but for some
+    // seeds the accuracy has no plateau before step 850.
+    {"modadd", "",
+     "task=modadd layers=1 heads=4 context=3 mlp=true bias=true positions=learned init=gpt2 "
+     "batch=1404 steps=2500 warmup=10 lr=2e-3 weight-decay=0.4 eval-every=100 eval-batch=1405",
+     42},
+    {"modadd-paper", "modadd",
+     "task-modulus=113 task-train-share=0.3 d-model=128 lr=1e-3 weight-decay=1 batch=3830 "
+     "steps=12000 eval-every=500 eval-batch=8939"},
+    // The model gpt-nano of minGPT, with a recipe for small tasks. Dropout is left out, because
+    // these small tasks do not need it.
+    {"sort", "chargpt",
+     "task=sort layers=3 heads=3 d-model=48 context=11 batch=64 steps=1000 warmup=20 min-lr=1e-5 "
+     "eval-every=100 eval-batch=512",
+     6},
+    // After 1000 steps, 3 of 10 seeds give wrong answers to more than 5 % of the held-out sums;
+    // after 1500 steps, none does.
+    {"adder", "sort", "task=adder context=6 steps=1500", 4},
+    // The recipe of induction, with smaller initial weights and learning rates. They keep the final
+    // loss close to the loss of guessing.
+    {"random", "", "task=random init=gpt2 schedule=cosine min-lr=1e-5 lr=3e-4", 2},
+    // nanoGPT's CPU recipe for tiny shakespeare, as in its README: the output layer has the weights
+    // of the embedding, no biases, beta2 0.99.
+    {"shakespeare-cpu", "chargpt", "bias=false norm-bias=false tied=true beta2=0.99"},
+    // The recipe of the transformer in Karpathy's makemore for names.txt: PyTorch's default initial
+    // weights, no schedule, no clipping.
+    {"names", "",
+     "task=lines layers=4 heads=4 d-model=64 context=16 mlp=true bias=true mlp-act=gelu-tanh "
+     "positions=learned init=torch batch=32 steps=3000 warmup=0 lr=5e-4 beta2=0.99 "
+     "weight-decay=0.01 clip=0 eval-every=500 eval-batch=1000"},
+    // Pre-norm GPTs with learned positions and biases, for measuring speed (nn/train/README.md).
+    {"micro", "chargpt", "layers=1 heads=2 d-model=32 context=16 batch=16"},
+    {"toy", "chargpt", "layers=2 d-model=64 batch=32"},
+    {"chargpt", "",
+     "task=text layers=4 heads=4 d-model=128 context=64 mlp=true bias=true positions=learned "
+     "init=gpt2 batch=12 steps=2000 warmup=100 schedule=cosine lr=1e-3 min-lr=1e-4 beta2=0.95 "
+     "weight-decay=0.1 eval-every=250 eval-batch=240"},
+    {"small", "chargpt", "layers=6 heads=6 d-model=384 context=256 batch=8"}};
+
+const Preset* find_preset(std::string_view name) {
+  const auto* found = std::ranges::find(kPresets, name, &Preset::name);
+  return found == std::end(kPresets) ? nullptr : found;
 }
 
 }  // namespace
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
-  for (const Preset& p : presets()) names.emplace_back(p.name);
+  for (const Preset& p : kPresets) names.emplace_back(p.name);
   return names;
 }
 
@@ -208,15 +100,19 @@ std::string preset_of(const std::string& task) {
 }
 
 RunConfig preset(std::string_view name) {
-  for (const Preset& p : presets())
-    if (p.name == name) return p.config;
-  fail<ValueError>("preset", name_problem(name, preset_names()));
+  const Preset* p = find_preset(name);
+  if (!p) fail<ValueError>("preset", name_problem(name, preset_names()));
+  RunConfig config = p->base.empty() ? RunConfig() : preset(p->base);
+  const std::vector<Setting> settings = config.settings();
+  std::istringstream words(p->settings);
+  for (std::string key, value; std::getline(words, key, '=') && words >> value; words >> std::ws)
+    find_setting(settings, key)->set(key, value);
+  return config;
 }
 
 int preset_seconds(std::string_view name) {
-  for (const Preset& p : presets())
-    if (p.name == name) return p.seconds;
-  return 0;
+  const Preset* p = find_preset(name);
+  return p ? p->seconds : 0;
 }
 
 }  // namespace heed::nn

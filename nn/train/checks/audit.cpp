@@ -3,31 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/ops/ops.h"
 #include "autograd/tensor/copy.h"
+#include "nn/io/tensor_difference.h"
 
 namespace heed::nn {
 
 using namespace autograd;
-
-namespace {
-
-// Returns the Euclidean norm |x - y|, or |x| if y is undefined. The sum is in float64, but no
-// float64 copies are made, because a copy of a large weight could be most of a run's memory.
-double norm_of(const Tensor& x, const Tensor& y = {}) {
-  double squares = 0;
-  dispatch_parameter(x, [&]<class T> {
-    const Tensor a = contiguous(x.detach()), b = y.defined() ? contiguous(y.detach()) : Tensor();
-    const T *left = a.data<T>(), *right = b.defined() ? b.data<T>() : nullptr;
-    for (std::int64_t i = 0; i < a.numel(); ++i) {
-      const double e = double(left[i]) - (right ? double(right[i]) : 0);
-      squares += e * e;
-    }
-  });
-  return std::sqrt(squares);
-}
-
-}  // namespace
 
 bool ParameterAudit::in_trouble() const {
   return !gradient || *gradient == 0 || !std::isfinite(*gradient);
@@ -46,9 +27,10 @@ std::vector<ParameterAudit> StepAudit::after(const Transformer& model) const {
     const Tensor& before = weights_[index++];
     if (std::ranges::count(frozen_, p.name) > 0) continue;
     const Tensor g = p.tensor.is_leaf() && p.tensor.requires_grad() ? p.tensor.grad() : Tensor();
+    const TensorDifference step = compare_tensors(before, p.tensor);
     audit.push_back({p.name, p.tensor.shape(),
-                     g.defined() ? std::optional(norm_of(g)) : std::nullopt, norm_of(before),
-                     norm_of(p.tensor, before)});
+                     g.defined() ? std::optional(compare_tensors(g, g).norm_a) : std::nullopt,
+                     step.norm_a, step.norm_difference});
   }
   return audit;
 }

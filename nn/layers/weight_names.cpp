@@ -80,54 +80,63 @@ std::string shown(const std::variant<E, double>& value) {
   return std::visit([](const auto& v) { return shown(v); }, value);
 }
 
-// Throws ValueError if a model with these options has no equivalent among the models of `names`.
-// Options that this function does not name must have their default values.
-void check_expressible(const Transformer::Options& o, WeightNames names) {
-  using O = Transformer::Options;
-  using A = MultiHeadAttention::Options;
-  const O standard;
-  O rest = o;  // the options that are named below get their default values
-  const auto member = []<class T, class Owner>(auto& all, T Owner::*option) -> auto& {
+using O = Transformer::Options;
+using A = MultiHeadAttention::Options;
+
+// The options of a model, which the models of `names` must have, too. Each option that accept() or
+// need() names gets its default value in `rest`. So `rest` has all options that are not named.
+struct Expressed {
+  const O& options;
+  WeightNames names;
+  O rest = options;
+  const O standard = {};
+
+  template <class T, class Owner>
+  static auto& member(auto& all, T Owner::*option) {
     if constexpr (std::is_same_v<Owner, O>)
       return all.*option;
     else
       return all.attention.*option;
-  };
-  const auto accept = [&](auto... options) {
-    ((member(rest, options) = member(standard, options)), ...);
-  };
-  const auto need = [&](bool concerned, bool ok, auto option, std::string_view key,
-                        std::string_view instead) {
+  }
+  void accept(auto... named) { ((member(rest, named) = member(standard, named)), ...); }
+  // Throws ValueError if `concerned` is true and `ok` is not.
+  void need(bool concerned, bool ok, auto option, std::string_view key, std::string_view instead) {
     if (concerned && !ok)
       throw ValueError(fmt::format(
           "export: `{}` of the model is {}, but {} has {}; choose other names, or train a model "
           "that has this, too",
-          key, shown(member(o, option)), enum_name(names), instead));
+          key, shown(member(options, option)), enum_name(names), instead));
     accept(option);
-  };
+  }
+};
+
+// Throws ValueError if a model with these options has no equivalent among the models of `names`.
+// Options that this function does not name must have their default values.
+void check_expressible(const O& o, WeightNames names) {
+  Expressed e{o, names};
   const A& a = o.attention;
   const bool gpt = is_gpt(names), lens = names == kTransformerLens, torch = names == kTorch;
-  accept(&O::vocab, &O::classes, &O::layers, &O::context, &A::d_model, &A::form, &A::causal,
-         &A::rope, &A::dropout, &A::dtype);
-  need(gpt, o.positions == Positions::kLearned, &O::positions, "positions", "learned positions");
-  need(torch, o.positions != Positions::kRope, &O::positions, "positions", "no rotary positions");
-  need(lens, o.positions != Positions::kSinusoidal, &O::positions, "positions",
-       "learned, rotary, ALiBi or no positions");
+  e.accept(&O::vocab, &O::classes, &O::layers, &O::context, &A::d_model, &A::form, &A::causal,
+           &A::rope, &A::dropout, &A::dtype);
+  e.need(gpt, o.positions == Positions::kLearned, &O::positions, "positions", "learned positions");
+  e.need(torch, o.positions != Positions::kRope, &O::positions, "positions", "no rotary positions");
+  e.need(lens, o.positions != Positions::kSinusoidal, &O::positions, "positions",
+         "learned, rotary, ALiBi or no positions");
   // The slopes of TransformerLens differ from those of Press et al. for other numbers of heads.
-  need(lens && o.positions == Positions::kAlibi, std::has_single_bit(std::uint64_t(a.heads)),
-       &A::heads, "heads", "the slopes of ALiBi only for a power of two");
-  need(gpt, o.norm == NormPlacement::kPre, &O::norm, "norm", "norms before each sublayer (pre)");
-  need(lens, o.norm != NormPlacement::kPost, &O::norm, "norm",
-       "norms before each sublayer, or none");
-  need(gpt, o.norm_kind == NormKind::kLayerNorm, &O::norm_kind, "norm_kind", "layernorm");
-  need(gpt, o.mlp, &O::mlp, "mlp", "an MLP in each block");
+  e.need(lens && o.positions == Positions::kAlibi, std::has_single_bit(std::uint64_t(a.heads)),
+         &A::heads, "heads", "the slopes of ALiBi only for a power of two");
+  e.need(gpt, o.norm == NormPlacement::kPre, &O::norm, "norm", "norms before each sublayer (pre)");
+  e.need(lens, o.norm != NormPlacement::kPost, &O::norm, "norm",
+         "norms before each sublayer, or none");
+  e.need(gpt, o.norm_kind == NormKind::kLayerNorm, &O::norm_kind, "norm_kind", "layernorm");
+  e.need(gpt, o.mlp, &O::mlp, "mlp", "an MLP in each block");
   const Activation activation = names == kGPT2 ? Activation::kGeluTanh : Activation::kGelu;
-  need(gpt, o.activation == activation, &O::activation, "mlp_act", enum_name(activation));
-  need(names == kNanoGPT, o.mlp_ratio == 4, &O::mlp_ratio, "mlp_ratio", "4");
-  need(gpt, o.tied, &O::tied, "tied", "an output layer with the weights of the token embedding");
-  need(names == kGPT2, a.bias, &A::bias, "bias", "biases in all linear layers and norms");
-  need(lens, !o.mlp || o.activation != Activation::kSwiglu || !a.bias, &A::bias, "bias",
-       "no biases in an MLP with swiglu");
+  e.need(gpt, o.activation == activation, &O::activation, "mlp_act", enum_name(activation));
+  e.need(names == kNanoGPT, o.mlp_ratio == 4, &O::mlp_ratio, "mlp_ratio", "4");
+  e.need(gpt, o.tied, &O::tied, "tied", "an output layer with the weights of the token embedding");
+  e.need(names == kGPT2, a.bias, &A::bias, "bias", "biases in all linear layers and norms");
+  e.need(lens, !o.mlp || o.activation != Activation::kSwiglu || !a.bias, &A::bias, "bias",
+         "no biases in an MLP with swiglu");
   const bool bias = torch ? *a.out_bias : a.bias;
   const char* const other =
       bias ? "biases in all linear layers and norms" : "either all biases or none";
@@ -135,23 +144,23 @@ void check_expressible(const Transformer::Options& o, WeightNames names) {
                                     {"k_bias", &A::k_bias},
                                     {"v_bias", &A::v_bias},
                                     {"o_bias", &A::out_bias}})
-    need(gpt || torch, a.*option == bias, option, key,
-         torch ? "biases of q, k, v and the output together, or none of them" : other);
-  need(gpt, o.norm_bias == bias, &O::norm_bias, "norm_bias", other);
-  need(!lens, !a.qk_norm, &A::qk_norm, "qk_norm", "no norms of q and k");
-  need(!lens, a.soft_cap == 0, &A::soft_cap, "soft_cap", "no soft cap");
-  need(!lens, a.sink == Sink::kNone, &A::sink, "sink", "no sinks");
-  need(lens, a.sink != Sink::kZero, &A::sink, "sink", "learned sinks or none");
-  need(gpt, a.window == 0, &A::window, "window", "no window");
-  need(!lens, a.scale == standard.attention.scale, &A::scale, "scale", "1/sqrt-d-head");
-  need(lens, shown(a.scale) != enum_name(ScaleRule::kLearned), &A::scale, "scale",
-       "a scale that is not learned");
-  need(!lens, a.kv_heads == a.heads, &A::kv_heads, "kv_heads", "keys and values for each head");
-  need(!lens, a.d_head * a.heads == a.d_model, &A::d_head, "d_head", "d-model / heads");
-  need(true, a.d_value == a.d_head, &A::d_value, "d_value", "values of the width of keys");
-  need(!torch, o.residual_scale == standard.residual_scale, &O::residual_scale, "residual_scale",
-       "the factor 1");
-  check<ValueError>(rest == standard, "export", "the model has an option that the names ",
+    e.need(gpt || torch, a.*option == bias, option, key,
+           torch ? "biases of q, k, v and the output together, or none of them" : other);
+  e.need(gpt, o.norm_bias == bias, &O::norm_bias, "norm_bias", other);
+  e.need(!lens, !a.qk_norm, &A::qk_norm, "qk_norm", "no norms of q and k");
+  e.need(!lens, a.soft_cap == 0, &A::soft_cap, "soft_cap", "no soft cap");
+  e.need(!lens, a.sink == Sink::kNone, &A::sink, "sink", "no sinks");
+  e.need(lens, a.sink != Sink::kZero, &A::sink, "sink", "learned sinks or none");
+  e.need(gpt, a.window == 0, &A::window, "window", "no window");
+  e.need(!lens, a.scale == e.standard.attention.scale, &A::scale, "scale", "1/sqrt-d-head");
+  e.need(lens, shown(a.scale) != enum_name(ScaleRule::kLearned), &A::scale, "scale",
+         "a scale that is not learned");
+  e.need(!lens, a.kv_heads == a.heads, &A::kv_heads, "kv_heads", "keys and values for each head");
+  e.need(!lens, a.d_head * a.heads == a.d_model, &A::d_head, "d_head", "d-model / heads");
+  e.need(true, a.d_value == a.d_head, &A::d_value, "d_value", "values of the width of keys");
+  e.need(!torch, o.residual_scale == e.standard.residual_scale, &O::residual_scale,
+         "residual_scale", "the factor 1");
+  check<ValueError>(e.rest == e.standard, "export", "the model has an option that the names ",
                     enum_name(names),
                     " cannot express; give the options of the library their default values");
 }

@@ -1,5 +1,4 @@
-// Tests of layers and models through the umbrella header nn/nn.h.
-#include "autograd/engine/engine.h"
+// Tests of LayerNorm through the umbrella header nn/nn.h.
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -9,18 +8,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::autograd::testing;
-
-TEST_CASE("a model is called like a function") {
-  Generator g(3);
-  const Transformer model(
-      {.vocab = 5, .layers = 1, .context = 6, .attention = {.d_model = 8, .heads = 2}}, g);
-  const Tensor ids = randint(0, 5, {2, 6}, g);
-  CHECK(same_bits(model(ids), model.forward(ids)));
-  Probe probe;
-  probe.record("hook_embed");
-  model(ids, {.probe = &probe});
-  CHECK(probe.value("hook_embed").shape() == Shape{2, 6, 8});
-}
 
 TEST_CASE("LayerNorm has weight and bias, only a weight, or neither") {
   const Tensor x = draw({2, 3, 8}, 1);

@@ -166,17 +166,6 @@ TEST_CASE("state loaded into a new optimizer continues bit for bit") {
   CHECK(names == "w.step w.exp_avg w.exp_avg_sq ");
 }
 
-TEST_CASE("decay_groups gives weight decay only to matrices") {
-  const auto groups = decay_groups({leaf("w", ones({2, 2})), leaf("b", ones({2})),
-                                    leaf("t", ones({2, 2, 2})), leaf("s", ones({}))},
-                                   0.1);
-  REQUIRE(groups.size() == 2);
-  CHECK(groups[0].weight_decay == 0.1);
-  CHECK(groups[1].weight_decay == 0);
-  CHECK(groups[0].parameters[1].name == "t");
-  CHECK(groups[1].parameters[1].name == "s");
-}
-
 // Returns the clipped gradient that a step used. If a parameter was 0 before a step of SGD with lr
 // 1, this gradient is the negative of its new value.
 Values clipped_grad(const NamedTensor& p) {

@@ -114,13 +114,4 @@ TEST_CASE("samples need a stream, and a token to start from") {
                     "generate: needs at least one token to start from");
 }
 
-TEST_CASE("generation ends after the token for which emit returns false") {
-  const Transformer model =
-      random_model({.vocab = 7, .context = 6, .attention = {.d_model = 8, .heads = 2}});
-  int tokens = 0;
-  Generator g(2);
-  generate(model, {3}, 12, {}, g, [&](const GeneratedToken&) { return ++tokens < 4; });
-  CHECK(tokens == 4);
-}
-
 }  // namespace

@@ -1,5 +1,5 @@
-// Tests of Trainer: it learns; evaluations do not change the run; a failed step is undone; results
-// have the same bits at any number of threads.
+// Tests of Trainer: it learns; evaluations do not change the run; results have the same bits at any
+// number of threads.
 
 #include "nn/lab.h"
 #include "nn/run/metrics_file.h"
@@ -100,27 +100,6 @@ TEST_CASE("an evaluation that is interrupted leaves no trace") {
     t.evaluate(false);
     CHECK(std::isfinite(t.history().back().train_loss));
   }
-}
-
-TEST_CASE("a step that fails takes the same batch again") {
-  Folder folder;
-  Trainer t(tiny_run());
-  t.step();
-  RunFolder(folder / ".").save(t.snapshot());
-  const std::string before = bytes_of(folder / "state.safetensors");
-  const Tensor weight = parameters(t.model)[0].tensor;
-  const Tensor kept = to(weight.detach() * 1.0, weight.dtype());
-  {
-    const NoGrad guard;
-    copy_(weight, full(weight.shape(), std::nan(""), weight.dtype()));
-  }
-  CHECK_THROWS_AS(t.step(), NumericError);
-  {
-    const NoGrad guard;
-    copy_(weight, kept);
-  }
-  RunFolder(folder / ".").save(t.snapshot());
-  CHECK(bytes_of(folder / "state.safetensors") == before);
 }
 
 TEST_CASE("a loss that is not finite is never the best") {

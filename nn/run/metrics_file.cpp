@@ -6,23 +6,14 @@
 #include <cmath>
 #include <span>
 
+#include "autograd/base/files.h"
 #include "autograd/base/text.h"
 
 namespace heed::nn {
 
 using autograd::InputFile;
 
-namespace {
-
-constexpr const char* kStep = "step";
-
-std::string header_line() {
-  std::string line = kStep;
-  for (const MetricsColumn& column : kMetricsColumns) line += std::string(",") + column.name;
-  return line;
-}
-
-std::string csv_line(const MetricsRow& row) {
+std::string metrics_line(const MetricsRow& row) {
   std::string line = std::to_string(row.step);
   for (const MetricsColumn& column : kMetricsColumns) {
     const double x = row.*column.value;
@@ -31,11 +22,11 @@ std::string csv_line(const MetricsRow& row) {
   return line + "\n";
 }
 
-}  // namespace
-
 std::string metrics_csv(const std::vector<MetricsRow>& history) {
-  std::string text = header_line() + "\n";
-  for (const MetricsRow& row : history) text += csv_line(row);
+  std::string text = "step";
+  for (const MetricsColumn& column : kMetricsColumns) text += std::string(",") + column.name;
+  text += "\n";
+  for (const MetricsRow& row : history) text += metrics_line(row);
   return text;
 }
 
@@ -47,15 +38,6 @@ std::optional<std::int64_t> last_step_in(const std::string& path) {
   text.resize(text.rfind('\n') + 1);  // a kill may have truncated the last line
   const std::size_t begin = text.size() < 2 ? 0 : text.rfind('\n', text.size() - 2) + 1;
   return parse_number<std::int64_t>(text.substr(begin, text.find(',', begin) - begin));
-}
-
-void MetricsLog::restart(const autograd::PathAt& file, std::size_t rows) {
-  file_.emplace(file);
-  rows_ = rows;
-}
-
-void MetricsLog::append(const std::vector<MetricsRow>& history) {
-  for (; rows_ < history.size(); ++rows_) file_->write(csv_line(history[rows_]));
 }
 
 }  // namespace heed::nn

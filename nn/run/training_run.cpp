@@ -8,6 +8,7 @@
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
+#include "nn/run/metrics_file.h"
 
 namespace heed::nn {
 
@@ -154,7 +155,9 @@ void TrainingRun::step() {
     save();
   }
   check_folder();
-  log_.append(t_.history());
+  // A row is written at once, so that a kill can truncate only the last line.
+  for (; metrics_rows_ < t_.history().size(); ++metrics_rows_)
+    metrics_->write(metrics_line(t_.history()[metrics_rows_]));
   if (seconds() - last_saved_ > options_.longest_unsaved) save();
   observer_.on_step(*this, report);
 }
@@ -248,7 +251,8 @@ void TrainingRun::save() {
   } catch (const NumericError& e) {
     throw NumericError(fmt::format("{}; {}", e.what(), last_save()));
   }
-  log_.restart(folder_.target(RunFolder::kMetrics), t_.history().size());
+  metrics_.emplace(folder_.target(RunFolder::kMetrics));
+  metrics_rows_ = t_.history().size();
   saved_ = t_.steps_done;
   last_saved_ = seconds();
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/run/metrics_file.h"
+#include "autograd/base/files.h"
 #include "nn/run/run_folder.h"
 #include "nn/train/checks/audit.h"
 #include "nn/train/checks/causality.h"
@@ -139,8 +139,9 @@ class TrainingRun {
   TrainingOptions options_;
   TrainingObserver none_;
   TrainingObserver& observer_;
-  MetricsLog log_;
-  std::optional<Evaluation> last_;  // see last_evaluation()
+  std::optional<autograd::AppendFile> metrics_;  // metrics.csv, which save() replaces
+  std::size_t metrics_rows_ = 0;                 // number of rows in metrics.csv
+  std::optional<Evaluation> last_;               // see last_evaluation()
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double last_saved_ = 0, step_seconds_ = 0;
   std::int64_t steps_ = 0;  // steps performed by this object

@@ -3,6 +3,7 @@
 #include "autograd/base/files.h"
 #include "nn/lab.h"
 #include "nn/run/metrics_file.h"
+#include "nn/run/training_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 
@@ -47,35 +48,32 @@ TEST_CASE("the step of the last whole line, without reading the whole file") {
 
 TEST_CASE("rows are written during training; a save rewrites the file; a resume continues it") {
   const heed::testing::Folder made;
-  const fs::path folder = made.path();
-  const auto csv = [&] { return read_file((folder / "metrics.csv").string()); };
+  const RunFolder folder(made.path());
+  const auto csv = [&] { return read_file(folder.file(RunFolder::kMetrics).string()); };
   RunConfig c = preset("reverse");
   c.model.attention.d_model = 16, c.model.context = 8, c.batch = 4, c.eval_batch = 8, c.steps = 6;
+  c.eval_every = 3;
+  // Compares the file after each step. Simulates a kill after step `last`.
+  struct Watch : TrainingObserver {
+    std::function<std::string()> csv;
+    std::int64_t last = 0;
+    void on_step(const TrainingRun& run, const MetricsRow& row) override {
+      CHECK(csv() == metrics_csv(run.trainer().history()));
+      if (row.step == last) throw std::runtime_error("killed");
+    }
+  } watch;
+  watch.csv = csv, watch.last = 5;
   {
     Trainer t(c);
-    RunFolder(folder).save(t.snapshot());
-    MetricsLog log;
-    log.restart(folder / "metrics.csv", t.history().size());
-    for (int i = 0; i < 3; ++i) {
-      t.step();
-      log.append(t.history());
-      CHECK(csv() == metrics_csv(t.history()));
-    }
-    RunFolder(folder).save(t.snapshot());
-    log.restart(folder / "metrics.csv", t.history().size());
-    t.step();
-    log.append(t.history());
-    CHECK(csv() == metrics_csv(t.history()));
-  }  // simulates a kill: the last row, of a step that was not saved, is truncated below
-  fs::resize_file(folder / "metrics.csv", fs::file_size(folder / "metrics.csv") - 5);
-  Trainer t = RunFolder(folder).resume();
+    CHECK_THROWS_AS(TrainingRun(t, folder, {.save_seconds = 0}, &watch).run(), std::runtime_error);
+  }
+  const fs::path file = folder.file(RunFolder::kMetrics);
+  fs::resize_file(file, fs::file_size(file) - 5);  // the row of a step that was not saved
+  Trainer t = folder.resume();
   CHECK(t.steps_done == 3);
-  RunFolder(folder).save(t.snapshot());
+  watch.last = 0;
+  TrainingRun(t, folder, {}, &watch).run();
   CHECK(csv() == metrics_csv(t.history()));
-  CHECK(t.history().size() == 3);
-  fs::remove_all(folder);
-  MetricsLog gone;
-  CHECK_THROWS_AS(gone.restart(folder / "metrics.csv", 0), heed::autograd::IoError);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include "autograd/check/mutants.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
-#include "tests/support/disk.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
 #include "tests/support/runs.h"
@@ -264,23 +263,6 @@ TEST_CASE("a wrong backward of attention ends the step") {
   c.model.attention.soft_cap = 3;
   CHECK_THAT(with_mutation(c, "softmax", 0, [](const Tensor& g) { return g + 1e-4; }),
              Contains("dL/dS of key 1, which is masked, is 0.0001"));
-}
-
-TEST_CASE("a resumed run may check invariants at another interval") {
-  const heed::testing::Folder folder;
-  Trainer straight(tiny_two_layers());
-  straight.step();
-  RunFolder(folder.path()).save(straight.snapshot());
-  Trainer resumed = RunFolder(folder.path()).resume();
-  RunConfig changed = resumed.config();
-  changed.check_invariants = 1;
-  resumed.set(changed);
-  CHECK(resumed.step().loss == straight.step().loss);
-  RunFolder(folder.path()).save(resumed.snapshot());
-  CHECK(RunFolder(folder.path()).resume().config().check_invariants == 1);
-  changed.check_invariants = -1;
-  CHECK_THROWS_WITH(resumed.set(changed),
-                    Contains("`check-invariants` needs a whole number, 0 to "));
 }
 
 }  // namespace

@@ -109,26 +109,17 @@ std::vector<RunFolder> RunFolder::list(const fs::path& runs) {
     found.push_back(run);
   }
   check<IoError>(!error, "cannot read " + runs.string(), error.message());
-  std::sort(found.begin(), found.end(),
-            [](const RunFolder& a, const RunFolder& b) { return a.path() < b.path(); });
+  std::ranges::sort(found, {}, &RunFolder::path);
   return found;
 }
 
 std::optional<RunFolder> RunFolder::newest(const fs::path& runs) {
-  std::optional<RunFolder> newest;
-  std::optional<fs::file_time_type> newest_time;
-  if (!is_there(runs)) return newest;
+  if (!is_there(runs)) return {};
   const std::vector<RunFolder> all = list(runs);
-  for (const RunFolder& run : all) {
-    const auto time = run.last_saved();
-    if (!time || (newest_time && *time <= *newest_time)) continue;
-    newest = run;
-    newest_time = time;
-  }
-  // Throws the reason if a directory is not accessible.
-  for (const RunFolder& run : all)
-    if (!newest) run.is_run();
-  return newest;
+  const auto last = std::ranges::max_element(all, {}, &RunFolder::last_saved);
+  if (last != all.end() && last->last_saved()) return *last;
+  for (const RunFolder& run : all) run.is_run();  // throws the reason why it is not accessible
+  return {};
 }
 
 std::unique_ptr<LockedFolder> RunFolder::make_next(const std::string& task, const fs::path& runs) {
@@ -239,10 +230,8 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
     if (step && *step <= last) found.push_back({*step, it->path()});
   }
   check<IoError>(!error, inside.string(), "cannot be listed: ", error.message());
-  std::sort(found.begin(), found.end(),
-            [](const CheckpointFile& a, const CheckpointFile& b) { return a.step < b.step; });
-  const auto twice = std::adjacent_find(
-      found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step == b.step; });
+  std::ranges::sort(found, {}, &CheckpointFile::step);
+  const auto twice = std::ranges::adjacent_find(found, {}, &CheckpointFile::step);
   if (twice != found.end())
     fail<IoError>(kCheckpoints, twice->file.string(), " and ", std::next(twice)->file.string(),
                   " are both of step ", twice->step, "; remove one of them");

@@ -16,17 +16,12 @@ namespace heed {
 struct Launcher {
   int rank = 0;  ///< number of this process, from 0 to size - 1
   int size = 1;  ///< number of processes; 1 without a launcher
-  int here = 1;  ///< number of processes on this machine; 1 if the launcher does not state it
 };
 
-/// Returns the values of OpenMPI's variables (OMPI_COMM_WORLD_RANK, ..._SIZE, ..._LOCAL_SIZE), or
-/// of PMI's variables (PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS: MPICH, srun --mpi=pmi2). Throws
-/// UsageError if they are not a valid rank and size.
+/// Returns the values of OpenMPI's variables (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE), or of
+/// PMI's variables (PMI_RANK, PMI_SIZE: MPICH, srun --mpi=pmi2). Throws UsageError if they are not
+/// a valid rank and size.
 Launcher launcher();
-
-/// Returns `environment` ("NAME=value") without the variables of launchers. A child process with
-/// this environment does not become a rank.
-std::vector<std::string> without_launcher(const std::vector<std::string>& environment);
 
 /// Loads libheed_mpi.so (tools/mpi/module.h) and connects to the other ranks. Returns null if no
 /// launcher has started several processes. Call it at most once in a process. If `own_threads` is

@@ -22,21 +22,9 @@ TEST_CASE("launcher() reads rank and size; without the variables there is one pr
   CHECK(open.rank == 2);
   CHECK(open.size == 4);
   CHECK(with("PMI_RANK", "1", "PMI_SIZE", "3").rank == 1);
-  for (const auto& [text, here] : {std::pair("2", 2), {"5", 1}, {"0", 1}, {"x", 1}}) {
-    ::setenv("OMPI_COMM_WORLD_LOCAL_SIZE", text, 1);
-    CHECK(with("OMPI_COMM_WORLD_RANK", "2", "OMPI_COMM_WORLD_SIZE", "4").here == here);
-  }
-  ::unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  CHECK(with("OMPI_COMM_WORLD_RANK", "2", "OMPI_COMM_WORLD_SIZE", "4").here == 1);
   for (const char* rank : {"4", "-1", "x", ""})
     CHECK_THROWS_WITH(with("PMI_RANK", rank, "PMI_SIZE", "4"),
                       Contains("are not a valid rank and size"));
-}
-
-TEST_CASE("without_launcher() removes the launcher's variables") {
-  CHECK(heed::without_launcher({"PATH=/bin", "OMPI_COMM_WORLD_RANK=1", "PMIX_RANK=1",
-                                "SLURM_PROCID=1", "HOME=/root"}) ==
-        std::vector<std::string>{"PATH=/bin", "HOME=/root"});
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ ranks 8 2 train "${recipe[@]}" --out none; one_message "8 processes cannot share
 ranks 2 2 train reverse --shards 1 --out none; one_message "2 processes cannot share 1 shard;"
 ranks 2 2 train reverse --batch 2 --out none; one_message "2 processes cannot share 1 shard;"
 ranks 2 2 eval plain; one_message "is for one process"
+ranks 2 2 sweep s.toml; one_message "heed sweep is for one process"
 ranks 2 2 train "${recipe[@]}" --dry-run; one_message "train --dry-run is for one process"
 ranks 2 2 train reverse --lr x; one_message "--lr needs a number"
 ranks 2 2 train "${recipe[@]}" --out plain; one_message "holds a run already"
@@ -83,13 +84,6 @@ printf 'to be or not to be %s\n' {1..300} > a.txt; tr e i < a.txt > b.txt
 ok test ! -e none
 text=(--layers 1 --heads 1 --d-model 16 --batch 4 --shards 2 --context 8)
 unlike "the processes have different runs" "$heed train --text a.txt ${text[*]} --out texts" "$heed train --text b.txt ${text[*]} --out texts"
-
-# --- a sweep: each rank trains some of its runs. If a run fails, the other runs continue
-printf '%s\n' '[train]' 'task = "reverse"' 'layers = 1' 'heads = 2' 'd-model = 256' 'batch = 4' 'eval-batch = 8' 'optimizer = "sgd"' \
-  'momentum = 0.9999' 'clip = 0' 'norm = "none"' '[sweep]' 'lr = [10.0, 3e-3]' 'steps = [60, 400]' 'pairs = ["lr", "steps"]' > wild.toml
-ranks 2 0 sweep wild.toml --quiet
-out_has "1 run, 0 trained"; out_has "1 run, 1 trained"; out_has "failed  lr=10,steps=60"; has_file "sweeps/wild/lr=0.003,steps=400/state.safetensors"
-expect 1 sweep wild.toml --quiet; out_has "1 finished before, 1 failed"
 
 # --- a NaN ends all processes at the same step, with the error message of a run with one process
 wild=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --shards 4 --lr 10 --weight-decay 10 --warmup 0

@@ -1,13 +1,10 @@
 // The command `heed sweep`: trains a run for each combination of options and seeds.
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
 #include "nn/io/toml.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/sweep/sweep_run.h"
 
@@ -21,8 +18,7 @@ struct SweepArguments {
   bool dry_run = false, quiet = false;
 };
 
-// Returns the runs that this process trains. --part I/N selects every N-th run of the sweep. If a
-// launcher has started several ranks, these runs are divided among the ranks.
+// Returns the runs that this process trains. --part I/N selects every N-th run of the sweep.
 std::vector<const PlannedRun*> own_runs(const SweepPlan& plan, const std::string& part) {
   std::int64_t index = 1, count = 1;
   if (!part.empty()) {
@@ -35,19 +31,14 @@ std::vector<const PlannedRun*> own_runs(const SweepPlan& plan, const std::string
       usage_error("--part needs I/N with I from 1 to N and N up to {}, such as 2/8; got '{}'",
                   with_commas(kMostSweepRuns), part);
   }
-  const Launcher ranks = launcher();
   std::vector<const PlannedRun*> runs;
-  for (auto i = std::size_t(index - 1 + count * ranks.rank); i < plan.runs.size();
-       i += std::size_t(count * ranks.size))
+  for (auto i = std::size_t(index - 1); i < plan.runs.size(); i += std::size_t(count))
     runs.push_back(&plan.runs[i]);
   return runs;
 }
 
 SweepJobs jobs_of(const SweepArguments& a, const Command& c, const std::filesystem::path& folder) {
-  // A launcher may bind its processes to different cores or let them share all cores. If they share
-  // all cores, each process uses an equal number of them.
-  const std::int64_t shared = ::sysconf(_SC_NPROCESSORS_ONLN) / launcher().here;
-  const auto cores = std::clamp<std::int64_t>(shared, 1, autograd::available_cores());
+  const std::int64_t cores = autograd::available_cores();
   const std::int64_t at_a_time = a.jobs > 0 ? a.jobs : cores / std::max<std::int64_t>(1, c.threads);
   const auto jobs = std::max<std::int64_t>(1, at_a_time);
   return {.folder = folder,
@@ -118,7 +109,7 @@ Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& o
   report.block(text);
   if (outcome.interrupted)
     report.fail(kInterrupted);
-  else if (failed > 0 && launcher().size == 1)  // a launcher ends all ranks if one of them fails
+  else if (failed > 0)
     report.fail(kCheckFailed);
   return report;
 }
@@ -164,8 +155,7 @@ Each run is a separate process. By default there are as many at the same time as
 one thread. With --jobs 1 each run has all cores. The weights do not depend on this.
 
 Several processes can share a sweep. --part I/N selects every N-th run, starting with the I-th, for
-a job array. Under mpirun or srun --mpi=pmi2 each rank trains its share of the runs. Failed runs are
-then reported with exit 0, because a launcher ends all processes if one of them fails. With Slurm:
+a job array. With Slurm:
 
   #!/bin/bash
   #SBATCH --array=1-8 --cpus-per-task=4 --time=1:00:00
@@ -197,8 +187,8 @@ void sweep_command(Command& c) {
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
   c.mark(&nn::Setting::required, {"file"});
   const auto run = [a](const Command& command) { return sweep(*a, command); };
-  c.modes = {{.key = "dry-run", .result = kPlanKeys, .run = run, .several = true},
-             {.result = kSweepKeys, .run = run, .several = true}};
+  c.modes = {{.key = "dry-run", .result = kPlanKeys, .run = run},
+             {.result = kSweepKeys, .run = run}};
 }
 
 }  // namespace heed

@@ -10,17 +10,9 @@
 #include <cstring>
 
 #include "autograd/base/error.h"
-#include "tools/heed/ranks.h"
 
 namespace heed {
 namespace {
-
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> list;
-  for (std::string& word : words) list.push_back(word.data());
-  list.push_back(nullptr);
-  return list;
-}
 
 constexpr int kStopping[] = {SIGINT, SIGTERM, SIGHUP};  // they make `heed train` save and end
 
@@ -33,8 +25,7 @@ sigset_t stopping_signals() {
 
 // Runs in the child between fork and exec, so it may call only async-signal-safe functions. Signals
 // that arrived since the fork stay blocked until the default actions are restored.
-[[noreturn]] void become_heed(char* const* arguments, char* const* environment, int out, int err,
-                              pid_t parent) {
+[[noreturn]] void become_heed(char* const* arguments, int out, int err, pid_t parent) {
   ::setpgid(0, 0);
   for (const int signal : kStopping) ::signal(signal, SIG_DFL);  // SIGHUP may be ignored (nohup)
   ::prctl(PR_SET_PDEATHSIG, SIGHUP);
@@ -43,7 +34,7 @@ sigset_t stopping_signals() {
   ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
-  ::execve("/proc/self/exe", arguments, environment);
+  ::execv("/proc/self/exe", arguments);
   ::_exit(127);
 }
 
@@ -58,18 +49,18 @@ std::string text_of(int file) {
 }  // namespace
 
 Worker::Worker(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = {"heed"}, variables;
+  std::vector<std::string> words = {"heed"};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  for (char** variable = environ; *variable; ++variable) variables.emplace_back(*variable);
-  variables = without_launcher(variables);
-  const std::vector<char*> argv = pointers(words), environment = pointers(variables);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
   out_ = ::memfd_create("heed-out", MFD_CLOEXEC);
   err_ = ::memfd_create("heed-err", MFD_CLOEXEC);
   const pid_t parent = ::getpid();
   const sigset_t signals = stopping_signals();
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   if (out_ >= 0 && err_ >= 0) process_ = ::fork();
-  if (process_ == 0) become_heed(argv.data(), environment.data(), out_, err_, parent);
+  if (process_ == 0) become_heed(argv.data(), out_, err_, parent);
   const char* reason = process_ < 0 ? std::strerror(errno) : "";
   ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
   if (process_ > 0) return;

@@ -9,8 +9,7 @@
 
 namespace heed {
 
-/// A child process that runs heed. Its environment does not contain the variables of a launcher
-/// (mpirun), so it is not a rank. It has a separate process group, so Ctrl-C at the terminal does
+/// A child process that runs heed. It has a separate process group, so Ctrl-C at the terminal does
 /// not reach it; stop() stops it. If the parent process is killed, the child receives SIGHUP.
 class Worker {
  public:

@@ -201,7 +201,6 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
         {"file.txt", kUsage, {}, "file.txt"}}},
       {"sweep out", {{"file.txt", kUsage, {"s.toml"}}, {"directory/..", kUsage, {"s.toml"}}}},
       {"sweep part", {{"3/2", kUsage, {"s.toml"}}, {"1", kUsage, {"s.toml"}}}},
-      {"sweep pairs", {{"lr", kUsage, {"s.toml"}, "pairs contains 'lr'"}}},
       {"compare runs", no_file("absent")},
       {"compare against", {{"lr", kUsage, {"sweeps/s"}}}},
       {"compare out", {{"file.txt", kInputOutput, {"sweeps/s"}, "file.txt"}}},

@@ -200,12 +200,8 @@ std::unique_ptr<nn::FolderLock> lock_sweep(const fs::path& folder) {
 
 }  // namespace
 
-SweepPlan plan_sweep(const std::string& text, const std::string& file,
-                     const std::vector<std::string>& pairs) {
+SweepPlan plan_sweep(const std::string& text, const std::string& file) {
   SweepPlan plan = read_sweep(text, file);
-  if (!pairs.empty() && !plan.pairs.empty())
-    usage_error("{} contains pairs already; omit --pairs", file);
-  if (!pairs.empty()) plan.pairs = pairs;
   const std::vector<std::size_t> strides = strides_of(plan, file);
   std::size_t runs = 1;  // largest product of a list's stride and size
   for (std::size_t i = 0; i < strides.size(); ++i)
@@ -222,16 +218,6 @@ SweepPlan plan_sweep(const std::string& text, const std::string& file,
           file, name);
   }
   return plan;
-}
-
-std::string with_pairs(std::string text, const std::vector<std::string>& pairs) {
-  if (pairs.empty()) return text;
-  const std::size_t header = ("\n" + text).find("\n[sweep]");
-  if (header == std::string::npos)
-    usage_error(
-        "--pairs needs a line [sweep] in the file; add this line, or put pairs in the file");
-  const std::size_t at = std::min(text.find('\n', header), text.size());
-  return text.insert(at, fmt::format("\npairs = [\"{}\"]", fmt::join(pairs, "\", \"")));
 }
 
 std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
@@ -255,12 +241,7 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
   for (const PlannedRun& run : before.runs)
     if (!names.contains(run.name)) return "its run " + run.name + " is no longer in the grid";
   const std::string were = pairs_text(before.pairs), are = pairs_text(now.pairs);
-  if (were == are) return "";
-  // The user's file does not contain the pairs of --pairs, but the copy sweep.toml does.
-  const std::string advice =
-      before.pairs.empty() ? ""
-                           : fmt::format("; give --pairs {} again, or use its sweep.toml", were);
-  return fmt::format("its pairs were {} and are {} now", were, are) + advice;
+  return were == are ? "" : fmt::format("its pairs were {} and are {} now", were, are);
 }
 
 bool is_sweep(const fs::path& folder) { return autograd::is_there(folder / kSweepFile); }

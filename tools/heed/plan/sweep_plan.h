@@ -30,16 +30,10 @@ struct SweepPlan {
 
 /// Parses `text`, the contents of `file`. Options under [train] are shared by all runs. Options
 /// under [sweep] are lists, and every combination of their values is a run. The options that
-/// `pairs` names, in this argument or in [sweep], are an exception: their first values are used
-/// together, then their second values, and so on. Throws UsageError or ValueError, with file and
-/// line, if the text is not a sweep, if a run is invalid, or if there are more than kMostSweepRuns
-/// runs.
-SweepPlan plan_sweep(const std::string& text, const std::string& file,
-                     const std::vector<std::string>& pairs = {});
-
-/// Returns the sweep file `text` with a line that sets `pairs`, inserted after the line [sweep]. If
-/// `pairs` is empty, returns `text` unchanged. Throws UsageError if the text has no line [sweep].
-std::string with_pairs(std::string text, const std::vector<std::string>& pairs);
+/// `pairs` in [sweep] names are an exception: their first values are used together, then their
+/// second values, and so on. Throws UsageError or ValueError, with file and line, if the text is
+/// not a sweep, if a run is invalid, or if there are more than kMostSweepRuns runs.
+SweepPlan plan_sweep(const std::string& text, const std::string& file);
 
 /// Returns "" if `now` contains all runs of `before`, with the same options and pairs. `now` may
 /// contain more values of the options. Otherwise returns a sentence about the first difference.

@@ -13,7 +13,6 @@ namespace {
 
 struct SweepArguments {
   std::string file, out, part;
-  std::vector<std::string> pairs;
   std::int64_t jobs = 0;
   bool dry_run = false, quiet = false;
 };
@@ -116,13 +115,13 @@ Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& o
 
 Report sweep(const SweepArguments& a, const Command& c) {
   const std::string text = nn::read_toml_text(a.file);
-  const SweepPlan plan = plan_sweep(text, a.file, a.pairs);
+  const SweepPlan plan = plan_sweep(text, a.file);
   const std::vector<const PlannedRun*> runs = own_runs(plan, a.part);
   std::filesystem::path folder = a.out;
   if (folder.empty()) folder = "sweeps" / std::filesystem::path(a.file).stem();
   check_sweep_folder(folder, plan);
   if (a.dry_run) return plan_report(folder, runs);
-  save_sweep(folder, with_pairs(text, a.pairs));
+  save_sweep(folder, text);
   return outcome_report(folder, train_runs(jobs_of(a, c, folder), runs));
 }
 
@@ -139,8 +138,8 @@ changes fastest:
   seed = [1, 2, 3]
 
 [Options]
-pairs = ["layers", "heads"] under [sweep], or --pairs layers,heads, combines the lists value by
-value: the first with the first, the second with the second. Paths in FILE.toml are relative to
+pairs = ["layers", "heads"] under [sweep] combines the lists value by value: the first with the
+first, the second with the second. Paths in FILE.toml are relative to
 the current directory.
 
 The name of a run's directory contains its values: sweeps/FILE/scale=none,seed=1. Characters of a
@@ -180,8 +179,6 @@ void sweep_command(Command& c) {
        nn::Setting("jobs", a->jobs, {1, 1024}, "number of runs at the same time")
            .shows("the number of cores"),
        nn::Setting("part", a->part, "I/N", "train only part I of N parts of the runs").shows("all"),
-       nn::Setting("pairs", a->pairs, {}, "options whose lists are paired, separated by commas")
-           .shows("pairs in the file"),
        {"dry-run", a->dry_run, "list the runs and their states; train nothing"},
        {"quiet", a->quiet, "no progress, only warnings and failures"}});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);

@@ -34,9 +34,8 @@ bool takes(const Mode& mode, const std::string& key) {
     usage_error("--config {} sets options that have no effect with {}, such as {}; leave it out",
                 command.text("config"), with, key);
   if (!mode.key.empty())
-    usage_error("{0} has no effect with {1}; leave out {2}{0}{3}", where, with,
-                is_argument ? "the argument or " : "",
-                mode.instead ? fmt::format("; {} --{} ...", mode.instead(command), key) : "");
+    usage_error("{0} has no effect with {1}; leave out {2}{0}", where, with,
+                is_argument ? "the argument or " : "");
   for (const Mode& other : command.modes)
     if (!other.key.empty() && !other.accepts.empty() && takes(other, key))
       usage_error("{0} has no effect without {1}; add {1} or leave out {0}", where, other.name());

@@ -34,9 +34,6 @@ struct Mode {
   /// Keys of the settings that the mode uses, from Command::only() or Command::all_but(). If it is
   /// empty, the mode uses all settings. Command::mode() rejects all other settings.
   std::vector<std::string> accepts = {};
-  /// Returns advice for the error of a rejected option: "a new run like it: heed train --config
-  /// DIR/config.toml". The error appends the option to this command line.
-  std::function<std::string(const Command&)> instead = {};
   /// Keys of the result. If there are none, --json is rejected. If none of them is a table, --csv
   /// is rejected.
   Columns result = {};

@@ -315,11 +315,6 @@ void train_command(Command& c) {
   c.modes = {
       {.key = "resume",
        .accepts = c.only(when_resumed),
-       .instead =
-           [](const Command& command) {
-             return fmt::format("a new run like it: heed train --config {}/{}",
-                                command.text("resume"), nn::RunFolder::kConfig);
-           },
        .result = kTrainKeys,
        .run = [a](const Command& command) { return resume(*a, command); },
        .several = true},

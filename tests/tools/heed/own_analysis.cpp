@@ -48,8 +48,7 @@ Section reach_of_heads(StudyContext& context) {
           .finding = fmt::format("largest {:.3f}", largest)};
 }
 
-const Analysis kReach{
-    .key = "reach", .order = 200, .pictures = {"reach_map", "reach"}, .run = reach_of_heads};
+const Analysis kReach{.key = "reach", .order = 200, .run = reach_of_heads};
 
 }  // namespace
 }  // namespace heed

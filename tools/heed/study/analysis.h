@@ -49,7 +49,6 @@ struct Analysis {
   bool (*by_default)(StudyContext& context) = nullptr;
   /// True: `heed study --over-time` also runs it if none of its options is given.
   bool repeats = true;
-  std::vector<std::string> pictures = {};  ///< names of its pictures, without extensions
   /// Throws the errors of its options, before anything is measured; null if it has none.
   void (*check)(const StudyContext& context) = nullptr;
   Section (*run)(StudyContext& context) = nullptr;

@@ -130,6 +130,40 @@ std::optional<double> measure_untrained(const HeadSample& sample, const Subject&
   return {};
 }
 
+// Measures the heads on study.sample: with `everything`, also the parts that take long.
+void measure(HeadStudy& study, const Command& c, const Subject& s, const Estimate& e,
+             bool everything, Progress& progress) {
+  const HeadSample& sample = *study.sample;
+  auto parts = nn::EffectParts::kAll;
+  if (!everything && e.all > kMostSeconds) {
+    parts = nn::EffectParts::kMeasured;
+    study.add_not_measured(
+        "softmax exact and integrated were not measured, because this would take more than 30 "
+        "seconds; --ablate all measures them.");
+  }
+  const double seconds = parts == nn::EffectParts::kAll ? e.all : e.measured;
+  progress.at_work(fmt::format("Measuring the heads, about {:.0f} seconds", seconds));
+  study.measured = std::make_unique<nn::MeasuredHeads>(nn::measure_heads(
+      sample.run, sample.replaced, parts, [&](std::int64_t done, std::int64_t total) {
+        progress.at_work(fmt::format("Measuring the heads, about {:.0f} seconds: {} of {} steps",
+                                     seconds, done, total));
+      }));
+  if (const auto sizes = c.given("repeat-random")
+                             ? std::nullopt
+                             : nn::score_on_repeated_tokens(*study.measured, *s.run)) {
+    if (sizes->tokens < nn::kLeastRepeated)
+      study.add_not_measured(fmt::format(
+          "Previous-token, duplicate-token and induction scores are measured on repeated random "
+          "tokens, which need a context of at least {}; it is {}.",
+          4 * nn::kLeastRepeated + 1, s.info().context));
+    else
+      study.score_sequences =
+          fmt::format("{} sequences of {}", nn::kRepeatedSequences, sizes->text());
+  }
+  study.summary = nn::summarize_heads(sample.run, sample.replaced, *study.measured, s.predicts);
+  if (s.run->step != 0) study.untrained = measure_untrained(sample, s);
+}
+
 }  // namespace
 
 HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s) {
@@ -222,35 +256,7 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
     study.add_not_measured(text);
     return study;
   }
-  const HeadSample& sample = *study.sample;
-  auto parts = nn::EffectParts::kAll;
-  if (!asked && e.all > kMostSeconds) {
-    parts = nn::EffectParts::kMeasured;
-    study.add_not_measured(
-        "softmax exact and integrated were not measured, because this would take more than 30 "
-        "seconds; --ablate all measures them.");
-  }
-  const double seconds = parts == nn::EffectParts::kAll ? e.all : e.measured;
-  progress.at_work(fmt::format("Measuring the heads, about {:.0f} seconds", seconds));
-  study.measured = std::make_unique<nn::MeasuredHeads>(nn::measure_heads(
-      sample.run, sample.replaced, parts, [&](std::int64_t done, std::int64_t total) {
-        progress.at_work(fmt::format("Measuring the heads, about {:.0f} seconds: {} of {} steps",
-                                     seconds, done, total));
-      }));
-  if (const auto sizes = c.given("repeat-random")
-                             ? std::nullopt
-                             : nn::score_on_repeated_tokens(*study.measured, *s.run)) {
-    if (sizes->tokens < nn::kLeastRepeated)
-      study.add_not_measured(fmt::format(
-          "Previous-token, duplicate-token and induction scores are measured on repeated random "
-          "tokens, which need a context of at least {}; it is {}.",
-          4 * nn::kLeastRepeated + 1, s.info().context));
-    else
-      study.score_sequences =
-          fmt::format("{} sequences of {}", nn::kRepeatedSequences, sizes->text());
-  }
-  study.summary = nn::summarize_heads(sample.run, sample.replaced, *study.measured, s.predicts);
-  if (s.run->step != 0) study.untrained = measure_untrained(sample, s);
+  measure(study, c, s, e, asked, progress);
   return study;
 }
 

@@ -18,7 +18,7 @@ namespace heed {
 
 /// A picture of a section: maps, charts or a network.
 struct Picture {
-  std::string file;  ///< name without its extension, one of Analysis::pictures
+  std::string file;  ///< name without its extension
   std::variant<plot::HeatmapGrid, plot::ChartStack, plot::Network> drawing;
   std::string explanation = {};  ///< for readers who cannot see it, after the title and the caption
   bool only_drawn = false;       ///< true: the numbers are in an array file, and not in JSON

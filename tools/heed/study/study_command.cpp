@@ -176,6 +176,31 @@ void set_fields(Report& report, StudyContext& c) {
                                    uniform[nn::kInduction]}));
 }
 
+// Returns the result. `lines` are the first lines, and `files` those that were written.
+Report report_of(const StudyArguments& a, StudyContext& c, const std::vector<Section>& sections,
+                 const std::vector<Claim>& lines, const Files& files) {
+  const Subject& s = c.subject;
+  Report report(study_keys());
+  set_fields(report, c);
+  report.set("sections", sections_json(sections));
+  Table claims(kClaim);
+  for (const Claim& line : lines) {
+    report.block(wrapped(line.text, 2) + "\n");
+    Value numbers = Value::object();
+    for (const auto& [name, value] : line.numbers) numbers.append(name, value);
+    claims.add({line.text, Value(line.components), line.role, numbers});
+  }
+  const std::string step = s.run->step ? fmt::format(", step {}", *s.run->step) : "";
+  report.line("\n{}: {} = {:.6f} on the sequence shown ({}{})", s.folder(), s.objective_text(),
+              c.study().value, counted(std::ssize(s.texts.tokens), "token"), step);
+  add_heads(report.table("heads"), c);
+  report.table("claims").rows = claims.rows;
+  if (a.ascii) report.block(drawn_weights(c.study(), s.texts.tokens));
+  add_sections(report, a, sections, c);
+  report.files(files);
+  return report;
+}
+
 Report study_one(const StudyArguments& a, const Command& c) {
   if (a.ascii && (c.json || c.csv))
     usage_error("--ascii cannot be combined with --json or --csv, which print data only");
@@ -227,26 +252,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
   }
   out->complete();
   progress.clear();
-
-  Report report(study_keys());
-  set_fields(report, context);
-  report.set("sections", sections_json(sections));
-  Table claims(kClaim);
-  for (const Claim& line : lines) {
-    report.block(wrapped(line.text, 2) + "\n");
-    Value numbers = Value::object();
-    for (const auto& [name, value] : line.numbers) numbers.append(name, value);
-    claims.add({line.text, Value(line.components), line.role, numbers});
-  }
-  const std::string step = s.run->step ? fmt::format(", step {}", *s.run->step) : "";
-  report.line("\n{}: {} = {:.6f} on the sequence shown ({}{})", s.folder(), s.objective_text(),
-              study.value, counted(std::ssize(s.texts.tokens), "token"), step);
-  add_heads(report.table("heads"), context);
-  report.table("claims").rows = claims.rows;
-  if (a.ascii) report.block(drawn_weights(study, s.texts.tokens));
-  add_sections(report, a, sections, context);
-  report.files(written);
-  return report;
+  return report_of(a, context, sections, lines, written);
 }
 
 // ---- circuits from the weights, which need no sequence
@@ -289,13 +295,8 @@ nn::Setting setting_of(const Analysis::Option& o, StudyArguments& a) {
   return nn::Setting(o.key, a.text, unit, o.help).shows(o.shows);
 }
 
-}  // namespace
-
-void study_command(Command& c) {
-  c.name = "study", c.what = "what the heads do: effects, attention and its gradients";
-  c.examples = kStudyExamples, c.notes = kStudyNotes;
-  auto a = std::make_shared<StudyArguments>();
-  c.arguments = 2, c.advice = "compare more runs with heed compare A B C --of roles";
+// Adds the settings of all modes, and the notes of the analyses.
+void add_settings(Command& c, const std::shared_ptr<StudyArguments>& a) {
   std::vector<std::string> sections{"all"};
   for (const Analysis* analysis : analyses()) sections.emplace_back(analysis->key);
   c.add("Options",
@@ -328,12 +329,8 @@ void study_command(Command& c) {
              .shows("those whose options are given")});
   c.mark(&nn::Setting::may_be_empty, {"prompt"});
   c.add("Heads", head_settings(a->heads));
-  std::vector<std::string> of_sequences;  // options of analyses that need a sequence
   for (const Analysis* analysis : analyses()) {
-    for (const Analysis::Option& o : analysis->options) {
-      c.add(analysis->group, {setting_of(o, *a)});
-      if (analysis->key != "weights") of_sequences.emplace_back(o.key);
-    }
+    for (const Analysis::Option& o : analysis->options) c.add(analysis->group, {setting_of(o, *a)});
     if (*analysis->notes) c.notes += fmt::format("\n[{}]\n{}\n", analysis->group, analysis->notes);
   }
   c.add("Time", {{"over-time", a->over_time,
@@ -341,38 +338,48 @@ void study_command(Command& c) {
   c.add_common(Command::kAll | Command::kCsv);
   c.mark(&nn::Setting::common, {"run", "prompt", "sample", "of", "at", "out", "show", "ablate",
                                 "keep", "samples", "circuits", "over-time"});
-  const auto with_analyses = [&](std::vector<std::string> keys) {
-    keys.insert(keys.end(), of_sequences.begin(), of_sequences.end());
-    return c.only(std::move(keys));
-  };
-  c.modes = {
-      {.key = "over-time",
-       .accepts = with_analyses({"run", "out", "overwrite", "format", "prompt", "sample", "of",
-                                 "at", "repeat-random", "no-effects", "samples", "keep", "ablate"}),
-       .result = over_time_keys(),
-       .run =
-           [a](const Command& command) {
-             StudyArguments last = *a;
-             last.weights = last_checkpoint(a->run);
-             return study_over_time(chosen_subject(last, command), a->heads, command, a->out,
-                                    a->overwrite);
-           }},
-      {.key = "circuits",
-       .accepts = c.only({"run", "distance", "weights", "out", "overwrite", "format"}),
-       .result = kWeightKeys,
-       .run = [a](const Command& command) { return study_weights(*a, command); }},
-      {.key = "other",
-       .accepts = c.only({"run", "other", "prompt", "sample", "of", "at", "out", "format",
-                          "overwrite", "weights", "repeat-random"}),
-       .result = run_difference_keys(),
-       .run =
-           [a](const Command& command) {
-             return run_differences(chosen_subject(*a, command), a->other, a->weights, a->out,
-                                    a->overwrite);
-           }},
-      {.accepts = c.all_but({"over-time", "circuits", "distance", "other"}),
-       .result = study_keys(),
-       .run = [a](const Command& command) { return study_one(*a, command); }}};
+}
+
+}  // namespace
+
+void study_command(Command& c) {
+  c.name = "study", c.what = "what the heads do: effects, attention and its gradients";
+  c.examples = kStudyExamples, c.notes = kStudyNotes;
+  auto a = std::make_shared<StudyArguments>();
+  c.arguments = 2, c.advice = "compare more runs with heed compare A B C --of roles";
+  add_settings(c, a);
+  std::vector<std::string> over_time{"run",     "out",  "overwrite", "format",        "prompt",
+                                     "sample",  "of",   "at",        "repeat-random", "no-effects",
+                                     "samples", "keep", "ablate"};
+  for (const Analysis* analysis : analyses())
+    for (const Analysis::Option& o : analysis->options)
+      if (analysis->key != "weights") over_time.emplace_back(o.key);
+  c.modes = {{.key = "over-time",
+              .accepts = c.only(std::move(over_time)),
+              .result = over_time_keys(),
+              .run =
+                  [a](const Command& command) {
+                    StudyArguments last = *a;
+                    last.weights = last_checkpoint(a->run);
+                    return study_over_time(chosen_subject(last, command), a->heads, command, a->out,
+                                           a->overwrite);
+                  }},
+             {.key = "circuits",
+              .accepts = c.only({"run", "distance", "weights", "out", "overwrite", "format"}),
+              .result = kWeightKeys,
+              .run = [a](const Command& command) { return study_weights(*a, command); }},
+             {.key = "other",
+              .accepts = c.only({"run", "other", "prompt", "sample", "of", "at", "out", "format",
+                                 "overwrite", "weights", "repeat-random"}),
+              .result = run_difference_keys(),
+              .run =
+                  [a](const Command& command) {
+                    return run_differences(chosen_subject(*a, command), a->other, a->weights,
+                                           a->out, a->overwrite);
+                  }},
+             {.accepts = c.all_but({"over-time", "circuits", "distance", "other"}),
+              .result = study_keys(),
+              .run = [a](const Command& command) { return study_one(*a, command); }}};
 }
 
 }  // namespace heed

@@ -150,7 +150,6 @@ const Analysis kAttribution{
           "copying (Olsson) and, for logits, direct logit attribution (both not with --norm "
           "post)"}},
     .group = "Attribution",
-    .pictures = {"lens", "attribution"},
     .run = attributed};
 
 }  // namespace

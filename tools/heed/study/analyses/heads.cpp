@@ -153,7 +153,6 @@ Section effects_of_heads(StudyContext& c) {
 const Analysis kHeads{.key = "heads",
                       .order = 10,
                       .repeats = false,  // over_time.h has its numbers
-                      .pictures = {"effects", "by_distance"},
                       .run = effects_of_heads};
 
 }  // namespace

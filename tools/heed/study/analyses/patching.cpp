@@ -277,7 +277,6 @@ const Analysis kPatching{
 run; noise: the corrupt value in the clean run. A share is a part of the gap between the two L. A
 line of --pairs is clean TAB corrupt, optionally TAB right TAB wrong token; all prompts have the same
 number of tokens. The default L of pairs is the logit of the right token minus that of the wrong one.)",
-    .pictures = {"patching", "patching_heads"},
     .check =
         [](const StudyContext& c) {
           if (c.given("corrupt") || c.given("pairs") || c.given("corruption")) chosen_pairs(c);

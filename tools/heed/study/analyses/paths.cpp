@@ -164,7 +164,6 @@ L0H0:K:L1H1:logits. Predictions are the gradients through this edge or path alon
     .by_default =
         [](StudyContext& c) { return c.heads.measured && !c.given("path") && has_edges(c); },
     .repeats = false,
-    .pictures = {"edges", "network"},
     .check = check_cuts,
     .run = cut_edges};
 
@@ -176,7 +175,6 @@ const Analysis kPaths{
           "cuts these paths together, such as L0H0:K:L1H1:logits; all: each path through one "
           "head to the logits, the largest predictions"}},
     .group = "Paths",
-    .pictures = {"paths"},
     .run = cut_paths};
 
 }  // namespace

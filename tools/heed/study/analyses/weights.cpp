@@ -35,6 +35,29 @@ struct Maps {
   std::vector<std::pair<std::string, nn::FactoredMap>> maps = {};  // by the title of a panel
 };
 
+// All maps, and the curves of the heads.
+struct WeightMaps {
+  Maps qk{"qk",          "QK maps", "Score of a query's token with a key's token.", "query's token",
+          "key's token", "score"};
+  Maps ov{"ov",    "OV maps", "Logits that a head adds if it reads a token.", "token that is read",
+          "logit", "logit"};
+  Maps composed{"composed",
+                "Composed maps",
+                "The first pairs of the table. L0H1:K:L1H0: L1H0 reads L0H1 in its keys. K and Q: "
+                "scores by query's token (row) and key's token. V: logits by token that is read "
+                "(row).",
+                "token",
+                "token",
+                "score or logit"};
+  Maps positions{"positions",
+                 "QK maps of positions",
+                 "Score of a query's position with a key's position, for the mean token.",
+                 "query's position",
+                 "key's position",
+                 "score"};
+  std::vector<nn::DistanceCurve> curves = {};
+};
+
 // A pair of heads: its composition score, its composed map, and the edge between them.
 struct PairCircuit {
   nn::CompositionScore score;
@@ -131,10 +154,23 @@ Table table_of_pairs(const std::vector<PairCircuit>& pairs, const StudyContext& 
 
 // ---- heads
 
-// Returns a table of heads. `maps` has their QK maps and their OV maps.
+// Returns the maps of heads; those of pairs are missing.
+WeightMaps maps_of(const nn::Circuits& circuits, const std::vector<nn::HeadIndex>& heads,
+                   std::int64_t distance) {
+  const nn::Transformer::Options& o = circuits.options();
+  WeightMaps m;
+  for (const nn::HeadIndex& h : heads) {
+    m.qk.maps.emplace_back(nn::head_name(h), circuits.qk(h, distance));
+    m.ov.maps.emplace_back(nn::head_name(h), circuits.ov(h));
+    if (!are_relative(o.positions) && o.context <= 4096)
+      m.positions.maps.emplace_back(nn::head_name(h), circuits.positions(h));
+    m.curves.push_back(circuits.curve(h));
+  }
+  return m;
+}
+
 Table table_of_heads(const nn::Circuits& circuits, const std::vector<nn::HeadIndex>& heads,
-                     const Maps& qk, const Maps& ov, const std::vector<nn::DistanceCurve>& curves,
-                     const std::string& at_distance) {
+                     const WeightMaps& m, const std::string& at_distance) {
   Table table({{"layer"},
                {"head"},
                {"", "head"},
@@ -158,11 +194,11 @@ Table table_of_heads(const nn::Circuits& circuits, const std::vector<nn::HeadInd
     table.note += " peak distance: the distance in tokens at which the mean score is largest.";
   const std::int64_t classes = circuits.options().classes;
   for (std::size_t i = 0; i < heads.size(); ++i) {
-    const nn::MapSummary of_qk = summarize(qk.maps[i].second, classes),
-                         of_ov = summarize(ov.maps[i].second, classes);
+    const nn::MapSummary of_qk = summarize(m.qk.maps[i].second, classes),
+                         of_ov = summarize(m.ov.maps[i].second, classes);
     table.add({heads[i].layer, heads[i].head, nn::head_name(heads[i]), of_qk.eigenvalues,
                of_qk.diagonal, of_ov.eigenvalues, of_ov.diagonal, circuits.slope(heads[i]),
-               curves[i].maximum(), curves[i].mean, curves[i].deviation});
+               m.curves[i].maximum(), m.curves[i].mean, m.curves[i].deviation});
   }
   return table;
 }
@@ -192,6 +228,33 @@ nn::Tensor square(const nn::FactoredMap& map) {
   const nn::Tensor full = to(map.full(), autograd::float32);
   const nn::Tensor rest = autograd::full({full.size(0), full.size(0) - full.size(1)}, -HUGE_VAL);
   return autograd::cat({full, rest}, 1);
+}
+
+void save_arrays(const std::filesystem::path& file, const std::string& run,
+                 const std::vector<nn::HeadIndex>& heads, const WeightMaps& m) {
+  std::map<std::string, std::vector<nn::Tensor>> of_layer;  // by name, one tensor for each head
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const auto add = [&](std::string_view name, const nn::Tensor& x) {
+      of_layer[nn::block_site(heads[i].layer, name)].push_back(x);
+    };
+    for (const Maps* maps : {&m.qk, &m.ov, &m.positions})
+      if (!maps->maps.empty()) add(maps->key, maps->maps[i].second.full());
+    const auto count = std::ssize(m.curves[i].mean);
+    if (count == 0) continue;
+    add("curve", autograd::from_data(m.curves[i].mean, {count}));
+    add("curve_deviation", autograd::from_data(m.curves[i].deviation, {count}));
+  }
+  std::vector<nn::NamedTensor> arrays;
+  for (const auto& [name, maps] : of_layer) arrays.push_back({name, autograd::stack(maps, 0)});
+  for (const auto& [name, map] : m.composed.maps) arrays.push_back({name, map.full()});
+  nn::save_safetensors(
+      file.string(), arrays,
+      {{"run", run},
+       {"left_out", kMapsLeaveOut},
+       {"schema",
+        "qk [head, query's token, key's token], ov [head, token that is read, logit], positions "
+        "[head, query's position, key's position], curve and curve_deviation [head, distance], "
+        "L0H1:K:L1H0 [row, column]: a composed map"}});
 }
 
 // Adds a picture of maps. Adds nothing if there are none.
@@ -279,77 +342,30 @@ Section circuits_of_weights(StudyContext& c) {
   std::iota(ids.begin(), ids.end(), 0);
   const std::vector<std::string> tokens = c.subject.info().vocabulary.labels(ids);
 
-  Maps qk{"qk",          "QK maps", "Score of a query's token with a key's token.", "query's token",
-          "key's token", "score"},
-      ov{"ov",    "OV maps", "Logits that a head adds if it reads a token.", "token that is read",
-         "logit", "logit"},
-      composed{"composed",
-               "Composed maps",
-               "The first pairs of the table. L0H1:K:L1H0: L1H0 reads L0H1 in its keys. K and Q: "
-               "scores by query's token (row) and key's token. V: logits by token that is read "
-               "(row).",
-               "token",
-               "token",
-               "score or logit"},
-      positions{"positions",
-                "QK maps of positions",
-                "Score of a query's position with a key's position, for the mean token.",
-                "query's position",
-                "key's position",
-                "score"};
   const auto heads = nn::all_heads(o.layers, o.attention.heads);
-  std::vector<nn::DistanceCurve> curves;
-  for (const nn::HeadIndex& h : heads) {
-    qk.maps.emplace_back(nn::head_name(h), circuits.qk(h, distance.value_or(0)));
-    ov.maps.emplace_back(nn::head_name(h), circuits.ov(h));
-    if (!are_relative(o.positions) && o.context <= 4096)
-      positions.maps.emplace_back(nn::head_name(h), circuits.positions(h));
-    curves.push_back(circuits.curve(h));
-  }
+  WeightMaps m = maps_of(circuits, heads, distance.value_or(0));
   const std::vector<PairCircuit> pairs = pairs_of(circuits, c, distance);
   Section section{
       .key = "weights", .title = "Circuits from the weights", .sentences = {kMapsLeaveOut}};
-  section.tables = {table_of_heads(circuits, heads, qk, ov, curves, at_distance)};
+  section.tables = {table_of_heads(circuits, heads, m, at_distance)};
   if (!pairs.empty()) section.tables.push_back(table_of_pairs(pairs, c, over_distances));
   section.finding = counted(std::ssize(heads), "head");
 
   // Above 4,096 tokens, and if the maps of all heads have more than 2^26 cells, only the largest
   // entries of the maps are shown.
   if (o.vocab > 4096 || 2 * std::ssize(heads) * o.vocab * o.vocab > 1 << 26) {
-    section.tables.push_back(largest_entries(qk, ov, tokens));
-    qk.maps.clear(), ov.maps.clear();
+    section.tables.push_back(largest_entries(m.qk, m.ov, tokens));
+    m.qk.maps.clear(), m.ov.maps.clear();
   } else {
     for (std::size_t i = 0; i < std::min(pairs.size(), kDrawnPairs); ++i)
-      composed.maps.emplace_back(pairs[i].name, pairs[i].map);
+      m.composed.maps.emplace_back(pairs[i].name, pairs[i].map);
   }
-  std::map<std::string, std::vector<nn::Tensor>> of_layer;  // by name, one tensor for each head
-  for (std::size_t i = 0; i < heads.size(); ++i) {
-    const auto add = [&](std::string_view name, const nn::Tensor& x) {
-      of_layer[nn::block_site(heads[i].layer, name)].push_back(x);
-    };
-    for (const Maps* m : {&qk, &ov, &positions})
-      if (!m->maps.empty()) add(m->key, m->maps[i].second.full());
-    const auto count = std::ssize(curves[i].mean);
-    if (count == 0) continue;
-    add("curve", autograd::from_data(curves[i].mean, {count}));
-    add("curve_deviation", autograd::from_data(curves[i].deviation, {count}));
-  }
-  std::vector<nn::NamedTensor> arrays;
-  for (const auto& [name, maps] : of_layer) arrays.push_back({name, autograd::stack(maps, 0)});
-  for (const auto& [name, map] : composed.maps) arrays.push_back({name, map.full()});
   section.files = {c.folder->file("circuits.safetensors")};
-  nn::save_safetensors(
-      section.files[0].string(), arrays,
-      {{"run", c.subject.source.run_name()},
-       {"left_out", kMapsLeaveOut},
-       {"schema",
-        "qk [head, query's token, key's token], ov [head, token that is read, logit], positions "
-        "[head, query's position, key's position], curve and curve_deviation [head, distance], "
-        "L0H1:K:L1H0 [row, column]: a composed map"}});
-  for (const Maps* m : {&qk, &ov, &composed, &positions})
-    add_picture(section, *m, m == &positions ? std::vector<std::string>() : tokens,
-                o.attention.heads, m == &qk ? at_distance : "");
-  if (rope) section.pictures.push_back(curves_picture(heads, curves));
+  save_arrays(section.files[0], c.subject.source.run_name(), heads, m);
+  for (const Maps* maps : {&m.qk, &m.ov, &m.composed, &m.positions})
+    add_picture(section, *maps, maps == &m.positions ? std::vector<std::string>() : tokens,
+                o.attention.heads, maps == &m.qk ? at_distance : "");
+  if (rope) section.pictures.push_back(curves_picture(heads, m.curves));
   return section;
 }
 
@@ -367,7 +383,6 @@ const Analysis kWeights{
         R"(--circuits computes maps from the weights, beside the measured edges between heads: QK (scores of a token with another token), OV (logits
 that a head adds if it reads a token), their compositions for pairs of heads, and composition scores.
 It writes circuits.safetensors, pictures and report.html into the directory circuits of the run.)",
-    .pictures = {"qk", "ov", "composed", "positions", "distance_curves"},
     .check = [](const StudyContext& c) { given_distance(c); },
     .run = circuits_of_weights};
 

@@ -2,7 +2,6 @@
 // PNG are big endian. A chunk consists of length, type, data and checksum.
 #include "tools/plot/png.h"
 
-#include <array>
 #include <cstdlib>
 #include <new>
 
@@ -38,23 +37,6 @@ void append_u32(std::string& out, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out += char((value >> shift) & 0xFF);
 }
 
-constexpr auto kCrcTable = [] {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t n = 0; n < 256; ++n) {
-    table[n] = n;
-    for (int bit = 0; bit < 8; ++bit)
-      table[n] = (table[n] & 1) != 0 ? 0xEDB88320U ^ (table[n] >> 1) : table[n] >> 1;
-  }
-  return table;
-}();
-
-std::uint32_t crc_of(std::string_view bytes) {
-  std::uint32_t crc = ~0U;
-  for (const char byte : bytes)
-    crc = kCrcTable[(crc ^ static_cast<unsigned char>(byte)) & 0xFF] ^ (crc >> 8);
-  return ~crc;
-}
-
 std::string text_chunk(std::string_view keyword, std::string_view text) {
   using namespace std::string_view_literals;
   heed::check<autograd::ValueError>(!keyword.empty() && keyword.size() <= kLongestKeyword, "png",
@@ -69,7 +51,7 @@ std::string text_chunk(std::string_view keyword, std::string_view text) {
   std::string chunk;
   append_u32(chunk, std::uint32_t(body.size() - 4));
   chunk += body;
-  append_u32(chunk, crc_of(body));
+  append_u32(chunk, stbiw__crc32(reinterpret_cast<unsigned char*>(body.data()), int(body.size())));
   return chunk;
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "autograd/base/utf8.h"
+#include "tools/plot/text.h"
 
 namespace heed::plot {
 namespace {
@@ -11,21 +11,6 @@ std::string hex(Rgb c) { return fmt::format("#{:02x}{:02x}{:02x}", c.r, c.g, c.b
 
 // Returns a coordinate, rounded to hundredths of a pixel.
 std::string at(double v) { return fmt::format("{:.10g}", std::round(v * 100) / 100 + 0.0); }
-
-// Returns visible_text(text) as the content of an element or an attribute.
-std::string xml(std::string_view text) {
-  std::string out;
-  const std::string visible = visible_text(text);
-  for (std::size_t i = 0; i < visible.size();) {
-    const char32_t c = autograd::next_code_point(visible, i).value();
-    const bool special = c == U'<' || c == U'>' || c == U'&' || c == U'"';
-    const bool excluded = c == 0xFFFE || c == 0xFFFF;  // not characters of XML
-    out += special    ? fmt::format("&#{};", unsigned(c))
-           : excluded ? autograd::code_point_name(c)
-                      : autograd::to_utf8(c);
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -92,7 +77,8 @@ void SvgCanvas::text(int x, int y, std::string_view text, const TextStyle& style
   begin({.head = fmt::format(
              R"(<text x="{0}" y="{1}" font-size="{2}" text-anchor="{3}" fill="{4}"{5}>{6}</text>)",
              x, y, at(em_size(style.size)), anchors[int(style.align)], hex(style.color),
-             style.upward ? fmt::format(" transform=\"rotate(-90 {} {})\"", x, y) : "", xml(text)),
+             style.upward ? fmt::format(" transform=\"rotate(-90 {} {})\"", x, y) : "",
+             xml_text(visible_text(text))),
          .tail = "\n"});
 }
 
@@ -101,7 +87,7 @@ std::string SvgCanvas::encode(std::string_view title, std::string_view alt_text,
   std::string facts;
   for (const PngText& fact : metadata)
     facts += fmt::format("<text xmlns=\"urn:heed:metadata\" keyword=\"{}\">{}</text>\n",
-                         xml(fact.keyword), xml(fact.text));
+                         xml_text(visible_text(fact.keyword)), xml_text(visible_text(fact.text)));
   return fmt::format(
       R"(<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img"
@@ -113,7 +99,8 @@ std::string SvgCanvas::encode(std::string_view title, std::string_view alt_text,
 <style>rect, polygon {{ shape-rendering: crispEdges }}</style>
 {5}</svg>
 )",
-      width_, height_, xml(title), xml(alt_text), facts, before_ + last_.text());
+      width_, height_, xml_text(visible_text(title)), xml_text(visible_text(alt_text)), facts,
+      before_ + last_.text());
 }
 
 }  // namespace heed::plot

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 
 #include "autograd/base/utf8.h"
 #include "tools/plot/font.h"
@@ -38,6 +39,22 @@ std::string token_text(std::string_view token) {
     out += c == U' '                ? autograd::to_utf8(U'\u2423')
            : c < 0x80 || has_ink(c) ? autograd::to_utf8(c)
                                     : autograd::code_point_name(c);
+  }
+  return out;
+}
+
+std::string xml_text(std::string_view text) {
+  const auto is_allowed = [](char32_t c) {  // section 2.2 of the XML specification
+    return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c < 0xfffe) || c > 0xffff;
+  };
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::optional<char32_t> c = next_code_point(text, at);
+    if (!c) ++at;  // a byte that is not UTF-8
+    if (c == U'<' || c == U'>' || c == U'&' || c == U'"')
+      out += fmt::format("&#{};", unsigned(*c));
+    else
+      out += autograd::to_utf8(c && is_allowed(*c) ? *c : U'\ufffd');
   }
   return out;
 }

@@ -27,6 +27,10 @@ std::string visible_text(std::string_view text);
 /// code point, for example `U+00A0`.
 std::string token_text(std::string_view token);
 
+/// Returns the text as the content of an element or of an attribute of XML 1.0, in UTF-8.
+/// Characters that XML does not allow, and bytes that are not UTF-8, are replaced by U+FFFD.
+std::string xml_text(std::string_view text);
+
 /// Returns the width of `text` on one line.
 int text_width(std::string_view text, double size);
 /// Returns the width of the widest line; 0 if `lines` is empty.

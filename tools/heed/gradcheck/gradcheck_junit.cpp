@@ -1,41 +1,13 @@
 // `heed gradcheck --junit`: writes the results as JUnit XML, which CI services read.
 #include <fmt/format.h>
 
-#include "autograd/base/utf8.h"
 #include "tools/heed/gradcheck/gradcheck.h"
+#include "tools/plot/text.h"
 
 namespace heed {
 
 using autograd::CheckResult;
-
-namespace {
-
-// Returns whether XML 1.0 allows the character (section 2.2 of the XML specification).
-bool xml_has(char32_t c) {
-  return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c < 0xfffe) || c > 0xffff;
-}
-
-// Returns the text with the special characters of XML escaped.
-std::string xml_text(std::string_view text) {
-  std::string escaped;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::optional<char32_t> c = autograd::next_code_point(text, at);
-    if (!c) ++at;  // a byte that is not UTF-8
-    if (c == U'&')
-      escaped += "&amp;";
-    else if (c == U'<')
-      escaped += "&lt;";
-    else if (c == U'>')
-      escaped += "&gt;";
-    else if (c == U'"')
-      escaped += "&quot;";
-    else
-      escaped += autograd::to_utf8(c && xml_has(*c) ? *c : U'\ufffd');
-  }
-  return escaped;
-}
-
-}  // namespace
+using plot::xml_text;
 
 std::string junit_xml(const CheckResults& results, double seconds,
                       const GradcheckRequest& request) {

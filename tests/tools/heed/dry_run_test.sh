@@ -29,10 +29,6 @@ expect 0 "${dry[@]}" "${cosine[@]}"
 out_has "lr        cosine, by step:"
 out_has "          1: 0.00333  2: 0.00667  3: 0.01  4: 0.0094  6: 0.0055  8: 0.0016"
 out_has "dry run: nothing written"
-# The curve of a constant schedule is one row of stars at the top. The bottom row contains only the axis.
-expect 0 "${dry[@]}" --schedule constant --warmup 0 --steps 8 --lr 0.01
-out_has "      0.01 |********"
-out_has "         0 |________"
 # A step that would take hours is not taken: the shapes and a bound of the memory follow at once.
 SECONDS=0
 expect 0 train --context 65536 --dry-run

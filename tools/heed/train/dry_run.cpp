@@ -31,36 +31,14 @@ std::vector<std::int64_t> steps_shown(const nn::RunConfig& c) {
   return steps;
 }
 
-constexpr std::int64_t kCurve = 64;  // largest number of steps of lr_plot()
-// Returns every step of a short run, or kCurve evenly spaced steps of a long run, with the last
-// step.
+// Returns every step of a short run, or 64 evenly spaced steps of a long run, with the last step.
 std::vector<std::int64_t> curve_steps(const nn::RunConfig& c) {
   std::vector<std::int64_t> steps;
-  const std::int64_t points = std::min(kCurve, c.steps);
+  const std::int64_t points = std::min<std::int64_t>(64, c.steps);
   for (std::int64_t i = 0; i < points; ++i)
     steps.push_back(
         points == 1 ? 0 : std::llround(double(i) * double(c.steps - 1) / double(points - 1)));
   return steps;
-}
-
-// Returns a plot of the learning rate over the steps, as rows of text from its peak down to 0.
-std::string lr_plot(const nn::RunConfig& c) {
-  constexpr int kRows = 8;
-  const nn::Schedule schedule = nn::schedule(c);
-  const std::vector<std::int64_t> steps = curve_steps(c);
-  std::string text;
-  for (int row = kRows; row >= 0; --row) {
-    text += row == kRows ? fmt::format("  {:>8.2g} |", c.lr)
-            : row == 0   ? "         0 |"
-                         : "           |";
-    for (const std::int64_t s : steps)
-      text += std::lround(kRows * schedule.lr_at(s) / c.lr) == row ? '*' : row == 0 ? '_' : ' ';
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += "\n";
-  }
-  const std::string last = std::to_string(c.steps);
-  const std::size_t width = std::max(steps.size(), last.size() + 2);
-  return text + "            1" + std::string(width - 1 - last.size(), ' ') + last + "\n";
 }
 
 // Adds a table with the shapes of the main activations for one batch.
@@ -132,7 +110,6 @@ void add_learning_rate(Report& report, const nn::RunConfig& c) {
   for (const std::int64_t s : steps_shown(c))
     some += fmt::format("  {}: {:.3g}", s + 1, schedule.lr_at(s));
   report.line("lr        {}, by step:\n        {}", nn::enum_name(c.schedule), some);
-  if (c.steps > 0) report.block(lr_plot(c));
 }
 
 // Adds the source of the weights, and the parameters that are not trained.

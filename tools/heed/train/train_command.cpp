@@ -225,18 +225,9 @@ The run is saved every 60 s; at an evaluation, if the last save is more than 15 
 checkpoint of --save-every; at the end; and when Ctrl-C, SIGTERM or a closed terminal (SIGHUP)
 stops it.
 
-A run can end early with one of these exit codes. It is saved first, unless stated otherwise.
-  1    The model reads later inputs (checked at each start), or its loss is
-       more than 4 standard errors below the best possible loss.
-  3    A loss or a gradient is NaN or infinite; the message names the op. The
-       weights before the step are saved if their loss is finite; otherwise the
-       last save stays. Also: with --check-invariants, an identity of attention
-       is broken (the message names layer, head and row; the weights before the
-       step are saved likewise); with --strict, a parameter gets no gradient.
-  4    A file cannot be written; the last save stays. Also: the directory of
-       the run was removed, and the run with it. If the directory was only
-       moved, training continues in it.
-  130  Ctrl-C, SIGTERM or SIGHUP.
+A run can end early with an exit code of heed --help, and the message states the reason. It is saved
+first, unless a file cannot be written (4) or the loss of its weights is not finite (3); then the last
+save stays. If the directory of the run was moved, training continues in it.
 
 {} contains norms of gradient, weight and update of each parameter in the first step.
 {} contains numbers of each head and alarms (stuck, exploding) at each evaluation.

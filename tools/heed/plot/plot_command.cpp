@@ -20,7 +20,6 @@ namespace {
 
 struct PlotArguments {
   std::string file, name, title, x_axis = "column", y_axis = "row", x_labels, y_labels, out;
-  std::vector<std::string> formats;
 };
 
 // Returns the tensor to draw and its name.
@@ -132,10 +131,6 @@ Report run_plot(const PlotArguments& a, const Command& c) {
   const std::string extension = out.extension().string();
   if (extension != ".png" && extension != ".svg")
     usage_error("--out: needs a FILE.png or FILE.svg, got '{}'", a.out);
-  const std::vector<std::string> formats =
-      a.formats.empty() ? std::vector{extension.substr(1)} : a.formats;
-  if (!a.out.empty() && std::ranges::count(formats, extension.substr(1)) == 0)
-    usage_error("--out {} is not of a format in --format {}", a.out, join(formats, ","));
   const plot::HeatmapGrid grid = plot_grid(a, c);
   const plot::Panel& first = grid.panels.front();
   const std::string alt = fmt::format(
@@ -143,8 +138,8 @@ Report run_plot(const PlotArguments& a, const Command& c) {
       grid.panels.size() == 1 ? "a matrix" : fmt::format("{} matrices", grid.panels.size()),
       first.rows, first.cols);
   const Files files = write_picture(
-      out, formats, [&](plot::Canvas& canvas) { draw(grid, canvas); }, grid.title, alt,
-      png_metadata({}, grid));
+      out, {extension.substr(1)}, [&](plot::Canvas& canvas) { draw(grid, canvas); }, grid.title,
+      alt, png_metadata({}, grid));
   Report report(kPlotKeys);
   report.set("file", files.front().string());
   report.set("panels", grid.panels.size());
@@ -184,8 +179,7 @@ void plot_command(Command& c) {
                     nn::Setting("title", a->title, "TEXT", "title above the picture")
                         .shows("the names of file and tensor"),
                     nn::Setting("out", a->out, "FILE.png", "the picture, or FILE.svg")
-                        .shows("FILE, ending in .png"),
-                    format_setting(a->formats)});
+                        .shows("FILE, ending in .png")});
   c.add_common(Command::kJson);
   c.mark(&nn::Setting::required, {"file"});
   c.modes = {

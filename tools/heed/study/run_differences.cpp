@@ -118,38 +118,6 @@ Picture difference_picture(const StudiedPair& s, const nn::MapQuantity& quantity
   return picture_of(fmt::format("{}_difference", quantity.picture.file), std::move(grid), s);
 }
 
-// ---- numbers
-
-// Returns a table of the matched heads with their quantities in both runs. Text has those whose
-// size has a meaning by itself: shares, and entropies.
-Table matched_heads(const StudiedPair& s) {
-  std::vector<nn::HeadQuantity> quantities;
-  std::vector<std::string> labels;
-  const auto is_shown = [](const nn::HeadQuantity& q) {
-    return q.panel.axis == q.panel.kShare || q.panel.axis == q.panel.kFromZero;
-  };
-  for (const nn::HeadQuantity& q : nn::head_quantities())
-    if (q.source == q.kStudy) {
-      quantities.push_back(q);
-      for (const char* run : {"A", "B"})
-        labels.push_back(fmt::format("{} {}", is_shown(q) ? q.column.heading : q.name, run));
-    }
-  std::vector<Column> columns{{"head", "head"}, {"cosine", "cosine", "", "{:.3f}"}};
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    columns.push_back(
-        {labels[i], is_shown(quantities[i / 2]) ? std::string_view(labels[i]) : "", "", "{:.3f}"});
-  Table table(columns);
-  for (const nn::HeadMatch& m : s.matches) {
-    std::vector<Value> row{title_of(m), m.cosine};
-    for (const nn::HeadQuantity& q : quantities) {
-      row.emplace_back(s.study_a.head(m.a.layer, m.a.head)[q.quantity]);
-      row.push_back(m.b ? Value(s.study_b.head(m.b->layer, m.b->head)[q.quantity]) : Value());
-    }
-    table.add(std::move(row));
-  }
-  return table;
-}
-
 Section section_of(const StudiedPair& s) {
   Section section{.key = "runs",
                   .title = fmt::format("Heads of two runs. {}", runs_text(s)),
@@ -158,7 +126,6 @@ Section section_of(const StudiedPair& s) {
                                                 ? "; B is measured with the tokens of A"
                                                 : ""),
                                 matches_text(s)},
-                  .tables = {matched_heads(s)},
                   .pictures = {both_weights(s)}};
   for (const nn::MapQuantity& q : nn::map_quantities())
     if (!q.picture.file.empty()) section.pictures.push_back(difference_picture(s, q));

@@ -54,19 +54,10 @@ Section heads_section(StudyContext& c) {
   Table all(head_columns());
   add_heads(all, c);
   all.add(all.text_row);
-  std::vector<std::size_t> order;
-  for (const bool in_text : {true, false})
-    for (std::size_t k = 2; k < all.columns.size(); ++k)  // the name has layer and head
-      if (all.columns[k].label.empty() != in_text) order.push_back(k);
-  std::vector<Column> columns;
-  for (const std::size_t k : order) columns.push_back(all.columns[k]);
-  Table table(columns);
+  constexpr std::ptrdiff_t kNamed = 2;  // layer and head, which the name has
+  Table table(std::vector<Column>(all.columns.begin() + kNamed, all.columns.end()));
   table.note = all.note;
-  for (const std::vector<Value>& row : all.rows) {
-    std::vector<Value> cells;
-    for (const std::size_t k : order) cells.push_back(row[k]);
-    table.add(std::move(cells));
-  }
+  for (const std::vector<Value>& row : all.rows) table.add({row.begin() + kNamed, row.end()});
   return {.key = "numbers", .title = "Numbers of the heads", .tables = {std::move(table)}};
 }
 

@@ -15,7 +15,7 @@ std::vector<Value> head_row(const nn::HeadReport& head, const std::string& name,
 /// Adds a row for each head to a table with head_columns(), a row for equal weights, and a note
 /// that explains the columns.
 void add_heads(Table& table, StudyContext& context);
-/// Returns the same numbers as a section of the page. The columns of text are the first ones.
+/// Returns the same numbers as a section of the page.
 Section heads_section(StudyContext& context);
 
 /// Draws the attention weights of each head as text: one line for each query, and in it one of ten

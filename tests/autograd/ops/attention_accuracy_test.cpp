@@ -58,10 +58,12 @@ Numbers exact(const std::vector<std::vector<double>>& x, Int tq, Int tk, bool ca
 // Returns the number of entries whose error is above the limit.
 template <class T>
 int outside(bool composite, bool graph, Int tq, Int tk, bool causal, bool by_bias, double size,
-            Generator& g) {
+            Generator& g, bool positive = false) {
   constexpr DType dtype = kDTypeOf<T>;
   const auto leaf = [](const Tensor& x) { return x.detach().requires_grad_(); };
-  const auto draw = [&](Int rows, Int columns) { return randn({rows, columns}, dtype, g); };
+  const auto draw = [&](Int rows, Int columns) {
+    return positive ? rand({rows, columns}, dtype, g) : randn({rows, columns}, dtype, g);
+  };
   const Tensor q = leaf(draw(tq, 1) * (by_bias ? 0 : size)), v = leaf(draw(tk, 1));
   const Tensor sign = draw(tk, 1),
                k = leaf(where(gt(sign, 0), full({1}, 0.5, dtype), full({1}, -1, dtype)));
@@ -105,6 +107,18 @@ TEST_CASE("errors of attention are within 16 roundings of the terms, for scores 
               CHECK(outside<float>(composite, graph, tq, tk, causal, by_bias, size, g) == 0);
               CHECK(outside<double>(composite, graph, tq, tk, causal, by_bias, size, g) == 0);
             }
+  });
+}
+
+TEST_CASE("the errors of attention over up to 65,536 keys are within the same limits") {
+  for_each_simd_target([] {
+    Generator g(6);
+    for (const Int tk : {1024, 1025, 4099, 65536})
+      for (const double size : {0.0, 1.0, 10.0}) {
+        if (kSanitized && tk > 5000) continue;
+        CAPTURE(tk, size);
+        CHECK(outside<float>(false, false, 4, tk, false, false, size, g, size != 1) == 0);
+      }
   });
 }
 

@@ -71,19 +71,21 @@ Sample attend(SampleGen& g, const Shape& lead, std::int64_t tq, std::int64_t tk,
           },
           inputs};
 }
-Sample entropy(SampleGen& g, std::int64_t rows, std::int64_t classes) {
+Sample entropy(SampleGen& g, std::int64_t rows, std::int64_t classes, double smoothing = 0.1) {
   const Tensor targets = g.integers(0, classes, {rows});
   return {"cross_entropy",
-          [targets](Args t) { return cross_entropy(t[0], targets, {.label_smoothing = 0.1}); },
+          [=](Args t) { return cross_entropy(t[0], targets, {.label_smoothing = smoothing}); },
           {g.normal({rows, classes})}};
 }
-Sample norm(SampleGen& g, bool centered, std::int64_t rows, std::int64_t n) {
-  std::vector<Tensor> inputs{g.normal({rows, n}), g.normal({n})};
-  if (centered) inputs.push_back(g.normal({n}));
-  return {
-      centered ? "layer_norm" : "rms_norm",
-      [](Args t) { return t.size() == 3 ? layer_norm(t[0], t[1], t[2]) : rms_norm(t[0], t[1]); },
-      inputs};
+void add_norms(Samples& samples, SampleGen& g, std::int64_t rows, std::int64_t n) {
+  const Tensor x = g.normal({rows, n}), w = g.normal({n}), b = g.normal({n});
+  const auto layer = [](Args t) { return layer_norm(t[0], t[1], t[2]); };
+  samples.push_back({"layer_norm", layer, {x, w, b}});
+  samples.push_back({"rms_norm", [](Args t) { return rms_norm(t[0], t[1]); }, {x, w}});
+  samples.push_back(one(
+      "plain layer_norm", [](const Tensor& t) { return layer_norm(t, Tensor(), Tensor()); }, x));
+  samples.push_back(one(
+      "plain rms_norm", [](const Tensor& t) { return rms_norm(t, {}); }, x));
 }
 
 void add_functions(Samples& samples, SampleGen& g, const Shape& shape) {
@@ -91,6 +93,8 @@ void add_functions(Samples& samples, SampleGen& g, const Shape& shape) {
   samples.push_back(one("tanh", tanh, g.normal(shape)));
   samples.push_back(one("erf", erf, g.normal(shape)));
   samples.push_back(one("gelu", gelu, g.normal(shape)));
+  samples.push_back(one("gelu_tanh", gelu_tanh, g.normal(shape)));
+  samples.push_back(one("silu", silu, g.normal(shape)));
 }
 void add_rows(Samples& samples, SampleGen& g, const Shape& shape) {
   const auto add = [&](const char* name, Tensor (*f)(const Tensor&)) {
@@ -99,6 +103,7 @@ void add_rows(Samples& samples, SampleGen& g, const Shape& shape) {
   add("softmax", [](const Tensor& x) { return softmax(x, -1); });
   add("softmax of columns", [](const Tensor& x) { return softmax(x, 0); });
   add("log_softmax", [](const Tensor& x) { return log_softmax(x, -1); });
+  add("logsumexp", [](const Tensor& x) { return logsumexp(x, -1); });
   add("sum of columns", [](const Tensor& x) { return sum(x * x, 0); });
   add("sum of rows", [](const Tensor& x) { return sum(x * x, -1); });
 }
@@ -107,10 +112,13 @@ TEST_CASE("rows of every tail agree with float64 on every target") {
   SampleGen g(31);
   Samples samples;
   for (std::int64_t n = 1; n <= 33; n += kSanitized ? 8 : 1) {
-    add_functions(samples, g, {n});
-    add_rows(samples, g, {3, n});
-    samples.push_back(entropy(g, 3, n));
-    for (const bool centered : {true, false}) samples.push_back(norm(g, centered, 3, n));
+    for (const std::int64_t length : {n, n + 128}) {
+      add_functions(samples, g, {length});
+      add_rows(samples, g, {3, length});
+      for (const double smoothing : {0.0, 0.1, 1.0})
+        samples.push_back(entropy(g, 3, length, smoothing));
+      add_norms(samples, g, 3, length);
+    }
     samples.push_back(product(g, {5, 7}, {7, n}));  // a tail in the columns of the result
     samples.push_back(product(g, {n, 7}, {7, 5}));  // a tail in the rows of the result
     samples.push_back(product(g, {3, n}, {n, 2}));  // a tail in the inner size
@@ -136,10 +144,7 @@ TEST_CASE("products, norms, sums and losses over a block or a chunk agree with f
   add_rows(samples, g, {70, 150});
   add_functions(samples, g, {2, 8200});
   samples.push_back(entropy(g, 70, 150));
-  for (const bool centered : {true, false}) {
-    samples.push_back(norm(g, centered, 70, 150));
-    samples.push_back(norm(g, centered, 150, 5));
-  }
+  add_norms(samples, g, 70, 150), add_norms(samples, g, 150, 5);
   for (std::size_t i = 0; i < samples.size(); i += kSanitized ? 5 : 1)
     check_sample("block", samples[i]);
 }

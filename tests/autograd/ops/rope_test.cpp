@@ -9,13 +9,6 @@ namespace {
 
 using namespace heed::autograd;
 
-TEST_CASE("rope without channels returns an empty tensor with an empty gradient") {
-  const Tensor x = zeros({2, 3, 0}, float64).requires_grad_();
-  const Tensor y = rope(x);
-  CHECK(y.shape() == Shape{2, 3, 0});
-  CHECK(grad(sum(y), x).shape() == x.shape());
-}
-
 // Returns the sine of the first pair: element 2 of rope([1, 0, 0, 0]) at this position.
 double first_sine(std::int64_t position, double base) {
   const Tensor x = tensor({{1, 0, 0, 0}}, float64);

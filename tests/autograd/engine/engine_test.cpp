@@ -218,25 +218,6 @@ TEST_CASE("a chain of 1,000,000 ops is built, walked and freed, also without a b
   { const Tensor mine = grad(chain(x), {x}, {.retain_graph = true})[0]; }
 }
 
-TEST_CASE("two threads build and differentiate separate graphs") {
-  const auto work = [](double scale, V& out) {
-    for (int i = 0; i < 200; ++i) {
-      const Tensor x = leaf({scale, 2 * scale});
-      Tensor y = x;
-      for (int k = 0; k < 20; ++k) y = y * 1.01 + sum(x * x);
-      const Tensor h = grad(sum(y), {x}, {.create_graph = true})[0];
-      out = values(grad(sum(h), x));
-    }
-  };
-  V a, b, alone_a, alone_b;
-  work(1, alone_a), work(3, alone_b);
-  std::thread other([&] { work(1, a); });
-  work(3, b);
-  other.join();
-  CHECK(a == alone_a);
-  CHECK(b == alone_b);
-}
-
 // Observer that runs a backward pass for each op that it sees.
 struct BackwardObserver : OpObserver {
   explicit BackwardObserver(Tensor of) : x(std::move(of)) {}

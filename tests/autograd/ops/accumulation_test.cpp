@@ -387,22 +387,4 @@ TEST_CASE("values of repeated places are accumulated in float64, with equal bits
     CHECK(select(sum.f(zeros({many}, int64), ones({many, 1}), false), 0, 0).item() == many);
 }
 
-// The order of the additions is the order of the index, on any number of threads.
-TEST_CASE(
-    "index_add and scatter_add have equal bits on any number of threads and on every target") {
-  Generator random(3);
-  for (const DType dtype : {float32, float64}) {
-    const Tensor ids = randint(0, 40, {5000}, random), src = randn({5000, 77}, dtype, random);
-    const Tensor index = expand(unsqueeze(ids, 1), {5000, 77}), x = randn({40, 77}, dtype, random);
-    const auto both = [&] {
-      return values(stack({index_add(x, 0, ids, src), scatter_add(x, 0, index, src)}, 0));
-    };
-    const auto expected = both();
-    for (const int threads : {1, 2, 3, 8}) {
-      const Threads use(threads);
-      for_each_simd_target([&] { CHECK(both() == expected); });
-    }
-  }
-}
-
 }  // namespace

@@ -32,16 +32,6 @@ TEST_CASE("dropout keeps element i by Philox(key, i), in any layout") {
   }
 }
 
-TEST_CASE("dropout keeps about a share of 1 - p and does not change the mean") {
-  Generator g(2);
-  const std::int64_t n = 200000;
-  const Tensor y = dropout(ones({n}), 0.2, g);
-  const double kept = sum(to(ne(y, 0.0), float64)).item() / double(n);
-  CHECK(std::abs(kept - 0.8) <= 5 * std::sqrt(0.8 * 0.2 / double(n)));
-  CHECK(max(y).item() == 1.25f);
-  CHECK(std::abs(mean(y).item() - 1) <= 5 * std::sqrt(0.25 / double(n)));
-}
-
 TEST_CASE("dropout with p = 0 returns x and draws nothing; with p = 1 it returns zeros") {
   Generator g(3), untouched(3);
   const Tensor x = tensor({1, std::nan(""), kInf}).requires_grad_();

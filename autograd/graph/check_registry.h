@@ -64,7 +64,7 @@ struct Sample {
 using Samples = std::vector<Sample>;
 
 /// Sizes at which every op is checked in addition to the sizes of its own samples
-/// (tests/support/sizes.h).
+/// (tests/autograd/graph/registry_test.cpp).
 enum class SampleSize {
   kZero,    ///< an axis of size 0
   kOne,     ///< an axis of size 1

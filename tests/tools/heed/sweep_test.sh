@@ -26,6 +26,8 @@ expect 0 sweep s.toml; out_has "0 trained"; out_has "4 finished before"
 expect 0 sweep s.toml --json; is_json_line; out_has '"state":"before"'
 unfinish sweeps/s/scale=none,seed=1  # the run is resumed
 expect 0 sweep s.toml --dry-run; out_has "resumes   sweeps/s/scale=none,seed=1"
+mv sweeps/s/scale=none,seed=1/state.safetensors whole; head -c 20 whole > sweeps/s/scale=none,seed=1/state.safetensors
+expect 0 sweep s.toml --dry-run; out_has "damaged   sweeps/s/scale=none,seed=1"; mv whole sweeps/s/scale=none,seed=1/state.safetensors
 expect 0 sweep s.toml --quiet; out_has "1 trained"; out_has "3 finished before"
 weights sweeps/s > after; same before after
 expect 0 sweep s.toml --jobs 1 --threads 2 --out one --quiet  # the weights do not depend on jobs and threads
@@ -139,7 +141,7 @@ ok test -e twice/seed=2/mine.tmp12.0; ok test -e twice/mine.toml.tmp12.0
 
 # --- directories and files that prevent a run
 mkdir -p rest/seed=1 && touch rest/seed=1/mine && cp long.toml rest/sweep.toml
-expect 1 sweep long.toml --out rest --quiet; out_has "rest/seed=1 is not empty and does not contain a run; remove it"
+expect 1 sweep long.toml --out rest --quiet; out_has "rest/seed=1 is not empty and contains no run that can be resumed; remove it"
 printf '%s\n' '[train]' 'task = "induction"' 'steps = 2' 'context = 24' '[sweep]' 'seed = [1, 2]' > mistake.toml
 expect 1 sweep mistake.toml --quiet; out_has "2 failed"
 sed -i 's/24/32/' mistake.toml

@@ -59,12 +59,16 @@ Report plan_report(const std::filesystem::path& folder,
   report.set("sweep", folder.string());
   Table& table = report.table("runs");
   for (const PlannedRun* run : runs) {
-    const RunState found = nn::RunFolder(folder / run->name).state();
-    const char* state = found == RunState::kFinished ? "finished"
-                        : found == RunState::kSaved  ? "goes on"
-                                                     : "new";
+    const char* state = "damaged";
+    try {
+      const RunState found = nn::RunFolder(folder / run->name).state();
+      state = found == RunState::kFinished ? "finished"
+              : found == RunState::kSaved  ? "goes on"
+                                           : "new";
+    } catch (const autograd::IoError&) {  // `heed verify run` states the reason
+    }
     // JSON and CSV still contain the older value "goes on", because scripts may depend on it.
-    const char* shown = found == RunState::kSaved ? "resumes" : state;
+    const char* shown = std::string_view(state) == "goes on" ? "resumes" : state;
     table.add({shown, (folder / run->name).string(), state});
   }
   table.note = counted(std::ssize(runs), "run");

@@ -118,7 +118,8 @@ class Sweep {
       } catch (const nn::FolderInUse&) {
         return;
       } catch (const UsageError&) {
-        usage_error("{} is not empty and does not contain a run; remove it", folder.string());
+        usage_error("{} is not empty and contains no run that can be resumed; remove it",
+                    folder.string());
       }
     }
     running_.emplace_back(run, found == RunState::kSaved, train_arguments(run, found));

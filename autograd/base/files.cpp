@@ -186,8 +186,6 @@ void check_writable(const std::string& path) {
   if (::access(directory.path.c_str(), W_OK | X_OK) != 0) cannot_write(path, reason(errno));
 }
 
-void sync_directory(const std::string& path) { sync_at(path); }
-
 void write_file(const PathAt& path, std::span<const std::span<const std::byte>> parts) {
   const PathAt target = target_of(path);
   std::string temporary;
@@ -215,7 +213,7 @@ void write_file(const PathAt& path, std::string_view text) {
 void make_directory(const PathAt& path) {
   if (::mkdirat(descriptor_of(path), path.path.c_str(), 0777) == 0) return;
   const int error = errno;
-  if (error != EEXIST || kind_of(path) != S_IFDIR)
+  if (error != EEXIST || kind_of(path, path.directory ? AT_SYMLINK_NOFOLLOW : 0) != S_IFDIR)
     fail<IoError>("cannot make the directory " + path.text(), reason(error));
 }
 

@@ -29,25 +29,23 @@ bool is_locked_by_attribute(int directory, const char* name) {
          (file.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
 }
 
-// Returns the errno with which the removal of a file would fail, or 0.
-int removal_error(int directory, const std::string& name, unsigned owner) {
+// Returns the errno with which the system would refuse to create or remove a file, or 0.
+int error_of(int directory, const std::string& name) {
   const std::string parent = (fs::path(".") / name).parent_path().string();
-  struct stat inside {};
-  if (::fstatat(directory, parent.c_str(), &inside, 0) != 0) return errno;
   if (::faccessat(directory, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0) return errno;
-  const uid_t user = ::geteuid();
-  if ((inside.st_mode & S_ISVTX) != 0 && user != 0 && user != inside.st_uid && user != owner)
-    return EPERM;
   for (const std::string& path : {parent, name})
     if (is_locked_by_attribute(directory, path.c_str())) return EPERM;
   return 0;
 }
 
+bool is_own(const struct stat& file) { return S_ISREG(file.st_mode) && file.st_uid == ::geteuid(); }
+
 bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Returns "loss.png" for "loss.png.tmp123.0", a temporary file of write_file(); "" for other names.
+}  // namespace
+
 std::string target_of_temporary(const std::string& name) {
   const std::size_t at = name.rfind(".tmp"), dot = name.rfind('.');
   if (at == std::string::npos || dot <= at || !is_digits(std::string_view(name).substr(dot + 1)) ||
@@ -56,20 +54,15 @@ std::string target_of_temporary(const std::string& name) {
   return name.substr(0, at);
 }
 
-}  // namespace
-
-long owner_of(const Directory& directory, const std::string& name) {
+void check_replaceable(const autograd::PathAt& path) {
+  const int directory = path.directory ? path.directory->descriptor() : AT_FDCWD;
   struct stat file {};
-  const int found = ::fstatat(directory.descriptor(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW);
-  return found == 0 && S_ISREG(file.st_mode) ? long(file.st_uid) : -1;
-}
-
-bool is_removable(const Directory& directory, const std::string& name, unsigned owner) {
-  if (owner_of(directory, name) != long(owner)) return false;
-  const int error = removal_error(directory.descriptor(), name, owner);
-  check<IoError>(error == 0, "cannot replace " + directory.path() + "/" + name,
-                 std::generic_category().message(error));
-  return true;
+  const bool exists = ::fstatat(directory, path.path.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0;
+  const std::string cannot = (exists ? "cannot replace " : "cannot write ") + path.text();
+  check<IoError>(!exists || is_own(file), cannot,
+                 S_ISDIR(file.st_mode) ? "it is a directory" : "heed did not write it; move it");
+  const int error = error_of(directory, path.path);
+  check<IoError>(error == 0, cannot, std::generic_category().message(error));
 }
 
 void remove_temporaries(const Directory& directory,
@@ -79,7 +72,9 @@ void remove_temporaries(const Directory& directory,
   for (fs::directory_iterator it(directory.path(), error), end; !error && it != end;
        it.increment(error)) {
     const std::string name = it->path().filename().string(), target = target_of_temporary(name);
-    if (!target.empty() && contains(target) && owner_of(directory, name) >= 0)
+    struct stat file {};
+    if (!target.empty() && contains(target) && ::lstat(it->path().c_str(), &file) == 0 &&
+        is_own(file))
       stale.push_back(name);
   }
   for (const std::string& name : stale)

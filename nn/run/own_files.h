@@ -8,19 +8,18 @@
 
 namespace heed::nn {
 
-/// Returns whether `name`, inside the directory, is a regular file with this owner. Such a file can
-/// be removed. Throws IoError if it is one and the system would refuse to remove it: if the file or
-/// the directory is immutable, append-only or read-only, or if the directory is sticky and belongs
-/// to another user. Changes nothing.
-bool is_removable(const autograd::Directory& directory, const std::string& name, unsigned owner);
+/// Throws IoError unless heed can write a new file at this path: unless the path is missing or is a
+/// regular file of this user, and neither the file nor its directory is immutable, append-only or
+/// read-only. Changes nothing.
+void check_replaceable(const autograd::PathAt& file);
 
-/// Returns the owner of a regular file inside the directory, or -1 if `name` is missing, a symbolic
-/// link or not a regular file.
-long owner_of(const autograd::Directory& directory, const std::string& name);
+/// Returns "loss.png" for "loss.png.tmp123.0", a temporary file of write_file(); "" for other
+/// names.
+std::string target_of_temporary(const std::string& name);
 
-/// Removes the temporary files of write_file() for the names that `contains` accepts. The caller
-/// must hold the lock that all processes hold while they write such files. Throws IoError if a file
-/// cannot be removed.
+/// Removes this user's temporary files of write_file() for the names that `contains` accepts. The
+/// caller must hold the lock that all processes hold while they write such files. Throws IoError if
+/// a file cannot be removed.
 void remove_temporaries(const autograd::Directory& directory,
                         const std::function<bool(const std::string& name)>& contains);
 

@@ -34,23 +34,17 @@ ResultFolder::ResultFolder(const fs::path& folder, ResultKind kind)
   has_manifest_ =
       fs::symlink_status(folder_ / kManifest, ignored).type() != fs::file_type::not_found;
   has_manifest_ ? read_manifest() : find_old_files();
-  if (lock_.is_locked())
-    remove_temporaries(*lock_.directory(), [&](const std::string& name) {
-      return name == kManifest || old_.contains(name);
-    });
 }
 
 ResultFolder::~ResultFolder() {
   if (!begun_ || completed_ || !old_.empty()) return;
-  for (const std::string& name : new_) remove_file({lock_.directory().get(), name});
-  remove_file({lock_.directory().get(), kManifest});
+  for (const std::string& name : new_) remove_file(target(name));
+  remove_file(target(kManifest));
 }
 
 void ResultFolder::read_manifest() {
   const std::string path = (folder_ / kManifest).string();
-  const long owner = owner_of(*lock_.directory(), kManifest);
-  check<ValueError>(owner >= 0, path, "is not a regular file");
-  owner_ = unsigned(owner);
+  check<ValueError>(fs::is_regular_file(fs::symlink_status(path)), path, "is not a regular file");
   std::vector<std::string> lines = heed::split(read_file(path, kMaxManifestBytes), '\n');
   lines.pop_back();  // "", or a name that a kill has truncated; its file was not written
   check<ValueError>(!lines.empty() && lines[0].starts_with("heed "), path,
@@ -66,31 +60,24 @@ void ResultFolder::read_manifest() {
 }
 
 void ResultFolder::find_old_files() {
-  for (const std::string& mark : kind_.old_marks)
-    if (const long owner = owner_of(*lock_.directory(), mark); owner >= 0)
-      complete_ = true, owner_ = unsigned(owner);
-  if (!complete_) return;
   for (const auto& entry : fs::directory_iterator(folder_))
-    if (const std::string name = entry.path().filename().string(); kind_.is_old_file(name))
-      old_.insert(name);
+    old_.insert(entry.path().filename().string());
+  complete_ = kind_.is_old_result(old_);
+  std::erase_if(old_, [&](const auto& name) { return !complete_ || !kind_.is_file(name); });
 }
 
 bool ResultFolder::is_foreign() const {
   return !has_manifest_ && !complete_ && !fs::is_empty(folder_);
 }
 
-void ResultFolder::check_replaceable() {
-  check_writable((folder_ / kManifest).string());
-  std::erase_if(old_, [&](const std::string& name) {
-    return !is_removable(*lock_.directory(), name, owner_);
-  });
-  if (has_manifest_) is_removable(*lock_.directory(), kManifest, owner_);
-}
-
-void ResultFolder::check_place() const {
-  check<IoError>(lock_.directory()->is_at(folder_.string()),
-                 "cannot write into " + folder_.string(),
-                 "the directory was moved or removed after heed had locked it");
+void ResultFolder::check_replaceable() const {
+  nn::check_replaceable(target(kManifest));
+  for (const std::string& name : old_) nn::check_replaceable(target(name));
+  if (has_manifest_)
+    for (const auto& entry : fs::directory_iterator(lock_.path()))
+      check<IoError>(old_.contains(entry.path().filename().string()) ||
+                         !kind_.is_file(entry.path().filename().string()),
+                     "cannot replace " + entry.path().string(), "heed did not write it; move it");
 }
 
 std::string ResultFolder::manifest(const std::set<std::string>& names) const {
@@ -101,23 +88,26 @@ std::string ResultFolder::manifest(const std::set<std::string>& names) const {
 
 void ResultFolder::list(const std::vector<std::string>& names) {
   const std::lock_guard guard(mutex_);
-  check_place();
   if (!begun_) check_replaceable();
   std::set<std::string> more;
   for (const std::string& name : names) {
     check<ValueError>(is_plain(name), "result", "'", name, "' is not the name of a file");
     if (new_.contains(name)) continue;
-    const fs::path path = folder_ / name;
+    const std::string path = target(name).text();
     std::error_code error;
     const fs::file_type type = fs::symlink_status(path, error).type();
     check<IoError>(
-        old_.contains(name) || type == fs::file_type::not_found, "cannot replace " + path.string(),
+        old_.contains(name) || type == fs::file_type::not_found, "cannot replace " + path,
         type == fs::file_type::directory ? "it is a directory" : "heed did not write it; move it");
     more.insert(name);
   }
   new_.insert(more.begin(), more.end());
-  const PathAt manifest_file(lock_.directory().get(), kManifest);
+  const PathAt manifest_file = target(kManifest);
   if (!begun_) {
+    if (lock_.is_locked())
+      remove_temporaries(*lock_.directory(), [&](const std::string& name) {
+        return name == kManifest || old_.contains(name);
+      });
     more.insert(old_.begin(), old_.end());
     write_file(manifest_file, std::string_view(manifest(more)));
     begun_ = true;
@@ -128,21 +118,20 @@ void ResultFolder::list(const std::vector<std::string>& names) {
   }
 }
 
-fs::path ResultFolder::file(const std::string& name) {
+PathAt ResultFolder::file(const std::string& name) {
   list({name});
-  return folder_ / name;
+  return target(name);
 }
 
 void ResultFolder::complete() {
   list({});
   for (const std::string& name : old_) {
-    if (new_.contains(name) || remove_file({lock_.directory().get(), name})) continue;
+    if (new_.contains(name) || remove_file(target(name))) continue;
     const int error = errno;
-    check<IoError>(error == ENOENT, "cannot remove " + (folder_ / name).string(),
+    check<IoError>(error == ENOENT, "cannot remove " + target(name).text(),
                    std::generic_category().message(error));
   }
-  write_file(PathAt(lock_.directory().get(), kManifest),
-             std::string_view(manifest(new_) + kComplete + "\n"));
+  write_file(target(kManifest), std::string_view(manifest(new_) + kComplete + "\n"));
   completed_ = true;
 }
 

@@ -25,9 +25,11 @@ namespace heed::nn {
 struct ResultKind {
   std::string name;  ///< one word for messages and the manifest, such as "study"
   /// Results of commit 77197984 have no manifest. A directory without a manifest has such a result
-  /// if it has one of the files `old_marks`. Its files are those for which `is_old_file` is true.
-  std::vector<std::string> old_marks;
-  bool (*is_old_file)(const std::string& name);
+  /// if this function is true for the names in it.
+  bool (*is_old_result)(const std::set<std::string>& names);
+  /// Returns whether a result may have a file of this name. In a directory with a result, such a
+  /// file that heed did not write prevents another result.
+  bool (*is_file)(const std::string& name);
 };
 
 /// Writes one result into a directory. The directory is locked during the lifetime of the object.
@@ -48,20 +50,21 @@ class ResultFolder {
   bool holds_result() const { return complete_ || (has_manifest_ && !lock_.is_locked()); }
   /// Returns whether the directory has files, but no result.
   bool is_foreign() const;
-  /// Throws IoError if the directory is not writable or if a file of the old result cannot be
-  /// removed. Changes nothing. Must be called before the first file().
-  void check_replaceable();
+  /// Throws IoError if the directory is not writable, if a file of the old result cannot be removed
+  /// (nn::check_replaceable), or if a file of the new one may have the name of a file of the user.
+  /// Changes nothing. The first list() also calls it.
+  void check_replaceable() const;
 
-  /// Returns the path of the directory.
-  const std::filesystem::path& folder() const { return folder_; }
   /// Writes names into the manifest, before the caller writes these files. The first call marks the
   /// old result as incomplete. May be called from any thread. Throws ValueError unless the names
-  /// are plain file names, and IoError if the directory was moved or removed, if the manifest
-  /// cannot be written, or if a file exists and is not one of the old result; then nothing has
-  /// changed.
+  /// are plain file names, and IoError if the manifest cannot be written, or if a file exists and
+  /// is not one of the old result; then nothing has changed.
   void list(const std::vector<std::string>& names);
+  /// Returns the path of a file, to write it. It is relative to the open directory, so a directory
+  /// that is moved still receives its files.
+  autograd::PathAt target(const std::string& name) const { return {lock_.directory().get(), name}; }
   /// Writes `name` into the manifest, unless list() has, and returns the path of the file.
-  std::filesystem::path file(const std::string& name);
+  autograd::PathAt file(const std::string& name);
   /// Removes those files of the old result that the new one does not have, and writes the complete
   /// manifest. Throws IoError.
   void complete();
@@ -69,14 +72,12 @@ class ResultFolder {
  private:
   void read_manifest();
   void find_old_files();
-  void check_place() const;
   std::string manifest(const std::set<std::string>& names) const;
 
   std::filesystem::path folder_;
   ResultKind kind_;
   LockedFolder lock_;
   bool has_manifest_ = false, complete_ = false;
-  unsigned owner_ = 0;         // of the manifest; files of other owners are never removed
   std::set<std::string> old_;  // files of the old result
   std::mutex mutex_;           // protects the members below
   std::set<std::string> new_;

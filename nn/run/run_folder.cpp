@@ -32,8 +32,10 @@ std::string checkpoint_name(std::int64_t step) {
 }
 
 std::optional<std::int64_t> step_in(const std::map<std::string, std::string>& metadata) {
-  const auto step = metadata.find("step");
-  return step == metadata.end() ? std::nullopt : parse_number<std::int64_t>(step->second);
+  const auto text = metadata.find("step");
+  if (text == metadata.end()) return {};
+  const auto step = parse_number<std::int64_t>(text->second);
+  return step && *step >= 0 ? step : std::nullopt;
 }
 
 // Throws IoError unless `recipe`, read from the file `trained`, equals the recipe of `config`. Must
@@ -51,10 +53,7 @@ void check_recipe(const std::string& config_file, const RunConfig& config,
 // Adds to the metadata of a state of commit 77197984 the parts of the run that this commit stored
 // in other files: the configuration, the mark of a finished run, and its result.
 void add_older_parts(const RunFolder& run, std::map<std::string, std::string>& metadata) {
-  const std::string config = run.file(RunFolder::kConfig).string();
-  metadata[kConfigKey] = read_toml_text(config);
-  check_recipe(config, from_toml(metadata[kConfigKey], config),
-               run.file(RunFolder::kState).string(), metadata["recipe"]);
+  metadata[kConfigKey] = read_toml_text(run.file(RunFolder::kConfig).string());
   if (!is_there(run.file(RunFolder::kModel))) return;
   const auto model = load_metadata(run.file(RunFolder::kModel).string());
   const auto mark = model.find(kFinishedKey);  // the checksum of the weights
@@ -80,12 +79,6 @@ std::pair<std::string_view, std::int64_t> best_of(const Snapshot& s) {
 bool has_best(const Snapshot& s) { return !s.part(best_of(s).first).empty(); }
 
 }  // namespace
-
-bool RunFolder::is_checkpoint(std::string_view name) {
-  if (!name.ends_with(kWeights) || name.size() == kWeights.size()) return false;
-  name.remove_suffix(kWeights.size());
-  return name.find_first_not_of("0123456789") == name.npos;
-}
 
 bool RunFolder::contains(const std::string& name) {
   const fs::path path = name;
@@ -134,14 +127,14 @@ std::unique_ptr<LockedFolder> RunFolder::make_next(const std::string& task, cons
   }
 }
 
-std::unique_ptr<LockedFolder> RunFolder::lock(const fs::path& path) {
-  auto folder = std::make_unique<LockedFolder>(path);
-  if (!folder->is_locked()) return folder;  // temporary files may belong to another process
-  remove_temporaries(*folder->directory(), contains);
-  const fs::path inside = path / kCheckpoints;
+void RunFolder::remove_temporaries(const LockedFolder& run) {
+  if (!run.is_locked()) return;  // temporary files may belong to another process
+  nn::remove_temporaries(*run.directory(), contains);
+  const fs::path inside = run.path() / kCheckpoints;
   if (fs::is_directory(fs::symlink_status(inside)))
-    remove_temporaries(Directory(inside.string()), is_checkpoint);
-  return folder;
+    nn::remove_temporaries(Directory(inside.string()), [](const std::string& name) {
+      return contains((fs::path(kCheckpoints) / name).string());
+    });
 }
 
 PathAt RunFolder::target(std::string_view name) const {
@@ -186,7 +179,8 @@ RunConfig RunFolder::config_in(const Metadata& metadata) const {
   const std::string text = in_state ? saved->second : read_toml_text(path);
   try {
     RunConfig config = from_toml(text, path);
-    check<ValueError>(text.find("task = ") != std::string::npos, path, "has no 'task'");
+    const std::vector<TomlItem> items = read_toml(text, path);
+    check<ValueError>(std::ranges::count(items, "task", &TomlItem::key) > 0, path, "has no 'task'");
     validate(config);
     return config;
   } catch (const IoError&) {
@@ -197,6 +191,8 @@ RunConfig RunFolder::config_in(const Metadata& metadata) const {
                   "; the file was changed after heed train wrote it: restore it");
   }
 }
+
+RunConfig RunFolder::config() const { return config_in(metadata()); }
 
 RunSummary RunFolder::summary() const {
   const Metadata metadata = this->metadata();
@@ -225,16 +221,12 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
   std::error_code error;
   for (fs::directory_iterator it(inside, error), end; !error && it != end; it.increment(error)) {
     const fs::path name = it->path().filename();
-    if (!is_checkpoint(name.string())) continue;
+    if (!contains((kCheckpoints / name).string())) continue;
     const auto step = parse_number<std::int64_t>(name.stem().string());
-    if (step && *step <= last) found.push_back({*step, it->path()});
+    if (*step <= last) found.push_back({*step, it->path()});
   }
   check<IoError>(!error, inside.string(), "cannot be listed: ", error.message());
   std::ranges::sort(found, {}, &CheckpointFile::step);
-  const auto twice = std::ranges::adjacent_find(found, {}, &CheckpointFile::step);
-  if (twice != found.end())
-    fail<IoError>(kCheckpoints, twice->file.string(), " and ", std::next(twice)->file.string(),
-                  " are both of step ", twice->step, "; remove one of them");
   return found;
 }
 
@@ -293,6 +285,10 @@ std::vector<RunFolder::FileCheck> RunFolder::verify(bool checkpoints) const {
   if (has_state())
     add(kState, [&](const std::string& path) {
       state = load();
+      summary();
+      Generator stream(0);
+      for (const std::string& text : {state->data_stream, state->dropout_stream})
+        stream.set_state(text);
       return by_checksum(path);
     });
   const auto add_copy = [&](const char* name, const auto& is_equal) {
@@ -344,6 +340,8 @@ Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* war
   const bool is_older = !tensors.metadata.contains(kConfigKey);
   if (is_older) add_older_parts(*this, tensors.metadata);
   RunConfig config = config_in(tensors.metadata);
+  check_recipe(file(is_older ? kConfig : kState).string(), config, tensors.path,
+               metadata_of(tensors, "recipe"));
   if (!moved.empty()) {
     check<ValueError>(learns_file(config), "`text`", "the run in ", text(),
                       " does not learn a text; omit `text`");
@@ -360,6 +358,9 @@ Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* war
     warnings->insert(warnings->end(), news.begin(), news.end());
   }
   Snapshot s = read_snapshot(tensors, config);
+  for (const auto& [name, lines] : s.logs)
+    check<IoError>(name == kHeads || name == kSamples, tensors.path, "contains the log '", name,
+                   "', which no run has; the file was changed");
   for (const char* name : {kHeads, kSamples})
     if (is_older && is_there(file(name)))
       s.logs[name] = read_file(file(name).string(), kMaxMetricsBytes);
@@ -394,46 +395,43 @@ void RunFolder::save_checkpoint(const Snapshot& s) const {
 
 void RunFolder::save_result(const RunResult& result) const {
   SafeTensors state = load_safetensors(file(kState).string());
+  check<IoError>(hash_of_tensors(load().part("model.")) == result.weights_checksum, state.path,
+                 "the run was trained again while its result was measured");
   state.metadata[kResultKey] = to_json(result);
   save_safetensors(target(kState), state.tensors, state.metadata);
 }
 
+// Returns the names of the files that a run may have. Those in kCheckpoints are the first
+// checkpoint and the existing ones.
 std::vector<std::string> RunFolder::own_files() const {
-  std::vector<std::string> names;
+  std::vector<std::string> names(std::begin(kFiles), std::end(kFiles));
   const fs::path inside = file(kCheckpoints);
-  if (fs::is_directory(fs::symlink_status(inside)))
-    for (const auto& entry : fs::directory_iterator(inside)) {
-      const std::string name = entry.path().lexically_relative(path()).string();
-      if (contains(name)) names.push_back(name);
-    }
-  names.insert(names.end(), std::begin(kFiles), std::end(kFiles));
+  if (!fs::is_directory(fs::symlink_status(inside))) return names;
+  names.push_back(checkpoint_name(0));
+  for (const auto& entry : fs::directory_iterator(inside))
+    if (const fs::path name = kCheckpoints / entry.path().filename(); contains(name.string()))
+      names.push_back(name.string());
   return names;
 }
 
 void RunFolder::check_replaceable() const {
-  const RunFolder run = opened();
-  const long owner = std::max(owner_of(*run.directory_, kState), owner_of(*run.directory_, kModel));
   const fs::file_status inside = fs::symlink_status(file(kCheckpoints));
   check<ValueError>(!fs::exists(inside) || fs::is_directory(inside),
                     file(kCheckpoints).string() + " is not a directory",
                     "heed does not remove files through links; remove it, or choose another "
                     "directory");
-  if (owner < 0) return;  // not a run
-  for (const std::string& name : run.own_files())
-    is_removable(*run.directory_, name, unsigned(owner));
+  for (const std::string& name : own_files()) nn::check_replaceable(target(name));
 }
 
 void RunFolder::remove_earlier(const Snapshot& s) const {
-  const RunFolder run = opened();
-  const long owner = owner_of(*run.directory_, kState);
-  std::vector<std::string> earlier = run.own_files();
+  std::vector<std::string> earlier = own_files();
   std::erase_if(earlier, [&](const std::string& name) {
     return name == kState || name == kConfig || name == kMetrics || name == kModel ||
-           (name == kBest && has_best(s)) || owner_of(*run.directory_, name) != owner;
+           (name == kBest && has_best(s));
   });
   for (const std::string& name : earlier)
-    check<IoError>(remove_file(run.target(name)), "cannot remove " + file(name).string(),
-                   std::generic_category().message(errno));
+    check<IoError>(remove_file(target(name)) || errno == ENOENT,
+                   "cannot remove " + file(name).string(), std::generic_category().message(errno));
 }
 
 }  // namespace heed::nn

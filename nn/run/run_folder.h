@@ -89,9 +89,6 @@ class RunFolder {
                                            kCausalityPicture,
                                            kLengthsPicture,
                                            kOldResult};
-  /// Returns whether `name` is a file name of a checkpoint inside kCheckpoints, such as
-  /// "000200.safetensors".
-  static bool is_checkpoint(std::string_view name);
   /// Returns whether a run has files of this name, such as "loss.png" or
   /// "checkpoints/000200.safetensors".
   static bool contains(const std::string& name);
@@ -118,9 +115,8 @@ class RunFolder {
   /// does not exist.
   static std::unique_ptr<LockedFolder> make_next(const std::string& task,
                                                  const std::filesystem::path& runs = "runs");
-  /// Locks the directory of a run, or creates it, and removes temporary files of killed processes.
-  /// Throws the errors of LockedFolder.
-  static std::unique_ptr<LockedFolder> lock(const std::filesystem::path& path);
+  /// Removes temporary files of killed processes, if the directory is locked.
+  static void remove_temporaries(const LockedFolder& run);
 
   /// Returns the path that was passed to the constructor, or the current path of the open directory
   /// (Directory::path).
@@ -150,9 +146,8 @@ class RunFolder {
   /// read the tensors, so their checksum is not verified.
   RunSummary summary() const;
   /// Returns the configuration in summary().
-  RunConfig config() const { return summary().config; }
-  /// Returns the checkpoints up to the step of kState, ordered by step. Ignores other files. Throws
-  /// IoError if two files have the same step.
+  RunConfig config() const;
+  /// Returns the checkpoints up to the step of kState, ordered by step. Ignores other files.
   std::vector<CheckpointFile> checkpoints() const;
   /// Returns the file with the last weights, kState or kModel, and their step; nothing if the file
   /// or the step in its metadata is missing.
@@ -190,10 +185,10 @@ class RunFolder {
   void save(const Snapshot& snapshot, const std::vector<std::string>& notes = {}) const;
   /// Writes the weights as the checkpoint of their step. The run's directory must exist.
   void save_checkpoint(const Snapshot& snapshot) const;
-  /// Adds the result to kState of a finished run.
+  /// Adds the result to kState of a finished run. Throws IoError if it is that of other weights.
   void save_result(const RunResult& result) const;
-  /// Throws the errors of is_removable(), and ValueError if kCheckpoints is a symbolic link or
-  /// a file, unless a new run can replace all files. Changes nothing.
+  /// Throws IoError, or ValueError if kCheckpoints is a symbolic link or a file, unless a new run
+  /// can replace all files (nn::check_replaceable). Changes nothing.
   void check_replaceable() const;
   /// Removes the files of an earlier run that save(snapshot) of a new run has not replaced, such as
   /// checkpoints and pictures. Throws IoError if a file cannot be removed.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "autograd/base/text.h"
 #include "nn/io/json.h"
@@ -175,8 +176,9 @@ std::optional<MetricsRow> last_evaluation_in(const std::map<std::string, std::st
   try {
     const Json json = Json::parse(found->second);
     const Json* step = json.find(kEvaluationStep);
-    if (!step || !step->as<std::uint64_t>()) throw JsonError("has no step");
-    MetricsRow row(std::int64_t(*step->as<std::uint64_t>()));
+    const auto* number = step ? step->as<std::uint64_t>() : nullptr;
+    if (!number || !std::in_range<std::int64_t>(*number)) throw JsonError("has no step");
+    MetricsRow row{std::int64_t(*number)};
     for (const MetricsColumn& column : kMetricsColumns)
       if (const Json* value = json.find(column.name); value && *value != Json())
         row.*column.value = value->number();

@@ -6,6 +6,7 @@
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
+#include "nn/run/own_files.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 
@@ -37,12 +38,14 @@ void check_weights(const RunFolder& run, const std::string& weights) {
                                : "; it has " + heed::join(others) + ", for --weights");
 }
 
-// Returns whether the directory is empty, or contains only an empty checkpoints/.
+// Returns whether the directory contains nothing but checkpoints/ and temporary files of a killed
+// run.
 bool is_vacant(const fs::path& folder) {
-  return std::all_of(fs::directory_iterator(folder), fs::directory_iterator(),
-                     [](const fs::directory_entry& entry) {
-                       return entry.path().filename() == RunFolder::kCheckpoints &&
-                              entry.is_directory() && fs::is_empty(entry.path());
+  return std::all_of(fs::recursive_directory_iterator(folder), fs::recursive_directory_iterator(),
+                     [&](const fs::directory_entry& entry) {
+                       const std::string name = entry.path().lexically_relative(folder).string();
+                       return (name == RunFolder::kCheckpoints && entry.is_directory()) ||
+                              RunFolder::contains(nn::target_of_temporary(name));
                      });
 }
 
@@ -55,7 +58,8 @@ fs::path find_run(const std::string& given) {
   if (std::error_code ignored; !fs::is_directory(given, ignored))
     fail<IoError>("run", "'", given, "' is not a directory; a run is a directory");
   if (!run.is_run())
-    fail<IoError>("run", "'", given, "' is not a run directory (no ", RunFolder::kState, ")");
+    fail<IoError>("run", "'", given, "' is not a run directory (no ", RunFolder::kState, ", or no ",
+                  RunFolder::kConfig, " with ", RunFolder::kModel, ")");
   return given;
 }
 
@@ -99,7 +103,7 @@ void check_text_run(const nn::RunConfig& config, const std::string& option) {
 }
 
 std::unique_ptr<nn::LockedFolder> open_out(const fs::path& out, bool overwrite) {
-  auto folder = RunFolder::lock(out);
+  auto folder = std::make_unique<nn::LockedFolder>(out);
   const RunFolder run(folder->directory());
   if (!is_vacant(out)) {
     if (!run.is_run())
@@ -107,12 +111,11 @@ std::unique_ptr<nn::LockedFolder> open_out(const fs::path& out, bool overwrite) 
                   out.string());
     if (!overwrite)
       usage_error(
-          "--out {0} holds a run already; continue it with --resume {0}, or replace it with "
-          "--overwrite",
-          out.string());
+          "--out {} holds a run already; {}replace it with --overwrite", out.string(),
+          run.has_state() ? fmt::format("continue it with --resume {}, or ", out.string()) : "");
   }
-  autograd::check_writable(run.file(RunFolder::kState).string());
   run.check_replaceable();
+  RunFolder::remove_temporaries(*folder);
   return folder;
 }
 

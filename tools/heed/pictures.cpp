@@ -76,23 +76,23 @@ nn::Setting format_setting(std::vector<std::string>& formats) {
       .shows("png");
 }
 
-Files write_picture(std::filesystem::path file, const std::vector<std::string>& formats,
+Files write_picture(autograd::PathAt file, const std::vector<std::string>& formats,
                     const std::function<void(plot::Canvas&)>& draw, const std::string& title,
                     const std::string& alt_text, const std::vector<plot::PngText>& metadata) {
   Files files;
   for (const std::string& format : formats.empty() ? std::vector<std::string>{"png"} : formats) {
-    file.replace_extension(format);
-    if (std::ranges::count(files, file) > 0) continue;
+    file.path = std::filesystem::path(file.path).replace_extension(format).string();
+    if (std::ranges::count(files, std::filesystem::path(file.text())) > 0) continue;
     if (format == "svg") {
       plot::SvgCanvas svg;
       draw(svg);
-      autograd::write_file(file.string(), svg.encode(title, alt_text, metadata));
+      autograd::write_file(file, svg.encode(title, alt_text, metadata));
     } else {
       plot::Image image;
       draw(image);
-      plot::write_png(file.string(), image, alt_text, metadata);
+      autograd::write_file(file, plot::encode_png(image, alt_text, metadata));
     }
-    files.push_back(file);
+    files.emplace_back(file.text());
   }
   return files;
 }
@@ -228,7 +228,7 @@ std::string attention_png(const nn::Transformer& model, const nn::Task& task, st
                           png_metadata(source, grid));
 }
 
-void draw_reach(const std::filesystem::path& file, const nn::Causality& causality,
+void draw_reach(const autograd::PathAt& file, const nn::Causality& causality,
                 const PictureSource& source) {
   double smallest = HUGE_VAL;
   for (const nn::Reach& r : causality.runs)
@@ -248,8 +248,9 @@ void draw_reach(const std::filesystem::path& file, const nn::Causality& causalit
   grid.row_axis = "output";
   grid.col_axis = "input";
   grid.value_name = "derivative, in decades";
-  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
-                  png_metadata(source, grid));
+  autograd::write_file(file,
+                       plot::encode_png(plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
+                                        png_metadata(source, grid)));
 }
 
 }  // namespace heed

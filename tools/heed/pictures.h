@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/base/files.h"
 #include "nn/io/names.h"
 #include "nn/io/setting.h"
 #include "nn/layers/sites.h"
@@ -54,7 +55,7 @@ nn::Setting format_setting(std::vector<std::string>& formats);
 /// Writes a picture in each of `formats`, a value of format_setting(), and returns the paths. A
 /// path is `file` with the name of the format as its extension. `draw` draws the picture. `title`,
 /// `alt_text` and `metadata` are the texts in the files; a PNG file has no title. Throws IoError.
-Files write_picture(std::filesystem::path file, const std::vector<std::string>& formats,
+Files write_picture(autograd::PathAt file, const std::vector<std::string>& formats,
                     const std::function<void(plot::Canvas&)>& draw, const std::string& title,
                     const std::string& alt_text, const std::vector<plot::PngText>& metadata);
 
@@ -94,7 +95,7 @@ std::string attention_png(const nn::Transformer& model, const nn::Task& task, st
 /// Draws, for each kind of pass in `causality`, how strongly each output depends on each input
 /// (nn::Reach). Derivatives that are exactly 0 are gray. Throws IoError if the file cannot be
 /// written.
-void draw_reach(const std::filesystem::path& file, const nn::Causality& causality,
+void draw_reach(const autograd::PathAt& file, const nn::Causality& causality,
                 const PictureSource& source);
 
 }  // namespace heed

@@ -41,6 +41,12 @@ std::string some_text() {
   return text;
 }
 
+// Returns the text of a configuration with another spelling of lr.
+std::string spelled(std::string text, const std::string& lr) {
+  const std::size_t at = text.find("\nlr = ") + 1;
+  return text.replace(at, text.find('\n', at) - at, "lr = " + lr);
+}
+
 // Changes one metadata entry of a safetensors file. The new file has a correct checksum.
 void change_metadata(const fs::path& file, const std::string& key, const std::string& value) {
   SafeTensors content = load_safetensors(file.string());
@@ -143,6 +149,7 @@ TEST_CASE("a state that is damaged is rejected, and one of another machine cause
     change_metadata(state, key, "12x");
     CHECK_THROWS_AS(RunFolder(folder.path()).resume(), IoError);
     CHECK_THROWS_WITH(RunFolder(folder.path()).resume(), Contains(state.string()));
+    CHECK(RunFolder(folder.path()).verify()[0].problem != "");
     save_safetensors(state.string(), good.tensors, good.metadata);
   }
 }
@@ -170,6 +177,18 @@ TEST_CASE("the parts of a state must be consistent") {
   CHECK_THAT(with("best_step", "4"), Contains("but the history does not contain it"));
   CHECK_THAT(with("best_loss", "1.5"), Contains("but the history does not contain it"));
   CHECK_THAT(with("best_loss", ""), Contains("unexpected \"best."));
+  CHECK_THAT(with("config", spelled(to_toml(t.config()), "0.5")),
+             Contains("was trained with 'lr ="));
+  const std::string last = good.metadata.at("last_evaluation");
+  for (const char* step : {"-1", "18446744073709551615"}) {
+    with("last_evaluation", std::string("{\"step\":") + step + last.substr(last.find(',')));
+    CHECK_THROWS_AS(RunFolder(folder.path()).summary(), IoError);
+    CHECK_THAT(with("step", step), Contains("is not a non-negative integer"));
+    CHECK(!RunFolder(folder.path()).summary().step);
+  }
+  SafeTensors logged = good;
+  logged.tensors.push_back({"log.../../x", from_data(std::vector{std::int64_t(120)}, {1})});
+  CHECK_THAT(refusal(logged), Contains("contains the log '../../x', which no run has"));
   const auto with_tensor = [&](const std::string& name, const Tensor& x) {
     SafeTensors changed = good;
     for (NamedTensor& n : changed.tensors)
@@ -209,12 +228,6 @@ TEST_CASE("a history with missing columns is read; their values are NaN") {
   CHECK(std::isnan(resumed.history()[2].clipped_norm));
 }
 
-// Returns the text of a configuration with another spelling of lr.
-std::string spelled(std::string text, const std::string& lr) {
-  const std::size_t at = text.find("\nlr = ") + 1;
-  return text.replace(at, text.find('\n', at) - at, "lr = " + lr);
-}
-
 TEST_CASE("a run of weights can be used, and its recipe is compared by value, not by text") {
   const Folder folder;
   RunConfig c = tiny_run();
@@ -244,6 +257,15 @@ TEST_CASE("a run of weights can be used, and its recipe is compared by value, no
   CHECK_THROWS_WITH(
       run.open(RunFolder::kModel, Use::kSequences),
       Contains("config.toml: contains 'lr = 0.0041'") && Contains("was trained with 'lr = 0.004'"));
+  // The key decides, not the spelling of its line.
+  const std::string toml = to_toml(t.config()), line = "task = \"" + t.config().task + "\"";
+  for (const bool has_task : {true, false}) {
+    std::string changed = toml;
+    changed.replace(changed.find(line), line.size(),
+                    (has_task ? "task=\"" : "# task = \"") + t.config().task + "\"");
+    write_file(run.file(RunFolder::kConfig).string(), std::string_view(changed));
+    CHECK((message_of<IoError>([&] { run.config(); }) == "") == has_task);
+  }
   // A value that is missing in config.toml is an error. The default is not used instead.
   const std::string whole = to_toml(t.config());
   for (const std::size_t length : {whole.size() / 2, std::size_t(0)}) {
@@ -334,11 +356,16 @@ TEST_CASE("the state of a finished run has its result, to the bit, and a resume 
   for (const char* text : {"", "{", "[]", "{}", R"({"steps":"3"})"}) {
     change_metadata(path, "result", text);
     CHECK_THROWS_WITH(run.summary(), Contains("its result is damaged"));
+    CHECK_THAT(run.verify()[0].problem, Contains("its result is damaged"));
+    CHECK(run.config().steps == 6);
   }
   SafeTensors without = state;
   without.metadata.erase("result");
   save_safetensors(path, without.tensors, without.metadata);
   CHECK((run.summary().finished && !run.summary().result));
+  RunResult other = result;
+  other.weights_checksum = "of other weights of this step";
+  CHECK_THROWS_WITH(run.save_result(other), Contains("was trained again"));
   run.save_result(result);
   CHECK(load_safetensors(path).metadata == state.metadata);
   run.save(run.resume().snapshot());
@@ -427,9 +454,12 @@ TEST_CASE("a new run replaces the files of an earlier one, and no others") {
   for (const char* name : {RunFolder::kLossPicture, RunFolder::kOldResult, RunFolder::kHeads})
     write_file(folder / name, std::string_view("old"));
   write_file(folder / "outside", std::string_view("mine"));
-  fs::remove(folder / "model.safetensors");
-  fs::create_symlink("outside", folder / "model.safetensors");
   run.check_replaceable();
+  for (const char* name : {RunFolder::kModel, "checkpoints/000003.safetensors"}) {
+    fs::remove(folder / name);
+    fs::create_symlink(folder / "outside", folder / name);
+    CHECK_THROWS_WITH(run.check_replaceable(), Contains("heed did not write it"));
+  }
   const Trainer t(tiny_run());
   RunFolder(run).opened().save(t.snapshot());  // the link is replaced, and not followed
   CHECK(run.checkpoints().size() == 1);        // those of later steps are of the earlier run

@@ -115,7 +115,7 @@ err_has "the identities of attention's gradients held in 2 steps"
 
 # --- a directory with a configuration alone
 mkdir -p runs/unsaved && cp runs/reverse-1/config.toml runs/unsaved
-refuses 4 "'runs/unsaved' is not a run directory (no state.safetensors)" train --resume runs/unsaved
+refuses 4 "'runs/unsaved' is not a run directory (no state.safetensors, or no config.toml with model.safetensors)" train --resume runs/unsaved
 refuses 2 "runs/unsaved is not empty and is not a run directory" train reverse --out runs/unsaved
 expect 0 info; out_has "runs/reverse-"
 rm -r runs/unsaved
@@ -133,7 +133,7 @@ expect 0 runs --runs . --json; out_has '"run":"./weights","task":"reverse","step
 expect 0 train reverse "${tiny[@]}" --scale none --steps 2 --quiet --out other
 expect 0 compare other weights --out new/compare; out_has "weights  0       -       -"
 refuses 4 "weights: holds only weights, so it cannot be resumed" train --resume weights
-refuses 2 "holds a run already" train reverse --out weights
+refuses 2 "holds a run already; replace it with --overwrite" train reverse --out weights
 rm -r weights from-weights other exported.safetensors
 
 # faults_test.sh and out_folder_test.sh test the files that a kill leaves.
@@ -375,8 +375,9 @@ cp -r runs/reverse-1 runs/stopped; unfinish runs/stopped
 printf '9,1.5,0.0' >> runs/stopped/metrics.csv  # an incomplete row, as after a kill
 expect 0 runs --json; is_json_line; out_has '"run":"runs/stopped","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":null,"optimal_loss":null,"above_optimum":null,"eval_loss":'
 printf ',,,,,,,\n' >> runs/stopped/metrics.csv  # a row of a step after the last save
-expect 0 runs --json; out_has '"step":9,"saved_step":8,"steps":8,'
-expect 0 runs; out_has "9/8"; out_has "  8, 20"
+expect 0 runs --json; out_has '"step":8,"saved_step":8,"steps":8,'  # of no run of 8 steps
+rm runs/stopped/metrics.csv; mkdir runs/stopped/metrics.csv  # only a copy, so the run can be read
+expect 0 runs; out_has "8/8"; out_has "  8, 20"; ok test "$(grep -c "cannot be read" out)" == 1
 refuses 4 "cannot read absent" runs --runs absent
 expect 0 runs --runs runs/reverse-1; out_has "runs/reverse-1 is a run directory, not a directory that contains runs"
 rm -r runs/broken runs/notes runs/stopped

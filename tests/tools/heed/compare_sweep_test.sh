@@ -80,14 +80,18 @@ expect 4 compare sweeps/s; table; err_has "cannot make the directory"; err_has "
 expect 4 compare sweeps/s --json; is_json_line; out_has '"files":[]'; err_has "--out DIR writes"
 rm sweeps/s/compare && mv aside sweeps/s/compare
 refuses 4 "heed: cannot make the directory s.toml/here: " compare sweeps/s --out s.toml/here
-mkdir held; cp first.csv held/compare.csv; mkdir -p held/curves.png/inside held/steps.png
+mkdir -p held/curves.png/inside held/steps.png
 expect 4 compare sweeps/s --out held; table; err_has "cannot replace held/curves.png: it is a directory"
-ok test "$(ls -A held)" == $'compare.csv\ncurves.png\nsteps.png'; same held/compare.csv first.csv
+ok test "$(ls -A held)" == $'curves.png\nsteps.png'
 rm -r held/curves.png; exec 9< held; flock 9
 expect 4 compare sweeps/s --out held; table; err_has "held: it is locked by another process"
 exec 9<&-
 expect 0 compare sweeps/s --out held; ok test -d held/steps.png; has_file held/curves.png
-mkdir fixed; cp first.csv fixed/compare.csv
+mkdir fixed  # compare.csv alone, and a run, are no comparison
+for file in compare.csv runs.csv heads.csv curves.csv; do
+  touch fixed/$file; expect 4 compare sweeps/s --out fixed; table; err_has "cannot replace fixed/compare.csv: heed did not write it"
+done
+run=(sweeps/s/*seed=1); refuses 2 "--out ${run[0]} is a run" compare sweeps/s --out "${run[0]}"
 if unshare --map-root-user --mount true 2> err; then
   what="heed compare --out fixed, which is read-only"
   # shellcheck disable=SC2016

@@ -7,12 +7,11 @@ small=("${tiny[@]}" --steps 4 --quiet --threads 1)
 expect 0 train reverse "${small[@]}" --save-every 2 --out run
 touch run/mine run/checkpoints/mine.safetensors run/checkpoints/notes.txt run/checkpoints/12x4.safetensors
 expect 0 verify causality run; has_file run/causality.png  # --overwrite also removes this file
-mkdir run/checkpoints/000009.safetensors run/study && touch run/study/weights.png
+mkdir run/study && touch run/study/weights.png
 refuses 2 "--overwrite needs a value" train reverse "${small[@]}" --out run --overwrite=
 refuses 2 "--overwrite" train reverse "${small[@]}" --out run
 expect 0 train reverse "${small[@]}" --seed 2 --out run --overwrite
-for kept in mine checkpoints/mine.safetensors checkpoints/notes.txt checkpoints/12x4.safetensors \
-            checkpoints/000009.safetensors study/weights.png; do
+for kept in mine checkpoints/mine.safetensors checkpoints/notes.txt checkpoints/12x4.safetensors study/weights.png; do
   ok test -e run/$kept
 done
 for gone in 000000 000002 000004; do ok test ! -e run/checkpoints/$gone.safetensors; done
@@ -24,11 +23,8 @@ expect 0 train reverse "${small[@]}" --out linked
 ln -s ../outside linked/checkpoints
 refuses 2 "linked/checkpoints is not a directory: heed does not remove files through links" \
   train reverse "${small[@]}" --save-every 2 --out linked --overwrite
-rm linked/checkpoints
-mv linked/model.safetensors outside/; ln -s ../outside/model.safetensors linked/model.safetensors
-cp outside/model.safetensors kept
-expect 0 train reverse "${small[@]}" --seed 3 --out linked --overwrite
-same outside/model.safetensors kept
+refuses 4 "cannot make the directory linked/checkpoints" train --resume linked --steps 9 --save-every 1 --quiet
+ok test -z "$(ls outside)"
 ln -s run by-name
 expect 0 train reverse "${small[@]}" --seed 4 --out by-name --overwrite  # the output directory may be a symbolic link
 ok grep -q 'seed = 4' run/config.toml
@@ -55,22 +51,37 @@ expect 0 train --resume old --steps 5 --quiet
 ok test "$(cksum < old/audit.txt)" == "$audit"  # a resume keeps audit.txt, which describes step 1
 ok test -z "$(find old -name '*.tmp*')"
 
-# --- an overwrite that is refused changes nothing: an immutable file, a sticky directory, a directory of others
+# --- an overwrite that is refused changes nothing: directories and links, an immutable file, files of others
 expect 0 train reverse "${small[@]}" --out kept-run
 copy() { rm -rf before; cp -a kept-run before; }
-copy
+cp -a kept-run whole
+for name in state.safetensors config.toml metrics.csv model.safetensors best.safetensors heads.csv audit.txt \
+            checkpoints/000009.safetensors; do
+  for make in mkdir "ln -s ../outside/file"; do
+    rm -rf kept-run; cp -a whole kept-run; mkdir -p kept-run/checkpoints; [[ $name == state* ]] && cp whole/model.safetensors kept-run/
+    rm -f kept-run/$name; $make kept-run/$name; copy
+    refuses 4 "cannot replace kept-run/$name: " train reverse "${small[@]}" --seed 2 --out kept-run --overwrite
+    ok diff --no-dereference -r kept-run before
+  done
+done
+rm -rf kept-run; cp -a whole kept-run; copy
 if chattr +i kept-run/model.safetensors 2> /dev/null; then
   refuses 4 "kept-run/model.safetensors: Operation not permitted" train reverse "${small[@]}" --seed 2 --out kept-run --overwrite
   chattr -i kept-run/model.safetensors; ok diff -r kept-run before
 else echo "skipped: an immutable file, which this file system or user cannot make"; fi
 if [[ $EUID == 0 ]] && setpriv --reuid 65534 --regid 65534 --clear-groups true 2> /dev/null; then
-  chmod a+rx "$dir"; cp "$heed" heed-copy; chmod a+rx heed-copy; chmod 1777 kept-run; copy
-  setpriv --reuid 65534 --regid 65534 --clear-groups "$dir/heed-copy" train reverse "${small[@]}" --seed 2 --out kept-run --overwrite > out 2> err; code=$?
-  what="heed train --overwrite in a sticky directory of root"; ok test $code == 4; err_has "Operation not permitted"; ok diff -r kept-run before
-  chmod 555 kept-run; copy
-  setpriv --reuid 65534 --regid 65534 --clear-groups "$dir/heed-copy" train reverse "${small[@]}" --seed 2 --out kept-run --overwrite > out 2> err; code=$?
-  what="heed train --overwrite in a directory of root"; ok test $code == 4; err_has "Permission denied"; ok diff -r kept-run before
-  chmod 755 kept-run
+  chmod a+rx "$dir"; cp "$heed" heed-copy; chmod a+rx heed-copy; mkdir kept-run/checkpoints
+  other_is_refused() { # other_is_refused TEXT: another user cannot overwrite the run
+    copy; what="heed train --overwrite of another user: $1"
+    setpriv --reuid 65534 --regid 65534 --clear-groups "$dir/heed-copy" train reverse "${small[@]}" --save-every 2 --out kept-run --overwrite > out 2> err; code=$?
+    ok test $code == 4; err_has "$1"; ok diff -r kept-run before
+  }
+  chmod 1777 kept-run; other_is_refused "state.safetensors: heed did not write it"  # a sticky directory of root
+  chown 65534 kept-run/*; chown 0 kept-run/config.toml; other_is_refused "config.toml: heed did not write it"
+  chown -R 65534 kept-run; chmod 555 kept-run; other_is_refused "cannot replace kept-run/state.safetensors: Permission denied"
+  chmod 755 kept-run; chmod 555 kept-run/checkpoints; other_is_refused "cannot write kept-run/checkpoints/000000.safetensors: Permission denied"
+  refuses 4 "heed did not write it" train reverse "${small[@]}" --out kept-run --overwrite; ok diff -r kept-run before
+  chown -R 0 kept-run; rmdir kept-run/checkpoints
 else echo "skipped: files of other users, because only root can be another user"; fi
 
 # --- reading never writes: a journal of 77197984, with a link, is ignored
@@ -83,6 +94,8 @@ for command in "info kept-run" "eval kept-run --sequences 4" "runs --runs all" "
   expect 0 $command
 done
 for run in kept-run all/kept-run; do ok diff --no-dereference -r $run before; done; ok test -e victim/file
+ln -s ../victim/file kept-run/lengths.png; ln -s ../victim/file kept-run/causality.png  # pictures replace links
+expect 0 eval kept-run --context 8,16 --sequences 4; expect 0 verify causality kept-run; ok test "$(cat victim/file)" == mine
 expect 0 train --resume kept-run --steps 5 --quiet; ok test -e kept-run/.publish/heed-journal; ok test -e victim/file
 
 # --- if a directory contains only temporary files of a killed run, it can be used as an output directory
@@ -94,6 +107,9 @@ touch killed/config.toml.tmp"$dead".0 killed/checkpoints/000000.safetensors.tmp"
 expect 0 train reverse "${small[@]}" --out killed; ok test -z "$(find killed -name '*tmp*')"
 mkdir mine && touch mine/model.safetensors.tmp"$dead".0 mine/notes.tmp"$dead".0
 refuses 2 "is not a run directory" train reverse "${small[@]}" --out mine; ok test -e mine/notes.tmp"$dead".0
+ok test -e mine/model.safetensors.tmp"$dead".0; touch bare/config.toml.tmp1.2  # a command that refuses removes nothing
+refuses 2 "holds a run already" train reverse "${small[@]}" --out bare; refuses 2 "has done its 4 steps" train --resume bare
+ok test -e bare/config.toml.tmp1.2
 mkdir foreign && touch foreign/model.safetensors.tmp
 refuses 2 "is not a run directory" train reverse "${small[@]}" --out foreign
 
@@ -118,6 +134,7 @@ err_has "busy: it is locked by another process"
 expect 0 eval busy --sequences 4
 kill -TERM $pid; wait $pid; code=$?
 what="heed train, SIGTERM"; ok test $code == 130
+echo "999999,1" >> busy/metrics.csv; expect 0 runs --runs .; out_has "999999/1000000"  # the step after the last save
 expect 0 train reverse "${small[@]}" --out busy --overwrite
 
 # --- a replaced file keeps its permissions: each command writes its files twice

@@ -59,7 +59,7 @@ refuses 2 "has done its 10 steps, and --steps 10 is not more; continue with heed
 for size in 0 20 1000000; do
   cp -r constant again; head -c $size constant/model.safetensors > again/model.safetensors
   [[ $size == 1000000 ]] && flip_bit again/model.safetensors
-  expect 0 train --resume again --quiet; same_run constant again
+  expect 0 train --resume again --quiet; same constant/state.safetensors again/state.safetensors; same_run constant again
   refuses 2 "has done its 14 steps" train --resume again
   rm -r again
 done

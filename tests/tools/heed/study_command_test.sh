@@ -172,6 +172,11 @@ expect 0 study runs/reverse-1 --out patched --overwrite; ok test ! -e patched/ce
 rm patched/heed-files.txt; touch patched/dS_Lecture.png patched/dS_L0H7.png
 refuses 2 "already contains a study" study runs/reverse-1 --out patched
 expect 0 study runs/reverse-1 --out patched --overwrite; ok test ! -e patched/dS_L0H7.png; ok test -e patched/dS_Lecture.png
+for name in dS.png patching.png; do  # a file of the old study that is a link; a file of the user, which is not listed
+  rm -f looked/$name; ln -s ../large.safetensors looked/$name; rm -rf before; cp -a looked before
+  refuses 4 "cannot replace looked/$name: heed did not write it" study runs/reverse-1 --out looked --overwrite
+  ok diff --no-dereference -r looked before; rm looked/$name
+done
 mkdir notes; touch notes/dS.png
 refuses 2 "--overwrite: notes contains files, but no study" study runs/reverse-1 --out notes --overwrite
 refuses 4 "cannot replace notes/dS.png: heed did not write it; move it" study runs/reverse-1 --out notes

@@ -198,12 +198,19 @@ bool is_old_file(const std::string& name) {
   return names.contains(name);
 }
 
+bool is_old_comparison(const std::set<std::string>& names) {
+  return names.contains("compare.csv") && names.contains("runs.csv") &&
+         names.contains("curves.csv") && std::ranges::any_of(names, [](const std::string& name) {
+           return name.starts_with("curves") && name.ends_with(".png") && is_old_file(name);
+         });
+}
+
 std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunComparison>& tasks,
                                   const std::vector<std::string>& against) {
   const auto suffix = [&](std::size_t i) {
     return tasks.size() > 1 ? "-" + tasks[i].task() : std::string();
   };
-  nn::ResultFolder out(folder, {"comparison", {"compare.csv"}, is_old_file});
+  nn::ResultFolder out(folder, {"comparison", is_old_comparison, is_old_file});
   // All names first, so that a file of the user is found before a file is written.
   std::vector<std::string> names{"compare.csv", "runs.csv", "curves.csv"};
   if (tasks[0].of.head) names.emplace_back("heads.csv");
@@ -226,6 +233,8 @@ Report run_compare(const CompareArguments& a, const Command& c) {
   const nn::ComparedQuantity of(a.of);
   std::vector<LeftOut> left_out;
   std::vector<nn::ComparedRun> runs = find_runs(c, of, left_out);
+  if (!a.out.empty() && nn::RunFolder(a.out).is_run())
+    usage_error("--out {} is a run; choose another directory", a.out);
   if (!a.out.empty()) make_folder(a.out);  // reports errors of arguments before the work starts
   std::vector<RunComparison> tasks = compare_tasks(runs, of, target);
   chosen_against(a.against, tasks);

@@ -48,14 +48,14 @@ std::size_t index_in(std::vector<std::string>& list, const std::string& text) {
   return index;
 }
 
-std::filesystem::path draw(const std::filesystem::path& file, const plot::LineChart& chart) {
+std::filesystem::path draw(const autograd::PathAt& file, const plot::LineChart& chart) {
   std::string alt = chart.title + ".";
   for (const plot::Series& s : chart.series)
     if (!s.y.empty() && std::isfinite(s.y.back()))
       alt += fmt::format(" {}: {:.4g} at {:g}.", s.name.empty() ? "The last" : s.name, s.y.back(),
                          s.x.back());
-  plot::write_png(file.string(), plot::draw_chart(chart), alt, png_metadata({}));
-  return file;
+  autograd::write_file(file, plot::encode_png(plot::draw_chart(chart), alt, png_metadata({})));
+  return file.text();
 }
 
 }  // namespace

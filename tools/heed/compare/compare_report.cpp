@@ -283,8 +283,9 @@ std::vector<fs::path> write_comparison(nn::ResultFolder& folder,
     }
   std::vector<fs::path> files;
   const auto write = [&](const char* name, const Table& table) {
-    files.push_back(folder.file(name));
-    autograd::write_file(files.back(), std::string_view(to_csv(table)));
+    const autograd::PathAt file = folder.file(name);
+    autograd::write_file(file, std::string_view(to_csv(table)));
+    files.emplace_back(file.text());
   };
   write("compare.csv", settings), write("runs.csv", runs), write("curves.csv", curves);
   if (tasks[0].of.head) write("heads.csv", heads);

@@ -69,8 +69,8 @@ std::vector<std::filesystem::path> save_missing_result(const std::filesystem::pa
     return saved.finished && !saved.result && saved.step == result.steps;
   };
   if (!lacks_result(nn::RunFolder(folder))) return {};
-  const auto lock = nn::RunFolder::lock(folder);
-  const nn::RunFolder run(lock->directory());
+  const nn::LockedFolder lock(folder);
+  const nn::RunFolder run(lock.directory());
   if (!lacks_result(run)) return {};
   run.save_result(result);
   return {run.file(nn::RunFolder::kState)};
@@ -270,10 +270,11 @@ std::filesystem::path draw_lengths(const std::filesystem::path& folder, const nn
   std::string alt = stack.title + ".";
   for (std::size_t i = 0; i < loss.x.size(); ++i)
     alt += fmt::format(" {:.4f} at {}.", loss.y[i], loss.x[i]);
-  std::filesystem::path file = folder / nn::RunFolder::kLengthsPicture;
-  plot::write_png(file.string(), plot::draw_chart_stack(stack), alt,
-                  png_metadata(source_of(folder, run.model)));
-  return file;
+  const nn::RunFolder opened = nn::RunFolder(folder).opened();  // no link in it is followed
+  autograd::write_file(opened.target(nn::RunFolder::kLengthsPicture),
+                       plot::encode_png(plot::draw_chart_stack(stack), alt,
+                                        png_metadata(source_of(folder, run.model))));
+  return opened.file(nn::RunFolder::kLengthsPicture);
 }
 
 Report eval_lengths(const EvalArguments& a) {

@@ -44,6 +44,14 @@ constexpr Column kRunColumns[] = {{"run", "run"},
                                   {"problem"}};
 constexpr Column kRunsKeys[] = {rows("runs", kRunColumns)};
 
+// Returns the step in the metrics.csv of a run that is training; 0 if it is not known.
+std::int64_t current_step(const nn::RunFolder& run, std::int64_t steps) try {
+  const auto step = nn::last_step_in(run.file(nn::RunFolder::kMetrics).string());
+  return step && *step <= steps ? *step : 0;
+} catch (const autograd::IoError&) {  // the file is only a copy
+  return 0;
+}
+
 // Returns a row of kRunColumns. If the run cannot be read, the row contains the error. If the run
 // is training, the row contains its current step.
 std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
@@ -53,10 +61,9 @@ std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
   try {
     s = run.summary();
     evaluation = s.last_evaluation.value_or(evaluation);
-    const std::string metrics = run.file(nn::RunFolder::kMetrics).string();
     if (run.has_state()) step = s.step;
-    if (run.has_state() && !s.finished && autograd::is_there(metrics))
-      step = std::max(s.step.value_or(0), nn::last_step_in(metrics).value_or(0));
+    if (run.has_state() && !s.finished)
+      step = std::max(s.step.value_or(0), current_step(run, s.config.steps));
   } catch (const autograd::Error& e) {
     problem = e.what();
   }

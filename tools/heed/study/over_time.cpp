@@ -394,7 +394,7 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
     add_numbers(s, csv);
     sections.push_back(std::move(s));
   }
-  const auto file = [&](const char* name) { return out->file(name).string(); };
+  const auto file = [&](const char* name) { return out->file(name); };
   autograd::write_file(file("over_time.csv"), std::string_view(to_csv(csv)));
   const nn::Json json = over_time_json(study, folder.string());
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
@@ -403,7 +403,8 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
       *out, subject.source,
       fmt::format("{}: {} over time", subject.source.run_name(), subject.texts.objective), sections,
       pane_data({pane_over_time(subject, model, checkpoints, study)}));
-  append(files, {file("over_time.csv"), file("over_time.json")});
+  for (const char* name : {"over_time.csv", "over_time.json"})
+    files.emplace_back(out->target(name).text());
   out->complete();
   progress.clear();
 

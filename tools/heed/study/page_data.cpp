@@ -125,8 +125,9 @@ Files write_document(nn::ResultFolder& folder, const PictureSource& source,
                                 {"sections", sections_json(sections)},
                                 {"heed", version_text()},
                                 {"command", typed_command()}}));
-  files.push_back(folder.file("report.html"));
-  autograd::write_file(files.back().string(), study_page(page));
+  const autograd::PathAt report = folder.file("report.html");
+  autograd::write_file(report, study_page(page));
+  files.emplace_back(report.text());
   return files;
 }
 

@@ -208,7 +208,7 @@ Files draw_pictures(nn::ResultFolder& folder, const std::vector<Picture>& pictur
       for (const std::string& format : formats) names.push_back(p.file + "." + format);
       folder.list(names);
       return write_picture(
-          folder.folder() / p.file, formats, [&](plot::Canvas& canvas) { draw(drawing, canvas); },
+          folder.target(p.file), formats, [&](plot::Canvas& canvas) { draw(drawing, canvas); },
           drawing.title, drawing.title + ". " + drawing.caption + " " + p.explanation,
           png_metadata(source, drawing));
     };

@@ -89,7 +89,7 @@ std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command&
 
 // Writes the arrays with their descriptions. A key of the metadata "schema" is the end of an
 // array's name. A gradient, whose name is the array's name and "_grad", has no entry of its own.
-void save_arrays(const std::filesystem::path& file, const Subject& s, const nn::Study& study) {
+void save_arrays(const autograd::PathAt& file, const Subject& s, const nn::Study& study) {
   nn::Json schema = nn::Json::object();
   for (const nn::ArrayQuantity& q : nn::array_quantities())
     schema.append(std::string(q.site),
@@ -99,7 +99,7 @@ void save_arrays(const std::filesystem::path& file, const Subject& s, const nn::
   metadata["tokens"] = s.text();
   metadata["schema"] = schema.dump();
   metadata["value"] = fmt::format("{:.17g}", study.value);
-  nn::save_safetensors(file.string(), to_named(study), metadata);
+  nn::save_safetensors(file, to_named(study), metadata);
 }
 
 // Returns a pane for the sequence and, if there is a corrupt prompt, a second pane for it.
@@ -215,7 +215,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
   progress.at_work("Running the model forward and backward");
   heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed
   StudyContext context(c, a.heads, s, heads, progress, out.get());
-  const std::filesystem::path arrays = out->file("arrays.safetensors");
+  const autograd::PathAt arrays = out->file("arrays.safetensors");
   // The arrays take hundreds of megabytes for 8 layers and 512 tokens, so a thread writes them. If
   // it cannot be started, get() does the work.
   const nn::Study& study = context.study();
@@ -245,10 +245,11 @@ Report study_one(const StudyArguments& a, const Command& c) {
                      shown, std::move(page));
   append(written, drawn.get());
   saved.get();
-  append(written, {arrays});
+  written.emplace_back(arrays.text());
   if (!a.export_format.empty()) {
-    written.push_back(out->file("cells.csv"));
-    autograd::write_file(written.back().string(), study_cells(study));
+    const autograd::PathAt cells = out->file("cells.csv");
+    autograd::write_file(cells, study_cells(study));
+    written.emplace_back(cells.text());
   }
   out->complete();
   progress.clear();

@@ -36,6 +36,10 @@ std::string without_numbers(const std::string& name) {
   return text;
 }
 
+bool is_old_study(const std::set<std::string>& names) {
+  return std::ranges::any_of(kOldMarks, [&](const auto& mark) { return names.contains(mark); });
+}
+
 bool is_old_study_file(const std::string& name) {
   if (std::ranges::count(kOldMarks, name) + std::ranges::count(kOldFiles, name) > 0) return true;
   if (!name.ends_with(".png") && !name.ends_with(".svg")) return false;
@@ -70,7 +74,7 @@ std::unique_ptr<nn::ResultFolder> open_study_folder(const std::string& out,
   for (int n = 2;; ++n) {
     try {
       auto study = std::make_unique<nn::ResultFolder>(
-          folder, nn::ResultKind{"study", kOldMarks, is_old_study_file});
+          folder, nn::ResultKind{"study", is_old_study, is_old_study_file});
       if (overwrite && study->is_foreign())
         usage_error("--overwrite: {} contains files, but no study; choose another directory",
                     folder.string());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
 #include "nn/train/checks/overfit.h"
@@ -47,14 +48,13 @@ bool has_damaged_copies(const nn::RunFolder& folder) {
   return std::ranges::any_of(checks, [](const auto& file) { return !file.problem.empty(); });
 }
 
-// Returns "" if resuming the run has an effect: if steps, the last evaluation or the pictures are
-// missing, or if a copy is damaged. Otherwise returns the reason why nothing is
-// missing, and what to do instead.
+// Returns "" if training goes on: if steps or the final evaluation are missing. Otherwise returns
+// the reason why nothing is missing, and what to do instead.
 std::string nothing_to_do(const nn::RunFolder& folder, bool finished, const nn::Trainer& trainer,
                           const Command& c) {
   const std::string run = folder.text(), reason = trainer.stop_reason();
   const std::int64_t done = trainer.steps_done;
-  if (!finished || has_damaged_copies(folder)) return "";
+  if (!finished) return "";
   if (done >= trainer.config().steps)
     return fmt::format(
         "{0} has done its {1} steps{3}; continue with heed train --resume {0} --steps {2}", run,
@@ -97,9 +97,9 @@ Report resume(TrainArguments& a, const Command& c) {
       apply_resume_settings(trainer, c);
       return trainer;
     });
-  const auto locked = nn::RunFolder::lock(find_run(a.resume));
-  const nn::RunFolder folder(locked->directory());
-  warn_without_lock(*locked);
+  const nn::LockedFolder locked(find_run(a.resume));
+  const nn::RunFolder folder(locked.directory());
+  warn_without_lock(locked);
   Progress progress(a.run.quiet);
   progress.at_work("Reading " + folder.text());
   std::vector<std::string> warnings;
@@ -115,18 +115,24 @@ Report resume(TrainArguments& a, const Command& c) {
   apply_resume_settings(trainer, c);
   if (trainer.config().sample_every > 0) TrainingSamples::prompt_of(trainer);
   const std::string nothing = nothing_to_do(folder, snapshot.finished, trainer, c);
-  if (!nothing.empty() && !saves_path) throw UsageError(nothing);
+  const bool repairs = !nothing.empty() && has_damaged_copies(folder);
+  if (!nothing.empty() && !saves_path && !repairs) throw UsageError(nothing);
   if (!nothing.empty() && c.json)
     usage_error("--json: {} is finished and gives no result; leave out --json", folder.text());
-  if (saves_path) {  // commands such as eval and study also need the new path
+  nn::RunFolder::remove_temporaries(locked);
+  if (saves_path || repairs) {  // commands such as eval and study also need the new path
     snapshot.config = saved;
     folder.save(snapshot, config_notes());
+    for (const auto& [name, text] : snapshot.logs)
+      autograd::write_file(folder.target(name), std::string_view(text));
   }
   snapshot = {};  // frees its tensors
   if (!nothing.empty()) {
     if (a.run.ranks) a.run.ranks->leave();
     Report report;
-    report.fail(kOk, fmt::format("{}: saved the new path of its text", folder.text()));
+    report.fail(kOk, fmt::format("{}: {}", folder.text(),
+                                 saves_path ? "saved the new path of its text"
+                                            : "wrote the damaged copies of its state again"));
     return report;
   }
   const nn::RunConfig& config = trainer.config();

@@ -109,10 +109,13 @@ Report verify_causality(const VerifyArguments& a, const Command& c) {
   const double seconds = clock.seconds();
   const bool ok =
       std::all_of(all.begin(), all.end(), [](const Verified& v) { return v.causality.ok(); });
-  const auto file = (a.out.empty() ? folder : fs::path(a.out)) / nn::RunFolder::kCausalityPicture;
+  const fs::path out = a.out.empty() ? folder : fs::path(a.out);
+  const auto file = out / nn::RunFolder::kCausalityPicture;
   std::string no_picture;
   try {
-    draw_reach(file, all[0].causality, source_of(folder, run.model));
+    const autograd::Directory directory(out.string());  // no link in it is followed
+    draw_reach({&directory, nn::RunFolder::kCausalityPicture}, all[0].causality,
+               source_of(folder, run.model));
   } catch (const std::exception& e) {  // the result is printed even without a picture
     no_picture = e.what();
   }

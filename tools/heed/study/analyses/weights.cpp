@@ -230,7 +230,7 @@ nn::Tensor square(const nn::FactoredMap& map) {
   return autograd::cat({full, rest}, 1);
 }
 
-void save_arrays(const std::filesystem::path& file, const std::string& run,
+void save_arrays(const autograd::PathAt& file, const std::string& run,
                  const std::vector<nn::HeadIndex>& heads, const WeightMaps& m) {
   std::map<std::string, std::vector<nn::Tensor>> of_layer;  // by name, one tensor for each head
   for (std::size_t i = 0; i < heads.size(); ++i) {
@@ -248,7 +248,7 @@ void save_arrays(const std::filesystem::path& file, const std::string& run,
   for (const auto& [name, maps] : of_layer) arrays.push_back({name, autograd::stack(maps, 0)});
   for (const auto& [name, map] : m.composed.maps) arrays.push_back({name, map.full()});
   nn::save_safetensors(
-      file.string(), arrays,
+      file, arrays,
       {{"run", run},
        {"left_out", kMapsLeaveOut},
        {"schema",
@@ -360,8 +360,9 @@ Section circuits_of_weights(StudyContext& c) {
     for (std::size_t i = 0; i < std::min(pairs.size(), kDrawnPairs); ++i)
       m.composed.maps.emplace_back(pairs[i].name, pairs[i].map);
   }
-  section.files = {c.folder->file("circuits.safetensors")};
-  save_arrays(section.files[0], c.subject.source.run_name(), heads, m);
+  const autograd::PathAt file = c.folder->file("circuits.safetensors");
+  section.files = {file.text()};
+  save_arrays(file, c.subject.source.run_name(), heads, m);
   for (const Maps* maps : {&m.qk, &m.ov, &m.composed, &m.positions})
     add_picture(section, *maps, maps == &m.positions ? std::vector<std::string>() : tokens,
                 o.attention.heads, maps == &m.qk ? at_distance : "");

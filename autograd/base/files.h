@@ -69,7 +69,8 @@ void write_file(const PathAt& path, std::span<const std::span<const std::byte>> 
 void write_file(const PathAt& path, std::string_view text);
 ///@}
 
-/// Creates a directory if it does not exist. Its parent must exist. Throws IoError on failure.
+/// Creates a directory if it does not exist. Its parent must exist. Throws IoError on failure, or if
+/// `path` is a symbolic link in an open directory.
 void make_directory(const PathAt& path);
 /// Removes a file. Returns whether this succeeded. Does not throw.
 bool remove_file(const PathAt& path);
@@ -92,11 +93,6 @@ class AppendFile {
   std::string path_;
   int descriptor_;
 };
-
-/// Calls fsync on a directory, so that earlier renames in it survive a power failure. Does nothing
-/// if the directory is not readable, or if the file system does not support fsync on a directory.
-/// Throws IoError on any other failure.
-void sync_directory(const std::string& path);
 
 /// Checks that the directory of the path is writable, and that the path is not a directory, a pipe
 /// or a device. Throws the IoError of write_file() otherwise. Creates no file, and so does not

@@ -1,5 +1,5 @@
-// Writing of metrics.csv, the history of a run. The file grows while the run trains. heed does not
-// read it, except for the step of a run that trains.
+// Writing of metrics.csv, the history of a run. The file grows while the run trains. heed reads
+// it only for the step of a run that trains, and to compare it with the state.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,7 @@ void ResultFolder::read_manifest() {
 void ResultFolder::find_old_files() {
   for (const auto& entry : fs::directory_iterator(folder_))
     old_.insert(entry.path().filename().string());
-  complete_ = kind_.is_old_result(old_);
+  complete_ = !old_.empty() && kind_.is_old_result(old_);
   std::erase_if(old_, [&](const auto& name) { return !complete_ || !kind_.is_file(name); });
 }
 

@@ -69,8 +69,8 @@ void write_file(const PathAt& path, std::span<const std::span<const std::byte>> 
 void write_file(const PathAt& path, std::string_view text);
 ///@}
 
-/// Creates a directory if it does not exist. Its parent must exist. Throws IoError on failure, or if
-/// `path` is a symbolic link in an open directory.
+/// Creates a directory if it does not exist. Its parent must exist. Throws IoError on failure, or
+/// if `path` is a symbolic link in an open directory.
 void make_directory(const PathAt& path);
 /// Removes a file. Returns whether this succeeded. Does not throw.
 bool remove_file(const PathAt& path);

@@ -26,8 +26,8 @@ struct Source {
 };
 
 /// Reads the weights in state.safetensors, model.safetensors, best.safetensors or a checkpoint of a
-/// run. Throws IoError if the file cannot be read, if heed train did not write it, or if a weight is
-/// NaN or infinite.
+/// run. Throws IoError if the file cannot be read, if heed train did not write it, or if a weight
+/// is NaN or infinite.
 Source read_source(const std::string& file);
 /// Does the same, but reads only the metadata: Source::weights has no tensors.
 Source read_source_metadata(const std::string& file);

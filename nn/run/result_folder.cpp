@@ -67,7 +67,12 @@ void ResultFolder::find_old_files() {
 }
 
 bool ResultFolder::is_foreign() const {
-  return !has_manifest_ && !complete_ && !fs::is_empty(folder_);
+  if (has_manifest_ || complete_) return false;
+  const fs::directory_iterator files(folder_);
+  return std::any_of(begin(files), end(files), [](const fs::directory_entry& file) {
+    // A kill may have left a temporary file of the first manifest.
+    return target_of_temporary(file.path().filename().string()) != kManifest;
+  });
 }
 
 void ResultFolder::check_replaceable() const {

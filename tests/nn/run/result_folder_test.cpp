@@ -140,10 +140,12 @@ TEST_CASE("files of a result that is not completed are removed, with the directo
     CHECK_THROWS_AS(ResultFolder(folder, kKind), FolderInUse);
   }
   CHECK_FALSE(fs::exists(folder));
+  write(folder / "heed-files.txt.tmp1.0", "heed stu");  // of a killed process
+  CHECK_FALSE(ResultFolder(folder, kKind).is_foreign());
   write(folder / "mine", "mine");
   CHECK(ResultFolder(folder, kKind).is_foreign());
   { ResultFolder(folder, kKind).file("c"); }
-  CHECK(contents(folder) == Contents{"mine=mine"});
+  CHECK(contents(folder) == Contents{"mine=mine"});  // the first file() removed the temporary one
 }
 
 TEST_CASE("a result without a manifest is one of 77197984; a journal of 77197984 is ignored") {

@@ -2,6 +2,8 @@
 // checkpoints, the numbers of each of them, and errors.
 #include "nn/study/over_time.h"
 
+#include <fmt/format.h>
+
 #include "nn/nn.h"
 #include "nn/study/measured_heads.h"
 #include "tests/support/catch.h"
@@ -70,7 +72,7 @@ TEST_CASE("checkpoints are sorted by step; other files and an unreadable directo
 
 TEST_CASE("numbers are those of each checkpoint; L may be on other sequences than the losses") {
   const Checkpoints c;
-  for (const std::int64_t step : {0, 10, 20}) c.write(std::to_string(step) + ".safetensors", step);
+  for (const std::int64_t step : {0, 10, 20}) c.write(fmt::format("{:06}.safetensors", step), step);
   const Batch evaluation = two_cycles();
   for (const OverTimeSubject& subject :
        {OverTimeSubject{evaluation, {Objective::kLogOdds}, evaluation},

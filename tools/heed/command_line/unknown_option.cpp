@@ -27,6 +27,8 @@ constexpr Foreign kForeign[] = {
     {"clip", "grad-clip max-grad-norm max-norm gradient-clip-val"},
     {"eval-every", "eval-interval eval-steps"},
     {"out", "out-dir output-dir"},
+    {"heed continues a run with --resume, and starts a new one from its weights with --from",
+     "init-from"},
     {"tokens", "max-new-tokens"},
     {"samples", "num-samples num-return-sequences"},
     {"heed counts training in --steps, because it draws batches without end",

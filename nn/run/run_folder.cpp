@@ -68,16 +68,6 @@ void add_older_parts(const RunFolder& run, std::map<std::string, std::string>& m
   }
 }
 
-// Returns the weights that kBest contains, as a prefix of the snapshot's tensors, and their step.
-std::pair<std::string_view, std::int64_t> best_of(const Snapshot& s) {
-  const bool last_is_best =
-      s.last_evaluation && s.last_evaluation->eval_loss < s.best_loss.value_or(HUGE_VAL);
-  return last_is_best ? std::pair(std::string_view("model."), s.step)
-                      : std::pair(std::string_view("best."), s.best_step);
-}
-
-bool has_best(const Snapshot& s) { return !s.part(best_of(s).first).empty(); }
-
 }  // namespace
 
 bool RunFolder::contains(const std::string& name) {
@@ -268,69 +258,6 @@ LoadedRun RunFolder::open(const std::string& weights, Use use) const {
   return {config, std::move(task), std::move(model), name, step, checksum_note(tensors)};
 }
 
-std::vector<RunFolder::FileCheck> RunFolder::verify(bool checkpoints) const {
-  std::vector<FileCheck> checks;
-  // `verify` returns how the file was verified, or throws the reason why it is damaged.
-  const auto add = [&](const std::string& name, const auto& verify) {
-    try {
-      checks.push_back({name, verify(file(name).string())});
-    } catch (const Error& e) {
-      checks.push_back({name, "", e.what()});
-    }
-  };
-  const auto by_checksum = [](const std::string& path) {
-    return load_safetensors(path).checksum.empty() ? "nothing" : "its checksum";
-  };
-  std::optional<Snapshot> state;
-  if (has_state())
-    add(kState, [&](const std::string& path) {
-      state = load();
-      summary();
-      Generator stream(0);
-      for (const std::string& text : {state->data_stream, state->dropout_stream})
-        stream.set_state(text);
-      return by_checksum(path);
-    });
-  const auto add_copy = [&](const char* name, const auto& is_equal) {
-    add(name, [&](const std::string& path) {
-      check<IoError>(is_equal(path), path, "differs from ", kState, "; a resume writes it again");
-      return kState;
-    });
-  };
-  const auto add_text = [&](const char* name, const std::string& text, bool grows) {
-    add_copy(name, [&](const std::string& path) {
-      const std::string found = read_file(path, kMaxMetricsBytes);
-      return found == text || (grows && !state->finished && found.starts_with(text));
-    });
-  };
-  const auto add_weights = [&](const char* name, std::string_view part) {
-    add_copy(name, [&](const std::string& path) {
-      return hash_of_tensors(load_safetensors(path).tensors) == hash_of_tensors(state->part(part));
-    });
-  };
-  const Metadata saved = state ? load_metadata(file(kState).string()) : Metadata();
-  if (const auto config = saved.find(kConfigKey); config != saved.end()) {
-    add_text(kConfig, config->second, false);
-    add_weights(kModel, "model.");
-    if (has_best(*state)) add_weights(kBest, best_of(*state).first);
-    add_text(kMetrics, metrics_csv(state->whole_history()), true);
-    for (const auto& [name, lines] : state->logs) add_text(name.c_str(), lines, true);
-  } else {  // a run of weights or of 77197984, or a damaged state
-    for (const char* name : {kModel, kBest})
-      if (is_there(file(name))) add(name, by_checksum);
-  }
-  if (checkpoints) try {
-      for (const CheckpointFile& c : this->checkpoints())
-        add(c.file.lexically_relative(path()).string(), by_checksum);
-    } catch (const Error& e) {
-      checks.push_back({kCheckpoints, "", e.what()});
-    }
-  for (const char* name : kFiles)
-    if (std::ranges::count(checks, name, &FileCheck::name) == 0 && is_there(file(name)))
-      checks.push_back({name, "nothing"});
-  return checks;
-}
-
 Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* warnings,
                          const std::string& moved_val) const {
   check<IoError>(
@@ -379,7 +306,8 @@ void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) c
   write_snapshot(s, config, target(kState));
   write_file(target(kConfig), std::string_view(config));
   write_file(target(kMetrics), std::string_view(metrics_csv(s.whole_history())));
-  if (has_best(s)) save_weights(kBest, s, best_of(s).first, best_of(s).second);
+  const auto [best, best_step] = s.best();
+  if (!s.part(best).empty()) save_weights(kBest, s, best, best_step);
   save_weights(kModel, s, "model.", s.step);
 }
 
@@ -427,7 +355,7 @@ void RunFolder::remove_earlier(const Snapshot& s) const {
   std::vector<std::string> earlier = own_files();
   std::erase_if(earlier, [&](const std::string& name) {
     return name == kState || name == kConfig || name == kMetrics || name == kModel ||
-           (name == kBest && has_best(s));
+           (name == kBest && !s.part(s.best().first).empty());
   });
   for (const std::string& name : earlier)
     check<IoError>(remove_file(target(name)) || errno == ENOENT,

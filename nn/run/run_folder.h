@@ -161,16 +161,6 @@ class RunFolder {
   /// missing or has changed.
   LoadedRun open(const std::string& weights, Use use) const;
 
-  /// How verify() found a file.
-  struct FileCheck {
-    std::string name;          ///< name of the file in the directory
-    std::string verified_by;   ///< "its checksum", kState, or "nothing": nothing proves it whole
-    std::string problem = {};  ///< "" if none, otherwise the reason why the file is damaged
-  };
-  /// Verifies the checksums of kState and, if `checkpoints` is set, of each checkpoint, and that
-  /// each copy has the contents of kState. A text of a run that is not finished may be longer.
-  std::vector<FileCheck> verify(bool checkpoints = true) const;
-
   /// Reads kState. If the run's text file was moved, `moved` must be its new path, and `moved_val`
   /// that of its held-out file. If `warnings` is given, appends the sentences of
   /// snapshot_warnings() to it: reasons why the run may not continue with the same bits.

@@ -1,5 +1,6 @@
 #include "nn/train/snapshot.h"
 
+#include <cmath>
 #include <span>
 
 #include "autograd/base/dtype.h"
@@ -16,6 +17,13 @@ std::vector<NamedTensor> Snapshot::part(std::string_view prefix) const {
   for (const NamedTensor& t : tensors)
     if (t.name.starts_with(prefix)) found.push_back({t.name.substr(prefix.size()), t.tensor});
   return found;
+}
+
+std::pair<std::string_view, std::int64_t> Snapshot::best() const {
+  const bool last_is_best =
+      last_evaluation && last_evaluation->eval_loss < best_loss.value_or(HUGE_VAL);
+  if (last_is_best) return {"model.", step};
+  return {"best.", best_step};
 }
 
 std::vector<MetricsRow> Snapshot::whole_history() const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "nn/io/named_tensor.h"
@@ -44,6 +45,9 @@ struct Snapshot {
 
   /// Returns the tensors whose names begin with `prefix`, and removes `prefix` from the names.
   std::vector<NamedTensor> part(std::string_view prefix) const;
+  /// Returns the weights with the lowest eval_loss, as a prefix for part(), and their step. Before
+  /// the first evaluation, part() has no tensors with this prefix.
+  std::pair<std::string_view, std::int64_t> best() const;
   /// Returns the history with `last_evaluation`.
   std::vector<MetricsRow> whole_history() const;
 };

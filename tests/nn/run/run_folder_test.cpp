@@ -10,6 +10,7 @@
 #include "nn/run/metrics_file.h"
 #include "nn/run/step_log.h"
 #include "nn/run/training_run.h"
+#include "nn/run/verify_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
@@ -149,7 +150,7 @@ TEST_CASE("a state that is damaged is rejected, and one of another machine cause
     change_metadata(state, key, "12x");
     CHECK_THROWS_AS(RunFolder(folder.path()).resume(), IoError);
     CHECK_THROWS_WITH(RunFolder(folder.path()).resume(), Contains(state.string()));
-    CHECK(RunFolder(folder.path()).verify()[0].problem != "");
+    CHECK(verify_run(RunFolder(folder.path()))[0].problem != "");
     save_safetensors(state.string(), good.tensors, good.metadata);
   }
 }
@@ -356,7 +357,7 @@ TEST_CASE("the state of a finished run has its result, to the bit, and a resume 
   for (const char* text : {"", "{", "[]", "{}", R"({"steps":"3"})"}) {
     change_metadata(path, "result", text);
     CHECK_THROWS_WITH(run.summary(), Contains("its result is damaged"));
-    CHECK_THAT(run.verify()[0].problem, Contains("its result is damaged"));
+    CHECK_THAT(verify_run(run)[0].problem, Contains("its result is damaged"));
     CHECK(run.config().steps == 6);
   }
   SafeTensors without = state;
@@ -383,8 +384,8 @@ TEST_CASE("each copy is compared with the state, and a save writes it again") {
   last.logs = t.logs;
   run.save(last);
   const auto problem = [&](const std::string& name) {
-    const auto checks = run.verify();
-    const auto found = std::ranges::find(checks, name, &RunFolder::FileCheck::name);
+    const auto checks = verify_run(run);
+    const auto found = std::ranges::find(checks, name, &FileCheck::name);
     REQUIRE(found != checks.end());
     return found->problem.empty() ? found->verified_by : found->problem;
   };

@@ -6,6 +6,7 @@
 #include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
+#include "nn/run/verify_run.h"
 #include "nn/train/checks/overfit.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
@@ -44,7 +45,7 @@ void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
 
 // Returns whether a copy of a finished run is damaged, which a resume writes again.
 bool has_damaged_copies(const nn::RunFolder& folder) {
-  const auto checks = folder.verify(false);
+  const auto checks = nn::verify_run(folder, false);
   return std::ranges::any_of(checks, [](const auto& file) { return !file.problem.empty(); });
 }
 

@@ -8,6 +8,7 @@
 
 #include "nn/run/run_folder.h"
 #include "nn/run/verify_resume.h"
+#include "nn/run/verify_run.h"
 #include "nn/train/checks/causality.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
@@ -205,7 +206,7 @@ constexpr Column kFileColumns[] = {
 constexpr Column kFilesKeys[] = {{"ok"}, rows("files", kFileColumns)};
 
 void add_run(Table& table, const nn::RunFolder& run) {
-  for (const auto& [name, verified_by, problem] : run.verify()) {
+  for (const auto& [name, verified_by, problem] : nn::verify_run(run)) {
     const std::string path = run.file(name).string();
     if (problem.empty()) {
       const char* state = verified_by == "nothing" ? "unknown" : "whole";

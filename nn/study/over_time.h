@@ -29,12 +29,13 @@ OverTimeSubject evaluation_over_time(const Transformer& model, const Task& task)
 struct TimedNumber {
   std::int64_t step;  ///< training step of the checkpoint
   HeadIndex place;    ///< the head; head is -1 for a layer, and layer and head are -1 for the model
-  /// Of the model: "value" (L, mean over the sequences), "loss" (mean over the targets of each
-  /// sequence, then over the evaluation sequences; nats), "counted_loss" (mean loss over the
-  /// positions that count in the task's accuracy; NaN if no position counts), and "optimal_loss"
-  /// (loss of the Bayes-optimal predictor, comparable with "loss"; NaN if it is unknown). Of a
-  /// layer: the members of LayerFlow. Of a head: the names of HeadQuantity with is_over_time(). If
-  /// effects are measured, each head is replaced by its mean over the evaluation sequences.
+  /// Quantities of the model: "value" (L, mean over the sequences), "loss" (mean over the targets
+  /// of each sequence, then over the evaluation sequences; nats), "counted_loss" (mean loss over
+  /// the positions that count in the task's accuracy; NaN if no position counts), and
+  /// "optimal_loss" (loss of the Bayes-optimal predictor, comparable with "loss"; NaN if it is
+  /// unknown). Of a layer: the members of LayerFlow. Of a head: the names of HeadQuantity with
+  /// is_over_time(). If effects are measured, each head is replaced by its mean over the evaluation
+  /// sequences.
   std::string quantity;
   double value;  ///< the number
 };

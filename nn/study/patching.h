@@ -41,7 +41,7 @@ struct Patching {
     /// The gain of L by the clean value, and its prediction "gradient": (clean value - corrupt
     /// value) . dL/d(value), in the run that is patched.
     std::vector<Evidence> gains = {};
-    /// Both as shares of L(clean) - L(corrupt): 0 no effect, 1 all of the gap.
+    /// Both as shares of the gap L(clean) - L(corrupt). 0 means that nothing changes.
     std::vector<Evidence> shares = {};
   };
   Direction denoise = {};  ///< clean values in the corrupt run; gain: L(patched) - L(corrupt)

@@ -152,7 +152,7 @@ TEMPLATE_TEST_CASE("gemm equals plain loops for every size", "", float, double) 
     for (const int64_t m : kSizes)
       for (const int64_t n : kSizes)
         for (const int64_t k : kSizes) {
-          // Another test has larger products.
+          // A test below multiplies larger matrices.
           if (m * n * k > (kSanitized ? 16 : 400) * 400 * 13) continue;
           const auto pick = [&](int64_t rows, int64_t cols) {
             const auto all = matrix_layouts(rows, cols);

@@ -204,7 +204,7 @@ TEST_CASE(
   REQUIRE(give("heed-files.txt") == 0);
   CHECK_THROWS_WITH(publish(folder, {"a"}, "2"), Contains("heed did not write it"));
   CHECK(contents(folder) == before);
-  // In a sticky directory of root, nobody removes files of root.
+  // In a sticky directory of root, other users cannot remove the files of root.
   fs::remove_all(folder);
   publish(folder, {"a", "b"}, "1");
   fs::permissions(temporary.path(), fs::perms(0755));

@@ -70,7 +70,8 @@ TEST_CASE("head_health() has the numbers of study() and skips padding, in every 
   }
 }
 
-TEST_CASE("head_health() is NaN without a query that has two keys; no target is no alarm") {
+TEST_CASE(
+    "head_health() is NaN if each query has one key; a batch without targets raises no alarm") {
   Batch batch = batch_of({{0, 3, 1, 6}});
   Transformer::Options o = small_options();
   o.attention.window = 1;

@@ -87,7 +87,7 @@ rm -r held/curves.png; exec 9< held; flock 9
 expect 4 compare sweeps/s --out held; table; err_has "held: it is locked by another process"
 exec 9<&-
 expect 0 compare sweeps/s --out held; ok test -d held/steps.png; has_file held/curves.png
-mkdir fixed  # compare.csv alone, and a run, are no comparison
+mkdir fixed  # heed replaces neither compare.csv alone nor a run
 for file in compare.csv runs.csv heads.csv curves.csv; do
   touch fixed/$file; expect 4 compare sweeps/s --out fixed; table; err_has "cannot replace fixed/compare.csv: heed did not write it"
 done

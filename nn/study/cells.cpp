@@ -110,6 +110,20 @@ double predicted_change(const Transformer& model, const Study& study,
   return change;
 }
 
+// Computes cut_predictions() for some queries of a layer, [B, H, queries, Tk].
+Tensor predict_cuts(const Tensor& scores, const Tensor& pattern_grad,
+                    const MultiHeadAttention& attention) {
+  const Tensor S = to(scores, float64), A = weights_of(S, attention), hidden = le(S, -HUGE_VAL);
+  const Tensor slope = masked_fill(to(pattern_grad, float64), hidden, 0);
+  const Tensor total = sum(A * slope, {-1}, true);
+  const Tensor large = gt(A, 0.5), small = A * (total - slope) / masked_fill(1 - A, large, 1);
+  if (!any(large).item<bool>()) return small;
+  // For a large weight, 1 - A may have lost all its digits, so the softmax of the other scores is
+  // computed instead. A row has at most one such weight.
+  const Tensor rest = weights_of(masked_fill(S, large, -HUGE_VAL), attention);
+  return where(large, sum(rest * slope, {-1}, true) - total, small);
+}
+
 }  // namespace
 
 std::string cell_name(const Cell& cell) {
@@ -134,15 +148,20 @@ std::vector<Cell> parse_cells(std::string_view what, const std::string& text, st
 Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
                        const MultiHeadAttention& attention) {
   const NoGrad guard;
-  const Tensor S = to(scores, float64), A = weights_of(S, attention), hidden = le(S, -HUGE_VAL);
-  const Tensor slope = masked_fill(to(pattern_grad, float64), hidden, 0);
-  const Tensor total = sum(A * slope, {-1}, true);
-  // For a large weight, 1 - A may have lost all its digits, so the softmax of the other scores is
-  // computed instead. A row has at most one such weight.
-  const Tensor large = gt(A, 0.5);
-  const Tensor without =
-      sum(weights_of(masked_fill(S, large, -HUGE_VAL), attention) * slope, {-1}, true);
-  return where(large, without - total, A * (total - slope) / masked_fill(1 - A, large, 1));
+  constexpr std::int64_t kQueries = 32;  // at once: float64 maps of long sequences are large
+  const std::int64_t queries = scores.size(2), keys = scores.size(3);
+  std::vector<Tensor> parts;
+  for (std::int64_t first = 0; first < queries; first += kQueries) {
+    const std::int64_t end = std::min(first + kQueries, queries), visible = end + keys - queries;
+    const auto part = [&](const Tensor& x) {
+      return slice(slice(x, 2, first, end), 3, 0, visible);
+    };
+    const Tensor predicted = predict_cuts(part(scores), part(pattern_grad), attention),
+                 hidden = zeros({scores.size(0), scores.size(1), end - first, keys - visible});
+    const DType dtype = pattern_grad.dtype();
+    parts.push_back(cat({to(predicted, dtype), to(hidden, dtype)}, 3));
+  }
+  return cat(parts, 2);
 }
 
 std::vector<Evidence> cut_cells(const BaseRun& run, const Study& study,

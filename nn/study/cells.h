@@ -40,7 +40,7 @@ std::string cell_name(const Cell& cell);
 std::vector<Cell> parse_cells(std::string_view what, const std::string& text, std::int64_t layers,
                               std::int64_t heads, std::int64_t length);
 
-/// Returns the predicted change of L for the cut of each single cell, [B, H, Tq, Tk] float64, and 0
+/// Returns the predicted change of L for the cut of each single cell, [B, H, Tq, Tk], and 0
 /// where the mask hides a key. `scores` are the scores after the mask, and `pattern_grad` is dL/dA,
 /// both [B, H, Tq, Tk].
 Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,

@@ -189,7 +189,7 @@ LayerStudy read_layer(const Probe& probe, std::int64_t layer, const Block& block
   }
   s.value_norm = to(value_norms(s.v, block), s.pattern.dtype());
   s.pattern_x_value_norm = s.pattern * s.value_norm;
-  s.cut_prediction = to(cut_predictions(s.scores, s.pattern_grad, block.attn), s.pattern.dtype());
+  s.cut_prediction = cut_predictions(s.scores, s.pattern_grad, block.attn);
   return s;
 }
 

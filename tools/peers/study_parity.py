@@ -201,10 +201,12 @@ class Comparison:
 
 
 def table(report, key, columns, title=""):
-    """Returns columns of the table of a section whose title begins with `title`, or that has no title."""
+    """Returns columns of the table of a section whose title begins with `title`, by default of the table without a title
+    of its own, which has the title of the section."""
     for s in report["sections"]:
         for t in s["tables"]:
-            if s["key"] == key and (t["title"].startswith(title) if title else not t["title"]):
+            of_table = (t["title"] or s["title"]).startswith(title) if title else not t["title"]
+            if s["key"] == key and of_table:
                 names = [column["name"] for column in t["columns"]]
                 at = [len(names) - 1 - names[::-1].index(name) for name in columns]
                 return [[row[i] for i in at] for row in t["rows"]]

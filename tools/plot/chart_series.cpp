@@ -71,7 +71,7 @@ bool covers_marks(const Label& label, const LineChart& panel, const Area& area) 
 }
 
 void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area) {
-  constexpr int kTries = 60;
+  constexpr int kTries = 6;  // at most one line away: farther, a label seems to name another mark
   const int cap = cap_height(ChartStyle::kText), line = line_height(ChartStyle::kText);
   std::vector<Label> labels;
   for (const Series& s : panel.series)
@@ -99,6 +99,7 @@ void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area) {
       };
       int n = 0;
       while (n < kTries && !is_free(place(n))) ++n;
+      if (n == kTries && panel.equal) continue;
       const Label label = place(n < kTries ? n : 0);
       labels.push_back(label);
       canvas.text(int(label.left), int(label.top), s.labels[i], {.size = ChartStyle::kText});

@@ -50,7 +50,8 @@ TEST_CASE("a table of evidence has effects, predictions and marks, the largest e
   CHECK(text(2, "gradient") == "null");
   CHECK(evidence_table("component", rows, judgement, false, false).rows[0].back().dump() == "null");
   CHECK(finding_of(rows, judgement) == "L0MLP -0.5, 3 rows");
-  CHECK(finding_of(rows, nn::judge(rows, HUGE_VAL)) == "nothing that counts, 3 rows");
+  CHECK(finding_of(rows, nn::judge(rows, HUGE_VAL)) == "not judged, 3 rows");
+  CHECK(finding_of({rows[0]}, nn::judge({rows[0]}, 1)) == "nothing that counts, 1 row");
   const plot::LineChart chart = evidence_chart(rows, judgement, 2).panels[0];
   CHECK(chart.y_labels == std::vector<std::string>{"L0H1", "L0MLP"});
   CHECK(chart.series[0].x == std::vector<double>{0.001, -0.5});  // measured

@@ -176,7 +176,7 @@ std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgemen
   for (const std::size_t i : judgement.order)
     if (judgement.rows[i].counts)
       return fmt::format("{} {:+.3g}, {}", rows[i].place, rows[i].effect.mean, count);
-  return "nothing that counts, " + count;
+  return (std::isinf(judgement.smallest) ? "not judged, " : "nothing that counts, ") + count;
 }
 
 Value sections_json(const std::vector<Section>& sections) {

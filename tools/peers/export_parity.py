@@ -252,6 +252,7 @@ def compare(heed, names, options, folder):
     text, run, out = folder / "text.txt", folder / "run", folder / "exported.safetensors"
     text.write_text("".join(random.choices(LETTERS, k=4000)))
     call(heed, "train", "--text", text, *TASK.split(), *options.split(), "--out", run)
+    (run / "state.safetensors").unlink()  # the run is now its weights alone
     w = randomize(run / "model.safetensors")
     call(heed, "export", run, "--names", names, "--out", out)
     o = tomllib.loads((run / "config.toml").read_text())["train"]

@@ -1,10 +1,10 @@
-// micro: attention in one file, from the derivative of a matrix product to a trained model.
+// micro: attention in one file, from derivatives of matrices to a trained model.
 //
 //   g++ -O2 micro.cpp -o micro && ./micro        (about 10 seconds; standard library only)
 //
 // The program compares each derivative with finite differences. Then it trains two layers of
-// attention to continue repeated sequences: after "fcadfca" comes "d". At the end it draws what the
-// head that copies attends to, an induction head (Elhage et al. 2021; Olsson et al. 2022).
+// attention to continue repeated sequences: after "fcadfca" comes "d". At the end it draws what one
+// of its induction heads attends to. These heads copy (Elhage et al. 2021; Olsson et al. 2022).
 //
 // heed does the same in earnest, with the same names. "heed: FILE" is the file in which to read on.
 #include <algorithm>
@@ -70,7 +70,7 @@ Matrix product(const Matrix& a, const Matrix& b) {
   return c;
 }
 
-// Returns a matrix with elements from N(0, deviation).
+// Returns a matrix of normal random numbers with mean 0 and this standard deviation.
 Matrix normal(size_t rows, size_t cols, double deviation, Random& random) {
   std::normal_distribution<double> distribution(0, deviation);
   Matrix x(rows, cols);
@@ -95,12 +95,12 @@ struct Node {
   Tensors inputs;
   Matrix value;
   Vjp vjp;
-  Matrix grad;      // dL/d(value)
-  size_t sequence;  // number of the node, larger than the numbers of its inputs
+  Matrix grad;    // dL/d(value)
+  size_t number;  // larger than the numbers of its inputs
 };
 
 // Returns the output of an operation as a new node. Each operation ends in this call. The vjp must
-// not capture this node, which would then own itself and would never be freed.
+// not capture the returned tensor: the node would own itself and would never be freed.
 Tensor record(const Tensors& inputs, const Matrix& output, const Vjp& vjp) {
   static size_t count = 0;
   return std::make_shared<Node>(Node{inputs, output, vjp, zeros_like(output), count++});
@@ -108,23 +108,23 @@ Tensor record(const Tensors& inputs, const Matrix& output, const Vjp& vjp) {
 
 Tensor leaf(const Matrix& value) { return record({}, value, nullptr); }
 
-// Adds dL/dx to x->grad for each leaf x that y depends on. grad_output is dL/dy.
-// The walk always takes the pending node with the largest number. All nodes that use its value have
-// larger numbers and were visited before, so its gradient is complete. Inner nodes keep their
-// gradients, so that a second walk over the same graph would add them again.
+// Adds dL/dx to x->grad for each tensor x that y depends on. grad_output is dL/dy.
+// The walk always takes the pending node with the largest number. All nodes between this node and y
+// have larger numbers and were visited before, so its gradient is complete. Inner nodes keep their
+// gradients. Therefore a second walk over the same graph would add them again.
 void backward(const Tensor& y, const Matrix& grad_output) {
   add(y->grad, grad_output);
-  std::map<size_t, Node*> pending = {{y->sequence, y.get()}};  // by number, each node once
+  std::map<size_t, Node*> pending = {{y->number, y.get()}};  // by number, each node once
   while (!pending.empty()) {
     Node& node = *pending.rbegin()->second;
-    pending.erase(node.sequence);
+    pending.erase(node.number);
     if (!node.vjp) continue;
     const Grads grads = node.vjp(node.grad);
     check(grads.size() == node.inputs.size(), "backward: a vjp returns one gradient per input");
     for (size_t k = 0; k < grads.size(); ++k) {
       Node& input = *node.inputs[k];
       add(input.grad, grads[k]);
-      pending[input.sequence] = &input;
+      pending[input.number] = &input;
     }
   }
 }
@@ -134,7 +134,9 @@ void zero_grad(const Tensors& leaves) {
 }
 
 // ==== 3. Operations ===================================================== heed: autograd/ops/ops.h
-// Returns a b, for a [m, k] and b [k, n].                            heed: autograd/ops/matmul.cpp
+// Returns c = a b, for a [m, k] and b [k, n].                        heed: autograd/ops/matmul.cpp
+// c_ij is the sum of a_il b_lj over l. Therefore dL/da_il is the sum of g_ij b_lj over j, which is
+// element (i, l) of g b^T. In the same way dL/db is a^T g.
 Tensor matmul(const Tensor& a, const Tensor& b) {
   return record({a, b}, product(a->value, b->value), [a, b](const Matrix& g) {
     return Grads{product(g, transposed(b->value)), product(transposed(a->value), g)};
@@ -198,8 +200,10 @@ Tensor softmax(const Tensor& x) {
 }
 
 // Returns the mean of -log(softmax(logits)(t, targets[t])) over all t as a matrix [1, 1], for
-// logits [T, classes].                                        heed: autograd/ops/cross_entropy.cpp
+// logits [targets, classes].                                  heed: autograd/ops/cross_entropy.cpp
+// The derivative of -log p_c for the logit x_i is p_i - 1 for i = c, and p_i otherwise.
 Tensor cross_entropy(const Tensor& logits, const std::vector<size_t>& targets) {
+  check(targets.size() == logits->value.rows, "cross_entropy: needs one target for each row");
   const Matrix p = softmax(logits)->value;
   const double weight = 1 / double(targets.size());
   Matrix loss(1, 1);
@@ -230,26 +234,27 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   return matmul(pattern, v);  // [T, d]
 }
 
-// Weights of one head. It reads the residual stream x [T, kModel] through W_Q, W_K and W_V, of
-// shape [kModel, kHead], and writes to it through W_O [kHead, kModel].
+// Weights of one head. It reads the stream x [T, kModel] through W_Q, W_K and W_V, of shape
+// [kModel, kHead], and adds its output to the stream through W_O [kHead, kModel].
 struct Head {
   Tensor W_Q, W_K, W_V, W_O;
 };
 
-// A causal language model: embeddings, layers of attention, output layer; no norms and no MLPs.
+// A causal language model: embeddings, layers of attention, and an output layer.
 struct Transformer {
   Tensor tok, pos;                        // embeddings [kClasses + 1, kModel], [kContext, kModel]
   std::vector<std::vector<Head>> layers;  // kLayers lists of kHeads heads
-  Tensor head;                            // output layer [kClasses, kModel], named as in heed
-  Tensors parameters;                     // all of these tensors
+  Tensor head;         // not an attention head: the output layer [kClasses, kModel]
+  Tensors parameters;  // all of these tensors
 
-  // Draws the weights. The deviation of a matrix with n inputs is 1 / sqrt(3n), as in heed.
+  // Draws the weights. All matrices but the embeddings have the deviation 1 / sqrt(3 kModel).
   explicit Transformer(Random& random) : layers(kLayers) {
     const auto draw = [&](size_t rows, size_t cols, double deviation) {
       parameters.push_back(leaf(normal(rows, cols, deviation, random)));
       return parameters.back();
     };
-    tok = draw(kClasses + 1, kModel, 0.5), pos = draw(kContext, kModel, 0.5);
+    tok = draw(kClasses + 1, kModel, 0.5);
+    pos = draw(kContext, kModel, 0.5);
     const double d = 1 / std::sqrt(3.0 * kModel);
     for (std::vector<Head>& heads : layers)
       for (size_t h = 0; h < kHeads; ++h)
@@ -259,8 +264,7 @@ struct Transformer {
   }
 
   // Returns the logits [kContext, kClasses] of the next token at each position. Appends the
-  // patterns of all heads to `patterns`, those of layer 0 first.                    heed:
-  // nn/layers/probe.h
+  // patterns of all heads to `patterns`, those of layer 0 first.          heed: nn/layers/probe.h
   Tensor forward(const std::vector<size_t>& ids, std::vector<Matrix>* patterns = nullptr) const {
     Matrix one_hot(kContext, kClasses + 1);  // its product with tok has row ids[t] of tok as row t
     for (size_t t = 0; t < kContext; ++t) one_hot(t, ids[t]) = 1;
@@ -302,13 +306,12 @@ std::vector<Sequence> sample(size_t count, Random& random) {
 }
 
 // ==== 6. Gradient check ========================================= heed: autograd/check/gradcheck.h
-using Args = const Tensors&;  // the inputs of a function
-
 // Differentiates L = sum(r * f(inputs)), for a random matrix r, in two ways: by backward(), and by
-// (L(e + h) - L(e - h)) / 2h for about 100 elements e of each input. Prints the relative error
+// (L(e + h) - L(e - h)) / 2h for at most 100 elements e of each input. Prints the relative error
 // |difference - backward| / |difference|, where both are vectors of all these derivatives. Returns
 // true if the error is at most 1e-7.
-bool gradcheck(const char* name, Args inputs, const std::function<Tensor(Args)>& f) {
+bool gradcheck(const char* name, const Tensors& inputs,
+               const std::function<Tensor(const Tensors&)>& f) {
   const Tensor y = f(inputs);
   Random random(1);
   const Matrix r = normal(y->value.rows, y->value.cols, 1, random);
@@ -390,12 +393,12 @@ double accuracy(const Transformer& model, const std::vector<Sequence>& batch) {
   return right / count;
 }
 
-// Trains for at most 1000 steps, until the accuracy on fresh sequences is 0.995. Returns the last
+// Trains until the accuracy on fresh sequences is 0.99, for at most 1000 steps. Returns the last
 // accuracy.
-double train(const Transformer& model, Random& random) {
+double train(Transformer& model, Random& random) {
   AdamW optimizer(model.parameters);
   double reached = 0;
-  for (int step = 1; step <= 1000 && reached < 0.995; ++step) {
+  for (int step = 1; step <= 1000 && reached < 0.99; ++step) {
     zero_grad(model.parameters);
     const double loss = loss_and_gradients(model, sample(16, random));
     optimizer.step();
@@ -408,10 +411,10 @@ double train(const Transformer& model, Random& random) {
 
 // ==== 8. What the heads attend to =================================== heed: nn/study/head_scores.h
 // Prints the scores of all heads on a sequence, and the pattern of the best induction head. At
-// position t this head attends to t - period + 1, the token after the earlier copy of token t.
+// position t this head attends to t - period + 1, the token after the last earlier copy
+// of token t. For this, a head of layer 0 must have written there which token comes before.
 void print_heads(const Transformer& model, Random& random) {
-  // Returns the mean weight of the key `distance` before the query, for the queries from `first`
-  // on.
+  // Returns the mean weight of the key `distance` before the query, over the queries t >= first.
   const auto mean_weight = [](const Matrix& pattern, size_t distance, size_t first) {
     double sum = 0;
     for (size_t t = first; t < kContext; ++t) sum += pattern(t, t - distance);
@@ -424,7 +427,10 @@ void print_heads(const Transformer& model, Random& random) {
   double best_score = 0;
   for (size_t n = 0; n < patterns.size(); ++n) {
     const double score = mean_weight(patterns[n], s.period - 1, s.period + 1);
-    if (score > best_score) best = n, best_score = score;
+    if (score > best_score) {
+      best = n;
+      best_score = score;
+    }
     std::printf("  L%zuH%zu   previous token %.2f   token to copy %.2f\n", n / kHeads, n % kHeads,
                 mean_weight(patterns[n], 1, 1), score);
   }
@@ -446,25 +452,26 @@ void print_heads(const Transformer& model, Random& random) {
 int main() {
   using namespace micro;
   Random random(1);
-  const Transformer model(random);
+  Transformer model(random);
   const auto draw = [&](size_t rows, size_t cols) { return leaf(normal(rows, cols, 1, random)); };
   const Tensor a = draw(3, 4), b = draw(4, 2), c = draw(3, 4), logits = draw(kContext, kClasses);
   const Sequence s = repeat_block(8, random);
   std::printf("Gradient checks, each at most 1e-7:\n");
   const bool right[] = {
-      gradcheck("matmul", {a, b}, [](Args x) { return matmul(x[0], x[1]); }),
-      gradcheck("mT", {a}, [](Args x) { return mT(x[0]); }),
-      gradcheck("a times a^T", {a}, [](Args x) { return matmul(x[0], mT(x[0])); }),
-      gradcheck("+", {a, c}, [](Args x) { return x[0] + x[1]; }),
-      gradcheck("*", {a}, [](Args x) { return x[0] * 0.7; }),
+      gradcheck("matmul", {a, b}, [](const Tensors& x) { return matmul(x[0], x[1]); }),
+      gradcheck("mT", {a}, [](const Tensors& x) { return mT(x[0]); }),
+      gradcheck("a times a^T", {a}, [](const Tensors& x) { return matmul(x[0], mT(x[0])); }),
+      gradcheck("+", {a, c}, [](const Tensors& x) { return x[0] + x[1]; }),
+      gradcheck("*", {a}, [](const Tensors& x) { return x[0] * 0.7; }),
       // If `fill` were -infinity, L would not be finite.
-      gradcheck("causal_mask", {a}, [](Args x) { return causal_mask(x[0], 0); }),
-      gradcheck("softmax", {a}, [](Args x) { return softmax(x[0]); }),
-      gradcheck("cross_entropy", {logits}, [&](Args x) { return cross_entropy(x[0], s.targets); }),
+      gradcheck("causal_mask", {a}, [](const Tensors& x) { return causal_mask(x[0], 0); }),
+      gradcheck("softmax", {a}, [](const Tensors& x) { return softmax(x[0]); }),
+      gradcheck("cross_entropy", {logits},
+                [&](const Tensors& x) { return cross_entropy(x[0], s.targets); }),
       gradcheck("attention", {a, c, draw(3, 2)},
-                [](Args x) { return attention(x[0], x[1], x[2]); }),
+                [](const Tensors& x) { return attention(x[0], x[1], x[2]); }),
       gradcheck("whole model", model.parameters,
-                [&](Args) { return cross_entropy(model.forward(s.inputs), s.targets); })};
+                [&](const Tensors&) { return cross_entropy(model.forward(s.inputs), s.targets); })};
   std::printf("\nTraining:\n");
   const double reached = train(model, random);
   std::printf("\nMean attention weights:\n");

@@ -154,9 +154,11 @@ same runs/reverse-1/model.safetensors printed/model.safetensors
 same runs/reverse-1/metrics.csv printed/metrics.csv
 
 # --- a run has the same bits with any number of threads. mpi_test.sh tests this for any number of processes
-several=(train induction --steps 4 --eval-every 2 --eval-batch 16 --shards 4 --quiet)
-for n in 1 2 3 8; do expect 0 "${several[@]}" --threads $n --out "threads-$n"; same_run "threads-$n" threads-1; done
-expect 0 "${several[@]}" --accumulate 2 --out turns; same turns/model.safetensors threads-1/model.safetensors
+several=(train induction --steps 4 --eval-every 2 --eval-batch 16 --mlp --dropout 0.1 --quiet)
+for s in 1 4; do  # in 4 shards, threads compute whole shards
+  for n in 1 2 3 8; do expect 0 "${several[@]}" --shards $s --threads $n --out "threads-$s-$n"; same_run "threads-$s-$n" "threads-$s-1"; done
+done
+expect 0 "${several[@]}" --shards 4 --accumulate 2 --out turns; same turns/model.safetensors threads-4-1/model.safetensors
 
 # --- if training ends early, the output states the reason. The loss starts at 1.1 and is below 0.3 after 200 steps
 expect 0 train sort "${tiny[@]}" --steps 400 --target-loss 0.7 --lr 0.01 --out early --json

@@ -176,6 +176,10 @@ TEST_CASE("a vjp with a wrong number, dtype or shape of gradients is an error th
   CHECK_THROWS_WITH(
       with([](const Vjp&) -> Grads { return {}; }),
       "cube: its vjp returned 0 gradients for 1 inputs; it must return one per input, {} for none");
+  CHECK_THROWS_WITH(with([](const Vjp& v) {
+                      return std::vector<Tensor>{v.grad, v.grad};
+                    }),
+                    Contains("returned 2 gradients for 1 inputs"));
   CHECK_THROWS_WITH(with([](const Vjp&) -> Grads { return {ones({2})}; }),
                     "cube: its vjp returned a gradient of float32 for input 0, needs float64");
   CHECK_THROWS_WITH(with([](const Vjp&) -> Grads { return {ones({3}, float64)}; }),

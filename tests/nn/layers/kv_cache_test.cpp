@@ -152,16 +152,6 @@ TEST_CASE("generated tokens equal those of full passes, within the context and b
     }
 }
 
-TEST_CASE("logits_at returns some rows of the logits") {
-  const NoGrad guard;
-  const Transformer model = random_model(tiny(float32));
-  const Tensor ids = random_ids(3), full = model.forward(ids);
-  const Tensor at = from_data(std::vector<std::int64_t>{kContext - 1, 0}, {2});
-  const Tensor some = model.forward(ids, {.logits_at = at});
-  CHECK(some.shape() == Shape{3, 2, kVocab});
-  CHECK(some.to_vector<float>() == index_select(full, 1, at).to_vector<float>());
-}
-
 TEST_CASE("a cleared cache starts again and never reads its old contents") {
   const NoGrad guard;
   for (const Positions positions : {Positions::kLearned, Positions::kRope}) {

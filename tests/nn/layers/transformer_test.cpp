@@ -1,4 +1,4 @@
-// Tests of the Transformer: causality, positions and norms.
+// Tests of the Transformer: positions and norms. kv_cache_test.cpp tests causality.
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -10,21 +10,6 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::autograd::testing::same_bits;
-
-TEST_CASE("a later token does not change a bit of an earlier logit") {
-  const NoGrad guard;
-  const Transformer model =
-      random_model({.vocab = 5, .context = 70, .attention = {.d_model = 32, .heads = 4}});
-  Generator g(5);
-  const Tensor ids = randint(0, 5, {1, 70}, g), logits = model.forward(ids);
-  for (const std::int64_t s : {1, 33, 69}) {
-    std::vector<std::int64_t> other = ids.to_vector<std::int64_t>();
-    for (std::size_t i = std::size_t(s); i < other.size(); ++i) other[i] = (other[i] + 1) % 5;
-    const Tensor changed = model.forward(from_data(other, {1, 70}));
-    CHECK(same_bits(slice(changed, 1, 0, s), slice(logits, 1, 0, s)));
-    CHECK(!same_bits(slice(changed, 1, s, 70), slice(logits, 1, s, 70)));
-  }
-}
 
 TEST_CASE("sinusoidal positions follow Vaswani et al.") {
   const Tensor table = sinusoidal_positions(40, 6, float64);

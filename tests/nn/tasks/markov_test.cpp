@@ -109,13 +109,7 @@ TEST_CASE("markov: each sequence has its Bayes loss, for any number of symbols",
   }
 }
 
-TEST_CASE("markov: expectations of three symbols", "[tasks][markov]") {
-  Generator g(62);
-  // The expected values for 3 symbols, 0.886 and 1.008, are Monte Carlo estimates.
-  const Batch three = make_markov({.symbols = 3})->sample(4000, g);
-  REQUIRE(mean(three.optimal) == Approx(0.886).margin(1e-3 + 4 * standard_error(three.optimal)));
-  REQUIRE(mean(three.references.at("unigram rule")) ==
-          Approx(1.008).margin(1e-3 + 4 * standard_error(three.references.at("unigram rule"))));
+TEST_CASE("markov: the optimum of three symbols is not known; errors", "[tasks][markov]") {
   REQUIRE(std::isnan(make_markov({.symbols = 3})->info().optimal));
   REQUIRE_THROWS_AS(make_markov({.symbols = 1}), ValueError);
   REQUIRE_THROWS_AS(make_markov({.context = 0}), ValueError);

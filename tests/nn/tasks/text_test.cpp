@@ -296,13 +296,8 @@ TEST_CASE("the error for an unusable text states the reason", "[text]") {
   REQUIRE(contains(error_of<IoError>("", 4), "cannot read : No such file"));
   const File empty("");
   REQUIRE(error_of<IoError>(empty.path(), 4) == "text: '" + empty.path() + "' is empty");
-  const File latin1("caf\xE9 au lait");
-  REQUIRE(error_of<IoError>(latin1.path(), 4) ==
-          "text: '" + latin1.path() +
-              "' is not UTF-8 text at byte 3 (value 233): it is probably latin1; convert it with "
-              "iconv -f latin1 -t UTF-8");
   const File truncated("abc\xE2\x82");
-  REQUIRE(contains(error_of<IoError>(truncated.path(), 4), "not UTF-8 text at byte 3"));
+  REQUIRE(contains(error_of<IoError>(truncated.path(), 4), "not UTF-8 text at byte 3 (value 226)"));
 
   const File brief(std::string(100, 'x'));
   REQUIRE(error_of<ValueError>(brief.path(), 64) ==

@@ -27,13 +27,8 @@ expect 0 study sums --sample 3; out_has "(7 tokens,"
 expect 0 train --resume sums --steps 8 --quiet
 echo "9+9=19" >> sums.txt
 refuses 4 "is not the text of this run" eval sums
-refuses 2 "never occurs" train --lines sums.txt --answer-after '#'
-refuses 2 "one character" train --lines sums.txt --answer-after '=='
-refuses 2 "give a file as --lines" train --text sums.txt --answer-after =
 refuses 2 "one file" train --text sums.txt --lines sums.txt
 refuses 2 "for the task lines" train urn --lines sums.txt
-head -3 sums.txt > few.txt
-refuses 2 "3 usable lines" train --lines few.txt
 expect 0 train --lines sums.txt --context 6 "${small[@]}" --out short
 err_has "lines are longer than 5 tokens"
 
@@ -63,14 +58,6 @@ for task in text lines; do
   echo "fox" >> moved-val.txt
   refuses 4 "moved-val.txt' is not the held-out text of this run: val_text_" train --resume val-$task --steps 8
 done
-refuses 2 "'val.txt' has an effect only with --text; add --text" train --val-text val.txt
-printf 'f' > one.txt
-refuses 2 "one.txt' has 1 character: needs at least 2" train --text train.txt --val-text one.txt
-printf 'fox\nZ' > strange.txt
-refuses 2 "strange.txt' contains 'Z' in line 2" train --lines train.txt --val-lines strange.txt
-printf 'fox\xff' > latin1.txt
-refuses 4 "latin1.txt' is not UTF-8 text at byte 3" train --text train.txt --val-text latin1.txt
-refuses 4 "absent.txt: No such file" train --text train.txt --val-text absent.txt
 
 # --- tokens that are words
 for i in $(seq 60); do echo "line $i: the quick  brown fox"; done > words.txt
@@ -89,16 +76,6 @@ mkfifo pipe
 refuses 4 "is a pipe or a device" train --text pipe
 refuses 4 "is a pipe or a device" train --lines /dev/null
 refuses 4 "is a pipe or a device" train --text <(cat words.txt)
-
-# --- at most 65,536 different characters
-{ for ((c = 1; c <= 0xFFFF + 2048 + 1; ++c)); do
-    ((c >= 0xD800 && c < 0xE000)) || printf '\\U%08x' "$c"
-  done; } > escapes
-printf '%b' "$(< escapes)" > many.txt
-expect 0 train --text many.txt --newlines keep --layers 1 --heads 1 --d-model 2 --context 4 --batch 2 --steps 1 \
-  --eval-every 0 --eval-batch 2 --threads 1 --quiet --out many
-printf 'x\U00020000' >> many.txt
-refuses 4 "65537 different characters" train --text many.txt --newlines keep
 
 # --- generate
 expect 0 train reverse "${small[@]}" --out reverse

@@ -2,27 +2,16 @@
 # Tests that `heed gradcheck` accepts a correct op and detects each error in a wrong op. For a wrong op the exit
 # code must be 1, and the message must name the op, the input, the element, and the two values that differ. $1
 # is the path of the program that contains tests/tools/heed/wrong_op.cpp.
-set -u
-program=$1
-failed=0
-
-fail() {
-  echo "FAILED: $1"
-  printf '%s\n' "${output:-}" | sed 's/^/  | /'
-  failed=1
-}
+source "$(dirname "$0")/expect.sh" "$1"
 
 # run MUTANT EXPECTED_EXIT [ARGUMENT...]: runs `heed gradcheck wrong_op` with the error MUTANT in the derivative
 run() {
   local mutant=$1 expected=$2
   shift 2
-  output=$(HEED_WRONG_OP=$mutant "$program" gradcheck wrong_op "$@" 2>&1)
-  local code=$?
-  [ "$code" -eq "$expected" ] || fail "HEED_WRONG_OP='$mutant' $*: exit $code, needs $expected"
+  HEED_WRONG_OP=$mutant expect "$expected" gradcheck wrong_op "$@"
 }
-
 # has_line REGEX: checks that a line of the last output matches REGEX.
-has_line() { grep -Eq -- "$1" <<<"$output" || fail "no line matches: $1"; }
+has_line() { ok grep -Eq -- "$1" out; }
 
 number='-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?'
 for oracle in both fd dual; do
@@ -46,17 +35,14 @@ run sign 1 --json
 python='import json, sys; r = json.loads(sys.stdin.read()); assert r["failed"] > 0, r; \
 assert r["worst"]["name"] == "wrong_op" and r["worst"]["error"] > 1e-3, r'
 if command -v python3 >/dev/null; then
-  json=$(HEED_WRONG_OP=sign "$program" gradcheck wrong_op --json 2>/dev/null)
-  python3 -c "$python" <<<"$json" || fail 'the JSON does not report the failure'
+  ok python3 -c "$python" < out
 fi
 
 # junit_is MUTANT: reads the JUnit file with a strict XML parser. It must contain one case for each
 # sample, layout and order, with the original names.
-junit=$(mktemp)
-trap 'rm -f "$junit"' EXIT
 junit_is() {
   command -v python3 >/dev/null || { echo "not checked: the JUnit file of $1, because python3 is missing"; return; }
-  python3 - "$junit" "$@" <<'PYTHON' || fail "the JUnit file of '$1'"
+  ok python3 - junit "$@" <<'PYTHON'
 import sys, xml.etree.ElementTree as etree
 path, mutant = sys.argv[1:]
 suite, = etree.parse(path).getroot()
@@ -84,26 +70,24 @@ else:
     assert 'a<b & "c">]]> \ufffd\ufffd, contiguous, order 1' in [c.get("name") for c in failed]
 PYTHON
 }
-run '' 0 --junit "$junit"
+run '' 0 --junit junit
 junit_is none
-run sign 1 --junit "$junit"
+run sign 1 --junit junit
 junit_is sign
-run wrong_shape 1 --junit "$junit"
-grep -q '<failure message="order 1: threw .*needs \[3\]' "$junit" || fail 'a sample that throws must be a failed case'
+run wrong_shape 1 --junit junit
+ok grep -q '<failure message="order 1: threw .*needs \[3\]' junit  # a sample that throws is a failed case
 # If an input is at a kink, the report names the input, and the check passes.
-"$program" gradcheck kinked --junit "$junit" >/dev/null || fail 'kinked: needs exit 0'
-grep -q 'entries moved off a kink: 1; the first: input 0 at \[0\] from 0 to ' "$junit" || fail 'the report lacks the kink'
+expect 0 gradcheck kinked --junit junit
+ok grep -q 'entries moved off a kink: 1; the first: input 0 at \[0\] from 0 to ' junit
 # If the JUnit file cannot be written, no other file changes.
-cp "$junit" "$junit.kept"
-run sign 4 --junit "$junit/no"
-cmp -s "$junit" "$junit.kept" || fail 'a file that cannot be written changed another'
-rm -f "$junit.kept"
+cp junit kept
+run sign 4 --junit junit/no
+same junit kept
 
 # If all ops are checked, only wrong_op fails. If wrong_op has no error, all ops pass.
-output=$(HEED_WRONG_OP=factor "$program" gradcheck --order 1 --layouts contiguous 2>&1)
-[ $? -eq 1 ] || fail 'all ops, one wrong: needs exit 1'
-[ "$(grep -c '  FAILED$' <<<"$output")" -eq 1 ] || fail 'exactly one op should fail'
+HEED_WRONG_OP=factor expect 1 gradcheck --order 1 --layouts contiguous
+ok test "$(grep -c '  FAILED$' out)" == 1
 has_line '^wrong_op .*  FAILED$'
-output=$(env -u HEED_WRONG_OP "$program" gradcheck --order 1 --layouts contiguous 2>&1) || fail 'all ops right: needs exit 0'
+expect 0 gradcheck --order 1 --layouts contiguous
 
-exit $failed
+end_of_checks

@@ -5,6 +5,7 @@ compares the claims of `heed study --json` with what was changed. It uses only t
 """
 
 import array
+import functools
 import json
 import os
 import random
@@ -86,9 +87,13 @@ class Planted:
 
 class Study:
     def __init__(self, run, *arguments):
-        self.json = json.loads(heed("study", run, "--json", "--overwrite", *arguments))
-        self.text = " ".join(heed("study", run, "--overwrite", *arguments).split())
+        self.arguments = ("study", run, "--overwrite", *arguments)
+        self.json = json.loads(heed(*self.arguments, "--json"))
         self.claims = self.json["claims"]
+
+    @functools.cached_property
+    def text(self):
+        return " ".join(heed(*self.arguments).split())
 
     def named(self, role):
         """Returns the heads that one of the first lines names with this role."""
@@ -100,7 +105,8 @@ class Study:
 
 def loss_of_set(run, option, heads):
     """Returns the change of the loss without these heads (--ablate), or with them alone (--keep)."""
-    found = json.loads(heed("study", run, "--of", "loss", option, ",".join(heads), "--json", "--overwrite"))
+    found = json.loads(heed("study", run, "--of", "loss", option, ",".join(heads), "--no-effects", "--json",
+                            "--overwrite"))
     return table_of(found, "sets")[0]["effect"]
 
 
@@ -117,7 +123,7 @@ def patterns(run, heads, samples):
     """Returns {head: (previous-token score, induction score)} from arrays.safetensors, without heed's scores."""
     sums = {}
     for sample in range(samples):
-        heed("study", run, "--sample", sample, "--out", f"{run}/arrays", "--overwrite")
+        heed("study", run, "--sample", sample, "--no-effects", "--out", f"{run}/arrays", "--overwrite")
         tensors, metadata = read_tensors(f"{run}/arrays/arrays.safetensors")
         tokens = json.loads(metadata["labels"])
         length = len(tokens)
@@ -144,7 +150,7 @@ def trained(seed, run):
     for role, heads, column in (("induction", induction, 1), ("previous-token", previous, 0)):
         for head in heads:
             check(f"seed {seed}: {head} is named {role}, or has the pattern without the effect",
-                  head in study.named(role) | pattern_only, study.text)
+                  head in study.named(role) | pattern_only, study.claims)
         for head in study.named(role):
             check(f"seed {seed}: {head} is not named {role} below 0.4", scores[head][column] >= 0.4, scores)
         effect = loss_of_set(run, "--ablate", heads)
@@ -200,7 +206,7 @@ def planted(seed, run, study):
         weights = model.layers[1].heads[number[head]]
         weights["q"], weights["k"] = scaled(weights["q"], 4), scaled(weights["k"], 4)
     sharp = model.study()
-    check(f"seed {seed} sharp: still named", sharp.named("induction") >= set(induction), sharp.text)
+    check(f"seed {seed} sharp: still named", sharp.named("induction") >= set(induction), sharp.claims)
     large = [row for row in table_of(sharp.json, "cells")[:20] if row["cell"][:4] in induction and row["A"] > 0.99]
     # dL/dS is nearly 0 at these weights, but the predicted change of a cut is not.
     check(f"seed {seed} sharp: cells of large weights have predictions",
@@ -216,9 +222,9 @@ def planted(seed, run, study):
     for part in "qkvo":
         weights[part] = [[generator.gauss(0, 0.125) for _ in row] for row in weights[part]]
     replaced = model.study()
-    check(f"seed {seed} random head: not named", head not in replaced.named("induction"), replaced.text)
+    check(f"seed {seed} random head: not named", head not in replaced.named("induction"), replaced.claims)
     for name in induction[1:]:
-        check(f"seed {seed} random head: {name} still named", name in replaced.named("induction"), replaced.text)
+        check(f"seed {seed} random head: {name} still named", name in replaced.named("induction"), replaced.claims)
 
     check_nothing(f"seed {seed} step 0", Study(run, "--weights", "checkpoints/000000.safetensors"))
     heed("train", "random", "--seed", seed, "--steps", 60, "--quiet", "--out", f"{run}-noise")

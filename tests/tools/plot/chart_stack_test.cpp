@@ -22,15 +22,15 @@ ChartStack two_panels() {
           .dashes = {"head 0", "head 1"}};
 }
 
-// Returns the columns, from left to right, that contain this color in rows [top, bottom).
-std::vector<int> columns_with(const Image& image, Rgb color, int top, int bottom) {
+// Returns the columns, from left to right, in which is(x, y) is true for a row of [top, bottom).
+std::vector<int> columns_where(const Image& image, int top, int bottom,
+                               const std::function<bool(int, int)>& is) {
   std::vector<int> found;
-  for (int x = 0; x < image.width(); ++x)
-    for (int y = top; y < bottom; ++y)
-      if (image.at(x, y) == color) {
-        found.push_back(x);
-        break;
-      }
+  for (int x = 0; x < image.width(); ++x) {
+    int y = top;
+    while (y < bottom && !is(x, y)) ++y;
+    if (y < bottom) found.push_back(x);
+  }
   return found;
 }
 
@@ -55,16 +55,9 @@ TEST_CASE("panels share the x axis: a vertical line is in the same columns of ea
   s.vline->x = 25;
   const Image moved = draw_chart_stack(s);
   REQUIRE(with.height() == moved.height());
-  // Returns the columns in which the two pictures differ in rows [top, bottom).
   const auto differing = [&](int top, int bottom) {
-    std::vector<int> columns;
-    for (int x = 0; x < with.width(); ++x)
-      for (int y = top; y < bottom; ++y)
-        if (!(with.at(x, y) == moved.at(x, y))) {
-          columns.push_back(x);
-          break;
-        }
-    return columns;
+    return columns_where(with, top, bottom,
+                         [&](int x, int y) { return !(with.at(x, y) == moved.at(x, y)); });
   };
   const int panels = with.height() - 2 * (96 + 8 + line_height(16.5) + 8) - 60;
   const auto upper = differing(panels, panels + 90),
@@ -77,16 +70,18 @@ TEST_CASE("panels share the x axis: a vertical line is in the same columns of ea
 TEST_CASE("color shows the layer, dashes the head; a value that is not finite ends the line") {
   ChartStack s = two_panels();
   const Image image = draw_chart_stack(s);
-  const int keys_end = 110, end = image.height();
-  const auto blue = columns_with(image, kBlue, keys_end, end);
-  const auto orange = columns_with(image, kOrange, keys_end, end);
+  const auto columns_with = [](const Image& drawn, Rgb color) {
+    return columns_where(drawn, 110, drawn.height(),  // below the keys
+                         [&](int x, int y) { return drawn.at(x, y) == color; });
+  };
+  const auto blue = columns_with(image, kBlue), orange = columns_with(image, kOrange);
   REQUIRE(blue.size() > 100);
   REQUIRE_FALSE(orange.empty());
   CHECK(orange.back() < blue.back() - 100);    // ends earlier: its last value is NaN
   CHECK(orange.size() < 2 * blue.size() / 3);  // the line is dashed
   CHECK(orange.front() <= blue.front() + 2);
   s.panels[1].series[1].dash = 0;
-  CHECK(columns_with(draw_chart_stack(s), kOrange, keys_end, end).size() > orange.size());
+  CHECK(columns_with(draw_chart_stack(s), kOrange).size() > orange.size());
 }
 
 TEST_CASE("labels do not overlap at the right edge or along a logarithmic axis") {

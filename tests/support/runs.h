@@ -1,4 +1,4 @@
-// Very short training runs, and a function that compares the files of two runs.
+// Very short training runs, and functions that compare and change their files.
 #pragma once
 
 #include "autograd/base/files.h"
@@ -35,6 +35,20 @@ inline std::string error_of_step(Trainer& t) {
 /// Returns the contents of a file.
 inline std::string bytes_of(const std::filesystem::path& file) {
   return autograd::read_file(file.string());
+}
+
+/// Returns the text of a configuration with another spelling of lr.
+inline std::string spelled(std::string text, const std::string& lr) {
+  const std::size_t at = text.find("\nlr = ") + 1;
+  return text.replace(at, text.find('\n', at) - at, "lr = " + lr);
+}
+
+/// Changes one metadata entry of a safetensors file. The new file has a correct checksum.
+inline void change_metadata(const std::filesystem::path& file, const std::string& key,
+                            const std::string& value) {
+  SafeTensors content = load_safetensors(file.string());
+  content.metadata.at(key) = value;
+  save_safetensors(file.string(), content.tensors, content.metadata);
 }
 
 /// Checks that the files of two run directories are equal, byte for byte. `best` is true if the

@@ -1,0 +1,231 @@
+// Tests of the files of a run beside its state: the result, copies of parts of the state, and files
+// of earlier runs.
+#include <set>
+
+#include "nn/io/json.h"
+#include "nn/lab.h"
+#include "nn/run/step_log.h"
+#include "nn/run/training_run.h"
+#include "nn/run/verify_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/runs.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+using namespace heed::testing;
+namespace fs = std::filesystem;
+
+// Changes one bit in the middle of a file.
+void flip_bit(const fs::path& file) {
+  std::string bytes = bytes_of(file);
+  bytes[bytes.size() / 2] ^= 4;
+  write_file(file.string(), std::string_view(bytes));
+}
+
+TEST_CASE("a result with a number out of range is damaged") {
+  const RunResult good{.steps = 3,
+                       .loss = 1,
+                       .optimal = 0,
+                       .accuracy = 1,
+                       .standard_error = 0.5,
+                       .sequences = 2,
+                       .targets = 4,
+                       .evaluation_set = 2,
+                       .seconds = 1};
+  CHECK(parse_run_result(to_json(good)).loss == 1);
+  for (const char* key : {"loss", "optimal_loss", "accuracy", "standard_error", "seconds"})
+    for (const char* value : {"-1", "1e999", "-1e-300", "\"1\"", "[1]"}) {
+      INFO(key << " " << value);
+      std::string text = to_json(good);
+      const std::size_t at = text.find(':', text.find(key)) + 1;
+      text.replace(at, text.find(',', at) - at, value);
+      CHECK_THROWS_AS(parse_run_result(text), JsonError);
+    }
+  RunResult bad = good;
+  bad.accuracy = 1.5;
+  CHECK_THROWS_AS(parse_run_result(to_json(bad)), JsonError);
+}
+
+// Trains a run of 6 steps to its end and saves it.
+Trainer finished_run(const RunFolder& run) {
+  RunConfig c = tiny_run();
+  c.steps = 6, c.eval_every = 3, c.save_every = 3;
+  Trainer t(c);
+  TrainingRun(t, run).run();
+  return t;
+}
+
+TEST_CASE("the state of a finished run has its result, to the bit, and a resume drops it") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  Trainer t = finished_run(run);
+  const RunResult result = run.summary().result.value();
+  const Evaluation e = evaluate(t.model, *t.task);
+  CHECK((result.loss == e.loss && result.accuracy == e.accuracy && result.targets == e.tokens));
+  CHECK((result.steps == 6 && result.sequences == t.task->evaluation_size()));
+  CHECK((result.optimal == e.optimal && result.standard_error == e.standard_error));
+  CHECK(result.evaluation_set == t.task->evaluation_size());
+  CHECK(result.weights_checksum == hash_of_tensors(t.snapshot().part("model.")));
+  CHECK(run.summary().last_evaluation->eval_loss == t.history().back().eval_loss);
+  const std::string path = run.file(RunFolder::kState).string();
+  const SafeTensors state = load_safetensors(path);
+  for (const char* text : {"", "{", "[]", "{}", R"({"steps":"3"})"}) {
+    change_metadata(path, "result", text);
+    CHECK_THROWS_WITH(run.summary(), Contains("its result is damaged"));
+    CHECK_THAT(verify_run(run)[0].problem, Contains("its result is damaged"));
+    CHECK(run.config().steps == 6);
+  }
+  SafeTensors without = state;
+  without.metadata.erase("result");
+  save_safetensors(path, without.tensors, without.metadata);
+  CHECK((run.summary().finished && !run.summary().result));
+  RunResult other = result;
+  other.weights_checksum = "of other weights of this step";
+  CHECK_THROWS_WITH(run.save_result(other), Contains("was trained again"));
+  run.save_result(result);
+  CHECK(load_safetensors(path).metadata == state.metadata);
+  run.save(run.resume().snapshot());
+  CHECK((!run.summary().finished && !run.summary().result));
+}
+
+TEST_CASE("each copy is compared with the state, and a save writes it again") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  Trainer t = finished_run(run);
+  write_file(run.file(RunFolder::kAudit).string(), std::string_view("audit\n"));
+  t.logs[RunFolder::kSamples] = "0: a\n3: b\n";
+  StepLog(run, t, RunFolder::kSamples, "", 6);
+  Snapshot last = run.load();
+  last.logs = t.logs;
+  run.save(last);
+  const auto problem = [&](const std::string& name) {
+    const auto checks = verify_run(run);
+    const auto found = std::ranges::find(checks, name, &FileCheck::name);
+    REQUIRE(found != checks.end());
+    return found->problem.empty() ? found->verified_by : found->problem;
+  };
+  CHECK(problem(RunFolder::kAudit) == "nothing");
+  const std::string checkpoint = "checkpoints/000006.safetensors";
+  for (const std::string name : {RunFolder::kState, checkpoint.c_str()}) {
+    INFO(name);
+    CHECK(problem(name) == "its checksum");
+    const std::string whole = bytes_of(run.file(name));
+    flip_bit(run.file(name));
+    CHECK_THAT(problem(name), Contains("the file is damaged"));
+    write_file(run.file(name).string(), std::string_view(whole));
+  }
+  const std::string copies[] = {RunFolder::kConfig, RunFolder::kModel, RunFolder::kBest,
+                                RunFolder::kMetrics, RunFolder::kSamples};
+  for (const std::string& name : copies) {
+    INFO(name);
+    CHECK(problem(name) == RunFolder::kState);
+    const std::string whole = bytes_of(run.file(name));
+    flip_bit(run.file(name));
+    CHECK_THAT(problem(name), Contains(name));
+    fs::remove(run.file(name));
+    CHECK_THAT(problem(name), Contains("No such file"));
+    run.save(last);
+    write_file(run.file(RunFolder::kSamples).string(), last.logs.at(RunFolder::kSamples));
+    CHECK(bytes_of(run.file(name)) == whole);
+  }
+  // The texts of a run that is not finished grow while it trains.
+  last.finished = false;
+  for (const bool grows : {true, false}) {
+    run.save(last);
+    write_file(run.file(RunFolder::kSamples).string(), std::string_view("0: a\n3: b\n4: c\n"));
+    CHECK((problem(RunFolder::kSamples) == RunFolder::kState) == grows);
+    last.finished = true;
+  }
+  // The weights of another run, in a file with a correct checksum.
+  const std::vector<NamedTensor> other = {{"a", zeros({2}, float32)}};
+  save_safetensors(run.file(RunFolder::kModel).string(), other);
+  CHECK_THAT(problem(RunFolder::kModel), Contains("differs from state.safetensors; a resume"));
+  CHECK(run.resume().steps_done == 6);  // reads only the state
+}
+
+TEST_CASE("a config.toml that differs from the state has no effect, and a save repairs it") {
+  Folder folder;
+  const RunFolder run(folder.path());
+  Trainer t(tiny_run());
+  run_to(t, 3, 0);
+  run.save(t.snapshot(), {"a note"});
+  const std::string whole = bytes_of(folder / "config.toml");
+  for (const std::string& text : {spelled(whole, "0.5"), std::string("[train"), std::string()}) {
+    write_file((folder / "config.toml").string(), std::string_view(text));
+    CHECK(run.open(RunFolder::kState, Use::kSequences).config.lr == t.config().lr);
+    CHECK(run.resume().config().lr == t.config().lr);
+  }
+  fs::remove(folder / "config.toml");
+  CHECK(run.is_run());
+  run.save(run.load(), {"a note"});
+  CHECK(bytes_of(folder / "config.toml") == whole);
+}
+
+TEST_CASE("a new run replaces the files of an earlier one, and no others") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  finished_run(run);
+  const std::string mine[] = {"mine", "checkpoints/mine.safetensors", "checkpoints/7.safetensors"};
+  for (const std::string& name : mine) write_file(folder / name, std::string_view("mine"));
+  for (const char* name : {RunFolder::kLossPicture, RunFolder::kOldResult, RunFolder::kHeads})
+    write_file(folder / name, std::string_view("old"));
+  write_file(folder / "outside", std::string_view("mine"));
+  run.check_replaceable();
+  for (const char* name : {RunFolder::kModel, "checkpoints/000003.safetensors"}) {
+    fs::remove(folder / name);
+    fs::create_symlink(folder / "outside", folder / name);
+    CHECK_THROWS_WITH(run.check_replaceable(), Contains("heed did not write it"));
+  }
+  const Trainer t(tiny_run());
+  RunFolder(run).opened().save(t.snapshot());  // the link is replaced, and not followed
+  CHECK(run.checkpoints().size() == 1);        // those of later steps are of the earlier run
+  run.remove_earlier(t.snapshot());
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+    names.insert(entry.path().lexically_relative(folder.path()).string());
+  CHECK(names == std::set<std::string>{"checkpoints", "checkpoints/7.safetensors",
+                                       "checkpoints/mine.safetensors", "config.toml", "metrics.csv",
+                                       "mine", "model.safetensors", "outside",
+                                       "state.safetensors"});
+  CHECK(bytes_of(folder / "outside") == "mine");
+  fs::rename(folder / "checkpoints", folder / "elsewhere");
+  fs::create_directory_symlink("elsewhere", folder / "checkpoints");
+  CHECK_THROWS_WITH(run.check_replaceable(), Contains("does not remove files through links"));
+}
+
+TEST_CASE("a run of 77197984 can be opened and resumed; its result and logs are in other files") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  Trainer t = finished_run(run);
+  const RunResult result = run.summary().result.value();
+  SafeTensors state = load_safetensors(run.file(RunFolder::kState).string());
+  for (const char* key : {"config", "result", "finished", "last_evaluation"})
+    state.metadata.erase(key);
+  save_safetensors(run.file(RunFolder::kState).string(), state.tensors, state.metadata);
+  SafeTensors model = load_safetensors(run.file(RunFolder::kModel).string());
+  model.metadata["finished"] = result.weights_checksum;
+  save_safetensors(run.file(RunFolder::kModel).string(), model.tensors, model.metadata);
+  write_file(run.file(RunFolder::kOldResult).string(), std::string_view(to_json(result)));
+  write_file(run.file(RunFolder::kHeads).string(), std::string_view("step\n3,0\n6,1\n9,2\n6"));
+  CHECK(run.state() == RunFolder::State::kFinished);
+  CHECK(run.summary().result->loss == result.loss);
+  CHECK(run.open(RunFolder::kState, Use::kSequences).step == 6);
+  Trainer resumed = run.resume();
+  StepLog(run, resumed, RunFolder::kHeads, "step", 6);
+  CHECK(bytes_of(run.file(RunFolder::kHeads)) == "step\n3,0\n6,1\n");
+  for (const NamedTensor& p : t.snapshot().tensors)
+    CHECK(hash_of_tensors({{p.name, resumed.snapshot().part(p.name)[0].tensor}}) ==
+          hash_of_tensors({p}));
+  write_file(run.file(RunFolder::kOldResult).string(), std::string_view("{"));
+  CHECK((run.summary().finished && !run.summary().result));
+  run.save_result(result);
+  CHECK(run.summary().result);
+  write_file(run.file(RunFolder::kConfig).string(), spelled(to_toml(t.config()), "0.5"));
+  CHECK_THROWS_WITH(run.resume(), Contains("config.toml: contains 'lr = 0.5'"));
+}
+
+}  // namespace

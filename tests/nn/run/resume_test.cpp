@@ -64,6 +64,7 @@ struct Interrupted {
   std::int64_t stop = 5;
   int threads = 0;
   const char* task = "reverse";
+  bool from = false;  // starts from weights, which are removed before the resume
 };
 
 using C = RunConfig;
@@ -78,7 +79,8 @@ const Interrupted kInterrupted[] = {
     {"parts of a batch", [](C& c) { c.shards = 4; }},
     {"float64", [](C& c) { c.model.attention.dtype = float64; }},
     {"momentum", [](C& c) { c.optimizer = OptimizerKind::kSGD, c.momentum = 0.9; }},
-    {"the end of a plateau", [](C& c) { c.schedule = Decay::kWsd, c.decay_steps = 4; }, 9}};
+    {"the end of a plateau", [](C& c) { c.schedule = Decay::kWsd, c.decay_steps = 4; }, 9},
+    {"from weights", [](C& c) { c.train_only = "blocks.0.*,ln.*"; }, 5, 0, "reverse", true}};
 
 TEST_CASE("a resumed run equals an uninterrupted one, bit for bit") {
   for (const Interrupted& r : kInterrupted) {
@@ -86,17 +88,22 @@ TEST_CASE("a resumed run equals an uninterrupted one, bit for bit") {
     const Threads restored_at_the_end;
     RunConfig c = tiny_run(r.task);
     r.change(c);
-    const Folder straight, folder;
+    const Folder straight, folder, source;
+    if (r.from) {
+      RunFolder(source.path()).save(Trainer(c).snapshot());
+      c.from = (source / RunFolder::kModel).string();
+    }
     Trainer whole(c), first(c);
     run_to(whole, 12, 3);
     RunFolder(straight.path()).save(whole.snapshot());
     run_to(first, r.stop, 3);
     RunFolder(folder.path()).save(first.snapshot());
+    if (r.from) std::filesystem::remove(c.from);
     if (r.threads > 0) heed::autograd::set_num_threads(r.threads);
     std::vector<std::string> warnings;
     Trainer second = Trainer::from(RunFolder(folder.path()).load("", &warnings));
     CHECK(warnings.empty());
-    CHECK(second.steps_done == r.stop);
+    CHECK((second.steps_done == r.stop && second.config().from == c.from));
     run_to(second, 12, 3);
     RunFolder(folder.path()).save(second.snapshot());
     check_same_run(folder.path(), straight.path());

@@ -1,5 +1,5 @@
 // Tests of runs that start from the weights of another run (RunConfig::from), and of frozen
-// parameters.
+// parameters. resume_test.cpp resumes such a run.
 #include "nn/train/source.h"
 
 #include "nn/lab.h"
@@ -122,24 +122,6 @@ TEST_CASE("rows of new tokens have the mean and the deviation of the columns of 
   }
   CHECK(std::abs(sum / n) < 5 / std::sqrt(n));
   CHECK(std::abs(squares / n - 1) < 5 * std::sqrt(2 / n));
-}
-
-TEST_CASE("a run from weights resumes without them, with the bits of an uninterrupted run") {
-  const TextRun source(repeated("to be or not ", 40));
-  RunConfig c = source.next();
-  c.steps = 6, c.train_only = "blocks.1.*,ln.*";
-  Trainer whole(c), first(c);
-  run_to(whole, 6, 2);
-  run_to(first, 3, 2);
-  const Folder a, b;
-  RunFolder(a.path()).save(whole.snapshot());
-  RunFolder(b.path()).save(first.snapshot());
-  std::filesystem::remove(source.weights());
-  Trainer second = RunFolder(b.path()).resume();
-  run_to(second, 6, 2);
-  RunFolder(b.path()).save(second.snapshot());
-  check_same_run(b.path(), a.path());
-  CHECK(RunFolder(a.path()).config().from == source.weights());
 }
 
 TEST_CASE("frozen parameters keep their bytes and have no gradient, state or share in the norm") {

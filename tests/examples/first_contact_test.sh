@@ -2,7 +2,7 @@
 # Runs the commands of three pages: the first block of commands in README.md, the first block in
 # tools/heed/README.md, and all commands in nn/train/FIRST_MODEL.md. The commands of a page run in order in an
 # empty directory. Each command must succeed, and its output must be about the run that the command names.
-# Options are added so that training takes only a few steps.
+# Options are added so that training and checks of gradients take only a few steps.
 # Usage: first_contact_test.sh PATH-TO-HEED
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$root/tests/tools/heed/expect.sh" "$1"
@@ -19,6 +19,7 @@ cut_short() {
     *--overfit-batch*) words+=(--threads 1) ;;  # it needs all steps to learn the batch
     train*--resume*) words+=(--steps 12 --threads 1) ;;
     train*) words+=(--steps 8 --eval-batch 16 --threads 1) ;;
+    gradcheck*--run*) words+=(--order 1 --seconds 1) ;;
   esac
 }
 

@@ -15,4 +15,11 @@ inline std::vector<const Check*> library_checks() {
   return list;
 }
 
+/// Returns the number of elements of all inputs.
+inline std::int64_t input_elements(const Sample& s) {
+  std::int64_t n = 0;
+  for (const Tensor& x : s.inputs) n += x.numel();
+  return n;
+}
+
 }  // namespace heed::autograd

@@ -145,13 +145,6 @@ bool accepted(const Sample& s) {
   }
 }
 
-// Returns the number of elements of all inputs.
-std::int64_t input_elements(const Sample& s) {
-  std::int64_t n = 0;
-  for (const Tensor& x : s.inputs) n += x.numel();
-  return n;
-}
-
 // Returns the set of all axis sizes above 1 in all inputs.
 std::set<std::int64_t> extents(const Samples& samples) {
   std::set<std::int64_t> all;

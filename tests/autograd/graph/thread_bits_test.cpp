@@ -17,12 +17,6 @@ using namespace heed::autograd::testing;
 // or rows divides this number of elements into several chunks.
 constexpr std::int64_t kEnough = 1 << 15, kMost = 1 << 19;
 
-std::int64_t elements(const Sample& s) {
-  std::int64_t n = 0;
-  for (const Tensor& x : s.inputs) n += x.numel();
-  return n;
-}
-
 // Returns the result and the gradients of all inputs, computed in `dtype`.
 std::vector<Tensor> run(const Sample& s, DType dtype) {
   std::vector<Tensor> leaves;
@@ -71,7 +65,8 @@ Samples large_samples(const Check& check) {
   std::map<std::string, Sample> found;
   for (const std::int64_t factor : {1, 2, 3, 5, 8, 12, 20, 32, 50, 80, 200, 1000, 10000, 50000})
     for (Sample& s : enlarged(check, factor))
-      if (const std::int64_t n = elements(s); n >= kEnough && n <= kMost && !found.contains(s.name))
+      if (const std::int64_t n = input_elements(s);
+          n >= kEnough && n <= kMost && !found.contains(s.name))
         if (runs(s, float64)) found.emplace(s.name, std::move(s));
   Samples samples;
   for (auto& [name, s] : found) samples.push_back(std::move(s));

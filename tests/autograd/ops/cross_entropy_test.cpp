@@ -37,15 +37,11 @@ TEST_CASE("cross_entropy has PyTorch's values and gradients") {
   CHECK(error(values(cross_entropy(x, t)), {1.3519593121212286}) <= 1e-15);
   CHECK(error(values(cross_entropy(x, t, {.reduction = Reduction::kSum})), {2.703918624242457}) <=
         1e-15);
-  CHECK(error(values(cross_entropy(x, t, {.reduction = Reduction::kNone})),
-              {0.16984601955628567, 0, 2.5340726046861715}) <= 1e-15);
   CHECK(error(gradient(x, t), {0.021005033067033024, 0.05709759969229724, -0.07810263275933027, 0,
                                0, 0, 0.3763559961521156, -0.460332369846359, 0.0839763736942434}) <=
         1e-15);
   const CrossEntropyOptions smooth{.label_smoothing = 0.1};
   CHECK(error(values(cross_entropy(x, t, smooth)), {1.3852926454545618}) <= 1e-15);
-  CHECK(error(values(cross_entropy(x, t, {.label_smoothing = 0.1, .reduction = Reduction::kNone})),
-              {0.3365126862229524, 0, 2.4340726046861714}) <= 1e-15);
   CHECK(error(gradient(x, t, smooth),
               {0.004338366400366358, 0.04043093302563057, -0.044769299425996945, 0, 0, 0,
                0.35968932948544896, -0.4269990365130257, 0.06730970702757674}) <= 1e-15);

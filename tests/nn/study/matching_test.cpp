@@ -27,7 +27,7 @@ Transformer exchanged(const Transformer& model) {
 
 TEST_CASE("heads of an exchanged model are matched with their copies") {
   const Transformer model = random_model(small_options()), other = exchanged(model);
-  const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}});
+  const Batch& batch = two_prompts();
   const auto matches = match_heads(model, other, batch.inputs, false);
   REQUIRE(matches.size() == 6);
   for (const HeadMatch& m : matches) {

@@ -13,11 +13,6 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-const Batch& two_prompts() {
-  static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}});
-  return batch;
-}
-
 // Moves z of head h to z + share (z' - z).
 void move_head(Probe& probe, const HeadIndex& h, const Replacement& r, double share) {
   probe.replace(block_site(h.layer, "attn.hook_z"), [=, &r](const Tensor& z) {

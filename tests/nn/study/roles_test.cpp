@@ -44,7 +44,7 @@ TEST_CASE("a role needs a score of 0.4 and three times that of equal weights") {
 
 TEST_CASE("a summary names the heads that matter; shares are relative to no heads at all") {
   const Transformer model = random_model(small_options());
-  const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}});
+  const Batch& batch = two_prompts();
   const Replacement r = replacement(model, batch, Ablation::kMean);
   MeasuredHeads m = measure_heads({model, batch, {}}, r, EffectParts::kMeasured);
   const auto mean_value = [&](const std::vector<Component>& cut) {

@@ -43,14 +43,6 @@ out_has "final: largest previous_token of any"; out_has "L0H1"; has_file heads/h
 ok test "$(grep -c '^none,previous_token,' heads/curves.csv)" == 3  # the checkpoints of steps 0, 6 and 12
 ok grep -q '^none,0,1,entropy,3,' heads/heads.csv
 
-# --- files of an earlier comparison are removed if the new comparison does not write them; files of users stay
-expect 0 compare sweeps/s --of previous_token --target 0.5 --against scale --out again
-for file in heads.csv steps.png against.png; do has_file again/$file; done
-expect 0 compare sweeps/s --out again
-ok test ! -e again/heads.csv; ok test ! -e again/steps.png; has_file again/against.png
-mkdir own; echo mine > own/steps.png
-expect 0 compare sweeps/s --out own; ok test "$(cat own/steps.png)" == mine
-
 # --- a damaged run is not compared, and a warning gives its name and the reason
 damage() {  # damage FILE [SIZE]: copies the sweep, and truncates FILE of the first run to SIZE bytes (default: 0)
   rm -rf bad

@@ -47,8 +47,7 @@ expect 0 compare paired; ok test ! -s err
 refuses 2 "its run scale=none,seed=2 is no longer in the grid" sweep uncrossed.toml --out one
 
 # --- invalid sweep files and options are rejected
-refuse_text() { printf '%b' "$2" > bad.toml; refuses 2 "$1" sweep bad.toml; ok test ! -e sweeps/bad; }
-refuse_text "the nearest is 'seed'" '[sweep]\nseeds = [1]\n'
+printf '[sweep]\nseeds = [1]\n' > bad.toml; refuses 2 "the nearest is 'seed'" sweep bad.toml; ok test ! -e sweeps/bad
 refuses 2 "heed sweep needs FILE" sweep
 for part in 0/2 3/2 2 x/2 1/ /2 1/0 1/4611686018427387904; do refuses 2 "--part" sweep s.toml --part $part; done
 printf '[sweep]\nseed = [%s]\nsteps = [%s]\n' "$(seq -s, 100)" "$(seq -s, 100)" > many.toml

@@ -109,7 +109,7 @@ assert all(head["mark"] for head in trained["heads"]) and not trained["not_measu
 # --- the second guide: each command on the stored model; --over-time needs checkpoints, which it does not have
 with open(os.path.join(HERE, "../../../tools/heed/study/FIND_A_CIRCUIT.md")) as file:
     guide = file.read()
-commands = [line.split()[3:] for line in guide.splitlines() if line.startswith("    heed study runs/first")]
+commands = [line.split()[3:] for line in guide.splitlines() if line.startswith("    heed study runs/circuit")]
 assert len(commands) == 6, commands
 shown = ""
 for options in commands:

@@ -10,18 +10,23 @@ enum { kSize = 3 };
 static int forward(void* user, const void* const* inputs, void* const* outputs) {
   (void)user;
   const double* x = inputs[0];
-  double *y = outputs[0], sum = 0;
-  for (int i = 0; i < kSize; ++i) sum += y[i] = exp(x[i]);
+  double* y = outputs[0];
+  double sum = 0;
+  for (int i = 0; i < kSize; ++i) {
+    y[i] = exp(x[i]);
+    sum += y[i];
+  }
   for (int i = 0; i < kSize; ++i) y[i] /= sum;
   return 0; /* a positive number ends the check, for example after an error */
 }
 
-/* Writes dL/dx. The mistake: it must be y[i] * (dy[i] - dot), where dot is the sum of all y[k] *
- * dy[k]. */
+/* Writes dL/dx. The right result is y[i] * (dy[i] - dot), where dot is the sum of y[k] * dy[k].
+ * The mistake: dot is missing. */
 static int backward(void* user, const void* const* inputs, const void* const* grad_outputs,
                     void* const* grad_inputs) {
   const double* dy = grad_outputs[0];
-  double *dx = grad_inputs[0], y[kSize];
+  double* dx = grad_inputs[0];
+  double y[kSize];
   void* outputs[] = {y};
   forward(user, inputs, outputs);
   for (int i = 0; i < kSize; ++i) dx[i] = y[i] * dy[i];
@@ -33,7 +38,13 @@ int main(void) {
   const void* inputs[] = {x};
   const int64_t sizes[] = {kSize};
   const heed_shape shape[] = {{1, sizes}};
-  const heed_function softmax = {HEED_FLOAT64, 1, shape, 1, shape, forward, backward, NULL};
+  const heed_function softmax = {.dtype = HEED_FLOAT64,
+                                 .num_inputs = 1,
+                                 .input_shapes = shape,
+                                 .num_outputs = 1,
+                                 .output_shapes = shape,
+                                 .forward = forward,
+                                 .backward = backward};
   heed_report* report = NULL;
   const int status = heed_check_vjp(&softmax, inputs, NULL, &report);
   puts(heed_report_text(report));

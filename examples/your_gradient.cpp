@@ -11,14 +11,18 @@ using Arrays = std::vector<std::vector<double>>;  // one array for each input, o
 static Arrays forward(const Arrays& inputs) {
   std::vector<double> y = inputs[0];
   double sum = 0;
-  for (double& e : y) sum += e = std::exp(e);
+  for (double& e : y) {
+    e = std::exp(e);
+    sum += e;
+  }
   for (double& e : y) e /= sum;
   return {y};
 }
 
 // grad_outputs[0] is dL/dy. Returns dL/dx, with the length of x.
 static Arrays backward(const Arrays& inputs, const Arrays& grad_outputs) {
-  const std::vector<double>&dy = grad_outputs[0], y = forward(inputs)[0];
+  const std::vector<double>& dy = grad_outputs[0];
+  const std::vector<double> y = forward(inputs)[0];
   double dot = 0;
   for (std::size_t i = 0; i < y.size(); ++i) dot += y[i] * dy[i];
   std::vector<double> dx(y.size());

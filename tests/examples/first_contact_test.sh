@@ -56,8 +56,7 @@ for page in "${pages[@]}"; do
   cd ../all || exit 1
   run_page "$page"
   cd ..
-  what="$page after the pages before it"
-  for weights in "alone-$k"/runs/*/model.safetensors; do same "$weights" "all/${weights#*/}"; done
+  for run in "alone-$k"/runs/*; do expect 0 diff "$run" "all/${run#*/}"; done
 done
 what="tools/demo, the prompt"; prompt=$(sed -n 's/.*--prompt \([a-zA-F]*\).*/\1/p' "$root/tools/demo")
 ok grep -qa "on ^${prompt:-none}" all/runs/first/attention.png  # the sequence that the demo continues

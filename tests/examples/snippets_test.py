@@ -48,5 +48,5 @@ for page in sorted(ROOT.rglob("*.md")):
             parameters = re.sub(r"\b(Tensor|Shape|Strides)\b", r"heed::autograd::\1", CONTEXT.get(str(folder), ""))
             unit.append(f"void snippet_{count}({parameters}) {{\n{body}\n}}")
 assert count >= 11, count
-command = [sys.argv[1], "-std=c++20", "-fsyntax-only", f"-I{ROOT}", "-x", "c++", "-"]
+command = [sys.argv[1], "-std=c++20", "-fsyntax-only", "-w", f"-I{ROOT}", "-x", "c++", "-"]
 sys.exit(subprocess.run(command, input="\n".join(unit), text=True).returncode)

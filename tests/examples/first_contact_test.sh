@@ -9,7 +9,7 @@ source "$root/tests/tools/heed/expect.sh" "$1"
 pages=(README.md:6 nn/train/FIRST_MODEL.md:10 tools/heed/study/READ_A_STUDY.md:2
   tools/heed/study/FIND_A_CIRCUIT.md:7 tools/heed/README.md:12 tools/heed/study/README.md:8)
 
-# commands PAGE: prints the arguments of each command that names a run, if any, by its directory. FILE is a text.
+# commands PAGE: prints the arguments of each command of a page. FILE is a text; other placeholders are left out.
 commands() { sed -n 's/^    heed //; T; s/ *#.*//; s/FILE/notes.txt/; /\<A\>\|\<NAME\>/!p' "$root/$1"; }
 
 # cut_short: appends options to the command in the array `words`, so that the command takes seconds.

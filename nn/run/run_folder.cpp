@@ -46,8 +46,10 @@ void check_recipe(const std::string& config_file, const RunConfig& config,
   const auto difference = recipe_difference(recipe_text(config), recipe, trained);
   if (difference)
     fail<IoError>(config_file, "contains '", difference->a, "', but ", trained,
-                  " was trained with '", difference->b.substr(0, 80),
-                  "'; restore the line, or train a new run with this configuration");
+                  " was trained with '", difference->b.substr(0, 80), "'; ",
+                  config_file.ends_with(RunFolder::kConfig)
+                      ? "restore the line, or train a new run with this configuration"
+                      : "one of them was changed or belongs to another run: restore it");
 }
 
 // Adds to the metadata of a state of commit 77197984 the parts of the run that this commit stored
@@ -156,6 +158,12 @@ std::optional<fs::file_time_type> RunFolder::last_saved() const try {
   return {};
 }
 
+bool RunFolder::is_of_last_save(std::string_view name) const {
+  std::error_code error;
+  const auto time = fs::last_write_time(file(name), error);
+  return !error && last_saved() <= time;
+}
+
 RunFolder::Metadata RunFolder::metadata() const {
   Metadata metadata = load_metadata(file(has_state() ? kState : kModel).string());
   if (has_state() && !metadata.contains(kConfigKey)) add_older_parts(*this, metadata);
@@ -206,8 +214,11 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
   const fs::path inside = file(kCheckpoints);
   if (!is_there(inside)) return found;
   // Later ones are those of an earlier run that --overwrite has replaced, or not saved yet.
-  const std::int64_t last =
-      has_state() ? step_in(load_metadata(file(kState).string())).value_or(0) : INT64_MAX;
+  std::int64_t last = INT64_MAX;
+  try {
+    if (has_state()) last = step_in(load_metadata(file(kState).string())).value_or(0);
+  } catch (const IoError&) {  // load() and open() state the reason
+  }
   std::error_code error;
   for (fs::directory_iterator it(inside, error), end; !error && it != end; it.increment(error)) {
     const fs::path name = it->path().filename();
@@ -283,6 +294,12 @@ Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* war
   if (warnings) {
     const std::vector<std::string> news = snapshot_warnings(tensors);
     warnings->insert(warnings->end(), news.begin(), news.end());
+    if (const fs::path path = file(kConfig); !is_older && is_there(path)) try {
+        check<IoError>(read_toml_text(path.string()) == tensors.metadata[kConfigKey], path.string(),
+                       "differs from ", kState);
+      } catch (const IoError& e) {
+        warnings->push_back(std::string(e.what()) + "; it is ignored and written again");
+      }
   }
   Snapshot s = read_snapshot(tensors, config);
   for (const auto& [name, lines] : s.logs)

@@ -142,12 +142,16 @@ class RunFolder {
   State state() const;
   /// Returns the time of the last save; nothing if there was none.
   std::optional<std::filesystem::file_time_type> last_saved() const;
+  /// Returns whether a file is not older than the last save. A file that is older can be that of an
+  /// earlier run, if the first save of a run that replaces it was killed.
+  bool is_of_last_save(std::string_view name) const;
   /// Reads the header of kState; of a run of weights, kConfig and the header of kModel. Does not
   /// read the tensors, so their checksum is not verified.
   RunSummary summary() const;
   /// Returns the configuration in summary().
   RunConfig config() const;
-  /// Returns the checkpoints up to the step of kState, ordered by step. Ignores other files.
+  /// Returns the checkpoints up to the step of kState, ordered by step; all if kState is damaged.
+  /// Ignores other files.
   std::vector<CheckpointFile> checkpoints() const;
   /// Returns the file with the last weights, kState or kModel, and their step; nothing if the file
   /// or the step in its metadata is missing.

@@ -37,22 +37,23 @@ std::vector<FileCheck> verify_run(const RunFolder& run, bool checkpoints) {
         stream.set_state(text);
       return by_checksum(path);
     });
-  const auto add_copy = [&](const char* name, const auto& is_equal) {
-    add(name, [&](const std::string& path) {
-      check<IoError>(is_equal(path), path, "differs from ", RunFolder::kState,
-                     "; a resume writes it again");
-      return RunFolder::kState;
-    });
+  const auto check_equal = [](const std::string& path, bool is_equal) {
+    check<IoError>(is_equal, path, "differs from ", RunFolder::kState,
+                   "; a resume writes it again");
   };
   const auto add_text = [&](const char* name, const std::string& text, bool grows) {
-    add_copy(name, [&](const std::string& path) {
+    add(name, [&](const std::string& path) {
       const std::string found = read_file(path, kMaxMetricsBytes);
-      return found == text || (grows && !state->finished && found.starts_with(text));
+      const bool has_grown = grows && !state->finished && found != text && found.starts_with(text);
+      check_equal(path, has_grown || found == text);
+      return has_grown && !run.is_of_last_save(name) ? "nothing" : RunFolder::kState;
     });
   };
   const auto add_weights = [&](const char* name, std::string_view part) {
-    add_copy(name, [&](const std::string& path) {
-      return hash_of_tensors(load_safetensors(path).tensors) == hash_of_tensors(state->part(part));
+    add(name, [&](const std::string& path) {
+      check_equal(path, hash_of_tensors(load_safetensors(path).tensors) ==
+                            hash_of_tensors(state->part(part)));
+      return RunFolder::kState;
     });
   };
   std::map<std::string, std::string> saved;

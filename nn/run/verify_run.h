@@ -17,7 +17,7 @@ struct FileCheck {
 };
 /// Verifies the checksums of RunFolder::kState and, if `checkpoints` is set, of each checkpoint,
 /// and that each copy has the contents of the state. A text of a run that is not finished may be
-/// longer.
+/// longer; nothing proves it whole if it is older than the state.
 std::vector<FileCheck> verify_run(const RunFolder& run, bool checkpoints = true);
 
 }  // namespace heed::nn

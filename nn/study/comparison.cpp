@@ -100,7 +100,9 @@ void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
   std::vector<CheckpointFile> weights = folder.checkpoints();
   const CheckpointFile last =
       folder.last_weights().value_or(CheckpointFile{0, folder.file(RunFolder::kState)});
-  if (weights.empty() || weights.back().step < last.step) weights.push_back(last);
+  // The last weights replace their checkpoint, so that checkpoints of another run differ from them.
+  std::erase_if(weights, [&](const CheckpointFile& c) { return c.step >= last.step; });
+  weights.push_back(last);
   OverTimeSubject subject = evaluation_over_time(loaded.model, *loaded.task);
   subject.effects = of.head->source == HeadQuantity::kEffects;
   const OverTime study = over_time(loaded.model, weights, subject);

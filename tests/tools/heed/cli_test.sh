@@ -287,6 +287,9 @@ ok test "$(grep -c '  damaged ' out)" == 1; cp runs/reverse-1/heads.csv damaged
 flip_bit damaged/audit.txt; expect 0 verify run damaged; ok grep -q "^damaged/audit.txt  *unknown" out
 rm damaged/model.safetensors; expect 1 verify run damaged --json; is_json_line
 out_has '"file":"model.safetensors","state":"damaged","verified_by":null,"reason":"file: cannot read damaged/model.safetensors: No such file'
+cp runs/reverse-1/model.safetensors damaged; mkdir -p damaged/checkpoints; cp runs/reverse-1/model.safetensors damaged/checkpoints/000004.safetensors; echo "# mine" >> damaged/config.toml
+expect 0 train --resume damaged --steps 5 --quiet; err_has "warning: damaged/config.toml: differs from state.safetensors; it is ignored"
+truncate -s 9 damaged/state.safetensors; expect 1 verify run damaged; ok grep -q "^damaged/checkpoints/000004.safetensors  *whole" out
 rm -r damaged
 refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
 

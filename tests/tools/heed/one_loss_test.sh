@@ -28,7 +28,7 @@ edit_state sweeps/s/seed=2 '"result":"{' '"_esult":"{'
 expect 0 runs --runs sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses loss)"
 has_losses "$eval_loss" "$(losses eval_loss)"
 expect 0 compare sweeps/s --json; has_losses "$(sed '2s/.*/null/' <<< "$swept")" "$(losses final)"
-err_has "note: 1 of 2 runs have no result; to measure it, run heed eval sweeps/s/seed=2"
+err_has "note: 1 of 2 runs has no result; to measure it, run heed eval sweeps/s/seed=2"
 expect 0 compare sweeps/s --json --of eval_loss; has_losses "$eval_loss" "$(losses final)"; ok test ! -s err
 cp sweeps/s/seed=2/state.safetensors kept
 for partly in "--sequences 8" "--weights best.safetensors"; do

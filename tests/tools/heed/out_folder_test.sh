@@ -40,7 +40,10 @@ ok diff -r during saved; ok diff -r old saved
 # A kill between the first save and the removal of the old files: the run is new, and a resume removes the old files.
 expect 0 train reverse "${small[@]}" --seed 5 --steps 0 --out new
 cp -r old between; cp new/state.safetensors between/; mkdir -p between/checkpoints; cp old/model.safetensors between/checkpoints/000004.safetensors
-unfinish between; expect 0 eval between --sequences 4; out_has "step 0"; refuses 4 "has no checkpoints" study between --over-time
+edit_state between 'nsteps = 0' 'nsteps = 9'; unfinish between; expect 0 runs --runs .; ok grep -q "^./between  *reverse  *0/9 " out
+cp new/metrics.csv between/; echo 1,2 >> between/metrics.csv; touch -d 2001-01-01 between/metrics.csv
+expect 1 verify run between; ok grep -q "^between/metrics.csv  *unknown" out; edit_state between 'nsteps = 9' 'nsteps = 0'
+expect 0 eval between --sequences 4; out_has "step 0"; refuses 4 "has no checkpoints" study between --over-time
 expect 0 train --resume between --steps 2 --quiet; ok test ! -e between/checkpoints/000004.safetensors
 ok grep -q 'seed = 5' between/config.toml; expect 0 verify run between
 expect 0 train --resume old --steps 5 --quiet

@@ -38,6 +38,7 @@ expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --quiet --out
 expect 0 train --config text-run/config.toml --steps 5 --dry-run
 expect 0 train --resume runs/reverse-1 --steps 5
 
+printf '[train]\nmatmul = "float32"\n' > old.toml; refuses 2 "old.toml:2: matmul was removed from heed; remove the line" train --config old.toml
 for two in "--dry-run --overfit-batch" "--dry-run --print-config" "--overfit-batch --print-config"; do
   # shellcheck disable=SC2086
   refuses 2 "; leave out ${two#* }" train $two
@@ -69,6 +70,7 @@ its name in heed is --context :: train --block_size 4
 its name in heed is --batch :: train --batch_size 4
 its name in heed is --eval-every :: train --eval_interval 4
 its name in heed is --schedule :: train --lr_scheduler cosine
+it was removed from heed; leave it out :: train --matmul bfloat16
 write --weight-decay :: train --weight_decay 4
 heed counts training in --steps :: train --epochs 4
 its name in heed is --samples :: generate --num_samples 4
@@ -130,6 +132,7 @@ so that positions correspond :: study text-run --prompt "quick" --corrupt "qui"
 heed plot needs FILE :: plot
 position 3 is given twice :: study runs/reverse-1 --at 3,3
 needs one head, such as L1H0 :: study runs/reverse-1 --head all
+--show paths: this section was not computed; add --path :: study runs/reverse-1 --show paths --csv --no-effects --out shown
 --head has no effect with --over-time :: study runs/reverse-1 --over-time --head L0H0
 END
 ok test "$(ls runs)" == reverse-1  # an error creates no run

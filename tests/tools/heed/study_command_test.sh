@@ -82,7 +82,7 @@ for file in weights_L0H0.png dA_L0H0.png dS_L0H0.png cells.csv dS.png; do has_fi
 weights=$("$heed" info runs/reverse-1 | sed -n 's/^weights  *//p')
 picture_has head/dA_L0H0.png "$weights" "heed study runs/reverse-1 --head L0H0 --export csv --out head" "Color range" Software
 picture_has runs/reverse-1/loss.png "heed train" "$weights"
-refuses 4 "'head/dS.png' is not a run or a safetensors file" info head/dS.png
+refuses 4 "'head/dS.png' is not a run or a safetensors file" info head/dS.png; ok test "$(grep -c load_ err)" == 0
 
 # --- pictures as SVG, in every mode that draws
 xml() {  # checks that a file is well-formed XML

@@ -34,6 +34,7 @@ constexpr Foreign kForeign[] = {
     {"heed counts training in --steps, because it draws batches without end",
      "epochs num-epochs max-epochs num-train-epochs"},
     {"heed runs only on the CPU; leave out this option", "device"},
+    {"it was removed from heed; leave it out", "matmul"},
 };
 
 }  // namespace

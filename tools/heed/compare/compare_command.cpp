@@ -83,15 +83,16 @@ void check_not_empty(std::size_t compared, const std::vector<LeftOut>& left_out)
   if (compared > 0) return;
   if (std::ranges::any_of(left_out, &LeftOut::damaged))
     throw autograd::IoError("compare: no run can be compared: " + list_text(left_out));
-  usage_error("none of the {} runs is finished: {} is {}; continue it with heed train --resume",
-              left_out.size(), left_out[0].run.string(), left_out[0].why);
+  usage_error("no run is finished: {} is {}; continue it with heed train --resume",
+              left_out[0].run.string(), left_out[0].why);
 }
 
 // Adds the runs that are not compared to the result, and names the first ones in a warning.
 void report_left_out(Report& report, std::size_t compared, const std::vector<LeftOut>& left_out) {
   if (!left_out.empty())
-    print_error(fmt::format("warning: {} of {} runs are not compared: {}", left_out.size(),
-                            compared + left_out.size(), list_text(left_out)));
+    print_error(fmt::format("warning: {} of {} runs {} not compared: {}", left_out.size(),
+                            compared + left_out.size(), left_out.size() == 1 ? "is" : "are",
+                            list_text(left_out)));
   Table& table = report.table("left_out");
   for (const LeftOut& run : left_out) table.add({run.run.string(), run.why});
 }
@@ -120,11 +121,11 @@ std::vector<nn::ComparedRun> find_runs(const Command& c, const nn::ComparedQuant
     });
   check_not_empty(runs.size(), left_out);
   const auto lacks = [](const nn::ComparedRun& run) { return !run.has_result; };
-  const auto first = std::ranges::find_if(runs, lacks);
-  if (first != runs.end() && (of.is_result() || of.head))
-    print_error(fmt::format("note: {} of {} runs have no result; to measure it, run heed eval {}",
-                            std::ranges::count_if(runs, lacks), runs.size(),
-                            first->folder.string()));
+  const auto count = std::ranges::count_if(runs, lacks);
+  if (count > 0 && (of.is_result() || of.head))
+    print_error(fmt::format("note: {} of {} {} no result; to measure it, run heed eval {}", count,
+                            counted(std::ssize(runs), "run"), count == 1 ? "has" : "have",
+                            std::ranges::find_if(runs, lacks)->folder.string()));
   return runs;
 }
 

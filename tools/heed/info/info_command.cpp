@@ -49,10 +49,9 @@ nn::SafeTensors load_file(const std::string& path) {
   progress.at_work("Reading " + path);
   try {
     return nn::load_safetensors(path);
-  } catch (const nn::NotSafetensors& e) {
+  } catch (const nn::NotSafetensors&) {
     if (path.ends_with(".safetensors")) throw;
-    heed::fail<autograd::IoError>("info", "'", path,
-                                  "' is not a run or a safetensors file: ", e.what());
+    heed::fail<autograd::IoError>("info", "'", path, "' is not a run or a safetensors file");
   }
 }
 

@@ -46,6 +46,7 @@ constexpr Column kRunsKeys[] = {rows("runs", kRunColumns)};
 
 // Returns the step in the metrics.csv of a run that is training; 0 if it is not known.
 std::int64_t current_step(const nn::RunFolder& run, std::int64_t steps) try {
+  if (!run.is_of_last_save(nn::RunFolder::kMetrics)) return 0;
   const auto step = nn::last_step_in(run.file(nn::RunFolder::kMetrics).string());
   return step && *step <= steps ? *step : 0;
 } catch (const autograd::IoError&) {  // the file is only a copy

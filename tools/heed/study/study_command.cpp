@@ -150,10 +150,13 @@ void add_sections(Report& report, const StudyArguments& a, const std::vector<Sec
       if (is_shown(s) == whole) add_section(report, s, whole);
   for (const std::string& key : a.show) {
     const auto s = std::ranges::find(sections, key, &Section::key);
-    if (s == sections.end() && key != "all")
-      print_error(fmt::format("warning: --show {}: this section was not computed; {}", key,
-                              (*std::ranges::find(analyses(), key, &Analysis::key))->advice()));
-    else if (key != "all" && !s->tables.empty() && !report.csv)
+    if (s == sections.end() && key != "all") {
+      const std::string why =
+          fmt::format("--show {}: this section was not computed; {}", key,
+                      (*std::ranges::find(analyses(), key, &Analysis::key))->advice());
+      if (context.command.csv) throw UsageError(why);
+      print_error("warning: " + why);
+    } else if (key != "all" && !s->tables.empty() && !report.csv)
       report.csv = s->tables[0];
   }
 }

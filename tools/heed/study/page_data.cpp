@@ -10,6 +10,7 @@
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/page/page.h"
 #include "tools/heed/study/study_pictures.h"
+#include "tools/plot/plot.h"
 
 namespace heed {
 namespace {
@@ -48,6 +49,28 @@ nn::Json quantity_json(std::string_view name, std::string_view title, bool is_si
                        std::string_view what) {
   return nn::Json::object(
       {{"name", name}, {"title", title}, {"signed", is_signed}, {"what", what}});
+}
+
+// Returns the charts and networks of each section, which the page shows as SVG.
+nn::Json pictures_json(const std::vector<Section>& sections) {
+  nn::Json by_section = nn::Json::object();
+  for (const Section& s : sections) {
+    nn::Json list = nn::Json::array();
+    for (const Picture& p : s.pictures) {
+      if (std::holds_alternative<plot::HeatmapGrid>(p.drawing)) continue;
+      list.push_back(std::visit(
+          [&](const auto& drawing) {
+            plot::SvgCanvas svg;
+            draw(drawing, svg);
+            return nn::Json::object({{"title", drawing.title},
+                                     {"what", drawing.caption + " " + p.explanation},
+                                     {"svg", svg.encode(drawing.title, p.explanation)}});
+          },
+          p.drawing));
+    }
+    by_section.append(s.key, list);
+  }
+  return by_section;
 }
 
 constexpr const char* kRoutesFrom = "routes_from";  // the map Routes::from
@@ -123,6 +146,7 @@ Files write_document(nn::ResultFolder& folder, const PictureSource& source,
   for (const Section& s : sections) append(files, s.files);
   page.update(nn::Json::object({{"title", title},
                                 {"sections", sections_json(sections)},
+                                {"pictures", pictures_json(sections)},
                                 {"heed", version_text()},
                                 {"command", typed_command()}}));
   const autograd::PathAt report = folder.file("report.html");

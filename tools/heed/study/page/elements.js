@@ -1,19 +1,15 @@
 // Components of the views: elements, formatting of numbers and tokens, tables, and maps.
 
-// The namespace of SVG elements; the page contains no URL.
-const vector = Object.assign(document.createElement("div"), { innerHTML: "<svg></svg>" }).firstChild.namespaceURI;
-const fill = (element, attributes, children) => {
+/** Creates an element of HTML. Children that are strings become text nodes, never HTML. */
+function el(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value !== false) element.setAttribute(name, value === true ? "" : value);
   }
   element.append(...children);
   return element;
-};
-/** Creates an element of HTML. Children that are strings become text nodes, never HTML. */
-const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
-/** Creates an element of SVG. */
-const svg = (tag, attributes, ...children) => fill(document.createElementNS(vector, tag), attributes, children);
+}
 
 /** Formats a value: a number with three significant digits, a string by visibleText(), a missing value as a dash. */
 function show(x) {

@@ -17,89 +17,22 @@ function sectionMaps({ title, what, signed, row_axis, column_axis, rows, columns
       ({ name: title, axes: [row_axis, column_axis], rows, columns, limit, signed, panels: flat })));
 }
 
-/** Returns about five round numbers, with equal distances, from at most `low` to at least `high`. */
-function ticksOf(low, high) {
-  const raw = (high - low || Math.abs(high) || 1) / 5;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].find((factor) => factor * power >= raw) * power;
-  const [first, last] = [Math.floor(low / step), Math.ceil(high / step)];
-  return Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
-}
+/** Shows a picture that heed has drawn: {title, what, svg}. */
+const pictureView = ({ title, what, svg }) => el("div", { class: "view" }, scrolling(title,
+  el("img", { src: `data:image/svg+xml,${encodeURIComponent(svg)}`, alt: what })));
 
-/** Draws lines over x: {title, x_name, y_name, series: [{name, x, y}]}. A missing y interrupts its line. */
-function chartView({ title, x_name, y_name, series }) {
-  const ticks = (values) => ticksOf(...(values.length > 0 ? [Math.min(...values), Math.max(...values)] : [0, 1]));
-  const xTicks = ticks(series.flatMap(({ x }) => x));
-  const yTicks = ticks(series.flatMap(({ y }) => y).filter(Number.isFinite));
-  const [left, right, top, high, height] = [58, 14, 8, 200, 250];
-  const color = (k) => `stroke:var(--line-${k % 6});stroke-dasharray:${["none", "6 3", "2 3"][Math.floor(k / 6) % 3]}`;
-  const draw = (width) => {
-    const place = (ticks, from, to) => (value) =>
-      from + ((value - ticks[0]) / (ticks.at(-1) - ticks[0] || 1)) * (to - from);
-    const [x, y] = [place(xTicks, left, width - right), place(yTicks, top + high, top)];
-    // A point between missing values is a short line.
-    const path = (one) => one.x.map((at, k) => {
-      const [before, known, after] = [k - 1, k, k + 1].map((i) => Number.isFinite(one.y[i]));
-      return known ? `${before ? "L" : "M"}${x(at)} ${y(one.y[k])}${before || after ? "" : "m-3 0h6"}` : "";
-    }).join("");
-    return svg("svg", { role: "img", "aria-label": title, width, height, viewBox: `0 0 ${width} ${height}` },
-      ...yTicks.flatMap((value) => [svg("path", { class: "grid", d: `M${left} ${y(value)}H${width - right}` }),
-        svg("text", { class: "right", x: left - 6, y: y(value) + 4 }, tickText(value))]),
-      ...xTicks.map((value) => svg("text", { x: x(value), y: top + high + 18 }, tickText(value))),
-      svg("text", { x: (left + width - right) / 2, y: top + high + 36 }, show(x_name)),
-      svg("text", { transform: `translate(11 ${top + high / 2}) rotate(-90)` }, show(y_name)),
-      ...series.map((one, k) =>
-        svg("path", { class: "line", style: color(k), d: path(one) }, svg("title", {}, one.name))));
-  };
-  const legend = el("ul", { class: "legend" }, ...series.map(({ name }, k) => el("li", {},
-    svg("svg", { width: 24, height: 10, "aria-hidden": true },
-      svg("path", { class: "line", style: color(k), d: "M2 5H22" })), show(name))));
-  const rows = () => [["line", x_name || "x", y_name || "y"],
-    ...series.flatMap(({ name, x, y }) => x.map((at, k) => [name, at, y[k]]))];
-  return el("div", { class: "view" }, el("h3", {}, show(title)), drawnToFit(draw), legend,
-    numbersBehind(title, rows).element);
-}
+/** Shows the numbers of a chart: {title, x_name, y_name, series: [{name, x, y}]}. */
+const chartNumbers = ({ title, x_name, y_name, series }) => el("div", {}, show(title), numbersBehind(title, () =>
+  [["line", x_name || "x", y_name || "y"], ...series.flatMap(({ name, x, y }) => x.map((at, k) => [name, at, y[k]]))]).element);
 
-/** Creates an element that contains draw(its width in pixels), also after a change of the width. */
-function drawnToFit(draw) {
-  const holder = el("div");
-  const redraw = () => holder.clientWidth && holder.replaceChildren(draw(Math.min(holder.clientWidth, 720)));
-  new ResizeObserver(redraw).observe(holder);
-  return holder;
-}
-
-/**
- * Draws a network: {title, what, nodes: [{name, column, row}], edges: [{from, to, name, value}]}. Row 0 is at the top. An
- * edge connects two nodes by their indices; its width is that of |value|, and its color that of the sign. A curve leads around
- * the nodes between two nodes of one row or column.
- */
-function networkView({ title, what, nodes, edges }) {
-  const size = (key) => 1 + Math.max(...nodes.map((node) => node[key]));
-  const most = largest(edges.map(({ value }) => value));
-  const draw = (width) => {
-    const [wide, high] = [Math.max(width / size("column"), 52), 64];
-    const at = ({ column, row }) => [(column + 0.5) * wide, (row + 0.5) * high];
-    const [w, h] = [size("column") * wide, size("row") * high];
-    const path = ({ from, to }) => {
-      const [[x1, y1], [x2, y2]] = [at(nodes[from]), at(nodes[to])];
-      const bend = (x1 === x2 && Math.abs(y2 - y1) > high) || (y1 === y2 && Math.abs(x2 - x1) > wide) ? 0.25 : 0;
-      return `M${x1} ${y1}Q${(x1 + x2) / 2 + bend * (y2 - y1)} ${(y1 + y2) / 2 - bend * (x2 - x1)} ${x2} ${y2}`;
-    };
-    return svg("svg", { role: "img", "aria-label": title, width: w, height: h, viewBox: `0 0 ${w} ${h}` },
-      ...edges.map((edge) => svg("path", { class: edge.value < 0 ? "edge negative" : "edge", d: path(edge),
-        "stroke-width": 1 + 8 * Math.abs(edge.value) / most }, svg("title", {}, `${edge.name}: ${show(edge.value)}`))),
-      ...nodes.map((node) => svg("text", { class: "node", x: at(node)[0], y: at(node)[1] + 4 }, node.name)));
-  };
-  const rows = () => [["from", "to", "name", "value"],
-    ...edges.map(({ from, to, name, value }) => [nodes[from].name, nodes[to].name, name, value])];
-  return el("div", { class: "view network" }, el("h3", {}, show(title)), ...noteOf(what),
-    scrolling(title, drawnToFit(draw)), numbersBehind(title, rows).element);
-}
+/** Shows the numbers of a network: {title, nodes: [{name}], edges: [{from, to, name, value}]}. */
+const networkNumbers = ({ title, nodes, edges }) => numbersBehind(title, () => [["from", "to", "name", "value"],
+  ...edges.map(({ from, to, name, value }) => [nodes[from].name, nodes[to].name, name, value])]).element;
 
 function sectionView({ key, title, sentences = [], tables = [], maps = [], charts = [], network }, k) {
   return el("details", { class: "section", id: key, open: k < 2 }, el("summary", {}, el("h2", {}, show(title))),
     ...sentences.map((text) => el("p", {}, show(text))), ...tables.map(tableView), ...maps.map(sectionMaps),
-    ...charts.filter(({ kind = "curves" }) => kind === "curves").map(chartView), ...(network ? [networkView(network)] : []));
+    ...(data.pictures?.[key] ?? []).map(pictureView), ...charts.map(chartNumbers), ...(network ? [networkNumbers(network)] : []));
 }
 
 // --- panes

@@ -178,11 +178,6 @@ TEST_CASE("the remaining time is estimated from waiting, running and finished ru
   CHECK(pace.left(100, {}, 1) == Approx(20));
   CHECK(pace.left(100, {{10, 1}, {10, 5}}, 2) == Approx((100 + 5 + 0) / 10.0));
   CHECK(pace.left(0, {{100, 2}, {10, 0}}, 4) == Approx(90 / 5.0));  // one run uses only one job
-  CHECK(SweepProgress{20, 7, 1, 2, 0, 80}.text() ==
-        "7 of 20 runs done, 1 failed, 2 running, 1m20s left");
-  CHECK(SweepProgress{20, 0, 0, 2}.text() == "0 of 20 runs done, 2 running");
-  CHECK(SweepProgress{20, 18, 0, 0, 2}.text() ==
-        "18 of 20 runs done, 2 running in another process");
 }
 
 TEST_CASE("the estimated work grows with steps and layers") {

@@ -30,7 +30,7 @@ mv sweeps/s/scale=none,seed=1/state.safetensors whole; head -c 20 whole > sweeps
 expect 0 sweep s.toml --dry-run; out_has "damaged   sweeps/s/scale=none,seed=1"; mv whole sweeps/s/scale=none,seed=1/state.safetensors
 expect 0 sweep s.toml --quiet; out_has "1 trained"; out_has "3 finished before"
 weights sweeps/s > after; same before after
-expect 0 sweep s.toml --jobs 1 --threads 2 --out one --quiet  # the weights do not depend on jobs and threads
+expect 0 sweep s.toml --jobs 1 --threads 2 --out one; err_has "1 of 4 runs done, "; err_has "4 of 4 runs done"  # the weights do not depend on jobs and threads
 weights one > after; same before after
 recipe 8 'scale = ["none", "1/d-head", 0.5]' 'seed = [1, 2]' > more.toml
 expect 0 sweep more.toml --out sweeps/s --quiet; out_has "2 trained"; out_has "4 finished before"

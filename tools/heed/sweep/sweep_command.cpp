@@ -36,17 +36,6 @@ std::vector<const PlannedRun*> own_runs(const SweepPlan& plan, const std::string
   return runs;
 }
 
-SweepJobs jobs_of(const SweepArguments& a, const Command& c, const std::filesystem::path& folder) {
-  const std::int64_t cores = autograd::available_cores();
-  const std::int64_t at_a_time = a.jobs > 0 ? a.jobs : cores / std::max<std::int64_t>(1, c.threads);
-  const auto jobs = std::max<std::int64_t>(1, at_a_time);
-  return {.folder = folder,
-          .jobs = std::size_t(jobs),
-          .threads = c.threads > 0 ? c.threads : std::max<std::int64_t>(1, cores / jobs),
-          .simd = c.simd,
-          .quiet = a.quiet};
-}
-
 constexpr Column kPlannedRun[] = {{"", "state"}, {"run", "run"}, {"state"}};
 constexpr Column kPlanKeys[] = {{"sweep"}, rows("runs", kPlannedRun)};
 constexpr Column kSweptRun[] = {{"run"}, {"state"}, {"exit_code"}, {"error"}, {"result"}};
@@ -126,7 +115,17 @@ Report sweep(const SweepArguments& a, const Command& c) {
   check_sweep_folder(folder, plan);
   if (a.dry_run) return plan_report(folder, runs);
   save_sweep(folder, text);
-  return outcome_report(folder, train_runs(jobs_of(a, c, folder), runs));
+  const std::int64_t cores = autograd::available_cores();
+  const std::int64_t at_a_time = a.jobs > 0 ? a.jobs : cores / std::max<std::int64_t>(1, c.threads);
+  const auto jobs = std::max<std::int64_t>(1, at_a_time);
+  return outcome_report(
+      folder,
+      train_runs({.folder = folder,
+                  .jobs = std::size_t(jobs),
+                  .threads = c.threads > 0 ? c.threads : std::max<std::int64_t>(1, cores / jobs),
+                  .simd = c.simd,
+                  .quiet = a.quiet},
+                 runs));
 }
 
 constexpr const char* kSweepNotes =

@@ -186,10 +186,16 @@ class Sweep {
   }
 
   std::string progress_now() const {
-    const std::size_t failed = sweep_.count(State::kFailed),
-                      running_count = sweep_.count(State::kRunning);
+    const std::size_t failed = sweep_.count(State::kFailed);
     if (sweep_.interrupted)
-      return fmt::format("Stopping; runs that are still saving: {}", running_count);
+      return fmt::format("Stopping; runs that are still saving: {}", sweep_.count(State::kRunning));
+    const std::size_t done = failed + sweep_.count(State::kFinished) + sweep_.count(State::kBefore);
+    std::string text = fmt::format("{} of {} runs done", done, sweep_.runs.size());
+    for (const auto& [count, what] :
+         {std::pair(failed, "failed"),
+          {sweep_.count(State::kRunning), "running"},
+          {sweep_.count(State::kElsewhere), "running in another process"}})
+      if (count > 0) text += fmt::format(", {} {}", count, what);
     double waiting = 0;
     for (const SweptRun& run : sweep_.runs)
       if (run.state == State::kWaiting) waiting += work_of(run.plan->config);
@@ -197,14 +203,9 @@ class Sweep {
     for (const Job& job : running_)
       if (job.run.state == State::kRunning)
         running.push_back({work_of(job.run.plan->config), job.clock.seconds()});
-    return SweepProgress{
-        .runs = sweep_.runs.size(),
-        .done = failed + sweep_.count(State::kFinished) + sweep_.count(State::kBefore),
-        .failed = failed,
-        .running = running_count,
-        .elsewhere = sweep_.count(State::kElsewhere),
-        .seconds_left = pace_.left(waiting, running, jobs_.jobs)}
-        .text();
+    const double left = pace_.left(waiting, running, jobs_.jobs);
+    const bool is_known = std::isfinite(left) && done < sweep_.runs.size();
+    return is_known ? fmt::format("{}, {} left", text, short_duration(left)) : text;
   }
 
   const SweepJobs& jobs_;
@@ -226,16 +227,6 @@ std::size_t SweepOutcome::count(SweptRun::State state) const {
 
 SweepOutcome train_runs(const SweepJobs& jobs, const std::vector<const PlannedRun*>& runs) {
   return Sweep(jobs, runs).train();
-}
-
-std::string SweepProgress::text() const {
-  std::string text = fmt::format("{} of {} runs done", done, runs);
-  if (failed > 0) text += fmt::format(", {} failed", failed);
-  if (running > 0) text += fmt::format(", {} running", running);
-  if (elsewhere > 0) text += fmt::format(", {} running in another process", elsewhere);
-  if (std::isfinite(seconds_left) && done < runs)
-    text += fmt::format(", {} left", short_duration(seconds_left));
-  return text;
 }
 
 // nn::flops_per_token() is not used, because it needs the model. A model can be created only after

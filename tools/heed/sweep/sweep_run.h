@@ -56,18 +56,6 @@ struct SweepOutcome {
 /// SIGHUP, all runs are saved and stopped.
 SweepOutcome train_runs(const SweepJobs& jobs, const std::vector<const PlannedRun*>& runs);
 
-/// Numbers of the progress line of a sweep.
-struct SweepProgress {
-  std::size_t runs = 0;
-  std::size_t done = 0;  ///< finished or failed
-  std::size_t failed = 0;
-  std::size_t running = 0;
-  std::size_t elsewhere = 0;  ///< running in another process
-  double seconds_left = NAN;  ///< NaN: unknown
-  /// "7 of 20 runs done, 1 failed, 2 running, 1m20s left"
-  std::string text() const;
-};
-
 /// Returns an estimate of the number of multiplications in all steps of a run. Only ratios of such
 /// estimates are meaningful.
 double work_of(const nn::RunConfig& config);

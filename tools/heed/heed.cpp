@@ -133,18 +133,9 @@ int exit_code_of(const std::function<int()>& command) {
     code = command();
   } catch (const Interrupted&) {
     code = kInterrupted;
-  } catch (const autograd::NumericError& e) {
-    print_error(e.what());
-    code = kNumeric;
-  } catch (const autograd::IoError& e) {
-    print_error(e.what());
-    code = kInputOutput;
-  } catch (const CheckError& e) {
-    print_error(e.what());
-    code = kCheckFailed;
   } catch (const autograd::Error& e) {
     print_error(e.what());
-    code = kUsage;
+    code = code_of(e);
   } catch (const std::bad_alloc&) {
     print_error(
         "out of memory; heed train --dry-run prints the memory that a run needs and the memory "

@@ -16,6 +16,12 @@ namespace {
 std::string error_prefix, kept_command;
 }
 
+ExitCode code_of(const autograd::Error& error) {
+  if (dynamic_cast<const autograd::NumericError*>(&error)) return kNumeric;
+  if (dynamic_cast<const autograd::IoError*>(&error)) return kInputOutput;
+  return dynamic_cast<const CheckError*>(&error) ? kCheckFailed : kUsage;
+}
+
 std::string with_options(std::string_view text) {
   std::string out;
   while (true) {

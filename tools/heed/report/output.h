@@ -34,6 +34,9 @@ struct CheckError : autograd::Error {
   using Error::Error;
 };
 
+/// Returns the exit code of an error: kNumeric, kInputOutput, kCheckFailed or kUsage.
+ExitCode code_of(const autograd::Error& error);
+
 /// Throws UsageError with the formatted text.
 template <class... Args>
 [[noreturn]] void usage_error(fmt::format_string<Args...> text, Args&&... args) {
@@ -47,13 +50,8 @@ template <class F>
 decltype(auto) past_input_checks(F&& f) {
   try {
     return f();
-  } catch (const autograd::NumericError&) {
-    throw;
-  } catch (const CheckError&) {
-    throw;
-  } catch (const autograd::IoError&) {
-    throw;
   } catch (const autograd::Error& e) {
+    if (code_of(e) != kUsage) throw;
     throw std::logic_error(e.what());
   }
 }

@@ -22,12 +22,6 @@ nn::Setting run_setting(std::string& run) {
 
 namespace {
 
-fs::path newest_run() {
-  const auto newest = RunFolder::newest();
-  if (!newest) fail<IoError>("run", "found no run under runs/; heed train creates one");
-  return newest->path();
-}
-
 // Throws IoError if the run does not contain the file `weights`. The message lists the weights
 // files that the run contains.
 void check_weights(const RunFolder& run, const std::string& weights) {
@@ -52,7 +46,11 @@ bool is_vacant(const fs::path& folder) {
 }  // namespace
 
 fs::path find_run(const std::string& given) {
-  if (given.empty()) return newest_run();
+  if (given.empty()) {
+    const auto newest = RunFolder::newest();
+    if (!newest) fail<IoError>("run", "found no run under runs/; heed train creates one");
+    return newest->path();
+  }
   const RunFolder run(given);
   if (!autograd::is_there(given)) fail<IoError>("run", "found no run or file '", given, "'");
   if (std::error_code ignored; !fs::is_directory(given, ignored))

@@ -55,45 +55,37 @@ PictureSource source_of(const std::filesystem::path& run, const nn::Transformer&
   return {run, nn::hash_of_tensors(parameters(model))};
 }
 
-std::vector<plot::PngText> png_metadata(const PictureSource& source) {
-  std::vector<plot::PngText> metadata = {{"Software", "heed " + version_text()},
-                                         {"Command line", typed_command()}};
-  if (!source.run.empty()) metadata.push_back({"Run", source.run.string()});
-  if (!source.weights.empty()) metadata.push_back({"Weights", source.weights});
-  return metadata;
-}
-
-std::vector<plot::PngText> png_metadata(const PictureSource& source,
-                                        const plot::HeatmapGrid& grid) {
-  std::vector<plot::PngText> metadata = png_metadata(source);
-  metadata.push_back({"Color range", plot::color_range(grid).text(grid)});
-  return metadata;
-}
-
 nn::Setting format_setting(std::vector<std::string>& formats) {
   return nn::Setting("format", formats, {"png", "svg"},
                      "formats of the pictures, separated by commas")
       .shows("png");
 }
 
-Files write_picture(autograd::PathAt file, const std::vector<std::string>& formats,
-                    const std::function<void(plot::Canvas&)>& draw, const std::string& title,
-                    const std::string& alt_text, const std::vector<plot::PngText>& metadata) {
+Files write_picture(autograd::PathAt file, const Picture& picture, const PictureSource& source) {
   Files files;
-  for (const std::string& format : formats.empty() ? std::vector<std::string>{"png"} : formats) {
-    file.path = std::filesystem::path(file.path).replace_extension(format).string();
-    if (std::ranges::count(files, std::filesystem::path(file.text())) > 0) continue;
-    if (format == "svg") {
+  const auto write = [&](const auto& drawing) {
+    std::vector<plot::PngText> metadata = {{"Software", "heed " + version_text()},
+                                           {"Command line", typed_command()}};
+    if (!source.run.empty()) metadata.push_back({"Run", source.run.string()});
+    if (!source.weights.empty()) metadata.push_back({"Weights", source.weights});
+    if constexpr (requires { drawing.limit; })
+      metadata.push_back({"Color range", plot::color_range(drawing).text(drawing)});
+    std::string words = drawing.title + ".";
+    for (const std::string& more : {drawing.caption, picture.explanation})
+      if (!more.empty()) words += " " + more;
+    for (const std::string& format : source.formats) {
+      file.path = std::filesystem::path(file.path).replace_extension(format).string();
+      if (std::ranges::count(files, std::filesystem::path(file.text())) > 0) continue;
       plot::SvgCanvas svg;
-      draw(svg);
-      autograd::write_file(file, svg.encode(title, alt_text, metadata));
-    } else {
       plot::Image image;
-      draw(image);
-      autograd::write_file(file, plot::encode_png(image, alt_text, metadata));
+      const bool is_svg = format == "svg";
+      draw(drawing, is_svg ? static_cast<plot::Canvas&>(svg) : image);
+      autograd::write_file(file, is_svg ? svg.encode(drawing.title, words, metadata)
+                                        : plot::encode_png(image, words, metadata));
+      files.emplace_back(file.text());
     }
-    files.emplace_back(file.text());
-  }
+  };
+  std::visit(write, picture.drawing);
   return files;
 }
 
@@ -161,7 +153,7 @@ plot::LineChart accuracy_chart(const nn::Trainer& trainer) {
 
 }  // namespace
 
-std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
+Picture loss_picture(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
                      const PictureSource& source) {
   using nn::MetricsRow;
   const plot::Series training_set = history_series(trainer, &MetricsRow::train_loss, "", 2);
@@ -169,32 +161,34 @@ std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluat
   const plot::Series batch =
       history_series(trainer, &MetricsRow::loss, stacked ? "" : "training batch", stacked ? 0 : -1);
   plot::LineChart chart{
-      .title = fmt::format("Loss while training: {}, {} steps{}", trainer.config().task,
-                           trainer.steps_done, in_run(source)),
       .x_name = "training step",
       .y_name = "loss (nats per token)",
       .series = {batch, history_series(trainer, &MetricsRow::eval_loss, stacked ? "" : "evaluation",
                                        stacked ? 1 : -1)},
       .log_y = spans_decades(batch.y)};
-  std::string alt = chart.title + ".";
+  std::string alt;
   if (last) {
     if (last->optimal) chart.hlines.push_back({"best possible", *last->optimal});
     for (const auto& [name, loss] : last->references) chart.hlines.push_back({name, loss});
-    alt += fmt::format(" The last evaluation is {:.4f}.", last->loss);
+    alt = fmt::format("The last evaluation is {:.4f}.", last->loss);
   }
   for (const auto& line : chart.hlines) alt += fmt::format(" {}: {:.4f}.", line.name, line.y);
-  if (!stacked) return plot::encode_png(plot::draw_chart(chart), alt, png_metadata(source));
-  alt += fmt::format(" On the training set it is {:.4f}.", training_set.y.back());
-  plot::ChartStack stack{.title = std::exchange(chart.title, ""),
-                         .colors = {"training batch", "held-out set", "training set"}};
-  chart.series.push_back(training_set);
-  chart.height = 400;
+  plot::ChartStack stack{.title = fmt::format("Loss while training: {}, {} steps{}",
+                                              trainer.config().task, trainer.steps_done,
+                                              in_run(source))};
+  if (stacked) {
+    alt += fmt::format(" On the training set it is {:.4f}.", training_set.y.back());
+    stack.colors = {"training batch", "held-out set", "training set"};
+    chart.series.push_back(training_set);
+    chart.height = 400;
+  }
   stack.panels = {chart};
-  if (plot::LineChart accuracy = accuracy_chart(trainer); !accuracy.series[1].x.empty()) {
+  if (plot::LineChart accuracy = accuracy_chart(trainer);
+      stacked && !accuracy.series[1].x.empty()) {
     accuracy.x_name = chart.x_name;
     stack.panels.push_back(accuracy);
   }
-  return plot::encode_png(plot::draw_chart_stack(stack), alt, png_metadata(source));
+  return {"loss", std::move(stack), alt};
 }
 
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
@@ -208,7 +202,7 @@ plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
   return grid;
 }
 
-std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
+Picture attention_picture(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
                           const PictureSource& source) {
   const autograd::NoGrad guard;
   nn::Generator generator(1);
@@ -220,16 +214,14 @@ std::string attention_png(const nn::Transformer& model, const nn::Task& task, st
   const nn::RecordedForward pass =
       nn::record_forward(model, inputs, {"attn.hook_pattern", "attn.hook_attn_scores"});
   const auto labels = task.info().vocabulary.labels(inputs.to_vector<std::int64_t>());
-  const plot::HeatmapGrid grid = attention_grid(
-      pass.at[0], pass.at[1], labels,
-      fmt::format("Attention weights: {}, after {} training steps{}, on {}", task.info().name,
-                  steps, in_run(source), shortened_tokens(labels)));
-  return plot::encode_png(plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
-                          png_metadata(source, grid));
+  return {"attention",
+          attention_grid(
+              pass.at[0], pass.at[1], labels,
+              fmt::format("Attention weights: {}, after {} training steps{}, on {}",
+                          task.info().name, steps, in_run(source), shortened_tokens(labels)))};
 }
 
-void draw_reach(const autograd::PathAt& file, const nn::Causality& causality,
-                const PictureSource& source) {
+Picture reach_picture(const nn::Causality& causality, const PictureSource& source) {
   double smallest = HUGE_VAL;
   for (const nn::Reach& r : causality.runs)
     for (const double x : r.values)
@@ -248,9 +240,7 @@ void draw_reach(const autograd::PathAt& file, const nn::Causality& causality,
   grid.row_axis = "output";
   grid.col_axis = "input";
   grid.value_name = "derivative, in decades";
-  autograd::write_file(file,
-                       plot::encode_png(plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
-                                        png_metadata(source, grid)));
+  return {"causality", std::move(grid)};
 }
 
 }  // namespace heed

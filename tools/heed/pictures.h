@@ -1,10 +1,10 @@
-// Pictures of a run and of its heads, and the metadata that the program stores in every picture.
+// Pictures of a run and of its heads, and the writer of all pictures of the program.
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "autograd/base/files.h"
@@ -13,8 +13,9 @@
 #include "nn/layers/sites.h"
 #include "nn/train/checks/causality.h"
 #include "nn/train/trainer.h"
+#include "tools/plot/chart.h"
 #include "tools/plot/heatmap.h"
-#include "tools/plot/png.h"
+#include "tools/plot/network.h"
 
 namespace heed {
 
@@ -32,32 +33,28 @@ void make_folder(const std::filesystem::path& folder);
 struct PictureSource {
   std::filesystem::path run = {};  ///< run directory, or empty
   std::string weights = {};        ///< nn::hash_of_tensors of the model's parameters, or empty
-  std::vector<std::string> formats = {};  ///< value of format_setting()
+  std::vector<std::string> formats = {"png"};  ///< "png" and "svg"
   /// Returns the last component of `run`.
   std::string run_name() const;
 };
 /// Returns the source for a run directory and its model.
 PictureSource source_of(const std::filesystem::path& run, const nn::Transformer& model);
 
-///@{
-/// Returns the metadata of a picture: heed's version, the command line, the run, the hash of the
-/// weights and, for a heat map, the range of its colors.
-std::vector<plot::PngText> png_metadata(const PictureSource& source);
-std::vector<plot::PngText> png_metadata(const PictureSource& source, const plot::HeatmapGrid& grid);
-template <class Drawing>
-auto png_metadata(const PictureSource& source, const Drawing&) {
-  return png_metadata(source);
-}
-///@}
+/// A picture: maps, charts or a network.
+struct Picture {
+  std::string file;  ///< name without its extension
+  std::variant<plot::HeatmapGrid, plot::ChartStack, plot::Network> drawing;
+  std::string explanation = {};  ///< for readers who cannot see it, after the title and the caption
+  bool only_drawn = false;       ///< true: the numbers are in an array file, and not in JSON
+};
+/// Writes a picture in each format of `source`, and returns the paths. A path is `file` with the
+/// name of the format as its extension. The description in the files is title, caption and
+/// explanation. The metadata are heed's version, the command line, run and weights of `source` and,
+/// for heat maps, the range of the colors. Throws IoError.
+Files write_picture(autograd::PathAt file, const Picture& picture, const PictureSource& source);
 
 /// Returns the setting --format. Its value is a list of "png" and "svg"; an empty list means png.
 nn::Setting format_setting(std::vector<std::string>& formats);
-/// Writes a picture in each of `formats`, a value of format_setting(), and returns the paths. A
-/// path is `file` with the name of the format as its extension. `draw` draws the picture. `title`,
-/// `alt_text` and `metadata` are the texts in the files; a PNG file has no title. Throws IoError.
-Files write_picture(autograd::PathAt file, const std::vector<std::string>& formats,
-                    const std::function<void(plot::Canvas&)>& draw, const std::string& title,
-                    const std::string& alt_text, const std::vector<plot::PngText>& metadata);
 
 /// Returns tokens as text for a title, shortened to a fixed width. Unprintable characters are
 /// replaced by their names.
@@ -67,10 +64,10 @@ std::string shortened_tokens(const std::vector<std::string>& labels);
 /// value is above 0 and the largest is more than ten times the smallest.
 bool spans_decades(const std::vector<double>& values);
 
-/// Returns the bytes of loss.png: the loss of each step and evaluation. If `last` is given, it also
-/// shows the optimal loss and the other reference losses of that evaluation. The axis is
-/// logarithmic if spans_decades() is true for the losses of the steps.
-std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
+/// Returns loss.png: the loss of each step and evaluation. If `last` is given, it also shows the
+/// optimal loss and the other reference losses of that evaluation. The axis is logarithmic if
+/// spans_decades() is true for the losses of the steps.
+Picture loss_picture(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
                      const PictureSource& source = {});
 
 /// Returns heat maps whose rows are queries and whose columns are keys: one panel per head, and one
@@ -86,16 +83,19 @@ plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
                                  const std::vector<nn::Tensor>& scores,
                                  const std::vector<std::string>& labels, const std::string& title);
-/// Returns the bytes of attention.png: the attention weights of every layer and head on the task's
-/// example sequence, or on its first 256 tokens if it is longer. `steps` is the number of training
-/// steps, for the title.
-std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
+/// Returns the heat maps of attention.png. `weights` and `scores` contain one tensor [1, H, T, T]
+/// per layer.
+plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
+                                 const std::vector<nn::Tensor>& scores,
+                                 const std::vector<std::string>& labels, const std::string& title);
+/// Returns attention.png: the attention weights of every layer and head on the task's example
+/// sequence, or on its first 256 tokens if it is longer. `steps` is the number of training steps,
+/// for the title.
+Picture attention_picture(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
                           const PictureSource& source = {});
 
-/// Draws, for each kind of pass in `causality`, how strongly each output depends on each input
-/// (nn::Reach). Derivatives that are exactly 0 are gray. Throws IoError if the file cannot be
-/// written.
-void draw_reach(const autograd::PathAt& file, const nn::Causality& causality,
-                const PictureSource& source);
+/// Returns causality.png: for each kind of pass in `causality`, how strongly each output depends on
+/// each input (nn::Reach). Derivatives that are exactly 0 are gray.
+Picture reach_picture(const nn::Causality& causality, const PictureSource& source);
 
 }  // namespace heed

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "autograd/base/error.h"
 #include "tools/plot/axis.h"
@@ -360,10 +361,11 @@ Image draw_chart_stack(const ChartStack& stack) {
   return image;
 }
 
-Image draw_chart(const LineChart& chart) {
-  ChartStack stack{.title = chart.title, .panels = {chart}};
-  stack.panels[0].title.clear();
-  return draw_chart_stack(stack);
+ChartStack stack_of(LineChart chart) {
+  const std::string title = std::exchange(chart.title, "");
+  return {.title = title, .panels = {std::move(chart)}};
 }
+
+Image draw_chart(const LineChart& chart) { return draw_chart_stack(stack_of(chart)); }
 
 }  // namespace heed::plot

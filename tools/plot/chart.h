@@ -98,6 +98,9 @@ struct ChartStack {
   std::optional<VLine> vline = {};  ///< marks a position on the x axis, if set
 };
 
+/// Returns a stack with this chart, whose title becomes that of the picture.
+ChartStack stack_of(LineChart chart);
+
 /// Draws the chart as a picture that is 1000 pixels wide, and 640 pixels high unless `height` is
 /// set. The legend is above the plot and never covers a curve. Throws ShapeError if `x` and `y` of
 /// a series differ in length, or if its `low` and `high` are neither empty nor of that length.

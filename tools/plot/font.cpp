@@ -86,23 +86,18 @@ Line place_glyphs(std::string_view text, double size) {
   return line;
 }
 
-Box union_box(const std::vector<Glyph>& glyphs) {
-  Box all = glyphs.front().box;
-  for (const Glyph& glyph : glyphs) {
-    all.left = std::min(all.left, glyph.box.left);
-    all.top = std::min(all.top, glyph.box.top);
-    all.right = std::max(all.right, glyph.box.right);
-    all.bottom = std::max(all.bottom, glyph.box.bottom);
-  }
-  return all;
-}
-
 }  // namespace
 
 TextMask rasterize_text(std::string_view text, double size) {
   const Line line = place_glyphs(text, size);
   if (line.glyphs.empty()) return {};
-  const Box all = union_box(line.glyphs);
+  Box all = line.glyphs.front().box;
+  for (const Glyph& glyph : line.glyphs) {
+    all.left = std::min(all.left, glyph.box.left);
+    all.top = std::min(all.top, glyph.box.top);
+    all.right = std::max(all.right, glyph.box.right);
+    all.bottom = std::max(all.bottom, glyph.box.bottom);
+  }
   TextMask mask{all.left, all.top + cap_height(size), all.width(), all.height(), {}};
   mask.coverage.resize(std::size_t(all.width()) * std::size_t(all.height()));
   std::vector<std::uint8_t> ink;

@@ -117,7 +117,7 @@ expect 0 study slow --prompt line --csv --threads 1; err_has "The effects of the
 header words.safetensors '{"words":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}' 0
 printf '\0\0\x80\x3f\0\0\0\x3f\xcd\xcc\x4c\x3e\0\0\x80\x3f' >> words.safetensors  # 1 0.5 0.2 1
 expect 0 plot words.safetensors --x-labels the,cat --y-labels die,Katze --title 'Who reads whom'
-picture_has words.png "Who reads whom: a matrix of 2 rows and 2 columns" "'Who reads whom'" "0 to 1"
+picture_has words.png "Who reads whom. A matrix of 2 rows and 2 columns" "'Who reads whom'" "0 to 1"
 expect 0 plot words.safetensors --out drawn.svg --json; is_json_line; out_has '"files":["drawn.svg"]'
 ok grep -q "words.safetensors: words" drawn.svg
 refuses 2 "--out: needs a FILE.png or FILE.svg, got 'drawn.pdf'" plot words.safetensors --out drawn.pdf

@@ -20,14 +20,12 @@ using Kind = nn::Setting::Kind;
 CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argument) {
   const std::string name = "--" + setting.key;
   CLI::Option* option = nullptr;
-  if (setting.kind == Kind::kSwitch)
+  if (setting.kind == Kind::kSwitch) {
     option = app.add_flag(setting.shown.empty() ? name : name + ",!--no-" + setting.key);
-  else
+  } else {
     option = app.add_option(is_argument ? setting.key + "," + name : name,
                             [](const CLI::results_t&) { return true; });
-  if (setting.kind != Kind::kSwitch) {
-    const bool many = is_argument && setting.kind == Kind::kList;
-    option->expected(many ? -1 : 1);
+    option->expected(is_argument && setting.kind == Kind::kList ? -1 : 1);
   }
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   const std::string where = is_argument ? setting.key : name;

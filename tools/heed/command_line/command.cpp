@@ -12,14 +12,10 @@ namespace {
 
 constexpr const char* kCommon[] = {"config", "json", "csv", "threads", "simd"};
 
-bool is_in(const std::vector<std::string>& list, const std::string& entry) {
-  return std::find(list.begin(), list.end(), entry) != list.end();
-}
-
 bool takes(const Mode& mode, const std::string& key) {
   if (key == "json") return mode.result.size() > 0;
   if (key == "csv") return mode.has_table();
-  return mode.accepts.empty() || key == mode.key || is_in(mode.accepts, key);
+  return mode.accepts.empty() || key == mode.key || std::ranges::count(mode.accepts, key) > 0;
 }
 
 // Throws UsageError for an option that has no effect in the mode.
@@ -59,7 +55,7 @@ void Command::add(const std::string& group, std::vector<nn::Setting> more) {
 
 void Command::mark(bool nn::Setting::*flag, const std::vector<std::string>& keys) {
   for (nn::Setting& s : settings)
-    if (is_in(keys, s.key)) s.*flag = true;
+    if (std::ranges::count(keys, s.key) > 0) s.*flag = true;
 }
 
 void Command::add_common(int which) {
@@ -100,7 +96,7 @@ std::vector<std::string> Command::only(std::vector<std::string> keys) const {
 std::vector<std::string> Command::all_but(const std::vector<std::string>& excluded) const {
   std::vector<std::string> keys;
   for (const nn::Setting& s : settings)
-    if (!is_in(excluded, s.key)) keys.push_back(s.key);
+    if (std::ranges::count(excluded, s.key) == 0) keys.push_back(s.key);
   return keys;
 }
 
@@ -109,7 +105,7 @@ const Mode& Command::mode() const {
     if (m.when && !m.when(*this)) return false;
     if (m.key.empty()) return true;
     if (!given(m.key)) return false;
-    if (!m.values.empty()) return is_in(m.values, text(m.key));
+    if (!m.values.empty()) return std::ranges::count(m.values, text(m.key)) > 0;
     return nn::find_setting(settings, m.key)->kind != nn::Setting::Kind::kSwitch ||
            text(m.key) == "true";
   };

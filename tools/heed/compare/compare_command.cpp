@@ -249,12 +249,8 @@ Report run_compare(const CompareArguments& a, const Command& c) {
   fs::path out = a.out.empty() ? "compare" : a.out;
   if (a.out.empty() && given.size() == 1 && !nn::RunFolder(given[0].text).is_run())
     out = fs::path(given[0].text) / "compare";
-  try {
-    report.files(write_files(out, tasks, chosen_against(a.against, tasks)));
-  } catch (const autograd::IoError& e) {  // the table is printed even if no file can be written
-    report.files({});
-    report.fail(kInputOutput, fmt::format("{}; --out DIR writes the files elsewhere", e.what()));
-  }
+  report.write_files([&] { return write_files(out, tasks, chosen_against(a.against, tasks)); });
+  if (!report.error.empty()) report.error += "; --out DIR writes the files elsewhere";
   return report;
 }
 
@@ -310,7 +306,7 @@ Columns role_columns() {
                                    {"left_alone", "left alone", "", "percent", 1}});
     return columns;
   }();
-  return {all.data(), all.size()};
+  return all;
 }
 
 const Column kRoleKeys[] = {rows("runs", role_columns()), rows("left_out", kLeftOut)};
@@ -349,12 +345,6 @@ Report compare_roles(const Command& c) {
   return report;
 }
 
-std::vector<std::string> compared_names() {
-  std::vector<std::string> names = nn::ComparedQuantity::names();
-  names.emplace_back("roles");
-  return names;
-}
-
 }  // namespace
 
 void compare_command(Command& c) {
@@ -368,10 +358,12 @@ void compare_command(Command& c) {
       "  heed compare runs/induction-1 runs/induction-2 --of roles";
   c.notes = kCompareNotes;
   auto a = std::make_shared<CompareArguments>();
+  std::vector<std::string> quantities = nn::ComparedQuantity::names();
+  quantities.emplace_back("roles");
   c.arguments = 1;
   c.add("Options",
         {nn::Setting("runs", a->runs, {}, "runs, directories of runs, sweeps"),
-         nn::Setting("of", a->of, compared_names(),
+         nn::Setting("of", a->of, std::move(quantities),
                      "the compared quantity; roles: which heads have which role in each run"),
          nn::Setting("target", a->target, {-1e6, 1e6},
                      "value of the quantity; adds the steps until a run reaches it")

@@ -49,13 +49,12 @@ std::size_t index_in(std::vector<std::string>& list, const std::string& text) {
 }
 
 std::filesystem::path draw(const autograd::PathAt& file, const plot::LineChart& chart) {
-  std::string alt = chart.title + ".";
+  std::string alt;
   for (const plot::Series& s : chart.series)
     if (!s.y.empty() && std::isfinite(s.y.back()))
-      alt += fmt::format(" {}: {:.4g} at {:g}.", s.name.empty() ? "The last" : s.name, s.y.back(),
-                         s.x.back());
-  autograd::write_file(file, plot::encode_png(plot::draw_chart(chart), alt, png_metadata({})));
-  return file.text();
+      alt += fmt::format("{}{}: {:.4g} at {:g}.", alt.empty() ? "" : " ",
+                         s.name.empty() ? "The last" : s.name, s.y.back(), s.x.back());
+  return write_picture(file, {"", plot::stack_of(chart), alt}, {})[0];
 }
 
 }  // namespace

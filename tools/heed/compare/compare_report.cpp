@@ -71,13 +71,11 @@ Cells setting_cells(Cells cells, const RunComparison& c, const RunGroup& g) {
   return cells;
 }
 
-Columns view(const std::vector<Column>& columns) { return {columns.data(), columns.size()}; }
-
 const std::vector<Column> kRun = run_columns({{"run"}, {"seed"}});
 constexpr Column kHead[] = {{"layer"}, {"head"}, {"quantity"}, {"n"}, {"mean"}, {"error"}};
 const std::vector<Column> kSetting = [] {
   std::vector<Column> columns = setting_columns({{"setting", "setting"}, {"options"}});
-  columns.insert(columns.end(), {rows("runs", view(kRun)), rows("heads", kHead)});
+  columns.insert(columns.end(), {rows("runs", kRun), rows("heads", kHead)});
   return columns;
 }();
 constexpr Column kHeadText[] = {{"", "setting"},
@@ -86,15 +84,12 @@ constexpr Column kHeadText[] = {{"", "setting"},
                                 {.label = "mean", .format = "{:.4f}", .has_error = true},
                                 {}};
 constexpr Column kDifferingText[] = {{"", "option"}, {"", "value: settings", "", "text"}};
-const Column kCompareKeys[] = {{"task"},
-                               {"quantity"},
-                               {"target"},
-                               rows("settings", view(kSetting)),
-                               rows("left_out", kLeftOut),
-                               {"files"}};
+const Column kCompareKeys[] = {
+    {"task"}, {"quantity"}, {"target"}, rows("settings", kSetting), rows("left_out", kLeftOut),
+    {"files"}};
 
 // The result if there are several tasks: a list with an object per task.
-const Column kTask[] = {{"task"}, {"quantity"}, {"target"}, rows("settings", view(kSetting))};
+const Column kTask[] = {{"task"}, {"quantity"}, {"target"}, rows("settings", kSetting)};
 const Column kSeveralKeys[] = {rows("tasks", kTask), rows("left_out", kLeftOut), {"files"}};
 
 // Returns one row for each score of each head of the model, as means over the runs of a group.
@@ -117,7 +112,7 @@ Value options_of(const RunGroup& g) {
 }
 
 Cells all_setting_cells(const RunComparison& c, const RunGroup& g) {
-  Table runs(view(kRun)), heads(kHead);
+  Table runs(kRun), heads(kHead);
   for (const ComparedRun& r : g.runs) runs.add(run_cells({}, r));
   heads.rows = head_rows(c, g);
   Cells cells = setting_cells({g.name, options_of(g)}, c, g);
@@ -175,7 +170,7 @@ Table options_table(const std::vector<RunComparison>& tasks, const std::vector<C
   if (tasks.size() > 1) columns.push_back({"task"});
   for (const RunComparison& c : tasks)
     for (const auto& [key, value] : c.groups[0].options)
-      if (!view(columns).find(key)) columns.push_back({key});
+      if (!Columns(columns).find(key)) columns.push_back({key});
   columns.insert(columns.end(), more.begin(), more.end());
   return Table(columns);
 }

@@ -178,7 +178,6 @@ Evaluated evaluate_at(nn::LoadedRun& run, const EvalArguments& a, std::int64_t c
                                       : fmt::format("Evaluating: {} of {} sequences", done, total));
         });
   });
-  progress.clear();
   e.seconds = clock.seconds();
   return e;
 }
@@ -254,9 +253,8 @@ constexpr Column kLengthsAfter[] = {
     {"run"}, {"weights"}, rows("lengths", kLengthColumns), {"files"}};
 constexpr auto kLengthKeys = joined(kEvalBefore, kLengthsAfter);
 
-std::filesystem::path draw_lengths(const std::filesystem::path& folder, const nn::LoadedRun& run,
-                                   const std::string& where, const plot::Series& loss,
-                                   const plot::Series& best) {
+Files draw_lengths(const std::filesystem::path& folder, const nn::LoadedRun& run,
+                   const std::string& where, const plot::Series& loss, const plot::Series& best) {
   plot::LineChart chart{.x_name = "context: tokens of a sequence",
                         .y_name = "loss (nats per token)",
                         .series = {loss},
@@ -267,14 +265,12 @@ std::filesystem::path draw_lengths(const std::filesystem::path& folder, const nn
       .title = "Loss by length: " + where,
       .panels = {chart},
       .vline = plot::VLine{"context in training", double(run.config.model.context)}};
-  std::string alt = stack.title + ".";
+  std::string alt;
   for (std::size_t i = 0; i < loss.x.size(); ++i)
-    alt += fmt::format(" {:.4f} at {}.", loss.y[i], loss.x[i]);
+    alt += fmt::format("{}{:.4f} at {}.", i > 0 ? " " : "", loss.y[i], loss.x[i]);
   const nn::RunFolder opened = nn::RunFolder(folder).opened();  // no link in it is followed
-  autograd::write_file(opened.target(nn::RunFolder::kLengthsPicture),
-                       plot::encode_png(plot::draw_chart_stack(stack), alt,
-                                        png_metadata(source_of(folder, run.model))));
-  return opened.file(nn::RunFolder::kLengthsPicture);
+  return write_picture(opened.target(nn::RunFolder::kLengthsPicture), {"lengths", stack, alt},
+                       source_of(folder, run.model));
 }
 
 Report eval_lengths(const EvalArguments& a) {
@@ -317,17 +313,10 @@ Report eval_lengths(const EvalArguments& a) {
   report.set("task", task);
   report.set("seconds", seconds);
   report.set("tokens_per_s", seconds > 0 ? Value(tokens / seconds) : Value());
-  std::vector<std::filesystem::path> files;
-  if (tokens == 0) {
+  if (tokens == 0)
     report.fail(kUsage, "--context: none of these lengths can be evaluated: " + first_reason);
-  } else {
-    try {
-      files.push_back(draw_lengths(folder, run, where, losses, best));
-    } catch (const std::exception& e) {  // the result is printed even without a picture
-      if (report.exit_code == kOk) report.fail(kInputOutput, e.what());
-    }
-  }
-  report.files(files);
+  report.write_files(
+      [&] { return tokens > 0 ? draw_lengths(folder, run, where, losses, best) : Files(); });
   return report;
 }
 

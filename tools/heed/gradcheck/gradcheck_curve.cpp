@@ -60,7 +60,7 @@ void draw_curves(const std::string& file, const std::vector<Curve>& curves) {
           ? fmt::format("Differences of {}: smaller steps, less truncation, more rounding (1/h)",
                         curves[0].name)
           : "Central differences: smaller steps, less truncation (h²), more rounding (1/h)";
-  plot::write_png(file, plot::draw_chart(chart), chart.title, png_metadata({}));
+  write_picture(file, {"", plot::stack_of(chart)}, {});
 }
 
 void add_curves(Report& report, const std::vector<Curve>& curves) {

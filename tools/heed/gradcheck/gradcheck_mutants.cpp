@@ -40,7 +40,6 @@ Report report_mutants(const GradcheckRequest& request) {
       if (m.fate == MutantFate::kSurvived) survivors.push_back(m);
     }
   }
-  progress.clear();
   const std::int64_t mutants = killed + std::ssize(survivors);
   Report report(kMutantKeys);
   report.set("mutants", mutants);

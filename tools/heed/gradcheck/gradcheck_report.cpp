@@ -250,7 +250,6 @@ Report report_gradchecks(const GradcheckRequest& request) {
     for (CheckResult& r : run_check(*check, request.options(), layouts))
       row.sum.add(results.emplace_back(std::move(r)));
   }
-  progress.clear();
   const double seconds = clock.seconds();
   if (!request.junit.empty())
     autograd::write_file(request.junit, junit_xml(results, seconds, request));

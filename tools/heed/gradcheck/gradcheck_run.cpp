@@ -48,18 +48,11 @@ std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun&
   return check_float32(run.model, batch);
 }
 
-Value float32_value(const std::optional<autograd::Float32Report>& report) {
-  if (!report) return {};
-  return object_of(kFloat32Keys,
-                   {report->ok, report->target, report->entries, report->worst, report->message});
-}
-
-Value digits_cell(const std::optional<double>& digits) {
-  return digits ? Value(digits_text(*digits)) : Value();
-}
-
 void add_tensors(Report& report, const std::vector<nn::CheckedParameter>& parameters) {
   Table& table = report.table("tensors");
+  const auto digits_cell = [](const std::optional<double>& digits) {
+    return digits ? Value(digits_text(*digits)) : Value();
+  };
   for (const nn::CheckedParameter& p : parameters) {
     const std::optional<double>&dual = p.digits[int(Oracle::kDual)],
           &differences = p.digits[int(Oracle::kDifferences)];
@@ -101,7 +94,9 @@ Report report_run_gradcheck(const GradcheckRequest& request) {
   report.set("message", message);
   report.set("entries", entries);
   report.set("seconds", clock.seconds());
-  report.set("float32", float32_value(float32));
+  if (float32)
+    report.set("float32", object_of(kFloat32Keys, {float32->ok, float32->target, float32->entries,
+                                                   float32->worst, float32->message}));
   add_tensors(report, parameters);
   report.line(
       "{}: {} parameters in {} tensors, each checked in random directions; {} entries one by one; "

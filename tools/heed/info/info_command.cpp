@@ -81,8 +81,6 @@ Report info_on_file(const std::string& path) {
   return report;
 }
 
-bool names_file(const Command& c) { return autograd::is_file(c.text("run")); }
-
 }  // namespace
 
 void info_command(Command& c) {
@@ -98,7 +96,7 @@ void info_command(Command& c) {
   c.add_common(Command::kJson | Command::kCsv);
   c.modes = {
       {.key = "run",
-       .when = names_file,
+       .when = [](const Command& command) { return autograd::is_file(command.text("run")); },
        .label = "of a file",
        .result = kFileKeys,
        .run = [run](const Command&) { return info_on_file(*run); }},

@@ -97,10 +97,6 @@ SweepPlan read_sweep(const std::string& text, const std::string& file) {
   return sweep;
 }
 
-bool contains(const std::vector<std::string>& list, const std::string& text) {
-  return std::find(list.begin(), list.end(), text) != list.end();
-}
-
 std::vector<std::string> swept_keys(const SweepPlan& sweep) {
   std::vector<std::string> keys;
   for (const nn::TomlItem& list : sweep.lists) keys.push_back(list.key);
@@ -113,12 +109,14 @@ std::vector<std::size_t> strides_of(const SweepPlan& sweep, const std::string& f
   const std::vector<std::string> keys = swept_keys(sweep);
   const std::vector<std::string>& pairs = sweep.pairs;
   for (const std::string& key : pairs)
-    if (!contains(keys, key))
+    if (std::ranges::count(keys, key) == 0)
       usage_error("{}: pairs contains '{}', which is not in [sweep]; the nearest is '{}'", file,
                   key, nn::nearest(key, keys));
   if (pairs.size() == 1 || std::set(pairs.begin(), pairs.end()).size() < pairs.size())
     usage_error("{}: pairs needs at least two different options, got {}", file, heed::join(pairs));
-  const auto is_paired = [&](const nn::TomlItem& list) { return contains(pairs, list.key); };
+  const auto is_paired = [&](const nn::TomlItem& list) {
+    return std::ranges::count(pairs, list.key) > 0;
+  };
   const auto first = std::find_if(sweep.lists.begin(), sweep.lists.end(), is_paired);
   for (const nn::TomlItem& list : sweep.lists)
     if (is_paired(list) && list.values.size() != first->values.size())
@@ -234,7 +232,7 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
     return fmt::format("its [sweep] has {}, not {}", heed::join(were), heed::join(are));
   for (std::size_t i = 0; i < now.lists.size(); ++i)
     for (const std::string& value : before.lists[i].values)
-      if (!contains(now.lists[i].values, value))
+      if (std::ranges::count(now.lists[i].values, value) == 0)
         return fmt::format("{} = {} is missing now", now.lists[i].key, value);
   std::set<std::string> names;
   for (const PlannedRun& run : now.runs) names.insert(run.name);

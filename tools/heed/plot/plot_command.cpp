@@ -133,13 +133,12 @@ Report run_plot(const PlotArguments& a, const Command& c) {
     usage_error("--out: needs a FILE.png or FILE.svg, got '{}'", a.out);
   const plot::HeatmapGrid grid = plot_grid(a, c);
   const plot::Panel& first = grid.panels.front();
-  const std::string alt = fmt::format(
-      "{}: {} of {} rows and {} columns.", grid.title,
-      grid.panels.size() == 1 ? "a matrix" : fmt::format("{} matrices", grid.panels.size()),
-      first.rows, first.cols);
+  const std::string matrices =
+      grid.panels.size() == 1 ? "A matrix" : fmt::format("{} matrices", grid.panels.size());
   const Files files = write_picture(
-      out, {extension.substr(1)}, [&](plot::Canvas& canvas) { draw(grid, canvas); }, grid.title,
-      alt, png_metadata({}, grid));
+      out,
+      {"", grid, fmt::format("{} of {} rows and {} columns.", matrices, first.rows, first.cols)},
+      {.formats = {extension.substr(1)}});
   Report report(kPlotKeys);
   report.set("file", files.front().string());
   report.set("panels", grid.panels.size());

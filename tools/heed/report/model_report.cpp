@@ -5,20 +5,14 @@
 #include "nn/train/cost/model_cost.h"
 
 namespace heed {
-namespace {
-
-// Returns the standard deviation over all entries of a parameter (divided by n, not n - 1).
-double standard_deviation(const nn::Tensor& parameter) {
-  const autograd::NoGrad guard;
-  return std::sqrt(var(to(parameter, autograd::float64), {}, {.correction = 0}).item());
-}
-
-}  // namespace
 
 void add_model(Report& report, const nn::Transformer& model) {
+  const autograd::NoGrad guard;
   Table& table = report.table("tensors");
-  for (const nn::NamedTensor& p : nn::parameters(model))
-    table.add({p.name, sizes_of(p.tensor.shape()), p.tensor.numel(), standard_deviation(p.tensor)});
+  for (const auto& [name, tensor] : nn::parameters(model)) {
+    const auto variance = var(to(tensor, autograd::float64), {}, {.correction = 0});  // by n
+    table.add({name, sizes_of(tensor.shape()), tensor.numel(), std::sqrt(variance.item())});
+  }
   const std::int64_t count = nn::count_parameters(model);
   const double bytes = double(count) * double(element_size(model.options.attention.dtype));
   const std::string reason(model.blocks[0].attn.composite_reason());

@@ -12,13 +12,14 @@ const Column* Columns::find(std::string_view key) const {
   return found == end() ? nullptr : found;
 }
 
-Table::Table(const std::vector<Column>& list) {
+Table::Table(const std::vector<Column>& list, std::string title_, std::size_t shown_)
+    : title(std::move(title_)), shown(shown_) {
   const auto made = std::make_shared<Own>(Own{list});
   for (Column& column : made->columns)
     for (std::string_view* text : {&column.key, &column.label})
       *text = made->texts.emplace_back(*text);
   own = made;
-  columns = Columns(made->columns.data(), made->columns.size());
+  columns = made->columns;
 }
 
 void Table::add(std::vector<Value> cells) {
@@ -80,6 +81,18 @@ void Report::files(const std::vector<std::filesystem::path>& files) {
   std::string lines;
   for (const auto& file : files) lines += file.string() + "\n";
   if (!lines.empty()) block(lines);
+}
+
+void Report::write_files(const std::function<std::vector<std::filesystem::path>()>& write) {
+  std::vector<std::filesystem::path> written;
+  try {
+    written = write();
+  } catch (const autograd::ValueError&) {
+    throw;
+  } catch (const std::exception& e) {
+    fail(exit_code == kOk ? kInputOutput : exit_code, error.empty() ? e.what() : error);
+  }
+  files(written);
 }
 
 std::string to_json(const Report& report) {

@@ -16,6 +16,7 @@
 #include <array>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,7 +41,7 @@ class Columns {
   constexpr Columns(const Column (&list)[N]) : first_(list), size_(N) {}
   template <std::size_t N>
   constexpr Columns(const std::array<Column, N>& list) : first_(list.data()), size_(N) {}
-  Columns(const Column* first, std::size_t size) : first_(first), size_(size) {}
+  Columns(const std::vector<Column>& list);
 
   constexpr std::size_t size() const { return size_; }
   constexpr const Column* begin() const { return first_; }
@@ -74,6 +75,8 @@ struct Column {
   bool has_error = false;
 };
 
+inline Columns::Columns(const std::vector<Column>& list)
+    : first_(list.data()), size_(list.size()) {}
 constexpr const Column* Columns::end() const { return first_ + size_; }
 constexpr const Column& Columns::operator[](std::size_t i) const { return first_[i]; }
 
@@ -100,7 +103,8 @@ constexpr auto joined(const Column (&... lists)[N]) {
 struct Table {
   explicit Table(Columns columns_) : columns(columns_) {}
   /// Creates a table whose columns are known only at run time. Their keys and labels are copied.
-  explicit Table(const std::vector<Column>& list);
+  explicit Table(const std::vector<Column>& list, std::string title_ = {},
+                 std::size_t shown_ = SIZE_MAX);
 
   /// Columns made at run time, and their texts.
   struct Own {
@@ -163,6 +167,9 @@ class Report {
   Table& text_table(Columns columns) { return text_table(Table(columns)); }
   /// Sets the key "files". Text contains one line per file.
   void files(const std::vector<std::filesystem::path>& files);
+  /// Sets the key "files" to those that write() returns. If it throws another error than
+  /// ValueError, there are none, and the command fails after its result.
+  void write_files(const std::function<std::vector<std::filesystem::path>()>& write);
 
   /// Adds a paragraph that appears only in text, wrapped at 80 columns.
   template <class... Args>

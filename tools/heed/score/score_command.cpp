@@ -118,7 +118,6 @@ void score_windows(Scores& scores, const nn::LoadedRun& run, const nn::Task& tas
             contiguous(slice(select(all.logits, 0, b), 0, last - counted, last)));
     }
   }
-  progress.clear();
 }
 
 // Throws UsageError if the text has too many tokens for one row of the table each, or for its

@@ -50,14 +50,6 @@ class Lines {
     return c;
   }
 
-  void add_to(std::vector<Claim>& lines) const {
-    add_components(lines), add_sets(lines);
-    lines.push_back(
-        {"Next: --ablation resample (another replacement), --show edges (which component reads "
-         "which), --keep A,B (L with these heads alone)."});
-  }
-
- private:
   // The components that count, the largest first.
   void add_components(std::vector<Claim>& lines) const {
     constexpr std::size_t kMostPatterns = 2;
@@ -125,6 +117,7 @@ class Lines {
     }
   }
 
+ private:
   const nn::Evidence& row(const nn::Finding& f) const { return m_.effects[f.row]; }
 
   // "needed -5.31 +- 0.03 (accuracy 99.9 %), suffices +5.19 +- 0.04"
@@ -183,15 +176,17 @@ class Lines {
 std::vector<Claim> first_lines(const HeadStudy& study, bool predicts,
                                const std::vector<std::string>& answers) {
   std::vector<Claim> lines;
-  if (study.measured)
-    lines.push_back(Lines(study).introduction());
-  else if (!study.not_measured.empty())
-    lines.push_back({study.not_measured});
+  if (study.measured) lines.push_back(Lines(study).introduction());
   for (const std::string& text : answers) lines.push_back({text});
-  if (study.measured && predicts)
-    Lines(study).add_to(lines);
-  else if (study.measured)
-    lines.push_back({study.not_measured});
+  if (study.measured && predicts) {
+    Lines(study).add_components(lines);
+    Lines(study).add_sets(lines);
+    lines.push_back(
+        {"Next: --ablation resample (another replacement), --show edges (which component reads "
+         "which), --keep A,B (L with these heads alone)."});
+  } else if (!study.not_measured.empty()) {
+    lines.insert(study.measured ? lines.end() : lines.begin(), {study.not_measured});
+  }
   return lines;
 }
 

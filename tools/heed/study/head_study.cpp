@@ -200,24 +200,21 @@ nn::Batch repeated_sequences(const nn::Task& task, const nn::RepeatedTokens& siz
 
 std::vector<nn::Setting> head_settings(HeadArguments& a) {
   return {
-      nn::Setting("ablate", a.ablate, "HEADS",
-                  "measures L without these heads and MLPs together, such as L0MLP,L1H0; all: "
-                  "measures each of them and each pair of heads, even if it takes long")
-          .shows(""),
-      nn::Setting("keep", a.keep, "HEADS",
-                  "measures L with these heads alone, such as L0H0,L1H1; all MLPs remain unless "
-                  "one is in the list")
-          .shows(""),
+      {"ablate", a.ablate, "HEADS",
+       "measures L without these heads and MLPs together, such as L0MLP,L1H0; all: measures each "
+       "of them and each pair of heads, even if it takes long"},
+      {"keep", a.keep, "HEADS",
+       "measures L with these heads alone, such as L0H0,L1H1; all MLPs remain unless one is in the "
+       "list"},
       {"ablation", a.ablation,
        "replacement for a head's output: its mean, zero, or that of another sequence"},
       nn::Setting("samples", a.samples, {1, 1 << 16},
                   "number of evaluation sequences for the effects of heads; if it is given, "
                   "also draws by_distance.png")
           .shows("32, or until 4,096 positions count, at most 512"),
-      nn::Setting("repeat-random", a.repeat_random, "RxC",
-                  "sequences of R random tokens, repeated C times, instead of those of the task; "
-                  "auto: 4 copies of at most 25 tokens")
-          .shows(""),
+      {"repeat-random", a.repeat_random, "RxC",
+       "sequences of R random tokens, repeated C times, instead of those of the task; auto: 4 "
+       "copies of at most 25 tokens"},
       {"no-effects", a.no_effects, "does not measure the effects of heads and MLPs"}};
 }
 

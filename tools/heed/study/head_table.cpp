@@ -16,7 +16,7 @@ Columns head_columns() {
     columns.push_back({"mark", "mark"});
     return columns;
   }();
-  return {all.data(), all.size()};
+  return all;
 }
 
 std::vector<Value> head_row(const nn::HeadReport& h, const std::string& name, Value mark) {

@@ -13,7 +13,6 @@
 #include "tools/heed/study/page_data.h"
 #include "tools/heed/study/study_files.h"
 #include "tools/heed/study/study_pictures.h"
-#include "tools/plot/plot.h"
 
 namespace heed {
 namespace {
@@ -30,7 +29,7 @@ Columns head_keys() {
       if (q.is_over_time()) keys.push_back({q.name});
     return keys;
   }();
-  return {all.data(), all.size()};
+  return all;
 }
 
 // Returns an object for each place that has the quantities of these columns.
@@ -87,8 +86,7 @@ std::optional<Table> score_table(const nn::OverTime& study, const char* title, n
   std::vector<Column> columns{
       {"step", "step"}, {"loss", "loss", "", "{:.3f}"}, {"counted_loss", "counted", "", "{:.3f}"}};
   for (const std::string& name : names) columns.push_back({name, name, "", "{:.2f}"});
-  Table table(columns);
-  table.title = title;
+  Table table(columns, title);
   const std::vector<double> loss = study.of_model("loss"), counted = study.of_model("counted_loss");
   for (std::size_t i = 0; i < study.steps.size(); ++i) {
     std::vector<Value> row{study.steps[i], loss[i], counted[i]};
@@ -134,7 +132,7 @@ void add_rows(Section& over_time, std::int64_t step, const Section& s) {
     over_time.title = s.title + ", over time", over_time.sentences = s.sentences;
     std::vector<Column> columns{{"step", "step"}};
     columns.insert(columns.end(), s.tables[0].columns.begin(), s.tables[0].columns.end());
-    over_time.tables.emplace_back(columns).shown = 24;
+    over_time.tables.emplace_back(columns, "", 24);
   }
   for (std::vector<Value> row : s.tables[0].rows) {
     row.insert(row.begin(), step);
@@ -220,43 +218,7 @@ std::vector<Section> repeated_analyses(const Subject& last, const HeadArguments&
   return sections;
 }
 
-// ---- picture and page
-
-// Returns a line for each place of a quantity.
-std::vector<plot::Series> lines_of(const nn::OverTime& study, std::string_view quantity) {
-  std::vector<plot::Series> lines;
-  for (const auto& [place, values] : study.curves(quantity))
-    lines.push_back(head_line(place, {study.steps.begin(), study.steps.end()}, values));
-  return lines;
-}
-
-bool has_finite(const plot::LineChart& panel) {
-  return std::ranges::any_of(panel.series, [](const plot::Series& s) {
-    return std::ranges::any_of(s.y, [](double y) { return std::isfinite(y); });
-  });
-}
-
-plot::LineChart loss_panel(const nn::OverTime& study) {
-  plot::LineChart panel{.title = "loss (nats per token)",
-                        .series = {lines_of(study, "loss")[0], lines_of(study, "counted_loss")[0]},
-                        .ends = {0},
-                        .height = 150};
-  panel.series[0].name = "all targets";
-  panel.series[1].name = "counted tokens", panel.series[1].dash = 1;
-  const double optimal = study.of_model("optimal_loss")[0];
-  if (std::isfinite(optimal)) panel.hlines.push_back({"optimal", optimal});
-  return panel;
-}
-
-plot::LineChart head_panel(const nn::OverTime& study, const nn::HeadQuantity& quantity) {
-  using Panel = nn::HeadQuantity::Panel;
-  plot::LineChart panel{.title = std::string(quantity.panel.title),
-                        .series = lines_of(study, quantity.name),
-                        .log_y = quantity.panel.axis == Panel::kLog};
-  if (quantity.panel.axis == Panel::kShare) panel.ends = {0, 1};
-  if (quantity.panel.axis == Panel::kFromZero) panel.ends = {0};
-  return panel;
-}
+// ---- page
 
 // Returns a pane with as many checkpoints as fit into the page. Loads their weights into `model`,
 // which has the weights of the last one afterwards.
@@ -342,30 +304,6 @@ Table over_time_table(const nn::OverTime& study) {
   return table;
 }
 
-plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
-                                 const std::string& objective, const std::string& sequences) {
-  plot::ChartStack stack;
-  stack.title = fmt::format("Heads during training: {}", info.name);
-  stack.caption = fmt::format("L is {}. Means over {}.", objective, sequences);
-  if (!info.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", info.accuracy);
-  stack.panels.push_back(loss_panel(study));
-  stack.panels.push_back({.title = "L", .series = lines_of(study, "value")});
-  for (const nn::HeadQuantity& q : nn::head_quantities()) {
-    if (q.panel.title.empty()) continue;
-    if (plot::LineChart panel = head_panel(study, q); has_finite(panel))
-      stack.panels.push_back(std::move(panel));
-  }
-  stack.panels.push_back({.title = "gradient flow: |dL/d(residual stream)| after each layer",
-                          .x_name = "training step",
-                          .series = lines_of(study, "resid_post_grad"),
-                          .log_y = true});
-  name_heads(stack, study.numbers.back().place);
-  if (const auto fall = nn::steepest_fall(study))
-    stack.vline = {fmt::format("the loss falls fastest: steps {} to {}", fall->from, fall->to),
-                   fall->middle()};
-  return stack;
-}
-
 std::string last_checkpoint(const std::string& run) {
   const std::filesystem::path folder = find_run(run);
   const auto checkpoints = nn::RunFolder(folder).checkpoints();
@@ -406,7 +344,6 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
   for (const char* name : {"over_time.csv", "over_time.json"})
     files.emplace_back(out->target(name).text());
   out->complete();
-  progress.clear();
 
   Report report(over_time_keys());
   report.set("format", kStudyFormat);

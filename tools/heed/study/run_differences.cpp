@@ -168,7 +168,6 @@ Report run_differences(const Subject& a, const std::string& other, const std::st
       fmt::format("{} and {}: {}", a.source.run_name(), b.source.run_name(), a.texts.objective),
       sections, pane_data({pane_of(a, s.study_a), pane_of(b, s.study_b)}));
   folder->complete();
-  progress.clear();
   Report report(kComparison);
   report.set("format", kStudyFormat);
   report.set("runs", std::vector<std::string>{a.folder(), b.folder()});

@@ -127,8 +127,7 @@ Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& ro
     columns.push_back({keys[i], predictions[i].name, "", "{:+.3g}", i == 0 ? 0 : 3});
   columns.push_back({"accuracy", "accuracy", "", "percent", 2});
   columns.push_back({"mark", "mark"});
-  Table t(columns);
-  t.shown = 24;
+  Table t(columns, "", 24);
   for (std::size_t n = 0; n < rows.size(); ++n) {
     const std::size_t i = sorted ? judgement.order[n] : n;
     const nn::Evidence& row = rows[i];
@@ -198,21 +197,13 @@ void add_section(Report& report, const Section& section, bool whole) {
 
 Files draw_pictures(nn::ResultFolder& folder, const std::vector<Picture>& pictures,
                     const PictureSource& source) {
-  std::vector<std::string> formats = source.formats;
-  if (formats.empty()) formats = {"png"};
   std::vector<Files> written(pictures.size());
   autograd::parallel_for(std::ssize(pictures), 1, [&](std::int64_t i, std::int64_t) {
     const Picture& p = pictures[std::size_t(i)];
-    const auto write = [&](const auto& drawing) {
-      std::vector<std::string> names;
-      for (const std::string& format : formats) names.push_back(p.file + "." + format);
-      folder.list(names);
-      return write_picture(
-          folder.target(p.file), formats, [&](plot::Canvas& canvas) { draw(drawing, canvas); },
-          drawing.title, drawing.title + ". " + drawing.caption + " " + p.explanation,
-          png_metadata(source, drawing));
-    };
-    written[std::size_t(i)] = std::visit(write, p.drawing);
+    std::vector<std::string> names;
+    for (const std::string& format : source.formats) names.push_back(p.file + "." + format);
+    folder.list(names);
+    written[std::size_t(i)] = write_picture(folder.target(p.file), p, source);
   });
   Files files;
   for (const Files& some : written) append(files, some);

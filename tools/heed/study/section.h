@@ -3,26 +3,14 @@
 #pragma once
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "nn/run/result_folder.h"
 #include "nn/study/evidence.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/report.h"
-#include "tools/plot/chart.h"
-#include "tools/plot/heatmap.h"
-#include "tools/plot/network.h"
 
 namespace heed {
-
-/// A picture of a section: maps, charts or a network.
-struct Picture {
-  std::string file;  ///< name without its extension
-  std::variant<plot::HeatmapGrid, plot::ChartStack, plot::Network> drawing;
-  std::string explanation = {};  ///< for readers who cannot see it, after the title and the caption
-  bool only_drawn = false;       ///< true: the numbers are in an array file, and not in JSON
-};
 
 /// The result of one analysis.
 struct Section {
@@ -66,8 +54,8 @@ inline constexpr Column kSectionKeys[] = {
 Value sections_json(const std::vector<Section>& sections);
 /// Adds a section to the text of a report: all of it, or the one line that stands for it.
 void add_section(Report& report, const Section& section, bool whole);
-/// Draws pictures into `folder` in the formats of `source`, and returns their paths. The
-/// description of a picture is its title, its caption and its explanation. Throws IoError.
+/// Draws pictures into `folder` in the formats of `source`, and returns their paths. Throws
+/// IoError.
 Files draw_pictures(nn::ResultFolder& folder, const std::vector<Picture>& pictures,
                     const PictureSource& source);
 

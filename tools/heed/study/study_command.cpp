@@ -72,7 +72,7 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   }
   Subject subject(folder, run, sequence, objective);
   subject.has_sequences = has_sequences;
-  subject.source.formats = a.formats;
+  if (!a.formats.empty()) subject.source.formats = a.formats;
   return subject;
 }
 
@@ -278,7 +278,6 @@ Report study_weights(const StudyArguments& a, const Command& c) {
   const Files files =
       write_document(*out, s.source, s.source.run_name() + ": circuits from the weights", sections);
   out->complete();
-  progress.clear();
   Report report(kWeightKeys);
   report.set("format", kStudyFormat);
   report.set("run", s.folder());
@@ -305,8 +304,7 @@ void add_settings(Command& c, const std::shared_ptr<StudyArguments>& a) {
   for (const Analysis* analysis : analyses()) sections.emplace_back(analysis->key);
   c.add("Options",
         {run_setting(a->run),
-         nn::Setting("other", a->other, "DIR", "a second run, which is compared with the first")
-             .shows(""),
+         {"other", a->other, "DIR", "a second run, which is compared with the first"},
          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
          nn::Setting("sample", a->sample, {0}, "the sequence, by its index in the evaluation set")
              .shows(""),
@@ -318,8 +316,7 @@ void add_settings(Command& c, const std::shared_ptr<StudyArguments>& a) {
              .shows("all with a target (margin: that count in the accuracy); for logits the last"),
          nn::Setting("out", a->out, "DIR", "directory for the files")
              .shows("study in the run, or the first free of study-2, ..."),
-         nn::Setting("head", a->head, "LxHy", "also draws each picture for this head alone, large")
-             .shows(""),
+         {"head", a->head, "LxHy", "also draws each picture for this head alone, large"},
          nn::Setting("export", a->export_format, std::vector<std::string>{"csv"},
                      "also writes the cells to cells.csv")
              .shows("none"),

@@ -189,7 +189,7 @@ void tasks_command(Command& c) {
   std::vector<std::string> names = nn::task_names();
   names.insert(names.end(), {"text", "lines"});
   c.arguments = 1;
-  c.add("Options", {nn::Setting("task", *task, names, "describe only this task").shows("")});
+  c.add("Options", {{"task", *task, names, "describe only this task"}});
   c.add_common(Command::kJson | Command::kCsv);
   c.modes = {{.key = "task",
               .values = {"text", "lines"},

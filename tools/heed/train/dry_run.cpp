@@ -140,7 +140,6 @@ Report dry_run(const nn::RunConfig& config, bool quiet) {
   add_shapes(report, t);
   add_start(report, t);
   add_cost(report, t);
-  progress.clear();
   add_learning_rate(report, c);
   report.line("\ndry run: nothing written");
   return report;

@@ -43,12 +43,6 @@ void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
   trainer.set(changed);
 }
 
-// Returns whether a copy of a finished run is damaged, which a resume writes again.
-bool has_damaged_copies(const nn::RunFolder& folder) {
-  const auto checks = nn::verify_run(folder, false);
-  return std::ranges::any_of(checks, [](const auto& file) { return !file.problem.empty(); });
-}
-
 // Returns "" if training goes on: if steps or the final evaluation are missing. Otherwise returns
 // the reason why nothing is missing, and what to do instead.
 std::string nothing_to_do(const nn::RunFolder& folder, bool finished, const nn::Trainer& trainer,
@@ -116,7 +110,10 @@ Report resume(TrainArguments& a, const Command& c) {
   apply_resume_settings(trainer, c);
   if (trainer.config().sample_every > 0) TrainingSamples::prompt_of(trainer);
   const std::string nothing = nothing_to_do(folder, snapshot.finished, trainer, c);
-  const bool repairs = !nothing.empty() && has_damaged_copies(folder);
+  const bool repairs =  // damaged copies of a finished run
+      !nothing.empty() && std::ranges::any_of(nn::verify_run(folder, false), [](const auto& file) {
+        return !file.problem.empty();
+      });
   if (!nothing.empty() && !saves_path && !repairs) throw UsageError(nothing);
   if (!nothing.empty() && c.json)
     usage_error("--json: {} is finished and gives no result; leave out --json", folder.text());
@@ -197,7 +194,6 @@ Report overfit_batch(nn::RunConfig config, bool quiet) {
       mark ? progress.line(text) : progress.at_work(text);
     });
   });
-  progress.clear();
   Report report(kOverfitKeys);
   report.set("task", t.config().task);
   report.set("steps", t.steps_done);

@@ -306,11 +306,11 @@ class ProgressObserver : public nn::TrainingObserver {
 
   // Draws and writes a picture, and returns its path. If this fails, prints a warning and returns
   // an empty path.
-  template <class Encode>
-  fs::path picture(const TrainingRun& run, const char* name, Encode encode) {
+  template <class Make>
+  fs::path picture(const TrainingRun& run, const char* name, Make make) {
     try {
-      const std::string png = encode(source_of(run.folder().path(), run.trainer().model));
-      autograd::write_file(run.folder().target(name), png);
+      const PictureSource source = source_of(run.folder().path(), run.trainer().model);
+      write_picture(run.folder().target(name), make(source), source);
       return run.folder().file(name);
     } catch (const std::exception& e) {
       progress_.warn(fmt::format("warning: no {}: {}", name, e.what()));
@@ -319,13 +319,13 @@ class ProgressObserver : public nn::TrainingObserver {
   }
   fs::path draw_loss_now(const TrainingRun& run) {
     return picture(run, RunFolder::kLossPicture, [&](const PictureSource& source) {
-      return loss_png(run.trainer(), run.last_evaluation(), source);
+      return loss_picture(run.trainer(), run.last_evaluation(), source);
     });
   }
   fs::path draw_attention_now(const TrainingRun& run) {
     const nn::Trainer& t = run.trainer();
     return picture(run, RunFolder::kAttentionPicture, [&](const PictureSource& source) {
-      return attention_png(t.model, *t.task, t.steps_done, source);
+      return attention_picture(t.model, *t.task, t.steps_done, source);
     });
   }
 

@@ -12,17 +12,11 @@
 namespace heed {
 namespace {
 
-Table titled(std::string title, std::string note, const std::vector<Column>& columns) {
-  Table t(columns);
-  t.title = std::move(title), t.note = std::move(note), t.shown = 24;
-  return t;
-}
-
 Table copying_table(const nn::Transformer& model) {
-  Table t = titled("Copying (Olsson)",
-                   "on random tokens that do not repeat: the share of the logits raised by a head "
-                   "that belongs to the token it reads; -1 none, 1 half, 3 all",
-                   {{"head", "head"}, {"copying_Olsson", "copying (Olsson)"}});
+  Table t({{"head", "head"}, {"copying_Olsson", "copying (Olsson)"}}, "Copying (Olsson)", 24);
+  t.note =
+      "on random tokens that do not repeat: the share of the logits raised by a head that belongs "
+      "to the token it reads; -1 none, 1 half, 3 all";
   const auto heads = nn::all_heads(model.options.layers, model.options.attention.heads);
   const std::vector<double> scores = nn::copying_scores(model);
   for (std::size_t i = 0; i < heads.size(); ++i) t.add({nn::head_name(heads[i]), scores[i]});
@@ -39,21 +33,20 @@ Table token_table(const Subject& s, const nn::Study& study) {
   const std::vector<std::string>& tokens = s.texts.tokens;
   const std::int64_t query =
       s.objective.positions.empty() ? std::ssize(tokens) - 1 : s.objective.positions.front();
-  Table t = titled(
-      "Tokens",
-      fmt::format(
-          "gradient: (embedding minus mean embedding) . dL/d(embedding). integrated: the same "
-          "with dL/d(embedding) averaged on the line from the mean embedding; the sum is L "
-          "minus L with mean embeddings, {:.4g}, up to {:.2g}. rollout and gradient x "
-          "attention: from position {} through the attention patterns; they show which "
-          "tokens are read, not which tokens L depends on",
-          a.value - a.baseline_value, a.completeness_error, query),
-      {{"position", "position"},
-       {"token", "token"},
-       {"gradient", "gradient", "L"},
-       {"integrated", "integrated", "L"},
-       {"rollout", "rollout"},
-       {"gradient_x_attention", "gradient x attention"}});
+  Table t({{"position", "position"},
+           {"token", "token"},
+           {"gradient", "gradient", "L"},
+           {"integrated", "integrated", "L"},
+           {"rollout", "rollout"},
+           {"gradient_x_attention", "gradient x attention"}},
+          "Tokens", 24);
+  t.note = fmt::format(
+      "gradient: (embedding minus mean embedding) . dL/d(embedding). integrated: the same with "
+      "dL/d(embedding) averaged on the line from the mean embedding; the sum is L minus L with "
+      "mean embeddings, {:.4g}, up to {:.2g}. rollout and gradient x attention: from position {} "
+      "through the attention patterns; they show which tokens are read, not which tokens L depends "
+      "on",
+      a.value - a.baseline_value, a.completeness_error, query);
   for (std::size_t i = 0; i < tokens.size(); ++i)
     t.add({i, s.texts.visible_token(std::int64_t(i)), a.input_gradient[i], a.integrated[i],
            rollout.at({query, std::int64_t(i)}), relevance.at({query, std::int64_t(i)})});
@@ -62,17 +55,16 @@ Table token_table(const Subject& s, const nn::Study& study) {
 
 Table lens_table(const Subject& s, const nn::LogitLens& lens) {
   const nn::Vocabulary& vocabulary = s.info().vocabulary;
-  Table t =
-      titled("Logit lens",
-             "the prediction from the stream after each layer, through the final norm and head",
-             {{"position", "position"},
-              {"token", "token"},
-              {"layer", "layer"},
-              {"of", "of"},
-              {"probability", "probability"},
-              {"rank", "rank"},
-              {"likeliest", "likeliest"},
-              {"its_probability", "its probability"}});
+  Table t({{"position", "position"},
+           {"token", "token"},
+           {"layer", "layer"},
+           {"of", "of"},
+           {"probability", "probability"},
+           {"rank", "rank"},
+           {"likeliest", "likeliest"},
+           {"its_probability", "its probability"}},
+          "Logit lens", 24);
+  t.note = "the prediction from the stream after each layer, through the final norm and head";
   for (std::int64_t p = lens.length - 1; p >= 0; --p)
     for (std::int64_t layer = 0; layer < lens.layers; ++layer) {
       const nn::LensCell& cell = lens.at(layer, p);

@@ -19,8 +19,7 @@ Table with_tokens(const Table& evidence, const NotableCells& cells, StudyContext
                                        {"key", "key"},
                                        {"weight", "A", "", "{:.3f}"},
                                        {"output", "A |v W_O|", "", "{:.3g}", 1}});
-  Table t(columns);
-  t.shown = 20;
+  Table t(columns, "", 20);
   for (std::size_t n = 0; n < evidence.rows.size(); ++n) {
     const nn::Cell& cell = cells.cells[cells.judgement.order[n]];
     const nn::LayerStudy& layer = c.study().layers[std::size_t(cell.head.layer)];

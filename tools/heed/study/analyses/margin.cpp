@@ -13,8 +13,8 @@ Section margin_by_position(StudyContext& c) {
            {"token", "token"},
            {"first", "first"},
            {"second", "second"},
-           {"margin", "margin"}});
-  t.shown = 24;
+           {"margin", "margin"}},
+          "", 24);
   const autograd::NoGrad guard;
   const nn::Tensor logits = c.model()(s.sequence.inputs);  // [1, T, classes]
   const nn::Vocabulary& vocabulary = s.info().vocabulary;

@@ -72,9 +72,7 @@ std::pair<std::int64_t, std::int64_t> predicted_tokens(const Subject& s, const n
 
 // Reads one line: clean TAB corrupt, or clean TAB corrupt TAB right TAB wrong.
 nn::PromptPair read_pair(const std::string& line, const std::string& where, const Subject& s) {
-  std::vector<std::string> parts;
-  std::istringstream in(line + "\t");
-  for (std::string part; std::getline(in, part, '\t');) parts.push_back(part);
+  const std::vector<std::string> parts = split(line, '\t');
   if (parts.size() != 2 && parts.size() != 4)
     usage_error("{}: {} parts; write clean TAB corrupt, and optionally TAB right TAB wrong token",
                 where, parts.size());
@@ -180,9 +178,8 @@ Table direction_table(const std::string& title, const nn::Patching::Direction& d
            {"share", "share", "", "{:.3f}"},
            {"standard_error", "error", "", "{:.2g}", 1},
            {"predicted", "predicted", "", "{:.3f}"},
-           {"mark", "mark"}});
-  t.shown = 24;
-  t.title = title;
+           {"mark", "mark"}},
+          title, 24);
   t.note = agreement_text(j);
   const bool marks = c.subject.predicts && d.gains[0].effect.sequences > 1;
   for (const std::size_t i : j.order) {

@@ -13,11 +13,6 @@ bool has_ablated_set(const StudyContext& c) {
   return c.given("ablate") && c.arguments.ablate != "all";
 }
 
-void check_sets(const StudyContext& c) {
-  if (c.given("keep")) c.subject.components("--keep", c.arguments.keep);
-  if (has_ablated_set(c)) c.subject.components("--ablate", c.arguments.ablate);
-}
-
 Section measured_sets(StudyContext& c) {
   const HeadSample& e = c.sample();
   Section s{.key = "sets",
@@ -61,7 +56,11 @@ const Analysis kSets{
     .order = 20,
     .by_shared = [](const StudyContext& c) { return c.given("keep") || has_ablated_set(c); },
     .shared = "--ablate or --keep",
-    .check = check_sets,
+    .check =
+        [](const StudyContext& c) {
+          if (c.given("keep")) c.subject.components("--keep", c.arguments.keep);
+          if (has_ablated_set(c)) c.subject.components("--ablate", c.arguments.ablate);
+        },
     .run = measured_sets};
 
 }  // namespace

@@ -121,9 +121,8 @@ Table table_of_pairs(const std::vector<PairCircuit>& pairs, const StudyContext& 
                {"random_mean", "random", "", "{:.4f}", 3},
                {"above_random", "above random", "", "{:+.4f}"},
                {"matching", "matching", "", "{:.3f}"},
-               {"matching_diagonal", "diagonal", "", "{:.3f}"}});
-  table.title = "Pairs of heads: measured edges and composition scores";
-  table.shown = 24;
+               {"matching_diagonal", "diagonal", "", "{:.3f}"}},
+              "Pairs of heads: measured edges and composition scores", 24);
   table.note =
       "b reads the output of a in its queries (Q), keys (K) or values (V). score: a Frobenius "
       "norm, 0 to 1; random: its mean over 100 draws of the same shapes. matching and diagonal: "
@@ -181,8 +180,8 @@ Table table_of_heads(const nn::Circuits& circuits, const std::vector<nn::HeadInd
                {"slope", "slope"},
                {"curve_maximum", "peak distance"},
                {"curve"},
-               {"curve_deviation"}});
-  table.title = "Heads, from their weights";
+               {"curve_deviation"}},
+              "Heads, from their weights");
   table.note = fmt::format(
       "matching: the sum of the eigenvalues of the QK map{} divided by the sum of their "
       "magnitudes; diagonal: the share of tokens whose largest score is with themselves. OV "
@@ -206,8 +205,8 @@ Table table_of_heads(const nn::Circuits& circuits, const std::vector<nn::HeadInd
 // Returns the largest entries of maps that are not shown, those of QK and OV of each head in turn.
 Table largest_entries(const Maps& qk, const Maps& ov, const std::vector<std::string>& tokens) {
   Table table(
-      {{"map", "map"}, {"row", "row"}, {"column", "column"}, {"value", "value", "", "{:.4g}"}});
-  table.title = "Largest entries of the maps";
+      {{"map", "map"}, {"row", "row"}, {"column", "column"}, {"value", "value", "", "{:.4g}"}},
+      "Largest entries of the maps");
   table.note = fmt::format(
       "The maps are too large for pictures, arrays and the page. Rows are the query's token (QK) "
       "or the token that is read (OV), columns the key's token or the logit. The {} largest "

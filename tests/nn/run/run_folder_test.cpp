@@ -161,7 +161,7 @@ TEST_CASE("the parts of a state must be consistent") {
   CHECK_THAT(with("best_loss", "1.5"), Contains("but the history does not contain it"));
   CHECK_THAT(with("best_loss", ""), Contains("unexpected \"best."));
   CHECK_THAT(with("config", spelled(to_toml(t.config()), "0.5")),
-             Contains("was trained with 'lr ="));
+             Contains("was trained with 'lr =") && !Contains("restore the line"));
   const std::string last = good.metadata.at("last_evaluation");
   for (const char* step : {"-1", "18446744073709551615"}) {
     with("last_evaluation", std::string("{\"step\":") + step + last.substr(last.find(',')));

@@ -26,8 +26,15 @@ using enum DType;
 std::string_view dtype_name(DType dtype);
 /// Returns true for dual64 and tracked64, whose elements store a derivative (the tangent).
 constexpr bool is_dual(DType d) { return d == dual64 || d == tracked64; }
+/// Returns true for float32 and float64.
+constexpr bool is_real(DType d) { return d == float32 || d == float64; }
 /// Returns true for float32, float64, dual64 and tracked64.
-constexpr bool is_floating(DType d) { return d == float32 || d == float64 || is_dual(d); }
+constexpr bool is_floating(DType d) { return is_real(d) || is_dual(d); }
+/// Returns true if an op accepts numbers of both dtypes: they are equal, or one is float64 and the
+/// other one is dual64 or tracked64, to which the op converts the float64 numbers.
+constexpr bool can_mix(DType a, DType b) {
+  return a == b || (a == float64 && is_dual(b)) || (is_dual(a) && b == float64);
+}
 /// Appends dtype_name(dtype) to `out`.
 void append_text(std::string& out, DType dtype);
 /// Prints dtype_name(dtype).

@@ -109,7 +109,7 @@ std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& o
       CheckResult r{check.name(), sample.name, layout, options.order, {}, {}};
       run_or_fail(r.report, [&] {
         const SampleInLayout laid_out = with_layout(sample, layout);
-        r.skipped = laid_out.why_not;
+        r.skipped = skip_text(laid_out.why_not);
         if (laid_out.sample)
           check_orders(laid_out.sample->f, laid_out.sample->inputs, options, r.report);
       });

@@ -59,7 +59,7 @@ struct CheckResult {
   CheckLayout layout;      ///< memory layout of the inputs
   int order;               ///< requested order: 1 or 2
   CheckReport report;      ///< findings; not meaningful if the sample was skipped
-  SkipReason skipped;      ///< reason for skipping this layout; empty if it was checked
+  std::string skipped;     ///< reason for skipping this layout; empty if it was checked
 };
 /// Runs the samples of a check in the given layouts. Returns one result for each pair of sample and
 /// layout, even if the layout was skipped. If a pair throws an Error, its verdict is kWrong. If the

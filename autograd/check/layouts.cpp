@@ -111,7 +111,8 @@ SampleInLayout with_layout(const Sample& sample, CheckLayout layout) {
   const NoGrad guard;
   const Row& row = kTable[int(layout)];
   SampleInLayout laid_out = row.make(sample);
-  if (row.repeats && laid_out.sample && !sample.no_repeats.empty()) return {{}, sample.no_repeats};
+  if (row.repeats && laid_out.sample && sample.no_repeats != SkipReason::kNone)
+    return {{}, sample.no_repeats};
   return laid_out;
 }
 

@@ -26,8 +26,8 @@ std::string_view layout_name(CheckLayout layout);
 
 /// A sample in one layout, or the reason why the sample is not checked in it.
 struct SampleInLayout {
-  std::optional<Sample> sample;  ///< the sample; its function first makes the layout
-  SkipReason why_not = {};       ///< reason if `sample` is empty
+  std::optional<Sample> sample;            ///< the sample; its function first makes the layout
+  SkipReason why_not = SkipReason::kNone;  ///< reason if `sample` is empty
 };
 /// Returns the sample with its inputs in `layout`. Returns only a reason if the layout does not
 /// apply: for example, a rank-0 input cannot be transposed, and a single input cannot be aliased.

@@ -1,8 +1,6 @@
 #include "autograd/graph/check_registry.h"
 
 #include <algorithm>
-#include <cmath>
-#include <ostream>
 
 namespace heed::autograd {
 namespace {
@@ -14,7 +12,7 @@ std::vector<const Check*>& registry() {
 
 }  // namespace
 
-std::string_view SkipReason::text() const {
+std::string_view skip_text(SkipReason reason) {
   constexpr std::string_view kTexts[] = {
       "",
       "no input with elements has rank 2 or more to transpose",
@@ -23,10 +21,8 @@ std::string_view SkipReason::text() const {
       "no other input has the shape of the last one, so none can be the same tensor",
       "equal elements are a kink",
       "equal operands are a kink"};
-  return kTexts[kind_];
+  return kTexts[std::size_t(reason)];
 }
-
-std::ostream& operator<<(std::ostream& out, SkipReason reason) { return out << reason.text(); }
 
 Tensor SampleGen::normal(const Shape& shape) { return randn(resized(shape), float64, generator_); }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,35 +19,18 @@ using Args = std::span<const Tensor>;
 /// inputs. The inputs of samples and gradient checks are float64.
 using DifferentiableFunction = std::function<Tensor(Args)>;
 
-/// Reason why a sample is not checked in a memory layout. Only the kinds below are valid reasons.
-class SkipReason {
- public:
-  /// Kinds of reasons.
-  enum Kind {
-    kNone,                ///< not skipped: the sample is checked
-    kNothingToTranspose,  ///< no nonempty input has rank 2 or more
-    kNothingToSlice,      ///< no nonempty input has an axis
-    kNothingToExpand,     ///< no nonempty input has a last axis of size 2 or more
-    kNothingToAlias,      ///< no other input has the last input's shape, so no two can alias
-    kEqualElements,  ///< stride 0 makes elements of an input equal, and the op has a kink there
-    kEqualOperands,  ///< a layout makes operands equal, and the op has a kink there
-  };
-  /// Makes a reason of this kind.
-  constexpr SkipReason(Kind kind = kNone) : kind_(kind) {}  // NOLINT: implicit on purpose
-  /// Returns true for kNone.
-  constexpr bool empty() const { return kind_ == kNone; }
-  /// Returns a text such as "equal elements are a kink"; "" for kNone.
-  std::string_view text() const;
-  /// Returns text(), for reports.
-  operator std::string() const { return std::string(text()); }  // NOLINT: implicit on purpose
-  /// Returns true if both kinds are equal.
-  friend constexpr bool operator==(SkipReason, SkipReason) = default;
-
- private:
-  Kind kind_;
+/// Reason why a sample is not checked in a memory layout.
+enum class SkipReason {
+  kNone,                ///< not skipped: the sample is checked
+  kNothingToTranspose,  ///< no nonempty input has rank 2 or more
+  kNothingToSlice,      ///< no nonempty input has an axis
+  kNothingToExpand,     ///< no nonempty input has a last axis of size 2 or more
+  kNothingToAlias,      ///< no other input has the last input's shape, so no two can alias
+  kEqualElements,       ///< stride 0 makes elements of an input equal, and the op has a kink there
+  kEqualOperands,       ///< a layout makes operands equal, and the op has a kink there
 };
-/// Prints reason.text().
-std::ostream& operator<<(std::ostream& out, SkipReason reason);
+/// Returns a text such as "equal elements are a kink"; "" for kNone.
+std::string_view skip_text(SkipReason reason);
 
 /// One call of an op: a function, and the inputs at which its gradient is checked. The function
 /// must not have a kink at these inputs.
@@ -58,7 +40,7 @@ struct Sample {
   std::vector<Tensor> inputs;  ///< inputs of f, float64
   /// Reason to skip the layouts in which several entries share memory (stride 0, aliased inputs).
   /// If it is kNone, these layouts are checked.
-  SkipReason no_repeats = {};
+  SkipReason no_repeats = SkipReason::kNone;
 };
 /// The samples of one check.
 using Samples = std::vector<Sample>;

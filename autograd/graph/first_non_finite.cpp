@@ -80,9 +80,11 @@ std::string FirstNonFinite::text() const {
 // Returns the beginning of a report text, such as "blocks.0.attn: " or "blocks.0.attn: backward of
 // softmax: ".
 std::string FirstNonFinite::place() const {
-  if (!vjps_.empty()) return vjps_.back();
-  const std::string path = NameScope::path();
-  return path.empty() ? path : path + ": ";
+  std::string path = NameScope::path();
+  const Node* vjp = VjpScope::current();
+  if (vjp) path = paths_.contains(vjp->sequence()) ? paths_.at(vjp->sequence()) : "";
+  if (!path.empty()) path += ": ";
+  return vjp ? path + "backward of " + std::string(vjp->op()->name()) + ": " : path;
 }
 
 std::string FirstNonFinite::described(const Operand& operand, const Dims& at,
@@ -136,8 +138,8 @@ void FirstNonFinite::check_result(const std::string& what, const Tensor& result,
 void FirstNonFinite::saw(const Op& op, const Inputs& inputs, const Tensor& output) {
   if (const Ref<Node>& node = detail::TensorAccess::node(output); node && node->op() == &op)
     if (std::string path = NameScope::path(); !path.empty())
-      paths_.emplace_back(node->sequence(), std::move(path));
-  if (op.fills()) return;
+      paths_.emplace(node->sequence(), std::move(path));
+  if (op.spec.fills) return;
   std::vector<Operand> operands;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].defined()) continue;
@@ -146,15 +148,6 @@ void FirstNonFinite::saw(const Op& op, const Inputs& inputs, const Tensor& outpu
     operands.push_back({"input " + std::to_string(i), &inputs[i]});
   }
   check_result(std::string(op.name()), output, operands);
-}
-
-void FirstNonFinite::before_vjp(Node& node, const Tensor&) {
-  const auto found = std::lower_bound(
-      paths_.begin(), paths_.end(), node.sequence(),
-      [](const auto& entry, std::uint64_t sequence) { return entry.first < sequence; });
-  const bool known = found != paths_.end() && found->first == node.sequence();
-  vjps_.push_back((known ? found->second + ": " : "") + "backward of " +
-                  std::string(node.op()->name()) + ": ");
 }
 
 // Checks the gradients that the vjp returned. A backward kernel computes them without an op, so
@@ -168,7 +161,5 @@ void FirstNonFinite::saw_gradients(Node& node, const Vjp& v, Grads& grads) {
     if (grads[i].defined())
       check_result("gradient of input " + std::to_string(i), grads[i], operands);
 }
-
-void FirstNonFinite::after_vjp() { vjps_.pop_back(); }
 
 }  // namespace heed::autograd

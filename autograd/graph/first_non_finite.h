@@ -1,6 +1,7 @@
 // FirstNonFinite finds the op that a NaN or an infinity comes from.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,9 +38,7 @@ class FirstNonFinite final : public OpObserver {
   std::string text() const;
 
   void saw(const Op& op, const Inputs& inputs, const Tensor& output) override;
-  void before_vjp(Node& node, const Tensor& g) override;
   void saw_gradients(Node& node, const Vjp& v, Grads& grads) override;
-  void after_vjp() override;  ///< Called when the vjp of before_vjp() has ended.
 
  private:
   struct Operand {
@@ -52,10 +51,9 @@ class FirstNonFinite final : public OpObserver {
   std::string place() const;
 
   std::vector<std::pair<std::string, Tensor>> names_;
-  std::vector<std::pair<std::uint64_t, std::string>> paths_;  // pairs (Node::sequence(), module)
-  std::vector<std::string> vjps_;  // texts of the running vjps, outermost first
-  std::string nan_, infinity_;     // texts about the first NaN and the first infinity
-  std::string passed_on_;          // text about the first op with an input that is not finite
+  std::map<std::uint64_t, std::string> paths_;  // module of a node, by Node::sequence()
+  std::string nan_, infinity_;                  // texts about the first NaN and the first infinity
+  std::string passed_on_;  // text about the first op with an input that is not finite
   bool nan_from_infinity_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/graph/observer.h"
 #include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
@@ -17,12 +18,6 @@ std::uint64_t next_sequence() {
   static std::atomic<std::uint64_t> counter{0};
   return counter.fetch_add(1, std::memory_order_relaxed);
 }
-
-class LeafNode final : public Node {
- public:
-  LeafNode(const Tensor& x, std::size_t allocated) : Node(nullptr, x, allocated) {}
-  Grads vjp(const Vjp&) override { return {}; }
-};
 
 void check_version(const Op& op, std::string_view what, int i, const Tensor& t,
                    std::uint32_t saved) {
@@ -54,8 +49,7 @@ const Tensor& Vjp::input(int i) const {
   if (input.value.defined())
     check_version(*node_.op_, "input", i, input.value, input.version);
   else
-    check<ValueError>(node_.op_->saves() == Saves::kInputs || node_.op_->saves() == Saves::kBoth,
-                      *node_.op_, "its vjp reads input ", i,
+    check<ValueError>(node_.op_->saves_inputs(), *node_.op_, "its vjp reads input ", i,
                       ", which the op does not save; set OpSpec::saves");
   return input.value;
 }
@@ -70,6 +64,10 @@ Tensor Vjp::output() const {
   Tensor attached = TensorAccess::view(y, y.layout());
   TensorAccess::set_node(attached, Ref<Node>(&node_));
   return attached;
+}
+
+bool Vjp::allows_kernel() const {
+  return !grad_enabled() && is_real(grad.dtype()) && is_real(node_.dtype_);
 }
 
 Node::Node(const Op* op, const Tensor& tensor, std::size_t allocated)
@@ -103,10 +101,6 @@ void Node::destroy(Node* node) {
   draining = false;
 }
 
-Ref<Node> Node::make_leaf(const Tensor& x) {
-  return Ref<Node>(new (pool_allocate(sizeof(LeafNode))) LeafNode(x, sizeof(LeafNode)));
-}
-
 Node::Extras& Node::extras() {
   if (!has_extras()) extras_.store(new Extras, std::memory_order_release);
   return *extras_.load(std::memory_order_relaxed);
@@ -135,8 +129,6 @@ bool must_record(const Op& op, const Inputs& inputs, Tensor& output) {
 
 void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input* memory) {
   const Ref<Node> owner(node);  // frees the node if a statement below throws
-  const Saves saves = node->op_->saves();
-  const bool keep = saves == Saves::kInputs || saves == Saves::kBoth;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& x = inputs[i];
     auto* input = new (memory + i) Node::Input;
@@ -144,11 +136,11 @@ void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input*
     node->n_inputs_ = std::uint32_t(i + 1);
     if (!x.defined()) continue;
     input->node = TensorAccess::node(x);
-    if (!keep) continue;
+    if (!node->op_->saves_inputs()) continue;
     input->value = x;
     input->version = x.version();
   }
-  if (saves == Saves::kOutput || saves == Saves::kBoth) {
+  if (node->op_->saves_output()) {
     node->output_ = TensorAccess::view(output, output.layout());
     node->output_version_ = output.version();
   }

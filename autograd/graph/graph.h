@@ -1,8 +1,13 @@
 // The graph: nodes that record how a tensor was computed, and record(), which every op calls to
 // return its output. The engine (engine.h) walks the graph.
 //
-// To make an op, write one function that checks shapes, runs a kernel and ends in
-//   return record(kOp, {inputs}, output, [captures](const Vjp& v) -> Grads { ... });
+// To make an op, write one function that checks shapes, runs a kernel and ends in record():
+//   Tensor square(const Tensor& x) {
+//     const Tensor y = elementwise(kSquare, x, [](auto v) { return v * v; });
+//     return record(kSquare, {x}, y, [](const Vjp& v) -> Grads {
+//       return {v.grad * v.input(0) * 2.0};
+//     });
+//   }
 // The vjp (vector-Jacobian product) turns the gradient of the output into gradients of the inputs.
 // It calls only public ops, so gradients of gradients are correct by construction.
 // examples/own_op.cpp is a complete example.
@@ -11,7 +16,6 @@
 #include <functional>
 #include <initializer_list>
 #include <iterator>
-#include <new>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,7 +34,8 @@ struct Grads : std::vector<Tensor, PoolAllocator<Tensor>> {
       : vector(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end())) {}
 };
 
-/// The tensors that the vjp of an op reads. The node keeps them alive until the backward pass.
+/// The tensors that the vjp of an op reads. The node keeps them alive until the backward pass. For
+/// example, the vjp of exp reads its output, that of matmul its inputs, and that of add nothing.
 enum class Saves : std::uint8_t {
   kNothing,  ///< the vjp reads neither inputs nor output
   kInputs,   ///< Vjp::input() is available
@@ -58,20 +63,20 @@ struct OpSpec {
 class Op {
  public:
   /// Adds the op to the registry of checks.
-  Op(OpSpec spec)  // NOLINT: used as const Op kExp({...})
-      : spec_(std::move(spec)), check_(spec_.name, spec_.samples, spec_.no_sizes) {}
+  Op(OpSpec s)  // NOLINT: used as const Op kExp({...})
+      : spec(std::move(s)), check_(spec.name, spec.samples, spec.no_sizes) {}
   Op(const Op&) = delete;
-  Op& operator=(const Op&) = delete;
+  const OpSpec spec;  ///< the properties
   /// Returns OpSpec::name.
-  std::string_view name() const { return spec_.name; }
+  std::string_view name() const { return spec.name; }
   /// Returns OpSpec::name, so that an Op can be passed to check() and fail().
-  operator std::string_view() const { return spec_.name; }  // NOLINT: for check(cond, kOp, ...)
-  Saves saves() const { return spec_.saves; }               ///< Returns OpSpec::saves.
-  bool broadcasts() const { return spec_.broadcasts; }      ///< Returns OpSpec::broadcasts.
-  bool fills() const { return spec_.fills; }                ///< Returns OpSpec::fills.
+  operator std::string_view() const { return spec.name; }  // NOLINT: for check(cond, kOp, ...)
+  /// Returns true if a node of the op saves the inputs.
+  bool saves_inputs() const { return spec.saves == Saves::kInputs || spec.saves == Saves::kBoth; }
+  /// Returns true if a node of the op saves the output.
+  bool saves_output() const { return spec.saves == Saves::kOutput || spec.saves == Saves::kBoth; }
 
  private:
-  OpSpec spec_;
   Check check_;
 };
 
@@ -113,9 +118,10 @@ class Inputs {
   std::size_t size_ = 0;
 };
 
-/// Tensor that a vjp captures in addition to the op's inputs, such as a mask or an index. It stores
-/// the version of the tensor, so that a later in-place write is an error instead of a wrong
-/// gradient.
+/// Tensor that a vjp captures in addition to the op's inputs. For example, masked_fill(x, mask, 0)
+/// captures the mask, because it is not an input that gets a gradient. A Captured stores the
+/// version of the tensor, so that a later in-place write is an error instead of a wrong gradient. A
+/// node stores the versions of the tensors in Saves for the same reason.
 class Captured {
  public:
   /// Captures x for a vjp of `op`.
@@ -134,10 +140,10 @@ class Node;
 /// Argument of a vjp: the gradient of the output, and access to the tensors that the node saved.
 class Vjp {
  public:
-  /// Called by the engine. `wanted` has one number for each input: 1 if the backward pass needs the
-  /// gradient of the input, otherwise 0.
-  Vjp(Node& node, const Tensor& g, std::span<const std::uint8_t> wanted)
-      : grad(g), node_(node), wanted_(wanted) {}
+  /// Called by the engine. `sums` has one pointer for each input: to the sum to which the engine
+  /// adds the gradient of the input, or null if the backward pass does not need this gradient.
+  Vjp(Node& node, const Tensor& g, std::span<Tensor* const> sums)
+      : grad(g), node_(node), sums_(sums) {}
   const Tensor& grad;  ///< gradient with respect to the output; has the output's shape
   /// Returns input i. Throws ValueError if i is out of range, if the op does not save its inputs
   /// (OpSpec::saves), or if the input was changed in place.
@@ -147,11 +153,16 @@ class Vjp {
   Tensor output() const;
   /// Returns true if the backward pass needs the gradient of input i. A vjp may return an undefined
   /// tensor for an input whose gradient is not needed.
-  bool needs(int i) const { return wanted_[std::size_t(i)] != 0; }
+  bool needs(int i) const { return sums_[std::size_t(i)] != nullptr; }
+  /// Returns the number of inputs.
+  int size() const { return int(sums_.size()); }
+  /// Returns true if the backward kernel of a fused op may compute the gradients: nothing will
+  /// differentiate them, and all numbers are float32 or float64.
+  bool allows_kernel() const;
 
  private:
   Node& node_;
-  std::span<const std::uint8_t> wanted_;
+  std::span<Tensor* const> sums_;
 };
 
 /// Record of how one tensor was computed. A leaf that requires grad has a node without an op.
@@ -163,7 +174,7 @@ class Node {
     Ref<Node> node;             ///< node of the input; null if the input needs no gradient
     std::uint32_t version = 0;  ///< version of the input when it was saved
   };
-  /// State that only few nodes need.
+  /// State that only few nodes need, such as the .grad of a weight or the hooks of a tensor.
   struct Extras {
     Tensor grad;                  ///< the gradient that Tensor::grad() returns
     bool retain = false;          ///< true after Tensor::retain_grad()
@@ -179,8 +190,6 @@ class Node {
   virtual ~Node();
   /// Destroys the node, and then every node that has no other reference left. Does not recurse.
   static void destroy(Node* node);
-  /// Creates the node of a leaf that requires grad.
-  static Ref<Node> make_leaf(const Tensor& x);
 
   const Op* op() const { return op_; }  ///< Returns the op, or null for a leaf.
   /// Returns the number of the node. A node that is created later has a larger number.
@@ -193,13 +202,9 @@ class Node {
   /// Returns the extras. Creates them if they do not exist.
   Extras& extras();
 
-  /// Computes the vector-Jacobian product. Calls public ops or, for a fused op, its backward
-  /// kernel.
-  virtual Grads vjp(const Vjp& v) = 0;
-  /// Computes a fused op from public ops. Returns an undefined tensor for other ops.
-  virtual Tensor definition(Args) { return {}; }
-  /// Returns true for a fused op.
-  virtual bool is_fused() const { return false; }
+  /// Returns the gradients of the inputs. Calls the vjp that was given to record(); a leaf has
+  /// none.
+  virtual Grads vjp(const Vjp&) { return {}; }
   /// Drops saved values and edges. A later backward pass through this node is an error.
   void release();
   /// Returns true after release().
@@ -222,82 +227,20 @@ class Node {
   Node* next_dead_ = nullptr;
 };
 
-class OpObserver;  // observer.h
-namespace detail {
-extern thread_local OpObserver* t_observer;  // null if no observer exists
-void notify_observer(const Op& op, const Inputs& inputs, const Tensor& output);
-}  // namespace detail
-
-/// Returns true if record() has to create a node, which means that recording is enabled and an
-/// input needs a gradient. Otherwise notifies the observer and returns false. If `output` is an
-/// input or has a node, first replaces it by a view, so that the node of the op is not the node of
-/// another tensor.
-bool must_record(const Op& op, const Inputs& inputs, Tensor& output);
-/// Fills a new node from the inputs of the op, sets it as the node of `output`, and notifies the
-/// observer. The list of inputs is created at the address `memory`.
-void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input* memory);
-
-/// Node of an op with a vjp.
-template <class F>
-class VjpNode final : public Node {
- public:
-  /// Creates the node; `f` is the vjp.
-  VjpNode(const Op& op, const Tensor& y, std::size_t allocated, F&& f)
-      : Node(&op, y, allocated), f_(std::move(f)) {}
-  Grads vjp(const Vjp& v) override { return f_(v); }
-
- private:
-  F f_;
-};
-
-/// Node of a fused op.
-template <class Definition, class Backward>
-class FusedNode final : public Node {
- public:
-  /// Creates the node from the definition and the backward function of the op.
-  FusedNode(const Op& op, const Tensor& y, std::size_t allocated, Definition&& d, Backward&& b)
-      : Node(&op, y, allocated), definition_(std::move(d)), backward_(std::move(b)) {}
-  Grads vjp(const Vjp& v) override { return backward_(v); }
-  Tensor definition(Args inputs) override { return definition_(inputs); }
-  bool is_fused() const override { return true; }  ///< Returns true.
-
- private:
-  Definition definition_;
-  Backward backward_;
-};
-
-namespace detail {
-template <class N, class... Parts>
-Tensor record_as(const Op& op, const Inputs& inputs, Tensor output, Parts&&... parts) {
-  // The node and its list of inputs are in one block of the pool.
-  static_assert(sizeof(N) % alignof(Node::Input) == 0);
-  const std::size_t bytes = sizeof(N) + inputs.size() * sizeof(Node::Input);
-  auto* memory = static_cast<std::byte*>(pool_allocate(bytes));
-  auto* node = new (memory) N(op, output, bytes, std::forward<Parts>(parts)...);
-  attach(node, inputs, output, reinterpret_cast<Node::Input*>(memory + sizeof(N)));
-  return output;
-}
-}  // namespace detail
-
 /// Ends an op: returns `output`. If an input needs a gradient and recording is enabled, `output`
 /// gets a node with the given vjp. `vjp` is a function Grads(const Vjp&) that calls only public
 /// ops. `output` may be an input, as in gradient reversal: then the result is a view of it.
 template <class F>
-Tensor record(const Op& op, const Inputs& inputs, Tensor output, F vjp) {
-  if (!must_record(op, inputs, output)) return output;
-  return detail::record_as<VjpNode<F>>(op, inputs, std::move(output), std::move(vjp));
-}
+Tensor record(const Op& op, const Inputs& inputs, Tensor output, F vjp);
 
 /// Ends a fused op, like record() above. `definition` is a function Tensor(Args) that computes the
-/// output from public ops. `backward` is a function Grads(const Vjp&) that runs kernels. If a
-/// backward pass must itself be differentiable, or if it runs on dual numbers, the engine
-/// differentiates `definition`. Otherwise it calls `backward`.
+/// output from public ops. `backward` is a function Grads(const Vjp&) that runs kernels. The vjp
+/// calls `backward` if Vjp::allows_kernel(). Otherwise it differentiates `definition`, so a fused
+/// op needs no second derivative of its own.
 template <class Definition, class Backward>
 Tensor record(const Op& op, const Inputs& inputs, Tensor output, Definition definition,
-              Backward backward) {
-  if (!must_record(op, inputs, output)) return output;
-  return detail::record_as<FusedNode<Definition, Backward>>(
-      op, inputs, std::move(output), std::move(definition), std::move(backward));
-}
+              Backward backward);
 
 }  // namespace heed::autograd
+
+#include "autograd/graph/record-inl.h"

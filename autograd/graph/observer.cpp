@@ -6,6 +6,7 @@ namespace heed::autograd {
 namespace {
 
 thread_local const NameScope* t_scope = nullptr;
+thread_local const Node* t_vjp = nullptr;
 
 }  // namespace
 
@@ -18,6 +19,12 @@ void notify_observer(const Op& op, const Inputs& inputs, const Tensor& output) {
   const Unobserved guard;
   const NoGrad no_grad;
   observer->saw(op, inputs, output);
+}
+
+void notify_observer(Node& node, const Vjp& v, Grads& grads) {
+  OpObserver* observer = t_observer;
+  const Unobserved guard;
+  observer->saw_gradients(node, v, grads);
 }
 }  // namespace detail
 
@@ -34,22 +41,8 @@ std::string NameScope::path() {
 OpObserver::OpObserver() : before_(std::exchange(detail::t_observer, this)) {}
 OpObserver::~OpObserver() { detail::t_observer = before_; }
 
-ObservedVjp::ObservedVjp(Node& node, const Vjp& v)
-    : observer_(detail::t_observer), node_(node), vjp_(v) {
-  if (!observer_) return;
-  const Unobserved guard;
-  const NoGrad no_grad;
-  observer_->before_vjp(node, v.grad);
-}
-
-ObservedVjp::~ObservedVjp() {
-  if (observer_) observer_->after_vjp();
-}
-
-void ObservedVjp::report(Grads& grads) const {
-  if (!observer_) return;
-  const Unobserved guard;
-  observer_->saw_gradients(node_, vjp_, grads);
-}
+VjpScope::VjpScope(const Node& node) : outer_(std::exchange(t_vjp, &node)) {}
+VjpScope::~VjpScope() { t_vjp = outer_; }
+const Node* VjpScope::current() { return t_vjp; }
 
 }  // namespace heed::autograd

@@ -9,6 +9,13 @@
 
 namespace heed::autograd {
 
+class OpObserver;
+namespace detail {
+extern thread_local OpObserver* t_observer;  // null if no observer exists
+void notify_observer(const Op& op, const Inputs& inputs, const Tensor& output);
+void notify_observer(Node& node, const Vjp& v, Grads& grads);
+}  // namespace detail
+
 /// Gives a name, for example "blocks.1", to the computation on this thread until the end of the
 /// scope. Scopes nest.
 class NameScope {
@@ -41,17 +48,10 @@ class OpObserver {
   /// Receives an op with its inputs and its output. If the op is recorded, the output already has
   /// its node.
   virtual void saw(const Op&, const Inputs&, const Tensor&) {}
-  /// Called before the engine runs the vjp of a node. The tensor is the complete gradient of the
-  /// node's output. The ops that the observer receives until after_vjp() are run by this vjp, or
-  /// add its gradients to other gradients. Calls nest, because a vjp can run a backward pass of its
-  /// own.
-  virtual void before_vjp(Node&, const Tensor&) {}
-  /// Receives the gradients that the vjp returned, and may change them before the engine uses them.
+  /// Receives the gradients that the vjp of a node returned, and may change them before the engine
+  /// uses them.
   /// Ops that this function runs are recorded if the backward pass runs with create_graph = true.
   virtual void saw_gradients(Node&, const Vjp&, Grads&) {}
-  /// Called after the gradients that the vjp returned have been added to the gradients of the
-  /// inputs.
-  virtual void after_vjp() {}
 
  private:
   OpObserver* before_;
@@ -69,23 +69,20 @@ class Unobserved {
   OpObserver* observer_;
 };
 
-/// Calls the thread's observer, if there is one, before and after one vjp. The engine uses this
-/// class.
-class ObservedVjp {
+/// Scope of one vjp on this thread, for observers. The engine enters the scope before it runs the
+/// vjp of a node, and leaves it after it has added the gradients to those of the inputs. Scopes
+/// nest, because a vjp can run a backward pass of its own.
+class VjpScope {
  public:
-  /// Calls OpObserver::before_vjp(). The destructor calls OpObserver::after_vjp().
-  ObservedVjp(Node& node, const Vjp& v);
-  ~ObservedVjp();
-  ObservedVjp(const ObservedVjp&) = delete;
-  /// Returns true if there is an observer.
-  explicit operator bool() const { return observer_ != nullptr; }
-  /// Calls saw_gradients() with the gradients that the vjp returned.
-  void report(Grads& grads) const;
+  /// Enters the scope of the vjp of a node.
+  explicit VjpScope(const Node& node);
+  ~VjpScope();
+  VjpScope(const VjpScope&) = delete;
+  /// Returns the node of the innermost scope, or null if no vjp runs.
+  static const Node* current();
 
  private:
-  OpObserver* observer_;
-  Node& node_;
-  const Vjp& vjp_;
+  const Node* outer_;
 };
 
 }  // namespace heed::autograd

@@ -141,59 +141,40 @@ Cells format_cells(const Tensor& x, bool summarize) {
   }
 }
 
-// Writes the cells one after the other, in nested brackets.
-class Writer {
- public:
-  Writer(const Shape& shape, bool summarize, const Cells& cells)
-      : shape_(shape), summarize_(summarize), cells_(cells) {}
-
-  std::string write(int axis, std::int64_t indent) {
-    if (axis == shape_.rank()) return cells_.text[next_++];
-    if (axis == shape_.rank() - 1) return row(indent);
-    const std::int64_t n = shape_[axis];
-    std::string separator = ",";
-    separator.append(std::size_t(shape_.rank() - axis - 1), '\n');
-    separator.append(std::size_t(indent + 1), ' ');
-    std::string out = "[";
-    for (std::int64_t i = 0; i < n; ++i) {
-      if (i > 0) out += separator;
-      if (is_cut(n, summarize_) && i == kEdgeItems) {
-        out.append("...").append(separator);
-        i = n - kEdgeItems;
-      }
-      out += write(axis + 1, indent + 1);
+// Writes the cells one after the other, in nested brackets. The elements of a row share lines. The
+// parts of any other axis start on new lines.
+std::string write(const Cells& cells, const Shape& shape, bool summarize, std::int64_t indent,
+                  int axis, std::size_t& next) {
+  const int deeper = shape.rank() - axis - 1;  // number of axes inside this one
+  if (deeper < 0) return cells.text[next++];
+  const std::int64_t per_line =
+      deeper == 0 ? std::max<std::int64_t>(1, (kLineWidth - indent) / (cells.width + 2)) : 1;
+  const std::string new_line = "," + std::string(std::size_t(std::max(1, deeper)), '\n') +
+                               std::string(std::size_t(indent + 1), ' ');
+  std::string out = "[";
+  std::int64_t items = 0;
+  const auto add = [&](const std::string& item) {
+    if (items > 0) out += items % per_line == 0 ? new_line : ", ";
+    out += item;
+    ++items;
+  };
+  for (std::int64_t n = shape[axis], i = 0; i < n; ++i) {
+    if (is_cut(n, summarize) && i == kEdgeItems) {
+      add(deeper == 0 ? " ..." : "...");
+      i = n - kEdgeItems;
     }
-    return out + "]";
+    add(write(cells, shape, summarize, indent + 1, axis + 1, next));
   }
+  return out + "]";
+}
 
- private:
-  std::string row(std::int64_t indent) {
-    const std::int64_t n = shape_.back();
-    const std::int64_t per_line =
-        std::max<std::int64_t>(1, (kLineWidth - indent) / (cells_.width + 2));
-    const std::string new_line = ",\n" + std::string(std::size_t(indent + 1), ' ');
-    std::string out = "[";
-    std::int64_t items = 0;
-    const auto add = [&](const std::string& item) {
-      if (items > 0) out += items % per_line == 0 ? new_line : ", ";
-      out += item;
-      ++items;
-    };
-    for (std::int64_t i = 0; i < n; ++i) {
-      if (is_cut(n, summarize_) && i == kEdgeItems) {
-        add(" ...");
-        i = n - kEdgeItems;
-      }
-      add(cells_.text[next_++]);
-    }
-    return out + "]";
-  }
-
-  const Shape& shape_;
-  bool summarize_;
-  const Cells& cells_;
-  std::size_t next_ = 0;
-};
+// Returns the elements of x in brackets, for a line that already has `indent` characters.
+std::string brackets(const Tensor& x, std::size_t indent) {
+  if (x.numel() == 0) return "[]";
+  const bool summarize = x.numel() > kThreshold;
+  std::size_t next = 0;
+  return write(format_cells(x, summarize), x.shape(), summarize, std::int64_t(indent), 0, next);
+}
 
 // Returns the texts after the values: the size of an empty tensor, such as "size=(0, 3)", a dtype
 // that is not the default, and the op or requires_grad.
@@ -219,14 +200,7 @@ std::vector<std::string> suffixes(const Tensor& x) {
 std::ostream& operator<<(std::ostream& out, const Tensor& x) {
   if (!x.defined()) return out << "tensor(undefined)";
   constexpr std::string_view prefix = "tensor(";
-  std::string text(prefix);
-  if (x.numel() == 0) {
-    text += "[]";
-  } else {
-    const bool summarize = x.numel() > kThreshold;
-    const Cells cells = format_cells(x, summarize);
-    text += Writer(x.shape(), summarize, cells).write(0, std::int64_t(prefix.size()));
-  }
+  std::string text = std::string(prefix) + brackets(x, prefix.size());
   // PyTorch counts the line of the first suffix as two characters longer than it is.
   std::size_t line = text.size() - (text.rfind('\n') + 1) + 2;
   for (const std::string& suffix : suffixes(x)) {

@@ -1,22 +1,9 @@
 // Members of Tensor that need the complete type Node: gradients, hooks, and the constructor and
 // destructor of Impl, which has a node.
-#include <algorithm>
-
 #include "autograd/graph/graph.h"
 #include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
-
-HookHandle::HookHandle(Ref<Node> node, std::uint64_t id) : node_(std::move(node)), id_(id) {}
-HookHandle::HookHandle(const HookHandle&) = default;
-HookHandle::HookHandle(HookHandle&&) noexcept = default;
-HookHandle::~HookHandle() = default;
-void HookHandle::remove() {
-  if (!node_) return;
-  auto& hooks = node_->extras().hooks;
-  std::erase_if(hooks, [this](const auto& hook) { return hook.first == id_; });
-  node_ = nullptr;
-}
 
 Tensor::Impl::Impl(DType d, const Layout& l, Ref<Storage> s)
     : dtype(d), layout(l), storage(std::move(s)) {}
@@ -34,7 +21,8 @@ Tensor Tensor::requires_grad_() const {
   check<ValueError>(is_leaf(), "requires_grad_", "this tensor is the result of ",
                     is_leaf() ? "" : node()->op()->name(),
                     "; for its gradient call retain_grad() or grad(y, {x}), or detach() it first");
-  if (!node()) impl_->node = Node::make_leaf(*this);
+  if (!node())
+    impl_->node = Ref(new (pool_allocate(sizeof(Node))) Node(nullptr, *this, sizeof(Node)));
   return *this;
 }
 
@@ -77,7 +65,9 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> f) const {
   Node::Extras& extras = node()->extras();
   const std::uint64_t id = extras.next_hook++;
   extras.hooks.emplace_back(id, std::move(f));
-  return {node(), id};
+  return {[node = node(), id] {
+    std::erase_if(node->extras().hooks, [id](const auto& hook) { return hook.first == id; });
+  }};
 }
 
 void detail::TensorAccess::set_node(const Tensor& x, Ref<Node> node) {

@@ -246,7 +246,7 @@ Tensor forward(const Heads& h, Call& call) {
   const AttentionHooks& hooks = call.observers();
   Tensor raw_scores, scores, pattern, dropped;
   dispatch_floating(h.q.dtype(), kAttention, [&]<class T> {
-    if constexpr (!is_dual(kDTypeOf<T>)) {
+    if constexpr (is_real(kDTypeOf<T>)) {
       auto a = arguments<T>(h, out, call);
       a.raw_scores = allocate_for<T>(hooks.raw_scores, raw_scores, h);
       a.scores = allocate_for<T>(hooks.scores, scores, h);
@@ -269,7 +269,7 @@ Grads backward(const Vjp& v, const Call& call) {
   const AttentionHooks& hooks = call.observers();
   Tensor dscores, dpattern, ddropped;
   dispatch_floating(out.dtype(), kAttention, [&]<class T> {
-    if constexpr (!is_dual(kDTypeOf<T>)) {
+    if constexpr (is_real(kDTypeOf<T>)) {
       kernels::AttentionGrads<T> g;
       g.grad_out = grad_out.data<T>(), g.grad_out_at = head_strides(grad_out);
       g.dq = dq.mutable_data<T>(), g.dq_at = head_strides(dq);

@@ -144,10 +144,9 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k, const Ten
             k.size(-2) == v.size(-2),
         "attention", "needs q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value], got ", q.shape(),
         ", ", k.shape(), ", ", v.shape());
-  check<DTypeError>(
-      !bias.defined() || bias.dtype() == q.dtype() || is_dual(bias.dtype()) || is_dual(q.dtype()),
-      "attention", "needs a bias of the queries' ", q.dtype(), ", got ",
-      bias.defined() ? bias.dtype() : q.dtype());
+  check<DTypeError>(!bias.defined() || can_mix(bias.dtype(), q.dtype()), "attention",
+                    "needs a bias of the queries' ", q.dtype(), ", got ",
+                    bias.defined() ? bias.dtype() : q.dtype());
   check<ValueError>(options.window >= 0, "attention", "needs window >= 0, got ", options.window);
   const double scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
   const std::int64_t tq = q.size(-2), tk = k.size(-2);

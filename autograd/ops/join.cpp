@@ -88,7 +88,7 @@ Tensor cat(std::span<const Tensor> xs, std::int64_t axis) {
   for (const Tensor& x : xs) {
     const std::int64_t end = starts.back() + x.shape()[a];
     detail::copy_into(detail::TensorAccess::view(y, sliced(y.layout(), a, starts.back(), end, 1)),
-                      is_dual(like.dtype()) ? detail::lift(kCat, x, like) : x);
+                      detail::lift(kCat, x, like));
     starts.push_back(end);
   }
   return record(kCat, xs, y, [starts, a](const Vjp& v) -> Grads {

@@ -73,9 +73,9 @@ KeepMask operator!(const KeepMask& a) {
 
 namespace {
 
-// Returns true if x has only elements 0 and 1, and at least one 1.
+// Returns true if x is a constant with only elements 0 and 1, and at least one 1.
 bool is_zero_one_mask(const Tensor& x) {
-  if (x.numel() == 0) return false;
+  if (x.numel() == 0 || x.requires_grad() || !is_real(x.dtype())) return false;
   const Tensor one = eq(x, 1.0);
   return any(one).item<bool>() && all(logical_or(one, eq(x, 0.0))).item<bool>();
 }
@@ -93,8 +93,7 @@ double alibi_slope(std::int64_t head, std::int64_t heads) {
 ScoreBias::ScoreBias(const Tensor& bias) : bias_(bias) {
   check<DTypeError>(is_floating(bias.dtype()), "ScoreBias", "needs float32 or float64, got ",
                     bias.dtype(), "; for true or false per key use KeepMask");
-  check<ValueError>(bias.requires_grad() || is_dual(bias.dtype()) || !is_zero_one_mask(bias),
-                    "ScoreBias",
+  check<ValueError>(!is_zero_one_mask(bias), "ScoreBias",
                     "holds only 0 and 1: added to scores, such a mask masks nothing. "
                     "Use KeepMask(ne(mask, 0)), or KeepMask(eq(mask, 0)) where 1 means hidden");
 }

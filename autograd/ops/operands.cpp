@@ -1,6 +1,5 @@
 #include "autograd/ops/operands.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "autograd/ops/elementwise.h"
@@ -9,22 +8,16 @@
 namespace heed::autograd::detail {
 
 DType unify(std::string_view op, std::span<Tensor* const> operands) {
-  DType dtype = operands[0]->dtype();
+  const Tensor* like = operands[0];  // has the common dtype
   for (const Tensor* x : operands.subspan(1)) {
-    if (!x->defined() || x->dtype() == dtype) continue;
-    const DType other = x->dtype();
-    const bool lifts = (is_dual(dtype) && other == float64) || (dtype == float64 && is_dual(other));
-    check<DTypeError>(lifts, op, "dtypes differ: ", dtype, " and ", other,
-                      "; convert one with to(x, dtype)");
-    if (is_dual(other)) dtype = other;
+    if (!x->defined() || x->dtype() == like->dtype()) continue;
+    check<DTypeError>(can_mix(like->dtype(), x->dtype()), op, "dtypes differ: ", like->dtype(),
+                      " and ", x->dtype(), "; convert one with to(x, dtype)");
+    if (like->dtype() == float64) like = x;
   }
-  if (!is_dual(dtype)) return dtype;
-  const Tensor like = **std::find_if(operands.begin(), operands.end(), [dtype](const Tensor* x) {
-    return x->defined() && x->dtype() == dtype;
-  });
   for (Tensor* x : operands)
-    if (x->defined()) *x = lift(op, *x, like);
-  return dtype;
+    if (x->defined() && x->dtype() != like->dtype()) *x = lift(op, *x, *like);
+  return like->dtype();
 }
 
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like) {
@@ -42,10 +35,9 @@ Tensor lift(std::string_view op, const Tensor& x, const Tensor& like) {
 }
 
 Tensor scalar_like(std::string_view op, const Tensor& x, double value) {
-  const DType dtype = is_dual(x.dtype()) ? float64 : x.dtype();
-  check<DTypeError>(dtype != int64 || (value == std::trunc(value) && std::abs(value) < 0x1p63), op,
-                    value, " is not an int64; convert the tensor with to(x, dtype)");
-  return full({}, value, dtype);
+  check<DTypeError>(x.dtype() != int64 || (value == std::trunc(value) && std::abs(value) < 0x1p63),
+                    op, value, " is not an int64; convert the tensor with to(x, dtype)");
+  return full({}, value, x.dtype());
 }
 
 }  // namespace heed::autograd::detail

@@ -26,9 +26,8 @@ DType unify(std::string_view op, Tensors&... operands) {
 /// DTypeError for any other dtype of x.
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like);
 
-/// Converts a `double` operand to a tensor of rank 0 with x's dtype, or float64 if x has dual
-/// numbers. Throws DTypeError if x is int64 and the value is not a whole number in the range of
-/// int64.
+/// Converts a `double` operand to a tensor of rank 0 with x's dtype. Throws DTypeError if x is
+/// int64 and the value is not a whole number in the range of int64.
 Tensor scalar_like(std::string_view op, const Tensor& x, double value);
 
 /// Returns a function that computes f(a, b). It converts int64 operands to uint64 first, so that an

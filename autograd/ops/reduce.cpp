@@ -18,7 +18,7 @@ using kernels::kColumnBlock;
 // size 1, and rank 0.
 template <class F>
 SampleFn reduction_samples(F f, Tensor (SampleGen::*draw)(const Shape&),
-                           SkipReason no_repeats = {}) {
+                           SkipReason no_repeats = SkipReason::kNone) {
   return [f, draw, no_repeats](SampleGen& g) -> Samples {
     const auto over = [f](Dims axes, bool keepdim) {
       return [=](Args t) { return f(t[0], axes, keepdim); };
@@ -263,8 +263,7 @@ Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {
                   // If the output is NaN, each NaN of the input is a largest element.
                   const Tensor& u = v.input(0);
                   const Tensor at_max = logical_or(eq(u, reshape(v.output(), ones)), ne(u, u));
-                  const DType dtype = is_dual(v.grad.dtype()) ? float64 : v.grad.dtype();
-                  const Tensor count = sum_to(to(at_max, dtype), ones);
+                  const Tensor count = sum_to(to(at_max, v.grad.dtype()), ones);
                   const Tensor shared = reshape(v.grad, ones) / count;
                   return {masked_fill(expand(shared, u.shape()), logical_not(at_max), 0)};
                 });

@@ -31,23 +31,9 @@ struct TensorAccess;  // access for autograd's own files (tensor_access.h)
 
 /// Handle of a gradient hook that Tensor::register_hook() added. The hook stays if the handle is
 /// destroyed.
-class HookHandle {
- public:
-  ///@{
-  /// Creates another handle of the same hook.
-  HookHandle(const HookHandle&);
-  HookHandle(HookHandle&&) noexcept;
-  ///@}
-  HookHandle& operator=(const HookHandle&) = delete;
-  ~HookHandle();
+struct HookHandle {
   /// Removes the hook, so that it is not called any more. A second call does nothing.
-  void remove();
-
- private:
-  friend class Tensor;
-  HookHandle(Ref<Node> node, std::uint64_t id);
-  Ref<Node> node_;
-  std::uint64_t id_;
+  std::function<void()> remove;
 };
 
 /// A tensor of up to eight axes and one dtype.

@@ -116,25 +116,22 @@ Tensor to(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype || (is_dual(x.dtype()) && dtype == float64)) return x;
   check<DTypeError>(!is_dual(x.dtype()) || dtype == bool8, kTo, "cannot convert ", x.dtype(),
                     " (inside jvp) to ", dtype);
-  Tensor y = empty(x.shape(), is_dual(dtype) ? float64 : dtype);
+  Tensor y = empty(x.shape(), dtype);
   dispatch_any(x.dtype(), [&]<class From> {
-    dispatch_any(y.dtype(), [&]<class To> {
-      // Dual numbers can be converted only to bool8. lift() below converts to dual numbers.
-      if constexpr (!is_dual(kDTypeOf<To>) &&
-                    (!is_dual(kDTypeOf<From>) || std::is_same_v<To, bool>)) {
-        const auto convert = [](From v) {
-          if constexpr (std::is_same_v<To, bool>)
-            return real(v) != 0;
-          else if constexpr (std::is_same_v<To, std::int64_t>)
-            return checked_cast<To>(kTo, double(real(v)));
-          else
-            return To(real(v));
-        };
-        elementwise_into<To, From>(y, convert, x);
-      }
+    dispatch_any(dtype, [&]<class To> {
+      const auto convert = [](From v) -> To {
+        if constexpr (std::is_same_v<To, bool>)
+          return real(v) != 0;
+        else if constexpr (std::is_same_v<To, std::int64_t>)
+          return checked_cast<To>(kTo, double(real(v)));
+        else if constexpr (is_real(kDTypeOf<To>))
+          return To(real(v));
+        else
+          return double(real(v));
+      };
+      elementwise_into<To, From>(y, convert, x);
     });
   });
-  if (is_dual(dtype)) y = detail::lift(kTo, y, zeros({}, dtype));
   if (!is_floating(dtype)) return y;
   return record(kTo, {x}, y,
                 [from = x.dtype()](const Vjp& v) -> Grads { return {to(v.grad, from)}; });

@@ -1,0 +1,105 @@
+// Derivatives that are built on the engine and on dual numbers.
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/elementwise.h"
+#include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
+
+namespace heed::autograd {
+
+JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
+  check(inputs.size() == tangents.size(), "jvp", "needs a tangent per input, got ", tangents.size(),
+        " for ", inputs.size());
+  std::vector<Tensor> duals;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check<DTypeError>(inputs[i].dtype() == float64 && tangents[i].dtype() == float64, "jvp",
+                      "needs float64 inputs and tangents, got ", inputs[i].dtype(), " and ",
+                      tangents[i].dtype());
+    check(inputs[i].shape() == tangents[i].shape(), "jvp", "input ", i, " has shape ",
+          inputs[i].shape(), ", its tangent has shape ", tangents[i].shape());
+    duals.push_back(empty(inputs[i].shape(), dual64));
+    elementwise_into<Dual, double, double>(
+        duals.back(), [](double x, double t) { return Dual(x, t); }, inputs[i], tangents[i]);
+  }
+  const GradMode recording(true);  // enabled, because f may call grad()
+  const Tensor y = f(duals);
+  JvpResult result{y.detach(), zeros(y.shape(), float64)};
+  if (y.dtype() == float64) return result;  // f does not depend on its inputs
+  check<DTypeError>(y.dtype() == dual64, "jvp", "f must return float64, returned ", y.dtype());
+  result.value = empty(y.shape(), float64);
+  elementwise_into<double, Dual>(
+      result.value, [](Dual v) { return v.value; }, y);
+  elementwise_into<double, Dual>(
+      result.tangent, [](Dual v) { return v.tangent; }, y);
+  return result;
+}
+
+namespace {
+
+std::vector<Tensor> as_leaves(Args inputs) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_());
+  return leaves;
+}
+
+}  // namespace
+
+std::vector<Tensor> hvp(const DifferentiableFunction& f, Args inputs, Args v) {
+  check(inputs.size() == v.size(), "hvp", "needs a v per input, got ", v.size(), " for ",
+        inputs.size());
+  for (std::size_t i = 0; i < v.size(); ++i)
+    check(v[i].shape() == inputs[i].shape(), "hvp", "needs v of x's shape ", inputs[i].shape(),
+          ", got ", v[i].shape());
+  const GradMode recording(true);
+  std::vector<Tensor> leaves = as_leaves(inputs);
+  const auto first = grad(f(leaves), leaves, {.create_graph = true, .allow_unused = true});
+  Tensor along;  // sum of the inner products <gradient, v>; constant gradients are omitted
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (!first[i].requires_grad()) continue;
+    const Tensor term = sum(first[i] * v[i]);
+    along = along.defined() ? along + term : term;
+  }
+  if (along.defined()) return grad(along, leaves, {.allow_unused = true});
+  for (Tensor& x : leaves) x = zeros_like(x);  // all gradients are constant, so the Hessian is 0
+  return leaves;
+}
+
+Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v) {
+  return hvp([&f](Args t) { return f(t[0]); }, Args(&x, 1), Args(&v, 1))[0];
+}
+
+// Let J be the Jacobian of y with respect to x. g = J^T u is linear in u, so the gradient of <g,
+// direction> with respect to u is J times `direction`.
+Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& direction) {
+  const Tensor u = zeros(y.shape(), y.dtype()).requires_grad_();
+  const Tensor g = grad(y, x, {.grad_output = u, .create_graph = true});
+  return grad(g, u, {.grad_output = direction, .allow_unused = true}).detach();
+}
+
+std::vector<Tensor> jacobian(const DifferentiableFunction& f, Args inputs) {
+  const GradMode recording(true);
+  const std::vector<Tensor> leaves = as_leaves(inputs);
+  const Tensor y = f(leaves);
+  // rows[k]: gradients with respect to input k, one per element of y.
+  std::vector<std::vector<Tensor>> rows(inputs.size());
+  for (std::int64_t i = 0; i < y.numel() && y.requires_grad(); ++i) {
+    const Tensor unit = eq(arange(0, double(y.numel()), 1, int64), double(i));
+    const Tensor e = reshape(to(unit, y.dtype()), y.shape());
+    const auto row =
+        grad(y, leaves, {.grad_output = e, .retain_graph = true, .allow_unused = true});
+    for (std::size_t k = 0; k < row.size(); ++k) rows[k].push_back(row[k]);
+  }
+  std::vector<Tensor> result;
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const Shape shape = y.shape().joined(inputs[k].shape());
+    result.push_back(rows[k].empty() ? zeros(shape, inputs[k].dtype())
+                                     : reshape(stack(rows[k], 0), shape));
+  }
+  return result;
+}
+
+Tensor jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
+  return jacobian([&f](Args t) { return f(t[0]); }, Args(&x, 1))[0];
+}
+
+}  // namespace heed::autograd

@@ -17,102 +17,7 @@
 namespace heed::autograd {
 namespace {
 
-// Returns a function that calls attention with these options. Its inputs are q, k, v and, if there
-// is a fourth one, the bias.
-auto attention_with(const AttentionOptions& options, const AttentionHooks& hooks = {}) {
-  return [options, hooks](Args t) {
-    Generator fixed(7);  // new in every call, so that equal inputs give equal results
-    AttentionOptions o = options;
-    o.generator = &fixed;
-    if (hooks.replaces()) o.hooks = &hooks;
-    if (t.size() > 3) o.bias = ScoreBias(t[3]);
-    return attention(t[0], t[1], t[2], o);
-  };
-}
-// Returns q, k, v with d = 3, d_value = 2 and the leading axes `lead`.
-std::vector<Tensor> qkv(SampleGen& g, const Shape& lead, std::int64_t tq, std::int64_t tk) {
-  const auto draw = [&](std::int64_t rows, std::int64_t columns) {
-    return g.normal(lead.joined({rows, columns}));
-  };
-  return {draw(tq, 3), draw(tk, 3), draw(tk, 2)};
-}
-// Appends a bias of the given shape to the inputs.
-std::vector<Tensor> with_bias(SampleGen& g, std::vector<Tensor> inputs, const Shape& shape) {
-  inputs.push_back(g.normal(shape));
-  return inputs;
-}
-
-// Returns a mask for 3 queries and 3 keys. Query 1 may read no key, and no query may read key 1.
-KeepMask some_keys() {
-  return KeepMask(from_data(
-      std::vector<bool>{true, false, true, false, false, false, true, false, false}, {3, 3}));
-}
-
-Samples samples_of_options(SampleGen& g) {
-  const KeepMask keep = some_keys();
-  const KeepMask nothing(full({3, 3}, 0, bool8));
-  const Shape heads = {2, 2};
-  return {
-      {"plain", attention_with({}), qkv(g, heads, 2, 3)},
-      {"causal", attention_with({.causal = true}), qkv(g, heads, 4, 4)},
-      {"causal, rows without a key", attention_with({.scale = 0.3, .causal = true}),
-       qkv(g, heads, 4, 2)},
-      {"negative scale", attention_with({.scale = -0.7}), qkv(g, heads, 2, 2)},
-      {"soft cap", attention_with({.scale = 2, .soft_cap = 1.5}), qkv(g, heads, 2, 3)},
-      {"soft cap, causal, a row masked, bias",
-       attention_with({.soft_cap = 0.8, .causal = true, .keep = keep}),
-       with_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
-      {"a row masked, a key unread", attention_with({.keep = keep}), qkv(g, heads, 3, 3)},
-      {"everything masked", attention_with({.keep = nothing}), qkv(g, heads, 3, 3)},
-      {"everything masked, uniform",
-       attention_with({.keep = nothing, .fully_masked = FullyMasked::kUniform}),
-       qkv(g, heads, 3, 3)},
-      {"a row masked, uniform, dropout",
-       attention_with({.keep = keep, .fully_masked = FullyMasked::kUniform, .dropout = 0.3}),
-       with_bias(g, qkv(g, {2}, 3, 3), {3})},
-      {"causal at the top left",
-       attention_with({.causal = true, .alignment = CausalAlignment::kTopLeft}),
-       qkv(g, heads, 3, 4)},
-      {"padding", attention_with({.keep = KeepMask::padding(std::vector<std::int64_t>{3, 1}, 3)}),
-       qkv(g, heads, 2, 3)},
-      {"dropout", attention_with({.dropout = 0.4}), qkv(g, heads, 3, 3)},
-      {"bias", attention_with({}), with_bias(g, qkv(g, heads, 3, 2), {2, 2, 3, 2})},
-      {"bias per head", attention_with({.causal = true}),
-       with_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
-      {"bias per key", attention_with({}), with_bias(g, qkv(g, heads, 2, 3), {3})},
-      {"causal, keep, bias, dropout, a row masked",
-       attention_with({.causal = true, .keep = keep, .dropout = 0.3}),
-       with_bias(g, qkv(g, heads, 3, 3), {2, 1, 3, 3})},
-      {"window", attention_with({.window = 2}), qkv(g, heads, 4, 5)},
-      {"window, causal at the top left, bias",
-       attention_with({.causal = true, .window = 2, .alignment = CausalAlignment::kTopLeft}),
-       with_bias(g, qkv(g, heads, 4, 3), {4, 1})},
-      {"rank 3", attention_with({.keep = keep}), with_bias(g, qkv(g, {2}, 3, 3), {2, 3, 1})},
-      {"rank 2", attention_with({.dropout = 0.3}), qkv(g, {}, 2, 3)}};
-}
-
-Samples attention_samples(SampleGen& g) {
-  Samples samples = samples_of_options(g);
-  samples.push_back({"q, k and v of one shape",
-                     attention_with({.causal = true, .dropout = 0.3}),
-                     {g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3})}});
-  // Two heads of queries share one head of keys.
-  std::vector<Tensor> shared = qkv(g, {1, 2}, 2, 3);
-  shared[1] = g.normal({1, 1, 3, 3});
-  samples.push_back({"a shared key head", attention_with({}), shared});
-  samples.push_back({"five axes", attention_with({.keep = some_keys(), .dropout = 0.3}),
-                     with_bias(g, qkv(g, {2, 1, 2}, 3, 3), {2, 1, 1, 3, 3})});
-  // If hooks replace values, attention() calls attention_with_weights().
-  const auto through_tanh = [](const Tensor& x) { return tanh(x); };
-  const auto squared = [](const Tensor& x) { return x * x; };
-  samples.push_back(
-      {"scores replaced", attention_with({}, {.on_scores = through_tanh}), qkv(g, {1, 2}, 2, 3)});
-  samples.push_back({"raw scores and dropped weights replaced",
-                     attention_with({.causal = true, .dropout = 0.3},
-                                    {.on_raw_scores = through_tanh, .on_dropped = squared}),
-                     qkv(g, {1, 2}, 3, 3)});
-  return samples;
-}
+Samples attention_samples(SampleGen& g);
 const Op kAttention({.name = "attention",
                      .saves = Saves::kBoth,
                      .samples = attention_samples,
@@ -350,5 +255,108 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   };
   return fused(expanded(q), expanded(k), expanded(v), options);
 }
+
+namespace {
+
+// Returns a function that calls attention with these options. Its inputs are q, k, v and, if there
+// is a fourth one, the bias.
+auto attention_with(const AttentionOptions& options, const AttentionHooks& hooks = {}) {
+  return [options, hooks](Args t) {
+    Generator fixed(7);  // new in every call, so that equal inputs give equal results
+    AttentionOptions o = options;
+    o.generator = &fixed;
+    if (hooks.replaces()) o.hooks = &hooks;
+    if (t.size() > 3) o.bias = ScoreBias(t[3]);
+    return attention(t[0], t[1], t[2], o);
+  };
+}
+
+// Returns q, k, v with d = 3, d_value = 2 and the leading axes `lead`.
+std::vector<Tensor> qkv(SampleGen& g, const Shape& lead, std::int64_t tq, std::int64_t tk) {
+  const auto draw = [&](std::int64_t rows, std::int64_t columns) {
+    return g.normal(lead.joined({rows, columns}));
+  };
+  return {draw(tq, 3), draw(tk, 3), draw(tk, 2)};
+}
+
+// Appends a bias of the given shape to the inputs.
+std::vector<Tensor> with_bias(SampleGen& g, std::vector<Tensor> inputs, const Shape& shape) {
+  inputs.push_back(g.normal(shape));
+  return inputs;
+}
+
+// Returns a mask for 3 queries and 3 keys. Query 1 may read no key, and no query may read key 1.
+KeepMask some_keys() {
+  return KeepMask(from_data(
+      std::vector<bool>{true, false, true, false, false, false, true, false, false}, {3, 3}));
+}
+
+Samples samples_of_options(SampleGen& g) {
+  const KeepMask keep = some_keys();
+  const KeepMask nothing(full({3, 3}, 0, bool8));
+  const Shape heads = {2, 2};
+  return {
+      {"plain", attention_with({}), qkv(g, heads, 2, 3)},
+      {"causal", attention_with({.causal = true}), qkv(g, heads, 4, 4)},
+      {"causal, rows without a key", attention_with({.scale = 0.3, .causal = true}),
+       qkv(g, heads, 4, 2)},
+      {"negative scale", attention_with({.scale = -0.7}), qkv(g, heads, 2, 2)},
+      {"soft cap", attention_with({.scale = 2, .soft_cap = 1.5}), qkv(g, heads, 2, 3)},
+      {"soft cap, causal, a row masked, bias",
+       attention_with({.soft_cap = 0.8, .causal = true, .keep = keep}),
+       with_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
+      {"a row masked, a key unread", attention_with({.keep = keep}), qkv(g, heads, 3, 3)},
+      {"everything masked", attention_with({.keep = nothing}), qkv(g, heads, 3, 3)},
+      {"everything masked, uniform",
+       attention_with({.keep = nothing, .fully_masked = FullyMasked::kUniform}),
+       qkv(g, heads, 3, 3)},
+      {"a row masked, uniform, dropout",
+       attention_with({.keep = keep, .fully_masked = FullyMasked::kUniform, .dropout = 0.3}),
+       with_bias(g, qkv(g, {2}, 3, 3), {3})},
+      {"causal at the top left",
+       attention_with({.causal = true, .alignment = CausalAlignment::kTopLeft}),
+       qkv(g, heads, 3, 4)},
+      {"padding", attention_with({.keep = KeepMask::padding(std::vector<std::int64_t>{3, 1}, 3)}),
+       qkv(g, heads, 2, 3)},
+      {"dropout", attention_with({.dropout = 0.4}), qkv(g, heads, 3, 3)},
+      {"bias", attention_with({}), with_bias(g, qkv(g, heads, 3, 2), {2, 2, 3, 2})},
+      {"bias per head", attention_with({.causal = true}),
+       with_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
+      {"bias per key", attention_with({}), with_bias(g, qkv(g, heads, 2, 3), {3})},
+      {"causal, keep, bias, dropout, a row masked",
+       attention_with({.causal = true, .keep = keep, .dropout = 0.3}),
+       with_bias(g, qkv(g, heads, 3, 3), {2, 1, 3, 3})},
+      {"window", attention_with({.window = 2}), qkv(g, heads, 4, 5)},
+      {"window, causal at the top left, bias",
+       attention_with({.causal = true, .window = 2, .alignment = CausalAlignment::kTopLeft}),
+       with_bias(g, qkv(g, heads, 4, 3), {4, 1})},
+      {"rank 3", attention_with({.keep = keep}), with_bias(g, qkv(g, {2}, 3, 3), {2, 3, 1})},
+      {"rank 2", attention_with({.dropout = 0.3}), qkv(g, {}, 2, 3)}};
+}
+
+Samples attention_samples(SampleGen& g) {
+  Samples samples = samples_of_options(g);
+  samples.push_back({"q, k and v of one shape",
+                     attention_with({.causal = true, .dropout = 0.3}),
+                     {g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3})}});
+  // Two heads of queries share one head of keys.
+  std::vector<Tensor> shared = qkv(g, {1, 2}, 2, 3);
+  shared[1] = g.normal({1, 1, 3, 3});
+  samples.push_back({"a shared key head", attention_with({}), shared});
+  samples.push_back({"five axes", attention_with({.keep = some_keys(), .dropout = 0.3}),
+                     with_bias(g, qkv(g, {2, 1, 2}, 3, 3), {2, 1, 1, 3, 3})});
+  // If hooks replace values, attention() calls attention_with_weights().
+  const auto through_tanh = [](const Tensor& x) { return tanh(x); };
+  const auto squared = [](const Tensor& x) { return x * x; };
+  samples.push_back(
+      {"scores replaced", attention_with({}, {.on_scores = through_tanh}), qkv(g, {1, 2}, 2, 3)});
+  samples.push_back({"raw scores and dropped weights replaced",
+                     attention_with({.causal = true, .dropout = 0.3},
+                                    {.on_raw_scores = through_tanh, .on_dropped = squared}),
+                     qkv(g, {1, 2}, 3, 3)});
+  return samples;
+}
+
+}  // namespace
 
 }  // namespace heed::autograd

@@ -12,17 +12,6 @@
 namespace heed::autograd {
 namespace {
 
-const Check kAttentionWithWeights(
-    "attention_with_weights",
-    [](SampleGen& g) -> Samples {
-      const auto f = [](Args t) {
-        const AttentionResult r = attention_with_weights(t[0], t[1], t[2], {.causal = true});
-        return matmul(r.dropped + r.raw_scores, t[2]) * r.output;
-      };
-      return {{"heads", f, {g.normal({2, 3, 4}), g.normal({2, 3, 4}), g.normal({2, 3, 5})}}};
-    },
-    needs_axis());
-
 // Returns x, or replace(x) if `replace` is set. Calls `value` with the result now, and `gradient`
 // with the complete gradient of the result during the backward pass.
 Tensor hooked(Tensor x, const AttentionHooks::Replace& replace,
@@ -44,18 +33,11 @@ Tensor hooked(Tensor x, const AttentionHooks::Replace& replace,
 Tensor weights_times(const Tensor& w, const Tensor& y, const Tensor& hidden);
 Tensor times_transposed(const Tensor& x, const Tensor& y, const Tensor& hidden);
 
+Samples product_samples(SampleGen& g);
 const Op kProduct({.name = "attention_product",
                    .saves = Saves::kInputs,
                    .broadcasts = true,
-                   .samples = [](SampleGen& g) -> Samples {
-                     const Tensor m = g.mask({2, 3});
-                     return {{"weights times values",
-                              [m](Args t) { return weights_times(t[0], t[1], m); },
-                              {g.normal({2, 2, 3}), g.normal({3, 2})}},
-                             {"queries times keys",
-                              [m](Args t) { return times_transposed(t[0], t[1], m); },
-                              {g.normal({2, 4}), g.normal({2, 3, 4})}}};
-                   },
+                   .samples = product_samples,
                    .no_sizes = needs_axis()});
 
 bool all_finite(const Tensor& x) { return all(isfinite(x)).item<bool>(); }
@@ -191,5 +173,30 @@ AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const T
   return attention_definition(q, k, v, options.bias.tensor(), options,
                               attention_dropout_key(options));
 }
+
+namespace {
+
+const Check kAttentionWithWeights(
+    "attention_with_weights",
+    [](SampleGen& g) -> Samples {
+      const auto f = [](Args t) {
+        const AttentionResult r = attention_with_weights(t[0], t[1], t[2], {.causal = true});
+        return matmul(r.dropped + r.raw_scores, t[2]) * r.output;
+      };
+      return {{"heads", f, {g.normal({2, 3, 4}), g.normal({2, 3, 4}), g.normal({2, 3, 5})}}};
+    },
+    needs_axis());
+
+Samples product_samples(SampleGen& g) {
+  const Tensor m = g.mask({2, 3});
+  return {{"weights times values",
+           [m](Args t) { return weights_times(t[0], t[1], m); },
+           {g.normal({2, 2, 3}), g.normal({3, 2})}},
+          {"queries times keys",
+           [m](Args t) { return times_transposed(t[0], t[1], m); },
+           {g.normal({2, 4}), g.normal({2, 3, 4})}}};
+}
+
+}  // namespace
 
 }  // namespace heed::autograd

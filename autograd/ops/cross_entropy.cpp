@@ -12,39 +12,7 @@ namespace {
 using kernels::Accumulator;
 using kernels::LogSumExp;
 
-Samples cross_entropy_samples(SampleGen& g) {
-  const auto loss_with = [](const Tensor& targets, const CrossEntropyOptions& options) {
-    return [targets, options](Args t) { return cross_entropy(t[0], targets, options); };
-  };
-  const Tensor some_ignored = tensor({2, -100, 0, 4}, int64);
-  const Tensor all_ignored = tensor({-100, -100}, int64);
-  const auto mask = from_data(std::vector<bool>{false, true, true, false, false, true}, {2, 3});
-  const Tensor unmasked = tensor({0, 1}, int64);
-  return {
-      {"mean", loss_with(g.integers(0, 5, {3}), {}), {g.normal({3, 5})}},
-      {"sum, rank 3",
-       loss_with(g.integers(0, 4, {2, 3}), {.reduction = Reduction::kSum}),
-       {g.normal({2, 3, 4})}},
-      {"none",
-       loss_with(g.integers(0, 4, {2, 2}), {.reduction = Reduction::kNone}),
-       {g.normal({2, 2, 4})}},
-      {"one row of rank 1", loss_with(tensor(1, int64), {}), {g.normal({3})}},
-      {"smoothing", loss_with(g.integers(0, 5, {3}), {.label_smoothing = 0.2}), {g.normal({3, 5})}},
-      {"smoothing 1", loss_with(g.integers(0, 5, {2}), {.label_smoothing = 1}), {g.normal({2, 5})}},
-      {"ignored rows", loss_with(some_ignored, {}), {g.normal({4, 5})}},
-      {"ignored rows, smoothing, none",
-       loss_with(some_ignored, {.label_smoothing = 0.1, .reduction = Reduction::kNone}),
-       {g.normal({4, 5})}},
-      {"every row ignored", loss_with(all_ignored, {}), {g.normal({2, 3})}},
-      {"-inf beside the target",
-       [mask, unmasked](Args t) { return cross_entropy(masked_fill(t[0], mask, -kInf), unmasked); },
-       {g.normal({2, 3})}},
-      {"one class", loss_with(tensor({0, 0}, int64), {}), {g.normal({2, 1})}},
-      {"no rows, mean", loss_with(zeros({0}, int64), {}), {g.normal({0, 3})}},
-      {"no rows, none",
-       loss_with(zeros({2, 0}, int64), {.reduction = Reduction::kNone}),
-       {g.normal({2, 0, 3})}}};
-}
+Samples cross_entropy_samples(SampleGen& g);
 const Op kCrossEntropy({.name = "cross_entropy",
                         .saves = Saves::kInputs,
                         .samples = cross_entropy_samples,
@@ -194,5 +162,43 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
         return backward(v, lse, counted, options);
       });
 }
+
+namespace {
+
+Samples cross_entropy_samples(SampleGen& g) {
+  const auto loss_with = [](const Tensor& targets, const CrossEntropyOptions& options) {
+    return [targets, options](Args t) { return cross_entropy(t[0], targets, options); };
+  };
+  const Tensor some_ignored = tensor({2, -100, 0, 4}, int64);
+  const Tensor all_ignored = tensor({-100, -100}, int64);
+  const auto mask = from_data(std::vector<bool>{false, true, true, false, false, true}, {2, 3});
+  const Tensor unmasked = tensor({0, 1}, int64);
+  return {
+      {"mean", loss_with(g.integers(0, 5, {3}), {}), {g.normal({3, 5})}},
+      {"sum, rank 3",
+       loss_with(g.integers(0, 4, {2, 3}), {.reduction = Reduction::kSum}),
+       {g.normal({2, 3, 4})}},
+      {"none",
+       loss_with(g.integers(0, 4, {2, 2}), {.reduction = Reduction::kNone}),
+       {g.normal({2, 2, 4})}},
+      {"one row of rank 1", loss_with(tensor(1, int64), {}), {g.normal({3})}},
+      {"smoothing", loss_with(g.integers(0, 5, {3}), {.label_smoothing = 0.2}), {g.normal({3, 5})}},
+      {"smoothing 1", loss_with(g.integers(0, 5, {2}), {.label_smoothing = 1}), {g.normal({2, 5})}},
+      {"ignored rows", loss_with(some_ignored, {}), {g.normal({4, 5})}},
+      {"ignored rows, smoothing, none",
+       loss_with(some_ignored, {.label_smoothing = 0.1, .reduction = Reduction::kNone}),
+       {g.normal({4, 5})}},
+      {"every row ignored", loss_with(all_ignored, {}), {g.normal({2, 3})}},
+      {"-inf beside the target",
+       [mask, unmasked](Args t) { return cross_entropy(masked_fill(t[0], mask, -kInf), unmasked); },
+       {g.normal({2, 3})}},
+      {"one class", loss_with(tensor({0, 0}, int64), {}), {g.normal({2, 1})}},
+      {"no rows, mean", loss_with(zeros({0}, int64), {}), {g.normal({0, 3})}},
+      {"no rows, none",
+       loss_with(zeros({2, 0}, int64), {.reduction = Reduction::kNone}),
+       {g.normal({2, 0, 3})}}};
+}
+
+}  // namespace
 
 }  // namespace heed::autograd

@@ -8,11 +8,7 @@
 namespace heed::autograd {
 namespace {
 
-Samples cumsum_samples(SampleGen& g) {
-  return {{"last axis", [](Args t) { return cumsum(t[0], -1); }, {g.normal({2, 4})}},
-          {"first axis", [](Args t) { return cumsum(t[0] * t[0], 0); }, {g.normal({3, 2})}},
-          {"size 0", [](Args t) { return cumsum(t[0], 1); }, {g.normal({2, 0})}}};
-}
+Samples cumsum_samples(SampleGen& g);
 const Op kCumsum({.name = "cumsum",
                   .saves = Saves::kNothing,
                   .samples = cumsum_samples,
@@ -36,5 +32,15 @@ Tensor cumsum(const Tensor& x, std::int64_t axis) {
     return {flip(cumsum(flip(v.grad, a), a), a)};  // element i is in the sums i, i + 1, ...
   });
 }
+
+namespace {
+
+Samples cumsum_samples(SampleGen& g) {
+  return {{"last axis", [](Args t) { return cumsum(t[0], -1); }, {g.normal({2, 4})}},
+          {"first axis", [](Args t) { return cumsum(t[0] * t[0], 0); }, {g.normal({3, 2})}},
+          {"size 0", [](Args t) { return cumsum(t[0], 1); }, {g.normal({2, 0})}}};
+}
+
+}  // namespace
 
 }  // namespace heed::autograd

@@ -11,23 +11,7 @@
 namespace heed::autograd {
 namespace {
 
-Samples dropout_samples(SampleGen& g) {
-  const auto dropout_with = [](double p) {
-    return [p](Args t) {
-      Generator fixed(7);  // new in every call, so that equal inputs give equal results
-      return dropout(t[0], p, fixed);
-    };
-  };
-  const auto squared = [dropout_with](Args t) {
-    return dropout_with(0.4)(std::array{t[0] * t[0]});
-  };
-  return {{"p = 0.3", dropout_with(0.3), {g.normal({3, 5})}},
-          {"of a square", squared, {g.normal({2, 3, 4})}},
-          {"rank 0", dropout_with(0.5), {g.normal({})}},
-          {"p = 0", dropout_with(0), {g.normal({2, 3})}},
-          {"p = 1", dropout_with(1), {g.normal({2, 3})}},
-          {"size 0", dropout_with(0.5), {g.normal({2, 0})}}};
-}
+Samples dropout_samples(SampleGen& g);
 const Op kDropout({.name = "dropout", .saves = Saves::kNothing, .samples = dropout_samples});
 
 constexpr std::int64_t kPhiloxCost = 8;  // cost of the random word of one element, in additions
@@ -82,5 +66,27 @@ Tensor dropout(const Tensor& x, double p, Generator& g) {
   if (p == 0) return x;  // draws no key; any other p draws one key, for any shape
   return drop(x, p, g.next_u64());
 }
+
+namespace {
+
+Samples dropout_samples(SampleGen& g) {
+  const auto dropout_with = [](double p) {
+    return [p](Args t) {
+      Generator fixed(7);  // new in every call, so that equal inputs give equal results
+      return dropout(t[0], p, fixed);
+    };
+  };
+  const auto squared = [dropout_with](Args t) {
+    return dropout_with(0.4)(std::array{t[0] * t[0]});
+  };
+  return {{"p = 0.3", dropout_with(0.3), {g.normal({3, 5})}},
+          {"of a square", squared, {g.normal({2, 3, 4})}},
+          {"rank 0", dropout_with(0.5), {g.normal({})}},
+          {"p = 0", dropout_with(0), {g.normal({2, 3})}},
+          {"p = 1", dropout_with(1), {g.normal({2, 3})}},
+          {"size 0", dropout_with(0.5), {g.normal({2, 0})}}};
+}
+
+}  // namespace
 
 }  // namespace heed::autograd

@@ -12,26 +12,6 @@
 namespace heed::autograd {
 namespace {
 
-const Check kEinsum("einsum", [](SampleGen& g) -> Samples {
-  const auto equation = [](const char* text) { return [text](Args t) { return einsum(text, t); }; };
-  return {{"rank 0", equation(",i->i"), {g.normal({}), g.normal({3})}},
-          {"attention scores",
-           equation("nqhd,nkhd->nhqk"),
-           {g.normal({2, 2, 2, 3}), g.normal({2, 3, 2, 3})}},
-          {"names, three operands",
-           equation("b pos d_in, head d_in d, head d d_out -> b pos d_out"),
-           {g.normal({2, 2, 3}), g.normal({2, 3, 2}), g.normal({2, 2, 2})}},
-          {"diagonal", equation("iij->ji"), {g.normal({3, 3, 2})}},
-          {"trace times sum", equation("ii,jk->"), {g.normal({2, 2}), g.normal({2, 3})}},
-          {"elementwise and outer", equation("bi,bj->jbi"), {g.normal({2, 3}), g.normal({2, 2})}},
-          {"x with itself",
-           [](Args t) {
-             return einsum("ij,kj->ik", {t[0], t[0]});
-           },
-           {g.normal({2, 3})}},
-          {"size 0", equation("ij,jk->ik"), {g.normal({2, 0}), g.normal({0, 3})}}};
-});
-
 // One label and its place in the equation.
 struct Label {
   std::string_view name;
@@ -315,5 +295,29 @@ Tensor einsum(std::string_view text, std::span<const Tensor> operands) {
 Tensor einsum(std::string_view text, std::initializer_list<Tensor> operands) {
   return einsum(text, std::span(operands.begin(), operands.size()));
 }
+
+namespace {
+
+const Check kEinsum("einsum", [](SampleGen& g) -> Samples {
+  const auto equation = [](const char* text) { return [text](Args t) { return einsum(text, t); }; };
+  return {{"rank 0", equation(",i->i"), {g.normal({}), g.normal({3})}},
+          {"attention scores",
+           equation("nqhd,nkhd->nhqk"),
+           {g.normal({2, 2, 2, 3}), g.normal({2, 3, 2, 3})}},
+          {"names, three operands",
+           equation("b pos d_in, head d_in d, head d d_out -> b pos d_out"),
+           {g.normal({2, 2, 3}), g.normal({2, 3, 2}), g.normal({2, 2, 2})}},
+          {"diagonal", equation("iij->ji"), {g.normal({3, 3, 2})}},
+          {"trace times sum", equation("ii,jk->"), {g.normal({2, 2}), g.normal({2, 3})}},
+          {"elementwise and outer", equation("bi,bj->jbi"), {g.normal({2, 3}), g.normal({2, 2})}},
+          {"x with itself",
+           [](Args t) {
+             return einsum("ij,kj->ik", {t[0], t[0]});
+           },
+           {g.normal({2, 3})}},
+          {"size 0", equation("ij,jk->ik"), {g.normal({2, 0}), g.normal({0, 3})}}};
+});
+
+}  // namespace
 
 }  // namespace heed::autograd

@@ -21,80 +21,29 @@ namespace {
 
 using kernels::kColumnBlock;
 
-Samples gather_samples(SampleGen& g) {
-  const Tensor columns = g.integers(0, 3, {2, 4}), rows = g.integers(0, 2, {3, 3});
-  return {{"columns", [columns](Args t) { return gather(t[0], 1, columns); }, {g.normal({2, 3})}},
-          {"rows, repeated", [rows](Args t) { return gather(t[0], 0, rows); }, {g.normal({2, 3})}},
-          {"of a product",
-           [columns](Args t) { return gather(t[0] * t[0], -1, columns); },
-           {g.normal({2, 3})}},
-          {"size 0",
-           [](Args t) {
-             return gather(t[0], 0, zeros({0, 2}, int64));
-           },
-           {g.normal({3, 2})}}};
-}
+Samples gather_samples(SampleGen& g);
+Samples scatter_add_samples(SampleGen& g);
+Samples index_select_samples(SampleGen& g);
+Samples index_add_samples(SampleGen& g);
 const Op kGather({.name = "gather",
                   .saves = Saves::kNothing,
                   .samples = gather_samples,
                   .no_sizes = needs_axis()});
 
-Samples scatter_add_samples(SampleGen& g) {
-  const Tensor columns = g.integers(0, 3, {2, 4}), rows = g.integers(0, 2, {3, 3});
-  return {{"columns",
-           [columns](Args t) { return scatter_add(t[0], 1, columns, t[1]); },
-           {g.normal({2, 3}), g.normal({2, 4})}},
-          {"rows, repeated",
-           [rows](Args t) { return scatter_add(t[0], 0, rows, t[1] * t[1]); },
-           {g.normal({2, 3}), g.normal({3, 3})}}};
-}
 const Op kScatterAdd({.name = "scatter_add",
                       .saves = Saves::kNothing,
                       .samples = scatter_add_samples,
                       .no_sizes = needs_axis()});
 
-Samples index_select_samples(SampleGen& g) {
-  const Tensor index = g.integers(0, 3, {5});
-  return {{"rows", [index](Args t) { return index_select(t[0], 0, index); }, {g.normal({3, 2})}},
-          {"middle axis",
-           [index](Args t) { return index_select(t[0], 1, index); },
-           {g.normal({2, 3, 2})}},
-          {"of a product",
-           [index](Args t) { return index_select(t[0] * t[0], -1, index); },
-           {g.normal({2, 3})}},
-          {"size 0",
-           [](Args t) { return index_select(t[0], 0, zeros({0}, int64)); },
-           {g.normal({3, 2})}}};
-}
 const Op kIndexSelect({.name = "index_select",
                        .saves = Saves::kNothing,
                        .samples = index_select_samples,
                        .no_sizes = needs_axis()});
 
-Samples index_add_samples(SampleGen& g) {
-  const Tensor index = g.integers(0, 3, {5});
-  return {{"rows",
-           [index](Args t) { return index_add(t[0], 0, index, t[1]); },
-           {g.normal({3, 2}), g.normal({5, 2})}},
-          {"last axis",
-           [index](Args t) { return index_add(t[0], -1, index, t[1] * t[1]); },
-           {g.normal({2, 3}), g.normal({2, 5})}}};
-}
 const Op kIndexAdd({.name = "index_add",
                     .saves = Saves::kNothing,
                     .samples = index_add_samples,
                     .no_sizes = needs_axis()});
-
-const Check kEmbedding(
-    "embedding",
-    [](SampleGen& g) -> Samples {
-      const Tensor ids = g.integers(0, 5, {2, 4});
-      return {{"tokens", [ids](Args t) { return embedding(t[0], ids); }, {g.normal({5, 3})}},
-              {"one id",
-               [](Args t) { return embedding(t[0], full({}, 1, int64)); },
-               {g.normal({2, 3})}}};
-    },
-    needs_axis());
 
 // Returns the place of the first value, in row-major order, that is outside [0, n).
 std::optional<Dims> first_outside(const Tensor& index, std::int64_t n) {
@@ -307,5 +256,68 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
   return reshape(slices_at(weight, 0, reshape(ids, {ids.numel()})),
                  ids.shape().joined(weight.size(1)));
 }
+
+namespace {
+
+Samples gather_samples(SampleGen& g) {
+  const Tensor columns = g.integers(0, 3, {2, 4}), rows = g.integers(0, 2, {3, 3});
+  return {{"columns", [columns](Args t) { return gather(t[0], 1, columns); }, {g.normal({2, 3})}},
+          {"rows, repeated", [rows](Args t) { return gather(t[0], 0, rows); }, {g.normal({2, 3})}},
+          {"of a product",
+           [columns](Args t) { return gather(t[0] * t[0], -1, columns); },
+           {g.normal({2, 3})}},
+          {"size 0",
+           [](Args t) {
+             return gather(t[0], 0, zeros({0, 2}, int64));
+           },
+           {g.normal({3, 2})}}};
+}
+
+Samples scatter_add_samples(SampleGen& g) {
+  const Tensor columns = g.integers(0, 3, {2, 4}), rows = g.integers(0, 2, {3, 3});
+  return {{"columns",
+           [columns](Args t) { return scatter_add(t[0], 1, columns, t[1]); },
+           {g.normal({2, 3}), g.normal({2, 4})}},
+          {"rows, repeated",
+           [rows](Args t) { return scatter_add(t[0], 0, rows, t[1] * t[1]); },
+           {g.normal({2, 3}), g.normal({3, 3})}}};
+}
+
+Samples index_select_samples(SampleGen& g) {
+  const Tensor index = g.integers(0, 3, {5});
+  return {{"rows", [index](Args t) { return index_select(t[0], 0, index); }, {g.normal({3, 2})}},
+          {"middle axis",
+           [index](Args t) { return index_select(t[0], 1, index); },
+           {g.normal({2, 3, 2})}},
+          {"of a product",
+           [index](Args t) { return index_select(t[0] * t[0], -1, index); },
+           {g.normal({2, 3})}},
+          {"size 0",
+           [](Args t) { return index_select(t[0], 0, zeros({0}, int64)); },
+           {g.normal({3, 2})}}};
+}
+
+Samples index_add_samples(SampleGen& g) {
+  const Tensor index = g.integers(0, 3, {5});
+  return {{"rows",
+           [index](Args t) { return index_add(t[0], 0, index, t[1]); },
+           {g.normal({3, 2}), g.normal({5, 2})}},
+          {"last axis",
+           [index](Args t) { return index_add(t[0], -1, index, t[1] * t[1]); },
+           {g.normal({2, 3}), g.normal({2, 5})}}};
+}
+
+const Check kEmbedding(
+    "embedding",
+    [](SampleGen& g) -> Samples {
+      const Tensor ids = g.integers(0, 5, {2, 4});
+      return {{"tokens", [ids](Args t) { return embedding(t[0], ids); }, {g.normal({5, 3})}},
+              {"one id",
+               [](Args t) { return embedding(t[0], full({}, 1, int64)); },
+               {g.normal({2, 3})}}};
+    },
+    needs_axis());
+
+}  // namespace
 
 }  // namespace heed::autograd

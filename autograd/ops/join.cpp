@@ -11,47 +11,9 @@
 namespace heed::autograd {
 namespace {
 
-Samples cat_samples(SampleGen& g) {
-  const auto along = [](std::int64_t axis) { return [axis](Args t) { return cat(t, axis); }; };
-  return {{"rows", along(0), {g.normal({2, 3}), g.normal({1, 3}), g.normal({3, 3})}},
-          {"columns", along(-1), {g.normal({2, 1}), g.normal({2, 3})}},
-          {"size 0", along(1), {g.normal({2, 0}), g.normal({2, 2})}},
-          {"one", along(0), {g.normal({3})}},
-          {"x with itself",
-           [](Args t) {
-             return cat({t[0], t[0] * t[0]}, 0);
-           },
-           {g.normal({2})}}};
-}
+Samples cat_samples(SampleGen& g);
 const Op kCat(
     {.name = "cat", .saves = Saves::kNothing, .samples = cat_samples, .no_sizes = needs_axis()});
-
-const Check kStack("stack", [](SampleGen& g) -> Samples {
-  const auto along = [](std::int64_t axis) { return [axis](Args t) { return stack(t, axis); }; };
-  return {{"first axis", along(0), {g.normal({2, 3}), g.normal({2, 3})}},
-          {"last axis", along(-1), {g.normal({2, 3}), g.normal({2, 3}), g.normal({2, 3})}},
-          {"rank 0", along(0), {g.normal({}), g.normal({})}}};
-});
-const Check kSplit(
-    "split",
-    [](SampleGen& g) -> Samples {
-      const auto f = [](Args t) {
-        const std::vector<Tensor> parts = split(t[0], 2, 1);  // with 2, 2 and 1 columns
-        return parts[0] * parts[parts.size() / 2] + parts.back();
-      };
-      return {{"uneven", f, {g.normal({3, 5})}}};
-    },
-    needs_axis());
-const Check kChunk(
-    "chunk",
-    [](SampleGen& g) -> Samples {
-      const auto f = [](Args t) {
-        const std::vector<Tensor> parts = chunk(t[0], 3, -1);
-        return parts[0] * parts[parts.size() / 2] - parts.back();
-      };
-      return {{"query, key, value", f, {g.normal({2, 6})}}};
-    },
-    needs_axis());
 
 // Returns a tensor that has the common dtype of xs: xs[0], converted to dual numbers if another
 // tensor has dual numbers.
@@ -137,5 +99,51 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis) {
   if (length == 0) return std::vector<Tensor>(std::size_t(n), x);  // n empty chunks, as in PyTorch
   return split(x, (length - 1) / n + 1, axis);
 }
+
+namespace {
+
+Samples cat_samples(SampleGen& g) {
+  const auto along = [](std::int64_t axis) { return [axis](Args t) { return cat(t, axis); }; };
+  return {{"rows", along(0), {g.normal({2, 3}), g.normal({1, 3}), g.normal({3, 3})}},
+          {"columns", along(-1), {g.normal({2, 1}), g.normal({2, 3})}},
+          {"size 0", along(1), {g.normal({2, 0}), g.normal({2, 2})}},
+          {"one", along(0), {g.normal({3})}},
+          {"x with itself",
+           [](Args t) {
+             return cat({t[0], t[0] * t[0]}, 0);
+           },
+           {g.normal({2})}}};
+}
+
+const Check kStack("stack", [](SampleGen& g) -> Samples {
+  const auto along = [](std::int64_t axis) { return [axis](Args t) { return stack(t, axis); }; };
+  return {{"first axis", along(0), {g.normal({2, 3}), g.normal({2, 3})}},
+          {"last axis", along(-1), {g.normal({2, 3}), g.normal({2, 3}), g.normal({2, 3})}},
+          {"rank 0", along(0), {g.normal({}), g.normal({})}}};
+});
+
+const Check kSplit(
+    "split",
+    [](SampleGen& g) -> Samples {
+      const auto f = [](Args t) {
+        const std::vector<Tensor> parts = split(t[0], 2, 1);  // with 2, 2 and 1 columns
+        return parts[0] * parts[parts.size() / 2] + parts.back();
+      };
+      return {{"uneven", f, {g.normal({3, 5})}}};
+    },
+    needs_axis());
+
+const Check kChunk(
+    "chunk",
+    [](SampleGen& g) -> Samples {
+      const auto f = [](Args t) {
+        const std::vector<Tensor> parts = chunk(t[0], 3, -1);
+        return parts[0] * parts[parts.size() / 2] - parts.back();
+      };
+      return {{"query, key, value", f, {g.normal({2, 6})}}};
+    },
+    needs_axis());
+
+}  // namespace
 
 }  // namespace heed::autograd

@@ -17,49 +17,13 @@ namespace {
 
 using kernels::Accumulator;
 
-// Returns widely spread values, because finite differences are inaccurate where the variance is
-// close to 0.
-Tensor wide(SampleGen& g, const Shape& shape) { return g.uniform(shape, -8, 8); }
-
-Samples layer_norm_samples(SampleGen& g) {
-  const auto all = [](Args t) { return layer_norm(t[0], t[1], t[2]); };
-  return {{"weight and bias", all, {wide(g, {3, 4}), g.normal({4}), g.normal({4})}},
-          {"rank 3", all, {wide(g, {2, 2, 3}), g.normal({3}), g.normal({3})}},
-          {"rank 1", all, {wide(g, {5}), g.normal({5}), g.normal({5})}},
-          {"no bias",
-           [](Args t) { return layer_norm(t[0], t[1], {}); },
-           {wide(g, {2, 4}), g.normal({4})}},
-          {"no weight",
-           [](Args t) { return layer_norm(t[0], {4}, {}, t[1]); },
-           {wide(g, {2, 4}), g.normal({4})}},
-          {"neither, large eps",
-           [](Args t) { return layer_norm(t[0], {}, {}, 2); },
-           {g.normal({2, 3})}},
-          {"D = 1",
-           [](Args t) { return layer_norm(t[0], t[1], t[2], 2); },
-           {g.normal({3, 1}), g.normal({1}), g.normal({1})}},
-          {"two axes",
-           [](Args t) {
-             return layer_norm(t[0], {2, 3}, t[1], t[2]);
-           },
-           {wide(g, {2, 2, 3}), g.normal({2, 3}), g.normal({2, 3})}},
-          {"no rows", all, {g.normal({0, 3}), g.normal({3}), g.normal({3})}}};
-}
+Samples layer_norm_samples(SampleGen& g);
+Samples rms_norm_samples(SampleGen& g);
 const Op kLayerNorm({.name = "layer_norm",
                      .saves = Saves::kInputs,
                      .samples = layer_norm_samples,
                      .no_sizes = needs_axis()});
 
-Samples rms_norm_samples(SampleGen& g) {
-  const auto all = [](Args t) { return rms_norm(t[0], t[1]); };
-  return {
-      {"weight", all, {wide(g, {3, 4}), g.normal({4})}},
-      {"rank 3", all, {wide(g, {2, 2, 3}), g.normal({3})}},
-      {"rank 1", all, {wide(g, {5}), g.normal({5})}},
-      {"no weight, large eps", [](Args t) { return rms_norm(t[0], {}, 2); }, {g.normal({2, 3})}},
-      {"D = 1", [](Args t) { return rms_norm(t[0], t[1], 2); }, {g.normal({3, 1}), g.normal({1})}},
-      {"no rows", all, {g.normal({0, 3}), g.normal({3})}}};
-}
 const Op kRmsNorm({.name = "rms_norm",
                    .saves = Saves::kInputs,
                    .samples = rms_norm_samples,
@@ -237,5 +201,49 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
         return backward(kRmsNorm, v, moments);
       });
 }
+
+namespace {
+
+// Returns widely spread values, because finite differences are inaccurate where the variance is
+// close to 0.
+Tensor wide(SampleGen& g, const Shape& shape) { return g.uniform(shape, -8, 8); }
+
+Samples layer_norm_samples(SampleGen& g) {
+  const auto all = [](Args t) { return layer_norm(t[0], t[1], t[2]); };
+  return {{"weight and bias", all, {wide(g, {3, 4}), g.normal({4}), g.normal({4})}},
+          {"rank 3", all, {wide(g, {2, 2, 3}), g.normal({3}), g.normal({3})}},
+          {"rank 1", all, {wide(g, {5}), g.normal({5}), g.normal({5})}},
+          {"no bias",
+           [](Args t) { return layer_norm(t[0], t[1], {}); },
+           {wide(g, {2, 4}), g.normal({4})}},
+          {"no weight",
+           [](Args t) { return layer_norm(t[0], {4}, {}, t[1]); },
+           {wide(g, {2, 4}), g.normal({4})}},
+          {"neither, large eps",
+           [](Args t) { return layer_norm(t[0], {}, {}, 2); },
+           {g.normal({2, 3})}},
+          {"D = 1",
+           [](Args t) { return layer_norm(t[0], t[1], t[2], 2); },
+           {g.normal({3, 1}), g.normal({1}), g.normal({1})}},
+          {"two axes",
+           [](Args t) {
+             return layer_norm(t[0], {2, 3}, t[1], t[2]);
+           },
+           {wide(g, {2, 2, 3}), g.normal({2, 3}), g.normal({2, 3})}},
+          {"no rows", all, {g.normal({0, 3}), g.normal({3}), g.normal({3})}}};
+}
+
+Samples rms_norm_samples(SampleGen& g) {
+  const auto all = [](Args t) { return rms_norm(t[0], t[1]); };
+  return {
+      {"weight", all, {wide(g, {3, 4}), g.normal({4})}},
+      {"rank 3", all, {wide(g, {2, 2, 3}), g.normal({3})}},
+      {"rank 1", all, {wide(g, {5}), g.normal({5})}},
+      {"no weight, large eps", [](Args t) { return rms_norm(t[0], {}, 2); }, {g.normal({2, 3})}},
+      {"D = 1", [](Args t) { return rms_norm(t[0], t[1], 2); }, {g.normal({3, 1}), g.normal({1})}},
+      {"no rows", all, {g.normal({0, 3}), g.normal({3})}}};
+}
+
+}  // namespace
 
 }  // namespace heed::autograd

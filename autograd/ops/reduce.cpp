@@ -14,22 +14,10 @@ namespace {
 using kernels::Accumulator;
 using kernels::kColumnBlock;
 
-// Returns samples of a reduction f(x, axes, keepdim): all axes, one axis, several axes, an axis of
-// size 1, and rank 0.
+// Returns samples of a reduction f(x, axes, keepdim).
 template <class F>
 SampleFn reduction_samples(F f, Tensor (SampleGen::*draw)(const Shape&),
-                           SkipReason no_repeats = SkipReason::kNone) {
-  return [f, draw, no_repeats](SampleGen& g) -> Samples {
-    const auto over = [f](Dims axes, bool keepdim) {
-      return [=](Args t) { return f(t[0], axes, keepdim); };
-    };
-    return {{"all axes", over({}, false), {(g.*draw)({2, 3})}, no_repeats},
-            {"last axis", over({-1}, false), {(g.*draw)({2, 3, 4})}, no_repeats},
-            {"outer axes, keepdim", over({0, 2}, true), {(g.*draw)({2, 3, 4})}, no_repeats},
-            {"size 1", over({1}, false), {(g.*draw)({3, 1})}, no_repeats},
-            {"rank 0", over({}, false), {(g.*draw)({})}, no_repeats}};
-  };
-}
+                           SkipReason no_repeats = SkipReason::kNone);
 constexpr auto kNormal = &SampleGen::normal, kApart = &SampleGen::apart;
 constexpr SkipReason kTies = SkipReason::kEqualElements;
 using Reduction = Tensor(const Tensor&, const Dims&, bool);
@@ -46,22 +34,6 @@ const Op kMax({.name = "max",
 const Op kLogsumexp({.name = "logsumexp",
                      .saves = Saves::kBoth,
                      .samples = reduction_samples(static_cast<Reduction*>(logsumexp), kNormal)});
-const Check kMin("min", reduction_samples(static_cast<Reduction*>(min), kApart, kTies));
-const Check kVar("var", [](SampleGen& g) -> Samples {
-  return {{"Bessel", [](Args t) { return var(t[0], {-1}); }, {g.normal({2, 4})}},
-          {"population",
-           [](Args t) { return var(t[0], {0}, {.correction = 0, .keepdim = true}); },
-           {g.normal({3, 2})}},
-          {"rank 0", [](Args t) { return var(t[0], {}, {.correction = 0}); }, {g.normal({})}}};
-});
-const Check kSumTo("sum_to", [](SampleGen& g) -> Samples {
-  return {{"both ways",
-           [](Args t) {
-             return sum_to(t[0], {3, 1});
-           },
-           {g.normal({2, 3, 4})}},
-          {"rank 0", [](Args t) { return sum_to(t[0], {}); }, {g.normal({})}}};
-});
 
 // The axes of a tensor, divided into kept axes and reduced axes. with_ones is the shape of the
 // result if keepdim is true.
@@ -354,5 +326,44 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (axes.rank() == 0) return x;
   return reshape(sum(x, axes, true), shape);
 }
+
+namespace {
+
+// Returns samples of a reduction f(x, axes, keepdim): all axes, one axis, several axes, an axis of
+// size 1, and rank 0.
+template <class F>
+SampleFn reduction_samples(F f, Tensor (SampleGen::*draw)(const Shape&), SkipReason no_repeats) {
+  return [f, draw, no_repeats](SampleGen& g) -> Samples {
+    const auto over = [f](Dims axes, bool keepdim) {
+      return [=](Args t) { return f(t[0], axes, keepdim); };
+    };
+    return {{"all axes", over({}, false), {(g.*draw)({2, 3})}, no_repeats},
+            {"last axis", over({-1}, false), {(g.*draw)({2, 3, 4})}, no_repeats},
+            {"outer axes, keepdim", over({0, 2}, true), {(g.*draw)({2, 3, 4})}, no_repeats},
+            {"size 1", over({1}, false), {(g.*draw)({3, 1})}, no_repeats},
+            {"rank 0", over({}, false), {(g.*draw)({})}, no_repeats}};
+  };
+}
+
+const Check kMin("min", reduction_samples(static_cast<Reduction*>(min), kApart, kTies));
+
+const Check kVar("var", [](SampleGen& g) -> Samples {
+  return {{"Bessel", [](Args t) { return var(t[0], {-1}); }, {g.normal({2, 4})}},
+          {"population",
+           [](Args t) { return var(t[0], {0}, {.correction = 0, .keepdim = true}); },
+           {g.normal({3, 2})}},
+          {"rank 0", [](Args t) { return var(t[0], {}, {.correction = 0}); }, {g.normal({})}}};
+});
+
+const Check kSumTo("sum_to", [](SampleGen& g) -> Samples {
+  return {{"both ways",
+           [](Args t) {
+             return sum_to(t[0], {3, 1});
+           },
+           {g.normal({2, 3, 4})}},
+          {"rank 0", [](Args t) { return sum_to(t[0], {}); }, {g.normal({})}}};
+});
+
+}  // namespace
 
 }  // namespace heed::autograd

@@ -11,16 +11,7 @@
 namespace heed::autograd {
 namespace {
 
-Samples rope_samples(SampleGen& g) {
-  const auto f = [](Args t) { return rope(t[0]); };
-  const auto squared = [](Args t) { return rope(t[0] * t[0], {.base = 100}); };
-  const auto later = [](Args t) { return rope(t[0], {.offset = 5}); };
-  return {{"heads", f, {g.normal({1, 2, 3, 4})}},
-          {"of a square", squared, {g.normal({3, 6})}},
-          {"from position 5 on", later, {g.normal({2, 3, 4})}},
-          {"no positions", f, {g.normal({0, 2})}},
-          {"no channels", f, {g.normal({2, 0})}}};
-}
+Samples rope_samples(SampleGen& g);
 const Op kRope(
     {.name = "rope", .saves = Saves::kNothing, .samples = rope_samples, .no_sizes = needs_axis()});
 
@@ -101,5 +92,20 @@ Tensor rope(const Tensor& x, const RopeOptions& options) {
                     "needs an offset from 0 to ", kMaxOffset, ", got ", options.offset);
   return rotate(x, options, 1);
 }
+
+namespace {
+
+Samples rope_samples(SampleGen& g) {
+  const auto f = [](Args t) { return rope(t[0]); };
+  const auto squared = [](Args t) { return rope(t[0] * t[0], {.base = 100}); };
+  const auto later = [](Args t) { return rope(t[0], {.offset = 5}); };
+  return {{"heads", f, {g.normal({1, 2, 3, 4})}},
+          {"of a square", squared, {g.normal({3, 6})}},
+          {"from position 5 on", later, {g.normal({2, 3, 4})}},
+          {"no positions", f, {g.normal({0, 2})}},
+          {"no channels", f, {g.normal({2, 0})}}};
+}
+
+}  // namespace
 
 }  // namespace heed::autograd

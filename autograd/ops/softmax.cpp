@@ -8,23 +8,8 @@
 namespace heed::autograd {
 namespace {
 
-using RowOp = Tensor(const Tensor&, std::int64_t);
-
-Samples softmax_calls(RowOp* f, SampleGen& g) {
-  return {{"last axis", [f](Args t) { return f(t[0], -1); }, {g.normal({3, 5})}},
-          {"first axis", [f](Args t) { return f(t[0], 0); }, {g.normal({4, 2, 3})}},
-          {"size 1", [f](Args t) { return f(t[0], 1); }, {g.normal({3, 1})}},
-          {"size 0", [f](Args t) { return f(t[0], 0); }, {g.normal({2, 0})}}};
-}
-
-Samples softmax_samples(SampleGen& g) {
-  Samples samples = softmax_calls(softmax, g);
-  const Tensor mask = from_data(std::vector<bool>{true, false, true, true, true, true}, {2, 3});
-  samples.push_back({"masked, one row fully",
-                     [mask](Args t) { return softmax(masked_fill(t[0], mask, -kInf), -1); },
-                     {g.normal({2, 3})}});
-  return samples;
-}
+Samples softmax_samples(SampleGen& g);
+Samples log_softmax_samples(SampleGen& g);
 
 const Op kSoftmax({.name = "softmax",
                    .saves = Saves::kOutput,
@@ -32,7 +17,7 @@ const Op kSoftmax({.name = "softmax",
                    .no_sizes = needs_axis()});
 const Op kLogSoftmax({.name = "log_softmax",
                       .saves = Saves::kInputs,
-                      .samples = [](SampleGen& g) { return softmax_calls(log_softmax, g); },
+                      .samples = log_softmax_samples,
                       .no_sizes = needs_axis()});
 
 constexpr std::int64_t kExpCost = 2;  // cost of a vectorized exponential, in additions
@@ -70,5 +55,27 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis) {
     return {masked_fill(g, eq(max(u.detach(), {a}, true), -kInf), 0)};  // 0 if all are -inf
   });
 }
+
+namespace {
+
+Samples calls_of(Tensor (*f)(const Tensor&, std::int64_t), SampleGen& g) {
+  return {{"last axis", [f](Args t) { return f(t[0], -1); }, {g.normal({3, 5})}},
+          {"first axis", [f](Args t) { return f(t[0], 0); }, {g.normal({4, 2, 3})}},
+          {"size 1", [f](Args t) { return f(t[0], 1); }, {g.normal({3, 1})}},
+          {"size 0", [f](Args t) { return f(t[0], 0); }, {g.normal({2, 0})}}};
+}
+
+Samples softmax_samples(SampleGen& g) {
+  Samples samples = calls_of(softmax, g);
+  const Tensor mask = from_data(std::vector<bool>{true, false, true, true, true, true}, {2, 3});
+  samples.push_back({"masked, one row fully",
+                     [mask](Args t) { return softmax(masked_fill(t[0], mask, -kInf), -1); },
+                     {g.normal({2, 3})}});
+  return samples;
+}
+
+Samples log_softmax_samples(SampleGen& g) { return calls_of(log_softmax, g); }
+
+}  // namespace
 
 }  // namespace heed::autograd

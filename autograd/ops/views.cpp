@@ -21,104 +21,36 @@ struct Place {
 // vjp of slice(), and slice() is the vjp of unslice().
 Tensor unslice(const Tensor& x, const Place& place);
 
-// A sample with a function of its own, for a shape that the function of the other samples does not
-// accept.
-struct OtherSize {
-  const char* name;
-  Shape shape;
-  DifferentiableFunction f;
-};
-template <class F>
-SampleFn view_samples(F f, const std::vector<OtherSize>& others = {}) {
-  return [f, others](SampleGen& g) -> Samples {
-    const auto one = [f](Args t) { return f(t[0]); };
-    // A view is linear, so its second derivative is 0. The square makes the second derivative of f
-    // different from 0.
-    const auto squared = [f](Args t) { return f(t[0] * t[0]); };
-    Samples samples = {{"of a leaf", one, {g.normal({2, 3, 4})}},
-                       {"of a product", squared, {g.normal({2, 3, 4})}}};
-    for (const OtherSize& o : others) samples.push_back({o.name, o.f, {g.normal(o.shape)}});
-    return samples;
-  };
-}
+Samples reshape_samples(SampleGen& g);
+Samples permute_samples(SampleGen& g);
+Samples expand_samples(SampleGen& g);
+Samples slice_samples(SampleGen& g);
+Samples unslice_samples(SampleGen& g);
+Samples flip_samples(SampleGen& g);
+Samples diagonal_samples(SampleGen& g);
+Samples contiguous_samples(SampleGen& g);
 
-const Op kReshape({.name = "reshape",
-                   .saves = Saves::kNothing,
-                   .samples = view_samples(
-                       [](const Tensor& x) {
-                         return reshape(x, {4, -1});
-                       },
-                       {{"rank 0", {}, [](Args t) {
-                           return reshape(t[0], {1, 1});
-                         }}})});
-const Op kPermute({.name = "permute",
-                   .saves = Saves::kNothing,
-                   .samples = view_samples(
-                       [](const Tensor& x) {
-                         return permute(x, {2, 0, 1});
-                       },
-                       {{"rank 0", {}, [](Args t) { return permute(t[0], {}); }}})});
-const Op kExpand({.name = "expand",
-                  .saves = Saves::kNothing,
-                  .broadcasts = true,
-                  .samples = [](SampleGen& g) -> Samples {
-                    const auto to = [](const Shape& shape) {
-                      return [shape](Args t) { return expand(t[0], shape); };
-                    };
-                    return {{"new and size-1 axes", to({2, 3, 4}), {g.normal({3, 1})}},
-                            {"scalar", to({2, 2}), {g.normal({})}},
-                            {"to size 0", to({0, 3}), {g.normal({1, 3})}},
-                            {"of size 0", to({0, 3}), {g.normal({0, 1})}},
-                            {"large", to({67, 2}), {g.normal({67, 1})}}};
-                  }});
+const Op kReshape({.name = "reshape", .saves = Saves::kNothing, .samples = reshape_samples});
+const Op kPermute({.name = "permute", .saves = Saves::kNothing, .samples = permute_samples});
+const Op kExpand(
+    {.name = "expand", .saves = Saves::kNothing, .broadcasts = true, .samples = expand_samples});
 const Op kSlice({.name = "slice",
                  .saves = Saves::kNothing,
-                 .samples = view_samples([](const Tensor& x) { return slice(x, 1, 0, 3, 2); }),
+                 .samples = slice_samples,
                  .no_sizes = needs_axis()});
 const Op kUnslice({.name = "unslice",
                    .saves = Saves::kNothing,
-                   .samples = [](SampleGen& g) -> Samples {
-                     const auto f = [](Args t) {
-                       return unslice(t[0], {{t[0].size(0), 1 + 2 * t[0].size(1)}, 1, 1, 2});
-                     };
-                     return {{"every other column", f, {g.normal({3, 3})}}};
-                   },
+                   .samples = unslice_samples,
                    .no_sizes = needs_axis()});
-const Op kFlip({.name = "flip",
-                .saves = Saves::kNothing,
-                .samples = view_samples([](const Tensor& x) { return flip(x, -1); }),
-                .no_sizes = needs_axis()});
+const Op kFlip(
+    {.name = "flip", .saves = Saves::kNothing, .samples = flip_samples, .no_sizes = needs_axis()});
 const Op kDiagonal({.name = "diagonal",
                     .saves = Saves::kNothing,
-                    .samples = [](SampleGen& g) -> Samples {
-                      return {{"square", [](Args t) { return diagonal(t[0]); }, {g.normal({3, 3})}},
-                              {"rectangular, of a batch",
-                               [](Args t) { return diagonal(t[0], 2, 0); },
-                               {g.normal({3, 2, 4})}}};
-                    },
+                    .samples = diagonal_samples,
                     .no_sizes = needs_axis()});
-const Op kContiguous(
-    {.name = "contiguous",
-     .saves = Saves::kNothing,
-     .samples = view_samples([](const Tensor& x) { return contiguous(mT(x)); },
-                             {{"rank 0", {}, [](Args t) { return contiguous(t[0]); }}})});
-
-const Check kTranspose("transpose",
-                       view_samples([](const Tensor& x) { return transpose(x, 0, -1); }),
-                       needs_axis());
-const Check kSqueeze("squeeze",
-                     view_samples(
-                         [](const Tensor& x) {
-                           return squeeze(reshape(x, {2, 1, 12}), 1);
-                         },
-                         {{"size 0", {0, 1}, [](Args t) { return squeeze(t[0], 1); }},
-                          {"large", {1, 67}, [](Args t) { return squeeze(t[0], 0); }}}),
-                     needs_axis());
-const Check kMT("mT", view_samples([](const Tensor& x) { return mT(x); }), needs_axis());
-const Check kUnsqueeze("unsqueeze", view_samples([](const Tensor& x) { return unsqueeze(x, -1); }));
-const Check kFlatten("flatten", view_samples([](const Tensor& x) { return flatten(x, 1); }));
-const Check kSelect("select", view_samples([](const Tensor& x) { return select(x, 1, -2); }),
-                    needs_axis());
+const Op kContiguous({.name = "contiguous",
+                      .saves = Saves::kNothing,
+                      .samples = contiguous_samples});
 
 // Creates and records a view. Every op that returns a view calls this function, directly or through
 // another op.
@@ -281,5 +213,94 @@ Tensor contiguous(const Tensor& x) {
   if (!is_floating(x.dtype())) return y;
   return record(kContiguous, {x}, y, [](const Vjp& v) -> Grads { return {v.grad}; });
 }
+
+namespace {
+
+template <class F>
+Samples samples_of_view(SampleGen& g, F f) {
+  const auto one = [f](Args t) { return f(t[0]); };
+  // A view is linear, so its second derivative is 0. The square makes the second derivative of f
+  // different from 0.
+  const auto squared = [f](Args t) { return f(t[0] * t[0]); };
+  return {{"of a leaf", one, {g.normal({2, 3, 4})}},
+          {"of a product", squared, {g.normal({2, 3, 4})}}};
+}
+
+Samples reshape_samples(SampleGen& g) {
+  Samples samples = samples_of_view(g, [](const Tensor& x) { return reshape(x, {4, -1}); });
+  samples.push_back({"rank 0", [](Args t) { return reshape(t[0], {1, 1}); }, {g.normal({})}});
+  return samples;
+}
+
+Samples permute_samples(SampleGen& g) {
+  Samples samples = samples_of_view(g, [](const Tensor& x) { return permute(x, {2, 0, 1}); });
+  samples.push_back({"rank 0", [](Args t) { return permute(t[0], {}); }, {g.normal({})}});
+  return samples;
+}
+
+Samples expand_samples(SampleGen& g) {
+  const auto to = [](const Shape& shape) {
+    return [shape](Args t) { return expand(t[0], shape); };
+  };
+  return {{"new and size-1 axes", to({2, 3, 4}), {g.normal({3, 1})}},
+          {"scalar", to({2, 2}), {g.normal({})}},
+          {"to size 0", to({0, 3}), {g.normal({1, 3})}},
+          {"of size 0", to({0, 3}), {g.normal({0, 1})}},
+          {"large", to({67, 2}), {g.normal({67, 1})}}};
+}
+
+Samples slice_samples(SampleGen& g) {
+  return samples_of_view(g, [](const Tensor& x) { return slice(x, 1, 0, 3, 2); });
+}
+
+Samples unslice_samples(SampleGen& g) {
+  const auto f = [](Args t) {
+    return unslice(t[0], {{t[0].size(0), 1 + 2 * t[0].size(1)}, 1, 1, 2});
+  };
+  return {{"every other column", f, {g.normal({3, 3})}}};
+}
+
+Samples flip_samples(SampleGen& g) {
+  return samples_of_view(g, [](const Tensor& x) { return flip(x, -1); });
+}
+
+Samples diagonal_samples(SampleGen& g) {
+  return {{"square", [](Args t) { return diagonal(t[0]); }, {g.normal({3, 3})}},
+          {"rectangular, of a batch",
+           [](Args t) { return diagonal(t[0], 2, 0); },
+           {g.normal({3, 2, 4})}}};
+}
+
+Samples contiguous_samples(SampleGen& g) {
+  Samples samples = samples_of_view(g, [](const Tensor& x) { return contiguous(mT(x)); });
+  samples.push_back({"rank 0", [](Args t) { return contiguous(t[0]); }, {g.normal({})}});
+  return samples;
+}
+
+Samples squeeze_samples(SampleGen& g) {
+  Samples samples = samples_of_view(g, [](const Tensor& x) {
+    return squeeze(reshape(x, {2, 1, 12}), 1);
+  });
+  samples.push_back({"size 0", [](Args t) { return squeeze(t[0], 1); }, {g.normal({0, 1})}});
+  samples.push_back({"large", [](Args t) { return squeeze(t[0], 0); }, {g.normal({1, 67})}});
+  return samples;
+}
+
+template <class F>
+SampleFn view_samples(F f) {
+  return [f](SampleGen& g) { return samples_of_view(g, f); };
+}
+
+const Check kTranspose("transpose",
+                       view_samples([](const Tensor& x) { return transpose(x, 0, -1); }),
+                       needs_axis());
+const Check kSqueeze("squeeze", squeeze_samples, needs_axis());
+const Check kMT("mT", view_samples([](const Tensor& x) { return mT(x); }), needs_axis());
+const Check kUnsqueeze("unsqueeze", view_samples([](const Tensor& x) { return unsqueeze(x, -1); }));
+const Check kFlatten("flatten", view_samples([](const Tensor& x) { return flatten(x, 1); }));
+const Check kSelect("select", view_samples([](const Tensor& x) { return select(x, 1, -2); }),
+                    needs_axis());
+
+}  // namespace
 
 }  // namespace heed::autograd

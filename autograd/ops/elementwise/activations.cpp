@@ -17,14 +17,7 @@ namespace {
 namespace reference = kernels::reference;
 using std::clamp, std::exp, std::tanh;  // for double
 
-SampleFn activation_samples(Tensor (*f)(const Tensor&)) {
-  return [f](SampleGen& g) -> Samples {
-    const auto one = [f](Args t) { return f(t[0]); };
-    return {{"matrix", one, {g.apart({3, 4})}},
-            {"rank 0", one, {g.normal({})}},
-            {"size 0", one, {g.normal({0, 2})}}};
-  };
-}
+SampleFn activation_samples(Tensor (*f)(const Tensor&));
 const Op kRelu({.name = "relu", .saves = Saves::kInputs, .samples = activation_samples(relu)});
 
 double sigmoid(double x) { return reference::Sigmoid::value(x); }
@@ -125,12 +118,7 @@ class SmoothOp {
                             v.needs(1) ? v.grad * v.input(0) * F::curvature(u) : Tensor()};
                   });
   }
-  Samples slope_samples(SampleGen& g) const {
-    const auto f = [this](Args t) { return times_slope(t[0], t[1]); };
-    return {{"matrix", f, {g.normal({3, 4}), g.normal({3, 4})}},
-            {"rank 0", f, {g.normal({}), g.normal({})}},
-            {"size 0", f, {g.normal({0, 2}), g.normal({0, 2})}}};
-  }
+  Samples slope_samples(SampleGen& g) const;
 
   Op value_, slope_;
   SimdMap simd_;
@@ -161,5 +149,26 @@ Tensor erf(const Tensor& x) { return kErf(x); }
 Tensor gelu(const Tensor& x) { return kGelu(x); }
 Tensor gelu_tanh(const Tensor& x) { return kGeluTanh(x); }
 Tensor silu(const Tensor& x) { return kSilu(x); }
+
+namespace {
+
+SampleFn activation_samples(Tensor (*f)(const Tensor&)) {
+  return [f](SampleGen& g) -> Samples {
+    const auto one = [f](Args t) { return f(t[0]); };
+    return {{"matrix", one, {g.apart({3, 4})}},
+            {"rank 0", one, {g.normal({})}},
+            {"size 0", one, {g.normal({0, 2})}}};
+  };
+}
+
+template <class F>
+Samples SmoothOp<F>::slope_samples(SampleGen& g) const {
+  const auto f = [this](Args t) { return times_slope(t[0], t[1]); };
+  return {{"matrix", f, {g.normal({3, 4}), g.normal({3, 4})}},
+          {"rank 0", f, {g.normal({}), g.normal({})}},
+          {"size 0", f, {g.normal({0, 2}), g.normal({0, 2})}}};
+}
+
+}  // namespace
 
 }  // namespace heed::autograd

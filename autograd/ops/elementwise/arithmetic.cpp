@@ -14,19 +14,10 @@ using detail::wrapping;
 
 namespace {
 
-// Returns the samples of a broadcasting op of two operands. The second operand is not near 0.
 template <class F>
-SampleFn broadcasting_samples(F f) {
-  return [f](SampleGen& g) -> Samples {
-    const auto two = [f](Args t) { return f(t[0], t[1]); };
-    return {{"same shape", two, {g.normal({2, 3}), g.uniform({2, 3}, 0.5, 2)}},
-            {"two-sided", two, {g.normal({3, 1}), g.uniform({1, 4}, 0.5, 2)}},
-            {"lower rank", two, {g.normal({4}), g.uniform({2, 3, 4}, 0.5, 2)}},
-            {"scalar", two, {g.normal({2, 2}), g.uniform({}, 0.5, 2)}},
-            {"size 0", two, {g.normal({0, 3}), g.uniform({1, 3}, 0.5, 2)}},
-            {"x with itself", [f](Args t) { return f(t[0], t[0]); }, {g.uniform({3}, 0.5, 2)}}};
-  };
-}
+SampleFn broadcasting_samples(F f);
+template <class F>
+SampleFn extremum_samples(F f);
 
 const Op kAdd({.name = "add",
                .saves = Saves::kNothing,
@@ -45,23 +36,9 @@ const Op kDiv({.name = "div",
                .broadcasts = true,
                .samples = broadcasting_samples([](auto a, auto b) { return a / b; })});
 
-Samples neg_samples(SampleGen& g) {
-  return {{"x", [](Args t) { return -t[0]; }, {g.normal({2, 3})}}};
-}
+Samples neg_samples(SampleGen& g);
 const Op kNeg({.name = "neg", .saves = Saves::kNothing, .samples = neg_samples});
 
-// Returns samples in which no value of one operand is near a value of the other, so that no step of
-// a finite difference crosses a kink.
-template <class F>
-SampleFn extremum_samples(F f) {
-  return [f](SampleGen& g) -> Samples {
-    const auto two = [f](Args t) { return f(t[0], t[1]); };
-    const SkipReason ties = SkipReason::kEqualOperands;
-    return {{"same shape", two, {g.apart({2, 3}), g.apart({2, 3}) + 0.03}, ties},
-            {"two-sided", two, {g.apart({3, 1}), g.apart({1, 4}) + 0.03}, ties},
-            {"size 0", two, {g.normal({0}), g.normal({0})}}};
-  };
-}
 const Op kMaximum({.name = "maximum",
                    .saves = Saves::kInputs,
                    .broadcasts = true,
@@ -153,5 +130,40 @@ Tensor operator*(const Tensor& a, double b) { return a * scalar_like(kMul, a, b)
 Tensor operator*(double a, const Tensor& b) { return scalar_like(kMul, b, a) * b; }
 Tensor operator/(const Tensor& a, double b) { return a / scalar_like(kDiv, a, b); }
 Tensor operator/(double a, const Tensor& b) { return scalar_like(kDiv, b, a) / b; }
+
+namespace {
+
+// Returns samples in which no value of one operand is near a value of the other, so that no step of
+// a finite difference crosses a kink.
+template <class F>
+SampleFn extremum_samples(F f) {
+  return [f](SampleGen& g) -> Samples {
+    const auto two = [f](Args t) { return f(t[0], t[1]); };
+    const SkipReason ties = SkipReason::kEqualOperands;
+    return {{"same shape", two, {g.apart({2, 3}), g.apart({2, 3}) + 0.03}, ties},
+            {"two-sided", two, {g.apart({3, 1}), g.apart({1, 4}) + 0.03}, ties},
+            {"size 0", two, {g.normal({0}), g.normal({0})}}};
+  };
+}
+
+Samples neg_samples(SampleGen& g) {
+  return {{"x", [](Args t) { return -t[0]; }, {g.normal({2, 3})}}};
+}
+
+// Returns the samples of a broadcasting op of two operands. The second operand is not near 0.
+template <class F>
+SampleFn broadcasting_samples(F f) {
+  return [f](SampleGen& g) -> Samples {
+    const auto two = [f](Args t) { return f(t[0], t[1]); };
+    return {{"same shape", two, {g.normal({2, 3}), g.uniform({2, 3}, 0.5, 2)}},
+            {"two-sided", two, {g.normal({3, 1}), g.uniform({1, 4}, 0.5, 2)}},
+            {"lower rank", two, {g.normal({4}), g.uniform({2, 3, 4}, 0.5, 2)}},
+            {"scalar", two, {g.normal({2, 2}), g.uniform({}, 0.5, 2)}},
+            {"size 0", two, {g.normal({0, 3}), g.uniform({1, 3}, 0.5, 2)}},
+            {"x with itself", [f](Args t) { return f(t[0], t[0]); }, {g.uniform({3}, 0.5, 2)}}};
+  };
+}
+
+}  // namespace
 
 }  // namespace heed::autograd

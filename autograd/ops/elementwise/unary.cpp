@@ -16,16 +16,9 @@ namespace {
 // Overloads for float and double.
 using std::abs, std::exp, std::log, std::pow, std::sqrt;
 
-// Returns samples of f. The inputs, a matrix, a scalar and an empty tensor, are drawn by `draw`.
+// Returns samples of f. The inputs are drawn by `draw`.
 template <class F, class Draw>
-SampleFn unary_samples(F f, Draw draw) {
-  return [f, draw](SampleGen& g) -> Samples {
-    const auto one = [f](Args t) { return f(t[0]); };
-    return {{"matrix", one, {std::invoke(draw, g, Shape{3, 4})}},
-            {"rank 0", one, {std::invoke(draw, g, Shape{})}},
-            {"size 0", one, {std::invoke(draw, g, Shape{2, 0})}}};
-  };
-}
+SampleFn unary_samples(F f, Draw draw);
 constexpr auto kNormal = &SampleGen::normal, kApart = &SampleGen::apart;
 constexpr auto kPositive = [](SampleGen& g, const Shape& s) { return g.uniform(s, 0.5, 3); };
 
@@ -51,9 +44,7 @@ const Op kClamp({.name = "clamp",
                  .saves = Saves::kInputs,
                  .samples = unary_samples([](auto x) { return clamp(x, -0.2, 0.3); }, kApart)});
 
-Samples to_samples(SampleGen& g) {
-  return {{"to float64", [](Args t) { return exp(to(t[0], float64)); }, {g.normal({2, 3})}}};
-}
+Samples to_samples(SampleGen& g);
 const Op kTo({.name = "to", .saves = Saves::kNothing, .samples = to_samples});
 
 }  // namespace
@@ -136,5 +127,23 @@ Tensor to(const Tensor& x, DType dtype) {
   return record(kTo, {x}, y,
                 [from = x.dtype()](const Vjp& v) -> Grads { return {to(v.grad, from)}; });
 }
+
+namespace {
+
+template <class F, class Draw>
+SampleFn unary_samples(F f, Draw draw) {
+  return [f, draw](SampleGen& g) -> Samples {
+    const auto one = [f](Args t) { return f(t[0]); };
+    return {{"matrix", one, {std::invoke(draw, g, Shape{3, 4})}},
+            {"rank 0", one, {std::invoke(draw, g, Shape{})}},
+            {"size 0", one, {std::invoke(draw, g, Shape{2, 0})}}};
+  };
+}
+
+Samples to_samples(SampleGen& g) {
+  return {{"to float64", [](Args t) { return exp(to(t[0], float64)); }, {g.normal({2, 3})}}};
+}
+
+}  // namespace
 
 }  // namespace heed::autograd

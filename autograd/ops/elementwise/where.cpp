@@ -9,22 +9,11 @@
 namespace heed::autograd {
 namespace {
 
-Samples where_samples(SampleGen& g) {
-  const auto f = [m = g.mask({2, 3})](Args t) { return where(m, t[0], t[1]); };
-  const auto column = [m = g.mask({2, 1})](Args t) { return where(m, t[0], t[1]); };
-  return {{"same shape", f, {g.normal({2, 3}), g.normal({2, 3})}},
-          {"all broadcast", column, {g.normal({1, 3}), g.normal({})}}};
-}
+Samples where_samples(SampleGen& g);
+Samples masked_fill_samples(SampleGen& g);
 const Op kWhere(
     {.name = "where", .saves = Saves::kNothing, .broadcasts = true, .samples = where_samples});
 
-Samples masked_fill_samples(SampleGen& g) {
-  const auto f = [m = g.mask({3})](Args t) { return masked_fill(t[0], m, -3); };
-  return {{"broadcast mask", f, {g.normal({2, 3})}},
-          {"-inf, then exp",
-           [f, m = g.mask({3})](Args t) { return exp(masked_fill(t[0], m, -kInf)); },
-           {g.normal({2, 3})}}};
-}
 const Op kMaskedFill({.name = "masked_fill",
                       .saves = Saves::kNothing,
                       .fills = true,
@@ -34,19 +23,6 @@ void check_mask(std::string_view op, const Tensor& mask) {
   check<DTypeError>(mask.dtype() == bool8, op, "needs a bool8 mask, got ", mask.dtype(),
                     "; compare first, as in ne(mask, 0)");
 }
-
-const Check kTril(
-    "tril",
-    [](SampleGen& g) -> Samples {
-      return {{"rectangular", [](Args t) { return tril(t[0], 1); }, {g.normal({2, 3, 5})}}};
-    },
-    needs_axis());
-const Check kTriu(
-    "triu",
-    [](SampleGen& g) -> Samples {
-      return {{"rectangular", [](Args t) { return triu(t[0], -1); }, {g.normal({2, 4, 3})}}};
-    },
-    needs_axis());
 
 }  // namespace
 
@@ -102,5 +78,38 @@ Tensor triu(const Tensor& x, std::int64_t diagonal) {
   const std::int64_t lowest = -x.size(-2);  // from this diagonal down, all elements are kept
   return masked_fill(x, tril_mask(x.size(-2), x.size(-1), std::max(diagonal, lowest) - 1), 0);
 }
+
+namespace {
+
+Samples where_samples(SampleGen& g) {
+  const auto f = [m = g.mask({2, 3})](Args t) { return where(m, t[0], t[1]); };
+  const auto column = [m = g.mask({2, 1})](Args t) { return where(m, t[0], t[1]); };
+  return {{"same shape", f, {g.normal({2, 3}), g.normal({2, 3})}},
+          {"all broadcast", column, {g.normal({1, 3}), g.normal({})}}};
+}
+
+Samples masked_fill_samples(SampleGen& g) {
+  const auto f = [m = g.mask({3})](Args t) { return masked_fill(t[0], m, -3); };
+  return {{"broadcast mask", f, {g.normal({2, 3})}},
+          {"-inf, then exp",
+           [f, m = g.mask({3})](Args t) { return exp(masked_fill(t[0], m, -kInf)); },
+           {g.normal({2, 3})}}};
+}
+
+const Check kTril(
+    "tril",
+    [](SampleGen& g) -> Samples {
+      return {{"rectangular", [](Args t) { return tril(t[0], 1); }, {g.normal({2, 3, 5})}}};
+    },
+    needs_axis());
+
+const Check kTriu(
+    "triu",
+    [](SampleGen& g) -> Samples {
+      return {{"rectangular", [](Args t) { return triu(t[0], -1); }, {g.normal({2, 4, 3})}}};
+    },
+    needs_axis());
+
+}  // namespace
 
 }  // namespace heed::autograd

@@ -16,6 +16,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -240,6 +241,13 @@ Tensor record(const Op& op, const Inputs& inputs, Tensor output, F vjp);
 template <class Definition, class Backward>
 Tensor record(const Op& op, const Inputs& inputs, Tensor output, Definition definition,
               Backward backward);
+
+/// Returns a drawing of the graph of y in the language of Graphviz (`dot -Tsvg`): a box for each
+/// node with the name that `names` gives to the tensor, the op, dtype and shape, and an arrow from
+/// each input to its op. The box of a tensor of at most six elements also has the values and the
+/// gradient that the graph keeps. Before a drawing, call backward() with retain_graph = true,
+/// because it frees the graph otherwise. Throws ValueError if y has no graph.
+std::string to_dot(const Tensor& y, const std::vector<std::pair<std::string, Tensor>>& names = {});
 
 }  // namespace heed::autograd
 

@@ -3,7 +3,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iomanip>
 #include <limits>
+#include <map>
+#include <sstream>
 #include <string>
 
 #include "autograd/graph/graph.h"
@@ -16,8 +19,9 @@ namespace {
 // are printed.
 constexpr std::int64_t kThreshold = 1000;
 constexpr std::int64_t kEdgeItems = 3;
-constexpr std::int64_t kLineWidth = 80;  // characters
-constexpr int kPrecision = 4;            // digits after the point
+constexpr std::int64_t kLineWidth = 80;   // characters
+constexpr int kPrecision = 4;             // digits after the point
+constexpr std::int64_t kDotElements = 6;  // to_dot() prints the elements of such small tensors
 
 // Texts of the printed elements in row-major order, and the width of a column in characters.
 struct Cells {
@@ -213,6 +217,58 @@ std::ostream& operator<<(std::ostream& out, const Tensor& x) {
     }
   }
   return out << text + ")";
+}
+
+namespace {
+
+// Returns a line with `before` and the elements of x, or "" if x is undefined or large.
+std::string small(const std::string& before, const Tensor& x) {
+  if (!x.defined() || x.numel() > kDotElements) return "";
+  return "\n" + before + brackets(x, before.size());
+}
+
+}  // namespace
+
+std::string to_dot(const Tensor& y, const std::vector<std::pair<std::string, Tensor>>& names) {
+  using detail::TensorAccess;
+  check<ValueError>(y.requires_grad(), "to_dot", "this ", y.shape(), " tensor has no graph");
+  struct Box {
+    Ref<Node> node;
+    Tensor value;
+    std::string name;
+  };
+  std::map<std::uint64_t, Box, std::greater<>> boxes;  // by sequence number, latest first
+  boxes[TensorAccess::node(y)->sequence()] = {TensorAccess::node(y), y, ""};
+  for (const auto& [name, x] : names)
+    if (x.requires_grad())
+      boxes[TensorAccess::node(x)->sequence()] = {TensorAccess::node(x), x, name};
+  for (const auto& [sequence, box] : boxes) {  // also visits the boxes that the loop adds
+    check<ValueError>(!box.node->released(), "to_dot",
+                      "an earlier backward pass freed the graph; pass retain_graph = true to it");
+    for (const Node::Input& input : box.node->inputs()) {
+      if (!input.node) continue;
+      Box& found = boxes[input.node->sequence()];
+      found.node = input.node;
+      if (!found.value.defined()) found.value = input.value;
+    }
+  }
+  const auto number = [&boxes](const Node& node) {
+    return std::distance(boxes.begin(), boxes.find(node.sequence()));
+  };
+  std::ostringstream out;
+  out << "digraph {\n  rankdir=BT\n  node [shape=box fontname=monospace]\n";
+  for (const auto& [sequence, box] : boxes) {
+    Node& node = *box.node;
+    std::ostringstream text;
+    text << box.name << (box.name.empty() ? "" : " = ") << (node.op() ? node.op()->name() : "leaf")
+         << "\n"
+         << node.dtype() << " " << node.shape() << small("", box.value)
+         << small("grad ", node.has_extras() ? node.extras().grad : Tensor());
+    out << "  n" << number(node) << " [label=" << std::quoted(text.str()) << "]\n";
+    for (const Node::Input& input : node.inputs())
+      if (input.node) out << "  n" << number(*input.node) << " -> n" << number(node) << "\n";
+  }
+  return out.str() + "}\n";
 }
 
 }  // namespace heed::autograd

@@ -2,7 +2,7 @@
 // values, with heed's dtype names. In addition, the texts of 328 tensors were compared with
 // PyTorch's once, when the code was written.
 
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
 namespace {
@@ -124,4 +124,39 @@ TEST_CASE("dual numbers print as value and tangent", "[print]") {
   const Dual values[] = {{1, 0.5}, {-2.5, -0.25}};
   std::copy(std::begin(values), std::end(values), x.mutable_data<Dual>());
   CHECK(printed(x) == "tensor([ 1.0000+0.5000e, -2.5000-0.2500e], dtype=dual64)");
+}
+
+TEST_CASE("to_dot draws the graph with the values and gradients of small tensors", "[print]") {
+  const Tensor x = tensor({1, 2}), w = tensor({0.5, -1}).requires_grad_();
+  const Tensor y = (w * x).retain_grad(), loss = sum(y * y);
+  backward(loss, {.retain_graph = true});
+  CHECK(to_dot(loss, {{"w", w}, {"y", y}, {"loss", loss}}) == R"(digraph {
+  rankdir=BT
+  node [shape=box fontname=monospace]
+  n0 [label="loss = sum
+float32 []
+4.2500"]
+  n1 -> n0
+  n1 [label="mul
+float32 [2]"]
+  n2 -> n1
+  n2 -> n1
+  n2 [label="y = mul
+float32 [2]
+[ 0.5000, -2.0000]
+grad [ 1., -4.]"]
+  n3 -> n2
+  n3 [label="w = leaf
+float32 [2]
+[ 0.5000, -1.0000]
+grad [ 1., -8.]"]
+}
+)");
+  const Tensor large = ones({7}).requires_grad_();
+  CHECK_THAT(to_dot(large), Contains("[label=\"leaf\nfloat32 [7]\"]"));
+  CHECK_THROWS_WITH(to_dot(x), "to_dot: this [2] tensor has no graph");
+  backward(loss);
+  CHECK_THROWS_WITH(to_dot(loss),
+                    "to_dot: an earlier backward pass freed the graph; pass "
+                    "retain_graph = true to it");
 }

@@ -1,51 +1,45 @@
 // Conversion between the values of an enum and their names.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "nn/io/names.h"
 
 namespace heed::nn {
 
-/// Table of the values of an enum and their names in settings, config.toml and errors. Next to the
-/// definition of each enum is a specialization with one member:
+/// Names of the values of an enum in settings, config.toml and errors. Next to the definition of
+/// each enum, whose values are 0, 1, 2 and so on, is a specialization with the names in this order:
 ///
-///     static constexpr std::pair<E, const char*> kTable[] = {...};
+///     template <>
+///     inline constexpr auto kEnumNames<E> = std::to_array({"first", "second"});
 template <class E>
-struct EnumNames;
+inline constexpr int kEnumNames = 0;
+template <>
+inline constexpr auto kEnumNames<DType> = std::to_array({"float32", "float64"});  // of a model
 
-/// Returns the names of all values, in the order of the table.
+/// Returns the names of all values, in their order.
 template <class E>
 std::vector<std::string> enum_names() {
-  std::vector<std::string> names;
-  for (const auto& [value, name] : EnumNames<E>::kTable) names.emplace_back(name);
-  return names;
+  return {kEnumNames<E>.begin(), kEnumNames<E>.end()};
 }
 
 /// Returns the value with this name, or nullopt if no value has it.
 template <class E>
 std::optional<E> enum_value(std::string_view name) {
-  for (const auto& [value, known] : EnumNames<E>::kTable)
-    if (known == name) return value;
+  for (std::size_t i = 0; i < kEnumNames<E>.size(); ++i)
+    if (kEnumNames<E>[i] == name) return E(i);
   return {};
 }
 
-/// Returns the name of a value, or "" if the table does not contain it.
+/// Returns the name of a value.
 template <class E>
 std::string enum_name(E value) {
-  for (const auto& [known, name] : EnumNames<E>::kTable)
-    if (known == value) return name;
-  return "";
+  return kEnumNames<E>.at(std::size_t(value));
 }
-
-template <>
-struct EnumNames<DType> {  // only the dtypes that a model can have
-  static constexpr std::pair<DType, const char*> kTable[] = {{float32, "float32"},
-                                                             {float64, "float64"}};
-};
 
 }  // namespace heed::nn

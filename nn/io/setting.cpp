@@ -90,6 +90,15 @@ Setting::Setting(std::string key_, Span& value, Range range_, std::string help_)
   shown = get();
 }
 
+Setting::Setting(std::string key_, std::optional<bool>& value, std::string unset, std::string help_)
+    : Setting(std::move(key_), Kind::kChoice, std::move(help_)) {
+  unit = "NAME", names = {unset, "yes", "no"}, shown = unset;
+  get = [&value, unset] { return !value ? unset : *value ? "yes" : "no"; };
+  set_checked = [&value, unset](const std::string& text) {
+    value = text == unset ? std::nullopt : std::optional(text == "yes");
+  };
+}
+
 Setting::Setting(std::string key_, std::string& value, std::string unit_, std::string help_)
     : Setting(std::move(key_), Kind::kText, std::move(help_)) {
   unit = std::move(unit_), shown = value;

@@ -85,18 +85,19 @@ struct Setting {
   ///@{
   /// Makes a setting for a variable, which must outlive the setting. The current value of the
   /// variable is the default. A number, or both ends of a Span, must be in `range`. `unit` is the
-  /// placeholder of a text in help texts. `names` are the accepted words. If `names` is empty, a
-  /// list accepts any words.
+  /// placeholder of a text in help texts. `unset` stands for an empty optional. `names` are the
+  /// accepted words. If `names` is empty, a list accepts any words.
   Setting(std::string key, bool& value, std::string help);
   Setting(std::string key, std::int64_t& value, Range range, std::string help);
   Setting(std::string key, double& value, Range range, std::string help);
   Setting(std::string key, Span& value, Range range, std::string help);
+  Setting(std::string key, std::optional<bool>& value, std::string unset, std::string help);
   Setting(std::string key, std::string& value, std::string unit, std::string help);
   Setting(std::string key, std::string& value, std::vector<std::string> names, std::string help);
   Setting(std::string key, std::vector<std::string>& value, std::vector<std::string> names,
           std::string help);
   ///@}
-  /// Makes a setting for an enum that has EnumNames. Its value is one of the names.
+  /// Makes a setting for an enum that has kEnumNames. Its value is one of the names.
   template <class E>
   requires std::is_enum_v<E> Setting(std::string key_, E& value, std::string help_)
       : Setting(std::move(key_), Kind::kChoice, std::move(help_)) {

@@ -31,13 +31,8 @@ enum class AttentionForm {
   kPerHead,
 };
 template <>
-struct EnumNames<AttentionForm> {
-  static constexpr std::pair<AttentionForm, const char*> kTable[] = {
-      {AttentionForm::kPackedQKV, "packed_qkv"},
-      {AttentionForm::kSeparate, "separate"},
-      {AttentionForm::kPackedHeads, "packed_heads"},
-      {AttentionForm::kPerHead, "per_head"}};
-};
+inline constexpr auto kEnumNames<AttentionForm> = std::to_array({"packed_qkv", "separate",
+                                                                 "packed_heads", "per_head"});
 /// Rule for the factor by which q k^T is multiplied.
 enum class ScaleRule {
   kInvSqrtHead,   ///< 1/sqrt(d_head): if the entries of q and k are N(0, 1), scores have variance 1
@@ -47,14 +42,8 @@ enum class ScaleRule {
   kLearned,       ///< one parameter per head, initially 1/sqrt(d_head)
 };
 template <>
-struct EnumNames<ScaleRule> {
-  static constexpr std::pair<ScaleRule, const char*> kTable[] = {
-      {ScaleRule::kInvSqrtHead, "1/sqrt-d-head"},
-      {ScaleRule::kNone, "none"},
-      {ScaleRule::kInvHead, "1/d-head"},
-      {ScaleRule::kInvSqrtModel, "1/sqrt-d-model"},
-      {ScaleRule::kLearned, "learned"}};
-};
+inline constexpr auto kEnumNames<ScaleRule> = std::to_array({"1/sqrt-d-head", "none", "1/d-head",
+                                                             "1/sqrt-d-model", "learned"});
 /// Attention sink: an extra softmax term with value 0, so that a head can attend to nothing. The
 /// attention pattern does not contain this term, so its rows sum to less than 1.
 enum class Sink {
@@ -65,10 +54,7 @@ enum class Sink {
   kLearned,  ///< the score of the sink is one parameter per head, initially 0 (gpt-oss)
 };
 template <>
-struct EnumNames<Sink> {
-  static constexpr std::pair<Sink, const char*> kTable[] = {
-      {Sink::kNone, "none"}, {Sink::kZero, "zero"}, {Sink::kLearned, "learned"}};
-};
+inline constexpr auto kEnumNames<Sink> = std::to_array({"none", "zero", "learned"});
 
 /// Projection weights of one layer. Only the tensors of the form in which the layer stores its
 /// weights are defined. AttentionForm gives the shapes of the weights and the meaning of H, Hkv, D,

@@ -86,9 +86,10 @@ const Check kMlp(
     "nn.MLP",
     [](SampleGen& g) -> Samples {
       Samples samples;
-      for (const auto& [activation, name] : EnumNames<Activation>::kTable)
+      for (const std::string& name : enum_names<Activation>())
         samples.push_back(module_sample<MLP>(
-            name, {.dim = 3, .hidden = 5, .activation = activation, .dtype = float64},
+            name,
+            {.dim = 3, .hidden = 5, .activation = *enum_value<Activation>(name), .dtype = float64},
             g.normal({2, 3}), kCall));
       return samples;
     },
@@ -101,8 +102,8 @@ const Check kAttentionLayer(
     "nn.MultiHeadAttention",
     [](SampleGen& g) -> Samples {
       Samples samples;
-      for (const auto& [form, form_name] : EnumNames<AttentionForm>::kTable) {
-        const std::string name = form_name;
+      for (const std::string& name : enum_names<AttentionForm>()) {
+        const AttentionForm form = *enum_value<AttentionForm>(name);
         auto o = attention_options(form);
         samples.push_back(
             module_sample<MultiHeadAttention>(name + ", causal", o, g.normal({2, 3, 4}), kCall));
@@ -191,11 +192,12 @@ const Check kBlock(
     "nn.Block",
     [](SampleGen& g) -> Samples {
       Samples samples;
-      for (const auto& [norm, name] : EnumNames<NormPlacement>::kTable)
-        samples.push_back(module_sample<Block>(
-            std::string("norm ") + name,
-            {.attention = attention_options(AttentionForm::kPackedQKV), .norm = norm},
-            g.apart({1, 3, 4}), kCall));
+      for (const std::string& name : enum_names<NormPlacement>())
+        samples.push_back(
+            module_sample<Block>("norm " + name,
+                                 {.attention = attention_options(AttentionForm::kPackedQKV),
+                                  .norm = *enum_value<NormPlacement>(name)},
+                                 g.apart({1, 3, 4}), kCall));
       Block::Options o{.attention = attention_options(AttentionForm::kSeparate)};
       o.attention.q_bias = false;
       o.mlp_ratio = 1.25, o.activation = Activation::kSwiglu, o.residual_scale = 0.4;

@@ -119,10 +119,7 @@ enum class NormKind {
   kRMSNorm     ///< RMSNorm
 };
 template <>
-struct EnumNames<NormKind> {
-  static constexpr std::pair<NormKind, const char*> kTable[] = {{NormKind::kLayerNorm, "layernorm"},
-                                                                {NormKind::kRMSNorm, "rmsnorm"}};
-};
+inline constexpr auto kEnumNames<NormKind> = std::to_array({"layernorm", "rmsnorm"});
 
 /// LayerNorm or RMSNorm over the last axis, selected by an option. The names of the parameters are
 /// those of the selected layer.
@@ -158,14 +155,8 @@ enum class Activation {
   kSwiglu,    ///< silu(gate(x)) * up(x), with a third matrix `gate` (Shazeer 2020)
 };
 template <>
-struct EnumNames<Activation> {
-  static constexpr std::pair<Activation, const char*> kTable[] = {
-      {Activation::kGelu, "gelu"},
-      {Activation::kGeluTanh, "gelu-tanh"},
-      {Activation::kRelu, "relu"},
-      {Activation::kSilu, "silu"},
-      {Activation::kSwiglu, "swiglu"}};
-};
+inline constexpr auto kEnumNames<Activation> = std::to_array({"gelu", "gelu-tanh", "relu", "silu",
+                                                              "swiglu"});
 
 /// MLP of two linear layers, or of three with Activation::kSwiglu.
 struct MLP : Module {

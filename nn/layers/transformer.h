@@ -16,10 +16,7 @@ enum class NormPlacement {
   kNone   ///< no norms
 };
 template <>
-struct EnumNames<NormPlacement> {
-  static constexpr std::pair<NormPlacement, const char*> kTable[] = {
-      {NormPlacement::kPre, "pre"}, {NormPlacement::kPost, "post"}, {NormPlacement::kNone, "none"}};
-};
+inline constexpr auto kEnumNames<NormPlacement> = std::to_array({"pre", "post", "none"});
 
 /// Encoding of positions.
 enum class Positions {
@@ -30,14 +27,8 @@ enum class Positions {
   kNone,        ///< no encoding; only the causal mask depends on positions
 };
 template <>
-struct EnumNames<Positions> {
-  static constexpr std::pair<Positions, const char*> kTable[] = {
-      {Positions::kLearned, "learned"},
-      {Positions::kSinusoidal, "sinusoidal"},
-      {Positions::kRope, "rope"},
-      {Positions::kAlibi, "alibi"},
-      {Positions::kNone, "none"}};
-};
+inline constexpr auto kEnumNames<Positions> = std::to_array({"learned", "sinusoidal", "rope",
+                                                             "alibi", "none"});
 
 /// Returns true if positions are relative (kRope, kAlibi and kNone). Then the oldest tokens of a KV
 /// cache can be dropped. The other encodings use a table, which has no row for a position beyond
@@ -54,10 +45,7 @@ enum class ResidualRule {
   kInvSqrtDepth,  ///< 1/sqrt(2 layers), so that the variance of the stream does not grow with depth
 };
 template <>
-struct EnumNames<ResidualRule> {
-  static constexpr std::pair<ResidualRule, const char*> kTable[] = {
-      {ResidualRule::kInvSqrtDepth, "1/sqrt-2-layers"}};
-};
+inline constexpr auto kEnumNames<ResidualRule> = std::to_array({"1/sqrt-2-layers"});
 
 /// Options of a Transformer and of its blocks.
 struct TransformerOptions {

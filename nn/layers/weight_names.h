@@ -17,13 +17,8 @@ enum class WeightNames {
   kTransformerLens,  ///< HookedTransformer of TransformerLens, with one matrix per head
 };
 template <>
-struct EnumNames<WeightNames> {
-  static constexpr std::pair<WeightNames, const char*> kTable[] = {
-      {WeightNames::kTorch, "torch"},
-      {WeightNames::kNanoGPT, "nanogpt"},
-      {WeightNames::kGPT2, "gpt2"},
-      {WeightNames::kTransformerLens, "transformerlens"}};
-};
+inline constexpr auto kEnumNames<WeightNames> = std::to_array({"torch", "nanogpt", "gpt2",
+                                                               "transformerlens"});
 
 /// Returns the weights of a model under the names and with the shapes of `names`. All elements are
 /// copied without rounding. If the output layer is tied, the result also has its weight, as in a

@@ -18,12 +18,7 @@ enum class Decay {
   kWsd        ///< constant, then linear decay in the last steps (Hu et al. 2024)
 };
 template <>
-struct EnumNames<Decay> {
-  static constexpr std::pair<Decay, const char*> kTable[] = {{Decay::kConstant, "constant"},
-                                                             {Decay::kLinear, "linear"},
-                                                             {Decay::kCosine, "cosine"},
-                                                             {Decay::kWsd, "wsd"}};
-};
+inline constexpr auto kEnumNames<Decay> = std::to_array({"constant", "linear", "cosine", "wsd"});
 
 /// Learning rate as a function of the step, as in nanoGPT. Steps count updates from 0.
 ///

@@ -41,11 +41,7 @@ enum class Ablation {
 };
 /// Names of the kinds of ablation in configurations.
 template <>
-struct EnumNames<Ablation> {
-  /// The kinds and their names.
-  static constexpr std::pair<Ablation, const char*> kTable[] = {
-      {Ablation::kMean, "mean"}, {Ablation::kZero, "zero"}, {Ablation::kResample, "resample"}};
-};
+inline constexpr auto kEnumNames<Ablation> = std::to_array({"mean", "zero", "resample"});
 
 /// Replacements for the outputs of all components of a model.
 struct Replacement {

@@ -49,16 +49,8 @@ enum class Mark {
 };
 /// Names of the marks in tables.
 template <>
-struct EnumNames<Mark> {
-  /// The marks and their names. Tables show the factor instead of the name of kFactor.
-  static constexpr std::pair<Mark, const char*> kTable[] = {{Mark::kNone, ""},
-                                                            {Mark::kFactor, "factor"},
-                                                            {Mark::kSmall, "-"},
-                                                            {Mark::kRedundant, "redundant"},
-                                                            {Mark::kMissed, "missed"},
-                                                            {Mark::kPhantom, "phantom"},
-                                                            {Mark::kReversed, "reversed"}};
-};
+inline constexpr auto kEnumNames<Mark> = std::to_array({"", "factor", "-", "redundant", "missed",
+                                                        "phantom", "reversed"});
 
 /// Agreement of the predictions of one name with the effects.
 struct Agreement {

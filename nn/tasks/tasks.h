@@ -174,10 +174,7 @@ enum class Newlines {
 };
 /// Names of Newlines in configurations.
 template <>
-struct EnumNames<Newlines> {
-  static constexpr std::pair<Newlines, const char*> kTable[] = {{Newlines::kLf, "lf"},
-                                                                {Newlines::kKeep, "keep"}};
-};
+inline constexpr auto kEnumNames<Newlines> = std::to_array({"lf", "keep"});
 
 /// Options of the tasks `text` and `lines` on a UTF-8 text file. Each token is a code point or a
 /// word of the text (nn/tasks/vocabulary.h).

@@ -23,10 +23,7 @@ enum class Unit {
 };
 /// Names of the units in configurations.
 template <>
-struct EnumNames<Unit> {
-  static constexpr std::pair<Unit, const char*> kTable[] = {{Unit::kChar, "char"},
-                                                            {Unit::kWord, "word"}};
-};
+inline constexpr auto kEnumNames<Unit> = std::to_array({"char", "word"});
 
 /// Map between token ids and symbols. A symbol is one code point or, with Unit::kWord, one word.
 class Vocabulary {

@@ -31,30 +31,16 @@ enum class Init {
   kMuP,         ///< N(0, 1/sqrt(in)), and N(0, 1/in) for the output layer (Yang et al. 2022)
 };
 
-/// Names of Init in configuration files and on the command line.
 template <>
-struct EnumNames<Init> {
-  static constexpr std::pair<Init, const char*> kTable[] = {
-      {Init::kFanIn, "fan-in"},    {Init::kTorch, "torch"},           {Init::kGPT2, "gpt2"},
-      {Init::kOnes, "ones"},       {Init::kNormal, "normal"},         {Init::kXavier, "xavier"},
-      {Init::kKaiming, "kaiming"}, {Init::kOrthogonal, "orthogonal"}, {Init::kMuP, "mup"}};
-};
-/// Names of bool in configuration files and on the command line.
-template <>
-struct EnumNames<bool> {
-  static constexpr std::pair<bool, const char*> kTable[] = {{true, "yes"}, {false, "no"}};
-};
+inline constexpr auto kEnumNames<Init> = std::to_array({"fan-in", "torch", "gpt2", "ones", "normal",
+                                                        "xavier", "kaiming", "orthogonal", "mup"});
 /// Optimizer of a run.
 enum class OptimizerKind {
   kAdamW,  ///< nn::AdamW
   kSGD     ///< nn::SGD with momentum
 };
-/// Names of OptimizerKind in configuration files and on the command line.
 template <>
-struct EnumNames<OptimizerKind> {
-  static constexpr std::pair<OptimizerKind, const char*> kTable[] = {
-      {OptimizerKind::kAdamW, "adamw"}, {OptimizerKind::kSGD, "sgd"}};
-};
+inline constexpr auto kEnumNames<OptimizerKind> = std::to_array({"adamw", "sgd"});
 
 /// All values that define a run. settings() in config.cpp states the range and the help text of
 /// each value.

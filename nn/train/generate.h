@@ -38,10 +38,7 @@ enum class Past {
 };
 /// Names of Past on the command line.
 template <>
-struct EnumNames<Past> {
-  static constexpr std::pair<Past, const char*> kTable[] = {{Past::kRecompute, "recompute"},
-                                                            {Past::kSlide, "slide"}};
-};
+inline constexpr auto kEnumNames<Past> = std::to_array({"recompute", "slide"});
 
 /// Options of generate_samples().
 struct GenerateOptions {

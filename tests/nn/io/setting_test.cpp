@@ -54,10 +54,7 @@ enum class Rule { kHalf, kOne };
 }  // namespace
 
 template <>
-struct heed::nn::EnumNames<Rule> {
-  static constexpr std::pair<Rule, const char*> kTable[] = {{Rule::kHalf, "half"},
-                                                            {Rule::kOne, "one"}};
-};
+inline constexpr auto heed::nn::kEnumNames<Rule> = std::to_array({"half", "one"});
 
 namespace {
 

@@ -118,10 +118,7 @@ std::string fish_text(const Commands& commands) {
 }  // namespace
 
 template <>
-struct nn::EnumNames<Shell> {
-  static constexpr std::pair<Shell, const char*> kTable[] = {
-      {Shell::kBash, "bash"}, {Shell::kZsh, "zsh"}, {Shell::kFish, "fish"}};
-};
+inline constexpr auto nn::kEnumNames<Shell> = std::to_array({"bash", "zsh", "fish"});
 
 void completions_command(Command& c) {
   c.name = "completions", c.what = "print a completion script for bash, zsh or fish";

@@ -122,9 +122,5 @@ inline constexpr Column kRunGradcheckKeys[] = {{"run"},
 }  // namespace heed
 
 template <>
-struct heed::nn::EnumNames<heed::OracleChoice> {
-  static constexpr std::pair<heed::OracleChoice, const char*> kTable[] = {
-      {heed::OracleChoice::kDifferences, "fd"},
-      {heed::OracleChoice::kDual, "dual"},
-      {heed::OracleChoice::kBoth, "both"}};
-};
+inline constexpr auto heed::nn::kEnumNames<heed::OracleChoice> = std::to_array({"fd", "dual",
+                                                                                "both"});

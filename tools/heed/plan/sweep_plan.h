@@ -67,10 +67,5 @@ using RunState = nn::RunFolder::State;
 }  // namespace heed
 
 template <>
-struct heed::nn::EnumNames<heed::RunState> {
-  static constexpr std::pair<heed::RunState, const char*> kTable[] = {
-      {heed::RunState::kNew, "not begun"},
-      {heed::RunState::kWeights, "only weights"},
-      {heed::RunState::kSaved, "not finished"},
-      {heed::RunState::kFinished, "finished"}};
-};
+inline constexpr auto heed::nn::kEnumNames<heed::RunState> =
+    std::to_array({"not begun", "only weights", "not finished", "finished"});

@@ -83,10 +83,5 @@ class SweepPace {
 }  // namespace heed
 
 template <>
-struct heed::nn::EnumNames<heed::SweptRun::State> {
-  using State = heed::SweptRun::State;
-  static constexpr std::pair<State, const char*> kTable[] = {
-      {State::kWaiting, "waiting"},   {State::kElsewhere, "waiting"}, {State::kRunning, "waiting"},
-      {State::kFinished, "finished"}, {State::kBefore, "before"},     {State::kFailed, "failed"},
-      {State::kStopped, "stopped"}};
-};
+inline constexpr auto heed::nn::kEnumNames<heed::SweptRun::State> =
+    std::to_array({"waiting", "waiting", "waiting", "finished", "before", "failed", "stopped"});

@@ -14,23 +14,18 @@ DType dtype_beside(const Tensor& x) { return x.dtype() == float32 ? float32 : fl
 
 // Returns a sample that checks f(module, x). The check differentiates f with respect to the inputs
 // of the check: x and all parameters of the module. Each evaluation makes a new module from these
-// inputs. If `more` is defined, it is another input of the check and the third argument of f.
+// inputs.
 template <class M, class F>
 Sample module_sample(const std::string& name, const typename M::Options& options, const Tensor& x,
-                     F f, const Tensor& more = {}) {
+                     F f) {
   Generator g(11);
   M module(options, g);
   std::vector<Tensor> inputs{x};
   for (const NamedTensor& p : parameters(module)) inputs.push_back(p.tensor.detach());
-  if (more.defined()) inputs.push_back(more);
   return {name,
           [options, f](Args t) {
-            const auto end = t.end() - (std::is_invocable_v<F, M&, Tensor, Tensor> ? 1 : 0);
-            M m = with_parameters<M>(options, dtype_beside(t[0]), {t.begin() + 1, end});
-            if constexpr (std::is_invocable_v<F, M&, Tensor, Tensor>)
-              return f(m, t[0], *end);
-            else
-              return f(m, t[0]);
+            M m = with_parameters<M>(options, dtype_beside(t[0]), {t.begin() + 1, t.end()});
+            return f(m, t[0]);
           },
           inputs};
 }
@@ -167,25 +162,6 @@ const Check kAttentionOptions(
       o.scale = ScaleRule::kLearned;
       add("sink, soft cap, window, QK-norm, learned scale", o, kCall);
       return samples;
-    },
-    needs_axis());
-const Check kHeadGates(
-    "nn.MultiHeadAttention.head_gates",
-    [](SampleGen& g) -> Samples {
-      auto o = attention_options(AttentionForm::kSeparate);
-      o.kv_heads = 1, o.d_head = 2;
-      const auto gated = [&](const std::string& name, const std::string& site, const Tensor& x,
-                             const Tensor& gates) {
-        const auto call = [site](auto& m, const Tensor& input, const Tensor& each) {
-          Probe probe;
-          probe.scale_heads(site, each);
-          return m(input, {.probe = &probe});
-        };
-        return module_sample<MultiHeadAttention>(name, o, x, call, gates);
-      };
-      return {gated("z, a head cut", "hook_z", g.normal({2, 3, 4}), tensor({0, 0.7}, float64)),
-              gated("z", "hook_z", g.normal({1, 3, 4}), g.normal({2})),
-              gated("shared values", "hook_v", g.normal({1, 3, 4}), g.normal({1}))};
     },
     needs_axis());
 const Check kBlock(

@@ -1,44 +1,14 @@
 #include "nn/layers/probe.h"
 
-#include <algorithm>
-#include <array>
-
 #include "autograd/base/error.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/nearest.h"
-#include "nn/layers/sites.h"
 
 namespace heed::nn {
 
 using namespace autograd;
 
-namespace {
-constexpr std::string_view kGrad = "_grad";
-
-// Sites whose values have the shape [B, T, H, d].
-constexpr std::array<std::string_view, 4> kHeadSites = {"hook_q", "hook_k", "hook_v", "hook_z"};
-
-// Returns the names of the heads at a site, such as "L1H0 to L1H3" in block 1. Outside a block, the
-// names are "H0 to H3".
-std::string site_heads(const std::string& site, std::int64_t heads) {
-  const auto layer = layer_of_site(site);
-  const std::string first = layer ? head_name({*layer, 0}) : "H0";
-  if (heads == 1) return first;
-  return first + " to " + first.substr(0, first.size() - 1) + std::to_string(heads - 1);
-}
-
-// Returns x [B, T, H, d] with each head multiplied by its gate. If a gate is 0, the non-finite
-// elements of its head are first set to 0. The other elements are still multiplied by 0, so that
-// the derivative with respect to the gate is correct.
-Tensor gated_heads(const std::string& site, const Tensor& x, const Tensor& gates) {
-  const std::int64_t heads = x.size(2);
-  check(gates.size(0) == heads, "probe", "'", site, "' needs one gate per head, [", heads, "] for ",
-        site_heads(site, heads), ", got ", gates.shape());
-  const Tensor factors = reshape(gates, {heads, 1});
-  const Tensor cut = logical_and(eq(factors.detach(), 0.0), logical_not(isfinite(x.detach())));
-  return masked_fill(x, cut, 0) * factors;
-}
-}  // namespace
+constexpr std::string_view kGrad = "_grad";  // ends the name of a gradient
 
 Probe::Probe() : entries_(std::make_shared<std::map<std::string, Entry>>()) {}
 
@@ -57,15 +27,6 @@ Probe& Probe::record(const std::string& site) {
 Probe& Probe::replace(const std::string& site, Replace f) {
   requested(site).replace = std::move(f);
   return *this;
-}
-
-Probe& Probe::scale_heads(const std::string& site, const Tensor& gates) {
-  const std::string_view hook = std::string_view(site).substr(site.rfind('.') + 1);
-  check<ValueError>(std::find(kHeadSites.begin(), kHeadSites.end(), hook) != kHeadSites.end(),
-                    "probe", "scale_heads needs a hook_q, hook_k, hook_v or hook_z, got '", site,
-                    "'");
-  check(gates.rank() == 1, "probe", "scale_heads needs gates [heads], got ", gates.shape());
-  return replace(site, [site, gates](const Tensor& x) { return gated_heads(site, x, gates); });
 }
 
 void Probe::fail_unreached(const std::string& site) const {

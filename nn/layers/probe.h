@@ -47,13 +47,6 @@ class Probe {
   /// Replaces the value at `site` by f(value) in each following forward pass. The errors are those
   /// of record(). The forward pass throws ShapeError if f returns another shape.
   Probe& replace(const std::string& site, Replace f);
-  /// Multiplies head h at `site` by gates[h], for all heads. This is a replacement of the site,
-  /// which must be a hook_q, hook_k, hook_v or hook_z. A gate of 0 cuts its head: the result is 0
-  /// even where the head has a NaN or an infinity. If the gates require grad, dL/dgates measures
-  /// the importance of the heads (Michel et al. 2019). Throws ValueError for another site and
-  /// ShapeError unless the rank of `gates` is 1. The forward pass throws ShapeError unless there is
-  /// one gate per head. The error text names the heads.
-  Probe& scale_heads(const std::string& site, const Tensor& gates);
 
   /// Returns the detached value at a recorded site. If `name` is the name of a site followed by
   /// "_grad", returns the gradient of the loss with respect to this value instead.

@@ -7,8 +7,6 @@ namespace heed::nn {
 
 namespace {
 
-constexpr std::string_view kBlocks = "blocks.";
-
 // Parses a name such as "L1H0". Returns nullopt for any other text.
 std::optional<HeadIndex> read_head(std::string_view text) {
   const std::size_t h = text.find('H');
@@ -92,16 +90,10 @@ std::vector<HeadIndex> all_heads(std::int64_t layers, std::int64_t heads) {
   return all;
 }
 
-std::string block_name(std::int64_t layer) { return std::string(kBlocks) + std::to_string(layer); }
+std::string block_name(std::int64_t layer) { return "blocks." + std::to_string(layer); }
 
 std::string block_site(std::int64_t layer, std::string_view site) {
   return block_name(layer) + "." + std::string(site);
-}
-
-std::optional<std::int64_t> layer_of_site(std::string_view name) {
-  if (!name.starts_with(kBlocks)) return {};
-  name.remove_prefix(kBlocks.size());
-  return heed::parse_number<std::int64_t>(name.substr(0, name.find('.')));
 }
 
 }  // namespace heed::nn

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -100,8 +99,5 @@ std::string block_name(std::int64_t layer);
 /// Returns the full name of a site of a block. For layer 1 and the site "attn.hook_z", it is
 /// "blocks.1.attn.hook_z".
 std::string block_site(std::int64_t layer, std::string_view site);
-/// Returns the layer in the name of a site or a parameter, such as 1 for "blocks.1.attn.hook_z".
-/// Returns nullopt for a name that is not inside a block.
-std::optional<std::int64_t> layer_of_site(std::string_view name);
 
 }  // namespace heed::nn

@@ -168,7 +168,9 @@ TEST_CASE("MLPs and the embedding are replaced, also together with heads of any 
                       [&](const Tensor& out) { return replaced_by(out, how); });
       std::vector<Component> cut{Component::mlp(0)};
       if (how == Ablation::kZero) {
-        by_hand.scale_heads("blocks.1.attn.hook_z", from_data(std::vector<double>{1, 0, 1}, {3}));
+        by_hand.replace("blocks.1.attn.hook_z", [](const Tensor& z) {
+          return z * reshape(tensor({1, 0, 1}, z.dtype()), {3, 1});
+        });
         cut.emplace_back(1, 1);
       }
       const NoGrad guard;

@@ -141,7 +141,9 @@ TEST_CASE(
     for (std::int64_t layer = 0; layer < 2; ++layer) {
       const Tensor gates = ones({4}, float64).requires_grad_();
       Probe probe;
-      probe.scale_heads(block_site(layer, "attn.hook_z"), gates);
+      probe.replace(block_site(layer, "attn.hook_z"), [&](const Tensor& z) {
+        return z * reshape(gates, {4, 1});
+      });
       const Tensor value = mean(objective_values(model(one.inputs, {.probe = &probe}), one, {}));
       const Tensor g = grad(value, gates);
       const LayerStudy& arrays = s.layers[std::size_t(layer)];

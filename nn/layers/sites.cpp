@@ -26,20 +26,13 @@ std::string head_range(const HeadIndex& first, std::int64_t count) {
   return count == 1 ? name : name + "-" + std::to_string(first.head + count - 1);
 }
 
-void check_head(std::string_view what, const HeadIndex& h, std::int64_t layers,
-                std::int64_t heads) {
-  heed::check<autograd::ValueError>(
-      h.layer >= 0 && h.layer < layers && h.head >= 0 && h.head < heads, what, "'", head_name(h),
-      "' is not a head of this model, which has L0H0 to ", head_name({layers - 1, heads - 1}));
-}
-
 std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& text,
                                    std::int64_t layers, std::int64_t heads) {
   return parse_list(what, text, [&](const std::string& word) {
     const std::optional<HeadIndex> head = read_head(word);
     heed::check<autograd::ValueError>(head.has_value(), what, "'", word,
                                       "' is not a head; write heads as L0H0,L0H1");
-    check_head(what, *head, layers, heads);
+    check_component(what, *head, layers, heads);
     return *head;
   });
 }
@@ -52,7 +45,11 @@ std::string component_name(const Component& c) {
 
 void check_component(std::string_view what, const Component& c, std::int64_t layers,
                      std::int64_t heads, bool mlp) {
-  if (c.kind == Component::kHead) check_head(what, {c.layer, c.head}, layers, heads);
+  if (c.kind == Component::kHead)
+    heed::check<autograd::ValueError>(
+        c.layer >= 0 && c.layer < layers && c.head >= 0 && c.head < heads, what, "'",
+        component_name(c), "' is not a head of this model, which has L0H0 to ",
+        head_name({layers - 1, heads - 1}));
   if (c.kind != Component::kMlp) return;
   heed::check<autograd::ValueError>(mlp, what, "'", component_name(c),
                                     "': this model does not have MLPs");

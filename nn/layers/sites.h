@@ -41,10 +41,6 @@ std::string head_name(const HeadIndex& head);
 /// Returns the name of `count` consecutive heads that begin at `first`, such as "L1H2-3" for two
 /// heads. The name of one head is "L1H2".
 std::string head_range(const HeadIndex& first, std::int64_t count);
-/// Throws ValueError unless a model with `layers` layers of `heads` heads has this head. The error
-/// text begins with `what`.
-void check_head(std::string_view what, const HeadIndex& head, std::int64_t layers,
-                std::int64_t heads);
 /// Parses a comma-separated list of heads, such as "L1H0,L0H1". Throws ValueError for any other
 /// text, for a head that the model does not have, and for a head that is listed twice. The error
 /// text begins with `what`.
@@ -84,7 +80,7 @@ std::string component_name(const Component& component);
 /// Throws ValueError unless a model with `layers` blocks of `heads` heads, and MLPs if `mlp` is
 /// true, has this component. The error text begins with `what`.
 void check_component(std::string_view what, const Component& component, std::int64_t layers,
-                     std::int64_t heads, bool mlp);
+                     std::int64_t heads, bool mlp = false);
 /// Parses the name of a component. Throws ValueError for any other text and for a component that
 /// the model does not have. The error text begins with `what`.
 Component parse_component(std::string_view what, const std::string& text, std::int64_t layers,

@@ -71,13 +71,9 @@ double Optimizer::step(const StepOptions& options) {
   check<ValueError>(clip_norm > 0, name_, "needs clip_norm > 0, got ", clip_norm);
   check<ValueError>(clip_value > 0, name_, "needs clip_value > 0, got ", clip_value);
   const NoGrad guard;
-  skipped_.clear();
   for (Slot& slot : slots_) {
     slot.grad = slot.parameter.tensor.grad();
-    if (slot.grad.defined())
-      slot.grad = contiguous(slot.grad);
-    else
-      skipped_.push_back(slot.parameter.name);
+    if (slot.grad.defined()) slot.grad = contiguous(slot.grad);
   }
   const double norm = measure();
   clipped_norm_ = norm;

@@ -62,8 +62,6 @@ class Optimizer {
   double clipped_norm() const { return clipped_norm_; }
   /// Removes the gradients of all parameters.
   void zero_grad() const;
-  /// Returns the names of the parameters that had no gradient in the last step().
-  const std::vector<std::string>& skipped() const { return skipped_; }
   /// Returns handles of the state, for an exact resume: save them, or load saved values into them.
   /// The names are "<parameter>.step" (int64, number of updates) and "<parameter>.<buffer>". The
   /// comment of each optimizer class lists the buffers.
@@ -117,7 +115,6 @@ class Optimizer {
   std::vector<std::string_view> buffer_names_;
   std::vector<Slot> slots_;
   std::vector<Chunk> chunks_;
-  std::vector<std::string> skipped_;
   double clipped_norm_ = 0, divisor_;
 };
 

@@ -48,9 +48,7 @@ void replace_components(Probe& probe, std::int64_t layer, const std::vector<Comp
 Effect effect_of(const std::vector<double>& changes) {
   check<ValueError>(!changes.empty(), "effect_of", "needs at least one sequence, got none");
   const MeanError m = mean_error(changes);
-  double absolute = 0;
-  for (const double x : changes) absolute += std::abs(x);
-  return {m.mean, m.error, absolute / double(m.n), std::int64_t(m.n), NAN, changes};
+  return {m.mean, m.error, std::int64_t(m.n), NAN, changes};
 }
 
 Replacement Replacement::rows(std::int64_t first, std::int64_t count) const {

@@ -21,7 +21,6 @@ namespace heed::nn {
 struct Effect {
   double mean = 0;             ///< mean change over the sequences
   double standard_error = 0;   ///< standard error of `mean`; NaN for one sequence
-  double mean_absolute = 0;    ///< mean magnitude of the change
   std::int64_t sequences = 0;  ///< number of sequences
   /// accuracy() with the intervention, 0 to 1; NaN if it was not measured or no position counts
   double accuracy = NAN;

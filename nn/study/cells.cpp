@@ -173,7 +173,7 @@ std::vector<Evidence> cut_cells(const BaseRun& run, const Study& study,
   for (const auto& cells : sets) {
     check<ValueError>(!cells.empty(), "cut_cells", "needs at least one cell in each set");
     for (const Cell& c : cells) {
-      check_head("cut_cells", c.head, model.options.layers, heads);
+      check_component("cut_cells", c.head, model.options.layers, heads);
       check<ValueError>(c.key >= 0 && c.key <= c.query && c.query < length, "cut_cells",
                         "the sequence of ", length, " tokens has no cell ", cell_name(c));
     }

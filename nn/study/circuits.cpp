@@ -128,7 +128,7 @@ Circuits::Circuits(const Transformer& model)
 }
 
 const MultiHeadAttention& Circuits::at(const HeadIndex& h) const {
-  check_head("Circuits", h, options().layers, options().attention.heads);
+  check_component("Circuits", h, options().layers, options().attention.heads);
   return model_.blocks[std::size_t(h.layer)].attn;
 }
 

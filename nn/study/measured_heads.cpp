@@ -241,7 +241,7 @@ std::vector<Evidence> pair_effects(const BaseRun& run, const Replacement& replac
       const double sum = a.effect.mean + b.effect.mean;
       pairs.push_back({a.place + ", " + b.place,
                        ablate(run, {measured.components[i], measured.components[j]}, replaced),
-                       {{"sum", {sum, NAN, std::abs(sum), a.effect.sequences}}}});
+                       {{"sum", {sum, NAN, a.effect.sequences}}}});
     }
   return pairs;
 }

@@ -182,8 +182,7 @@ Effect ratio_of_sums(const std::vector<double>& numerators,
     mean += without.back() / n;
   }
   for (const double r : without) square += (r - mean) * (r - mean);
-  return {above / below, n > 1 ? std::sqrt((n - 1) / n * square) : NAN, NAN,
-          std::ssize(numerators)};
+  return {above / below, n > 1 ? std::sqrt((n - 1) / n * square) : NAN, std::ssize(numerators)};
 }
 
 Patching patching(const Transformer& model, const Batch& clean, const Batch& corrupt,

@@ -55,8 +55,6 @@ TEST_CASE("AdamW equals the formulas of the paper for each parameter") {
       }
     }
     adam.step({.lr = lr});
-    CHECK(adam.skipped() ==
-          (step % 3 == 1 ? std::vector<std::string>{"b"} : std::vector<std::string>{}));
   }
   for (const NamedTensor& p : {a, b}) {
     const Values got = values(p.tensor);

@@ -12,7 +12,7 @@ using namespace heed::nn;
 
 Evidence row(double effect, std::optional<double> predicted, std::optional<double> suffices = {},
              double error = 0.001) {
-  const auto of = [&](double x) { return Effect{x, error, std::abs(x), 32}; };
+  const auto of = [&](double x) { return Effect{x, error, 32}; };
   Evidence e{"", of(effect)};
   if (predicted) e.predictions = {{"gradient", of(*predicted)}};
   if (suffices) e.suffices = of(*suffices);
@@ -54,7 +54,7 @@ TEST_CASE("a mark compares effect, prediction and what other heads replace") {
   }
   CHECK(judge({row(0.05, 2, -3, 1.6)}, 0.1, 0).rows[0].mark == Mark::kSmall);
   Evidence uncertain = row(0.05, 2);
-  uncertain.suffices = {-3, 1.6, 3, 32};
+  uncertain.suffices = {-3, 1.6, 32};
   CHECK(judge({uncertain}, 0.1, 0).rows[0].mark == Mark::kPhantom);
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
 
   // Effects are set here, so that each rule decides one head. The largest effect is 2, so the floor
   // is 0.1.
-  const Effect none_here{0, 0.001, 0, 2};
+  const Effect none_here{0, 0.001, 2};
   for (Evidence& e : m.effects) {
     e.effect = e.predictions[0].effect = none_here;
     if (e.suffices) e.suffices = none_here;
@@ -67,10 +67,10 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
   m.effects[0].effect.mean = -2;             // matters
   m.effects[1].suffices->mean = -0.1;        // matters as the only head of its layer
   m.effects[2].effect.mean = 0.099;          // below the floor
-  m.effects[3].effect = {0.5, 0.3, 0.5, 2};  // below two standard errors
-  m.effects[4].suffices = {-1, 0.6, 1, 2};   // below two of its own standard errors
+  m.effects[3].effect = {0.5, 0.3, 2};  // below two standard errors
+  m.effects[4].suffices = {-1, 0.6, 2};   // below two of its own standard errors
   m.effects[7].effect.mean = 10;             // an MLP does not change the floor of heads
-  m.no_heads = {-3, 0.001, 3, 2};
+  m.no_heads = {-3, 0.001, 2};
   const HeadSummary s = summarize_heads({model, batch, {}}, r, m);
   REQUIRE(s.findings.size() == 8);
   CHECK(s.named == std::vector<HeadIndex>{{0, 0}, {0, 1}});
@@ -85,7 +85,7 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
       Approx(kept_share({model, batch, {}}, other_components(model, components(s.named)), r).left));
 
   for (std::size_t i = 0; i < 6; ++i) m.effects[i].effect.mean = m.effects[i].suffices->mean = 0;
-  m.no_heads = {0.02, 0.001, 0.02, 2};  // above the floor of 0.01, but below 0.01 * sqrt(6)
+  m.no_heads = {0.02, 0.001, 2};  // above the floor of 0.01, but below 0.01 * sqrt(6)
   const HeadSummary nothing = summarize_heads({model, batch, {}}, r, m);
   CHECK(nothing.named.empty());
   CHECK(!nothing.heads_change_L);

@@ -29,9 +29,9 @@ TEST_CASE("the JSON of a section has all rows, and null for a number that is not
 
 TEST_CASE("a table of evidence has effects, predictions and marks, the largest effect first") {
   const std::vector<nn::Evidence> rows = {
-      {"L0H1", {0.001, 0.01, 0.5, 32}, {{"gradient", {0}}}, nn::Effect{2}},
-      {"L0MLP", {-0.5, 0.01, 0.5, 32}, {{"gradient", {0.4}}, {"softmax exact", {-0.4}}}},
-      {"L0H0", {0.01, 0.01, 0.5, 32}, {}}};
+      {"L0H1", {0.001, 0.01, 32}, {{"gradient", {0}}}, nn::Effect{2}},
+      {"L0MLP", {-0.5, 0.01, 32}, {{"gradient", {0.4}}, {"softmax exact", {-0.4}}}},
+      {"L0H0", {0.01, 0.01, 32}, {}}};
   const nn::Judgement judgement = nn::judge(rows, 0.1);
   const Table sorted = evidence_table("component", rows, judgement, true, true);
   const auto list = list_of(sorted);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "autograd/graph/graph.h"
@@ -36,25 +37,36 @@ std::optional<Miss> first_miss(const Tensor& got, const Tensor& want, const Tens
   return Miss{unravel(flat, got.shape()), value(got), value(want), value(bound)};
 }
 
+// Returns the site of the weights that are multiplied by the values.
+const char* weights_site(const MultiHeadAttention::Options& o) {
+  return o.dropout > 0 ? "hook_pattern_dropped" : "hook_pattern";
+}
+// Returns the sites of a layer whose values and gradients the identities relate.
+std::set<std::string> sites_of(const MultiHeadAttention::Options& o) {
+  return {"hook_attn_scores", "hook_pattern", weights_site(o), "hook_z", "hook_v"};
+}
+
 // Checks the identities of one layer. All arrays are in float64.
 class Identities {
  public:
-  Identities(const AttentionArrays& x, const AttentionRules& rules)
-      : rules_(rules),
-        a_(to(x.pattern, float64)),
-        d_a_(to(x.pattern_grad, float64)),
-        d_s_(to(x.scores_grad, float64)),
-        dropped_(to(x.dropped, float64)),
-        d_o_(exact_heads(x.z_grad)),
-        d_v_(exact_heads(x.v_grad)),
+  Identities(const AttentionArrays& x, std::int64_t layer, const MultiHeadAttention::Options& o)
+      : layer_(layer),
+        has_sink_(o.sink != Sink::kNone),
+        a_(to(x.at("hook_pattern"), float64)),
+        d_a_(to(x.at("hook_pattern_grad"), float64)),
+        d_s_(to(x.at("hook_attn_scores_grad"), float64)),
+        dropped_(to(x.at(weights_site(o)), float64)),
+        d_o_(exact_heads(x.at("hook_z_grad"))),
+        d_v_(exact_heads(x.at("hook_v_grad"))),
         shared_(a_.size(1) / d_v_.size(1)) {
     const std::int64_t length = a_.size(2);
     const Tensor seen = tril_mask(length, length);
     masked_ = logical_not(seen);
-    if (rules.window > 0) masked_ = logical_or(masked_, tril_mask(length, length, -rules.window));
-    const Tensor size = max(abs(to(masked_fill(x.scores, masked_, 0), float64)), {3}, true);
+    if (o.window > 0) masked_ = logical_or(masked_, tril_mask(length, length, -o.window));
+    const Tensor size =
+        max(abs(to(masked_fill(x.at("hook_attn_scores"), masked_, 0), float64)), {3}, true);
     roundings_ = 4.0 * size + double(2 * length + length * shared_ + d_o_.size(3) + 16);
-    const bool single = x.pattern.dtype() == float32;
+    const bool single = x.at("hook_pattern").dtype() == float32;
     eps_ = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
     least_ = single ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
     // A value that is not finite fails the check of its own row. It must not change the bounds of
@@ -62,8 +74,8 @@ class Identities {
     for (const Tensor& factor : {d_a_, d_o_})
       largest_ = std::max(largest_, max(abs(finite_or_zero(factor))).item());
     least_ *= 1 + largest_;
-    delta_ = sum(d_o_ * exact_heads(x.z), {3});
-    const Tensor v = for_each_head(finite_or_zero(exact_heads(x.v)));
+    delta_ = sum(d_o_ * exact_heads(x.at("hook_z")), {3});
+    const Tensor v = for_each_head(finite_or_zero(exact_heads(x.at("hook_v"))));
     const Tensor terms = abs(d_o_) * matmul(dropped_, abs(v));
     bound_ = squeeze(roundings_, 3) * (sum(terms, {3}) * eps_ + least_);
   }
@@ -85,8 +97,7 @@ class Identities {
     return reshape(expand(unsqueeze(x, 2), all), {x.size(0), -1, x.size(2), x.size(3)});
   }
   std::string query(const Dims& at) const {
-    return fmt::format("{}, query {} of sequence {}", head_name({rules_.layer, at[1]}), at[2],
-                       at[0]);
+    return fmt::format("{}, query {} of sequence {}", head_name({layer_, at[1]}), at[2], at[0]);
   }
 
   std::string masked_entry(const Tensor& x, const char* name) const {
@@ -100,11 +111,11 @@ class Identities {
   std::string row_sum() const {
     const Tensor rest = 1.0 - sum(a_, {3});  // weight of the sink
     const auto miss = first_miss(sum(masked_fill(d_s_, masked_, 0), {3}),
-                                 rules_.sink ? rest * delta_ : zeros_like(delta_), bound_);
+                                 has_sink_ ? rest * delta_ : zeros_like(delta_), bound_);
     if (!miss) return "";
     return fmt::format("{}: the sum of dL/dS over keys is {:g}, needs {:g}{} within {:.2g}",
                        query(miss->at), miss->got, miss->want,
-                       rules_.sink ? " (minus the sink's)" : "", miss->bound);
+                       has_sink_ ? " (minus the sink's)" : "", miss->bound);
   }
 
   std::string row_product() const {
@@ -126,15 +137,16 @@ class Identities {
     Dims at = miss->at;
     at[1] *= shared_;
     const std::string others =
-        shared_ == 1 ? "" : " to " + head_name({rules_.layer, at[1] + shared_ - 1});
+        shared_ == 1 ? "" : " to " + head_name({layer_, at[1] + shared_ - 1});
     return fmt::format(
         "{}{}, key {} of sequence {}: column {} of dL/dv is {:g}, needs that of "
         "A^T dL/dO = {:g} within {:.2g}",
-        head_name({rules_.layer, at[1]}), others, at[2], at[0], at[3], miss->got, miss->want,
+        head_name({layer_, at[1]}), others, at[2], at[0], at[3], miss->got, miss->want,
         miss->bound);
   }
 
-  AttentionRules rules_;
+  std::int64_t layer_;
+  bool has_sink_;
   Tensor a_, d_a_, d_s_, dropped_;  // [B, H, T, T]
   Tensor d_o_, d_v_;                // [B, H, T, d_value], [B, Hkv, T, d_value]
   std::int64_t shared_;             // number of heads that share a head of keys and values
@@ -147,42 +159,28 @@ class Identities {
   double largest_ = 0;              // largest finite |dL/dA| or |dL/dO|
 };
 
-std::string invariant_site(std::int64_t layer, const char* name) {
-  return block_site(layer, "attn." + std::string(name));
-}
-const char* invariant_weights(const Transformer& model) {
-  return model.options.attention.dropout > 0 ? "hook_pattern_dropped" : "hook_pattern";
-}
-
 }  // namespace
 
-std::string broken_invariant(const AttentionArrays& x, const AttentionRules& rules) {
+std::string broken_invariant(const AttentionArrays& x, std::int64_t layer,
+                             const MultiHeadAttention::Options& o) {
   const NoGrad guard;
-  return Identities(x, rules).first_broken();
+  return Identities(x, layer, o).first_broken();
 }
 
 void record_invariants(Probe& probe, const Transformer& model) {
   for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
-    for (const char* name :
-         {"hook_attn_scores", "hook_pattern", invariant_weights(model), "hook_z", "hook_v"})
-      probe.record(invariant_site(layer, name));
+    for (const std::string& site : sites_of(model.options.attention))
+      probe.record(block_site(layer, "attn." + site));
 }
 
 std::string broken_invariant(const Probe& probe, const Transformer& model) {
-  const Transformer::Options& o = model.options;
-  for (std::int64_t layer = 0; layer < o.layers; ++layer) {
-    const auto value = [&](const char* name) { return probe.value(invariant_site(layer, name)); };
-    const AttentionArrays x{.scores = value("hook_attn_scores"),
-                            .scores_grad = value("hook_attn_scores_grad"),
-                            .pattern = value("hook_pattern"),
-                            .pattern_grad = value("hook_pattern_grad"),
-                            .dropped = value(invariant_weights(model)),
-                            .z = value("hook_z"),
-                            .z_grad = value("hook_z_grad"),
-                            .v = value("hook_v"),
-                            .v_grad = value("hook_v_grad")};
-    const std::string text = broken_invariant(
-        x, {.layer = layer, .window = o.attention.window, .sink = o.attention.sink != Sink::kNone});
+  const MultiHeadAttention::Options& o = model.options.attention;
+  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
+    AttentionArrays x;
+    for (const std::string& site : sites_of(o))
+      for (const std::string& name : {site, site + "_grad"})
+        x[name] = probe.value(block_site(layer, "attn." + name));
+    const std::string text = broken_invariant(x, layer, o);
     if (!text.empty()) return text;
   }
   return "";

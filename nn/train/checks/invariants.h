@@ -22,37 +22,24 @@
 // the largest |dL/dA| or |dL/dO|. A side that is NaN fails.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "nn/layers/transformer.h"
 
 namespace heed::nn {
 
-/// Arrays of one attention layer in a forward and backward pass, as a Probe records them.
-struct AttentionArrays {
-  Tensor scores;        ///< S, masked scores, of shape [B, H, T, T]
-  Tensor scores_grad;   ///< dL/dS, of shape [B, H, T, T]
-  Tensor pattern;       ///< A, attention weights, of shape [B, H, T, T]
-  Tensor pattern_grad;  ///< dL/dA, of shape [B, H, T, T]
-  Tensor dropped;       ///< D, weights after dropout, of shape [B, H, T, T]
-  Tensor z;             ///< O, outputs of the heads, of shape [B, T, H, d_value]
-  Tensor z_grad;        ///< dL/dO, of shape [B, T, H, d_value]
-  Tensor v;             ///< values, of shape [B, T, Hkv, d_value]
-  Tensor v_grad;        ///< dL/dv, of shape [B, T, Hkv, d_value]
-};
-
-/// Options of a causal layer on which the identities depend.
-struct AttentionRules {
-  std::int64_t layer = 0;  ///< number of the layer, for messages
-  /// Number of last keys that a query may attend to, including the key at its own position; 0: all.
-  std::int64_t window = 0;
-  bool sink = false;  ///< whether the layer has an attention sink
-};
+/// Arrays of one attention layer in a forward and backward pass, by the names of a Probe: S, A, O
+/// and v (hook_attn_scores, hook_pattern, hook_z, hook_v) and their gradients, and with dropout
+/// also D (hook_pattern_dropped).
+using AttentionArrays = std::map<std::string, Tensor>;
 
 /// Returns a text about the first identity that does not hold, with layer, head, row and both
 /// values, such as "L0H1, query 3 of sequence 2: the sum of dL/dS over keys is 0.1, needs 0 within
 /// 1e-06". Returns "" if all hold.
-std::string broken_invariant(const AttentionArrays& x, const AttentionRules& rules);
+/// `layer` is the number of the layer, which must be causal.
+std::string broken_invariant(const AttentionArrays& x, std::int64_t layer,
+                             const MultiHeadAttention::Options& o);
 
 /// Makes `probe` record, in the next forward and backward pass, the arrays that broken_invariant()
 /// reads. Each layer has 4 arrays of shape [B, H, T, T], or 6 with dropout, and smaller ones.

@@ -100,7 +100,7 @@ TEST_CASE("invariants hold over several blocks of keys, and with large and tiny 
 // Arrays of one layer, recorded in a forward and backward pass.
 struct Recorded {
   AttentionArrays x;
-  AttentionRules rules;
+  MultiHeadAttention::Options options;
 
   explicit Recorded(bool sink = false, std::int64_t kv_heads = 4) {
     Generator g(5);
@@ -113,70 +113,66 @@ struct Recorded {
                                     .dropout = 0.3},
                                    g);
     Probe probe;
-    for (const char* site :
-         {"hook_attn_scores", "hook_pattern", "hook_pattern_dropped", "hook_z", "hook_v"})
-      probe.record(site);
+    const std::string sites[] = {"hook_attn_scores", "hook_pattern", "hook_pattern_dropped",
+                                 "hook_z", "hook_v"};
+    for (const std::string& site : sites) probe.record(site);
     const Tensor y =
         layer(randn({3, 8, 16}, float32, g), {.training = true, .generator = &g, .probe = &probe});
     backward(y, {.grad_output = randn(y.shape(), float32, g)});
-    x = {probe.value("hook_attn_scores"),     probe.value("hook_attn_scores_grad"),
-         probe.value("hook_pattern"),         probe.value("hook_pattern_grad"),
-         probe.value("hook_pattern_dropped"), probe.value("hook_z"),
-         probe.value("hook_z_grad"),          probe.value("hook_v"),
-         probe.value("hook_v_grad")};
-    rules = {.layer = 1, .window = 6, .sink = sink};
+    for (const std::string& site : sites)
+      for (const std::string& name : {site, site + "_grad"}) x[name] = probe.value(name);
+    options = layer.options;
   }
-  std::string broken() const { return broken_invariant(x, rules); }
+  std::string broken() const { return broken_invariant(x, 1, options); }
   // Returns the text about the broken invariant after `change` is applied to one element of one
   // array.
-  std::string broken(Tensor AttentionArrays::*array, const Dims& at,
+  std::string broken(const std::string& array, const Dims& at,
                      const std::function<float(float)>& change) const {
     AttentionArrays faulty = x;
-    faulty.*array = contiguous(x.*array * 1.0);
-    float& entry = (faulty.*array).mutable_data<float>()[place(at, (x.*array).shape())];
+    faulty[array] = contiguous(x.at(array) * 1.0);
+    float& entry = faulty[array].mutable_data<float>()[place(at, x.at(array).shape())];
     entry = change(entry);
-    return broken_invariant(faulty, rules);
+    return broken_invariant(faulty, 1, options);
   }
   // Returns the text about the broken invariant after one element grows by 1/1000 of the largest
   // finite |element| of the array.
-  std::string nudged(Tensor AttentionArrays::*array, const Dims& at) const {
-    const auto by = float(1e-3 * largest(masked_fill(x.*array, eq(x.*array, -kInf), 0)));
+  std::string nudged(const std::string& array, const Dims& at) const {
+    const auto by = float(1e-3 * largest(masked_fill(x.at(array), eq(x.at(array), -kInf), 0)));
     return broken(array, at, [by](float v) { return v + by; });
   }
 };
-using A = AttentionArrays;
 
 TEST_CASE("a broken invariant is named with layer, head, row and both values") {
   for (const bool sink : {false, true}) {
     const Recorded r(sink);
     REQUIRE(r.broken() == "");
     const auto tiny_weight = [](float) { return 1e-30f; };
-    CHECK(r.broken(&A::pattern, {1, 2, 3, 5}, tiny_weight) ==
+    CHECK(r.broken("hook_pattern", {1, 2, 3, 5}, tiny_weight) ==
           "L1H2, query 3 of sequence 1: the weight of key 5, which is masked, is 1e-30, needs 0");
-    CHECK(r.broken(&A::pattern, {1, 2, 7, 1}, tiny_weight) ==  // the window masks key 1
+    CHECK(r.broken("hook_pattern", {1, 2, 7, 1}, tiny_weight) ==  // the window masks key 1
           "L1H2, query 7 of sequence 1: the weight of key 1, which is masked, is 1e-30, needs 0");
-    CHECK(r.broken(&A::scores_grad, {2, 0, 0, 7}, tiny_weight) ==
+    CHECK(r.broken("hook_attn_scores_grad", {2, 0, 0, 7}, tiny_weight) ==
           "L1H0, query 0 of sequence 2: dL/dS of key 7, which is masked, is 1e-30, needs 0");
-    CHECK_THAT(r.nudged(&A::scores_grad, {2, 3, 6, 4}),
+    CHECK_THAT(r.nudged("hook_attn_scores_grad", {2, 3, 6, 4}),
                StartsWith("L1H3, query 6 of sequence 2: the sum of dL/dS over keys is "));
-    CHECK_THAT(r.nudged(&A::scores_grad, {2, 3, 6, 4}),
+    CHECK_THAT(r.nudged("hook_attn_scores_grad", {2, 3, 6, 4}),
                Contains(sink ? " (minus the sink's) within " : ", needs 0 within "));
-    CHECK_THAT(r.nudged(&A::pattern_grad, {0, 1, 4, 4}),
+    CHECK_THAT(r.nudged("hook_pattern_grad", {0, 1, 4, 4}),
                StartsWith("L1H1, query 4 of sequence 0: the sum of A * dL/dA is "));
-    CHECK_THAT(r.nudged(&A::pattern_grad, {0, 1, 4, 4}), Contains(", needs dL/dO . O = "));
-    CHECK(r.nudged(&A::pattern_grad, {0, 1, 4, 5}).empty());  // masked dL/dA is not checked
+    CHECK_THAT(r.nudged("hook_pattern_grad", {0, 1, 4, 4}), Contains(", needs dL/dO . O = "));
+    CHECK(r.nudged("hook_pattern_grad", {0, 1, 4, 5}).empty());  // masked dL/dA is not checked
     // The shape of z is [B, T, H, d].
-    CHECK_THAT(r.nudged(&A::z, {2, 7, 3, 0}),
+    CHECK_THAT(r.nudged("hook_z", {2, 7, 3, 0}),
                StartsWith(sink ? "L1H3, query 7 of sequence 2: the sum of dL/dS "
                                : "L1H3, query 7 of sequence 2: the sum of A * dL/dA is "));
-    CHECK_THAT(r.nudged(&A::v_grad, {1, 4, 2, 3}),
+    CHECK_THAT(r.nudged("hook_v_grad", {1, 4, 2, 3}),
                StartsWith("L1H2, key 4 of sequence 1: column 3 of dL/dv is "));
-    CHECK_THAT(r.nudged(&A::dropped, {1, 2, 6, 4}),
+    CHECK_THAT(r.nudged("hook_pattern_dropped", {1, 2, 6, 4}),
                StartsWith("L1H2, key 4 of sequence 1: column 0 of dL/dv is "));
   }
   const Recorded shared(false, 2);
   REQUIRE(shared.broken() == "");
-  CHECK_THAT(shared.nudged(&A::v_grad, {0, 7, 1, 0}),
+  CHECK_THAT(shared.nudged("hook_v_grad", {0, 7, 1, 0}),
              StartsWith("L1H2 to L1H3, key 7 of sequence 0: column 0 of dL/dv is "));
 }
 
@@ -185,14 +181,15 @@ TEST_CASE("NaN and infinities fail at their place") {
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const auto put = [bad](float) { return bad; };
-    for (auto array : {&A::scores, &A::scores_grad, &A::pattern, &A::pattern_grad, &A::dropped}) {
+    for (const char* array : {"hook_attn_scores", "hook_attn_scores_grad", "hook_pattern",
+                              "hook_pattern_grad", "hook_pattern_dropped"}) {
       const std::string text = r.broken(array, {1, 2, 5, 3}, put);
       INFO(text);
       CHECK(text.starts_with("L1H2, query 5 of sequence 1: "));
     }
-    for (auto array : {&A::z, &A::z_grad})
+    for (const char* array : {"hook_z", "hook_z_grad"})
       CHECK_THAT(r.broken(array, {1, 5, 2, 3}, put), StartsWith("L1H2, query 5 of sequence 1: "));
-    CHECK_THAT(r.broken(&A::v_grad, {1, 5, 2, 3}, put),
+    CHECK_THAT(r.broken("hook_v_grad", {1, 5, 2, 3}, put),
                StartsWith("L1H2, key 5 of sequence 1: column 3 of dL/dv is "));
   }
 }

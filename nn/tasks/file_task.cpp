@@ -19,8 +19,7 @@ std::int64_t newline_of(const Vocabulary& vocabulary) {
 
 namespace {
 
-TaskInfo file_info(const TextOptions& o, const Vocabulary& vocabulary,
-                   const std::map<std::string, std::string>& data, const std::string& description,
+TaskInfo file_info(const TextOptions& o, const Corpus& corpus, const std::string& description,
                    const std::string& note) {
   const std::string units = o.unit == Unit::kChar ? "characters" : "words";
   TaskInfo info{.name = o.by_line ? "lines" : "text",
@@ -29,15 +28,15 @@ TaskInfo file_info(const TextOptions& o, const Vocabulary& vocabulary,
                 .prompt = o.by_line
                               ? "the start of a line; the newline before it is added"
                               : "any text in the " + units + " of the file; a newline if empty",
-                .vocabulary = vocabulary,
-                .classes = vocabulary.size(),
+                .vocabulary = corpus.vocabulary,
+                .classes = corpus.vocabulary.size(),
                 .context = o.context,
                 .endless = !o.by_line,
                 .whole_answers = !o.answer_after.empty(),
                 .random_targets = o.answer_after.empty(),
                 .note = note,
-                .data = data};
-  if (o.by_line) info.bos = info.stop = newline_of(vocabulary);
+                .data = corpus.data};
+  if (o.by_line) info.bos = info.stop = newline_of(corpus.vocabulary);
   return info;
 }
 
@@ -65,41 +64,36 @@ std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabular
                    "'; its characters: ", vocabulary.summary());
 }
 
-FilePrompts::FilePrompts(const TextOptions& o, const Vocabulary& vocabulary,
-                         const std::map<std::string, std::string>& data,
-                         const std::string& description, const std::string& note)
-    : Task(file_info(o, vocabulary, data, description, note)),
+FileTask::FileTask(const TextOptions& o, Corpus&& corpus, const std::string& description,
+                   const std::string& note)
+    : Task(file_info(o, corpus, description, note)),
       by_line_(o.by_line),
-      marks_(answer_marks(o, vocabulary)) {
+      marks_(answer_marks(o, corpus.vocabulary)),
+      tokens_(std::move(corpus.tokens)),
+      training_(corpus.training),
+      ngrams_(o.ngrams) {
   check<ValueError>(o.context >= 1, "text", "context needs to be at least 1, got ", o.context);
   check<ValueError>(o.ngrams >= 0, "text", "ngrams needs to be at least 0, got ", o.ngrams);
 }
 
-Sequence FilePrompts::draw(Generator&) const {
+Sequence FileTask::draw(Generator&) const {
   fail<ValueError>("text", "cannot draw a training sequence: the task has none");
 }
 
-std::vector<std::int64_t> FilePrompts::prompt_inputs(const std::string& text) const {
+std::vector<std::int64_t> FileTask::prompt_inputs(const std::string& text) const {
   if (by_line_) return Task::prompt_inputs(text);  // adds the newline with which a line starts
   const Vocabulary& v = info().vocabulary;
   if (text.empty()) return {v.find("\n").value_or(0)};
   return v.encode(text, "prompt");
 }
 
-void FilePrompts::mark_answer(Sequence& s) const {
+void FileTask::mark_answer(Sequence& s) const {
   if (marks_.empty()) return;
   for (std::size_t t = 0; t < s.inputs.size() && !marks_[std::size_t(s.inputs[t])]; ++t) {
     s.targets[t] = kIgnored;
     s.counted[t] = false;
   }
 }
-
-FileTask::FileTask(const TextOptions& o, Corpus&& corpus, const std::string& description,
-                   const std::string& note)
-    : FilePrompts(o, corpus.vocabulary, corpus.data, description, note),
-      tokens_(std::move(corpus.tokens)),
-      training_(corpus.training),
-      ngrams_(o.ngrams) {}
 
 void FileTask::prepare_evaluation(const std::function<void()>& poll) const {
   if (ngrams_ == 0) return;
@@ -123,8 +117,10 @@ Sequence FileTask::with_ngrams(Sequence s) const {
 
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
                                         const TextOptions& options) {
-  return std::make_unique<FilePrompts>(options, vocabulary_of(data, options.unit), data,
-                                       options.by_line ? "a line of a file" : "a text file", "");
+  Corpus corpus;
+  corpus.vocabulary = vocabulary_of(data, options.unit), corpus.data = data;
+  return std::make_unique<FileTask>(options, std::move(corpus),
+                                    options.by_line ? "a line of a file" : "a text file", "");
 }
 
 }  // namespace heed::nn

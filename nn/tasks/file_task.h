@@ -1,4 +1,4 @@
-// Base classes of the tasks on a user's file (nn/tasks/text.cpp, nn/tasks/lines.cpp).
+// Base class of the tasks on a user's file (nn/tasks/text.cpp, nn/tasks/lines.cpp).
 #pragma once
 
 #include <functional>
@@ -20,40 +20,22 @@ std::int64_t newline_of(const Vocabulary& vocabulary);
 /// character, or if by_line is not set.
 std::vector<bool> answer_marks(const TextOptions& options, const Vocabulary& vocabulary);
 
-/// Task on a file of which only the vocabulary is known. It accepts prompts, but drawing a training
-/// or evaluation sequence throws ValueError.
-class FilePrompts : public Task {
+/// Task on a file whose text is in memory. If options.ngrams is not 0, the losses of n-gram models
+/// are references of its evaluation sequences. An object of this class has only a vocabulary: it
+/// accepts prompts, but has no sequences.
+class FileTask : public Task {
  public:
-  FilePrompts(const TextOptions& options, const Vocabulary& vocabulary,
-              const std::map<std::string, std::string>& data, const std::string& description,
-              const std::string& note);
+  FileTask(const TextOptions& options, Corpus&& corpus, const std::string& description,
+           const std::string& note);
 
   std::int64_t evaluation_size() const override { return 0; }
+  bool holds_out() const override { return training_ > 0; }
 
  protected:
   /// Throws ValueError, because the task has no training sequences.
   Sequence draw(Generator&) const override;
   /// If options.answer_after is set, makes the targets before the answer kIgnored.
   void mark_answer(Sequence& s) const;
-
- private:
-  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override;
-  void mark_prompt(Sequence& s) const override { mark_answer(s); }
-
-  bool by_line_;
-  std::vector<bool> marks_;  // the result of answer_marks()
-};
-
-/// Task on a file whose text is in memory. If options.ngrams is not 0, the losses of n-gram models
-/// are references of its evaluation sequences.
-class FileTask : public FilePrompts {
- public:
-  bool holds_out() const override { return training_ > 0; }
-
- protected:
-  FileTask(const TextOptions& options, Corpus&& corpus, const std::string& description,
-           const std::string& note);
-
   const TokenArray& tokens() const { return tokens_; }
   std::int64_t training_tokens() const { return training_; }  ///< Corpus::training
   void prepare_evaluation(const std::function<void()>& poll) const override;
@@ -66,8 +48,14 @@ class FileTask : public FilePrompts {
   /// Counts the n-grams of the training tokens until at least kMostCounted tokens are counted.
   /// Calls poll() after about every kPolled tokens. Returns true if all training tokens were
   /// counted.
-  virtual bool count_training(NgramModel& model, const std::function<void()>& poll) const = 0;
+  virtual bool count_training(NgramModel&, const std::function<void()>& /*poll*/) const {
+    return true;
+  }
+  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override;
+  void mark_prompt(Sequence& s) const override { mark_answer(s); }
 
+  bool by_line_;
+  std::vector<bool> marks_;  // the result of answer_marks()
   TokenArray tokens_;
   std::int64_t training_;
   std::int64_t ngrams_;  // the highest order; 0 means no n-gram models

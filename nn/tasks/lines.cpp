@@ -34,7 +34,7 @@ class LinesTask : public FileTask {
 
  private:
   Sequence draw(Generator& g) const override {
-    if (first_ == 0) return FilePrompts::draw(g);
+    if (first_ == 0) return FileTask::draw(g);
     return sequence(first_ ? draw_below(*first_, g) : held_out_.draw_other(g));
   }
 

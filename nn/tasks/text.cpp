@@ -73,7 +73,7 @@ class TextTask : public FileTask {
   std::int64_t all() const { return std::int64_t(tokens().size()); }
 
   Sequence draw(Generator& g) const override {
-    if (cut_ == 0) return FilePrompts::draw(g);
+    if (cut_ == 0) return FileTask::draw(g);
     return window(draw_below(cut_ - info().context, g));
   }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "autograd/base/error.h"
-#include "autograd/base/text.h"
 #include "nn/io/nearest.h"
 
 namespace heed::nn {

@@ -9,8 +9,6 @@
 #include <system_error>
 #include <thread>
 
-#include "autograd/base/error.h"
-
 namespace heed::nn {
 
 namespace fs = std::filesystem;

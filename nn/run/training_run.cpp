@@ -6,7 +6,6 @@
 #include <limits>
 #include <thread>
 
-#include "autograd/base/files.h"
 #include "autograd/base/text.h"
 #include "nn/run/metrics_file.h"
 

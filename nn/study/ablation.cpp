@@ -1,12 +1,9 @@
 #include "nn/study/ablation.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
-#include "nn/layers/sites.h"
-#include "nn/study/forward_passes.h"
 #include "nn/train/statistics.h"
 
 namespace heed::nn {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nn/layers/sites.h"
 #include "nn/study/forward_passes.h"
 
 namespace heed::nn {

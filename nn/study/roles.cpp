@@ -1,7 +1,6 @@
 #include "nn/study/roles.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "nn/study/forward_passes.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <exception>
 
 #include "autograd/base/error.h"
 #include "autograd/base/parallel.h"

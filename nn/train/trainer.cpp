@@ -18,7 +18,6 @@
 #include "nn/train/checks/invariants.h"
 #include "nn/train/cost/memory.h"
 #include "nn/train/rank_session.h"
-#include "nn/train/shards.h"
 #include "nn/train/source.h"
 #include "nn/train/streams.h"
 #include "nn/train/training_loss.h"

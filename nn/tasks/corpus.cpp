@@ -139,14 +139,40 @@ void for_each_code_point(Text& text, const F& f) {
 }
 
 template <class F>
-void for_each_word(Text& text, const F& f) {
-  UnitSplitter splitter(Unit::kWord);
+void for_each_unit(Text& text, Unit unit, const F& f) {
+  UnitSplitter splitter(unit);
   for_each_code_point(text, [&](char32_t c) { splitter.put(c, f); });
   splitter.end(f);
 }
 
 void check_unchanged(bool unchanged, const InputFile& file) {
   check<IoError>(unchanged, "text", "'", file.path(), "' was changed while heed read it");
+}
+
+// Throws ValueError for a character or word that is not a symbol of the vocabulary.
+[[noreturn]] void fail_unknown(const std::string& symbol, std::int64_t line, const InputFile& file,
+                               const Vocabulary& vocabulary) {
+  const bool word = vocabulary.unit() == Unit::kWord;
+  fail<ValueError>("text", "'", file.path(), "' contains '", printable(symbol), "' in line ", line,
+                   ", which is not in the vocabulary: ", vocabulary.summary(), "; ",
+                   word ? "the vocabulary has no <unk> for unknown words: replace it in the file, "
+                          "or train with a smaller `max-words`"
+                        : "replace or remove it in the file");
+}
+
+// Appends the file as tokens of corpus.vocabulary.
+void read_known(Corpus& corpus, Text& text) {
+  const Vocabulary& vocabulary = corpus.vocabulary;
+  const auto unknown = vocabulary.find(kUnknown);
+  std::int64_t line = 1;
+  const auto add = [&](const std::string& symbol) {
+    const auto found = vocabulary.find(symbol);
+    if (!found && !unknown) fail_unknown(symbol, line, text.file, vocabulary);
+    corpus.unknown += !found || found == unknown;
+    corpus.tokens.push_back(found ? *found : *unknown);
+    line += symbol == "\n";
+  };
+  for_each_unit(text, vocabulary.unit(), add);
 }
 
 void read_characters(Corpus& corpus, Text& text) {
@@ -188,7 +214,7 @@ std::vector<std::string> ranked(const std::unordered_map<std::string, std::int64
 void read_words(Corpus& corpus, Text& text, const TextOptions& o) {
   std::unordered_map<std::string, std::int64_t> counts;
   std::size_t length = 0;
-  for_each_word(text, [&](const std::string& word) { ++counts[word], ++length; });
+  for_each_unit(text, Unit::kWord, [&](const std::string& word) { ++counts[word], ++length; });
   bool leaves_out = counts.erase(kUnknown) > 0;
   if (o.by_line) counts.erase("\n");
   std::vector<std::string> symbols = ranked(counts);
@@ -200,43 +226,10 @@ void read_words(Corpus& corpus, Text& text, const TextOptions& o) {
   if (leaves_out) symbols.push_back(kUnknown);
   corpus.vocabulary = Vocabulary(symbols, Unit::kWord);
   corpus.data["vocabulary"] = Json(symbols).dump();
-  const auto unknown = corpus.vocabulary.find(kUnknown);
   corpus.tokens = TokenArray(corpus.vocabulary.size());
   corpus.tokens.reserve(length);
-  for_each_word(text, [&](const std::string& word) {
-    const auto found = corpus.vocabulary.find(word);
-    check_unchanged((found || unknown) && corpus.tokens.size() < length, text.file);
-    corpus.unknown += !found || found == unknown;
-    corpus.tokens.push_back(found ? *found : *unknown);
-  });
-}
-
-// Throws ValueError for a character or word that is not a symbol of the vocabulary.
-[[noreturn]] void fail_unknown(const std::string& symbol, std::int64_t line, const InputFile& file,
-                               const Vocabulary& vocabulary) {
-  const bool word = vocabulary.unit() == Unit::kWord;
-  fail<ValueError>("text", "'", file.path(), "' contains '", printable(symbol), "' in line ", line,
-                   ", which is not in the vocabulary: ", vocabulary.summary(), "; ",
-                   word ? "the vocabulary has no <unk> for unknown words: replace it in the file, "
-                          "or train with a smaller `max-words`"
-                        : "replace or remove it in the file");
-}
-
-// Appends the file as tokens of corpus.vocabulary.
-void read_known(Corpus& corpus, Text& text) {
-  const Vocabulary& vocabulary = corpus.vocabulary;
-  const auto unknown = vocabulary.find(kUnknown);
-  std::int64_t line = 1;
-  const auto add = [&](const std::string& symbol) {
-    const auto found = vocabulary.find(symbol);
-    if (!found && !unknown) fail_unknown(symbol, line, text.file, vocabulary);
-    corpus.unknown += !found || found == unknown;
-    corpus.tokens.push_back(found ? *found : *unknown);
-    line += symbol == "\n";
-  };
-  UnitSplitter splitter(vocabulary.unit());
-  for_each_code_point(text, [&](char32_t c) { splitter.put(c, add); });
-  splitter.end(add);
+  read_known(corpus, text);
+  check_unchanged(corpus.tokens.size() == length, text.file);
 }
 
 // Checks the size of a text, and adds its size and hash to `data`, under keys that start with

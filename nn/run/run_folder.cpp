@@ -231,13 +231,6 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
   return found;
 }
 
-std::optional<CheckpointFile> RunFolder::last_weights() const {
-  const fs::path path = file(has_state() ? kState : kModel);
-  if (!is_there(path)) return {};
-  const auto step = step_in(load_metadata(path.string()));
-  return step ? std::optional(CheckpointFile{*step, path}) : std::nullopt;
-}
-
 std::vector<std::string> RunFolder::weights() const {
   std::vector<std::string> names;
   for (const char* name : {kModel, kBest})

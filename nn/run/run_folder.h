@@ -153,9 +153,6 @@ class RunFolder {
   /// Returns the checkpoints up to the step of kState, ordered by step; all if kState is damaged.
   /// Ignores other files.
   std::vector<CheckpointFile> checkpoints() const;
-  /// Returns the file with the last weights, kState or kModel, and their step; nothing if the file
-  /// or the step in its metadata is missing.
-  std::optional<CheckpointFile> last_weights() const;
   /// Returns the names of weights files that open() accepts and that exist: kModel, kBest and the
   /// last checkpoint.
   std::vector<std::string> weights() const;

@@ -66,18 +66,16 @@ std::string to_json(const RunResult& r) {
 
 RunResult parse_run_result(std::string_view text) {
   const Json json = Json::parse(text);
-  RunResult result{.steps = count_of(json, "steps"),
-                   .loss = number_of(json, "loss", std::numeric_limits<double>::max()),
-                   .optimal = number_or_null(json, "optimal_loss"),
-                   .accuracy = number_or_null(json, "accuracy", 1),
-                   .standard_error = number_or_null(json, "standard_error"),
-                   .sequences = count_of(json, "eval_sequences"),
-                   .targets = count_of(json, "eval_tokens"),
-                   .seconds = number_or_null(json, "seconds")};
-  if (!json.find("weights_checksum")) return result;
-  result.evaluation_set = count_of(json, "evaluation_set");
-  result.weights_checksum = value_of(json, "weights_checksum").text();
-  return result;
+  return {.steps = count_of(json, "steps"),
+          .loss = number_of(json, "loss", std::numeric_limits<double>::max()),
+          .optimal = number_or_null(json, "optimal_loss"),
+          .accuracy = number_or_null(json, "accuracy", 1),
+          .standard_error = number_or_null(json, "standard_error"),
+          .sequences = count_of(json, "eval_sequences"),
+          .targets = count_of(json, "eval_tokens"),
+          .evaluation_set = count_of(json, "evaluation_set"),
+          .seconds = number_or_null(json, "seconds"),
+          .weights_checksum = value_of(json, "weights_checksum").text()};
 }
 
 }  // namespace heed::nn

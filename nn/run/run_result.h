@@ -20,14 +20,11 @@ struct RunResult {
   std::optional<double> standard_error = {};  ///< Evaluation::standard_error
   std::int64_t sequences = 0;                 ///< Evaluation::sequences
   std::int64_t targets = 0;                   ///< Evaluation::tokens
-  /// Number of sequences of the evaluation set; 0 in a file of `heed sweep` of an earlier version.
-  std::int64_t evaluation_set = 0;
+  std::int64_t evaluation_set = 0;            ///< number of sequences of the evaluation set
   /// Time from the start of training to the end of the final evaluation in seconds. None if the run
   /// was resumed.
   std::optional<double> seconds = {};
-  /// hash_of_tensors() of the evaluated weights; "" in a file of `heed sweep` of an earlier
-  /// version.
-  std::string weights_checksum = {};
+  std::string weights_checksum = {};  ///< hash_of_tensors() of the evaluated weights
 };
 
 /// Returns the result of a final evaluation, without seconds and checksum. `steps` is the step of
@@ -36,9 +33,8 @@ RunResult run_result(const Evaluation& e, const Task& task, std::int64_t steps);
 
 /// Returns the result as one line of JSON. Doubles are read back with the same bits.
 std::string to_json(const RunResult& result);
-/// Parses the text of to_json(), or of a file that `heed sweep` of an earlier version wrote. Throws
-/// JsonError if a value is missing, has another type or is out of range: every number is finite and
-/// at least 0, and the accuracy at most 1.
+/// Parses the text of to_json(). Throws JsonError if a value is missing, has another type or is out
+/// of range: every number is finite and at least 0, and the accuracy at most 1.
 RunResult parse_run_result(std::string_view text);
 
 }  // namespace heed::nn

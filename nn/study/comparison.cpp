@@ -98,8 +98,7 @@ void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
   const RunFolder folder(run.folder);
   LoadedRun loaded = folder.open(RunFolder::kState, Use::kSequences);
   std::vector<CheckpointFile> weights = folder.checkpoints();
-  const CheckpointFile last =
-      folder.last_weights().value_or(CheckpointFile{0, folder.file(RunFolder::kState)});
+  const CheckpointFile last{loaded.step.value_or(0), folder.file(loaded.weights)};
   // The last weights replace their checkpoint, so that checkpoints of another run differ from them.
   std::erase_if(weights, [&](const CheckpointFile& c) { return c.step >= last.step; });
   weights.push_back(last);

@@ -77,6 +77,13 @@ std::vector<NamedTensor> parameters(const M& module) {
   return list;
 }
 
+/// Returns the values of parameters() in float64, without gradient history.
+template <class M>
+std::vector<Tensor> values_in_float64(const M& module) {
+  std::vector<Tensor> values;
+  for (const NamedTensor& p : parameters(module)) values.push_back(to(p.tensor.detach(), float64));
+  return values;
+}
 /// Returns the number of scalars in all parameters of `module`.
 template <class M>
 std::int64_t count_parameters(const M& module) {

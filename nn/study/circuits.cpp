@@ -29,13 +29,7 @@ void for_each_block(const Tensor& rows, const Tensor& columns, F&& f) {
 // Returns a copy of the model in float64, with weights by head.
 Transformer by_head_in_float64(const Transformer& model) {
   const Transformer from = convert(clone(model), AttentionForm::kPerHead);
-  Transformer::Options o = from.options;
-  o.attention.dtype = float64;
-  Generator scratch;  // the drawn values are overwritten below
-  Transformer copy(o, scratch);
-  const auto source = parameters(from), target = parameters(copy);
-  for (std::size_t i = 0; i < source.size(); ++i)
-    copy_(target[i].tensor, to(source[i].tensor, float64));
+  Transformer copy = with_parameters<Transformer>(from.options, float64, values_in_float64(from));
   if (model.sinusoid.defined()) copy.sinusoid = to(model.sinusoid, float64);
   return copy;
 }

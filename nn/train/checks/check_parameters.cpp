@@ -10,13 +10,6 @@ namespace {
 
 using autograd::Oracle;
 
-std::vector<Tensor> values_in_float64(const Transformer& model) {
-  std::vector<Tensor> values;
-  for (const NamedTensor& p : parameters(model))
-    values.push_back(to(p.tensor.detach(), autograd::float64));
-  return values;
-}
-
 // Adds the result `report` of one check to the record `p` of a parameter.
 void take(CheckedParameter& p, const autograd::CheckReport& report,
           const autograd::GradcheckOptions& how) {

@@ -12,14 +12,6 @@ using namespace autograd;
 
 namespace {
 
-// Repeats each head of x [B, Hkv, T, d] H / Hkv times. Returns shape [B, H, T, d], where H = heads.
-Tensor repeat_heads(const Tensor& x, std::int64_t heads) {
-  const std::int64_t kv_heads = x.size(1), group = heads / kv_heads;
-  if (group == 1) return x;
-  const Shape repeated{x.size(0), kv_heads, group, x.size(2), x.size(3)};
-  return reshape(expand(unsqueeze(x, 2), repeated), {x.size(0), heads, x.size(2), x.size(3)});
-}
-
 // Inserts a row of zeros before the keys (or values) x [B, H, Tk, d]. This row is the key (or
 // value) of the attention sink. The product of any query and this key is 0, so that the score of
 // the sink equals its score bias.
@@ -68,6 +60,13 @@ AttentionHooks probe_hooks(const ForwardContext& ctx) {
 }
 
 }  // namespace
+
+Tensor repeat_heads(const Tensor& x, std::int64_t heads) {
+  const std::int64_t kv_heads = x.size(1), group = heads / kv_heads;
+  if (group == 1) return x;
+  const Shape repeated{x.size(0), kv_heads, group, x.size(2), x.size(3)};
+  return reshape(expand(unsqueeze(x, 2), repeated), {x.size(0), heads, x.size(2), x.size(3)});
+}
 
 double MultiHeadAttention::scale() const {
   if (const double* number = std::get_if<double>(&options.scale)) return *number;

@@ -225,4 +225,8 @@ struct MultiHeadAttention : Module {
 AttentionWeights convert(const AttentionWeights& weights,
                          const MultiHeadAttention::Options& options, AttentionForm to);
 
+/// Repeats each head of keys or values x [B, Hkv, T, d] for all heads that share it. Returns shape
+/// [B, heads, T, d].
+Tensor repeat_heads(const Tensor& x, std::int64_t heads);
+
 }  // namespace heed::nn

@@ -89,11 +89,8 @@ Tensor from_queries(const StudiedBlock& b, const Tensor& total) {
   b.block.attn(b.attention_input(x), b.attention_input(by_keys), b.attention_input(by_values), ctx);
   const Tensor moved_scores = jvp(scores, by_keys, direction);    // [B, H, Tq, Tk]
   const Tensor moved_values = jvp(values, by_values, direction);  // [B, Tk, Hkv, d]
-  const std::int64_t heads = b.model.options.attention.heads, own = moved_values.size(2);
-  const Tensor v = permute(moved_values, {0, 2, 1, 3});  // [B, Hkv, Tk, d]
-  const Tensor repeated =
-      reshape(expand(unsqueeze(v, 2), {v.size(0), own, heads / own, v.size(2), v.size(3)}),
-              {v.size(0), heads, v.size(2), v.size(3)});
+  const Tensor repeated =                                         // [B, H, Tk, d]
+      repeat_heads(permute(moved_values, {0, 2, 1, 3}), b.at.pattern.size(1));
   const Tensor dz = permute(b.at.z_grad, {0, 2, 1, 3});  // [B, H, Tq, d]
   const Tensor both = b.at.scores_grad * moved_scores + b.at.pattern * matmul(dz, mT(repeated));
   return masked_fill(both, le(b.at.scores, -HUGE_VAL), 0).detach();

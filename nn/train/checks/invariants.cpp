@@ -75,7 +75,7 @@ class Identities {
       largest_ = std::max(largest_, max(abs(finite_or_zero(factor))).item());
     least_ *= 1 + largest_;
     delta_ = sum(d_o_ * exact_heads(x.at("hook_z")), {3});
-    const Tensor v = for_each_head(finite_or_zero(exact_heads(x.at("hook_v"))));
+    const Tensor v = repeat_heads(finite_or_zero(exact_heads(x.at("hook_v"))), a_.size(1));
     const Tensor terms = abs(d_o_) * matmul(dropped_, abs(v));
     bound_ = squeeze(roundings_, 3) * (sum(terms, {3}) * eps_ + least_);
   }
@@ -90,12 +90,6 @@ class Identities {
   }
 
  private:
-  // Repeats each head of keys and values for all heads that share it. The shape changes from
-  // [B, Hkv, T, d] to [B, H, T, d].
-  Tensor for_each_head(const Tensor& x) const {
-    const Shape all{x.size(0), x.size(1), shared_, x.size(2), x.size(3)};
-    return reshape(expand(unsqueeze(x, 2), all), {x.size(0), -1, x.size(2), x.size(3)});
-  }
   std::string query(const Dims& at) const {
     return fmt::format("{}, query {} of sequence {}", head_name({layer_, at[1]}), at[2], at[0]);
   }

@@ -12,7 +12,6 @@
 #include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
-#include "nn/study/softmax.h"
 #include "nn/study/study.h"
 
 namespace heed::nn {

@@ -9,7 +9,6 @@
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
 #include "nn/study/forward_passes.h"
-#include "nn/study/softmax.h"
 #include "nn/study/study.h"
 
 namespace heed::nn {

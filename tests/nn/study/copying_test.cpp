@@ -1,8 +1,7 @@
 // Tests of the copying score on hand-made heads. The output of a head is the embedding of the token
 // that it attends to, the negative of this embedding, or the embedding of another token.
-#include "nn/study/copying.h"
-
 #include "autograd/autograd.h"
+#include "nn/study/lens.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
 

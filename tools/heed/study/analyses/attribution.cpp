@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nn/study/copying.h"
 #include "nn/study/lens.h"
 #include "tools/heed/study/analysis.h"
 #include "tools/plot/text.h"

@@ -13,7 +13,6 @@
 #include "autograd/base/utf8.h"
 #include "nn/io/json.h"
 #include "nn/io/limits.h"
-#include "nn/tasks/units.h"
 
 namespace heed::nn {
 

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "autograd/base/error.h"
-#include "nn/tasks/alphabet.h"
 #include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
@@ -61,7 +60,7 @@ TaskInfo make_info(const InductionOptions& o) {
           .description = "a random block of tokens, repeated: copy from the previous repetition",
           .accuracy = "repeat tokens right",
           .prompt = "the start of a sequence, such as abcdabcd; the leading ^ is added",
-          .vocabulary = letters(o.vocabulary, "^"),
+          .vocabulary = Vocabulary::letters(o.vocabulary, "^"),
           .classes = o.vocabulary,
           .context = o.context,
           .bos = o.vocabulary,

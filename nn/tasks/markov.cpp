@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "nn/tasks/alphabet.h"
 #include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
@@ -67,7 +66,7 @@ TaskInfo make_markov_info(const MarkovOptions& o) {
           .description = "a Markov chain with unknown probabilities: count the transitions",
           .accuracy = "tokens right",
           .prompt = "the start of a sequence, such as aababba",
-          .vocabulary = letters(o.symbols, ""),
+          .vocabulary = Vocabulary::letters(o.symbols, ""),
           .classes = o.symbols,
           .context = o.context,
           .random_targets = true,

@@ -2,7 +2,6 @@
 // uniform guessing, its targets have leaked into its inputs.
 #include <cmath>
 
-#include "nn/tasks/alphabet.h"
 #include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
@@ -18,7 +17,7 @@ TaskInfo make_random_info(const RandomOptions& o) {
           .description = "independent uniform tokens: a loss below ln V reveals a leak of targets",
           .accuracy = "tokens right",
           .prompt = "the start of a sequence; the leading ^ is added",
-          .vocabulary = letters(o.vocabulary, "^"),
+          .vocabulary = Vocabulary::letters(o.vocabulary, "^"),
           .classes = o.vocabulary,
           .context = o.context,
           .bos = o.vocabulary,

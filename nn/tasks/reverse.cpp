@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "autograd/base/error.h"
-#include "nn/tasks/alphabet.h"
 #include "nn/tasks/answer_task.h"
 #include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
@@ -24,7 +23,7 @@ TaskInfo make_info(const ReverseOptions& o) {
                          (o.copy ? "the same again" : "the same in reverse order"),
           .accuracy = "answer tokens right",
           .prompt = n + " tokens; the | after them is added",
-          .vocabulary = letters(o.vocabulary, "|"),
+          .vocabulary = Vocabulary::letters(o.vocabulary, "|"),
           .classes = o.vocabulary,
           .context = o.context,
           .optimal = 0,

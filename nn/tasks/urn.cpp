@@ -4,7 +4,6 @@
 // its share of the balls in the urn.
 #include <cmath>
 
-#include "nn/tasks/alphabet.h"
 #include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
@@ -40,7 +39,7 @@ TaskInfo make_info(const UrnOptions& o) {
           .description = "tokens of unknown frequencies: predict from the counts so far",
           .accuracy = "tokens right",
           .prompt = "the start of a sequence, such as aabac; the leading ^ is added",
-          .vocabulary = letters(o.colors, "^"),
+          .vocabulary = Vocabulary::letters(o.colors, "^"),
           .classes = o.colors,
           .context = o.context,
           .bos = o.colors,

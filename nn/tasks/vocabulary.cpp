@@ -1,8 +1,6 @@
 #include "nn/tasks/vocabulary.h"
 
 #include "autograd/base/error.h"
-#include "autograd/base/utf8.h"
-#include "nn/tasks/units.h"
 
 namespace heed::nn {
 
@@ -42,6 +40,11 @@ Vocabulary Vocabulary::of(std::string_view symbols) {
     list.push_back(to_utf8(*c));
   }
   return Vocabulary(std::move(list));
+}
+
+Vocabulary Vocabulary::letters(std::int64_t n, const std::string& special) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  return of(std::string(kLetters.substr(0, std::size_t(n))) + special);
 }
 
 std::optional<std::int64_t> Vocabulary::find(const std::string& symbol) const {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "autograd/base/utf8.h"
 #include "nn/io/enum_names.h"
 
 namespace heed::nn {
@@ -25,6 +26,31 @@ enum class Unit {
 template <>
 inline constexpr auto kEnumNames<Unit> = std::to_array({"char", "word"});
 
+/// Splits a text into units (see Unit). put() takes the next code point and calls emit(unit) for
+/// each unit that is complete. end() must be called after the last code point. Words are separated
+/// only by the white space of C's isspace(): the space and the characters 9 to 13.
+class UnitSplitter {
+ public:
+  explicit UnitSplitter(Unit unit) : unit_(unit) {}
+
+  template <class F>
+  void put(char32_t c, const F& emit) {
+    const bool space = c == U' ' || (c >= U'\t' && c <= U'\r');
+    if (unit_ == Unit::kChar || space) end(emit);
+    pending_ += autograd::to_utf8(c);
+    if (unit_ == Unit::kChar || (space && c != U' ')) end(emit);
+  }
+  template <class F>
+  void end(const F& emit) {
+    if (!pending_.empty()) emit(pending_);
+    pending_.clear();
+  }
+
+ private:
+  Unit unit_;
+  std::string pending_;  // code points of the unit that is not complete yet, as UTF-8
+};
+
 /// Map between token ids and symbols. A symbol is one code point or, with Unit::kWord, one word.
 class Vocabulary {
  public:
@@ -38,6 +64,9 @@ class Vocabulary {
   /// Returns a vocabulary in which each code point of `symbols` is one token, in this order. Throws
   /// ValueError unless `symbols` is valid UTF-8 and all code points are distinct.
   static Vocabulary of(std::string_view symbols);
+  /// Returns the first n letters of a-z A-Z, n <= 52, and then `special` (BOS or a separator), if
+  /// it is not empty.
+  static Vocabulary letters(std::int64_t n, const std::string& special);
 
   /// Returns the number of tokens.
   std::int64_t size() const { return std::int64_t(symbols_.size()); }

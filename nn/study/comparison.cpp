@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "nn/run/run_folder.h"
 
@@ -12,7 +13,8 @@ using namespace autograd;
 namespace {
 
 // Returns the best finite value: of heads the one with the largest magnitude; NaN if there is none.
-double best_of(const std::vector<double>& values, const ComparedQuantity& of) {
+template <class Values>
+double best_of(const Values& values, const ComparedQuantity& of) {
   const auto rank = [&](double x) { return of.head ? std::abs(x) : of.rises() ? x : -x; };
   double best = NAN;
   for (const double x : values)
@@ -36,7 +38,7 @@ void finish_group(RunGroup& group, const ComparedQuantity& of, std::optional<dou
   std::vector<double> bests;
   std::vector<const StepSeries*> series;
   for (ComparedRun& run : group.runs) {
-    run.best = best_of(run.series.values, of);
+    run.best = best_of(std::views::values(run.series), of);
     if (target) run.steps_to_target = first_step(run.series, *target, of.rises(*target));
     bests.push_back(run.best);
     series.push_back(&run.series);
@@ -74,10 +76,9 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
   for (const MetricsRow& row : files.load().whole_history()) {
     if (std::isnan(row.eval_loss)) continue;
     last.loss = row.eval_loss, last.optimal = row.eval_optimal, last.accuracy = row.eval_accuracy;
-    run.series.steps.push_back(double(row.step));
-    run.series.values.push_back(of.rises() ? row.eval_accuracy : row.eval_loss);
+    run.series[row.step] = of.rises() ? row.eval_accuracy : row.eval_loss;
   }
-  if (run.series.steps.empty())
+  if (run.series.empty())
     throw IoError(
         files.file(RunFolder::kState).string() +
         ": the history has no evaluation; compare needs at least one evaluation of each run");
@@ -109,10 +110,9 @@ void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
   for (std::size_t i = 0; i < study.steps.size(); ++i) {
     std::vector<double> scores;
     for (const OverTime::Curve& head : heads) scores.push_back(head.values[i]);
-    run.series.steps.push_back(double(study.steps[i]));
-    run.series.values.push_back(best_of(scores, of));
+    run.series[study.steps[i]] = best_of(scores, of);
   }
-  run.final = run.series.values.back();
+  run.final = run.series.rbegin()->second;
   for (const TimedNumber& n : study.numbers)
     if (n.step == study.steps.back() && n.place.head >= 0) run.heads.push_back(n);
 }
@@ -163,14 +163,13 @@ std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQu
   return groups;
 }
 
-std::vector<HeadMean> head_means(const RunGroup& group, const HeadQuantity& quantity) {
+std::map<HeadIndex, MeanError> head_means(const RunGroup& group, const HeadQuantity& quantity) {
   std::map<HeadIndex, std::vector<double>> values;
   for (const ComparedRun& run : group.runs)
     for (const TimedNumber& n : run.heads)
       if (n.quantity == quantity.name) values[n.place].push_back(n.value);
-  std::vector<HeadMean> means;
-  for (const auto& [head, list] : values)
-    means.push_back({head.layer, head.head, finite_mean_error(list)});
+  std::map<HeadIndex, MeanError> means;
+  for (const auto& [head, list] : values) means[head] = finite_mean_error(list);
   return means;
 }
 

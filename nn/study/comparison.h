@@ -79,9 +79,9 @@ struct RunGroup {
   /// The options as text, such as "scale=none, kv-heads=2", or "all runs" if `options` is empty. A
   /// caller may choose another name.
   std::string name = {};
-  std::vector<ComparedRun> runs = {};  ///< the runs; no two have the same seed
-  double best = NAN;                   ///< best value of any run
-  MeanSeries curve = {};               ///< mean of ComparedRun::series
+  std::vector<ComparedRun> runs = {};            ///< the runs; no two have the same seed
+  double best = NAN;                             ///< best value of any run
+  std::map<std::int64_t, MeanError> curve = {};  ///< mean of ComparedRun::series
 
   /// Returns the mean of a number over the runs in which it is finite.
   MeanError mean(double ComparedRun::*number) const;
@@ -97,13 +97,7 @@ struct RunGroup {
 std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of,
                                  std::optional<double> target);
 
-/// The mean of a quantity of one head over the runs of a group.
-struct HeadMean {
-  std::int64_t layer;  ///< index of the layer, from 0
-  std::int64_t head;   ///< index of the head in its layer, from 0
-  MeanError value;     ///< mean over the runs in which the quantity is finite
-};
-/// Returns the mean of a quantity for each head, ordered by layer, then head.
-std::vector<HeadMean> head_means(const RunGroup& group, const HeadQuantity& quantity);
+/// Returns the mean of a quantity for each head, over the runs of the group in which it is finite.
+std::map<HeadIndex, MeanError> head_means(const RunGroup& group, const HeadQuantity& quantity);
 
 }  // namespace heed::nn

@@ -18,22 +18,19 @@ MeanError finite_mean_error(std::vector<double> values) {
   return mean_error(values);
 }
 
-MeanSeries mean_series(const std::vector<const StepSeries*>& series) {
-  std::map<double, std::vector<double>> by_step;
+std::map<std::int64_t, MeanError> mean_series(const std::vector<const StepSeries*>& series) {
+  std::map<std::int64_t, std::vector<double>> by_step;
   for (const StepSeries* s : series)
-    for (std::size_t i = 0; i < s->steps.size(); ++i) by_step[s->steps[i]].push_back(s->values[i]);
-  MeanSeries mean;
-  for (const auto& [step, values] : by_step) {
-    if (values.size() < series.size()) continue;
-    mean.steps.push_back(step);
-    mean.values.push_back(finite_mean_error(values));
-  }
-  return mean;
+    for (const auto& [step, value] : *s) by_step[step].push_back(value);
+  std::map<std::int64_t, MeanError> means;
+  for (const auto& [step, values] : by_step)
+    if (values.size() == series.size()) means[step] = finite_mean_error(values);
+  return means;
 }
 
 double first_step(const StepSeries& series, double target, bool rises) {
-  for (std::size_t i = 0; i < series.steps.size(); ++i)
-    if (rises ? series.values[i] >= target : series.values[i] <= target) return series.steps[i];
+  for (const auto& [step, value] : series)
+    if (rises ? value >= target : value <= target) return double(step);
   return NAN;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -21,19 +22,11 @@ MeanError mean_error(const std::vector<double>& values);
 /// Returns mean and standard error of the finite values. Other values are ignored.
 MeanError finite_mean_error(std::vector<double> values);
 
-/// Values of a quantity of one run at some of its steps.
-struct StepSeries {
-  std::vector<double> steps;   ///< steps, increasing
-  std::vector<double> values;  ///< one value per step
-};
+/// Values of a quantity of one run, by step.
+using StepSeries = std::map<std::int64_t, double>;
 
-/// Values of a quantity, averaged over several runs at each step.
-struct MeanSeries {
-  std::vector<double> steps;      ///< steps that every run has, increasing
-  std::vector<MeanError> values;  ///< one mean per step, over the finite values of all runs
-};
-/// Returns the mean over all series at each step that every series has.
-MeanSeries mean_series(const std::vector<const StepSeries*>& series);
+/// Returns the mean over the finite values of all series, at each step that every series has.
+std::map<std::int64_t, MeanError> mean_series(const std::vector<const StepSeries*>& series);
 
 /// Returns the first step whose value is at least `target` if `rises` is true, or at most `target`
 /// if it is false. Returns NaN if the target is never reached.

@@ -18,16 +18,15 @@ using nn::RunGroup;
 const nn::ComparedQuantity kLoss("loss");
 
 // Returns a run that is evaluated every 10 steps. `losses` are the losses of its evaluations.
-ComparedRun record(std::int64_t seed, std::int64_t kv_heads, std::vector<double> losses) {
+ComparedRun record(std::int64_t seed, std::int64_t kv_heads, const std::vector<double>& losses) {
   ComparedRun run;
   run.folder = fmt::format("runs/{}-{}", kv_heads, seed);
   run.config = nn::preset("induction");
   run.config.seed = seed, run.config.model.attention.heads = 4,
   run.config.model.attention.kv_heads = kv_heads;
-  for (std::size_t i = 0; i < losses.size(); ++i) run.series.steps.push_back(double(i) * 10);
+  for (std::size_t i = 0; i < losses.size(); ++i) run.series[std::int64_t(i) * 10] = losses[i];
   run.final = losses.back();
   run.above = losses.back() - 0.5, run.accuracy = 1 - losses.back() / 10;
-  run.series.values = std::move(losses);
   return run;
 }
 
@@ -188,9 +187,8 @@ TEST_CASE("a run without a result has only the final values of its last evaluati
     CHECK(fmt::format("{} {} {} {}", run.final, run.above, run.accuracy, run.seconds) == numbers);
     CHECK(!run.has_result);
     if (quantity.head) continue;
-    CHECK(run.series.steps == std::vector<double>{0, 1, 2});
-    CHECK(run.series.values ==
-          (quantity.rises() ? std::vector<double>{0.7, 0.8, 0.9} : std::vector<double>{3, 2, 1}));
+    CHECK(run.series == (quantity.rises() ? nn::StepSeries{{0, 0.7}, {1, 0.8}, {2, 0.9}}
+                                          : nn::StepSeries{{0, 3}, {1, 2}, {2, 1}}));
   }
 }
 

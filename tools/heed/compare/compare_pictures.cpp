@@ -75,8 +75,7 @@ plot::LineChart curves_chart(const RunComparison& c) {
   for (std::size_t i = 0; i < shown; ++i) {
     const RunGroup& g = c.groups[i];
     plot::Series& series = chart.series.emplace_back(plot::Series{.name = g.name});
-    for (std::size_t k = 0; k < g.curve.steps.size(); ++k)
-      add_mean(series, g.curve.steps[k], g.curve.values[k]);
+    for (const auto& [step, mean] : g.curve) add_mean(series, double(step), mean);
     means.insert(means.end(), series.y.begin(), series.y.end());
   }
   if (c.target) chart.hlines.push_back({"target", *c.target});

@@ -99,8 +99,8 @@ std::vector<Cells> head_rows(const RunComparison& c, const RunGroup& g) {
   if (!c.of.head) return list;
   for (const nn::HeadQuantity& quantity : nn::head_quantities()) {
     if (quantity.source > c.of.head->source) continue;  // not measured
-    for (const auto& [layer, head, mean] : head_means(g, quantity))
-      list.push_back({layer, head, quantity.name, mean.n, mean.mean, mean.error});
+    for (const auto& [head, mean] : head_means(g, quantity))
+      list.push_back({head.layer, head.head, quantity.name, mean.n, mean.mean, mean.error});
   }
   return list;
 }
@@ -210,8 +210,8 @@ Report task_report(const RunComparison& c) {
   Table& heads = report.text_table(kHeadText);
   heads.title = c.of.name + " of each head";
   for (const RunGroup& g : c.groups)
-    for (const auto& [layer, head, mean] : head_means(g, *c.of.head))
-      heads.add({g.name, nn::head_name({layer, head}), mean.n, mean.mean, mean.error});
+    for (const auto& [head, mean] : head_means(g, *c.of.head))
+      heads.add({g.name, nn::head_name(head), mean.n, mean.mean, mean.error});
   return report;
 }
 
@@ -269,11 +269,8 @@ std::vector<fs::path> write_comparison(nn::ResultFolder& folder,
     for (const RunGroup& g : c.groups) {
       add_row(settings, g, setting_cells({g.name, c.of.name, c.target}, c, g));
       for (const ComparedRun& r : g.runs) add_row(runs, g, run_cells({c.of.name}, r));
-      for (std::size_t i = 0; i < g.curve.steps.size(); ++i) {
-        const MeanError& m = g.curve.values[i];
-        add_row(curves, g,
-                {c.of.series_name(), std::int64_t(g.curve.steps[i]), m.n, m.mean, m.error});
-      }
+      for (const auto& [step, m] : g.curve)
+        add_row(curves, g, {c.of.series_name(), step, m.n, m.mean, m.error});
       for (const Cells& cells : head_rows(c, g)) add_row(heads, g, cells);
     }
   std::vector<fs::path> files;

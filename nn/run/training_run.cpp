@@ -38,13 +38,11 @@ void check_causal(const Trainer& t) {
 
 }  // namespace
 
-TrainingRun::TrainingRun(Trainer& trainer, const RunFolder& folder, TrainingOptions options,
-                         TrainingObserver* observer)
+TrainingRun::TrainingRun(Trainer& trainer, const RunFolder& folder, TrainingOptions options)
     : t_(trainer),
       folder_(folder.opened()),
       known_path_(folder_.path()),
       options_(std::move(options)),
-      observer_(observer ? *observer : none_),
       saved_(trainer.steps_done) {}
 
 TrainingResult TrainingRun::run() {
@@ -85,7 +83,7 @@ void TrainingRun::check_folder() {
   heed::check<IoError>(!folder_.is_removed(), path.string(), "was removed");
   if (path == known_path_) return;
   known_path_ = path;
-  observer_.on_move(*this);
+  on_move();
 }
 
 double TrainingRun::seconds() const {
@@ -118,7 +116,7 @@ void TrainingRun::begin() {
   const bool fresh = t_.steps_done == 0, replaces = fresh && folder_.is_run();
   save();
   if (replaces) folder_.remove_earlier(t_.snapshot());
-  observer_.on_start(*this);
+  on_start();
   // If the process was killed between a step and its evaluation, the evaluation is still missing.
   if (t_.steps_done < t_.config().steps && evaluation_is_due() && !t_.evaluated()) evaluate();
   if (fresh && t_.config().save_every > 0) folder_.save_checkpoint(t_.snapshot());
@@ -142,7 +140,7 @@ void TrainingRun::step() {
   }
   step_seconds_ += seconds() - started;
   ++steps_;
-  if (audit) observer_.on_audit(*this, audit->after(t_.model));
+  if (audit) on_audit(audit->after(t_.model));
   check_gradients();
   const std::int64_t done = t_.steps_done, save_every = t_.config().save_every;
   if (evaluation_is_due() && done < t_.config().steps) {
@@ -158,7 +156,7 @@ void TrainingRun::step() {
   for (; metrics_rows_ < t_.history().size(); ++metrics_rows_)
     metrics_->write(metrics_line(t_.history()[metrics_rows_]));
   if (seconds() - last_saved_ > options_.longest_unsaved) save();
-  observer_.on_step(*this, report);
+  on_step(report);
 }
 
 TrainingResult TrainingRun::stop() {
@@ -186,7 +184,7 @@ TrainingResult TrainingRun::finish() {
   check(*result.all);
   result.seconds = seconds();
   check_folder();
-  observer_.on_end(*this, result);
+  on_end(result);
   RunResult saved = run_result(*result.all, *t_.task, t_.steps_done);
   if (steps_ == t_.steps_done) saved.seconds = result.seconds;
   saved.weights_checksum = hash_of_tensors(last.part("model."));
@@ -195,17 +193,17 @@ TrainingResult TrainingRun::finish() {
   return result;
 }
 
-ProgressCallback TrainingRun::progress(bool all) const {
+ProgressCallback TrainingRun::progress(bool all) {
   return [this, all](std::int64_t done, std::int64_t total) {
     if (options_.stop_requested && options_.stop_requested()) throw StopRequested();
-    observer_.on_evaluating(done, total, all);
+    on_evaluating(done, total, all);
   };
 }
 
 Evaluation TrainingRun::evaluate() {
   const Evaluation e = t_.evaluate(false, progress(false));
   last_ = e;
-  observer_.on_evaluation(*this, e);
+  on_evaluation(e);
   check(e);
   return e;
 }
@@ -232,7 +230,7 @@ void TrainingRun::check_gradients() {
   if (names.empty()) return;
   const std::string text = fmt::format("no gradient reaches {} in step {}: {}", join(names),
                                        t_.steps_done, t_.why_no_gradient(names));
-  if (!options_.strict) return observer_.on_warning(text);
+  if (!options_.strict) return on_warning(text);
   save();
   throw NumericError(text);
 }

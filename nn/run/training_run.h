@@ -16,34 +16,6 @@
 
 namespace heed::nn {
 
-class TrainingRun;
-struct TrainingResult;
-
-/// Observer of a training run. The calls must not change the run. An exception from a call ends the
-/// run without a save.
-struct TrainingObserver {
-  virtual ~TrainingObserver() = default;
-  /// Called before the first step of TrainingRun::run().
-  virtual void on_start(const TrainingRun&) {}
-  /// Called after step 1 of a run, with the gradient, weight and update of every parameter.
-  virtual void on_audit(const TrainingRun&, const std::vector<ParameterAudit>&) {}
-  /// Called after a step, its evaluation and its saves.
-  virtual void on_step(const TrainingRun&, const MetricsRow&) {}
-  /// Called after an evaluation. If its loss is not finite, the run ends after this call.
-  virtual void on_evaluation(const TrainingRun&, const Evaluation&) {}
-  /// Called during an evaluation of `total` sequences, after each chunk. `all` is true in the final
-  /// evaluation.
-  virtual void on_evaluating(std::int64_t /*done*/, std::int64_t /*total*/, bool /*all*/) {}
-  /// Called after another process has moved the run's directory. TrainingRun::folder() returns its
-  /// new path, into which the run continues to write.
-  virtual void on_move(const TrainingRun&) {}
-  /// Called with a warning for the user. The run continues.
-  virtual void on_warning(const std::string&) {}
-  /// Called at the end of a run that was not stopped, before the run is marked as finished. If the
-  /// process is killed during this call, a resume calls it again.
-  virtual void on_end(const TrainingRun&, const TrainingResult&) {}
-};
-
 /// Options of TrainingRun that are not part of the run's configuration.
 struct TrainingOptions {
   bool strict = false;          ///< true: a parameter without gradient throws NumericError
@@ -80,10 +52,10 @@ struct LeakError : autograd::Error {
 /// that was open at construction, even if it is moved.
 class TrainingRun {
  public:
-  /// Trainer, observer and options.ranks must outlive the object. The directory must exist. run()
-  /// saves before the first step.
-  TrainingRun(Trainer& trainer, const RunFolder& folder, TrainingOptions options = {},
-              TrainingObserver* observer = nullptr);
+  /// Trainer and options.ranks must outlive the object. The directory must exist. run() saves
+  /// before the first step.
+  TrainingRun(Trainer& trainer, const RunFolder& folder, TrainingOptions options = {});
+  virtual ~TrainingRun() = default;
 
   /// Trains up to config.steps, until an early end, or until a stop is requested. Throws:
   ///  - NumericError like Trainer::step(), or if the loss of an evaluation is not finite. If a step
@@ -113,6 +85,31 @@ class TrainingRun {
   /// Returns the estimated time of the remaining steps in seconds; NaN before the first step.
   double seconds_left() const;
 
+ protected:
+  ///@{
+  /// Calls for a derived class that shows the run. They must not change it. An exception ends the
+  /// run without a save.
+  /// Called before the first step of run().
+  virtual void on_start() {}
+  /// Called after step 1 of a run, with the gradient, weight and update of every parameter.
+  virtual void on_audit(const std::vector<ParameterAudit>&) {}
+  /// Called after a step, its evaluation and its saves.
+  virtual void on_step(const MetricsRow&) {}
+  /// Called after an evaluation. If its loss is not finite, the run ends after this call.
+  virtual void on_evaluation(const Evaluation&) {}
+  /// Called during an evaluation of `total` sequences, after each chunk. `all` is true in the final
+  /// evaluation.
+  virtual void on_evaluating(std::int64_t /*done*/, std::int64_t /*total*/, bool /*all*/) {}
+  /// Called after another process has moved the run's directory. folder() returns its
+  /// new path, into which the run continues to write.
+  virtual void on_move() {}
+  /// Called with a warning for the user. The run continues.
+  virtual void on_warning(const std::string&) {}
+  /// Called at the end of a run that was not stopped, before the run is marked as finished. If the
+  /// process is killed during this call, a resume calls it again.
+  virtual void on_end(const TrainingResult&) {}
+  ///@}
+
  private:
   TrainingResult train();
   bool is_being_removed() const;
@@ -125,7 +122,7 @@ class TrainingRun {
   bool stopping() const;
   bool evaluation_is_due() const;
   Evaluation evaluate();
-  ProgressCallback progress(bool all) const;
+  ProgressCallback progress(bool all);
   void check(const Evaluation& e);
   void check_finite(const Evaluation& e) const;
   void check_gradients();
@@ -137,8 +134,6 @@ class TrainingRun {
   RunFolder folder_;
   std::filesystem::path known_path_;  // the directory's path, to detect that it was moved
   TrainingOptions options_;
-  TrainingObserver none_;
-  TrainingObserver& observer_;
   std::optional<autograd::AppendFile> metrics_;  // metrics.csv, which save() replaces
   std::size_t metrics_rows_ = 0;                 // number of rows in metrics.csv
   std::optional<Evaluation> last_;               // see last_evaluation()

@@ -49,31 +49,31 @@ TEST_CASE("the step of the last whole line, without reading the whole file") {
 TEST_CASE("rows are written during training; a save rewrites the file; a resume continues it") {
   const heed::testing::Folder made;
   const RunFolder folder(made.path());
-  const auto csv = [&] { return read_file(folder.file(RunFolder::kMetrics).string()); };
   RunConfig c = preset("reverse");
   c.model.attention.d_model = 16, c.model.context = 8, c.batch = 4, c.eval_batch = 8, c.steps = 6;
   c.eval_every = 3;
   // Compares the file after each step. Simulates a kill after step `last`.
-  struct Watch : TrainingObserver {
-    std::function<std::string()> csv;
+  struct Watched : TrainingRun {
+    using TrainingRun::TrainingRun;
     std::int64_t last = 0;
-    void on_step(const TrainingRun& run, const MetricsRow& row) override {
-      CHECK(csv() == metrics_csv(run.trainer().history()));
+    void on_step(const MetricsRow& row) override {
+      CHECK(read_file(folder().file(RunFolder::kMetrics).string()) ==
+            metrics_csv(trainer().history()));
       if (row.step == last) throw std::runtime_error("killed");
     }
-  } watch;
-  watch.csv = csv, watch.last = 5;
+  };
   {
     Trainer t(c);
-    CHECK_THROWS_AS(TrainingRun(t, folder, {.save_seconds = 0}, &watch).run(), std::runtime_error);
+    Watched run(t, folder, {.save_seconds = 0});
+    run.last = 5;
+    CHECK_THROWS_AS(run.run(), std::runtime_error);
   }
   const fs::path file = folder.file(RunFolder::kMetrics);
   fs::resize_file(file, fs::file_size(file) - 5);  // the row of a step that was not saved
   Trainer t = folder.resume();
   CHECK(t.steps_done == 3);
-  watch.last = 0;
-  TrainingRun(t, folder, {}, &watch).run();
-  CHECK(csv() == metrics_csv(t.history()));
+  Watched(t, folder).run();
+  CHECK(read_file(file.string()) == metrics_csv(t.history()));
 }
 
 }  // namespace

@@ -157,21 +157,27 @@ std::string audit_line(const std::vector<nn::ParameterAudit>& audit) {
 namespace {
 
 // Prints progress lines to stderr, draws the pictures, and collects the result.
-class ProgressObserver : public nn::TrainingObserver {
+class ShownRun : public nn::TrainingRun {
  public:
-  explicit ProgressObserver(const TrainOptions& options)
-      : options_(options), progress_(options.quiet) {}
+  ShownRun(nn::Trainer& t, const RunFolder& folder, const TrainOptions& options)
+      : TrainingRun(t, folder,
+                    {.strict = options.strict,
+                     .notes = config_notes(),
+                     .stop_requested = InterruptGuard::interrupted,
+                     .ranks = options.ranks}),
+        options_(options),
+        progress_(options.quiet) {}
 
-  void on_start(const TrainingRun& run) override {
-    nn::Trainer& t = run.trainer();
+  void on_start() override {
+    nn::Trainer& t = trainer();
     const nn::RunConfig& c = t.config();
-    alarms_.emplace(run.folder(), t);
-    samples_.emplace(run.folder(), t);
+    alarms_.emplace(folder(), t);
+    samples_.emplace(folder(), t);
     const std::string what = t.steps_done == 0
                                  ? "training"
                                  : fmt::format("resuming at step {} of {}", t.steps_done, c.steps);
     progress_.line(
-        fmt::format("{}: {} in {}; Ctrl-C stops and saves", c.task, what, run.folder().text()));
+        fmt::format("{}: {} in {}; Ctrl-C stops and saves", c.task, what, folder().text()));
     progress_.line(start_line(t));
     if (c.warmup >= c.steps && t.steps_done < c.steps)
       progress_.line(fmt::format("  the warm-up takes {}: lr only rises, to {:.3g} instead of {:g}",
@@ -187,33 +193,33 @@ class ProgressObserver : public nn::TrainingObserver {
     show_sample();
   }
 
-  void on_audit(const TrainingRun& run, const std::vector<nn::ParameterAudit>& audit) override {
-    autograd::write_file(run.folder().target(RunFolder::kAudit), audit_table(audit));
+  void on_audit(const std::vector<nn::ParameterAudit>& audit) override {
+    autograd::write_file(folder().target(RunFolder::kAudit), audit_table(audit));
     progress_.line(audit_line(audit));
   }
 
-  void on_step(const TrainingRun& run, const nn::MetricsRow& report) override {
+  void on_step(const nn::MetricsRow& report) override {
     show_sample();
     if (progress_.is_due())
-      progress_.at_work(step_line(state(run, report, run.trainer().task->info().optimal)));
+      progress_.at_work(step_line(state(report, trainer().task->info().optimal)));
   }
 
-  void on_evaluation(const TrainingRun& run, const nn::Evaluation& e) override {
+  void on_evaluation(const nn::Evaluation& e) override {
     if (!std::isfinite(e.loss)) return;
-    const nn::Task& task = *run.trainer().task;
-    const double train_loss = run.trainer().history().back().train_loss;
+    const nn::Task& task = *trainer().task;
+    const double train_loss = trainer().history().back().train_loss;
     if (!info_shown_) {
       for (const std::string& line : evaluation_info(e, task)) progress_.line(line);
       if (std::isfinite(train_loss))
         progress_.line(fmt::format("  train_loss is the loss on {}, drawn with a fixed seed",
-                                   counted(train_sequences(run.trainer()), "training sequence")));
+                                   counted(train_sequences(trainer()), "training sequence")));
     }
     info_shown_ = true;
-    progress_.line(evaluation_line(e, train_loss, task.info(),
-                                   state(run, {.step = run.trainer().steps_done}, NAN)));
+    progress_.line(
+        evaluation_line(e, train_loss, task.info(), state({.step = trainer().steps_done}, NAN)));
     for (const std::string& alarm : alarms_->after_evaluation())
       progress_.warn("warning: " + with_options(alarm));
-    draw_loss_meanwhile(run);
+    draw_loss_meanwhile();
   }
 
   void on_evaluating(std::int64_t done, std::int64_t total, bool all) override {
@@ -223,24 +229,24 @@ class ProgressObserver : public nn::TrainingObserver {
             : fmt::format("{}: {} of {}", all ? "Final evaluation" : "Evaluating", done, total));
   }
 
-  void on_move(const TrainingRun& run) override {
+  void on_move() override {
     progress_.warn(fmt::format("warning: the run's directory was moved; training continues in {}",
-                               run.folder().text()));
+                               folder().text()));
   }
 
   void on_warning(const std::string& text) override {
     progress_.warn("warning: " + text + " (--strict makes this an error)");
   }
 
-  void on_end(const TrainingRun& run, const nn::TrainingResult& result) override {
-    const nn::Trainer& t = run.trainer();
+  void on_end(const nn::TrainingResult& result) override {
+    const nn::Trainer& t = trainer();
     if (const std::int64_t every = t.config().check_invariants; every > 0)
       progress_.line(fmt::format("the identities of attention's gradients held in {} steps",
-                                 t.steps_done / every - (t.steps_done - run.steps()) / every));
-    add_result(run, result);
+                                 t.steps_done / every - (t.steps_done - steps()) / every));
+    add_result(result);
     progress_.at_work("Drawing the pictures");
     std::string pictures;
-    for (const fs::path& picture : {draw_loss_now(run), draw_attention_now(run)})
+    for (const fs::path& picture : {draw_loss_now(), draw_attention_now()})
       if (!picture.empty()) pictures += "  " + picture.string();
     progress_.clear();
     if (!pictures.empty()) report_.line("pictures{}", pictures);
@@ -250,11 +256,11 @@ class ProgressObserver : public nn::TrainingObserver {
   /// Returns the result. Call it after on_end().
   const Report& report() const { return report_; }
 
-  void show_stop(const TrainingRun& run) {
-    draw_loss_now(run);
+  void show_stop() {
+    draw_loss_now();
     progress_.warn(
         fmt::format("stopped after step {} of {} and saved; continue with heed train --resume {}",
-                    run.trainer().steps_done, run.trainer().config().steps, run.folder().text()));
+                    trainer().steps_done, trainer().config().steps, folder().text()));
   }
 
  private:
@@ -264,25 +270,23 @@ class ProgressObserver : public nn::TrainingObserver {
 
   int ranks() const { return options_.ranks ? options_.ranks->size() : 1; }
 
-  StepState state(const TrainingRun& run, const nn::MetricsRow& report, double optimal) const {
-    return {report, run.trainer().config().steps, optimal, run.tokens_per_second(),
-            run.seconds_left()};
+  StepState state(const nn::MetricsRow& report, double optimal) const {
+    return {report, trainer().config().steps, optimal, tokens_per_second(), seconds_left()};
   }
 
-  void add_result(const TrainingRun& run, const nn::TrainingResult& result) {
-    const nn::Trainer& t = run.trainer();
+  void add_result(const nn::TrainingResult& result) {
+    const nn::Trainer& t = trainer();
     const nn::RunConfig& c = t.config();
     const nn::Evaluation &e = *result.all, &some = *result.comparable;
     const std::int64_t parameters = nn::count_parameters(t.model);
-    const std::string part =
-        run.steps() < t.steps_done ? fmt::format(", the last {}", run.steps()) : "";
+    const std::string part = steps() < t.steps_done ? fmt::format(", the last {}", steps()) : "";
     report_.line("{}: {}{} in {}, {} tokens/s, {}", c.task, counted(t.steps_done, "step"), part,
-                 seconds_text(result.seconds), si_text(run.tokens_per_second()),
+                 seconds_text(result.seconds), si_text(tokens_per_second()),
                  counted(parameters, "parameter"));
     report_.set("task", c.task);
     report_.set("steps", t.steps_done);
     report_.set("seconds", result.seconds);
-    report_.set("tokens_per_s", run.tokens_per_second());
+    report_.set("tokens_per_s", tokens_per_second());
     add_evaluation(report_, e, *t.task);
     if (const nn::MetricsRow& last = t.history().back(); std::isfinite(last.train_loss)) {
       const bool counts = std::isfinite(last.train_accuracy);
@@ -292,7 +296,7 @@ class ProgressObserver : public nn::TrainingObserver {
                    last.train_loss,
                    counts ? fmt::format(", accuracy {:.2f} %", 100 * last.train_accuracy) : "");
     }
-    report_.set("run", run.folder().text());
+    report_.set("run", folder().text());
     report_.set("parameters", parameters);
     report_.set("seed", c.seed);
     report_.set("ranks", ranks());
@@ -301,44 +305,43 @@ class ProgressObserver : public nn::TrainingObserver {
       report_.line("during training: the first {} of these; best possible there {:.4f}",
                    with_commas(some.sequences), *some.optimal);
     if (!result.early_end.empty()) report_.line("stopped   {}", result.early_end);
-    report_.line("run       {}", run.folder().text());
+    report_.line("run       {}", folder().text());
   }
 
   // Draws and writes a picture, and returns its path. If this fails, prints a warning and returns
   // an empty path.
   template <class Make>
-  fs::path picture(const TrainingRun& run, const char* name, Make make) {
+  fs::path picture(const char* name, Make make) {
     try {
-      const PictureSource source = source_of(run.folder().path(), run.trainer().model);
-      write_picture(run.folder().target(name), make(source), source);
-      return run.folder().file(name);
+      const PictureSource source = source_of(folder().path(), trainer().model);
+      write_picture(folder().target(name), make(source), source);
+      return folder().file(name);
     } catch (const std::exception& e) {
       progress_.warn(fmt::format("warning: no {}: {}", name, e.what()));
       return {};
     }
   }
-  fs::path draw_loss_now(const TrainingRun& run) {
-    return picture(run, RunFolder::kLossPicture, [&](const PictureSource& source) {
-      return loss_picture(run.trainer(), run.last_evaluation(), source);
+  fs::path draw_loss_now() {
+    return picture(RunFolder::kLossPicture, [&](const PictureSource& source) {
+      return loss_picture(trainer(), last_evaluation(), source);
     });
   }
-  fs::path draw_attention_now(const TrainingRun& run) {
-    const nn::Trainer& t = run.trainer();
-    return picture(run, RunFolder::kAttentionPicture, [&](const PictureSource& source) {
+  fs::path draw_attention_now() {
+    const nn::Trainer& t = trainer();
+    return picture(RunFolder::kAttentionPicture, [&](const PictureSource& source) {
       return attention_picture(t.model, *t.task, t.steps_done, source);
     });
   }
 
   // Draws loss.png during training. After a drawing that took t seconds, the next one follows after
   // at least 20 t seconds, so that drawing takes less than a twentieth of the time.
-  void draw_loss_meanwhile(const TrainingRun& run) {
+  void draw_loss_meanwhile() {
     constexpr double kShare = 20;
-    const double started = run.seconds();
-    if (run.steps() == 0 || run.trainer().steps_done == run.trainer().config().steps ||
-        started < next_picture_)
+    const double started = seconds();
+    if (steps() == 0 || trainer().steps_done == trainer().config().steps || started < next_picture_)
       return;
-    draw_loss_now(run);
-    next_picture_ = run.seconds() + kShare * (run.seconds() - started);
+    draw_loss_now();
+    next_picture_ = seconds() + kShare * (seconds() - started);
   }
 
   const TrainOptions& options_;
@@ -347,7 +350,7 @@ class ProgressObserver : public nn::TrainingObserver {
   std::optional<nn::HeadAlarms> alarms_;    // set by on_start()
   std::optional<TrainingSamples> samples_;  // set by on_start()
   bool info_shown_ = false;
-  double next_picture_ = 0;  // on the clock of TrainingRun::seconds()
+  double next_picture_ = 0;  // on the clock of seconds()
 };
 
 }  // namespace
@@ -359,13 +362,7 @@ std::vector<std::string> config_notes() {
 
 Report train_run(nn::Trainer& t, const RunFolder& folder, const TrainOptions& options) {
   const InterruptGuard interrupt;
-  ProgressObserver observer(options);
-  TrainingRun run(t, folder,
-                  {.strict = options.strict,
-                   .notes = config_notes(),
-                   .stop_requested = InterruptGuard::interrupted,
-                   .ranks = options.ranks},
-                  &observer);
+  ShownRun run(t, folder, options);
   const nn::TrainingResult result = past_input_checks([&] {
     try {
       return run.run();
@@ -373,8 +370,8 @@ Report train_run(nn::Trainer& t, const RunFolder& folder, const TrainOptions& op
       throw CheckError(fmt::format("{}; run heed verify causality {}", e.what(), folder.text()));
     }
   });
-  if (result.finished) return observer.report();
-  observer.show_stop(run);
+  if (result.finished) return run.report();
+  run.show_stop();
   return Report::failed(kInterrupted);
 }
 

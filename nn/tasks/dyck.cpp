@@ -71,14 +71,13 @@ TaskInfo make_dyck_info(const DyckOptions& o) {
           .optimum =
               "mean over t of P(depth 0) ln k + P(depth 1..m-1) (ln 2 + ln k / 2); in the "
               "long run (m-1)/m ln 2 + ln k / 2",
-          .source = "Hewitt et al. 2020, arXiv 2010.07515; Yao et al. 2021, arXiv 2105.11115"};
+          .source = "Hewitt et al. 2020, arXiv 2010.07515; Yao et al. 2021, arXiv 2105.11115",
+          .corruptions = {"opener"}};
 }
 
 class Dyck : public Task {
  public:
   explicit Dyck(const DyckOptions& options) : Task(make_dyck_info(options)), options_(options) {}
-
-  std::vector<std::string> corruptions() const override { return {"opener"}; }
 
  private:
   // The prompt is an opening bracket and, if the depth allows it, closed pairs of brackets. The

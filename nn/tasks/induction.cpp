@@ -40,6 +40,15 @@ double copy_only_loss(const InductionOptions& o, std::int64_t period) {
   return double(period + 1) * std::log(double(o.vocabulary)) / double(o.context);
 }
 
+// Returns the length of the block in an example.
+std::int64_t example_period(const InductionOptions& o) {
+  return std::clamp(kExamplePeriod, o.periods.first, o.periods.last);
+}
+// Returns the length of the block in all pairs. One token of the vocabulary is not in the block.
+std::int64_t pair_period(const InductionOptions& o) {
+  return std::min(example_period(o), o.vocabulary - 1);
+}
+
 TaskInfo make_info(const InductionOptions& o) {
   check_options("induction", o);
   const auto [first, last] = o.periods;
@@ -56,6 +65,8 @@ TaskInfo make_info(const InductionOptions& o) {
     copy_only += copy_only_loss(o, p);
   }
   const auto periods = double(last - first + 1);
+  std::vector<std::string> corruptions;
+  if (pair_period(o) >= 3) corruptions = {"value", "key", "query"};
   return {.name = "induction",
           .description = "a random block of tokens, repeated: copy from the previous repetition",
           .accuracy = "repeat tokens right",
@@ -69,7 +80,8 @@ TaskInfo make_info(const InductionOptions& o) {
           .optimum = "mean over P of [ln #periods + ln V + ln (V-1) + ... + ln (V-P+1)] / T",
           .source =
               "Elhage et al. 2021, A Mathematical Framework for Transformer Circuits; Olsson "
-              "et al. 2022, arXiv 2209.11895"};
+              "et al. 2022, arXiv 2209.11895",
+          .corruptions = corruptions};
 }
 
 class Induction : public Task {
@@ -77,23 +89,13 @@ class Induction : public Task {
   explicit Induction(const InductionOptions& options)
       : Task(make_info(options)), options_(options) {}
 
-  std::vector<std::string> corruptions() const override {
-    if (pair_period() < 3) return {};
-    return {"value", "key", "query"};
-  }
-
  private:
-  // Returns the length of the block in all pairs. One token of the vocabulary is not in the block.
-  std::int64_t pair_period() const {
-    return std::min(std::clamp(kExamplePeriod, options_.periods.first, options_.periods.last),
-                    options_.vocabulary - 1);
-  }
   // The prompt is a block and its first token again. The answer is the second token of the block.
   // value: this token is another one. key: the first token exchanges places with the one in the
   // middle, and query: the last token of the prompt is the one in the middle. Then the answer is
   // the token after the middle.
   PromptPair draw_pair(const std::string& corruption, Generator& g) const override {
-    const auto period = std::size_t(pair_period());
+    const auto period = std::size_t(pair_period(options_));
     std::vector<std::int64_t> tokens(std::size_t(options_.vocabulary));
     g.randperm(tokens);
     PromptPair pair;
@@ -115,8 +117,7 @@ class Induction : public Task {
   }
 
   Sequence draw_example(Generator& g) const override {
-    return repeat_block(std::clamp(kExamplePeriod, options_.periods.first, options_.periods.last),
-                        g);
+    return repeat_block(example_period(options_), g);
   }
 
   Sequence repeat_block(std::int64_t period, Generator& g) const {

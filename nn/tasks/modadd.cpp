@@ -50,7 +50,8 @@ TaskInfo make_modadd_info(const ModaddOptions& o) {
           .optimum =
               "0: the numbers determine the sum; memorizing the training fraction f and using "
               "a + b = b + a gets f (p-1)/p of the held-out sums right",
-          .source = "Power et al. 2022, arXiv 2201.02177; Nanda et al. 2023, arXiv 2301.05217"};
+          .source = "Power et al. 2022, arXiv 2201.02177; Nanda et al. 2023, arXiv 2301.05217",
+          .corruptions = {"a", "b"}};
 }
 
 class Modadd : public AnswerTask {
@@ -66,7 +67,6 @@ class Modadd : public AnswerTask {
   std::int64_t training_size() const override { return std::ssize(train_); }
   std::int64_t evaluation_size() const override { return std::ssize(test_); }
   bool holds_out() const override { return true; }
-  std::vector<std::string> corruptions() const override { return {"a", "b"}; }
 
  private:
   // A sum of the held-out part, and the sum with another first or second number.

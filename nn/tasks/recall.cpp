@@ -24,6 +24,8 @@ TaskInfo make_recall_info(const RecallOptions& o) {
   check<ValueError>(o.context >= 3 * o.pairs, "recall", "context ", o.context, " is too short for ",
                     o.pairs, " pairs and a query for each: needs ", 3 * o.pairs, " or more");
   const std::string k = std::to_string(o.pairs);
+  std::vector<std::string> corruptions{"value"};
+  if (o.pairs > 1) corruptions.emplace_back("key");
   return {.name = "recall",
           .description = k + " pairs of key and value, then the keys again: predict their values",
           .accuracy = "values right",
@@ -39,18 +41,14 @@ TaskInfo make_recall_info(const RecallOptions& o) {
           .optimum =
               "0: the pairs determine the value; values unbound: ln K, a guess among the K values "
               "of the sequence",
-          .source = "Arora et al. 2023, Zoology, arXiv 2312.04927 (MQAR)"};
+          .source = "Arora et al. 2023, Zoology, arXiv 2312.04927 (MQAR)",
+          .corruptions = corruptions};
 }
 
 class Recall : public Task {
  public:
   explicit Recall(const RecallOptions& options)
       : Task(make_recall_info(options)), options_(options) {}
-
-  std::vector<std::string> corruptions() const override {
-    if (options_.pairs < 2) return {"value"};
-    return {"value", "key"};
-  }
 
  private:
   // The prompt is the pairs and the key of the first one. value: the first pair has another value.

@@ -42,7 +42,8 @@ TaskInfo make_sort_info(const SortOptions& o) {
           .whole_answers = true,
           .optimal = 0,
           .optimum = "0: the question determines the answer",
-          .source = "karpathy/minGPT@37baab71, demo.ipynb"};
+          .source = "karpathy/minGPT@37baab71, demo.ipynb",
+          .corruptions = {"digit"}};
 }
 
 class Sort : public NumberedTask {
@@ -50,8 +51,6 @@ class Sort : public NumberedTask {
   Sort(TaskInfo info, const SortOptions& o)
       : NumberedTask(std::move(info), sort_length(o), count_inputs(o), count_inputs(o) / 4),
         digits_(o.digits) {}
-
-  std::vector<std::string> corruptions() const override { return {"digit"}; }
 
  private:
   // The digits of a question. One of them changes so that the smallest digit, which is the answer,

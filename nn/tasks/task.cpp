@@ -160,7 +160,7 @@ Batch Task::prompt(const std::string& text) const {
 }
 
 PromptPair Task::pair(const std::string& corruption, Generator& g) const {
-  const std::vector<std::string> known = corruptions();
+  const std::vector<std::string>& known = info_.corruptions;
   check<ValueError>(!known.empty(), info_.name, "has no corruptions; give pairs of prompts");
   check<ValueError>(std::ranges::count(known, corruption) > 0, info_.name, "has no corruption '",
                     corruption, "'; its corruptions are ", join(known, ", "));

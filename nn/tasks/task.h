@@ -111,6 +111,9 @@ struct TaskInfo {
   /// this text.
   std::string optimum = {};
   std::string source = {};  ///< the papers or the code that define the task
+  /// Names of the corruptions that Task::pair() accepts: tokens whose change gives another answer,
+  /// such as "value". Empty for most tasks.
+  std::vector<std::string> corruptions = {};
   /// Identifies the text of a task on a file, because a checkpoint does not contain the text. Equal
   /// texts have equal entries. The entries are text_size (bytes), text_hash (64-bit FNV-1a) and
   /// vocabulary (all characters as one string, or the words as a JSON array). If
@@ -164,9 +167,6 @@ class Task {
   /// task is not endless.
   Batch prompt(const std::string& text) const;
 
-  /// Returns the names of the corruptions that pair() accepts: tokens whose change gives another
-  /// answer, such as "value". Empty for most tasks.
-  virtual std::vector<std::string> corruptions() const { return {}; }
   /// Draws a clean prompt and its corruption. The prompts of all pairs have the same length, and
   /// the answer to both follows from their tokens. Throws ValueError for a corruption that the task
   /// does not have.
@@ -181,7 +181,7 @@ class Task {
   virtual std::vector<std::int64_t> prompt_inputs(const std::string& text) const;
 
  private:
-  /// Draws the pair of a corruption, which is one of corruptions().
+  /// Draws the pair of a corruption, which is one of TaskInfo::corruptions.
   virtual PromptPair draw_pair(const std::string& /*corruption*/, Generator& /*g*/) const {
     return {};
   }

@@ -249,7 +249,7 @@ TEST_CASE(
     const auto task = make_task(name);
     Generator g(7);
     std::size_t length = 0;
-    for (const std::string& corruption : task->corruptions()) {
+    for (const std::string& corruption : task->info().corruptions) {
       found.insert(name + " " + corruption);
       for (int i = 0; i < 50; ++i) {
         CAPTURE(name, corruption, i);
@@ -299,13 +299,13 @@ TEST_CASE(
   // Small tasks have pairs, too.
   for (const char* vocabulary : {"3", "4", "5"}) {
     const auto task = make_task("induction", 7, {{"vocabulary", vocabulary}, {"periods", "2..3"}});
-    for (const std::string& corruption : task->corruptions()) {
+    for (const std::string& corruption : task->info().corruptions) {
       const PromptPair pair = task->pair(corruption, g);
       CHECK(pair.right != pair.wrong);
     }
   }
   CHECK(make_task("dyck", 4, {{"depth", "1"}})->pair("opener", g).clean.size() == 2);
-  CHECK(make_task("recall", 6, {{"pairs", "1"}})->corruptions().size() == 1);
+  CHECK(make_task("recall", 6, {{"pairs", "1"}})->info().corruptions.size() == 1);
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ PromptPairs chosen_pairs(const StudyContext& c) {
     constexpr std::int64_t kDefaultPairs = 32;
     constexpr std::uint64_t kSeed = 1;
     nn::Generator generator(kSeed);
-    const std::vector<std::string> known = s.run->task->corruptions();
+    const std::vector<std::string> known = s.info().corruptions;
     if (std::ranges::count(known, c.text("corruption")) == 0)
       usage_error("--corruption '{}': {}", c.text("corruption"),
                   known.empty() ? s.info().name + " has no corruptions; give pairs with --pairs"

@@ -9,6 +9,7 @@
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
 #include "nn/study/measured_heads.h"
+#include "nn/train/statistics.h"
 
 namespace heed::nn {
 
@@ -62,12 +63,6 @@ void set_effects(Study& s, const Transformer& model, const OverTimeSubject& subj
   }
 }
 
-double mean_optimal(const Batch& batch) {
-  double sum = 0;
-  for (const double x : batch.optimal) sum += x;
-  return sum / double(batch.optimal.size());  // 0 / 0 is NaN: unknown
-}
-
 }  // namespace
 
 OverTimeSubject evaluation_over_time(const Transformer& model, const Task& task) {
@@ -110,7 +105,7 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
     add({-1, -1}, "value", s.value);
     add({-1, -1}, "loss", loss);
     add({-1, -1}, "counted_loss", counted_loss);
-    add({-1, -1}, "optimal_loss", mean_optimal(subject.evaluation));
+    add({-1, -1}, "optimal_loss", mean_error(subject.evaluation.optimal).mean);
     for (const LayerFlow& f : s.flow) {
       add({f.layer, -1}, "resid_pre_grad", f.resid_pre_grad);
       add({f.layer, -1}, "resid_post_grad", f.resid_post_grad);

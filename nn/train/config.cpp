@@ -70,7 +70,7 @@ void check_file(const RunConfig& c) {
 // The functions below return the settings, one group each, in the order of config.toml and help.
 
 std::vector<Setting> data_settings(RunConfig& c) {
-  std::vector<Setting> list = {
+  return {
       {"task", c.task, "NAME", "what to learn; see heed tasks"},
       {"text", c.text, "FILE", "UTF-8 file to learn from, for the task text"},
       {"lines", c.lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
@@ -89,7 +89,6 @@ std::vector<Setting> data_settings(RunConfig& c) {
       {"newlines", c.newlines,
        "for `text`, `lines`: read line ends CR LF and CR as LF and leave out a byte order mark, or "
        "keep them"}};
-  return list;
 }
 
 std::vector<Setting> model_settings(RunConfig& c) {
@@ -138,7 +137,7 @@ std::vector<Setting> model_settings(RunConfig& c) {
 }
 
 std::vector<Setting> start_settings(RunConfig& c) {
-  std::vector<Setting> list = {
+  return {
       {"from", c.from, "RUN|FILE",
        "start from the weights of a run, with its model and a new optimizer"},
       {"from-weights", c.from_weights, "TEXT",
@@ -151,7 +150,6 @@ std::vector<Setting> start_settings(RunConfig& c) {
        "'blocks.0.*,tok.*'"},
       {"train-only", c.train_only, "PATTERN",
        "shell patterns of the only parameters that are trained"}};
-  return list;
 }
 
 std::vector<Setting> optimization_settings(RunConfig& c) {

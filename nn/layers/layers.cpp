@@ -14,6 +14,19 @@ void check_size(std::string_view layer, std::string_view option, std::int64_t va
   check<ValueError>(value > 0, layer, "needs ", option, " > 0, got ", value);
 }
 
+std::variant<LayerNorm, RMSNorm> norm_of(const Norm::Options& o) {
+  if (o.kind == NormKind::kRMSNorm) return RMSNorm({.dim = o.dim, .dtype = o.dtype});
+  return LayerNorm({.normalized_shape = o.dim, .bias = o.bias, .dtype = o.dtype});
+}
+
+Linear::Options widening(const MLP::Options& o) {
+  return {.in = o.dim, .out = o.hidden ? o.hidden : 4 * o.dim, .bias = o.bias, .dtype = o.dtype};
+}
+Linear::Options narrowing(const MLP::Options& o) {
+  const Linear::Options up = widening(o);
+  return {.in = up.out, .out = up.in, .bias = o.bias, .dtype = o.dtype};
+}
+
 }  // namespace
 
 Linear::Linear(const Options& o, Generator& g) : options(o) {
@@ -45,23 +58,6 @@ RMSNorm::RMSNorm(const Options& o, Generator&) : options(o) {
   check_size("RMSNorm", "dim", o.dim);
   weight = ones({o.dim}, o.dtype).requires_grad_();
 }
-
-namespace {
-
-std::variant<LayerNorm, RMSNorm> norm_of(const Norm::Options& o) {
-  if (o.kind == NormKind::kRMSNorm) return RMSNorm({.dim = o.dim, .dtype = o.dtype});
-  return LayerNorm({.normalized_shape = o.dim, .bias = o.bias, .dtype = o.dtype});
-}
-
-Linear::Options widening(const MLP::Options& o) {
-  return {.in = o.dim, .out = o.hidden ? o.hidden : 4 * o.dim, .bias = o.bias, .dtype = o.dtype};
-}
-Linear::Options narrowing(const MLP::Options& o) {
-  const Linear::Options up = widening(o);
-  return {.in = up.out, .out = up.in, .bias = o.bias, .dtype = o.dtype};
-}
-
-}  // namespace
 
 Norm::Norm(const Options& o, Generator&) : options(o), norm(norm_of(o)) {}
 

@@ -1,7 +1,5 @@
 #include "nn/layers/sites.h"
 
-#include "autograd/base/text.h"
-
 namespace heed::nn {
 
 namespace {

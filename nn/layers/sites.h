@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "autograd/base/error.h"
+#include "autograd/base/text.h"
 
 namespace heed::nn {
 
@@ -27,8 +27,7 @@ struct HeadIndex {
 template <class F>
 auto parse_list(std::string_view what, const std::string& text, const F& parse) {
   std::vector<std::invoke_result_t<F, const std::string&>> found;
-  std::istringstream items(text + ",");
-  for (std::string item; std::getline(items, item, ',');) {
+  for (const std::string& item : heed::split(text, ',')) {
     auto parsed = parse(item);
     heed::check<autograd::ValueError>(std::ranges::find(found, parsed) == found.end(), what,
                                       "names ", item, " twice");

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <sstream>
 
+#include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::nn {
@@ -39,24 +39,6 @@ struct Projection {
 constexpr Projection kProjections[] = {
     {"hook_q", &W::W_Q, &W::b_Q}, {"hook_k", &W::W_K, &W::b_K}, {"hook_v", &W::W_V, &W::b_V}};
 
-}  // namespace
-
-const char* site_of(Receiver::Kind kind) { return kProjections[kind].site; }
-
-Tensor project(const Receiver& r, const Tensor& x, const AttentionWeights& weights,
-               const MultiHeadAttention::Options& o, bool bias) {
-  const Projection& p = kProjections[r.kind];
-  const std::int64_t head = r.kind == Receiver::kQuery ? r.head : o.kv_head(r.head);
-  const Tensor y = matmul(x, select(weights.*p.weight, 0, head)), b = weights.*p.bias;
-  return bias && b.defined() ? y + select(b, 0, head) : y;
-}
-
-Component component_of(const Receiver& r) {
-  return r.kind == Receiver::kMlp ? Component::mlp(r.layer) : Component(r.layer, r.head);
-}
-
-namespace {
-
 constexpr std::string_view kKinds = "QKV";
 
 std::optional<Receiver::Kind> read_kind(const std::string& text) {
@@ -75,9 +57,7 @@ std::string receiver_name(const Receiver& r) {
 }
 
 Path parse_path(std::string_view what, const std::string& text, const Transformer::Options& o) {
-  std::vector<std::string> words;
-  std::istringstream in(text + ":");
-  for (std::string word; std::getline(in, word, ':');) words.push_back(word);
+  const std::vector<std::string> words = split(text, ':');
   const auto component = [&](const std::string& word) {
     return parse_component(what, word, o.layers, o.attention.heads, o.mlp);
   };
@@ -114,6 +94,20 @@ Path parse_path(std::string_view what, const std::string& text, const Transforme
 }
 
 }  // namespace
+
+const char* site_of(Receiver::Kind kind) { return kProjections[kind].site; }
+
+Tensor project(const Receiver& r, const Tensor& x, const AttentionWeights& weights,
+               const MultiHeadAttention::Options& o, bool bias) {
+  const Projection& p = kProjections[r.kind];
+  const std::int64_t head = r.kind == Receiver::kQuery ? r.head : o.kv_head(r.head);
+  const Tensor y = matmul(x, select(weights.*p.weight, 0, head)), b = weights.*p.bias;
+  return bias && b.defined() ? y + select(b, 0, head) : y;
+}
+
+Component component_of(const Receiver& r) {
+  return r.kind == Receiver::kMlp ? Component::mlp(r.layer) : Component(r.layer, r.head);
+}
 
 std::string path_name(const Path& path) {
   std::string name = component_name(path.sender);

@@ -228,6 +228,23 @@ void add_needs(std::vector<Setting>& list, const RunConfig& c) {
   need({"max-words"}, "`unit` word", [&c] { return c.unit == Unit::kWord; });
 }
 
+// Checks the model's options and their combinations with other settings. The vocabulary is not
+// checked, because it depends on the task.
+void check_model(const RunConfig& c) {
+  Transformer::Options m = c.model;
+  m.vocab = m.classes = 1;
+  m.checked();
+  check<ValueError>(m.mlp || (m.activation == Activation::kGelu && m.mlp_ratio == 4),
+                    m.activation == Activation::kGelu ? "`mlp-ratio`" : "`mlp-act`",
+                    "there is no MLP; add `mlp`");
+  check<ValueError>(m.norm != NormPlacement::kNone || m.norm_kind == NormKind::kLayerNorm,
+                    "`norm-kind`", enum_name(m.norm_kind),
+                    " has no effect with `norm` none; choose `norm` pre or post");
+  check<ValueError>(c.init != Init::kMuP || !m.tied, "`init`",
+                    "mup gives the output layer smaller weights than the embedding, and `tied` "
+                    "makes them the same; leave out `tied`");
+}
+
 }  // namespace
 
 std::vector<Setting> RunConfig::settings() {
@@ -248,27 +265,6 @@ std::vector<Setting> RunConfig::settings() {
   add_needs(all, *this);
   return all;
 }
-
-namespace {
-
-// Checks the model's options and their combinations with other settings. The vocabulary is not
-// checked, because it depends on the task.
-void check_model(const RunConfig& c) {
-  Transformer::Options m = c.model;
-  m.vocab = m.classes = 1;
-  m.checked();
-  check<ValueError>(m.mlp || (m.activation == Activation::kGelu && m.mlp_ratio == 4),
-                    m.activation == Activation::kGelu ? "`mlp-ratio`" : "`mlp-act`",
-                    "there is no MLP; add `mlp`");
-  check<ValueError>(m.norm != NormPlacement::kNone || m.norm_kind == NormKind::kLayerNorm,
-                    "`norm-kind`", enum_name(m.norm_kind),
-                    " has no effect with `norm` none; choose `norm` pre or post");
-  check<ValueError>(c.init != Init::kMuP || !m.tied, "`init`",
-                    "mup gives the output layer smaller weights than the embedding, and `tied` "
-                    "makes them the same; leave out `tied`");
-}
-
-}  // namespace
 
 void validate(const RunConfig& c) {
   RunConfig copy = completed(c);

@@ -78,8 +78,7 @@ double weight_bytes(const Transformer::Options& m, std::int64_t vocab, std::int6
 double available_memory(const fs::path& root) {
   double least = 1024 * number_in(root / "proc/meminfo", "MemAvailable:");
   // A line is like "0::/a/b" for cgroup v2, or like "5:memory:/a/b" for v1.
-  std::istringstream groups(system_text(root / "proc/self/cgroup"));
-  for (std::string line; std::getline(groups, line);) {
+  for (const std::string& line : split(system_text(root / "proc/self/cgroup"), '\n')) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);

@@ -174,18 +174,9 @@ struct MultiHeadAttention : Module {
   /// that no forward pass has reached, or for a fully masked row under FullyMasked::kError.
   Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value,
                  const ForwardContext& ctx = {}) const;
-  /// Returns forward(query, memory, memory, ctx): cross attention to `memory`.
-  Tensor forward(const Tensor& query, const Tensor& memory, const ForwardContext& ctx = {}) const {
-    return forward(query, memory, memory, ctx);
-  }
   /// Returns forward(x, x, x, ctx): self-attention.
   Tensor operator()(const Tensor& x, const ForwardContext& ctx = {}) const {
     return forward(x, x, x, ctx);
-  }
-  /// Returns forward(query, key, value, ctx).
-  Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
-                    const ForwardContext& ctx = {}) const {
-    return forward(query, key, value, ctx);
   }
   /// Returns the factor by which q k^T is multiplied. With ScaleRule::kLearned, returns 1, and q is
   /// multiplied by `head_scale`.

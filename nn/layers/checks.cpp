@@ -114,12 +114,13 @@ const Check kAttentionLayer(
         samples.push_back(module_sample<MultiHeadAttention>(
             name + ", cross, padding", o, g.normal({2, 3, 4}),
             [padding, memory = g.normal({2, 4, 4})](auto& m, const Tensor& x) {
-              return m.forward(x, to(memory, dtype_beside(x)), {.keep = padding});
+              const Tensor keys = to(memory, dtype_beside(x));
+              return m.forward(x, keys, keys, {.keep = padding});
             }));
         samples.push_back(module_sample<MultiHeadAttention>(
             name + ", query, key, value", o, g.normal({2, 3 + 4 + 4, 4}),
             [](auto& m, const Tensor& x) {
-              return m(slice(x, 1, 0, 3), slice(x, 1, 3, 7), slice(x, 1, 7, 11));
+              return m.forward(slice(x, 1, 0, 3), slice(x, 1, 3, 7), slice(x, 1, 7, 11));
             }));
       }
       auto o = attention_options(AttentionForm::kSeparate);

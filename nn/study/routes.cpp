@@ -86,7 +86,8 @@ Tensor from_queries(const StudiedBlock& b, const Tensor& total) {
   const std::int64_t tokens = x.size(1);
   if (b.model.options.positions == Positions::kAlibi)
     ctx.bias = ScoreBias::alibi(b.model.options.attention.heads, tokens, tokens, x.dtype());
-  b.block.attn(b.attention_input(x), b.attention_input(by_keys), b.attention_input(by_values), ctx);
+  b.block.attn.forward(b.attention_input(x), b.attention_input(by_keys),
+                       b.attention_input(by_values), ctx);
   const Tensor moved_scores = jvp(scores, by_keys, direction);    // [B, H, Tq, Tk]
   const Tensor moved_values = jvp(values, by_values, direction);  // [B, Tk, Hkv, d]
   const Tensor repeated =                                         // [B, H, Tk, d]

@@ -1,6 +1,5 @@
 #include "nn/tasks/parameters.h"
 
-#include "autograd/base/error.h"
 #include "autograd/base/text.h"
 
 namespace heed::nn {
@@ -53,15 +52,6 @@ std::vector<Setting> task_settings(TaskParameters& values) {
     s.names.clear();  // s.help has the names, and complete_parameters() checks a name
   }
   return settings;
-}
-
-void check_parameters(const std::string& task, const std::vector<Setting>& parameters,
-                      std::int64_t context, std::int64_t least_context) {
-  for (const Setting& s : parameters)
-    if (const std::string wrong = s.problem(s.key, s.get()); !wrong.empty())
-      fail<ValueError>(task, wrong);
-  check<ValueError>(context >= least_context, task, "needs a context of at least ", least_context,
-                    ", got ", context);
 }
 
 TaskParameters complete_parameters(const std::string& task, const TaskParameters& given) {

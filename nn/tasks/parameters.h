@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "autograd/base/error.h"
 #include "nn/io/setting.h"
 #include "nn/tasks/task.h"
 
@@ -27,14 +28,16 @@ TaskMaker task_maker(const std::string& name);
 /// complete_parameters() checks the range, because the range depends on the task.
 std::vector<Setting> task_settings(TaskParameters& values);
 
-/// Throws ValueError unless every parameter is in its range and `context` is at least
-/// `least_context`. The message begins with `task`.
-void check_parameters(const std::string& task, const std::vector<Setting>& parameters,
-                      std::int64_t context, std::int64_t least_context);
-/// Calls check_parameters() with the parameters and the context of an options object (tasks.h).
+/// Throws ValueError unless every parameter of an options object (tasks.h) is in its range and its
+/// context is at least `least_context`. The message begins with `task`.
 template <class Options>
 void check_options(const std::string& task, Options o, std::int64_t least_context = 1) {
-  check_parameters(task, o.parameters(), o.context, least_context);
+  for (const Setting& s : o.parameters())
+    if (const std::string wrong = s.problem(s.key, s.get()); !wrong.empty())
+      heed::fail<autograd::ValueError>(task, wrong);
+  heed::check<autograd::ValueError>(o.context >= least_context, task,
+                                    "needs a context of at least ", least_context, ", got ",
+                                    o.context);
 }
 
 /// Returns all parameters of a task: those in `given` with their given values, and all others with

@@ -74,7 +74,7 @@ struct Attention {
       keep = KeepMask::padding(lengths.to_vector<std::int64_t>(), memory.size(1));
     Probe probe;
     probe.record("hook_pattern");
-    const Tensor output = model.forward(query, memory, {.probe = &probe, .keep = keep});
+    const Tensor output = model.forward(query, memory, memory, {.probe = &probe, .keep = keep});
     const Tensor difference = output - in.at("target", step);
     return {mean(difference * difference),
             {{"output", output.detach()}, {"pattern", probe.value("hook_pattern")}},

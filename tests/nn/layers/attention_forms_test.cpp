@@ -35,7 +35,7 @@ std::vector<Tensor> tensors(const MultiHeadAttention& layer) {
 std::vector<Tensor> run(const MultiHeadAttention& layer, const ForwardContext& ctx = {}) {
   const Tensor x = draw({2, 5, 12}, 3).requires_grad_(),
                memory = draw({2, 6, 12}, 4).requires_grad_();
-  const Tensor y = layer.forward(x, memory, ctx);
+  const Tensor y = layer.forward(x, memory, memory, ctx);
   std::vector<Tensor> wanted = tensors(layer);
   wanted.push_back(x), wanted.push_back(memory);
   std::vector<Tensor> g = grad(y, wanted, {.grad_output = draw(y.shape(), 5)});

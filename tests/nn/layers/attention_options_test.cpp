@@ -57,7 +57,7 @@ TEST_CASE("cross attention under causality, padding and a learned bias") {
     probe.record("hook_attn_scores").record("hook_pattern").record("hook_q").record("hook_k");
     const Tensor x = draw({2, 5, 12}, 3), memory = draw({2, 6, 12}, 4);
     const Tensor y = layer.forward(
-        x, memory,
+        x, memory, memory,
         {.probe = &probe, .keep = KeepMask::padding(lengths, 6), .bias = ScoreBias(table)});
     const Tensor dbias = grad(y, {table}, {.grad_output = draw(y.shape(), 5)})[0];
     // The gradient of the bias table is the gradient of the scores, summed over the batch.
@@ -142,21 +142,20 @@ TEST_CASE("query, key and value may be three tensors, in every stored form") {
     stored.form = form;
     MultiHeadAttention layer(stored);
     layer.weights = convert(packed.weights, o, form);
-    CHECK(close(layer(query, key, value), expected));
-    CHECK(same_bits(layer(query, key, key), layer.forward(query, key)));
-    CHECK(same_bits(layer(query, query, query), layer(query)));
+    CHECK(close(layer.forward(query, key, value), expected));
+    CHECK(same_bits(layer.forward(query, query, query), layer(query)));
   }
 }
 
 TEST_CASE("errors for mismatched query, key and value contain the shapes") {
   const MultiHeadAttention layer({.d_model = 4, .heads = 2, .causal = true});
   const Tensor x = zeros({2, 3, 4}), longer = zeros({2, 5, 4});
-  CHECK_THROWS_WITH(layer(x, x, longer),
+  CHECK_THROWS_WITH(layer.forward(x, x, longer),
                     "MultiHeadAttention: key [2, 3, 4] and value [2, 5, 4] differ: each key needs "
                     "one value");
-  CHECK_THROWS_WITH(layer(x, zeros({1, 3, 4}), x),
+  CHECK_THROWS_WITH(layer.forward(x, zeros({1, 3, 4}), x),
                     "MultiHeadAttention: query [2, 3, 4] and key [1, 3, 4] differ in batch size");
-  CHECK_THROWS_WITH(layer(x, x, zeros({2, 3, 6})),
+  CHECK_THROWS_WITH(layer.forward(x, x, zeros({2, 3, 6})),
                     "MultiHeadAttention: needs [B, T, d_model = 4], got [2, 3, 6]");
 }
 
@@ -165,16 +164,16 @@ TEST_CASE("RoPE gives queries the positions that the causal mask assumes") {
   const MultiHeadAttention layer = random_layer(o);
   const Tensor x = draw({2, 7, 12}, 3), all = layer(x);
   // The last three queries with all keys give the last rows of the full forward pass.
-  CHECK(close(layer.forward(slice(x, 1, 4, 7), x), slice(all, 1, 4, 7)));
+  CHECK(close(layer.forward(slice(x, 1, 4, 7), x, x), slice(all, 1, 4, 7)));
   // With the alignment kTopLeft, the first three queries with all keys give the first three rows.
   Options top = o;
   top.alignment = CausalAlignment::kTopLeft;
   MultiHeadAttention top_left(top);
   top_left.weights = convert(layer.weights, o, o.form);
-  CHECK(close(top_left.forward(slice(x, 1, 0, 3), x), slice(all, 1, 0, 3)));
+  CHECK(close(top_left.forward(slice(x, 1, 0, 3), x, x), slice(all, 1, 0, 3)));
   // With more queries than keys, the last query has the position of the last key.
-  const Tensor few = layer.forward(x, slice(x, 1, 4, 7));
-  CHECK(close(slice(few, 1, 4, 7), layer(slice(x, 1, 4, 7))));
+  const Tensor end = slice(x, 1, 4, 7), few = layer.forward(x, end, end);
+  CHECK(close(slice(few, 1, 4, 7), layer(end)));
 }
 
 }  // namespace

@@ -301,7 +301,7 @@ TEST_CASE("a cache needs causal self-attention outside training") {
   MultiHeadAttention::Options o{.d_model = 4, .heads = 2, .causal = true};
   const MultiHeadAttention causal(o);
   CHECK_THROWS_WITH(causal(x, {.training = true, .cache = &cache}), only + "training");
-  CHECK_THROWS_WITH(causal.forward(x, memory, {.cache = &cache}), only + "cross attention");
+  CHECK_THROWS_WITH(causal.forward(x, memory, memory, {.cache = &cache}), only + "cross attention");
   o.causal = false;
   CHECK_THROWS_WITH(MultiHeadAttention(o)(x, {.cache = &cache}),
                     only + "attention without a causal mask");

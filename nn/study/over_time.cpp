@@ -106,9 +106,9 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
     add({-1, -1}, "loss", loss);
     add({-1, -1}, "counted_loss", counted_loss);
     add({-1, -1}, "optimal_loss", mean_error(subject.evaluation.optimal).mean);
-    for (const LayerFlow& f : s.flow) {
-      add({f.layer, -1}, "resid_pre_grad", f.resid_pre_grad);
-      add({f.layer, -1}, "resid_post_grad", f.resid_post_grad);
+    for (std::size_t l = 0; l < s.layers.size(); ++l) {
+      add({std::int64_t(l), -1}, "resid_pre_grad", mean_norm(s.layers[l].resid_pre_grad));
+      add({std::int64_t(l), -1}, "resid_post_grad", mean_norm(s.layers[l].resid_post_grad));
     }
     for (const HeadReport& h : s.heads)
       for (const HeadQuantity& q : head_quantities())

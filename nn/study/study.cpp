@@ -90,9 +90,6 @@ Tensor norms(const Tensor& x, const Dims& axes) {
   return sqrt(sum(wide * wide, axes));
 }
 
-// Returns the mean over sequences of the norm of a sequence. x has the shape [B, ...].
-double mean_norm(const Tensor& x) { return mean(norms(reshape(x, {x.size(0), -1}), {1})).item(); }
-
 // One sequence of a batch, without padding.
 struct StudiedSequence {
   std::int64_t index, length;         // position in the batch, number of tokens n
@@ -271,7 +268,6 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
     const std::vector<StudiedSequence> sequences = sequences_of(batch, arrays.scores);
     for (const HeadReport& r : layer_reports(arrays, sequences, layer)) s.heads.push_back(r);
     if (l == 0) s.uniform = uniform_report(sequences);
-    s.flow.push_back({layer, mean_norm(arrays.resid_pre_grad), mean_norm(arrays.resid_post_grad)});
   }
   add_weight_norms(s.heads, model, weights, gradients);
   return s;
@@ -291,5 +287,7 @@ Tensor by_distance(const Tensor& maps, const Batch& batch) {
     }
   return from_data(means, {heads, length});
 }
+
+double mean_norm(const Tensor& x) { return mean(norms(reshape(x, {x.size(0), -1}), {1})).item(); }
 
 }  // namespace heed::nn

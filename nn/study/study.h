@@ -16,14 +16,6 @@
 
 namespace heed::nn {
 
-/// Norms of the gradient at the input and the output of a block. Each value is the norm of
-/// dL/d(residual stream) over all tokens of a sequence, averaged over the sequences.
-struct LayerFlow {
-  std::int64_t layer;      ///< index of the layer, from 0
-  double resid_pre_grad;   ///< norm at the input of the block
-  double resid_post_grad;  ///< norm at the output of the block
-};
-
 /// Values inside one block, and the gradient of L with respect to each of them. The gradients of a
 /// sequence are those of this sequence's L, not of the mean over the batch.
 struct LayerStudy {
@@ -71,7 +63,6 @@ struct Study {
   /// Scores of a head with equal weights on all visible keys, on the same sequences. The
   /// quantities that need gradients are NaN.
   HeadReport uniform;
-  std::vector<LayerFlow> flow;     ///< one entry for each layer
   Tensor embed;                    ///< [B, T, d_model], embeddings of the tokens, without positions
   Tensor embed_grad;               ///< [B, T, d_model], dL/d(embed)
   std::vector<LayerStudy> layers;  ///< one entry for each layer
@@ -136,5 +127,7 @@ void add_weight_norms(std::vector<HeadReport>& heads, const Transformer& model,
 /// Returns [H, T], float64. Entry d of a head is the mean of all cells whose key is d positions
 /// before the query, over all sequences; NaN without such a cell.
 Tensor by_distance(const Tensor& maps, const Batch& batch);
+/// Returns the norm of x [B, ...] over all values of a sequence, averaged over the sequences.
+double mean_norm(const Tensor& x);
 
 }  // namespace heed::nn

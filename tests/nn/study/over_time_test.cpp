@@ -104,9 +104,10 @@ TEST_CASE("numbers are those of each checkpoint; L may be on other sequences tha
         if (i != 0 && i != 1 && i != 6) sum += losses[i];
       has({-1, -1}, "counted_loss", sum / 9);
       has({-1, -1}, "optimal_loss", 0.5);
-      for (const LayerFlow& f : expected.flow) {
-        has({f.layer, -1}, "resid_pre_grad", f.resid_pre_grad);
-        has({f.layer, -1}, "resid_post_grad", f.resid_post_grad);
+      for (std::size_t l = 0; l < expected.layers.size(); ++l) {
+        const LayerStudy& layer = expected.layers[l];
+        has({std::int64_t(l), -1}, "resid_pre_grad", mean_norm(layer.resid_pre_grad));
+        has({std::int64_t(l), -1}, "resid_post_grad", mean_norm(layer.resid_post_grad));
       }
       const MeasuredHeads measured =
           measure_heads({model, subject.batch, subject.objective},

@@ -22,19 +22,15 @@ namespace {
 
 // ---- names of cells
 
-struct Range {
-  std::int64_t first, last;
-};
-
 // Parses "3", "0-3" or "*". Returns no value for any other text.
-std::optional<Range> read_range(const std::string& text, std::int64_t length) {
-  if (text == "*") return Range{0, length - 1};
+std::optional<Span> read_range(const std::string& text, std::int64_t length) {
+  if (text == "*") return Span{0, length - 1};
   const std::size_t dash = text.find('-');
   const auto first = parse_number<std::int64_t>(text.substr(0, dash));
   const auto last =
       dash == std::string::npos ? first : parse_number<std::int64_t>(text.substr(dash + 1));
   if (!first || !last) return {};
-  return Range{*first, *last};
+  return Span{*first, *last};
 }
 
 // Parses one item of a list of cells, such as "L1H0[5,0-3]" or "L0H0,L1H0[5,3]", and appends the
@@ -42,7 +38,7 @@ std::optional<Range> read_range(const std::string& text, std::int64_t length) {
 void read_item(std::string_view what, const std::string& item, std::int64_t layers,
                std::int64_t heads, std::int64_t length, std::vector<Cell>& cells) {
   const std::size_t open = item.find('['), comma = item.find(',', open);
-  std::optional<Range> queries, keys;
+  std::optional<Span> queries, keys;
   if (open != std::string::npos && comma != std::string::npos && item.ends_with(']')) {
     queries = read_range(item.substr(open + 1, comma - open - 1), length);
     keys = read_range(item.substr(comma + 1, item.size() - comma - 2), length);
@@ -51,7 +47,7 @@ void read_item(std::string_view what, const std::string& item, std::int64_t laye
                     "' is not a cell; write a head, a query and a key, such as L1H0[5,3], "
                     "L1H0[5,0-3] or L1H0[*,3]");
   const auto chosen = parse_heads(what, item.substr(0, open), layers, heads);
-  for (const Range& r : {*queries, *keys})
+  for (const Span& r : {*queries, *keys})
     check<ValueError>(r.first >= 0 && r.first <= r.last && r.last < length, what, "'", item,
                       "': positions are 0 to ", length - 1, ", and a range is written 0-3");
   const std::size_t before = cells.size();

@@ -221,13 +221,13 @@ Picture attention_picture(const nn::Transformer& model, const nn::Task& task, st
                           task.info().name, steps, in_run(source), shortened_tokens(labels)))};
 }
 
-Picture reach_picture(const nn::Causality& causality, const PictureSource& source) {
+Picture reach_picture(const std::vector<nn::Reach>& causality, const PictureSource& source) {
   double smallest = HUGE_VAL;
-  for (const nn::Reach& r : causality.runs)
+  for (const nn::Reach& r : causality)
     for (const double x : r.values)
       if (x > 0) smallest = std::min(smallest, x);
   plot::HeatmapGrid grid;
-  for (const nn::Reach& r : causality.runs) {
+  for (const nn::Reach& r : causality) {
     std::vector<float> decades;
     for (const double x : r.values)
       decades.push_back(x > 0 ? float(1 + std::log10(x / smallest)) : std::nanf(""));

@@ -83,11 +83,6 @@ plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
                                  const std::vector<nn::Tensor>& scores,
                                  const std::vector<std::string>& labels, const std::string& title);
-/// Returns the heat maps of attention.png. `weights` and `scores` contain one tensor [1, H, T, T]
-/// per layer.
-plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
-                                 const std::vector<nn::Tensor>& scores,
-                                 const std::vector<std::string>& labels, const std::string& title);
 /// Returns attention.png: the attention weights of every layer and head on the task's example
 /// sequence, or on its first 256 tokens if it is longer. `steps` is the number of training steps,
 /// for the title.
@@ -96,6 +91,6 @@ Picture attention_picture(const nn::Transformer& model, const nn::Task& task, st
 
 /// Returns causality.png: for each kind of pass in `causality`, how strongly each output depends on
 /// each input (nn::Reach). Derivatives that are exactly 0 are gray.
-Picture reach_picture(const nn::Causality& causality, const PictureSource& source);
+Picture reach_picture(const std::vector<nn::Reach>& causality, const PictureSource& source);
 
 }  // namespace heed

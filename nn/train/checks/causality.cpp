@@ -116,10 +116,6 @@ std::string Reach::text() const {
   return lines;
 }
 
-bool Causality::ok() const {
-  return std::all_of(runs.begin(), runs.end(), [](const Reach& r) { return r.ok(); });
-}
-
 Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const std::string& name,
             const ProgressCallback& progress) {
   check(x.rank() >= 2 && x.size(0) == 1, "causality", "needs an x of [1, T, ...], got ", x.shape());
@@ -135,8 +131,8 @@ Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, cons
   return result;
 }
 
-Causality causality(const Transformer& model, std::int64_t length,
-                    const ProgressCallback& progress) {
+std::vector<Reach> causality(const Transformer& model, std::int64_t length,
+                             const ProgressCallback& progress) {
   const Transformer::Options& o = model.options;
   if (length == 0) length = std::min<std::int64_t>(o.context, 32);
   check<ValueError>(length >= 2 && length <= o.context, "causality", "needs a length of 2 to ",
@@ -146,15 +142,14 @@ Causality causality(const Transformer& model, std::int64_t length,
   const Tensor x = model.tok(ids).detach();
   const std::int64_t padding = std::max<std::int64_t>(1, length / 4);
   constexpr std::int64_t kPasses = 4;
-  Causality c;
+  std::vector<Reach> c;
   const auto of_all = [&](std::int64_t done, std::int64_t) {
-    if (progress) progress(std::ssize(c.runs) * length + done, kPasses * length);
+    if (progress) progress(std::ssize(c) * length + done, kPasses * length);
   };
-  c.runs.push_back(padded_reach(model, x, 0, 0, "without padding", of_all));
-  c.runs.push_back(
-      padded_reach(model, x, length - padding, length, "with padding at the end", of_all));
-  c.runs.push_back(padded_reach(model, x, 0, padding, "with padding at the start", of_all));
-  c.runs.push_back(cached_reach(model, ids, of_all));
+  c.push_back(padded_reach(model, x, 0, 0, "without padding", of_all));
+  c.push_back(padded_reach(model, x, length - padding, length, "with padding at the end", of_all));
+  c.push_back(padded_reach(model, x, 0, padding, "with padding at the start", of_all));
+  c.push_back(cached_reach(model, ids, of_all));
   return c;
 }
 

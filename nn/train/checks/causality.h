@@ -54,13 +54,6 @@ struct Reach {
 Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
             const std::string& name = "f", const ProgressCallback& progress = {});
 
-/// Reach of a model in several kinds of passes.
-struct Causality {
-  std::vector<Reach> runs;  ///< one per kind of pass
-  /// Returns whether every run is ok().
-  bool ok() const;
-};
-
 /// Returns the reach of a Transformer from its embedded tokens to its logits, for `length` random
 /// tokens (0: the smaller of the context and 32). The passes are: a plain pass, passes whose last
 /// or first tokens are padding, and a pass in two halves through a KV cache. A cache does not
@@ -68,8 +61,8 @@ struct Causality {
 /// change of a logit at t if token s is replaced by another token. It is exactly 0 if the logits do
 /// not depend on token s. Throws ValueError if `length` is below 2 or above the context. `progress`
 /// receives the number of outputs done in all passes, and their total.
-Causality causality(const Transformer& model, std::int64_t length = 0,
-                    const ProgressCallback& progress = {});
+std::vector<Reach> causality(const Transformer& model, std::int64_t length = 0,
+                             const ProgressCallback& progress = {});
 
 /// Checks three outputs, chosen at random by `seed`, for min(context, 32) random tokens. Returns
 /// the later inputs that they depend on; a causal model has none. NaN is ignored, because it comes

@@ -38,7 +38,7 @@ std::string only_run(const Command& c) {
 // Result of the causality check for one set of weights.
 struct Verified {
   std::string weights;  // "trained" or "random"
-  nn::Causality causality;
+  std::vector<nn::Reach> causality;
 };
 
 std::string verdict(const nn::Reach& r) {
@@ -63,7 +63,7 @@ constexpr Column kCausalityKeys[] = {
 void add_passes(Report& report, const std::vector<Verified>& all) {
   Table& table = report.table("passes");
   for (const Verified& v : all)
-    for (const nn::Reach& r : v.causality.runs) {
+    for (const nn::Reach& r : v.causality) {
       const std::vector<nn::Reach::Place> leaks = r.leaks();
       const Value first =
           leaks.empty() ? Value()
@@ -107,17 +107,18 @@ Report verify_causality(const VerifyArguments& a, const Command& c) {
     all.push_back(certify("random", random));
   });
   const double seconds = clock.seconds();
-  const bool ok =
-      std::all_of(all.begin(), all.end(), [](const Verified& v) { return v.causality.ok(); });
+  const bool ok = std::all_of(all.begin(), all.end(), [](const Verified& v) {
+    return std::ranges::all_of(v.causality, &nn::Reach::ok);
+  });
   Report report(kCausalityKeys);
   report.line("{}: inputs on which each output depends, {}", folder.string(),
-              counted(all[0].causality.runs[0].length, "token"));
+              counted(all[0].causality[0].length, "token"));
   report.set("ok", ok);
   report.set("run", folder.string());
-  report.set("length", all[0].causality.runs[0].length);
+  report.set("length", all[0].causality[0].length);
   report.set("seconds", seconds);
   add_passes(report, all);
-  add_matrix(report, all[0].causality.runs);
+  add_matrix(report, all[0].causality);
   if (!ok) report.fail(kCheckFailed);
   report.write_files([&] {
     const autograd::Directory out(a.out.empty() ? folder.string() : a.out);  // follows no link

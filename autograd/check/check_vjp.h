@@ -20,8 +20,8 @@ using Arrays = std::vector<std::vector<T>>;
 template <class T>
 using ForwardFunction = std::function<Arrays<T>(const Arrays<T>& x)>;
 /// Returns the vector-Jacobian product J(x)^T v, where J is the Jacobian and v are the cotangents.
-/// `cotangents` has one array for each output, with the length of the output. The result has one
-/// gradient for each input, with the length of the input.
+/// `cotangents` contains one array for each output, with the length of the output. The result has
+/// one gradient for each input, with the length of the input.
 template <class T>
 using BackwardFunction = std::function<Arrays<T>(const Arrays<T>& x, const Arrays<T>& cotangents)>;
 

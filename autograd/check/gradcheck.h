@@ -13,7 +13,7 @@
 
 namespace heed::autograd {
 
-/// Options of gradcheck.
+/// Options of gradcheck().
 struct GradcheckOptions {
   int order = 1;                ///< 1: checks gradients. 2: checks gradients of gradients too
   std::uint64_t seed = 1;       ///< seed of the random cotangents and directions

@@ -77,7 +77,7 @@ SampleInLayout expanded_layout(const Sample& s) {
                         [shapes](std::size_t i, Args t) { return expand(t[i], shapes[i]); });
 }
 
-// Passes the last input in place of every input that has its shape. The last input is leaf 0.
+// Passes the last input, which becomes leaf 0, in place of every input of the same shape.
 SampleInLayout aliased_layout(const Sample& s) {
   const auto same = [&](const Tensor& x) { return x.shape() == s.inputs.back().shape(); };
   if (std::count_if(s.inputs.begin(), s.inputs.end(), same) < 2)

@@ -63,7 +63,7 @@ struct OracleReport {
 /// An entry of x that was moved before the check, because it was on a kink, where f has no
 /// derivative.
 struct MovedEntry {
-  CheckedEntry entry;  ///< the entry
+  CheckedEntry entry;  ///< entry that was compared
   double from = 0;     ///< its value in x
   double to = 0;       ///< its value in the check
   /// Returns a text such as "input 0 at [2] from 0 to 0.0625".

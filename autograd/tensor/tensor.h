@@ -114,8 +114,8 @@ class Tensor {
     require_dtype("item", kDTypeOf<T>);
     return *reinterpret_cast<const T*>(raw());
   }
-  /// Returns one element as a double. An int64 beyond 2^53 is rounded. `index` has one entry per
-  /// axis; negative entries count from the back. Throws ShapeError if the number of entries is
+  /// Returns one element as a double. An int64 beyond 2^53 is rounded. `index` contains one entry
+  /// per axis; negative entries count from the back. Throws ShapeError if the number of entries is
   /// wrong or if an entry is out of range.
   double at(std::initializer_list<std::int64_t> index) const;
   /// Returns a copy of all elements in row-major order. Throws DTypeError if T is not the C++ type

@@ -117,9 +117,9 @@ class Json {
   /// that reads back to the same double. A non-finite double is written as null. Invalid UTF-8 is
   /// replaced by U+FFFD. If `ascii` is true, non-ASCII characters are written as `\uXXXX`.
   std::string dump(bool ascii = false) const;
-  /// Parses a JSON text. Throws JsonError if `text` is not JSON in UTF-8 (the error text has the
-  /// position of the error), if it contains a zero byte, a duplicate key or a number out of range,
-  /// or if it exceeds the limits.
+  /// Parses a JSON text. Throws JsonError if `text` is not JSON in UTF-8 (the error text contains
+  /// the position of the error), if it contains a zero byte, a duplicate key or a number out of
+  /// range, or if it exceeds the limits.
   static Json parse(std::string_view text, const Limits& limits = {kMaxJsonDepth, INT32_MAX});
 
  private:

@@ -24,7 +24,8 @@ inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 40;
 inline constexpr std::size_t kMaxTomlKeyParts = 16;
 /// Largest number of nested TOML arrays and inline tables, a value inside of them included.
 inline constexpr std::size_t kMaxTomlNesting = 16;
-/// Largest size of a TOML table name in bytes, without quotes. Each key of the table has a copy.
+/// Largest size of a TOML table name in bytes, without quotes. Each key of the table stores a copy
+/// of the name.
 inline constexpr std::size_t kMaxTomlTableName = 256;
 /// Largest number of nested JSON arrays and objects. The header of a safetensors file has 3.
 inline constexpr int kMaxJsonDepth = 64;

@@ -13,7 +13,7 @@
 
 namespace heed::nn {
 
-/// Thrown if a file has no header of a safetensors file.
+/// Thrown if a file does not begin with the header of a safetensors file.
 struct NotSafetensors : autograd::IoError {
   using IoError::IoError;
 };
@@ -39,9 +39,9 @@ void save_safetensors(const autograd::PathAt& path, const std::vector<NamedTenso
                       const std::map<std::string, std::string>& metadata = {});
 
 /// Reads all tensors of a file. F32, F64, I64 and BOOL keep their type; F16 and BF16 are converted
-/// to float32, which is exact. Throws IoError for an invalid file. The error text has the path, the
-/// problem and what to do. The header is compared with the size of the file before memory is
-/// allocated. If the file has a checksum, it must match the bytes of the whole file, so that any
+/// to float32, which is exact. Throws IoError for an invalid file. The error text contains the
+/// path, the problem and what to do. The header is compared with the size of the file before memory
+/// is allocated. If the file has a checksum, it must match the bytes of the whole file, so that any
 /// single flipped bit is detected. If `prefix` is given, returns only the tensors whose names begin
 /// with it, without the prefix; the others are read for the checksum.
 SafeTensors load_safetensors(const std::string& path, std::string_view prefix = "");

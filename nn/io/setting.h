@@ -61,7 +61,7 @@ struct Setting {
   std::string help;                ///< meaning of the setting, for help texts
   std::string unit;                ///< placeholder for a value in help texts, such as N or FILE
   Range range;                     ///< accepted numbers
-  std::vector<std::string> names;  ///< accepted names; a list without names accepts any word
+  std::vector<std::string> names;  ///< accepted names; if it is empty, a kList accepts any word
   /// Default in help texts. If a switch has one, the command line also accepts `--no-KEY`.
   std::string shown;
   std::string group;          ///< heading in help texts

@@ -13,9 +13,10 @@
 // In hook_k and hook_v, H is the number of heads of keys and values. In hook_v and hook_z, the last
 // size is d_value.
 //
-// Two sites have no counterpart in TransformerLens: attn.hook_attn_scores_raw has the scores before
-// soft cap, bias and mask, and attn.hook_pattern_dropped has the pattern after dropout. The
-// gradient of a site has the name of the site followed by "_grad": blocks.1.attn.hook_pattern_grad.
+// Two sites have no counterpart in TransformerLens: attn.hook_attn_scores_raw contains the scores
+// before soft cap, bias and mask, and attn.hook_pattern_dropped contains the pattern after dropout.
+// The gradient of a site has the name of the site followed by "_grad":
+// blocks.1.attn.hook_pattern_grad.
 #pragma once
 
 #include <functional>

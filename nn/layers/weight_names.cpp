@@ -84,7 +84,8 @@ using O = Transformer::Options;
 using A = MultiHeadAttention::Options;
 
 // The options of a model, which the models of `names` must have, too. Each option that accept() or
-// need() names gets its default value in `rest`. So `rest` has all options that are not named.
+// need() names gets its default value in `rest`. So `rest` contains the values of all other
+// options.
 struct Expressed {
   const O& options;
   WeightNames names;

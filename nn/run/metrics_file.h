@@ -18,7 +18,7 @@ std::string metrics_csv(const std::vector<MetricsRow>& history);
 /// Returns the line of one row, with its line break.
 std::string metrics_line(const MetricsRow& row);
 /// Returns the step in the last whole line of a metrics.csv, which a running process may extend.
-/// Reads only the end of the file. Returns nothing if there is none.
+/// Reads only the end of the file. Returns nothing if the file has no whole line.
 std::optional<std::int64_t> last_step_in(const std::string& path);
 
 }  // namespace heed::nn

@@ -45,10 +45,10 @@ class ResultFolder {
   ~ResultFolder();
   ResultFolder(const ResultFolder&) = delete;
 
-  /// Returns whether the directory has a result. An incomplete one counts only if the file system
-  /// does not support locks, because another process may then be writing it.
+  /// Returns whether the directory contains a result. An incomplete one counts only if the file
+  /// system does not support locks, because another process may then be writing it.
   bool holds_result() const { return complete_ || (has_manifest_ && !lock_.is_locked()); }
-  /// Returns whether the directory has files, but no result.
+  /// Returns whether the directory contains files, but no result.
   bool is_foreign() const;
   /// Throws IoError if the directory is not writable, if a file of the old result cannot be removed
   /// (nn::check_replaceable), or if a file of the new one may have the name of a file of the user.
@@ -63,7 +63,8 @@ class ResultFolder {
   /// Returns the path of a file, to write it. It is relative to the open directory, so a directory
   /// that is moved still receives its files.
   autograd::PathAt target(const std::string& name) const { return {lock_.directory().get(), name}; }
-  /// Writes `name` into the manifest, unless list() has, and returns the path of the file.
+  /// Writes `name` into the manifest, unless list() has written it, and returns the path of the
+  /// file.
   autograd::PathAt file(const std::string& name);
   /// Removes those files of the old result that the new one does not have, and writes the complete
   /// manifest. Throws IoError.

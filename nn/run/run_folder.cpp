@@ -103,7 +103,7 @@ std::optional<RunFolder> RunFolder::newest(const fs::path& runs) {
   const std::vector<RunFolder> all = list(runs);
   const auto last = std::ranges::max_element(all, {}, &RunFolder::last_saved);
   if (last != all.end() && last->last_saved()) return *last;
-  for (const RunFolder& run : all) run.is_run();  // throws the reason why it is not accessible
+  for (const RunFolder& run : all) run.is_run();  // throws IoError if it is not accessible
   return {};
 }
 

@@ -62,7 +62,7 @@ struct RunSummary {
 class RunFolder {
  public:
   static constexpr const char* kState = "state.safetensors";  ///< the run
-  static constexpr const char* kConfig = "config.toml";       ///< the configuration
+  static constexpr const char* kConfig = "config.toml";       ///< configuration of the run
   static constexpr const char* kModel = "model.safetensors";  ///< weights of the last save
   static constexpr const char* kBest = "best.safetensors";    ///< weights with the lowest eval_loss
   static constexpr const char* kMetrics = "metrics.csv";      ///< the history

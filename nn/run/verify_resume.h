@@ -16,7 +16,7 @@ struct ResumeCheck {
   /// One of the two runs.
   struct Leg {
     std::string name;        ///< such as "2 threads, 20 + 20 steps"
-    std::uint32_t hash = 0;  ///< hash_of() the last snapshot
+    std::uint32_t hash = 0;  ///< hash_of() of the last snapshot
     std::string difference;  ///< first difference from the uninterrupted run, or ""
   };
   std::int64_t steps = 0;  ///< steps of each run

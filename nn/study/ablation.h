@@ -69,8 +69,8 @@ Effect ablate(const BaseRun& run, const std::vector<Component>& cut, const Repla
 
 /// Returns the heads as components.
 std::vector<Component> components(const std::vector<HeadIndex>& heads);
-/// Returns the heads of the model that are not in `kept`. If `kept` has an MLP, also returns the
-/// MLPs that are not in it.
+/// Returns the heads of the model that are not in `kept`. If `kept` contains an MLP, also returns
+/// the MLPs that are not in `kept`.
 std::vector<Component> other_components(const Transformer& model,
                                         const std::vector<Component>& kept);
 

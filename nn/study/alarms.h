@@ -12,8 +12,8 @@
 namespace heed::nn {
 
 /// Computes kSaturatedQueries and kLargestScore of all heads on a batch, and kDWQ to kDWO of the
-/// mean loss, ordered by layer, then by head. Only queries that are not padding and see two or more
-/// keys are saturated or not. Runs the model forward and backward, without dropout. Changes no
+/// mean loss, ordered by layer, then by head. Queries of padding, and queries that may read only
+/// one key, are not counted. Runs the model forward and backward, without dropout. Changes no
 /// .grad. Throws the errors of Transformer::forward().
 std::vector<HeadReport> head_health(const Transformer& model, const Batch& batch);
 
@@ -32,7 +32,7 @@ Batch measured_batch(const Trainer& trainer);
 /// by less than 1 % in the last three evaluations.
 std::vector<std::string> alarms_of(const HeadReport& head, const std::vector<MetricsRow>& history);
 
-/// Measures the heads of a run at each evaluation, without changes of the run, for heads.csv.
+/// Measures the heads of a run at each evaluation, without changing the run, for heads.csv.
 class HeadAlarms {
  public:
   /// Creates heads.csv of the run in `folder`, or atomically removes its lines of evaluations that

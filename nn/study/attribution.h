@@ -37,11 +37,11 @@ TokenAttribution token_attribution(const Transformer& model, const Batch& sequen
                                    const Objective& objective, Baseline baseline,
                                    std::int64_t points = 33);
 
-/// Computes the attention rollout (Abnar & Zuidema 2020, section 3). `patterns` has the attention
-/// weights A of each layer, [1, H, T, T], first layer first. The rollout is the product over layers
-/// of I + (mean of A over heads), with each row divided by its sum. Returns [T, T], query by token,
-/// float64. Throws ShapeError if `patterns` is empty, if the batch size is not 1, or if two
-/// patterns have a different T.
+/// Computes the attention rollout (Abnar & Zuidema 2020, section 3). `patterns` contains the
+/// attention weights A of each layer, [1, H, T, T], first layer first. The rollout is the product
+/// over layers of I + (mean of A over heads), with each row divided by its sum. Returns [T, T],
+/// query by token, float64. Throws ShapeError if `patterns` is empty, if the batch size is not 1,
+/// or if two patterns have a different T.
 Tensor attention_rollout(std::span<const Tensor> patterns);
 /// Computes gradient x attention (Chefer et al. 2021, eq. 5 and 6) from the attention weights A and
 /// the gradients dL/dA of each layer. R starts as I. Each layer adds M R to R, where M is the mean

@@ -24,7 +24,7 @@ struct Study;
 
 /// A cell of the attention weights of one head.
 struct Cell {
-  HeadIndex head;      ///< the head
+  HeadIndex head;      ///< head of the attention weights
   std::int64_t query;  ///< position of the query, from 0
   std::int64_t key;    ///< position of the key, from 0
   /// Compares the head, then the query, then the key.
@@ -47,10 +47,10 @@ Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
                        const MultiHeadAttention& attention);
 
 /// Measures the cut of each set of cells, all cells of a set at once. The prediction "gradient" is
-/// the sum over the rows of the cells of (A' - A) . dL/dA. The place has the names of up to four
-/// cells, joined by ", ", and otherwise their number: "6 cells". `run` has one sequence [1, T], of
-/// which `study` is the study. Throws ShapeError unless the batch size is 1, and ValueError if the
-/// model does not have a cell.
+/// the sum over the rows of the cells of (A' - A) . dL/dA. The place of the evidence contains the
+/// names of the cells, joined by ", ", or the number of cells if there are more than four: "6
+/// cells". `run` contains one sequence [1, T], and `study` is the study of this sequence. Throws
+/// ShapeError unless the batch size is 1, and ValueError if the model does not have a cell.
 std::vector<Evidence> cut_cells(const BaseRun& run, const Study& study,
                                 const std::vector<std::vector<Cell>>& sets);
 

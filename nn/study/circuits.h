@@ -112,9 +112,10 @@ class Circuits {
   /// - kQuery: s (N(w_i) W_Q^b) R . (x~_j W_K^b), [vocab, vocab]
   /// - kValue: (N(w_i) W_V^b) W_O^b G U~^T, [vocab, classes]
   ///
-  /// The biases of projections are left out. x~ is that of the layer whose weight follows it. R is
-  /// R(D) at a given distance. Without a distance, it is the mean of R(D) over D = 1 to context -
-  /// 1, or R(0) if the context is 1. Throws ValueError unless a's layer is before b's.
+  /// The biases of projections are left out. Each x~ is normalized by the layer whose weight
+  /// follows it. R is R(D) at a given distance. Without a distance, it is the mean of R(D) over D =
+  /// 1 to context - 1, or R(0) if the context is 1. Throws ValueError unless a's layer is before
+  /// b's.
   FactoredMap composed(Receiver::Kind kind, const HeadIndex& a, const HeadIndex& b,
                        std::optional<std::int64_t> distance = {}) const;
 

@@ -12,7 +12,8 @@ using namespace autograd;
 
 namespace {
 
-// Returns the best finite value: of heads the one with the largest magnitude; NaN if there is none.
+// Returns the best finite value of a series. For a quantity of heads, this is the value with the
+// largest magnitude. Returns NaN if no value is finite.
 template <class Values>
 double best_of(const Values& values, const ComparedQuantity& of) {
   const auto rank = [&](double x) { return of.head ? std::abs(x) : of.rises() ? x : -x; };

@@ -26,8 +26,8 @@ struct ComparedQuantity {
   /// Returns all names that the constructor accepts.
   static std::vector<std::string> names();
 
-  /// Returns true if a run reaches `target` from below. Numbers of heads may be negative; their
-  /// size counts.
+  /// Returns true if training raises the quantity towards `target`, false if training lowers it. A
+  /// quantity of heads may be negative and then falls to a negative target.
   bool rises(double target = 0) const {
     return head ? target >= 0 : name != "loss" && name != "eval_loss";
   }
@@ -50,7 +50,7 @@ struct ComparedRun {
   bool has_result = true;        ///< false: a finished run whose result is missing
   double seconds = NAN;          ///< training time of a run that was not resumed
   StepSeries series = {};        ///< steps, and series_name() of the quantity at each of them
-  std::vector<TimedNumber> heads = {};  ///< of heads, with the last weights; set by measure_heads()
+  std::vector<TimedNumber> heads = {};  ///< by head, with the last weights; set by measure_heads()
   double final = NAN;     ///< the compared quantity at the end; that of heads: see measure_heads()
   double accuracy = NAN;  ///< accuracy at the end, 0 to 1
   double above = NAN;     ///< loss minus optimal loss at the end, nats

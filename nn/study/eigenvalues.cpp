@@ -43,7 +43,8 @@ struct Turn {
   }
 };
 
-// Returns the eigenvalue of rows and columns i - 1 and i that is nearer to a(i, i).
+// Returns the eigenvalue that is nearer to a(i, i) of the 2 x 2 block in rows and columns i - 1 and
+// i.
 Complex nearer_eigenvalue(SquareMatrix& a, std::size_t i) {
   const Complex half = (a(i - 1, i - 1) - a(i, i)) / 2.0, product = a(i - 1, i) * a(i, i - 1);
   const Complex root = std::sqrt(half * half + product);

@@ -22,8 +22,8 @@ struct Prediction {
   std::string_view name;  ///< "gradient", "softmax exact", "integrated (activation)" or "sum"
   Effect effect;          ///< the predicted change
 };
-/// A measured change of L by one intervention, and what was predicted for it. The rows of a list
-/// have the same predictions in the same order; the last ones may be missing.
+/// A measured change of L by one intervention, and the predictions of this change. All rows of a
+/// list contain the same predictions in the same order, but a row may lack the last ones.
 struct Evidence {
   /// The place of the intervention: "L1H0", "L0MLP", "L1H0[5,3]", "L0H0:K:L1H0", "L0H0, L0H1" or
   /// "L1 resid_pre at 3".

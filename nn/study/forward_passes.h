@@ -60,7 +60,7 @@ inline constexpr std::int64_t kMaxCopies = 32;
 /// least 1.
 std::int64_t sequences_at_once(const Transformer& model, std::int64_t length);
 
-/// Returns where a batch holds a token and no padding, [B, T], bool8.
+/// Returns a mask that is true where a batch contains a token and false at padding, [B, T], bool8.
 Tensor holds_token(const Batch& batch);
 /// Returns n copies of rows x [B, ...]: row i of the result [n B, ...] is row i % B of x.
 Tensor repeat_rows(const Tensor& x, std::int64_t n);

@@ -59,7 +59,7 @@ enum Quantity : std::size_t {
   /// The mean of dL/dz at z + (k - 1/2)/5 (z' - z), k = 1 to 5, times z' - z. It integrates along
   /// the activation of the head (EAP-IG, Hanna et al. 2024, arXiv 2403.17806).
   kIntegrated,
-  kQuantityCount,  ///< number of quantities
+  kQuantityCount,  ///< number of the quantities above
 };
 
 /// The numbers of one head. A number that was not computed, or is not defined, is NaN.
@@ -78,11 +78,12 @@ struct HeadReport : HeadIndex {
     return all;
   }
 };
-/// Returns the mean of each quantity over the reports in which it is not NaN. `weights` has the
-/// weight of each report; if it is empty, all weights are 1. The head is that of the first report.
+/// Returns the mean of each quantity over the reports in which it is not NaN. `weights` contains
+/// the weight of each report; if it is empty, all weights are 1. The head is that of the first
+/// report.
 HeadReport mean_report(std::span<const HeadReport> reports, std::span<const double> weights = {});
 
-/// Describes one quantity: its name in files, and how each output shows it.
+/// Describes one quantity: its name in files, and the form in which each output shows the quantity.
 struct HeadQuantity {
   Quantity quantity;      ///< index in HeadReport
   std::string_view name;  ///< key in JSON, CSV and on the page: "previous_token"
@@ -91,7 +92,7 @@ struct HeadQuantity {
 
   /// A column of the tables of heads in text.
   struct Column {
-    std::string_view heading;            ///< empty if the table has no column for it
+    std::string_view heading;            ///< empty if the table has no column for the quantity
     std::string_view format = "{:.3f}";  ///< fmt format of a cell
     int drop = 0;  ///< a table that is too wide drops the columns with the largest `drop` first
   } column = {};   ///< the column of this quantity
@@ -115,7 +116,7 @@ struct HeadQuantity {
     kMeasure,         ///< measure_heads()
     kAlarms,          ///< head_health()
   } source = kStudy;  ///< the source of this quantity
-  /// Returns whether over_time() has the quantity.
+  /// Returns whether over_time() computes the quantity.
   bool is_over_time() const { return source == kStudy || source == kEffects; }
 };
 /// Returns the descriptions of all quantities, in the order of Quantity, in which every output
@@ -123,10 +124,10 @@ struct HeadQuantity {
 std::span<const HeadQuantity> head_quantities();
 
 /// Computes the quantities that need only the weights of a head. All other quantities are NaN.
-/// `pattern` has the weights [T, T], row-major, query by key. `tokens` has the T tokens of the
-/// sequence. `visible` has the number of keys that each query may attend to, [T]. If `visible` is
-/// empty, query i may attend to the keys 0 to i. Throws ShapeError unless `pattern` has T * T
-/// entries and `visible` is empty or has T entries.
+/// `pattern` contains the weights [T, T], row-major, query by key. `tokens` contains the T tokens
+/// of the sequence. `visible` contains the number of keys that each query may attend to, [T]. If
+/// `visible` is empty, query i may attend to the keys 0 to i. Throws ShapeError unless `pattern`
+/// has T * T entries and `visible` is empty or has T entries.
 HeadReport head_scores(std::span<const double> pattern, std::span<const std::int64_t> tokens,
                        std::span<const std::int64_t> visible = {});
 

@@ -70,8 +70,8 @@ Tensor distinct_tokens(const Transformer::Options& o, std::int64_t seed, std::in
   return contiguous(stack(rows, 0));
 }
 
-// Returns the score of one head. `raised` has the raise of each logit, [B, T, classes], `pattern`
-// has the attention weights, [B, T, T], and `tokens` is [B, T].
+// Returns the score of one head. `raised` contains the change of each logit by the head, [B, T,
+// classes], `pattern` the attention weights, [B, T, T], and `tokens` the tokens, [B, T].
 double copying_score(const Tensor& raised, const Tensor& pattern, const Tensor& tokens) {
   const Tensor wide = to(raised, float64), read = gather(tokens, 1, argmax(pattern, -1));
   const double of_read = sum(gather(wide, 2, unsqueeze(read, -1))).item(),

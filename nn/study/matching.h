@@ -9,7 +9,7 @@
 
 namespace heed::nn {
 
-/// A head of run A and the head of run B that corresponds to it.
+/// A head of run A and the corresponding head of run B.
 struct HeadMatch {
   HeadIndex a;                 ///< head of run A
   std::optional<HeadIndex> b;  ///< head of run B; no value if run B has fewer heads in this layer

@@ -36,7 +36,7 @@ struct Part {
 struct GatedForward {
   Tensor gates;                // [B, 1, 1, 1], a leaf
   Tensor values;               // [B], L
-  std::vector<Tensor> scores;  // S of the layers after the head's, in the graph of `gates`
+  std::vector<Tensor> scores;  // scores of each later layer, computed from `gates`
 };
 GatedForward gated_forward(const Part& part, const HeadIndex& h, double gate, bool keep_scores) {
   const Transformer::Options& model = part.run.model().options;
@@ -58,15 +58,15 @@ GatedForward gated_forward(const Part& part, const HeadIndex& h, double gate, bo
   return pass;
 }
 
-// (out' - out) . dL/d(out) of one MLP, for each sequence.
+// Returns (out' - out) . dL/d(out) of one MLP for each sequence, where out' is the replacement.
 Values gradient_prediction(const Part& part, const Component& mlp) {
   const LayerStudy& s = part.at(mlp.layer);
   const Tensor change = to(part.replaced.mlp[std::size_t(mlp.layer)] - s.mlp_out, float64);
   return to_doubles(sum(change * to(s.mlp_out_grad, float64), {1, 2}));
 }
 
-// The difference between the exact softmax of later heads and its first-order change, for each
-// sequence: the sum of (softmax(S + dS) - A - J dS) . dL/dA.
+// Returns the difference between the exact change of the softmax of later heads and its first-order
+// change, for each sequence: the sum of (softmax(S + dS) - A - J dS) . dL/dA.
 Values softmax_correction(const Part& part, const HeadIndex& h) {
   Values total(part.run.values.size(), 0);
   if (h.layer + 1 == part.run.model().options.layers) return total;

@@ -26,8 +26,8 @@ struct MeasuredHeads {
   /// (kPredicted). If a head has all, "softmax exact" and "integrated (activation)" follow.
   std::vector<Evidence> effects = {};
   std::vector<Component> components;  ///< of `effects`
-  /// By head: mean over the queries of their weight on the key d positions before, [T]. A query
-  /// without such a key has the weight 0 there.
+  /// By head: mean over the queries of their weight on the key d positions before, [T]. For a query
+  /// without such a key, the weight counts as 0.
   std::vector<std::vector<double>> by_distance = {};
   /// By head: mean weight of a query on all keys that have this token, [vocab].
   std::vector<std::vector<double>> by_token = {};

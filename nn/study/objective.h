@@ -64,7 +64,8 @@ struct ObjectiveAt {
   Batch batch;                          ///< inputs, targets and counted [B, P] at these positions
   Objective objective;                  ///< L for logits [B, P, classes]
 };
-/// Returns the positions that L asks for in a batch [B, T], which has a position that L counts.
+/// Returns the positions on which L depends in a batch [B, T]. At least one position of the batch
+/// must count.
 ObjectiveAt at_positions(const Objective& objective, const Batch& batch);
 
 /// Returns the share of the positions at which the largest logit is that of the right token, 0 to

@@ -57,11 +57,11 @@ struct OverTime {
   std::vector<double> of_model(std::string_view quantity) const;
 };
 
-/// Loads the weights of each checkpoint into the model, and studies them.
-/// Afterwards the model has the weights of the last checkpoint. Throws IoError, with the name of
-/// the file, if a checkpoint is damaged, does not fit the model, or has another step than its name.
-/// Throws IoError if the recipe in a checkpoint (the settings of its run, see recipe_text())
-/// differs from the recipe in the first checkpoint. Throws NumericError if L is not finite.
+/// Loads the weights of each checkpoint into the model, and studies them. Afterwards the model
+/// contains the weights of the last checkpoint. Throws IoError, with the name of the file, if a
+/// checkpoint is damaged, does not fit the model, or has another step than its name. Throws IoError
+/// if the recipe in a checkpoint (the settings of its run, see recipe_text()) differs from the
+/// recipe in the first checkpoint. Throws NumericError if L is not finite.
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
                    const OverTimeSubject& subject, const ProgressCallback& progress = {});
 

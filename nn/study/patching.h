@@ -35,13 +35,14 @@ struct Patching {
   double clean = 0;                ///< L of the clean sequences, mean over the pairs
   double corrupt = 0;              ///< L of the corrupt sequences, mean over the pairs
   std::int64_t left_out = 0;       ///< number of pairs with a small gap, which are not used
-  std::vector<Place> places = {};  ///< all places
+  std::vector<Place> places = {};  ///< the patched places
   /// The effects of one direction, in the order of `places`.
   struct Direction {
     /// The gain of L by the clean value, and its prediction "gradient": (clean value - corrupt
     /// value) . dL/d(value), in the run that is patched.
     std::vector<Evidence> gains = {};
-    /// Both as shares of the gap L(clean) - L(corrupt). 0 means that nothing changes.
+    /// Gain and prediction as shares of the gap L(clean) - L(corrupt). 0 means that nothing
+    /// changes.
     std::vector<Evidence> shares = {};
   };
   Direction denoise = {};  ///< clean values in the corrupt run; gain: L(patched) - L(corrupt)

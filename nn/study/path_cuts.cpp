@@ -109,9 +109,9 @@ class PathCutter::Pass {
   }
 
  private:
-  // Returns the change of the output that the last receiver of a path reads: for an edge in the
-  // running pass, and for a longer path in a pass in which only the path before changes. The
-  // number is the stage of this output.
+  // Returns the change of the output that the last receiver of a path reads, and the stage of this
+  // output. For an edge, it is the change in the running pass. For a longer path, it is the change
+  // in a pass in which only the earlier receivers of the path change.
   std::pair<std::int64_t, Tensor> sent_on(std::size_t i) const {
     Path path = paths_[i];
     if (path.receivers.size() == 1)

@@ -51,7 +51,7 @@ Receiver shared_receiver(Receiver receiver, const Transformer::Options& model);
 /// Site of the queries, keys or values that a receiver computes.
 const char* site_of(Receiver::Kind kind);
 /// Returns the queries, keys or values of a receiver for a stream x, after its norm: [..., d_model]
-/// -> [..., d_head]. `weights` have the form AttentionForm::kPerHead.
+/// -> [..., d_head]. `weights` are stored in the form AttentionForm::kPerHead.
 Tensor project(const Receiver& r, const Tensor& x, const AttentionWeights& weights,
                const MultiHeadAttention::Options& o, bool bias = true);
 /// Returns the component that a receiver belongs to. It must not be kLogits.

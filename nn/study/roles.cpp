@@ -58,7 +58,7 @@ HeadSummary summarize_heads(const BaseRun& run, const Replacement& replaced,
   for (std::size_t i = 0; i < measured.effects.size(); ++i) {
     const Judgement::Row& row = s.judgement.rows[i];
     Finding& f = s.findings.emplace_back(Finding{i, {}, {}, row.counts, row.suffices_counts});
-    if (i >= measured.reports.size()) continue;  // an MLP
+    if (i >= measured.reports.size()) continue;  // an MLP has no report
     f.head = measured.reports[i];
     if (predicts) f.roles = roles_of(measured.reports[i], measured.uniform);
     if (f.matters()) s.named.push_back(*f.head);

@@ -44,7 +44,7 @@ struct Finding {
 
 /// The effect of a set of heads with one role.
 struct RoleEffect {
-  const Role* role;              ///< the role
+  const Role* role;              ///< main role of the heads
   std::vector<HeadIndex> heads;  ///< the heads that matter and have this main role
   Effect needed;                 ///< L without these heads, minus L
 };
@@ -53,7 +53,7 @@ struct RoleEffect {
 struct HeadSummary {
   std::vector<Finding> findings;    ///< of all rows of MeasuredHeads::effects
   Judgement judgement;              ///< of these rows; MLPs are compared with the heads
-  std::vector<RoleEffect> by_role;  ///< roles with a head that matters
+  std::vector<RoleEffect> by_role;  ///< main roles of the heads that matter
   std::vector<HeadIndex> named;     ///< the heads that matter
   /// False if no head matters and the magnitude of `no_heads` is below its floor times the root of
   /// the number of heads, to which small effects of many heads may add up.
@@ -66,13 +66,14 @@ struct HeadSummary {
   double left_alone = NAN;
   ///@}
 };
-/// Summarizes the heads and MLPs. `measured` has the measurements on this run.
+/// Summarizes the heads and MLPs. `measured` is the result of measure_heads() for this run.
 /// `predicts` is false if the model predicts no better than token frequencies: then no head has a
 /// role, and no effect counts.
 HeadSummary summarize_heads(const BaseRun& run, const Replacement& replaced,
                             const MeasuredHeads& measured, bool predicts = true);
 
-/// L if a set of components is replaced, as a share of what all of them do.
+/// Effect of a set of components, and the share of the effect of all components that remains
+/// without the set.
 struct KeptShare {
   Effect effect;  ///< L without the set, minus L
   /// (L without the set - L without all) / (L - L without all), where `all` are all heads, and all

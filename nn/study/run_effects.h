@@ -13,8 +13,8 @@ namespace heed::nn {
 /// Returns the number of sequences of a study: 32, or more until 4,096 positions count in the
 /// accuracy, at most 512. With fewer positions the marks of heads depend on the sequences.
 std::int64_t default_samples(const Task& task);
-/// Returns L if no other is asked for: the margin or, if the targets are random, their log
-/// probability. `positions` are those of L; empty: all that count.
+/// Returns the default L: the margin or, if the targets are random, their log probability.
+/// `positions` are those of L; empty: all that count.
 Objective default_objective(const Transformer& model, const TaskInfo& info, const Batch& batch,
                             const std::vector<std::int64_t>& positions = {});
 
@@ -31,7 +31,7 @@ bool predicts_better(const std::optional<Effect>& gain);
 /// Quantities that score_on_repeated_tokens() sets.
 inline constexpr Quantity kCopyScores[] = {kPreviousToken, kDuplicateToken, kInduction,
                                            kDetectInduction};
-inline constexpr std::int64_t kRepeatedSequences = 8;  ///< their number
+inline constexpr std::int64_t kRepeatedSequences = 8;  ///< number of sequences of repeated tokens
 inline constexpr std::int64_t kLeastRepeated = 8;      ///< least number of tokens that repeat
 /// Measures the scores of previous-token, duplicate-token and induction heads of a model of texts
 /// on repeated random tokens, because a text confounds them. Returns the sizes of the sequences; if
@@ -40,7 +40,7 @@ inline constexpr std::int64_t kLeastRepeated = 8;      ///< least number of toke
 std::optional<RepeatedTokens> score_on_repeated_tokens(MeasuredHeads& heads, const LoadedRun& run,
                                                        std::uint64_t seed = 1);
 
-/// The heads and MLPs of a run.
+/// Measured effects of the heads and MLPs of a run, and their summary.
 struct RunEffects {
   MeasuredHeads measured;  ///< on default_samples() sequences, cut by their mean output
   HeadSummary summary;     ///< of `measured`

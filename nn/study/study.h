@@ -74,7 +74,7 @@ struct Study {
 };
 
 /// Describes an array of a study that is written to files: its name in files, and the member that
-/// has its values.
+/// contains its values.
 struct ArrayQuantity {
   /// The name in files. For an array of each layer, it is the part after "blocks.N.", such as
   /// "attn.hook_pattern".
@@ -102,7 +102,7 @@ struct MapQuantity {
   bool is_signed;              ///< true: the color scale is centered at 0
   bool for_every_checkpoint;   ///< false: the page shows only the last checkpoint's map
 
-  /// The picture of a map. If `file` is empty, the map has no picture.
+  /// The picture of a map. If `file` is empty, no picture is drawn.
   struct Picture {
     std::string_view file;        ///< prefix of file names: "dA" for dA.png and dA_L1H0.png
     std::string_view heading;     ///< title of the picture

@@ -249,7 +249,7 @@ std::string note_of(const Text& text) {
 
 // Appends the tokens of the held-out file o.val_path. The tokens before them are for training.
 void read_held_out(Corpus& corpus, const TextOptions& o) {
-  // The last line of the training file may have no newline. An empty line has no effect.
+  // The last line of the training file may end without a newline. An empty line has no effect.
   if (o.by_line) corpus.tokens.push_back(corpus.vocabulary.find("\n").value());
   corpus.training = std::int64_t(corpus.tokens.size());
   const std::int64_t unknown = corpus.unknown;

@@ -37,9 +37,10 @@ class FileTask : public Task {
   /// If options.answer_after is set, makes the targets before the answer kIgnored.
   void mark_answer(Sequence& s) const;
   const TokenArray& tokens() const { return tokens_; }
-  std::int64_t training_tokens() const { return training_; }  ///< Corpus::training
+  std::int64_t training_tokens() const { return training_; }  ///< number of tokens to train on
   void prepare_evaluation(const std::function<void()>& poll) const override;
-  /// Adds the losses of the n-gram models to the references of the sequence, and returns it.
+  /// Adds the losses of the n-gram models to the references of the sequence, and returns the
+  /// sequence.
   Sequence with_ngrams(Sequence s) const;
   static constexpr std::int64_t kMostCounted = 4'000'000;  ///< limit of training tokens for n-grams
   static constexpr std::int64_t kPolled = 1 << 14;         ///< tokens between two calls of poll()

@@ -18,8 +18,8 @@ std::int64_t test_lines(std::int64_t all) { return std::min<std::int64_t>(1000, 
 
 class LinesTask : public FileTask {
  public:
-  // If `first` has a value, the lines from this one on are the evaluation set. Otherwise it is
-  // drawn.
+  // If `first` has a value, the evaluation set is the lines from number `first` on. Otherwise the
+  // evaluation set is drawn.
   LinesTask(const TextOptions& o, Corpus&& corpus, std::vector<std::uint32_t> starts,
             const std::string& description, const std::string& note,
             std::optional<std::int64_t> first)

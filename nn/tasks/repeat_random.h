@@ -13,7 +13,7 @@ namespace heed::nn {
 /// Sequences of random tokens that repeat.
 struct RepeatedTokens {
   std::int64_t tokens = 0;  ///< R, number of random tokens
-  std::int64_t copies = 4;  ///< C, how often they occur
+  std::int64_t copies = 4;  ///< C, number of times that they occur
 
   /// Returns the default for a context: 4 copies of min(25, (context - 1) / 4) tokens.
   static RepeatedTokens for_context(std::int64_t context);
@@ -25,8 +25,8 @@ struct RepeatedTokens {
   std::string text() const;
 };
 
-/// Returns whether each token of a task's sequences is predicted from those before it, so that
-/// repeated random tokens are sequences for its model.
+/// Returns whether a model of the task predicts each token of a sequence from the tokens before it.
+/// Only such a model can repeat random tokens.
 bool predicts_its_inputs(const Task& task);
 /// Draws sequences: BOS if the task has one, then R tokens, uniform in [0, classes) except the stop
 /// token, C times. Returns them [count, T]. All next tokens are targets; those of the second and

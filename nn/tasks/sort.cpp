@@ -53,8 +53,8 @@ class Sort : public NumberedTask {
         digits_(o.digits) {}
 
  private:
-  // The digits of a question. One of them changes so that the smallest digit, which is the answer,
-  // is another one.
+  // Returns two questions that differ in one digit. The change gives another smallest digit, which
+  // is the first token of the answer.
   PromptPair draw_pair(const std::string& /*corruption*/, Generator& g) const override {
     for (;;) {
       PromptPair pair{random_question(digits_, g), {}, 0, 0};

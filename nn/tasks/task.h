@@ -100,7 +100,7 @@ struct TaskInfo {
   /// If true, the targets that count are drawn at random, as in a text. If false, the earlier
   /// tokens of a sequence determine them, as in a copied block.
   bool random_targets = false;
-  std::string note = {};  ///< sentence about data that are left out; empty if none are
+  std::string note = {};  ///< sentence about data that are left out; may be empty
   /// Expected value of Sequence::optimal over the sequences of the task, in nats per target. NaN if
   /// unknown.
   double optimal = std::numeric_limits<double>::quiet_NaN();

@@ -61,8 +61,8 @@ struct RunConfig {
   /// For the task "lines": targets up to the first occurrence of this character in a line are
   /// ignored. If it is empty, no target is ignored (TextOptions::answer_after).
   std::string answer_after;
-  /// For "text" and "lines": how line ends and a byte order mark are read. Runs of texts whose
-  /// configuration has no value kept them.
+  /// For "text" and "lines": how line ends and a byte order mark are read. In the configuration of
+  /// an old run, a missing value means Newlines::kKeep.
   Newlines newlines = Newlines::kLf;
   /// Values of the settings `task-KEY`, by KEY. A missing parameter has its default value.
   TaskParameters task_parameters;

@@ -25,9 +25,9 @@ struct TextSize {
 };
 
 /// Quality of the predictions of a text. Unlike a loss in nats per token, bits per character or per
-/// byte can be compared between models with different vocabularies. A value is none if there is no
-/// token. With unknown tokens, only their share is known: a model predicts `<unk>` more easily than
-/// the words that it stands for.
+/// byte can be compared between models with different vocabularies. Without a token, a value is
+/// missing. With unknown tokens, only their share is known: a model predicts `<unk>` more easily
+/// than the words that it stands for.
 struct TextQuality {
   std::optional<double> perplexity = {};          ///< exp of the nats per token
   std::optional<double> bits_per_character = {};  ///< total nats / ln 2 / code points
@@ -40,7 +40,8 @@ TextQuality text_quality(double nats, const TextSize& size);
 /// Result of evaluate(). Losses are means in nats per target over a set of sequences.
 struct Evaluation {
   double loss = 0;  ///< loss of the model
-  /// Loss of the Bayes-optimal predictor on the same sequences; none if the task does not know it.
+  /// Loss of the Bayes-optimal predictor on the same sequences; no value if the task cannot compute
+  /// it.
   std::optional<double> optimal;
   /// Standard error of loss - optimal, estimated over the sequences. If `optimal` is none, that of
   /// `loss`. None for fewer than two sequences.

@@ -21,7 +21,7 @@ struct TokenScore {
 
 /// Scores of a batch of B sequences of T tokens.
 struct BatchScores {
-  /// Element b T + t is the score of target t of sequence b; none if the target is kIgnored.
+  /// Element b T + t is the score of target t of sequence b; no value if the target is kIgnored.
   std::vector<std::optional<TokenScore>> targets = {};
   Tensor logits = {};  ///< [B, T, classes], in the dtype of the model
 };

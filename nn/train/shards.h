@@ -91,8 +91,8 @@ class ShardThreads {
 
  private:
   ShardGradients sum_groups(std::int64_t groups);
-  // State of one thread. `sum` is kept until the next call, in which usually the same thread frees
-  // it: the memory pool has a cache for each thread.
+  // State of one thread. `sum` is kept until the next call, so that the thread that allocated its
+  // memory usually also frees it. The memory pool has a cache for each thread.
   struct Group {
     std::optional<Transformer> own;  // not for the first thread
     ShardGradients sum;

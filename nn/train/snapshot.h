@@ -34,7 +34,7 @@ struct Snapshot {
   std::map<std::string, std::string> data = {};  ///< entries of TaskInfo::data
   std::map<std::string, std::string> logs = {};  ///< Trainer::logs
   ///@{
-  /// Only of a finished run. Trainer::from() drops them.
+  /// Members that only a finished run sets. Trainer::from() ignores them.
   bool finished = false;
   std::string result = {};  ///< the final evaluation as JSON, see RunResult in nn/run
   /// The evaluation after the last step, if a longer run would not perform it. Then neither

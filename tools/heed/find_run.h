@@ -22,7 +22,7 @@ std::filesystem::path find_run(const std::string& given);
 std::string find_weights(const std::string& given);
 
 /// Calls RunFolder::open(). If the opened run has a note about the weights file, prints the note to
-/// stderr. Throws IoError if the directory has no file `weights`.
+/// stderr. Throws IoError if the directory does not contain the file `weights`.
 nn::LoadedRun open_run(const std::filesystem::path& folder, const std::string& weights,
                        nn::Use use);
 

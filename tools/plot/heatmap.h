@@ -38,8 +38,8 @@ struct HeatmapGrid {
   std::vector<Panel> panels = {};   ///< the heat maps, row by row; at least one
   int panel_columns = 1;            ///< panels per row, at least 1
   ///@{
-  /// `row_labels` has one label (token) per row of the matrix, and `col_labels` one per column.
-  /// Each may also be empty.
+  /// `row_labels` contains one label (token) per row of the matrix, and `col_labels` one per
+  /// column. Each may also be empty.
   std::vector<std::string> row_labels = {}, col_labels = {};
   ///@}
   ///@{

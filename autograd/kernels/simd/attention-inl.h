@@ -177,8 +177,9 @@ HWY_INLINE Panels<T> packed_rows(const T* packed, KeyRange keys, std::int64_t co
   return panels;
 }
 
-// Computes s [rows, columns] = x [rows, d] y^T, where `packed` has the panels of y^T and starts at
-// the first key of a panel. The result is q k^T without the scale, or in the backward grad_out v^T.
+// Computes s [rows, columns] = x [rows, d] y^T, where `packed` contains the panels of y^T and
+// starts at the first key of a panel. The result is q k^T without the scale, or in the backward
+// grad_out v^T.
 template <class T>
 HWY_INLINE void times_transposed(T* s, std::int64_t s_row, const T* x, std::int64_t row,
                                  std::int64_t rows, std::int64_t d, const T* packed,

@@ -14,7 +14,7 @@ namespace heed::nn {
 struct ParameterAudit {
   std::string name;                ///< name in parameters()
   autograd::Shape shape;           ///< shape of the parameter
-  std::optional<double> gradient;  ///< norm of the gradient before clipping; none if it is missing
+  std::optional<double> gradient;  ///< norm before clipping; no value without a gradient
   double weight = 0;               ///< norm of the parameter before the step
   double update = 0;               ///< norm of the change of the parameter in the step
   /// Returns update / weight. The result is not finite if `weight` is 0. About 1e-3 is typical of

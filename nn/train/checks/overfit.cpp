@@ -10,7 +10,8 @@ namespace heed::nn {
 
 namespace {
 
-// Returns what a model can tell apart of the tokens that it sees, the last of which is the query.
+// Returns numbers that are equal for two lists of read tokens that a model cannot distinguish. The
+// last token of a list is the query.
 std::vector<std::int64_t> distinguished(std::vector<std::int64_t> seen,
                                         const Transformer::Options& model) {
   if (!are_relative(model.positions)) return seen;
@@ -37,7 +38,7 @@ double entropy_floor(const Batch& batch, const Transformer::Options& model) {
   const auto inputs = batch.inputs.to_vector<std::int64_t>();
   const auto targets = batch.targets.to_vector<std::int64_t>();
   const std::int64_t T = batch.inputs.size(1);
-  // Number of times that each token follows what the model can tell apart.
+  // For each result of distinguished(), the number of times that each token follows.
   std::map<std::vector<std::int64_t>, std::map<std::int64_t, double>> next;
   for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
     for (std::int64_t t = 0; t < T; ++t) {

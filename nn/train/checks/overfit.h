@@ -8,11 +8,11 @@
 namespace heed::nn {
 
 /// Returns the lowest mean loss that a model with these options can have on the batch, in nats per
-/// target: the entropy of the next token given what the model can tell apart. That is the beginning
-/// of the sequence, or its last tokens if `window` is set. Without absolute positions and sinks, a
-/// model cannot count equal tokens with no other token before them; one layer without positions
-/// sees only the shares of the tokens, and which one is the last. The result is above 0 if equal
-/// beginnings continue with different tokens.
+/// target: the entropy of the next token given all that the model can distinguish. It can
+/// distinguish the beginnings of sequences, or the last tokens if `window` is set. Without absolute
+/// positions and sinks, a model cannot count equal tokens with no other token before them; one
+/// layer without positions distinguishes only the share of each token and the last token. The
+/// result is above 0 if equal beginnings continue with different tokens.
 double entropy_floor(const Batch& batch, const Transformer::Options& model);
 
 /// State of overfit_batch().
@@ -27,9 +27,9 @@ struct Overfit {
 };
 
 /// Takes steps on one batch, drawn with the seed of the run, until the batch is learned or
-/// config.steps steps are done. The learning rate should not decay, because `falls` is false at its
-/// end. Calls `progress` after each step. Throws ValueError unless the
-/// dropout is 0, and the errors of Trainer::step().
+/// config.steps steps are done. With a learning rate that decays, `falls` becomes false, because
+/// late steps change little. Calls `progress` after each step. Throws ValueError unless the dropout
+/// is 0, and the errors of Trainer::step().
 Overfit overfit_batch(Trainer& trainer, const std::function<void(const Overfit&)>& progress = {});
 
 }  // namespace heed::nn

@@ -16,11 +16,11 @@ namespace heed {
 /// The runs of one task in a comparison, in groups. The runs of one group differ only in their
 /// seeds. The texts of `heed compare` call a group a setting.
 struct RunComparison {
-  nn::ComparedQuantity of;           ///< the compared quantity
+  nn::ComparedQuantity of;           ///< quantity that the report compares
   std::optional<double> target;      ///< value of the quantity for steps_to_target
   std::vector<nn::RunGroup> groups;  ///< at least one, each with at least one run
 
-  /// Returns the task of all runs.
+  /// Returns the task of the runs, which have one task.
   const std::string& task() const { return groups[0].runs[0].config.task; }
 };
 

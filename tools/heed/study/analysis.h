@@ -29,7 +29,7 @@ struct Analysis {
   std::string_view key;  ///< of its section, --show and JSON
   int order = 0;         ///< sections are shown in this order
 
-  /// An option that only this analysis has. Its value is that of StudyContext::text() and its like.
+  /// An option that only this analysis has. StudyContext::text() and flag() return its value.
   struct Option {
     const char* key;   ///< "edges-into"
     const char* unit;  ///< placeholder of the value: "RECEIVER", "N" for a number; "": a switch
@@ -41,25 +41,26 @@ struct Analysis {
   const char* group = "";  ///< heading of the options in help texts, one word
   const char* notes = "";  ///< text below this heading
 
-  /// Returns whether a shared option asks for the analysis, as its own options do; null: none does.
+  /// Returns true if an option that several analyses share selects this analysis. Null: no shared
+  /// option selects it.
   bool (*by_shared)(const StudyContext& context) = nullptr;
-  const char* shared = "";  ///< these options: "--ablate all"
-  /// Returns whether the analysis runs if no option asks for it. Null: it runs if it has no
-  /// options, unless `by_shared` is set.
+  const char* shared = "";  ///< the shared options as text: "--ablate all"
+  /// Returns true if the analysis runs although no option selects it. Null: it runs if it has no
+  /// options and `by_shared` is null.
   bool (*by_default)(StudyContext& context) = nullptr;
   /// True: `heed study --over-time` also runs it if none of its options is given.
   bool repeats = true;
-  /// Throws the errors of its options, before anything is measured; null if it has none.
+  /// Throws the errors of the options before anything is measured. Null: no option can be wrong.
   void (*check)(const StudyContext& context) = nullptr;
   Section (*run)(StudyContext& context) = nullptr;
 
   Registration registration = Registration(*this);
 
-  /// Returns whether an option asks for it.
+  /// Returns whether an option selects the analysis.
   bool is_asked(const StudyContext& context) const;
-  /// Returns whether it runs.
+  /// Returns whether the analysis runs.
   bool runs(StudyContext& context) const;
-  /// Returns which options ask for it: "add --path".
+  /// Returns the options that select the analysis as advice: "add --path".
   std::string advice() const;
 };
 

@@ -22,7 +22,7 @@ struct NotableCells {
   nn::Judgement judgement = {};
 };
 
-/// The inputs of an analysis. Each part is computed when it is first asked for.
+/// The inputs of an analysis. Each part is computed when it is first used.
 struct StudyContext {
   const Command& command;
   const HeadArguments& arguments;  ///< options that several analyses share

@@ -120,7 +120,7 @@ class Lines {
  private:
   const nn::Evidence& row(const nn::Finding& f) const { return m_.effects[f.row]; }
 
-  // "needed -5.31 +- 0.03 (accuracy 99.9 %), suffices +5.19 +- 0.04"
+  // Returns a text such as "needed -5.31 +- 0.03 (accuracy 99.9 %), suffices +5.19 +- 0.04".
   std::string effects(const nn::Finding& f) const {
     std::string text = "needed " + effect_text(row(f).effect);
     if (!std::isnan(row(f).effect.accuracy))

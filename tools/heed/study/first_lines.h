@@ -20,8 +20,8 @@ struct Claim {
   /// lost_without, left_alone.
   std::vector<std::pair<std::string, double>> numbers = {};
 };
-/// Returns the first lines, most important first. `answers` are lines about what the user asked
-/// for. `predicts` is Subject::predicts.
+/// Returns the first lines, most important first. `answers` are lines about the options of the
+/// command line. `predicts` is Subject::predicts.
 std::vector<Claim> first_lines(const HeadStudy& study, bool predicts,
                                const std::vector<std::string>& answers = {});
 

@@ -15,12 +15,12 @@ namespace heed {
 
 /// Options of the effects of heads. An empty text means that the option is not given.
 struct HeadArguments {
-  std::string ablate;                           ///< components as L0MLP,L1H0, or "all"
-  std::string keep;                             ///< components as L0MLP,L1H0
+  std::string ablate;  ///< components to replace, such as "L0MLP,L1H0", or "all"
+  std::string keep;    ///< components to keep, such as "L0MLP,L1H0"
   nn::Ablation ablation = nn::Ablation::kMean;  ///< replacement for an output
   std::int64_t samples = 0;  ///< number of evaluation sequences; 0: nn::default_samples()
-  /// Repeated random tokens as "RxC", "auto" for the default sizes, or "" for sequences of the
-  /// task.
+  /// Repeated random tokens as "RxC" (R tokens, C copies), "auto" for the default sizes, or "" for
+  /// sequences of the task.
   std::string repeat_random;
   bool no_effects = false;  ///< the effects of heads and MLPs are not measured
 };

@@ -14,8 +14,8 @@ namespace heed {
 /// Returns the file of the last checkpoint, relative to the run directory. Throws IoError if the
 /// run has no checkpoints.
 std::string last_checkpoint(const std::string& run);
-/// Studies the checkpoints of a run. `subject` has the weights of the last checkpoint, L, and the
-/// sequence of the page. L is measured on this sequence if --prompt or --sample selects it, and
+/// Studies the checkpoints of a run. `subject` contains the weights of the last checkpoint, L, and
+/// the sequence of the page. L is measured on this sequence if --prompt or --sample selects it, and
 /// otherwise on sequences of the task or of --repeat-random. Writes over_time.csv, over_time.json,
 /// over_time.png and report.html.
 Report study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,

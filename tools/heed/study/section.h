@@ -52,7 +52,7 @@ inline constexpr Column kSectionKeys[] = {
     {"maps"}, {"charts"}, {"network"}};
 /// Returns the sections as JSON. The page shows the same.
 Value sections_json(const std::vector<Section>& sections);
-/// Adds a section to the text of a report: all of it, or the one line that stands for it.
+/// Adds a section to the text of a report: the whole section, or one line that names it.
 void add_section(Report& report, const Section& section, bool whole);
 /// Draws pictures into `folder` in the formats of `source`, and returns their paths. Throws
 /// IoError.

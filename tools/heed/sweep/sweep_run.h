@@ -31,7 +31,7 @@ struct SweptRun {
     kRunning,    ///< a child process trains it
     kFinished,   ///< finished in this call
     kBefore,     ///< was finished before this call, or by another process
-    kFailed,     ///< its process failed
+    kFailed,     ///< the process of the run failed
     kStopped     ///< its process was stopped because the sweep was interrupted
   };
 

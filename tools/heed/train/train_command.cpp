@@ -71,7 +71,7 @@ void warn_without_lock(const nn::LockedFolder& folder) {
 
 // Throws UsageError if a file that was moved is given as the other kind than that of the run.
 void check_moved(const nn::RunConfig& saved, const Command& c) {
-  if (!nn::learns_file(saved)) return;  // RunFolder::load() refuses it
+  if (!nn::learns_file(saved)) return;  // RunFolder::load() rejects it
   const bool lines = !saved.lines.empty();
   for (const auto& [text_key, lines_key] : {std::pair("text", "lines"), {"val-text", "val-lines"}})
     if (const char* wrong = lines ? text_key : lines_key; c.given(wrong))

@@ -205,7 +205,7 @@ plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head, const Promp
                                .rows = int(o.layers),
                                .cols = int(columns),
                                .values = {}});
-    // Heads that share keys and values have the same value there.
+    // The heads of a group share keys and values, so each of them shows the value of the group.
     plot::Panel* panels = &grid.panels[grid.panels.size() - 2];
     for (const auto* direction : {&p.denoise, &p.noise}) {
       std::vector<float>& values = (panels++)->values;

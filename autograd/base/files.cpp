@@ -19,10 +19,10 @@ namespace {
 std::string reason(int error) { return std::generic_category().message(error); }
 
 [[noreturn]] void cannot_write(const std::string& path, const std::string& why) {
-  fail<IoError>("file", "cannot write ", path, ": ", why);
+  fail<IoError>("cannot write " + path, why);
 }
 [[noreturn]] void cannot_read(const std::string& path, const std::string& why) {
-  fail<IoError>("file", "cannot read ", path, ": ", why);
+  fail<IoError>("cannot read " + path, why);
 }
 
 // Makes a system call. Repeats it as long as a signal interrupts it.

@@ -65,7 +65,7 @@ void detail::fail_axis(std::string_view op, const Shape& shape, std::int64_t axi
 int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
   const std::int64_t rank = shape.rank();
   check(axis >= -rank - 1 && axis <= rank, op, "axis ", axis, " is out of range for a new axis of ",
-        shape);
+        shape, "; needs ", -rank - 1, " to ", rank);
   return int(axis < 0 ? axis + rank + 1 : axis);
 }
 
@@ -88,7 +88,7 @@ std::int64_t checked_numel(std::string_view op, const Shape& shape) {
   for (const std::int64_t d : shape) {
     check(d >= 0, op, "sizes must be >= 0, got ", shape);
     // Unlike an int64, a double cannot overflow here, and it is exact up to 2^53.
-    check(double(n) * double(d) <= 0x1p40, op, "shape ", shape, " is too large");
+    check(double(n) * double(d) <= 0x1p40, op, "shape ", shape, " has more than 2^40 elements");
     n *= d;
   }
   return n;

@@ -89,7 +89,7 @@ void replay(const Checker& checker, const std::vector<Values>& wrong, std::size_
     report.refuse(Verdict::kVacuous, "input " + std::to_string(input) + ": a wrong gradient (" +
                                          std::string(name) +
                                          ") passes too, because the rounding error of forward "
-                                         "hides the difference at this x");
+                                         "hides the difference; choose another x");
 }
 
 // Compares all mutations of the gradient of one input. This gradient is at the positions begin to
@@ -102,9 +102,9 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
   if (std::none_of(comparisons.begin(), comparisons.end(), [input](const Comparison& e) {
         return e.input == input && (e.terms > 0 ? e.resolved : e.cotangent == 0);
       }))
-    report.refuse(Verdict::kVacuous, "input " + std::to_string(input) +
-                                         ": the rounding error of forward hides its gradient "
-                                         "at this x");
+    report.refuse(Verdict::kVacuous,
+                  "input " + std::to_string(input) +
+                      ": the rounding error of forward hides its gradient; choose another x");
   for (const Mutation& m : mutations()) {
     if (!m.of_values) continue;
     std::vector<Values> wrong = checker.gradients();
@@ -153,9 +153,9 @@ CheckReport check_function(const CheckedFunction& f, const CheckOptions& options
   CheckReport report;
   report.seed = options.seed;
   if (f.x.empty())
-    report.refuse(Verdict::kVacuous, "nothing to check: x has no entries");
+    report.refuse(Verdict::kVacuous, "nothing to check: x must have at least 1 entry");
   else if (std::ranges::all_of(f.outputs, [](const Shape& s) { return s.numel() == 0; }))
-    report.refuse(Verdict::kVacuous, "nothing to check: forward returns no values");
+    report.refuse(Verdict::kVacuous, "nothing to check: forward must return at least 1 value");
   else if (const std::string bad = find_not_finite(f); !bad.empty())
     report.refuse(Verdict::kWrong, bad);
   else if (const std::string text = malformed ? malformed() : ""; !text.empty())

@@ -100,8 +100,8 @@ void Checker::run() {
         std::ranges::none_of(compared_[1], is_moved_off))
       report_.refuse(Verdict::kVacuous,
                      "input " + std::to_string(input) +
-                         ": all entries that were compared stay on a kink, where "
-                         "the function has no derivative");
+                         ": all entries that were compared stay on a kink, where the function has "
+                         "no derivative; choose other inputs");
   }
 }
 
@@ -200,13 +200,15 @@ bool Checker::prepare() {
   by(Oracle::kDual).worst.expected = std::nan("");  // replaced by 0 below if no check fails
   const Values y = f_.forward(f_.x);
   const auto bad = std::find_if(y.begin(), y.end(), is_not_finite);
-  if (bad != y.end()) fail("not finite: " + output_name(std::size_t(bad - y.begin())));
-  if (y != f_.forward(f_.x)) fail("a second run of forward returns different bits");
+  if (bad != y.end())
+    fail("not finite: " + output_name(std::size_t(bad - y.begin())) + "; choose other inputs");
+  if (y != f_.forward(f_.x))
+    fail("a second run of forward returns different bits; fix its random seed");
   if (report_.ok()) add_cotangents(y.size());
   if (!report_.ok()) return false;
   const Values zeros(y.size(), 0.0);
   if (const auto at = find_in_inputs(f_.backward(f_.x, zeros), is_not_zero); !at.empty())
-    fail("the gradient of zero cotangents is not zero: " + at);
+    fail("backward does not return zeros for an output gradient of zeros: " + at);
   by(Oracle::kDual).worst.expected = 0;
   const Direction all = random_direction(0, f_.x.size());
   if (effort_.entries[int(Oracle::kDifferences)] > 0) {
@@ -276,8 +278,9 @@ void Checker::add_quiet_cotangents() {
 void Checker::run_backward(const Values& v) {
   const Values g = f_.backward(f_.x, v);
   if (const auto at = find_in_inputs(g, is_not_finite); !at.empty())
-    fail("not finite: the gradient of " + at);
-  if (g != f_.backward(f_.x, v)) fail("a second run of backward returns different bits");
+    fail("not finite: the gradient of " + at + "; correct backward, or choose other inputs");
+  if (g != f_.backward(f_.x, v))
+    fail("a second run of backward returns different bits; fix its random seed");
   cotangents_.push_back(v);
   gradients_.push_back(g);
 }

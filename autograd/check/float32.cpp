@@ -128,7 +128,7 @@ void compare_float32(Float32Report& report, const Tensors& got, const Float32Bou
   }
   report.entries = std::int64_t(at);
   check<ValueError>(at == expected.exact.size(), "check_float32", "f has ", expected.exact.size(),
-                    " entries in float64 and ", at, " in float32");
+                    " entries in float64 and ", at, " in float32; it must return the same number");
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
   std::int64_t checked = 0;
   for (const Oracle oracle : kAllOracles) checked += report.by(order, oracle).checked;
   if (checked == 0 && report.entries[order - 1] > 0)
-    report.refuse(Verdict::kVacuous, "no entry can be distinguished from rounding errors");
+    report.refuse(Verdict::kVacuous,
+                  "no entry can be distinguished from rounding errors; choose other inputs");
   if (!report.ok()) report.message = "order " + std::to_string(order) + ": " + report.message;
   return to_tensors({inputs.begin(), inputs.end()}, checker.x());
 }
@@ -63,7 +64,7 @@ void check_orders(const DifferentiableFunction& f, Args inputs, const GradcheckO
                     "order must be 1 or 2, got ", options.order);
   check<ValueError>((options.use_dual && options.dual_entries > 0) ||
                         (options.use_differences && options.difference_entries > 0),
-                    "gradcheck", "the options check nothing; use an oracle with at least 1 entry");
+                    "gradcheck", "needs use_dual or use_differences, with at least 1 entry");
   for (const Tensor& x : inputs)
     check<DTypeError>(x.dtype() == float64, "gradcheck", "needs float64 inputs, got ", x.dtype(),
                       "; in float32 no step size separates a wrong gradient from rounding errors");
@@ -102,7 +103,7 @@ std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& o
   Samples samples;
   CheckResult none{check.name(), "", CheckLayout::kContiguous, options.order, {}, {}};
   run_or_fail(none.report, [&] { samples = check.samples(); });
-  none.report.refuse(Verdict::kVacuous, "order 1: the check has no samples");
+  none.report.refuse(Verdict::kVacuous, "order 1: the check has no samples; return at least one");
   if (samples.empty()) results.push_back(none);
   for (const Sample& sample : samples)
     for (const CheckLayout layout : layouts) {

@@ -215,7 +215,7 @@ int check_and_report(const heed_function* f, const void* const* x,
   } catch (const abi::__forced_unwind&) {  // pthread_exit() or the end of Python ends this thread
     throw;
   } catch (...) {
-    failed(HEED_FAILED, "a callback threw a C++ exception");
+    failed(HEED_FAILED, "a callback threw a C++ exception; return a positive number instead");
   }
   json["forward_calls"] = calls.forward, json["backward_calls"] = calls.backward;
   out.json = json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -18,6 +18,9 @@ struct NotSafetensors : autograd::IoError {
   using IoError::IoError;
 };
 
+/// End of the error text for a file with wrong contents.
+inline constexpr const char* kDamaged = "; the file is damaged or was changed: restore it";
+
 /// Contents of a safetensors file.
 struct SafeTensors {
   std::string path;                                  ///< path of the file, for errors

@@ -31,7 +31,7 @@ struct Entry {
 
 template <class E = IoError, class... Parts>
 [[noreturn]] void refuse(const std::string& path, const Parts&... parts) {
-  fail<E>("load_safetensors", "cannot read ", path, ": ", parts...);
+  fail<E>("cannot read " + path, parts...);
 }
 
 // Parses the header. A valid header stays within the limits that are passed to Json::parse().
@@ -51,8 +51,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
   const Json *dtype = info.find("dtype"), *sizes = info.find("shape"),
              *offsets = info.find("data_offsets");
   if (!dtype || !sizes || !offsets)
-    refuse(path, "tensor ", quoted(name),
-           " lacks dtype, shape or data_offsets; the file is damaged");
+    refuse(path, "tensor ", quoted(name), " lacks dtype, shape or data_offsets", kDamaged);
   const auto format = std::find_if(std::begin(kFormats), std::end(kFormats),
                                    [&](const Format& f) { return *dtype == Json(f.name); });
   if (format == std::end(kFormats))
@@ -64,7 +63,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
              *last = is_pair ? (*pair)[1].as<std::uint64_t>() : nullptr;
   if (!first || !last)
     refuse(path, "tensor ", quoted(name), " has data_offsets ", shown(*offsets),
-           ", needs [begin, end]; the file is damaged");
+           ", needs [begin, end]", kDamaged);
   Shape shape;
   try {
     shape = shape_of(*sizes);
@@ -75,7 +74,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
   const std::uint64_t need = std::uint64_t(shape.numel()) * format->bytes;
   if (end < begin || end - begin != need)
     refuse(path, "tensor ", quoted(name), ", ", format->name, " ", shape, ", needs ", need,
-           " bytes, but its data_offsets are ", shown(*offsets), "; the file is damaged");
+           " bytes, but its data_offsets are ", shown(*offsets), kDamaged);
   return {name, format, shape, begin, end};
 }
 
@@ -89,13 +88,10 @@ void check_tiling(const std::string& path, const std::vector<Entry>& entries, st
              size, " bytes; the file was cut off: copy it again");
     if (e.begin != at)
       refuse(path, "tensor ", quoted(e.name), " starts at byte ", e.begin, " of the data, needs ",
-             at, (e.begin < at ? " (tensors overlap)" : " (there is a hole before it)"),
-             "; the file is damaged");
+             at, (e.begin < at ? " (tensors overlap)" : " (there is a hole before it)"), kDamaged);
     at = e.end;
   }
-  if (at != size)
-    refuse(path, size - at,
-           " bytes follow the last tensor; the file is damaged, or other bytes were appended");
+  if (at != size) refuse(path, size - at, " bytes follow the last tensor", kDamaged);
 }
 
 // Converts an IEEE half-precision number to float32, exactly.
@@ -148,7 +144,7 @@ Tensor read_tensor(const InputFile& file, std::uint64_t data, const Entry& e, Cr
     for (std::size_t i = 0; e.format->dtype == bool8 && i < bytes.size(); ++i)
       if (std::to_integer<int>(bytes[i]) > 1)
         refuse(file.path(), "tensor ", quoted(e.name), " is BOOL but element ", i, " is the byte ",
-               std::to_integer<int>(bytes[i]), ", not 0 or 1; the file is damaged");
+               std::to_integer<int>(bytes[i]), ", not 0 or 1", kDamaged);
     return x;
   } catch (const std::bad_alloc&) {
     refuse(file.path(), "tensor ", quoted(e.name), ", ", e.format->name, " ", e.shape, ", needs ",
@@ -181,10 +177,10 @@ std::string read_header(const InputFile& file) {
 
 void read_metadata(const std::string& path, const Json& info,
                    std::map<std::string, std::string>& metadata) {
-  if (!info.as<Json::Object>()) refuse(path, "its __metadata__ is not an object of strings");
+  if (!info.as<Json::Object>()) refuse(path, "its __metadata__ is not an object", kDamaged);
   for (const auto& [key, value] : info.entries()) {
     if (!value.as<std::string>())
-      refuse(path, "its __metadata__ ", quoted(key), " is ", shown(value), ", not a string");
+      refuse(path, "its __metadata__ ", quoted(key), " is ", shown(value), ", not text", kDamaged);
     metadata[key] = value.text();
   }
 }
@@ -202,7 +198,7 @@ std::string take_checksum(const std::string& path, const std::string& header,
     if (key != kChecksumKey || at == std::string::npos || text.size() != kNoChecksum.size() ||
         header.compare(at, text.size(), text) != 0)
       refuse(path, "its metadata ", quoted(key), " is ", quoted(value), ", needs ", kChecksumKey,
-             " crc32c: and 8 digits; the file is damaged");
+             " crc32c: and 8 digits", kDamaged);
   }
   metadata.erase(kChecksumKey);
   return text;

@@ -53,7 +53,8 @@ Tensor Probe::value(const std::string& name) const {
   if (!name.ends_with(kGrad)) return recorded_entry(name).value;
   const std::string site = name.substr(0, name.size() - kGrad.size());
   const Entry& entry = recorded_entry(site);
-  check<ValueError>(entry.gradient.defined(), "probe", "no backward pass reached '", site, "'");
+  check<ValueError>(entry.gradient.defined(), "probe", "no backward pass reached '", site,
+                    "'; call backward()");
   return entry.gradient;
 }
 

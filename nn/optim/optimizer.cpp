@@ -175,7 +175,7 @@ double Optimizer::measure() {
                         "; lower the learning rate, or find the op that produced it");
   }
   fail<NumericError>(name_, "the norm of the gradients is ", norm,
-                     ": finite, but too large for float64");
+                     ", too large for float64, although no gradient is; lower the learning rate");
 }
 
 void Optimizer::zero_grad() const {

@@ -44,7 +44,8 @@ ResultFolder::~ResultFolder() {
 
 void ResultFolder::read_manifest() {
   const std::string path = (folder_ / kManifest).string();
-  check<ValueError>(fs::is_regular_file(fs::symlink_status(path)), path, "is not a regular file");
+  check<ValueError>(fs::is_regular_file(fs::symlink_status(path)), path,
+                    "is not a regular file; remove it, or choose another directory");
   std::vector<std::string> lines = heed::split(read_file(path, kMaxManifestBytes), '\n');
   lines.pop_back();  // "", or a name that a kill has truncated; its file was not written
   check<ValueError>(!lines.empty() && lines[0].starts_with("heed "), path,
@@ -54,7 +55,7 @@ void ResultFolder::read_manifest() {
   complete_ = lines.back() == kComplete;
   for (std::size_t i = 1; i + (complete_ ? 1 : 0) < lines.size(); ++i) {
     check<ValueError>(is_plain(lines[i]), path, "is damaged: '", lines[i],
-                      "' is not the name of a file in this directory");
+                      "' is not the name of a file; remove it, or choose another directory");
     old_.insert(lines[i]);
   }
 }

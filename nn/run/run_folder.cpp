@@ -204,7 +204,7 @@ RunSummary RunFolder::summary() const {
   try {
     s.result = parse_run_result(result->second);
   } catch (const Error& e) {
-    fail<IoError>(path, "its result is damaged: ", e.what());
+    fail<IoError>(path, "its result ", e.what(), kDamaged);
   }
   return s;
 }
@@ -297,7 +297,7 @@ Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* war
   Snapshot s = read_snapshot(tensors, config);
   for (const auto& [name, lines] : s.logs)
     check<IoError>(name == kHeads || name == kSamples, tensors.path, "contains the log '", name,
-                   "', which no run has; the file was changed");
+                   "', which no run has", kDamaged);
   for (const char* name : {kHeads, kSamples})
     if (is_older && is_there(file(name)))
       s.logs[name] = read_file(file(name).string(), kMaxMetricsBytes);
@@ -334,7 +334,7 @@ void RunFolder::save_checkpoint(const Snapshot& s) const {
 void RunFolder::save_result(const RunResult& result) const {
   SafeTensors state = load_safetensors(file(kState).string());
   check<IoError>(hash_of_tensors(load().part("model.")) == result.weights_checksum, state.path,
-                 "the run was trained again while its result was measured");
+                 "the run was trained while its result was measured; repeat the command");
   state.metadata[kResultKey] = to_json(result);
   save_safetensors(target(kState), state.tensors, state.metadata);
 }

@@ -30,7 +30,7 @@ Tensor text_tensor(const std::string& text) {
 }
 
 std::string read_text(const SafeTensors& file, const NamedTensor& t) {
-  check<IoError>(t.tensor.dtype() == int64, file.path, t.name, " is not an int64 tensor");
+  check<IoError>(t.tensor.dtype() == int64, file.path, t.name, " is not an int64 tensor", kDamaged);
   const auto packed = t.tensor.to_vector<std::int64_t>();
   std::string text(packed.size() * 8, '\0');
   std::memcpy(text.data(), packed.data(), text.size());
@@ -54,7 +54,7 @@ std::vector<MetricsRow> read_history(const SafeTensors& file) {
   const Tensor rows = file.find(kHistory);
   check<IoError>(rows.defined() && rows.rank() == 2 && rows.size(1) >= 1 &&
                      rows.size(1) <= kColumns && rows.dtype() == float64,
-                 file.path, "has no 'history' [rows, ", kColumns, "] float64");
+                 file.path, "has no 'history' [rows, ", kColumns, "] float64", kDamaged);
   const auto v = rows.to_vector<double>();
   const auto columns = std::size_t(rows.size(1));
   const double first = v.empty() ? 1 : v[0];
@@ -62,7 +62,7 @@ std::vector<MetricsRow> read_history(const SafeTensors& file) {
   for (std::size_t i = 0; i + columns <= v.size(); i += columns) {
     const double step = first + double(i / columns);
     check<IoError>((first == 0 || first == 1) && v[i] == step, file.path, "row ", i / columns,
-                   " of the history is of step ", v[i], ", not ", step, "; the file is damaged");
+                   " of the history is of step ", v[i], ", not ", step, kDamaged);
     MetricsRow& row = history.emplace_back(std::int64_t(v[i]));
     for (std::size_t c = 1; c < columns; ++c) row.*kMetricsColumns[c - 1].value = v[i + c];
   }
@@ -74,7 +74,7 @@ void check_best(const Snapshot& s, const std::string& text) {
                                 [&](const MetricsRow& r) { return r.step == s.best_step; });
   check<IoError>(s.best_loss && row != s.history.end() && row->eval_loss == *s.best_loss, s.origin,
                  "the best loss is '", text, "' of step ", s.best_step,
-                 ", but the history does not contain it; the file was changed");
+                 ", but the history does not contain it", kDamaged);
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ void check_best(const Snapshot& s, const std::string& text) {
 std::string metadata_of(const SafeTensors& file, const std::string& key) {
   const auto found = file.metadata.find(key);
   check<IoError>(found != file.metadata.end(), file.path, "has no '", key,
-                 "'; heed train did not write this file, or it is damaged");
+                 "'; heed train did not write this file, or it is damaged: remove or restore it");
   return found->second;
 }
 
@@ -90,7 +90,7 @@ std::int64_t count_of(const SafeTensors& file, const std::string& key) {
   const std::string text = metadata_of(file, key);
   const auto value = parse_number<std::int64_t>(text);
   check<IoError>(value && *value >= 0, file.path, "'", key, "' is '", text,
-                 "', which is not a non-negative integer; the file is damaged");
+                 "', which is not a non-negative integer", kDamaged);
   return *value;
 }
 
@@ -150,7 +150,7 @@ Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {
   });
   const std::int64_t rows_done = s.history.empty() ? 0 : s.history.back().step;
   check<IoError>(rows_done == s.step, file.path, "the step is ", s.step,
-                 ", but the history ends with step ", rows_done, "; the file was changed");
+                 ", but the history ends with step ", rows_done, kDamaged);
   const std::string best = metadata_of(file, "best_loss");
   s.best_step = count_of(file, "best_step");
   if (!best.empty()) {
@@ -184,7 +184,7 @@ std::optional<MetricsRow> last_evaluation_in(const std::map<std::string, std::st
         row.*column.value = value->number();
     return row;
   } catch (const JsonError& e) {
-    fail<IoError>(path, "its '", kLastEvaluation, "' is damaged: ", e.what());
+    fail<IoError>(path, "its '", kLastEvaluation, "' ", e.what(), kDamaged);
   }
 }
 

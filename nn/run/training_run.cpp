@@ -50,7 +50,8 @@ TrainingResult TrainingRun::run() {
     return train();
   } catch (const IoError&) {
     if (!is_being_removed()) throw;
-    throw IoError(folder_.text() + " was removed during training, and the run with it");
+    throw IoError(folder_.text() +
+                  " was removed during training, and the run with it; train again");
   }
 }
 
@@ -80,7 +81,7 @@ TrainingResult TrainingRun::train() {
 // an open file does not detect.
 void TrainingRun::check_folder() {
   const std::filesystem::path path = folder_.path();
-  heed::check<IoError>(!folder_.is_removed(), path.string(), "was removed");
+  heed::check<IoError>(!folder_.is_removed(), path.string(), "was removed; train again");
   if (path == known_path_) return;
   known_path_ = path;
   on_move();
@@ -217,9 +218,9 @@ void TrainingRun::check(const Evaluation& e) {
 
 void TrainingRun::check_finite(const Evaluation& e) const {
   if (!std::isfinite(e.loss))
-    throw NumericError(
-        fmt::format("the loss of the evaluation after step {} is {}; {}; {}; first {}",
-                    t_.steps_done, e.loss, divergence_advice(t_.config()), last_save(), e.trouble));
+    throw NumericError(fmt::format("the loss of the evaluation after step {} is {}; {}; {}; {}",
+                                   t_.steps_done, e.loss, divergence_advice(t_.config()),
+                                   last_save(), e.trouble));
 }
 
 // Checks that every parameter has a gradient. With options.strict this is checked in every step,

@@ -97,8 +97,8 @@ Tensor attention_rollout(std::span<const Tensor> patterns) {
 Tensor attention_relevance(std::span<const Tensor> patterns, std::span<const Tensor> gradients) {
   const NoGrad guard;
   check_patterns(patterns);
-  check(patterns.size() == gradients.size(), "attention_relevance", "got ", patterns.size(),
-        " patterns and ", gradients.size(), " gradients");
+  check(patterns.size() == gradients.size(), "attention_relevance",
+        "needs a gradient for each pattern, got ", gradients.size(), " for ", patterns.size());
   Tensor relevance = eye(patterns[0].size(2), -1, float64);
   for (std::size_t l = 0; l < patterns.size(); ++l) {
     const Tensor raises = relu(to(patterns[l], float64) * to(gradients[l], float64));

@@ -196,8 +196,7 @@ std::vector<Evidence> cut_cells(const BaseRun& run, const Study& study,
       const double predicted = predicted_change(model, study, part[i]);
       cuts.push_back(
           {place_of(part[i]), effect_of({changes[i]}), {{"gradient", effect_of({predicted})}}});
-      check<NumericError>(std::isfinite(changes[i] + predicted), "cut_cells", "the effect of ",
-                          cuts.back().place, " is not finite");
+      check_finite(changes[i] + predicted, "cut_cells", "the effect of " + cuts.back().place);
     }
   }
   return cuts;

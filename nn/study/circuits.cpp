@@ -108,9 +108,7 @@ Circuits::Circuits(const Transformer& model)
         return by_head_in_float64(model);
       }()) {
   const Transformer::Options& o = model.options;
-  check<ValueError>(o.norm != NormPlacement::kPost, "Circuits",
-                    "this model normalizes the stream after each sum, so the output of a head "
-                    "cannot be separated");
+  check_separable(model, "Circuits");
   check<ValueError>(o.classes <= o.vocab, "Circuits",
                     "needs at most as many classes as tokens, got ", o.classes, " classes and ",
                     o.vocab, " tokens");

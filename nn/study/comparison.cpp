@@ -82,7 +82,7 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
   if (run.series.empty())
     throw IoError(
         files.file(RunFolder::kState).string() +
-        ": the history has no evaluation; compare needs at least one evaluation of each run");
+        ": the history has no evaluation; continue the run until its first one (`eval-every`)");
   const std::optional<RunResult>& result = summary.result;
   run.has_result = result.has_value();
   const RunResult end = of.is_result() || of.head ? result.value_or(RunResult{.loss = NAN}) : last;

@@ -91,7 +91,8 @@ std::vector<Complex> eigenvalues(const autograd::Tensor& matrix) {
       found.push_back(a(last, last)), --left, steps = 0;
       continue;
     }
-    check<autograd::NumericError>(++steps <= 300, "eigenvalues", "does not converge");
+    check<autograd::NumericError>(++steps <= 300, "eigenvalues",
+                                  "does not converge in 300 steps; use other weights");
     // In every tenth step, a shift that is not an eigenvalue ends a cycle.
     qr_step(a, first, last,
             steps % 10 == 0 ? std::abs(a(last, last - 1)) + std::abs(a(last, last))

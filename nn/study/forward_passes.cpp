@@ -110,6 +110,18 @@ void check_one_sequence(std::string_view caller, const Batch& batch) {
         "needs one sequence [1, T], got ", batch.inputs.shape());
 }
 
+void check_finite(double value, std::string_view caller, const std::string& what) {
+  check<NumericError>(
+      std::isfinite(value), caller, what,
+      " is not finite; the weights are damaged, or their training diverged: use other weights");
+}
+
+void check_separable(const Transformer& model, std::string_view caller) {
+  check<ValueError>(model.options.norm != NormPlacement::kPost, caller,
+                    "needs `norm` pre or none; after a norm of kind post, the output of one "
+                    "component cannot be separated from the stream");
+}
+
 Tensor without_division(const std::optional<Norm>& norm, const Tensor& x) {
   if (!norm) return x;
   const auto* layer = std::get_if<LayerNorm>(&norm->norm);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -70,6 +71,11 @@ Batch repeat_batch(const Batch& batch, std::int64_t n);
 
 /// Throws ShapeError unless the batch is one sequence [1, T]. The message begins with `caller`.
 void check_one_sequence(std::string_view caller, const Batch& batch);
+/// Throws NumericError unless `value` is finite. `what` names the value.
+void check_finite(double value, std::string_view caller, const std::string& what);
+/// Throws ValueError if the model has NormPlacement::kPost, with which the output of one component
+/// cannot be separated from the stream.
+void check_separable(const Transformer& model, std::string_view caller);
 
 /// Applies the mean and the weight of a norm to x [..., d_model], without the division by the scale
 /// of x and without the bias. An RMSNorm removes no mean. Without a norm, returns x.

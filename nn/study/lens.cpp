@@ -111,10 +111,7 @@ std::vector<Evidence> logit_attribution(const Transformer& model, const Study& s
   check<ValueError>(objective.is_linear(), "logit_attribution",
                     "needs a margin, a logit or a difference of logits, got a loss or a log "
                     "probability, which is not a sum of parts");
-  check<ValueError>(
-      o.norm != NormPlacement::kPost, "logit_attribution",
-      "this model normalizes the stream after each sum, so the logits are not a sum of "
-      "the outputs of its parts");
+  check_separable(model, "logit_attribution");
   const NoGrad guard;
   const LinearObjective L = linear_at(model, objective, study.layers.back().resid_post);
   std::vector<Evidence> parts;
@@ -144,10 +141,7 @@ std::vector<Evidence> logit_attribution(const Transformer& model, const Study& s
 std::vector<double> copying_scores(const Transformer& model, std::int64_t seed,
                                    std::int64_t sequences) {
   const Transformer::Options& o = model.options;
-  check<ValueError>(
-      o.norm != NormPlacement::kPost, "copying_scores",
-      "this model normalizes the stream after each sum, so the output of a head cannot "
-      "be separated");
+  check_separable(model, "copying_scores");
   const NoGrad guard;
   const Tensor tokens = distinct_tokens(o, seed, sequences);
   const RecordedForward run = record_forward(model, tokens, {"attn.hook_z", "attn.hook_pattern"});

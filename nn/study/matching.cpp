@@ -63,7 +63,7 @@ std::vector<HeadMatch> match_heads(const Transformer& a, const Transformer& b, c
     std::vector<double> cosines;  // [heads_a, heads_b]
     if (heads_b > 0) cosines = to_doubles(matmul(of_a[l], transpose(of_b[l], 0, 1)));
     for (const double cosine : cosines)
-      check<NumericError>(std::isfinite(cosine), "match_heads", "a cosine is not finite");
+      check_finite(cosine, "match_heads", "the cosine of two patterns");
     std::vector<std::size_t> order(cosines.size());
     std::iota(order.begin(), order.end(), std::size_t(0));
     std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t k) { return cosines[k]; });

@@ -225,8 +225,7 @@ MeasuredHeads measure_heads(const BaseRun& run, const Replacement& replaced, Eff
         r[kPredictions[k].second] = e.predictions[k].effect.mean;
       step_done();
     }
-    check<NumericError>(std::isfinite(all_numbers), "study", "the effect of ", e.place,
-                        " is not finite");
+    check_finite(all_numbers, "study", "the effect of " + e.place);
   }
   return all;
 }

@@ -8,6 +8,8 @@
 
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
+#include "nn/run/snapshot_file.h"
+#include "nn/study/forward_passes.h"
 #include "nn/study/measured_heads.h"
 #include "nn/train/statistics.h"
 
@@ -17,20 +19,12 @@ using namespace autograd;
 
 namespace {
 
-// Returns the value of a key in the file's metadata.
-std::string metadata_of(const SafeTensors& file, const std::string& key) {
-  const auto found = file.metadata.find(key);
-  check<IoError>(found != file.metadata.end(), file.path, "has no '", key,
-                 "' in its metadata, so it is not a checkpoint of heed train; remove it");
-  return found->second;
-}
-
 // Loads the weights of a checkpoint. First checks that it belongs to the same run as `first`.
 void load_checkpoint(Transformer& model, const SafeTensors& file, std::int64_t step,
                      const SafeTensors& first) {
   const std::string stored = metadata_of(file, "step");
   check<IoError>(parse_number<std::int64_t>(stored) == step, file.path, "contains step ", stored,
-                 ", not the step in its name; it was renamed or belongs to another run");
+                 ", not the step in its name; it was renamed or belongs to another run: remove it");
   const auto difference =
       recipe_difference(metadata_of(first, "recipe"), metadata_of(file, "recipe"), file.path);
   if (difference)
@@ -95,7 +89,7 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
     if (all.steps.empty()) first.path = file.path, first.metadata = file.metadata;
     load_checkpoint(model, file, c.step, first);
     Study s = study(model, subject.batch, subject.objective);
-    check<NumericError>(std::isfinite(s.value), file.path, "L of these weights is not finite");
+    check_finite(s.value, file.path, "L");
     if (subject.effects) set_effects(s, model, subject);
     all.steps.push_back(c.step);
     const auto add = [&](const HeadIndex& place, std::string_view quantity, double value) {

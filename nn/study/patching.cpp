@@ -87,7 +87,7 @@ std::vector<std::int64_t> pairs_with_gap(const std::vector<double>& clean,
   std::vector<double> gaps;
   for (std::size_t i = 0; i < clean.size(); ++i) {
     gaps.push_back(std::abs(clean[i] - corrupt[i]));
-    check<NumericError>(std::isfinite(gaps[i]), "patching", "L of pair ", i, " is not finite");
+    check_finite(gaps[i], "patching", "L of pair " + std::to_string(i));
   }
   std::vector<double> sorted = gaps;
   std::ranges::sort(sorted);
@@ -97,7 +97,7 @@ std::vector<std::int64_t> pairs_with_gap(const std::vector<double>& clean,
   for (std::size_t i = 0; i < n; ++i)
     if (gaps[i] >= 0.1 * median && gaps[i] > 1e-6) kept.push_back(std::int64_t(i));
   check<ValueError>(!kept.empty(), "patching", "L is ", clean[0], " on both prompts",
-                    n > 1 ? " of the first pair, and no pair has a gap of 1e-6" : "",
+                    n > 1 ? " of the first pair, and no pair has a gap above 1e-6" : "",
                     ", so a patch has nothing to restore; change a token that L depends on");
   return kept;
 }
@@ -159,8 +159,7 @@ Patching::Direction patched(const BaseRun& into, const BaseRun& from, double sig
     const std::string name = place_name(places[i]);
     const Evidence share{
         name, ratio_of_sums(gains[i], gaps), {{"gradient", ratio_of_sums(predicted[i], gaps)}}};
-    check<NumericError>(std::isfinite(share.effect.mean + share.predicted()), "patching",
-                        "the effect at ", name, " is not finite");
+    check_finite(share.effect.mean + share.predicted(), "patching", "the effect at " + name);
     result.gains.push_back({name, effect_of(gains[i]), {{"gradient", effect_of(predicted[i])}}});
     result.shares.push_back(share);
   }

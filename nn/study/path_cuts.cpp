@@ -204,9 +204,7 @@ class PathCutter::Pass {
 
 PathCutter::PathCutter(const BaseRun& run, const Replacement& replaced, bool through_mlps)
     : through_mlps_(through_mlps) {
-  check<ValueError>(run.model().options.norm != NormPlacement::kPost, "edges",
-                    "this model normalizes the stream after each sum, so a receiver cannot read "
-                    "the output of one component alone");
+  check_separable(run.model(), "edges");
   base_ = std::make_shared<Base>(run, replaced);
 }
 
@@ -246,8 +244,8 @@ std::vector<std::vector<double>> PathCutter::predict(const std::vector<Path>& pa
     }
   }
   for (std::size_t i = 0; i < paths.size(); ++i)
-    check<NumericError>(std::isfinite(effect_of(predicted[i]).mean), "edges", "the prediction for ",
-                        path_name(paths[i]), " is not finite");
+    check_finite(effect_of(predicted[i]).mean, "edges",
+                 "the prediction for " + path_name(paths[i]));
   return predicted;
 }
 
@@ -277,8 +275,7 @@ std::vector<Effect> PathCutter::predictions(const std::vector<Path>& paths) cons
 
 Effect PathCutter::measured(const std::vector<Path>& paths) const {
   const Effect effect = effect_of(base_->run.changes(values(paths)));
-  check<NumericError>(std::isfinite(effect.mean), "edges", "the effect of ", path_name(paths[0]),
-                      " is not finite");
+  check_finite(effect.mean, "edges", "the effect of " + path_name(paths[0]));
   return effect;
 }
 

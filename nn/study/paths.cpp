@@ -81,9 +81,11 @@ Path parse_path(std::string_view what, const std::string& text, const Transforme
       r = receiver_of(c, Receiver::kMlp);
     }
     check<ValueError>(path.receivers.empty() || path.receivers.back().kind != Receiver::kLogits,
-                      what, "'", text, "': logits ends a path");
+                      what, "'", text, "': a path ends with logits; remove what follows");
     check<ValueError>(stage_of(r, o) > after, what, "'", text, "': ", receiver_name(r),
-                      " does not come after the output that it reads");
+                      " cannot read ",
+                      path.receivers.empty() ? words[0] : receiver_name(path.receivers.back()),
+                      ", which does not come before it");
     path.receivers.push_back(r);
   }
   check<ValueError>(!path.receivers.empty(), what, "'", text,

@@ -198,7 +198,8 @@ std::span<const MapQuantity> map_quantities() { return kMaps; }
 const HeadReport& Study::head(std::int64_t layer, std::int64_t head) const {
   for (const HeadReport& r : heads)
     if (r.layer == layer && r.head == head) return r;
-  fail<ValueError>("study", "the model has no head ", head_name({layer, head}));
+  fail<ValueError>("study", "the model has ", heads.size(), " heads, but not ",
+                   head_name({layer, head}));
 }
 
 std::vector<Tensor> Study::by_layer(Tensor LayerStudy::*member) const {

@@ -145,7 +145,8 @@ void for_each_unit(Text& text, Unit unit, const F& f) {
 }
 
 void check_unchanged(bool unchanged, const InputFile& file) {
-  check<IoError>(unchanged, "text", "'", file.path(), "' was changed while heed read it");
+  check<IoError>(unchanged, "text", "'", file.path(),
+                 "' was changed while heed read it; try again");
 }
 
 // Throws ValueError for a character or word that is not a symbol of the vocabulary.
@@ -188,7 +189,7 @@ void read_characters(Corpus& corpus, Text& text) {
   for (char32_t c = 0; c < kCodePoints; ++c)
     if (seen[c] && ids[c] < 0) add(c);
   check<IoError>(symbols.size() <= kMaxSymbols, "text", "'", text.file.path(), "' has ",
-                 symbols.size(), " different characters; at most ", kMaxSymbols, " are possible");
+                 symbols.size(), " different characters; use a text of at most ", kMaxSymbols);
   corpus.tokens = TokenArray(std::int64_t(symbols.size()));
   corpus.tokens.reserve(length);
   for_each_code_point(text, [&](char32_t c) {
@@ -235,7 +236,7 @@ void read_words(Corpus& corpus, Text& text, const TextOptions& o) {
 // `prefix`.
 void add_identity(std::map<std::string, std::string>& data, const InputFile& file,
                   const std::string& prefix) {
-  check<IoError>(file.size() > 0, "text", "'", file.path(), "' is empty");
+  check<IoError>(file.size() > 0, "text", "'", file.path(), "' is empty; use another file");
   check<IoError>(file.size() <= kMaxTextBytes, "text", "'", file.path(), "' has ", file.size(),
                  " bytes; the limit is ", kMaxTextBytes, " (1 GiB): use a part of it");
   data[prefix + "text_size"] = std::to_string(file.size());
@@ -290,7 +291,7 @@ Corpus read_corpus(const TextOptions& o, const Vocabulary* known) {
 std::string read_text(const std::string& path, std::uint64_t limit) {
   Text text(path);
   check<IoError>(text.file.size() <= limit, "text", "'", path, "' has ", text.file.size(),
-                 " bytes; the limit is ", limit);
+                 " bytes; the limit is ", limit, ": use a part of it");
   std::string all;
   for_each_code_point(text, [&](char32_t c) { all += to_utf8(c); });
   return all;
@@ -307,8 +308,8 @@ Vocabulary vocabulary_of(const std::map<std::string, std::string>& data, Unit un
     for (const Json& symbol : list.items()) symbols.push_back(symbol.text());
     return Vocabulary(std::move(symbols), unit);
   } catch (const ValueError& e) {
-    fail<IoError>("text",
-                  "the 'vocabulary' in the metadata of the weights file is damaged: ", e.what());
+    fail<IoError>(
+        "text", "use an intact copy of the weights file; its 'vocabulary' is damaged: ", e.what());
   }
 }
 

@@ -12,7 +12,7 @@ using namespace autograd;
 std::int64_t newline_of(const Vocabulary& vocabulary) {
   const auto newline = vocabulary.find("\n");
   check<ValueError>(newline.has_value(), "lines",
-                    "a line ends with a newline, which is not in the vocabulary of the model: ",
+                    "needs a model that was trained on lines; a newline is not in the vocabulary: ",
                     vocabulary.summary());
   return *newline;
 }
@@ -48,8 +48,8 @@ std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabular
   const auto c = next_code_point(o.answer_after, at);
   check<ValueError>(c && at == o.answer_after.size(), "`answer-after`",
                     "needs one character, got '", o.answer_after, "'");
-  check<ValueError>(o.by_line, "`answer-after`", "what follows '", o.answer_after,
-                    "' counts only in lines: give the file as `lines`");
+  check<ValueError>(o.by_line, "`answer-after`", "'", o.answer_after,
+                    "' has an effect only for lines; give the file as `lines`");
   std::vector<bool> marks;
   // The character must be at the end of a token. Otherwise the token would contain the beginning of
   // the answer.
@@ -77,7 +77,7 @@ FileTask::FileTask(const TextOptions& o, Corpus&& corpus, const std::string& des
 }
 
 Sequence FileTask::draw(Generator&) const {
-  fail<ValueError>("text", "cannot draw a training sequence: the task has none");
+  fail<ValueError>("text", "a task without its file has only prompts; make it with the file");
 }
 
 std::vector<std::int64_t> FileTask::prompt_inputs(const std::string& text) const {

@@ -62,7 +62,7 @@ TaskParameters complete_parameters(const std::string& task, const TaskParameters
     if (!find_setting(maker.parameters, key)) {
       const std::vector<std::string> tasks = tasks_with(key);
       const std::string name = "`" + (kPrefix + key) + "`";
-      check<ValueError>(!tasks.empty(), name, "no task has this parameter");
+      check<ValueError>(!tasks.empty(), name, "no task has this parameter; leave it out");
       fail<ValueError>(name, "the task ", task, " does not have this parameter; only ", join(tasks),
                        tasks.size() == 1 ? " has it" : " have it");
     }

@@ -36,7 +36,8 @@ Vocabulary Vocabulary::of(std::string_view symbols) {
   std::vector<std::string> list;
   for (std::size_t at = 0; at < symbols.size();) {
     const auto c = next_code_point(symbols, at);
-    check<ValueError>(c.has_value(), "vocabulary", "byte ", at, " is not UTF-8");
+    check<ValueError>(c.has_value(), "vocabulary", "byte ", at,
+                      " is not UTF-8; convert the symbols");
     list.push_back(to_utf8(*c));
   }
   return Vocabulary(std::move(list));
@@ -79,7 +80,7 @@ std::vector<std::int64_t> Vocabulary::encode(std::string_view text, std::string_
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t start = at;
     const auto c = next_code_point(text, at);
-    check<ValueError>(c.has_value(), what, "byte ", start, " is not UTF-8");
+    check<ValueError>(c.has_value(), what, "byte ", start, " is not UTF-8; convert the text");
     splitter.put(*c, add);
   }
   splitter.end(add);
@@ -96,10 +97,7 @@ std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
   return text;
 }
 
-std::string Vocabulary::label(std::int64_t id) const {
-  check<ValueError>(id >= 0 && id < size(), "label", "token ", id, " is not in [0, ", size(), ")");
-  return printable(symbols_[std::size_t(id)]);
-}
+std::string Vocabulary::label(std::int64_t id) const { return printable(decode({&id, 1})); }
 
 std::vector<std::string> Vocabulary::labels(std::span<const std::int64_t> ids) const {
   std::vector<std::string> all;

@@ -109,7 +109,7 @@ Evaluation Sums::means() const {
 std::string trouble_in(const Transformer& model, const Batch& batch) {
   const FirstNonFinite finder = watch_for_non_finite(model);
   cross_entropy(model(batch.inputs), batch.targets);
-  return finder.text();
+  return "the first result that is not finite: " + finder.text();
 }
 
 // Evaluates the model on `total` sequences. batch(first, count) returns some of them, and is called

@@ -56,7 +56,8 @@ struct Evaluation {
   std::int64_t sequences = 0;            ///< number of sequences that were evaluated
   std::int64_t tokens = 0;               ///< number of targets that were evaluated
   TextQuality text = {};                 ///< values of a task on a text; all are none for others
-  /// If the loss is not finite: the first op that made a NaN or an infinity from finite inputs.
+  /// If the loss is not finite: a text with the first op whose result is not finite although its
+  /// inputs are.
   std::string trouble = {};
 };
 

@@ -24,7 +24,7 @@ std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generato
   });
   for (std::size_t i = 0; i < p.size(); ++i)
     check<NumericError>(std::isfinite(p[i]), "generate", "the logit of token ", i, " is ", p[i],
-                        "; the training of these weights has diverged");
+                        "; the weights are damaged, or their training diverged: use other weights");
   const auto highest = std::max_element(p.begin(), p.end());
   check<ValueError>(highest != p.end(), "generate", "needs logits of at least one class");
   if (o.greedy) return highest - p.begin();
@@ -119,8 +119,8 @@ void generate_samples(const Transformer& model, const std::vector<std::int64_t>&
   check<ValueError>(!streams.empty(), "generate", "needs at least one stream of random numbers");
   check<ValueError>(options.past != Past::kSlide || are_relative(model.options.positions),
                     "generate",
-                    "past slide needs positions rope, alibi or none; this model has a table of "
-                    "positions with one row per token of the context; use past recompute");
+                    "`past` slide needs relative positions (rope, alibi or none); the positions of "
+                    "this model are a table; use `past` recompute");
   const NoGrad guard;
   Texts texts(model, ids, std::ssize(streams), options.past);
   std::vector<bool> ended(streams.size());

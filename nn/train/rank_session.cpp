@@ -180,8 +180,9 @@ std::uint64_t RankSession::sum_gradients(ShardGradients& sum, std::uint64_t stat
     const auto which = [&](const std::vector<std::byte>& x) {
       return std::span(x).subspan(sizeof header, gradients_begin_ - sizeof header);
     };
-    check<ValueError>(std::ranges::equal(which(mine_), which(theirs_)), "ranks",
-                      "gradients exist for different parameters on rank ", transport_.rank ^ bit);
+    check<ValueError>(
+        std::ranges::equal(which(mine_), which(theirs_)), "ranks", "rank ", transport_.rank ^ bit,
+        " has gradients of other parameters; start all processes with the same model");
     // a + b and b + a have the same bits, so that both ranks of a pair compute the same sum.
     header.loss += other.loss;
     dispatch_floating(parameters_[0].tensor.dtype(), "ranks", [&]<class T> {

@@ -38,7 +38,7 @@ BatchScores score(const Transformer& model, const Batch& batch) {
   BatchScores scores{.logits = model(batch.inputs)};
   const std::string bad = first_non_finite(scores.logits);
   check<NumericError>(bad.empty(), "score", "a logit [sequence, position, class] is ", bad,
-                      "; the weights are damaged, or training diverged");
+                      "; the weights are damaged, or their training diverged: use other weights");
   // The losses are computed as in evaluate(), so that their sums are equal.
   const auto losses =
       to(cross_entropy(scores.logits, batch.targets, {.reduction = Reduction::kNone}), float64)

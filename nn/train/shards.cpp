@@ -67,7 +67,7 @@ ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int6
                                std::int64_t shards, Generator& dropout, Probe* probe) {
   const std::int64_t rows = batch.inputs.size(0) / shards;
   check<ValueError>(rows * shards == batch.inputs.size(0), "shards", shards,
-                    " does not divide the batch of ", batch.inputs.size(0));
+                    " does not divide the batch of ", batch.inputs.size(0), "; choose a divisor");
   const auto part = [&](const Tensor& x) { return slice(x, 0, shard * rows, (shard + 1) * rows); };
   for_each_tensor(model, [](Tensor& p) { p.zero_grad(); });
   const ForwardContext context{.training = true, .generator = &dropout, .probe = probe};

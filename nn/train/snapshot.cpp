@@ -107,8 +107,7 @@ std::unique_ptr<Task> saved_task(const RunConfig& config,
   // have been part of the training data.
   for (const auto& [key, now] : task->info().data) {
     const auto then = data.find(key);
-    check<IoError>(then != data.end(), origin, "has no '", key,
-                   "'; the file was not written by heed train, or it is damaged");
+    check<IoError>(then != data.end(), origin, "has no '", key, "'", kDamaged);
     const bool held_out = key.starts_with("val_");
     check<TextError>(
         now == then->second, "text", "'", held_out ? val_path : text_options(config).path,

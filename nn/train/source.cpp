@@ -112,8 +112,7 @@ Source read_source(const std::string& file) {
   Source s = read_source_metadata(file);
   s.weights = load_weights(file);
   check<IoError>(s.weights.find("tok.weight").defined(), file,
-                 "contains no weights of a model, such as tok.weight; needs a run, or a file with "
-                 "the weights of a run");
+                 "contains no weights of a model, such as tok.weight; use another file");
   const std::string bad = first_non_finite(s.weights.tensors);
   check<IoError>(bad.empty(), file, bad, "; start from other weights");
   return s;
@@ -164,7 +163,7 @@ void copy_source(const Source& source, const RunConfig& config, const Vocabulary
     check<IoError>(from.shape() == expected && from.dtype() == p.tensor.dtype(),
                    source.weights.path, p.name, " is ", from.dtype(), " ", from.shape(),
                    ", but the configuration in the file needs ", p.tensor.dtype(), " ", expected,
-                   "; the file was changed");
+                   kDamaged);
     const Rows rows =
         layer == "tok"   ? reads
         : layer == "pos" ? positions

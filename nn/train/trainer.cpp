@@ -121,8 +121,8 @@ std::unique_ptr<Task> make_task(const RunConfig& c) {
 Transformer make_model(const RunConfig& config, const Task& task) {
   Generator g = stream(config.seed, Stream::kInit);
   const TaskInfo& info = task.info();
-  check<ValueError>(info.context == config.model.context, "context", "the task ", info.name,
-                    " has sequences of ", info.context, " tokens, not ", config.model.context);
+  check<ValueError>(info.context == config.model.context, "`context`", "needs ", info.context,
+                    ", that of the task ", info.name, ", got ", config.model.context);
   return make_model(config, std::int64_t(info.vocabulary.size()), info.classes, g);
 }
 
@@ -202,14 +202,12 @@ Trainer Trainer::from(const Snapshot& s, std::unique_ptr<Task> own) {
   for (const NamedTensor& x : t.optimizer_->state()) {
     if (x.tensor.dtype() != int64) {
       const std::string bad = first_non_finite(x.tensor);
-      check<IoError>(bad.empty(), s.origin, "optimizer.", x.name, " is ", bad,
-                     "; the saved state was changed");
+      check<IoError>(bad.empty(), s.origin, "optimizer.", x.name, " is ", bad, kDamaged);
       continue;
     }
     const std::int64_t updates = *x.tensor.data<std::int64_t>();
     check<IoError>(updates >= 0 && updates <= s.step, s.origin, "optimizer.", x.name, " is ",
-                   updates, ", needs 0 to ", s.step,
-                   ", the steps done; the saved state was changed");
+                   updates, ", needs 0 to ", s.step, ", the steps done", kDamaged);
   }
   for (auto [name, generator, state] :
        {std::tuple("data_stream", &t.data_, &s.data_stream),
@@ -249,8 +247,8 @@ MetricsRow Trainer::step(const Batch* fixed) {
       what = again.what();
     }
     rewind();
-    throw NumericError(finder.text().empty() ? what
-                                             : fmt::format("{}; first {}", what, finder.text()));
+    if (!finder.text().empty()) what += "; the first result that is not finite: " + finder.text();
+    throw NumericError(what);
   } catch (...) {
     rewind();
     throw;
@@ -311,7 +309,7 @@ std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
   }
   if (ranks_) status = ranks_->sum_gradients(sum, status);
   check<NumericError>(!(status & kNotFinite), "train", "step ", steps_done + 1,
-                      " is not finite on one of the processes");
+                      " is not finite on one of the processes, which prints the reason");
   if (status & kLeft) return std::nullopt;
   check_loss(sum.loss);
   set_gradients(model, sum);

@@ -150,14 +150,14 @@ int exit_code_of(const std::function<int()>& command) {
     print_error(e.what());
     code = kInputOutput;
   } catch (const std::exception& e) {
-    print_error(fmt::format("a bug in heed: {}", e.what()));
+    print_error(fmt::format("a bug in heed, please report it with the command: {}", e.what()));
   } catch (...) {
-    print_error("a bug in heed: an exception of unknown type");
+    print_error("a bug in heed, please report it with the command: an exception of unknown type");
   }
   // Without this check, results that were lost on a full disk would be reported as success.
   std::cout.flush();
   if (code == kOk && (std::fflush(stdout) != 0 || std::ferror(stdout) || !std::cout)) {
-    print_error("cannot write the results to stdout");
+    print_error("cannot write the results to stdout; check that the disk is not full");
     code = kInputOutput;
   }
   return code;

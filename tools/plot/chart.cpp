@@ -44,23 +44,23 @@ Rgb hline_color(const ChartStack& stack, const LineChart& panel, std::size_t i) 
 
 void check_stack(const ChartStack& stack) {
   using autograd::ValueError;
-  check<ValueError>(!stack.panels.empty(), "chart", "has no panel");
-  check<ValueError>(stack.dashes.size() <= std::size_t(kDashPatterns), "chart", "has ",
-                    stack.dashes.size(), " dashes, there are ", kDashPatterns, " patterns");
+  check<ValueError>(!stack.panels.empty(), "chart", "needs at least one panel, got none");
+  check<ValueError>(stack.dashes.size() <= std::size_t(kDashPatterns), "chart", "needs at most ",
+                    kDashPatterns, " dashes, got ", stack.dashes.size());
   for (const LineChart& panel : stack.panels)
     for (const Series& s : panel.series) {
-      check(s.x.size() == s.y.size(), "chart", "series ", s.name, " has ", s.x.size(), " x and ",
-            s.y.size(), " y");
+      check(s.x.size() == s.y.size(), "chart", "series ", s.name, " needs as many x as y, got ",
+            s.x.size(), " and ", s.y.size());
       check(s.low.size() == s.high.size() && (s.low.empty() || s.low.size() == s.y.size()), "chart",
-            "series ", s.name, " has ", s.y.size(), " y and a band of ", s.low.size(), " and ",
-            s.high.size());
+            "series ", s.name, " needs a low and a high for each of ", s.y.size(),
+            " y, or none, got ", s.low.size(), " and ", s.high.size());
       check<ValueError>(s.color < int(stack.colors.size()), "chart", "color ", s.color,
-                        " has no name");
+                        " has no name; needs at most ", std::ssize(stack.colors) - 1);
       const std::size_t named = s.name.empty() && explains_colors(stack)
                                     ? std::max<std::size_t>(1, stack.dashes.size())
                                     : std::size_t(kDashPatterns);
       check<ValueError>(s.dash >= 0 && std::size_t(s.dash) < named, "chart", "dash ", s.dash,
-                        " has no name");
+                        " has no name; needs 0 to ", named - 1);
     }
 }
 

@@ -22,18 +22,18 @@ void check_grid(const HeatmapGrid& grid) {
   const Panel& first = grid.panels.front();
   for (const Panel& p : grid.panels) {
     check<ShapeError>(p.rows >= 1 && p.cols >= 1, kOp, "panel ", p.title, " is empty: [", p.rows,
-                      ", ", p.cols, "]");
+                      ", ", p.cols, "]; needs at least 1 row and column");
     check<ShapeError>(p.rows == first.rows && p.cols == first.cols, kOp,
                       "needs panels of one size, got ", first.title, " [", first.rows, ", ",
                       first.cols, "] and ", p.title, " [", p.rows, ", ", p.cols, "]");
-    check<ShapeError>(p.values.size() == std::size_t(p.rows) * std::size_t(p.cols), kOp, "panel ",
-                      p.title, " [", p.rows, ", ", p.cols, "] has ", p.values.size(), " values");
-    check<ShapeError>(p.masked.empty() || p.masked.size() == p.values.size(), kOp, "panel ",
-                      p.title, " has ", p.values.size(), " values and ", p.masked.size(),
-                      " marks of its mask; needs one for each or none");
-    check<ShapeError>(p.texts.empty() || p.texts.size() == p.values.size(), kOp, "panel ", p.title,
-                      " has ", p.values.size(), " values and ", p.texts.size(),
-                      " texts; needs one for each or none");
+    const auto check_cells = [&](std::size_t n, bool optional, const char* what) {
+      const std::size_t cells = std::size_t(p.rows) * std::size_t(p.cols);
+      check<ShapeError>(n == cells || (optional && n == 0), kOp, "panel ", p.title, " needs ",
+                        cells, " ", what, optional ? " or none" : "", ", got ", n);
+    };
+    check_cells(p.values.size(), false, "values");
+    check_cells(p.masked.size(), true, "marks of its mask");
+    check_cells(p.texts.size(), true, "texts");
   }
   const auto check_labels = [](const std::vector<std::string>& labels, int size, const char* what) {
     check<ShapeError>(labels.empty() || labels.size() == std::size_t(size), kOp, "needs one ", what,

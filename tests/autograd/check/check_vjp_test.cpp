@@ -137,7 +137,7 @@ TEST_CASE("a malformed gradient fails with a message") {
   const auto fails = [&](const auto& change, const std::string& text) {
     const CheckReport report = check_pair(wrong_squares(change), x);
     CHECK(report.verdict == Verdict::kWrong);
-    CHECK(report.message == text);
+    CHECK(report.message.starts_with(text));
   };
   fails([](Arrays<double>& g) { g[1].pop_back(); },
         "backward returns 2 values for input 1, which has 3");
@@ -147,7 +147,7 @@ TEST_CASE("a malformed gradient fails with a message") {
   fails([](Arrays<double>& g) { g[0][0] = HUGE_VAL; },
         "not finite: the gradient of input 0 at [0]");
   fails([](Arrays<double>& g) { g[1][0] += 1e-300; },
-        "the gradient of zero cotangents is not zero: input 1 at [0]");
+        "backward does not return zeros for an output gradient of zeros: input 1 at [0]");
   int runs = 0;
   fails([&](Arrays<double>& g) { g[0][1] += ++runs * 1e-9; },
         "a second run of backward returns different bits");

@@ -150,7 +150,7 @@ TEST_CASE("errors of joining name the tensor") {
   CHECK_ERROR(ShapeError, stack({zeros({2}), zeros({3})}, 0),
               "stack: needs tensors of one shape, got [2] and [3] (tensor 1)");
   CHECK_ERROR(ShapeError, stack({zeros({2})}, 2),
-              "stack: axis 2 is out of range for a new axis of [2]");
+              "stack: axis 2 is out of range for a new axis of [2]; needs -2 to 1");
   CHECK_ERROR(ValueError, split(zeros({2}), 0, 0), "split: needs a size >= 1, got 0");
   CHECK_ERROR(ValueError, chunk(zeros({2}), -1, 0), "chunk: needs at least one chunk, got -1");
 }

@@ -262,7 +262,7 @@ TEST_CASE("a check without samples fails") {
   const auto results = run_check(none, {});
   REQUIRE(results.size() == 1);
   CHECK(!results[0].report.ok());
-  CHECK(results[0].report.message == "order 1: the check has no samples");
+  CHECK(results[0].report.message == "order 1: the check has no samples; return at least one");
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ TEST_CASE("errors of shape ops") {
   CHECK_THROWS_WITH(expand(x, {-1, 2, 3, 4}), "expand: sizes must be >= 0, got [-1, 2, 3, 4]");
   CHECK_THROWS_WITH(squeeze(x, 1), "squeeze: axis 1 of [2, 3, 4] has size 3, not 1");
   CHECK_THROWS_WITH(unsqueeze(x, 4),
-                    "unsqueeze: axis 4 is out of range for a new axis of [2, 3, 4]");
+                    "unsqueeze: axis 4 is out of range for a new axis of [2, 3, 4]; needs -4 to 3");
   CHECK_THROWS_WITH(unsqueeze(zeros({1, 1, 1, 1, 1, 1, 1, 1}), 0),
                     "shape: needs rank 0 to 8, got rank 9");
   CHECK_THROWS_WITH(flatten(x, 2, 1), "flatten: needs first <= last, got 2 and 1");

@@ -177,8 +177,8 @@ TEST_CASE("invalid headers are rejected with a reason") {
              Contains("contains the key \"dtype\" twice"));
   CHECK_THAT(header(R"({"__metadata__":{"a":"1","a":"2"}})"),
              Contains("contains the key \"a\" twice"));
-  CHECK_THAT(header(R"({"__metadata__":["a"]})"), Contains("not an object of strings"));
-  CHECK_THAT(header(R"({"__metadata__":{"a":1}})"), Contains("\"a\" is 1, not a string"));
+  CHECK_THAT(header(R"({"__metadata__":["a"]})"), Contains("its __metadata__ is not an object; "));
+  CHECK_THAT(header(R"({"__metadata__":{"a":1}})"), Contains("\"a\" is 1, not text"));
   CHECK_THAT(header(R"({"x":1e999})"), Contains("number out of range"));
   CHECK_THAT(header(R"({"x":7})"), Contains("lacks dtype, shape or data_offsets"));
   CHECK_THAT(header(R"({"x":{"dtype":"F32","shape":[1]}})"), Contains("lacks"));

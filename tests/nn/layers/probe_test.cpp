@@ -47,7 +47,7 @@ TEST_CASE("errors for sites without a recorded value, forward pass or backward p
                     "probe: 'hook_attn_scores' was not recorded; call "
                     "record(\"hook_attn_scores\") before the forward pass");
   CHECK_THROWS_WITH(probe.value("hook_pattern_grad"),
-                    "probe: no backward pass reached 'hook_pattern'");
+                    "probe: no backward pass reached 'hook_pattern'; call backward()");
   CHECK(probe.sites() == std::vector<std::string>{"hook_attn_scores", "hook_attn_scores_raw",
                                                   "hook_k", "hook_pattern", "hook_pattern_dropped",
                                                   "hook_q", "hook_v", "hook_z"});

@@ -96,11 +96,10 @@ TEST_CASE("models with a table of positions cannot drop tokens") {
     o.positions = positions;
     const Transformer model = random_model(o);
     std::vector<Generator> streams = {Generator(1)};
-    CHECK_THROWS_WITH(
-        generate_samples(model, {1}, 1, {.past = Past::kSlide}, streams,
-                         [](std::int64_t, const GeneratedToken&) { return true; }),
-        "generate: past slide needs positions rope, alibi or none; this model has a table of "
-        "positions with one row per token of the context; use past recompute");
+    CHECK_THROWS_WITH(generate_samples(model, {1}, 1, {.past = Past::kSlide}, streams,
+                                       [](std::int64_t, const GeneratedToken&) { return true; }),
+                      "generate: `past` slide needs relative positions (rope, alibi or none); the "
+                      "positions of this model are a table; use `past` recompute");
     const NoGrad guard;
     KVCache cache = model.cache();
     model.forward(random_ids(1), {.cache = &cache});

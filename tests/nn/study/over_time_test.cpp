@@ -179,7 +179,7 @@ TEST_CASE("the error for a damaged, renamed or foreign checkpoint has the name o
   c.write(name, 10, recipe_text(other));
   fails(name + ": belongs to another run than ");
   save_safetensors(c.path(name).string(), {{"x", zeros({2})}});
-  fails("has no 'step' in its metadata, so it is not a checkpoint of heed train");
+  fails("has no 'step'; heed train did not write this file");
   // A valid file that has only half of the tensors of the model.
   std::vector<NamedTensor> tensors = parameters(model_at(10));
   c.write(name, 10, recipe_text({}), {{tensors.begin(), tensors.begin() + 5}});

@@ -243,9 +243,10 @@ TEST_CASE("paths and receivers are parsed; the error for another text has an exa
         "x: 'L0H0:L1H1': 'L1H1' reads through its queries, keys or values; write Q, K "
         "or V before it: L0H0:K:L1H1");
   fails("L0H0:K:L1MLP", "x: 'L0H0:K:L1MLP': Q, K and V belong to a head, got 'L1MLP'");
-  fails("L0H0:K:L0H1", "x: 'L0H0:K:L0H1': L0H1.K does not come after the output that it reads");
-  fails("L1MLP:L1MLP", "x: 'L1MLP:L1MLP': L1MLP does not come after the output that it reads");
-  fails("embed:logits:logits", "x: 'embed:logits:logits': logits ends a path");
+  fails("L0H0:K:L0H1", "x: 'L0H0:K:L0H1': L0H1.K cannot read L0H0, which does not come before it");
+  fails("L1MLP:L1MLP", "x: 'L1MLP:L1MLP': L1MLP cannot read L1MLP, which does not come before it");
+  fails("embed:logits:logits",
+        "x: 'embed:logits:logits': a path ends with logits; remove what follows");
   fails("L0H0:K:L2H0", "x: 'L2H0' is not a head of this model, which has L0H0 to L1H2");
   fails("L0H0:logits,L0H0:logits", "x: names L0H0:logits twice");
   for (const char* text : {"", ":", "L0H0:", "L0H0::L1H1", "L0H0:k:L1H1", "logits", "L0H0:X:L1H1"})
@@ -261,8 +262,7 @@ TEST_CASE("paths and receivers are parsed; the error for another text has an exa
   Transformer::Options post = small_options();
   post.norm = NormPlacement::kPost;
   const Replaced x(post);
-  CHECK_THROWS_WITH(PathCutter(x.run, x.r, false),
-                    Contains("normalizes the stream after each sum"));
+  CHECK_THROWS_WITH(PathCutter(x.run, x.r, false), Contains("needs `norm` pre or none"));
 }
 
 }  // namespace

@@ -266,7 +266,7 @@ TEST_CASE("A |v W_O| is the norm of what a key adds to the stream") {
 TEST_CASE("arrays have the names of their sites; a missing head is an error") {
   const Transformer model = random_model(small());
   const Study s = study(model, make_batch({kFirst}), {});
-  CHECK_THROWS_WITH(s.head(2, 0), "study: the model has no head L2H0");
+  CHECK_THROWS_WITH(s.head(2, 0), "study: the model has 8 heads, but not L2H0");
   std::map<std::string, Tensor> arrays;
   for (const NamedTensor& a : to_named(s)) arrays[a.name] = a.tensor;
   CHECK(arrays.size() == 2 + 2 * (2 * 8 + 2));

@@ -112,7 +112,8 @@ TEST_CASE("prompts have the same symbols as sequences", "[tasks][vocabulary]") {
           "prompt: 'é' (U+00E9, character 4) is not in the vocabulary: a-z A-F ^");
   REQUIRE(error_of([&] { task->prompt("ab\n"); }) ==
           "prompt: '\\n' (U+000A, character 3) is not in the vocabulary: a-z A-F ^");
-  REQUIRE(error_of([&] { task->prompt("ab\xff"); }) == "prompt: byte 2 is not UTF-8");
+  REQUIRE(error_of([&] { task->prompt("ab\xff"); }) ==
+          "prompt: byte 2 is not UTF-8; convert the text");
   REQUIRE(
       error_of([&] { task->prompt(std::string(48, 'a')); }) ==
       "induction: the prompt has 49 tokens, including tokens that the task adds; at most 48 are "

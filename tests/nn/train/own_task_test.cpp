@@ -57,7 +57,7 @@ TEST_CASE("a run on a user's task trains, and is resumed with the same task") {
   check_same_run(folder.path(), straight.path(), false);
   c.model.context = 10;
   CHECK_THROWS_WITH(Trainer(c, std::make_unique<Counting>()),
-                    Contains("counting has sequences of 8 tokens, not 10"));
+                    Contains("`context`: needs 8, that of the task counting, got 10"));
 }
 
 }  // namespace

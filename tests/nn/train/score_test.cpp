@@ -74,7 +74,7 @@ TEST_CASE("a logit that is not finite has no score") {
   CHECK(
       message_of<NumericError>([&] { score(model, batch); }) ==
       "score: a logit [sequence, position, class] is nan at [0, 0, 0]; the weights are damaged, or "
-      "training diverged");
+      "their training diverged: use other weights");
 }
 
 TEST_CASE("the scores of a text add up to the loss of evaluate()") {

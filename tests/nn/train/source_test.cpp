@@ -202,7 +202,7 @@ TEST_CASE("wrong uses of from, freeze and train-only") {
       if (t.name == name) t.tensor = zeros(shape, float32);
     save_safetensors(other, changed.tensors, file.metadata);
     CHECK_THAT(problem([&](RunConfig& c) { c.from = other; }),
-               Contains(name + " is float32") && Contains("the file was changed"));
+               Contains(name + " is float32") && Contains("was changed: restore it"));
   }
   CHECK(read_source((source.folder / RunFolder::kState).string()).text() ==
         read_source(source.weights()).text());

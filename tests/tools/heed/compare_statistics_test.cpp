@@ -202,7 +202,7 @@ TEST_CASE("a run without an evaluation cannot be compared") {
     CHECK_THROWS_WITH(
         nn::read_compared(folder.path(), kLoss),
         (folder / "state.safetensors").string() +
-            ": the history has no evaluation; compare needs at least one evaluation of each run");
+            ": the history has no evaluation; continue the run until its first one (`eval-every`)");
   }
 }
 

@@ -20,7 +20,7 @@ ok [ "$(grep -o '"text":"[^"]*"' texts | grep -c '\\n[^"]')" = 0 ]
 expect 0 study sums --prompt 3+4= --of diff:7-8
 refuses 4 "if it was moved, resume the run once with --lines set to its new path" eval sums
 refuses 4 "if it was moved, resume the run once with --lines set to its new path" study sums
-refuses 4 "file: cannot read" eval sums
+refuses 4 "cannot read" eval sums
 mv moved.txt sums.txt
 expect 0 study sums; out_has "(6 tokens,"  # the context has 8 tokens, but 2 of them are padding
 expect 0 study sums --sample 3; out_has "(7 tokens,"
@@ -90,7 +90,7 @@ out_has '"runner_up_symbols":["'; out_has '"runner_up_probabilities":['
 expect 0 "${prompt[@]}" --probabilities; out_has "runner-up"
 ok [ "$(wc -l < out)" = 18 ]
 refuses 2 "stop: '!'" "${prompt[@]}" --stop '!'
-refuses 2 "give it as --prompt: " generate reverse
+refuses 2 "give --prompt " generate reverse
 for task in text lines; do
   expect 0 tasks $task; out_has "heed train --$task FILE"
   expect 0 tasks $task --json; is_json_line; out_has "\"task\":\"$task\""

@@ -122,7 +122,7 @@ is a path through several receivers; use --path embed:V:L0H0:logits :: study run
 is not a receiver :: study runs/reverse-1 --edges-into L0H0.X
 is not a component :: study runs/reverse-1 --ablate L0H0,MLP
 one sequence has no other :: study runs/reverse-1 --sample 1 --ablate L0H0 --ablation resample
-have no rotation :: study runs/reverse-1 --circuits --distance 999
+are rotated :: study runs/reverse-1 --circuits --distance 999
 without --circuits :: study runs/reverse-1 --distance 1
 give --samples 2 or more :: study runs/reverse-1 --ablate L0H0 --ablation resample --samples 1
 so that positions correspond :: study text-run --prompt "quick" --corrupt "qui"

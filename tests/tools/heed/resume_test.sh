@@ -38,7 +38,7 @@ ok grep -q 'elsewhere/newer.txt' text-run/config.toml
 expect 0 eval text-run --sequences 4; refuses 2 "has done its 8 steps" train --resume text-run
 mv elsewhere/newer.txt elsewhere/new.txt
 expect 0 train --resume text-run --text elsewhere/new.txt
-refuses 2 "gives no result; leave out --json" train --resume text-run --text elsewhere/new.txt --json
+refuses 2 "no step is done; leave out --json" train --resume text-run --text elsewhere/new.txt --json
 expect 0 eval text-run --sequences 4
 sed 's/quick/quack/' elsewhere/new.txt > changed.txt
 refuses 4 "is not the text of this run" train --resume text-run --text changed.txt --steps 12

@@ -125,16 +125,16 @@ TEST_CASE("an axis covers the requested range") {
 TEST_CASE("an inconsistent stack throws an error that names the fault") {
   ChartStack s = two_panels();
   s.panels[1].series[0].color = 2;
-  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: color 2 has no name");
+  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: color 2 has no name; needs at most 1");
   s = two_panels();
   s.panels[1].series[0].dash = 2;
-  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: dash 2 has no name");
+  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: dash 2 has no name; needs 0 to 1");
   s.panels[1].series[0].name = "itself";
   CHECK(message_of([&] { draw_chart_stack(s); }) == "");
   s.dashes.assign(5, "head");
-  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: has 5 dashes, there are 4 patterns");
+  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: needs at most 4 dashes, got 5");
   s.panels.clear(), s.dashes.clear();
-  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: has no panel");
+  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: needs at least one panel, got none");
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ Evaluated evaluate_at(nn::LoadedRun& run, const EvalArguments& a, std::int64_t c
 // Marks the report as failed if the loss is not finite or impossibly low.
 void fail_if_wrong(Report& report, const nn::Evaluation& e, const std::filesystem::path& folder) {
   if (!std::isfinite(e.loss))
-    report.fail(kNumeric, "eval: the loss is not finite; first " + e.trouble);
+    report.fail(kNumeric, "eval: the loss is not finite: use other weights; " + e.trouble);
   else if (nn::leaks(e))
     report.fail(kCheckFailed,
                 fmt::format("{}; run heed verify causality {}", nn::leak_text(e), folder.string()));

@@ -23,7 +23,7 @@ Report run_export(const ExportArguments& a) {
   const auto weights = nn::weights_with_names(std::move(run.model), a.names);
   const std::string bad = nn::first_non_finite(weights);
   heed::check<autograd::NumericError>(bad.empty(), "export", bad, " in ", a.weights,
-                                      "; no model computes with it");
+                                      "; export other weights (--weights)");
   nn::save_safetensors(a.out, weights, {{"format", "pt"}});  // as save_pretrained() of transformers
   std::int64_t numbers = 0;
   for (const nn::NamedTensor& t : weights) numbers += t.tensor.numel();

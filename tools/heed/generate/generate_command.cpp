@@ -100,7 +100,7 @@ std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const nn::Task&
     return task.prompt(a.prompt).inputs.to_vector<std::int64_t>();
   } catch (const autograd::ValueError& e) {
     if (!a.prompt.empty()) throw;
-    usage_error("{}; give it as --prompt: {}", e.what(), task.info().prompt);
+    usage_error("{}; give --prompt {}", e.what(), task.info().prompt);
   }
 }
 

@@ -56,7 +56,7 @@ Report report_mutants(const GradcheckRequest& request) {
   report.line("{} of {} mutants rejected by each oracle alone; {} more are equivalent", killed,
               mutants, equivalent.size());
   if (mutants == 0)
-    report.fail(kCheckFailed, "gradcheck: no mutant ran, so nothing is proven");
+    report.fail(kCheckFailed, "gradcheck: no mutant ran, so nothing is proven; choose other ops");
   else if (!survivors.empty())
     report.fail(kCheckFailed);
   return report;

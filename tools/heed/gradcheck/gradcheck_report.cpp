@@ -169,7 +169,7 @@ Report report_of(const CheckResults& results, const std::vector<Row>& rows, doub
     report.line("{} input entries stay on a kink and were not compared", total.on_kink);
   for (const auto& [reason, n] : total.skipped) report.line("{} skipped: {}", n, reason);
   if (total.checked == 0)
-    report.fail(kCheckFailed, "gradcheck: no check ran, so nothing is proven");
+    report.fail(kCheckFailed, "gradcheck: no check ran, so nothing is proven; choose other ops");
   else if (total.failed > 0)
     report.fail(kCheckFailed);
   return report;

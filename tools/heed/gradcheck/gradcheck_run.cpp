@@ -69,7 +69,7 @@ Report report_run_gradcheck(const GradcheckRequest& request) {
   const nn::LoadedRun run = open_run(find_run(request.run), request.weights, nn::Use::kSequences);
   const std::string bad = nn::first_non_finite(nn::parameters(run.model));
   heed::check<autograd::NumericError>(bad.empty(), "gradcheck", bad, " in ", request.weights,
-                                      "; gradients at such weights cannot be checked");
+                                      "; check other weights (--weights)");
   const nn::Batch batch = run.task->evaluation(0, 2);
   const Stopwatch clock;
   const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, batch, request);

@@ -32,7 +32,7 @@ nn::NamedTensor read_tensor(const PlotArguments& a) {
   const nn::SafeTensors file = nn::load_safetensors(a.file);
   std::vector<std::string> names;
   for (const nn::NamedTensor& t : file.tensors) names.push_back(t.name);
-  if (names.empty()) usage_error("{} contains no tensors", a.file);
+  if (names.empty()) usage_error("{} contains no tensors; choose another file", a.file);
   if (a.name.empty() && names.size() > 1)
     usage_error("{} contains {} tensors; choose one, as --name {}; heed info {} lists them", a.file,
                 names.size(), plot::visible_text(names[0]), a.file);
@@ -76,7 +76,8 @@ void check_float32(const nn::Tensor& x, const nn::Tensor& narrow) {
 void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
   constexpr std::int64_t kLongest = 16'384, kMostPanels = 256, kMostColumns = 16;
   const std::int64_t rows = x.size(-2), cols = x.size(-1);
-  if (x.numel() == 0) usage_error("cannot draw an empty matrix of {} x {}", rows, cols);
+  if (x.numel() == 0)
+    usage_error("cannot draw an empty matrix of {} x {}; choose another --name", rows, cols);
   const std::int64_t panels = x.numel() / (rows * cols);
   if (rows > kLongest || cols > kLongest || panels > kMostPanels)
     usage_error(
@@ -108,7 +109,7 @@ void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
 plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
   const nn::NamedTensor m = read_tensor(a);
   if (m.tensor.rank() < 2)
-    usage_error("heed plot needs an array of 2 or more dimensions; {} has {}", a.file,
+    usage_error("heed plot needs a tensor of 2 or more axes, got {}; choose another --name",
                 m.tensor.rank());
   plot::HeatmapGrid grid;
   add_panels(grid, m.tensor);

@@ -181,12 +181,12 @@ bool takes_long(const HeadArguments& a, const Command& c, const Subject& s) {
 nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task) {
   if (!nn::predicts_its_inputs(task))
     usage_error(
-        "--repeat-random: the model of {} does not predict its own inputs, so it cannot "
-        "repeat random tokens",
+        "--repeat-random: the model of {} does not predict its own inputs, so it cannot repeat "
+        "random tokens; leave it out",
         task.info().name);
   const auto sizes = nn::RepeatedTokens::for_context(task.info().context);
   if (a.repeat_random == "auto" && sizes.tokens < 2)
-    usage_error("--repeat-random: a context of {} tokens is too short", task.info().context);
+    usage_error("--repeat-random needs a context of at least 9, got {}", task.info().context);
   return a.repeat_random == "auto"
              ? sizes
              : nn::RepeatedTokens::parse("--repeat-random", a.repeat_random, task.info());
@@ -223,7 +223,7 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
   if (a.no_effects && a.ablate == "all")
     usage_error("--no-effects and --ablate all contradict each other; give one of them");
   if (!s.has_sequences && a.ablate == "all")
-    usage_error("--ablate all: the text of the run is not available");
+    usage_error("--ablate all needs the text of the run, which is not available; leave it out");
   if (!s.has_sequences) {
     study.not_measured =
         "The effects of the heads were not measured, because the text of the run is not available.";
@@ -273,7 +273,7 @@ HeadSample effect_sample(const HeadStudy& study, const HeadArguments& a, const C
                          const Subject& s) {
   const bool one = (c.given("prompt") || c.given("sample")) && !c.given("samples");
   if (!study.sample && a.ablation != nn::Ablation::kZero)
-    usage_error("--ablation {}: the text of the run is not available; use --ablation zero",
+    usage_error("--ablation {} needs the text of the run; use --ablation zero",
                 nn::enum_name(a.ablation));
   if (one && a.ablation == nn::Ablation::kResample)
     usage_error("--ablation resample: one sequence has no other; give --samples 2 or more");

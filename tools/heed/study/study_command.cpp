@@ -59,7 +59,8 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
                                                  : one;
   const std::int64_t length = sequence.inputs.numel();
   if (length > task.info().context)
-    usage_error("--prompt: {} tokens, but the model reads at most {}", length, task.info().context);
+    usage_error("--prompt: {} tokens, but at most {} are possible; shorten it", length,
+                task.info().context);
   nn::Objective objective = parse_objective(a.of, a.at, task.info(), length);
   if (!c.given("of") && a.over_time) {
     objective.kind = nn::Objective::kLogOdds;

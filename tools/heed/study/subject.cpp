@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "autograd/base/text.h"
+#include "nn/study/forward_passes.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/report.h"
@@ -175,8 +176,7 @@ std::string Subject::text() const {
 
 nn::Study Subject::study() const {
   nn::Study study = nn::study(model(), sequence, objective);
-  if (!std::isfinite(study.value))
-    throw autograd::NumericError("study: the objective is not finite");
+  nn::check_finite(study.value, "study", "L");
   return study;
 }
 

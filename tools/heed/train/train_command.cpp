@@ -116,7 +116,7 @@ Report resume(TrainArguments& a, const Command& c) {
       });
   if (!nothing.empty() && !saves_path && !repairs) throw UsageError(nothing);
   if (!nothing.empty() && c.json)
-    usage_error("--json: {} is finished and gives no result; leave out --json", folder.text());
+    usage_error("--json: {} is finished, so no step is done; leave out --json", folder.text());
   nn::RunFolder::remove_temporaries(locked);
   if (saves_path || repairs) {  // commands such as eval and study also need the new path
     snapshot.config = saved;

@@ -90,12 +90,13 @@ nn::PromptPair read_pair(const std::string& line, const std::string& where, cons
     const auto token = [&](const std::string& text) {
       const auto ids = s.info().vocabulary.encode(text, where);
       if (ids.size() != 1 || ids[0] >= s.info().classes)
-        usage_error("{}: '{}' is not one token that the model predicts", where, text);
+        usage_error("{}: '{}' is not one token that the model predicts; it predicts {}", where,
+                    text, s.info().vocabulary.summary());
       return ids[0];
     };
     pair.right = token(parts[2]), pair.wrong = token(parts[3]);
     if (pair.right == pair.wrong)
-      usage_error("{}: the right and the wrong token are both '{}'", where, parts[2]);
+      usage_error("{}: right and wrong token are both '{}'; give two tokens", where, parts[2]);
     return pair;
   }
   const auto [right, second] = predicted_tokens(s, clean);
@@ -118,7 +119,7 @@ std::vector<nn::PromptPair> read_pairs(const std::string& file, const Subject& s
             "positions correspond",
             where, prompt->size(), pairs[0].clean.size());
   }
-  if (pairs.empty()) usage_error("--pairs: '{}' has no pair", file);
+  if (pairs.empty()) usage_error("--pairs: '{}' is empty; write clean TAB corrupt", file);
   return pairs;
 }
 

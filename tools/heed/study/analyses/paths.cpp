@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "nn/study/forward_passes.h"
 #include "nn/study/path_cuts.h"
 #include "tools/heed/study/analysis.h"
 
@@ -39,12 +40,9 @@ void check_cuts(const StudyContext& c) {
   if (c.given("edge")) given_edges(c);
   if (c.given("path") && c.text("path") != "all") given_paths(c, "path");
   const bool asked = c.given("edges-into") || c.given("edge") || c.given("path");
-  if ((asked || c.flag("through-mlps")) && !has_edges(c))
-    usage_error(
-        "edges and paths: this model normalizes the stream after each sum (norm = post), "
-        "so a receiver cannot read the output of one component alone");
+  if (asked || c.flag("through-mlps")) nn::check_separable(c.model(), "edges and paths");
   if (c.flag("through-mlps") && !c.model().options.mlp)
-    usage_error("--through-mlps: this model does not have MLPs");
+    usage_error("--through-mlps: this model does not have MLPs; leave out --through-mlps");
 }
 
 // ---- sections

@@ -317,8 +317,7 @@ std::optional<std::int64_t> given_distance(const StudyContext& c) {
   const nn::Transformer::Options& o = c.model().options;
   if (!o.attention.rope)
     usage_error(
-        "--distance: the scores of this model have no rotation; only runs trained with "
-        "--positions rope have one");
+        "--distance: only the scores of runs with --positions rope are rotated; leave it out");
   const std::int64_t distance = *heed::parse_number<std::int64_t>(c.text("distance"));
   if (distance >= o.context)
     usage_error("--distance: needs 0 to {}, got {}", o.context - 1, distance);

@@ -6,7 +6,7 @@
 //     for each input: sum of the input's node += its gradient
 //
 // A node is later than its inputs. Therefore its sum is complete when the walk reaches the node,
-// even if several ops read its output. No function of the walk is recursive.
+// even if several ops read its output. The walk is a loop, so that deep graphs need no deep stack.
 #include "autograd/engine/engine.h"
 
 #include <algorithm>
@@ -50,7 +50,8 @@ void check_alive(const Node& node) {
 Visits discover(const Ref<Node>& root, std::uint64_t oldest) {
   Visits visits;
   visits[root->sequence()].node = root;
-  for (const auto& [sequence, visit] : visits) {  // also visits the nodes that the loop adds
+  // The inputs of a node are older. They come later in the map, so this loop reaches them, too.
+  for (const auto& [sequence, visit] : visits) {
     check_alive(*visit.node);
     for (const Node::Input& input : visit.node->inputs())
       if (input.node && input.node->sequence() >= oldest)
@@ -114,9 +115,9 @@ bool add_in_place(const Tensor& x, const Tensor& g) {
   return is_private;
 }
 
-// Adds g to the sum, in place if possible. An observer must see the addition as an op, and a
-// recorded addition needs its operands, so both exclude this. The result does not depend on which
-// of the two tensors is overwritten, because a + b and b + a have the same bits.
+// Adds g to the sum, in place if possible. An observer must see the addition as an op, and with
+// create_graph the addition must be a node of the graph, so both exclude this. The result does not
+// depend on which of the two tensors is overwritten, because a + b and b + a have the same bits.
 void accumulate(Tensor& sum, Tensor g) {
   const bool in_place = sum.defined() && !OpObserver::exists() && !grad_enabled() &&
                         sum.dtype() == g.dtype() && is_real(g.dtype());

@@ -230,7 +230,8 @@ class Node {
 
 /// Ends an op: returns `output`. If an input needs a gradient and recording is enabled, `output`
 /// gets a node with the given vjp. `vjp` is a function Grads(const Vjp&) that calls only public
-/// ops. `output` may be an input, as in gradient reversal: then the result is a view of it.
+/// ops; fused ops use the second form. `output` may be an input, as in gradient reversal: then the
+/// result is a view of it.
 template <class F>
 Tensor record(const Op& op, const Inputs& inputs, Tensor output, F vjp);
 
@@ -245,8 +246,8 @@ Tensor record(const Op& op, const Inputs& inputs, Tensor output, Definition defi
 /// Returns a drawing of the graph of y in the language of Graphviz (`dot -Tsvg`): a box for each
 /// node with the name that `names` gives to the tensor, the op, dtype and shape, and an arrow from
 /// each input to its op. The box of a tensor of at most six elements also has the values and the
-/// gradient that the graph keeps. Before a drawing, call backward() with retain_graph = true,
-/// because it frees the graph otherwise. Throws ValueError if y has no graph.
+/// gradient that the graph keeps. To draw gradients, call backward() with retain_graph = true
+/// before, because backward() frees the graph otherwise. Throws ValueError if y has no graph.
 std::string to_dot(const Tensor& y, const std::vector<std::pair<std::string, Tensor>>& names = {});
 
 }  // namespace heed::autograd

@@ -90,7 +90,8 @@ struct Call {
   std::optional<Captured> keep;
   std::uint64_t key;
   double scale;
-  Tensor lse;  // float64 [2, ..., Tq]: log-sum-exp of each row of scores, and its rest
+  Tensor lse;  // float64 [2, ..., Tq]: log-sum-exp of each row of scores, and the rounding error of
+               // this number
 
   const AttentionHooks& observers() const {
     static const AttentionHooks kNone;

@@ -497,8 +497,8 @@ AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const T
 /// Computes the output of attention_with_weights() with one fused kernel, and throws the errors of
 /// that function. Needs O(Tq + Tk) memory unless hooks are given. Skips blocks of scores that are
 /// completely masked by causality, window or mask. Calls attention_with_weights() if d or d_value
-/// is above 256, and for a soft cap, FullyMasked::kUniform, Replace callbacks and other arguments
-/// that the kernel does not support.
+/// is above 256, for a soft cap, FullyMasked::kUniform, Replace callbacks and other arguments that
+/// the kernel does not support, without SIMD kernels, and for second derivatives.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
 /// Returns the reason why attention() calls attention_with_weights() for these arguments, for

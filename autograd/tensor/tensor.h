@@ -5,8 +5,8 @@
 // Tensor is a handle, like a pointer. Instead of operators < and [], use lt(), slice() or
 // select() in ops.h.
 //
-// If a tensor is undefined, all its methods throw ValueError except defined(), requires_grad(),
-// is_same() and shares_storage().
+// If a tensor is undefined, all its methods throw ValueError except defined(), operator bool,
+// requires_grad(), is_same() and shares_storage().
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,8 @@ struct HookHandle {
 ///
 /// Copies of a Tensor refer to the same tensor: they share data, gradient and hooks. A
 /// default-constructed Tensor is undefined. It means "none", for example no bias or no gradient.
-/// One tensor must not be used by several threads at the same time; different tensors may be.
+/// Several threads may read one tensor, and walk graphs that share leaves. While a thread changes a
+/// tensor, no other thread may use it.
 class Tensor {
  public:
   ///@{
@@ -124,8 +125,8 @@ class Tensor {
   std::vector<T> to_vector() const;
 
   /// Marks a leaf so that gradients with respect to it are computed, and returns the tensor. Throws
-  /// DTypeError unless the dtype is float32 or float64. Throws ValueError for the result of an op;
-  /// for its gradient use retain_grad() or grad(y, {x}).
+  /// DTypeError unless the dtype is float32 or float64. Throws ValueError for the result of a
+  /// recorded op; for its gradient use retain_grad() or grad(y, {x}).
   Tensor requires_grad_() const;
   /// Returns true if the tensor is a leaf marked by requires_grad_(), or if a recorded op computed
   /// it from such a leaf.

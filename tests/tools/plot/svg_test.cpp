@@ -250,14 +250,15 @@ TEST_CASE("equal axes have one range, a square plot, lines at 0 and a diagonal",
   CHECK(occurrences(svg, "width=\"10\"/>") == 2);       // the square, and that of the legend
   chart.equal = false;
   CHECK(svg_of(ChartStack{.panels = {chart}}).find("#6e6e6e") == std::string::npos);
-  // Twenty labels at one place do not overlap.
+  // Twenty labels at one place do not overlap. Those that find no place beside the mark are left out.
   chart.equal = true;
   chart.series[0].x.assign(20, 3), chart.series[0].y.assign(20, 3);
   chart.series[0].labels.assign(20, "L0H1");
   const Image crowded = draw_chart_stack({.panels = {chart}});
   CHECK(text_faults(crowded) == "");
-  CHECK(std::count_if(crowded.text_boxes().begin(), crowded.text_boxes().end(),
-                      [](const TextBox& box) { return box.text == "L0H1"; }) == 20);
+  const auto drawn = std::count_if(crowded.text_boxes().begin(), crowded.text_boxes().end(),
+                                   [](const TextBox& box) { return box.text == "L0H1"; });
+  CHECK((drawn >= 1 && drawn <= 6));
 }
 
 TEST_CASE("labels of equal axes cover no dot and no line", "[plot]") {

@@ -250,7 +250,8 @@ TEST_CASE("equal axes have one range, a square plot, lines at 0 and a diagonal",
   CHECK(occurrences(svg, "width=\"10\"/>") == 2);       // the square, and that of the legend
   chart.equal = false;
   CHECK(svg_of(ChartStack{.panels = {chart}}).find("#6e6e6e") == std::string::npos);
-  // Twenty labels at one place do not overlap. Those that find no place beside the mark are left out.
+  // Twenty labels at one place do not overlap. Those that find no place beside the mark are left
+  // out.
   chart.equal = true;
   chart.series[0].x.assign(20, 3), chart.series[0].y.assign(20, 3);
   chart.series[0].labels.assign(20, "L0H1");

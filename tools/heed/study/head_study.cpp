@@ -262,9 +262,9 @@ void HeadStudy::add_not_measured(const std::string& sentence) {
 }
 
 void HeadStudy::add_measured(nn::HeadReport& report, const nn::HeadReport& on_sample) const {
-  for (const nn::Quantity q :
-       {nn::kNeeded, nn::kSuffices, nn::kPredicted, nn::kSoftmaxExact, nn::kIntegrated})
-    report[q] = on_sample[q];
+  for (const nn::HeadQuantity& q : nn::head_quantities())
+    if (q.source == nn::HeadQuantity::kEffects || q.source == nn::HeadQuantity::kMeasure)
+      report[q.quantity] = on_sample[q.quantity];
   if (!score_sequences.empty())
     for (const nn::Quantity q : nn::kCopyScores) report[q] = on_sample[q];
 }

@@ -116,7 +116,8 @@ std::vector<Difference> differences_at(const Line& f, std::span<const double> no
 
 namespace {
 
-// Returns the best difference of each output among all steps.
+// Returns for each output the difference with the smallest error. Tries the steps in order until
+// the error is small enough. A step that would hide a kink is not used.
 std::vector<Difference> best_differences(const Line& f, std::span<const double> noise, double scale,
                                          bool single) {
   std::vector<Difference> best(noise.size());  // a step is 0 until a result is finite

@@ -176,10 +176,10 @@ Tensor first_gradient(std::string_view op, const Tensor& y, const GradOptions& o
           " needs .grad_output of that shape; only a tensor of one element may omit it");
     return ones_like(y);
   }
-  check(g.shape() == y.shape(), op, "grad_output has shape ", g.shape(), ", the tensor has shape ",
-        y.shape());
-  check<DTypeError>(can_mix(g.dtype(), y.dtype()), op, "grad_output is ", g.dtype(),
-                    ", the tensor is ", y.dtype());
+  check(g.shape() == y.shape(), op, "needs a grad_output of the tensor's shape ", y.shape(),
+        ", got ", g.shape());
+  check<DTypeError>(can_mix(g.dtype(), y.dtype()), op, "needs a grad_output of the tensor's dtype ",
+                    y.dtype(), ", got ", g.dtype());
   return g;
 }
 

@@ -236,12 +236,10 @@ std::string to_dot(const Tensor& y, const std::vector<std::pair<std::string, Ten
     Ref<Node> node;
     Tensor value;
     std::string name;
+    std::size_t number = 0;
   };
   std::map<std::uint64_t, Box, std::greater<>> boxes;  // by sequence number, latest first
   boxes[TensorAccess::node(y)->sequence()] = {TensorAccess::node(y), y, ""};
-  for (const auto& [name, x] : names)
-    if (x.requires_grad())
-      boxes[TensorAccess::node(x)->sequence()] = {TensorAccess::node(x), x, name};
   for (const auto& [sequence, box] : boxes) {  // also visits the boxes that the loop adds
     check<ValueError>(!box.node->released(), "to_dot",
                       "an earlier backward pass freed the graph; pass retain_graph = true to it");
@@ -252,9 +250,13 @@ std::string to_dot(const Tensor& y, const std::vector<std::pair<std::string, Ten
       if (!found.value.defined()) found.value = input.value;
     }
   }
-  const auto number = [&boxes](const Node& node) {
-    return std::distance(boxes.begin(), boxes.find(node.sequence()));
-  };
+  for (const auto& [name, x] : names) {
+    const auto found =
+        x.requires_grad() ? boxes.find(TensorAccess::node(x)->sequence()) : boxes.end();
+    if (found != boxes.end()) found->second.name = name, found->second.value = x;
+  }
+  std::size_t count = 0;
+  for (auto& [sequence, box] : boxes) box.number = count++;
   std::ostringstream out;
   out << "digraph {\n  rankdir=BT\n  node [shape=box fontname=monospace]\n";
   for (const auto& [sequence, box] : boxes) {
@@ -264,9 +266,10 @@ std::string to_dot(const Tensor& y, const std::vector<std::pair<std::string, Ten
          << "\n"
          << node.dtype() << " " << node.shape() << small("", box.value)
          << small("grad ", node.has_extras() ? node.extras().grad : Tensor());
-    out << "  n" << number(node) << " [label=" << std::quoted(text.str()) << "]\n";
+    out << "  n" << box.number << " [label=" << std::quoted(text.str()) << "]\n";
     for (const Node::Input& input : node.inputs())
-      if (input.node) out << "  n" << number(*input.node) << " -> n" << number(node) << "\n";
+      if (input.node)
+        out << "  n" << boxes[input.node->sequence()].number << " -> n" << box.number << "\n";
   }
   return out.str() + "}\n";
 }

@@ -65,8 +65,10 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> f) const {
   Node::Extras& extras = node()->extras();
   const std::uint64_t id = extras.next_hook++;
   extras.hooks.emplace_back(id, std::move(f));
-  return {[node = node(), id] {
-    std::erase_if(node->extras().hooks, [id](const auto& hook) { return hook.first == id; });
+  return {[node = node(), id]() mutable {
+    if (node)
+      std::erase_if(node->extras().hooks, [id](const auto& hook) { return hook.first == id; });
+    node = {};  // a handle that is kept does not keep the graph
   }};
 }
 

@@ -97,7 +97,8 @@ Tensor fully_masked_rows(const Tensor& scores) {
 }
 
 Tensor soft_capped(const Tensor& scores, double cap) {
-  check<ValueError>(cap >= 0 && std::isfinite(cap), "attention", "needs soft_cap >= 0, got ", cap);
+  check<ValueError>(cap >= 0 && std::isfinite(cap), "attention",
+                    "needs a finite soft_cap >= 0, got ", cap);
   check<ValueError>(!rounds_to_zero(cap, scores.dtype()), "attention", "soft_cap ", cap,
                     " is rounded to 0 in ", scores.dtype(), "; needs 0 or at least 1e-37");
   return cap == 0 ? scores : cap * tanh(scores / cap);

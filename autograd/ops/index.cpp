@@ -83,8 +83,8 @@ void check_slices(std::string_view op, const Tensor& x, int axis, const Tensor& 
   check_index(op, index, x.shape(), axis);
 }
 
-// The positions k of an index, sorted by place: of[first[p]] to of[first[p + 1] - 1] are those of
-// place p, in increasing order.
+// The positions k of an index, grouped by their value p = index[k]. Group p is of[first[p]] to
+// of[first[p + 1] - 1], in increasing order.
 struct Positions {
   PoolVector<std::int64_t> first, of;
 

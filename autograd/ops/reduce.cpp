@@ -318,7 +318,7 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   check(broadcast("sum_to", x.shape(), shape) == x.shape(), "sum_to", "cannot sum ", x.shape(),
-        " to ", shape);
+        " to ", shape, ", which does not broadcast to ", x.shape());
   const int lead = x.rank() - shape.rank();
   Dims axes;
   for (int i = 0; i < x.rank(); ++i)

@@ -126,7 +126,8 @@ template <class T>
 void Generator::fill_uniform(std::span<T> out, double lo, double hi) {
   constexpr double kMax = std::numeric_limits<T>::max();
   check<ValueError>(lo <= hi && lo >= -kMax && hi <= kMax && hi - lo <= kMax, "uniform",
-                    "needs lo <= hi with hi - lo finite, got lo = ", lo, ", hi = ", hi);
+                    "needs lo <= hi, all finite in the dtype, hi - lo too, got lo = ", lo,
+                    ", hi = ", hi);
   const T low = T(lo);
   const T range = T(hi) - low;
   for (T& value : out) value = std::fma(unit<T>(), range, low);

@@ -33,7 +33,7 @@ struct TensorAccess;  // access for autograd's own files (tensor_access.h)
 /// destroyed.
 struct HookHandle {
   /// Removes the hook, so that it is not called any more. A second call does nothing.
-  std::function<void()> remove;
+  std::function<void()> remove = [] {};
 };
 
 /// A tensor of up to eight axes and one dtype.

@@ -27,9 +27,10 @@ std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n,
   check<ValueError>(layers == o.layers, "Transformer", "has ", o.layers,
                     " layers, but its KV cache has ", layers,
                     "; create the cache with model.cache(batch)");
-  check<ValueError>(cached + n <= o.context, "Transformer", "has context ", o.context, ", got ",
-                    cached, " cached and ", n,
-                    " new tokens; call clear() on the KV cache to start again");
+  check<ValueError>(
+      cached + n <= o.context, "Transformer", "has context ", o.context, ", got ", cached,
+      " cached and ", n,
+      " new tokens; give fewer tokens, or call clear() on the KV cache to start again");
   check<ValueError>(ctx.cache->position() == cached || are_relative(o.positions), "Transformer",
                     "the KV cache has dropped tokens, but the positions of this model are a table; "
                     "call clear() and run the remaining tokens again, or use positions rope, alibi "

@@ -34,7 +34,7 @@ Optimizer::Optimizer(std::string_view name, const std::vector<ParameterGroup>& g
     : name_(name), buffer_names_(std::move(buffer_names)), divisor_(divisor) {
   for (const ParameterGroup& group : groups) {
     check<ValueError>(group.weight_decay >= 0 && std::isfinite(group.weight_decay), name_,
-                      "needs a weight decay >= 0, got ", group.weight_decay);
+                      "needs a finite weight decay >= 0, got ", group.weight_decay);
     for (const NamedTensor& p : group.parameters) {
       const DType dtype = p.tensor.dtype();
       check<DTypeError>(dtype == float32 || dtype == float64, name_, "needs float32 or float64, ",
@@ -67,7 +67,8 @@ void Optimizer::for_each_chunk(F f) {
 
 double Optimizer::step(const StepOptions& options) {
   const auto [lr, clip_norm, clip_value] = options;
-  check<ValueError>(lr >= 0 && std::isfinite(lr), name_, "needs a learning rate >= 0, got ", lr);
+  check<ValueError>(lr >= 0 && std::isfinite(lr), name_, "needs a finite learning rate >= 0, got ",
+                    lr);
   check<ValueError>(clip_norm > 0, name_, "needs clip_norm > 0, got ", clip_norm);
   check<ValueError>(clip_value > 0, name_, "needs clip_value > 0, got ", clip_value);
   const NoGrad guard;

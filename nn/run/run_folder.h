@@ -178,8 +178,9 @@ class RunFolder {
   void save_checkpoint(const Snapshot& snapshot) const;
   /// Adds the result to kState of a finished run. Throws IoError if it is that of other weights.
   void save_result(const RunResult& result) const;
-  /// Throws IoError, or ValueError if kCheckpoints is a symbolic link or a file, unless a new run
-  /// can replace all files (nn::check_replaceable). Changes nothing.
+  /// Checks that a new run can replace all files, and changes nothing. Throws ValueError if
+  /// kCheckpoints is a symbolic link or a file, and IoError if another file cannot be replaced
+  /// (nn::check_replaceable).
   void check_replaceable() const;
   /// Removes the files of an earlier run that save(snapshot) of a new run has not replaced, such as
   /// checkpoints and pictures. Throws IoError if a file cannot be removed.

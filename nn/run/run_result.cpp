@@ -1,5 +1,7 @@
 #include "nn/run/run_result.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <utility>
 
@@ -29,7 +31,8 @@ void read(const Json& json, const std::string& key, std::int64_t& value) {
 void read(const Json& json, const std::string& key, double& value) {
   value = json.number();
   if (!(value >= 0 && value <= (key == "accuracy" ? 1 : std::numeric_limits<double>::max())))
-    throw JsonError("`" + key + "` is out of range");
+    throw JsonError(fmt::format("`{}` is {}, needs {}", key, value,
+                                key == "accuracy" ? "0 to 1" : "a finite number >= 0"));
 }
 void read(const Json& json, const std::string& key, std::optional<double>& value) {
   if (json != Json()) read(json, key, value.emplace());

@@ -144,7 +144,8 @@ Tensor Circuits::logits(const HeadIndex& h) const {
   return matmul(u - mean(u, {0}), mT(without_division(model_.ln, output(h))));
 }
 
-// Returns q R(distance), or q times the mean of R over the distances from 1 on.
+// Returns q R(distance); without a distance, q times the mean of R over the distances from 1 on; q
+// if the model has no RoPE.
 Tensor Circuits::rotated(const Tensor& q, std::optional<std::int64_t> distance) const {
   const std::int64_t context = options().context;
   check<ValueError>(!distance || (*distance >= 0 && *distance < context), "Circuits",

@@ -38,10 +38,10 @@ struct MapSummary {
   double eigenvalues;  ///< in [-1, 1]; NaN for a map of zeros. `matching` or `ov_copying` in files
   double diagonal;     ///< share of rows whose largest entry is on the diagonal; 0 to 1
 };
-/// Summarizes the first `tokens` rows and columns of a map. The eigenvalues are those of the r x r
-/// product of the factors, whose nonzero eigenvalues are the same, or of the map if it is smaller.
-/// The diagonal is found in blocks of rows; the first of equal entries is the largest one. Throws
-/// ShapeError unless the map has `tokens` rows and columns.
+/// Summarizes the first `tokens` rows and columns of a map. If r < `tokens`, the eigenvalues are
+/// computed from the r x r product of the factors, which has the same nonzero eigenvalues. If
+/// several entries of a row are the largest, the first counts. Throws ShapeError unless `tokens` is
+/// at least 1 and the map has at least `tokens` rows and columns.
 MapSummary summarize(const FactoredMap& map, std::int64_t tokens);
 
 /// An entry of a map.

@@ -118,8 +118,8 @@ void check_finite(double value, std::string_view caller, const std::string& what
 
 void check_separable(const Transformer& model, std::string_view caller) {
   check<ValueError>(model.options.norm != NormPlacement::kPost, caller,
-                    "needs `norm` pre or none; after a norm of kind post, the output of one "
-                    "component cannot be separated from the stream");
+                    "needs a model trained with norm pre or none; this model has norm post, so "
+                    "the output of one component cannot be separated from the stream");
 }
 
 Tensor without_division(const std::optional<Norm>& norm, const Tensor& x) {

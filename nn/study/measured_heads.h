@@ -14,8 +14,8 @@ namespace heed::nn {
 struct Study;
 
 /// All heads and MLPs of a model on N sequences, with the measured and predicted effects of
-/// replacing their outputs (Replacement). Effects are changes of L by what is done, so that a
-/// negative effect on a margin means that a head helps.
+/// replacing their outputs (Replacement). An effect is L with the replaced output minus L of the
+/// unchanged model, so a head that helps has a negative effect on a margin.
 struct MeasuredHeads {
   Effect value;     ///< L of the unchanged model
   Effect no_heads;  ///< L without any head, minus L; the MLPs remain

@@ -35,7 +35,7 @@ struct Finding {
   bool is_needed;                  ///< Judgement::Row::counts
   bool is_sufficient;              ///< Judgement::Row::suffices_counts
 
-  /// Returns whether the component changes L. It is then never described as one that does not.
+  /// Returns whether an effect of the component counts. No text may then call it without effect.
   bool matters() const { return is_needed || is_sufficient; }
 
   /// Returns the name of the main role; "other" if the component has none.

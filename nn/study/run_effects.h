@@ -23,9 +23,9 @@ Objective default_objective(const Transformer& model, const TaskInfo& info, cons
 /// target counts.
 std::optional<Effect> gain_over_frequencies(const LoadedRun& run, std::int64_t count);
 /// Returns whether a model with this gain predicts better than token frequencies: by at least 0.01
-/// nats and two standard errors. Otherwise no effect counts, because the rival of a margin is the
-/// largest logit of the unchanged model, so that any replacement raises the margin of an untrained
-/// model.
+/// nats and two standard errors. Otherwise no effect counts: the rival of a margin is the largest
+/// logit of the unchanged model, which is large by chance in an untrained model. Any replacement
+/// lowers it and raises the margin.
 bool predicts_better(const std::optional<Effect>& gain);
 
 /// Quantities that score_on_repeated_tokens() sets.

@@ -61,8 +61,8 @@ constexpr Preset kPresets[] = {
     // After 1000 steps, 3 of 10 seeds give wrong answers to more than 5 % of the held-out sums;
     // after 1500 steps, none does.
     {"adder", "sort", "task=adder context=6 steps=1500", 4},
-    // The recipe of induction, with smaller initial weights and learning rates. They keep the final
-    // loss close to the loss of guessing.
+    // The recipe of induction, with smaller initial weights and a smaller learning rate that
+    // decays. They keep the final loss close to the loss of guessing.
     {"random", "", "task=random init=gpt2 schedule=cosine min-lr=1e-5 lr=3e-4", 2},
     // nanoGPT's CPU recipe for tiny shakespeare, as in its README: the output layer has the weights
     // of the embedding, no biases, beta2 0.99.

@@ -39,9 +39,9 @@ struct ShardGradients {
 void resolve_shards(RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
 /// Returns true if a shard has at least 100 million operations, counted as above (about 2 ms of one
-/// core). If there are more threads than shards to compute, several threads then share each op of a
-/// shard. A smaller shard is computed by one thread: where the cores of a machine are far apart, a
-/// step of micro whose ops two threads shared took 1.4 times as long as on one thread.
+/// core). Several threads may then share the ops of one shard, if there are more threads than
+/// shards. A smaller shard gets one thread: on a machine whose cores are far apart, sharing made a
+/// step of the preset micro take 1.4 times as long.
 bool shards_need_teams(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
 /// Runs the forward and backward pass of one shard. The rows of the batch are divided into `shards`

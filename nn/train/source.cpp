@@ -195,8 +195,8 @@ void freeze(const RunConfig& config, Transformer& model) {
                      config.model.layers > 1 ? std::to_string(config.model.layers - 1) : "");
   }
   const auto frozen = std::size_t(std::count(named.begin(), named.end(), !inverted));
-  check<ValueError>(frozen < names.size(), key, "leaves no parameter to train; the model has ",
-                    names.size(), " parameters, such as ", names[0]);
+  check<ValueError>(frozen < names.size(), key, "leaves no parameter to train of the ",
+                    names.size(), " of the model, such as ", names[0], "; omit a pattern");
   std::size_t i = 0;
   for_each_parameter(model, [&](const std::string&, Tensor& p) {
     if (named[i++] != inverted) p = p.detach();

@@ -106,7 +106,7 @@ Tensor clamp(const Tensor& x, double low, double high) {
 Tensor to(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype || (is_dual(x.dtype()) && dtype == float64)) return x;
   check<DTypeError>(!is_dual(x.dtype()) || dtype == bool8, kTo, "cannot convert ", x.dtype(),
-                    " (inside jvp) to ", dtype);
+                    " to ", dtype, "; inside jvp, numbers are float64 or bool8");
   Tensor y = empty(x.shape(), dtype);
   dispatch_any(x.dtype(), [&]<class From> {
     dispatch_any(dtype, [&]<class To> {

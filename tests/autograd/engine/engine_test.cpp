@@ -181,9 +181,9 @@ TEST_CASE("errors of grad and backward state what is missing") {
       "backward: a tensor of shape [2] needs .grad_output of that shape; only a tensor of one "
       "element may omit it");
   CHECK_THROWS_WITH(grad(x * 2.0, {x}, {.grad_output = ones({3}, float64)}),
-                    "grad: grad_output has shape [3], the tensor has shape [2]");
+                    "grad: needs a grad_output of the tensor's shape [2], got [3]");
   CHECK_THROWS_WITH(grad(x * 2.0, {x}, {.grad_output = ones({2})}),
-                    "grad: grad_output is float32, the tensor is float64");
+                    "grad: needs a grad_output of the tensor's dtype float64, got float32");
   CHECK_THROWS_WITH(
       backward(sum(x.detach())),
       "backward: the tensor of shape [] does not depend on a tensor that requires grad: it is "

@@ -25,6 +25,7 @@ TEST_CASE(
   CHECK(values(x.grad()) == V{30, 50});
   first.remove();
   first.remove();
+  HookHandle().remove();
   seen.clear();
   x.zero_grad();
   backward(sum(x));

@@ -130,7 +130,8 @@ TEST_CASE("to_dot draws the graph with the values and gradients of small tensors
   const Tensor x = tensor({1, 2}), w = tensor({0.5, -1}).requires_grad_();
   const Tensor y = (w * x).retain_grad(), loss = sum(y * y);
   backward(loss, {.retain_graph = true});
-  CHECK(to_dot(loss, {{"w", w}, {"y", y}, {"loss", loss}}) == R"(digraph {
+  const Tensor other = ones({1}).requires_grad_();  // not in the graph of the loss
+  CHECK(to_dot(loss, {{"w", w}, {"y", y}, {"loss", loss}, {"other", other}}) == R"(digraph {
   rankdir=BT
   node [shape=box fontname=monospace]
   n0 [label="loss = sum

@@ -113,8 +113,9 @@ TEST_CASE("invalid arguments throw before anything is drawn or written") {
   std::vector<double> d(3, 7.0);
   std::vector<std::int64_t> n(3, 7);
   std::vector<std::uint8_t> b(3, 7);
-  CHECK_THROWS_WITH(g.uniform(f, 1.0, 0.5),
-                    "uniform: needs lo <= hi with hi - lo finite, got lo = 1, hi = 0.5");
+  CHECK_THROWS_WITH(
+      g.uniform(f, 1.0, 0.5),
+      "uniform: needs lo <= hi, all finite in the dtype, hi - lo too, got lo = 1, hi = 0.5");
   CHECK_THROWS_AS(g.uniform(f, kQuietNaN, 1.0), ValueError);
   CHECK_THROWS_AS(g.uniform(f, 0.0, kQuietNaN), ValueError);
   CHECK_THROWS_AS(g.uniform(f, 0.0, 1e39), ValueError);

@@ -109,7 +109,8 @@ TEST_CASE("a soft cap bounds scores before bias and mask") {
   CHECK_THROWS_WITH(MultiHeadAttention(o),
                     "MultiHeadAttention: needs a finite `soft_cap` >= 0, got -1");
   const Tensor q = draw({2, 3}, 1);
-  CHECK_THROWS_WITH(attention(q, q, q, {.soft_cap = -2}), "attention: needs soft_cap >= 0, got -2");
+  CHECK_THROWS_WITH(attention(q, q, q, {.soft_cap = -2}),
+                    "attention: needs a finite soft_cap >= 0, got -2");
 }
 
 // Compares weights and gradients with the definition of a sink: the weight of key i with score s_i

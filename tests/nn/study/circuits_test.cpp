@@ -330,7 +330,7 @@ TEST_CASE("circuits refuse models and heads that they cannot describe") {
     return random_model(o);
   };
   CHECK_THROWS_WITH(Circuits(with([](auto& o) { o.norm = NormPlacement::kPost; })),
-                    Contains("needs `norm` pre or none"));
+                    Contains("trained with norm pre or none"));
   CHECK_THROWS_WITH(Circuits(with([](auto& o) { o.classes = 6; })), Contains("at most as many"));
   const Circuits circuits(with([](auto& o) { o.positions = Positions::kRope; }));
   CHECK_THROWS_WITH(circuits.qk({0, 2}), Contains("L0H2"));

@@ -68,7 +68,7 @@ TEST_CASE("copying scores are in range for every form of the weights; post-norm 
   CHECK_THROWS_WITH(
       copying_scores(random_model(
           {.vocab = 5, .attention = {.d_model = 8, .heads = 2}, .norm = NormPlacement::kPost})),
-      Contains("needs `norm` pre or none"));
+      Contains("trained with norm pre or none"));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ TEST_CASE("the contributions of all parts sum to the logit or the difference of 
         CAPTURE(name, dtype, wanted.kind);
         if (o.norm == NormPlacement::kPost) {
           CHECK_THROWS_WITH(logit_attribution(model, study(model, batch, wanted), wanted),
-                            Contains("needs `norm` pre or none"));
+                            Contains("trained with norm pre or none"));
           continue;
         }
         const auto parts = logit_attribution(model, study(model, batch, wanted), wanted);

@@ -262,7 +262,7 @@ TEST_CASE("paths and receivers are parsed; the error for another text has an exa
   Transformer::Options post = small_options();
   post.norm = NormPlacement::kPost;
   const Replaced x(post);
-  CHECK_THROWS_WITH(PathCutter(x.run, x.r, false), Contains("needs `norm` pre or none"));
+  CHECK_THROWS_WITH(PathCutter(x.run, x.r, false), Contains("trained with norm pre or none"));
 }
 
 }  // namespace

@@ -198,7 +198,7 @@ kill -INT $pid
 what="heed train, Ctrl-C"
 ends_with 130
 cp stopped.err err; err_has "heed train --resume stopped"
-refuses 2 "of 1000000; --steps 1 is less" train --resume stopped --steps 1
+refuses 2 "--steps 1 is less than the 1000000 steps of" train --resume stopped --steps 1
 err_has "heed train --resume stopped"
 has_file stopped/model.safetensors
 expect 0 eval stopped --sequences 8
@@ -214,7 +214,7 @@ cp nohup.err err; err_has "heed train --resume nohup"
 train_into murdered
 kill -KILL $pid
 ends_with 137
-refuses 2 "of 1000000; --steps 1 is less" train --resume murdered --steps 1  # a killed run is not locked
+refuses 2 "--steps 1 is less than the 1000000 steps of" train --resume murdered --steps 1  # a killed run is not locked
 
 # --- eval, generate, info
 expect 0 eval runs/reverse-1 --sequences 64; out_has "best possible"; out_has "loss by position"

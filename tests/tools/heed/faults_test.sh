@@ -37,7 +37,7 @@ allowed=(
   # study measures less if it cannot read the data of the run.
   "@(study|restudy) * open a/*" 0 "is not"
   # compare leaves out a run that it cannot read.
-  "compare * open [ab]/*" 0 "are not compared"
+  "compare * open [ab]/*" 0 "not compared"
   # sweep: a run that cannot be started is reported like a run that fails.
   "sweep * * target/out*" 1 " failed: "
   # sweep: if the lock cannot be read, the process that trains the run reads it again.

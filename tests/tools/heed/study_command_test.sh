@@ -25,7 +25,7 @@ printf 'abcdefghijklmnop\n' > bad.txt; refuses 2 "bad.txt, line 1: 1 parts; writ
 printf 'abcdefghijklmnop\tabcdefghijklmnop|a\n' > bad.txt; refuses 2 "bad.txt, line 1: a prompt of 18 tokens, but the first one has 17" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\tbacdefghijklmnop\tab\tc\n' > bad.txt; refuses 2 "'ab' is not one token that the model predicts" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\tabcdefghijklmnop\n' > bad.txt; refuses 2 "nothing to restore" study runs/reverse-1 --pairs bad.txt
-: > bad.txt; refuses 2 "is empty; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
+: > bad.txt; refuses 2 "has no pair; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
 refuses 4 "cannot read missing.txt" study runs/reverse-1 --pairs missing.txt
 refuses 2 "give one of them" study runs/reverse-1 --pairs pairs.txt --corruption value
 expect 0 study runs/reverse-1 runs/reverse-1 --out margin-two; help_has "B is measured with the tokens of A"

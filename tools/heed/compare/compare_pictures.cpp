@@ -24,7 +24,7 @@ void add_mean(plot::Series& series, double x, const MeanError& m) {
 
 // Returns a text with the number of runs in each mean: ", mean of 5 seeds and its standard error",
 // or ", mean of 3 to 5 seeds and its standard error" if this number is not the same for all means.
-// Returns "" if `means` is empty.
+// If no mean has two runs: ", 1 seed" or ", no seed". Returns "" if `means` is empty.
 std::string seeds_text(const std::vector<MeanError>& means) {
   if (means.empty()) return "";
   const auto [least, most] = std::minmax_element(

@@ -87,9 +87,7 @@ void Report::write_files(const std::function<std::vector<std::filesystem::path>(
   std::vector<std::filesystem::path> written;
   try {
     written = write();
-  } catch (const autograd::ValueError&) {
-    throw;
-  } catch (const std::exception& e) {
+  } catch (const autograd::IoError& e) {
     fail(exit_code == kOk ? kInputOutput : exit_code, error.empty() ? e.what() : error);
   }
   files(written);

@@ -30,7 +30,8 @@ struct StudyArguments {
   std::int64_t sample = 0;
   bool ascii = false, overwrite = false, over_time = false;
   HeadArguments heads;
-  // The options that only one analysis has; it reads their texts from the command.
+  // Not read: an option of a single analysis needs a variable of its type. The analysis reads the
+  // value from the command.
   std::string text;
   bool flag = false;
   std::int64_t number = 0;
@@ -137,6 +138,24 @@ Columns study_keys() {
   return all;
 }
 
+const Analysis& analysis_named(const std::string& key) {
+  return **std::ranges::find(analyses(), key, &Analysis::key);
+}
+
+// Returns the text for a section of --show that was not computed.
+std::string not_computed(const std::string& key) {
+  return fmt::format("--show {}: this section was not computed; {}", key,
+                     analysis_named(key).advice());
+}
+
+// Throws if --csv is asked for a section that no option selects.
+void check_shown(const StudyArguments& a, const StudyContext& context) {
+  for (const std::string& key : a.show)
+    if (context.command.csv && key != "all" && analysis_named(key).needs_option() &&
+        !analysis_named(key).is_asked(context))
+      throw UsageError(not_computed(key));
+}
+
 // Adds the text of the sections: those of --show, those whose option is given, and a line for each
 // other one.
 void add_sections(Report& report, const StudyArguments& a, const std::vector<Section>& sections,
@@ -152,11 +171,8 @@ void add_sections(Report& report, const StudyArguments& a, const std::vector<Sec
   for (const std::string& key : a.show) {
     const auto s = std::ranges::find(sections, key, &Section::key);
     if (s == sections.end() && key != "all") {
-      const std::string why =
-          fmt::format("--show {}: this section was not computed; {}", key,
-                      (*std::ranges::find(analyses(), key, &Analysis::key))->advice());
-      if (context.command.csv) throw UsageError(why);
-      print_error("warning: " + why);
+      if (context.command.csv) throw UsageError(not_computed(key));
+      print_error("warning: " + not_computed(key));
     } else if (key != "all" && !s->tables.empty() && !report.csv)
       report.csv = s->tables[0];
   }
@@ -215,6 +231,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
   const StudyContext early(c, a.heads, s, heads, progress, {});
   for (const Analysis* analysis : analyses())
     if (analysis->check) analysis->check(early);  // before the heads are measured
+  check_shown(a, early);
   const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   progress.at_work("Running the model forward and backward");
   heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed

@@ -90,8 +90,9 @@ nn::PromptPair read_pair(const std::string& line, const std::string& where, cons
     const auto token = [&](const std::string& text) {
       const auto ids = s.info().vocabulary.encode(text, where);
       if (ids.size() != 1 || ids[0] >= s.info().classes)
-        usage_error("{}: '{}' is not one token that the model predicts; it predicts {}", where,
-                    text, s.info().vocabulary.summary());
+        usage_error(
+            "{}: '{}' is not one token that the model predicts; it predicts the first {} of {}",
+            where, text, s.info().classes, s.info().vocabulary.summary());
       return ids[0];
     };
     pair.right = token(parts[2]), pair.wrong = token(parts[3]);
@@ -119,7 +120,7 @@ std::vector<nn::PromptPair> read_pairs(const std::string& file, const Subject& s
             "positions correspond",
             where, prompt->size(), pairs[0].clean.size());
   }
-  if (pairs.empty()) usage_error("--pairs: '{}' is empty; write clean TAB corrupt", file);
+  if (pairs.empty()) usage_error("--pairs: '{}' has no pair; write clean TAB corrupt", file);
   return pairs;
 }
 

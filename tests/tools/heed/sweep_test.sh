@@ -63,10 +63,10 @@ ok grep -q "3 runs, 3 trained" part1; ok grep -q "2 runs, 2 trained" part2; ok g
 expect 0 sweep seven.toml; out_has "7 finished before"
 
 # --- if a run fails, heed reports it, and the other runs continue
-recipe 8 'lr = [3e-3, 10.0]' 'optimizer = ["sgd"]' 'momentum = [0.9999]' 'clip = [0]' 'norm = ["none"]' 'seed = [1]' > fail.toml
+recipe 8 'lr = [10.0, 3e-3]' 'optimizer = ["sgd"]' 'momentum = [0.9999]' 'clip = [0]' 'norm = ["none"]' 'seed = [1]' > fail.toml
 sed -i 's/^d-model = 16/d-model = 256/; s/^steps = 8/steps = 60/' fail.toml
-expect 1 sweep fail.toml --quiet
-out_has "2 runs, 1 trained"; out_has "1 failed"; out_has "failed  lr=10,"; err_has "lr=10,"
+expect 1 sweep fail.toml --jobs 1
+out_has "2 runs, 1 trained"; out_has "1 failed"; out_has "failed  lr=10,"; err_has "lr=10,"; err_has "2 of 2 runs done, 1 failed"
 expect 1 sweep fail.toml --json; is_json_line; out_has '"state":"failed","exit_code":3'; out_has '"state":"before"'
 
 # --- on Ctrl-C or SIGTERM, each run is saved. The same command then continues the sweep, and the weights at the

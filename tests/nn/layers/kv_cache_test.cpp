@@ -265,8 +265,8 @@ TEST_CASE("errors of a cache state what to do") {
   const NoGrad guard;
   model.forward(slice(ids, 1, 0, 7), {.cache = &cache});
   CHECK_THROWS_WITH(model.forward(slice(ids, 1, 0, 3), {.cache = &cache}),
-                    "Transformer: has context 9, got 7 cached and 3 new tokens; call clear() on "
-                    "the KV cache to start again");
+                    "Transformer: has context 9, got 7 cached and 3 new tokens; give fewer "
+                    "tokens, or call clear() on the KV cache to start again");
   CHECK_THROWS_WITH(model.forward(random_ids(1, 10), {.cache = &cache}),
                     "Transformer: needs ids [B, T] with T <= context 9, got [1, 10]");
   CHECK_ERROR(ShapeError, model.forward(random_ids(3, 1), {.cache = &cache}),

@@ -58,8 +58,6 @@ struct Analysis {
 
   /// Returns whether an option selects the analysis.
   bool is_asked(const StudyContext& context) const;
-  /// Returns whether the analysis runs only if an option selects it.
-  bool needs_option() const { return !by_default && (!options.empty() || by_shared); }
   /// Returns whether the analysis runs.
   bool runs(StudyContext& context) const;
   /// Returns the options that select the analysis as advice: "add --path".

@@ -34,7 +34,7 @@ bool Analysis::is_asked(const StudyContext& context) const {
 
 bool Analysis::runs(StudyContext& context) const {
   if (is_asked(context)) return true;
-  return by_default ? by_default(context) : !needs_option();
+  return by_default ? by_default(context) : options.empty() && !by_shared;
 }
 
 std::string Analysis::advice() const {

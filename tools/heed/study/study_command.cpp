@@ -148,12 +148,16 @@ std::string not_computed(const std::string& key) {
                      analysis_named(key).advice());
 }
 
-// Throws if --csv is asked for a section that no option selects.
+// Throws if --csv is to print a section that only an option of its own computes, and the option is
+// not given.
 void check_shown(const StudyArguments& a, const StudyContext& context) {
-  for (const std::string& key : a.show)
-    if (context.command.csv && key != "all" && analysis_named(key).needs_option() &&
-        !analysis_named(key).is_asked(context))
-      throw UsageError(not_computed(key));
+  for (const std::string& key : a.show) {
+    if (!context.command.csv || key == "all") continue;
+    const Analysis& analysis = analysis_named(key);
+    const bool needs_option =
+        !analysis.options.empty() && !analysis.by_shared && !analysis.by_default;
+    if (needs_option && !analysis.is_asked(context)) throw UsageError(not_computed(key));
+  }
 }
 
 // Adds the text of the sections: those of --show, those whose option is given, and a line for each

@@ -26,13 +26,14 @@ enum class Unit {
 template <>
 inline constexpr auto kEnumNames<Unit> = std::to_array({"char", "word"});
 
-/// Splits a text into units (see Unit). put() takes the next code point and calls emit(unit) for
-/// each unit that is complete. end() must be called after the last code point. Words are separated
-/// only by the white space of C's isspace(): the space and the characters 9 to 13.
+/// Splits a text into units (see Unit). Words are separated only by the white space of C's
+/// isspace(): the space and the characters 9 to 13.
 class UnitSplitter {
  public:
+  /// Creates a splitter of one text.
   explicit UnitSplitter(Unit unit) : unit_(unit) {}
 
+  /// Takes the next code point, and calls emit(unit) for each unit that is complete.
   template <class F>
   void put(char32_t c, const F& emit) {
     const bool space = c == U' ' || (c >= U'\t' && c <= U'\r');
@@ -40,6 +41,7 @@ class UnitSplitter {
     pending_ += autograd::to_utf8(c);
     if (unit_ == Unit::kChar || (space && c != U' ')) end(emit);
   }
+  /// Calls emit(unit) for the last unit. Call this after the last code point.
   template <class F>
   void end(const F& emit) {
     if (!pending_.empty()) emit(pending_);

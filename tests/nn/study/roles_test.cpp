@@ -64,12 +64,12 @@ TEST_CASE("a summary names the heads that matter; shares are relative to no head
     e.effect = e.predictions[0].effect = none_here;
     if (e.suffices) e.suffices = none_here;
   }
-  m.effects[0].effect.mean = -2;             // matters
-  m.effects[1].suffices->mean = -0.1;        // matters as the only head of its layer
-  m.effects[2].effect.mean = 0.099;          // below the floor
-  m.effects[3].effect = {0.5, 0.3, 2};  // below two standard errors
-  m.effects[4].suffices = {-1, 0.6, 2};   // below two of its own standard errors
-  m.effects[7].effect.mean = 10;             // an MLP does not change the floor of heads
+  m.effects[0].effect.mean = -2;         // matters
+  m.effects[1].suffices->mean = -0.1;    // matters as the only head of its layer
+  m.effects[2].effect.mean = 0.099;      // below the floor
+  m.effects[3].effect = {0.5, 0.3, 2};   // below two standard errors
+  m.effects[4].suffices = {-1, 0.6, 2};  // below two of its own standard errors
+  m.effects[7].effect.mean = 10;         // an MLP does not change the floor of heads
   m.no_heads = {-3, 0.001, 2};
   const HeadSummary s = summarize_heads({model, batch, {}}, r, m);
   REQUIRE(s.findings.size() == 8);

@@ -26,11 +26,14 @@ Tensor hooked(Tensor x, const AttentionHooks::Replace& replace,
   return x;
 }
 
-// The two products of attention: W Y and X Y^T, for weights W [..., Tq, Tk], X [..., Tq, n] and Y
+// The products of attention: W Y, W^T X and X Y^T, for weights W [..., Tq, Tk], X [..., Tq, n] and
+// Y
 // [..., Tk, n]. `hidden` broadcasts to the shape of W, and is true where a query may not read a
 // key. There, a term that is not finite counts as 0, because 0 * NaN is NaN. The derivatives of
-// both products are such products.
+// each product are such products, so that no sum of gradients [Tq, Tk] mixes a map with a
+// transposed one, which is slow to add.
 Tensor weights_times(const Tensor& w, const Tensor& y, const Tensor& hidden);
+Tensor transposed_times(const Tensor& w, const Tensor& x, const Tensor& hidden);
 Tensor times_transposed(const Tensor& x, const Tensor& y, const Tensor& hidden);
 
 Samples product_samples(SampleGen& g);
@@ -40,7 +43,8 @@ const Op kProduct({.name = "attention_product",
                    .samples = product_samples,
                    .no_sizes = needs_axis()});
 
-bool all_finite(const Tensor& x) { return all(isfinite(x)).item<bool>(); }
+// Returns false if an element is not finite, and perhaps if the sum of all elements overflows.
+bool all_finite(const Tensor& x) { return isfinite(sum(x)).item<bool>(); }
 
 // Computes W Y. If a sum is not finite, the terms that are not finite are added after the others.
 Tensor sum_of_terms(Tensor w, Tensor y, const Tensor& hidden) {
@@ -74,8 +78,16 @@ Tensor weights_times(const Tensor& w, const Tensor& y, const Tensor& hidden) {
   if (!hidden.defined()) return matmul(w, y);
   return record(kProduct, {w, y}, sum_of_terms(w.detach(), y.detach(), hidden),
                 [h = Captured(kProduct, hidden)](const Vjp& v) -> Grads {
-                  return {times_transposed(v.grad, v.input(1), h.get()),
-                          weights_times(mT(v.input(0)), v.grad, mT(h.get()))};
+                  return {v.needs(0) ? times_transposed(v.grad, v.input(1), h.get()) : Tensor(),
+                          v.needs(1) ? transposed_times(v.input(0), v.grad, h.get()) : Tensor()};
+                });
+}
+
+Tensor transposed_times(const Tensor& w, const Tensor& x, const Tensor& hidden) {
+  return record(kProduct, {w, x}, sum_of_terms(mT(w.detach()), x.detach(), mT(hidden)),
+                [h = Captured(kProduct, hidden)](const Vjp& v) -> Grads {
+                  return {v.needs(0) ? times_transposed(v.input(1), v.grad, h.get()) : Tensor(),
+                          v.needs(1) ? weights_times(v.input(0), v.grad, h.get()) : Tensor()};
                 });
 }
 
@@ -84,8 +96,8 @@ Tensor times_transposed(const Tensor& x, const Tensor& y, const Tensor& hidden) 
   Tensor w = matmul(x.detach(), mT(y.detach()));
   if (!all_finite(w)) w = masked_fill(w, logical_and(hidden, logical_not(isfinite(w))), 0);
   return record(kProduct, {x, y}, w, [h = Captured(kProduct, hidden)](const Vjp& v) -> Grads {
-    return {weights_times(v.grad, v.input(1), h.get()),
-            weights_times(mT(v.grad), v.input(0), mT(h.get()))};
+    return {v.needs(0) ? weights_times(v.grad, v.input(1), h.get()) : Tensor(),
+            v.needs(1) ? transposed_times(v.grad, v.input(0), h.get()) : Tensor()};
   });
 }
 
@@ -193,6 +205,9 @@ Samples product_samples(SampleGen& g) {
   return {{"weights times values",
            [m](Args t) { return weights_times(t[0], t[1], m); },
            {g.normal({2, 2, 3}), g.normal({3, 2})}},
+          {"transposed weights times gradients",
+           [m](Args t) { return transposed_times(t[0], t[1], m); },
+           {g.normal({2, 2, 3}), g.normal({2, 2})}},
           {"queries times keys",
            [m](Args t) { return times_transposed(t[0], t[1], m); },
            {g.normal({2, 4}), g.normal({2, 3, 4})}}};

@@ -182,7 +182,7 @@ std::vector<Claim> first_lines(const HeadStudy& study, bool predicts,
     Lines(study).add_components(lines);
     Lines(study).add_sets(lines);
     lines.push_back(
-        {"Next: --ablation zero (another replacement), --show edges (which component reads "
+        {"Next: --ablation (another replacement), --show edges (which component reads "
          "which), --keep A,B (L with these heads alone)."});
   } else if (!study.not_measured.empty()) {
     lines.insert(study.measured ? lines.end() : lines.begin(), {study.not_measured});

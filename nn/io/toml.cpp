@@ -188,8 +188,6 @@ std::string read_toml_text(const std::string& file) {
 
 const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& settings) {
   const Setting* setting = find_setting(settings, item.key);
-  check<ValueError>(setting || item.key != "matmul", item.where, "matmul was removed from heed; ",
-                    "remove the line");
   if (!setting)
     fail<ValueError>(item.where, "[", item.section, "] has no key '", item.key,
                      "'; the nearest is '", nearest(item.key, keys(settings)), "'");

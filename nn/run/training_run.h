@@ -86,9 +86,10 @@ class TrainingRun {
   double seconds_left() const;
 
  protected:
+  // Calls for a derived class that shows the run. They must not change the run. An exception from
+  // a call ends the run without a save.
+
   ///@{
-  /// Calls for a derived class that shows the run. They must not change it. An exception ends the
-  /// run without a save.
   /// Called before the first step of run().
   virtual void on_start() {}
   /// Called after step 1 of a run, with the gradient, weight and update of every parameter.
@@ -100,8 +101,8 @@ class TrainingRun {
   /// Called during an evaluation of `total` sequences, after each chunk. `all` is true in the final
   /// evaluation.
   virtual void on_evaluating(std::int64_t /*done*/, std::int64_t /*total*/, bool /*all*/) {}
-  /// Called after another process has moved the run's directory. folder() returns its
-  /// new path, into which the run continues to write.
+  /// Called after another process has moved the run's directory. folder() returns its new path,
+  /// into which the run continues to write.
   virtual void on_move() {}
   /// Called with a warning for the user. The run continues.
   virtual void on_warning(const std::string&) {}

@@ -41,8 +41,8 @@ std::vector<Cell> parse_cells(std::string_view what, const std::string& text, st
                               std::int64_t heads, std::int64_t length);
 
 /// Returns the predicted change of L for the cut of each single cell, [B, H, Tq, Tk], and 0
-/// where the mask hides a key. `scores` are the scores after the mask, and `pattern_grad` is dL/dA,
-/// both [B, H, Tq, Tk].
+/// where the mask hides a key. `scores` are the scores after the causal mask, under which the last
+/// query reads the last key, and `pattern_grad` is dL/dA, both [B, H, Tq, Tk].
 Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
                        const MultiHeadAttention& attention);
 

@@ -160,13 +160,15 @@ void check_unchanged(bool unchanged, const InputFile& file) {
                         : "replace or remove it in the file");
 }
 
-// Appends the file as tokens of corpus.vocabulary.
-void read_known(Corpus& corpus, Text& text) {
+// Appends the file as tokens of corpus.vocabulary. `length` is the number of units in an earlier
+// reading of the file, of which the vocabulary was made.
+void read_known(Corpus& corpus, Text& text, std::optional<std::size_t> length = {}) {
   const Vocabulary& vocabulary = corpus.vocabulary;
   const auto unknown = vocabulary.find(kUnknown);
   std::int64_t line = 1;
   const auto add = [&](const std::string& symbol) {
     const auto found = vocabulary.find(symbol);
+    if (length) check_unchanged((found || unknown) && corpus.tokens.size() < *length, text.file);
     if (!found && !unknown) fail_unknown(symbol, line, text.file, vocabulary);
     corpus.unknown += !found || found == unknown;
     corpus.tokens.push_back(found ? *found : *unknown);
@@ -228,7 +230,7 @@ void read_words(Corpus& corpus, Text& text, const TextOptions& o) {
   corpus.data["vocabulary"] = Json(symbols).dump();
   corpus.tokens = TokenArray(corpus.vocabulary.size());
   corpus.tokens.reserve(length);
-  read_known(corpus, text);
+  read_known(corpus, text, length);
   check_unchanged(corpus.tokens.size() == length, text.file);
 }
 

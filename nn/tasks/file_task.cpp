@@ -77,7 +77,8 @@ FileTask::FileTask(const TextOptions& o, Corpus&& corpus, const std::string& des
 }
 
 Sequence FileTask::draw(Generator&) const {
-  fail<ValueError>("text", "a task without its file has only prompts; make it with the file");
+  fail<ValueError>(
+      "text", "this task has no training sequences; make one with make_text() or make_lines()");
 }
 
 std::vector<std::int64_t> FileTask::prompt_inputs(const std::string& text) const {

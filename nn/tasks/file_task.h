@@ -20,9 +20,9 @@ std::int64_t newline_of(const Vocabulary& vocabulary);
 /// character, or if by_line is not set.
 std::vector<bool> answer_marks(const TextOptions& options, const Vocabulary& vocabulary);
 
-/// Task on a file whose text is in memory. If options.ngrams is not 0, the losses of n-gram models
-/// are references of its evaluation sequences. An object of this class has only a vocabulary: it
-/// accepts prompts, but has no sequences.
+/// Base class of the tasks on a file. If options.ngrams is not 0, the losses of n-gram models are
+/// references of its evaluation sequences. An object of this class itself has a vocabulary and no
+/// text: it only accepts prompts.
 class FileTask : public Task {
  public:
   FileTask(const TextOptions& options, Corpus&& corpus, const std::string& description,

@@ -61,6 +61,17 @@ nn::Setting format_setting(std::vector<std::string>& formats) {
       .shows("png");
 }
 
+std::string description_of(const Picture& picture) {
+  return std::visit(
+      [&](const auto& drawing) {
+        std::string words = drawing.title + ".";
+        for (const std::string& more : {drawing.caption, picture.explanation})
+          if (!more.empty()) words += " " + more;
+        return words;
+      },
+      picture.drawing);
+}
+
 Files write_picture(autograd::PathAt file, const Picture& picture, const PictureSource& source) {
   Files files;
   const auto write = [&](const auto& drawing) {
@@ -68,11 +79,9 @@ Files write_picture(autograd::PathAt file, const Picture& picture, const Picture
                                            {"Command line", typed_command()}};
     if (!source.run.empty()) metadata.push_back({"Run", source.run.string()});
     if (!source.weights.empty()) metadata.push_back({"Weights", source.weights});
-    if constexpr (requires { drawing.limit; })
+    if constexpr (std::is_same_v<decltype(drawing), const plot::HeatmapGrid&>)
       metadata.push_back({"Color range", plot::color_range(drawing).text(drawing)});
-    std::string words = drawing.title + ".";
-    for (const std::string& more : {drawing.caption, picture.explanation})
-      if (!more.empty()) words += " " + more;
+    const std::string words = description_of(picture);
     for (const std::string& format : source.formats) {
       file.path = std::filesystem::path(file.path).replace_extension(format).string();
       if (std::ranges::count(files, std::filesystem::path(file.text())) > 0) continue;

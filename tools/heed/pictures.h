@@ -47,10 +47,12 @@ struct Picture {
   std::string explanation = {};  ///< for readers who cannot see it, after the title and the caption
   bool only_drawn = false;       ///< true: the numbers are in an array file, and not in JSON
 };
+/// Returns title, caption and explanation as one text.
+std::string description_of(const Picture& picture);
 /// Writes a picture in each format of `source`, and returns the paths. A path is `file` with the
-/// name of the format as its extension. The description in the files is title, caption and
-/// explanation. The metadata are heed's version, the command line, run and weights of `source` and,
-/// for heat maps, the range of the colors. Throws IoError.
+/// name of the format as its extension. The files contain description_of() the picture. The
+/// metadata are heed's version, the command line, run and weights of `source` and, for heat maps,
+/// the range of the colors. Throws IoError.
 Files write_picture(autograd::PathAt file, const Picture& picture, const PictureSource& source);
 
 /// Returns the setting --format. Its value is a list of "png" and "svg"; an empty list means png.

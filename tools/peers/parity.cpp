@@ -59,7 +59,7 @@ struct Attention {
                .causal = in.flag("causal"),
                .dtype = in.dtype()}) {}
 
-  // The loss is the mean squared difference from a target. If there is no memory, the layer
+  // The loss is the mean squared difference from a target. Without a memory, the layer
   // computes self-attention.
   Forward run(const Case& in, std::int64_t step) const {
     const Tensor query = in.at("query", step).requires_grad_();

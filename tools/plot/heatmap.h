@@ -30,7 +30,7 @@ enum class ColorScale {
 };
 
 /// Heat maps of the same size, arranged in rows. Labels are to the left of each row of panels and
-/// below the lowest panels. If there are no labels, the row and column numbers are printed.
+/// below the lowest panels. Without labels, the row and column numbers are printed.
 struct HeatmapGrid {
   std::string title = {};           ///< title above the panels; long lines are wrapped
   std::string caption = {};         ///< explanation below the title; long lines are wrapped

@@ -107,7 +107,7 @@ struct Head {
     const std::int64_t end = std::clamp<std::int64_t>(row.end - seen.begin, 0, seen.size());
     return {std::clamp<std::int64_t>(row.begin - seen.begin, 0, end), end};
   }
-  // Returns true if query i may read so many keys that they are summed in blocks (kShortRow). The
+  // Returns true if query i may read more than kShortRow keys, which are then summed in blocks. The
   // keep-mask has no effect on this.
   bool is_long(std::int64_t i) const { return sizeof(T) == 4 && visible.row(i).size() > kShortRow; }
   // Returns the number of queries from i0 on that are computed together. They are in one tile, end

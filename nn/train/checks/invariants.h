@@ -36,8 +36,7 @@ using AttentionArrays = std::map<std::string, Tensor>;
 
 /// Returns a text about the first identity that does not hold, with layer, head, row and both
 /// values, such as "L0H1, query 3 of sequence 2: the sum of dL/dS over keys is 0.1, needs 0 within
-/// 1e-06". Returns "" if all hold.
-/// `layer` is the number of the layer, which must be causal.
+/// 1e-06". Returns "" if all hold. `layer` is the number of the layer, which must be causal.
 std::string broken_invariant(const AttentionArrays& x, std::int64_t layer,
                              const MultiHeadAttention::Options& o);
 

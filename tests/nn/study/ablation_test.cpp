@@ -76,7 +76,7 @@ TEST_CASE("the mean is that of all positions with a token, resample takes the ne
   }
 }
 
-TEST_CASE("an effect is the mean, its standard error and the mean magnitude") {
+TEST_CASE("an effect is the mean and its standard error") {
   const Effect e = effect_of({1, -2, 4, 5});
   CHECK(e.mean == 2);
   CHECK(e.standard_error == Approx(std::sqrt((1 + 16 + 4 + 9) / 3.0 / 4)));

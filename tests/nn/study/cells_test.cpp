@@ -43,6 +43,23 @@ TEST_CASE("the prediction of a cut is the sum of (A' - A) dL/dA over its row") {
   }
 }
 
+TEST_CASE("predictions do not depend on the number of queries that are computed at once") {
+  MultiHeadAttention::Options o{.d_model = 4, .heads = 2};
+  o.sink = Sink::kLearned;
+  const MultiHeadAttention attention(o);
+  Generator g(1);
+  const std::int64_t T = 70;  // several blocks of queries, and a part of one
+  const Tensor scores = masked_fill(3 * randn({1, 2, T, T}, float64, g),
+                                    logical_not(tril_mask(T, T)), -HUGE_VAL),
+               grad = randn({1, 2, T, T}, float64, g),
+               all = cut_predictions(scores, grad, attention);
+  for (std::int64_t t = 0; t < T; ++t) {
+    const auto row = [&](const Tensor& x) { return slice(slice(x, 2, t, t + 1), 3, 0, t + 1); };
+    CHECK(largest(row(all) - cut_predictions(row(scores), row(grad), attention)) <= 1e-13);
+    CHECK(largest(slice(slice(all, 2, t, t + 1), 3, t + 1, T)) == 0);
+  }
+}
+
 TEST_CASE("the prediction of a weight that rounds to 1 is that of the other scores") {
   MultiHeadAttention::Options o{.d_model = 4, .heads = 1};
   const MultiHeadAttention attention(o);

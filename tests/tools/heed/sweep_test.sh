@@ -69,6 +69,16 @@ expect 1 sweep fail.toml --jobs 1
 out_has "2 runs, 1 trained"; out_has "1 failed"; out_has "failed  lr=10,"; err_has "lr=10,"; err_has "2 of 2 runs done, 1 failed"
 expect 1 sweep fail.toml --json; is_json_line; out_has '"state":"failed","exit_code":3'; out_has '"state":"before"'
 
+# --- a run that another process trains is counted, and trained when that process has ended
+recipe 8 'seed = [1, 2]' > shared.toml; expect 0 sweep shared.toml --quiet
+rm -r sweeps/shared/seed=2 sweeps/shared/seed=1/*
+exec 9< sweeps/shared/seed=1; flock 9
+"$heed" sweep shared.toml --jobs 1 > out 2> err 9<&- &
+pid=$!
+for _ in $(seq 100); do grep -q "another process" err && break; sleep 0.1; done
+exec 9<&-
+wait $pid; ok test $? == 0; err_has "1 of 2 runs done, 1 running in another process"; out_has "2 runs, 2 trained"
+
 # --- on Ctrl-C or SIGTERM, each run is saved. The same command then continues the sweep, and the weights at the
 # end equal those of a sweep without a stop, bit for bit
 recipe 90 'seed = [1, 2, 3]' > long.toml

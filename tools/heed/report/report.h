@@ -167,8 +167,8 @@ class Report {
   Table& text_table(Columns columns) { return text_table(Table(columns)); }
   /// Sets the key "files". Text contains one line per file.
   void files(const std::vector<std::filesystem::path>& files);
-  /// Sets the key "files" to those that write() returns. If it throws another error than
-  /// ValueError, there are none, and the command fails after its result.
+  /// Calls write() and sets the key "files" to the paths that it returns. If it throws IoError, the
+  /// list is empty, and the command fails after its result.
   void write_files(const std::function<std::vector<std::filesystem::path>()>& write);
 
   /// Adds a paragraph that appears only in text, wrapped at 80 columns.

@@ -63,8 +63,8 @@ nn::Json pictures_json(const std::vector<Section>& sections) {
             plot::SvgCanvas svg;
             draw(drawing, svg);
             return nn::Json::object({{"title", drawing.title},
-                                     {"what", drawing.caption + " " + p.explanation},
-                                     {"svg", svg.encode(drawing.title, p.explanation)}});
+                                     {"what", description_of(p)},
+                                     {"svg", svg.encode(drawing.title, description_of(p))}});
           },
           p.drawing));
     }

@@ -51,7 +51,7 @@ Value map_json(const plot::HeatmapGrid& grid) {
                         {"panels", panels}});
 }
 
-// The page shows only charts of curves; tables contain the numbers of the other charts.
+// The page shows only the numbers of curves; tables contain those of the other charts.
 Value chart_json(const plot::LineChart& chart, const plot::ChartStack& stack) {
   Value series = Value::array();
   for (const plot::Series& s : chart.series) {

@@ -288,14 +288,14 @@ constexpr Column kWeightKeys[] = {
 
 Report study_weights(const StudyArguments& a, const Command& c) {
   const Subject s = chosen_subject(a, c);
-  const auto analysis = std::ranges::find(analyses(), "weights", &Analysis::key);
+  const Analysis& analysis = analysis_named("weights");
   Progress progress(false);
   HeadStudy heads;
-  (*analysis)->check({c, a.heads, s, heads, progress, {}});
+  analysis.check({c, a.heads, s, heads, progress, {}});
   const auto out = open_study_folder(a.out, s.source.run / "circuits", a.overwrite);
   if (s.has_sequences && !takes_long(a.heads, c, s)) heads.sample = sample_of(a.heads, c, s);
   StudyContext context(c, a.heads, s, heads, progress, out.get());
-  const std::vector<Section> sections{(*analysis)->run(context)};
+  const std::vector<Section> sections{analysis.run(context)};
   progress.at_work("Drawing pictures and writing arrays");
   const Files files =
       write_document(*out, s.source, s.source.run_name() + ": circuits from the weights", sections);

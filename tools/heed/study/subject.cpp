@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "autograd/base/text.h"
 #include "nn/study/forward_passes.h"

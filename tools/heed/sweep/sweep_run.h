@@ -2,7 +2,6 @@
 // same time.
 #pragma once
 
-#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>

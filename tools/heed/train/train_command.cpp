@@ -106,8 +106,7 @@ Report resume(TrainArguments& a, const Command& c) {
   if (c.given("steps") && a.config.steps < saved.steps && trainer.steps_done < saved.steps)
     usage_error(
         "--steps {3} is less than the {2} steps of {0}, which is at step {1}; give at least {2}, "
-        "or "
-        "continue with heed train --resume {0}",
+        "or continue with heed train --resume {0}",
         folder.text(), trainer.steps_done, saved.steps, a.config.steps);
   apply_resume_settings(trainer, c);
   if (trainer.config().sample_every > 0) TrainingSamples::prompt_of(trainer);

@@ -75,8 +75,8 @@ TEST_CASE("every variant of attention is causal, and a window limits the reach")
       CHECK(r.ok());
     }
     if (o.attention.window == 0) continue;
-    // Through two layers, an output depends on inputs up to 2 (window - 1) positions back. runs[0]
-    // is the plain pass, and runs[3] is the pass with a cache.
+    // Through two layers, an output depends on inputs up to 2 (window - 1) positions back. c[0]
+    // is the plain pass, and c[3] is the pass with a cache.
     for (const Reach* r : {&c[0], &c[3]})
       for (std::int64_t t = 0; t < 12; ++t)
         for (std::int64_t s = 0; s <= t; ++s) {

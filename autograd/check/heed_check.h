@@ -26,8 +26,13 @@
 extern "C" {
 #endif
 
-/** Type of all elements of a function. */
-typedef enum heed_dtype { HEED_FLOAT64 = 0, HEED_FLOAT32 = 1 } heed_dtype;
+/** Type of all elements of a function. heed_check_vjp() accepts the first two. */
+typedef enum heed_dtype {
+  HEED_FLOAT64 = 0,
+  HEED_FLOAT32 = 1,
+  HEED_FLOAT16 = 2, /**< IEEE 754 binary16 */
+  HEED_BFLOAT16 = 3 /**< the upper 16 bits of a float */
+} heed_dtype;
 
 /** Shape of an array, in row-major order: at most 8 axes. An array with 0 axes has one element. */
 typedef struct heed_shape {
@@ -89,6 +94,66 @@ typedef enum heed_status {
   HEED_FAILED = -3         /**< another failure, which the report's text describes */
 } heed_status;
 
+/** An array that heed_check() gives to a callback. The arrays of one call may have different
+ * strides. Between the elements, and before and after them, lie NaNs. */
+typedef struct heed_array {
+  void* data;             /**< the element with index [0, ..., 0]; NULL: a missing gradient of an
+                               output, which counts as zeros */
+  const int64_t* strides; /**< distance of neighbors along each axis, in elements, also negative or
+                               0; NULL: contiguous, in row-major order */
+} heed_array;
+
+/** Layouts of the inputs and of the gradients of the outputs that the callbacks accept. */
+enum {
+  HEED_OFFSET = 1,        /**< contiguous, inside a larger array */
+  HEED_TRANSPOSED = 2,    /**< axes in reversed order in memory */
+  HEED_EVERY_SECOND = 4,  /**< every second element along the last axis */
+  HEED_NEGATIVE = 8,      /**< the last axis reversed in memory */
+  HEED_ZERO_STRIDES = 16, /**< one element for all indices (only gradients of outputs) */
+  HEED_MISSING = 32,      /**< data is NULL (only gradients of outputs, if there are several) */
+  HEED_ALL_LAYOUTS = 63
+};
+
+/** A function with its derivatives. Members that are 0 are absent; set all of them to 0 first. A
+ * later version may add members at the end; `size` works as in heed_check_options. Callbacks return
+ * 0, or a positive number to end the check, and never leave with longjmp or a C++ exception. The
+ * derivatives belong to the last call of forward with the same inputs; several of them may follow
+ * one call of forward. Results are contiguous (strides NULL), and all elements must be written. */
+typedef struct heed_problem {
+  size_t size;                     /**< sizeof(heed_problem) */
+  int dtype;                       /**< heed_dtype of all arrays */
+  unsigned layouts;                /**< sum of the HEED_... layouts that the callbacks accept */
+  size_t num_inputs;               /**< number of inputs */
+  const heed_shape* input_shapes;  /**< shape of each input */
+  size_t num_outputs;              /**< number of outputs */
+  const heed_shape* output_shapes; /**< shape of each output */
+  void* user;                      /**< first argument of all callbacks */
+  /** Computes the outputs. */
+  int (*forward)(void* user, const heed_array* inputs, const heed_array* outputs);
+  /** Computes J(x)^T dy, where J is the Jacobian. May be NULL if jvp is given. */
+  int (*backward)(void* user, const heed_array* inputs, const heed_array* grad_outputs,
+                  const heed_array* grad_inputs);
+  /** Computes the gradient of the dot product of backward's results with `tangents` (shaped like
+   * the inputs), with respect to the inputs and to the gradients of the outputs. If it is given,
+   * order 2 is checked. */
+  int (*backward2)(void* user, const heed_array* inputs, const heed_array* grad_outputs,
+                   const heed_array* tangents, const heed_array* grad_inputs,
+                   const heed_array* grad_grad_outputs);
+  /** Computes J(x) t, where the tangents t have the shapes of the inputs. If it is given, it is
+   * checked. */
+  int (*jvp)(void* user, const heed_array* inputs, const heed_array* tangents,
+             const heed_array* output_tangents);
+  /** For float16 and bfloat16: the same function in float64. Without it the verdict is "vacuous".
+   */
+  const struct heed_problem* reference;
+  /** For float16 and bfloat16: the function in the same type, computed plainly: operation by
+   * operation. Its error is the scale of an error that rounding explains. NULL: one rounding. */
+  const struct heed_problem* plain;
+  /** Name of the language or library of the callbacks, such as "PyTorch", for the reasons in the
+   * report ("negative strides: not in PyTorch"). May be NULL. */
+  const char* caller;
+} heed_problem;
+
 /** Report of a check. It belongs to the caller, who frees it with heed_report_free(). */
 typedef struct heed_report heed_report;
 
@@ -99,6 +164,12 @@ typedef struct heed_report heed_report;
  * NULL. What is checked, and how many calls are made, is documented at check_vjp(). */
 HEED_API int heed_check_vjp(const heed_function* function, const void* const* x,
                             const heed_check_options* options, heed_report** report);
+
+/** Checks the derivatives of `problem` at the inputs x, which are contiguous: what heed_check_vjp()
+ * checks, and whether the results depend on the layout of the arrays or on earlier calls. Otherwise
+ * as heed_check_vjp(). */
+HEED_API int heed_check(const heed_problem* problem, const void* const* x,
+                        const heed_check_options* options, heed_report** report);
 
 /** Returns the verdict, or HEED_NOT_CHECKED if `report` is NULL. */
 HEED_API heed_verdict heed_report_verdict(const heed_report* report);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <new>
@@ -15,6 +16,7 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/shape.h"
+#include "autograd/check/array_layout.h"
 #include "autograd/check/checker.h"
 
 struct heed_report {
@@ -42,117 +44,219 @@ struct Calls {
   std::int64_t forward = 0, backward = 0;
 };
 
-// Arrays that are passed to a callback. Their addresses do not change.
+// Arrays of one kind that are passed to a callback. Their addresses do not change.
 template <class T>
 class Buffers {
  public:
-  explicit Buffers(const std::vector<Shape>& shapes) {
-    for (const Shape& s : shapes) arrays_.emplace_back(std::size_t(s.numel()));
-    for (std::vector<T>& a : arrays_) pointers_.push_back(a.data());
+  // `placed` is the layout of one of the arrays, at `index`. If `gap` is not 0, this many NaNs lie
+  // before and after each array.
+  explicit Buffers(const std::vector<Shape>& shapes, std::size_t index = 0,
+                   ArrayLayout placed = ArrayLayout::kContiguous, std::int64_t gap = 0) {
+    for (const Shape& s : shapes)
+      placements_.push_back(
+          place(s, placements_.size() == index ? placed : ArrayLayout::kContiguous, gap));
+    for (const Placement& p : placements_) {
+      buffers_.emplace_back(std::size_t(p.size));
+      const bool strided = !p.elements.is_contiguous();
+      arrays_.push_back({buffers_.back().data() + p.elements.offset,
+                         strided ? p.elements.strides.data() : nullptr});
+    }
+    if (placed == ArrayLayout::kMissing) arrays_[index].data = nullptr;
   }
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
   /// Copies the elements of all arrays, concatenated, into the arrays.
-  const void* const* filled(const Values& values) {
+  const heed_array* filled(const Values& values) {
     auto next = values.begin();
-    for (std::vector<T>& a : arrays_)
-      for (T& e : a) e = T(*next++);
-    return const_cast<const void* const*>(pointers_.data());
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      std::ranges::copy(content(i, next), buffers_[i].begin());
+      next += placements_[i].elements.shape.numel();
+    }
+    return arrays_.data();
   }
   /// Fills the arrays with NaN, so that an element that a callback does not write is found.
-  void* const* cleared() {
-    for (std::vector<T>& a : arrays_) std::ranges::fill(a, std::numeric_limits<T>::quiet_NaN());
-    return pointers_.data();
+  const heed_array* cleared() {
+    for (std::vector<T>& b : buffers_) std::ranges::fill(b, kNan);
+    return arrays_.data();
   }
+  /// Returns the elements of all arrays, which must be contiguous.
   Values values() const {
     Values all;
-    for (const std::vector<T>& a : arrays_) all.insert(all.end(), a.begin(), a.end());
+    for (const std::vector<T>& b : buffers_)
+      for (const T& e : b) all.push_back(double(e));
     return all;
   }
 
  private:
-  std::vector<std::vector<T>> arrays_;
-  std::vector<void*> pointers_;
+  static inline const T kNan = T(std::numeric_limits<double>::quiet_NaN());
+
+  // Returns the content of buffer i for the elements that begin at `next`.
+  std::vector<T> content(std::size_t i, Values::const_iterator next) const {
+    const Layout& l = placements_[i].elements;
+    std::vector<T> filled(std::size_t(placements_[i].size), kNan);
+    const bool contiguous = l.is_contiguous();
+    for (std::int64_t k = 0; k < l.shape.numel(); ++k) {
+      const std::int64_t at = contiguous ? k : l.offset_of(unravel(k, l.shape));
+      filled[std::size_t(l.offset + at)] = T(*next++);
+    }
+    return filled;
+  }
+
+  std::vector<Placement> placements_;
+  std::vector<std::vector<T>> buffers_;
+  std::vector<heed_array> arrays_;
+};
+
+// The callbacks of a problem as functions of values. The arrays have elements of type T.
+template <class T>
+class ProblemCalls {
+ public:
+  // If `stateless` is true, backward does not depend on calls of forward.
+  ProblemCalls(const heed_problem& p, const CheckedFunction& shapes, bool stateless, Calls& calls)
+      : p_(p),
+        stateless_(stateless),
+        calls_(calls),
+        inputs_(shapes.inputs),
+        gradients_(shapes.inputs),
+        outputs_(shapes.outputs),
+        grad_outputs_(shapes.outputs) {}
+  Values forward(const Values& x) {
+    ++calls_.forward;
+    last_ = x;
+    require_success("forward", p_.forward(p_.user, inputs_.filled(x), outputs_.cleared()));
+    return outputs_.values();
+  }
+  // Calls backward, after forward if the last call of forward had other inputs.
+  Values backward(const Values& x, const Values& v) {
+    if (!stateless_ && last_ != x) forward(x);
+    ++calls_.backward;
+    require_success("backward", p_.backward(p_.user, inputs_.filled(x), grad_outputs_.filled(v),
+                                            gradients_.cleared()));
+    return gradients_.values();
+  }
+
+ private:
+  static void require_success(const char* callback, int code) {
+    if (code != 0) throw CallbackFailed{callback, code};
+  }
+
+  const heed_problem& p_;
+  const bool stateless_;
+  Calls& calls_;
+  Values last_;  // inputs of the last call of forward
+  Buffers<T> inputs_, gradients_, outputs_, grad_outputs_;
 };
 
 template <class T>
-CheckReport run_check(const heed_function& f, CheckedFunction checked, const void* const* x,
-                      const CheckOptions& options, Calls& calls) {
-  Buffers<T> inputs(checked.inputs), gradients(checked.inputs), outputs(checked.outputs),
-      cotangents(checked.outputs);
-  const auto require_success = [](const char* callback, int code) {
-    if (code != 0) throw CallbackFailed{callback, code};
-  };
+CheckReport run_check(std::string_view op, const heed_problem& p, CheckedFunction checked,
+                      const void* const* x, const CheckOptions& options, Calls& calls) {
   for (std::size_t i = 0; i < checked.inputs.size(); ++i) {
     const std::int64_t n = checked.inputs[i].numel();
-    check<ValueError>(x && (x[i] || n == 0), "heed_check_vjp", "x[", i, "] is NULL");
+    check<ValueError>(x && (x[i] || n == 0), op, "x[", i, "] is NULL");
     const auto* first = static_cast<const T*>(x[i]);
-    checked.x.insert(checked.x.end(), first, first + n);
+    for (const T& e : std::span(first, std::size_t(n))) checked.x.push_back(double(e));
   }
   checked.single = std::is_same_v<T, float>;
-  checked.forward = [&](const Values& at) {
-    ++calls.forward;
-    require_success("forward", f.forward(f.user, inputs.filled(at), outputs.cleared()));
-    return outputs.values();
-  };
-  checked.backward = [&](const Values& at, const Values& v) {
-    ++calls.backward;
-    require_success("backward", f.backward(f.user, inputs.filled(at), cotangents.filled(v),
-                                           gradients.cleared()));
-    return gradients.values();
-  };
+  ProblemCalls<T> problem(p, checked, p.size == 0, calls);  // size 0: as_problem()
+  checked.forward = [&](const Values& at) { return problem.forward(at); };
+  checked.backward = [&](const Values& at, const Values& v) { return problem.backward(at, v); };
   return check_function(checked, options);
 }
 
-std::vector<Shape> checked_shapes(const char* what, const heed_shape* shapes, std::size_t count) {
-  check<ValueError>(shapes || count == 0, "heed_check_vjp", what, "_shapes is NULL");
+std::vector<Shape> checked_shapes(std::string_view op, const char* what, const heed_shape* shapes,
+                                  std::size_t count) {
+  check<ValueError>(shapes || count == 0, op, what, "_shapes is NULL");
   std::vector<Shape> result;
   for (const heed_shape& s : std::span(shapes, count)) {
-    check<ValueError>(s.axes <= std::size_t(kMaxRank), "heed_check_vjp", what, " ", result.size(),
-                      " has ", s.axes, " axes, at most ", kMaxRank, " are possible");
-    check<ValueError>(s.sizes || s.axes == 0, "heed_check_vjp", what, " ", result.size(),
-                      ": sizes is NULL");
+    check<ValueError>(s.axes <= std::size_t(kMaxRank), op, what, " ", result.size(), " has ",
+                      s.axes, " axes, at most ", kMaxRank, " are possible");
+    check<ValueError>(s.sizes || s.axes == 0, op, what, " ", result.size(), ": sizes is NULL");
     result.emplace_back(std::span(s.sizes, s.axes));
     std::int64_t elements = 1;
     for (const std::int64_t size : result.back())
       check<ValueError>(size >= 0 && !__builtin_mul_overflow(elements, size, &elements) &&
                             elements <= kMostElements,
-                        "heed_check_vjp", what, " ", result.size() - 1, " has the shape ",
-                        result.back(), "; needs sizes of at least 0, and at most 2^40 elements");
+                        op, what, " ", result.size() - 1, " has the shape ", result.back(),
+                        "; needs sizes of at least 0, and at most 2^40 elements");
   }
   return result;
 }
 
 // Throws unless the caller's struct has all members of this version, and 0 in any later members.
-void check_size(const heed_check_options& given) {
+template <class Struct>
+void check_size(std::string_view op, const char* name, const Struct& given, const char* how) {
   constexpr std::size_t kLargest = 4096;
-  check<ValueError>(given.size >= sizeof given && given.size <= kLargest, "heed_check_vjp",
-                    "options has size ", given.size, ", needs ", sizeof given, " to ", kLargest,
-                    "; initialize it with HEED_CHECK_OPTIONS");
+  check<ValueError>(given.size >= sizeof given && given.size <= kLargest, op, name, " has size ",
+                    given.size, ", needs ", sizeof given, " to ", kLargest, "; ", how);
   const auto* bytes = reinterpret_cast<const unsigned char*>(&given);
   check<ValueError>(
       std::all_of(bytes + sizeof given, bytes + given.size, [](unsigned char b) { return b == 0; }),
-      "heed_check_vjp", "options has size ", given.size, ", this library has ", sizeof given,
+      op, name, " has size ", given.size, ", this library has ", sizeof given,
       "; set the other members to 0, or use a later library");
 }
 
-CheckReport checked(const heed_function* f, const void* const* x, const heed_check_options* given,
-                    Calls& calls) {
-  check<ValueError>(f != nullptr, "heed_check_vjp", "function is NULL");
-  check<ValueError>(f->forward && f->backward, "heed_check_vjp",
-                    f->forward ? "backward" : "forward", " is NULL");
-  check<ValueError>(f->dtype == HEED_FLOAT64 || f->dtype == HEED_FLOAT32, "heed_check_vjp",
-                    "dtype is ", f->dtype, "; needs HEED_FLOAT64 or HEED_FLOAT32");
+// Throws ValueError if heed_check() cannot check this problem.
+void check_problem(std::string_view op, const heed_problem* p) {
+  check<ValueError>(p != nullptr, op, "problem is NULL");
+  check_size(op, "problem", *p, "set its member size to sizeof(heed_problem)");
+  check<ValueError>(p->forward && p->backward, op, p->forward ? "backward" : "forward", " is NULL");
+  check<ValueError>(p->dtype == HEED_FLOAT64 || p->dtype == HEED_FLOAT32, op, "dtype is ", p->dtype,
+                    "; needs HEED_FLOAT64 or HEED_FLOAT32");
+  check<ValueError>(p->layouts <= HEED_ALL_LAYOUTS, op, "layouts is ", p->layouts,
+                    "; needs a sum of layouts, at most HEED_ALL_LAYOUTS, which is ",
+                    int(HEED_ALL_LAYOUTS));
+  for (const auto& [given, name] : {std::pair(p->backward2 != nullptr, "backward2"),
+                                    {p->jvp != nullptr, "jvp"},
+                                    {p->reference != nullptr, "reference"},
+                                    {p->plain != nullptr, "plain"}})
+    check<ValueError>(!given, op, name, " is not supported by this version; set it to NULL");
+}
+
+CheckReport checked(std::string_view op, const heed_problem& p, const void* const* x,
+                    const heed_check_options* given, Calls& calls) {
   CheckOptions options;
   if (given) {
-    check_size(*given);
+    check_size(op, "options", *given, "initialize it with HEED_CHECK_OPTIONS");
     options.seed = given->seed, options.max_entries = given->max_entries;
   }
   CheckedFunction c;
-  c.inputs = checked_shapes("input", f->input_shapes, f->num_inputs);
-  c.outputs = checked_shapes("output", f->output_shapes, f->num_outputs);
-  return f->dtype == HEED_FLOAT64 ? run_check<double>(*f, c, x, options, calls)
-                                  : run_check<float>(*f, c, x, options, calls);
+  c.inputs = checked_shapes(op, "input", p.input_shapes, p.num_inputs);
+  c.outputs = checked_shapes(op, "output", p.output_shapes, p.num_outputs);
+  return p.dtype == HEED_FLOAT64 ? run_check<double>(op, p, c, x, options, calls)
+                                 : run_check<float>(op, p, c, x, options, calls);
+}
+
+// Returns the addresses of contiguous arrays.
+std::vector<void*> addresses(const heed_array* arrays, std::size_t count) {
+  std::vector<void*> all;
+  for (const heed_array& a : std::span(arrays, count)) all.push_back(a.data);
+  return all;
+}
+
+// Returns a heed_function as a problem, whose `user` is the function.
+heed_problem as_problem(const heed_function* f) {
+  constexpr std::string_view op = "heed_check_vjp";
+  check<ValueError>(f != nullptr, op, "function is NULL");
+  check<ValueError>(f->forward && f->backward, op, f->forward ? "backward" : "forward", " is NULL");
+  check<ValueError>(f->dtype == HEED_FLOAT64 || f->dtype == HEED_FLOAT32, op, "dtype is ", f->dtype,
+                    "; needs HEED_FLOAT64 or HEED_FLOAT32");
+  heed_problem p = {};
+  p.dtype = f->dtype, p.user = const_cast<heed_function*>(f);
+  p.num_inputs = f->num_inputs, p.input_shapes = f->input_shapes;
+  p.num_outputs = f->num_outputs, p.output_shapes = f->output_shapes;
+  p.forward = [](void* user, const heed_array* inputs, const heed_array* outputs) {
+    const auto& function = *static_cast<const heed_function*>(user);
+    return function.forward(function.user, addresses(inputs, function.num_inputs).data(),
+                            addresses(outputs, function.num_outputs).data());
+  };
+  p.backward = [](void* user, const heed_array* inputs, const heed_array* grad_outputs,
+                  const heed_array* grad_inputs) {
+    const auto& function = *static_cast<const heed_function*>(user);
+    return function.backward(function.user, addresses(inputs, function.num_inputs).data(),
+                             addresses(grad_outputs, function.num_outputs).data(),
+                             addresses(grad_inputs, function.num_inputs).data());
+  };
+  return p;
 }
 
 Json entry_json(const CheckedEntry& e) {
@@ -184,9 +288,9 @@ Json to_json(const CheckReport& r) {
           {"seed", r.seed}};
 }
 
-// Runs the check and writes the report. Returns the result of heed_check_vjp().
-int check_and_report(const heed_function* f, const void* const* x,
-                     const heed_check_options* options, heed_report& out) {
+// Runs `check`, which counts the calls of the callbacks, and writes the report. Returns a result of
+// heed_check().
+int check_and_report(const std::function<CheckReport(Calls&)>& check, heed_report& out) {
   Calls calls;
   Json json;
   int status = HEED_OK;
@@ -195,7 +299,7 @@ int check_and_report(const heed_function* f, const void* const* x,
     json = {{"verdict", kVerdicts[HEED_NOT_CHECKED]}, {"message", why}};
   };
   try {
-    const CheckReport report = checked(f, x, options, calls);
+    const CheckReport report = check(calls);
     std::ostringstream text;
     text << report;
     out.verdict = heed_verdict(int(report.verdict) + 1), out.text = text.str();
@@ -222,15 +326,12 @@ int check_and_report(const heed_function* f, const void* const* x,
   return status;
 }
 
-}  // namespace
-}  // namespace heed::autograd
-
-int heed_check_vjp(const heed_function* function, const void* const* x,
-                   const heed_check_options* options, heed_report** report) {
+// Runs `check` and stores the report. Returns a result of heed_check().
+int check_and_store(const std::function<CheckReport(Calls&)>& check, heed_report** report) {
   if (report) *report = nullptr;
   try {
     auto out = std::make_unique<heed_report>();
-    const int status = heed::autograd::check_and_report(function, x, options, *out);
+    const int status = check_and_report(check, *out);
     if (report) *report = out.release();
     return status;
   } catch (const abi::__forced_unwind&) {
@@ -238,6 +339,28 @@ int heed_check_vjp(const heed_function* function, const void* const* x,
   } catch (...) {  // check_and_report() has caught all other exceptions
     return HEED_OUT_OF_MEMORY;
   }
+}
+
+}  // namespace
+}  // namespace heed::autograd
+
+int heed_check_vjp(const heed_function* function, const void* const* x,
+                   const heed_check_options* options, heed_report** report) {
+  using namespace heed::autograd;
+  const auto check = [&](Calls& calls) {
+    return checked("heed_check_vjp", as_problem(function), x, options, calls);
+  };
+  return check_and_store(check, report);
+}
+
+int heed_check(const heed_problem* problem, const void* const* x, const heed_check_options* options,
+               heed_report** report) {
+  using namespace heed::autograd;
+  const auto check = [&](Calls& calls) {
+    check_problem("heed_check", problem);
+    return checked("heed_check", *problem, x, options, calls);
+  };
+  return check_and_store(check, report);
 }
 
 heed_verdict heed_report_verdict(const heed_report* report) {

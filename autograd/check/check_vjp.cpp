@@ -171,6 +171,7 @@ CheckReport check_function(const CheckedFunction& f, const CheckOptions& options
     replay_mutants(checker, i, begin, n, report);
     begin += std::size_t(n);
   }
+  if (report.ok()) checker.check_calls();
   return report;
 }
 

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <sstream>
+
+#include "autograd/check/call_checks.h"
 
 namespace heed::autograd {
 namespace {
@@ -16,11 +19,6 @@ constexpr double kLarger = 64, kSmaller = 0x1p-10;
 constexpr double kQuiet = 0x1p-12;
 constexpr int kMostQuiet = 4;
 
-// Returns the smallest positive number of the function's type. Numbers near it have fewer digits.
-double smallest(const CheckedFunction& f) {
-  return f.single ? double(std::numeric_limits<float>::denorm_min())
-                  : std::numeric_limits<double>::denorm_min();
-}
 // Returns the argument `scale` of measure_noise(), which evaluates points that are 2^-26 * scale
 // apart. In float, more distant points are needed, because float has 24 bits.
 double noise_spread(const CheckedFunction& f) { return f.single ? 0x1p9 : 1; }
@@ -35,6 +33,13 @@ double power_of_two_above(double x) {
 Values times(Values a, double factor) {
   for (double& e : a) e *= factor;
   return a;
+}
+
+std::string number_text(double x) {
+  std::ostringstream text;
+  text.precision(10);
+  text << x;
+  return text.str();
 }
 
 bool is_not_finite(double x) { return !std::isfinite(x); }
@@ -119,12 +124,8 @@ std::string Checker::find_in_inputs(const Values& values, bool (*bad)(double)) c
 }
 
 std::string Checker::output_name(std::size_t o) const {
-  auto at = std::int64_t(o);
-  std::size_t i = 0;
-  while (at >= f_.outputs[i].numel()) at -= f_.outputs[i++].numel();
-  const std::string index = to_text(unravel(at, f_.outputs[i]));
-  return f_.outputs.size() == 1 ? "output " + index
-                                : "output " + std::to_string(i) + " at " + index;
+  return f_.outputs.size() == 1 ? "output " + to_text(unravel(std::int64_t(o), f_.outputs[0]))
+                                : element_name("output", f_.outputs, o);
 }
 
 double Checker::own_scale(std::size_t k) const {
@@ -145,14 +146,12 @@ Values Checker::shifted(const Direction& along, double t) const {
   return moved;
 }
 
-// Returns f on a line through x. The values are cached, because several differences use the same
-// points.
+// Returns f on a line through x. The value at x is kept, because each step of differences uses it.
 Line Checker::line_along(const Direction& along) const {
-  const auto seen = std::make_shared<std::map<double, Values>>();
-  return [this, &along, seen](double t) {
-    const auto [place, is_new] = seen->try_emplace(t);
-    if (is_new) place->second = f_.forward(shifted(along, t));
-    return place->second;
+  return [this, &along, at_x = std::make_shared<Values>()](double t) {
+    if (t != 0) return f_.forward(shifted(along, t));
+    if (at_x->empty()) *at_x = f_.forward(f_.x);
+    return *at_x;
   };
 }
 
@@ -173,6 +172,12 @@ OutputSlopes Checker::slopes(Oracle oracle, const Direction& along) {
   }
   if (f_.exact) s.terms = truth.terms;
   return s;
+}
+
+// Returns the rounding noise of each output.
+Values Checker::noise_of_forward() {
+  const Direction all = random_direction(0, f_.x.size());
+  return measure_noise(line_along(all), noise_spread(f_), f_.roundoff());
 }
 
 // Returns the error that rounding inside backward causes in each entry of `gradient`, the gradient
@@ -202,18 +207,25 @@ bool Checker::prepare() {
   const auto bad = std::find_if(y.begin(), y.end(), is_not_finite);
   if (bad != y.end())
     fail("not finite: " + output_name(std::size_t(bad - y.begin())) + "; choose other inputs");
-  if (y != f_.forward(f_.x))
-    fail("a second run of forward returns different bits; fix its random seed");
+  if (const Values again = f_.forward(f_.x); report_.ok() && again != y) {
+    report_.add_spread(again, y);
+    const auto noise = [&] {  // limited, because the noise of random numbers is as large as they
+      double largest = 0;
+      for (const double e : y) largest = std::max(largest, std::abs(e));
+      Values limited = noise_of_forward();
+      for (double& n : limited) n = std::min(n, std::cbrt(f_.roundoff()) * largest);
+      return limited;
+    };
+    if (find_difference(again, y, f_.outputs, f_, noise))
+      fail("a second run of forward returns different bits; fix its random seed");
+  }
   if (report_.ok()) add_cotangents(y.size());
   if (!report_.ok()) return false;
-  const Values zeros(y.size(), 0.0);
-  if (const auto at = find_in_inputs(f_.backward(f_.x, zeros), is_not_zero); !at.empty())
-    fail("backward does not return zeros for an output gradient of zeros: " + at);
+  check_linearity();
   by(Oracle::kDual).worst.expected = 0;
-  const Direction all = random_direction(0, f_.x.size());
   if (effort_.entries[int(Oracle::kDifferences)] > 0) {
-    noise_ = measure_noise(line_along(all), noise_spread(f_), f_.roundoff());
-    for (double& n : noise_) n = std::max(n, smallest(f_));
+    noise_ = noise_of_forward();
+    for (double& n : noise_) n = std::max(n, f_.smallest());
     add_quiet_cotangents();
   }
   for (std::size_t i = 0; i < f_.inputs.size(); ++i)
@@ -279,10 +291,44 @@ void Checker::run_backward(const Values& v) {
   const Values g = f_.backward(f_.x, v);
   if (const auto at = find_in_inputs(g, is_not_finite); !at.empty())
     fail("not finite: the gradient of " + at + "; correct backward, or choose other inputs");
-  if (g != f_.backward(f_.x, v))
-    fail("a second run of backward returns different bits; fix its random seed");
+  if (const Values again = f_.backward(f_.x, v); report_.ok() && again != g) {
+    report_.add_spread(again, g);
+    if (const auto k =
+            find_difference(again, g, f_.inputs, f_, [&] { return noise_of_backward(v, g); }))
+      fail("the second backward after one forward returns " + number_text(again[*k]) + " for " +
+           entry_at(*k).name() + ", the first one " + number_text(g[*k]) +
+           "; backward must not change what it uses; if it is random, fix its seed");
+  }
   cotangents_.push_back(v);
   gradients_.push_back(g);
+}
+
+// Checks that backward is linear in the cotangent. The factor is a power of two, and the terms of
+// the sum have equal signs, so that no digits are lost.
+void Checker::check_linearity() {
+  const std::string text = "backward is not linear in dy, the gradient of the output: for dy = ";
+  const Values &u = cotangents_[0], &w = cotangents_[1];
+  if (u.empty()) return;
+  const Values zeros = f_.backward(f_.x, times(u, 0));
+  if (const auto bad = std::ranges::find_if(zeros, is_not_zero); bad != zeros.end())
+    return fail(text + "0 it returns " + number_text(*bad) + " for " +
+                entry_at(std::size_t(bad - zeros.begin())).name());
+  const double factor = std::abs(w[0]) > kLarger / 4 ? -1 / kLarger : -1;
+  Values sum = u, expected = gradients_[0];
+  for (std::size_t o = 0; o < u.size(); ++o) sum[o] += factor * w[o];
+  for (std::size_t k = 0; k < expected.size(); ++k) expected[k] += factor * gradients_[1][k];
+  const Values g = f_.backward(f_.x, sum);
+  if (const auto k =
+          find_difference(g, expected, f_.inputs, f_, [&] { return noise_of_backward(sum, g); }))
+    fail(text + "u + w it returns " + number_text(g[*k]) + " for " + entry_at(*k).name() +
+         ", for u and w alone " + number_text(gradients_[0][*k]) + " and " +
+         number_text(factor * gradients_[1][*k]));
+}
+
+void Checker::check_calls() {
+  const auto noise = [this](const Values& v, const Values& g) { return noise_of_backward(v, g); };
+  autograd::check_calls(f_, {cotangents_[0], f_.forward(f_.x), gradients_[0], noise_, noise},
+                        report_);
 }
 
 void Checker::check_by(Oracle oracle) {
@@ -327,7 +373,7 @@ std::vector<std::size_t> Checker::sample(std::size_t input, std::int64_t taken, 
 bool Checker::seems_kinked(std::size_t k) const {
   const Direction along{entry_at(k), {{k, own_scale(k)}}};
   return std::ranges::any_of(differences_at(line_along(along), noise_, 0x1p-9, f_.single),
-                             [](const Difference& d) { return d.kink; });
+                            [](const Difference& d) { return d.kink; });
 }
 
 // Moves each entry that was moved off a kink to the other side of the kink, at the same distance.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "autograd/base/shape.h"
+#include "autograd/check/array_layout.h"
 #include "autograd/check/check_vjp.h"
 #include "autograd/check/differences.h"
 #include "autograd/check/report.h"
@@ -27,6 +28,17 @@ struct ExactDerivative {
   Values terms;       ///< for each output, the sum of the absolute values of the derivative's terms
 };
 
+/// Calls of foreign code, whose results may depend on more than the values of the arguments.
+struct ForeignCalls {
+  std::string caller;    ///< heed_problem::caller (heed_check.h)
+  unsigned layouts = 0;  ///< heed_problem::layouts
+  /// Calls forward at x, or backward if v is not null, and nothing before it. One array may have
+  /// another layout.
+  std::function<Values(const Values& x, const Values* v, const PlacedArray& placed)> call;
+  bool single_use = false;   ///< true if backward has refused a second call after one forward
+  std::string changed = {};  ///< the first array that a call changed, as text; "" if there is none
+};
+
 /// A function of several inputs, the point x at which it is checked, and its backward pass.
 struct CheckedFunction {
   std::vector<Shape> inputs;   ///< shape of each input
@@ -39,9 +51,14 @@ struct CheckedFunction {
   /// Returns J(x) * tangent, computed without a step size. The function is empty if the exact
   /// oracle is not used.
   std::function<ExactDerivative(const Values& x, const Values& tangent)> exact = {};
+  /// The calls of foreign code; they must outlive this object. Null if forward and backward get
+  /// copies of the values.
+  ForeignCalls* foreign = nullptr;
   bool single = false;  ///< true if the function computes in float; x then has only float values
   /// Returns the unit roundoff of the function's type.
   double roundoff() const { return single ? 0x1p-24 : 0x1p-53; }
+  /// Returns the smallest positive number of the function's type. Numbers near it have few digits.
+  double smallest() const { return single ? 0x1p-149 : 0x1p-1074; }
 };
 
 /// Number of entries that a check compares, and the precision that it requires.
@@ -113,6 +130,8 @@ class Checker {
   const std::vector<Comparison>& comparisons() const { return comparisons_; }
   /// Returns the result of backward for each cotangent.
   const std::vector<Values>& gradients() const { return gradients_; }
+  /// Checks the calls of the function, as check_calls() (call_checks.h), at x().
+  void check_calls();
 
  private:
   void fail(const std::string& message) { report_.refuse(Verdict::kWrong, message); }
@@ -129,12 +148,14 @@ class Checker {
   Values shifted(const Direction& along, double t) const;
   Line line_along(const Direction& along) const;
   OutputSlopes slopes(Oracle oracle, const Direction& along);
+  Values noise_of_forward();
   Values noise_of_backward(const Values& v, const Values& gradient);
 
   bool prepare();
   void add_cotangents(std::size_t outputs);
   void add_quiet_cotangents();
   void run_backward(const Values& v);
+  void check_linearity();
   void check_by(Oracle oracle);
   std::int64_t sample_size(std::size_t input, std::int64_t count) const;
   std::vector<std::size_t> sample(std::size_t input, std::int64_t taken, int draw = 0) const;

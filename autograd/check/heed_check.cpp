@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -48,18 +49,17 @@ struct Calls {
 template <class T>
 class Buffers {
  public:
-  // `placed` is the layout of one of the arrays, at `index`. If `gap` is not 0, this many NaNs lie
-  // before and after each array.
+  // The array at `index` has the layout `placed`. Before and after each array lie `gap` NaNs.
   explicit Buffers(const std::vector<Shape>& shapes, std::size_t index = 0,
-                   ArrayLayout placed = ArrayLayout::kContiguous, std::int64_t gap = 0) {
+                   ArrayLayout placed = ArrayLayout::kContiguous, std::int64_t gap = 0)
+      : has_gaps_(gap > 0) {
     for (const Shape& s : shapes)
       placements_.push_back(
           place(s, placements_.size() == index ? placed : ArrayLayout::kContiguous, gap));
-    for (const Placement& p : placements_) {
-      buffers_.emplace_back(std::size_t(p.size));
-      const bool strided = !p.elements.is_contiguous();
-      arrays_.push_back({buffers_.back().data() + p.elements.offset,
-                         strided ? p.elements.strides.data() : nullptr});
+    for (const auto& [elements, size] : placements_) {
+      buffers_.emplace_back(std::size_t(size), kNan);
+      arrays_.push_back({buffers_.back().data() + elements.offset,
+                         elements.is_contiguous() ? nullptr : elements.strides.data()});
     }
     if (placed == ArrayLayout::kMissing) arrays_[index].data = nullptr;
   }
@@ -67,11 +67,11 @@ class Buffers {
   Buffers& operator=(const Buffers&) = delete;
   /// Copies the elements of all arrays, concatenated, into the arrays.
   const heed_array* filled(const Values& values) {
-    auto next = values.begin();
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      std::ranges::copy(content(i, next), buffers_[i].begin());
-      next += placements_[i].elements.shape.numel();
-    }
+    each_element([next = values.begin()](T& e, std::size_t, std::int64_t) mutable {
+      e = T(*next++);
+      return true;
+    });
+    if (has_gaps_) before_ = buffers_;
     return arrays_.data();
   }
   /// Fills the arrays with NaN, so that an element that a callback does not write is found.
@@ -79,72 +79,153 @@ class Buffers {
     for (std::vector<T>& b : buffers_) std::ranges::fill(b, kNan);
     return arrays_.data();
   }
-  /// Returns the elements of all arrays, which must be contiguous.
-  Values values() const {
+  Values values() {
     Values all;
-    for (const std::vector<T>& b : buffers_)
-      for (const T& e : b) all.push_back(double(e));
+    each_element(
+        [&](const T& e, std::size_t, std::int64_t) { return all.push_back(double(e)), true; });
     return all;
+  }
+  /// Returns the name of the first element that differs from `values` in a bit, such as
+  /// "input 0 at [2]" for the kind "input". Returns "" if there is none.
+  std::string changed(const char* kind, const Values& values) {
+    std::string found;
+    each_element([&, next = values.begin()](const T& e, std::size_t i, std::int64_t k) mutable {
+      const auto right = T(*next++);
+      if (std::memcmp(&e, &right, sizeof e) == 0) return true;
+      found = kind + (" " + std::to_string(i)) + " at " +
+              to_text(unravel(k, placements_[i].elements.shape));
+      return false;
+    });
+    for (std::size_t i = 0; has_gaps_ && found.empty() && i < buffers_.size(); ++i)
+      if (std::memcmp(buffers_[i].data(), before_[i].data(), buffers_[i].size() * sizeof(T)) != 0)
+        found = std::string("memory beside ") + kind + " " + std::to_string(i);
+    return found;
   }
 
  private:
   static inline const T kNan = T(std::numeric_limits<double>::quiet_NaN());
 
-  // Returns the content of buffer i for the elements that begin at `next`.
-  std::vector<T> content(std::size_t i, Values::const_iterator next) const {
-    const Layout& l = placements_[i].elements;
-    std::vector<T> filled(std::size_t(placements_[i].size), kNan);
-    const bool contiguous = l.is_contiguous();
-    for (std::int64_t k = 0; k < l.shape.numel(); ++k) {
-      const std::int64_t at = contiguous ? k : l.offset_of(unravel(k, l.shape));
-      filled[std::size_t(l.offset + at)] = T(*next++);
+  // Calls f(element, index of the array, row-major position) until it returns false.
+  template <class F>
+  void each_element(F f) {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      const Layout& l = placements_[i].elements;
+      const bool contiguous = l.is_contiguous();
+      T* const first = buffers_[i].data() + l.offset;
+      const std::int64_t n = l.shape.numel();
+      for (std::int64_t k = 0; k < n; ++k)
+        if (!f(first[contiguous ? k : l.offset_of(unravel(k, l.shape))], i, k)) return;
     }
-    return filled;
   }
 
+  const bool has_gaps_;
   std::vector<Placement> placements_;
-  std::vector<std::vector<T>> buffers_;
+  std::vector<std::vector<T>> buffers_, before_;  // before_: a copy after filled(), if has_gaps_
   std::vector<heed_array> arrays_;
 };
 
-// The callbacks of a problem as functions of values. The arrays have elements of type T.
+// Calls the callbacks of a problem with arrays of elements of type T.
 template <class T>
-class ProblemCalls {
+class ProblemCalls : public ForeignCalls {
  public:
-  // If `stateless` is true, backward does not depend on calls of forward.
-  ProblemCalls(const heed_problem& p, const CheckedFunction& shapes, bool stateless, Calls& calls)
+  ProblemCalls(const heed_problem& p, const CheckedFunction& shapes, Calls& calls)
       : p_(p),
-        stateless_(stateless),
+        stateless_(p.size == 0),  // as_problem()
         calls_(calls),
+        shapes_{shapes.inputs, shapes.outputs},
         inputs_(shapes.inputs),
-        gradients_(shapes.inputs),
         outputs_(shapes.outputs),
-        grad_outputs_(shapes.outputs) {}
-  Values forward(const Values& x) {
-    ++calls_.forward;
-    last_ = x;
-    require_success("forward", p_.forward(p_.user, inputs_.filled(x), outputs_.cleared()));
-    return outputs_.values();
+        grad_outputs_(shapes.outputs),
+        gradients_{Buffers<T>(shapes.inputs), Buffers<T>(shapes.inputs)} {
+    caller = p.caller ? p.caller : "", layouts = p.layouts;
+    call = [this](const Values& x, const Values* v, const PlacedArray& placed) {
+      if (placed.layout != ArrayLayout::kContiguous) return run_placed(x, v, placed);
+      ready_ = !v || (ready_ && inputs_.changed("input", x).empty());
+      return run(x, v, inputs_, grad_outputs_);
+    };
   }
   // Calls backward, after forward if the last call of forward had other inputs.
   Values backward(const Values& x, const Values& v) {
-    if (!stateless_ && last_ != x) forward(x);
-    ++calls_.backward;
-    require_success("backward", p_.backward(p_.user, inputs_.filled(x), grad_outputs_.filled(v),
-                                            gradients_.cleared()));
-    return gradients_.values();
+    if (!stateless_ && (single_use || !ready_ || !inputs_.changed("input", x).empty()))
+      call(x, nullptr, {});
+    return call(x, &v, {});
   }
 
  private:
-  static void require_success(const char* callback, int code) {
-    if (code != 0) throw CallbackFailed{callback, code};
+  // Calls forward or backward with one array in another layout. The gaps are so long that a
+  // callback that uses the strides of one array for another array reads NaN.
+  Values run_placed(const Values& x, const Values* v, const PlacedArray& placed) {
+    std::int64_t gap = 1;
+    for (const std::vector<Shape>& shapes : shapes_)
+      for (const Shape& s : shapes) gap = std::max(gap, 2 * s.numel() + 1);
+    const auto buffers = [&](bool is_gradient) {
+      const bool is_placed = placed.is_gradient == is_gradient;
+      return Buffers<T>(shapes_[is_gradient], placed.index,
+                        is_placed ? placed.layout : ArrayLayout::kContiguous, gap);
+    };
+    Buffers<T> inputs = buffers(false), grad_outputs = buffers(true);
+    ready_ = false;
+    return run(x, v, inputs, grad_outputs);
   }
 
+  // Calls forward, or backward if v is not null, and finds the arrays that the call has changed.
+  Values run(const Values& x, const Values* v, Buffers<T>& inputs, Buffers<T>& grad_outputs) {
+    const heed_array* const xs = inputs.filled(x);
+    const int last = turn_;
+    Buffers<T>* result = &outputs_;
+    if (!v) {
+      run_forward(xs);
+    } else {
+      if (!stateless_) turn_ = 1 - turn_;
+      result = &gradients_[turn_];
+      run_backward(xs, grad_outputs.filled(*v), result->cleared());
+      find_changed(grad_outputs.changed("the gradient of output", *v), "backward", kMustKeep);
+    }
+    find_changed(inputs.changed("input", x), v ? "backward" : "forward", kMustKeep);
+    if (!stateless_ && !earlier_.empty())
+      find_changed(gradients_[last].changed("the gradient of input", earlier_),
+                   v ? "backward" : "forward",
+                   ", which an earlier backward returned; it must return a new array");
+    Values values = result->values();
+    if (v && !stateless_) earlier_ = values;
+    return values;
+  }
+
+  void run_forward(const heed_array* xs) {
+    ++calls_.forward;
+    if (const int code = p_.forward(p_.user, xs, outputs_.cleared()))
+      throw CallbackFailed{"forward", code};
+  }
+
+  // Calls backward, and again after forward if it refuses a second call after one forward.
+  void run_backward(const heed_array* xs, const heed_array* dys, const heed_array* gradients) {
+    const auto call_backward = [&] {
+      return ++calls_.backward, p_.backward(p_.user, xs, dys, gradients);
+    };
+    int code = call_backward();
+    if (code == HEED_SINGLE_USE) {
+      single_use = true;
+      run_forward(xs);
+      code = call_backward();
+    }
+    if (code != 0) throw CallbackFailed{"backward", code};
+  }
+
+  void find_changed(const std::string& array, const char* callback, const char* rule) {
+    if (changed.empty() && !array.empty()) changed = callback + (" changes " + array) + rule;
+  }
+
+  static constexpr const char* kMustKeep = "; it must only read its arguments";
+
   const heed_problem& p_;
-  const bool stateless_;
+  const bool stateless_;  // true if backward does not depend on calls of forward
   Calls& calls_;
-  Values last_;  // inputs of the last call of forward
-  Buffers<T> inputs_, gradients_, outputs_, grad_outputs_;
+  const std::vector<Shape> shapes_[2];  // of the inputs and of the outputs
+  bool ready_ = false;  // true if inputs_ has the inputs of the last call of forward
+  Buffers<T> inputs_, outputs_, grad_outputs_;
+  Buffers<T> gradients_[2];  // by the last two calls of backward
+  int turn_ = 0;             // index of the last one
+  Values earlier_;           // its elements
 };
 
 template <class T>
@@ -157,8 +238,9 @@ CheckReport run_check(std::string_view op, const heed_problem& p, CheckedFunctio
     for (const T& e : std::span(first, std::size_t(n))) checked.x.push_back(double(e));
   }
   checked.single = std::is_same_v<T, float>;
-  ProblemCalls<T> problem(p, checked, p.size == 0, calls);  // size 0: as_problem()
-  checked.forward = [&](const Values& at) { return problem.forward(at); };
+  ProblemCalls<T> problem(p, checked, calls);
+  checked.foreign = &problem;
+  checked.forward = [&](const Values& at) { return problem.call(at, nullptr, {}); };
   checked.backward = [&](const Values& at, const Values& v) { return problem.backward(at, v); };
   return check_function(checked, options);
 }
@@ -263,6 +345,10 @@ Json entry_json(const CheckedEntry& e) {
   return {{"input", e.input}, {"at", e.at == CheckedEntry::kDirection ? Json() : Json(e.index)}};
 }
 
+Json counts_json(const KindCounts& c) {
+  return {{"passed", c.passed}, {"of", c.of}, {"not_applicable", c.not_applicable}};
+}
+
 Json to_json(const CheckReport& r) {
   Json worst;
   if (const CheckedEntry& e = r.worst(); e.step != 0) {  // 0 if no entry was compared
@@ -285,6 +371,9 @@ Json to_json(const CheckReport& r) {
           {"killed", r.killed},
           {"equivalent", r.equivalent},
           {"moved", moved},
+          {"layouts", counts_json(r.layouts)},
+          {"repeated", counts_json(r.repeated)},
+          {"spread", r.spread},
           {"seed", r.seed}};
 }
 

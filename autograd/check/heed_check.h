@@ -94,8 +94,14 @@ typedef enum heed_status {
   HEED_FAILED = -3         /**< another failure, which the report's text describes */
 } heed_status;
 
-/** An array that heed_check() gives to a callback. The arrays of one call may have different
- * strides. Between the elements, and before and after them, lie NaNs. */
+/** Code that heed_problem::backward may return if the language refuses a second call of backward
+ * after one call of forward (PyTorch without retain_graph). Then forward is called before each call
+ * of backward, and a second call after one forward is not checked. */
+enum { HEED_SINGLE_USE = 0x5105E };
+
+/** An array that heed_check() gives to a callback. At most one array of a call is not contiguous.
+ * If there is one, NaNs lie between its elements, and before and after each argument. Otherwise
+ * each argument has the same address in each call. A callback that changes an argument is wrong. */
 typedef struct heed_array {
   void* data;             /**< the element with index [0, ..., 0]; NULL: a missing gradient of an
                                output, which counts as zeros */
@@ -107,8 +113,8 @@ typedef struct heed_array {
 enum {
   HEED_OFFSET = 1,        /**< contiguous, inside a larger array */
   HEED_TRANSPOSED = 2,    /**< axes in reversed order in memory */
-  HEED_EVERY_SECOND = 4,  /**< every second element along the last axis */
-  HEED_NEGATIVE = 8,      /**< the last axis reversed in memory */
+  HEED_EVERY_SECOND = 4,  /**< every second element along the last axis that is longer than 1 */
+  HEED_NEGATIVE = 8,      /**< that axis reversed in memory */
   HEED_ZERO_STRIDES = 16, /**< one element for all indices (only gradients of outputs) */
   HEED_MISSING = 32,      /**< data is NULL (only gradients of outputs, if there are several) */
   HEED_ALL_LAYOUTS = 63
@@ -116,9 +122,16 @@ enum {
 
 /** A function with its derivatives. Members that are 0 are absent; set all of them to 0 first. A
  * later version may add members at the end; `size` works as in heed_check_options. Callbacks return
- * 0, or a positive number to end the check, and never leave with longjmp or a C++ exception. The
- * derivatives belong to the last call of forward with the same inputs; several of them may follow
- * one call of forward. Results are contiguous (strides NULL), and all elements must be written. */
+ * 0, or a positive number to end the check, and never leave with longjmp or a C++ exception.
+ *
+ * Calls of derivatives belong to the last call of forward with the same inputs. Several of them may
+ * follow one call of forward. One call of forward with other inputs may lie between, so a function
+ * that keeps values of its forward pass must keep them for two calls.
+ *
+ * Results are contiguous (strides NULL), and all elements must be written. The arrays of the
+ * gradients that backward writes are valid until the next but one call of backward begins, and
+ * must keep their values in the next call: a language whose backward returns an array of its own
+ * copies this array here again before the next call returns, which shows that it has changed. */
 typedef struct heed_problem {
   size_t size;                     /**< sizeof(heed_problem) */
   int dtype;                       /**< heed_dtype of all arrays */
@@ -179,9 +192,12 @@ HEED_API const char* heed_report_text(const heed_report* report);
 /** Returns the report as one JSON object, in UTF-8, valid until heed_report_free(). Keys: verdict
  * ("right", "wrong", "vacuous"), message, digits, checked, entries, worst (the worst compared
  * entry: input, at (its index, or null for a random direction), backward, differences, tolerance,
- * digits; or null), mutants, killed, equivalent, moved (input, at, from, to), seed, forward_calls,
- * backward_calls. Numbers that are not finite are null. After a failure: verdict ("not checked"),
- * message and the calls. Returns "" if `report` is NULL. */
+ * digits; or null), mutants, killed, equivalent, moved (input, at, from, to), layouts and repeated
+ * (each with passed, of, and not_applicable: texts such as "missing gradient: one output"; both 0
+ * if they were not checked), spread (largest difference of results of equal calls, as a fraction of
+ * the largest element), seed, forward_calls, backward_calls. Numbers that are not finite are null.
+ * After a failure: verdict ("not checked"), message and the calls. Returns "" if `report` is NULL.
+ */
 HEED_API const char* heed_report_json(const heed_report* report);
 /** Frees a report. Does nothing if it is NULL. */
 HEED_API void heed_report_free(heed_report* report);

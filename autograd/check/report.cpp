@@ -38,12 +38,44 @@ void CheckReport::refuse(Verdict why_not, const std::string& why) {
   if (ok()) verdict = why_not, message = why;
 }
 
+void CheckReport::add_spread(const std::vector<double>& a, const std::vector<double>& b) {
+  double difference = 0, largest = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    difference = std::max(difference, std::abs(a[k] - b[k]));
+    largest = std::max(largest, std::abs(b[k]));
+  }
+  if (difference > 0) spread = std::max(spread, difference / largest);
+}
+
 double CheckReport::error(int o) const {
   double largest = 0;
   for (const Oracle oracle : kAllOracles)
     if (const double e = by(o, oracle).worst.error(); !(e <= largest)) largest = e;
   return largest;
 }
+
+namespace {
+
+// Returns a text such as "layouts 6 of 6, repeated 4 of 4; missing gradient: one output; ".
+std::string calls_text(const CheckReport& r) {
+  std::ostringstream text;
+  if (r.repeated.of > 0) {
+    text << "layouts";
+    if (r.layouts.of > 0)
+      text << " " << r.layouts.passed << " of " << r.layouts.of;
+    else
+      text << ": not applicable";
+    text << ", repeated " << r.repeated.passed << " of " << r.repeated.of << "; ";
+  }
+  for (const KindCounts* counts : {&r.layouts, &r.repeated})
+    for (const std::string& kind : counts->not_applicable) text << kind << "; ";
+  text.precision(2);
+  if (r.spread > 0)
+    text << "equal calls differ by up to " << r.spread << " of the largest element; ";
+  return text.str();
+}
+
+}  // namespace
 
 std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
   constexpr const char* kNames[] = {"right", "wrong", "vacuous"};
@@ -78,6 +110,7 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
   if (r.on_kink > 0)
     text << r.on_kink << " of " << r.entries[0] + r.entries[1]
          << " entries not compared: not differentiable there; ";
+  text << calls_text(r);
   return out << text.str() << "order " << r.order << ", seed " << r.seed;
 }
 

@@ -70,6 +70,15 @@ struct MovedEntry {
   std::string text() const;
 };
 
+/// How many kinds of calls passed a check.
+struct KindCounts {
+  std::int64_t passed = 0;  ///< number of kinds that passed
+  std::int64_t of = 0;      ///< number of kinds that were checked; 0 if the check was not made
+  /// The kinds that do not exist for the function or for its language, each with the reason, such
+  /// as "missing gradient: one output".
+  std::vector<std::string> not_applicable = {};
+};
+
 /// Result of gradcheck or check_vjp.
 struct CheckReport {
   Verdict verdict = Verdict::kRight;  ///< outcome
@@ -87,11 +96,19 @@ struct CheckReport {
   /// Number of entries that were not compared, because they stay on a kink wherever they are moved.
   std::int64_t on_kink = 0;
   std::uint64_t seed = 0;  ///< seed of the random cotangents and directions
+  /// Memory layouts of the arrays, and kinds of repeated calls. They are checked if all comparisons
+  /// passed, but not by gradcheck.
+  KindCounts layouts, repeated;
+  /// Largest difference of results of equal calls, as a fraction of their largest element; 0 if
+  /// equal calls return equal bits.
+  double spread = 0;
 
   /// Returns true if the verdict is kRight.
   bool ok() const { return verdict == Verdict::kRight; }
   /// Sets verdict and message if the verdict is still kRight. Otherwise does nothing.
   void refuse(Verdict why_not, const std::string& why);
+  /// Adds two results of equal calls to `spread`.
+  void add_spread(const std::vector<double>& a, const std::vector<double>& b);
   /// Returns the findings of one oracle at order o.
   const OracleReport& by(int o, Oracle oracle) const { return oracles[o - 1][int(oracle)]; }
   /// Returns the worst entry that was compared with differences at order 1. check_vjp makes no

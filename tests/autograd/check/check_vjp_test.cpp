@@ -147,10 +147,11 @@ TEST_CASE("a malformed gradient fails with a message") {
   fails([](Arrays<double>& g) { g[0][0] = HUGE_VAL; },
         "not finite: the gradient of input 0 at [0]");
   fails([](Arrays<double>& g) { g[1][0] += 1e-300; },
-        "backward does not return zeros for an output gradient of zeros: input 1 at [0]");
+        "backward is not linear in dy, the gradient of the output: for dy = 0 it returns 1e-300 for "
+        "input 1 at [0]");
   int runs = 0;
   fails([&](Arrays<double>& g) { g[0][1] += ++runs * 1e-9; },
-        "a second run of backward returns different bits");
+        "the second backward after one forward returns ");
   const CheckReport nan = check_pair(kSquares, {{1, std::nan("")}});
   CHECK(nan.verdict == Verdict::kWrong);
   CHECK(message_contains(nan, "not finite: input 0 at [1]"));

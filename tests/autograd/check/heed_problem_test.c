@@ -24,43 +24,118 @@ static const heed_shape kOutputs[] = {{2, kMatrix}, {2, kTransposed}};
 static const double kA[] = {0.5, -1.25, 0.25, 2, 0.75, -0.5}, kB[] = {1.5, 0.5, -2, 1, -0.75, 3};
 static const void* const kX[] = {kA, kB};
 
-/* Returns element [r, c] of a matrix with `columns` columns. */
-static double* at(const heed_array* m, int64_t columns, int64_t r, int64_t c) {
-  return (double*)m->data + (m->strides ? r * m->strides[0] + c * m->strides[1] : r * columns + c);
+/* Mistakes of the functions below, and two ways that are right. */
+enum bug {
+  kRight,
+  kReadsDyWithStridesOfA,
+  kReadsBWithStridesOfA,
+  kRoundsAddressesDown,
+  kReadsForward,
+  kReadsZeroStridesAsOne,
+  kReadsMissingAsOne,
+  kIsZeroTheSecondTime,
+  kSavesOneInput,
+  kIsZeroForUsedDy,
+  kWritesEarlierGradient,
+  kWritesDy,
+  kWritesInput,
+  kWritesBesideInput,
+  kIgnoresDy,
+  kSquaresDy,
+  kIsSingleUse,
+  kAddsInAnyOrder,
+  kBugs
+};
+
+struct state {
+  enum bug bug;
+  int calls;             /* calls of backward after the last forward */
+  int all_calls;         /* calls of backward */
+  double a[kSize];       /* input a of the last forward */
+  double used, used_now; /* an element of dy in earlier forwards, and after the last forward */
+  double* gradient;      /* the gradient that the last backward wrote */
+};
+
+/* Returns element [r, c] of a matrix with `columns` columns, which is read with the given strides.
+ */
+static double* element(enum bug bug, const heed_array* m, const int64_t* strides, int64_t columns,
+                       int64_t r, int64_t c) {
+  int64_t s[] = {columns, 1};
+  if (strides) memcpy(s, strides, sizeof s);
+  for (int i = 0; i < 2; ++i) {
+    if (bug == kReadsForward && s[i] < 0) s[i] = -s[i];
+    if (bug == kReadsZeroStridesAsOne && s[i] == 0) s[i] = 1;
+  }
+  double* first = m->data;
+  if (bug == kRoundsAddressesDown) first = (double*)((uintptr_t)first / 16 * 16);
+  return first + r * s[0] + c * s[1];
 }
 
 static int forward(void* user, const heed_array* inputs, const heed_array* outputs) {
-  (void)user;
+  struct state* s = user;
+  const int64_t* strides = inputs[0].strides;
+  const int64_t* of_b = s->bug == kReadsBWithStridesOfA ? strides : inputs[1].strides;
   for (int r = 0; r < kRows; ++r)
     for (int c = 0; c < kColumns; ++c) {
-      const double a = *at(&inputs[0], kColumns, r, c);
-      *at(&outputs[0], kColumns, r, c) = a * *at(&inputs[1], kColumns, r, c);
-      *at(&outputs[1], kRows, c, r) = sin(a);
+      const double a = *element(s->bug, &inputs[0], strides, kColumns, r, c);
+      ((double*)outputs[0].data)[r * kColumns + c] =
+          a * *element(s->bug, &inputs[1], of_b, kColumns, r, c);
+      ((double*)outputs[1].data)[c * kRows + r] = sin(a);
+      s->a[r * kColumns + c] = a;
     }
+  s->calls = 0;
+  if (s->used_now != 0) s->used = s->used_now;
+  if (s->bug == kWritesInput) *(double*)inputs[1].data += 1;
+  if (s->bug == kWritesBesideInput && strides) ((double*)inputs[0].data)[kSize * 2] = 1;
   return 0;
+}
+
+static double dy_at(const struct state* s, const heed_array* dy, const int64_t* strides,
+                    int64_t columns, int64_t r, int64_t c) {
+  if (!dy->data) return s->bug == kReadsMissingAsOne;
+  const double e = *element(s->bug, dy, strides, columns, r, c);
+  return s->bug == kIgnoresDy ? 1 : s->bug == kSquaresDy ? e * e : e;
 }
 
 static int backward(void* user, const heed_array* inputs, const heed_array* grad_outputs,
                     const heed_array* grad_inputs) {
-  (void)user;
+  struct state* s = user;
+  ++s->calls, ++s->all_calls;
+  if (s->bug == kIsSingleUse && s->calls > 1) return HEED_SINGLE_USE;
+  const heed_array *dy = &grad_outputs[0], *dz = &grad_outputs[1];
+  const int64_t* of_a = inputs[0].strides;
+  const int64_t* of_dy = s->bug == kReadsDyWithStridesOfA ? of_a : dy->strides;
+  const double used = dy->data ? *(double*)dy->data : 0;
+  const int is_zero = (s->bug == kIsZeroTheSecondTime && s->calls > 1) ||
+                      (s->bug == kIsZeroForUsedDy && used != 0 && used == s->used);
+  s->used_now = used;
+  double* const da = grad_inputs[0].data;
   for (int r = 0; r < kRows; ++r)
     for (int c = 0; c < kColumns; ++c) {
-      const double a = *at(&inputs[0], kColumns, r, c);
-      const double dy = grad_outputs[0].data ? *at(&grad_outputs[0], kColumns, r, c) : 0;
-      const double dz = grad_outputs[1].data ? *at(&grad_outputs[1], kRows, c, r) : 0;
-      *at(&grad_inputs[0], kColumns, r, c) = dy * *at(&inputs[1], kColumns, r, c) + dz * cos(a);
-      *at(&grad_inputs[1], kColumns, r, c) = dy * a;
+      const int k = r * kColumns + c;
+      const double a =
+          s->bug == kSavesOneInput ? s->a[k] : *element(s->bug, &inputs[0], of_a, kColumns, r, c);
+      const double y = dy_at(s, dy, of_dy, kColumns, r, c);
+      const double z = dy_at(s, dz, dz->strides, kRows, c, r);
+      const double b = *element(s->bug, &inputs[1], inputs[1].strides, kColumns, r, c);
+      da[k] = is_zero ? 0 : y * b + z * cos(a);
+      if (s->bug == kAddsInAnyOrder) da[k] *= 1 + (s->all_calls % 3) * 0x1p-52;
+      ((double*)grad_inputs[1].data)[k] = y * a;
     }
+  if (s->bug == kWritesDy && dy->data) *(double*)dy->data *= 2;
+  if (s->bug == kWritesEarlierGradient && s->gradient) s->gradient[2] = da[2];
+  s->gradient = da;
   return 0;
 }
 
-static heed_problem problem(void) {
+static heed_problem problem(struct state* s) {
   return (heed_problem){.size = sizeof(heed_problem),
                         .layouts = HEED_ALL_LAYOUTS,
                         .num_inputs = 2,
                         .input_shapes = kInputs,
                         .num_outputs = 2,
                         .output_shapes = kOutputs,
+                        .user = s,
                         .forward = forward,
                         .backward = backward};
 }
@@ -69,12 +144,80 @@ static int has(const heed_report* report, const char* text) {
   return strstr(heed_report_text(report), text) != NULL;
 }
 
+/* Checks that the problem has this verdict, and that its text contains `text`. */
+static void expect(const heed_problem* p, heed_verdict verdict, const char* text, int line) {
+  heed_report* report = NULL;
+  check(heed_check(p, kX, NULL, &report) == HEED_OK, "HEED_OK", line);
+  check(heed_report_verdict(report) == verdict, "verdict", line);
+  check(has(report, text), text, line);
+  if (!has(report, text)) puts(heed_report_text(report));
+  heed_report_free(report);
+}
+#define EXPECT(p, verdict, text) expect((p), (verdict), (text), __LINE__)
+
 static void test_right(void) {
-  const heed_problem p = problem();
+  struct state s = {.bug = kRight};
+  heed_problem p = problem(&s);
+  EXPECT(&p, HEED_RIGHT,
+         " digits agree with differences in 12 of 12 entries; 12 of 12 wrong versions of the "
+         "gradient rejected, 0 equivalent; layouts 7 of 7, repeated 4 of 4; order 1, seed 1");
+  p.caller = "PyTorch", p.layouts -= HEED_NEGATIVE + HEED_OFFSET;
+  EXPECT(
+      &p, HEED_RIGHT,
+      "layouts 5 of 5, repeated 4 of 4; offset: not in PyTorch; negative strides: not in PyTorch");
+  p.layouts = 0;
+  EXPECT(&p, HEED_RIGHT, "layouts: not applicable, repeated 4 of 4; order 1");
+  s.bug = kIsSingleUse, p = problem(&s);
+  EXPECT(&p, HEED_RIGHT, "layouts 7 of 7, repeated 3 of 3; backward twice: single use; order 1");
+  s.bug = kAddsInAnyOrder, p = problem(&s);
+  EXPECT(&p, HEED_RIGHT, "repeated 4 of 4; equal calls differ by up to ");
+}
+
+static void test_wrong(void) {
+  static const char* const texts[kBugs] = {
+      [kReadsDyWithStridesOfA] =
+          "with the gradient of output 0 transposed in memory, backward returns ",
+      [kReadsBWithStridesOfA] = "with input 0 transposed in memory, forward returns ",
+      [kRoundsAddressesDown] =
+          "with the gradient of output 0 inside a larger array, backward returns ",
+      [kReadsForward] =
+          "with the gradient of output 0 with a negative stride, backward returns nan",
+      [kReadsZeroStridesAsOne] = "with the gradient of output 0 constant and with strides of 0, ",
+      [kReadsMissingAsOne] = "with the gradient of output 0 missing, backward returns ",
+      [kIsZeroTheSecondTime] = "the second backward after one forward returns 0 for input 0 at [",
+      [kSavesOneInput] = "backward at x, after forward at x and then at another point, returns ",
+      [kIsZeroForUsedDy] = "backward after a second forward, with an array of dy that was used ",
+      [kWritesEarlierGradient] =
+          "backward changes the gradient of input 0 at [0, 2], which an "
+          "earlier backward returned; it must return a new array",
+      [kWritesDy] = "backward changes the gradient of output 0 at [0, 0]; it must only read",
+      [kWritesInput] = "forward changes input 1 at [0, 0]; it must only read its arguments",
+      [kWritesBesideInput] = "forward changes memory beside input 0",
+      [kIgnoresDy] =
+          "backward is not linear in dy, the gradient of the output: for dy = 0 it "
+          "returns 2.377582562 for input 0 at [0, 0]",
+      [kSquaresDy] =
+          "backward is not linear in dy, the gradient of the output: for dy = u + w it "};
+  for (enum bug bug = 0; bug < kBugs; ++bug) {
+    struct state s = {.bug = bug};
+    const heed_problem p = problem(&s);
+    if (texts[bug]) EXPECT(&p, HEED_WRONG, texts[bug]);
+  }
+}
+
+static void test_json(void) {
+  struct state s = {.bug = kReadsForward};
+  heed_problem p = problem(&s);
+  p.layouts -= HEED_MISSING;
   heed_report* report = NULL;
   CHECK(heed_check(&p, kX, NULL, &report) == HEED_OK);
-  CHECK(heed_report_verdict(report) == HEED_RIGHT);
-  CHECK(has(report, "in 12 of 12 entries"));
+  CHECK(strstr(heed_report_json(report),
+               "\"layouts\":{\"passed\":5,\"of\":6,\"not_applicable\":[\"missing gradient: not "
+               "accepted\"]},\"repeated\":{\"passed\":4,\"of\":4,\"not_applicable\":[]},"
+               "\"spread\":0.0,") != NULL);
+  char calls[60];
+  snprintf(calls, sizeof calls, "\"backward_calls\":%d}", s.all_calls);
+  CHECK(strstr(heed_report_json(report), calls) != NULL);
   heed_report_free(report);
 }
 
@@ -90,32 +233,35 @@ static void refused(const heed_problem* p, const char* text, int line) {
 #define REFUSED(p, text) refused((p), (text), __LINE__)
 
 static void test_invalid_problems(void) {
+  struct state s = {.bug = kRight};
   REFUSED(NULL, "heed_check: problem is NULL");
-  heed_problem p = problem();
+  heed_problem p = problem(&s);
   p.size = 8;
   REFUSED(&p, "problem has size 8, needs 112 to 4096; set its member size to sizeof(heed_problem)");
-  p = problem(), p.forward = NULL;
+  p = problem(&s), p.forward = NULL;
   REFUSED(&p, "forward is NULL");
-  p = problem(), p.backward = NULL;
+  p = problem(&s), p.backward = NULL;
   REFUSED(&p, "backward is NULL");
-  p = problem(), p.dtype = 4;
+  p = problem(&s), p.dtype = 4;
   REFUSED(&p, "dtype is 4; needs HEED_FLOAT64 or HEED_FLOAT32");
-  p = problem(), p.layouts = 64;
+  p = problem(&s), p.layouts = 64;
   REFUSED(&p, "layouts is 64; needs a sum of layouts, at most HEED_ALL_LAYOUTS, which is 63");
-  p = problem(), p.num_inputs = 3, p.input_shapes = NULL;
+  p = problem(&s), p.num_inputs = 3, p.input_shapes = NULL;
   REFUSED(&p, "input_shapes is NULL");
-  p = problem(), p.plain = &p;
+  p = problem(&s), p.plain = &p;
   REFUSED(&p, "plain is not supported by this version; set it to NULL");
   struct {
     heed_problem first;
     int64_t added;
-  } later = {problem(), 1};
+  } later = {problem(&s), 1};
   later.first.size = sizeof later;
   REFUSED(&later.first, "has size 120, this library has 112; set the other members to 0");
 }
 
 int main(void) {
   test_right();
+  test_wrong();
+  test_json();
   test_invalid_problems();
   if (failures == 0) puts("heed_problem_test: all passed");
   return failures != 0;

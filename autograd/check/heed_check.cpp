@@ -19,6 +19,7 @@
 #include "autograd/base/shape.h"
 #include "autograd/check/array_layout.h"
 #include "autograd/check/checker.h"
+#include "autograd/check/narrow_float.h"
 
 struct heed_report {
   heed_verdict verdict = HEED_NOT_CHECKED;
@@ -81,6 +82,9 @@ class Buffers {
   }
   Values values() {
     Values all;
+    std::size_t n = 0;
+    for (const std::vector<T>& b : buffers_) n += b.size();
+    all.reserve(n);
     each_element(
         [&](const T& e, std::size_t, std::int64_t) { return all.push_back(double(e)), true; });
     return all;
@@ -242,7 +246,8 @@ CheckReport run_check(std::string_view op, const heed_problem& p, CheckedFunctio
   checked.foreign = &problem;
   checked.forward = [&](const Values& at) { return problem.call(at, nullptr, {}); };
   checked.backward = [&](const Values& at, const Values& v) { return problem.backward(at, v); };
-  return check_function(checked, options);
+  checked.x.shrink_to_fit();
+  return check_function(std::move(checked), options);
 }
 
 std::vector<Shape> checked_shapes(std::string_view op, const char* what, const heed_shape* shapes,
@@ -304,8 +309,9 @@ CheckReport checked(std::string_view op, const heed_problem& p, const void* cons
   CheckedFunction c;
   c.inputs = checked_shapes(op, "input", p.input_shapes, p.num_inputs);
   c.outputs = checked_shapes(op, "output", p.output_shapes, p.num_outputs);
-  return p.dtype == HEED_FLOAT64 ? run_check<double>(op, p, c, x, options, calls)
-                                 : run_check<float>(op, p, c, x, options, calls);
+  constexpr decltype(&run_check<double>) kRun[] = {run_check<double>, run_check<float>,
+                                                   run_check<Float16>, run_check<BFloat16>};
+  return kRun[p.dtype](op, p, c, x, options, calls);
 }
 
 // Returns the addresses of contiguous arrays.

@@ -146,18 +146,24 @@ class CallChecker {
     return is_right(backward(v, placed), v, expected, prefix + "backward", other);
   }
 
-  bool repetition_is_right(const Repetition& kind) {
-    Values another = f_.x, v = right_.v, expected = right_.gradient;
-    for (std::size_t k = 0; k < another.size(); ++k) {
-      another[k] *= 1 - double(1 + k % 3) / 64;
-      if (f_.single) another[k] = double(float(another[k]));
-      expected[k] = -expected[k];
+  // Returns inputs that are a few percent smaller than x, by different factors.
+  Values another_point() const {
+    Values x = f_.x;
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      x[k] *= 1 - double(1 + k % 3) / 64;
+      if (f_.single) x[k] = double(float(x[k]));
     }
+    return x;
+  }
+
+  bool repetition_is_right(const Repetition& kind) {
+    Values v = right_.v, expected = right_.gradient;
     for (double& e : v) e = -e;  // a cotangent that was not used before
+    for (double& e : expected) e = -e;
     const char* const* label = kind.labels;
     for (const char call : std::string_view(kind.calls)) {
       if (call != 'b') {
-        forward(call == 'f' ? f_.x : another);
+        forward(call == 'f' ? f_.x : another_point());
         continue;
       }
       const Values g = backward(v);

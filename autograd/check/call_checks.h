@@ -27,10 +27,10 @@ std::string element_name(const char* kind, const std::vector<Shape>& shapes, std
 
 /// The results of a call that are known to be right.
 struct RightCall {
-  Values v;         ///< cotangent
-  Values outputs;   ///< outputs of the function
-  Values gradient;  ///< gradient for v
-  Values noise;     ///< noise of the outputs
+  const Values& v;         ///< cotangent
+  const Values& outputs;   ///< outputs of the function
+  const Values& gradient;  ///< gradient for v
+  const Values& noise;     ///< noise of the outputs
   /// Returns the noise of `gradient`, the gradient for v, at each entry.
   std::function<Values(const Values& v, const Values& gradient)> gradient_noise;
 };

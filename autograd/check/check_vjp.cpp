@@ -71,16 +71,22 @@ const Comparison* find_clearest(const std::vector<Comparison>& comparisons, std:
   return clearest;
 }
 
-// Repeats the comparisons of one input with the wrong gradients, and adds the outcome to the
-// report. `name` is the name of the mutation that made the gradients wrong.
-void replay(const Checker& checker, const std::vector<Values>& wrong, std::size_t input,
-            std::string_view name, CheckReport& report) {
+// Repeats the comparisons of one input with wrong gradients, and adds the outcome to the report.
+// `spoil` makes the gradient of this input wrong, which begins at the given position. `name` is the
+// name of this mutation.
+void replay(const Checker& checker, std::size_t input, std::string_view name,
+            const std::function<void(Values::iterator)>& spoil, std::size_t begin,
+            CheckReport& report) {
   bool differs = false, passes = true;
-  for (const Comparison& e : checker.comparisons()) {
-    if (e.input != input) continue;
-    const double value = e.along.dot(wrong[e.cotangent]);
-    differs |= !(std::abs(value - e.given) <= e.rounding);
-    passes &= e.passes(value);
+  for (std::size_t c = 0; c < checker.gradients().size(); ++c) {
+    Values wrong = checker.gradients()[c];
+    spoil(wrong.begin() + std::ptrdiff_t(begin));
+    for (const Comparison& e : checker.comparisons()) {
+      if (e.input != input || e.cotangent != c) continue;
+      const double value = e.along.dot(wrong);
+      differs |= !(std::abs(value - e.given) <= e.rounding);
+      passes &= e.passes(value);
+    }
   }
   ++report.mutants;
   report.equivalent += !differs;
@@ -107,17 +113,14 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
                       ": the rounding error of forward hides its gradient; choose another x");
   for (const Mutation& m : mutations()) {
     if (!m.of_values) continue;
-    std::vector<Values> wrong = checker.gradients();
-    for (Values& g : wrong) {
-      const auto first = g.begin() + std::ptrdiff_t(begin);
+    const auto spoil = [&](Values::iterator first) {
       const Tensor right = from_data(Values(first, first + n), {n});
       std::ranges::copy(m.apply(right, right.shape()).to_vector<double>(), first);
-    }
-    replay(checker, wrong, input, m.name, report);
+    };
+    replay(checker, input, m.name, spoil, begin, report);
   }
-  std::vector<Values> wrong = checker.gradients();
-  for (Values& g : wrong) g[begin + std::size_t(clearest->at)] = 0;
-  replay(checker, wrong, input, "one entry dropped", report);
+  const auto drop = [&](Values::iterator first) { first[clearest->at] = 0; };
+  replay(checker, input, "one entry dropped", drop, begin, report);
 }
 
 // Returns an error text if g, the result of backward, does not have one gradient for each input,
@@ -146,7 +149,7 @@ std::string find_not_finite(const CheckedFunction& f) {
 
 }  // namespace
 
-CheckReport check_function(const CheckedFunction& f, const CheckOptions& options,
+CheckReport check_function(CheckedFunction f, const CheckOptions& options,
                            const std::function<std::string()>& malformed) {
   check<ValueError>(options.max_entries >= 1, "check_vjp", "max_entries must be at least 1, got ",
                     options.max_entries);
@@ -161,13 +164,13 @@ CheckReport check_function(const CheckedFunction& f, const CheckOptions& options
   else if (const std::string text = malformed ? malformed() : ""; !text.empty())
     report.refuse(Verdict::kWrong, text);
   if (!report.ok()) return report;
-  Checker checker(f,
+  Checker checker(std::move(f),
                   {.entries = {options.max_entries, 0}, .fewest = kFewestEntries, .resolved = 0.25},
                   options.seed, 1, report);
   checker.run();
   std::size_t begin = 0;
-  for (std::size_t i = 0; report.verdict != Verdict::kWrong && i < f.inputs.size(); ++i) {
-    const std::int64_t n = f.inputs[i].numel();
+  for (std::size_t i = 0; report.verdict != Verdict::kWrong && i < checker.inputs().size(); ++i) {
+    const std::int64_t n = checker.inputs()[i].numel();
     replay_mutants(checker, i, begin, n, report);
     begin += std::size_t(n);
   }

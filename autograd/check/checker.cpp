@@ -133,10 +133,11 @@ double Checker::own_scale(std::size_t k) const {
 }
 
 Direction Checker::random_direction(std::size_t begin, std::size_t end) {
-  Direction d;
+  std::vector<Moves::Pair> moves;
+  moves.reserve(end - begin);
   for (std::size_t k = begin; k < end; ++k)
-    d.moves.emplace_back(k, random_.next_u32() % 2 == 0 ? -own_scale(k) : own_scale(k));
-  return d;
+    moves.emplace_back(k, random_.next_u32() % 2 == 0 ? -own_scale(k) : own_scale(k));
+  return {{}, std::move(moves)};
 }
 
 Values Checker::shifted(const Direction& along, double t) const {
@@ -161,13 +162,13 @@ OutputSlopes Checker::slopes(Oracle oracle, const Direction& along) {
   ExactDerivative truth;
   if (f_.exact) truth = f_.exact(f_.x, along.from(Values(f_.x.size(), 0.0), 1));
   if (oracle == Oracle::kDual)
-    return {truth.derivative, Values(n), truth.terms, std::vector<bool>(n),
-            std::vector<bool>(n, true)};
+    return {truth.derivative,           Values(n), truth.terms, std::vector<bool>(n),
+            std::vector<bool>(n, true), Values(n)};
   OutputSlopes s;
   double largest = -1;
   for (const Difference& d : differences(line_along(along), noise_, 1, f_.single)) {
     s.value.push_back(d.value), s.error.push_back(d.error), s.terms.push_back(std::abs(d.value));
-    s.kink.push_back(d.kink), s.moves.push_back(d.moves);
+    s.kink.push_back(d.kink), s.moves.push_back(d.moves), s.reach.push_back(d.reach);
     if (std::abs(d.value) > largest) largest = std::abs(d.value), s.step = d.step;
   }
   if (f_.exact) s.terms = truth.terms;
@@ -326,9 +327,10 @@ void Checker::check_linearity() {
 }
 
 void Checker::check_calls() {
+  gradients_.resize(1), comparisons_.clear(), directions_.clear();  // frees memory
   const auto noise = [this](const Values& v, const Values& g) { return noise_of_backward(v, g); };
-  autograd::check_calls(f_, {cotangents_[0], f_.forward(f_.x), gradients_[0], noise_, noise},
-                        report_);
+  const Values y = f_.forward(f_.x);
+  autograd::check_calls(f_, {cotangents_[0], y, gradients_[0], noise_, noise}, report_);
 }
 
 void Checker::check_by(Oracle oracle) {
@@ -338,7 +340,7 @@ void Checker::check_by(Oracle oracle) {
   bool right = compare_entries(oracle, count);
   for (std::size_t i = 0; i < directions_.size(); ++i) {
     const std::size_t input = directions_[i].entry.input;
-    const bool sampled = sample_size(input, count) < std::ssize(directions_[i].moves);
+    const bool sampled = sample_size(input, count) < std::int64_t(directions_[i].moves.size());
     if (right && (sampled || hides_[input])) right = compare_direction(oracle, i);
   }
   judge(oracle, first);
@@ -373,7 +375,7 @@ std::vector<std::size_t> Checker::sample(std::size_t input, std::int64_t taken, 
 bool Checker::seems_kinked(std::size_t k) const {
   const Direction along{entry_at(k), {{k, own_scale(k)}}};
   return std::ranges::any_of(differences_at(line_along(along), noise_, 0x1p-9, f_.single),
-                            [](const Difference& d) { return d.kink; });
+                             [](const Difference& d) { return d.kink; });
 }
 
 // Moves each entry that was moved off a kink to the other side of the kink, at the same distance.

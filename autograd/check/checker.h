@@ -3,8 +3,10 @@
 // derivatives that are computed independently of the backward pass. All values are plain doubles.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -73,11 +75,34 @@ struct CheckEffort {
   double resolved = 0x1p-16;
 };
 
+/// Pairs (k, by) of a direction. Copies of an object share them, because each comparison has one.
+class Moves {
+ public:
+  using Pair = std::pair<std::size_t, double>;  ///< (k, by): entry k moves by t * by
+  Moves() = default;                            ///< no pairs
+  ///@{
+  /// The given pairs.
+  Moves(std::vector<Pair> pairs)
+      : pairs_(std::make_shared<const std::vector<Pair>>(std::move(pairs))) {}
+  Moves(std::initializer_list<Pair> pairs) : Moves(std::vector<Pair>(pairs)) {}
+  ///@}
+  ///@{
+  /// The members of a vector of pairs.
+  std::size_t size() const { return pairs_ ? pairs_->size() : 0; }
+  const Pair* begin() const { return pairs_ ? pairs_->data() : nullptr; }
+  const Pair* end() const { return begin() + size(); }
+  const Pair& operator[](std::size_t i) const { return (*pairs_)[i]; }
+  ///@}
+
+ private:
+  std::shared_ptr<const std::vector<Pair>> pairs_;
+};
+
 /// A direction in which entries of x move together. At distance t along it, entry k has moved from
 /// x[k] to x[k] + t * by, for each pair (k, by) of `moves`.
 struct Direction {
   CheckedEntry entry;  ///< the single entry that moves, or the input of a random direction
-  std::vector<std::pair<std::size_t, double>> moves;  ///< pairs (k, by): entry k moves by t * by
+  Moves moves;         ///< pairs (k, by): entry k moves by t * by
   /// Returns the number by which a derivative along this direction is divided. If only entry k
   /// moves, the number is the distance `by` of its pair, so that the quotient is the partial
   /// derivative with respect to x[k]. Otherwise it is 1.
@@ -93,12 +118,15 @@ struct Comparison : CheckedEntry {
   std::size_t cotangent = 0;  ///< index of the cotangent
   double rounding = 0;        ///< difference of two right gradients that rounding can cause
   Direction along;            ///< the direction in which the gradient is compared
+  double reach = 0;           ///< on a kink, gradients up to this far from `expected` are right
   bool on_kink = false;       ///< true if the left slope and the right slope differ
   bool resolved = false;      ///< true if the oracle can distinguish the entry from rounding errors
   /// Returns true if `value` differs from `expected` by at most the tolerance.
   bool passes(double value) const;
   /// Returns true if `given` differs from `expected` by at most the tolerance.
   bool passes() const { return passes(given); }
+  /// Returns true if `given` is not between the derivatives on the two sides of a kink.
+  bool is_beyond_kink() const { return on_kink && std::abs(given - expected) > reach + rounding; }
 };
 
 /// The derivatives of all outputs along one direction, by one oracle.
@@ -108,6 +136,7 @@ struct OutputSlopes {
   Values terms;             ///< for each output, the sum of the absolute values of its terms
   std::vector<bool> kink;   ///< true if the left slope and the right slope of the output differ
   std::vector<bool> moves;  ///< false if differences see no change of the output
+  Values reach = {};        ///< Difference::reach of each output; empty for the exact oracle
   double step = 0;          ///< step of the differences of the output with the largest derivative
 };
 
@@ -130,7 +159,10 @@ class Checker {
   const std::vector<Comparison>& comparisons() const { return comparisons_; }
   /// Returns the result of backward for each cotangent.
   const std::vector<Values>& gradients() const { return gradients_; }
-  /// Checks the calls of the function, as check_calls() (call_checks.h), at x().
+  /// Returns the shapes of the inputs.
+  const std::vector<Shape>& inputs() const { return f_.inputs; }
+  /// Checks the calls of the function, as check_calls() (call_checks.h), at x(). Removes the
+  /// comparisons, and all gradients but the first.
   void check_calls();
 
  private:
@@ -202,7 +234,7 @@ class Checker {
 /// Checks a function by differences and by wrong versions of its gradient, as check_vjp() does,
 /// with its options and errors; the shapes are those of `f`. `malformed` is called before the
 /// comparisons. If it returns a text, the verdict is kWrong with this text.
-CheckReport check_function(const CheckedFunction& f, const CheckOptions& options,
+CheckReport check_function(CheckedFunction f, const CheckOptions& options,
                            const std::function<std::string()>& malformed = {});
 
 }  // namespace heed::autograd

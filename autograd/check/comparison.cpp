@@ -165,9 +165,10 @@ bool Checker::compare_direction(Oracle oracle, std::size_t i) {
 void Checker::find_wrong_entry(Oracle oracle, const Direction& along, std::size_t cotangent,
                                const Values& v, const Values& g) {
   if (along.moves.size() < 2) return;
-  const auto begin = along.moves.begin(), end = along.moves.end(),
-             middle = begin + (end - begin) / 2;
-  for (Direction half : {Direction{along.entry, {begin, middle}}, {along.entry, {middle, end}}}) {
+  const auto *begin = along.moves.begin(), *end = along.moves.end(),
+             *middle = begin + (end - begin) / 2;
+  for (const auto& pairs : {std::span(begin, middle), std::span(middle, end)}) {
+    Direction half{along.entry, std::vector(pairs.begin(), pairs.end())};
     if (half.moves.size() == 1) half.entry = entry_at(half.moves[0].first);
     Values noise;
     Comparison e = compare(slopes(oracle, half), half, cotangent, v, g, noise);
@@ -197,6 +198,7 @@ Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
     e.expected += v[o] / unit * slopes.value[o];
     e.terms += weight * slopes.terms[o];
     e.on_kink = e.on_kink || slopes.kink[o];
+    if (slopes.kink[o]) e.reach += weight * slopes.reach[o];
     terms = std::hypot(terms, weight * slopes.terms[o]);
     double& error = slopes.moves[o] ? seen : hidden;
     error = std::hypot(error, weight * slopes.error[o]);
@@ -237,11 +239,21 @@ std::vector<Comparison> Checker::compare_all(const OutputSlopes& slopes, const D
 
 // Stores the comparisons of one direction. If one of them is on a kink, stores only the direction,
 // in kinks_, or the entry in stuck_ if it was moved before and stays on a kink. Returns false if a
-// comparison fails or if an entry must be moved.
+// comparison fails or if an entry must be moved. On a kink, each gradient between the derivatives
+// on its two sides is right, and all others are wrong.
 bool Checker::keep(const std::vector<Comparison>& found) {
   const auto kinked =
       std::find_if(found.begin(), found.end(), [](const Comparison& e) { return e.on_kink; });
   if (kinked != found.end()) {
+    for (const Comparison& e : found)
+      if (e.is_beyond_kink()) {
+        std::ostringstream text;
+        text << e.name() << " is on a kink: backward returns " << e.given
+             << " for a random dy, the gradient of the output; right are the numbers from "
+             << e.expected - e.reach << " to " << e.expected + e.reach
+             << ", the derivatives on its two sides";
+        fail(text.str());
+      }
     const std::size_t k = kinked->along.moves[0].first;
     if (moves_[k] == kMostMoves) return stuck_.insert(k), true;
     kinks_.push_back(kinked->along);

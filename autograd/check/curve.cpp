@@ -13,12 +13,13 @@ std::vector<StepError> step_errors(const DifferentiableFunction& f, Args inputs,
   Generator random(seed);
   const CheckedFunction c = checked_function(f, inputs, true);
   const Values v = randn(c.outputs[0], float64, random).to_vector<double>();
-  Direction along;
   Values tangent;
+  std::vector<Moves::Pair> moves;
   for (const Tensor& x : inputs)
     for (const double u : rand(x.shape(), float64, random).to_vector<double>())
       tangent.push_back(c.x[tangent.size()] * (2.0 * u - 1.0));
-  for (std::size_t k = 0; k < tangent.size(); ++k) along.moves.emplace_back(k, tangent[k]);
+  for (std::size_t k = 0; k < tangent.size(); ++k) moves.emplace_back(k, tangent[k]);
+  const Direction along{{}, std::move(moves)};
   CheckedEntry entry;
   entry.given = along.dot(c.backward(c.x, v));
   const ExactDerivative exact = c.exact(c.x, tangent);

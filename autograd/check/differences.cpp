@@ -58,6 +58,11 @@ Difference at_step(const Points& p, std::size_t o, double noise, double epsilon)
   d.jump = std::abs(near_bend) / (h / 2);
   d.jump_noise = 64 * noise / h;
   d.kink = d.jump > 0.75 * std::abs(bend) / h && d.jump > d.jump_noise;
+  // Curvature adds a part to the jump that is proportional to the step; near_bend and bend together
+  // have the jump without it. A kink beside t = 0 moves the fine difference.
+  if (d.kink)
+    d.reach = 1.01 * std::abs(4 * near_bend - bend) / (2 * h) + 2 * std::abs(fine - coarse) +
+              d.jump_noise / 4;
   for (const Values* y :
        {&p.near_left, &p.near_right, &p.left, &p.right, &p.far_left, &p.far_right})
     d.moves |= !((*y)[o] == m);
@@ -72,10 +77,10 @@ bool better(const Difference& a, const Difference& b) {
   return rank(a) != rank(b) ? rank(a) < rank(b) : a.error < b.error;
 }
 
-// Returns true if d shows no kink only because its noise is at least
-// as large as the jump of the kink that another step found.
+// Returns true if d shows no kink only because its noise is at least as large as the jump of the kink
+// that another step found, or because its step is so large that its error is.
 bool hides_kink(const Difference& d, const Difference& kinked) {
-  return kinked.kink && !d.kink && d.jump_noise >= kinked.jump;
+  return kinked.kink && !d.kink && std::max(d.jump_noise, 2 * d.error) >= kinked.jump;
 }
 
 }  // namespace
@@ -85,19 +90,22 @@ std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
   constexpr int kPoints = 15, kOrder = 4;
   // Root of the sum of the squared weights 1, -4, 6, -4, 1 of a fourth difference.
   constexpr double kGain = 8.366600265340756;
-  std::vector<Values> table;
-  for (int k = 0; k < kPoints; ++k) table.push_back(f((k - kPoints / 2) * scale * 0x1p-26));
   Values noise, least;
-  for (std::size_t o = 0; o < table[0].size(); ++o)
-    least.push_back(epsilon * std::abs(table[kPoints / 2][o]));
-  noise.resize(least.size());
-  for (int order = 1; order <= kOrder; ++order)
-    for (int k = 0; k < kPoints - order; ++k)
-      for (std::size_t o = 0; o < noise.size(); ++o)
-        table[std::size_t(k)][o] = table[std::size_t(k) + 1][o] - table[std::size_t(k)][o];
-  for (int k = 0; k < kPoints - kOrder; ++k)
-    for (std::size_t o = 0; o < noise.size(); ++o)
-      noise[o] = std::hypot(noise[o], table[std::size_t(k)][o]);
+  Values last[kOrder];  // the last difference of each order below kOrder, from order 0
+  for (int k = 0; k < kPoints; ++k) {
+    Values next = f((k - kPoints / 2) * scale * 0x1p-26);
+    noise.resize(next.size());
+    if (k == kPoints / 2)
+      for (const double y : next) least.push_back(epsilon * std::abs(y));
+    for (int order = 0; order < std::min(k, kOrder); ++order) {
+      last[order].swap(next);
+      for (std::size_t o = 0; o < noise.size(); ++o) next[o] = last[order][o] - next[o];
+    }
+    if (k < kOrder)
+      last[k] = std::move(next);
+    else
+      for (std::size_t o = 0; o < noise.size(); ++o) noise[o] = std::hypot(noise[o], next[o]);
+  }
   // Twice the root mean square of the noise.
   const double factor = 2 / kGain / std::sqrt(double(kPoints - kOrder));
   for (std::size_t o = 0; o < noise.size(); ++o) noise[o] = std::max(least[o], factor * noise[o]);
@@ -132,10 +140,10 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
   for (const double step : kSteps) {
     const auto needs_this = [&](const Difference& d) { return needs(d, step); };
     if (std::none_of(best.begin(), best.end(), needs_this)) continue;
-    const std::vector<Difference> found = differences_at(f, noise, step * scale, single);
+    const Points points(f, step * scale);
     for (std::size_t o = 0; o < best.size(); ++o) {
       if (!needs_this(best[o])) continue;
-      const Difference& d = found[o];
+      const Difference d = at_step(points, o, noise[o], single ? 0x1p-24 : 0x1p-53);
       const bool moves = best[o].moves || d.moves;
       if (better(d, best[o]) && !hides_kink(d, best[o])) best[o] = d;
       best[o].moves = moves;

@@ -22,7 +22,10 @@ struct Difference {
   bool kink = false;      ///< true if the output seems to have a kink at t = 0
   double jump = 0;        ///< |right slope - left slope|, at step/2
   double jump_noise = 0;  ///< a jump up to this size may be caused by the noise of f
-  bool moves = false;     ///< false if the output has the same bits at all points
+  /// Half the distance of the left slope and the right slope, plus its estimated error, if there is
+  /// a kink. Both slopes are between value - reach and value + reach.
+  double reach = 0;
+  bool moves = false;  ///< false if the output has the same bits at all points
 };
 
 /// Returns an estimate of the rounding noise of each output at t = 0. The estimate is at least

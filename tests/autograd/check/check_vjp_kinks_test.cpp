@@ -220,6 +220,34 @@ TEST_CASE("entries that stay on a kink are counted, and if all do, nothing is pr
   CHECK(message_contains(all, "input 0: all entries that were compared stay on a kink"));
 }
 
+TEMPLATE_TEST_CASE("at a kink, gradients between the two slopes are right, and others wrong", "",
+                   float, double) {
+  using T = TestType;
+  const auto relu = [](const Arrays<T>& x) {
+    Arrays<T> y = x;
+    for (T& e : y[0]) e = std::max(e, T(0)) + e * e;
+    return y;
+  };
+  const auto check = [&](T slope) {  // the derivative of max(x, 0) at 0
+    const auto backward = [slope](const Arrays<T>& x, const Arrays<T>& v) {
+      Arrays<T> g = v;
+      for (std::size_t k = 0; k < x[0].size(); ++k)
+        g[0][k] *= (x[0][k] == 0 ? slope : T(x[0][k] > 0)) + 2 * x[0][k];
+      return g;
+    };
+    return check_vjp<T>(relu, backward, {{1, 0, -2, T(0.5)}});
+  };
+  for (const T slope : {T(0), T(0.3), T(0.5), T(1)}) {
+    CAPTURE(slope, check(slope).message);
+    CHECK(check(slope).ok());
+  }
+  for (const T slope : {T(2), T(1.4), T(-0.4), T(-1)}) {
+    CAPTURE(slope);
+    CHECK(check(slope).verdict == Verdict::kWrong);
+    CHECK(message_contains(check(slope), "input 0 at [1] is on a kink: backward returns "));
+  }
+}
+
 TEMPLATE_TEST_CASE("a gradient that is wrong on one side of a kink at x is found", "", float,
                    double) {
   using T = TestType;

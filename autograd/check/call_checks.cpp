@@ -47,9 +47,6 @@ constexpr Repetition kRepetitions[] = {
       "the second backward at x, after forward at x and then at another point,"}},
     {kTwice, "fbb", {"backward after forward", "the second backward after one forward"}}};
 constexpr int kRepeats = 5;
-// Number of rounding errors that are allowed in an element, because another layout may select code
-// that adds terms in another order.
-constexpr double kRoundingErrors = 0x1p10;
 
 // Runs the calls of one check, and counts them in the report.
 class CallChecker {
@@ -213,8 +210,7 @@ std::optional<std::size_t> find_difference(const Values& got, const Values& expe
       const double distance = std::abs(got[k] - expected[k]);
       if (std::isnan(distance)) return k;
       double tolerance =
-          kRoundingErrors *
-          (f.roundoff() * std::max(std::abs(expected[k]), largest / 8) + f.smallest());
+          kRoundings * (f.roundoff() * std::max(std::abs(expected[k]), largest / 8) + f.smallest());
       if (distance <= tolerance) continue;
       if (measured.empty()) measured = noise();
       tolerance += 4 * measured[k];

@@ -5,6 +5,7 @@
 
 #include "autograd/base/error.h"
 #include "autograd/check/checker.h"
+#include "autograd/check/low_precision.h"
 #include "autograd/check/mutations.h"
 
 namespace heed::autograd {
@@ -37,33 +38,68 @@ std::vector<Shape> shapes_of(const Arrays<T>& arrays) {
   return shapes;
 }
 
-// Adapts two functions on arrays to the checker. y is the result of forward at x.
+// A derivative returned arrays of other lengths than expected.
+struct Malformed {
+  std::string text;
+};
+
+// Returns the elements of all arrays that `function` returned, one for each array of `like`, which
+// are the `kind`s. Throws Malformed unless the lengths are equal.
 template <class T>
-CheckedFunction checked_arrays(const ForwardFunction<T>& forward,
-                               const BackwardFunction<T>& backward, const Arrays<T>& x,
-                               const Arrays<T>& y) {
+Values flatten_like(const Arrays<T>& arrays, const Arrays<T>& like, const std::string& function,
+                    const std::string& kind) {
+  if (arrays.size() != like.size())
+    throw Malformed{function + " returns " + std::to_string(arrays.size()) + " arrays for " +
+                    std::to_string(like.size()) + " " + kind + "s"};
+  for (std::size_t i = 0; i < like.size(); ++i)
+    if (arrays[i].size() != like[i].size())
+      throw Malformed{function + " returns " + std::to_string(arrays[i].size()) + " values for " +
+                      kind + " " + std::to_string(i) + ", which has " +
+                      std::to_string(like[i].size())};
+  return flatten_arrays(arrays);
+}
+
+// Adapts functions on arrays to the checker. y is the result of forward at x.
+template <class T>
+CheckedFunction checked_arrays(const Derivatives<T>& f, const Arrays<T>& x, const Arrays<T>& y) {
   CheckedFunction c;
   c.x = flatten_arrays(x);
   c.inputs = shapes_of(x), c.outputs = shapes_of(y);
   c.single = std::is_same_v<T, float>;
   c.forward = [=, count = std::ssize(flatten_arrays(y))](const Values& at) {
-    Values values = flatten_arrays(forward(split_values(x, at)));
+    Values values = flatten_arrays(f.forward(split_values(x, at)));
     check<ValueError>(std::ssize(values) == count, "check_vjp", "forward returns ", values.size(),
                       " values near x and ", count, " at x; it must always return the same number");
     return values;
   };
-  c.backward = [=](const Values& at, const Values& v) {
-    return flatten_arrays(backward(split_values(x, at), split_values(y, v)));
-  };
+  if (f.backward)
+    c.backward = [=](const Values& at, const Values& v) {
+      return flatten_like(f.backward(split_values(x, at), split_values(y, v)), x, "backward",
+                          "input");
+    };
+  Arrays<T> both = x;
+  both.insert(both.end(), y.begin(), y.end());
+  if (f.backward2)
+    c.backward2 = [=](const Values& at, const Values& v, const Values& t) {
+      return flatten_like(f.backward2(split_values(x, at), split_values(y, v), split_values(x, t)),
+                          both, "backward2", "array");
+    };
+  if (f.jvp)
+    c.exact = jvp_oracle([=](const Values& at, const Values& t) {
+      return flatten_like(f.jvp(split_values(x, at), split_values(x, t)), y, "jvp", "output");
+    });
   return c;
 }
+
+// Returns true if e compares input i with differences, which have a step.
+bool is_of(const Comparison& e, std::size_t i) { return e.input == i && e.step != 0; }
 
 // Returns the compared entry of input i with the largest ratio of absolute value to tolerance.
 // Returns null if no entry of the input was compared.
 const Comparison* find_clearest(const std::vector<Comparison>& comparisons, std::size_t i) {
   const Comparison* clearest = nullptr;
   for (const Comparison& e : comparisons) {
-    if (e.input != i || e.at == CheckedEntry::kDirection) continue;
+    if (!is_of(e, i) || e.at == CheckedEntry::kDirection) continue;
     if (!clearest ||
         std::abs(e.given) * clearest->tolerance > std::abs(clearest->given) * e.tolerance)
       clearest = &e;
@@ -71,19 +107,18 @@ const Comparison* find_clearest(const std::vector<Comparison>& comparisons, std:
   return clearest;
 }
 
-// Repeats the comparisons of one input with wrong gradients, and adds the outcome to the report.
-// `spoil` makes the gradient of this input wrong, which begins at the given position. `name` is the
-// name of this mutation.
+// Repeats the comparisons of one input with differences, with wrong derivatives, and adds the
+// outcome to the report. `spoil` makes a gradient wrong, and a derivative by jvp is multiplied by
+// `factor`. `name` is the name of this mutation.
 void replay(const Checker& checker, std::size_t input, std::string_view name,
-            const std::function<void(Values::iterator)>& spoil, std::size_t begin,
-            CheckReport& report) {
+            const std::function<void(Values&)>& spoil, double factor, CheckReport& report) {
   bool differs = false, passes = true;
   for (std::size_t c = 0; c < checker.gradients().size(); ++c) {
     Values wrong = checker.gradients()[c];
-    spoil(wrong.begin() + std::ptrdiff_t(begin));
+    if (!wrong.empty()) spoil(wrong);
     for (const Comparison& e : checker.comparisons()) {
-      if (e.input != input || e.cotangent != c) continue;
-      const double value = e.along.dot(wrong);
+      if (!is_of(e, input) || e.cotangent != c) continue;
+      const double value = wrong.empty() ? factor * e.given : e.along.dot(wrong);
       differs |= !(std::abs(value - e.given) <= e.rounding);
       passes &= e.passes(value);
     }
@@ -106,35 +141,27 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
   const Comparison* clearest = find_clearest(comparisons, input);
   if (!clearest) return;
   if (std::none_of(comparisons.begin(), comparisons.end(), [input](const Comparison& e) {
-        return e.input == input && (e.terms > 0 ? e.resolved : e.cotangent == 0);
+        return is_of(e, input) && (e.terms > 0 ? e.resolved : e.cotangent == 0);
       }))
     report.refuse(Verdict::kVacuous,
                   "input " + std::to_string(input) +
                       ": the rounding error of forward hides its gradient; choose another x");
+  if (checker.gradients()[0].empty()) {  // jvp is checked
+    for (const auto& [name, factor] : {std::pair("opposite sign", -1), {"doubled", 2}, {"zero", 0}})
+      replay(checker, input, name, {}, factor, report);
+    return;
+  }
   for (const Mutation& m : mutations()) {
     if (!m.of_values) continue;
-    const auto spoil = [&](Values::iterator first) {
+    const auto spoil = [&](Values& g) {
+      const auto first = g.begin() + std::ptrdiff_t(begin);
       const Tensor right = from_data(Values(first, first + n), {n});
       std::ranges::copy(m.apply(right, right.shape()).to_vector<double>(), first);
     };
-    replay(checker, input, m.name, spoil, begin, report);
+    replay(checker, input, m.name, spoil, 1, report);
   }
-  const auto drop = [&](Values::iterator first) { first[clearest->at] = 0; };
-  replay(checker, input, "one entry dropped", drop, begin, report);
-}
-
-// Returns an error text if g, the result of backward, does not have one gradient for each input,
-// with the input's length. Otherwise returns an empty string.
-template <class T>
-std::string find_malformed(const Arrays<T>& x, const Arrays<T>& g) {
-  if (g.size() != x.size())
-    return "backward returns " + std::to_string(g.size()) + " gradients for " +
-           std::to_string(x.size()) + " inputs";
-  for (std::size_t i = 0; i < g.size(); ++i)
-    if (g[i].size() != x[i].size())
-      return "backward returns " + std::to_string(g[i].size()) + " values for input " +
-             std::to_string(i) + ", which has " + std::to_string(x[i].size());
-  return {};
+  const auto drop = [&](Values& g) { g[begin + std::size_t(clearest->at)] = 0; };
+  replay(checker, input, "one entry dropped", drop, 1, report);
 }
 
 // Returns an error text if an element of x is not finite. Otherwise returns an empty string.
@@ -147,48 +174,163 @@ std::string find_not_finite(const CheckedFunction& f) {
   return {};
 }
 
+// Checks that jvp returns the same bits in a second run, and that its result for a tangent is the
+// sum of those for the even and for the odd entries. A jvp that is not linear is wrong by more than
+// rounding.
+void check_jvp_calls(const CheckedFunction& f, std::uint64_t seed, CheckReport& report) {
+  Generator random(seed);
+  Values t = random_cotangent(f.x.size(), random), parts[2] = {t, t};
+  for (std::size_t k = 0; k < t.size(); ++k) {
+    if (f.x[k] != 0) t[k] *= f.x[k];
+    parts[k % 2][k] = t[k], parts[1 - k % 2][k] = 0;
+  }
+  const auto jvp = [&](const Values& tangent) { return f.exact(f.x, tangent).derivative; };
+  const Values all = jvp(t), even = jvp(parts[0]), odd = jvp(parts[1]);
+  if (all != jvp(t))
+    report.refuse(
+        Verdict::kWrong,
+        "a second run of jvp returns different bits, or NaN; correct jvp, or its random seed");
+  double largest = 0, rounding = 0;
+  for (const Values* values : {&even, &odd})
+    for (const double e : *values) largest = std::max(largest, std::abs(e));
+  for (const double y : f.forward(f.x))
+    rounding = std::max(rounding, 4 * kRoundings * f.roundoff() * std::abs(y));
+  for (std::size_t o = 0; o < all.size(); ++o)
+    if (!(std::abs(even[o] + odd[o] - all[o]) <= std::cbrt(f.roundoff()) * largest + rounding))
+      report.refuse(Verdict::kWrong,
+                    "jvp is not linear in the tangent: for two tangents together it "
+                    "does not return the sum of its results for each of them");
+}
+
+// Checks the backward pass or, if there is none, the jvp of f, and adds the findings to the report.
+// Returns x, moved off kinks.
+Values check_order(CheckedFunction f, const CheckOptions& options, int order, CheckReport& report) {
+  const std::int64_t exact = f.exact && f.backward ? options.max_entries : 0;
+  const bool has_calls = order == 1 && f.backward;
+  Checker checker(
+      std::move(f),
+      {.entries = {options.max_entries, exact}, .fewest = kFewestEntries, .resolved = 0.25},
+      options.seed, order, report);
+  checker.run();
+  std::size_t begin = 0;
+  for (std::size_t i = 0; report.verdict != Verdict::kWrong && i < checker.function().inputs.size();
+       ++i) {
+    const std::int64_t n = checker.function().inputs[i].numel();
+    replay_mutants(checker, i, begin, n, report);
+    begin += std::size_t(n);
+  }
+  if (report.ok() && has_calls) checker.check_calls();
+  const CheckedFunction& at = checker.function();
+  if (report.verdict == Verdict::kVacuous) report.message += rounding_by_step(at, at.roundoff());
+  return at.x;
+}
+
+// Returns backward as a function of x and dy, whose derivative is backward2. The second derivative
+// with respect to x is symmetric, so backward2 also computes the derivative along a direction (u,
+// w): H u + J^T w.
+CheckedFunction gradient_function(const CheckedFunction& f, Values x, const Values& dy) {
+  CheckedFunction g = f;
+  const auto n = std::ptrdiff_t(x.size());
+  const auto first = [n](const Values& both) { return Values(both.begin(), both.begin() + n); };
+  const auto last = [n](const Values& both) { return Values(both.begin() + n, both.end()); };
+  x.insert(x.end(), dy.begin(), dy.end());
+  g.x = x, g.foreign = nullptr;
+  g.inputs.insert(g.inputs.end(), f.outputs.begin(), f.outputs.end());
+  g.outputs = f.inputs;
+  g.forward = [=](const Values& both) { return f.backward(first(both), last(both)); };
+  g.backward = [=](const Values& both, const Values& t) {
+    return f.backward2(first(both), last(both), t);
+  };
+  // backward may add terms of the size of <dy, y> / x, which cancel.
+  const Values y = f.forward(f.x);
+  double terms = 0, largest = 0;
+  for (std::size_t o = 0; o < y.size(); ++o) terms = std::hypot(terms, y[o] * dy[o]);
+  for (const double e : f.x) largest = std::max(largest, std::abs(e));
+  for (const double e : f.x)
+    g.least_noise.push_back(terms * f.roundoff() / (e == 0 ? largest : std::abs(e)));
+  g.exact = [=](const Values& both, const Values& t) {
+    const Values by_x = f.backward2(first(both), last(both), first(t));
+    ExactDerivative d{f.backward(first(both), last(t)), {}};
+    for (std::size_t k = 0; k < d.derivative.size(); ++k) {
+      d.terms.push_back(std::abs(by_x[k]) + std::abs(d.derivative[k]));
+      d.derivative[k] += by_x[k];
+    }
+    return d;
+  };
+  g.exact_is_given = true;
+  g.names = {"backward", "backward2", "the gradient of input"};
+  return g;
+}
+
+// Checks the second derivative of f at a point x at which its gradient is right.
+void check_second_order(const CheckedFunction& f, const Values& x, const CheckOptions& options,
+                        CheckReport& report) {
+  if (!f.backward2) throw NoSecondDerivative();
+  Generator random(options.seed + 1);
+  const CheckedFunction g = gradient_function(f, x, random_cotangent(f.forward(x).size(), random));
+  report.exact_names[1] = "the transposed entries (symmetry)";
+  check_order(g, options, 2, report);
+  if (!report.ok())
+    report.message = "order 2 (inputs from " + std::to_string(f.inputs.size()) +
+                     " on are dy, the gradients of the outputs): " + report.message;
+}
+
 }  // namespace
 
-CheckReport check_function(CheckedFunction f, const CheckOptions& options,
-                           const std::function<std::string()>& malformed) {
+std::function<ExactDerivative(const Values& x, const Values& tangent)> jvp_oracle(
+    const std::function<Values(const Values& x, const Values& tangent)>& jvp) {
+  return [jvp](const Values& x, const Values& tangent) {
+    const Values small = times(jvp(x, times(tangent, 0x1p-10)), 0x1p10),
+                 large = times(jvp(x, times(tangent, 0x1p6)), 0x1p-6);
+    ExactDerivative d{jvp(x, tangent), {}};
+    for (std::size_t o = 0; o < d.derivative.size(); ++o) {
+      double& e = d.derivative[o];
+      e = std::abs(small[o] - e) <= std::abs(large[o] - e) ? large[o] : small[o];
+      d.terms.push_back(std::abs(e));
+    }
+    return d;
+  };
+}
+
+CheckReport check_function(CheckedFunction f, const CheckOptions& options) {
   check<ValueError>(options.max_entries >= 1, "check_vjp", "max_entries must be at least 1, got ",
                     options.max_entries);
+  check<ValueError>(options.order >= 0 && options.order <= 2, "check_vjp",
+                    "order must be 0, 1 or 2, got ", options.order);
   CheckReport report;
   report.seed = options.seed;
+  report.exact_names[0] = "values of jvp";
   if (f.x.empty())
     report.refuse(Verdict::kVacuous, "nothing to check: x must have at least 1 entry");
   else if (std::ranges::all_of(f.outputs, [](const Shape& s) { return s.numel() == 0; }))
     report.refuse(Verdict::kVacuous, "nothing to check: forward must return at least 1 value");
   else if (const std::string bad = find_not_finite(f); !bad.empty())
     report.refuse(Verdict::kWrong, bad);
-  else if (const std::string text = malformed ? malformed() : ""; !text.empty())
-    report.refuse(Verdict::kWrong, text);
   if (!report.ok()) return report;
-  Checker checker(std::move(f),
-                  {.entries = {options.max_entries, 0}, .fewest = kFewestEntries, .resolved = 0.25},
-                  options.seed, 1, report);
-  checker.run();
-  std::size_t begin = 0;
-  for (std::size_t i = 0; report.verdict != Verdict::kWrong && i < checker.inputs().size(); ++i) {
-    const std::int64_t n = checker.inputs()[i].numel();
-    replay_mutants(checker, i, begin, n, report);
-    begin += std::size_t(n);
+  f.exact_is_given = true;
+  if (!f.backward) f.names.backward = "jvp";
+  const bool second = options.order == 2 || (options.order == 0 && f.backward2);
+  const CheckedFunction kept = second ? f : CheckedFunction();
+  try {
+    if (f.exact) check_jvp_calls(f, options.seed, report);
+    const Values x = check_order(std::move(f), options, 1, report);
+    if (report.ok() && second) check_second_order(kept, x, options, report);
+  } catch (const NoSecondDerivative&) {
+    report.refuse(Verdict::kVacuous, "order 2: no second derivative");
+  } catch (const Malformed& e) {
+    report.refuse(Verdict::kWrong, e.text);
   }
-  if (report.ok()) checker.check_calls();
   return report;
 }
 
 template <class T>
-CheckReport check_vjp(const std::type_identity_t<ForwardFunction<T>>& forward,
-                      const std::type_identity_t<BackwardFunction<T>>& backward,
-                      const std::vector<std::vector<T>>& x, const CheckOptions& options) {
-  const Arrays<T> y = forward(x);
-  return check_function(checked_arrays(forward, backward, x, y), options,
-                        [&] { return find_malformed(x, backward(x, y)); });
+CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::vector<T>>& x,
+                              const CheckOptions& options) {
+  return check_function(checked_arrays(f, x, f.forward(x)), options);
 }
-template CheckReport check_vjp(const ForwardFunction<float>&, const BackwardFunction<float>&,
-                               const std::vector<std::vector<float>>&, const CheckOptions&);
-template CheckReport check_vjp(const ForwardFunction<double>&, const BackwardFunction<double>&,
-                               const std::vector<std::vector<double>>&, const CheckOptions&);
+template CheckReport check_derivatives(const Derivatives<float>&, const Arrays<float>&,
+                                       const CheckOptions&);
+template CheckReport check_derivatives(const Derivatives<double>&, const Arrays<double>&,
+                                       const CheckOptions&);
 
 }  // namespace heed::autograd

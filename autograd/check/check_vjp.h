@@ -25,7 +25,29 @@ using ForwardFunction = std::function<Arrays<T>(const Arrays<T>& x)>;
 template <class T>
 using BackwardFunction = std::function<Arrays<T>(const Arrays<T>& x, const Arrays<T>& cotangents)>;
 
-/// Options of check_vjp.
+/// Returns the Jacobian-vector product J(x) t, where the tangents t have the lengths of the inputs.
+/// The result has one array for each output.
+template <class T>
+using JvpFunction = std::function<Arrays<T>(const Arrays<T>& x, const Arrays<T>& tangents)>;
+/// Returns the gradient of the dot product of backward(x, v) with the tangents t, with respect to x
+/// and to v. The result has one array for each input, then one for each output.
+template <class T>
+using SecondBackwardFunction = std::function<Arrays<T>(
+    const Arrays<T>& x, const Arrays<T>& cotangents, const Arrays<T>& tangents)>;
+
+/// A second backward function throws this if the function has no second derivative.
+struct NoSecondDerivative {};
+
+/// A function and its derivatives. Derivatives that are empty are not checked.
+template <class T>
+struct Derivatives {
+  ForwardFunction<T> forward;
+  BackwardFunction<T> backward = {};
+  SecondBackwardFunction<T> backward2 = {};
+  JvpFunction<T> jvp = {};
+};
+
+/// Options of check_vjp, check_jvp and check_derivatives.
 struct CheckOptions {
   /// Seed of the random cotangents and directions. The same seed gives the same report.
   std::uint64_t seed = 1;
@@ -35,7 +57,24 @@ struct CheckOptions {
   /// direction, along which all its entries move. There, each output is compared by itself, which
   /// needs one call of backward for each output. More than 10,000 outputs are compared in groups.
   std::int64_t max_entries = 1000;
+  /// Highest order that is checked, 1 or 2. Order 2 without Derivatives::backward2 has the verdict
+  /// kVacuous. The default 0 is 2 if there is a backward2, and otherwise 1.
+  int order = 0;
 };
+
+/// Checks all given derivatives of a function:
+/// - backward, as check_vjp() does.
+/// - jvp, as check_jvp() does. If backward is given too, it is instead checked that both use the
+///   same Jacobian: <v, jvp(x, t)> = <backward(x, v), t>, apart from rounding.
+/// - if the others are right, backward2: as check_vjp() checks the derivative of forward, but with
+///   differences of backward, with respect to x and to v. The second derivative H with respect to x
+///   must also be symmetric: u^T H w = w^T H u, apart from rounding. Here the entries of
+///   CheckReport at order 2 have as inputs those of forward, then v. The verdict is kVacuous if
+///   backward2 throws NoSecondDerivative.
+/// Throws as check_vjp().
+template <class T>
+CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::vector<T>>& x,
+                              const CheckOptions& options = {});
 
 /// Checks that backward(x, v) = J(x)^T v, where J is the Jacobian of forward at x. T is float or
 /// double.
@@ -69,11 +108,26 @@ struct CheckOptions {
 /// there. An entry that stays on a kink is counted (CheckReport::on_kink) and not compared; if all
 /// compared entries of an input do, the verdict is kVacuous.
 ///
-/// Throws ValueError if options.max_entries is less than 1, or if forward returns a different
-/// number of values near x than at x. Exceptions of forward and backward pass through.
+/// Throws ValueError if options.max_entries is less than 1, if options.order is not 0, 1 or 2, or
+/// if forward returns a different number of values near x than at x. Exceptions of forward and
+/// backward pass through.
 template <class T>
 CheckReport check_vjp(const std::type_identity_t<ForwardFunction<T>>& forward,
                       const std::type_identity_t<BackwardFunction<T>>& backward,
-                      const std::vector<std::vector<T>>& x, const CheckOptions& options = {});
+                      const std::vector<std::vector<T>>& x, const CheckOptions& options = {}) {
+  return check_derivatives<T>({.forward = forward, .backward = backward}, x, options);
+}
+
+/// Checks that jvp(x, t) = J(x) t, where J is the Jacobian of forward at x: as check_vjp() checks
+/// backward, for tangents t of a single entry and, if not all entries are compared, for random
+/// tangents. Each tangent is also passed 64 times larger and 1024 times smaller. The wrong versions
+/// are the jvp with the opposite sign, doubled, and zero. The verdict is also kWrong if jvp is not
+/// linear in t, or if a second run returns other bits. Throws as check_vjp().
+template <class T>
+CheckReport check_jvp(const std::type_identity_t<ForwardFunction<T>>& forward,
+                      const std::type_identity_t<JvpFunction<T>>& jvp,
+                      const std::vector<std::vector<T>>& x, const CheckOptions& options = {}) {
+  return check_derivatives<T>({.forward = forward, .jvp = jvp}, x, options);
+}
 
 }  // namespace heed::autograd

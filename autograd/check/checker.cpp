@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <sstream>
 
 #include "autograd/check/call_checks.h"
@@ -18,21 +19,15 @@ constexpr double kLarger = 64, kSmaller = 0x1p-10;
 // cotangent is used that is zero for the noisier output; at most kMostQuiet of them.
 constexpr double kQuiet = 0x1p-12;
 constexpr int kMostQuiet = 4;
-
-// Returns the argument `scale` of measure_noise(), which evaluates points that are 2^-26 * scale
-// apart. In float, more distant points are needed, because float has 24 bits.
-double noise_spread(const CheckedFunction& f) { return f.single ? 0x1p9 : 1; }
+// Rounding error of a given derivative along the scale of an entry, as a multiple of the noise of
+// forward.
+constexpr double kGivenNoise = 0x1p11;
 
 // Returns the smallest power of two above |x|, or 1 if x is 0.
 double power_of_two_above(double x) {
   int exponent;
   std::frexp(x, &exponent);
   return std::ldexp(1, exponent);
-}
-
-Values times(Values a, double factor) {
-  for (double& e : a) e *= factor;
-  return a;
 }
 
 std::string number_text(double x) {
@@ -46,6 +41,11 @@ bool is_not_finite(double x) { return !std::isfinite(x); }
 bool is_not_zero(double x) { return x != 0; }
 
 }  // namespace
+
+Values times(Values a, double factor) {
+  for (double& e : a) e *= factor;
+  return a;
+}
 
 double Direction::dot(const Values& gradient) const {
   double total = 0;
@@ -124,8 +124,9 @@ std::string Checker::find_in_inputs(const Values& values, bool (*bad)(double)) c
 }
 
 std::string Checker::output_name(std::size_t o) const {
-  return f_.outputs.size() == 1 ? "output " + to_text(unravel(std::int64_t(o), f_.outputs[0]))
-                                : element_name("output", f_.outputs, o);
+  const std::string& kind = f_.names.output;
+  return f_.outputs.size() == 1 ? kind + " " + to_text(unravel(std::int64_t(o), f_.outputs[0]))
+                                : element_name(kind.c_str(), f_.outputs, o);
 }
 
 double Checker::own_scale(std::size_t k) const {
@@ -162,8 +163,12 @@ OutputSlopes Checker::slopes(Oracle oracle, const Direction& along) {
   ExactDerivative truth;
   if (f_.exact) truth = f_.exact(f_.x, along.from(Values(f_.x.size(), 0.0), 1));
   if (oracle == Oracle::kDual)
-    return {truth.derivative,           Values(n), truth.terms, std::vector<bool>(n),
-            std::vector<bool>(n, true), Values(n)};
+    return {truth.derivative,
+            f_.exact_is_given ? times(noise_, kGivenNoise) : Values(n),
+            truth.terms,
+            std::vector<bool>(n),
+            std::vector<bool>(n, true),
+            Values(n)};
   OutputSlopes s;
   double largest = -1;
   for (const Difference& d : differences(line_along(along), noise_, 1, f_.single)) {
@@ -171,28 +176,9 @@ OutputSlopes Checker::slopes(Oracle oracle, const Direction& along) {
     s.kink.push_back(d.kink), s.moves.push_back(d.moves), s.reach.push_back(d.reach);
     if (std::abs(d.value) > largest) largest = std::abs(d.value), s.step = d.step;
   }
-  if (f_.exact) s.terms = truth.terms;
+  if (f_.exact && !f_.exact_is_given) s.terms = truth.terms;
+  s.exact = truth.derivative;
   return s;
-}
-
-// Returns the rounding noise of each output.
-Values Checker::noise_of_forward() {
-  const Direction all = random_direction(0, f_.x.size());
-  return measure_noise(line_along(all), noise_spread(f_), f_.roundoff());
-}
-
-// Returns the error that rounding inside backward causes in each entry of `gradient`, the gradient
-// for cotangent v. The error times the step of a random direction is at most a fraction of the
-// largest |gradient entry * step|. Otherwise a backward whose result is mostly noise would pass.
-Values Checker::noise_of_backward(const Values& v, const Values& gradient) {
-  const Direction all = random_direction(0, f_.x.size());
-  const Line line = [&](double t) { return f_.backward(shifted(all, t), v); };
-  Values noise = measure_noise(line, noise_spread(f_), f_.roundoff());
-  double largest = 0;
-  for (const auto& [k, by] : all.moves) largest = std::max(largest, std::abs(gradient[k] * by));
-  for (const auto& [k, by] : all.moves)
-    noise[k] = std::min(8 * noise[k], std::cbrt(f_.roundoff()) * largest / std::abs(by));
-  return noise;
 }
 
 // Draws the cotangents, runs backward and makes the checks that need no oracle. Returns false if
@@ -218,7 +204,7 @@ bool Checker::prepare() {
       return limited;
     };
     if (find_difference(again, y, f_.outputs, f_, noise))
-      fail("a second run of forward returns different bits; fix its random seed");
+      fail("a second run of " + f_.names.forward + " returns different bits; fix its random seed");
   }
   if (report_.ok()) add_cotangents(y.size());
   if (!report_.ok()) return false;
@@ -227,6 +213,8 @@ bool Checker::prepare() {
   if (effort_.entries[int(Oracle::kDifferences)] > 0) {
     noise_ = noise_of_forward();
     for (double& n : noise_) n = std::max(n, f_.smallest());
+    for (std::size_t o = 0; o < f_.least_noise.size(); ++o)
+      noise_[o] = std::max(noise_[o], f_.least_noise[o]);
     add_quiet_cotangents();
   }
   for (std::size_t i = 0; i < f_.inputs.size(); ++i)
@@ -249,7 +237,7 @@ void Checker::add_cotangents(std::size_t outputs) {
   if (!report_.ok()) return;
   Values second = random_cotangent(outputs, random_);
   for (std::size_t o = 0; o < outputs; ++o) second[o] = std::copysign(second[o], -first[o]);
-  const Values larger = times(second, kLarger), g = f_.backward(f_.x, larger);
+  const Values larger = times(second, kLarger), g = gradient_for(larger);
   run_backward(std::any_of(g.begin(), g.end(), is_not_finite) ? second : larger);
   if (!report_.ok()) return;
   // Entries that become subnormal would lose digits.
@@ -289,16 +277,18 @@ void Checker::add_quiet_cotangents() {
 }
 
 void Checker::run_backward(const Values& v) {
-  const Values g = f_.backward(f_.x, v);
+  const Values g = gradient_for(v);
   if (const auto at = find_in_inputs(g, is_not_finite); !at.empty())
-    fail("not finite: the gradient of " + at + "; correct backward, or choose other inputs");
-  if (const Values again = f_.backward(f_.x, v); report_.ok() && again != g) {
+    fail("not finite: the gradient of " + at + "; correct " + f_.names.backward +
+         ", or choose other inputs");
+  if (const Values again = gradient_for(v); report_.ok() && again != g) {
     report_.add_spread(again, g);
     if (const auto k =
             find_difference(again, g, f_.inputs, f_, [&] { return noise_of_backward(v, g); }))
-      fail("the second backward after one forward returns " + number_text(again[*k]) + " for " +
-           entry_at(*k).name() + ", the first one " + number_text(g[*k]) +
-           "; backward must not change what it uses; if it is random, fix its seed");
+      fail("the second " + f_.names.backward + " after one " + f_.names.forward + " returns " +
+           number_text(again[*k]) + " for " + entry_at(*k).name() + ", the first one " +
+           number_text(g[*k]) + "; " + f_.names.backward +
+           " must not change what it uses; if it is random, fix its seed");
   }
   cotangents_.push_back(v);
   gradients_.push_back(g);
@@ -307,9 +297,10 @@ void Checker::run_backward(const Values& v) {
 // Checks that backward is linear in the cotangent. The factor is a power of two, and the terms of
 // the sum have equal signs, so that no digits are lost.
 void Checker::check_linearity() {
-  const std::string text = "backward is not linear in dy, the gradient of the output: for dy = ";
+  const std::string text =
+      f_.names.backward + " is not linear in dy, the gradient of the output: for dy = ";
   const Values &u = cotangents_[0], &w = cotangents_[1];
-  if (u.empty()) return;
+  if (u.empty() || !f_.backward) return;
   const Values zeros = f_.backward(f_.x, times(u, 0));
   if (const auto bad = std::ranges::find_if(zeros, is_not_zero); bad != zeros.end())
     return fail(text + "0 it returns " + number_text(*bad) + " for " +

@@ -41,24 +41,45 @@ struct ForeignCalls {
   std::string changed = {};  ///< the first array that a call changed, as text; "" if there is none
 };
 
-/// A function of several inputs, the point x at which it is checked, and its backward pass.
+/// Words of messages for the parts of a CheckedFunction.
+struct FunctionNames {
+  std::string forward = "forward", backward = "backward", output = "output";
+};
+
+/// A function of several inputs, the point x at which it is checked, and its derivatives.
 struct CheckedFunction {
   std::vector<Shape> inputs;   ///< shape of each input
   std::vector<Shape> outputs;  ///< shape of each output
   Values x;                    ///< the elements of all inputs
   /// Returns the elements of all outputs at x.
   std::function<Values(const Values& x)> forward;
-  /// Returns J(x)^T v, where J is the Jacobian of forward and v is a cotangent of the outputs.
+  /// Returns J(x)^T v, where J is the Jacobian of forward and v is a cotangent of the outputs. If
+  /// the function is empty, `exact` is checked instead.
   std::function<Values(const Values& x, const Values& v)> backward;
-  /// Returns J(x) * tangent, computed without a step size. The function is empty if the exact
-  /// oracle is not used.
+  /// Returns J(x) * tangent, computed without a step size: by dual numbers, or by a given jvp. The
+  /// function is empty if there is neither.
   std::function<ExactDerivative(const Values& x, const Values& tangent)> exact = {};
   /// The calls of foreign code; they must outlive this object. Null if forward and backward get
   /// copies of the values.
   ForeignCalls* foreign = nullptr;
+  /// Returns the gradient of the dot product of backward(x, v) with t, with respect to x and then
+  /// to v. May be empty, or throw NoSecondDerivative.
+  std::function<Values(const Values& x, const Values& v, const Values& t)> backward2 = {};
+  /// True if `exact` is a derivative that is checked itself. It may have rounding errors that its
+  /// terms do not show.
+  bool exact_is_given = false;
+  /// Lower limit of the rounding noise of each output that is assumed. May be empty.
+  Values least_noise = {};
+  FunctionNames names = {};
   bool single = false;  ///< true if the function computes in float; x then has only float values
+  double other_roundoff = 0;  ///< roundoff() if the type is neither float nor double
   /// Returns the unit roundoff of the function's type.
-  double roundoff() const { return single ? 0x1p-24 : 0x1p-53; }
+  double roundoff() const {
+    return other_roundoff > 0 ? other_roundoff : single ? 0x1p-24 : 0x1p-53;
+  }
+  /// Returns the argument `scale` of measure_noise(), which evaluates points that are
+  /// 2^-26 * scale apart. In float, more distant points are needed, because float has 24 bits.
+  double noise_spread() const { return single ? 0x1p9 : 1; }
   /// Returns the smallest positive number of the function's type. Numbers near it have few digits.
   double smallest() const { return single ? 0x1p-149 : 0x1p-1074; }
 };
@@ -138,14 +159,21 @@ struct OutputSlopes {
   std::vector<bool> moves;  ///< false if differences see no change of the output
   Values reach = {};        ///< Difference::reach of each output; empty for the exact oracle
   double step = 0;          ///< step of the differences of the output with the largest derivative
+  Values exact = {};        ///< the derivatives by CheckedFunction::exact, if it is given
 };
 
+/// Number of rounding errors allowed in a sum of terms, because two right functions may add the
+/// terms in different orders.
+inline constexpr double kRoundings = 0x1p10;
+
+/// Returns a with each element multiplied by a factor.
+Values times(Values a, double factor);
 /// Returns n random numbers with random signs and absolute values in [0.5, 1.5). None is near 0, so
 /// each output has an effect. Each number is exactly representable as a float.
 Values random_cotangent(std::size_t n, Generator& random);
 
-/// Checks the gradients of one function. Writes the findings into a report, as those of the given
-/// order.
+/// Checks the gradients of one function, or its jvp if it has no backward pass. Writes the findings
+/// into a report, as those of the given order.
 class Checker {
  public:
   Checker(CheckedFunction f, const CheckEffort& effort, std::uint64_t seed, int order,
@@ -156,11 +184,11 @@ class Checker {
   void run();
   /// Returns the point at which f was checked: the given x, or x moved off its kinks.
   const Values& x() const { return f_.x; }
+  /// Returns the function at x().
+  const CheckedFunction& function() const { return f_; }
   const std::vector<Comparison>& comparisons() const { return comparisons_; }
   /// Returns the result of backward for each cotangent.
   const std::vector<Values>& gradients() const { return gradients_; }
-  /// Returns the shapes of the inputs.
-  const std::vector<Shape>& inputs() const { return f_.inputs; }
   /// Checks the calls of the function, as check_calls() (call_checks.h), at x(). Removes the
   /// comparisons, and all gradients but the first.
   void check_calls();
@@ -182,6 +210,12 @@ class Checker {
   OutputSlopes slopes(Oracle oracle, const Direction& along);
   Values noise_of_forward();
   Values noise_of_backward(const Values& v, const Values& gradient);
+  /// Returns the result of backward at x, or nothing if jvp is checked.
+  Values gradient_for(const Values& v) const;
+  /// Returns the derivative of the dot product of v with the outputs along a direction, by
+  /// backward, whose result for v is `gradient`, or by jvp.
+  double given(const OutputSlopes& slopes, const Direction& along, const Values& v,
+               const Values& gradient) const;
 
   bool prepare();
   void add_cotangents(std::size_t outputs);
@@ -231,10 +265,14 @@ class Checker {
   bool mirrored_ = false;             // true after mirror()
 };
 
-/// Checks a function by differences and by wrong versions of its gradient, as check_vjp() does,
-/// with its options and errors; the shapes are those of `f`. `malformed` is called before the
-/// comparisons. If it returns a text, the verdict is kWrong with this text.
-CheckReport check_function(CheckedFunction f, const CheckOptions& options,
-                           const std::function<std::string()>& malformed = {});
+/// Returns a jvp as CheckedFunction::exact. Each tangent is also passed 64 times larger and 1024
+/// times smaller, and the derivative that differs most is returned. If jvp is linear, there is no
+/// difference.
+std::function<ExactDerivative(const Values& x, const Values& tangent)> jvp_oracle(
+    const std::function<Values(const Values& x, const Values& tangent)>& jvp);
+
+/// Checks all derivatives that `f` has, as check_derivatives() does, with its options and errors;
+/// the shapes are those of `f`.
+CheckReport check_function(CheckedFunction f, const CheckOptions& options);
 
 }  // namespace heed::autograd

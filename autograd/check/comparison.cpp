@@ -2,6 +2,7 @@
 // error text for the worst one.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <sstream>
 
@@ -20,9 +21,6 @@ constexpr int kMostSearches = 32;
 constexpr std::size_t kMostGroups = 10000;
 // If a function has more outputs than this, the error text does not name the wrong output.
 constexpr std::size_t kMostOutputs = 4096;
-// Number of rounding errors allowed in a sum of terms, because backward and the oracle may add the
-// terms in different orders.
-constexpr double kRoundings = 0x1p10;
 // If a tolerance is at most this fraction of the terms, the entry needs no second comparison with a
 // wider step.
 constexpr double kSharp = 0x1p-16;
@@ -48,6 +46,36 @@ bool narrows(const Comparison& e, const Comparison& other) {
 
 bool Comparison::passes(double value) const {
   return std::isfinite(tolerance) && std::abs(value - expected) <= tolerance;
+}
+
+// Returns the rounding noise of each output.
+Values Checker::noise_of_forward() {
+  const Direction all = random_direction(0, f_.x.size());
+  return measure_noise(line_along(all), f_.noise_spread(), f_.roundoff());
+}
+
+// Returns the error that rounding inside backward causes in each entry of `gradient`, the gradient
+// for cotangent v. The error times the step of a random direction is at most a fraction of the
+// largest |gradient entry * step|. Otherwise a backward whose result is mostly noise would pass.
+Values Checker::noise_of_backward(const Values& v, const Values& gradient) {
+  const Direction all = random_direction(0, f_.x.size());
+  const Line line = [&](double t) { return f_.backward(shifted(all, t), v); };
+  Values noise = measure_noise(line, f_.noise_spread(), f_.roundoff());
+  double largest = 0;
+  for (const auto& [k, by] : all.moves) largest = std::max(largest, std::abs(gradient[k] * by));
+  for (const auto& [k, by] : all.moves)
+    noise[k] = std::min(8 * noise[k], std::cbrt(f_.roundoff()) * largest / std::abs(by));
+  return noise;
+}
+
+Values Checker::gradient_for(const Values& v) const {
+  return f_.backward ? f_.backward(f_.x, v) : Values();
+}
+
+double Checker::given(const OutputSlopes& slopes, const Direction& along, const Values& v,
+                      const Values& gradient) const {
+  if (f_.backward) return along.dot(gradient);
+  return std::inner_product(v.begin(), v.end(), slopes.exact.begin(), 0.0) / along.unit();
 }
 
 // Compares entry k, unless this was done before or the entry stays on a kink. Returns false if it
@@ -94,7 +122,7 @@ bool Checker::compare_smooth_outputs(Oracle oracle, const Direction& along) {
   for (std::size_t o = 0; o < v.size(); ++o)
     if (found.kink[o]) v[o] = 0;
   if (std::ranges::count(v, 0.0) == std::ssize(v)) return true;
-  Comparison e = compare(found, along, 0, v, f_.backward(f_.x, v), noise);
+  Comparison e = compare(found, along, 0, v, gradient_for(v), noise);
   e.along = along;
   comparisons_.push_back(e);
   return e.passes();
@@ -144,7 +172,7 @@ bool Checker::compare_direction(Oracle oracle, std::size_t i) {
   for (std::size_t first = 0; n > 1 && first < outputs.size(); first += size) {
     const auto group = std::span(outputs).subspan(first, std::min(size, outputs.size() - first));
     for (const std::size_t o : group) v[o] = cotangents_[0][o];
-    const Values g = f_.backward(f_.x, v);
+    const Values g = gradient_for(v);
     Values noise;
     Comparison e = compare(found, along, 0, v, g, noise);
     if (!e.passes()) {
@@ -189,7 +217,7 @@ Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
   Comparison e;
   static_cast<CheckedEntry&>(e) = along.entry;
   e.cotangent = cotangent;
-  e.given = along.dot(gradient);
+  e.given = given(slopes, along, v, gradient);
   const double unit = along.unit();
   double terms = 0, seen = 0, hidden = 0;
   for (std::size_t o = 0; o < v.size(); ++o) {
@@ -207,7 +235,7 @@ Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
   e.rounding = kRoundings * f_.roundoff() * terms;
   e.tolerance = 2 * seen + e.rounding;
   const auto fails = [&] { return !e.passes() && std::isfinite(e.tolerance); };
-  if (fails()) {
+  if (fails() && f_.backward) {
     if (noise.empty()) noise = noise_of_backward(v, gradient);
     double total = 0;
     for (const auto& [k, by] : along.moves) total = std::hypot(total, by / unit * noise[k]);
@@ -219,8 +247,8 @@ Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
     Values moving = v;
     for (std::size_t o = 0; o < v.size(); ++o)
       if (!slopes.moves[o]) moving[o] = 0;
-    const double given = along.dot(f_.backward(f_.x, moving));
-    if (std::abs(given - e.expected) <= e.tolerance)
+    const double of_moving = given(slopes, along, moving, gradient_for(moving));
+    if (std::abs(of_moving - e.expected) <= e.tolerance)
       e.tolerance += 2 * hidden, hides_[along.entry.input] = true;
   }
   e.resolved = e.tolerance <= effort_.resolved * e.terms || (e.terms == 0 && e.given == e.expected);
@@ -286,7 +314,8 @@ void Checker::judge(Oracle oracle, std::size_t first) {
 // cotangent.
 std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   if (!std::isfinite(worst.tolerance))
-    return worst.name() + ": forward is not finite at points near x that differences evaluate";
+    return worst.name() + ": " + f_.names.forward +
+           " is not finite at points near x that differences evaluate";
   CheckedEntry shown = worst;
   double largest = 0;
   const Values& v = cotangents_[worst.cotangent];
@@ -296,7 +325,7 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   for (std::size_t o = 0; o < outputs && outputs <= kMostOutputs; ++o) {
     Values one(outputs, 0.0);
     one[o] = 1;
-    const double by_backward = worst.along.dot(f_.backward(f_.x, one));
+    const double by_backward = given(by_oracles, worst.along, one, gradient_for(one));
     const double by_oracle = by_oracles.value[o] / worst.along.unit();
     const double differs = std::abs(by_backward - by_oracle);
     if (std::abs(v[o]) * differs <= worst.tolerance || differs <= largest) continue;
@@ -308,8 +337,8 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   std::ostringstream text;
   const bool is_near = std::abs(shown.given - shown.expected) <= 1e-8 * std::abs(shown.given);
   text.precision(is_near ? 16 : 10);
-  text << shown.name() << ": backward returns " << shown.given << ", " << oracle_name(oracle)
-       << " give " << shown.expected << of_output;
+  text << shown.name() << ": " << f_.names.backward << " returns " << shown.given << ", "
+       << report_.oracle_name(order_, oracle) << " give " << shown.expected << of_output;
   text.precision(3);
   text << " (" << std::floor(10 * shown.digits()) / 10 << " digits agree)";
   return text.str();

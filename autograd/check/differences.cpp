@@ -77,8 +77,8 @@ bool better(const Difference& a, const Difference& b) {
   return rank(a) != rank(b) ? rank(a) < rank(b) : a.error < b.error;
 }
 
-// Returns true if d shows no kink only because its noise is at least as large as the jump of the kink
-// that another step found, or because its step is so large that its error is.
+// Returns true if d shows no kink only because its noise is at least as large as the jump of the
+// kink that another step found, or because its step is so large that its error is.
 bool hides_kink(const Difference& d, const Difference& kinked) {
   return kinked.kink && !d.kink && std::max(d.jump_noise, 2 * d.error) >= kinked.jump;
 }

@@ -4,22 +4,20 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "autograd/base/error.h"
 #include "autograd/base/shape.h"
-#include "autograd/check/array_layout.h"
-#include "autograd/check/checker.h"
-#include "autograd/check/narrow_float.h"
+#include "autograd/check/low_precision.h"
+#include "autograd/check/problem_calls.h"
 
 struct heed_report {
   heed_verdict verdict = HEED_NOT_CHECKED;
@@ -35,202 +33,21 @@ constexpr const char* kVerdicts[] = {"not checked", "right", "wrong", "vacuous"}
 
 constexpr std::int64_t kMostElements = std::int64_t(1) << 40;
 
-// Ends a check because a callback has returned this code.
-struct CallbackFailed {
-  const char* callback;
-  int code;
-};
-
-// How often the callbacks were called.
-struct Calls {
-  std::int64_t forward = 0, backward = 0;
-};
-
-// Arrays of one kind that are passed to a callback. Their addresses do not change.
+// Returns `shapes` with the functions of a problem.
 template <class T>
-class Buffers {
- public:
-  // The array at `index` has the layout `placed`. Before and after each array lie `gap` NaNs.
-  explicit Buffers(const std::vector<Shape>& shapes, std::size_t index = 0,
-                   ArrayLayout placed = ArrayLayout::kContiguous, std::int64_t gap = 0)
-      : has_gaps_(gap > 0) {
-    for (const Shape& s : shapes)
-      placements_.push_back(
-          place(s, placements_.size() == index ? placed : ArrayLayout::kContiguous, gap));
-    for (const auto& [elements, size] : placements_) {
-      buffers_.emplace_back(std::size_t(size), kNan);
-      arrays_.push_back({buffers_.back().data() + elements.offset,
-                         elements.is_contiguous() ? nullptr : elements.strides.data()});
-    }
-    if (placed == ArrayLayout::kMissing) arrays_[index].data = nullptr;
-  }
-  Buffers(const Buffers&) = delete;
-  Buffers& operator=(const Buffers&) = delete;
-  /// Copies the elements of all arrays, concatenated, into the arrays.
-  const heed_array* filled(const Values& values) {
-    each_element([next = values.begin()](T& e, std::size_t, std::int64_t) mutable {
-      e = T(*next++);
-      return true;
-    });
-    if (has_gaps_) before_ = buffers_;
-    return arrays_.data();
-  }
-  /// Fills the arrays with NaN, so that an element that a callback does not write is found.
-  const heed_array* cleared() {
-    for (std::vector<T>& b : buffers_) std::ranges::fill(b, kNan);
-    return arrays_.data();
-  }
-  Values values() {
-    Values all;
-    std::size_t n = 0;
-    for (const std::vector<T>& b : buffers_) n += b.size();
-    all.reserve(n);
-    each_element(
-        [&](const T& e, std::size_t, std::int64_t) { return all.push_back(double(e)), true; });
-    return all;
-  }
-  /// Returns the name of the first element that differs from `values` in a bit, such as
-  /// "input 0 at [2]" for the kind "input". Returns "" if there is none.
-  std::string changed(const char* kind, const Values& values) {
-    std::string found;
-    each_element([&, next = values.begin()](const T& e, std::size_t i, std::int64_t k) mutable {
-      const auto right = T(*next++);
-      if (std::memcmp(&e, &right, sizeof e) == 0) return true;
-      found = kind + (" " + std::to_string(i)) + " at " +
-              to_text(unravel(k, placements_[i].elements.shape));
-      return false;
-    });
-    for (std::size_t i = 0; has_gaps_ && found.empty() && i < buffers_.size(); ++i)
-      if (std::memcmp(buffers_[i].data(), before_[i].data(), buffers_[i].size() * sizeof(T)) != 0)
-        found = std::string("memory beside ") + kind + " " + std::to_string(i);
-    return found;
-  }
-
- private:
-  static inline const T kNan = T(std::numeric_limits<double>::quiet_NaN());
-
-  // Calls f(element, index of the array, row-major position) until it returns false.
-  template <class F>
-  void each_element(F f) {
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      const Layout& l = placements_[i].elements;
-      const bool contiguous = l.is_contiguous();
-      T* const first = buffers_[i].data() + l.offset;
-      const std::int64_t n = l.shape.numel();
-      for (std::int64_t k = 0; k < n; ++k)
-        if (!f(first[contiguous ? k : l.offset_of(unravel(k, l.shape))], i, k)) return;
-    }
-  }
-
-  const bool has_gaps_;
-  std::vector<Placement> placements_;
-  std::vector<std::vector<T>> buffers_, before_;  // before_: a copy after filled(), if has_gaps_
-  std::vector<heed_array> arrays_;
-};
-
-// Calls the callbacks of a problem with arrays of elements of type T.
-template <class T>
-class ProblemCalls : public ForeignCalls {
- public:
-  ProblemCalls(const heed_problem& p, const CheckedFunction& shapes, Calls& calls)
-      : p_(p),
-        stateless_(p.size == 0),  // as_problem()
-        calls_(calls),
-        shapes_{shapes.inputs, shapes.outputs},
-        inputs_(shapes.inputs),
-        outputs_(shapes.outputs),
-        grad_outputs_(shapes.outputs),
-        gradients_{Buffers<T>(shapes.inputs), Buffers<T>(shapes.inputs)} {
-    caller = p.caller ? p.caller : "", layouts = p.layouts;
-    call = [this](const Values& x, const Values* v, const PlacedArray& placed) {
-      if (placed.layout != ArrayLayout::kContiguous) return run_placed(x, v, placed);
-      ready_ = !v || (ready_ && inputs_.changed("input", x).empty());
-      return run(x, v, inputs_, grad_outputs_);
+CheckedFunction function_of(const heed_problem& p, ProblemCalls<T>& calls, CheckedFunction shapes) {
+  shapes.foreign = &calls;
+  shapes.forward = [&](const Values& x) { return calls.call(x, nullptr, {}); };
+  if (p.backward)
+    shapes.backward = [&](const Values& x, const Values& v) { return calls.backward(x, v); };
+  if (p.backward2)
+    shapes.backward2 = [&](const Values& x, const Values& v, const Values& t) {
+      return calls.backward2(x, v, t);
     };
-  }
-  // Calls backward, after forward if the last call of forward had other inputs.
-  Values backward(const Values& x, const Values& v) {
-    if (!stateless_ && (single_use || !ready_ || !inputs_.changed("input", x).empty()))
-      call(x, nullptr, {});
-    return call(x, &v, {});
-  }
-
- private:
-  // Calls forward or backward with one array in another layout. The gaps are so long that a
-  // callback that uses the strides of one array for another array reads NaN.
-  Values run_placed(const Values& x, const Values* v, const PlacedArray& placed) {
-    std::int64_t gap = 1;
-    for (const std::vector<Shape>& shapes : shapes_)
-      for (const Shape& s : shapes) gap = std::max(gap, 2 * s.numel() + 1);
-    const auto buffers = [&](bool is_gradient) {
-      const bool is_placed = placed.is_gradient == is_gradient;
-      return Buffers<T>(shapes_[is_gradient], placed.index,
-                        is_placed ? placed.layout : ArrayLayout::kContiguous, gap);
-    };
-    Buffers<T> inputs = buffers(false), grad_outputs = buffers(true);
-    ready_ = false;
-    return run(x, v, inputs, grad_outputs);
-  }
-
-  // Calls forward, or backward if v is not null, and finds the arrays that the call has changed.
-  Values run(const Values& x, const Values* v, Buffers<T>& inputs, Buffers<T>& grad_outputs) {
-    const heed_array* const xs = inputs.filled(x);
-    const int last = turn_;
-    Buffers<T>* result = &outputs_;
-    if (!v) {
-      run_forward(xs);
-    } else {
-      if (!stateless_) turn_ = 1 - turn_;
-      result = &gradients_[turn_];
-      run_backward(xs, grad_outputs.filled(*v), result->cleared());
-      find_changed(grad_outputs.changed("the gradient of output", *v), "backward", kMustKeep);
-    }
-    find_changed(inputs.changed("input", x), v ? "backward" : "forward", kMustKeep);
-    if (!stateless_ && !earlier_.empty())
-      find_changed(gradients_[last].changed("the gradient of input", earlier_),
-                   v ? "backward" : "forward",
-                   ", which an earlier backward returned; it must return a new array");
-    Values values = result->values();
-    if (v && !stateless_) earlier_ = values;
-    return values;
-  }
-
-  void run_forward(const heed_array* xs) {
-    ++calls_.forward;
-    if (const int code = p_.forward(p_.user, xs, outputs_.cleared()))
-      throw CallbackFailed{"forward", code};
-  }
-
-  // Calls backward, and again after forward if it refuses a second call after one forward.
-  void run_backward(const heed_array* xs, const heed_array* dys, const heed_array* gradients) {
-    const auto call_backward = [&] {
-      return ++calls_.backward, p_.backward(p_.user, xs, dys, gradients);
-    };
-    int code = call_backward();
-    if (code == HEED_SINGLE_USE) {
-      single_use = true;
-      run_forward(xs);
-      code = call_backward();
-    }
-    if (code != 0) throw CallbackFailed{"backward", code};
-  }
-
-  void find_changed(const std::string& array, const char* callback, const char* rule) {
-    if (changed.empty() && !array.empty()) changed = callback + (" changes " + array) + rule;
-  }
-
-  static constexpr const char* kMustKeep = "; it must only read its arguments";
-
-  const heed_problem& p_;
-  const bool stateless_;  // true if backward does not depend on calls of forward
-  Calls& calls_;
-  const std::vector<Shape> shapes_[2];  // of the inputs and of the outputs
-  bool ready_ = false;  // true if inputs_ has the inputs of the last call of forward
-  Buffers<T> inputs_, outputs_, grad_outputs_;
-  Buffers<T> gradients_[2];  // by the last two calls of backward
-  int turn_ = 0;             // index of the last one
-  Values earlier_;           // its elements
-};
+  if (p.jvp)
+    shapes.exact = jvp_oracle([&](const Values& x, const Values& t) { return calls.jvp(x, t); });
+  return shapes;
+}
 
 template <class T>
 CheckReport run_check(std::string_view op, const heed_problem& p, CheckedFunction checked,
@@ -241,13 +58,20 @@ CheckReport run_check(std::string_view op, const heed_problem& p, CheckedFunctio
     const auto* first = static_cast<const T*>(x[i]);
     for (const T& e : std::span(first, std::size_t(n))) checked.x.push_back(double(e));
   }
+  checked.x.shrink_to_fit();
   checked.single = std::is_same_v<T, float>;
   ProblemCalls<T> problem(p, checked, calls);
-  checked.foreign = &problem;
-  checked.forward = [&](const Values& at) { return problem.call(at, nullptr, {}); };
-  checked.backward = [&](const Values& at, const Values& v) { return problem.backward(at, v); };
-  checked.x.shrink_to_fit();
-  return check_function(std::move(checked), options);
+  if constexpr (std::is_floating_point_v<T>) {
+    return check_function(function_of(p, problem, std::move(checked)), options);
+  } else {
+    CheckedFunction plain, reference;
+    ProblemCalls<T> plain_calls(p.plain ? *p.plain : p, checked, calls);
+    ProblemCalls<double> reference_calls(p.reference ? *p.reference : p, checked, calls);
+    if (p.plain) plain = function_of(*p.plain, plain_calls, checked);
+    if (p.reference) reference = function_of(*p.reference, reference_calls, checked);
+    return check_low_precision(function_of(p, problem, std::move(checked)), plain, reference,
+                               precision_of<T>(), options);
+  }
 }
 
 std::vector<Shape> checked_shapes(std::string_view op, const char* what, const heed_shape* shapes,
@@ -282,21 +106,36 @@ void check_size(std::string_view op, const char* name, const Struct& given, cons
       "; set the other members to 0, or use a later library");
 }
 
+// Returns the shapes of the inputs and outputs.
+std::pair<std::vector<Shape>, std::vector<Shape>> shapes_of(std::string_view op,
+                                                            const heed_problem& p) {
+  return {checked_shapes(op, "input", p.input_shapes, p.num_inputs),
+          checked_shapes(op, "output", p.output_shapes, p.num_outputs)};
+}
+
 // Throws ValueError if heed_check() cannot check this problem.
 void check_problem(std::string_view op, const heed_problem* p) {
   check<ValueError>(p != nullptr, op, "problem is NULL");
   check_size(op, "problem", *p, "set its member size to sizeof(heed_problem)");
-  check<ValueError>(p->forward && p->backward, op, p->forward ? "backward" : "forward", " is NULL");
-  check<ValueError>(p->dtype == HEED_FLOAT64 || p->dtype == HEED_FLOAT32, op, "dtype is ", p->dtype,
-                    "; needs HEED_FLOAT64 or HEED_FLOAT32");
+  check<ValueError>(p->forward && (p->backward || p->jvp), op,
+                    p->forward ? "backward and jvp are" : "forward is", " NULL");
+  check<ValueError>(p->dtype >= HEED_FLOAT64 && p->dtype <= HEED_BFLOAT16, op, "dtype is ",
+                    p->dtype, "; needs a heed_dtype");
   check<ValueError>(p->layouts <= HEED_ALL_LAYOUTS, op, "layouts is ", p->layouts,
                     "; needs a sum of layouts, at most HEED_ALL_LAYOUTS, which is ",
                     int(HEED_ALL_LAYOUTS));
-  for (const auto& [given, name] : {std::pair(p->backward2 != nullptr, "backward2"),
-                                    {p->jvp != nullptr, "jvp"},
-                                    {p->reference != nullptr, "reference"},
-                                    {p->plain != nullptr, "plain"}})
-    check<ValueError>(!given, op, name, " is not supported by this version; set it to NULL");
+  const bool is_half = p->dtype == HEED_FLOAT16 || p->dtype == HEED_BFLOAT16;
+  for (const auto& [other, name, dtype] :
+       {std::tuple(p->reference, "reference", int(HEED_FLOAT64)), {p->plain, "plain", p->dtype}}) {
+    if (!other) continue;
+    check<ValueError>(is_half, op, name, " is only for float16 and bfloat16; set it to NULL");
+    check_size(op, name, *other, "set its member size to sizeof(heed_problem)");
+    check<ValueError>(other->forward && other->backward && other->dtype == dtype, op, name,
+                      " needs forward, backward and the dtype ", dtype, ", has the dtype ",
+                      other->dtype);
+    check<ValueError>(shapes_of(op, *other) == shapes_of(op, *p), op, name,
+                      " has other numbers or shapes of inputs or outputs than the problem");
+  }
 }
 
 CheckReport checked(std::string_view op, const heed_problem& p, const void* const* x,
@@ -307,8 +146,7 @@ CheckReport checked(std::string_view op, const heed_problem& p, const void* cons
     options.seed = given->seed, options.max_entries = given->max_entries;
   }
   CheckedFunction c;
-  c.inputs = checked_shapes(op, "input", p.input_shapes, p.num_inputs);
-  c.outputs = checked_shapes(op, "output", p.output_shapes, p.num_outputs);
+  std::tie(c.inputs, c.outputs) = shapes_of(op, p);
   constexpr decltype(&run_check<double>) kRun[] = {run_check<double>, run_check<float>,
                                                    run_check<Float16>, run_check<BFloat16>};
   return kRun[p.dtype](op, p, c, x, options, calls);
@@ -355,13 +193,26 @@ Json counts_json(const KindCounts& c) {
   return {{"passed", c.passed}, {"of", c.of}, {"not_applicable", c.not_applicable}};
 }
 
+// Returns the worst entry that an oracle compared, or null.
+Json worst_json(const OracleReport& found) {
+  const CheckedEntry& e = found.worst;
+  if (e.step == 0 && found.checked == 0) return {};
+  Json worst = entry_json(e);
+  worst["backward"] = e.given, worst["differences"] = e.expected;
+  worst["tolerance"] = e.tolerance, worst["digits"] = e.digits();
+  return worst;
+}
+
+// Returns the findings of an oracle at one order, or null if it compared nothing.
+Json findings_json(const CheckReport& r, int order, Oracle oracle) {
+  const OracleReport& found = r.by(order, oracle);
+  if (const Json worst = worst_json(found); !worst.is_null())
+    return {{"checked", found.checked}, {"entries", r.entries[order - 1]}, {"worst", worst}};
+  return {};
+}
+
 Json to_json(const CheckReport& r) {
-  Json worst;
-  if (const CheckedEntry& e = r.worst(); e.step != 0) {  // 0 if no entry was compared
-    worst = entry_json(e);
-    worst["backward"] = e.given, worst["differences"] = e.expected;
-    worst["tolerance"] = e.tolerance, worst["digits"] = e.digits();
-  }
+  const LowPrecision& low = r.low_precision;
   Json moved = Json::array();
   for (const MovedEntry& m : r.moved) {
     moved.push_back(entry_json(m.entry));
@@ -372,7 +223,15 @@ Json to_json(const CheckReport& r) {
           {"digits", r.digits()},
           {"checked", r.checked()},
           {"entries", r.entries[0]},
-          {"worst", worst},
+          {"worst", worst_json(r.by(1, Oracle::kDifferences))},
+          {"jvp", findings_json(r, 1, Oracle::kDual)},
+          {"order2", findings_json(r, 2, Oracle::kDifferences)},
+          {"symmetry", findings_json(r, 2, Oracle::kDual)},
+          {"low_precision", low.inputs == 0 ? Json()
+                                            : Json{{"R", low.ratio},
+                                                   {"factor", low.factor},
+                                                   {"factor_error", low.factor_error},
+                                                   {"inputs", low.inputs}}},
           {"mutants", r.mutants},
           {"killed", r.killed},
           {"equivalent", r.equivalent},

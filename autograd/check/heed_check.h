@@ -98,6 +98,9 @@ typedef enum heed_status {
  * after one call of forward (PyTorch without retain_graph). Then forward is called before each call
  * of backward, and a second call after one forward is not checked. */
 enum { HEED_SINGLE_USE = 0x5105E };
+/** Code that heed_problem::backward2 returns if the function has no second derivative (PyTorch's
+ * once_differentiable). The verdict is then HEED_VACUOUS. */
+enum { HEED_NO_DERIVATIVE = 0x5105F };
 
 /** An array that heed_check() gives to a callback. At most one array of a call is not contiguous.
  * If there is one, NaNs lie between its elements, and before and after each argument. Otherwise
@@ -153,7 +156,7 @@ typedef struct heed_problem {
                    const heed_array* tangents, const heed_array* grad_inputs,
                    const heed_array* grad_grad_outputs);
   /** Computes J(x) t, where the tangents t have the shapes of the inputs. If it is given, it is
-   * checked. */
+   * checked. backward2 and jvp are checked in float32 and float64 only. */
   int (*jvp)(void* user, const heed_array* inputs, const heed_array* tangents,
              const heed_array* output_tangents);
   /** For float16 and bfloat16: the same function in float64. Without it the verdict is "vacuous".
@@ -192,11 +195,14 @@ HEED_API const char* heed_report_text(const heed_report* report);
 /** Returns the report as one JSON object, in UTF-8, valid until heed_report_free(). Keys: verdict
  * ("right", "wrong", "vacuous"), message, digits, checked, entries, worst (the worst compared
  * entry: input, at (its index, or null for a random direction), backward, differences, tolerance,
- * digits; or null), mutants, killed, equivalent, moved (input, at, from, to), layouts and repeated
- * (each with passed, of, and not_applicable: texts such as "missing gradient: one output"; both 0
- * if they were not checked), spread (largest difference of results of equal calls, as a fraction of
- * the largest element), seed, forward_calls, backward_calls. Numbers that are not finite are null.
- * After a failure: verdict ("not checked"), message and the calls. Returns "" if `report` is NULL.
+ * digits; or null), jvp, order2 and symmetry (each null, or checked, entries and worst, where
+ * `differences` has the value that is compared with), low_precision (null, or R, factor,
+ * factor_error and inputs), mutants, killed, equivalent, moved (input, at, from, to), layouts and
+ * repeated (each with passed, of, and not_applicable: texts such as "missing gradient: one output";
+ * both 0 if they were not checked), spread (largest difference of results of equal calls, as a
+ * fraction of the largest element), seed, forward_calls, backward_calls. Numbers that are not
+ * finite are null. After a failure: verdict ("not checked"), message and the calls. Returns "" if
+ * `report` is NULL.
  */
 HEED_API const char* heed_report_json(const heed_report* report);
 /** Frees a report. Does nothing if it is NULL. */

@@ -77,6 +77,10 @@ std::string calls_text(const CheckReport& r) {
 
 }  // namespace
 
+std::string CheckReport::oracle_name(int o, Oracle oracle) const {
+  return oracle == Oracle::kDual ? exact_names[o - 1] : "differences";
+}
+
 std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
   constexpr const char* kNames[] = {"right", "wrong", "vacuous"};
   std::ostringstream text;
@@ -88,19 +92,24 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
     double digits = 16;
     for (int order = 1; order <= r.order; ++order) {
       const OracleReport& found = r.by(order, oracle);
-      if (found.checked == 0) continue;
-      checked += found.checked;
-      entries += r.entries[order - 1];
-      if (const double d = found.worst.digits(); !(d >= digits)) digits = d;
+      const std::string name = r.oracle_name(order, oracle);
+      if (found.checked > 0) {
+        checked += found.checked;
+        entries += r.entries[order - 1];
+        if (const double d = found.worst.digits(); !(d >= digits)) digits = d;
+      }
+      const bool is_last = order == r.order || r.oracle_name(order + 1, oracle) != name;
+      if (checked == 0 || !is_last) continue;
+      if (r.ok()) text << std::floor(digits * 10) / 10 << " digits agree with " << name << " in ";
+      text << checked << " of " << entries << " entries";
+      if (!r.ok()) text << " compared with " << name;
+      text << "; ";
+      checked = entries = 0, digits = 16;
     }
-    if (checked == 0) continue;
-    if (r.ok())
-      text << std::floor(digits * 10) / 10 << " digits agree with " << oracle_name(oracle)
-           << " in ";
-    text << checked << " of " << entries << " entries";
-    if (!r.ok()) text << " compared with " << oracle_name(oracle);
-    text << "; ";
   }
+  if (const LowPrecision& low = r.low_precision; low.inputs > 0)
+    text << "R = " << low.ratio << " (right up to 3), factor " << low.factor << " +- "
+         << low.factor_error << " of " << low.inputs << " inputs; ";
   if (r.mutants > 0)
     text << r.killed << " of " << r.mutants << " wrong versions of the gradient rejected, "
          << r.equivalent << " equivalent; ";

@@ -79,7 +79,14 @@ struct KindCounts {
   std::vector<std::string> not_applicable = {};
 };
 
-/// Result of gradcheck or check_vjp.
+/// Result of the check of a function in float16 or bfloat16 (low_precision.h).
+struct LowPrecision {
+  int inputs = 0;                       ///< number of inputs; 0 if there was no such check
+  double ratio = 0;                     ///< R: the error as a multiple of that of the plain version
+  double factor = 1, factor_error = 0;  ///< the fitted factor that is farthest from 1
+};
+
+/// Result of gradcheck, check_vjp, check_jvp or check_derivatives.
 struct CheckReport {
   Verdict verdict = Verdict::kRight;  ///< outcome
   /// Reason for a verdict other than kRight, such as the wrong entry with both values.
@@ -102,6 +109,10 @@ struct CheckReport {
   /// Largest difference of results of equal calls, as a fraction of their largest element; 0 if
   /// equal calls return equal bits.
   double spread = 0;
+  LowPrecision low_precision;  ///< in float16 and bfloat16, instead of compared entries
+  /// Name of the second oracle, indexed by order - 1: in check_derivatives, it is another
+  /// derivative that the function gave.
+  std::string exact_names[2] = {"dual numbers", "dual numbers"};
 
   /// Returns true if the verdict is kRight.
   bool ok() const { return verdict == Verdict::kRight; }
@@ -111,6 +122,8 @@ struct CheckReport {
   void add_spread(const std::vector<double>& a, const std::vector<double>& b);
   /// Returns the findings of one oracle at order o.
   const OracleReport& by(int o, Oracle oracle) const { return oracles[o - 1][int(oracle)]; }
+  /// Returns the name of an oracle at order o.
+  std::string oracle_name(int o, Oracle oracle) const;
   /// Returns the worst entry that was compared with differences at order 1. check_vjp makes no
   /// other comparisons.
   const CheckedEntry& worst() const { return by(1, Oracle::kDifferences).worst; }

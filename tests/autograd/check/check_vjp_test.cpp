@@ -141,7 +141,7 @@ TEST_CASE("a malformed gradient fails with a message") {
   };
   fails([](Arrays<double>& g) { g[1].pop_back(); },
         "backward returns 2 values for input 1, which has 3");
-  fails([](Arrays<double>& g) { g.pop_back(); }, "backward returns 1 gradients for 2 inputs");
+  fails([](Arrays<double>& g) { g.pop_back(); }, "backward returns 1 arrays for 2 inputs");
   fails([](Arrays<double>& g) { g[1][2] = std::nan(""); },
         "not finite: the gradient of input 1 at [2]");
   fails([](Arrays<double>& g) { g[0][0] = HUGE_VAL; },

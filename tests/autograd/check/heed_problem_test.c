@@ -241,15 +241,15 @@ static void test_invalid_problems(void) {
   p = problem(&s), p.forward = NULL;
   REFUSED(&p, "forward is NULL");
   p = problem(&s), p.backward = NULL;
-  REFUSED(&p, "backward is NULL");
+  REFUSED(&p, "backward and jvp are NULL");
   p = problem(&s), p.dtype = 4;
-  REFUSED(&p, "dtype is 4; needs HEED_FLOAT64 or HEED_FLOAT32");
+  REFUSED(&p, "dtype is 4; needs a heed_dtype");
   p = problem(&s), p.layouts = 64;
   REFUSED(&p, "layouts is 64; needs a sum of layouts, at most HEED_ALL_LAYOUTS, which is 63");
   p = problem(&s), p.num_inputs = 3, p.input_shapes = NULL;
   REFUSED(&p, "input_shapes is NULL");
   p = problem(&s), p.plain = &p;
-  REFUSED(&p, "plain is not supported by this version; set it to NULL");
+  REFUSED(&p, "plain is only for float16 and bfloat16; set it to NULL");
   struct {
     heed_problem first;
     int64_t added;

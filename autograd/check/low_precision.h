@@ -1,0 +1,52 @@
+// Check of functions in float16 and bfloat16. Differences of such functions consist of rounding, so
+// the functions are compared with the same function in double.
+#pragma once
+
+#include <string>
+
+#include "autograd/check/checker.h"
+#include "autograd/check/narrow_float.h"
+
+namespace heed::autograd {
+
+/// A floating-point type of 16 bits.
+struct Precision {
+  double roundoff;            ///< largest relative rounding error
+  double smallest;            ///< smallest positive number
+  double (*rounded)(double);  ///< returns the nearest number
+};
+/// Returns the precision of Float16 or BFloat16.
+template <class T>
+constexpr Precision precision_of() {
+  constexpr bool is_float16 = std::is_same_v<T, Float16>;
+  return {is_float16 ? 0x1p-11 : 0x1p-8, is_float16 ? 0x1p-24 : 0x1p-133,
+          [](double x) { return double(T(x)); }};
+}
+
+/// Checks the outputs and the gradients of `given`, a function on numbers of the type, by those of
+/// `reference`, the same function in double, at the same numbers. Both are run at given.x and at 63
+/// further inputs near it, with random gradients of the outputs.
+/// - R is the largest error in an array, divided by that of `plain`, which is the same function
+///   computed in the type operation by operation. If it is more, the divisor is one rounding of the
+///   largest number of the array. The larger of two quotients counts: the error at given.x divided
+///   by the largest error of `plain`, and the median error divided by the median of `plain`. At
+///   most 3 is right.
+/// - g = c g* is fitted over all inputs, where g* is the result of `reference`. The factor c must
+/// be
+///   1 within 4 of its standard errors. This finds a wrong factor that is smaller than a rounding.
+///   If c of `plain` differs from 1 by more than 4 standard errors, the rest of that difference is
+///   allowed, too: a constant, or a long sum, has the same rounding error at each input.
+///
+/// `reference` is itself checked before, in few entries. The verdict is kVacuous if it is missing
+/// (without forward) or not right, if `plain` has errors so large that zeros would be right, or if
+/// `given` has a second backward or a jvp, which are not checked. `plain` may be missing, too.
+CheckReport check_low_precision(const CheckedFunction& given, const CheckedFunction& plain,
+                                const CheckedFunction& reference, const Precision& type,
+                                const CheckOptions& options);
+
+/// Returns a text if differences of forward by a fixed step of 1e-6 are only a few roundings of the
+/// outputs divided by the step, in a sample of the entries of f.x. Otherwise returns an empty
+/// string.
+std::string rounding_by_step(const CheckedFunction& f, double roundoff);
+
+}  // namespace heed::autograd

@@ -224,6 +224,7 @@ Json to_json(const CheckReport& r) {
           {"checked", r.checked()},
           {"entries", r.entries[0]},
           {"worst", worst_json(r.by(1, Oracle::kDifferences))},
+          {"order", r.order},
           {"jvp", findings_json(r, 1, Oracle::kDual)},
           {"order2", findings_json(r, 2, Oracle::kDifferences)},
           {"symmetry", findings_json(r, 2, Oracle::kDual)},

@@ -195,8 +195,8 @@ HEED_API const char* heed_report_text(const heed_report* report);
 /** Returns the report as one JSON object, in UTF-8, valid until heed_report_free(). Keys: verdict
  * ("right", "wrong", "vacuous"), message, digits, checked, entries, worst (the worst compared
  * entry: input, at (its index, or null for a random direction), backward, differences, tolerance,
- * digits; or null), jvp, order2 and symmetry (each null, or checked, entries and worst, where
- * `differences` has the value that is compared with), low_precision (null, or R, factor,
+ * digits; or null), order, jvp, order2 and symmetry (each null, or checked, entries and worst,
+ * where `differences` has the value that is compared with), low_precision (null, or R, factor,
  * factor_error and inputs), mutants, killed, equivalent, moved (input, at, from, to), layouts and
  * repeated (each with passed, of, and not_applicable: texts such as "missing gradient: one output";
  * both 0 if they were not checked), spread (largest difference of results of equal calls, as a

@@ -136,7 +136,7 @@ static void expect(const heed_problem* p, int status, heed_verdict verdict, cons
 static void test_order_2_and_jvp(void) {
   struct state s = {.jvp = 1};
   heed_problem p = problem(&s, HEED_FLOAT64);
-  EXPECT(&p, HEED_RIGHT, "order 1", "\"jvp\":null,\"order2\":null,\"symmetry\":null");
+  EXPECT(&p, HEED_RIGHT, "order 1", "\"order\":1,\"jvp\":null,\"order2\":null,\"symmetry\":null");
   p.backward2 = backward2, p.jvp = jvp;
   EXPECT(&p, HEED_RIGHT, "digits agree with values of jvp in 3 of 3 entries; ",
          "\"jvp\":{\"checked\":3,\"entries\":3,\"worst\":{");

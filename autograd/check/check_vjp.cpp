@@ -165,6 +165,7 @@ CheckReport check_function(const CheckedFunction& f, const CheckOptions& options
                   {.entries = {options.max_entries, 0}, .fewest = kFewestEntries, .resolved = 0.25},
                   options.seed, 1, report);
   checker.run();
+  if (report.verdict == Verdict::kWrong) report.diagnosis = diagnose(checker.compared_gradient());
   std::size_t begin = 0;
   for (std::size_t i = 0; report.verdict != Verdict::kWrong && i < f.inputs.size(); ++i) {
     const std::int64_t n = f.inputs[i].numel();

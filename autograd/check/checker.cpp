@@ -208,7 +208,7 @@ bool Checker::prepare() {
   if (!report_.ok()) return false;
   const Values zeros(y.size(), 0.0);
   if (const auto at = find_in_inputs(f_.backward(f_.x, zeros), is_not_zero); !at.empty())
-    fail("backward does not return zeros for an output gradient of zeros: " + at);
+    fail("backward does not return zeros if dy, the gradient of the output, is 0: " + at);
   by(Oracle::kDual).worst.expected = 0;
   const Direction all = random_direction(0, f_.x.size());
   if (effort_.entries[int(Oracle::kDifferences)] > 0) {
@@ -222,6 +222,9 @@ bool Checker::prepare() {
       directions_.back().entry.input = i;
     }
   kinked_.assign(directions_.size(), std::vector<bool>(y.size()));
+  // The gradient is wrong. The comparisons show which mistake explains it.
+  if (!report_.ok() && !noise_.empty())
+    compare_entries(Oracle::kDifferences, effort_.entries[int(Oracle::kDifferences)]);
   return report_.ok();
 }
 

@@ -113,6 +113,9 @@ class Checker {
   const std::vector<Comparison>& comparisons() const { return comparisons_; }
   /// Returns the result of backward for each cotangent.
   const std::vector<Values>& gradients() const { return gradients_; }
+  /// Returns the gradients and the right values of the entries that were compared for each of them.
+  /// The result refers to this checker.
+  ComparedGradient compared_gradient();
 
  private:
   void fail(const std::string& message) { report_.refuse(Verdict::kWrong, message); }

@@ -159,6 +159,16 @@ Json entry_json(const CheckedEntry& e) {
   return {{"input", e.input}, {"at", e.at == CheckedEntry::kDirection ? Json() : Json(e.index)}};
 }
 
+Json diagnosis_json(const Diagnosis& d) {
+  if (d.kind.empty()) return {};
+  return {{"kind", d.kind},
+          {"factor", d.factor ? Json(*d.factor) : Json()},
+          {"input", d.input ? Json(*d.input) : Json()},
+          {"agree", d.agree},
+          {"of", d.of},
+          {"text", d.text}};
+}
+
 Json to_json(const CheckReport& r) {
   Json worst;
   if (const CheckedEntry& e = r.worst(); e.step != 0) {  // 0 if no entry was compared
@@ -177,6 +187,7 @@ Json to_json(const CheckReport& r) {
           {"checked", r.checked()},
           {"entries", r.entries[0]},
           {"worst", worst},
+          {"diagnosis", diagnosis_json(r.diagnosis)},
           {"mutants", r.mutants},
           {"killed", r.killed},
           {"equivalent", r.equivalent},

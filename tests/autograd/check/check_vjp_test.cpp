@@ -147,7 +147,7 @@ TEST_CASE("a malformed gradient fails with a message") {
   fails([](Arrays<double>& g) { g[0][0] = HUGE_VAL; },
         "not finite: the gradient of input 0 at [0]");
   fails([](Arrays<double>& g) { g[1][0] += 1e-300; },
-        "backward does not return zeros for an output gradient of zeros: input 1 at [0]");
+        "backward does not return zeros if dy, the gradient of the output, is 0: input 1 at [0]");
   int runs = 0;
   fails([&](Arrays<double>& g) { g[0][1] += ++runs * 1e-9; },
         "a second run of backward returns different bits");

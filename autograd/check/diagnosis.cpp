@@ -162,7 +162,7 @@ void add_sums(const Input& x, const Tensor& w, Explanations& out) {
       // If the number is the same along all other axes, another mistake added it.
       const auto numbers = number.to_vector<double>();
       const auto [least, most] = std::ranges::minmax(numbers);
-      if (numbers.size() > 1 && most - least <= 1e-6 * std::abs(most)) return;
+      if (c == 0 && numbers.size() > 1 && most - least <= 1e-6 * std::abs(most)) return;
       const auto added = (w * number).to_vector<double>();
       for (auto& [at, value] : values) value[c].value += added[at];
     }
@@ -201,12 +201,19 @@ void add_right_before(const Input& x, bool zero, Explanations& out) {
     const auto index = [&](std::size_t at) {
       return flat ? std::int64_t(at) : unravel(std::int64_t(at), x.shape)[axis];
     };
-    std::int64_t begin = x.shape.numel(), before = 0, after = 0;
-    for (const auto& [at, right] : x.right)
-      if (x.is_wrong(at)) begin = std::min(begin, index(at)), after += !x.is_given_zero(at);
+    std::int64_t begin = x.shape.numel(), before = 0, nonzero = 0, others = 0;
+    for (const auto& [at, right] : x.right) {
+      if (!x.is_wrong(at)) continue;
+      begin = std::min(begin, index(at));
+      nonzero += !x.is_given_zero(at);
+      others += !x.is_given_zero(at) && !is_zero(right);
+    }
     for (const auto& [at, right] : x.right) before += index(at) < begin && !is_zero(right);
-    // The first entry alone may be right by chance, for example in a sum over previous entries.
-    if (zero ? after > 0 : begin < 2 || before < 2 || after < 2) continue;
+    // The first index alone may be right by chance, for example in a sum over previous entries.
+    bool first = begin == 1;
+    for (int a = 0; flat && a < x.shape.rank(); ++a)
+      first |= begin == x.shape.sub(a, x.shape.rank()).numel();
+    if (zero ? nonzero > 0 : first || before < 2 || others < 2) continue;
     const std::string name = flat ? "the flattened input" : "axis " + std::to_string(axis);
     add_right_where(x, std::to_string(begin) + " of " + name, out, [&](std::size_t at) {
       return index(at) < begin || (is_zero(x.right.at(at)) && x.is_given_zero(at));

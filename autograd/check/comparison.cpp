@@ -236,7 +236,10 @@ ComparedGradient Checker::compared_gradient() {
           right.size() == e.cotangent && e.given == gradients_[e.cotangent][starts_[e.input] + at])
         right.push_back({e.expected, e.tolerance});
   for (Estimates& right : g.right)
-    std::erase_if(right, [&](const auto& r) { return r.second.size() != cotangents_.size(); });
+    std::erase_if(right, [&](const auto& r) {
+      return r.second.size() != cotangents_.size() ||
+             std::ranges::any_of(r.second, [](const Estimate& e) { return !(e.noise < INFINITY); });
+    });
   g.right_for = [this](std::size_t k, const std::vector<Values>& dys) {
     const Direction along{entry_at(k), {{k, own_scale(k)}}};
     const OutputSlopes found = slopes(Oracle::kDifferences, along);

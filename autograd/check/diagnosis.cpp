@@ -72,15 +72,19 @@ void constant_factor(const Input& x, Explanations& out) {
   std::set<std::int64_t> sizes = {1, 2};
   for (const auto* shapes : {&x.g.inputs, &x.g.outputs})
     for (const Shape& shape : *shapes) sizes.insert(shape.begin(), shape.end());
-  std::ostringstream origin, detail;
+  const double measured = f.value;
+  std::optional<std::string> origin;
   for (const std::int64_t n : sizes)
     for (const double power : {1.0, -1.0, 0.5, -0.5}) {
-      const double exact = std::copysign(std::pow(double(n), power), f.value);
-      if (!(std::abs(exact - f.value) <= f.noise)) continue;
+      const double exact = std::copysign(std::pow(double(n), power), measured);
+      if (origin || !(std::abs(exact - measured) <= f.noise)) continue;
       f.value = exact;
-      if (n > 2) origin << " (" << n << "^" << power << "; " << n << " is the size of an axis)";
+      std::ostringstream text;
+      if (n > 2) text << " (" << n << "^" << power << "; " << n << " is the size of an axis)";
+      origin = text.str();
     }
-  detail << f.value << origin.str();
+  std::ostringstream detail;
+  detail << f.value << origin.value_or("");
   Estimates scaled = x.right;
   for (auto& [at, values] : scaled)
     for (auto& [value, noise] : values) {
@@ -151,7 +155,7 @@ void not_summed(const Input& x, Explanations& out) {
 
 // Adds the right gradient plus w times a number that is constant along one axis, or along all. The
 // sum of the right gradient along the axis is 0, which determines the number.
-void add_sums(const Input& x, const Tensor& w, Explanations& out) {
+void add_sums(const Input& x, const Tensor& w, const std::string& number_text, Explanations& out) {
   for (int axis = 0; axis <= w.rank(); ++axis) {
     const Dims axes = axis < w.rank() ? Dims(axis) : Dims();
     Estimates values = x.right;
@@ -166,17 +170,21 @@ void add_sums(const Input& x, const Tensor& w, Explanations& out) {
       const auto added = (w * number).to_vector<double>();
       for (auto& [at, value] : values) value[c].value += added[at];
     }
-    out.push_back({axis < w.rank() ? "axis " + std::to_string(axis) : "all axes", values});
+    const std::string along = axis < w.rank() ? "axis " + std::to_string(axis) : "all axes";
+    out.push_back({number_text + " that is constant along " + along, values});
   }
 }
 
 void without_row_sum(const Input& x, Explanations& out) {
   if (x.g.outputs.size() > 1 || x.g.outputs[0] != x.shape) return;
-  add_sums(x, from_data(x.g.y, x.shape), out);
-  add_sums(x, exp(from_data(x.g.y, x.shape)), out);  // y is a log softmax
+  add_sums(x, from_data(x.g.y, x.shape), "y times a number", out);
+  // If y is a log softmax, the row sum is multiplied by the softmax.
+  add_sums(x, exp(from_data(x.g.y, x.shape)), "exp(y) times a number", out);
 }
 
-void without_mean(const Input& x, Explanations& out) { add_sums(x, ones(x.shape, float64), out); }
+void without_mean(const Input& x, Explanations& out) {
+  add_sums(x, ones(x.shape, float64), "a number", out);
+}
 
 // Adds a gradient that is right where is_right(at), and wrong in any way elsewhere.
 void add_right_where(const Input& x, const std::string& detail, Explanations& out,
@@ -233,9 +241,8 @@ constexpr Kind kKinds[] = {
     {"transposed", "the right values of the transposed gradient (%)", transposed},
     {"not multiplied by dy", "right for dy = 1, where dy is the gradient of the output",
      without_dy},
-    {"row sum not subtracted", "right plus y, or exp(y), times a number that is constant along %",
-     without_row_sum},
-    {"mean not subtracted", "right plus a number that is constant along %", without_mean},
+    {"row sum not subtracted", "right plus %", without_row_sum},
+    {"mean not subtracted", "right plus %", without_mean},
     {"broadcast not summed", "one term of the right sum (over %)", not_summed},
     {"mask not applied", "right or, where the right value is 0, not 0", without_mask},
     {"two inputs exchanged", "the right values of input %", exchanged},
@@ -280,6 +287,14 @@ std::map<std::size_t, Explanation> explain(const std::vector<Input>& inputs, con
 }
 
 }  // namespace
+
+Diagnosis contiguous_only(std::size_t input, std::int64_t agree, std::int64_t of) {
+  Diagnosis d{.kind = "right only for contiguous input", .input = input, .agree = agree, .of = of};
+  d.text = "likely mistake: " + d.kind + "; input " + std::to_string(input) + ": " +
+           std::to_string(agree) + " of " + std::to_string(of) +
+           " entries are right for another layout";
+  return d;
+}
 
 Diagnosis diagnose(const ComparedGradient& gradient) {
   std::vector<Input> inputs;

@@ -180,9 +180,10 @@ HEED_API const char* heed_report_text(const heed_report* report);
  * ("right", "wrong", "vacuous"), message, digits, checked, entries, worst (the worst compared
  * entry: input, at (its index, or null for a random direction), backward, differences, tolerance,
  * digits; or null), diagnosis (the mistake that explains a wrong gradient: kind, factor or null,
- * input or null if several are wrong, agree, of, text (diagnosis.h); or null), mutants, killed, equivalent, moved (input, at, from, to), seed, forward_calls,
- * backward_calls. Numbers that are not finite are null. After a failure: verdict ("not checked"),
- * message and the calls. Returns "" if `report` is NULL. */
+ * input or null if several are wrong, agree, of, text (diagnosis.h); or null), mutants, killed,
+ * equivalent, moved (input, at, from, to), seed, forward_calls, backward_calls. Numbers that are
+ * not finite are null. After a failure: verdict ("not checked"), message and the calls. Returns ""
+ * if `report` is NULL. */
 HEED_API const char* heed_report_json(const heed_report* report);
 /** Frees a report. Does nothing if it is NULL. */
 HEED_API void heed_report_free(heed_report* report);

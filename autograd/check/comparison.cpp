@@ -233,13 +233,11 @@ ComparedGradient Checker::compared_gradient() {
   for (const Comparison& e : comparisons_)
     if (const auto at = std::size_t(e.at); e.at != CheckedEntry::kDirection)
       if (auto& right = g.right[e.input][at];
-          right.size() == e.cotangent && e.given == gradients_[e.cotangent][starts_[e.input] + at])
+          right.size() == e.cotangent && std::isfinite(e.tolerance) &&
+          e.given == gradients_[e.cotangent][starts_[e.input] + at])
         right.push_back({e.expected, e.tolerance});
-  for (Estimates& right : g.right)
-    std::erase_if(right, [&](const auto& r) {
-      return r.second.size() != cotangents_.size() ||
-             std::ranges::any_of(r.second, [](const Estimate& e) { return !(e.noise < INFINITY); });
-    });
+  const auto is_incomplete = [&](const auto& r) { return r.second.size() < cotangents_.size(); };
+  for (Estimates& right : g.right) std::erase_if(right, is_incomplete);
   g.right_for = [this](std::size_t k, const std::vector<Values>& dys) {
     const Direction along{entry_at(k), {{k, own_scale(k)}}};
     const OutputSlopes found = slopes(Oracle::kDifferences, along);

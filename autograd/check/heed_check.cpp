@@ -159,22 +159,19 @@ Json entry_json(const CheckedEntry& e) {
   return {{"input", e.input}, {"at", e.at == CheckedEntry::kDirection ? Json() : Json(e.index)}};
 }
 
-Json diagnosis_json(const Diagnosis& d) {
-  if (d.kind.empty()) return {};
-  return {{"kind", d.kind},
-          {"factor", d.factor ? Json(*d.factor) : Json()},
-          {"input", d.input ? Json(*d.input) : Json()},
-          {"agree", d.agree},
-          {"of", d.of},
-          {"text", d.text}};
-}
-
 Json to_json(const CheckReport& r) {
   Json worst;
   if (const CheckedEntry& e = r.worst(); e.step != 0) {  // 0 if no entry was compared
     worst = entry_json(e);
     worst["backward"] = e.given, worst["differences"] = e.expected;
     worst["tolerance"] = e.tolerance, worst["digits"] = e.digits();
+  }
+  Json diagnosis;
+  if (const Diagnosis& d = r.diagnosis; !d.kind.empty()) {
+    diagnosis = {{"kind", d.kind}, {"factor", Json()}, {"input", Json()}};
+    if (d.factor) diagnosis["factor"] = *d.factor;
+    if (d.input) diagnosis["input"] = *d.input;
+    diagnosis["agree"] = d.agree, diagnosis["of"] = d.of, diagnosis["text"] = d.text;
   }
   Json moved = Json::array();
   for (const MovedEntry& m : r.moved) {
@@ -187,7 +184,7 @@ Json to_json(const CheckReport& r) {
           {"checked", r.checked()},
           {"entries", r.entries[0]},
           {"worst", worst},
-          {"diagnosis", diagnosis_json(r.diagnosis)},
+          {"diagnosis", diagnosis},
           {"mutants", r.mutants},
           {"killed", r.killed},
           {"equivalent", r.equivalent},

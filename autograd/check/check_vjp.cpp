@@ -212,6 +212,8 @@ Values check_order(CheckedFunction f, const CheckOptions& options, int order, Ch
       {.entries = {options.max_entries, exact}, .fewest = kFewestEntries, .resolved = 0.25},
       options.seed, order, report);
   checker.run();
+  if (report.verdict == Verdict::kWrong && has_calls)
+    report.diagnosis = diagnose(checker.compared_gradient());
   std::size_t begin = 0;
   for (std::size_t i = 0; report.verdict != Verdict::kWrong && i < checker.function().inputs.size();
        ++i) {

@@ -104,6 +104,10 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 /// bits, or if the gradient of zero cotangents is not zero. Therefore forward and backward must not
 /// keep state between calls.
 ///
+/// If the verdict is kWrong, CheckReport::diagnosis names the mistake, if one of a short list
+/// explains the gradient. For this, forward runs again for some of the entries: for all of them if
+/// the mistake concerns the gradients of the outputs.
+///
 /// An entry on a kink, where the left and right slopes of an output differ, is moved and compared
 /// there. An entry that stays on a kink is counted (CheckReport::on_kink) and not compared; if all
 /// compared entries of an input do, the verdict is kVacuous.

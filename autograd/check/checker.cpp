@@ -223,6 +223,9 @@ bool Checker::prepare() {
       directions_.back().entry.input = i;
     }
   kinked_.assign(directions_.size(), std::vector<bool>(y.size()));
+  // The gradient is wrong. The comparisons show which mistake explains it.
+  if (!report_.ok() && !noise_.empty())
+    compare_entries(Oracle::kDifferences, effort_.entries[int(Oracle::kDifferences)]);
   return report_.ok();
 }
 

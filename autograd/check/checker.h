@@ -192,6 +192,9 @@ class Checker {
   /// Checks the calls of the function, as check_calls() (call_checks.h), at x(). Removes the
   /// comparisons, and all gradients but the first.
   void check_calls();
+  /// Returns the gradients and the right values of the entries that were compared for each of them.
+  /// The result refers to this checker.
+  ComparedGradient compared_gradient();
 
  private:
   void fail(const std::string& message) { report_.refuse(Verdict::kWrong, message); }

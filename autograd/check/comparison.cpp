@@ -255,6 +255,33 @@ Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
   return e;
 }
 
+ComparedGradient Checker::compared_gradient() {
+  if (comparisons_.empty()) return {};
+  ComparedGradient g{f_.inputs, f_.outputs, f_.forward(f_.x), cotangents_, gradients_, {}, {}};
+  g.right.resize(f_.inputs.size());
+  // Other comparisons of one entry are for parts of a cotangent.
+  for (const Comparison& e : comparisons_)
+    if (const auto at = std::size_t(e.at); e.at != CheckedEntry::kDirection)
+      if (auto& right = g.right[e.input][at];
+          right.size() == e.cotangent && std::isfinite(e.tolerance) &&
+          e.given == gradients_[e.cotangent][starts_[e.input] + at])
+        right.push_back({e.expected, e.tolerance});
+  const auto is_incomplete = [&](const auto& r) { return r.second.size() < cotangents_.size(); };
+  for (Estimates& right : g.right) std::erase_if(right, is_incomplete);
+  g.right_for = [this](std::size_t k, const std::vector<Values>& dys) {
+    const Direction along{entry_at(k), {{k, own_scale(k)}}};
+    const OutputSlopes found = slopes(Oracle::kDifferences, along);
+    Values none(f_.x.size());  // gradient and noise of backward, which are not used
+    std::vector<Estimate> right;
+    for (const Values& dy : dys) {
+      const Comparison e = compare(found, along, 0, dy, none, none);
+      right.push_back({e.expected, e.tolerance});
+    }
+    return right;
+  };
+  return g;
+}
+
 std::vector<Comparison> Checker::compare_all(const OutputSlopes& slopes, const Direction& along) {
   std::vector<Comparison> found;
   gradient_noise_.resize(cotangents_.size());

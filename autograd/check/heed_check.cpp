@@ -213,6 +213,13 @@ Json findings_json(const CheckReport& r, int order, Oracle oracle) {
 
 Json to_json(const CheckReport& r) {
   const LowPrecision& low = r.low_precision;
+  Json diagnosis;
+  if (const Diagnosis& d = r.diagnosis; !d.kind.empty()) {
+    diagnosis = {{"kind", d.kind}, {"factor", Json()}, {"input", Json()}};
+    if (d.factor) diagnosis["factor"] = *d.factor;
+    if (d.input) diagnosis["input"] = *d.input;
+    diagnosis["agree"] = d.agree, diagnosis["of"] = d.of, diagnosis["text"] = d.text;
+  }
   Json moved = Json::array();
   for (const MovedEntry& m : r.moved) {
     moved.push_back(entry_json(m.entry));
@@ -233,6 +240,7 @@ Json to_json(const CheckReport& r) {
                                                    {"factor", low.factor},
                                                    {"factor_error", low.factor_error},
                                                    {"inputs", low.inputs}}},
+          {"diagnosis", diagnosis},
           {"mutants", r.mutants},
           {"killed", r.killed},
           {"equivalent", r.equivalent},

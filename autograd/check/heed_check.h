@@ -197,12 +197,13 @@ HEED_API const char* heed_report_text(const heed_report* report);
  * entry: input, at (its index, or null for a random direction), backward, differences, tolerance,
  * digits; or null), order, jvp, order2 and symmetry (each null, or checked, entries and worst,
  * where `differences` has the value that is compared with), low_precision (null, or R, factor,
- * factor_error and inputs), mutants, killed, equivalent, moved (input, at, from, to), layouts and
- * repeated (each with passed, of, and not_applicable: texts such as "missing gradient: one output";
- * both 0 if they were not checked), spread (largest difference of results of equal calls, as a
- * fraction of the largest element), seed, forward_calls, backward_calls. Numbers that are not
- * finite are null. After a failure: verdict ("not checked"), message and the calls. Returns "" if
- * `report` is NULL.
+ * factor_error and inputs), diagnosis (the mistake that explains a wrong gradient: kind, factor or
+ * null, input or null if several are wrong, agree, of, text (diagnosis.h); or null), mutants,
+ * killed, equivalent, moved (input, at, from, to), layouts and repeated (each with passed, of, and
+ * not_applicable: texts such as "missing gradient: one output"; both 0 if they were not checked),
+ * spread (largest difference of results of equal calls, as a fraction of the largest element),
+ * seed, forward_calls, backward_calls. Numbers that are not finite are null. After a failure:
+ * verdict ("not checked"), message and the calls. Returns "" if `report` is NULL.
  */
 HEED_API const char* heed_report_json(const heed_report* report);
 /** Frees a report. Does nothing if it is NULL. */

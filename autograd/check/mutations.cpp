@@ -38,23 +38,6 @@ Tensor zeros_filled(const Tensor& g, const Shape&) {
   return g.numel() == 0 ? g : where(eq(g, 0.0), mean(abs(g)), g);
 }
 
-// Keeps one element along each broadcast axis and sets the others to 0. A right gradient would be
-// the sum of all elements. The kept element is the last one if `last` is true, otherwise the first
-// one.
-Tensor unsummed(const Tensor& g, const Shape& input, bool last) {
-  Tensor result = g;
-  const int lead = g.rank() - input.rank();
-  for (int a = 0; a < g.rank(); ++a) {
-    const std::int64_t n = g.size(a);
-    if (n < 2 || (a >= lead && input[a - lead] == n)) continue;
-    Shape along = Dims::filled(g.rank(), 1);
-    along[a] = n;
-    const Tensor place = reshape(arange(n), along);
-    result = kept(result, expand(eq(place, double(last ? n - 1 : 0)), g.shape()));
-  }
-  return result;
-}
-
 Tensor doubled(const Tensor& g, const Shape&) { return g * 2.0; }
 
 constexpr Mutation kMutations[] = {
@@ -85,6 +68,20 @@ constexpr Mutation kMutations[] = {
     {"stale saved value", nullptr, false, 1, CheckLayout::kContiguous, Spoils::kSavedInputs}};
 
 }  // namespace
+
+Tensor unsummed(const Tensor& g, const Shape& input, bool last) {
+  Tensor result = g;
+  const int lead = g.rank() - input.rank();
+  for (int a = 0; a < g.rank(); ++a) {
+    const std::int64_t n = g.size(a);
+    if (n < 2 || (a >= lead && input[a - lead] == n)) continue;
+    Shape along = Dims::filled(g.rank(), 1);
+    along[a] = n;
+    const Tensor place = reshape(arange(n), along);
+    result = kept(result, expand(eq(place, double(last ? n - 1 : 0)), g.shape()));
+  }
+  return result;
+}
 
 std::span<const Mutation> mutations() { return kMutations; }
 

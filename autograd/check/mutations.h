@@ -35,4 +35,9 @@ struct Mutation {
 /// Returns all mutations.
 std::span<const Mutation> mutations();
 
+/// Returns g, the gradient of an output to which `input` was broadcast, with 0 for all but one
+/// element along each broadcast axis: the last element if `last` is true, otherwise the first. A
+/// right gradient would be the sum of all elements.
+Tensor unsummed(const Tensor& g, const Shape& input, bool last);
+
 }  // namespace heed::autograd

@@ -86,6 +86,7 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
   std::ostringstream text;
   text << kNames[int(r.verdict)] << ": ";
   if (!r.ok()) text << r.message << "; ";
+  if (!r.diagnosis.text.empty()) text << r.diagnosis.text << "; ";
   if (r.ok() && r.entries[0] == 0) text << "the inputs have no entries to check; ";
   for (const Oracle oracle : kAllOracles) {
     std::int64_t checked = 0, entries = 0;

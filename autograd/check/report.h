@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "autograd/check/diagnosis.h"
+
 namespace heed::autograd {
 
 /// Source of the derivatives that a gradient is compared with.
@@ -92,6 +94,7 @@ struct CheckReport {
   /// Reason for a verdict other than kRight, such as the wrong entry with both values.
   /// Empty if the verdict is kRight.
   std::string message;
+  Diagnosis diagnosis;           ///< mistake that explains a wrong gradient (check_vjp only)
   int order = 1;                 ///< highest order that was checked: 1 or 2
   OracleReport oracles[2][2];    ///< findings, indexed by [order - 1][oracle]
   std::int64_t entries[2] = {};  ///< number of entries of all inputs, indexed by order - 1

@@ -83,6 +83,17 @@ class Verdicts(unittest.TestCase):
         self.assertEqual((report.worst.input, report.worst.at), (1, ()))
         self.assertRegex(report.text, r"input 1 at \[\]: .* for output 0 at \[\d, \d\]")
 
+    def test_diagnosis(self):
+        found = json.loads(check_vjp(softmax, lambda x, dy: -softmax_backward(x, dy), X).json)["diagnosis"]
+        text = "likely mistake: constant factor; input 0: 6 of 6 entries are -1 times the right values"
+        self.assertEqual(found, {"kind": "constant factor", "factor": -1, "input": 0, "agree": 6, "of": 6, "text": text})
+        report = check_vjp(lambda a, b: a - b, lambda a, b, dy: (-dy, dy), [X, X / 3])
+        self.assertIn("; possible: constant factor, two inputs exchanged; input 0: 0 of 6 entries are right;", report.text)
+        self.assertIsNone(json.loads(report.json)["diagnosis"])
+        report = check_vjp(square, lambda x, dy: 2 * x, X)
+        self.assertIn("backward does not return zeros if dy, the gradient of the output, is 0: input 0", report.text)
+        self.assertEqual(json.loads(report.json)["diagnosis"]["kind"], "not multiplied by dy")
+
     def test_vacuous(self):
         report = check_vjp(lambda x: 1e20 + x, lambda x, dy: dy, np.array([1.0]))
         self.assertEqual(report.verdict, "vacuous")

@@ -197,6 +197,117 @@ class Arrays(unittest.TestCase):
             self.refused(error, text, backward=backward)
 
 
+def matmul_backward(a, b, dy):
+    return dy @ b.T, a.T @ dy
+
+
+class Calls(unittest.TestCase):
+    """Memory layouts of the arguments, and repeated calls."""
+
+    inputs = [np.linspace(-1, 2, 12).reshape(3, 4) ** 2, np.linspace(1, -2, 20).reshape(4, 5)]
+
+    def check(self, backward, **options):
+        return check_vjp(np.matmul, backward, self.inputs, **options)
+
+    def test_right(self):
+        seen = []
+
+        def backward(a, b, dy):
+            seen.extend((x.shape, x.strides) for x in (a, b, dy))
+            self.assertFalse(any(x.flags.writeable for x in (a, b, dy)))
+            return matmul_backward(a, b, dy)
+
+        report = self.check(backward)
+        self.assertTrue(report, report.text)
+        self.assertIn("; layouts 6 of 6, repeated 4 of 4; missing gradient: not in NumPy; ", report.text)
+        self.assertEqual(report.layouts, {"passed": 6, "of": 6, "not_applicable": ["missing gradient: not in NumPy"]})
+        self.assertEqual((report.repeated["passed"], report.repeated["of"], report.diagnosis), (4, 4, None))
+        for x in [((3, 5), (8, 24)), ((3, 5), (80, 16)), ((3, 5), (40, -8)), ((3, 5), (0, 0)), ((4, 5), (8, 32))]:
+            self.assertIn(x, seen)
+        seen.clear()
+        report = self.check(backward, layouts=False)
+        self.assertIn("; layouts: not applicable, repeated 4 of 4; ", report.text)
+        self.assertEqual(set(seen), {((3, 4), (32, 8)), ((4, 5), (40, 8)), ((3, 5), (40, 8))})
+
+    def test_wrong_strides(self):
+        def as_if_contiguous(x):
+            return np.lib.stride_tricks.as_strided(x, x.shape, (8 * x.shape[1], 8))
+
+        report = self.check(lambda a, b, dy: matmul_backward(a, b, as_if_contiguous(dy)))
+        self.assertIn("wrong: with the gradient of output 0 transposed in memory, backward returns ", report.text)
+        self.assertIn("; layouts 2 of 6, repeated 4 of 4; ", report.text)
+        self.assertIn("wrong: with input 0 transposed in memory, backward returns ",
+                      self.check(lambda a, b, dy: matmul_backward(as_if_contiguous(a), b, dy)).text)
+
+    def test_every_argument_lies_between_nans(self):
+        placed = []
+
+        def backward(a, b, dy):
+            for x in (a, b, dy):
+                if x.base is not None:
+                    placed.append(x.strides)
+                    elements = 1 if x.strides == (0, 0) else x.size
+                    self.assertEqual(np.isnan(x.base).sum(), x.base.size - elements)
+                    self.assertTrue(np.isnan(x.base[: 2 * x.size]).all() and np.isnan(x.base[-2 * x.size :]).all())
+            return matmul_backward(a, b, dy)
+
+        self.assertTrue(self.check(backward))
+        self.assertGreater(len(set(placed)), 8)
+
+    def test_changed_arguments(self):
+        def writes(x):
+            x.flags.writeable = True  # as a compiled function that ignores the flag
+            x[0, 0] += 1
+
+        def change_dy(a, b, dy):
+            gradients = matmul_backward(a, b, dy)
+            writes(dy)
+            return gradients
+
+        def change_input(a, b, dy):
+            gradients = matmul_backward(a, b, dy)
+            writes(b)
+            return gradients
+
+        rule = "; it must only read its arguments; "
+        self.assertIn("wrong: backward changes the gradient of output 0 at [0, 0]" + rule, self.check(change_dy).text)
+        self.assertIn("wrong: backward changes input 1 at [0, 0]" + rule, self.check(change_input).text)
+
+    def test_a_gradient_in_a_buffer_that_is_used_again(self):
+        buffer = np.empty((3, 4))
+
+        def backward(a, b, dy):
+            return np.matmul(dy, b.T, out=buffer), a.T @ dy
+
+        report = self.check(backward)
+        self.assertRegex(report.text, r"wrong: backward changes the gradient of input 0 at \[0, 0\], which an earlier "
+                         "backward returned; it must return a new array; .* repeated 3 of 4")  # fmt: skip
+
+    def test_the_same_array_again(self):
+        used = []
+
+        def backward(a, b, dy):
+            gradients = matmul_backward(a, b, dy)
+            if any(dy is x for x in used):
+                return [0 * g for g in gradients]
+            used.append(dy)
+            return gradients
+
+        self.assertEqual(self.check(backward).verdict, "wrong")
+
+    def test_a_function_that_only_accepts_contiguous_arrays(self):
+        def backward(a, b, dy):
+            if not dy.flags.c_contiguous:
+                raise ValueError("dy is not contiguous")
+            return matmul_backward(a, b, dy)
+
+        with self.assertRaisesRegex(ValueError, "dy is not contiguous") as caught:
+            self.check(backward)
+        if sys.version_info >= (3, 11):
+            self.assertIn("pass layouts=False", caught.exception.__notes__[0])
+        self.assertTrue(self.check(backward, layouts=False))
+
+
 class Interruptions(unittest.TestCase):
     def test_exceptions_pass_through_at_every_call(self):
         class Stop(Exception):

@@ -17,6 +17,8 @@ except ImportError:
 import heed.torch
 from heed.torch import check
 
+torch.set_num_threads(1)  # small tensors: several threads would mostly wait for each other
+
 
 class Softmax(torch.autograd.Function):
     """Softmax over the last axis. With `wrong`, the gradient lacks the sum over the row."""
@@ -66,8 +68,11 @@ class Torch(unittest.TestCase):
 
         for x, expected in [(wide.t(), (1, 4)), (wide[:, ::2], (4, 2)), (wide[0].expand(3, 4), (4, 1))]:
             strides.clear()
-            self.assertTrue(check(f, x.detach().requires_grad_()))
+            self.assertTrue(check(f, x.detach().requires_grad_(), layouts=False))
             self.assertEqual(set(strides), {expected})
+        strides.clear()
+        self.assertTrue(check(f, wide.requires_grad_()))
+        self.assertEqual(set(strides), {(4, 1), (1, 3), (8, 2)})
 
     def test_modules(self):
         x = leaf(4, 3)
@@ -121,6 +126,134 @@ class Torch(unittest.TestCase):
         self.refused(TypeError, "argument 1 is a tuple that contains a tensor that requires a gradient",
                      lambda x, state: x, (x, (x, x)))
 
+    def test_layouts(self):
+        class Product(torch.autograd.Function):
+            """x * x. The gradient is right if dy has the strides of x."""
+
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, dy):
+                (x,) = ctx.saved_tensors
+                return 2 * x * dy.as_strided(x.shape, x.stride(), dy.storage_offset())
+
+        report = check(Product, leaf(3, 4))
+        self.assertRegex(report.text, "wrong: with .* backward returns .*; layouts [12] of 5, repeated 4 of 4; ")
+        seen = []
+
+        class Right(Softmax):
+            @staticmethod
+            def backward(ctx, dy):
+                seen.append((dy.stride(), dy.storage_offset() > 0))
+                return Softmax.backward(ctx, dy)
+
+        report = check(Right, leaf(3, 4))
+        self.assertTrue(report, report.text)
+        self.assertIn("; layouts 5 of 5, repeated 4 of 4; negative strides: not in PyTorch; "
+                      "missing gradient: one output; ", report.text)  # fmt: skip
+        self.assertEqual(set(seen), {((4, 1), False), ((4, 1), True), ((1, 3), True), ((8, 2), True), ((0, 0), True)})
+        self.assertTrue(check(lambda x: x.sum(1), leaf(3, 4)))
+
+        class ViewsDy(Softmax):
+            @staticmethod
+            def backward(ctx, dy):
+                return Softmax.backward(ctx, dy.view(-1).view(dy.shape))
+
+        self.refused(RuntimeError, "view size is not compatible", ViewsDy, leaf(3, 4))
+        self.assertTrue(check(ViewsDy, leaf(3, 4), layouts=False))
+
+    def test_a_missing_gradient(self):
+        class Two(torch.autograd.Function):
+            wrong = False
+
+            @classmethod
+            def forward(cls, ctx, x):
+                ctx.save_for_backward(x)
+                ctx.set_materialize_grads(False)
+                return x * x, x.exp()
+
+            @classmethod
+            def backward(cls, ctx, dy, dz):
+                (x,) = ctx.saved_tensors
+                if dy is None and cls.wrong:
+                    return torch.zeros_like(x)
+                return sum(g * d for g, d in ((2 * x, dy), (x.exp(), dz)) if d is not None)
+
+        class Wrong(Two):
+            wrong = True
+
+        report = check(Two, leaf(3, 4))
+        self.assertTrue(report, report.text)
+        self.assertIn("; layouts 6 of 6, repeated 4 of 4; negative strides: not in PyTorch; ", report.text)
+        self.assertIn("wrong: with the gradient of output 0 missing, backward returns 0 ", check(Wrong, leaf(3, 4)).text)
+
+    def test_repeated_calls(self):
+        class Kept(Softmax):
+            """Keeps y outside of save_for_backward, and changes it in the backward pass."""
+
+            @staticmethod
+            def forward(ctx, x):
+                ctx.y = torch.softmax(x, -1)
+                return ctx.y.clone()
+
+            @staticmethod
+            def backward(ctx, dy):
+                dx = ctx.y * (dy - (dy * ctx.y).sum(-1, keepdim=True))
+                ctx.y.zero_()
+                return dx
+
+        self.assertIn("wrong: the second backward after one forward returns ", check(Kept, leaf(3, 4)).text)
+
+        class Freed(Kept):
+            @staticmethod
+            def backward(ctx, dy):
+                if ctx.y is None:
+                    raise RuntimeError("backward a second time")
+                y, ctx.y = ctx.y, None
+                return y * (dy - (dy * y).sum(-1, keepdim=True))
+
+        report = check(Freed, leaf(3, 4))
+        self.assertTrue(report, report.text)
+        self.assertIn(", repeated 3 of 3; ", report.text)
+        self.assertIn("; backward twice: single use; ", report.text)
+
+        class UsedDy(Softmax):
+            """Returns zero for a tensor dy that was used before, as warp did (issue 1732)."""
+
+            used = []
+
+            @classmethod
+            def backward(cls, ctx, dy):
+                dx = Softmax.backward(ctx, dy)
+                if any(dy is d for d in cls.used):
+                    return 0 * dx
+                cls.used.append(dy)
+                return dx
+
+        self.assertEqual(check(UsedDy, leaf(3, 4)).verdict, "wrong")
+        buffer = torch.empty(3, 4, dtype=torch.float64)
+
+        class Buffer(Softmax):
+            @staticmethod
+            def backward(ctx, dy):
+                return buffer.copy_(Softmax.backward(ctx, dy)).view(3, 4)
+
+        self.assertIn("wrong: backward changes the gradient of input 0 at [0, 0], which an earlier backward returned",
+                      check(Buffer, leaf(3, 4)).text)
+
+        class ChangesDy(Softmax):
+            @staticmethod
+            def backward(ctx, dy):
+                dx = Softmax.backward(ctx, dy)
+                dy.mul_(2)
+                return dx
+
+        self.assertIn("wrong: backward changes the gradient of output 0 at [0, 0]; it must only read its arguments; ",
+                      check(ChangesDy, leaf(3, 4), layouts=False).text)
+
     def test_changes_in_place(self):
         class Forward(Softmax):
             @staticmethod
@@ -165,9 +298,9 @@ class Torch(unittest.TestCase):
         report = check(lambda x: x * torch.rand(20, generator=generator, dtype=torch.float64), x)
         self.assertIn("a second run of forward returns different bits", report.text)
 
-    def refused(self, error, text, function, inputs):
+    def refused(self, error, text, function, inputs, **options):
         with self.assertRaisesRegex(error, text):
-            check(function, inputs)
+            check(function, inputs, **options)
 
     def test_errors(self):
         x = leaf(3)

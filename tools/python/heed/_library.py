@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import ctypes
 import pathlib
-from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 
 OK, INVALID, OUT_OF_MEMORY = 0, -1, -2
-FLOAT64, FLOAT32 = 0, 1
+SINGLE_USE = 0x5105E
+NO_SECOND_DERIVATIVE = 0x2DE21
+FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = range(4)
+NUMPY_TYPES = ["float64", "float32", "float16", "uint16"]
+ALL_LAYOUTS, NEGATIVE, MISSING = 63, 8, 32
 
 Pointers = POINTER(c_void_p)
-# The arrays of pointers are passed as addresses (int), because making a pointer object takes a microsecond.
-Forward = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
-Backward = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
+# The arguments and the results of each callback. A name that ends in "outputs" has the shapes of the outputs.
+CALLBACKS = {
+    "forward": (["inputs"], ["outputs"]),
+    "backward": (["inputs", "grad_outputs"], ["grad_inputs"]),
+    "backward2": (["inputs", "grad_outputs", "tangents"], ["grad_inputs", "grad_grad_outputs"]),
+    "jvp": (["inputs", "tangents"], ["tangent_outputs"]),
+}
+# The arrays of heed_array are passed as addresses (int), because making a pointer object takes a microsecond.
+PROTOTYPES = {name: ctypes.CFUNCTYPE(c_int, c_void_p, *[c_void_p] * len(arguments + results))
+              for name, (arguments, results) in CALLBACKS.items()}  # fmt: skip
 
 
 class Shape(ctypes.Structure):
@@ -21,18 +32,28 @@ class Shape(ctypes.Structure):
     _fields_ = [("axes", c_size_t), ("sizes", POINTER(c_int64))]
 
 
-class Function(ctypes.Structure):
-    """heed_function"""
+class Array(ctypes.Structure):
+    """heed_array"""
+
+    _fields_ = [("data", c_void_p), ("strides", POINTER(c_int64))]
+
+
+class Problem(ctypes.Structure):
+    """heed_problem"""
 
     _fields_ = [
+        ("size", c_size_t),
         ("dtype", c_int),
+        ("layouts", c_uint),
         ("num_inputs", c_size_t),
         ("input_shapes", POINTER(Shape)),
         ("num_outputs", c_size_t),
         ("output_shapes", POINTER(Shape)),
-        ("forward", Forward),
-        ("backward", Backward),
         ("user", c_void_p),
+        *PROTOTYPES.items(),
+        ("reference", c_void_p),
+        ("plain", c_void_p),
+        ("caller", c_char_p),
     ]
 
 
@@ -51,8 +72,8 @@ def shapes(list_of_shapes: list[tuple[int, ...]]) -> ctypes.Array[Shape]:
 
 def _load() -> ctypes.CDLL:
     library = ctypes.CDLL(str(pathlib.Path(__file__).with_name("libheed_check.so")))
-    library.heed_check_vjp.argtypes = [POINTER(Function), Pointers, POINTER(Options), POINTER(c_void_p)]
-    library.heed_check_vjp.restype = c_int
+    library.heed_check.argtypes = [POINTER(Problem), Pointers, POINTER(Options), POINTER(c_void_p)]
+    library.heed_check.restype = c_int
     for name, result in [("verdict", c_int), ("text", c_char_p), ("json", c_char_p), ("free", None)]:
         function = getattr(library, f"heed_report_{name}")
         function.argtypes, function.restype = [c_void_p], result

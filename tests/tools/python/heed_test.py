@@ -28,7 +28,7 @@ except ImportError:
     sys.exit(print("skipped: python3-numpy is not installed"))
 
 import heed
-from heed import assert_vjp, check_vjp
+from heed import assert_vjp, check_jvp, check_vjp
 
 
 def softmax(x):
@@ -91,7 +91,8 @@ class Verdicts(unittest.TestCase):
         self.assertIn("; possible: constant factor, two inputs exchanged; input 0: 0 of 6 entries are right;", report.text)
         self.assertIsNone(json.loads(report.json)["diagnosis"])
         report = check_vjp(square, lambda x, dy: 2 * x, X)
-        self.assertIn("backward does not return zeros if dy, the gradient of the output, is 0: input 0", report.text)
+        self.assertIn("wrong: backward is not linear in dy, the gradient of the output: for dy = 0 it returns 1 for ",
+                      report.text)  # fmt: skip
         self.assertEqual(json.loads(report.json)["diagnosis"]["kind"], "not multiplied by dy")
 
     def test_vacuous(self):
@@ -199,6 +200,48 @@ class Arrays(unittest.TestCase):
 
 def matmul_backward(a, b, dy):
     return dy @ b.T, a.T @ dy
+
+
+class Derivatives(unittest.TestCase):
+    """Second derivatives and jvps."""
+
+    def test_second_derivative(self):
+        def backward2(x, dy, t):
+            return 2 * dy * t, 2 * x * t
+
+        report = check_vjp(square, square_backward, X, backward2=backward2, order=2)
+        self.assertTrue(report, report.text)
+        self.assertIn("; 16 digits agree with the transposed entries (symmetry) in ", report.text)
+        self.assertIn("; order 2, seed 1", report.text)
+        for i in range(2):
+
+            def wrong(x, dy, t):
+                return [g * (1 + (k == i)) for k, g in enumerate(backward2(x, dy, t))]
+
+            report = check_vjp(square, square_backward, X, backward2=wrong, order=2)
+            self.assertRegex(report.text, rf"wrong: order 2 .*: input {i} at \[\d, \d\]: backward2 returns ")
+        report = check_vjp(square, square_backward, X, order=2)
+        self.assertEqual(report.verdict, "vacuous")
+        self.assertIn("vacuous: order 2: no second derivative; ", report.text)
+        self.assertEqual(check_vjp(square, lambda x, dy: x * dy, X, order=2, backward2=backward2).verdict, "wrong")
+        self.assertRaisesRegex(ValueError, "order is 3; needs 1 to 2", check_vjp, square, square_backward, X, order=3)
+        text = "backward2 returned 1 second gradients; needs 2, one for each input and then for each dy"
+        self.assertRaisesRegex(ValueError, text, check_vjp, square, square_backward, X, order=2,
+                               backward2=lambda x, dy, t: x)  # fmt: skip
+
+    def test_jvp(self):
+        def jvp(a, b, s, t):
+            return s @ b + a @ t
+
+        a, b = X, X.T + 1
+        self.assertTrue(check_jvp(np.matmul, jvp, [a, b]))
+        self.assertTrue(check_jvp(np.matmul, jvp, [a, b], backward=lambda a, b, dy: (dy @ b.T, a.T @ dy)))
+        self.assertIn("jvp returns ", check_jvp(np.matmul, lambda a, b, s, t: s @ b, [a, b]).text)
+        report = check_jvp(np.matmul, jvp, [a, b], backward=lambda a, b, dy: (dy @ b.T, -a.T @ dy))
+        self.assertEqual(report.verdict, "wrong")
+        text = r"array of shape \(2, 3\) as tangent 0; needs \(2, 2\), that of its output"
+        with self.assertRaisesRegex(ValueError, text):
+            check_jvp(np.matmul, lambda a, b, s, t: a, [a, b])
 
 
 class Calls(unittest.TestCase):

@@ -188,7 +188,8 @@ class Torch(unittest.TestCase):
         report = check(Two, leaf(3, 4))
         self.assertTrue(report, report.text)
         self.assertIn("; layouts 6 of 6, repeated 4 of 4; negative strides: not in PyTorch; ", report.text)
-        self.assertIn("wrong: with the gradient of output 0 missing, backward returns 0 ", check(Wrong, leaf(3, 4)).text)
+        report = check(Wrong, leaf(3, 4))
+        self.assertIn("wrong: with the gradient of output 0 missing, backward returns 0 ", report.text)
 
     def test_repeated_calls(self):
         class Kept(Softmax):
@@ -279,6 +280,113 @@ class Torch(unittest.TestCase):
         self.refused(RuntimeError, "the forward pass changes argument 0 in place", Forward, leaf(3))
         self.refused(RuntimeError, "the backward pass changes an input or an output in place", Backward, leaf(3))
 
+    def test_second_derivative(self):
+        class Cube(torch.autograd.Function):
+            """x ** 3. With `detaches`, the backward pass loses what depends on x."""
+
+            detaches = False
+
+            @classmethod
+            def forward(cls, ctx, x):
+                ctx.save_for_backward(x)
+                return x**3
+
+            @classmethod
+            def backward(cls, ctx, dy):
+                (x,) = ctx.saved_tensors
+                return 3 * (x.detach() if cls.detaches else x) ** 2 * dy
+
+        class Detaches(Cube):
+            detaches = True
+
+        class Once(Cube):
+            @staticmethod
+            @torch.autograd.function.once_differentiable
+            def backward(ctx, dy):
+                return Cube.backward(ctx, dy)
+
+        report = check(Cube, leaf(3, 4), order=2)
+        self.assertTrue(report, report.text)
+        self.assertIn(" with the transposed entries (symmetry) in ", report.text)
+        self.assertTrue(check(Detaches, leaf(3, 4)))
+        self.assertRegex(check(Detaches, leaf(3, 4), order=2).text,
+                         r"wrong: order 2 .*: input 0 at \[\d, \d\]: backward2 returns 0, ")
+        attention = torch.nn.functional.scaled_dot_product_attention
+        composition = (lambda x: Once.apply(x).exp(), leaf(3))
+        for function, x in (Once, leaf(3, 4)), composition, (lambda x: attention(x, x, x), leaf(1, 1, 4, 8)):
+            self.assertTrue(check(function, x))
+            report = check(function, x, order=2)
+            self.assertEqual(report.verdict, "vacuous")
+            self.assertIn("order 2: no second derivative; ", report.text)
+        self.assertTrue(check(torch.matmul, (leaf(3, 4), leaf(4, 5)), order=2))
+        self.assertTrue(check(torch.nn.Linear(3, 2).double(), leaf(4, 3), order=2))
+        self.refused(ZeroDivisionError, "", lambda x: x * (1 // 0), leaf(3), order=2)
+
+    def test_jvp(self):
+        class Square(torch.autograd.Function):
+            factor = 2
+
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                ctx.save_for_forward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, dy):
+                return 2 * ctx.saved_tensors[0] * dy
+
+            @classmethod
+            def jvp(cls, ctx, t):
+                return cls.factor * ctx.saved_tensors[0] * t
+
+        class Wrong(Square):
+            factor = 3
+
+        report = heed.torch.check_jvp(Square, leaf(3, 4))
+        self.assertTrue(report, report.text)
+        self.assertIn("digits agree with values of jvp in 12 of 12 entries", report.text)
+        self.assertEqual(heed.torch.check_jvp(Wrong, leaf(3, 4)).verdict, "wrong")
+        self.assertTrue(heed.torch.check_jvp(torch.matmul, (leaf(3, 4), leaf(4, 5))))
+
+    def test_low_precision(self):
+        class Square(torch.autograd.Function):
+            """x * x in float32. The gradient has a factor."""
+
+            factor = 1.0
+
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @classmethod
+            def backward(cls, ctx, dy):
+                return (cls.factor * 2 * ctx.saved_tensors[0].float() * dy.float()).to(dy.dtype)
+
+        class Wrong(Square):
+            factor = 1.003
+
+        for dtype in (torch.bfloat16, torch.float16):
+            x = leaf(6, 8, dtype=dtype)
+            for function, inputs, options in [
+                (Square, x, {"reference": lambda x: x * x}),
+                (lambda x: x.softmax(-1), x, {}),
+                (torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.Linear(8, 3)).to(dtype), x, {}),
+                (torch.matmul, (x, leaf(8, 5, dtype=dtype)), {"plain": lambda a, b: (a.unsqueeze(-1) * b).sum(-2)}),
+            ]:
+                report = check(function, inputs, **options)
+                self.assertTrue(report, report.text)
+                self.assertRegex(report.text, r"R = [0-9.e-]+ \(right up to 3\), factor ")
+                self.assertEqual("; rounding is not checked" in report.text, not options)
+            report = check(Wrong, x, reference=lambda x: x * x)
+            self.assertRegex(report.text, "wrong: the gradient of input 0 is 1.00[23]")
+            report = check(Square, x)
+            self.assertEqual(report.verdict, "vacuous")
+            self.assertIn("there is no verdict without a reference: the same function in float64", report.text)
+            # The reference is checked, too.
+            self.assertNotEqual(check(lambda x: WrongSoftmax.apply(x), x).verdict, "right")
+
     def test_random_state(self):
         x = leaf(20)
         torch.manual_seed(5)
@@ -307,11 +415,16 @@ class Torch(unittest.TestCase):
         self.refused(ValueError, "no input requires a gradient; call requires_grad_", torch.exp, x.detach())
         self.refused(ValueError, "the outputs are: torch.float64, NoneType", lambda x: (x.detach(), None), x)
         self.refused(TypeError, "function is the class ReLU; pass an instance", torch.nn.ReLU, x)
-        self.refused(TypeError, "argument 1 is torch.float32; needs float64 or float32, and the same",
+        self.refused(TypeError, "argument 1 is torch.float32; needs float64, float32, float16 or bfloat16, and the ",
                      torch.add, (x, leaf(3, dtype=torch.float32)))
-        self.refused(TypeError, "argument 0 is torch.float16", torch.exp, leaf(3, dtype=torch.float16))
+        self.refused(TypeError, "argument 0 is torch.complex64", torch.exp, leaf(3, dtype=torch.complex64))
         self.refused(TypeError, "output 0 is torch.float32; needs torch.float64", lambda x: x.float(), x)
         self.refused(ValueError, "argument 0 is not finite", torch.exp, torch.tensor([1.0, torch.nan]).requires_grad_())
+        self.refused(ValueError, "reference and plain are for float16 and bfloat16; the inputs are torch.float64",
+                     torch.exp, x, reference=torch.exp)  # fmt: skip
+        self.refused(ValueError, r"outputs of shapes \[\(\)\]; needs .* and \[\(3,\)\], those of the function",
+                     torch.exp, leaf(3, dtype=torch.bfloat16), reference=torch.sum)  # fmt: skip
+        self.refused(ValueError, "order is 0; needs 1 to 2", torch.exp, x, order=0)
         calls = []
 
         def grows(x):

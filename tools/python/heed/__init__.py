@@ -9,7 +9,7 @@ right, with heed's checker: it finds errors that torch.autograd.gradcheck passes
 right: ... digits agree with differences in 2 of 2 entries; ... order 1, seed 1
 """
 
-from ._check import Entry, Report, assert_vjp, check_vjp
+from ._check import Entry, Report, assert_vjp, check_jvp, check_vjp
 
-__all__ = ["Entry", "Report", "assert_vjp", "check_vjp"]
+__all__ = ["Entry", "Report", "assert_vjp", "check_jvp", "check_vjp"]
 __version__ = "0.1.0"

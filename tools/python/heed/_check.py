@@ -10,7 +10,7 @@ import numpy as np
 from . import _library
 from ._run import Arrays, Entry, Problem, Report, run
 
-__all__ = ["Entry", "Report", "assert_vjp", "check_vjp"]
+__all__ = ["Entry", "Report", "assert_vjp", "check_jvp", "check_vjp"]
 
 def check_vjp(
     forward: Callable[..., Any],
@@ -19,6 +19,8 @@ def check_vjp(
     *,
     seed: int = 1,
     max_entries: int = 1000,
+    order: int = 1,
+    backward2: Callable[..., Any] | None = None,
     layouts: bool = True,
 ) -> Report:
     """Checks a backward pass that was written by hand, by differences of the forward pass.
@@ -43,6 +45,10 @@ def check_vjp(
             the same report.
         max_entries: number of entries that are compared one by one, at least 1; but at least 16 of each
             input. Other entries are compared together, in a random direction.
+        order: 2 also checks the second derivative.
+        backward2: the backward pass of `backward`, for order 2: backward2(*inputs, *dys, *tangents), with
+            one tangent for each input. It returns the gradients of sum(gradient * tangent), over all
+            gradients that backward(*inputs, *dys) returns, with respect to each input, then to each dy.
         layouts: if False, all arguments are contiguous, for functions that raise an exception for others.
 
     Returns:
@@ -77,7 +83,31 @@ def check_vjp(
     >>> print(report.text[:22])
     wrong: input 0 at [1]:
     """
-    return _check(inputs, seed, max_entries, layouts, forward=forward, backward=backward)
+    return _check(inputs, seed, max_entries, order, layouts, forward=forward, backward=backward, backward2=backward2)
+
+
+def check_jvp(
+    forward: Callable[..., Any],
+    jvp: Callable[..., Any],
+    inputs: np.ndarray | Sequence[Any],
+    *,
+    backward: Callable[..., Any] | None = None,
+    seed: int = 1,
+    max_entries: int = 1000,
+    layouts: bool = True,
+) -> Report:
+    """Checks a Jacobian-vector product (forward-mode derivative), by differences of the forward pass.
+
+    jvp(*inputs, *tangents) gets in addition one tangent for each input, with its shape, and returns the
+    derivative of each output along the tangents. If `backward` is given, it is checked, too, and whether
+    both are derivatives of one function. The other arguments and the result are those of check_vjp().
+
+    >>> check_jvp(np.sin, lambda x, t: np.cos(x) * t, np.array([0.5, -1.2])).verdict
+    'right'
+    >>> check_jvp(np.sin, lambda x, t: np.sin(x) * t, np.array([0.5, -1.2])).verdict
+    'wrong'
+    """
+    return _check(inputs, seed, max_entries, 1, layouts, forward=forward, backward=backward, jvp=jvp)
 
 
 def assert_vjp(
@@ -102,9 +132,9 @@ def assert_vjp(
 
 
 def _check(
-    inputs: Any, seed: int, max_entries: int, layouts: bool, **functions: Callable[..., Any] | None
+    inputs: Any, seed: int, max_entries: int, order: int, layouts: bool, **functions: Callable[..., Any] | None
 ) -> Report:
-    """Runs a check. `functions` are forward and backward."""
+    """Runs a check. `functions` are forward, backward, backward2 and jvp; those that are None are not checked."""
     xs = _checked_inputs(inputs)
     dtype = xs[0].dtype if xs else np.dtype(np.float64)
     shapes = [x.shape for x in xs]
@@ -113,6 +143,8 @@ def _check(
     results = {
         "forward": ("output", output_shapes),
         "backward": ("gradient", shapes),
+        "backward2": ("second gradient", shapes + output_shapes),
+        "jvp": ("tangent", output_shapes),
     }
 
     def checked(name: str) -> Callable[..., Arrays] | None:
@@ -130,7 +162,7 @@ def _check(
         layouts=_library.ALL_LAYOUTS - _library.MISSING if layouts else 0,
         caller="NumPy",
     )
-    return run(problem, xs, seed, max_entries)
+    return run(problem, xs, seed, max_entries, order)
 
 
 def _checked_inputs(inputs: np.ndarray | Sequence[Any]) -> Arrays:
@@ -160,6 +192,8 @@ def _checked_inputs(inputs: np.ndarray | Sequence[Any]) -> Arrays:
 _EXPECTED = {  # number and shapes of the results
     "output": ("as many as in the first call", "that of the first call"),
     "gradient": ("one for each input", "that of its input"),
+    "second gradient": ("one for each input and then for each dy", "that of its input or dy"),
+    "tangent": ("one for each output", "that of its output"),
 }
 
 

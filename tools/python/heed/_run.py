@@ -67,7 +67,7 @@ class Report:
 
 
 class Refusal(Exception):
-    """A derivative cannot be computed. The argument is the code for the library: SINGLE_USE or NO_SECOND_DERIVATIVE."""
+    """A derivative cannot be computed. The argument is the code for the library: SINGLE_USE or NO_DERIVATIVE."""
 
 
 @dataclass
@@ -96,6 +96,8 @@ def run(
     its reference and plain version, or empty."""
     options = _library.Options(ctypes.sizeof(_library.Options), _in_range("seed", seed, 0, 2**64 - 1),
                                _in_range("max_entries", max_entries, 1, 2**63 - 1))  # fmt: skip
+    if _in_range("order", order, 1, 2) == 2 and not problem.backward2:
+        problem.backward2 = _no_second_derivative
     interrupts = _Interrupts()
     callbacks = [_Callbacks(p, interrupts) for p in (problem, *others)]
     struct = callbacks[0].struct
@@ -133,6 +135,10 @@ def run(
         number = {key: np.nan if worst[key] is None else worst[key] for key in keys}
         worst = Entry(worst["input"], None if worst["at"] is None else tuple(worst["at"]), **number)
     return Report(result["verdict"], worst, text, json, *map(result.get, ("layouts", "repeated", "diagnosis")))
+
+
+def _no_second_derivative(*_arrays: Arrays) -> Arrays:
+    raise Refusal(_library.NO_DERIVATIVE)
 
 
 class _Callbacks:
@@ -191,7 +197,7 @@ class _Callbacks:
                                "missing. If the function does not support this, pass layouts=False")  # fmt: skip
                 self.error = e  # raised again by run()
                 return 1
-            self.finished += 1
+            self.finished += code != _library.NO_DERIVATIVE  # which the library does not count
             self.interrupts.inside = False
             return code
 

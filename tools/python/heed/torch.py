@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from . import _library
 from ._run import Arrays, Problem, Refusal, Report, run
 
-__all__ = ["check"]
+__all__ = ["check", "check_jvp"]
 
 Tensors = list[torch.Tensor]
-_TYPES = [torch.float64, torch.float32]  # at the index heed_dtype
+_TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]  # at the index heed_dtype
 
 
 def check(
@@ -25,7 +26,10 @@ def check(
     *,
     seed: int = 1,
     max_entries: int = 1000,
+    order: int = 1,
     layouts: bool = True,
+    reference: Callable[..., Any] | None = None,
+    plain: Callable[..., Any] | None = None,
 ) -> Report:
     """Checks the gradients that PyTorch computes through a function, by differences of its outputs.
 
@@ -41,16 +45,25 @@ def check(
     expanded, transposed, a part of a larger tensor, or missing (None), and with such inputs. A function
     that refuses a second backward pass is right, and the report says "single use".
 
+    Differences of a function in float16 or bfloat16 consist of rounding. It is compared with `reference`
+    in float64, by the errors of `plain`.
+
     Args:
         function: a torch.autograd.Function (the class), a torch.nn.Module, or a function of tensors.
             It returns a tensor, or tensors in tuples, lists and dicts. The parameters of a module are
             checked only if `function` is the module itself.
         inputs: its arguments. Those that require a gradient must have one type, as the parameters and
-            outputs: float64 or float32. The function gets tensors with their strides
+            outputs: float64, float32, float16 or bfloat16. The function gets tensors with their strides
             (those of an expanded tensor are contiguous), and with others.
         seed: as in heed.check_vjp().
         max_entries: as in heed.check_vjp().
+        order: 2 also checks the second derivative, through create_graph. If there is none
+            (once_differentiable), the verdict is "vacuous".
         layouts: if False, all tensors are contiguous, for functions that raise an exception for others.
+        reference: for float16 and bfloat16: the same function, called with float64 tensors. Default:
+            `function`, if it is a module or a function of tensors. A torch.autograd.Function needs one.
+        plain: for float16 and bfloat16: the same function, called with tensors of this type. Errors as
+            large as those of its results are right. Default: `reference`.
 
     Returns:
         The report. It is true if the gradients are right. In its text, inputs are counted without
@@ -82,7 +95,39 @@ def check(
     'right'
     """
     calls = _Calls(function, inputs)
-    return calls.report(run(calls.problem(layouts), calls.values(), seed, max_entries))
+    problem = calls.problem(layouts)
+    if order == 2:
+        problem.backward2 = calls.backward2
+    others: list[Problem] = []
+    notes = []
+    if calls.dtype in _TYPES[:2]:
+        if reference or plain:
+            raise ValueError(f"reference and plain are for float16 and bfloat16; the inputs are {calls.dtype}")
+    elif reference or not isinstance(function, type):
+        reference = reference or function
+        if plain is None and reference is function:
+            notes = ["rounding is not checked, because plain is the function itself; pass another plain version"]
+        others = [calls.like(reference, torch.float64), calls.like(plain or reference, calls.dtype)]
+    return calls.report(run(problem, calls.values(), seed, max_entries, order, others), notes)
+
+
+def check_jvp(
+    function: Callable[..., Any] | type[torch.autograd.Function],
+    inputs: torch.Tensor | Sequence[Any],
+    *,
+    seed: int = 1,
+    max_entries: int = 1000,
+    layouts: bool = True,
+) -> Report:
+    """Checks forward-mode derivatives (torch.autograd.forward_ad), and the gradients as check() does.
+
+    >>> check_jvp(torch.sin, torch.tensor([1.0, -2.0], dtype=torch.float64, requires_grad=True)).verdict
+    'right'
+    """
+    calls = _Calls(function, inputs)
+    problem = calls.problem(layouts)
+    problem.jvp = calls.jvp
+    return calls.report(run(problem, calls.values(), seed, max_entries))
 
 
 @dataclass
@@ -100,11 +145,18 @@ class _Graph:
 class _Calls:
     """Calls of a function with values of its checked tensors: the inputs and parameters that require a gradient."""
 
-    def __init__(self, function: Callable[..., Any], inputs: Any) -> None:
+    def __init__(self, function: Callable[..., Any], inputs: Any, dtype: torch.dtype | None = None) -> None:
+        """Converts all floating-point tensors to `dtype`, if it is given."""
+
+        def converted(x: Any) -> Any:
+            if dtype is None or not isinstance(x, torch.Tensor) or not x.is_floating_point():
+                return x
+            return x.detach().to(dtype).requires_grad_(x.requires_grad)
+
         if isinstance(function, type) and not issubclass(function, torch.autograd.Function):
             raise TypeError(f"function is the class {function.__name__}; pass an instance, or a function of tensors")
         self.function = function.apply if isinstance(function, type) else function
-        self.arguments: list[Any] = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        self.arguments = [converted(x) for x in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
         for i, x in enumerate(self.arguments):
             if not isinstance(x, torch.Tensor) and any(map(_requires_grad, _flat(x))):
                 raise TypeError(f"argument {i} is a {type(x).__name__} that contains a tensor that requires a gradient; "
@@ -112,8 +164,10 @@ class _Calls:
         self.state: dict[str, torch.Tensor] = {}
         parameters: dict[str, torch.Tensor] = {}
         if isinstance(function, torch.nn.Module):
-            parameters = {n: p for n, p in function.named_parameters() if p.requires_grad}
-            self.state = dict(function.named_buffers())
+            named = {n: converted(p) for n, p in function.named_parameters()}
+            parameters = {n: p for n, p in named.items() if p.requires_grad}
+            frozen = {n: p for n, p in named.items() if not p.requires_grad}
+            self.state = {**{n: converted(b) for n, b in function.named_buffers()}, **frozen}
         self.parameters = list(parameters)
         self.places = [i for i, x in enumerate(self.arguments) if _requires_grad(x)]
         self.names = [f"argument {i}" for i in self.places] + [f"parameter {n}" for n in parameters]
@@ -131,8 +185,8 @@ class _Calls:
         self.dtype = self.leaves[0].dtype
         for name, leaf in zip(self.names, self.leaves):
             if leaf.dtype not in _TYPES or leaf.dtype != self.dtype:
-                raise TypeError(f"{name} is {leaf.dtype}; needs float64 or float32, and the same for all inputs "
-                                "that require a gradient")  # fmt: skip
+                raise TypeError(f"{name} is {leaf.dtype}; needs float64, float32, float16 or bfloat16, and the same "
+                                "for all inputs that require a gradient")  # fmt: skip
             if not torch.isfinite(leaf).all():
                 raise ValueError(f"{name} is not finite; needs finite numbers")
 
@@ -161,9 +215,18 @@ class _Calls:
             read=_to_numpy,
         )
 
-    def report(self, report: Report) -> Report:
-        """Names the inputs and outputs if their numbers in the report are not those of the function."""
-        notes = [f"result {i} ({_type_name(y)}) requires no gradient: left out"
+    def like(self, function: Callable[..., Any], dtype: torch.dtype) -> Problem:
+        """Returns the problem of another function with the same inputs and outputs."""
+        other = _Calls(function, self.arguments, dtype)
+        if (other.names, other.shapes) != (self.names, self.shapes):
+            raise ValueError(f"reference or plain has inputs {other.names} and outputs of shapes {other.shapes}; "
+                             f"needs {self.names} and {self.shapes}, those of the function")  # fmt: skip
+        return other.problem(layouts=False)
+
+    def report(self, report: Report, notes: Sequence[str] = ()) -> Report:
+        """Adds notes, and names the inputs and outputs if their numbers are not those of the function."""
+        notes = [*notes]
+        notes += [f"result {i} ({_type_name(y)}) requires no gradient: left out"
                  for i, y in enumerate(self.first) if i not in self.checked]  # fmt: skip
         if self.checked != list(range(len(self.checked))):
             notes.append("outputs: " + ", ".join(f"{k} is result {i}" for k, i in enumerate(self.checked)))
@@ -226,7 +289,7 @@ class _Calls:
         graph = self.graph(arrays)
         xs, ys = graph.xs, graph.ys
         if grad_outputs is not self.last[0]:  # otherwise, the same tensors are passed again
-            tensors = [None if v is None else _tensor(v, y.device) for v, y in zip(grad_outputs, ys)]
+            tensors = [None if v is None else _tensor(v, y.dtype, y.device) for v, y in zip(grad_outputs, ys)]
             self.last = grad_outputs, tensors
         given, dys = zip(*[(y, v) for y, v in zip(ys, self.last[1]) if v is not None])
         versions = [t._version for t in xs + ys]
@@ -244,6 +307,34 @@ class _Calls:
         _copy_back(xs + self.last[1], arrays + grad_outputs)
         return [torch.zeros_like(x) if g is None else g for g, x in zip(gradients, xs)]
 
+    def backward2(self, arrays: Arrays, grad_outputs: Arrays, tangents: Arrays) -> Tensors:
+        graph = self.graph(arrays)
+        dys = [_tensor(v, y.dtype, y.device).requires_grad_() for v, y in zip(grad_outputs, graph.ys)]
+        ts = [_tensor(t, x.dtype, x.device) for t, x in zip(tangents, graph.xs)]
+        to = graph.xs + dys
+        seconds: Sequence[torch.Tensor | None] = [None] * len(to)
+        try:
+            with self.recording():
+                gradients = torch.autograd.grad(graph.ys, graph.xs, dys, create_graph=True, allow_unused=True)
+                pairs = [(g, t) for g, t in zip(gradients, ts) if g is not None and g.requires_grad]
+                if pairs:
+                    given, vs = zip(*pairs)
+                    _require_derivatives([g.grad_fn for g in given])
+                    seconds = torch.autograd.grad(given, to, vs, allow_unused=True, retain_graph=True)
+        except RuntimeError as e:
+            if "is not implemented" not in str(e):
+                raise
+            raise Refusal(_library.NO_DERIVATIVE) from e
+        return [torch.zeros_like(x) if g is None else g for g, x in zip(seconds, to)]
+
+    def jvp(self, arrays: Arrays, tangents: Arrays) -> Tensors:
+        ts = [_tensor(t, x.dtype, x.device) for t, x in zip(tangents, self.leaves)]
+        with self.recording(), forward_ad.dual_level():
+            xs = [forward_ad.make_dual(x, t) for x, t in zip(self.tensors(arrays), ts)]
+            ys = self.outputs(xs)
+            results = [forward_ad.unpack_dual(y).tangent for y in ys]
+        return [torch.zeros_like(y) if t is None else t for t, y in zip(results, ys)]
+
 
 def _requires_grad(x: Any) -> bool:
     return isinstance(x, torch.Tensor) and x.requires_grad
@@ -256,10 +347,26 @@ def _flat(x: Any) -> list[Any]:
     return [leaf for part in x for leaf in _flat(part)] if isinstance(x, (list, tuple)) else [x]
 
 
-def _tensor(array: np.ndarray, device: torch.device) -> torch.Tensor:
+def _require_derivatives(nodes: list[Any]) -> None:
+    """Raises NotImplementedError if a graph has a node of torch.autograd.function.once_differentiable. Its error does
+    not occur in torch.autograd.grad(), which leaves out nodes that do not lead to an input."""
+    seen = set()
+    while nodes:
+        if (node := nodes.pop()) is None or node in seen:
+            continue
+        if node.name().endswith("::Error"):
+            raise NotImplementedError("the second derivative is not implemented")
+        seen.add(node)
+        nodes += [following for following, _index in node.next_functions]
+
+
+def _tensor(array: np.ndarray, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """Returns a tensor with these values and strides, inside a larger one if the array is."""
     memory: np.ndarray = array if array.base is None else array.base
-    flat = torch.tensor(memory, device=device)
+    if dtype == torch.bfloat16:
+        flat = torch.tensor(memory.view(np.int16)).view(dtype).to(device)
+    else:
+        flat = torch.tensor(memory, device=device)
     if array.base is None:
         return flat
     offset = (array.ctypes.data - memory.ctypes.data) // array.itemsize
@@ -268,14 +375,16 @@ def _tensor(array: np.ndarray, device: torch.device) -> torch.Tensor:
 
 def _like(leaf: torch.Tensor, array: np.ndarray) -> torch.Tensor:
     """Returns a new leaf with these values. A contiguous array gets the strides of `leaf` unless it is expanded."""
-    new = _tensor(array, leaf.device)
+    new = _tensor(array, leaf.dtype, leaf.device)
     if array.base is None and not any(stride == 0 and size > 1 for size, stride in zip(leaf.size(), leaf.stride())):
         new = torch.empty_strided(leaf.size(), leaf.stride(), dtype=leaf.dtype, device=leaf.device).copy_(new)
     return new.requires_grad_()
 
 
 def _to_numpy(x: torch.Tensor) -> np.ndarray:
-    return np.ascontiguousarray(x.detach().cpu().numpy()).reshape(tuple(x.shape))
+    x = x.detach().cpu()
+    array = x.view(torch.int16).numpy().view(np.uint16) if x.dtype == torch.bfloat16 else x.numpy()
+    return np.ascontiguousarray(array).reshape(tuple(x.shape))
 
 
 def _copy_back(tensors: list[torch.Tensor | None], arrays: Arrays) -> None:
